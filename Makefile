@@ -1,0 +1,43 @@
+# Everything a fresh machine with python3.11, pip and make needs: each target sets up .venv by itself.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: reproduce test test-all lint format bench clean
+
+reproduce: .venv/base.stamp
+	$(BIN)/attnscope reproduce
+
+test: .venv/dev.stamp
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+
+test-all: .venv/dev.stamp
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/dev.stamp
+	$(BIN)/python bench/run.py
+
+clean:
+	rm -rf .venv build dist report .mypy_cache .ruff_cache .import_linter_cache
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/base.stamp: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e .
+	@touch $@
+
+.venv/dev.stamp: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e ".[dev,explorer,cluster]"
+	@touch .venv/base.stamp $@

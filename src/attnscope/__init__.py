@@ -1,0 +1,49 @@
+"""attnscope: an instrument for what attention provably does.
+
+Every public name is listed here and imported on first use, so that `import attnscope` loads neither JAX nor SciPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0.dev0"
+
+_HOME = {
+    "errors": ["AttnscopeError"],
+    "numerics.estimate": ["Estimate"],
+    "numerics.x64": ["x64"],
+    "tasks.single_location": ["Batch", "LinearPredictor", "SingleLocation"],
+    "predictors.attention": [
+        "Componentwise",
+        "Erf",
+        "LinearAttention",
+        "Softmax",
+        "attention_weights",
+        "predict",
+    ],
+    "predictors.full": ["FullAttention"],
+    "predictors.temperature": ["InverseTime"],
+    "theory.overlaps": ["Overlaps"],
+    "theory.risk": ["RiskGradient", "risk", "risk_function", "risk_gradient"],
+    "theory.optimum": ["OracleRegime", "optimal_temperature", "oracle_regime"],
+    "theory.optimal_sigma": ["OptimalSigma", "optimal_sigma"],
+    "theory.landscape": ["StationaryPoint", "basin_prediction", "critical_temperature", "stationary_points"],
+    "theory.reference": ["reference_risks"],
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = ["__version__", *sorted(_MODULE_OF)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'attnscope' has no attribute {name!r}")
+    value = getattr(import_module(f"attnscope.{_MODULE_OF[name]}"), name)
+    globals()[name] = value  # next time without this detour
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,216 @@
+"""Attention predictors with one query-key direction k and one value direction v: T(X) = sum_l weight_l X_l.v.
+
+notation: lam = temperature, u_l = X_l.k.
+
+    Softmax         weight = softmax_l(lam u_l)
+    Componentwise   weight_l = sigma(lam u_l);  Erf: sigma = erf;  LinearAttention: sigma(x) = offset + x
+
+A predictor is a small frozen value: it holds the temperature, not k and v, so that one object serves `predict` (with vectors),
+`risk` (with overlaps) and `train`. Masked tokens have weight 0. FullAttention, the layer these come from, is in full.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import erf, softmax
+
+from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics import validation as check
+from attnscope.numerics.x64 import x64
+from attnscope.predictors.temperature import Temperature, checked_temperature, constant_temperature
+
+__all__ = ["Componentwise", "Erf", "LinearAttention", "Predictor", "Softmax", "attention_weights", "predict"]
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Base of the predictors: a temperature and a map from scores lam u (n, L) to weights (n, L)."""
+
+    temperature: Temperature
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "temperature", checked_temperature(self.temperature, type(self).__name__))
+
+    def weights(self, scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """Weights (n, L) of tokens with the given scores; masked ones get 0."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Softmax(Predictor):
+    """softmax_l(lam X_l.k): standard attention with one query."""
+
+    def weights(self, scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        return softmax(scores if mask is None else np.where(mask, scores, -np.inf), axis=-1)
+
+
+@dataclass(frozen=True)
+class Componentwise(Predictor):
+    """sigma(lam X_l.k), token by token, for any function sigma of arrays (NumPy or jax.numpy).
+
+    Args:
+        sigma: elementwise function; `jax.numpy` functions are evaluated in float64.
+        temperature: lam.
+        kinks: the places x at which sigma or its derivative jumps, as (0.0,) for a ReLU: exact risks split their integrals there.
+    """
+
+    sigma: Callable[[Any], Any]
+    kinks: Sequence[float] = ()
+
+    def __init__(self, sigma: Callable[[Any], Any], temperature: Temperature, kinks: Sequence[float] = ()) -> None:
+        if not callable(sigma):
+            raise bad("sigma", "Componentwise", "an elementwise function", sigma, "jax.numpy.tanh")
+        places = (
+            ()
+            if len(np.shape(kinks)) == 1 and not len(kinks)
+            else check.array(kinks, "kinks", "Componentwise", (None,))
+        )
+        object.__setattr__(self, "sigma", sigma)
+        object.__setattr__(self, "temperature", temperature)
+        object.__setattr__(self, "kinks", tuple(float(x) for x in places))
+        self.__post_init__()
+
+    def turns(self) -> list[tuple[float, float]]:
+        """(place, scale) pairs in x around which sigma varies; quadratures refine there."""
+        return [(0.0, 1.0), *((x, 1.0) for x in self.kinks)]
+
+    def activation(self, x: np.ndarray) -> np.ndarray:
+        """sigma(x), checked: same shape, finite, float64."""
+        out = _call(self.sigma, x)
+        if out.shape != x.shape or not np.isfinite(out).all():
+            got = (
+                f"shape {out.shape} for {x.shape}"
+                if out.shape != x.shape
+                else f"NaN or infinity for x in [{x.min():.3g}, {x.max():.3g}]"
+            )
+            raise bad(
+                "sigma",
+                type(self).__name__,
+                "an elementwise function with finite values",
+                got,
+                "jax.numpy.tanh",
+            )
+        return out
+
+    def weights(self, scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        out = self.activation(scores)
+        return out if mask is None else np.where(mask, out, 0.0)
+
+
+@dataclass(frozen=True, init=False)
+class Erf(Componentwise):
+    """erf(lam X_l.k): the predictor of the single-location paper."""
+
+    def __init__(self, temperature: Temperature) -> None:
+        super().__init__(erf, temperature)
+
+    def __repr__(self) -> str:
+        return f"Erf({self.temperature!r})"
+
+
+@dataclass(frozen=True)
+class _Affine:
+    offset: float
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.offset + x
+
+
+@dataclass(frozen=True, init=False)
+class LinearAttention(Componentwise):
+    """offset + lam X_l.k: linear attention."""
+
+    offset: float = 0.0
+
+    def __init__(self, temperature: Temperature, offset: float = 0.0) -> None:
+        object.__setattr__(self, "offset", check.real(offset, "offset", "LinearAttention"))
+        super().__init__(_Affine(self.offset), temperature)
+
+    def __repr__(self) -> str:
+        return f"LinearAttention({self.temperature!r}, offset={self.offset!r})"
+
+
+def _call(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
+    """Evaluate a user's function in float64, NumPy in and out; its own failures become one sentence."""
+    try:
+        if isinstance(sigma, np.ufunc) or getattr(sigma, "__module__", "").startswith("attnscope"):
+            return np.asarray(sigma(x), dtype=np.float64)
+        with x64():
+            import jax.numpy as jnp
+
+            padded = np.zeros(
+                max(1024, 1 << (x.size - 1).bit_length())
+            )  # few sizes: JAX compiles anew for every shape it meets
+            padded[: x.size] = x.ravel()
+            out = np.asarray(sigma(jnp.asarray(padded)), dtype=np.float64)
+            return out[: x.size].reshape(x.shape) if out.shape == padded.shape else out
+    except AttnscopeError:
+        raise
+    except Exception as error:
+        raise AttnscopeError(
+            f"sigma of Componentwise must be an elementwise function of an array, got {type(error).__name__}: "
+            f"{str(error).splitlines()[0][:80] if str(error) else ''}; try jax.numpy.tanh."
+        ) from error
+
+
+def attention_weights(
+    predictor: Predictor, k: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+) -> np.ndarray:
+    """Weights (n, L) that the predictor with query-key direction k (d,) gives to tokens (n, L, d).
+
+    >>> attention_weights(Softmax(1.0), np.array([1.0, 0.0]), np.array([[[0.0, 5.0], [0.0, -3.0]]]))
+    array([[0.5, 0.5]])
+    """
+    of = "attention_weights"
+    lam = constant_temperature(_predictor(predictor, of), of)
+    x, real_token = check.tokens_array(tokens, of, mask=mask)
+    direction = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
+    return np.concatenate([predictor.weights(lam * (part @ direction), real) for part, real in _parts(x, real_token)])
+
+
+def predict(
+    predictor: Predictor, k: np.ndarray, v: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+) -> np.ndarray:
+    """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,) and tokens (n, L, d); mask (n, L), True = real token."""
+    of = "predict"
+    lam = constant_temperature(_predictor(predictor, of), of)
+    x, real_token = check.tokens_array(tokens, of, mask=mask)
+    query = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
+    value = check.array(v, "v", of, (x.shape[2],)).astype(np.float64)
+    outputs = [
+        np.sum(predictor.weights(lam * (part @ query), real) * (part @ value), axis=1)
+        for part, real in _parts(x, real_token)
+    ]
+    out = np.concatenate(outputs)
+    if not np.isfinite(out).all():
+        raise bad(
+            "tokens",
+            of,
+            "of a size that keeps the prediction finite",
+            "an overflow",
+            "rescaled tokens, k or v",
+        )
+    return out
+
+
+def _predictor(predictor: object, of: str) -> Predictor:
+    if not isinstance(predictor, Predictor):
+        raise bad(
+            "predictor",
+            of,
+            "a predictor such as Erf(0.1) or Softmax(2.0)",
+            predictor,
+            "FullAttention's own methods for full layers",
+        )
+    return predictor
+
+
+def _parts(x: np.ndarray, mask: np.ndarray | None):  # type: ignore[no-untyped-def]
+    """Blocks of sequences in float64: float32 tokens are promoted a few MB at a time."""
+    block = max(1, (1 << 20) // (x.shape[1] * x.shape[2]))
+    for i in range(0, len(x), block):
+        yield x[i : i + block].astype(np.float64), None if mask is None else mask[i : i + block]

@@ -1,0 +1,63 @@
+"""Temperature: the papers' lambda. It MULTIPLIES the scores; a number >= 0, or a schedule.
+
+A schedule is a callable of the 0-based step with values > 0. Training evaluates it step by step; risk and predict need a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from attnscope.errors import bad
+from attnscope.numerics import validation as check
+
+__all__ = ["InverseTime", "Temperature", "checked_temperature", "constant_temperature"]
+
+Temperature = float | Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class InverseTime:
+    """Schedule a / (1 + rate t).
+
+    >>> InverseTime(1.0, rate=1e-4)(10_000)
+    0.5
+    """
+
+    start: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", check.real(self.start, "start", "InverseTime", 0, strict=True))
+        object.__setattr__(self, "rate", check.real(self.rate, "rate", "InverseTime", 0))
+
+    def __call__(self, step: int) -> float:
+        return self.start / (1 + self.rate * step)
+
+
+def checked_temperature(temperature: object, of: str) -> Temperature:
+    """A number >= 0 as a float, or a callable as it is."""
+    if callable(temperature):
+        return temperature
+    return check.real(
+        temperature,
+        "temperature",
+        of,
+        0,
+        hint="temperature=0.1, or a schedule such as InverseTime(1.0, rate=1e-4)",
+    )
+
+
+def constant_temperature(predictor: object, of: str) -> float:
+    """The predictor's temperature where a number is needed."""
+    temperature = getattr(predictor, "temperature", None)
+    if callable(temperature):
+        name = type(predictor).__name__
+        raise bad(
+            "temperature",
+            of,
+            "a number",
+            f"the schedule {temperature!r}",
+            f"{name}(schedule(step)) for the step you mean",
+        )
+    return temperature  # type: ignore[return-value]

@@ -1,0 +1,260 @@
+"""Single-location regression: one token at a latent position decides the label.
+
+notation: d = dim, L = length, gam = gamma, s = signal, eps = noise, pi = location_probs, k* = key, v* = value, c = k*.v*.
+
+    J ~ pi on {0..L-1},   X_J ~ N(s k*, gam^2 I_d),   X_l ~ N(0, I_d) for l != J,   Y = X_J.v* + eps N(0, 1)
+
+(Marion, Berthier, Biau, Boyer, ICLR 2025; there s = sqrt(d/2), gam^2 = 1/2, pi uniform and c = 0.) A token's log-likelihood
+ratio and the posterior of the location are
+
+    l(x) = -d log gam - s^2/(2 gam^2) + s x.k*/gam^2 - (1/gam^2 - 1)|x|^2/2,   P(J = l | X) ~ pi_l exp(l(x_l)),
+
+and the Bayes predictor is E[Y | X] = sum_l P(J = l | X) x_l.v*. With a_l = 1 - pi_l + pi_l gam^2 the covariances are
+Cov(Y, X_l) = pi_l gam^2 v* and Cov(X) = diag(a) (x) I + s^2 (diag pi - pi pi^T) (x) k* k*^T, so the best affine predictor has
+
+    R_lin = gam^2 - gam^4 [(1 - c^2) sum_l pi_l^2/a_l + c^2 pi^T (diag a + s^2 (diag pi - pi pi^T))^-1 pi]
+          = gam^2 [(1 - c^2) sum_l pi_l (1-pi_l)/a_l + c^2 (sum_l pi_l (1-pi_l)/D_l) / (sum_l pi_l a_l/D_l)],   D = a + s^2 pi,
+
+the second line by the Sherman-Morrison identity and sum_l pi_l = 1: a sum of positive terms, so nothing cancels.
+Everything here is exact: R_lin in closed form, the Bayes risk by the one-dimensional integrals of numerics.bayes_integral.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from attnscope.numerics import validation as check
+from attnscope.numerics.bayes_integral import LogIntegral, bayes_excess, location_error
+from attnscope.numerics.estimate import Estimate, estimate
+
+__all__ = ["Batch", "LinearPredictor", "SingleLocation"]
+
+NAME = "SingleLocation"
+ORTHOGONAL = 1e-12  # |k*.v*| below this is roundoff of a projection and counts as 0
+
+
+class Batch(NamedTuple):
+    """tokens (n, L, d), target (n,), location (n,) 0-based."""
+
+    tokens: np.ndarray
+    target: np.ndarray
+    location: np.ndarray
+
+
+class LinearPredictor(NamedTuple):
+    """The best affine predictor: intercept + sum_l (along_value_l v* + along_key_l k*).x_l."""
+
+    intercept: float
+    along_value: np.ndarray
+    along_key: np.ndarray
+
+
+class SingleLocation:
+    """One of `length` tokens in R^dim, at a random position, carries the label.
+
+    Args:
+        dim: d >= 2. No array of this length is made before `key`, `value` or `sample` is used.
+        length: L >= 1.
+        gamma: standard deviation of the informative token around its mean, > 0.
+        noise: standard deviation of the label noise, >= 0.
+        signal: s >= 0, the length of the informative token's mean; sqrt(dim/2) if None.
+        location_probs: pi, (length,) probabilities of the positions; uniform if None.
+        key, value: unit vectors k*, v* (dim,); where None, drawn from `seed` on first access, orthogonal to the other.
+
+    >>> task = SingleLocation(dim=400, length=10)
+    >>> batch = task.sample(3, seed=1)
+    >>> batch.tokens.shape, batch.target.shape, batch.location.shape
+    ((3, 10, 400), (3,), (3,))
+    >>> round(task.linear_risk().value, 5), round(task.bayes_risk().log_excess, 6)
+    (0.47368, -91.452905)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        length: int,
+        gamma: float = 0.5**0.5,
+        noise: float = 0.0,
+        signal: float | None = None,
+        location_probs: np.ndarray | None = None,
+        key: np.ndarray | None = None,
+        value: np.ndarray | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.dim = check.integer(dim, "dim", NAME, 2)
+        self.length = check.integer(length, "length", NAME, 1)
+        self.gamma = check.real(gamma, "gamma", NAME, 0, strict=True, hint="gamma=0.5**0.5")
+        self.noise = check.real(noise, "noise", NAME, 0)
+        self.signal = check.real(math.sqrt(self.dim / 2) if signal is None else signal, "signal", NAME, 0)
+        self.seed = check.seed_value(seed, NAME)
+        self.location_probs = None
+        if location_probs is not None:
+            self.location_probs = check.probabilities(location_probs, "location_probs", NAME, self.length)
+        self._key = None if key is None else check.unit_vector(key, "key", NAME, self.dim)
+        self._value = None if value is None else check.unit_vector(value, "value", NAME, self.dim)
+
+    def __repr__(self) -> str:
+        numbers = (
+            f"dim={self.dim}, length={self.length}, gamma={self.gamma:g}, noise={self.noise:g}, signal={self.signal:g}"
+        )
+        return f"{NAME}({numbers}, alignment={self.alignment:g}, seed={self.seed})"
+
+    @cached_property
+    def key(self) -> np.ndarray:
+        """k*, a unit vector (dim,)."""
+        return self._drawn(0, self._value) if self._key is None else self._key
+
+    @cached_property
+    def value(self) -> np.ndarray:
+        """v*, a unit vector (dim,)."""
+        return self._drawn(1, self.key) if self._value is None else self._value
+
+    @cached_property
+    def alignment(self) -> float:
+        """c = k*.v*; exactly 0 unless both vectors were given and are not orthogonal."""
+        if self._key is None or self._value is None:
+            return 0.0
+        c = float(np.clip(self._key @ self._value, -1, 1))
+        return c if abs(c) > ORTHOGONAL else 0.0
+
+    def _drawn(self, stream: int, other: np.ndarray | None) -> np.ndarray:
+        """A uniform unit vector, orthogonal to `other` if there is one."""
+        check.fits_in_memory(2 * self.dim, 8, "key and value", NAME, "the risks, which need no vectors")
+        x = np.random.default_rng([self.seed, stream]).standard_normal(self.dim)
+        if other is not None:
+            for _ in range(
+                2
+            ):  # the second pass removes the roundoff that normalising a short remainder magnifies (d = 2)
+                x -= (x @ other) * other
+                x /= np.linalg.norm(x)
+        return x / np.linalg.norm(x)
+
+    # -- data -------------------------------------------------------------------------------------------------------
+
+    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> Batch:
+        """Draw n sequences. The same (n, seed, dtype) gives the same bits on one platform; peak memory is that of the result."""
+        of = f"{NAME}.sample"
+        n, seed, kind = check.integer(n, "n", of, 1), check.seed_value(seed, of), check.float_dtype(dtype, of)
+        size = n * self.length * self.dim
+        check.fits_in_memory(size, kind.itemsize, "tokens", of, "task.batches(n, batch_size, seed)")
+        return self._draw(n, np.random.default_rng(seed), kind)
+
+    def batches(self, n: int, batch_size: int, seed: int = 0, dtype: str = "float64") -> Iterator[Batch]:
+        """Stream n sequences as batches (the last may be smaller). Batch i is a function of (seed, i, batch_size) only."""
+        of = f"{NAME}.batches"
+        n, batch_size = check.integer(n, "n", of, 1), check.integer(batch_size, "batch_size", of, 1)
+        seed, kind = check.seed_value(seed, of), check.float_dtype(dtype, of)
+        size = min(n, batch_size) * self.length * self.dim
+        check.fits_in_memory(size, kind.itemsize, "one batch", of, "a smaller batch_size")
+        starts = range(0, n, batch_size)
+        return (
+            self._draw(min(batch_size, n - at), np.random.default_rng([seed, i]), kind) for i, at in enumerate(starts)
+        )
+
+    def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> Batch:
+        location = self._locations(n, rng)
+        target = self.noise * rng.standard_normal(n)
+        tokens = np.empty((n, self.length, self.dim), dtype)
+        rng.standard_normal(out=tokens, dtype=dtype.type)  # in place: no second array of this size
+        block = max(1, (1 << 18) // self.dim)  # rows gathered at a time: a few MB of working set, whatever n
+        for i in range(0, n, block):
+            rows = np.arange(i, min(n, i + block))
+            where = rows, location[rows]
+            tokens[where] = self.signal * self.key + self.gamma * tokens[where].astype(np.float64)
+            target[rows] += tokens[where].astype(np.float64) @ self.value  # the label of the token as stored
+        return Batch(tokens, target, location)
+
+    def _locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        if self.location_probs is None:
+            return rng.integers(self.length, size=n)
+        last = int(np.flatnonzero(self.location_probs)[-1])  # roundoff of the sum must not select a position beyond it
+        return np.minimum(np.searchsorted(np.cumsum(self.location_probs), rng.random(n), side="right"), last)
+
+    # -- inference --------------------------------------------------------------------------------------------------
+
+    def location_posterior(self, tokens: np.ndarray) -> np.ndarray:
+        """P(J = l | X), (n, L), exact."""
+        return self._infer(tokens, "location_posterior")[0]
+
+    posterior = location_posterior  # the name that every task has
+
+    def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
+        """E[Y | X], (n,), exact."""
+        return self._infer(tokens, "bayes_predict")[1]
+
+    def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
+        x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
+        with np.errstate(divide="ignore"):  # log 0 = -inf is the right logit of an impossible position
+            log_prior = 0.0 if self.location_probs is None else np.log(self.location_probs)
+        posterior, mean = np.empty(x.shape[:2]), np.empty(len(x))
+        block = max(1, (1 << 20) // (self.length * self.dim))
+        g2 = self.gamma**2
+        for i in range(0, len(x), block):
+            part = x[i : i + block].astype(np.float64)  # (block, L, d)
+            squares = np.einsum("nld,nld->nl", part, part)
+            scores = self.signal / g2 * (part @ self.key) - (1 / g2 - 1) / 2 * squares
+            posterior[i : i + block] = softmax(log_prior + scores, axis=1)
+            mean[i : i + block] = np.sum(posterior[i : i + block] * (part @ self.value), axis=1)
+        return posterior, mean
+
+    # -- exact risks ------------------------------------------------------------------------------------------------
+
+    def null_risk(self) -> Estimate:
+        """Risk of predicting the mean of Y without looking at the tokens: gam^2 (+ noise^2)."""
+        return estimate(self.gamma**2, 0.0, "closed form", self.noise)
+
+    def linear_risk(self) -> Estimate:
+        """Risk of the best affine predictor of Y from all tokens (module docstring)."""
+        c, g2 = self.alignment, self.gamma**2
+        pi, counts = self._distinct_probs()
+        a = 1 - pi + pi * g2
+        D = a + self.signal**2 * pi
+        across = np.sum(counts * pi * (1 - pi) / a)
+        along = np.sum(counts * pi * (1 - pi) / D) / np.sum(counts * pi * a / D)
+        excess = g2 * ((1 - c * c) * across + c * c * along)
+        return estimate(
+            excess, 1e-14 * excess, "closed form", self.noise
+        )  # sums of positive terms: a few dozen roundings
+
+    def linear_predictor(self) -> LinearPredictor:
+        """The best affine predictor; k* and v* stay implicit in it, so dim may be huge."""
+        check.fits_in_memory(
+            2 * self.length,
+            8,
+            "the coefficients",
+            f"{NAME}.linear_predictor",
+            "linear_risk(), which groups equal positions",
+        )
+        c, g2, s = self.alignment, self.gamma**2, self.signal
+        pi = np.full(self.length, 1 / self.length) if self.location_probs is None else self.location_probs
+        a = 1 - pi + pi * g2
+        D = a + s * s * pi
+        along_value = g2 * pi / a
+        along_key = c * g2 * (pi / D / np.sum(pi * a / D) - pi / a)
+        intercept = s * c - s * float(np.sum(pi * (c * along_value + along_key)))
+        return LinearPredictor(intercept, along_value, along_key)
+
+    def bayes_risk(self) -> Estimate:
+        """Risk of E[Y | X], the least any predictor can reach; relative accuracy holds to 1e-300 and in log_excess beyond."""
+        out = bayes_excess(self.dim, self.gamma, self.signal, *self._distinct_probs(), self.alignment)
+        return _estimate_from_log(out, self.noise)
+
+    def location_error(self) -> Estimate:
+        """1 - E[P(J | X)]: the expected posterior mass on wrong positions."""
+        return _estimate_from_log(location_error(self.dim, self.gamma, self.signal, *self._distinct_probs()), 0.0)
+
+    def _distinct_probs(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.location_probs is None:
+            return np.array([1.0 / self.length]), np.array([self.length])
+        return np.unique(self.location_probs[self.location_probs > 0], return_counts=True)
+
+
+def _estimate_from_log(out: LogIntegral, noise: float) -> Estimate:
+    excess = math.exp(out.log_value)
+    return estimate(excess, out.relative_error * excess, "log-space quadrature", noise, out.log_value)

@@ -1,0 +1,291 @@
+"""Stationary points of the population risk on the product of unit spheres, their Hessians, and what they predict for training.
+
+notation: k perturbed along xi in T_k, v along om in T_v (tangent spaces), k(t) = k + t xi - t^2 |xi|^2 k/2 + ..., same for v. Then
+
+    kap'' = -kap |xi|^2, eta'' = -eta |xi|^2, the'' = -the |om|^2, nu'' = -nu |om|^2, rho'' = 2 xi.om - rho (|xi|^2 + |om|^2),
+
+and the Riemannian Hessian is J^T H J + sum_i R_i o_i'' with H, R_i the second and first derivatives of the risk in the five overlaps.
+Coordinates outside span{k, v, k*, v*} decouple into equal 2 x 2 blocks [[-g_k, R_rho], [R_rho, -g_v]], one per dimension, so the
+spectrum in R^d costs the same for every d: eigenvalues of the span (multiplicity 1) and one pair with multiplicity d - 4.
+
+For erf (k* perp v*; e1 = erf'(0) = 2/sqrt(pi), V0 = Var erf(lam gam G), A = lam gam^2/sqrt(1 + 2 lam^2 gam^2)):
+  oracle       k = k*, v = v*; a minimum below the critical temperature, a saddle above (in the (eta, theta) plane), -> sqrt(3)/2 as d -> inf;
+  swapped      k = v*, v = the k* + rest, the = min(1, A e1/(s V0)): the roles exchanged, because at small lam T is symmetric in k and v;
+  degenerate   all four vectors orthogonal: R ~ a1 kap^2/2 - b kap nu + a2 the^2/2 - b eta the + h rho^2/2 with b = 2 A s e1,
+               a1 = 8 gam^2 lam^2 s^2/(pi S^2 q), a2 = 2 s^2 V0: one unstable direction towards the oracle, one towards the swapped minimum.
+               A start with small overlaps goes where its projection on these two directions is larger (`basin_prediction`).
+Exact: first and second derivatives for Erf and LinearAttention (complex step on the analytic gradient, to roundoff); other predictors use
+fourth-order differences of the exact gradient (about 1e-9) and Newton's method for the position.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from attnscope.errors import bad
+from attnscope.numerics.estimate import Estimate
+from attnscope.predictors.attention import Erf, LinearAttention, Predictor
+from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.erf_risk import erf_variance
+from attnscope.theory.overlaps import Overlaps, checked_overlaps
+from attnscope.theory.risk import GRADIENT, checked_task, risk
+
+__all__ = [
+    "StationaryPoint",
+    "basin_prediction",
+    "critical_temperature",
+    "stationary_points",
+    "swapped_overlaps",
+]
+
+ZERO = 1e-9  # eigenvalues below this fraction of the largest count as zero modes (symmetries; differences are good to 1e-9)
+COMPLEX_STEP = 1e-30  # derivative = Im f(x + ih)/h has no subtraction, so h may be this small
+
+
+@dataclass(frozen=True)
+class StationaryPoint:
+    """A critical point of the risk on S^(d-1) x S^(d-1), up to the symmetries (k, v) -> (-k, -v) and rotations that fix k*, v*."""
+
+    name: str
+    overlaps: Overlaps
+    risk: Estimate
+    eigenvalues: np.ndarray
+    multiplicities: np.ndarray
+    kind: str
+
+    def count(self, sign: int) -> int:
+        """Number of negative (-1), zero (0) or positive (+1) Hessian directions in the ambient space."""
+        return int(self.multiplicities[_signs(self.eigenvalues) == sign].sum())
+
+
+def stationary_points(task: SingleLocation, predictor: Predictor) -> list[StationaryPoint]:
+    """The oracle, the role-swapped point and the degenerate saddle, as far as they exist for this predictor, best risk first.
+
+    >>> for p in stationary_points(SingleLocation(dim=400, length=10), Erf(0.1)):
+    ...     print(f"{p.name:10s} {p.risk.value:.4f} {p.kind}")
+    oracle     0.1135 minimum
+    swapped    0.1151 minimum
+    degenerate 0.6155 saddle
+    """
+    of = "stationary_points"
+    _orthogonal(task, of)
+    lam = constant_temperature(_checked(predictor, of), of)
+    starts = {"oracle": Overlaps.oracle()}
+    if lam > 0 and task.signal > 0:
+        starts["swapped"] = swapped_overlaps(task, lam)
+    if task.dim >= 4:
+        starts["degenerate"] = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
+    derivatives = _derivatives(task, predictor, lam)
+    points = []
+    for name, o in starts.items():
+        k, v = _vectors(o, min(task.dim, 4))
+        if not isinstance(predictor, Erf):
+            k, v = _newton(derivatives, k, v)
+        if np.linalg.norm(_tangent_gradient(derivatives, k, v)) < 1e-9 * (1 + task.signal**2):
+            points.append(_point(task, predictor, derivatives, name, k, v))
+    return sorted(points, key=lambda p: p.risk.value)
+
+
+def swapped_overlaps(task: SingleLocation, temperature: float) -> Overlaps:
+    """Overlaps of the role-swapped stationary point of the erf predictor."""
+    lam, gam2, s = temperature, task.gamma**2, task.signal
+    S, q = math.sqrt(1 + 2 * lam**2 * gam2), math.sqrt(1 + 4 * lam**2 * gam2)
+    theta = min(1.0, lam * gam2 / S * 2 / math.sqrt(math.pi) / (s * float(erf_variance(0.0, q, lam**2 * gam2))))
+    return Overlaps(0.0, 1.0, theta, 0.0, 0.0)
+
+
+def critical_temperature(task: SingleLocation) -> float:
+    """Temperature above which the erf oracle (k*, v*) is a saddle; inf if it is a minimum at every temperature.
+
+    >>> round(critical_temperature(SingleLocation(dim=400, length=10)), 4)
+    0.8924
+    """
+    _orthogonal(task, "critical_temperature")
+    grid = np.geomspace(1e-3, 1e3, 121)
+    values = [_oracle_block(task, lam) for lam in grid]
+    for low, high, a, b in zip(grid, grid[1:], values, values[1:]):
+        if a > 0 >= b:
+            return float(brentq(lambda lam: _oracle_block(task, lam), low, high, xtol=1e-13, rtol=1e-13))
+    return math.inf if min(values) > 0 else float(grid[0])
+
+
+def _oracle_block(task: SingleLocation, lam: float) -> float:
+    """Determinant, scaled to [-1, 1], of the oracle's Hessian in the (eta, theta) plane, where rho = eta + theta to first order."""
+    derivatives, o = _derivatives(task, Erf(lam), lam), np.array(Overlaps.oracle())
+    R, H = derivatives.first(o), derivatives.second(o)  # type: ignore[misc]
+    eta_eta = H[1, 1] + 2 * H[1, 4] + H[4, 4] - R[0]
+    the_the = H[2, 2] + 2 * H[2, 4] + H[4, 4] - R[3]
+    cross = H[1, 2] + H[1, 4] + H[2, 4] + H[4, 4]
+    return float((eta_eta * the_the - cross**2) / (abs(eta_eta * the_the) + cross**2))
+
+
+def basin_prediction(task: SingleLocation, temperature: float, overlaps: Overlaps) -> np.ndarray:
+    """ "oracle" or "swapped" per start: which minimum population training of Erf reaches from small overlaps, to first order.
+
+    Right for 95 to 99 % of random starts at d = 400 and temperatures 0.02 to 0.1; meaningless above the critical temperature.
+    """
+    _orthogonal(task, "basin_prediction")
+    lam = constant_temperature(Erf(temperature), "basin_prediction")
+    o = checked_overlaps(overlaps, task, "basin_prediction")
+    gam2, s = task.gamma**2, task.signal
+    S2, q = 1 + 2 * lam**2 * gam2, math.sqrt(1 + 4 * lam**2 * gam2)
+    b = 4 * lam * gam2 * s / math.sqrt(math.pi * S2)
+    a1 = 8 * gam2 * lam**2 * s**2 / (math.pi * S2 * q)
+    a2 = 2 * s**2 * float(erf_variance(0.0, q, lam**2 * gam2))
+    star, swap = _unstable(a1, b), _unstable(a2, b)
+    to_oracle = np.abs(star[0] * o.kappa + star[1] * o.nu)
+    to_swapped = np.abs(swap[0] * o.theta + swap[1] * o.eta)
+    return np.where(to_oracle > to_swapped, "oracle", "swapped")
+
+
+def _unstable(a: float, b: float) -> np.ndarray:
+    """Unit eigenvector of [[-a, b], [b, 0]] with the positive eigenvalue."""
+    return np.linalg.eigh(np.array([[-a, b], [b, 0.0]]))[1][:, 1]
+
+
+# -- derivatives in the overlaps, and the Hessian on the spheres -----------------------------------------------------------
+
+
+class Derivatives(NamedTuple):
+    """First derivatives of the risk in the five overlaps, o (5,) -> (5,), and second ones (5, 5) where they are analytic."""
+
+    first: Callable[[np.ndarray], np.ndarray]
+    second: Callable[[np.ndarray], np.ndarray] | None
+
+
+def _derivatives(task: SingleLocation, predictor: Predictor, lam: float) -> Derivatives:
+    route = next(GRADIENT[kind] for kind in type(predictor).__mro__ if kind in GRADIENT)
+    if not isinstance(predictor, (Erf, LinearAttention)):
+        inside = lambda o: Overlaps(*(np.asarray(x) for x in np.clip(o, -1, 1)))
+        return Derivatives(lambda o: np.asarray(route(task, predictor, inside(o), lam)).reshape(6)[:5], None)
+    first = lambda o: np.array(route(task, predictor, Overlaps(*o), lam))[:5]
+    column = lambda o, row: first(o + 1j * COMPLEX_STEP * row).imag / COMPLEX_STEP
+    return Derivatives(first, lambda o: np.array([column(o, row) for row in np.eye(5)]))
+
+
+def _vectors(o: Overlaps, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Unit k, v in R^m with these overlaps, where k* = e1 and v* = e2 (m = 4 holds every case)."""
+    k = np.array([o.kappa, o.eta, math.sqrt(max(0.0, 1 - o.kappa**2 - o.eta**2)), 0.0])
+    third = (o.rho - o.kappa * o.theta - o.eta * o.nu) / k[2] if k[2] > 1e-8 else 0.0
+    v = np.array([o.theta, o.nu, third, math.sqrt(max(0.0, 1 - o.theta**2 - o.nu**2 - third**2))])
+    if m < 4:  # dim 2, 3: fold the last coordinates; exact where they vanish, a start for Newton otherwise
+        k, v = (
+            np.append(k[: m - 1], np.linalg.norm(k[m - 1 :])),
+            np.append(v[: m - 1], np.linalg.norm(v[m - 1 :])),
+        )
+    return k / np.linalg.norm(k), v / np.linalg.norm(v)
+
+
+def _overlaps(k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return np.array([k[0], k[1], v[0], v[1], k @ v])
+
+
+def _jacobian(k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """d overlaps / d (k, v), (5, 2m)."""
+    m = len(k)
+    e, zero = np.eye(m), np.zeros(m)
+    pairs = [(e[0], zero), (e[1], zero), (zero, e[0]), (zero, e[1]), (v, k)]
+    return np.array([np.concatenate(pair) for pair in pairs])
+
+
+def _tangent_basis(k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of T_k x T_v as columns, (2m, 2m - 2)."""
+    m = len(k)
+    basis = np.zeros((2 * m, 2 * m - 2))
+    for i, x in enumerate((k, v)):
+        basis[i * m : (i + 1) * m, i * (m - 1) : (i + 1) * (m - 1)] = np.linalg.svd(x[None, :])[2][1:].T
+    return basis
+
+
+def _tangent_gradient(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The Riemannian gradient as a vector (2m,) of the ambient coordinates."""
+    euclidean = _jacobian(k, v).T @ derivatives.first(_overlaps(k, v))
+    m = len(k)
+    return np.concatenate([g - (g @ x) * x for g, x in ((euclidean[:m], k), (euclidean[m:], v))])
+
+
+def _moved(k: np.ndarray, v: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    a, b = k + step[: len(k)], v + step[len(k) :]
+    return a / np.linalg.norm(a), b / np.linalg.norm(b)
+
+
+def _hessian(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Riemannian Hessian in the tangent basis, (2m - 2, 2m - 2)."""
+    basis = _tangent_basis(k, v)
+    if (
+        derivatives.second is None
+    ):  # differences of the tangent gradient along the spheres, so that overlaps stay feasible
+        h = 1e-3  # fourth-order stencil: truncation h^4 ~ 1e-12 relative, roundoff 1e-13/h
+        at = lambda x, n: _tangent_gradient(derivatives, *_moved(k, v, np.tan(n * h) * x))
+        columns = [(8 * (at(x, 1) - at(x, -1)) - at(x, 2) + at(x, -2)) / (12 * h) for x in basis.T]
+        H = basis.T @ np.array(columns).T
+        return (H + H.T) / 2
+    o, J = _overlaps(k, v), _jacobian(k, v)
+    return (
+        basis.T @ (J.T @ derivatives.second(o) @ J + np.kron(_outside(derivatives.first(o), o), np.eye(len(k)))) @ basis
+    )
+
+
+def _outside(R: np.ndarray, o: np.ndarray) -> np.ndarray:
+    """The 2 x 2 block of every dimension outside span{k, v, k*, v*}: the second-order change of the overlaps (module docstring)."""
+    pull_k = R[0] * o[0] + R[1] * o[1] + R[4] * o[4]
+    pull_v = R[2] * o[2] + R[3] * o[3] + R[4] * o[4]
+    return np.array([[-pull_k, R[4]], [R[4], -pull_v]])
+
+
+def _newton(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Riemannian Newton steps to the nearest critical point of any index; zero modes are left alone."""
+    for _ in range(30):
+        basis = _tangent_basis(k, v)
+        g = basis.T @ _tangent_gradient(derivatives, k, v)
+        if np.linalg.norm(g) < 1e-13:
+            break
+        step = basis @ (-np.linalg.pinv(_hessian(derivatives, k, v), rcond=1e-8) @ g)
+        k, v = _moved(
+            k, v, step * min(1.0, 0.3 / max(float(np.linalg.norm(step)), 1e-300))
+        )  # at most 0.3 rad: stay near the start
+    return k, v
+
+
+def _point(
+    task: SingleLocation,
+    predictor: Predictor,
+    derivatives: Derivatives,
+    name: str,
+    k: np.ndarray,
+    v: np.ndarray,
+) -> StationaryPoint:
+    inside = np.linalg.eigvalsh(_hessian(derivatives, k, v))
+    outside = np.linalg.eigvalsh(_outside(derivatives.first(_overlaps(k, v)), _overlaps(k, v)))
+    extra = task.dim - len(k)
+    eigenvalues = np.concatenate([inside, outside]) if extra else inside
+    multiplicities = np.concatenate([np.ones(len(inside), int), [extra, extra]]) if extra else np.ones(len(inside), int)
+    order = np.argsort(eigenvalues)
+    eigenvalues, multiplicities = eigenvalues[order], multiplicities[order]
+    signs = _signs(eigenvalues)
+    kind = "minimum" if (signs >= 0).all() else "maximum" if (signs <= 0).all() else "saddle"
+    o = Overlaps(*(float(x) for x in np.clip(_overlaps(k, v), -1, 1)))
+    return StationaryPoint(name, o, risk(task, predictor, o), eigenvalues, multiplicities, kind)
+
+
+def _signs(eigenvalues: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(eigenvalues) <= ZERO * np.abs(eigenvalues).max(), 0, np.sign(eigenvalues)).astype(int)
+
+
+def _checked(predictor: object, of: str) -> Predictor:
+    if not isinstance(predictor, Predictor):
+        raise bad("predictor", of, "a predictor with an exact risk", predictor, "Erf(0.1)")
+    return predictor
+
+
+def _orthogonal(task: object, of: str) -> None:
+    if checked_task(task, of).alignment != 0:
+        got = f"key.value = {task.alignment:.6g}"  # type: ignore[attr-defined]
+        raise bad("task", of, "one with key perpendicular to value", got, "a task with drawn key and value")

@@ -1,0 +1,222 @@
+"""Population risk of a predictor on a task, exactly or by Monte Carlo, and its gradient.
+
+    risk(task, predictor, overlaps) = E[(Y - T(X))^2],   excess = risk - noise^2
+
+Which exact route serves which predictor is one table, EXACT: Erf and LinearAttention in closed form, any other Componentwise by
+one-dimensional quadrature, Softmax by the two-dimensional rule of softmax_risk. Risks of these predictors do not depend on the position
+pmf, because the predictors treat all positions alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics import validation as check
+from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Predictor, Softmax
+from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.componentwise_risk import componentwise_excess, componentwise_gradient
+from attnscope.theory.erf_risk import erf_excess, erf_excess_error, erf_excess_gradient, erf_excess_jax
+from attnscope.theory.linear_risk import linear_excess, linear_excess_gradient
+from attnscope.theory.monte_carlo import monte_carlo_excess
+from attnscope.theory.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
+from attnscope.theory.overlaps import Overlaps, checked_overlaps
+
+__all__ = ["RiskGradient", "checked_task", "risk", "risk_function", "risk_gradient"]
+
+
+class RiskGradient(NamedTuple):
+    """Partial derivatives of the risk in the five overlaps and the temperature."""
+
+    kappa: Any
+    eta: Any
+    theta: Any
+    nu: Any
+    rho: Any
+    temperature: Any
+
+
+class Excess(NamedTuple):
+    """What an exact route returns: arrays of the overlaps' shape; log_excess None where log(excess) will do."""
+
+    excess: Any
+    error: Any
+    method: str
+    log_excess: Any = None
+
+
+def risk(
+    task: SingleLocation,
+    predictor: Predictor,
+    overlaps: Overlaps,
+    method: str = "exact",
+    samples: int = 100_000,
+    seed: int = 0,
+) -> Estimate:
+    """Population risk at the given overlaps (numbers or arrays that broadcast).
+
+    Args:
+        method: "exact", or "monte-carlo" on `samples` draws of the projections (its cost does not depend on the dimension).
+
+    >>> task = SingleLocation(dim=400, length=10)
+    >>> round(risk(task, Erf(0.1), Overlaps.oracle()).value, 5)
+    0.1135
+    """
+    of = "risk"
+    checked_task(task, of)
+    lam = constant_temperature(_known(predictor, of), of)
+    o = checked_overlaps(overlaps, task, of)
+    if method == "exact":
+        out = _route(EXACT, predictor)(task, predictor, o, lam)
+    elif method == "monte-carlo":
+        samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
+        out = _sampled(task, predictor, o, lam, samples, seed)
+    else:
+        raise bad("method", of, "'exact' or 'monte-carlo'", method)
+    return estimate(out.excess, out.error, out.method, task.noise, out.log_excess)
+
+
+def risk_gradient(task: SingleLocation, predictor: Predictor, overlaps: Overlaps) -> RiskGradient:
+    """Exact partial derivatives of the risk in the overlaps (as five free variables) and in the temperature.
+
+    >>> task = SingleLocation(dim=400, length=10)
+    >>> round(risk_gradient(task, Erf(0.1), Overlaps.oracle()).nu, 4)
+    -0.9545
+    """
+    of = "risk_gradient"
+    checked_task(task, of)
+    lam = constant_temperature(_known(predictor, of), of)
+    o = checked_overlaps(overlaps, task, of)
+    parts = np.array(_route(GRADIENT, predictor)(task, predictor, o, lam))
+    if not np.isfinite(parts).all():
+        raise AttnscopeError(
+            "the gradient must be finite in float64, got an overflow at these parameters; try values closer to 1."
+        )
+    return RiskGradient(*(float(x) if x.ndim == 0 else x for x in parts))
+
+
+def risk_function(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
+    """The excess risk as a raw JAX function f(overlaps, temperature): differentiable, jit- and vmap-able.
+
+    It validates nothing and computes in whatever precision is active: call it inside `attnscope.numerics.x64.x64()` for float64.
+    """
+    checked_task(task, "risk_function")
+    return _route(JAX, _known(predictor, "risk_function"))(task, predictor)
+
+
+def checked_task(task: object, of: str) -> SingleLocation:
+    if not isinstance(task, SingleLocation):
+        raise bad("task", of, "a SingleLocation", task, "SingleLocation(dim=400, length=10)")
+    return task
+
+
+def _known(predictor: object, of: str) -> Predictor:
+    if not isinstance(predictor, Predictor):
+        raise bad(
+            "predictor",
+            of,
+            "a predictor with an exact risk (Erf, Softmax, Componentwise, LinearAttention)",
+            predictor,
+            "Erf(0.1)",
+        )
+    return predictor
+
+
+def _route(table: dict[type, Callable], predictor: Predictor) -> Callable:
+    for kind in type(predictor).__mro__:
+        if kind in table:
+            return table[kind]
+    names = ", ".join(kind.__name__ for kind in table)
+    raise bad("predictor", "risk", f"one with this route ({names})", predictor, "method='monte-carlo'")
+
+
+def _numbers(task: SingleLocation) -> dict[str, Any]:
+    return {"gamma": task.gamma, "signal": task.signal, "length": task.length, "alignment": task.alignment}
+
+
+def _pointwise(function: Callable[[tuple[float, ...]], Any], o: Overlaps) -> list[Any]:
+    """function(overlaps of one point) for every point of the broadcast shape, in order."""
+    return [function(tuple(float(x) for x in point)) for point in zip(*(x.ravel() for x in o))]
+
+
+def _erf(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+    numbers = _numbers(task)
+    return Excess(erf_excess(o, lam, **numbers), erf_excess_error(o, lam, **numbers), "closed form")
+
+
+def _linear(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    excess = linear_excess(o, lam, predictor.offset, **_numbers(task))
+    return Excess(excess, 1e-14 * excess, "closed form")  # sums of squares: a few dozen roundings
+
+
+def _componentwise(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    rows = np.array(_pointwise(lambda point: componentwise_excess(predictor, point, lam, **_numbers(task)), o))
+    return Excess(rows[:, 0].reshape(o.kappa.shape), rows[:, 1].reshape(o.kappa.shape), "1-D quadrature")
+
+
+def _optimal(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    same = (predictor.sigma.gamma, predictor.sigma.signal, predictor.sigma.length) == (
+        task.gamma,
+        task.signal,
+        task.length,
+    )
+    if not (same and task.alignment == 0 and o.kappa.ndim == 0 and tuple(o) == Overlaps.oracle()):
+        return _componentwise(task, predictor, o, lam)
+    log_excess, error = optimal_sigma_log_excess(task.gamma, task.signal, task.length)
+    return Excess(np.exp(log_excess), error * np.exp(log_excess), "log-space quadrature", log_excess)
+
+
+def _softmax(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+    from attnscope.theory.softmax_risk import softmax_excess  # here, because it loads numba
+
+    rows = np.array(_pointwise(lambda point: softmax_excess(*point, temperature=lam, **_numbers(task)), o))
+    excess, log_excess, error = (rows[:, i].reshape(o.kappa.shape) for i in range(3))
+    return Excess(excess, error, "2-D quadrature", log_excess)
+
+
+def _sampled(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int) -> Excess:
+    points = list(zip(*(x.ravel() for x in o)))
+    draw = lambda i, point: monte_carlo_excess(predictor, point, lam, **_numbers(task), samples=samples, seed=[seed, i])
+    rows = np.array([draw(i, point) for i, point in enumerate(points)])
+    return Excess(rows[:, 0].reshape(o.kappa.shape), rows[:, 1].reshape(o.kappa.shape), "monte-carlo")
+
+
+def _softmax_gradient(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> np.ndarray:
+    from attnscope.theory.softmax_risk import softmax_excess_gradient
+
+    return _stacked(lambda point: softmax_excess_gradient(*point, temperature=lam, **_numbers(task)), o)
+
+
+def _softmax_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
+    from attnscope.theory.softmax_risk import softmax_excess_jax
+
+    return lambda o, lam: softmax_excess_jax(o, lam, **_numbers(task))
+
+
+def _stacked(function: Callable[[tuple[float, ...]], np.ndarray], o: Overlaps) -> np.ndarray:
+    return np.array(_pointwise(function, o)).T.reshape(6, *o.kappa.shape)
+
+
+EXACT: dict[type, Callable] = {
+    Erf: _erf,
+    LinearAttention: _linear,
+    OptimalSigma: _optimal,
+    Componentwise: _componentwise,
+    Softmax: _softmax,
+}
+GRADIENT: dict[type, Callable] = {
+    Erf: lambda task, p, o, lam: erf_excess_gradient(o, lam, **_numbers(task)),
+    LinearAttention: lambda task, p, o, lam: linear_excess_gradient(o, lam, p.offset, **_numbers(task)),
+    Componentwise: lambda task, p, o, lam: _stacked(lambda x: componentwise_gradient(p, x, lam, **_numbers(task)), o),
+    Softmax: _softmax_gradient,
+}
+JAX: dict[type, Callable] = {
+    Erf: lambda task, p: lambda o, lam: erf_excess_jax(o, lam, **_numbers(task)),
+    LinearAttention: lambda task, p: lambda o, lam: linear_excess(o, lam, p.offset, **_numbers(task)),
+    Softmax: _softmax_jax,
+}
