@@ -6,7 +6,7 @@ from scipy.special import erf, owens_t
 
 import attnscope as at
 from attnscope.theory.componentwise_risk import componentwise_excess
-from attnscope.theory.erf_risk import erf_excess, erf_excess_error, erf_variance
+from attnscope.theory.erf_risk import erf_excess, erf_excess_and_error, erf_variance
 
 TASK = at.SingleLocation(dim=400, length=10, gamma=0.5**0.5)
 
@@ -36,7 +36,7 @@ def test_closed_form_equals_one_dimensional_route(seed):
     route = at.Componentwise(erf, 1.0)
     for i in range(200):
         o, lam, numbers = extreme_setting(rng, i, low_length=2)
-        closed, error = erf_excess(o, lam, **numbers), erf_excess_error(o, lam, **numbers)
+        closed, error = erf_excess_and_error(o, lam, **numbers)
         other, other_error = componentwise_excess(route, o, lam, **numbers)
         assert closed == pytest.approx(other, rel=1e-11)
         assert abs(closed - other) <= error + other_error
@@ -65,7 +65,7 @@ def test_errors_are_honest_at_length_one():
     for i in range(60):
         o, lam, numbers = extreme_setting(rng, i, low_length=1)
         numbers["length"] = 1
-        closed, error = erf_excess(o, lam, **numbers), erf_excess_error(o, lam, **numbers)
+        closed, error = erf_excess_and_error(o, lam, **numbers)
         other, other_error = componentwise_excess(route, o, lam, **numbers)
         assert abs(closed - other) <= error + other_error
 

@@ -67,10 +67,10 @@ def bayes_excess(
 
     probs (G,): the distinct position probabilities > 0; counts (G,): how many positions have each; alignment: c = k*.v*.
 
-    >>> bayes_excess(10, 0.5**0.5, 5**0.5, np.array([0.1]), np.array([10])).log_value.__round__(8)
+    >>> round(bayes_excess(10, 0.5**0.5, 5**0.5, np.array([0.1]), np.array([10])).log_value, 8)
     -2.21814407
     """
-    across, along = (1 - alignment) * (1 + alignment) * gamma**2, alignment**2
+    across, along = (1 - alignment) * (1 + alignment) * gamma * gamma, alignment**2
     return _Integral(dim, gamma, signal, *_prior(probs, counts), across, along, 0.0).value()
 
 
@@ -194,8 +194,8 @@ class _Integral:
     def _sources(self, nodes: Array) -> tuple[Evaluate, Evaluate | None]:
         """phi_1 and phi_0 (not needed for two positions), computed at each argument or interpolated when there are many."""
         silent = NEGLIGIBLE - np.log(self.length)  # log(1 - phi_0) below which phi_0^L is 1 to rounding
-        one: Evaluate = lambda y: self.relevant.transform(y, self.along > 0, NEGLIGIBLE)  # noqa: E731
-        zero: Evaluate = lambda y: self.background.transform(y, False, silent)  # noqa: E731
+        one: Evaluate = lambda y: self.relevant.transform(y, self.along > 0, NEGLIGIBLE)
+        zero: Evaluate = lambda y: self.background.transform(y, False, silent)
         if nodes.size * self.lam.size > DIRECT:
             low, high = nodes[0] + self.lam[-1], nodes[-1] + self.lam[0]
             one = Piecewise(self.relevant, self.along > 0, max(low, self.relevant.where_logit(NEGLIGIBLE)), high)
@@ -228,6 +228,8 @@ class _Integral:
         for _ in range(60):
             values = self._rough(grid, lam, n)
             seen = np.flatnonzero(values > np.max(values) - SEARCH)
+            if not seen.size:
+                raise self._refusal("it overflows")
             low, high = grid[max(seen[0] - 1, 0)], grid[min(seen[-1] + 1, grid.size - 1)]
             done = high - low > 0.7 * (grid[-1] - grid[0])
             grid = np.linspace(low, high, max(65, int(min(lam[0] - lam[-1], high - low))))

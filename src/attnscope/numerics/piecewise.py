@@ -1,8 +1,8 @@
 """phi and its moments as piecewise Chebyshev polynomials, for pmfs whose many probabilities ask for phi at very many arguments.
 
-Interpolated are q = logit(1 - phi) (smooth at both ends, and keeps the relative accuracy of phi AND of 1 - phi), log ratio, mean and log
-variance. A panel is halved until the last coefficients of all of them are below TAIL or below the error of its nodes; left of the range q is already negligible and its end
-value is used. The error of a panel is the largest error of its nodes plus its largest tail.
+Interpolated are q = logit(1 - phi) (smooth at both ends, and it keeps the relative accuracy of phi AND of 1 - phi), log ratio, mean and
+log variance. A panel is halved until the last coefficients of all of them are below TAIL or below the error of its nodes. Left of the range q
+is already negligible and its end value is used. The error of a panel is the largest error of its nodes plus its largest tail.
 """
 
 from __future__ import annotations

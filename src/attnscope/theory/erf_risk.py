@@ -30,7 +30,7 @@ from scipy import special
 
 from attnscope.numerics.quadrature import legendre
 
-__all__ = ["erf_excess", "erf_excess_error", "erf_excess_gradient", "erf_excess_jax"]
+__all__ = ["erf_excess", "erf_excess_and_error", "erf_excess_gradient", "erf_excess_jax"]
 
 NODES = 32  # see the module docstring
 ROUNDOFF = 1e-14  # 45 units in the last place per term: covers exp(-a^2) at |a| = 6 (37 units) and the 32-term sum
@@ -62,11 +62,14 @@ def erf_excess(
     return sum(terms) + sum(biases) ** 2
 
 
-def erf_excess_error(overlaps: Any, lam: Any, *, gamma: float, signal: float, length: int, alignment: float) -> Any:
-    """Bound on the roundoff of erf_excess: a few units in the last place of every term before they are added."""
+def erf_excess_and_error(
+    overlaps: Any, lam: Any, *, gamma: float, signal: float, length: int, alignment: float
+) -> tuple[Any, Any]:
+    """R and a bound on its roundoff: a few units in the last place of every term before they are added."""
     terms, biases = _terms(overlaps, lam, gamma**2, signal, float(length), alignment, NUMPY)
-    size = sum(np.abs(b) for b in biases)
-    return ROUNDOFF * (sum(np.abs(t) for t in terms) + 2 * np.abs(sum(biases)) * size + ROUNDOFF * size**2)
+    bias, size = sum(biases), sum(np.abs(b) for b in biases)
+    error = ROUNDOFF * (sum(np.abs(t) for t in terms) + 2 * np.abs(bias) * size + ROUNDOFF * size**2)
+    return sum(terms) + bias**2, error
 
 
 def _terms(

@@ -68,20 +68,34 @@ def checked_overlaps(o: object, task: SingleLocation, of: str) -> Overlaps:
     except ValueError:
         raise bad("overlaps", of, "arrays that broadcast", f"shapes {[np.shape(x) for x in o]}") from None
     out = Overlaps(*fields)
-    eigenvalues = np.linalg.eigvalsh(gram(out, task.alignment))  # (..., 4), ascending
-    if eigenvalues[..., 0].min() < -TOLERANCE:
-        worst = np.unravel_index(np.argmin(eigenvalues[..., 0]), eigenvalues.shape[:-1])
-        numbers = ", ".join(f"{name}={float(x[worst]):.6g}" for name, x in zip(Overlaps._fields, out))
-        raise AttnscopeError(
-            f"overlaps of {of} must be those of unit vectors k, v with key.value = {task.alignment:g} (positive semidefinite Gram matrix), "
-            f"got {numbers} with eigenvalue {eigenvalues[worst][0]:.3g}; try Overlaps.of(task, k, v)."
-        )
-    if task.dim < 4 and eigenvalues[..., 3 - task.dim].max() > TOLERANCE**0.5:
-        raise bad(
-            "overlaps",
-            of,
-            f"those of vectors in dimension {task.dim}",
-            "overlaps that need a higher dimension",
-            "Overlaps.of(task, k, v)",
-        )
+    doubtful = np.ones(out.kappa.shape, bool) if task.dim < 4 else ~_clearly_feasible(out, task.alignment)
+    if doubtful.any():
+        _refuse_infeasible(Overlaps(*(x[doubtful] for x in out)), task, of)
     return out
+
+
+def _clearly_feasible(o: Overlaps, c: float) -> np.ndarray:
+    """Whether the parts of k and v outside span{k*, v*} have a positive semidefinite Gram matrix: cheap, and true for nearly all."""
+    if abs(c) == 1:
+        return np.zeros(o.kappa.shape, bool)
+    inner = lambda a, b, x, y: (a * x + b * y - c * (a * y + b * x)) / (1 - c * c)  # of the projections on the span
+    rest_k = 1 - inner(o.kappa, o.eta, o.kappa, o.eta)
+    rest_v = 1 - inner(o.theta, o.nu, o.theta, o.nu)
+    cross = o.rho - inner(o.kappa, o.eta, o.theta, o.nu)
+    return (rest_k >= 0) & (rest_v >= 0) & (rest_k * rest_v >= cross**2)
+
+
+def _refuse_infeasible(o: Overlaps, task: SingleLocation, of: str) -> None:
+    """Raise if an eigenvalue of a Gram matrix is below -TOLERANCE, or if dim 2 or 3 has no room for its rank; o holds (n,) arrays."""
+    eigenvalues = np.linalg.eigvalsh(gram(o, task.alignment))  # (n, 4), ascending
+    worst = int(np.argmin(eigenvalues[:, 0]))
+    if eigenvalues[worst, 0] < -TOLERANCE:
+        numbers = ", ".join(f"{name}={float(x[worst]):.6g}" for name, x in zip(Overlaps._fields, o))
+        raise AttnscopeError(
+            f"overlaps of {of} must be those of unit vectors k, v with key.value = {task.alignment:g} "
+            f"(positive semidefinite Gram matrix), got {numbers} with eigenvalue {eigenvalues[worst, 0]:.3g}; "
+            "try Overlaps.of(task, k, v)."
+        )
+    if task.dim < 4 and eigenvalues[:, 3 - task.dim].max() > TOLERANCE**0.5:
+        must, got = f"those of vectors in dimension {task.dim}", "overlaps that need a higher dimension"
+        raise bad("overlaps", of, must, got, "Overlaps.of(task, k, v)")

@@ -21,7 +21,7 @@ from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, 
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.componentwise_risk import componentwise_excess, componentwise_gradient
-from attnscope.theory.erf_risk import erf_excess, erf_excess_error, erf_excess_gradient, erf_excess_jax
+from attnscope.theory.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
 from attnscope.theory.linear_risk import linear_excess, linear_excess_gradient
 from attnscope.theory.monte_carlo import monte_carlo_excess
 from attnscope.theory.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
@@ -145,8 +145,7 @@ def _pointwise(function: Callable[[tuple[float, ...]], Any], o: Overlaps) -> lis
 
 
 def _erf(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
-    numbers = _numbers(task)
-    return Excess(erf_excess(o, lam, **numbers), erf_excess_error(o, lam, **numbers), "closed form")
+    return Excess(*erf_excess_and_error(o, lam, **_numbers(task)), "closed form")
 
 
 def _linear(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:

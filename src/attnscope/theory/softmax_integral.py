@@ -214,7 +214,12 @@ def integrate(q, length, with_gradient, tolerance):
             total += 1
         if level > 0:
             change = np.abs(sums - before * math.exp(old - scale))
-            if (change <= tolerance * magnitude).all() or step <= FINEST or total > MAX_NODES:
+            if (
+                (change <= tolerance * magnitude).all()
+                or step <= FINEST
+                or total > MAX_NODES
+                or not np.isfinite(sums).all()
+            ):
                 break
             count *= 2
         # the next level adds the midpoints

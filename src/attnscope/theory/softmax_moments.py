@@ -29,10 +29,12 @@ RESYNC = 64  # nodes between fresh exponentials e^y; products in between lose at
 
 
 @njit(cache=True, error_model="numpy")
-def node_step(width: float, nats: float) -> float:
-    """Trapezoid step in g with aliasing error about exp(-nats): 2 pi eta/step - eta^2/2 = nats."""
-    gaussian = math.sqrt(2.0 * math.pi**2 / nats)  # the best shift when K plays no part
-    if width * gaussian * nats < 1.4 * 2.0 * math.pi:  # eta = 2 pi/step fits below the singularity
+def node_step(width: float, highest: float, nats: float) -> float:
+    """Trapezoid step in g with aliasing error about exp(-nats), 2 pi eta/step - eta^2/2 = nats; `highest` bounds y."""
+    gaussian = math.sqrt(2.0 * math.pi**2 / nats)
+    if (
+        width * 2.0 * math.pi / gaussian < 1.4 or highest < -nats
+    ):  # the shift 2 pi/step stays below pi/2, or K_p = e^{py}
         return gaussian
     eta = 1.4 / width
     return 2.0 * math.pi * eta / (nats + 0.5 * eta * eta)
@@ -52,12 +54,13 @@ def mode(p: float, yc: float, width: float) -> tuple[float, float]:
 
 
 @njit(cache=True, error_model="numpy")
-def window(a: float, width: float, drop: float) -> tuple[float, float]:
-    """Distances left and right of the mode at which the integrand has certainly fallen by `drop` nats."""
+def window(y: float, width: float, drop: float) -> tuple[float, float]:
+    """Distances left and right of the mode, where y is the log weight, at which the integrand has fallen by `drop` nats."""
+    a = math.exp(y)
     left = 2.0 * (drop + a) / (a * width + math.sqrt((a * width) ** 2 + 2.0 * (drop + a)))  # e^{-x} - 1 + x >= x - 1
     right = math.sqrt(2.0 * drop / (1.0 + a * width * width))  # e^x - 1 - x >= x^2/2
-    if width > 0.0 and a > 0.0:
-        right = min(right, max(1.5, math.log(4.0 * drop / a)) / width)  # e^x - 1 - x >= e^x/4 for x >= 1.5
+    if width > 0.0:
+        right = min(right, max(1.5, math.log(4.0 * drop) - y) / width)  # e^x - 1 - x >= e^x/4 for x >= 1.5
     left = min(left, math.sqrt(2.0 * drop))
     return left, right
 
@@ -66,12 +69,13 @@ def window(a: float, width: float, drop: float) -> tuple[float, float]:
 def tilted_moments(p, yc, width, nats, drop, out):
     """out[0:4] = E[g^n K_p] e^{-scale}, out[4:8] = E[g^n K_p'] e^{-scale}, n = 0..3; returns scale."""
     g, a = mode(p, yc, width)
-    left, right = window(a, width, drop)
-    peak = p * (yc + width * g) - a - 0.5 * g * g
-    step = node_step(width, nats)
+    top = yc + width * g
+    left, right = window(top, width, drop)
+    peak = p * top - a - 0.5 * g * g
+    step = node_step(width, top + width * right, nats)
     count = int((left + right) / step) + 2
     e, ratio = 0.0, math.exp(width * step)
-    s0 = s1 = s2 = s3 = d0 = d1 = d2 = d3 = 0.0
+    s0 = s1 = s2 = s3 = s4 = d0 = d1 = d2 = d3 = 0.0
     for i in range(count):
         x = g - left + i * step
         y = yc + width * x
@@ -79,9 +83,11 @@ def tilted_moments(p, yc, width, nats, drop, out):
         w = math.exp(p * y - e - 0.5 * x * x - peak)
         wx, d = w * x, w * (p - e)
         wxx, dx = wx * x, d * x
-        dxx = dx * x
-        s0, s1, s2, s3 = s0 + w, s1 + wx, s2 + wxx, s3 + wxx * x
+        wxxx, dxx = wxx * x, dx * x
+        s0, s1, s2, s3, s4 = s0 + w, s1 + wx, s2 + wxx, s3 + wxxx, s4 + wxxx * x
         d0, d1, d2, d3 = d0 + d, d1 + dx, d2 + dxx, d3 + dxx * x
+    if width > 1.0:  # Stein: width E[g^n K'] = E[g^{n+1} K] - n E[g^{n-1} K]; K' itself averages out where K varies fast
+        d0, d1, d2, d3 = s1 / width, (s2 - s0) / width, (s3 - 2.0 * s1) / width, (s4 - 3.0 * s2) / width
     out[0], out[1], out[2], out[3] = s0, s1, s2, s3
     out[4], out[5], out[6], out[7] = d0, d1, d2, d3
     return peak + math.log(step / math.sqrt(2.0 * math.pi))
@@ -103,11 +109,11 @@ def log_survival(yc, width, log_k1, nats, drop):
     """log E[K_0(y)], through 1 - E[K_0] when yc <= 0 so that E[K_0]^L stays accurate for large L; log_k1 = log E[K_1]."""
     if width > WIDE:
         return _log_survival_by_parts(yc, width, nats, drop)
-    step = node_step(width, nats)
+    step = node_step(width, 0.0, nats)
     e, ratio, total = 0.0, math.exp(width * step), 0.0
     if yc > 0.0:
         g, a = mode(0.0, yc, width)
-        left, right = window(a, width, drop)
+        left, right = window(yc + width * g, width, drop)
         peak = -a - 0.5 * g * g
         for i in range(int((left + right) / step) + 2):
             x = g - left + i * step
@@ -115,7 +121,7 @@ def log_survival(yc, width, log_k1, nats, drop):
             total += math.exp(-e - 0.5 * x * x - peak)
         return peak + math.log(total * step / math.sqrt(2.0 * math.pi))
     g, a = mode(1.0, yc, width)  # K_1 <= 1 - K_0 <= min(1, e^y) bounds both ends
-    lo = g - window(a, width, drop)[0]
+    lo = g - window(yc + width * g, width, drop)[0]
     excess = max(0.0, yc + 0.5 * width * width - log_k1)
     hi = min(math.sqrt(2.0 * (drop - log_k1)), width + math.sqrt(2.0 * (drop + excess)))
     for i in range(int((hi - lo) / step) + 2):
@@ -129,12 +135,13 @@ def log_survival(yc, width, log_k1, nats, drop):
 def _log_survival_by_parts(yc, width, nats, drop):
     """log E[K_0] = log of int K_1(y) P(yc + width g < y) dy for wide scores; its complement when yc <= 0."""
     g, a = mode(1.0, yc, width)
-    left, right = window(a, width, drop + 6.0)  # 6 nats: the Mills ratio varies by less than e^6 over the window
+    top = yc + width * g
+    left, right = window(top, width, drop + 6.0)  # 6 nats: the Mills ratio varies by less than e^6 over the window
     lo, side = g - left, 1.0 if yc <= 0.0 else -1.0
     if side > 0.0 and lo < 1.0:
         lo = min(lo, -drop / width)  # left of the centre the tail probability is flat and only e^y decays
-    peak = yc + width * g - a - 0.5 * g * g
-    step = node_step(width, nats)
+    peak = top - a - 0.5 * g * g
+    step = node_step(width, max(top + width * right, yc), nats)
     total = 0.0
     for i in range(int((g + right - lo) / step) + 2):
         x = lo + i * step

@@ -1,0 +1,40 @@
+"""All claims of this room, found by file name and sorted by id."""
+
+from __future__ import annotations
+
+import fnmatch
+import pkgutil
+from collections.abc import Sequence
+from importlib import import_module
+
+import attnscope.claims as room
+from attnscope.claims.claim import Claim
+from attnscope.errors import bad
+
+__all__ = ["all_claims", "selected_claims"]
+
+PREFIXES = ("slr_", "exch_", "beyond_")  # the three papers' worth of claims
+
+
+def all_claims() -> list[Claim]:
+    """Every claim, sorted by id."""
+    names = [info.name for info in pkgutil.iter_modules(room.__path__) if info.name.startswith(PREFIXES)]
+    claims = [import_module(f"{room.__name__}.{name}").CLAIM for name in names]
+    return sorted(claims, key=lambda claim: claim.id)
+
+
+def selected_claims(only: Sequence[str] | None = None) -> list[Claim]:
+    """Claims whose id matches one of the patterns ("slr-*", "slr-04*"), all of them if there is none."""
+    claims = all_claims()
+    if not only:
+        return claims
+    chosen = [claim for claim in claims if any(fnmatch.fnmatch(claim.id, pattern) for pattern in only)]
+    if not chosen:
+        raise bad(
+            "only",
+            "reproduce",
+            "a pattern that matches a claim",
+            ", ".join(only),
+            "'slr-*', or attnscope claims for the list",
+        )
+    return chosen
