@@ -33,7 +33,7 @@ from attnscope.numerics.estimate import Estimate
 from attnscope.predictors.attention import Erf, LinearAttention, Predictor
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.erf_risk import erf_variance
+from attnscope.theory.erf_risk import erf_excess_gradient, erf_variance
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.risk import GRADIENT, checked_task, risk
 
@@ -109,21 +109,25 @@ def critical_temperature(task: SingleLocation) -> float:
     """
     _orthogonal(task, "critical_temperature")
     grid = np.geomspace(1e-3, 1e3, 121)
-    values = [_oracle_block(task, lam) for lam in grid]
-    for low, high, a, b in zip(grid, grid[1:], values, values[1:]):
-        if a > 0 >= b:
-            return float(brentq(lambda lam: _oracle_block(task, lam), low, high, xtol=1e-13, rtol=1e-13))
-    return math.inf if min(values) > 0 else float(grid[0])
+    values = _oracle_block(task, grid)
+    falls = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
+    if falls.size == 0:
+        return math.inf if values.min() > 0 else float(grid[0])
+    low, high = grid[falls[0]], grid[falls[0] + 1]
+    return float(brentq(lambda lam: float(_oracle_block(task, np.array(lam))), low, high, xtol=1e-13, rtol=1e-13))
 
 
-def _oracle_block(task: SingleLocation, lam: float) -> float:
+def _oracle_block(task: SingleLocation, lam: np.ndarray) -> np.ndarray:
     """Determinant, scaled to [-1, 1], of the oracle's Hessian in the (eta, theta) plane, where rho = eta + theta to first order."""
-    derivatives, o = _derivatives(task, Erf(lam), lam), np.array(Overlaps.oracle())
-    R, H = derivatives.first(o), derivatives.second(o)  # type: ignore[misc]
+    numbers = {"gamma": task.gamma, "signal": task.signal, "length": task.length, "alignment": 0.0}
+    first = lambda o: np.array(erf_excess_gradient(tuple(o), lam, **numbers))[:5]  # (5, ...)
+    oracle = np.array(Overlaps.oracle())
+    R = first(oracle)
+    H = np.array([first(oracle + 1j * COMPLEX_STEP * row).imag / COMPLEX_STEP for row in np.eye(5)])  # (5, 5, ...)
     eta_eta = H[1, 1] + 2 * H[1, 4] + H[4, 4] - R[0]
     the_the = H[2, 2] + 2 * H[2, 4] + H[4, 4] - R[3]
     cross = H[1, 2] + H[1, 4] + H[2, 4] + H[4, 4]
-    return float((eta_eta * the_the - cross**2) / (abs(eta_eta * the_the) + cross**2))
+    return (eta_eta * the_the - cross**2) / (np.abs(eta_eta * the_the) + cross**2)
 
 
 def basin_prediction(task: SingleLocation, temperature: float, overlaps: Overlaps) -> np.ndarray:
