@@ -63,8 +63,8 @@ def test_length_one_prints_what_exists():
     ("arguments", "words"),
     [
         (["risk", "--dim", "1"], "dim of SingleLocation must be an integer >= 2, got 1"),
-        (["risk", "--predictor", "gpt"], "--predictor of attnscope risk must be one of erf, softmax, linear"),
-        (["risk", "--gamma2", "-1"], "--gamma2 of attnscope risk must be > 0"),
+        (["risk", "--predictor", "gpt"], "--predictor must be one of erf, softmax, linear"),
+        (["risk", "--gamma2", "-1"], "--gamma2 must be > 0"),
         (["risk", "--temperature", "-1"], "temperature of Erf must be a finite number >= 0"),
         (["risk", "--nonsense"], "No such option"),
     ],

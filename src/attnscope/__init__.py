@@ -31,6 +31,14 @@ _HOME = {
     "theory.optimal_sigma": ["OptimalSigma", "optimal_sigma"],
     "theory.landscape": ["StationaryPoint", "basin_prediction", "critical_temperature", "stationary_points"],
     "theory.reference": ["reference_risks"],
+    "dynamics.train": ["train"],
+    "dynamics.trajectory": ["Trajectory"],
+    "dynamics.starts": ["Moments"],
+    "dynamics.rates": ["escape_time", "predicted_rate"],
+    "dynamics.experiments": ["EXPERIMENTS", "run_experiment"],
+    "figures.figure": ["Figure"],
+    "sweeps.run": ["sweep"],
+    "reproduce": ["reproduce"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -38,6 +46,7 @@ __all__ = ["__version__", *sorted(_MODULE_OF)]
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'attnscope' has no attribute {name!r}")
     value = getattr(import_module(f"attnscope.{_MODULE_OF[name]}"), name)

@@ -7,6 +7,7 @@ where `excess` underflows. `error` bounds (deterministic methods) or is the stan
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from attnscope.errors import AttnscopeError
 
 __all__ = ["Estimate", "estimate"]
 
-Number = float | np.ndarray
+Number = Any  # a float for scalar overlaps, an array of their broadcast shape otherwise
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def oracle_risk(
         "linear": task.linear_risk().value,
         "bayes": bayes.value,
         "bayes_log_excess": bayes.log_excess,
-    }  # type: ignore[dict-item]
+    }
 
 
 def optimal_temperature(
@@ -56,7 +56,7 @@ def optimal_temperature(
     best, value = optimum.optimal_temperature(task, _family(predictor))
     critical = critical_temperature(task)
     out = {"optimal_temperature": best, "risk": value.value, "log_excess": value.log_excess}
-    return out | ({"critical_temperature": critical} if np.isfinite(critical) else {})  # type: ignore[return-value]
+    return out | ({"critical_temperature": critical} if np.isfinite(critical) else {})
 
 
 def outcomes(

@@ -123,6 +123,11 @@ class SingleLocation:
         c = float(np.clip(self._key @ self._value, -1, 1))
         return c if abs(c) > ORTHOGONAL else 0.0
 
+    @property
+    def given(self) -> dict[str, np.ndarray | None]:
+        """The arrays this task was given (None where it draws or defaults): with its numbers, all that is needed to rebuild it."""
+        return {"location_probs": self.location_probs, "key": self._key, "value": self._value}
+
     def _drawn(self, stream: int, other: np.ndarray | None) -> np.ndarray:
         """A uniform unit vector, orthogonal to `other` if there is one."""
         check.fits_in_memory(2 * self.dim, 8, "key and value", NAME, "the risks, which need no vectors")

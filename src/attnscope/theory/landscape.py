@@ -38,9 +38,11 @@ from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.risk import GRADIENT, checked_task, risk
 
 __all__ = [
+    "LocalGeometry",
     "StationaryPoint",
     "basin_prediction",
     "critical_temperature",
+    "local_geometry",
     "stationary_points",
     "swapped_overlaps",
 ]
@@ -63,6 +65,13 @@ class StationaryPoint:
     def count(self, sign: int) -> int:
         """Number of negative (-1), zero (0) or positive (+1) Hessian directions in the ambient space."""
         return int(self.multiplicities[_signs(self.eigenvalues) == sign].sum())
+
+
+class LocalGeometry(NamedTuple):
+    """Norm of the Riemannian gradient and eigenvalues of the Riemannian Hessian, each once."""
+
+    gradient: float
+    eigenvalues: np.ndarray
 
 
 def stationary_points(task: SingleLocation, predictor: Predictor) -> list[StationaryPoint]:
@@ -93,6 +102,19 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
     return sorted(points, key=lambda p: p.risk.value)
 
 
+def local_geometry(task: SingleLocation, predictor: Predictor, overlaps: Overlaps) -> LocalGeometry:
+    """Riemannian gradient norm and Hessian eigenvalues of the risk at any one point (scalar overlaps)."""
+    _orthogonal(task, "local_geometry")
+    lam = constant_temperature(_checked(predictor, "local_geometry"), "local_geometry")
+    derivatives = _derivatives(task, predictor, lam)
+    k, v = _vectors(Overlaps(*(float(x) for x in overlaps)), min(task.dim, 4))
+    inside = np.linalg.eigvalsh(_hessian(derivatives, k, v))
+    o = _overlaps(k, v)
+    outside = np.linalg.eigvalsh(_outside(derivatives.first(o), o)) if task.dim > 4 else np.empty(0)
+    gradient = float(np.linalg.norm(_tangent_gradient(derivatives, k, v)))
+    return LocalGeometry(gradient, np.sort(np.concatenate([inside, outside])))
+
+
 def swapped_overlaps(task: SingleLocation, temperature: float) -> Overlaps:
     """Overlaps of the role-swapped stationary point of the erf predictor."""
     lam, gam2, s = temperature, task.gamma**2, task.signal
@@ -119,8 +141,9 @@ def critical_temperature(task: SingleLocation) -> float:
 
 def _oracle_block(task: SingleLocation, lam: np.ndarray) -> np.ndarray:
     """Determinant, scaled to [-1, 1], of the oracle's Hessian in the (eta, theta) plane, where rho = eta + theta to first order."""
-    numbers = {"gamma": task.gamma, "signal": task.signal, "length": task.length, "alignment": 0.0}
-    first = lambda o: np.array(erf_excess_gradient(tuple(o), lam, **numbers))[:5]  # (5, ...)
+    gamma, signal, length = task.gamma, task.signal, task.length
+    gradient = lambda o: erf_excess_gradient(tuple(o), lam, gamma=gamma, signal=signal, length=length, alignment=0.0)
+    first = lambda o: np.array(gradient(o))[:5]  # (5, ...)
     oracle = np.array(Overlaps.oracle())
     R = first(oracle)
     H = np.array([first(oracle + 1j * COMPLEX_STEP * row).imag / COMPLEX_STEP for row in np.eye(5)])  # (5, 5, ...)

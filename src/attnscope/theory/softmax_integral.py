@@ -32,8 +32,10 @@ __all__ = ["integrate"]
 FINE = (37.0, 41.0)  # nats of aliasing error and of truncation in a token average: below 1e-13 together
 CRUDE = (7.0, 9.0)  # the same for locating the integrand: a few per mille
 REACH = 43.0  # nats below its maximum at which the outer integrand is dropped: 2e-19
+NEGLIGIBLE = 500.0  # nats below the largest at which a component of the gradient is no longer resolved for itself
 SCAN = 20  # points per round of the search for the range
 MAX_NODES = 20_000  # of the outer sum; a few hundred are typical
+COARSEST = 1.0  # outer step in units of the sharpest scale, from which on a small change is believed
 FINEST = 0.27  # outer step at which |I(t e^{i th})| <= I(t cos th) already bounds the relative error by 1e-12
 
 
@@ -45,10 +47,10 @@ def poly(k, first, a0, a1, a2):
 
 @njit(cache=True, error_model="numpy")
 def integrand(tau, q, length, quality, with_gradient, work, out, logs):
-    """I(tau) in out[0], its gradient in out[1:7], the sum of |terms| in out[7], all times e^{-scale}; returns scale.
+    """I(tau) in out[0], its gradient in out[1:7], the sum of all |products| in out[7], all times e^{-scale}; returns scale.
 
-    logs[0:4] receives the logs of positive envelopes of the four terms, each log-concave up to polynomial weights: for
-    the gradient the first two lose their weights, which may vanish where their derivatives do not.
+    logs[0:4] receives the logs of positive envelopes of the four terms (squares without their cross products), log-concave
+    up to polynomial weights. For the gradient the first two drop weights that may vanish where their derivatives do not.
     """
     kap, eta, the, nu, rho, lam, gam, s, c = q
     nats, drop = quality
@@ -72,24 +74,27 @@ def integrand(tau, q, length, quality, with_gradient, work, out, logs):
     x1 = (al * sc + W, al * ge + be * sc, be * ge)
     y2 = (sc * sc + Vy, 2.0 * sc * ge, ge * ge)
     X2, X1, Z1 = poly(k2, 0, *x2), poly(k1, 0, *x1), poly(k1, 0, al, be, 0.0)
-    K1 = math.exp(ek1)  # Stein: E1[g K0] = -width E1[K1] and E1[g^2 K0] = f1 - width E1[g K1]
-    G1, G2 = -width * K1 * k1[0], 1.0 - width * K1 * k1[1]
-    Y1, Y2 = sc + ge * G1, y2[0] + y2[1] * G1 + y2[2] * G2
+    K1 = math.exp(ek1)  # Stein: G1 = E1[g K0]/f1 = -width E1[K1]/f1 and G2 = E1[g^2 K0]/f1 - 1 = -width E1[g K1]/f1
+    G1, G2 = -width * K1 * k1[0], -width * K1 * k1[1]
+    Y1, Y2 = sc + ge * G1, y2[0] + y2[2] + y2[1] * G1 + y2[2] * G2
     A0, A1, B0, B1 = b1[0], rho * b1[1], b2[0], rho * b2[1]
     B2 = rho * rho * b2[2] + (1.0 - rho * rho) * b2[0]
 
     t1, t2 = X2, 2.0 * n1 * (X1 * A0 - Z1 * A1)
     t3, t4 = n1 * (Y2 * B0 - 2.0 * Y1 * B1 + B2), n2 * (Y2 * A0 * A0 - 2.0 * Y1 * A0 * A1 + A1 * A1)
-    logs[0] = ek2 + math.log(k2[0] if with_gradient else max(t1, 0.0))
+    logs[0] = ek2 + math.log(k2[0] if with_gradient else x2[0] * k2[0] + x2[2] * k2[2])
     logs[1] = ek1 + eb1 + math.log(2.0 * n1 * k1[0] * A0 if with_gradient else 0.0)
-    logs[2], logs[3] = eb2 + math.log(max(t3, 0.0)), 2.0 * eb1 + math.log(max(t4, 0.0))
+    Ye = max(max(Y2, Y1 * Y1), 1e-9 * g2)  # a crude Y2 may be negative
+    logs[2], logs[3] = eb2 + math.log(n1 * (Ye * B0 + B2)), 2.0 * eb1 + math.log(n2 * (Ye * A0 * A0 + A1 * A1))
     scale = max(max(logs[0], logs[1]), max(logs[2], logs[3]))
     logs += top
     # a vanishing term has no say in the scale: the cap keeps its exponential finite
     h1, h2 = math.exp(min(ek2 - scale, 600.0)), math.exp(min(ek1 + eb1 - scale, 600.0))
     h3, h4 = math.exp(eb2 - scale), math.exp(2.0 * eb1 - scale)
     t1, t2, t3, t4 = h1 * t1, h2 * t2, h3 * t3, h4 * t4
-    out[0], out[7] = t1 + t2 + t3 + t4, abs(t1) + abs(t2) + abs(t3) + abs(t4)
+    out[0] = t1 + t2 + t3 + t4
+    out[7] = abs(t1) + 2.0 * n1 * h2 * (abs(X1 * A0) + abs(Z1 * A1)) + n1 * h3 * (Y2 * B0 + 2.0 * abs(Y1 * B1) + B2)
+    out[7] += n2 * h4 * (Y2 * A0 * A0 + 2.0 * abs(Y1 * A0 * A1) + A1 * A1)
     if not with_gradient:
         return top + scale
 
@@ -105,7 +110,7 @@ def integrand(tau, q, length, quality, with_gradient, work, out, logs):
     d[0, 5] = -shift * K1 * poly(k1, 0, *y2)
     d[1, 0] = 2.0 * gam * poly(k2, 0, -be, al, be)
     d[1, 1] = gam * poly(k1, 0, -gam * (2.0 * eta - rho), sc + al, ge + be)
-    d[1, 2], d[1, 4], d[1, 5] = gam * k1[1], gam * G1, 2.0 * gam * (sc * G1 + ge * (G2 - 1.0))
+    d[1, 2], d[1, 4], d[1, 5] = gam * k1[1], gam * G1, 2.0 * gam * (sc * G1 + ge * G2)
     d[2, 0], d[2, 1] = -2.0 * s * poly(k2, 0, al, be, 0.0), -s * poly(k1, 0, sc, ge, 0.0)
     d[2, 2] = -s * k1[0]
     d[3, 0], d[3, 1] = -2.0 * g2 * k2[0], -g2 * k1[0]
@@ -134,6 +139,12 @@ def integrand(tau, q, length, quality, with_gradient, work, out, logs):
 
 
 @njit(cache=True, error_model="numpy")
+def reachable(peak, best, with_gradient):
+    """Level down to which a term of this peak matters: a derivative may live on one small term alone, the value does not."""
+    return max(peak, best - NEGLIGIBLE) - REACH if with_gradient else best - REACH
+
+
+@njit(cache=True, error_model="numpy")
 def locate(q, length, with_gradient, work, out):
     """(lo, hi, step): the range of tau that holds all terms within REACH nats of the largest, and a first step.
 
@@ -141,40 +152,33 @@ def locate(q, length, with_gradient, work, out):
     rounds of SCAN crude values shrink the bracket to the cells that can hold the integrand.
     """
     kap, lam, gam, s = q[0], q[5], q[6], q[7]
-    terms = np.empty((SCAN, 4))
+    terms, best = np.empty((SCAN, 4)), np.full(4, -math.inf)
     unit = max(1.0, lam * max(1.0, gam))
-    guess = -lam * max(s * kap, 0.0)
-    lo, hi = guess, guess
-    for side in (-1.0, 1.0):  # walk until every term falls in this direction and is out of reach
-        integrand(guess, q, length, CRUDE, with_gradient, work, out, terms[0])
-        best, last, stride, tau = terms[0].max(), terms[0].copy(), unit, guess
-        while True:
-            tau += side * stride
+    ends = np.full(2, -lam * max(s * kap, 0.0))
+    for side in range(2):  # walk until every term falls in this direction and is out of reach
+        integrand(ends[side], q, length, CRUDE, with_gradient, work, out, terms[0])
+        stride, walking = unit, True
+        while walking:
+            terms[1], best = terms[0], np.maximum(best, terms[0])
+            ends[side] += stride if side == 1 else -stride
             stride *= 1.5
-            integrand(tau, q, length, CRUDE, with_gradient, work, out, terms[0])
-            best = max(best, terms[0].max())
-            done = True
+            integrand(ends[side], q, length, CRUDE, with_gradient, work, out, terms[0])
+            walking = False
             for j in range(4):
-                done = done and (terms[0, j] == -math.inf or terms[0, j] < min(last[j], best - REACH))
-            last[:] = terms[0]
-            if done or stride > 1e18 * unit:
-                break
-        if side < 0.0:
-            lo = tau
-        else:
-            hi = tau
+                reach = reachable(best[j], best.max(), with_gradient)
+                walking = walking or (best[j] > -math.inf and not terms[0, j] < min(terms[1, j], reach))
+    lo, hi = ends
     step = unit
     for _ in range(12):
         cell = (hi - lo) / (SCAN - 1)
         for i in range(SCAN):
             integrand(lo + i * cell, q, length, CRUDE, with_gradient, work, out, terms[i])
-        best = terms.max()
         first, final, step = SCAN - 1, 0, hi - lo
         for j in range(4):
             top = terms[:, j].argmax()
             left, right = max(top - 1, 0), min(top + 1, SCAN - 1)
             rise = terms[top, j] - min(terms[left, j], terms[right, j])  # a log-concave peak is at most this far above
-            reach = best - REACH if not with_gradient else terms[top, j] - REACH  # a derivative may live on one term
+            reach = reachable(terms[top, j], terms.max(), with_gradient)
             if not terms[top, j] + rise >= reach:
                 continue
             while left > 0 and terms[left, j] >= reach:
@@ -192,37 +196,39 @@ def locate(q, length, with_gradient, work, out):
 
 @njit(cache=True, error_model="numpy")
 def integrate(q, length, with_gradient, tolerance):
-    """Trapezoid sum of the integrand: (sums[0:8], |last change|[0:8], log scale, nodes); order as in `integrand`."""
+    """Trapezoid sums of the eight outputs of `integrand`: (sums, sums of |.|, change at the last halving, log scale, nodes).
+
+    The step is halved until every output changes by less than tolerance times its sum of |.|, or until the change has
+    stopped falling (rounding), or the step is FINEST, or MAX_NODES are spent; the caller judges the change it is given.
+    """
     work, out, logs = np.zeros((10, 12)), np.zeros(8), np.zeros(4)
     lo, hi, step = locate(q, length, with_gradient, work, out)
-    sums, magnitude, change = np.zeros(8), np.zeros(8), np.zeros(8)
+    # token averages vary on the scale of their spread (or 1), the power f0^length faster by the usual factor of maxima;
+    # a first change measured at coarser steps than these may miss a sharp edge of the integrand
+    step = min(step, 2.0 * COARSEST * max(1.0, q[5] * min(1.0, q[6])) / math.sqrt(1.0 + 2.0 * math.log(length)))
+    sums, magnitude, change, before = np.zeros(8), np.zeros(8), np.zeros(8), np.zeros(8)
     count = int((hi - lo) / step) + 1
     step = (hi - lo) / count
-    offset, stride, scale = 0.0, step, -math.inf
-    total = 0
-    for level in range(40):
-        before, old = sums * (2.0 * 1.0), scale
-        for i in range(count + (1 if level == 0 else 0)):
-            e = integrand(lo + offset + i * stride, q, length, FINE, with_gradient, work, out, logs)
+    scale, nodes, first, stride, worst = -math.inf, 0, lo, step, math.inf
+    while True:
+        new = count + 1 if nodes == 0 else count  # the midpoints of the nodes so far
+        for i in range(new):
+            e = integrand(first + i * stride, q, length, FINE, with_gradient, work, out, logs)
             if e > scale:
-                shrink = math.exp(scale - e)
-                sums *= shrink
-                magnitude *= shrink
-                scale = e
+                shrink, scale = math.exp(scale - e), e
+                sums, magnitude, before = sums * shrink, magnitude * shrink, before * shrink
             sums += out * math.exp(e - scale)
             magnitude += np.abs(out) * math.exp(e - scale)
-            total += 1
-        if level > 0:
-            change = np.abs(sums - before * math.exp(old - scale))
-            if (
-                (change <= tolerance * magnitude).all()
-                or step <= FINEST
-                or total > MAX_NODES
-                or not np.isfinite(sums).all()
-            ):
+        if nodes > 0:
+            change = np.abs(sums - 2.0 * before)
+            last, worst, floor = worst, 0.0, math.exp(-NEGLIGIBLE) * magnitude.max()
+            for j in range(7):
+                if magnitude[j] > floor:
+                    worst = max(worst, change[j] / magnitude[j])
+            stuck = worst > 0.3 * last and worst < 1e-6  # rounding: resolved sums converge faster than geometrically
+            if not worst > tolerance or stuck or step <= FINEST or nodes > MAX_NODES:
                 break
             count *= 2
-        # the next level adds the midpoints
-        offset, stride = 0.5 * step, step
-        step *= 0.5
-    return sums * step, magnitude * step, change * step, scale, total
+        before, nodes = sums.copy(), nodes + new
+        first, stride, step = lo + 0.5 * step, step, 0.5 * step
+    return sums * step, magnitude * step, change * step, scale, nodes + new

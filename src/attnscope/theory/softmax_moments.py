@@ -86,7 +86,9 @@ def tilted_moments(p, yc, width, nats, drop, out):
         wxxx, dxx = wxx * x, dx * x
         s0, s1, s2, s3, s4 = s0 + w, s1 + wx, s2 + wxx, s3 + wxxx, s4 + wxxx * x
         d0, d1, d2, d3 = d0 + d, d1 + dx, d2 + dxx, d3 + dxx * x
-    if width > 1.0:  # Stein: width E[g^n K'] = E[g^{n+1} K] - n E[g^{n-1} K]; K' itself averages out where K varies fast
+    if (
+        width > 1.0
+    ):  # Stein: width E[g^n K'] = E[g^{n+1} K] - n E[g^{n-1} K]; K' itself averages out where K varies fast
         d0, d1, d2, d3 = s1 / width, (s2 - s0) / width, (s3 - 2.0 * s1) / width, (s4 - 3.0 * s2) / width
     out[0], out[1], out[2], out[3] = s0, s1, s2, s3
     out[4], out[5], out[6], out[7] = d0, d1, d2, d3
@@ -139,7 +141,7 @@ def _log_survival_by_parts(yc, width, nats, drop):
     left, right = window(top, width, drop + 6.0)  # 6 nats: the Mills ratio varies by less than e^6 over the window
     lo, side = g - left, 1.0 if yc <= 0.0 else -1.0
     if side > 0.0 and lo < 1.0:
-        lo = min(lo, -drop / width)  # left of the centre the tail probability is flat and only e^y decays
+        lo = min(lo, min(g, 1.0) - (drop + 3.0) / width)  # left of g = 1 the tail is flat to e^3 and only e^y decays
     peak = top - a - 0.5 * g * g
     step = node_step(width, max(top + width * right, yc), nats)
     total = 0.0

@@ -1,0 +1,197 @@
+"""The training loop over log points: divergence, the swap move, the bar, Ctrl-C.
+
+Engines advance by n + m steps with the same bits as by n and then m, so where the work is cut changes
+nothing.
+
+Divergence. A run whose overlaps are no longer finite at a log point is followed again from the point
+before, by bisection, to the update that did it; from that log point on, its last finite overlaps are
+repeated.
+
+Swap move. At small temperatures T is nearly symmetric in k and v, and about half of the random starts end
+with the roles exchanged. The token mean is s k*/L, so |v.mean| > |k.mean|, that is |theta| > |kappa|, gives
+them away (here with the exact mean; with real data, a mean over samples). A run that has settled in such a
+state, no overlap having moved by more than STILL in SETTLE_TIME units of gradient-flow time (alpha times
+steps), has k and v exchanged, (kappa, eta, theta, nu) -> (theta, nu, kappa, eta), and goes on. This is
+looked for at multiples of log_every, after they are logged.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from attnscope.dynamics.engine import Engine, State
+from attnscope.dynamics.schedule import temperatures, temperatures_at
+from attnscope.dynamics.trajectory import Setup, Trajectory
+from attnscope.predictors.temperature import Temperature
+from attnscope.progress import Bar, progress
+
+__all__ = ["advance", "exchange"]
+
+SETTLE_TIME = 10.0  # the saddle grows at .3 to .8 (d = 400, lam .02 to .1): a run there would move e^3- to e^8-fold
+STILL = 0.05  # change of an overlap that counts as none; noise of SGD at the paper's settings is smaller
+PIECE = 0.25  # seconds between two looks at the keyboard and two updates of the bar
+FIRST_PIECE = 64  # steps; doubled and halved from there
+PATIENCE = 0.7  # seconds after which a silent first call explains itself
+
+
+class Reached(NamedTuple):
+    """All that changes at a log point, replaced as one object: an interrupt finds the old one or the new one."""
+
+    step: int
+    logs: int
+    state: State
+    diverged_at: np.ndarray
+    swapped_at: np.ndarray
+
+
+def advance(run: Trajectory, engine: Engine, end: int, show: bool) -> Trajectory:
+    """`run` continued from its last logged step to `end`."""
+    every, begin = run.setup.log_every, int(run.step[-1])
+    kept = len(run.step) - (begin % every != 0)  # an entry between two multiples gives way to the regular ones
+    marks = [*range(begin - begin % every + every, end, every), end]
+    step = np.concatenate([run.step[:kept], np.array(marks, dtype=np.int64)])
+    log = np.empty((5, run.runs, len(step)))
+    log[:, :, :kept] = run.log[:, :, :kept]
+    reached = Reached(begin, kept, run.state, run.diverged_at, run.swapped_at)
+    try:
+        _compile(engine, run, show)
+        with progress(end - begin, f"training {run.runs} runs", disable=not show) as bar:
+            walker = Walker(engine, run.setup.predictor.temperature, bar)
+            for mark in marks:
+                reached = _interval(walker, run.setup, reached, mark, step, log)
+    except KeyboardInterrupt:
+        left = end - reached.step
+        print(
+            f"Interrupted; {reached.step} of {end} steps are kept: go on with run.extend({left}).",
+            file=sys.stderr,
+        )
+        if reached.step == begin:
+            return run
+    logs = reached.logs
+    lam = temperatures_at(run.setup.predictor.temperature, step[:logs])
+    log = log if logs == log.shape[2] else np.ascontiguousarray(log[:, :, :logs])
+    return Trajectory(run.setup, step[:logs], log, lam, reached.diverged_at, reached.swapped_at, reached.state)
+
+
+class Walker:
+    """Advances states step by step number, in pieces short enough for the bar and for Ctrl-C."""
+
+    def __init__(self, engine: Engine, temperature: Temperature, bar: Bar) -> None:
+        self.engine, self.temperature, self.bar, self.piece = engine, temperature, bar, FIRST_PIECE
+
+    def walk(self, state: State, begin: int, end: int) -> State:
+        """The state after the updates begin, ..., end - 1."""
+        while begin < end:
+            n, clock = min(self.piece, end - begin), time.perf_counter()
+            state = self.engine.advance(state, temperatures(self.temperature, begin, begin + n))
+            self.bar.advance(n)
+            begin += n
+            self._pace(n, time.perf_counter() - clock)
+        return state
+
+    def _pace(self, n: int, seconds: float) -> None:
+        if seconds > 2 * PIECE:
+            self.piece = max(1, n // 2)
+        elif seconds < PIECE / 2 and n == self.piece:
+            self.piece *= 2
+
+
+def _interval(walker: Walker, setup: Setup, at: Reached, end: int, step: np.ndarray, log: np.ndarray) -> Reached:
+    """One log interval: swap if due, advance, write the log's next column."""
+    state, swapped_at = at.state, at.swapped_at
+    if setup.swap_move and at.step % setup.log_every == 0:
+        due = _swap_due(setup.step_size, step[: at.logs], log[:, :, : at.logs], swapped_at)
+        state, swapped_at = exchange(state, due), np.where(due, at.step, swapped_at)
+    after = walker.walk(state, at.step, end)
+    overlaps = walker.engine.overlaps(after)
+    lost = _lost(overlaps)
+    log[:, :, at.logs] = np.where(lost, log[:, :, at.logs - 1], np.clip(overlaps, -1, 1))
+    diverged_at, new = at.diverged_at.copy(), lost & (at.diverged_at < 0)
+    if new.any():
+        _locate(Walker(walker.engine, walker.temperature, Bar()), state, at.step, end, new, diverged_at)
+    return Reached(end, at.logs + 1, after, diverged_at, swapped_at)
+
+
+def _lost(overlaps: np.ndarray) -> np.ndarray:
+    return ~np.isfinite(overlaps).all(axis=0)
+
+
+def _locate(walker: Walker, state: State, begin: int, end: int, which: np.ndarray, out: np.ndarray) -> None:
+    """Write into `out` after how many updates each run in `which` was first non-finite: after `begin`, by `end`."""
+    if end - begin == 1:
+        out[which] = end
+        return
+    middle = (begin + end) // 2
+    half = walker.walk(state, begin, middle)
+    lost = _lost(walker.engine.overlaps(half))
+    if (which & lost).any():
+        _locate(walker, state, begin, middle, which & lost, out)
+    if (which & ~lost).any():
+        _locate(walker, half, middle, end, which & ~lost, out)
+
+
+# -- the swap move ---------------------------------------------------------------------------------------------------
+
+
+def _swap_due(step_size: float, step: np.ndarray, log: np.ndarray, swapped_at: np.ndarray) -> np.ndarray:
+    """(runs,) whether a run has settled, long enough after its last swap, with the roles of k and v exchanged."""
+    horizon = math.ceil(SETTLE_TIME / step_size)
+    now, back = int(step[-1]), int(np.searchsorted(step, step[-1] - horizon, side="right")) - 1
+    if back < 0:
+        return np.zeros(log.shape[1], dtype=bool)
+    kappa, theta = log[0, :, -1], log[2, :, -1]
+    settled = np.abs(log[:, :, -1] - log[:, :, back]).max(axis=0) <= STILL
+    return settled & (np.abs(theta) > np.abs(kappa)) & ((swapped_at < 0) | (now - swapped_at >= horizon))
+
+
+def exchange(state: State, which: np.ndarray) -> State:
+    """The state with k and v exchanged in the runs `which`: overlaps (5, runs), a Gram matrix (runs, 4, 4), or vectors."""
+    if not which.any():
+        return state
+    out = dict(state)
+    if "overlaps" in state:
+        out["overlaps"] = np.where(which, state["overlaps"][[2, 3, 0, 1, 4]], state["overlaps"])
+    if "gram" in state:
+        order = [1, 0, *range(2, state["gram"].shape[1])]
+        out["gram"] = np.where(which[:, None, None], state["gram"][:, order][:, :, order], state["gram"])
+    if "k" in state:
+        out["k"] = np.where(which[:, None], state["v"], state["k"])
+        out["v"] = np.where(which[:, None], state["k"], state["v"])
+    return out
+
+
+# -- the first call --------------------------------------------------------------------------------------------------
+
+
+def _compile(engine: Engine, run: Trajectory, show: bool) -> None:
+    """On a terminal, take (and forget) one step under a spinner, so that compilation is not mistaken for a hang."""
+    if show and sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty():
+        with _spinner("compiling, once"):
+            engine.advance(
+                run.state,
+                temperatures(run.setup.predictor.temperature, int(run.step[-1]), int(run.step[-1]) + 1),
+            )
+
+
+@contextmanager
+def _spinner(text: str) -> Iterator[None]:
+    """A spinner on stderr if the block takes longer than PATIENCE."""
+    from rich.console import Console
+
+    status = Console(stderr=True).status(text)
+    timer = threading.Timer(PATIENCE, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()

@@ -1,0 +1,93 @@
+"""Losses of one sequence as JAX functions of what a predictor can see: projections of the tokens, never the tokens.
+
+A loss is a function loss(seen, told, noise, temperature) -> scalar of
+    seen (L, m)   the tokens' projections on the m trained vectors, rows 0..F-1 belonging to the informative tokens,
+    told (F, 2F)  the informative tokens' projections on the teachers (k_1*, v_1*, ..., k_F*, v_F*),
+    noise ()      the label noise, already scaled.
+Any such function, smooth almost everywhere, can be trained by the engines; it must not depend on the order of the other tokens,
+because the informative ones are listed first. With trained vectors (k_1, v_1, ..., k_H, v_H) and heads that add up,
+
+    T = sum_h sum_l weight_l(lam X.k_h) X_l.v_h,       Y = sum_i X_i.v_i* + noise,
+    squared    (T - Y)^2,          logistic   log(1 + exp(-label T)) with label = sign(Y) in {-1, 1}:
+
+the cross-entropy of the 0/1 label 1[Y > 0] under the probability 1/(1 + e^-T). The label noise acts before the sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics import validation as check
+from attnscope.numerics.x64 import x64
+from attnscope.predictors.attention import Componentwise, Erf, Predictor, Softmax
+from attnscope.theory.optimal_sigma import OptimalSigma
+
+__all__ = ["Loss", "logistic_loss", "squared_loss", "weight_function"]
+
+Loss = Callable[[Any, Any, Any, Any], Any]
+
+
+def squared_loss(predictor: Predictor, heads: int = 1) -> Loss:
+    """(T - Y)^2 for `heads` heads of this kind (module docstring); the predictor's own temperature is not used."""
+    output = _output(predictor, heads, "squared_loss")
+    return lambda seen, told, noise, lam: (output(seen, lam) - _label(told, noise)) ** 2
+
+
+def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
+    """log(1 + exp(-sign(Y) T)) for `heads` heads of this kind (module docstring)."""
+    output = _output(predictor, heads, "logistic_loss")
+
+    def loss(seen: Any, told: Any, noise: Any, lam: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.logaddexp(0.0, -jnp.sign(_label(told, noise)) * output(seen, lam))
+
+    return loss
+
+
+def _label(told: Any, noise: Any) -> Any:
+    return sum(told[i, 2 * i + 1] for i in range(told.shape[0])) + noise  # X_i.v_i*
+
+
+def _output(predictor: Predictor, heads: int, of: str) -> Callable[[Any, Any], Any]:
+    weights, heads = weight_function(predictor, of), check.integer(heads, "heads", of, 1)
+    return lambda seen, lam: sum((weights(lam * seen[:, 2 * h]) * seen[:, 2 * h + 1]).sum() for h in range(heads))
+
+
+def weight_function(predictor: Predictor, of: str) -> Callable[[Any], Any]:
+    """The predictor's map from scores (..., L) to weights as a function that JAX can differentiate."""
+    import jax
+    from jax.scipy import special
+
+    if isinstance(predictor, Softmax):
+        return lambda scores: jax.nn.softmax(scores, axis=-1)
+    if isinstance(predictor, Erf):
+        return special.erf
+    if isinstance(predictor, OptimalSigma):
+        a, b, c = predictor.sigma.coefficients  # type: ignore[attr-defined]
+        return lambda u: special.expit(a * u * u + b * u + c)
+    if isinstance(predictor, Componentwise):
+        return _traceable(predictor.sigma, of)
+    raise bad("predictor", of, "an Erf, Softmax, Componentwise or LinearAttention", predictor, "Softmax(2.0)")
+
+
+def _traceable(sigma: Callable[[Any], Any], of: str) -> Callable[[Any], Any]:
+    """sigma itself if JAX can trace it, its twin of the same name if it is a NumPy or SciPy ufunc, or one sentence."""
+    import jax
+    from jax import numpy as jnp
+    from jax.scipy import special
+
+    if isinstance(sigma, np.ufunc):
+        sigma = getattr(jnp, sigma.__name__, getattr(special, sigma.__name__, sigma))
+    try:
+        with x64():
+            jax.eval_shape(jax.grad(lambda x: sigma(x).sum()), jnp.zeros(2))
+    except Exception as error:
+        raise AttnscopeError(
+            f"sigma of {of} must be a function that JAX can differentiate, got {type(error).__name__} from it; try jax.numpy.tanh."
+        ) from error
+    return sigma

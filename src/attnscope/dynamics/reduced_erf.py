@@ -1,0 +1,57 @@
+"""The two compiled engines of the erf predictor behind the engine contract; k* and v* orthogonal.
+
+State: "overlaps" (5, runs), and for SGD "generators" (runs, 4), one random stream per run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnscope.dynamics.engine import State
+from attnscope.dynamics.population_erf import population_steps
+from attnscope.dynamics.sgd_erf import seed_generators, sgd_steps
+from attnscope.tasks.single_location import SingleLocation
+
+__all__ = ["PopulationErf", "SgdErf"]
+
+
+class PopulationErf:
+    """Projected gradient descent on the population risk (population_erf.py)."""
+
+    def __init__(self, task: SingleLocation, step_size: float) -> None:
+        self.step_size = step_size
+        self.numbers: dict[str, Any] = {name: getattr(task, name) for name in ("gamma", "signal", "length")}
+
+    def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
+        """Nothing is random: the seed is not used."""
+        return {"overlaps": np.array(overlaps, dtype=np.float64)}
+
+    def advance(self, state: State, temperatures: np.ndarray) -> State:
+        return {"overlaps": population_steps(state["overlaps"], temperatures, self.step_size, **self.numbers)}
+
+    def overlaps(self, state: State) -> np.ndarray:
+        return state["overlaps"]
+
+
+class SgdErf:
+    """SGD on fresh batches, exact in law for dim >= 4 (sgd_erf.py)."""
+
+    def __init__(self, task: SingleLocation, step_size: float, batch_size: int) -> None:
+        self.step_size = step_size
+        names = ("dim", "gamma", "signal", "length", "noise")
+        self.numbers: dict[str, Any] = {name: getattr(task, name) for name in names}
+        self.numbers["batch_size"] = batch_size
+
+    def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
+        start = np.array(overlaps, dtype=np.float64)
+        return {"overlaps": start, "generators": seed_generators(seed, start.shape[1])}
+
+    def advance(self, state: State, temperatures: np.ndarray) -> State:
+        old, generators = state["overlaps"], state["generators"]
+        new, generators = sgd_steps(old, generators, temperatures, self.step_size, **self.numbers)
+        return {"overlaps": new, "generators": generators}
+
+    def overlaps(self, state: State) -> np.ndarray:
+        return state["overlaps"]

@@ -1,0 +1,175 @@
+"""Where training starts, as overlaps (5, runs), drawn in law: no vector of length dim is ever made.
+
+notation: d = dim, c = k*.v*, G standard normal, chi2_m chi-square with m degrees of freedom (chi2_0 = 0),
+all independent.
+
+Uniform k, v on the sphere are normalised Gaussian vectors. In an orthonormal frame whose first two axes
+span k*, v* and whose third points along the rest of k, rotation invariance of that rest leaves
+
+    k ~ (G, G, sqrt(chi2_{d-2}), 0),    v ~ (G, G, G, sqrt(chi2_{d-3}))                                          "sphere"
+    k ~ (G, 0, sqrt(chi2_{d-2}), 0),    v ~ (0, G, 0, sqrt(chi2_{d-3})),   c = 0                                 "manifold"
+
+before normalisation ("manifold": k uniform orthogonal to v*, v uniform orthogonal to k* and k; eta = theta
+= rho = 0). In d = 2 the third and fourth coordinates do not exist and are 0.
+
+Moments. From n samples, with S_i = sum_l X_il, k0 ~ mean S_i and v0 ~ mean (y_i - ybar) S_i minus its part
+along k0. Along v* the pair (y, S.v*) is bivariate normal with covariance [[gam^2 + eps^2, gam^2], [gam^2,
+tau^2]], tau^2 = gam^2 + L - 1; orthogonal to v*, S is s k* plus N(0, tau^2) noise that is independent of y.
+Sums of squares around the mean are Wishart with n - 1 degrees of freedom and independent of the mean
+(Cochran), so with A = sum (y - ybar)^2 and B = sum (y - ybar) S.v*, in the frame (v*, k* minus its v* part,
+..)
+
+    A = (gam^2 + eps^2) chi2_{n-1},   B = b A + sqrt((tau^2 - b gam^2) A) G,   b = gam^2/(gam^2 + eps^2),
+    k0 ~ s k* + tau/sqrt(n) (G, G, sqrt(chi2_{d-2}), 0),   v0 ~ (B, 0, 0, 0)/n + tau sqrt(A)/n (0, G, G, sqrt(chi2_{d-3})).
+
+All three laws are exact. Run i uses its own random stream, a function of (seed, i).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.numerics import validation as check
+from attnscope.tasks.single_location import Batch, SingleLocation
+from attnscope.theory.overlaps import Overlaps, checked_overlaps
+
+__all__ = ["Moments", "Start", "starting_overlaps"]
+
+STREAM = 0x57A27  # keeps the starts' random streams apart from every engine's
+NAMES = '"sphere", "manifold", "moments", Moments(samples), an Overlaps, or a pair of unit vectors (k, v)'
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Start at directions estimated from `samples` labelled sequences; knows nothing of the task's key and value.
+
+    k0 is the direction of the mean token sum; v0 that of the covariance of label and token sum, without its part along k0.
+    """
+
+    samples: int = 200
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "samples", check.integer(self.samples, "samples", "Moments", 2, hint="samples=200"))
+
+    def estimate(self, batch: Batch | tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Unit vectors (k0, v0), each (d,), from tokens (n, L, d) and targets (n,): a Batch, or a pair (tokens, target).
+
+        >>> task = SingleLocation(dim=50, length=10)
+        >>> k0, v0 = Moments().estimate(task.sample(5000, seed=1))
+        >>> bool(k0 @ task.key > 0.95), bool(v0 @ task.value > 0.85), bool(abs(k0 @ v0) < 1e-12)
+        (True, True, True)
+        """
+        of = "Moments.estimate"
+        tokens, _ = check.tokens_array(batch[0], of)
+        if len(tokens) < 2:
+            raise bad("tokens", of, "at least 2 sequences", f"{len(tokens)}", f"{self.samples} sequences")
+        target = check.array(batch[1], "target", of, (len(tokens),)).astype(np.float64)
+        sums = tokens.sum(axis=1, dtype=np.float64)  # (n, d)
+        mean = sums.mean(axis=0)
+        k0 = _direction(mean, "the mean of the tokens", of)
+        v0 = (target - target.mean()) @ (sums - mean) / len(tokens)
+        v0 = _direction(v0 - (v0 @ k0) * k0, "the covariance of target and tokens", of)
+        return k0, v0 - (v0 @ k0) * k0  # once more: normalising a short remainder magnifies its roundoff
+
+
+Start = str | Moments | Overlaps | tuple[np.ndarray, np.ndarray]
+
+
+def starting_overlaps(task: SingleLocation, start: Start, runs: int, seed: int) -> np.ndarray:
+    """(5, runs) overlaps of the given start; run i is a function of (seed, i) where it is random.
+
+    >>> task = SingleLocation(dim=10**8, length=10)
+    >>> starting_overlaps(task, "sphere", runs=2, seed=0).shape
+    (5, 2)
+    """
+    if isinstance(start, Overlaps):
+        return _given(task, start, runs)
+    if isinstance(start, str) and start == "moments":
+        start = Moments()
+    if isinstance(start, Moments):
+        return _moments(task, start.samples, runs, seed)
+    if isinstance(start, str) and start == "sphere":
+        return _sphere(task, runs, seed)
+    if isinstance(start, str) and start == "manifold":
+        return _manifold(task, runs, seed)
+    if isinstance(start, (tuple, list)) and len(start) == 2:
+        return _given(task, Overlaps.of(task, *start), runs)
+    raise bad("start", "train", NAMES, start, 'start="sphere"')
+
+
+def _given(task: SingleLocation, start: Overlaps, runs: int) -> np.ndarray:
+    o = checked_overlaps(start, task, "train")
+    shape = o.kappa.shape
+    if shape not in ((), (runs,)):
+        raise bad(
+            "start",
+            "train",
+            f"overlaps that are numbers or arrays of shape ({runs},), one entry per run",
+            f"shape {shape}",
+            f"runs={o.kappa.size}",
+        )
+    return np.array([np.broadcast_to(x, (runs,)) for x in o])
+
+
+def _sphere(task: SingleLocation, runs: int, seed: int) -> np.ndarray:
+    d, c = task.dim, task.alignment
+    (g1, g2, h1, h2, h3), (k_rest, v_rest) = _draws(seed, runs, 5, (d - 2, d - 3))
+    zero = np.zeros(runs)
+    k = np.array([g1, g2, np.sqrt(k_rest), zero])
+    v = np.array([h1, h2, h3 if d > 2 else zero, np.sqrt(v_rest)])
+    return _read(k, v, key=(1.0, 0.0), value=(c, math.sqrt(1 - c * c)))
+
+
+def _manifold(task: SingleLocation, runs: int, seed: int) -> np.ndarray:
+    if task.alignment != 0:
+        got = f"key.value = {task.alignment:.6g}"
+        raise bad("task", 'train(start="manifold")', "one with key perpendicular to value", got, 'start="sphere"')
+    (g, h), (k_rest, v_rest) = _draws(seed, runs, 2, (task.dim - 2, task.dim - 3))
+    zero = np.zeros(runs)
+    k, v = np.array([g, zero, np.sqrt(k_rest), zero]), np.array([zero, h, zero, np.sqrt(v_rest)])
+    return _read(k, v, key=(1.0, 0.0), value=(0.0, 1.0))
+
+
+def _moments(task: SingleLocation, n: int, runs: int, seed: int) -> np.ndarray:
+    d, c, s, gam2, eps2 = task.dim, task.alignment, task.signal, task.gamma**2, task.noise**2
+    (g0, g1, g2, h2, h3), (spread, k_rest, v_rest) = _draws(seed, runs, 5, (n - 1, d - 2, d - 3))
+    tau2, b, zero = gam2 + task.length - 1, gam2 / (gam2 + eps2), np.zeros(runs)
+    A = (gam2 + eps2) * spread
+    B = b * A + np.sqrt((task.length - 1 + b * eps2) * A) * g0  # tau^2 - b gam^2 = L - 1 + b eps^2
+    key = (c, math.sqrt(1 - c * c))
+    k_noise, v_noise = math.sqrt(tau2 / n), np.sqrt(tau2 * A) / n
+    k = np.array([s * key[0] + k_noise * g1, s * key[1] + k_noise * g2, k_noise * np.sqrt(k_rest), zero])
+    v = np.array([B / n, v_noise * h2, v_noise * h3 if d > 2 else zero, v_noise * np.sqrt(v_rest)])
+    v -= np.sum(k * v, axis=0) / np.sum(k * k, axis=0) * k
+    out = _read(k, v, key=key, value=(1.0, 0.0))
+    out[4] = 0.0  # by construction; what is left is roundoff
+    return out
+
+
+def _draws(seed: int, runs: int, normals: int, dofs: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normals (normals, runs) and chi-squares (len(dofs), runs); chi-square with dof <= 0 is 0."""
+    G, chi2 = np.empty((normals, runs)), np.zeros((len(dofs), runs))
+    for i in range(runs):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, i)))
+        G[:, i] = rng.standard_normal(normals)
+        for j, m in enumerate(dofs):
+            chi2[j, i] = rng.chisquare(m) if m > 0 else 0.0
+    return G, chi2
+
+
+def _read(k: np.ndarray, v: np.ndarray, key: tuple[float, float], value: tuple[float, float]) -> np.ndarray:
+    """Overlaps (5, runs) of the directions of k, v (4, runs) with unit vectors that lie in the first two axes."""
+    k, v = k / np.linalg.norm(k, axis=0), v / np.linalg.norm(v, axis=0)
+    along = lambda x, axis: axis[0] * x[0] + axis[1] * x[1]
+    return np.array([along(k, key), along(k, value), along(v, key), along(v, value), np.sum(k * v, axis=0)])
+
+
+def _direction(x: np.ndarray, what: str, of: str) -> np.ndarray:
+    norm = float(np.linalg.norm(x))
+    if not (math.isfinite(norm) and norm > 0):
+        raise bad(what, of, "a finite nonzero vector", f"norm {norm:g}", "more sequences")
+    return x / norm

@@ -1,0 +1,156 @@
+"""Training of a predictor on single-location regression: `train` draws the starts, picks the engine, runs it
+and keeps the log.
+
+One update is a step of projected (Riemannian) gradient descent on the two unit spheres,
+
+    k <- normalise(k - alpha (I - k k^T) grad_k R),   v likewise,
+
+with R the population risk (batch_size=None) or the mean squared error of a fresh batch. Which engine serves
+which case is `engine_for`; all of them advance by any number of steps with the same bits as one step at a
+time, so cutting the work at log points, for the progress bar or by Ctrl-C changes nothing.
+
+The loop itself, with the swap move and Ctrl-C, is loop.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnscope.dynamics.engine import Engine
+from attnscope.dynamics.loop import advance
+from attnscope.dynamics.schedule import check_schedule, temperatures
+from attnscope.dynamics.starts import Start, starting_overlaps
+from attnscope.dynamics.trajectory import Setup, Trajectory
+from attnscope.errors import bad
+from attnscope.numerics import validation as check
+from attnscope.predictors.attention import Erf, Predictor
+from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.risk import checked_task
+
+__all__ = ["continued", "engine_for", "train"]
+
+
+def train(
+    task: SingleLocation,
+    predictor: Predictor,
+    start: Start = "sphere",
+    runs: int = 30,
+    steps: int = 20_000,
+    step_size: float = 4e-3,
+    log_every: int = 200,
+    seed: int = 0,
+    batch_size: int | None = None,
+    engine: str = "reduced",
+    swap_move: bool = False,
+    progress: bool = True,
+) -> Trajectory:
+    """Train `runs` independent copies of the predictor's directions k and v.
+
+    Args:
+        start: "sphere" | "manifold" | "moments" | Moments(samples) | Overlaps (numbers, or arrays of shape (runs,)) | (k, v).
+        steps, step_size: number of updates and alpha.
+        log_every: overlaps are kept after 0, log_every, 2 log_every, ... and `steps` updates.
+        seed: run i is a function of (seed, i), whatever the number of runs.
+        batch_size: None for the population gradient, an integer for SGD on fresh batches.
+        engine: "reduced" (five overlaps, any dim) or "full" (vectors of length dim).
+        swap_move: exchange k and v where the token mean says that the roles are swapped (loop.py).
+        progress: show a bar on stderr if that is a terminal.
+
+    A schedule (predictor.temperature a function of the step) is checked before anything runs, up to step 10^7; beyond, as it is used.
+    Ctrl-C returns what was logged; `extend` goes on from there.
+
+    >>> run = train(SingleLocation(dim=400, length=10), Erf(0.1), start="manifold", runs=3, steps=8000, log_every=4000)
+    >>> run.step, run.outcome.tolist()
+    (array([   0, 4000, 8000]), ['oracle', 'oracle', 'oracle'])
+    """
+    setup, runs, steps = _checked(
+        task, predictor, runs, steps, step_size, log_every, seed, batch_size, engine, swap_move
+    )
+    machine = engine_for(setup)
+    check.fits_in_memory(5 * runs * (steps // setup.log_every + 2), 8, "the log", "train", "a larger log_every")
+    check_schedule(predictor.temperature, steps)
+    state = machine.init(starting_overlaps(task, start, runs, setup.seed), setup.seed)
+    begin = Trajectory(
+        setup,
+        step=np.zeros(1, dtype=np.int64),
+        log=np.clip(machine.overlaps(state), -1, 1)[:, :, None],
+        temperature=temperatures(predictor.temperature, 0, 1),
+        diverged_at=np.full(runs, -1, dtype=np.int64),
+        swapped_at=np.full(runs, -1, dtype=np.int64),
+        state=state,
+    )
+    return advance(begin, machine, steps, bool(progress))
+
+
+def continued(run: Trajectory, steps: int, progress: bool = True) -> Trajectory:
+    """`run` with `steps` further updates; see Trajectory.extend."""
+    end = int(run.step[-1]) + check.integer(steps, "steps", "extend", 1)
+    check.fits_in_memory(5 * run.runs * (end // run.setup.log_every + 2), 8, "the log", "extend", "fewer steps")
+    check_schedule(run.setup.predictor.temperature, end)
+    return advance(run, engine_for(run.setup), end, bool(progress))
+
+
+def engine_for(setup: Setup) -> Engine:
+    """The engine of a setup: compiled loops for Erf with orthogonal key and value, JAX or exact gradients for the rest."""
+    task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
+    compiled = isinstance(predictor, Erf) and task.alignment == 0
+    if setup.engine == "full":
+        from attnscope.dynamics.full import FullPopulation, FullSgd
+
+        return FullPopulation(task, predictor, alpha) if batch is None else FullSgd(task, predictor, alpha, batch)
+    if batch is None and compiled:
+        from attnscope.dynamics.reduced_erf import PopulationErf
+
+        return PopulationErf(task, alpha)
+    if batch is None:
+        from attnscope.dynamics.population_exact import PopulationExact
+
+        return PopulationExact(task, predictor, alpha)
+    if task.dim < 4:
+        got = f"dim={task.dim}, where the vectors k, v, k*, v* do not leave room for the law in overlaps"
+        raise bad("dim", "train(batch_size=...)", 'an integer >= 4 with engine="reduced"', got, 'engine="full"')
+    if compiled:
+        from attnscope.dynamics.reduced_erf import SgdErf
+
+        return SgdErf(task, alpha, batch)
+    from attnscope.dynamics.generic import GenericSgd
+    from attnscope.dynamics.losses import squared_loss
+
+    return GenericSgd(task, squared_loss(predictor), alpha, batch)
+
+
+def _checked(
+    task: object,
+    predictor: object,
+    runs: object,
+    steps: object,
+    step_size: object,
+    log_every: object,
+    seed: object,
+    batch_size: object,
+    engine: object,
+    swap_move: object,
+) -> tuple[Setup, int, int]:
+    """The setup, the number of runs and of steps, or one sentence."""
+    of = "train"
+    known = checked_task(task, of)
+    if not isinstance(predictor, Predictor):
+        raise bad("predictor", of, "an Erf, Softmax, Componentwise or LinearAttention", predictor, "Erf(0.1)")
+    runs = check.integer(runs, "runs", of, 1, hint="runs=30")
+    steps = check.integer(steps, "steps", of, 1, hint="steps=20_000")
+    alpha = check.real(step_size, "step_size", of, 0, strict=True, hint="step_size=4e-3")
+    log_every = check.integer(log_every, "log_every", of, 1, hint="log_every=200")
+    if log_every > steps:
+        raise bad("log_every", of, f"at most steps = {steps}", log_every, f"log_every={max(1, steps // 100)}")
+    if batch_size is not None:
+        batch_size = check.integer(batch_size, "batch_size", of, 1, hint="batch_size=None for the population gradient")
+    if engine not in ("reduced", "full"):
+        raise bad("engine", of, "'reduced' or 'full'", engine, "engine='reduced'")
+    if not isinstance(swap_move, (bool, np.bool_)):
+        raise bad("swap_move", of, "True or False", swap_move)
+    seed = check.seed_value(seed, of)
+    return (
+        Setup(known, predictor, alpha, log_every, seed, batch_size, str(engine), bool(swap_move)),
+        runs,
+        steps,
+    )

@@ -1,0 +1,233 @@
+"""What training returns: the overlaps of every run at the logged steps, and what follows from them.
+
+notation: overlaps (kappa, eta, theta, nu, rho) = (k.k*, k.v*, v.k*, v.v*, k.v); M = {eta = theta = rho =
+0}, the paper's invariant manifold.
+
+Entry t holds the overlaps after t updates; risk and excess are exact, at the temperature of step t. Derived
+quantities are computed on first access and kept. Where a run diverged (became non-finite at step
+diverged_at), its later entries repeat its last finite overlaps and its outcome says "diverged": nothing
+public is NaN.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnscope.dynamics.engine import State
+from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
+from attnscope.predictors.attention import Erf, LinearAttention, Predictor
+from attnscope.predictors.temperature import Temperature
+from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.landscape import stationary_points, swapped_overlaps
+from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.risk import EXACT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from attnscope.dynamics.rates import EscapeTime, MeasuredRate
+
+__all__ = ["Setup", "Trajectory", "at_temperature", "classify", "exact_excess", "swapped_theta"]
+
+ALIGNED = 0.9  # an overlap from here on counts as aligned (within 26 degrees)
+CHUNK = 1 << 18  # risks evaluated at once: about 40 temporaries of 2 MB
+SHOWN = (1e-16, 2.0)  # distances drawn: what is below float64's resolution of 1 is no distance any more
+PATHS = 200  # runs drawn one by one in the (kappa, nu) panel; more would only blacken it
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that determines a training run except its length."""
+
+    task: SingleLocation
+    predictor: Predictor
+    step_size: float
+    log_every: int
+    seed: int
+    batch_size: int | None
+    engine: str
+    swap_move: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Training runs side by side; see the module docstring and `train`.
+
+    Attributes:
+        step: (logs,) 0, log_every, 2 log_every, ..., always ending with the last step.
+        log: (5, runs, logs) the overlaps in the order of Overlaps; `overlaps` gives them by name.
+        temperature: (logs,) that of each logged step.
+        diverged_at: (runs,) the step after which a run was no longer finite, or -1.
+        swapped_at: (runs,) the step of the last swap move, or -1.
+        state: what the engine needs to go on from the last logged step.
+    """
+
+    setup: Setup
+    step: np.ndarray
+    log: np.ndarray
+    temperature: np.ndarray
+    diverged_at: np.ndarray
+    swapped_at: np.ndarray
+    state: State
+
+    def __repr__(self) -> str:
+        names, counts = np.unique(self.outcome, return_counts=True)
+        found = ", ".join(f"{n} {name}" for name, n in zip(names, counts))
+        return f"Trajectory({self.runs} runs, {int(self.step[-1])} steps: {found})"
+
+    @property
+    def runs(self) -> int:
+        return self.log.shape[1]
+
+    @property
+    def overlaps(self) -> Overlaps:
+        """Fields of shape (runs, logs)."""
+        return Overlaps(*self.log)
+
+    @cached_property
+    def excess(self) -> np.ndarray:
+        """Exact risk over noise^2, (runs, logs), at the running temperature."""
+        return exact_excess(self.setup.task, self.setup.predictor, self.log, self.temperature)
+
+    @property
+    def risk(self) -> np.ndarray:
+        """Exact risk, (runs, logs), at the running temperature."""
+        return self.excess + self.setup.task.noise**2
+
+    @cached_property
+    def distance(self) -> np.ndarray:
+        """Distance to the manifold, sqrt(theta^2 + eta^2 + rho^2), (runs, logs)."""
+        _, eta, theta, _, rho = self.log
+        return np.sqrt(theta**2 + eta**2 + rho**2)
+
+    @cached_property
+    def outcome(self) -> np.ndarray:
+        """(runs,) "oracle", "swapped", "diverged" or "undecided", from the last logged overlaps."""
+        theta = swapped_theta(self.setup.task, self.setup.predictor, float(self.temperature[-1]))
+        return np.where(self.diverged_at >= 0, "diverged", classify(Overlaps(*self.log[:, :, -1]), theta))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per run and logged step: run, step, temperature, the five overlaps, excess, distance."""
+        import pandas as pd
+
+        logs = len(self.step)
+        columns: dict[str, Any] = {"run": np.repeat(np.arange(self.runs), logs)}
+        columns |= {name: np.tile(x, self.runs) for name, x in (("step", self.step), ("temperature", self.temperature))}
+        columns |= {name: x.ravel() for name, x in self.overlaps._asdict().items()}
+        return pd.DataFrame(columns | {"excess": self.excess.ravel(), "distance": self.distance.ravel()})
+
+    def figure(self) -> Figure:
+        """The paper's four panels as plain data: medians over runs with the central 95 % of them."""
+        kappa, nu, step = self.overlaps.kappa, self.overlaps.nu, self.step
+        aligned = [*_spread(step, np.abs(kappa), "|kappa|", 0), *_spread(step, np.abs(nu), "|nu|", 1)]
+        paths = [Line(kappa[i], nu[i], color=i, thin=True) for i in range(min(self.runs, PATHS))]
+        away = _spread(step, self.distance, "distance", 0)
+        off = bool((self.distance > 0).all())  # on the manifold the distance is 0, which no logarithm shows
+        square = (-1.05, 1.05)
+        panels = (
+            Panel("excess risk", "step", "excess risk", _spread(step, self.excess, "excess", 0), log_y=True),
+            Panel("alignment", "step", "|overlap|", tuple(aligned), y_range=(0.0, 1.05)),
+            Panel("paths", "kappa", "nu", tuple(paths), x_range=square, y_range=square),
+            Panel("off the manifold", "step", "distance", away, log_y=off, y_range=SHOWN if off else None),
+        )
+        title = f"{self.setup.predictor!r}, {self.setup.task.dim} dimensions, {self.runs} runs"
+        return Figure(title, panels, columns=2)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The figure; written to `path` as well (.svg, .png, .pdf) if one is given."""
+        figure = self.figure()
+        if path is not None:
+            from attnscope.figures.render_matplotlib import write
+
+            write(figure, path)
+        return figure
+
+    def extend(self, steps: int, progress: bool = True) -> Trajectory:
+        """A new Trajectory that goes `steps` further, bit for bit that of an uninterrupted run.
+
+        If this one ended between two multiples of log_every, that last entry is left out of the new one.
+        """
+        from attnscope.dynamics.train import continued
+
+        return continued(self, steps, progress)
+
+    def diagnose(self) -> list[str]:
+        """What happened, in sentences: one group of runs after the other, with the numbers."""
+        from attnscope.dynamics.diagnose import diagnose
+
+        return diagnose(self)
+
+    def rate(self, limit: str = "oracle") -> MeasuredRate:
+        """Measured linear rate of the runs that ended at `limit`, beside the predicted one."""
+        from attnscope.dynamics.rates import measured_rate
+
+        return measured_rate(self, limit)
+
+    def escape(self, level: float = 0.3) -> EscapeTime:
+        """Steps until each run has left the saddle at orthogonal vectors, measured and predicted to first order."""
+        from attnscope.dynamics.rates import measured_escape
+
+        return measured_escape(self, level)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything, the engine's state included, to one .npz file without pickle."""
+        from attnscope.dynamics.saved import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], predictor: Predictor | None = None) -> Trajectory:
+        """Read what `save` wrote. A predictor with a function of yours inside cannot be stored: give it again."""
+        from attnscope.dynamics.saved import load
+
+        return load(path, predictor)
+
+
+def _spread(step: np.ndarray, values: np.ndarray, label: str, color: int) -> tuple[Mark, ...]:
+    """Median over runs and the central 95 %, values (runs, logs)."""
+    low, median, high = np.quantile(values, (0.025, 0.5, 0.975), axis=0)
+    line = Line(step, median, label, color=color)
+    return (Band(step, low, high, color=color), line) if len(values) > 1 else (line,)
+
+
+def exact_excess(task: SingleLocation, predictor: Predictor, log: np.ndarray, temperature: np.ndarray) -> np.ndarray:
+    """Exact excess (runs, logs), a block of columns at a time; closed forms take all temperatures at once, others one by one."""
+    route = next(EXACT[kind] for kind in type(predictor).__mro__ if kind in EXACT)
+    out = np.empty(log.shape[1:])
+    block = max(1, CHUNK // log.shape[1]) if isinstance(predictor, (Erf, LinearAttention)) else 1
+    for i in range(0, len(temperature), block):
+        part = slice(i, i + block)
+        lam = temperature[part] if block > 1 else float(temperature[i])
+        out[:, part] = route(task, predictor, Overlaps(*log[:, :, part]), lam).excess
+    return out
+
+
+def classify(o: Overlaps, theta: float) -> np.ndarray:
+    """ "oracle", "swapped" or "undecided" per entry; `theta` is the size of theta at the role-swapped point."""
+    oracle = (o.kappa * o.nu > 0) & (np.abs(o.kappa) >= ALIGNED) & (np.abs(o.nu) >= ALIGNED)
+    swapped = (o.eta * o.theta > 0) & (np.abs(o.eta) >= ALIGNED) & (np.abs(o.theta) >= ALIGNED * theta)
+    return np.where(oracle, "oracle", np.where(swapped, "swapped", "undecided"))
+
+
+def swapped_theta(task: SingleLocation, predictor: Predictor, temperature: float) -> float:
+    """|theta| at the role-swapped stationary point; 1 (full alignment) where there is none or nobody has computed it."""
+    if temperature == 0 or task.signal == 0 or task.alignment != 0:
+        return 1.0
+    if isinstance(predictor, Erf):
+        return float(swapped_overlaps(task, temperature).theta)
+    found = [p.overlaps for p in stationary_points(task, at_temperature(predictor, temperature)) if p.name == "swapped"]
+    return abs(float(found[0].theta)) if found and abs(found[0].eta) >= ALIGNED else 1.0
+
+
+def at_temperature(predictor: Predictor, temperature: Temperature) -> Predictor:
+    """The same predictor at another temperature (predictors are frozen, their constructors differ)."""
+    import copy
+
+    out = copy.copy(predictor)
+    object.__setattr__(out, "temperature", temperature)
+    return out

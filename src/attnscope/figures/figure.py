@@ -1,0 +1,212 @@
+"""A figure is plain data: panels of marks with labels and scales.
+
+Whoever draws it (render_*.py, a browser) computes nothing. Arrays are float64; the JSON form holds numbers, text
+and null (for a gap in a line: NaN and infinity do not exist in JSON); the CSV form is one row per point, for people
+who redraw with their own tools.
+
+>>> median = Line([0, 1], [1.0, 0.5], "median")
+>>> figure = Figure("a title", (Panel("a panel", "step", "risk", (median,), log_y=True),))
+>>> Figure.from_json(figure.to_json()).to_json() == figure.to_json()
+True
+>>> print(figure.to_csv().splitlines()[1])
+a panel,line,median,0,0.0,1.0,,,
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import bad
+
+__all__ = ["Band", "Figure", "Heat", "Line", "Mark", "Panel", "Points"]
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """y against x, both (n,); a non-finite entry is a gap.
+
+    `color` counts through the palette; `thin` is for one of many.
+    """
+
+    x: Any
+    y: Any
+    label: str = ""
+    color: int = 0
+    dashed: bool = False
+    thin: bool = False
+
+    def __post_init__(self) -> None:
+        _to_arrays(self, ("x", "y"))
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The region between low and high over x, all (n,)."""
+
+    x: Any
+    low: Any
+    high: Any
+    label: str = ""
+    color: int = 0
+
+    def __post_init__(self) -> None:
+        _to_arrays(self, ("x", "low", "high"))
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Markers at (x, y), both (n,); `error` (n,) draws vertical bars y +- error."""
+
+    x: Any
+    y: Any
+    label: str = ""
+    color: int = 0
+    error: Any = None
+
+    def __post_init__(self) -> None:
+        _to_arrays(self, ("x", "y") if self.error is None else ("x", "y", "error"))
+
+
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """Values z (len(y), len(x)) on a grid, with a colour bar named `label`."""
+
+    x: Any
+    y: Any
+    z: Any
+    label: str = ""
+    log_z: bool = False
+
+    def __post_init__(self) -> None:
+        _to_arrays(self, ("x", "y"))
+        z = np.asarray(self.z, dtype=np.float64)
+        if z.shape != (len(self.y), len(self.x)):
+            raise bad("z", "Heat", f"of shape ({len(self.y)}, {len(self.x)})", f"shape {z.shape}")
+        object.__setattr__(self, "z", z)
+
+
+Mark = Line | Band | Points | Heat
+_KINDS: dict[str, type[Any]] = {"line": Line, "band": Band, "points": Points, "heat": Heat}
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    x_label: str
+    y_label: str
+    marks: tuple[Mark, ...]
+    log_x: bool = False
+    log_y: bool = False
+    x_range: Range | None = None
+    y_range: Range | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """Panels in reading order, `columns` per row."""
+
+    title: str
+    panels: tuple[Panel, ...]
+    columns: int = 1
+
+    def to_json(self) -> str:
+        """The figure as JSON text; the same figure gives the same text."""
+        panels = [
+            _plain(panel) | {"marks": [{"kind": _kind(m)} | _plain(m) for m in panel.marks]} for panel in self.panels
+        ]
+        return json.dumps({"title": self.title, "columns": self.columns, "panels": panels}, allow_nan=False)
+
+    @staticmethod
+    def from_json(text: str) -> Figure:
+        """The figure that `to_json` wrote."""
+        try:
+            data = json.loads(text)
+            panels = tuple(_panel(panel) for panel in data["panels"])
+            return Figure(data["title"], panels, data["columns"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise bad(
+                "text", "Figure.from_json", "what Figure.to_json wrote", f"{type(error).__name__}: {error}"
+            ) from None
+
+    def to_csv(self) -> str:
+        """One row per point: panel, kind, label, color, x, y, low, high, z."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(("panel", "kind", "label", "color", "x", "y", "low", "high", "z"))
+        for panel in self.panels:
+            for mark in panel.marks:
+                head = (panel.title, _kind(mark), mark.label, getattr(mark, "color", ""))
+                writer.writerows((*head, *row) for row in _rows(mark))
+        return out.getvalue()
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        from attnscope.figures.render_matplotlib import svg
+
+        return svg(self)
+
+
+def _to_arrays(mark: Any, names: tuple[str, ...]) -> None:
+    """Replace the named fields by float64 arrays of one length."""
+    arrays = [np.asarray(getattr(mark, name), dtype=np.float64) for name in names]
+    if any(a.ndim != 1 for a in arrays) or (not isinstance(mark, Heat) and len({a.size for a in arrays}) > 1):
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in zip(names, arrays))
+        raise bad(" and ".join(names), type(mark).__name__, "one-dimensional and of one length", shapes)
+    for name, a in zip(names, arrays):
+        object.__setattr__(mark, name, a)
+
+
+def _kind(mark: Mark) -> str:
+    return next(name for name, kind in _KINDS.items() if type(mark) is kind)
+
+
+def _plain(thing: Any) -> dict[str, Any]:
+    """Fields of a panel or mark as JSON values."""
+    return {f.name: _json(getattr(thing, f.name)) for f in fields(thing) if f.name != "marks"}
+
+
+def _json(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return [_json(row) for row in x] if x.ndim > 1 else [float(v) if np.isfinite(v) else None for v in x]
+    return list(x) if isinstance(x, tuple) else x
+
+
+def _panel(data: dict[str, Any]) -> Panel:
+    data = dict(data)
+    marks = tuple(_mark(dict(mark)) for mark in data.pop("marks"))
+    ranges = {name: None if data[name] is None else tuple(data[name]) for name in ("x_range", "y_range")}
+    return Panel(**{**data, **ranges, "marks": marks})
+
+
+def _mark(data: dict[str, Any]) -> Mark:
+    kind = _KINDS[data.pop("kind")]
+    return kind(**{name: _numbers(x) if isinstance(x, list) else x for name, x in data.items()})
+
+
+def _numbers(x: list[Any]) -> np.ndarray:
+    return np.array(x, dtype=np.float64)  # None becomes NaN
+
+
+def _rows(mark: Mark) -> list[tuple[Any, ...]]:
+    """(x, y, low, high, z) of every point, blank where a mark has no such value."""
+    if isinstance(mark, Heat):
+        return [
+            (float(x), float(y), "", "", float(mark.z[i, j]))
+            for i, y in enumerate(mark.y)
+            for j, x in enumerate(mark.x)
+        ]
+    if isinstance(mark, Band):
+        return [(float(x), "", float(low), float(high), "") for x, low, high in zip(mark.x, mark.low, mark.high)]
+    if isinstance(mark, Points) and mark.error is not None:
+        return [(float(x), float(y), float(y - e), float(y + e), "") for x, y, e in zip(mark.x, mark.y, mark.error)]
+    return [(float(x), float(y), "", "", "") for x, y in zip(mark.x, mark.y)]

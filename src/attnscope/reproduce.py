@@ -1,0 +1,190 @@
+"""The main job: run the claims, say what came of each, write the report.
+
+Claims run in this process, in worker processes or on a Dask cluster (`attnscope.sweeps.execute`); what travels is a
+claim's id, what comes back its verdict and its drawn figure. A check depends on the seed alone, so neither order nor
+number of workers changes a result. Every verdict is written as it lands: a run that is stopped keeps what it has.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from attnscope.claims.claim import Claim
+from attnscope.claims.registry import selected_claims
+from attnscope.claims.verdict import REGISTRY, Verdict, broken_off, run_named
+from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics.validation import seed_value
+from attnscope.report.build import verdicts_json, write_report
+from attnscope.report.folder import prepare, replace
+from attnscope.report.terminal import Display, display, summary
+from attnscope.sweeps.execute import Outcome, execute
+
+__all__ = ["NotWritten", "exit_code", "reproduce"]
+
+
+class NotWritten(AttnscopeError):
+    """The report could not be written; `verdicts` has what was computed."""
+
+    def __init__(self, sentence: str, verdicts: list[Verdict]) -> None:
+        super().__init__(sentence)
+        self.verdicts = verdicts
+
+
+def reproduce(
+    only: str | Sequence[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    full: bool = False,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: bool = True,
+) -> list[Verdict]:
+    """Check the claims and return their verdicts, sorted by id.
+
+    Args:
+        only: patterns of ids ("slr-*"); all claims if None.
+        out: folder for index.html, verdicts.json and figures/ID.csv; nothing is written if None.
+        seed: of every random number; the same seed gives the same report, apart from times.
+        full: larger sizes and more runs.
+        workers: None runs here, N in N processes. scheduler: the address of a running Dask cluster.
+        progress: a live table on a terminal, a line per verdict elsewhere; False is silent.
+
+    >>> reproduce(only="no-such-claim")
+    Traceback (most recent call last):
+    ...
+    attnscope.errors.AttnscopeError: only of reproduce must be a pattern that matches a claim, got no-such-claim; ...
+    """
+    patterns = [only] if isinstance(only, str) else list(only or ())
+    run = Run(selected_claims(patterns), seed_value(seed, "reproduce"), bool(full), patterns)
+    return run.through(out, workers, scheduler, progress)
+
+
+def exit_code(verdicts: Sequence[Verdict]) -> int:
+    """0 if every verdict is as expected or skipped, 1 otherwise."""
+    return 0 if all(verdict.as_expected for verdict in verdicts) else 1
+
+
+def run_and_draw(claim_id: str, seed: int, full: bool, registry: str, pictures: bool) -> tuple[Verdict, Any]:
+    """What a worker does: the verdict on a claim, and its figure drawn (drawing takes as long as many a check)."""
+    verdict = run_named(claim_id, seed, full, registry)
+    if not pictures or verdict.figure is None:
+        return verdict, None
+    from attnscope.report.drawing import draw
+
+    return verdict, draw(verdict.figure, verdict.id)
+
+
+@dataclass
+class Run:
+    """Claims under way, and what has landed, by id."""
+
+    claims: list[Claim]
+    seed: int
+    full: bool = False
+    patterns: Sequence[str] = ()
+    registry: str = REGISTRY
+    landed: dict[str, Verdict] = field(default_factory=dict)
+    drawn: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """In the order of the claims, whatever the order of landing."""
+        return [self.landed[claim.id] for claim in self.claims if claim.id in self.landed]
+
+    def through(
+        self, out: Any = None, workers: int | None = None, scheduler: str | None = None, progress: bool = True
+    ) -> list[Verdict]:
+        """Run all claims; write what landed even if stopped."""
+        start = time.perf_counter()
+        _check_workers(workers)
+        folder = None if out is None else prepare(out)
+        try:
+            with display(self.claims, workers or (1 if scheduler is None else len(self.claims)), progress) as screen:
+                self.compute(folder, workers, scheduler, screen)
+        except KeyboardInterrupt:
+            self.write(folder)
+            kept = f" and kept in {folder}" if folder else ""
+            done = f"{len(self.landed)} of {len(self.claims)} claims"
+            raise KeyboardInterrupt(f"stopped; {done} are checked{kept}.") from None
+        except AttnscopeError:  # the cluster is gone, a worker cannot start
+            if self.landed:
+                self.write(folder)
+            raise
+        self.write(folder)
+        if progress:
+            print(summary(self.verdicts, time.perf_counter() - start))
+        return self.verdicts
+
+    def compute(self, folder: Path | None, workers: int | None, scheduler: str | None, screen: Display) -> None:
+        by_id = {claim.id: claim for claim in self.claims}
+        with closing(execute(run_and_draw, self.tasks(screen, folder), workers, scheduler)) as outcomes:
+            for name, outcome in outcomes:
+                verdict = self.keep(by_id[name], outcome)
+                screen.landed(verdict)
+                self.save(folder, screen)
+
+    def tasks(self, screen: Display, folder: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
+        for claim in self.claims:
+            screen.started(claim)
+            call = {"claim_id": claim.id, "seed": self.seed, "full": self.full}
+            yield claim.id, {**call, "registry": self.registry, "pictures": folder is not None}
+
+    def keep(self, claim: Claim, outcome: Outcome) -> Verdict:
+        if outcome.error:  # the check ended its process, or the process its life
+            verdict, picture = broken_off(claim, outcome.error, outcome.seconds), None
+        else:
+            verdict, picture = outcome.value
+        self.landed[claim.id], self.drawn[claim.id] = verdict, picture
+        return verdict
+
+    def save(self, folder: Path | None, screen: Display) -> None:
+        """Write the verdicts so far. A disk that is full now may not be later: the run goes on."""
+        if folder is None:
+            return
+        try:
+            replace(folder / "verdicts.json", verdicts_json(self.verdicts, self.seed, _version()))
+        except AttnscopeError as error:
+            screen.say(f"not written yet: {error}")
+
+    def write(self, folder: Path | None) -> None:
+        if folder is None:
+            return
+        try:
+            write_report(self.verdicts, folder, self.seed, _version(), self.command(), self.drawn)
+        except AttnscopeError as error:
+            raise NotWritten(str(error), self.verdicts) from None
+
+    def command(self) -> str:
+        """The line that makes this report again; where it ran and where to is not part of it."""
+        only = [part for pattern in self.patterns for part in ("--only", pattern)]
+        full = ["--full"] if self.full else []
+        return shlex.join(["attnscope", "reproduce", *only, *full, "--seed", str(self.seed), "--out", "report"])
+
+
+def _check_workers(workers: object) -> None:
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise bad("workers", "reproduce", "a whole number >= 1, or None for this process", workers, "workers=2")
+
+
+def _version() -> str:
+    from attnscope import __version__
+
+    return __version__
+
+
+class _Callable(ModuleType):
+    """Importing this module puts it into the package under the name of its main function: let it act as that one too."""
+
+    __call__ = staticmethod(reproduce)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,117 @@
+"""Run cells on a Dask cluster that is already up (local, SLURM through dask-jobqueue, Kubernetes).
+
+Only a window of cells, twice the number of threads, is handed over at a time: that is all a killed client can
+lose, and a cluster that grows gets more. Dask itself moves the cells of a dead worker to another. When a cell
+has seen several workers die, Dask gives it up, but may so blame a neighbour that only waited on the same
+worker; such cells are tried again at the end, one at a time, and only what then ends workers again fails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from attnscope.errors import AttnscopeError, bad
+from attnscope.sweeps.execute import Outcome, Outcomes, Task, run_one
+
+__all__ = ["run_on_cluster"]
+
+TIMEOUT = 10.0  # seconds to reach the scheduler: a live one answers in well under one
+_REFRESH = 5.0  # seconds between two looks at the size of the cluster
+
+
+def run_on_cluster(function: Callable[..., Any], tasks: Iterator[Task], address: str) -> Outcomes:
+    """Yield (key, Outcome) for every task as it finishes on the cluster at `address`."""
+    client = _connect(address)
+    suspects: list[Task] = []
+    try:
+        for task, outcome in _windowed(client, function, tasks):
+            if outcome is None:
+                suspects.append(task)
+            else:
+                yield task[0], outcome
+        for suspect in suspects:
+            for task, outcome in _windowed(client, function, iter([suspect])):
+                yield task[0], outcome or _poison()
+    finally:
+        client.close(timeout=2)  # drops what is still running there
+
+
+def _connect(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise AttnscopeError(
+            'scheduler of sweep needs Dask, which is not installed; try: pip install "attnscope[cluster]".'
+        ) from None
+    try:
+        return Client(address, timeout=TIMEOUT, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        got = f"{address} ({type(error).__name__})"
+        raise bad("scheduler", "sweep", "the address of a running Dask scheduler", got, "tcp://host:8786") from None
+
+
+def _windowed(
+    client: Any, function: Callable[..., Any], tasks: Iterator[Task]
+) -> Iterator[tuple[Task, Outcome | None]]:
+    """Keep the window full; yield each task with its Outcome, or None if it saw too many workers die."""
+    from distributed import as_completed
+
+    held: dict[Any, Task] = {}
+    finished, size = as_completed([], loop=client.loop), _Size(client)
+
+    def fill() -> None:
+        while len(held) < size.window():
+            task = next(tasks, None)
+            if task is None:
+                return
+            # pure=False: a key of Dask's own, so that two sweeps on one cluster do not share a future
+            future = client.submit(run_one, function, task[1], pure=False)
+            held[future] = task
+            finished.add(future)
+
+    fill()
+    while held:
+        future = next(finished)
+        task = held.pop(future)
+        fill()  # first, so that the cluster computes while the caller stores this outcome
+        yield task, _outcome(future)
+
+
+class _Size:
+    """The window, from the number of threads of the cluster, looked up now and then."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.seen, self.threads = client, -_REFRESH, 1
+
+    def window(self) -> int:
+        if time.monotonic() - self.seen > _REFRESH:
+            self.threads = max(1, sum(self.client.nthreads().values()))
+            self.seen = time.monotonic()
+        return 2 * self.threads
+
+
+def _outcome(future: Any) -> Outcome | None:
+    from distributed import KilledWorker
+
+    try:
+        outcome = future.result()
+    except KilledWorker:
+        return None
+    except Exception as error:  # not the function's: run_one catches those
+        if future.cancelled():
+            raise AttnscopeError(
+                "the scheduler of sweep is gone; what was stored is kept: run the same sweep again to resume."
+            ) from None
+        raise AttnscopeError(
+            f"a worker of the cluster cannot run the function ({type(error).__name__}: {error}); "
+            "try installing attnscope and the function's module where the workers run."
+        ) from None
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+def _poison() -> Outcome:
+    error = "the cell ended its Dask workers, also when tried alone"
+    return Outcome(error=error, traceback=f"{error}; no Python traceback survives this.\n")

@@ -1,0 +1,104 @@
+"""Run many calls of one function, in this process, in worker processes, or on a Dask cluster.
+
+`execute(function, tasks, ...)` takes tasks (key, keyword arguments) lazily and yields (key, Outcome) as they
+finish, in any order. An exception of the function is an Outcome with its traceback, not an exception of
+`execute`. Nothing here knows about grids or stores, so any work that is "one function, many keyword
+arguments" can use it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from attnscope.errors import AttnscopeError, bad
+
+__all__ = ["Outcome", "check_where", "execute", "run_one"]
+
+Task = tuple[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call gave: a value, or an error in one line with its traceback. `error` is "" on success."""
+
+    value: Any = None
+    seconds: float = 0.0
+    error: str = ""
+    traceback: str = ""
+
+
+Outcomes = Generator[tuple[str, Outcome], None, None]
+
+
+def execute(
+    function: Callable[..., Any],
+    tasks: Iterator[Task],
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> Outcomes:
+    """Yield (key, Outcome) for every task, unordered. Closing the generator stops early and ends workers."""
+    check_where(function, workers, scheduler)
+    if scheduler is not None:
+        from attnscope.sweeps.cluster import run_on_cluster
+
+        return run_on_cluster(function, tasks, scheduler)
+    if workers is not None:
+        from attnscope.sweeps.processes import run_in_processes
+
+        return run_in_processes(function, tasks, workers)
+    return ((key, run_one(function, call)) for key, call in tasks)
+
+
+def run_one(function: Callable[..., Any], call: dict[str, Any]) -> Outcome:
+    """Call the function once and account for whatever it does, except a request to stop (Ctrl-C)."""
+    start = time.perf_counter()
+    try:
+        value = function(**call)
+    except (Exception, SystemExit) as error:
+        return Outcome(None, time.perf_counter() - start, _one_line(error), traceback.format_exc())
+    return Outcome(value, time.perf_counter() - start)
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, AttnscopeError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def check_where(function: Callable[..., Any], workers: int | None, scheduler: str | None) -> None:
+    """Refuse a bad `workers` or `scheduler`, or a function that another process could not import."""
+    if workers is not None and scheduler is not None:
+        raise AttnscopeError("sweep must be given workers or scheduler, got both; try only one of them.")
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise bad("workers", "sweep", "a whole number >= 1, or None for this process", workers, "workers=2")
+    if scheduler is not None and not isinstance(scheduler, str):
+        raise bad("scheduler", "sweep", "the address of a Dask scheduler", scheduler, 'scheduler="tcp://host:8786"')
+    if (workers is not None or scheduler is not None) and not _importable(function):
+        raise bad(
+            "function",
+            "sweep with workers or scheduler",
+            "importable by name (module-level, in a .py file)",
+            function,
+            "moving it to a module",
+        )
+
+
+def _importable(function: Any) -> bool:
+    if isinstance(function, partial):
+        return all(_importable(part) for part in (function.func, *filter(callable, function.args)))
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    if not file or not os.path.exists(file):  # interactive, or a script read from a pipe: nothing to import
+        return False
+    found: Any = module
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is function

@@ -1,0 +1,283 @@
+"""The sweep: expand a grid, reuse what is stored, compute the rest, return one tidy frame.
+
+`sweep` is what users call; `run` is the same with the full account (`Report`); `status` and `dry_run` only
+look.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from attnscope.errors import AttnscopeError, bad
+from attnscope.progress import Bar
+from attnscope.progress import progress as progress_bar
+from attnscope.sweeps.execute import Outcome, Task, check_where, execute
+from attnscope.sweeps.grid import Grid, accepts_seed, check_fits, expand
+from attnscope.sweeps.key import Cell, make_cell, name_of, source_hash
+from attnscope.sweeps.rows import Row, checked_call, count_undefined, to_frame
+from attnscope.sweeps.store import Store
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Failure", "Plan", "Report", "Status", "dry_run", "plan_cells", "run", "status", "sweep"]
+
+Folder = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that failed: its parameters, the error in one line, the traceback, the file that keeps it."""
+
+    parameters: Row
+    error: str
+    traceback: str
+    file: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """A finished sweep: the frame, and how it came about."""
+
+    frame: pandas.DataFrame
+    cells: int
+    computed: int
+    reused: int
+    damaged: int  # stored files found truncated or altered, and computed again
+    failures: tuple[Failure, ...]
+    undefined: dict[str, int]  # result name -> number of rows where the function gave NaN
+    seconds: float
+
+    def troubles(self) -> str:
+        """What a reader must know before using the frame, in sentences; "" if nothing."""
+        parts = []
+        if self.failures:
+            first = self.failures[0]
+            parts.append(
+                f"{len(self.failures)} of {self.cells} cells failed and are not in the frame, the first with "
+                f"{first.error} at {first.parameters} (traceback in {first.file}); "
+                "they are tried again next time."
+            )
+        if self.undefined:
+            names = ", ".join(f"{name} in {count} rows" for name, count in self.undefined.items())
+            parts.append(f"NaN, kept as a missing value: {names}.")
+        if self.damaged:
+            parts.append(f"{self.damaged} stored results were truncated or altered and have been computed again.")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a sweep is: numbers of cells, and the failures on record."""
+
+    cells: int
+    done: int
+    failed: int
+    missing: int
+    failures: tuple[Failure, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep would do: cells to compute, and the seconds it should take (None if nothing is known)."""
+
+    cells: int
+    done: int
+    todo: int
+    seconds: float | None
+    measured_on: int  # stored cells behind the estimate
+
+
+def sweep(
+    function: Callable[..., Any],
+    grid: Grid,
+    store: Folder = "runs/",
+    workers: int | None = None,
+    scheduler: str | None = None,
+    *,
+    seed: int = 0,
+    version: str = "",
+    progress: bool = True,
+) -> pandas.DataFrame:
+    """Call `function` on every cell of `grid` and return one row per result, in grid order.
+
+    function: called as function(**parameters, seed=int), with the seed only if it takes one; returns a flat
+        dict of numbers, strings and bools, or a list of such dicts (several rows).
+    grid: dict of lists (their product) or list of dicts (the cells).
+    store: folder of results; a cell found there is not computed again, so the same call resumes.
+    workers: None runs here, N in N processes. scheduler: the address of a running Dask cluster.
+    seed, version: part of what is computed (see `attnscope.sweeps.key`). Neither workers nor order is.
+
+    Failed cells are left out of the frame and named in a warning; if every cell fails, that is an error.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as store:
+    ...     frame = sweep(lambda x, scale: {"area": scale * x * x}, {"x": [1, 2], "scale": [1.0, 0.5]}, store)
+    >>> frame["area"].tolist()
+    [1.0, 0.5, 4.0, 2.0]
+    """
+    report = run(function, grid, store, workers, scheduler, seed=seed, version=version, progress=progress)
+    if report.troubles():
+        warnings.warn(report.troubles(), stacklevel=2)
+    return report.frame
+
+
+def run(
+    function: Callable[..., Any],
+    grid: Grid,
+    store: Folder = "runs/",
+    workers: int | None = None,
+    scheduler: str | None = None,
+    *,
+    seed: int = 0,
+    version: str = "",
+    progress: bool = True,
+) -> Report:
+    """`sweep`, with the account of what was computed, reused, damaged and failed."""
+    start = time.perf_counter()
+    check_where(function, workers, scheduler)
+    cells = plan_cells(function, grid, seed, version)
+    work = _Work(function, cells, Store(store))
+    work.place.prepare()
+    work.load()
+    description = f"sweep ({len(work.rows)} of {len(work.unique)} cells stored)" if work.rows else "sweep"
+    try:
+        with progress_bar(len(work.unique) - len(work.rows), description, disable=not progress) as bar:
+            work.compute(bar, workers, scheduler)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped; {len(work.rows)} of {len(work.unique)} cells are stored in {work.place.folder}: "
+            "run the same sweep again to resume."
+        ) from None
+    return work.report(time.perf_counter() - start)
+
+
+def plan_cells(function: Callable[..., Any], grid: Grid, seed: int = 0, version: str = "") -> list[Cell]:
+    """The cells of a sweep in grid order: key, parameters, and the exact call (with the derived seed)."""
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise bad("seed", "sweep", "a whole number", seed, "seed=0")
+    if not isinstance(version, str):
+        raise bad("version", "sweep", "a string", version, "code_version([...])")
+    name_of(function)  # refuses what has no name
+    parameters = expand(grid)
+    check_fits(function, parameters)
+    sweep_seed = seed if accepts_seed(function) else None
+    return [make_cell(function, one, sweep_seed, version) for one in parameters]
+
+
+class _Work:
+    """One sweep under way: rows and failures by key."""
+
+    def __init__(self, function: Callable[..., Any], cells: list[Cell], place: Store) -> None:
+        self.function, self.cells, self.place = function, cells, place
+        self.unique = {cell.key: cell for cell in cells}
+        self.rows: dict[str, list[Row]] = {}
+        self.failures: dict[str, Failure] = {}
+        self.computed = self.damaged = 0
+
+    def load(self) -> None:
+        for key in self.unique:
+            self.look_up(key)
+        self.damaged = len(self.place.damaged)
+
+    def look_up(self, key: str) -> bool:
+        record = self.place.get(key)
+        if record is not None:
+            self.rows[key] = record["rows"]
+        return record is not None
+
+    def compute(self, bar: Bar, workers: int | None, scheduler: str | None) -> None:
+        missing = [key for key in self.unique if key not in self.rows]
+        if not missing:
+            return  # no worker is started, no cluster reached, for nothing
+        function = partial(checked_call, self.function, source_hash(self.function))
+        with closing(execute(function, self.tasks(missing, bar), workers, scheduler)) as outcomes:
+            for key, outcome in outcomes:
+                self.keep(self.unique[key], outcome)
+                bar.advance()
+
+    def tasks(self, missing: list[str], bar: Bar) -> Iterator[Task]:
+        """The calls to make, asked for one by one: another sweep may have stored a cell in the meantime."""
+        for key in missing:
+            if self.look_up(key):
+                bar.advance()
+            else:
+                yield key, self.unique[key].call
+
+    def keep(self, cell: Cell, outcome: Outcome) -> None:
+        account = {"function": name_of(self.function), "call": cell.call, "seconds": outcome.seconds}
+        if outcome.error:
+            self.failures[cell.key] = self.failure(cell, outcome)
+            self.place.put_failure(cell.key, {**account, "error": outcome.error, "traceback": outcome.traceback})
+        else:
+            self.place.put(cell.key, {**account, "rows": outcome.value})
+            self.rows[cell.key] = outcome.value
+            self.computed += 1
+
+    def failure(self, cell: Cell, outcome: Outcome) -> Failure:
+        return Failure(cell.parameters, outcome.error, outcome.traceback, self.place.failure_file(cell.key))
+
+    def report(self, seconds: float) -> Report:
+        failures = tuple(self.failures.values())
+        if not self.rows:
+            raise AttnscopeError(
+                f"all {len(self.unique)} cells of sweep failed, the first with: {failures[0].error} "
+                f"(at {failures[0].parameters}, traceback in {failures[0].file})."
+            )
+        return Report(
+            frame=to_frame(self.cells, self.rows),
+            cells=len(self.unique),
+            computed=self.computed,
+            reused=len(self.rows) - self.computed,
+            damaged=self.damaged,
+            failures=failures,
+            undefined=count_undefined(self.rows.values()),
+            seconds=seconds,
+        )
+
+
+def status(
+    function: Callable[..., Any], grid: Grid, store: Folder = "runs/", *, seed: int = 0, version: str = ""
+) -> Status:
+    """How many cells of the sweep are done, failed and missing, from the store alone (nothing is written)."""
+    place = Store(store)
+    unique = {cell.key: cell for cell in plan_cells(function, grid, seed, version)}
+    open_cells = [cell for cell in unique.values() if place.get(cell.key) is None]
+    accounts = [(cell, place.failure(cell.key)) for cell in open_cells]
+    failures = tuple(
+        Failure(cell.parameters, str(account.get("error")), str(account.get("traceback")), place.failure_file(cell.key))
+        for cell, account in accounts
+        if account is not None
+    )
+    done, failed = len(unique) - len(open_cells), len(failures)
+    return Status(len(unique), done, failed, len(open_cells) - failed, failures)
+
+
+def dry_run(
+    function: Callable[..., Any],
+    grid: Grid,
+    store: Folder = "runs/",
+    workers: int | None = None,
+    *,
+    seed: int = 0,
+    version: str = "",
+) -> Plan:
+    """What the sweep would compute, and the time it should take: mean stored duration x cells / workers.
+
+    Durations come from this sweep's own stored cells, else from any stored cell of the same function.
+    """
+    place = Store(store)
+    keys = {cell.key for cell in plan_cells(function, grid, seed, version)}
+    own = [float(record["seconds"]) for record in map(place.get, keys) if record is not None]
+    durations = own or place.durations(name_of(function))
+    todo = len(keys) - len(own)
+    mean = sum(durations) / len(durations) if durations else None
+    seconds = None if mean is None else mean * todo / min(workers or 1, max(todo, 1))
+    return Plan(len(keys), len(own), todo, seconds, len(durations))

@@ -1,0 +1,202 @@
+"""A folder of results that survives being killed.
+
+`KEY.npz` holds one cell: an uncompressed npz (no pickle) with one array, `record`, the UTF-8 bytes of a JSON
+object {key, function, call, rows, seconds}. Its last 64 bytes, in the place of the zip comment, are the
+sha256 of all bytes before them, so any truncated or altered file is seen, counted as damaged, and computed
+again.
+`KEY.failed.json` holds the traceback of a cell that failed; never read as a result, gone when the cell
+succeeds.
+
+Writing: temporary name in the same folder, fsync, os.replace, fsync of the folder; the two syncs only for
+cells worth them (`SYNC_FROM`). Guaranteed:
+  - after SIGKILL at any instant, a file is absent or whole (os.replace is atomic), and every cell whose write
+    had returned is there;
+  - after a power cut, every cell of `SYNC_FROM` seconds or more whose write had returned is there, if the
+    disk honours fsync; cheaper ones of the last half minute or so may be gone or torn, which the checksum
+    shows, and are computed again. No result is ever wrong;
+  - two writers of one key are harmless: they write the same content, the last one stays.
+Temporaries of killed writers are never read, and removed when an hour old (a write lasts milliseconds).
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import time
+import uuid
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError
+
+__all__ = ["Store"]
+
+STALE = 3600.0  # seconds; see the module docstring
+# Seconds of computing from which a cell is synced to disk. Two syncs take 0.4 ms on an idle machine with a
+# fast disk but 10 ms on a busy one (measured): spent on cells of a millisecond they would be most of it.
+SYNC_FROM = 0.1
+_DIGEST = 64  # hexadecimal characters of a sha256
+
+
+class Store:
+    """Results by key, in one folder. Opening writes nothing; call `prepare` before the first `put`."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self.damaged: set[str] = set()
+
+    def prepare(self) -> None:
+        """Make the folder, check that it can be written, and remove stale temporaries."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe = self._temporary("probe")
+            _write(probe, b"", sync=False)
+            probe.unlink()
+        except OSError as error:
+            raise self._refusal(error) from None
+        self._clean()
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The record of a cell, or None if it is absent or damaged (then `key` joins `self.damaged`)."""
+        try:
+            content = self._path(key).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise AttnscopeError(
+                f"store {self.folder} cannot be read: {error.strerror} ({self._path(key).name})."
+            ) from None
+        record = unpack(content)
+        if record is None or record.get("key") != key:
+            self.damaged.add(key)
+            return None
+        self.damaged.discard(key)
+        return record
+
+    def put(self, key: str, record: dict[str, Any]) -> None:
+        """Keep a result; the record's `seconds` decide whether it is synced to disk before returning."""
+        self._replace(self._path(key), pack({**record, "key": key}), sync=record["seconds"] >= SYNC_FROM)
+        self.damaged.discard(key)
+        with suppress(OSError):
+            self._failed(key).unlink()
+
+    def put_failure(self, key: str, failure: dict[str, Any]) -> None:
+        """Keep the account of a failed cell beside the results."""
+        self._replace(self._failed(key), json.dumps({**failure, "key": key}, indent=1).encode(), sync=False)
+
+    def failure(self, key: str) -> dict[str, Any] | None:
+        """The account of the last failure of a cell, if it is readable."""
+        try:
+            failure = json.loads(self._failed(key).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return failure if isinstance(failure, dict) else None
+
+    def durations(self, function: str, most: int = 1000) -> list[float]:
+        """Seconds of up to `most` stored cells of the function of that name, whatever their version."""
+        seconds = []
+        for path in self._results(most):
+            record = self.get(path.stem)
+            if record is not None and record["function"] == function:
+                seconds.append(float(record["seconds"]))
+        return seconds
+
+    def failure_file(self, key: str) -> str:
+        """Where the account of a failed cell is."""
+        return str(self._failed(key))
+
+    def _results(self, most: int) -> Iterator[Path]:
+        names = sorted(self.folder.glob("*.npz")) if self.folder.is_dir() else []
+        return iter(names[:most])
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.npz"
+
+    def _failed(self, key: str) -> Path:
+        return self.folder / f"{key}.failed.json"
+
+    def _temporary(self, name: str) -> Path:
+        return self.folder / f".{name}.{uuid.uuid4().hex}.tmp"
+
+    def _replace(self, path: Path, content: bytes, sync: bool) -> None:
+        temporary = self._temporary(path.name)
+        try:
+            _write(temporary, content, sync)
+            os.replace(temporary, path)
+            if sync:
+                _sync_folder(self.folder)
+        except BaseException as error:
+            with suppress(OSError):
+                temporary.unlink()
+            if isinstance(error, OSError):
+                raise self._refusal(error) from None
+            raise
+
+    def _clean(self) -> None:
+        horizon = time.time() - STALE
+        for path in self.folder.glob(".*.tmp"):
+            with suppress(OSError):  # another sweep may be cleaning too
+                if path.stat().st_mtime < horizon:
+                    path.unlink()
+
+    def _refusal(self, error: OSError) -> AttnscopeError:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return AttnscopeError(
+                f"store {self.folder} is on a full disk ({error.strerror}); what was stored is kept: "
+                "free some space and run the same sweep again to resume."
+            )
+        return AttnscopeError(
+            f"store of sweep must be a folder that can be written, got {self.folder} ({error.strerror}); "
+            "try another store=."
+        )
+
+
+def pack(record: dict[str, Any]) -> bytes:
+    """A record as the bytes of an npz file that ends in its own checksum."""
+    array, file = io.BytesIO(), io.BytesIO()
+    # names unsorted: the order of a row's names is the order of the frame's columns
+    np.save(array, np.frombuffer(json.dumps(record).encode(), dtype=np.uint8), allow_pickle=False)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.comment = b"0" * _DIGEST  # reserves the place
+        archive.writestr(zipfile.ZipInfo("record.npy"), array.getvalue())
+    body = file.getvalue()[:-_DIGEST]
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def unpack(content: bytes) -> dict[str, Any] | None:
+    """The record in these bytes, or None if they are not exactly what `pack` wrote."""
+    body, checksum = content[:-_DIGEST], content[-_DIGEST:]
+    if hashlib.sha256(body).hexdigest().encode() != checksum:
+        return None
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            record = json.loads(arrays["record"].tobytes())
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile):  # a whole file, but not one of ours
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _write(path: Path, content: bytes, sync: bool) -> None:
+    with open(path, "xb") as file:
+        file.write(content)
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    # Not every system can sync a folder (Windows, some network disks): the file itself is already synced.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
