@@ -11,6 +11,7 @@ import os
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
+import resource
 import time
 
 import jax
@@ -22,11 +23,15 @@ from scipy.stats import ks_2samp
 from table import heading, row, seconds
 
 from attnscope.dynamics import population_erf
+from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.population_erf import population_steps
 from attnscope.dynamics.sgd_erf import seed_generators, sgd_steps
+from attnscope.dynamics.train import train
 from attnscope.numerics.fast_erf import FLAGS
 from attnscope.numerics.lanes import LANES, to_tiles
 from attnscope.numerics.x64 import x64
+from attnscope.predictors.attention import Erf
+from attnscope.tasks.single_location import SingleLocation
 
 GAMMA, LENGTH, NOISE, BATCH, RUNS = 0.5**0.5, 10, 0.1, 5, 30
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -168,6 +173,7 @@ def population_rows():
     step = lambda: population_erf._advance(tile.copy(), rows[:1], steps, LANES)
     alone = lambda: transcendentals_alone(tile[0], rows, steps, LANES)
     ratio_row("a step over its four transcendentals, one thread", step, alone, steps * LANES, 2.5)
+    return baseline
 
 
 def sgd_rows():
@@ -189,6 +195,29 @@ def sgd_rows():
         return lambda: sgd_steps(start[:, :LANES], generators[:LANES], lams[:100], 1e-3, **task)
 
     ratio_row("SGD step at d = 10^6 over d = 80, one thread", one_tile(10**6), one_tile(80), 100 * LANES, 1.1)
+    return baseline
+
+
+def experiments_row(population, sgd):
+    """The paper's five experiments with risks logged, against steps x runs of the baselines measured above."""
+    clock = time.perf_counter()
+    results = {name: run_experiment(name, runs=RUNS, progress=False) for name in EXPERIMENTS}
+    for run in results.values():
+        assert np.isfinite(run.excess).all()
+    ours = time.perf_counter() - clock
+    assert np.all(results["init_manifold"].outcome == "oracle"), "experiments: wrong outcome"
+    steps = {name: e.steps * RUNS * (population if e.batch_size is None else sgd) for name, e in EXPERIMENTS.items()}
+    row(f"all five experiments, {RUNS} runs each (extrapolated)", ours, sum(steps.values()), 250)
+
+
+def large_run_row():
+    """10,000 runs x 100,000 population steps: wall time, and the peak memory of this process up to here."""
+    clock = time.perf_counter()
+    run = train(SingleLocation(400, LENGTH), Erf(0.1), runs=10_000, steps=100_000, log_every=10_000, progress=False)
+    assert set(run.outcome) == {"oracle", "swapped"}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # kB -> GB
+    what = f"10,000 runs x 100,000 steps in {time.perf_counter() - clock:.0f} s: peak memory"
+    print(f"{what:<52}{peak:>9.2f} GB{'':>21}{'1 GB':>8}  {'yes' if peak < 1 else 'NO'}")
 
 
 def ratio_row(what, ours, other, number, bar):
@@ -219,6 +248,7 @@ if __name__ == "__main__":
     compiled = compile_seconds()
     heading("Reduced engines of the erf predictor against vector steps (times per step and run)")
     with x64():
-        population_rows()
-        sgd_rows()
+        baselines = population_rows(), sgd_rows()
+    experiments_row(*baselines)
+    large_run_row()
     print("compile, once, or load from the cache: population {:.2g} s, SGD {:.2g} s".format(*compiled))

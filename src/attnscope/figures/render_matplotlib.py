@@ -17,7 +17,7 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from attnscope.errors import bad
 from attnscope.figures.figure import Band, Figure, Heat, Line, Mark, Panel, Points
@@ -83,6 +83,8 @@ def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
             set_scale("log")
             axis.set_major_formatter(FuncFormatter(_power))  # plain text: a formula per tick triples the time
             axis.set_minor_formatter(NullFormatter() if _decades(axis) > 1 else FuncFormatter(_power))
+        else:
+            axis.set_major_locator(MaxNLocator(5))  # more labels than that run into each other at this width
     for limits, set_limits in ((panel.x_range, axes.set_xlim), (panel.y_range, axes.set_ylim)):
         if limits is not None:
             set_limits(*limits)

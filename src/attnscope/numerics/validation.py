@@ -11,6 +11,7 @@ import math
 import numbers
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -69,19 +70,12 @@ def real(
     return value
 
 
-def integer(x: object, what: str, of: str, low: int, high: int = LARGEST_INTEGER, hint: str = "") -> int:
+def integer(x: Any, what: str, of: str, low: int, high: int = LARGEST_INTEGER, hint: str = "") -> int:
     """A whole number in [low, high], as an int. Floats with a whole value are refused: a count is not a measurement."""
-    ok = isinstance(x, numbers.Integral) and not isinstance(x, (bool, np.bool_))
-    if not ok or not low <= int(x) <= high:  # type: ignore[call-overload]
-        must = f"an integer >= {low}" + ("" if high == LARGEST_INTEGER else f" and <= {high}")
-        raise bad(
-            what,
-            of,
-            must if not ok or int(x) < low or high < LARGEST_INTEGER else f"{must} and <= 2**53",
-            x,
-            hint,
-        )  # type: ignore[call-overload]
-    return int(x)  # type: ignore[call-overload]
+    if not isinstance(x, numbers.Integral) or isinstance(x, (bool, np.bool_)) or not low <= int(x) <= high:
+        limit = "" if high == LARGEST_INTEGER else f" and <= {high}"
+        raise bad(what, of, f"an integer >= {low}{limit}", x, hint)
+    return int(x)
 
 
 def seed_value(x: object, of: str) -> int:
@@ -89,7 +83,7 @@ def seed_value(x: object, of: str) -> int:
     return integer(x, "seed", of, 0, 2**63 - 1, hint="seed=0")
 
 
-def float_dtype(x: object, of: str) -> np.dtype:
+def float_dtype(x: Any, of: str) -> np.dtype:
     """float64 or float32."""
     try:
         kind = np.dtype(x)
