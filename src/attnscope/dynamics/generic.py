@@ -88,12 +88,11 @@ class GenericSgd:
         try:
             with x64():
                 seen, told = (jnp.zeros(shape) for shape in self._shapes())
-                ok = jax.eval_shape(jax.grad(loss), seen, told, 0.0, 1.0).shape == seen.shape
+                jax.eval_shape(jax.grad(loss), seen, told, 0.0, 1.0)
         except Exception as error:
             got = f"{type(error).__name__} for seen {self._shapes()[0]}, told {self._shapes()[1]}"
             must = "a differentiable scalar function loss(seen, told, noise, temperature)"
             raise bad("loss", NAME, must, got, "squared_loss(Softmax(2.0))") from error
-        assert ok
         return loss
 
     def _shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
