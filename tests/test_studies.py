@@ -38,7 +38,9 @@ def study_file(tmp_path):
 
 
 def attnscope(*arguments, cwd):
-    return subprocess.run([sys.executable, "-m", "attnscope.cli", *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
+    return subprocess.run(
+        [sys.executable, "-m", "attnscope.cli", *map(str, arguments)], capture_output=True, text=True, cwd=cwd
+    )
 
 
 def test_functions_equal_the_library():
@@ -62,7 +64,9 @@ def test_examples_load_and_one_cell_runs(path):
 def test_ranges_expand(study_file):
     study = load_study(study_file)
     assert len(study.cells) == 10
-    assert [cell["temperature"] for cell in study.cells[::2]] == pytest.approx([0.01, 0.0316227766, 0.1, 0.316227766, 1.0])
+    assert [cell["temperature"] for cell in study.cells[::2]] == pytest.approx(
+        [0.01, 0.0316227766, 0.1, 0.316227766, 1.0]
+    )
     assert all(cell["dim"] == 50 for cell in study.cells)
 
 

@@ -40,7 +40,7 @@ Evaluate = Callable[[Array], Transform]  # phi and its moments at a vector of y
 # beyond these float64 keeps no digit of the log (dim, signal: terms of size d log g and s^2; gamma: 1 - gamma^2 must see gamma)
 LARGEST_DIM, LARGEST_SIGNAL, LARGEST_GAMMA = 1e12, 1e5, 1e4
 STEP = 11 / 32  # dyadic, so that the nodes k * STEP * 2**j are exact; the rigorous outer error is 3.4e-11 here
-RIGOROUS = 4 * np.pi * np.e / STEP * np.exp(-(np.pi**2) / STEP)
+RIGOROUS = 1.01 * 4 * np.pi * np.e / STEP * np.exp(-(np.pi**2) / STEP)  # 1.01 covers 1/sin(h/2pi) for 2pi/h
 AGREE = 3e-10  # two outer steps that agree this well are accepted (above STEP)
 DEPTH = 27.0  # the integrand is followed at least to e^-27 = 2e-12 of its peak; what lies beyond enters the error ...
 SEARCH = DEPTH + 5  # ... with 5 nats to spare where the range is found from saddle-point values
