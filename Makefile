@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .PHONY: reproduce test test-all lint format bench clean
 
 reproduce: .venv/base.stamp
-	$(BIN)/attnscope reproduce
+	$(BIN)/attnscope reproduce --workers 2
 
 test: .venv/dev.stamp
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"

@@ -270,7 +270,11 @@ def reproduce_command(
     from attnscope.report.build import verdicts_json
     from attnscope.reproduce import exit_code, reproduce
 
-    verdicts = reproduce(only, out, seed=seed, full=full, workers=workers, scheduler=scheduler, progress=not as_json)
+    try:
+        verdicts = reproduce(only, out, seed, full, workers, scheduler, progress=not as_json)
+    except KeyboardInterrupt as stop:
+        print(stop, file=sys.stderr)
+        raise typer.Exit(130) from None  # what shells report for Ctrl-C
     if as_json:
         from attnscope import __version__
 

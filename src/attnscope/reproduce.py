@@ -57,11 +57,6 @@ def reproduce(
         full: larger sizes and more runs.
         workers: None runs here, N in N processes. scheduler: the address of a running Dask cluster.
         progress: a live table on a terminal, a line per verdict elsewhere; False is silent.
-
-    >>> reproduce(only="no-such-claim")
-    Traceback (most recent call last):
-    ...
-    attnscope.errors.AttnscopeError: only of reproduce must be a pattern that matches a claim, got no-such-claim; ...
     """
     patterns = [only] if isinstance(only, str) else list(only or ())
     run = Run(selected_claims(patterns), seed_value(seed, "reproduce"), bool(full), patterns)
@@ -112,12 +107,11 @@ class Run:
                 self.compute(folder, workers, scheduler, screen)
         except KeyboardInterrupt:
             self.write(folder)
-            kept = f" and kept in {folder}" if folder else ""
+            kept = f" and kept in {folder}" if folder and self.landed else ""
             done = f"{len(self.landed)} of {len(self.claims)} claims"
             raise KeyboardInterrupt(f"stopped; {done} are checked{kept}.") from None
         except AttnscopeError:  # the cluster is gone, a worker cannot start
-            if self.landed:
-                self.write(folder)
+            self.write(folder)
             raise
         self.write(folder)
         if progress:
@@ -156,10 +150,12 @@ class Run:
             screen.say(f"not written yet: {error}")
 
     def write(self, folder: Path | None) -> None:
-        if folder is None:
+        """Write the report on what has landed; without any, a report of before stays as it is."""
+        if folder is None or not self.landed:
             return
+        unchecked = len(self.claims) - len(self.landed)
         try:
-            write_report(self.verdicts, folder, self.seed, _version(), self.command(), self.drawn)
+            write_report(self.verdicts, folder, self.seed, _version(), self.command(), self.drawn, unchecked)
         except AttnscopeError as error:
             raise NotWritten(str(error), self.verdicts) from None
 

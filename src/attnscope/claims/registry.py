@@ -28,13 +28,8 @@ def selected_claims(only: Sequence[str] | None = None) -> list[Claim]:
     claims = all_claims()
     if not only:
         return claims
-    chosen = [claim for claim in claims if any(fnmatch.fnmatch(claim.id, pattern) for pattern in only)]
-    if not chosen:
-        raise bad(
-            "only",
-            "reproduce",
-            "a pattern that matches a claim",
-            ", ".join(only),
-            "'slr-*', or attnscope claims for the list",
-        )
-    return chosen
+    for pattern in only:
+        if not fnmatch.filter([claim.id for claim in claims], pattern):
+            hint = "'slr-*', or attnscope claims for the list"
+            raise bad("only", "reproduce", "a pattern that matches a claim", f"{pattern!r}", hint)
+    return [claim for claim in claims if any(fnmatch.fnmatch(claim.id, pattern) for pattern in only)]

@@ -1,0 +1,161 @@
+"""What came of one claim, and running it.
+
+A verdict holds whatever a reader needs to judge: the claim's words, the comparisons, the figure as plain data, the
+seconds. `holds` is True, False or None (skipped). A check that raises is a verdict too: it does not hold, is never
+as expected (even where the claim was declared to fail), and the other claims go on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
+from attnscope.figures.figure import Figure
+
+__all__ = ["REGISTRY", "Verdict", "broken_off", "run_claim", "run_named"]
+
+REGISTRY = "attnscope.claims.registry"  # the module whose `all_claims` lists the claims
+COPIED = ("id", "title", "source", "expected", "condition", "statement", "hypotheses", "routes", "snippet")
+JSON_FIELDS = ("id", "title", "source", "predicted", "measured", "tolerance", "holds", "expected")
+WORDS = {
+    "holds": "holds",
+    "declared": "fails, as declared",
+    "surprise": "holds unexpectedly",
+    "fails": "fails",
+    "skipped": "skipped",
+    "error": "error",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """A claim after its check.
+
+    Args:
+        holds: None if skipped.
+        seconds: of the check alone.
+        comparisons, figure, notes: as the check returned them; without any if it was skipped or raised.
+        skipped: why, in words ("" if it ran).
+        error: frames (file names without folders) and message of what the check raised ("" if nothing).
+
+    predicted, measured, tolerance are those of the headline, the comparison nearest to breaking; None without one.
+    """
+
+    id: str
+    title: str
+    source: str
+    expected: bool
+    condition: str
+    statement: str
+    hypotheses: str
+    routes: tuple[str, str]
+    snippet: str
+    holds: bool | None
+    seconds: float
+    comparisons: tuple[Comparison, ...] = ()
+    figure: Figure | None = None
+    notes: str = ""
+    skipped: str = ""
+    error: str = ""
+
+    @property
+    def headline(self) -> Comparison | None:
+        """The comparison the summary shows."""
+        if self.figure is None:
+            return None
+        return Evidence(self.comparisons, self.figure).headline
+
+    @property
+    def predicted(self) -> float | None:
+        return self.headline.predicted if self.headline else None
+
+    @property
+    def measured(self) -> float | None:
+        return self.headline.measured if self.headline else None
+
+    @property
+    def tolerance(self) -> float | None:
+        return self.headline.tolerance if self.headline else None
+
+    @property
+    def broken(self) -> tuple[Comparison, ...]:
+        """The comparisons that do not hold."""
+        return tuple(c for c in self.comparisons if not c.holds)
+
+    @property
+    def kind(self) -> str:
+        """One of the names in WORDS."""
+        if self.error:
+            return "error"
+        if self.holds is None:
+            return "skipped"
+        if self.expected:
+            return "holds" if self.holds else "fails"
+        return "surprise" if self.holds else "declared"
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word or two."""
+        return WORDS[self.kind]
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether nothing speaks against it: as declared, or skipped."""
+        return self.kind in ("holds", "declared", "skipped")
+
+    def record(self) -> dict[str, Any]:
+        """The row of verdicts.json; `condition` says why where there are no numbers."""
+        reasons = {"skipped": f"skipped: {self.skipped}", "error": f"error: {self.notes}"}
+        fields = {name: getattr(self, name) for name in JSON_FIELDS}
+        return {**fields, "condition": reasons.get(self.kind, self.condition), "seconds": round(self.seconds, 3)}
+
+
+def run_claim(claim: Claim, context: Context) -> Verdict:
+    """Check one claim; whatever its check does, there is a verdict."""
+    start = time.perf_counter()
+    seen: dict[str, Any]
+    try:
+        evidence = claim.check(context)
+        seen = {
+            "holds": evidence.holds,
+            "comparisons": evidence.comparisons,
+            "figure": evidence.figure,
+            "notes": evidence.notes,
+        }
+    except Skipped as reason:
+        seen = {"holds": None, "skipped": str(reason)}
+    except Exception as error:
+        seen = {"holds": False, "notes": _last_line(error), "error": _account(error)}
+    return Verdict(**_described(claim), **seen, seconds=time.perf_counter() - start)
+
+
+def run_named(claim_id: str, seed: int, full: bool, registry: str = REGISTRY) -> Verdict:
+    """Check the claim of that id: what travels to another process is the name, not the code."""
+    claims = import_module(registry).all_claims()
+    return run_claim(next(claim for claim in claims if claim.id == claim_id), Context(seed, full))
+
+
+def broken_off(claim: Claim, error: str, seconds: float) -> Verdict:
+    """The verdict on a claim whose process ended under it."""
+    return Verdict(**_described(claim), holds=False, notes=error, error=error, seconds=seconds)
+
+
+def _described(claim: Claim) -> dict[str, Any]:
+    return {name: getattr(claim, name) for name in COPIED}
+
+
+def _last_line(error: BaseException) -> str:
+    """The last line of a traceback; a message of several lines as one."""
+    return " ".join("".join(traceback.format_exception_only(error)).split())
+
+
+def _account(error: BaseException) -> str:
+    """A traceback below this file without folders: the same on every machine."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    lines = [f"{os.path.basename(f.filename)}:{f.lineno} in {f.name}: {f.line}" for f in frames]
+    return "\n".join([*lines, "".join(traceback.format_exception_only(error)).strip()])

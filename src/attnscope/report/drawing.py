@@ -1,0 +1,120 @@
+"""Figures as pieces of a page: one inline SVG per panel, so that the page can put them side by side or one below the other.
+
+An SVG from matplotlib is a document of its own. Inside a page it must carry no prolog, metadata or style sheet, its ids
+must not meet those of its neighbours, and coordinates need no more than a hundredth of a point. A panel whose SVG is
+longer than `LONGEST` is drawn as PNG instead (a PNG hardly grows with the number of points).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+import tempfile
+from pathlib import Path
+
+from markupsafe import Markup
+
+from attnscope.figures.figure import Figure, Panel
+
+__all__ = ["draw", "fit"]
+
+LONGEST = 120_000  # characters: beyond this a PNG of the same panel (20 to 80 kB) is smaller and scrolls better
+COLORS = 64  # of a PNG: the palette with its blends at the edges of lines; half the bytes of the full range
+LEFT_OUT = Markup('<p class="undrawn">Left out to keep this page small; its numbers are in the CSV file.</p>')
+_COORDINATES = re.compile(r'\b(d|x|y|width|height|transform|points)="([^"]*)"')
+
+
+def draw(figure: Figure, name: str) -> list[Markup]:
+    """Every panel as HTML; `name` keeps the ids of different figures apart."""
+    return [_piece(figure, i, f"{name}-{i}") for i in range(len(figure.panels))]
+
+
+def fit(drawn: dict[str, list[Markup]], figures: dict[str, Figure], limit: int) -> None:
+    """Bring all pieces together to at most `limit` characters: the longest as PNG, and if that is not enough, left out."""
+    for shorter in (_png, lambda *_: LEFT_OUT):
+        total = sum(len(piece) for pieces in drawn.values() for piece in pieces)
+        longest_first = sorted((-len(piece), name, i) for name in drawn for i, piece in enumerate(drawn[name]))
+        for _, name, i in longest_first:
+            if total <= limit:
+                return
+            other = shorter(figures[name].panels[i], _words(figures[name], i))
+            if len(other) < len(drawn[name][i]):
+                total += len(other) - len(drawn[name][i])
+                drawn[name][i] = other
+
+
+def _piece(figure: Figure, i: int, name: str) -> Markup:
+    from attnscope.figures.render_matplotlib import svg
+
+    try:
+        text = inline(svg(_alone(figure.panels[i])), name, _words(figure, i))
+        return text if len(text) <= LONGEST else _png(figure.panels[i], _words(figure, i))
+    except Exception as error:  # a picture that cannot be drawn must not cost the report
+        reason = f"This panel could not be drawn ({type(error).__name__}: {error})."
+        return Markup('<p class="undrawn">{}</p>').format(reason)
+
+
+def _alone(panel: Panel) -> Figure:
+    return Figure("", (panel,))
+
+
+def _words(figure: Figure, i: int) -> str:
+    """What a screen reader says: the figure's title, then the panel's."""
+    return ": ".join(filter(None, dict.fromkeys((figure.title, figure.panels[i].title))))
+
+
+def _png(panel: Panel, words: str) -> Markup:
+    from PIL import Image  # comes with matplotlib
+
+    from attnscope.figures.render_matplotlib import write
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "panel.png"
+        write(_alone(panel), path)
+        with Image.open(path) as image:
+            few = image.convert("RGB").quantize(COLORS)
+    out = io.BytesIO()
+    few.save(out, "png", optimize=True)
+    data = base64.b64encode(out.getvalue()).decode()
+    return Markup('<img src="data:image/png;base64,{}" alt="{}">').format(data, words)
+
+
+def inline(text: str, name: str, words: str) -> Markup:
+    """An SVG document as an element of a page."""
+    box = re.search(r'viewBox="([^"]*)"', text)
+    body = text[text.index(">", text.index("<svg")) + 1 :]
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.DOTALL)
+    body = body.replace("xlink:href", "href")
+    body = re.sub(r' transform="rotate\(-?0 [^"]*\)"', "", body)  # matplotlib turns every text, most by nothing
+    body = re.sub(r"font-family: [^;\"]*;? ?", "", body)  # the page names the font once
+    body = _COORDINATES.sub(lambda m: f'{m[1]}="{_rounded(m[2])}"', body)
+    body = _share_style(re.sub(r">\s+<", "><", _own_ids(body, name)).strip())
+    opening = Markup('<svg viewBox="{}" role="img" aria-label="{}">').format(box[1] if box else "", words)
+    return opening + Markup(body)
+
+
+def _rounded(coordinates: str) -> str:
+    """Two decimals (points, of which 72 make an inch), no line breaks, and no letter L where it goes without saying."""
+    short = re.sub(r"-?\d+\.\d+", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), coordinates)
+    short = " ".join(short.split())
+    return short.replace(" L ", " ") if re.fullmatch(r"[MLz\d. -]*", short) else short
+
+
+def _own_ids(body: str, name: str) -> str:
+    """Drop ids that nothing refers to, and rename the others by the figure's name and their order, shortly."""
+    used = list(dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]+)', body)))
+    mine = hashlib.sha256(name.encode()).hexdigest()[:8]
+    new = {old: f"f{mine}-{i}" for i, old in enumerate(used)}
+    body = re.sub(r' id="([^"]*)"', lambda m: f' id="{new[m[1]]}"' if m[1] in new else "", body)
+    return re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + new[m[2]], body)
+
+
+def _share_style(body: str) -> str:
+    """Markers in a row have one style: say it once."""
+
+    def grouped(run: re.Match[str]) -> str:
+        return f'<g style="{run[2]}">' + run[0].replace(f' style="{run[2]}"', "") + "</g>"
+
+    return re.sub(r'(<use [^>]*style="([^"]*)"/>)(?:<use [^>]*style="\2"/>)+', grouped, body)

@@ -1,0 +1,175 @@
+"""Verdicts and claims as text: the table that grows while claims run, the last line, and the list of claims.
+
+On a terminal a row is printed as each claim lands, above the claims under way with their spinners (rich, imported only
+then); elsewhere plain lines. Both fit 100 columns.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from attnscope.claims.claim import Claim
+from attnscope.claims.verdict import Verdict
+from attnscope.report.numbers import number, prediction
+
+__all__ = ["Display", "claims_json", "claims_table", "display", "summary"]
+
+COLUMNS = 100
+WORD = 18  # columns of the longest verdict, "fails, as declared"
+COLORS = {
+    "holds": "green",
+    "declared": "yellow",
+    "skipped": "dim",
+    "surprise": "bold red",
+    "fails": "bold red",
+    "error": "bold red",
+}
+
+
+class Display:
+    """Says nothing. `started` when a claim is handed out, `landed` with its verdict."""
+
+    def started(self, claim: Claim) -> None:
+        pass
+
+    def landed(self, verdict: Verdict) -> None:
+        pass
+
+    def say(self, sentence: str) -> None:
+        pass
+
+
+class Plain(Display):
+    """One line per verdict."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.say(_header(width))
+
+    def landed(self, verdict: Verdict) -> None:
+        print(_line(verdict, self.width), flush=True)
+
+    def say(self, sentence: str) -> None:
+        print(sentence, flush=True)
+
+
+class Live(Display):
+    """The same lines in colour, and below them what is running; `at_once` claims can run at a time."""
+
+    def __init__(self, console: Any, width: int, total: int, at_once: int) -> None:
+        self.console, self.width, self.total, self.at_once = console, width, total, at_once
+        self.begun: dict[str, float] = {}
+        self.done = 0
+        self.spinners: dict[str, Any] = {}
+        self.start = time.monotonic()
+
+    def started(self, claim: Claim) -> None:
+        self.begun[claim.id] = time.monotonic()
+
+    def landed(self, verdict: Verdict) -> None:
+        from rich.text import Text
+
+        self.begun.pop(verdict.id, None)
+        self.done += 1
+        line = Text(_line(verdict, self.width))
+        line.stylize(COLORS[verdict.kind], self.width + 2, self.width + 2 + WORD)
+        self.console.print(line, no_wrap=True, overflow="ellipsis")
+
+    def say(self, sentence: str) -> None:
+        self.console.print(sentence, markup=False, highlight=False)
+
+    def __rich__(self) -> Any:
+        """What rich draws below the landed rows, asked for several times a second from its own thread."""
+        from rich.console import Group
+        from rich.text import Text
+
+        now = time.monotonic()
+        rows = [self._running(name, now - begun) for name, begun in list(self.begun.items())[: self.at_once]]
+        count = Text(f"{self.done} of {self.total} claims, {now - self.start:.0f} s", style="dim")
+        return Group(*rows, count)
+
+    def _running(self, name: str, seconds: float) -> Any:
+        from rich.spinner import Spinner
+
+        spinner = self.spinners.setdefault(name, Spinner("dots", style="cyan"))
+        spinner.update(text=f"{name}  {seconds:.0f} s")
+        return spinner
+
+
+@contextmanager
+def display(claims: Sequence[Claim], at_once: int, show: bool = True) -> Iterator[Display]:
+    """The display that suits where the output goes."""
+    width = max(len(claim.id) for claim in claims)
+    if not show:
+        yield Display()
+    elif not _is_terminal():
+        yield Plain(width)
+    else:
+        from rich.console import Console
+        from rich.live import Live as Screen
+
+        console = Console(highlight=False)
+        live = Live(console, width, len(claims), at_once)
+        console.print(_header(width), style="bold", no_wrap=True, overflow="ellipsis")
+        with Screen(live, console=console, refresh_per_second=10, transient=True):
+            yield live
+
+
+def summary(verdicts: Sequence[Verdict], seconds: float) -> str:
+    """The last line."""
+    skipped = sum(v.holds is None for v in verdicts)
+    against = sum(not v.as_expected for v in verdicts)
+    claims = "1 claim" if len(verdicts) == 1 else f"{len(verdicts)} claims"
+    fine = len(verdicts) - skipped - against
+    return f"{claims}: {fine} as expected, {against} not, {skipped} skipped, in {seconds:.1f} seconds"
+
+
+def claims_table(claims: Sequence[Claim]) -> str:
+    """Id, title and source of each claim, within 100 columns."""
+    width = min(max((len(claim.id) for claim in claims), default=0), 44)
+    width = max(width, len("claim"))
+    title = (COLUMNS - width - 4) * 3 // 5
+    widths = (width, title, COLUMNS - width - title - 4)
+    lines = _row(("claim", "title", "source"), widths)
+    for claim in claims:
+        lines += _row((claim.id, claim.title, claim.source), widths)
+    return "\n".join(lines)
+
+
+def claims_json(claims: Sequence[Claim]) -> list[dict[str, str]]:
+    """What `attnscope claims --json` prints."""
+    return [{"id": claim.id, "title": claim.title, "source": claim.source} for claim in claims]
+
+
+def _row(cells: tuple[str, ...], widths: tuple[int, ...]) -> list[str]:
+    """One row of a table, as many lines as its longest cell needs."""
+    wrapped = [textwrap.wrap(cell, width) or [""] for cell, width in zip(cells, widths)]
+    height = max(map(len, wrapped))
+    padded = [lines + [""] * (height - len(lines)) for lines in wrapped]
+    return ["  ".join(f"{part:<{width}}" for part, width in zip(parts, widths)).rstrip() for parts in zip(*padded)]
+
+
+def _header(width: int) -> str:
+    return f"{'claim':<{width}}  {'verdict':<{WORD}}   seconds  measured vs predicted"
+
+
+def _line(verdict: Verdict, width: int) -> str:
+    head = f"{verdict.id:<{width}}  {verdict.word:<{WORD}}  {verdict.seconds:>6.1f} s  "
+    return head + textwrap.shorten(_reason(verdict), max(COLUMNS - len(head), 20), placeholder=" ...")
+
+
+def _reason(verdict: Verdict) -> str:
+    """The headline, or why there is none."""
+    c = verdict.headline
+    if c is None:
+        return verdict.skipped or verdict.notes
+    return f"{number(c.measured, c.tolerance)} vs {prediction(c)}"
+
+
+def _is_terminal() -> bool:
+    return bool(sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty())
