@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -219,7 +221,8 @@ def sweep_command(
         return
     if not out.is_dir():
         raise AttnscopeError(f"--out of attnscope sweep must be an existing folder, got {str(out)!r}; try --out .")
-    report = study.run(store, workers, scheduler, progress=not as_json)
+    with _interruptible():
+        report = study.run(store, workers, scheduler, progress=not as_json)
     table = out / f"{study.name}.csv"
     report.frame.to_csv(table, index=False)
     figure = study.draw(report.frame)
@@ -270,16 +273,23 @@ def reproduce_command(
     from attnscope.report.build import verdicts_json
     from attnscope.reproduce import exit_code, reproduce
 
-    try:
+    with _interruptible():
         verdicts = reproduce(only, out, seed, full, workers, scheduler, progress=not as_json)
-    except KeyboardInterrupt as stop:
-        print(stop, file=sys.stderr)
-        raise typer.Exit(130) from None  # what shells report for Ctrl-C
     if as_json:
         from attnscope import __version__
 
         print(verdicts_json(verdicts, seed, __version__))
     raise typer.Exit(exit_code(verdicts))
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C: print the sentence that says what is kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        print(stop, file=sys.stderr)
+        raise typer.Exit(130) from None  # what shells report for Ctrl-C
 
 
 def main() -> None:

@@ -8,8 +8,10 @@ worker; such cells are tried again at the end, one at a time, and only what then
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from attnscope.errors import AttnscopeError, bad
@@ -46,10 +48,29 @@ def _connect(address: str) -> Any:
             'scheduler of sweep needs Dask, which is not installed; try: pip install "attnscope[cluster]".'
         ) from None
     try:
+        _knock(address)
         return Client(address, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         got = f"{address} ({type(error).__name__})"
         raise bad("scheduler", "sweep", "the address of a running Dask scheduler", got, "tcp://host:8786") from None
+
+
+def _knock(address: str) -> None:
+    """Raise OSError or ValueError unless a Dask server answers at the address within TIMEOUT.
+
+    The client alone would not do: it waits for ever for a peer that accepts but does not answer, and one that failed to
+    connect can, when it is garbage collected, lock up the next (both seen with distributed 2026.8; in the second its
+    __del__ waits for a lock held by the thread that starts the next client).
+    """
+    from distributed import Security
+    from distributed.comm import connect
+
+    async def greet() -> None:
+        comm = await connect(address, timeout=TIMEOUT, **Security().get_connection_args("client"))
+        comm.abort()
+
+    with ThreadPoolExecutor(1) as thread:  # a thread of its own: the caller's may run a loop already (notebooks)
+        thread.submit(lambda: asyncio.run(asyncio.wait_for(greet(), TIMEOUT))).result()
 
 
 def _windowed(
