@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Canvas
@@ -73,7 +74,7 @@ def _draw(figure: Figure, kind: str) -> bytes:
 
 def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
     for mark in panel.marks:
-        _mark(canvas, axes, mark)
+        _mark(canvas, axes, mark, panel)
     axes.set(title=_text(panel.title), xlabel=_text(panel.x_label), ylabel=_text(panel.y_label))
     for log, axis, set_scale in (
         (panel.log_x, axes.xaxis, axes.set_xscale),
@@ -92,7 +93,7 @@ def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
         axes.legend()
 
 
-def _mark(canvas: Canvas, axes: Any, mark: Mark) -> None:
+def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> None:
     label = _text(mark.label)
     if isinstance(mark, Line):
         width, style = (0.6 if mark.thin else 1.5), ("--" if mark.dashed else "-")
@@ -102,11 +103,21 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark) -> None:
     elif isinstance(mark, Points):
         axes.errorbar(mark.x, mark.y, yerr=mark.error, label=label, color=_color(mark.color), fmt="o", markersize=3.5)
     else:
-        drawn = axes.pcolormesh(
-            mark.x, mark.y, mark.z, norm=LogNorm() if mark.log_z else None, shading="nearest", rasterized=True
-        )
+        edges = _edges(mark.x, panel.log_x), _edges(mark.y, panel.log_y)
+        drawn = axes.pcolormesh(*edges, mark.z, norm=LogNorm() if mark.log_z else None, rasterized=True)
         axes.grid(False)
         canvas.colorbar(drawn, ax=axes, label=label)
+
+
+def _edges(centres: np.ndarray, log: bool) -> np.ndarray:
+    """Cell edges half-way between the centres, as the axis measures it; the end cells are as wide as their neighbours."""
+    x = np.log(centres) if log else centres
+    if len(x) == 1:
+        x = np.array([x[0] - 0.5, x[0] + 0.5])
+    else:
+        middles = (x[1:] + x[:-1]) / 2
+        x = np.concatenate([[2 * x[0] - middles[0]], middles, [2 * x[-1] - middles[-1]]])
+    return np.exp(x) if log else x
 
 
 def _decades(axis: Any) -> float:

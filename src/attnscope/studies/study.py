@@ -186,7 +186,7 @@ def _heat(frame: pd.DataFrame, figure: dict[str, Any]) -> Panel:
     table = frame.pivot_table(index=y, columns=x, values=value, aggfunc="mean", observed=True)
     xs, ys = table.columns.to_numpy(float), table.index.to_numpy(float)
     heat = Heat(xs, ys, table.to_numpy(float), label=value, log_z=bool(figure.get("log_value")))
-    return Panel(value, x, y, (heat,), log_x=_spans(xs, figure, "log_x"), log_y=_spans(ys, figure, "log_y"))
+    return Panel("", x, y, (heat,), log_x=_spans(xs, figure, "log_x"), log_y=_spans(ys, figure, "log_y"))
 
 
 def _lines(frame: pd.DataFrame, figure: dict[str, Any]) -> Panel:
@@ -199,9 +199,9 @@ def _lines(frame: pd.DataFrame, figure: dict[str, Any]) -> Panel:
             Line(means.index.to_numpy(float), means.to_numpy(float), f"{group} {name}" if group else "", color)
         )
     xs = frame[x].to_numpy(float)
-    return Panel(value, x, value, tuple(marks), log_x=_spans(xs, figure, "log_x"), log_y=bool(figure.get("log_value")))
+    return Panel("", x, value, tuple(marks), log_x=_spans(xs, figure, "log_x"), log_y=bool(figure.get("log_value")))
 
 
 def _spans(values: np.ndarray, figure: dict[str, Any], name: str) -> bool:
-    """Whether an axis is logarithmic: as the file says, otherwise when positive values span two decades."""
-    return bool(figure.get(name, values.min() > 0 and values.max() > 100 * values.min()))
+    """Whether an axis is logarithmic: as the file says, otherwise when positive values span a factor of 30."""
+    return bool(figure.get(name, values.min() > 0 and values.max() > 30 * values.min()))
