@@ -1,17 +1,21 @@
-"""Gaussian averages of the kernels K_p(y) = e^{py} exp(-e^y) over the score of one token, by windowed trapezoid sums.
+"""Gaussian averages of the kernels K_p(y) = e^{py} exp(-e^y) over the score of one token, by trapezoid sums.
 
 A token's log weight is y = yc + width g with g standard normal. This file gives, for p = 1, 2 and n <= 3,
 
     E[g^n K_p(y)],   E[g^n K_p'(y)] with K_p' = (p - e^y) K_p,   and   log E[K_0(y)].
 
-K_p times the normal density is log-concave with mode g* = width (p - a), a = e^{y*}, and a step of r from the mode
-costs exactly r^2/2 + a (e^{width r} - 1 - width r) nats: every sum runs over a window around its own mode and carries
-its own log scale, so averages far below the smallest float keep their relative accuracy. The trapezoid rule on such
-entire, decaying functions converges exponentially; shifting the contour by i eta, eta = 1.4/width (|Im y| < pi/2), gives
-the step that leaves exp(-nats). The average of K_0 is taken directly for narrow scores; for wide ones by parts,
-E[K_0] = int K_1(y) P(yc + width g < y) dy, whose window stays about 40 wide however large the temperature is.
+K_p times the normal density is log-concave with mode g* = width (p - a), a = e^{y*}, and a step of r from
+the mode costs exactly r^2/2 + a (e^{width r} - 1 - width r) nats: every sum runs over a window around its
+own mode and carries its own log scale, so averages far below the smallest float keep their relative
+accuracy. The trapezoid rule on such entire, decaying functions converges exponentially; shifting the
+contour by i eta, eta = 1.4/width (|Im y| < pi/2), gives the step that leaves exp(-nats). The average of
+K_0 is taken directly for narrow scores; for wide ones by parts, E[K_0] = int K_1(y) P(yc + width g < y)
+dy, whose window stays about 40 wide however large the temperature is.
 
-notation: yc centre and `width` standard deviation of y; g the standard normal; a = e^y at the mode; M the Mills ratio.
+numba caches softmax_integral.py with these functions compiled in: after an edit here, touch that file.
+
+notation: yc centre and `width` standard deviation of y; g the standard normal; a = e^y at the mode; M the
+Mills ratio.
 """
 
 from __future__ import annotations
@@ -22,19 +26,18 @@ from numba import njit
 
 __all__ = ["log_survival", "tilted_moments"]
 
-# Standard deviations of y above which E[K_0] goes by parts: the direct window has 9 width/0.25 nodes at two exponentials
-# each, the other one about 180 at an error function each; they cost the same near 10.
+# Standard deviation of y above which E[K_0] goes by parts: the direct window has 9 width/0.25 nodes at two
+# exponentials each, the other one about 180 at an error function each; they cost the same near 10.
 WIDE = 10.0
 RESYNC = 64  # nodes between fresh exponentials e^y; products in between lose at most 64 roundings
 
 
 @njit(cache=True, error_model="numpy")
 def node_step(width: float, highest: float, nats: float) -> float:
-    """Trapezoid step in g with aliasing error about exp(-nats), 2 pi eta/step - eta^2/2 = nats; `highest` bounds y."""
+    """Trapezoid step in g with error exp(-nats): 2 pi eta/step - eta^2/2 = nats; `highest` bounds y."""
     gaussian = math.sqrt(2.0 * math.pi**2 / nats)
-    if (
-        width * 2.0 * math.pi / gaussian < 1.4 or highest < -nats
-    ):  # the shift 2 pi/step stays below pi/2, or K_p = e^{py}
+    # either the best shift 2 pi/step keeps |Im y| below pi/2, or K_p = e^{py} all over the window
+    if width * 2.0 * math.pi / gaussian < 1.4 or highest < -nats:
         return gaussian
     eta = 1.4 / width
     return 2.0 * math.pi * eta / (nats + 0.5 * eta * eta)
@@ -55,14 +58,14 @@ def mode(p: float, yc: float, width: float) -> tuple[float, float]:
 
 @njit(cache=True, error_model="numpy")
 def window(y: float, width: float, drop: float) -> tuple[float, float]:
-    """Distances left and right of the mode, where y is the log weight, at which the integrand has fallen by `drop` nats."""
+    """Distances left and right of a mode with log weight y, where the integrand is `drop` nats lower."""
     a = math.exp(y)
-    left = 2.0 * (drop + a) / (a * width + math.sqrt((a * width) ** 2 + 2.0 * (drop + a)))  # e^{-x} - 1 + x >= x - 1
-    right = math.sqrt(2.0 * drop / (1.0 + a * width * width))  # e^x - 1 - x >= x^2/2
+    # left: e^{-x} - 1 + x >= max(0, x - 1); right: e^x - 1 - x >= x^2/2, and >= e^x/4 for x >= 1.5
+    left = 2.0 * (drop + a) / (a * width + math.sqrt((a * width) ** 2 + 2.0 * (drop + a)))
+    right = math.sqrt(2.0 * drop / (1.0 + a * width * width))
     if width > 0.0:
-        right = min(right, max(1.5, math.log(4.0 * drop) - y) / width)  # e^x - 1 - x >= e^x/4 for x >= 1.5
-    left = min(left, math.sqrt(2.0 * drop))
-    return left, right
+        right = min(right, max(1.5, math.log(4.0 * drop) - y) / width)
+    return min(left, math.sqrt(2.0 * drop)), right
 
 
 @njit(cache=True, error_model="numpy")
@@ -86,9 +89,8 @@ def tilted_moments(p, yc, width, nats, drop, out):
         wxxx, dxx = wxx * x, dx * x
         s0, s1, s2, s3, s4 = s0 + w, s1 + wx, s2 + wxx, s3 + wxxx, s4 + wxxx * x
         d0, d1, d2, d3 = d0 + d, d1 + dx, d2 + dxx, d3 + dxx * x
-    if (
-        width > 1.0
-    ):  # Stein: width E[g^n K'] = E[g^{n+1} K] - n E[g^{n-1} K]; K' itself averages out where K varies fast
+    # Stein: width E[g^n K'] = E[g^{n+1} K] - n E[g^{n-1} K]; for wide scores the sum over K' would cancel
+    if width > 1.0:
         d0, d1, d2, d3 = s1 / width, (s2 - s0) / width, (s3 - 2.0 * s1) / width, (s4 - 3.0 * s2) / width
     out[0], out[1], out[2], out[3] = s0, s1, s2, s3
     out[4], out[5], out[6], out[7] = d0, d1, d2, d3
@@ -108,7 +110,7 @@ def mills(x: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def log_survival(yc, width, log_k1, nats, drop):
-    """log E[K_0(y)], through 1 - E[K_0] when yc <= 0 so that E[K_0]^L stays accurate for large L; log_k1 = log E[K_1]."""
+    """log E[K_0(y)], through 1 - E[K_0] when yc <= 0 to keep its powers accurate; log_k1 = log E[K_1]."""
     if width > WIDE:
         return _log_survival_by_parts(yc, width, nats, drop)
     step = node_step(width, 0.0, nats)
@@ -138,10 +140,10 @@ def _log_survival_by_parts(yc, width, nats, drop):
     """log E[K_0] = log of int K_1(y) P(yc + width g < y) dy for wide scores; its complement when yc <= 0."""
     g, a = mode(1.0, yc, width)
     top = yc + width * g
-    left, right = window(top, width, drop + 6.0)  # 6 nats: the Mills ratio varies by less than e^6 over the window
+    left, right = window(top, width, drop + 6.0)  # over the window the Mills ratio varies by less than e^6
     lo, side = g - left, 1.0 if yc <= 0.0 else -1.0
-    if side > 0.0 and lo < 1.0:
-        lo = min(lo, min(g, 1.0) - (drop + 3.0) / width)  # left of g = 1 the tail is flat to e^3 and only e^y decays
+    if side > 0.0 and lo < 1.0:  # left of g = 1 the tail is flat to e^3 and only e^y decays
+        lo = min(lo, min(g, 1.0) - (drop + 3.0) / width)
     peak = top - a - 0.5 * g * g
     step = node_step(width, max(top + width * right, yc), nats)
     total = 0.0
@@ -149,11 +151,7 @@ def _log_survival_by_parts(yc, width, nats, drop):
         x = lo + i * step
         y = yc + width * x
         log_k1 = y - math.exp(y) - peak
-        tail = math.exp(log_k1 - 0.5 * x * x) * mills(abs(x))
-        total += (
-            tail * step / math.sqrt(2.0 * math.pi)
-            if x * side >= 0.0
-            else math.exp(log_k1) * step - (tail * step / math.sqrt(2.0 * math.pi))
-        )
-    log_total = peak + math.log(width * total)
+        tail = math.exp(log_k1 - 0.5 * x * x) * mills(abs(x)) / math.sqrt(2.0 * math.pi)
+        total += tail if x * side >= 0.0 else math.exp(log_k1) - tail
+    log_total = peak + math.log(width * step * total)
     return math.log1p(-math.exp(log_total)) if side > 0.0 else log_total

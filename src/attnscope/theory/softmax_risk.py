@@ -1,14 +1,15 @@
 """The exact population risk of softmax attention on single-location regression, and its gradient.
 
-T(X) = sum_l softmax_l(temperature X.k)_l X_l.v predicts Y = X_J.v*; the tokens are X_J ~ N(signal k*, gamma^2 I) and N(0, I)
-elsewhere. The risk E(Y - T)^2 (label noise excluded) depends on the data's dimension only through the five overlaps
-kappa = k.k*, eta = k.v*, theta = v.k*, nu = v.v*, rho = k.v (|k| = |v| = 1) and the alignment k*.v*.
+T(X) = sum_l softmax_l(temperature X.k)_l X_l.v predicts Y = X_J.v*; the tokens are X_J ~ N(signal k*,
+gamma^2 I) and N(0, I) elsewhere. The risk E(Y - T)^2 (label noise excluded) depends on the data's
+dimension only through the five overlaps kappa = k.k*, eta = k.v*, theta = v.k*, nu = v.v*, rho = k.v (|k|
+= |v| = 1) and the alignment k*.v*.
 
-Exact up to quadrature: a one-dimensional integral over the scale of the softmax denominator (softmax_integral.py) of
-products of one-token Gaussian averages (softmax_moments.py). Both converge exponentially and carry exponents, so the
-relative accuracy is about 1e-13 for risks of order one and for risks of exp(-20000) alike. The number of tokens enters
-only as a power: length 10^6 costs the same as 10. `softmax_excess_jax` is the same integral on a fixed grid, for users
-who want to differentiate through it.
+Exact up to quadrature: a one-dimensional integral over the scale of the softmax denominator
+(softmax_integral.py) of products of one-token Gaussian averages (softmax_moments.py). Both converge
+exponentially and carry exponents, so the relative accuracy is about 1e-13 for risks of order one and for
+risks of exp(-20000) alike. The number of tokens enters only as a power: length 10^6 costs the same as 10.
+`softmax_excess_jax` is the same integral on a fixed grid, for users who want to differentiate through it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.theory.softmax_integral import integrate
+from attnscope.theory.softmax_integral import integrate, outer_bound
 
 if TYPE_CHECKING:
     from jax import Array
@@ -34,16 +35,16 @@ __all__ = [
 
 SLACK = 1e-9  # overlaps of unit vectors exceed 1 by rounding, never by more than this
 WIDEST = 1e8  # scores of this size carry an absolute error of 1e-8, the worst the error estimate will report
-VALUE_CHANGE, GRADIENT_CHANGE = (
-    1e-9,
-    1e-10,
-)  # accepted change at the last halving; measured errors are 3e-15 and 3e-11
+CHANGE = 1e-8  # relative change accepted at the last halving; errors measured then are below 1e-11, see the tests
 ROUNDING = 3e-13  # relative error of the token averages (quadrature and rounding), measured against 30 digits
 REFUSED = 1e-6  # a relative error above this is a refusal, not a result
 
 
+Sums = tuple[np.ndarray, np.ndarray, np.ndarray, float, float]  # what integrate returns
+
+
 class SoftmaxRisk(NamedTuple):
-    """Excess risk E(Y - T)^2 over the label noise, its log (finite where the excess underflows), absolute error estimate."""
+    """Excess E(Y - T)^2 over the label noise, its log (finite where it underflows), absolute error."""
 
     excess: float
     log_excess: float
@@ -74,7 +75,7 @@ def softmax_excess(
     q = _checked(kappa, eta, theta, nu, rho, temperature, gamma, signal, length, alignment)
     if length == 1:
         return _one_token(q)[0]
-    return _value(q, integrate(q, float(length), False, _tolerance(q, VALUE_CHANGE)))
+    return _value(q, integrate(q, float(length), False, _tolerance(q)))
 
 
 def softmax_excess_gradient(
@@ -90,7 +91,12 @@ def softmax_excess_gradient(
     length: int,
     alignment: float = 0.0,
 ) -> np.ndarray:
-    """Derivatives (6,) of the excess in kappa, eta, theta, nu, rho (as free variables) and temperature; see softmax_excess."""
+    """Derivatives (6,) of the excess in kappa, eta, theta, nu, rho (as free variables) and temperature.
+
+    Accurate to about 1e-10 of the integral of the absolute integrand: a derivative in kappa or
+    temperature that is exponentially smaller than the excess itself comes with an absolute error of about
+    1e-15 temperature*signal*excess.
+    """
     q = _checked(kappa, eta, theta, nu, rho, temperature, gamma, signal, length, alignment)
     return _with_gradient(q, int(length))[1]
 
@@ -116,32 +122,32 @@ def softmax_excess_with_gradient(
 def _with_gradient(q: tuple[float, ...], length: int) -> tuple[SoftmaxRisk, np.ndarray]:
     if length == 1:
         return _one_token(q)
-    result = integrate(q, float(length), True, _tolerance(q, GRADIENT_CHANGE))
+    result = integrate(q, float(length), True, _tolerance(q))
     sums, _, _, scale, _ = result
     gradient = sums[1:7] * math.exp(scale)
     if not np.all(np.isfinite(gradient)):
         raise AttnscopeError(f"The gradient of the softmax risk is not finite at {_described(q)}.")
-    if sums[0] < 1e-280:  # the gradient's scale hides a value this small: integrate it on its own
-        result = integrate(q, float(length), False, _tolerance(q, VALUE_CHANGE))
+    if not sums[0] > 1e-200:  # too far below the gradient to be resolved with it: integrate it on its own
+        result = integrate(q, float(length), False, _tolerance(q))
     return _value(q, result), gradient
 
 
-def _value(q: tuple[float, ...], result: tuple[np.ndarray, np.ndarray, np.ndarray, float, int]) -> SoftmaxRisk:
-    """The value and its error: the change at the last halving, and rounding relative to the sum of absolute terms."""
-    sums, magnitude, change, scale, _ = result
+def _value(q: tuple[float, ...], result: Sums) -> SoftmaxRisk:
+    """The value and its error: the change at the last halving, and rounding beside the sum of |products|."""
+    sums, magnitude, change, scale, step = result
     if not sums[0] > 0.0:
         raise AttnscopeError(
             f"The overlaps must come from unit vectors (positive semidefinite Gram), got {_described(q)}."
         )
     log_excess = math.log(sums[0]) + scale
     halving = change[0] / sums[0]
-    halving = min(halving, 300.0 * halving**1.5)  # faster than geometric; the largest factor measured is 36
+    halving = min(halving, 300.0 * halving**1.5, outer_bound(step))  # 300: the largest measured is 36
     rounding = ROUNDING + 4e-16 * (_score_size(q) + abs(scale))
-    relative = halving + rounding * magnitude[7] / sums[0]
+    relative = float(halving + rounding * magnitude[7] / sums[0])
     if not relative < REFUSED:
         raise AttnscopeError(
-            f"The softmax risk did not converge (relative error {relative:.0e}) at {_described(q)}; "
-            "the ratio of temperature to 1 + temperature*gamma is too large."
+            f"The softmax risk at {_described(q)} is known only to a relative error of {relative:.0e}: "
+            "the scores (temperature times signal) are too large, or gamma is too small, for this integral."
         )
     excess = math.exp(log_excess)
     return SoftmaxRisk(excess, log_excess, excess * relative)
@@ -161,8 +167,8 @@ def _score_size(q: tuple[float, ...]) -> float:
     return temperature * (abs(signal * kappa) + 10.0 * max(1.0, gamma))
 
 
-def _tolerance(q: tuple[float, ...], change: float) -> float:
-    return max(change, 1e-15 * _score_size(q))
+def _tolerance(q: tuple[float, ...]) -> float:
+    return max(CHANGE, 1e-15 * _score_size(q))
 
 
 def _described(q: tuple[float, ...]) -> str:
@@ -171,11 +177,15 @@ def _described(q: tuple[float, ...]) -> str:
 
 
 def _checked(
-    kappa: float, eta: float, theta: float, nu: float, rho: float, temperature: float, gamma: float, signal: float,
-    length: int, alignment: float,
+    kappa: float, eta: float, theta: float, nu: float, rho: float,
+    temperature: float, gamma: float, signal: float, length: int, alignment: float,
 ) -> tuple[float, ...]:  # fmt: skip
     """The nine parameters as floats, after the checks of the border."""
     overlaps = {"kappa": kappa, "eta": eta, "theta": theta, "nu": nu, "rho": rho, "alignment": alignment}
+    scales = {"temperature": temperature, "gamma": gamma, "signal": signal, "length": length}
+    for name, x in (overlaps | scales).items():
+        if not isinstance(x, int | float | np.number) and np.ndim(x) != 0:
+            raise bad(name, "softmax_excess", "a single number", x, "a loop over the entries")
     for name, x in overlaps.items():
         if not abs(x) <= 1.0 + SLACK:
             raise bad(name, "softmax_excess", "a product of two unit vectors, in [-1, 1]", x)
@@ -188,7 +198,8 @@ def _checked(
     if not (length >= 1 and length == int(length)):
         raise bad("length", "softmax_excess", "an integer >= 1", length)
     if temperature * (signal + max(1.0, gamma)) > WIDEST:
-        raise bad("temperature", "softmax_excess", f"at most {WIDEST:.0e}/(signal + max(1, gamma))", temperature)
+        limit = f"at most {WIDEST:.0e}/(signal + max(1, gamma))"
+        raise bad("temperature", "softmax_excess", limit, temperature)
     q = (kappa, eta, theta, nu, rho, temperature, gamma, signal, alignment)
     return tuple(float(x) for x in q)
 
@@ -204,18 +215,19 @@ def softmax_excess_jax(
     score_nodes: int = 256,
     scale_nodes: int = 384,
 ) -> Array:
-    """The excess as a JAX function of overlaps (kappa, eta, theta, nu, rho) and temperature: jit, grad and vmap apply.
+    """The excess as a JAX function of overlaps (kappa, eta, theta, nu, rho) and temperature: jit, grad, vmap.
 
-    Call it in 64-bit mode (`with attnscope.numerics.x64.x64():`). The grid is fixed, in the place of windows: the error
-    is below 1e-9 of gamma^2 + (signal alignment)^2 + 1 while temperature*max(1, gamma) <= score_nodes/45 and
-    temperature*(signal + 12 max(1, gamma)) + 2 log(length) <= scale_nodes/2; a much smaller excess needs softmax_excess.
+    Call it in 64-bit mode (`with attnscope.numerics.x64.x64():`). The grid is fixed, in the place of
+    windows: the error is below 1e-9 of gamma^2 + (signal alignment)^2 + 1 while temperature*max(1, gamma)
+    <= score_nodes/45 and temperature*(signal + 12 max(1, gamma)) + 2 log(length) <= scale_nodes/2; a much
+    smaller excess needs softmax_excess.
     """
     import jax.numpy as jnp
     from jax.lax import stop_gradient
 
     kap, eta, the, nu, rho = jnp.asarray(overlaps)
     lam, gam, s, c, n = temperature, gamma, signal, alignment, length
-    # nodes: g within 9 standard deviations; log t between bounds of -log S that fail with probability below 1e-13
+    # g within 9 standard deviations; log t between bounds of -log S that fail with probability below 1e-13
     g = jnp.linspace(-9.0, 9.0, score_nodes)
     weight = jnp.exp(-0.5 * g * g) * (18.0 / (score_nodes - 1)) / math.sqrt(2.0 * math.pi)
     largest = jnp.maximum(s * kap + 7.5 * gam, math.sqrt(2.0 * math.log(n) + 56.0))
@@ -232,16 +244,10 @@ def softmax_excess_jax(
     k0, k1, k2, _ = kernels(s * kap, gam)
     _, b1, b2, rest = kernels(0.0, 1.0)
     my, mw = s * c + gam * eta * g, s * the + gam * rho * g
-    vy, v, w = (
-        gam**2 * (1 - eta**2),
-        gam**2 * (2 - 2 * nu - (eta - rho) ** 2),
-        gam**2 * (1 - nu - eta * (eta - rho)),
-    )
-    x2, x1, z1 = (
-        k2 @ (weight * ((my - mw) ** 2 + v)),
-        k1 @ (weight * ((my - mw) * my + w)),
-        k1 @ (weight * (my - mw)),
-    )
+    vy, v = gam**2 * (1 - eta**2), gam**2 * (2 - 2 * nu - (eta - rho) ** 2)
+    w = gam**2 * (1 - nu - eta * (eta - rho))
+    x2, z1 = k2 @ (weight * ((my - mw) ** 2 + v)), k1 @ (weight * (my - mw))
+    x1 = k1 @ (weight * ((my - mw) * my + w))
     y0, y1, y2 = k0 @ weight, k0 @ (weight * my), k0 @ (weight * (my**2 + vy))
     a0, a1, b0 = b1 @ weight, rho * (b1 @ (weight * g)), b2 @ weight
     bw, bww = rho * (b2 @ (weight * g)), b2 @ (weight * (rho**2 * g**2 + 1 - rho**2))

@@ -1,0 +1,252 @@
+"""Mean squared errors of attention as functions of the context length L, for a random function on the sphere.
+
+notation: d = dim, L = length, h = bandwidth, s = noise, c_m = power (weights of the degrees 0, 1, ...; they sum to 1), g = gain, b = sink,
+          P_m = zonal harmonic, t = q.k, K = exp(t/h), rho and mu as in theory.spectral. Each coordinate of the function is one draw.
+
+Keys are uniform on S^{d-1}, values v = f(k) + s N(0, 1), and f is Gaussian with E f(k) f(k') = sum_m c_m P_m(k.k'): (0, 1) is f(k) = w.k with
+w ~ N(0, I_d). The error is E(g sum_l w_l v_l - f(q))^2 per coordinate, w_l = K_l/(B + sum_j K_j), B = exp(b) (0 without a sink).
+
+Softmax, exact for every L (new here). Given the scores, keys are independent, so E f(k_1) f(k_2) = sum_m c_m P_m(t_1) P_m(t_2), and
+
+    error = 1 - 2 g S1 + g^2 [(1 + s^2) S2 + S11],   S1 = sum_m c_m L E[w_1 P_m(t_1)],  S2 = L E w_1^2,
+                                                     S11 = sum_m c_m L(L-1) E[w_1 w_2 P_m(t_1) P_m(t_2)].
+
+With 1/D = int_0^inf exp(-u D) du, 1/D^2 = int_0^inf u exp(-u D) du and phi(u) = E exp(-u K) the means factor over tokens:
+
+    E[w_1 P(t_1)]               = int exp(-uB)   E[K P exp(-uK)]   phi^(L-1) du,
+    E[w_1^2]                    = int exp(-uB) u E[K^2 exp(-uK)]   phi^(L-1) du,
+    E[w_1 w_2 P(t_1) P(t_2)]    = int exp(-uB) u E[K P exp(-uK)]^2 phi^(L-2) du.
+
+The outer integral is a trapezoid sum in log u (the integrand is analytic for |arg u| < pi/2, so the rule errs by exp(-pi^2/step)), the inner
+ones are panelled Gauss-Legendre rules in the angle. Without a sink sum_l w_l = 1 and its computed value is part of the error estimate.
+
+Softmax, large L (delta method; g = 1, no sink), with V = mu_0(h/2)/mu_0(h)^2:
+
+    error = sum_m c_m [(1 - rho_m)^2 + (V/L) (s^2 + 1 - 2 rho_m rho_m(h/2) + rho_m^2 + 2 (1 - rho_m)(rho_m(h/2) - rho_m))] + O(V^2/L^2).
+
+CME with the RBF kernel: the deterministic equivalent of kernel ridge regression (a standard approximation; keys enter as if their features
+were independent of everything but their covariance), with N_m harmonics of degree m and r = ridge/L,
+
+    kap = r + (kap/L) sum_m N_m mu_m/(mu_m + kap),   G = (1/L) sum_m N_m (mu_m/(mu_m + kap))^2,
+    error = [sum_m c_m (kap/(mu_m + kap))^2 + s^2]/(1 - G) - s^2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq, minimize, minimize_scalar
+
+from attnscope.errors import bad
+from attnscope.numerics import validation as check
+from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.numerics.quadrature import panel_nodes
+from attnscope.tasks.sphere_regression import harmonic_count, zonal
+from attnscope.theory.spectral import log_eigenvalues, softmax_filter
+
+__all__ = ["BestAttention", "best_attention", "cme_curve", "limit_bandwidth", "softmax_curve", "softmax_expansion"]
+
+LINEAR = (0.0, 1.0)
+STEP = 0.125  # of the outer rule: exp(-pi^2/STEP) is below 1e-34, and below 1e-17 with every other node, which is the error estimate
+NEGLIGIBLE = 45.0  # exp(-45) is below roundoff
+NARROWEST = 2e-3  # bandwidth of the exact route: some 40/h inner times 16/h outer nodes, two seconds at this one
+BLOCK = 256  # outer nodes at a time: bounds the memory
+TRACE_LEFT = 1e-12  # degrees are added until they carry all but this share of the kernel's trace
+
+
+def softmax_curve(
+    dim: int,
+    length: int,
+    bandwidth: float,
+    noise: float = 0.5,
+    power: Sequence[float] = LINEAR,
+    gain: float = 1.0,
+    sink: float | None = None,
+) -> Estimate:
+    """Exact error of softmax attention on `length` tokens (see the module docstring); `error` is an absolute numerical bound.
+
+    >>> e = softmax_curve(dim=3, length=64, bandwidth=0.25)
+    >>> round(e.value, 12), e.error < 1e-12
+    (0.098797036813, True)
+    """
+    of = "softmax_curve"
+    d, L = _sizes(dim, length, of)
+    h = check.real(bandwidth, "bandwidth", of, NARROWEST, hint="softmax_expansion, which has no lower limit")
+    s, g = check.real(noise, "noise", of, 0), check.real(gain, "gain", of)
+    b = None if sink is None else check.real(sink, "sink", of, high=1e4)
+    c = _power(power, of)
+    fine, coarse = (1 - 2 * g * S[0] + g * g * ((1 + s * s) * S[1] + S[2]) for S in _sums(d, L, h, c, b))
+    roundoff = 50 * np.finfo(float).eps * (1 + g * g * (1 + s * s))
+    return estimate(fine, abs(fine - coarse) + roundoff, "one-dimensional integral, exact in L")
+
+
+def softmax_expansion(
+    dim: int, length: float, bandwidth: float, noise: float = 0.5, power: Sequence[float] = LINEAR
+) -> float:
+    """The same (without gain and sink) to order 1/L: closed form. `length` may be infinite: the plateau at fixed bandwidth."""
+    of = "softmax_expansion"
+    d, h = check.integer(dim, "dim", of, 2), bandwidth
+    L = math.inf if length == math.inf else check.real(length, "length", of, 1)
+    c, m = _power(power, of), np.arange(len(power))
+    rho, half = softmax_filter(d, h, m), softmax_filter(d, h / 2, m)
+    spread = noise**2 + 1 - 2 * rho * half + rho**2 + 2 * (1 - rho) * (half - rho)
+    return float(np.sum(c * ((1 - rho) ** 2 + _weight_variance(d, h) / L * spread)))
+
+
+def cme_curve(
+    dim: int,
+    length: int,
+    ridge: float,
+    bandwidth: float = 1.0,
+    noise: float = 0.5,
+    power: Sequence[float] = LINEAR,
+) -> float:
+    """Error of CME attention with the RBF kernel on `length` tokens: the deterministic equivalent."""
+    of = "cme_curve"
+    d, L = _sizes(dim, length, of)
+    r = check.real(ridge, "ridge", of, 0, strict=True, hint="ridge=noise**2") / L
+    s, c = check.real(noise, "noise", of, 0), _power(power, of)
+    mu, share = _spectrum(d, bandwidth, len(c))
+    used = lambda kap: np.sum(share / (mu + kap)) / L
+    kap = brentq(
+        lambda k: (k - r) - k * used(k), r, r + 1 / L, xtol=1e-15 * r, rtol=1e-14
+    )  # used(k) <= trace/(L k) = 1/(L k)
+    lost = np.sum(c * (kap / (mu[: len(c)] + kap)) ** 2)
+    return float((lost + s * s) / (1 - np.sum(share * mu / (mu + kap) ** 2) / L) - s * s)
+
+
+class BestAttention(NamedTuple):
+    """The best softmax attention with an isotropic query-key matrix: scores inverse_bandwidth q.k, sink logit (None: best without), gain, error."""
+
+    inverse_bandwidth: float
+    sink: float | None
+    gain: float
+    error: float
+
+
+def best_attention(
+    dim: int, length: int, noise: float = 0.5, power: Sequence[float] = LINEAR, sink: bool = True
+) -> BestAttention:
+    """Minimise the exact error at this length over bandwidth, sink and gain (the gain in closed form: the error is quadratic in it).
+
+    >>> round(best_attention(dim=3, length=256).inverse_bandwidth, 3)
+    4.644
+    """
+    of = "best_attention"
+    d, L = _sizes(dim, length, of)
+    s, c = check.real(noise, "noise", of, 0, strict=True, hint="noise=0.5"), _power(power, of)
+
+    def best_gain(log_inverse: float, b: float | None) -> BestAttention:
+        S1, S2, S11 = next(_sums(d, L, math.exp(-log_inverse), c, b))
+        square = (1 + s * s) * S2 + S11
+        return BestAttention(math.exp(log_inverse), b, float(S1 / square), float(1 - S1**2 / square))
+
+    limits, xtol = (-3.0, -math.log(NARROWEST)), {"xatol": 1e-9}
+    alone = minimize_scalar(lambda a: best_gain(a, None).error, bounds=limits, method="bounded", options=xtol).x
+    without = best_gain(alone, None)
+    if not sink:
+        return without
+    # central differences of step 1e-5 on a function good to 1e-15: gradients to 1e-10, the minimiser to about 1e-8
+    options = {"finite_diff_rel_step": 1e-5, "gtol": 1e-10, "ftol": 1e-15}
+    found = minimize(
+        lambda x: best_gain(x[0], x[1]).error,
+        (alone, math.log(L) / 2),
+        jac="3-point",
+        method="L-BFGS-B",
+        bounds=[limits, (-30.0, 30.0)],
+        options=options,
+    )
+    with_sink = best_gain(*map(float, found.x))
+    return with_sink if with_sink.error < without.error - 1e-12 else without
+
+
+def limit_bandwidth(dim: int, noise: float = 0.5, power: Sequence[float] = LINEAR) -> float:
+    """The best bandwidth for L -> infinity when a gain removes the bias: it does not involve L.
+
+    With gain 1/rho the error is V (s^2 + 1 - 2 rho rho(h/2) + rho^2)/(rho^2 L); for a function of one degree only.
+    """
+    c = _power(power, "limit_bandwidth")
+    if np.count_nonzero(c) != 1:
+        raise bad("power", "limit_bandwidth", "one degree: a gain cannot undo different shrinkage of several", power)
+    m = int(np.flatnonzero(c)[0])
+
+    def scaled(log_h: float) -> float:
+        h = math.exp(log_h)
+        rho, half = float(softmax_filter(dim, h, m)), float(softmax_filter(dim, h / 2, m))
+        return math.log(_weight_variance(dim, h) * (noise**2 + 1 - 2 * rho * half + rho**2) / rho**2)
+
+    return math.exp(minimize_scalar(scaled, bounds=(-9, 5), method="bounded", options={"xatol": 1e-10}).x)
+
+
+def _weight_variance(d: int, h: float) -> float:
+    """V = mu_0(h/2)/mu_0(h)^2: L times the sum of squared weights, at large L."""
+    return float(np.exp(log_eigenvalues(d, h / 2, 0) - 2 * log_eigenvalues(d, h, 0)))
+
+
+def _spectrum(d: int, h: float, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues mu_m of degrees 0, 1, ... and their shares N_m mu_m of the trace 1, until TRACE_LEFT is left."""
+    top = max(16, least)
+    while True:
+        log_mu = log_eigenvalues(d, h, np.arange(top))
+        share = np.exp(log_mu + [math.log(harmonic_count(d, m)) for m in range(top)])
+        if 1 - share.sum() < TRACE_LEFT or share[-1] < TRACE_LEFT / top:  # the second: roundoff of the sum at large d
+            return np.exp(log_mu), share
+        top *= 2
+
+
+def _sums(d: int, L: int, h: float, c: np.ndarray, sink: float | None) -> Iterator[np.ndarray]:
+    """(S1, S2, S11) of the module docstring: by the full rules, then by half the outer nodes and the coarser inner rule."""
+    for (theta, weight), every in zip(panel_nodes(_angles(d, h)), (1, 2)):
+        p = weight * np.sin(theta) ** (d - 2)
+        p = p / p.sum()
+        K = np.exp(-2 * np.sin(theta / 2) ** 2 / h)  # scaled by exp(-1/h), so the largest is 1
+        B = 0.0 if sink is None else math.exp(min(sink - 1 / h, 600.0))
+        low, high = math.log(1e-18 / (L * (p @ K) + B)), min(2 / h + 4, math.log(NEGLIGIBLE / B) if B else math.inf)
+        log_u = np.arange(low, max(high, low + 1), STEP * every)
+        harmonics = {m: zonal(d, int(m), np.cos(theta)) for m in np.flatnonzero(c)}
+        sums = np.zeros(3)
+        for block in np.array_split(log_u, math.ceil(len(log_u) / BLOCK)):
+            part, log_rest = _outer(np.exp(block), K, p, harmonics, c, L, B)
+            sums += STEP * every * part
+            if log_rest < -NEGLIGIBLE - 2 * math.log(L):  # all that follows is smaller still
+                break
+        yield sums
+
+
+def _angles(d: int, h: float) -> np.ndarray:
+    """Panel edges in the angle: log K moves by at most 1 per panel, and the density sin^(d-2) by little."""
+    levels = np.arccos(np.clip(1 - h * np.arange(math.ceil(2 / h)), -1, 1))
+    return np.unique(np.concatenate([levels, np.linspace(0, math.pi, 9 + math.ceil(3 * math.sqrt(d)))]))
+
+
+def _outer(
+    u: np.ndarray, K: np.ndarray, p: np.ndarray, harmonics: dict[int, np.ndarray], c: np.ndarray, L: int, B: float
+) -> tuple[np.ndarray, float]:
+    """Sums over these u, with du = u d(log u), and the last (L-2) log phi."""
+    out, sums = np.exp(-np.outer(u, K)), np.zeros(3)  # (outer nodes, angles)
+    phi = out @ p
+    near = phi > 0.9  # there 1 - phi, not phi, has the digits
+    log_phi = np.log(np.maximum(phi, 1e-300))
+    log_phi[near] = np.log1p(np.expm1(-np.outer(u[near], K)) @ p)
+    base, rest = u * np.exp(-u * B), np.exp((L - 1) * log_phi)
+    rest2 = np.exp(max(L - 2, 0) * log_phi)
+    sums[1] = L * np.sum(base * u * rest * (out @ (p * K * K)))
+    for m, P in harmonics.items():
+        one = out @ (p * K * P)
+        sums[0] += c[m] * L * np.sum(base * rest * one)
+        sums[2] += c[m] * L * (L - 1) * np.sum(base * u * rest2 * one**2)
+    return sums, (L - 2) * float(log_phi[-1])
+
+
+def _sizes(dim: int, length: int, of: str) -> tuple[int, int]:
+    return check.integer(dim, "dim", of, 2, hint="dim=3"), check.integer(length, "length", of, 1)
+
+
+def _power(power: Sequence[float], of: str) -> np.ndarray:
+    c = check.array(power, "power", of, (None,), hint="(0, 1) for a linear function").astype(np.float64)
+    if (c < 0).any() or not c.sum() > 0:
+        raise bad("power", of, "non-negative with a positive sum", power, "(0, 1) for a linear function")
+    return c / c.sum()

@@ -1,0 +1,100 @@
+"""Transfer of a pretrained representation to a downstream label, and the condition number that governs it.
+
+notation: z = latent (p), T = target_map (p_t, p), a = label (p), kap = condition number, r = rank, n = pretraining sequences, L = length,
+          s = token_noise, s_t = target_noise, c = L/(L + s^2), f* = E[t | X] = T E[z | X].
+
+A representation f^ is pretrained to predict a target t = T z + s_t e; a linear head on f^ then serves the label y = <a, z>. (New here; the paper
+has a condition number and a transfer statement, whose exact forms were not available.) If a = T'w* for some w*, of least norm, then
+
+    inf_w E(<w, f^> - E[y|X])^2  <=  |w*|^2 E|f^ - f*|^2,        |w*| = kap |a|,   kap <= 1/(smallest singular value of T on the label's span),
+
+because w = w* is one choice. With unrestricted heads an invertible linear error of f^ costs nothing: kap acts through a bottleneck.
+
+Bottleneck. z ~ N(0, I_p), L tokens z + s N(0, I): the posterior mean x = E[z|X] ~ N(0, c I). T has singular values (1, .., 1, 1/kap) on r directions, 0
+elsewhere; pretraining is least squares of t on x, cut to rank r by its singular value decomposition; the label lies on the weak direction. Least squares gives
+T + N with Var N_ij = ((1-c) T_ii^2 + s_t^2)/(c n), and to first order the weak direction tilts by kap N_rj towards each of the p - r empty directions j, so
+
+    excess = c E|a - (projection of a on the rows kept)|^2  ~  (p - r) (s_t^2 kap^2 + 1 - c)/n.
+
+First order in N: it needs the right side well below 1; at kap^2 s_t^2/n of order 1/(p - r) the weak direction is lost and the excess saturates at c.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.numerics import validation as check
+
+__all__ = ["bottleneck_law", "bottleneck_trials", "condition_number", "transfer_bound"]
+
+IN_SPAN = 1e-9  # a label further than this (relative) from the rows of the target map cannot be read off it
+
+
+def condition_number(target_map: np.ndarray, label: np.ndarray) -> float:
+    """kap = |w*|/|a|, w* the least-norm solution of T'w = a; infinity if the label is not in the span of the rows of T.
+
+    >>> round(condition_number(np.diag([1.0, 0.1]), [0.0, 1.0]), 12)
+    10.0
+    """
+    of = "condition_number"
+    T = check.array(target_map, "target_map", of, (None, None))
+    a = check.array(label, "label", of, (T.shape[1],))
+    size = float(np.linalg.norm(a))
+    if size == 0:
+        raise bad("label", of, "not zero", "a zero vector")
+    w = np.linalg.lstsq(T.T, a, rcond=None)[0]
+    return float(np.linalg.norm(w)) / size if np.linalg.norm(T.T @ w - a) <= IN_SPAN * size else float("inf")
+
+
+def transfer_bound(target_map: np.ndarray, label: np.ndarray, pretraining_excess: float) -> float:
+    """kap^2 |a|^2 E|f^ - f*|^2, a bound on the downstream excess of the best linear head."""
+    error = check.real(pretraining_excess, "pretraining_excess", "transfer_bound", 0)
+    return condition_number(target_map, label) ** 2 * float(np.sum(np.square(label))) * error
+
+
+def bottleneck_law(
+    condition: np.ndarray,
+    samples: np.ndarray,
+    length: np.ndarray,
+    dim: int = 12,
+    rank: int = 3,
+    target_noise: float = 0.3,
+    token_noise: float = 1.0,
+) -> np.ndarray:
+    """(p - r)(s_t^2 kap^2 + 1 - c)/n; condition, samples and length broadcast."""
+    s2, n, L = token_noise**2, np.asarray(samples, dtype=float), np.asarray(length, dtype=float)
+    return (dim - rank) * (target_noise**2 * np.square(condition) + s2 / (L + s2)) / n
+
+
+def bottleneck_trials(
+    condition: np.ndarray,
+    samples: int,
+    length: int,
+    trials: int,
+    dim: int = 12,
+    rank: int = 3,
+    target_noise: float = 0.3,
+    token_noise: float = 1.0,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pretrain `trials` times on fresh data: downstream excess and its bound, each (trials, conditions).
+
+    Least squares is linear in the target, so one fit of z and of e on x serves all condition numbers of a trial.
+    """
+    of = "bottleneck_trials"
+    p, r, n = check.integer(dim, "dim", of, 2), check.integer(rank, "rank", of, 1, dim - 1), check.integer(samples, "samples", of, dim + 2)
+    kaps = np.atleast_1d(check.array(np.atleast_1d(condition), "condition", of, (None,)))
+    c = check.integer(length, "length", of, 1) / (length + token_noise**2)
+    out = np.empty((2, check.integer(trials, "trials", of, 1), len(kaps)))
+    for i, rng in enumerate(np.random.default_rng(check.seed_value(seed, of)).spawn(trials)):
+        z, e, g = rng.standard_normal((3, n, p))
+        x = c * (z + token_noise / np.sqrt(length) * g)  # the posterior mean: tokens enter through their mean alone
+        from_z, from_e = np.split(np.linalg.lstsq(x, np.hstack([z, e]), rcond=None)[0].T, 2)  # each (p, p), targets by features
+        for j, kap in enumerate(kaps):
+            T = np.diag([1.0] * (r - 1) + [1 / kap] + [0.0] * (p - r))
+            u, sigma, v = np.linalg.svd(T @ from_z + target_noise * from_e)
+            kept = (u[:, :r] * sigma[:r]) @ v[:r]
+            out[0, i, j] = c * (1 - np.sum(v[:r, r - 1] ** 2))  # a = e_r, covariance of x is c I
+            out[1, i, j] = kap**2 * c * np.sum((kept - T) ** 2)
+    return out[0], out[1]
