@@ -80,7 +80,7 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
     >>> for p in stationary_points(SingleLocation(dim=400, length=10), Erf(0.1)):
     ...     print(f"{p.name:10s} {p.risk.value:.4f} {p.kind}")
     oracle     0.1135 minimum
-    swapped    0.1151 minimum
+    swapped    0.1155 minimum
     degenerate 0.6155 saddle
     """
     of = "stationary_points"

@@ -86,7 +86,7 @@ def risk_gradient(task: SingleLocation, predictor: Predictor, overlaps: Overlaps
 
     >>> task = SingleLocation(dim=400, length=10)
     >>> round(risk_gradient(task, Erf(0.1), Overlaps.oracle()).nu, 4)
-    -0.9545
+    -0.9534
     """
     of = "risk_gradient"
     checked_task(task, of)
