@@ -116,7 +116,7 @@ CLAIM = Claim(
     id="slr-11-sgd-schedule",
     title="SGD with falling temperature reaches the oracle",
     statement=(
-        "Thirty runs of stochastic projected gradient descent (d = 80, L = 10, batches of 5, label noise 0.1, step 0.001, temperature 2/(1 + 1e-4 t), "
+        "Thirty runs of SGD on the spheres (d = 80, L = 10, batches of 5, label noise 0.1, step 0.001, temperature 2/(1 + 1e-4 t), "
         "200,000 steps) from uniform random starts all reach (k*, v*), up to the stationary noise of SGD: excess .1842, of which .182 is "
         "the oracle's own."
     ),

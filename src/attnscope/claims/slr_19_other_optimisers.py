@@ -12,7 +12,9 @@ linear attention, so the norms drift.
 
 Not every run: in 900 layers on other seeds (300 each from norms .1, .3 and 1, counted when this was written) 8 were elsewhere after 800
 steps, 7 of them near the swapped structure, where a softmax layer is nearly useless (risk .42), one in a dip of Adam's noise; 600 erf runs had no
-such case. With a rate of at most 1.6 % (95 % bound), more than 2 of 10 happen with probability 5e-4: EXCEPTIONS.
+such case. With a rate of at most RARE (95 % bound), more exceptions than allowed here happen with probability below 5e-4.
+Small d matters: the softmax risk falls so fast with d that soon nothing pulls the key further. At d = 60, after 2000 steps, its cosine is
+between .81 and .93 in 9 of 10 layers, and the loss a rare event that 20,000 sequences do not measure.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import binom
 
 from attnscope.claims.agreement import mean_and_error, sampled
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.panels import spread
+from attnscope.claims.panels import COUNT, spread
 from attnscope.dynamics.full import FullSgd
 from attnscope.dynamics.matrices import FullMatrices
 from attnscope.dynamics.starts import starting_overlaps
@@ -34,8 +37,8 @@ from attnscope.tasks.single_location import Batch, SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 
-RUNS, LOGS, BATCH = 10, 8, 16  # the engines work on 10 runs of this size at a time
-EXCEPTIONS = 2.5  # runs; module docstring
+LOGS, BATCH = 8, 16
+RARE = 0.016  # module docstring
 STRUCTURES = {"oracle": Overlaps.oracle(), "swapped": Overlaps(0.0, 1.0, 1.0, 0.0, 0.0)}
 
 
@@ -61,7 +64,8 @@ class Trained(NamedTuple):
             out = [predict(self.kind(self.temperature), k, v, batch.tokens) for k, v in pairs]
         else:
             out = [
-                self.engine.layer(self.state, i).cls_row(batch.tokens, self.state["cls"][i])[:, 0] for i in range(RUNS)
+                self.engine.layer(self.state, i).cls_row(batch.tokens, self.state["cls"][i])[:, 0]
+                for i in range(len(self.state["cls"]))
             ]
         return (np.array(out) - batch.target) ** 2
 
@@ -91,14 +95,15 @@ class Valley(NamedTuple):
 
 
 def check(context: Context) -> Evidence:
-    task = SingleLocation(dim=context.pick(20, 60), length=5)
-    steps = context.pick(800, 6000)
+    task, steps = SingleLocation(dim=20, length=5), 800
+    runs = context.pick(10, 100)  # the engines work on 10 runs of this size at a time
+    exceptions = float(binom.ppf(1 - 5e-4, runs, RARE)) + COUNT
     engines = {
         "SGD on (k, v)": (Erf, FullSgd(task, Erf(0.15), 0.05, BATCH, "sgd"), 0.15),
         "Adam on (k, v)": (Erf, FullSgd(task, Erf(0.15), 0.01, BATCH, "adam"), 0.15),
         "Adam on Q, K, V, O": (Softmax, FullMatrices(task, 1.0, 4, 0.01, BATCH), 1.0),
     }
-    trained = [_trained(name, *parts, task, steps, context.seed) for name, parts in engines.items()]
+    trained = [_trained(name, *parts, task, runs, steps, context.seed) for name, parts in engines.items()]
     exact = [t.exact(task) for t in trained]
     batch = task.sample(20_000, seed=int(np.random.SeedSequence([context.seed, 19]).generate_state(1)[0]))
     valleys = [Valley.of(task, *parts) for parts in ((Erf, "oracle"), (Erf, "swapped"), (Softmax, "oracle"))]
@@ -110,9 +115,9 @@ def check(context: Context) -> Evidence:
         comparisons += [
             Comparison(
                 f"{t.name}: runs at the {' or '.join(allowed(t))}",
-                RUNS,
+                runs,
                 int(np.isin(t.outcome, allowed(t)).sum()),
-                EXCEPTIONS,
+                exceptions,
             ),
             sampled(f"{t.name}: loss on fresh sequences", values[:, -1], *seen),
         ]
@@ -137,8 +142,10 @@ def _moments(task: SingleLocation, predictor: Predictor, o: Overlaps) -> tuple[f
     return (minus - plus) / 4, (plus + minus) / 2 - task.gamma**2
 
 
-def _trained(name: str, kind: Any, engine: Any, lam: float, task: SingleLocation, steps: int, seed: int) -> Trained:
-    state = engine.init(starting_overlaps(task, "sphere", RUNS, seed), seed)
+def _trained(
+    name: str, kind: Any, engine: Any, lam: float, task: SingleLocation, runs: int, steps: int, seed: int
+) -> Trained:
+    state = engine.init(starting_overlaps(task, "sphere", runs, seed), seed)
     cosines, norms = [], []
     for t in range(LOGS + 1):
         if t:
@@ -173,7 +180,7 @@ def _figure(trained: list[Trained], exact: list[np.ndarray], valleys: list[Valle
             "norms at the end", "temperature times |k|", "|v|", tuple(norms), log_x=True, log_y=True, y_range=(0.1, 30)
         ),
     )
-    return Figure(f"Other optimisers, {RUNS} runs each (bands: 95 % of the runs)", panels, columns=3)
+    return Figure(f"Other optimisers, {len(exact[0])} runs each (bands: 95 % of the runs)", panels, columns=3)
 
 
 CLAIM = Claim(
@@ -186,7 +193,7 @@ CLAIM = Claim(
     ),
     source="new here (the paper trains full softmax blocks in its appendix)",
     hypotheses="d = 20, L = 5, gamma^2 = 1/2, batches of 16, constant steps, 800 of them; inner dimension 4, fixed query",
-    condition="directions, not norms; about 1 % of the softmax layers end elsewhere, mostly swapped with risk .42, from any starting norm tried",
+    condition="directions, not norms; small d (at 60 the softmax key stops near .87); about 1 % of the layers end elsewhere, mostly swapped",
     routes=("exact risk from five overlaps and two norms", "trained models (optax) on fresh sequences"),
     check=check,
     snippet=(
