@@ -58,7 +58,7 @@ def check(context: Context) -> Evidence:
         paths,
     )
     notes = (
-        f"The oracle's excess at this temperature is {oracle:.3f}, above the null predictor's {task.null_risk().value}; it is a saddle "
+        f"The oracle's excess at this temperature is {oracle:.3f}, above the null predictor's {task.null_risk().value:.3g}; it is a saddle "
         f"(critical temperature {critical_temperature(task):.4f}). {int(near[0].sum())} runs end tilted, {int(near[1].sum())} swapped; after the "
         f"paper's {e.steps} steps |kappa| is {np.median(np.abs(run.overlaps.kappa[:, -1])):.2f}."
     )

@@ -35,7 +35,8 @@ STYLE: dict[str, Any] = {
     "axes.spines.right": False,
     "axes.grid": True,
     "grid.alpha": 0.25,
-    "legend.frameon": False,
+    "legend.framealpha": 0.85,  # readable over a heat map
+    "legend.edgecolor": "none",
 }
 NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
 WIDTH, HEIGHT = 4.4, 3.0  # inches of one panel

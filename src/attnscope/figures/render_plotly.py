@@ -1,0 +1,122 @@
+"""Figures as the dictionaries that Plotly draws, in a browser or a notebook: `plotly.graph_objects.Figure(plotly_dict(figure))`.
+
+Only the description is made here, as plain lists and words: Plotly itself is not imported, and colours of paper and ink are left to the page.
+`layout.meta` names the number of panels and of columns, so that a narrow page can stack them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnscope.figures.figure import Band, Figure, Heat, Line, Mark, Panel, Points
+
+__all__ = ["PALETTE", "plotly_dict"]
+
+# Okabe and Ito's palette without its black, which a dark page swallows, and its yellow, which a light one does
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#888888")
+GAP, ROW_GAP = 0.09, 0.16  # between panels, as a share of the figure: room for tick labels and titles
+
+
+def plotly_dict(figure: Figure) -> dict[str, Any]:
+    """{"data": traces, "layout": layout}, JSON-ready: gaps are None."""
+    data: list[dict[str, Any]] = []
+    layout: dict[str, Any] = {"annotations": [], "meta": {"panels": len(figure.panels), "columns": figure.columns}}
+    for i, panel in enumerate(figure.panels):
+        suffix = "" if i == 0 else str(i + 1)
+        axes = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
+        for mark in panel.marks:
+            data += [trace | axes for trace in _traces(mark)]
+        layout |= _axes(panel, suffix, _place(i, len(figure.panels), figure.columns))
+        if len(figure.panels) > 1:
+            layout["annotations"].append(_title(panel.title, suffix))
+    _one_legend_entry_each(data)
+    return {"data": data, "layout": layout}
+
+
+def _traces(mark: Mark) -> list[dict[str, Any]]:
+    if isinstance(mark, Heat):
+        return [_heat(mark)]
+    color = PALETTE[mark.color % len(PALETTE)]
+    name = {"name": mark.label, "legendgroup": mark.label}
+    if isinstance(mark, Band):
+        edge = name | {"type": "scatter", "x": _list(mark.x), "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+        return [
+            edge | {"y": _list(mark.low)},
+            edge | {"y": _list(mark.high), "fill": "tonexty", "fillcolor": _faint(color)},
+        ]
+    if isinstance(mark, Points):
+        bars = {} if mark.error is None else {"error_y": {"type": "data", "array": _list(mark.error)}}
+        return [_scatter(mark, "markers", marker={"color": color, "size": 9}) | name | bars]
+    dash = "dash" if mark.dashed else "solid"
+    return [_scatter(mark, "lines", line={"color": color, "width": 1.2 if mark.thin else 2.2, "dash": dash}) | name]
+
+
+def _scatter(mark: Line | Points, mode: str, **style: Any) -> dict[str, Any]:
+    return {"type": "scatter", "mode": mode, "x": _list(mark.x), "y": _list(mark.y), **style}
+
+
+def _heat(mark: Heat) -> dict[str, Any]:
+    """On a logarithmic scale the colours are those of log10 z; the hover text shows z itself."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.log10(mark.z) if mark.log_z else mark.z
+    title = f"log10 {mark.label}" if mark.log_z else mark.label
+    return {
+        "type": "heatmap",
+        "x": _list(mark.x),
+        "y": _list(mark.y),
+        "z": [_list(row) for row in z],
+        "customdata": [_list(row) for row in mark.z],
+        "hovertemplate": "%{xaxis.title.text} %{x:.3f}<br>%{yaxis.title.text} %{y:.3f}<br>"
+        + mark.label
+        + " %{customdata:.5g}<extra></extra>",
+        "colorscale": "Cividis",
+        "colorbar": {"title": {"text": title, "side": "right"}, "thickness": 12, "outlinewidth": 0},
+    }
+
+
+def _axes(panel: Panel, suffix: str, place: tuple[list[float], list[float]]) -> dict[str, Any]:
+    x = _axis(panel.x_label, panel.log_x, panel.x_range) | {"anchor": f"y{suffix}", "domain": place[0]}
+    y = _axis(panel.y_label, panel.log_y, panel.y_range) | {"anchor": f"x{suffix}", "domain": place[1]}
+    return {f"xaxis{suffix}": x, f"yaxis{suffix}": y}
+
+
+def _axis(label: str, log: bool, limits: tuple[float, float] | None) -> dict[str, Any]:
+    scale = {"type": "log", "exponentformat": "power", "dtick": None} if log else {"type": "linear"}
+    shown = None if limits is None else [float(x) for x in (np.log10(limits) if log else limits)]
+    return {"title": {"text": label, "standoff": 6}, "automargin": True, "zeroline": False, **scale} | (
+        {} if shown is None else {"range": shown}
+    )
+
+
+def _place(i: int, panels: int, columns: int) -> tuple[list[float], list[float]]:
+    """Domains [left, right], [bottom, top] of panel i, in reading order from the top left."""
+    rows = -(-panels // columns)
+    row, column = divmod(i, columns)
+    width, height = (1 - GAP * (columns - 1)) / columns, (1 - ROW_GAP * (rows - 1)) / rows
+    left, top = column * (width + GAP), 1 - row * (height + ROW_GAP)
+    return [left, min(1.0, left + width)], [max(0.0, top - height), top]
+
+
+def _title(text: str, suffix: str) -> dict[str, Any]:
+    where = {"xref": f"x{suffix} domain", "yref": f"y{suffix} domain", "x": 0, "y": 1, "yshift": 4}
+    return where | {"text": f"<b>{text}</b>", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+
+
+def _one_legend_entry_each(data: list[dict[str, Any]]) -> None:
+    """Nameless traces and repetitions of a name stay out of the legend."""
+    seen: set[str] = set()
+    for trace in data:
+        name = trace.get("name", "")
+        trace["showlegend"] = bool(name) and name not in seen and trace.get("hoverinfo") != "skip" and "z" not in trace
+        seen |= {name} if trace["showlegend"] else set()
+
+
+def _faint(color: str) -> str:
+    r, g, b = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({r},{g},{b},0.2)"
+
+
+def _list(values: Any) -> list[float | None]:
+    return [float(x) if np.isfinite(x) else None for x in values]
