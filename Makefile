@@ -3,16 +3,16 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: reproduce test test-all lint format bench clean
+.PHONY: reproduce test test-all lint format bench explore clean
 
 reproduce: .venv/base.stamp
 	$(BIN)/attnscope reproduce --workers 2
 
 test: .venv/dev.stamp
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
 test-all: .venv/dev.stamp
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -26,6 +26,9 @@ format: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python bench/run.py
+
+explore: .venv/dev.stamp
+	$(BIN)/attnscope explore
 
 clean:
 	rm -rf .venv build dist report .mypy_cache .ruff_cache .import_linter_cache

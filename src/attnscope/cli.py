@@ -282,6 +282,28 @@ def reproduce_command(
     raise typer.Exit(exit_code(verdicts))
 
 
+@app.command("explore")
+def explore_command(
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; anything but the default is open to your network.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 8050,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Open the explorer, a local page with exact risks, landscapes and training at the turn of a knob."""
+    try:
+        from attnscope.explorer.app import serve
+    except ImportError as error:
+        raise AttnscopeError(
+            f"attnscope explore needs {error.name}, which is not installed; try pip install 'attnscope[explorer]'."
+        ) from None
+
+    if as_json:
+        print(json.dumps({"url": f"http://{host}:{port}/"}), flush=True)
+    serve(host, port, open_browser=not (no_browser or as_json))
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Ctrl-C: print the sentence that says what is kept and how to go on."""

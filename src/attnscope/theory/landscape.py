@@ -154,7 +154,7 @@ def _oracle_block(task: SingleLocation, lam: np.ndarray) -> np.ndarray:
 
 
 def basin_prediction(task: SingleLocation, temperature: float, overlaps: Overlaps) -> np.ndarray:
-    """ "oracle" or "swapped" per start: which minimum population training of Erf reaches from small overlaps, to first order.
+    """Which minimum, "oracle" or "swapped", per start: the one that training of Erf reaches from small overlaps, to first order.
 
     Right for about 95 % of random starts (d = 400: 96.4 % at temperature 0.02, 94.8 % at 0.1, 5000 starts each); meaningless above
     the critical temperature.

@@ -3,8 +3,8 @@
 notation: d = dim, L = length, h = bandwidth, s = noise, c_m = power (weights of the degrees 0, 1, ...; they sum to 1), g = gain, b = sink,
           P_m = zonal harmonic, t = q.k, K = exp(t/h), rho and mu as in theory.spectral. Each coordinate of the function is one draw.
 
-Keys are uniform on S^{d-1}, values v = f(k) + s N(0, 1), and f is Gaussian with E f(k) f(k') = sum_m c_m P_m(k.k'): (0, 1) is f(k) = w.k with
-w ~ N(0, I_d). The error is E(g sum_l w_l v_l - f(q))^2 per coordinate, w_l = K_l/(B + sum_j K_j), B = exp(b) (0 without a sink).
+Keys are uniform on S^{d-1}, values v = f(k) + s N(0, 1), and f is Gaussian with E f(k) f(k') = sum_m c_m P_m(k.k'): (0, 1) is f(k) = w.k
+with w ~ N(0, I_d). The error is E(g sum_l w_l v_l - f(q))^2 per coordinate, w_l = K_l/(B + sum_j K_j), B = exp(b) (0 without a sink).
 
 Softmax, exact for every L (new here). Given the scores, keys are independent, so E f(k_1) f(k_2) = sum_m c_m P_m(t_1) P_m(t_2), and
 
@@ -17,8 +17,9 @@ With 1/D = int_0^inf exp(-u D) du, 1/D^2 = int_0^inf u exp(-u D) du and phi(u) =
     E[w_1^2]                    = int exp(-uB) u E[K^2 exp(-uK)]   phi^(L-1) du,
     E[w_1 w_2 P(t_1) P(t_2)]    = int exp(-uB) u E[K P exp(-uK)]^2 phi^(L-2) du.
 
-The outer integral is a trapezoid sum in log u (the integrand is analytic for |arg u| < pi/2, so the rule errs by exp(-pi^2/step)), the inner
-ones are panelled Gauss-Legendre rules in the angle. Without a sink sum_l w_l = 1 and its computed value is part of the error estimate.
+The outer integral is a trapezoid sum in log u (the integrand is analytic for |arg u| < pi/2, so the rule errs by exp(-pi^2/step)), the
+inner ones are panelled Gauss-Legendre rules in the angle. Without a sink sum_l w_l = 1 and its computed value is part of the error
+estimate.
 
 Softmax, large L (delta method; g = 1, no sink), with V = mu_0(h/2)/mu_0(h)^2:
 
@@ -52,7 +53,10 @@ __all__ = ["BestAttention", "best_attention", "cme_curve", "limit_bandwidth", "s
 LINEAR = (0.0, 1.0)
 STEP = 0.125  # of the outer rule: exp(-pi^2/STEP) is below 1e-34, and below 1e-17 with every other node, which is the error estimate
 NEGLIGIBLE = 45.0  # exp(-45) is below roundoff
-NARROWEST = 2e-3  # bandwidth of the exact route: some 40/h inner times 16/h outer nodes, two seconds at this one
+NARROWEST = (
+    5e-3  # bandwidth of the exact route: some 40/h inner times 16/h outer nodes, a second at this one if L is small
+)
+LARGEST_LOG = 6.6  # exp(-exp(6.6)) is 1e-319
 BLOCK = 256  # outer nodes at a time: bounds the memory
 TRACE_LEFT = 1e-12  # degrees are added until they carry all but this share of the kernel's trace
 
@@ -110,10 +114,8 @@ def cme_curve(
     r = check.real(ridge, "ridge", of, 0, strict=True, hint="ridge=noise**2") / L
     s, c = check.real(noise, "noise", of, 0), _power(power, of)
     mu, share = _spectrum(d, bandwidth, len(c))
-    used = lambda kap: np.sum(share / (mu + kap)) / L
-    kap = brentq(
-        lambda k: (k - r) - k * used(k), r, r + 1 / L, xtol=1e-15 * r, rtol=1e-14
-    )  # used(k) <= trace/(L k) = 1/(L k)
+    added = lambda k: float(np.sum(share * k / (mu + k))) / L  # (kap/L) sum_m N_m mu_m/(mu_m + kap), below 1/L
+    kap = r + brentq(lambda x: x - added(r + x), 0.0, 1.01 / L, xtol=1e-16 / L, rtol=1e-14)
     lost = np.sum(c * (kap / (mu[: len(c)] + kap)) ** 2)
     return float((lost + s * s) / (1 - np.sum(share * mu / (mu + kap) ** 2) / L) - s * s)
 
@@ -145,7 +147,10 @@ def best_attention(
         return BestAttention(math.exp(log_inverse), b, float(S1 / square), float(1 - S1**2 / square))
 
     limits, xtol = (-3.0, -math.log(NARROWEST)), {"xatol": 1e-9}
-    alone = minimize_scalar(lambda a: best_gain(a, None).error, bounds=limits, method="bounded", options=xtol).x
+    search = lambda: (
+        minimize_scalar(lambda a: best_gain(a, None).error, bounds=limits, method="bounded", options=xtol).x
+    )
+    alone = 0.0 if L == 1 else float(search())  # without a sink one token has weight 1 at every bandwidth
     without = best_gain(alone, None)
     if not sink:
         return without
@@ -190,26 +195,28 @@ def _spectrum(d: int, h: float, least: int) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues mu_m of degrees 0, 1, ... and their shares N_m mu_m of the trace 1, until TRACE_LEFT is left."""
     top = max(16, least)
     while True:
-        log_mu = log_eigenvalues(d, h, np.arange(top))
-        share = np.exp(log_mu + [math.log(harmonic_count(d, m)) for m in range(top)])
+        mu = np.exp(log_eigenvalues(d, h, 0)) * softmax_filter(d, h, np.arange(top))
+        with np.errstate(divide="ignore"):  # an eigenvalue below 1e-308 is 0, and so is its share
+            share = np.exp(np.log(mu) + [math.log(harmonic_count(d, m)) for m in range(top)])
         if 1 - share.sum() < TRACE_LEFT or share[-1] < TRACE_LEFT / top:  # the second: roundoff of the sum at large d
-            return np.exp(log_mu), share
+            return mu, share
         top *= 2
 
 
 def _sums(d: int, L: int, h: float, c: np.ndarray, sink: float | None) -> Iterator[np.ndarray]:
     """(S1, S2, S11) of the module docstring: by the full rules, then by half the outer nodes and the coarser inner rule."""
+    log_B = -math.inf if sink is None else sink - 1 / h
     for (theta, weight), every in zip(panel_nodes(_angles(d, h)), (1, 2)):
         p = weight * np.sin(theta) ** (d - 2)
         p = p / p.sum()
-        K = np.exp(-2 * np.sin(theta / 2) ** 2 / h)  # scaled by exp(-1/h), so the largest is 1
-        B = 0.0 if sink is None else math.exp(min(sink - 1 / h, 600.0))
-        low, high = math.log(1e-18 / (L * (p @ K) + B)), min(2 / h + 4, math.log(NEGLIGIBLE / B) if B else math.inf)
+        log_K = -2 * np.sin(theta / 2) ** 2 / h  # scaled by exp(-1/h), so the largest is 0
+        low = math.log(1e-18) - np.logaddexp(math.log(L * (p @ np.exp(log_K))), log_B)
+        high = min(2 / h + 4, math.log(NEGLIGIBLE) - log_B)
         log_u = np.arange(low, max(high, low + 1), STEP * every)
-        harmonics = {m: zonal(d, int(m), np.cos(theta)) for m in np.flatnonzero(c)}
+        harmonics = {int(m): zonal(d, int(m), np.cos(theta)) for m in np.flatnonzero(c)}
         sums = np.zeros(3)
         for block in np.array_split(log_u, math.ceil(len(log_u) / BLOCK)):
-            part, log_rest = _outer(np.exp(block), K, p, harmonics, c, L, B)
+            part, log_rest = _outer(block, log_K, log_B, p, harmonics, c, L)
             sums += STEP * every * part
             if log_rest < -NEGLIGIBLE - 2 * math.log(L):  # all that follows is smaller still
                 break
@@ -223,21 +230,30 @@ def _angles(d: int, h: float) -> np.ndarray:
 
 
 def _outer(
-    u: np.ndarray, K: np.ndarray, p: np.ndarray, harmonics: dict[int, np.ndarray], c: np.ndarray, L: int, B: float
+    log_u: np.ndarray,
+    log_K: np.ndarray,
+    log_B: float,
+    p: np.ndarray,
+    harmonics: dict[int, np.ndarray],
+    c: np.ndarray,
+    L: int,
 ) -> tuple[np.ndarray, float]:
-    """Sums over these u, with du = u d(log u), and the last (L-2) log phi."""
-    out, sums = np.exp(-np.outer(u, K)), np.zeros(3)  # (outer nodes, angles)
+    """Sums over these u, with du = u d(log u) and the factors u taken into K; and the last (L-2) log phi."""
+    power = lambda log_x: np.exp(np.minimum(log_x, LARGEST_LOG))
+    uK, sums = power(log_u[:, None] + log_K), np.zeros(3)  # (outer nodes, angles)
+    out = np.exp(-uK)
     phi = out @ p
     near = phi > 0.9  # there 1 - phi, not phi, has the digits
     log_phi = np.log(np.maximum(phi, 1e-300))
-    log_phi[near] = np.log1p(np.expm1(-np.outer(u[near], K)) @ p)
-    base, rest = u * np.exp(-u * B), np.exp((L - 1) * log_phi)
-    rest2 = np.exp(max(L - 2, 0) * log_phi)
-    sums[1] = L * np.sum(base * u * rest * (out @ (p * K * K)))
+    log_phi[near] = np.log1p(np.expm1(-uK[near]) @ p)
+    base = np.exp(-power(log_u + log_B))
+    rest, rest2 = np.exp((L - 1) * log_phi), np.exp(max(L - 2, 0) * log_phi)
+    once = uK * out
+    sums[1] = L * np.sum(base * rest * ((uK * once) @ p))
     for m, P in harmonics.items():
-        one = out @ (p * K * P)
+        one = once @ (p * P)
         sums[0] += c[m] * L * np.sum(base * rest * one)
-        sums[2] += c[m] * L * (L - 1) * np.sum(base * u * rest2 * one**2)
+        sums[2] += c[m] * L * (L - 1) * np.sum(base * rest2 * one**2)
     return sums, (L - 2) * float(log_phi[-1])
 
 

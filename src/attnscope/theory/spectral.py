@@ -1,6 +1,7 @@
 """What attention converges to as the context grows: spectral filters on the sphere.
 
-notation: d = dim, h = bandwidth, x = 1/h, m = degree, r = ridge/L; keys k uniform on S^{d-1}, values v = f(k) + noise, query q on the sphere.
+notation: d = dim, h = bandwidth, x = 1/h, m = degree, r = ridge/L; keys k uniform on S^{d-1}, values v = f(k) + noise, query q on the
+sphere.
 
 On the sphere exp(q.k/h) and the RBF kernel exp(-|q-k|^2/(2h)) = exp(-1/h) exp(q.k/h) have the same eigenfunctions, the spherical harmonics
 (Funk-Hecke). The RBF eigenvalue of degree m under uniform keys, with P_m the zonal harmonic (Gegenbauer, P_m(1) = 1), is
@@ -20,8 +21,8 @@ so the two agree up to a constant only on functions of one degree. For keys with
 and for p(k) ~ exp(tilt.k) it is exact: the weight times the density is exp(a.k), a = q/h + tilt, so f_m -> rho_m(1/|a|) f_m(a/|a|).
 
 Numerics: the ratios I_{v+1}/I_v obey r_v = 1/(2(v+1)/x + r_{v+1}), stable downwards, so rho is accurate to roundoff for any d and h
-and never underflows unless it is itself below 1e-308. log mu_0 comes from scipy's scaled Bessel function, or from its power series (positive terms)
-where that function underflows.
+and never underflows unless it is itself below 1e-308. log mu_0 comes from scipy's scaled Bessel function, or from its power series
+(positive terms) where that function underflows.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from scipy.special import gammaln, ive, logsumexp
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
+from attnscope.numerics.contexts import context_array
 
 __all__ = [
     "cme_filter",
@@ -105,13 +107,11 @@ def tilted_limit(query: np.ndarray, bandwidth: float, tilt: np.ndarray) -> np.nd
     """
     of = "tilted_limit"
     h = check.real(bandwidth, "bandwidth", of, 0, strict=True)
-    q = np.asarray(query, dtype=np.float64)
-    if q.ndim == 0 or np.shape(tilt) != q.shape[-1:]:
-        raise bad("tilt", of, f"of shape {q.shape[-1:]}, the query's last", f"shape {np.shape(tilt)}")
-    a = q / h + check.array(tilt, "tilt", of, q.shape[-1:])
+    b = check.array(tilt, "tilt", of, (None,))
+    a = context_array(query, "query", of, (len(b),)) / h + b
     size = np.linalg.norm(a, axis=-1, keepdims=True)
-    keep = [softmax_filter(q.shape[-1], 1 / s, 1) if s > 0 else 0.0 for s in size.ravel()]
-    return np.reshape(keep, size.shape) * a / np.where(size > 0, size, 1)
+    keep = np.array([float(softmax_filter(len(b), 1 / s, 1)) if s > 0 else 0.0 for s in size.ravel()])
+    return keep.reshape(size.shape) * a / np.where(size > 0, size, 1)
 
 
 def _checked(dim: int, bandwidth: float, degree: int | np.ndarray, of: str) -> tuple[int, float, np.ndarray]:

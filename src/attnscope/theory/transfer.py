@@ -3,25 +3,30 @@
 notation: z = latent (p), T = target_map (p_t, p), a = label (p), kap = condition number, r = rank, n = pretraining sequences, L = length,
           s = token_noise, s_t = target_noise, c = L/(L + s^2), f* = E[t | X] = T E[z | X].
 
-A representation f^ is pretrained to predict a target t = T z + s_t e; a linear head on f^ then serves the label y = <a, z>. (New here; the paper
-has a condition number and a transfer statement, whose exact forms were not available.) If a = T'w* for some w*, of least norm, then
+A representation f^ is pretrained to predict a target t = T z + s_t e; a linear head on f^ then serves the label y = <a, z>. (New here;
+the paper has a condition number and a transfer statement, whose exact forms were not available.) If a = T'w* for some w*, of least norm,
+then
 
-    inf_w E(<w, f^> - E[y|X])^2  <=  |w*|^2 E|f^ - f*|^2,        |w*| = kap |a|,   kap <= 1/(smallest singular value of T on the label's span),
+    inf_w E(<w, f^> - E[y|X])^2  <=  |w*|^2 E|f^ - f*|^2,        |w*| = kap |a|,   kap <= 1/(smallest singular value of T on the label's
+    span),
 
 because w = w* is one choice. With unrestricted heads an invertible linear error of f^ costs nothing: kap acts through a bottleneck.
 
-Bottleneck. z ~ N(0, I_p), L tokens z + s N(0, I): the posterior mean x = E[z|X] ~ N(0, c I). T has singular values (1, .., 1, 1/kap) on r directions, 0
-elsewhere; pretraining is least squares of t on x, cut to rank r by its singular value decomposition; the label lies on the weak direction. Least squares gives
-T + N with Var N_ij = ((1-c) T_ii^2 + s_t^2)/(c n), and to first order the weak direction tilts by kap N_rj towards each of the p - r empty directions j, so
+Bottleneck. z ~ N(0, I_p), L tokens z + s N(0, I): the posterior mean x = E[z|X] ~ N(0, c I). T has singular values (1, .., 1, 1/kap) on r
+directions, 0 elsewhere; pretraining is least squares of t on x, cut to rank r by its singular value decomposition; the label lies on the
+weak direction. Least squares gives T + N with Var N_ij = ((1-c) T_ii^2 + s_t^2)/(c n), and to first order the weak direction tilts by kap
+N_rj towards each of the p - r empty directions j, so
 
     excess = c E|a - (projection of a on the rows kept)|^2  ~  (p - r) (s_t^2 kap^2 + 1 - c)/n.
 
-First order in N: it needs the right side well below 1; at kap^2 s_t^2/n of order 1/(p - r) the weak direction is lost and the excess saturates at c.
+First order in N: it needs the right side well below 1; at kap^2 s_t^2/n of order 1/(p - r) the weak direction is lost and the excess
+saturates at c.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
@@ -54,9 +59,9 @@ def transfer_bound(target_map: np.ndarray, label: np.ndarray, pretraining_excess
 
 
 def bottleneck_law(
-    condition: np.ndarray,
-    samples: np.ndarray,
-    length: np.ndarray,
+    condition: ArrayLike,
+    samples: ArrayLike,
+    length: ArrayLike,
     dim: int = 12,
     rank: int = 3,
     target_noise: float = 0.3,
@@ -68,7 +73,7 @@ def bottleneck_law(
 
 
 def bottleneck_trials(
-    condition: np.ndarray,
+    condition: ArrayLike,
     samples: int,
     length: int,
     trials: int,
@@ -80,21 +85,30 @@ def bottleneck_trials(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pretrain `trials` times on fresh data: downstream excess and its bound, each (trials, conditions).
 
-    Least squares is linear in the target, so one fit of z and of e on x serves all condition numbers of a trial.
+    Exact in law without drawing the data: z given x is N(x, (1-c) I), x = Q R sqrt(c) with the triangular R of Bartlett's decomposition
+    (chi and normal entries), so least squares of z on x is I + sqrt(1-c) R^-1 G/sqrt(c) and that of e is R^-1 G'/sqrt(c), G and G'
+    standard normal (p, p). `samples` may be astronomical.
     """
     of = "bottleneck_trials"
-    p, r, n = check.integer(dim, "dim", of, 2), check.integer(rank, "rank", of, 1, dim - 1), check.integer(samples, "samples", of, dim + 2)
-    kaps = np.atleast_1d(check.array(np.atleast_1d(condition), "condition", of, (None,)))
-    c = check.integer(length, "length", of, 1) / (length + token_noise**2)
-    out = np.empty((2, check.integer(trials, "trials", of, 1), len(kaps)))
-    for i, rng in enumerate(np.random.default_rng(check.seed_value(seed, of)).spawn(trials)):
-        z, e, g = rng.standard_normal((3, n, p))
-        x = c * (z + token_noise / np.sqrt(length) * g)  # the posterior mean: tokens enter through their mean alone
-        from_z, from_e = np.split(np.linalg.lstsq(x, np.hstack([z, e]), rcond=None)[0].T, 2)  # each (p, p), targets by features
-        for j, kap in enumerate(kaps):
-            T = np.diag([1.0] * (r - 1) + [1 / kap] + [0.0] * (p - r))
-            u, sigma, v = np.linalg.svd(T @ from_z + target_noise * from_e)
-            kept = (u[:, :r] * sigma[:r]) @ v[:r]
-            out[0, i, j] = c * (1 - np.sum(v[:r, r - 1] ** 2))  # a = e_r, covariance of x is c I
-            out[1, i, j] = kap**2 * c * np.sum((kept - T) ** 2)
-    return out[0], out[1]
+    p, r = check.integer(dim, "dim", of, 2), check.integer(rank, "rank", of, 1, dim - 1)
+    n, L = check.integer(samples, "samples", of, p + 2), check.integer(length, "length", of, 1)
+    m, kaps = check.integer(trials, "trials", of, 1), check.array(np.atleast_1d(condition), "condition", of, (None,))
+    c = L / (L + check.real(token_noise, "token_noise", of, 0, strict=True) ** 2)
+    rng = np.random.default_rng(check.seed_value(seed, of))
+    R = np.triu(rng.standard_normal((m, p, p)), 1)
+    R[:, range(p), range(p)] = np.sqrt(rng.chisquare(n - np.arange(p), size=(m, p)))
+    noise = np.linalg.solve(R, rng.standard_normal((m, p, 2 * p))) / np.sqrt(c)
+    from_z, from_e = (x.transpose(0, 2, 1) for x in np.split(noise, 2, axis=2))  # (m, targets, features)
+    out = [
+        _cut(np.diag([1.0] * (r - 1) + [1 / kap] + [0.0] * (p - r)), from_z, target_noise * from_e, r, c)
+        for kap in kaps
+    ]
+    excess, bound = np.array(out).transpose(1, 2, 0)
+    return excess, kaps**2 * bound
+
+
+def _cut(T: np.ndarray, from_z: np.ndarray, from_e: np.ndarray, r: int, c: float) -> tuple[np.ndarray, np.ndarray]:
+    """Excess for the label e_r, and pretraining error E|f^ - f*|^2, of least squares cut to rank r; x has covariance c I."""
+    u, sigma, v = np.linalg.svd(T + np.sqrt(1 - c) * T @ from_z + from_e)
+    kept = (u[:, :, :r] * sigma[:, None, :r]) @ v[:, :r]
+    return c * (1 - np.sum(v[:, :r, r - 1] ** 2, axis=1)), c * np.sum((kept - T) ** 2, axis=(1, 2))
