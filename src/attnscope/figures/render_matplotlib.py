@@ -77,6 +77,9 @@ def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
     for mark in panel.marks:
         _mark(canvas, axes, mark, panel)
     axes.set(title=_text(panel.title), xlabel=_text(panel.x_label), ylabel=_text(panel.y_label))
+    for limits, set_limits in ((panel.x_range, axes.set_xlim), (panel.y_range, axes.set_ylim)):
+        if limits is not None:
+            set_limits(*limits)
     for log, axis, set_scale in (
         (panel.log_x, axes.xaxis, axes.set_xscale),
         (panel.log_y, axes.yaxis, axes.set_yscale),
@@ -87,9 +90,6 @@ def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
             axis.set_minor_formatter(NullFormatter() if _decades(axis) > 1 else FuncFormatter(_power))
         else:
             axis.set_major_locator(MaxNLocator(5))  # more labels than that run into each other at this width
-    for limits, set_limits in ((panel.x_range, axes.set_xlim), (panel.y_range, axes.set_ylim)):
-        if limits is not None:
-            set_limits(*limits)
     if any(mark.label for mark in panel.marks if not isinstance(mark, Heat)):
         axes.legend()
 

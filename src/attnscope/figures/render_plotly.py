@@ -16,7 +16,10 @@ __all__ = ["PALETTE", "plotly_dict"]
 
 # Okabe and Ito's palette without its black, which a dark page swallows, and its yellow, which a light one does
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#888888")
-GAP, ROW_GAP = 0.09, 0.16  # between panels, as a share of the figure: room for tick labels and titles
+GAP, ROW_GAP = (
+    0.09,
+    0.34,
+)  # between columns, as a share of the width, and rows, of a row: room for tick labels and titles
 
 
 def plotly_dict(figure: Figure) -> dict[str, Any]:
@@ -26,8 +29,10 @@ def plotly_dict(figure: Figure) -> dict[str, Any]:
     for i, panel in enumerate(figure.panels):
         suffix = "" if i == 0 else str(i + 1)
         axes = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
-        for mark in panel.marks:
-            data += [trace | axes for trace in _traces(mark)]
+        traces = [trace | axes for mark in panel.marks for trace in _traces(mark)]
+        if len(figure.panels) > 1 and len({trace.get("name") for trace in traces} - {""}) == 1:
+            traces = [trace | {"name": ""} for trace in traces]  # the panel's title says what its only curve is
+        data += traces
         layout |= _axes(panel, suffix, _place(i, len(figure.panels), figure.columns))
         if len(figure.panels) > 1:
             layout["annotations"].append(_title(panel.title, suffix))
@@ -41,7 +46,13 @@ def _traces(mark: Mark) -> list[dict[str, Any]]:
     color = PALETTE[mark.color % len(PALETTE)]
     name = {"name": mark.label, "legendgroup": mark.label}
     if isinstance(mark, Band):
-        edge = name | {"type": "scatter", "x": _list(mark.x), "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+        edge = name | {
+            "type": "scatter",
+            "x": _list(mark.x),
+            "mode": "lines",
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+        }
         return [
             edge | {"y": _list(mark.low)},
             edge | {"y": _list(mark.high), "fill": "tonexty", "fillcolor": _faint(color)},
@@ -61,19 +72,18 @@ def _heat(mark: Heat) -> dict[str, Any]:
     """On a logarithmic scale the colours are those of log10 z; the hover text shows z itself."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.log10(mark.z) if mark.log_z else mark.z
-    title = f"log10 {mark.label}" if mark.log_z else mark.label
-    return {
+    title, shown = (f"log10 {mark.label}", "customdata") if mark.log_z else (mark.label, "z")
+    place = "%{xaxis.title.text} %{x:.3f}<br>%{yaxis.title.text} %{y:.3f}<br>"
+    trace = {
         "type": "heatmap",
         "x": _list(mark.x),
         "y": _list(mark.y),
         "z": [_list(row) for row in z],
-        "customdata": [_list(row) for row in mark.z],
-        "hovertemplate": "%{xaxis.title.text} %{x:.3f}<br>%{yaxis.title.text} %{y:.3f}<br>"
-        + mark.label
-        + " %{customdata:.5g}<extra></extra>",
+        "hovertemplate": f"{place}{mark.label} %{{{shown}:.5g}}<extra></extra>",
         "colorscale": "Cividis",
         "colorbar": {"title": {"text": title, "side": "right"}, "thickness": 12, "outlinewidth": 0},
     }
+    return trace | ({"customdata": [_list(row) for row in mark.z]} if mark.log_z else {})
 
 
 def _axes(panel: Panel, suffix: str, place: tuple[list[float], list[float]]) -> dict[str, Any]:
@@ -94,8 +104,9 @@ def _place(i: int, panels: int, columns: int) -> tuple[list[float], list[float]]
     """Domains [left, right], [bottom, top] of panel i, in reading order from the top left."""
     rows = -(-panels // columns)
     row, column = divmod(i, columns)
-    width, height = (1 - GAP * (columns - 1)) / columns, (1 - ROW_GAP * (rows - 1)) / rows
-    left, top = column * (width + GAP), 1 - row * (height + ROW_GAP)
+    gap = ROW_GAP / rows
+    width, height = (1 - GAP * (columns - 1)) / columns, (1 - gap * (rows - 1)) / rows
+    left, top = column * (width + GAP), 1 - row * (height + gap)
     return [left, min(1.0, left + width)], [max(0.0, top - height), top]
 
 

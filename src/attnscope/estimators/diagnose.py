@@ -1,0 +1,152 @@
+"""Does this look like a single-location problem? Numbers, and a sentence for each thing that looks wrong.
+
+gain            mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 % interval of the paired mean
+agreement       share of starts whose held-out loss is within 10 % of the best (1 after partial_fit, which keeps one start)
+attended        mean over bags of exp(entropy of the token weights): 1 = one token, L = all alike
+role swap       the attended token's score explains y better than its value does: key and value have changed places
+position        the located positions pile up at one place of equally long bags (chi-squared test at 1e-3)
+
+The gain is honest only on bags that were not used in fit; `cv_gain` is from fit's own held-out folds. The rest is descriptive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+
+from attnscope.estimators.bags import Bags, check_labels
+from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.mixture import bag_losses, token_scores
+from attnscope.numerics.data_pass import bag_sum
+
+__all__ = ["Diagnosis", "diagnose"]
+
+SMALL_GAIN = 0.05  # a gain below 5 % of the baseline's loss is not worth an attention model
+PILED = 1e-3  # significance at which piled-up positions are reported
+DIFFUSE = 0.5  # attended tokens above this share of the bag: the weights hardly choose
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """See the module docstring; `str(diagnosis)` is the text."""
+
+    loss: float
+    mean_pool_loss: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    cv_gain: float
+    agreement: float
+    attended: float
+    length: float
+    score_correlation: float
+    value_correlation: float
+    position_share: float
+    warnings: tuple[str, ...]
+
+    @property
+    def single_location(self) -> bool:
+        return not self.warnings
+
+    def __str__(self) -> str:
+        head = (
+            f"loss {self.loss:.4g}, mean-pool baseline {self.mean_pool_loss:.4g}: gain {self.gain:.4g} "
+            f"[{self.gain_low:.4g}, {self.gain_high:.4g}]; attended tokens {self.attended:.2f} of {self.length:.1f}; "
+            f"{100 * self.agreement:.0f} % of starts agree."
+        )
+        return "\n".join([head, *(self.warnings or ("This looks like a single-location problem.",))])
+
+
+def diagnose(model: Any, bags: Any, y: Any) -> Diagnosis:
+    held = model._read(bags, "diagnose")
+    labels, family, outputs = model._known_labels(check_labels(y, len(held), f"{type(model).__name__}.diagnose"))
+    scaling = model.scaling_
+    labels = (labels - scaling.label_mean) / scaling.label_scale
+    data = Data(scaling.tokens(held.tokens), held.offsets, labels, np.ones(len(held)), family, outputs)
+    facts = {**_gain(model, data), **_attended(model, held, data), **_roles(model, held, data)}
+    facts["position_share"], p_value = _positions(model.locate(bags), held)
+    return Diagnosis(**facts, warnings=tuple(_warnings(facts, p_value, len(held))))
+
+
+def _gain(model: Any, data: Data) -> dict[str, float]:
+    unit = model.scaling_.label_scale**2
+    own = bag_losses(model.fitted_, data) * unit
+    mean = bag_sum(data.tokens, data.offsets) / data.lengths[:, None]
+    pooled = data._replace(tokens=mean, offsets=np.arange(data.size + 1))
+    if hasattr(model, "mean_pool_"):
+        base = bag_losses(model.mean_pool_, pooled) * unit
+        cv_gain = float(np.mean(model.cv_mean_pool_losses_) - np.mean(model.cv_losses_))
+    else:  # after partial_fit there is no baseline but the mean label
+        base, cv_gain = data.labels**2 * unit, 0.0
+    gain = base - own
+    half = 1.96 * float(np.std(gain, ddof=1)) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    losses = list(getattr(model, "start_losses_", {"only": 0.0}).values())
+    agreement = float(np.mean([loss <= 1.1 * min(losses) for loss in losses]))
+    centre = float(gain.mean())
+    return {
+        "loss": float(own.mean()), "mean_pool_loss": float(base.mean()), "gain": centre, "gain_low": centre - half,
+        "gain_high": centre + half, "cv_gain": cv_gain, "agreement": agreement,
+    }  # fmt: skip
+
+
+def _attended(model: Any, held: Bags, data: Data) -> dict[str, float]:
+    p = model._weights(held, None)
+    entropy = -bag_sum(p * np.log(np.maximum(p, 1e-300)), data.offsets)
+    return {"attended": float(np.exp(entropy).mean()), "length": float(data.lengths.mean())}
+
+
+def _roles(model: Any, held: Bags, data: Data) -> dict[str, float]:
+    """|correlation| of the labels with the attended score and with the attended value (its column of largest correlation)."""
+    p = model._weights(held, None)
+    score = bag_sum(p * token_scores(model.fitted_, data.tokens), data.offsets)
+    value = bag_sum(p[:, None] * (data.tokens @ model.fitted_.values.weights), data.offsets)
+    classes = [data.labels] if data.outputs == 1 else [data.labels == c for c in range(data.outputs)]
+    return {
+        "score_correlation": max(_correlation(score, c) for c in classes),
+        "value_correlation": max(_correlation(v, c) for v in value.T for c in classes),
+    }
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    a, b = a - a.mean(), b - b.mean()
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return abs(float(a @ b)) / size if size > 1e-12 else 0.0
+
+
+def _positions(where: np.ndarray, held: Bags) -> tuple[float, float]:
+    """Share of the commonest position, and the p-value of all positions being equally common (1 for unequal bags)."""
+    length = int(held.lengths.max())
+    counts = np.bincount(where)
+    share = float(counts.max() / len(where))
+    if length == 1 or held.lengths.min() < length:
+        return share, 1.0
+    counts = np.bincount(where, minlength=length)
+    expected = len(where) / length
+    return share, float(chi2.sf(((counts - expected) ** 2 / expected).sum(), length - 1))
+
+
+def _warnings(facts: dict[str, float], p_value: float, n: int) -> list[str]:
+    out = []
+    if facts["length"] > 1 and (facts["gain_low"] <= 0 or facts["gain"] < SMALL_GAIN * facts["mean_pool_loss"]):
+        out.append(
+            "This does not look like a single-location problem: mean pooling does about as well; use it instead."
+        )
+    if facts["length"] > 1 and facts["attended"] > 1 + DIFFUSE * (facts["length"] - 1):
+        out.append(
+            "The weights are spread over most tokens: no single token decides, or the key is too weak to find it."
+        )
+    if facts["agreement"] <= 1 / 8:
+        out.append(
+            "Only one start found this solution: refit with larger n_starts and another random_state before trusting it."
+        )
+    if facts["score_correlation"] > facts["value_correlation"] + 0.1:
+        out.append("Score and value look swapped: the attended token's score explains y better than its value does.")
+    if p_value < PILED and n >= 20:
+        share = 100 * facts["position_share"]
+        out.append(
+            f"The located tokens pile up at one position ({share:.0f} % of bags): check for a position shortcut."
+        )
+    return out

@@ -1,0 +1,221 @@
+"""What the two estimators share: parameters, their checks, attention, locate, save. No numerics here.
+
+Parameters of both (see docs/estimators.md for when to change one):
+    gate          "linear", "quadratic" (adds |x|^2), "random-features" or "auto" (quadratic, random features where they help)
+    pooling       "softmax" (weights sum to one), "sigmoid" (several tokens may count) or "auto"
+    loss          "mixture" (one token decides), "attention" (error of the weighted average) or "auto"
+    alpha         "cv", or the ridge: one number, or (gate, value); infinity for the gate keeps the EM score
+    heads         1; more are not available
+    n_starts      number of starting points
+    robust        Student-t tokens (5 degrees of freedom) instead of Gaussian ones
+    random_state  integer >= 0, or None for 0
+    n_jobs        threads over cross-validation folds; None is 1, -1 all
+    verbose       print a line per step
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+
+from attnscope.errors import AttnscopeError, bad
+from attnscope.estimators.bags import Bags, check_labels, check_weights, read_bags
+from attnscope.estimators.fit.data import Data, Scaling, scaling_of
+from attnscope.estimators.fit.mixture import Answers, Fitted, bag_answers, responsibilities
+from attnscope.estimators.fit.select import Options, Selected, fit_bags
+from attnscope.numerics.data_pass import SIGMOID, bag_max, bag_sum
+
+__all__ = ["Face", "NotFittedYet"]
+
+CHOICES = {
+    "gate": ("linear", "quadratic", "random-features", "auto"),
+    "pooling": ("softmax", "sigmoid", "auto"),
+    "loss": ("mixture", "attention", "auto"),
+}
+ROBUST_DOF = 5.0  # t with 5 degrees of freedom: bounded influence, and still efficient on Gaussian tokens
+
+
+class NotFittedYet(NotFittedError, AttnscopeError):
+    """Asked before fit."""
+
+
+class Face(BaseEstimator):
+    """Base of SingleLocationRegressor and SingleLocationClassifier."""
+
+    def __init__(
+        self,
+        gate: str = "auto",
+        pooling: str = "auto",
+        loss: str = "auto",
+        alpha: Any = "cv",
+        heads: int = 1,
+        n_starts: int = 8,
+        robust: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.gate = gate
+        self.pooling = pooling
+        self.loss = loss
+        self.alpha = alpha
+        self.heads = heads
+        self.n_starts = n_starts
+        self.robust = robust
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # -- fitting --------------------------------------------------------------------------------------------------------
+
+    def _fit(self, bags: Any, y: Any, sample_weight: Any, of: str) -> None:
+        options = self._options(of)
+        held = read_bags(bags, of)
+        if len(held) < 2:
+            raise bad("bags", of, "at least two bags", f"{len(held)} bag", "more data")
+        labels, family, outputs = self._labels(check_labels(y, len(held), of), of)
+        weight = check_weights(sample_weight, len(held), of)
+        each = np.repeat(weight, held.lengths)
+        centre = held.tokens.mean(axis=0)  # squares about the mean: no cancellation
+        x = held.tokens - centre
+        numbers = labels if self._regression else None
+        scaling = scaling_of(float(each.sum()), each @ x, each @ x**2, numbers, weight)
+        scaling = scaling._replace(mean=scaling.mean + centre)
+        labels = (labels - scaling.label_mean) / scaling.label_scale
+        data = Data(scaling.tokens(held.tokens), held.offsets, labels, weight, family, outputs)
+        if not weight.all():
+            data = data.take(np.flatnonzero(weight))  # a bag of weight zero takes no part, not even in the folds
+        origin = -scaling.mean / scaling.scale
+        selected = fit_bags(data, origin, options)
+        pooled = fit_bags(_pooled(data), origin, options._replace(say=lambda line: None))
+        self._keep(scaling, selected, pooled, data)
+
+    def _keep(self, scaling: Scaling, selected: Selected, pooled: Selected, data: Data) -> None:
+        self.scaling_ = scaling
+        self.fitted_ = selected.fitted
+        self.mean_pool_ = pooled.fitted
+        self.stages_ = selected.stages
+        self.start_losses_ = selected.start_losses
+        self.cv_losses_ = selected.held_out * scaling.label_scale**2
+        self.cv_mean_pool_losses_ = pooled.held_out * scaling.label_scale**2
+        self.n_features_in_ = data.tokens.shape[1]
+
+    def _options(self, of: str) -> Options:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise bad(name, of, "one of " + ", ".join(map(repr, allowed)), getattr(self, name))
+        if self.pooling == "sigmoid" and self.loss == "mixture":
+            raise AttnscopeError(f'loss of {of} must be "attention" or "auto" with pooling="sigmoid", got "mixture".')
+        if self.heads != 1:
+            raise bad("heads", of, "1 (several heads are not available)", self.heads, 'pooling="sigmoid"')
+        if not isinstance(self.robust, (bool, np.bool_)):
+            raise bad("robust", of, "True or False", self.robust)
+        if isinstance(self.n_starts, bool) or not isinstance(self.n_starts, (int, np.integer)) or self.n_starts < 1:
+            raise bad("n_starts", of, "an integer >= 1", self.n_starts)
+        gate, value = self._ridges(of)
+        say = print if self.verbose else (lambda line: None)
+        dof = ROBUST_DOF if self.robust else np.inf
+        return Options(
+            self.gate,
+            self.pooling,
+            self.loss,
+            gate,
+            value,
+            int(self.n_starts),
+            dof,
+            self._seed(of),
+            self._workers(of),
+            say,
+        )
+
+    def _ridges(self, of: str) -> tuple[float | None, float | None]:
+        if isinstance(self.alpha, str) and self.alpha == "cv":
+            return None, None
+        try:
+            ridges = np.asarray(self.alpha, dtype=float)
+            gate, value = np.broadcast_to(ridges, 2) if ridges.size == 1 else ridges
+        except (TypeError, ValueError):
+            raise bad("alpha", of, '"cv", a number or a pair (gate, value)', self.alpha) from None
+        if not (gate >= 0 and 0 <= value < np.inf):
+            raise bad("alpha", of, ">= 0, and finite for the value", self.alpha, 'alpha="cv"')
+        return float(gate), float(value)
+
+    def _seed(self, of: str) -> int:
+        try:
+            if self.random_state is None or isinstance(self.random_state, (int, np.integer)):
+                return int(np.random.SeedSequence(int(self.random_state or 0)).generate_state(1)[0])
+            return int(check_random_state(self.random_state).randint(2**31))
+        except ValueError:
+            raise bad("random_state", of, "None, an integer >= 0 or a RandomState", self.random_state) from None
+
+    def _workers(self, of: str) -> int:
+        jobs = 1 if self.n_jobs is None else self.n_jobs
+        if isinstance(jobs, bool) or not isinstance(jobs, (int, np.integer)) or jobs == 0:
+            raise bad("n_jobs", of, "None or an integer other than 0", self.n_jobs)
+        return int(jobs) if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(jobs))
+
+    # -- answers --------------------------------------------------------------------------------------------------------
+
+    def _read(self, bags: Any, method: str) -> Bags:
+        of = f"{type(self).__name__}.{method}"
+        if not hasattr(self, "fitted_"):
+            raise NotFittedYet(f"{of} needs a fitted model; try fit(bags, y) first.")
+        return read_bags(bags, of, self.n_features_in_)
+
+    def _answers(self, bags: Bags, fitted: Fitted | None = None) -> Answers:
+        return bag_answers(fitted or self.fitted_, self.scaling_.tokens(bags.tokens), bags.offsets)
+
+    def attention(self, bags: Any) -> Any:
+        """Weight of each token, summing to one in a bag: (n, L), 0 at padding; a list of (L_i,) for list input."""
+        held = self._read(bags, "attention")
+        return held.like_input(self._weights(held, None))
+
+    def locate(self, bags: Any, y: Any = None) -> np.ndarray:
+        """Position (n,) of the token that decides; with labels y, the token that most probably decided each of them."""
+        held = self._read(bags, "locate")
+        weight = self._weights(held, y)
+        return held.position(_first_largest(weight, held))
+
+    def _weights(self, held: Bags, y: Any) -> np.ndarray:
+        if y is None or self.fitted_.combine == SIGMOID:
+            weight = self._answers(held).weight
+            return weight / np.repeat(np.maximum(bag_sum(weight, held.offsets), 1e-300), held.lengths)
+        labels, family, outputs = self._known_labels(check_labels(y, len(held), f"{type(self).__name__}.locate"))
+        labels = (labels - self.scaling_.label_mean) / self.scaling_.label_scale
+        data = Data(self.scaling_.tokens(held.tokens), held.offsets, labels, np.ones(len(held)), family, outputs)
+        return responsibilities(self.fitted_, data)
+
+    def diagnose(self, bags: Any, y: Any) -> Any:
+        """What the fit looks like on these bags (best: bags it has not seen), in numbers and plain words; see diagnose.Diagnosis."""
+        from attnscope.estimators.diagnose import diagnose
+
+        return diagnose(self, bags, y)
+
+    def save(self, path: Any) -> None:
+        """Write the model to an .npz file without pickle; read it back with `load_model`."""
+        from attnscope.estimators.saved import save_model
+
+        save_model(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _pooled(data: Data) -> Data:
+    """Every bag replaced by its mean token: the baseline."""
+    mean = bag_sum(data.tokens, data.offsets) / data.lengths[:, None]
+    return data._replace(tokens=mean, offsets=np.arange(data.size + 1))
+
+
+def _first_largest(weight: np.ndarray, held: Bags) -> np.ndarray:
+    """Flat number of the first largest weight in each bag."""
+    top = np.flatnonzero(weight == np.repeat(bag_max(weight, held.offsets), held.lengths))
+    return top[np.searchsorted(top, held.offsets[:-1])]

@@ -1,0 +1,45 @@
+"""Soft attention: the same gate and values, trained to predict by their weighted average instead of by one token.
+
+    output = sum_l p_l w_l with p = softmax(u), or b + sum_l logistic(u_l) V^T x_l (several tokens may count).
+
+Squared error (or cross-entropy) of this average is what prediction is judged by, but nothing in it asks the weights to sit on the deciding
+token. Hence it is a polish, started from the mixture and kept only where held-out loss clearly improves (select.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.mixture import Fitted, token_scores
+from attnscope.numerics.data_pass import SIGMOID, SOFTMAX, bag_max
+
+__all__ = ["as_sigmoid", "as_softmax", "random_waves"]
+
+THRESHOLD = 1.0  # the deciding token starts at logistic(1) = .73, so that both it and its rivals can still move
+WAVES = 100  # random features: enough for a smooth gate in the first few principal directions, cheap beside d = 50..400
+
+
+def as_softmax(fitted: Fitted) -> Fitted:
+    return fitted._replace(combine=SOFTMAX)
+
+
+def as_sigmoid(fitted: Fitted, data: Data) -> Fitted:
+    """Start of the sigmoid gate: threshold such that a bag's best token typically passes and its others do not."""
+    best = bag_max(token_scores(fitted, data.tokens), data.offsets)
+    features = fitted.features._replace(constant=True)
+    gate = np.append(fitted.gate, THRESHOLD - np.median(best))
+    return fitted._replace(combine=SIGMOID, features=features, gate=gate)
+
+
+def random_waves(fitted: Fitted, data: Data, seed: int) -> Fitted:
+    """Append random Fourier features (Rahimi and Recht 2007) of a Gaussian kernel whose width is the typical distance of two tokens."""
+    rng = np.random.default_rng([seed, 2])
+    x = data.tokens
+    pairs = rng.integers(0, len(x), (2, 1000))
+    width = np.sqrt(np.median(((x[pairs[0]] - x[pairs[1]]) ** 2).sum(axis=1))) or 1.0
+    frequency = rng.standard_normal((x.shape[1], WAVES)) / width
+    features = fitted.features._replace(frequency=frequency, phase=rng.uniform(0, 2 * np.pi, WAVES))
+    d = x.shape[1]
+    gate = np.concatenate([fitted.gate[:d], np.zeros(WAVES), fitted.gate[d:]])
+    return fitted._replace(features=features, gate=gate)

@@ -1,0 +1,300 @@
+"""Expectation-maximisation for one deciding token among background tokens.
+
+notation: z = a token in the background's whitened coordinates, mu, gam^2 = mean and variance of the deciding token there,
+r_l = responsibility of token l for its bag's label, nu = degrees of freedom (infinite: Gaussian).
+
+    background N(m0, S0), deciding token N(mu, gam^2 I) in z = W^T (x - m0), W W^T = S0^-1, each of the bag's positions alike;
+    y | deciding token x: f(y | V^T x + b).
+    score  l(x) = -d log gam - |z-mu|^2/(2 gam^2) + |z|^2/2                              (gate "linear": gam = 1, l is linear)
+           l(x) = -d log gam - (nu+d)/2 [log(1 + |z-mu|^2/(nu gam^2)) - log(1 + |z|^2/nu)]       (Student t, robust)
+    E step r ~ exp(l(x_l)) f(y | V^T x_l + b) within the bag.     M step: weighted means and covariances; S0, then gam; V by ridge.
+
+The sums of the E step (`Sums`) are additive over batches and take O(d^2) memory. Numbers: the ridge alpha and the noise are set
+by the evidence (MacKay 1992): with eigenvalues t_j of the weighted Gram matrix, g = sum t_j/(t_j + alpha sigma^2),
+alpha = g/|V|^2, sigma^2 = RSS/(n - g): the n - g keeps sigma from collapsing where d is near n. S0 is shrunk towards a
+multiple of the identity by the oracle-approximating rule (Chen et al. 2010). Classes: V by weighted ridge logistic regression,
+whose tokens (those with r > 1e-6) must be in memory. Without shrinkage and with sigma^2 = RSS/n this is exact EM (in its
+conditional form, Meng and Rubin 1993: the likelihood never falls); shrinkage and the n - g depart from it on purpose.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from attnscope.estimators.fit.data import Data, label_log_density
+from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, bag_softmax, bag_sum, data_pass
+
+__all__ = [
+    "Em",
+    "Sums",
+    "TokenModel",
+    "Values",
+    "add",
+    "e_step",
+    "em_step",
+    "m_step",
+    "run_em",
+    "scores",
+    "token_gram",
+    "values_from",
+]
+
+NEGLIGIBLE = 1e-12  # responsibilities below this do not enter the Gram matrix: 1e5 tokens of them weigh 1e-7 of one
+NEGLIGIBLE_CLASS = 1e-6  # the same for the logistic fit, which is iterative
+FLOOR = 1e-6  # smallest variance of noise, relative to the labels': below it float64 sums of squares are rounding
+SPREADS = (1e-3, 1e3)  # gam^2 is kept within: outside, one token's score would be decided by rounding
+LOGISTIC_STEPS = 10  # L-BFGS steps per M step, from the last V: EM needs an improvement, not the optimum
+
+
+class TokenModel(NamedTuple):
+    """Background mean (d,), whitening W (d, d), whitened deciding mean (d,), gam^2, nu."""
+
+    mean: np.ndarray
+    whiten: np.ndarray
+    key: np.ndarray
+    spread: float
+    dof: float
+
+
+class Values(NamedTuple):
+    """V (d, m), b (m,), ridge precision alpha (on |V|^2/2 beside the negative log likelihood), and for numbers:
+
+    variance that enters losses and responsibilities, variance of the noise, and the uncertainty of a prediction at x that comes
+    from V and b: noise/n + |root^T (x - centre)|^2.
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    variance: float
+    precision: float
+    noise: float
+    centre: np.ndarray
+    root: np.ndarray
+    bags: float
+
+    def uncertainty(self, x: np.ndarray) -> np.ndarray:
+        """Variance (N,) of the prediction at tokens x (N, d) due to V and b."""
+        shifted = (x - self.centre) @ self.root
+        return self.noise / self.bags + np.einsum("ij,ij->i", shifted, shifted)
+
+
+def values_from(weights: np.ndarray, bias: np.ndarray, variance: float, precision: float) -> Values:
+    """Values before any fit: no uncertainty yet."""
+    d = len(weights)
+    return Values(weights, bias, variance, precision, variance, np.zeros(d), np.zeros((d, 0)), 1.0)
+
+
+class Em(NamedTuple):
+    tokens: TokenModel
+    values: Values
+
+
+class Sums(NamedTuple):
+    """Additive sums over bags. Background: weight, x, xx^T; deciding: the same with responsibilities; xy, y, yy, bags, log likelihood."""
+
+    other: np.ndarray  # (1+d, 1+d): sum of weight (1, x)(1, x)^T over background tokens
+    key: np.ndarray  # (1+d, 1+d): the same over deciding tokens, in the token model
+    label: np.ndarray  # (2+d, 2+d): sum of r (1, x, y)(1, x, y)^T, in the label model
+    bags: np.ndarray  # (4,): weight of bags, of tokens, log likelihood, squared error of the prediction (0 for classes)
+
+
+def scores(model: TokenModel, tokens: np.ndarray) -> np.ndarray:
+    """l(x) for tokens (N, d)."""
+    d = tokens.shape[1]
+    near, far = distances(model, tokens)
+    if np.isinf(model.dof):
+        log_ratio = -near / (2 * model.spread) + far / 2
+    else:
+        log_ratio = -(model.dof + d) / 2 * (np.log1p(near / (model.dof * model.spread)) - np.log1p(far / model.dof))
+    return log_ratio - d / 2 * np.log(model.spread)
+
+
+def distances(model: TokenModel, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """|z - mu|^2 and |z|^2."""
+    z = tokens @ model.whiten
+    z -= model.mean @ model.whiten
+    far = np.einsum("ij,ij->i", z, z)
+    near = far - 2 * (z @ model.key) + model.key @ model.key
+    return np.maximum(near, 0), far
+
+
+def responsibilities(em: Em, data: Data) -> tuple[np.ndarray, float, float]:
+    """r (N,), the log likelihood (relative to all tokens being background) and the squared error of the prediction without the label."""
+    u = scores(em.tokens, data.tokens)
+    w = data.tokens @ em.values.weights + em.values.bias
+    joint = u + label_log_density(data.per_token(data.labels), w, data.family, em.values.variance)
+    if data.family == GAUSSIAN:
+        joint -= 0.5 * np.log(em.values.variance)
+    r = bag_softmax(joint, data.offsets)
+    first = data.offsets[:-1]
+    with np.errstate(divide="ignore"):
+        evidence = np.where(r[first] > 0, joint[first] - np.log(r[first]), np.logaddexp.reduceat(joint, first))
+    error = 0.0
+    if data.family == GAUSSIAN:
+        output = bag_sum(bag_softmax(u, data.offsets) * w[:, 0], data.offsets)
+        error = float(data.weight @ (data.labels - output) ** 2)
+    return r, float(data.weight @ (evidence - np.log(data.lengths))), error
+
+
+def e_step(em: Em, data: Data, everything: np.ndarray | None = None) -> tuple[Sums, np.ndarray]:
+    """The sums of one pass over `data`, and the responsibilities; `everything` = `token_gram(data)` if it is at hand."""
+    r, log_likelihood, error = responsibilities(em, data)
+    weight = data.per_token(data.weight)
+    near_weight, far_weight = np.ones(1), np.ones(1)
+    if np.isfinite(em.tokens.dof):  # the weights of a multivariate t
+        near, far = distances(em.tokens, data.tokens)
+        d, nu = data.tokens.shape[1], em.tokens.dof
+        near_weight, far_weight = (nu + d) / (nu + near / em.tokens.spread), (nu + d) / (nu + far)
+    kept = r * weight > NEGLIGIBLE
+    x, rw = data.tokens[kept], (r * weight)[kept]
+    label = _gram(np.column_stack([x, data.per_token(data.labels)[kept]]), rw)
+    if near_weight.size == 1:
+        key = label[:-1, :-1]
+        other = (token_gram(data) if everything is None else everything) - key
+    else:
+        key = _gram(x, rw * near_weight[kept])
+        other = _gram(data.tokens, (1 - r) * weight * far_weight)
+    bags = np.array([data.weight.sum(), weight.sum(), log_likelihood, error])
+    return Sums(other, key, label, bags), r
+
+
+def token_gram(data: Data) -> np.ndarray:
+    """sum over all tokens of weight (1, x)(1, x)^T."""
+    return _gram(data.tokens, data.per_token(data.weight))
+
+
+def _gram(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """sum_l weight_l (1, x_l)(1, x_l)^T."""
+    xw = x * weight[:, None]
+    out = np.empty((x.shape[1] + 1, x.shape[1] + 1))
+    out[0, 0], out[0, 1:], out[1:, 1:] = weight.sum(), xw.sum(axis=0), xw.T @ x
+    out[1:, 0] = out[0, 1:]
+    return out
+
+
+def add(a: Sums, b: Sums) -> Sums:
+    return Sums(*(x + y for x, y in zip(a, b)))
+
+
+def m_step(em: Em, sums: Sums, quadratic: bool, family: int = GAUSSIAN, precision: float | None = None) -> Em:
+    """New parameters from the sums; for classes the values are left as they are (see `em_step`)."""
+    tokens = _token_step(em.tokens, sums, quadratic)
+    values = _evidence_ridge(sums.label, em.values, precision) if family == GAUSSIAN else em.values
+    return Em(tokens, values)
+
+
+def em_step(
+    em: Em, data: Data, quadratic: bool, precision: float | None = None, everything: np.ndarray | None = None
+) -> tuple[Em, float]:
+    """One pass over data in memory: new parameters, and the log likelihood of the old ones."""
+    sums, r = e_step(em, data, everything)
+    new = m_step(em, sums, quadratic, data.family, precision)
+    if data.family != GAUSSIAN:
+        new = new._replace(values=_logistic(data, r, em.values))
+    return new, float(sums.bags[2])
+
+
+def run_em(em: Em, data: Data, quadratic: bool, steps: int, precision: float | None = None, tol: float = 1e-7) -> Em:
+    """EM until the log likelihood per bag gains less than `tol`, at most `steps` passes."""
+    last, everything = -np.inf, token_gram(data)
+    for _ in range(steps):
+        em, value = em_step(em, data, quadratic, precision, everything)
+        if abs(value - last) < tol * data.size:
+            break
+        last = value
+    return em
+
+
+# -- M step -----------------------------------------------------------------------------------------------------------
+
+
+def moments(gram: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Weight, mean and covariance held in a Gram matrix of (1, x)."""
+    weight = gram[0, 0]
+    mean = gram[0, 1:] / weight
+    return weight, mean, gram[1:, 1:] / weight - np.outer(mean, mean)
+
+
+def _token_step(model: TokenModel, sums: Sums, quadratic: bool) -> TokenModel:
+    d = len(model.mean)
+    bags, tokens = sums.bags[:2]
+    if tokens - bags < 1:  # every bag has one token: there is no background to learn
+        return model
+    weight, centre, scatter = moments(sums.other)
+    key_weight, mean, key_scatter = moments(sums.key)
+    # conditional maximisation: the covariance given gam^2 (both kinds of token inform it), then gam^2 given the covariance
+    pooled = (weight * scatter + key_weight * key_scatter / model.spread) / tokens
+    whiten = whitening(pooled, tokens)
+    spread = float(np.einsum("ij,ij->", whiten, key_scatter @ whiten)) * key_weight / (bags * d) if quadratic else 1.0
+    return model._replace(
+        mean=centre, whiten=whiten, key=(mean - centre) @ whiten, spread=float(np.clip(spread, *SPREADS))
+    )
+
+
+def whitening(covariance: np.ndarray, count: float) -> np.ndarray:
+    """W with W W^T = S^-1 for the shrunk covariance S = (1-a) C + a tr(C)/d I."""
+    d = len(covariance)
+    level = np.trace(covariance) / d
+    if level <= 0:
+        return np.eye(d)
+    square = np.einsum("ij,ij->", covariance, covariance)
+    gap = (count + 1 - 2 / d) * max(square - d * level**2, 0)
+    shrink = min(1.0, ((1 - 2 / d) * square + (d * level) ** 2) / gap) if gap > 0 else 1.0
+    shrink = max(shrink, 1e-8)  # constant features: keeps the factor invertible
+    shrunk = (1 - shrink) * covariance + shrink * level * np.eye(d)
+    return solve_triangular(cholesky(shrunk, lower=True), np.eye(d), lower=True).T
+
+
+def _evidence_ridge(gram: np.ndarray, old: Values, fixed: float | None) -> Values:
+    """Weighted ridge of y on x with intercept; `fixed` is the ridge lambda = alpha sigma^2, None sets it by the evidence."""
+    n, mean, covariance = moments(gram)
+    t, basis = np.linalg.eigh(n * covariance[:-1, :-1])
+    t = np.maximum(t, 0)
+    c = basis.T @ (n * covariance[:-1, -1])
+    total = max(n * covariance[-1, -1], 0.0)
+    floor = max(FLOOR * total / n, FLOOR**2)
+    alpha, variance = old.precision, max(old.variance, floor)
+    for _ in range(200 if fixed is None else 20):  # fixed-point steps; each costs O(d)
+        ridge = alpha * variance if fixed is None else fixed
+        share = t / (t + ridge) if ridge > 0 else (t > t.max() * 1e-12).astype(float)
+        v = np.divide(c * share, t, out=np.zeros_like(c), where=t > t.max() * 1e-14)
+        g = share.sum()
+        rss = max(total - 2 * v @ c + v @ (t * v), 0.0)
+        new_variance = max(rss / max(n - 1 - g, 0.05 * n), floor)
+        new_alpha = float(np.clip(g / max(v @ v, 1e-300), 1e-12, 1e12)) if fixed is None else fixed / new_variance
+        change = abs(np.log(new_variance / variance)) + abs(np.log(max(new_alpha, 1e-300) / max(alpha, 1e-300)))
+        alpha, variance = new_alpha, new_variance
+        if change < 1e-10:
+            break
+    weights = basis @ v
+    bias = np.array([mean[-1] - mean[:-1] @ weights])
+    root = basis * np.sqrt(
+        variance / (t + max(alpha * variance, 1e-12 * t.max() + 1e-300))
+    )  # posterior covariance of V
+    return Values(weights[:, None], bias, float(variance), float(alpha), float(variance), mean[:-1], root, float(n))
+
+
+def _logistic(data: Data, r: np.ndarray, old: Values) -> Values:
+    """Weighted ridge logistic regression of the labels on the tokens, from the old V."""
+    weight = r * data.per_token(data.weight)
+    kept = weight > NEGLIGIBLE_CLASS
+    x, weight, labels = data.tokens[kept], weight[kept], data.per_token(data.labels)[kept]
+    one_per_bag = np.arange(len(x) + 1)
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        weights, bias = theta[:-m].reshape(d, m), theta[-m:]
+        value, _, slope, slope_bias = data_pass(
+            x, none, zeros, one_per_bag, labels, weight, np.zeros(d), weights, bias, data.family, MIXTURE, 1.0
+        )
+        penalty = old.precision / 2 * (weights**2).sum()
+        return value + penalty, np.concatenate([(slope + old.precision * weights).ravel(), slope_bias])
+
+    d, m = old.weights.shape
+    none, zeros = np.empty((len(x), 0)), np.zeros(len(x))
+    start = np.concatenate([old.weights.ravel(), old.bias])
+    theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": LOGISTIC_STEPS}).x
+    return old._replace(weights=theta[:-m].reshape(d, m), bias=theta[-m:])

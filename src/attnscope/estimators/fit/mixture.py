@@ -1,0 +1,182 @@
+"""The discriminative stage: L-BFGS on a bag loss, with analytic gradients from the fused data pass.
+
+    minimise  sum_i weight_i loss_i(a, V, b)  +  alpha_gate |a|^2/2  +  alpha_value |V|^2/2
+
+where a corrects a given score (that of the EM token model, or zero) by a.(x, extra features), and loss_i is the mixture likelihood, soft
+attention or sigmoid attention of numerics.data_pass. alpha_gate -> infinity keeps the given score. The noise variance is held fixed
+(at the squared predictive error): fitted freely it collapses onto whichever token happens to match y.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from attnscope.estimators.fit.data import Data, label_log_density
+from attnscope.estimators.fit.em import Em, TokenModel, Values, scores
+from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, SIGMOID, bag_max, bag_softmax, bag_sum, data_pass
+
+__all__ = ["FeatureMap", "Fitted", "bag_answers", "bag_losses", "freed", "from_em", "refine", "responsibilities"]
+
+
+CLIP = 20.0  # scores this far below the bag's best have weight 2e-9: their exact size carries no information
+
+
+class FeatureMap(NamedTuple):
+    """Extra gate features of a token x: cos(frequency^T x + phase); (|x|^2 - d)/sqrt(2d) if `norm`; 1 if `constant` (a threshold)."""
+
+    frequency: np.ndarray  # (d, D), D may be 0
+    phase: np.ndarray  # (D,)
+    norm: bool
+    constant: bool
+
+    def __call__(self, tokens: np.ndarray) -> np.ndarray:
+        d = tokens.shape[1]
+        columns = [np.cos(tokens @ self.frequency + self.phase)] if len(self.phase) else []
+        if self.norm:
+            columns.append((np.einsum("ij,ij->i", tokens, tokens) - d) / np.sqrt(2 * d))
+        if self.constant:
+            columns.append(np.ones(len(tokens)))
+        return np.column_stack(columns) if columns else np.empty((len(tokens), 0))
+
+
+class Fitted(NamedTuple):
+    """A model in standardised coordinates: token model (None: no given score), gate a, features, values, combination."""
+
+    tokens: TokenModel | None
+    gate: np.ndarray
+    features: FeatureMap
+    values: Values
+    family: int
+    combine: int
+
+
+def no_features(d: int) -> FeatureMap:
+    return FeatureMap(np.empty((d, 0)), np.empty(0), False, False)
+
+
+def from_em(em: Em, family: int) -> Fitted:
+    d = len(em.tokens.mean)
+    return Fitted(em.tokens, np.zeros(d), no_features(d), em.values, family, MIXTURE)
+
+
+def freed(fitted: Fitted, data: Data, norm: bool) -> Fitted:
+    """The same model with its score as a ridge-penalised linear function of (x, |x|^2) instead of a given token model.
+
+    Least squares of the score on the features, scaled to a spread of at most 3: a token model that does not fit is too sure of itself.
+    """
+    d = data.tokens.shape[1]
+    features = no_features(d)._replace(norm=norm)
+    design = np.column_stack([data.tokens, features(data.tokens), np.ones(len(data.tokens))])
+    u = token_scores(fitted, data.tokens)
+    u = np.maximum(u, data.per_token(bag_max(u, data.offsets)) - CLIP)
+    gram = design.T @ design
+    gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram)  # constant features; far below what changes a score
+    slope = np.linalg.solve(gram, design.T @ u)[:-1]
+    gate = slope * min(1.0, 3 / max(float(np.std(design[:, :-1] @ slope)), 1e-12))
+    return fitted._replace(tokens=None, gate=gate, features=features)
+
+
+def given_scores(fitted: Fitted, tokens: np.ndarray) -> np.ndarray:
+    return np.zeros(len(tokens)) if fitted.tokens is None else scores(fitted.tokens, tokens)
+
+
+def refine(fitted: Fitted, data: Data, alpha_gate: float, alpha_value: float, steps: int) -> Fitted:
+    """L-BFGS from `fitted`; alpha_value is the precision on V (for numbers: ridge divided by the noise variance)."""
+    extra, given = fitted.features(data.tokens), given_scores(fitted, data.tokens)
+    d, m = fitted.values.weights.shape
+    e = extra.shape[1]
+
+    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        gate, weights, bias = _unpack(theta, d, e, m)
+        loss, slope_gate, slope_weights, slope_bias = data_pass(
+            data.tokens, extra, given, data.offsets, data.labels, data.weight, gate, weights, bias,
+            fitted.family, fitted.combine, fitted.values.variance,
+        )  # fmt: skip
+        loss += alpha_gate / 2 * gate @ gate + alpha_value / 2 * (weights**2).sum()
+        slope = [slope_gate + alpha_gate * gate, (slope_weights + alpha_value * weights).ravel(), slope_bias]
+        return loss, np.concatenate(slope)
+
+    start = np.concatenate([fitted.gate, fitted.values.weights.ravel(), fitted.values.bias])
+    theta = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": steps, "maxcor": 20}).x
+    gate, weights, bias = _unpack(theta, d, e, m)
+    return fitted._replace(gate=gate, values=fitted.values._replace(weights=weights, bias=bias, precision=alpha_value))
+
+
+def _unpack(theta: np.ndarray, d: int, e: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return theta[: d + e], theta[d + e : -m].reshape(d, m), theta[-m:]
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+class Answers(NamedTuple):
+    """weight (N,), value (N, m) per token; output (n, m): mean, or class probabilities (n, C) with C = 2 for binary; spread (n,)."""
+
+    weight: np.ndarray
+    value: np.ndarray
+    output: np.ndarray
+    spread: np.ndarray
+
+
+def token_scores(fitted: Fitted, tokens: np.ndarray) -> np.ndarray:
+    d = tokens.shape[1]
+    return given_scores(fitted, tokens) + tokens @ fitted.gate[:d] + fitted.features(tokens) @ fitted.gate[d:]
+
+
+def bag_answers(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
+    """Token weights and values, the bag's output, and for numbers the mixture's standard deviation."""
+    u = token_scores(fitted, tokens)
+    if fitted.combine == SIGMOID:
+        weight = 1 / (1 + np.exp(-np.clip(u, -700, 700)))
+        value = tokens @ fitted.values.weights
+        pooled = bag_sum(weight[:, None] * value, offsets) + fitted.values.bias
+    else:
+        weight = bag_softmax(u, offsets)
+        value = tokens @ fitted.values.weights + fitted.values.bias
+        pooled = bag_sum(weight[:, None] * value, offsets)
+    if fitted.family == GAUSSIAN:
+        return Answers(weight, value, pooled, _spread(fitted, tokens, weight, value, pooled, offsets))
+    if fitted.combine == MIXTURE:
+        pooled = bag_sum(weight[:, None] * probabilities(value), offsets)
+        pooled = pooled / pooled.sum(axis=1, keepdims=True)
+    else:
+        pooled = probabilities(pooled)
+    return Answers(weight, value, pooled, np.zeros(len(pooled)))
+
+
+def _spread(
+    fitted: Fitted, tokens: np.ndarray, weight: np.ndarray, value: np.ndarray, pooled: np.ndarray, offsets: np.ndarray
+) -> np.ndarray:
+    """sqrt(noise + sum_l p_l [(w_l - mean)^2 + uncertainty of w_l]); for sigmoid weights, which are no distribution, without the squares."""
+    unsure = bag_sum(weight * fitted.values.uncertainty(tokens), offsets)
+    if fitted.combine == SIGMOID:
+        return np.sqrt(fitted.values.noise + unsure)
+    gap = value[:, 0] - np.repeat(pooled[:, 0], np.diff(offsets))
+    return np.sqrt(fitted.values.noise + bag_sum(weight * gap**2, offsets) + unsure)
+
+
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    """(.., m) logits to (.., C) probabilities; one logit is the second of two classes."""
+    if logits.shape[1] == 1:
+        logits = np.column_stack([np.zeros(len(logits)), logits])
+    e = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def bag_losses(fitted: Fitted, data: Data) -> np.ndarray:
+    """Held-out loss per bag (n,): squared error, or minus the log probability of the label."""
+    output = bag_answers(fitted, data.tokens, data.offsets).output
+    if fitted.family == GAUSSIAN:
+        return (data.labels - output[:, 0]) ** 2
+    return -np.log(np.maximum(output[np.arange(data.size), data.labels.astype(int)], 1e-15))
+
+
+def responsibilities(fitted: Fitted, data: Data) -> np.ndarray:
+    """Token weights given the label too (N,): r ~ p_l f(y | w_l)."""
+    u = token_scores(fitted, data.tokens)
+    w = data.tokens @ fitted.values.weights + fitted.values.bias
+    log_f = label_log_density(data.per_token(data.labels), w, data.family, fitted.values.variance)
+    return bag_softmax(u + log_f, data.offsets)

@@ -1,0 +1,141 @@
+/* The client side of the explorer: drawing, playing, copying, the address. Nothing here asks another machine for anything. */
+(function () {
+  const none = () => window.dash_clientside.no_update;
+  const dark = () => window.matchMedia("(prefers-color-scheme: dark)").matches;
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const narrow = () => window.innerWidth < 700;
+
+  function axes(layout) {
+    return Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name));
+  }
+
+  // Colours of the page, and one column of panels where two do not fit
+  function themed(figure) {
+    const ink = css("--ink"), line = css("--line"), paper = css("--card");
+    const layout = Object.assign({}, figure.layout);
+    const panels = layout.meta.panels, columns = narrow() ? 1 : layout.meta.columns;
+    const rows = Math.ceil(panels / columns);
+    axes(layout).forEach((name) => {
+      layout[name] = Object.assign({}, layout[name], { gridcolor: line, linecolor: line, tickcolor: line });
+      const i = (parseInt(name.slice(5)) || 1) - 1;
+      if (narrow() && panels > 1 && name[0] === "x") layout[name].domain = [0, 1];
+      if (narrow() && panels > 1 && name[0] === "y") {
+        const gap = 0.3 / rows, height = (1 - gap * (rows - 1)) / rows;
+        layout[name].domain = [Math.max(0, 1 - i * (height + gap) - height), 1 - i * (height + gap)];
+      }
+    });
+    const data = !narrow() ? figure.data : figure.data.map((trace) => trace.type !== "heatmap" ? trace : Object.assign({}, trace, {
+      colorbar: { orientation: "h", thickness: 10, outlinewidth: 0, x: 0.5, y: 1.02, yanchor: "bottom", len: 1, title: { text: trace.colorbar.title.text, side: "top" } },
+    }));
+    const entries = figure.data.filter((trace) => trace.showlegend).length;
+    const legend = narrow() ? 24 * entries : 24 * Math.ceil(entries / 3);
+    const width = Math.min(760, document.querySelector(".graph") ? document.querySelector(".graph").clientWidth : 760);
+    const top = narrow() && layout.meta.square ? 44 : 0;
+    const body = layout.meta.square ? width - (narrow() ? 52 : 110) : panels === 1 ? (narrow() ? 340 : 440) : rows * 250;
+    return { data: data, layout: Object.assign(layout, {
+      uirevision: "keep", paper_bgcolor: paper, plot_bgcolor: paper, hovermode: "closest", autosize: true,
+      height: body + legend + 86 + top, dragmode: narrow() ? false : "zoom",
+      font: { color: ink, size: 13, family: "system-ui, sans-serif" },
+      margin: { l: narrow() ? 44 : 64, r: narrow() ? 8 : 16, t: 30 + top, b: 56 + legend },
+      legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 12 } },
+    }) };
+  }
+
+  // The first frame + 1 points of every trace: each has one point per logged step
+  function cut(figure, frame) {
+    const steps = figure.layout.meta.steps;
+    if (!steps || frame === null || frame >= steps.length - 1) return figure;
+    const first = (values) => values.slice(0, frame + 1);
+    const data = figure.data.map((trace) => Object.assign({}, trace, { x: first(trace.x), y: first(trace.y) }));
+    return { data: data, layout: figure.layout };
+  }
+
+  function toClipboard(text, done, before) {
+    const fallback = () => {
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.appendChild(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    };
+    if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).catch(fallback);
+    else fallback();
+    const name = before === "Copy link" ? "copy-link" : "copy";
+    setTimeout(() => window.dash_clientside.set_props(name, { children: before }), 1500);
+    return done;
+  }
+
+  function valueAt(position, scale) {
+    const share = position / scale.ticks;
+    let value = scale.log ? scale.low * Math.pow(scale.high / scale.low, share) : scale.low + (scale.high - scale.low) * share;
+    value = scale.log ? Number(value.toPrecision(3)) : Number(value.toPrecision(12));
+    if (!scale.log && !scale.whole) value = Number(value.toFixed(scale.high < 0.1 ? 6 : 4));
+    if (scale.whole) value = Math.round(value);
+    return String(Math.min(scale.high, Math.max(scale.low, value)));
+  }
+
+  function positionOf(value, scale) {
+    const at = scale.log ? Math.log : (x) => x;
+    return Math.round((scale.ticks * (at(value) - at(scale.low))) / (at(scale.high) - at(scale.low)));
+  }
+
+  const functions = {
+    theme: (path) => {
+      const here = path && path !== "/" ? path : "/landscape";
+      document.querySelectorAll("nav a").forEach((link) => {
+        if (link.id === "nav-" + here.slice(1)) link.setAttribute("aria-current", "page");
+        else link.removeAttribute("aria-current");
+      });
+      return dark() ? "dark" : "light";
+    },
+    draw: (figure, theme, frame) => (figure ? themed(cut(figure, frame)) : none()),
+    frameText: (frame, figure) => "Step " + (figure && figure.layout.meta.steps ? figure.layout.meta.steps[frame] ?? "" : ""),
+    sync: (position, text, scale) => {
+      const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();
+      if (by.includes('"slider"')) {
+        const value = valueAt(Number(position), scale);
+        return [none(), value === String(text) ? none() : value];
+      }
+      const value = Number(text);
+      if (!by.includes('"knob"') || text === "" || !(value >= scale.low && value <= scale.high)) return [none(), none()];
+      const place = positionOf(value, scale);
+      return [place === Number(position) ? none() : place, none()];
+    },
+    address: (query) => {
+      window.history.replaceState(window.history.state, "", window.location.pathname + (query ? "?" + query : ""));
+      return query;
+    },
+    play: (clicks, ticks, stopped, frame, last) => {
+      const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();
+      if (by.includes("play")) {
+        if (!clicks) return [none(), none(), none()];
+        return stopped ? [false, "Pause", Number(frame) >= last ? 0 : Number(frame)] : [true, "Play", none()];
+      }
+      if (stopped) return [none(), none(), none()];
+      return Number(frame) >= last ? [true, "Play", none()] : [none(), none(), Number(frame) + 1];
+    },
+    save: (png, svg, view) => {
+      const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();
+      const graph = document.querySelector("#graph .js-plotly-plot");
+      const format = by.includes("png") ? "png" : "svg";
+      if (graph && (png || svg)) {
+        const size = { width: graph.clientWidth, height: graph.clientHeight, scale: format === "png" ? 2 : 1 };
+        window.Plotly.downloadImage(graph, Object.assign(size, { format: format, filename: "attnscope-" + view }));
+      }
+      return none();
+    },
+    copy: (clicks, code) => (clicks ? toClipboard(code, "Copied", "Copy as Python") : none()),
+    copyLink: (clicks) => (clicks ? toClipboard(window.location.href, "Copied", "Copy link") : none()),
+    redraw: (clicks, seed) => (clicks ? String((Number(seed) || 0) + 1) : none()),
+  };
+  window.dash_clientside = Object.assign({}, window.dash_clientside, { explorer: functions });
+
+  const again = () => window.dash_clientside.set_props && window.dash_clientside.set_props("theme", { data: (dark() ? "dark" : "light") + Date.now() });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  let wasNarrow = narrow();
+  window.addEventListener("resize", () => {
+    if (narrow() !== wasNarrow) again();
+    wasNarrow = narrow();
+  });
+})();

@@ -1,0 +1,35 @@
+"""What a view hands to the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from attnscope.figures.figure import Figure
+
+__all__ = ["Shown", "number"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure (plain data, and as Plotly draws it), a table, the lines that computed both, and sentences about them."""
+
+    figure: Figure
+    plotly: dict[str, Any]
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    code: str
+    note: str
+    hidden: frozenset[str] = field(default_factory=frozenset)  # knobs that do nothing in this state
+    frames: int = 0  # number of logged steps to play through; 0 for a still
+
+
+def number(x: float) -> str:
+    """Five significant digits."""
+    return f"{x:.5g}"
+
+
+def power(log_x: float) -> str:
+    """exp(log_x) to five digits, also where it underflows."""
+    exponent = log_x / 2.302585092994046
+    return number(10**exponent) if exponent > -300 else ("0" if exponent == -float("inf") else f"10^{exponent:.1f}")
