@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: reproduce test test-all lint format bench explore clean
+.PHONY: reproduce test test-all lint format bench bench-estimators explore clean
 
 reproduce: .venv/base.stamp
 	$(BIN)/attnscope reproduce --workers 2
@@ -26,6 +26,9 @@ format: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python bench/run.py
+
+bench-estimators: .venv/dev.stamp
+	$(BIN)/python bench/estimators/bench_estimators.py --seeds 5
 
 explore: .venv/dev.stamp
 	$(BIN)/attnscope explore

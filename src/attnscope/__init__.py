@@ -56,6 +56,7 @@ _HOME = {
     "figures.figure": ["Figure"],
     "estimators.classifier": ["SingleLocationClassifier"],
     "estimators.regressor": ["SingleLocationRegressor"],
+    "estimators.saved": ["load_model"],
     "sweeps.run": ["sweep"],
     "reproduce": ["reproduce"],
 }

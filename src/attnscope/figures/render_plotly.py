@@ -130,4 +130,6 @@ def _faint(color: str) -> str:
 
 
 def _list(values: Any) -> list[float | None]:
-    return [float(x) if np.isfinite(x) else None for x in values]
+    out = np.asarray(values, dtype=np.float64)
+    finite = np.isfinite(out)
+    return out.tolist() if finite.all() else [x if ok else None for x, ok in zip(out.tolist(), finite.tolist())]
