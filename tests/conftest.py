@@ -1,9 +1,15 @@
-"""Shared test configuration: one thread per process for linear algebra, deterministic hypothesis."""
+"""Shared test configuration: one thread per process for linear algebra, deterministic hypothesis, Ctrl-C that arrives."""
 
 import os
+import signal
+import threading
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+if threading.current_thread() is threading.main_thread():
+    # a job started in the background inherits "ignore SIGINT" and hands it to its children: tests of Ctrl-C need the default
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from hypothesis import HealthCheck, settings
 

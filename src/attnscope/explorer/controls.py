@@ -12,7 +12,7 @@ from attnscope.explorer.state import FIELDS, OVERLAPS, VIEWS, Choice, Number, St
 __all__ = ["TICKS", "controls", "position"]
 
 TICKS = 200  # positions of a slider: an arrow key moves a dimension by 6 %, a share by 0.5 %
-PAUSE = 0.03  # seconds a slider rests before it counts as moved: a drag asks for one figure, not for fifty
+PAUSE = 0.02  # seconds a slider rests before it counts as moved: a drag asks for one figure, not for fifty
 GROUPS = {
     "Show": ("against", "tuning"),
     "Predictor": ("predictor", "temperature", "decay"),

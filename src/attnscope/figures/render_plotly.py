@@ -16,10 +16,8 @@ __all__ = ["PALETTE", "plotly_dict"]
 
 # Okabe and Ito's palette without its black, which a dark page swallows, and its yellow, which a light one does
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#888888")
-GAP, ROW_GAP = (
-    0.09,
-    0.34,
-)  # between columns, as a share of the width, and rows, of a row: room for tick labels and titles
+GAP = 0.11  # between columns, as a share of the width: room for tick labels and an axis title
+ROW_GAP = 0.34  # between rows, as a share of a row: room for a panel title as well
 
 
 def plotly_dict(figure: Figure) -> dict[str, Any]:
@@ -95,7 +93,7 @@ def _axes(panel: Panel, suffix: str, place: tuple[list[float], list[float]]) -> 
 def _axis(label: str, log: bool, limits: tuple[float, float] | None) -> dict[str, Any]:
     scale = {"type": "log", "exponentformat": "power", "dtick": None} if log else {"type": "linear"}
     shown = None if limits is None else [float(x) for x in (np.log10(limits) if log else limits)]
-    return {"title": {"text": label, "standoff": 6}, "automargin": True, "zeroline": False, **scale} | (
+    return {"title": {"text": label, "standoff": 6}, "zeroline": False, **scale} | (
         {} if shown is None else {"range": shown}
     )
 

@@ -53,7 +53,7 @@ COMPLEX_STEP = 1e-30  # derivative = Im f(x + ih)/h has no subtraction, so h may
 
 @dataclass(frozen=True)
 class StationaryPoint:
-    """A critical point of the risk on S^(d-1) x S^(d-1), up to the symmetries (k, v) -> (-k, -v) and rotations that fix k*, v*."""
+    """A critical point of the risk on S^(d-1) x S^(d-1), up to rotations that fix k*, v* and, for odd activations, (k, v) -> (-k, -v)."""
 
     name: str
     overlaps: Overlaps

@@ -31,12 +31,12 @@
     const legend = narrow() ? 24 * entries : 24 * Math.ceil(entries / 3);
     const width = Math.min(760, document.querySelector(".graph") ? document.querySelector(".graph").clientWidth : 760);
     const top = narrow() && layout.meta.square ? 44 : 0;
-    const body = layout.meta.square ? width - (narrow() ? 52 : 110) : panels === 1 ? (narrow() ? 340 : 440) : rows * 250;
+    const body = layout.meta.square ? width - (narrow() ? 54 : 110) : panels === 1 ? (narrow() ? 340 : 440) : rows * 250;
     return { data: data, layout: Object.assign(layout, {
       uirevision: "keep", paper_bgcolor: paper, plot_bgcolor: paper, hovermode: "closest", autosize: true,
       height: body + legend + 86 + top, dragmode: narrow() ? false : "zoom",
       font: { color: ink, size: 13, family: "system-ui, sans-serif" },
-      margin: { l: narrow() ? 44 : 64, r: narrow() ? 8 : 16, t: 30 + top, b: 56 + legend },
+      margin: { l: layout.meta.square && narrow() ? 46 : 64, r: narrow() ? 8 : 16, t: 30 + top, b: 56 + legend },
       legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 12 } },
     }) };
   }

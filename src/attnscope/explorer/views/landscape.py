@@ -139,6 +139,8 @@ def _styled(plotly: dict[str, Any], names: dict[str, Any], state: State) -> dict
         if trace["mode"] == "lines":
             color = COLORS[trace["name"].split(": ")[1]]
             trace |= {"line": {"color": color, "width": 1.1}, "opacity": 0.85, "hoverinfo": "skip"}
+            rounded = lambda values: [v if v is None else round(v, 4) for v in values]  # a tenth of a pixel
+            trace |= {"x": rounded(trace["x"]), "y": rounded(trace["y"])}
     by_label = {_label(p): p for p in names["points"]}
     for trace in plotly["data"]:
         if trace.get("name") in by_label:

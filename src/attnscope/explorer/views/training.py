@@ -33,7 +33,7 @@ def training(state: State) -> Shown:
     )  # it adds its square to the risk and leaves the population gradient alone
     plotly = plotly_dict(figure)
     plotly["layout"]["meta"] |= {"steps": [int(s) for s in run.step]}
-    return Shown(figure, plotly, header, _rows(run), code, _note(state, run), frozenset(hidden), frames=len(run.step))
+    return Shown(figure, plotly, header, _rows(run), code, _note(state, names), frozenset(hidden), frames=len(run.step))
 
 
 def presets() -> dict[str, str]:
@@ -57,6 +57,7 @@ task = {task_line(state)}
 {train_lines(state, LOGS)}
 figure = run.figure()  # the four panels: medians and the central 95 % of the runs
 outcome, excess = run.outcome, run.excess  # excess (runs, logs) is exact
+sentences = run.diagnose()
 """
 
 
@@ -92,6 +93,6 @@ def _rows(run: Any) -> list[tuple[str, ...]]:
     return rows
 
 
-def _note(state: State, run: Any) -> str:
+def _note(state: State, names: dict[str, Any]) -> str:
     how = f"SGD on fresh batches of {state.batch}" if state.batch else "Exact population gradient"
-    return f"{how}. {training_limits(state)[2]}{' '.join(run.diagnose())} Rows show medians at the last step."
+    return f"{how}. {training_limits(state)[2]}{' '.join(names['sentences'])} Rows show medians at the last step."
