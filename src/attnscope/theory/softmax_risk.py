@@ -137,7 +137,8 @@ def _value(q: tuple[float, ...], result: Sums) -> SoftmaxRisk:
     sums, magnitude, change, scale, step = result
     if not sums[0] > 0.0:
         raise AttnscopeError(
-            f"The overlaps must come from unit vectors (positive semidefinite Gram), got {_described(q)}."
+            f"The softmax risk must have a positive integrand, got none at {_described(q)}: the overlaps are not those of unit "
+            "vectors, or the risk is too small to resolve; try Overlaps.of(task, k, v) or a smaller signal."
         )
     log_excess = math.log(sums[0]) + scale
     halving = change[0] / sums[0]
