@@ -1,0 +1,57 @@
+"""What every claim must satisfy, asserted of one run of its check per process. Test files subclass `ClaimContract` for their claims."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Sequence
+from functools import cache
+
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.registry import all_claims
+from attnscope.figures.figure import Figure
+from attnscope.figures.render_matplotlib import svg
+
+
+@cache
+def claim(name: str) -> Claim:
+    return next(c for c in all_claims() if c.id == name)
+
+
+@cache
+def evidence(name: str) -> Evidence:
+    return claim(name).check(Context(seed=0))
+
+
+def ids(paper: str, numbers: Sequence[str]) -> list[str]:
+    """The ids of a paper's claims with these numbers; all must exist."""
+    found = [c.id for c in all_claims() if c.id.startswith(tuple(f"{paper}-{n}-" for n in numbers))]
+    assert [name.split("-")[1] for name in found] == list(numbers), found
+    return found
+
+
+class ClaimContract:
+    """Subclass with @pytest.mark.parametrize("name", ids(...))."""
+
+    def test_verdict_is_the_expected_one(self, name: str):
+        assert evidence(name).holds == claim(name).expected, [c for c in evidence(name).comparisons if not c.holds]
+
+    def test_every_comparison_breaks_when_one_route_is_perturbed(self, name: str):
+        assert not [c.what for c in evidence(name).comparisons if c.perturbed().holds]
+
+    def test_figure_draws_and_survives_json(self, name: str):
+        figure = evidence(name).figure
+        assert svg(figure).lstrip().startswith("<?xml")
+        assert Figure.from_json(figure.to_json()).to_json() == figure.to_json()
+        assert all(panel.x_label and panel.y_label and panel.marks for panel in figure.panels)
+
+    def test_snippet_runs_and_prints(self, name: str):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(claim(name).snippet, {})
+        assert printed.getvalue().strip()
+
+    def test_words_are_in_place(self, name: str):
+        it = claim(name)
+        assert len(it.title) <= 60 and it.statement and it.source and it.hypotheses and len(set(it.routes)) == 2
+        assert evidence(name).notes
