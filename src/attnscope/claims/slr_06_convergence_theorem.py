@@ -207,7 +207,7 @@ CLAIM = Claim(
         "dimension, length, gamma and temperature, if the step is small enough. Here: 240 random settings, all arrive to within 1e-6 in twice the "
         "predicted number of steps."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537), Theorem 5; the explicit step size, the times and the map are new here",
+    source="Marion et al., ICLR 2025 (arXiv 2410.01537), the convergence theorem; the explicit step size, the times and the map are new here",
     hypotheses="erf predictor, population gradient; d 4 to 2000, L 1 to 50, gamma .3 to 1.5, lam s .2 to 1.5, step below 1/max(|f|, |g|)",
     condition="in a number of steps one can afford only while temperature times signal is below about 3: the time grows like exp(2 (lam s)^2)",
     routes=(

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfc
 
 from attnscope.errors import AttnscopeError, bad
@@ -94,8 +94,6 @@ def _root(slope: Callable[[float], float], low: float, high: float, log_excess: 
     """The temperature where the derivative vanishes; golden section where its sign does not change (a flat optimum)."""
     if slope(low) < 0 < slope(high):
         return math.exp(brentq(slope, low, high, xtol=1e-14, rtol=1e-14))
-    from scipy.optimize import minimize_scalar
-
     return math.exp(
         minimize_scalar(
             lambda x: log_excess(math.exp(x)), bounds=(low, high), method="bounded", options={"xatol": 1e-10}

@@ -6,6 +6,7 @@ for a task (no swapped minimum without signal, no optimal sigma when key and val
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from attnscope.theory.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 
-__all__ = ["ReferenceRow", "reference_risks", "swapped_optimum"]
+__all__ = ["ReferenceRow", "critical", "reference_risks", "swapped_optimum"]
 
 
 class ReferenceRow(NamedTuple):
@@ -76,8 +77,6 @@ def swapped_optimum(task: SingleLocation) -> tuple[float, Estimate]:
     >>> round(best, 5), round(at_best.value, 5)
     (0.05749, 0.04221)
     """
-    import math
-
     value = lambda x: risk(task, Erf(math.exp(x)), swapped_overlaps(task, math.exp(x))).value
     # the optimum is near sqrt(pi)/(2 s), where theta reaches 1; a factor of e^5 either side holds it for every gamma and length
     centre = math.log(math.sqrt(math.pi) / (2 * task.signal))
