@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: reproduce test test-all lint format bench bench-estimators explore clean
+.PHONY: reproduce test test-all lint format bench bench-estimators explore docs clean
 
 reproduce: .venv/base.stamp
 	$(BIN)/attnscope reproduce --workers 2
@@ -33,8 +33,11 @@ bench-estimators: .venv/dev.stamp
 explore: .venv/dev.stamp
 	$(BIN)/attnscope explore
 
+docs: .venv/docs.stamp  # docs/_build/html/index.html; runs the examples, warnings are errors
+	MPLBACKEND=Agg $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
 clean:
-	rm -rf .venv build dist report .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build dist report docs/_build docs/generated docs/gallery .mypy_cache .ruff_cache .import_linter_cache
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -46,4 +49,8 @@ clean:
 
 .venv/dev.stamp: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) install -q -c constraints.txt -e ".[dev,explorer,cluster]"
+	@touch .venv/base.stamp $@
+
+.venv/docs.stamp: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e ".[docs]"
 	@touch .venv/base.stamp $@

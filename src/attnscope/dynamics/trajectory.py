@@ -142,9 +142,7 @@ class Trajectory:
         """The figure; written to `path` as well (.svg, .png, .pdf) if one is given."""
         figure = self.figure()
         if path is not None:
-            from attnscope.figures.render_matplotlib import write
-
-            write(figure, path)
+            figure.save(path)
         return figure
 
     def extend(self, steps: int, progress: bool = True) -> Trajectory:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -148,6 +149,12 @@ class Figure:
                 head = (panel.title, _kind(mark), mark.label, getattr(mark, "color", ""))
                 writer.writerows((*head, *row) for row in _rows(mark))
         return out.getvalue()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Draw it into a file: .svg, .png or .pdf."""
+        from attnscope.figures.render_matplotlib import write
+
+        write(self, path)
 
     def _repr_svg_(self) -> str:
         """What a notebook shows."""

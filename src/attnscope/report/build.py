@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from attnscope.claims.claim import Comparison
+from attnscope.claims.pages import docs_page
 from attnscope.claims.verdict import WORDS, Verdict
 from attnscope.report import drawing, folder
 from attnscope.report.numbers import allowance, number, prediction, pretty, used
@@ -42,7 +43,8 @@ def write_report(
     """
     place = folder.prepare(out)
     folder.replace(place / "verdicts.json", verdicts_json(verdicts, seed, version))
-    folder.replace(place / "index.html", page(verdicts, seed, version, command, drawn, unchecked))
+    docs = "../docs" if (place.resolve().parent / "docs" / "index.md").exists() else ""  # in a clone, not elsewhere
+    folder.replace(place / "index.html", page(verdicts, seed, version, command, drawn, unchecked, docs))
     for verdict in verdicts:
         if verdict.figure is not None:
             folder.replace(place / "figures" / f"{verdict.id}.csv", verdict.figure.to_csv())
@@ -61,8 +63,9 @@ def page(
     command: str = "",
     drawn: Mapping[str, Any] | None = None,
     unchecked: int = 0,
+    docs: str = "",
 ) -> str:
-    """The text of index.html."""
+    """The text of index.html; `docs` is where the documentation's pages are, seen from it, if anywhere."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -78,6 +81,8 @@ def page(
         drawn=_pictures(verdicts, drawn or {}),
         counts=_counts(verdicts),
         unchecked=unchecked,
+        docs=docs,
+        docs_page=docs_page,
         seconds=sum(verdict.seconds for verdict in verdicts),
     )
 

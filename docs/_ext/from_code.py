@@ -1,0 +1,75 @@
+"""Pages made from the code before each build: the command line (from the commands), the public names (from their docstrings), the claims."""
+
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attnscope
+from attnscope.claims.pages import docs_page
+from attnscope.claims.registry import all_claims
+
+FOLDER = Path(__file__).parent.parent / "generated"
+
+
+def command_line():
+    plain = {**os.environ, "TERM": "dumb", "COLUMNS": "100"}
+    command = [
+        sys.executable,
+        "-m",
+        "typer",
+        "attnscope.cli",
+        "utils",
+        "docs",
+        "--name",
+        "attnscope",
+        "--title",
+        "Command line",
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=plain).stdout
+
+
+def public_names():
+    parts = ["# Public names", "Everything `import attnscope as at` offers, by the room it lives in.\n"]
+    for module, names in attnscope._HOME.items():
+        parts.append(f"## {module}\n")
+        parts += [described(name) for name in names]
+    return "\n".join(parts)
+
+
+def described(name):
+    thing = getattr(attnscope, name)
+    try:
+        signature = str(inspect.signature(thing)) if callable(thing) else ""
+    except ValueError:
+        signature = ""
+    text = inspect.getdoc(thing) or ""
+    return f"### {name}\n\n```python\n{name}{signature}\n```\n\n```text\n{text}\n```\n"
+
+
+def claims():
+    rows = [f"| {c.id} | {c.title} | {c.source} | [{docs_page(c.id)}](../{docs_page(c.id)}.md) |" for c in all_claims()]
+    head = [
+        "# All claims",
+        "",
+        "What `attnscope reproduce` checks.",
+        "",
+        "| id | claim | source | mathematics |",
+        "|---|---|---|---|",
+    ]
+    return "\n".join([*head, *rows, ""])
+
+
+def write(app):
+    FOLDER.mkdir(exist_ok=True)
+    for name, make in (("cli", command_line), ("names", public_names), ("all_claims", claims)):
+        text = make()
+        page = FOLDER / f"{name}.md"
+        if not page.exists() or page.read_text() != text:  # an untouched page is not read again
+            page.write_text(text)
+
+
+def setup(app):
+    app.connect("builder-inited", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,33 @@
+"""Which page of the documentation holds the mathematics of a claim."""
+
+from __future__ import annotations
+
+import fnmatch
+
+__all__ = ["docs_page"]
+
+PAGES = (  # the first pattern that matches decides
+    ("slr-01-*", "predictors"),
+    ("slr-0[234]-*", "risk"),
+    ("slr-1[34]-*", "risk"),
+    ("slr-17-*", "risk"),
+    ("slr-20-*", "estimators"),
+    ("slr-*", "training"),
+    ("exch-0[789]-*", "learning"),
+    ("exch-1[014567]-*", "learning"),
+    ("exch-*", "exchangeability"),
+    ("beyond-0[1-7]-*", "several_tokens"),
+    ("beyond-0[89]-*", "heads"),
+    ("beyond-1[012]-*", "sparse_and_correlated"),
+    ("beyond-1[345]-*", "blocks"),
+    ("beyond-1[67]-*", "text"),
+)
+
+
+def docs_page(claim_id: str) -> str:
+    """Name of the page (docs/NAME.md).
+
+    >>> docs_page("slr-13-swapped-beats-oracle")
+    'risk'
+    """
+    return next((page for pattern, page in PAGES if fnmatch.fnmatch(claim_id, pattern)), "claims")
