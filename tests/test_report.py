@@ -114,6 +114,15 @@ def test_a_section_has_all_there_is_to_know(parsed):
         assert words in parsed.text
 
 
+def test_it_leads_to_the_explorer_and_the_documentation(verdicts, parsed, tmp_path):
+    assert "attnscope explore" in parsed.text and "docs/predictors.md" in parsed.text  # slr-01
+    assert not [link for link in parsed.links if "docs" in link]  # away from a clone there is nothing to link to
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").touch()
+    build.write_report(verdicts, tmp_path / "report", 0, "1.2.3")
+    assert Page((tmp_path / "report" / "index.html").read_text()).links.count("../docs/predictors.md") == 1
+
+
 def test_every_kind_of_verdict_has_its_own_words(parsed):
     for words in (
         "Fails, and was declared to , because one: measured 1.000, predicted 2.000 ±0.01.",

@@ -18,7 +18,7 @@ from attnscope.claims.claim import Comparison
 from attnscope.claims.pages import docs_page
 from attnscope.claims.verdict import WORDS, Verdict
 from attnscope.report import drawing, folder
-from attnscope.report.numbers import allowance, number, prediction, pretty, used
+from attnscope.report.numbers import MOST, allowance, number, prediction, pretty, used
 
 __all__ = ["page", "verdicts_json", "without_times", "write_report"]
 
@@ -105,8 +105,8 @@ def _counts(verdicts: Sequence[Verdict]) -> list[tuple[str, str, int]]:
     return [(kind, word, kinds.count(kind)) for kind, word in WORDS.items() if kind in kinds]
 
 
-def _number(x: float | None, tolerance: float = 0.0) -> str:
-    return _typeset(number(x, tolerance))
+def _number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:
+    return _typeset(number(x, tolerance, most))
 
 
 def _printed(words: Callable[[Comparison], str]) -> Callable[[Comparison], str]:

@@ -13,8 +13,8 @@ FEWEST, MOST = 3, 12  # significant digits; beyond 12 a float64 result is roundo
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def number(x: float | None, tolerance: float = 0.0) -> str:
-    """x with one digit more than the tolerance resolves.
+def number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:
+    """x with one digit more than the tolerance resolves, and at most `most` of them.
 
     >>> number(0.113499, tolerance=1e-3), number(200.0, tolerance=2), number(3.21e-16, tolerance=1e-12), number(None)
     ('0.1135', '200', '3.21e-16', '–')
@@ -27,7 +27,7 @@ def number(x: float | None, tolerance: float = 0.0) -> str:
         return str(int(x))
     size = math.floor(math.log10(abs(x)))
     wanted = 6 if tolerance == 0 else size + 2 - math.floor(math.log10(tolerance))
-    return _short(f"{x:#.{min(max(wanted, FEWEST), MOST)}g}")
+    return _short(f"{x:#.{min(max(wanted, FEWEST), most)}g}")
 
 
 def allowance(comparison: Comparison) -> str:
