@@ -11,7 +11,12 @@ import pytest
 
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.x64 import x64
+from attnscope.predictors.attention import Softmax
+from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory import softmax_moments as sm
+from attnscope.theory.optimum import optimal_temperature
+from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.risk import risk
 from attnscope.theory.softmax_integral import outer_bound
 from attnscope.theory.softmax_risk import (
     softmax_excess,
@@ -374,6 +379,23 @@ def test_extremes_are_finite_and_bounded(kappa, temperature, length):
     risk, gradient = softmax_excess_with_gradient(kappa, 0, 0, 1, 0, temperature=temperature, **kw)
     assert 0 <= risk.error <= 1e-7 * risk.excess and math.isfinite(risk.log_excess)
     assert risk.excess <= 1.5 + 1e-9 and np.all(np.isfinite(gradient))
+
+
+@pytest.mark.parametrize(
+    ("dim", "gamma"), [(400, 0.5**0.5), (10**4, 0.5**0.5), (10**4, 1.2), (10**6, 0.5**0.5), (10**7, 0.3)]
+)
+def test_best_temperature_of_a_strong_signal(dim, gamma):
+    """2 s/(1 + gam^2), by the leading exponent (docs/softmax_risk.md); the correction is relative O(1/s^2)."""
+    task = SingleLocation(dim, 10, gamma)
+    best, _ = optimal_temperature(task, Softmax)
+    assert best / task.signal == pytest.approx(2 / (1 + gamma**2), rel=20 / task.signal**2 + 1e-5)
+
+
+def test_no_temperature_is_left_out_in_high_dimension():
+    """Steps of the crude rule that overflow a product of exponentials once made holes at these temperatures."""
+    task = SingleLocation(10**6, 10)
+    logs = [risk(task, Softmax(t), Overlaps.oracle()).log_excess for t in np.geomspace(300, 942, 25)]
+    assert (np.diff(logs) < 0).all() and logs[0] - logs[-1] < 3
 
 
 def test_symmetries():

@@ -32,6 +32,9 @@ __all__ = ["OracleRegime", "optimal_temperature", "oracle_regime"]
 
 STEP = 1.6  # ratio of neighbouring temperatures in the coarse search: optima of the predictors here are broader than a factor of 2
 LOWEST, HIGHEST = 1e-5, 1e3  # the coarse search covers these multiples of 1/(1+signal) and of 1+signal
+STEEPEST = (
+    1e8  # temperature x (1 + signal + gamma) beyond which the softmax risk is not computed; its optimum is far below
+)
 
 
 class OracleRegime(NamedTuple):
@@ -63,16 +66,16 @@ def optimal_temperature(
     make = _family(family, of)
     log_excess = lambda lam: float(risk(task, make(lam), o).log_excess)
     slope = lambda log_lam: risk_gradient(task, make(math.exp(log_lam)), o).temperature
-    low, high = _bracket(log_excess, task.signal)
+    low, high = _bracket(log_excess, task.signal, task.gamma)
     if low == 0.0:
         return 0.0, risk(task, make(0.0), o)
     lam = _root(slope, math.log(low), math.log(high), log_excess)
     return lam, risk(task, make(lam), o)
 
 
-def _bracket(log_excess: Callable[[float], float], s: float) -> tuple[float, float]:
+def _bracket(log_excess: Callable[[float], float], s: float, gam: float) -> tuple[float, float]:
     """Neighbours of the best temperature on a coarse logarithmic grid; (0, 0) if none beats temperature 0."""
-    first, last = LOWEST / (1 + s), HIGHEST * (1 + s)
+    first, last = LOWEST / (1 + s), min(HIGHEST * (1 + s), STEEPEST / (1 + s + gam))
     lam, best, values, worse = first, math.inf, [], 0
     while lam < last and worse < 12:  # 12 steps of 1.6: a factor of 280 beyond the best seen without improvement
         values.append((log_excess(lam), lam))

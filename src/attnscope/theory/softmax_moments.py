@@ -29,6 +29,7 @@ __all__ = ["log_survival", "tilted_moments"]
 # Standard deviation of y above which E[K_0] goes by parts: the direct window has 9 width/0.25 nodes at two
 # exponentials each, the other one about 180 at an error function each; they cost the same near 10.
 WIDE = 10.0
+STEEP = 300.0  # log of the ratio of e^y at neighbouring nodes beyond which products under- or overflow
 RESYNC = 64  # nodes between fresh exponentials e^y; products in between lose at most 64 roundings
 
 
@@ -77,12 +78,13 @@ def tilted_moments(p, yc, width, nats, drop, out):
     peak = p * top - a - 0.5 * g * g
     step = node_step(width, top + width * right, nats)
     count = int((left + right) / step) + 2
-    e, ratio = 0.0, math.exp(width * step)
+    e, ratio = 0.0, math.exp(min(width * step, STEEP))
+    fresh = RESYNC if width * step < STEEP else 1
     s0 = s1 = s2 = s3 = s4 = d0 = d1 = d2 = d3 = 0.0
     for i in range(count):
         x = g - left + i * step
         y = yc + width * x
-        e = math.exp(y) if i % RESYNC == 0 else e * ratio
+        e = math.exp(y) if i % fresh == 0 else e * ratio
         w = math.exp(p * y - e - 0.5 * x * x - peak)
         wx, d = w * x, w * (p - e)
         wxx, dx = wx * x, d * x
