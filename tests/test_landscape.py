@@ -143,3 +143,11 @@ def test_optimal_temperature_zero_and_infinite():
     assert at.optimal_temperature(useless, at.Erf)[0] == 0.0
     with pytest.raises(at.AttnscopeError, match="must be finite"):
         at.optimal_temperature(at.SingleLocation(30, 1), lambda t: at.Componentwise(lambda x: x * x / (1 + x * x), t))
+
+
+def test_a_point_without_curvature_is_called_flat():
+    """The best sigma passes no background: where k misses k* altogether, the risk hardly depends on anything."""
+    task = at.SingleLocation(dim=80, length=10)
+    kinds = {p.name: p.kind for p in at.stationary_points(task, at.optimal_sigma(task))}
+    assert kinds == {"oracle": "minimum", "swapped": "flat", "degenerate": "flat"}
+    assert {p.name: p.kind for p in at.stationary_points(task, at.Erf(0.1))}["degenerate"] == "saddle"

@@ -48,12 +48,16 @@ __all__ = [
 ]
 
 ZERO = 1e-9  # eigenvalues below this fraction of the largest count as zero modes (symmetries; differences are good to 1e-9)
+FLAT = 0.75  # share of zero modes from which on a point has no kind; symmetries explain at most about half (k or v turns freely)
 COMPLEX_STEP = 1e-30  # derivative = Im f(x + ih)/h has no subtraction, so h may be this small
 
 
 @dataclass(frozen=True)
 class StationaryPoint:
-    """A critical point of the risk on S^(d-1) x S^(d-1), up to rotations that fix k*, v* and, for odd activations, (k, v) -> (-k, -v)."""
+    """A critical point of the risk on S^(d-1) x S^(d-1), up to rotations that fix k*, v* and, for odd activations, (k, v) -> (-k, -v).
+
+    kind: "minimum", "saddle", "maximum", or "flat" where the risk is constant to second order in most directions.
+    """
 
     name: str
     overlaps: Overlaps
@@ -297,14 +301,22 @@ def _point(
     multiplicities = np.concatenate([np.ones(len(inside), int), [extra, extra]]) if extra else np.ones(len(inside), int)
     order = np.argsort(eigenvalues)
     eigenvalues, multiplicities = eigenvalues[order], multiplicities[order]
-    signs = _signs(eigenvalues)
-    kind = "minimum" if (signs >= 0).all() else "maximum" if (signs <= 0).all() else "saddle"
+    exact = isinstance(predictor, (Erf, LinearAttention))
+    kind = _kind(_signs(eigenvalues, 0.0 if exact else 1 + task.signal**2), multiplicities)
     o = Overlaps(*(float(x) for x in np.clip(_overlaps(k, v), -1, 1)))
     return StationaryPoint(name, o, risk(task, predictor, o), eigenvalues, multiplicities, kind)
 
 
-def _signs(eigenvalues: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(eigenvalues) <= ZERO * np.abs(eigenvalues).max(), 0, np.sign(eigenvalues)).astype(int)
+def _kind(signs: np.ndarray, multiplicities: np.ndarray) -> str:
+    if (signs >= 0).all() and multiplicities[signs == 0].sum() > FLAT * multiplicities.sum():
+        return "flat"
+    return "minimum" if (signs >= 0).all() else "maximum" if (signs <= 0).all() else "saddle"
+
+
+def _signs(eigenvalues: np.ndarray, scale: float = 0.0) -> np.ndarray:
+    """Signs, 0 below ZERO of the largest eigenvalue or of the scale on which the differences behind them are good to ZERO."""
+    size = np.abs(eigenvalues)
+    return np.where(size <= ZERO * max(size.max(), scale), 0, np.sign(eigenvalues)).astype(int)
 
 
 def _checked(predictor: object, of: str) -> Predictor:
