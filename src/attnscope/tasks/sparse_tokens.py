@@ -1,0 +1,264 @@
+"""Sparse-token classification: is one of these tokens (or R of them) shifted, or is everything noise?
+
+notation: d = dim, L = length, theta = strength, R = marked, xi = direction (unit), u_l = x_l.xi, r_l = exp(theta u_l - theta^2/2).
+
+    y = -1:  all tokens N(0, I_d)          y = +1:  R of the L tokens, a uniform subset, are N(theta xi, I_d)          P(y = 1) = 1/2
+
+(Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153.) With e_R the elementary symmetric polynomial, the likelihood ratio is e_R(r)/binom(L, R);
+for R = 1 it is mean_l r_l, so that the Bayes test thresholds the logsumexp of attention scores at temperature theta. Errors of three tests:
+
+    Bayes    E min(p, 1 - p) = E_{-1} min(1, e_R(r)/binom(L, R))/2
+    max      y = 1 iff max_l u_l > t:   min_t [1 - Phi(t)^L + Phi(t)^(L-R) Phi(t - theta)^R]/2
+    linear   y = 1 iff sum_l u_l > R theta/2:   Phi(-R theta/(2 sqrt L))
+
+Exact: linear and max in closed form; Bayes for R = 1 by Laplace inversion of the law of a sum of lognormals (numerics.lognormal_sum), for R
+= L as Phi(-theta sqrt(L)/2). In between Bayes is a Monte Carlo mean of min(p, 1 - p), which already averages over y, with its standard
+error. The strength that keeps an error fixed grows like sqrt(2 log L) for Bayes and the max test, and like sqrt(L) for the linear test
+(docs/sparse_and_correlated.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit, gammaln, log_ndtr, ndtr, ndtri
+
+from attnscope.errors import bad
+from attnscope.numerics import validation as check
+from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.numerics.lognormal_sum import LARGEST_STRENGTH, capped_mean
+from attnscope.numerics.subsets import log_inclusion, log_subset_prior
+
+__all__ = ["SparseBatch", "SparseTokenClassification"]
+
+NAME = "SparseTokenClassification"
+TESTS = ("bayes", "max", "linear")
+BLOCK = 1 << 19  # scores or token entries worked on at a time: a few 4 MB arrays
+TINY = 1e-4  # strengths below get the bound theta/4 on |error - 1/2| instead of an integral
+ROUNDOFF = 1e-14  # relative, of the closed forms: one tail of a normal law each
+
+
+class SparseBatch(NamedTuple):
+    """tokens (n, L, d), target (n,) in {-1, 1}, marked (n, L) bool: which tokens were shifted (none where the target is -1)."""
+
+    tokens: np.ndarray
+    target: np.ndarray
+    marked: np.ndarray
+
+
+class SparseTokenClassification:
+    """R of L tokens are shifted by theta xi (y = +1), or none is (y = -1), with equal probability.
+
+    Args:
+        dim: d >= 1. No array of this length is made before `direction` or `sample` is used; no error depends on it.
+        length: L >= 1.
+        strength: theta >= 0.
+        marked: R, 1 <= R <= L.
+        direction: xi, a unit vector (dim,); drawn from `seed` on first access if None.
+
+    >>> task = SparseTokenClassification(dim=200, length=10, strength=5.0)
+    >>> [round(e.value, 4) for e in (task.bayes_error(), task.max_test_error(), task.linear_error())]
+    [0.0178, 0.0178, 0.2146]
+    >>> task.posterior(task.sample(5, seed=1).tokens).shape
+    (5,)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        length: int,
+        strength: float,
+        marked: int = 1,
+        direction: np.ndarray | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.dim = check.integer(dim, "dim", NAME, 1)
+        self.length = check.integer(length, "length", NAME, 1)
+        self.strength = check.real(strength, "strength", NAME, 0, hint="strength=5.0")
+        self.marked = check.integer(marked, "marked", NAME, 1, self.length, hint="marked=1")
+        self.seed = check.seed_value(seed, NAME)
+        self._direction = None if direction is None else check.unit_vector(direction, "direction", NAME, self.dim)
+
+    def __repr__(self) -> str:
+        numbers = f"dim={self.dim}, length={self.length}, strength={self.strength:g}, marked={self.marked}"
+        return f"{NAME}({numbers}, seed={self.seed})"
+
+    @cached_property
+    def direction(self) -> np.ndarray:
+        """xi, a unit vector (dim,)."""
+        if self._direction is not None:
+            return self._direction
+        check.fits_in_memory(self.dim, 8, "direction", NAME, "the errors, which need no vectors")
+        x = np.random.default_rng([self.seed, 0]).standard_normal(self.dim)
+        return x / np.linalg.norm(x)
+
+    # -- data -------------------------------------------------------------------------------------------------------
+
+    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> SparseBatch:
+        """Draw n sequences with random labels; the same (n, seed, dtype) gives the same bits on one platform."""
+        of = f"{NAME}.sample"
+        n, seed, kind = check.integer(n, "n", of, 1), check.seed_value(seed, of), check.float_dtype(dtype, of)
+        size = n * self.length * self.dim
+        check.fits_in_memory(size, kind.itemsize, "tokens", of, "task.batches(n, batch_size, seed)")
+        return self._draw(n, np.random.default_rng(seed), kind)
+
+    def batches(self, n: int, batch_size: int, seed: int = 0, dtype: str = "float64") -> Iterator[SparseBatch]:
+        """Stream n sequences as batches (the last may be smaller). Batch i is a function of (seed, i, batch_size) only."""
+        of = f"{NAME}.batches"
+        n, batch_size = check.integer(n, "n", of, 1), check.integer(batch_size, "batch_size", of, 1)
+        seed, kind = check.seed_value(seed, of), check.float_dtype(dtype, of)
+        size = min(n, batch_size) * self.length * self.dim
+        check.fits_in_memory(size, kind.itemsize, "one batch", of, "a smaller batch_size")
+        starts = range(0, n, batch_size)
+        return (
+            self._draw(min(batch_size, n - at), np.random.default_rng([seed, i]), kind) for i, at in enumerate(starts)
+        )
+
+    def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> SparseBatch:
+        target = rng.choice([-1.0, 1.0], size=n)
+        marked = self._marks(n, rng) & (target > 0)[:, None]
+        tokens = np.empty((n, self.length, self.dim), dtype)
+        rng.standard_normal(out=tokens, dtype=dtype.type)
+        tokens[marked] += (self.strength * self.direction).astype(dtype)
+        return SparseBatch(tokens, target, marked)
+
+    def _marks(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """(n, L) bool: a uniform R-subset in every row."""
+        ranks = np.argsort(rng.random((n, self.length)), axis=1)
+        marks = np.zeros((n, self.length), dtype=bool)
+        np.put_along_axis(marks, ranks[:, : self.marked], True, axis=1)
+        return marks
+
+    # -- inference --------------------------------------------------------------------------------------------------
+
+    def log_likelihood_ratio(self, tokens: np.ndarray) -> np.ndarray:
+        """log of the likelihood of y = 1 over that of y = -1, (n,), exact: log e_R(r) - log binom(L, R)."""
+        return self._log_ratio(self._scores(tokens, "log_likelihood_ratio"))
+
+    def posterior(self, tokens: np.ndarray) -> np.ndarray:
+        """P(y = 1 | X), (n,), exact."""
+        return expit(self.log_likelihood_ratio(tokens))
+
+    def token_posterior(self, tokens: np.ndarray) -> np.ndarray:
+        """P(token l is marked | X), (n, L), exact; a row sums to R P(y = 1 | X)."""
+        sizes = np.zeros(self.marked + 1)
+        sizes[[0, -1]] = 0.5
+        scores = self._scores(tokens, "token_posterior")
+        log_r = self.strength * scores - self.strength**2 / 2
+        return np.exp(log_inclusion(log_r, log_subset_prior(sizes, self.length))[0])
+
+    def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
+        """The label of smallest error, (n,) in {-1, 1}: 1 where the likelihood ratio is at least 1."""
+        return np.where(self.log_likelihood_ratio(tokens) >= 0, 1.0, -1.0)
+
+    def _scores(self, tokens: np.ndarray, method: str) -> np.ndarray:
+        """u_l = x_l.xi, (n, L)."""
+        x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
+        block = max(1, BLOCK // (self.length * self.dim))
+        return np.concatenate([x[i : i + block].astype(np.float64) @ self.direction for i in range(0, len(x), block)])
+
+    def _log_ratio(self, u: np.ndarray) -> np.ndarray:
+        """The log-likelihood ratio from u_l = x_l.xi, (n, L)."""
+        L, R = self.length, self.marked
+        log_choices = gammaln(L + 1) - gammaln(R + 1) - gammaln(L - R + 1)
+        return _log_symmetric(self.strength * u - self.strength**2 / 2, R) - log_choices
+
+    # -- errors -----------------------------------------------------------------------------------------------------
+
+    def bayes_error(self, samples: int = 200_000, seed: int = 0) -> Estimate:
+        """The smallest error any test can have; `samples` and `seed` are used only where it has to be sampled (1 < R < L)."""
+        of = f"{NAME}.bayes_error"
+        samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
+        L, R, theta = self.length, self.marked, self.strength
+        if theta == 0 or R == L:
+            return _closed(ndtr(-theta * math.sqrt(L) / 2))
+        if R > 1:
+            return estimate(*self._sampled_error(samples, np.random.default_rng(seed)), "Monte Carlo over min(p, 1-p)")
+        check.real(theta, "strength", of, 0, LARGEST_STRENGTH, hint="max_test_error(), an upper bound")
+        if theta < TINY:  # total variation <= theta/2 by Pinsker: nothing for a contour to find
+            return estimate(0.5, theta / 4, "bound")
+        value, error = capped_mean(L, theta)
+        return estimate(value / 2, error / 2, "Laplace inversion")
+
+    def max_test_error(self) -> Estimate:
+        """The error of "y = 1 iff some u_l exceeds a threshold", at its best threshold."""
+        return _closed(self._max_error(self.max_threshold()))
+
+    def max_threshold(self) -> float:
+        """The best threshold t of the max test."""
+        top = self.strength + math.sqrt(2 * math.log(self.length)) + 8  # beyond, max_l u_l has no mass to speak of
+        grid = np.linspace(-8.0, top, 400)
+        i = int(np.argmin(self._max_error(grid)))
+        ends = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
+        return float(minimize_scalar(self._max_error, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
+
+    def _max_error(self, t: Any) -> Any:
+        L, R = self.length, self.marked
+        missed = np.exp((L - R) * log_ndtr(t) + R * log_ndtr(t - self.strength))
+        return 0.5 * (missed - np.expm1(L * log_ndtr(t)))
+
+    def linear_error(self) -> Estimate:
+        """The error of the linear test on the sum of all tokens, Phi(-R theta/(2 sqrt L))."""
+        return _closed(ndtr(-self.marked * self.strength / (2 * math.sqrt(self.length))))
+
+    def strength_needed(self, error: float = 0.1, test: str = "bayes") -> float:
+        """The strength at which the test ("bayes", "max" or "linear") has the given error, other numbers as in this task.
+
+        >>> task = SparseTokenClassification(dim=2, length=100, strength=0.0)
+        >>> [round(task.strength_needed(0.1, test), 3) for test in ("bayes", "max", "linear")]
+        [4.261, 4.266, 25.631]
+        """
+        of = f"{NAME}.strength_needed"
+        error = check.real(error, "error", of, 1e-100, 0.499, hint="error=0.1")
+        if test not in TESTS:
+            raise bad("test", of, f"one of {TESTS}", test)
+        if test == "bayes" and 1 < self.marked < self.length:
+            raise bad("marked", of, "1 or length for the Bayes test", self.marked, "test='max', an upper bound")
+        if test == "linear":
+            return float(-2 * math.sqrt(self.length) * ndtri(error) / self.marked)
+        low = (
+            -2 * ndtri(error) / math.sqrt(self.marked)
+        )  # with the marked tokens known, Phi(-theta sqrt(R)/2) is reached
+        high = low + 2 * math.sqrt(2 * math.log(self.length)) + 2
+        gap = lambda theta: math.log(float(self._at(theta)._error(test)) / error)
+        return float(brentq(gap, low * (1 - 1e-9), high, xtol=1e-10))
+
+    def _at(self, theta: float) -> SparseTokenClassification:
+        return SparseTokenClassification(self.dim, self.length, theta, self.marked)
+
+    def _error(self, test: str) -> Estimate:
+        return self.bayes_error() if test == "bayes" else self.max_test_error()
+
+    def _sampled_error(self, samples: int, rng: np.random.Generator) -> tuple[float, float]:
+        """Mean and standard error of min(p, 1 - p), half of the samples from each label."""
+        half, block = (samples + 1) // 2, max(1, BLOCK // self.length)
+        values: list[list[np.ndarray]] = [[], []]
+        for label in (0, 1):
+            for i in range(0, half, block):
+                u = rng.standard_normal((min(block, half - i), self.length))
+                u[:, : self.marked] += label * self.strength  # which tokens are marked does not matter
+                values[label].append(expit(-np.abs(self._log_ratio(u))))
+        both = [np.concatenate(v) for v in values]
+        error = math.sqrt(sum(float(np.var(v, ddof=1)) for v in both) / half) / 2
+        return float(np.mean(both)), error
+
+
+def _closed(error: float) -> Estimate:
+    return estimate(error, ROUNDOFF * error, "closed form")
+
+
+def _log_symmetric(log_r: np.ndarray, order: int) -> np.ndarray:
+    """log e_R(r_1, ..., r_L) of every row of log r (n, L), by the recursion e_j <- e_j + r_l e_{j-1}: positive terms only."""
+    if order == 1:
+        top = log_r.max(axis=1)
+        return top + np.log(np.sum(np.exp(log_r - top[:, None]), axis=1))
+    e = np.full((order + 1, len(log_r)), -np.inf)
+    e[0] = 0.0
+    for column in log_r.T:
+        e[1:] = np.logaddexp(e[1:], e[:-1] + column)
+    return e[-1]
