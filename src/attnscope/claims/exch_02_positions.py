@@ -97,9 +97,9 @@ def _permuted(task: OrderTask, L: int, seed: int) -> float:
 
 def _digits(seed: int) -> list[Comparison]:
     """Accuracy of "in place or mirrored" without and with positions."""
-    from sklearn.datasets import load_digits
+    from attnscope.corpora.digits import digit_images
 
-    images = load_digits().images[:600] / 16.0
+    images = digit_images().images[:600]
     patches = images.reshape(-1, 4, 2, 4, 2).transpose(0, 1, 3, 2, 4)  # (n, row, column, 2, 2)
     both = np.concatenate([patches, patches[:, :, ::-1]]).reshape(-1, 16, 4)
     label = np.repeat([1.0, -1.0], len(images))

@@ -100,7 +100,7 @@ _KINDS: dict[str, type[Any]] = {"line": Line, "band": Band, "points": Points, "h
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One pair of axes."""
+    """One pair of axes; `x_names` and `y_names` are words for the places 0, 1, 2, ... of an axis, instead of numbers."""
 
     title: str
     x_label: str
@@ -110,6 +110,8 @@ class Panel:
     log_y: bool = False
     x_range: Range | None = None
     y_range: Range | None = None
+    x_names: tuple[str, ...] = ()
+    y_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +194,8 @@ def _panel(data: dict[str, Any]) -> Panel:
     data = dict(data)
     marks = tuple(_mark(dict(mark)) for mark in data.pop("marks"))
     ranges = {name: None if data[name] is None else tuple(data[name]) for name in ("x_range", "y_range")}
-    return Panel(**{**data, **ranges, "marks": marks})
+    names = {name: tuple(data.get(name, ())) for name in ("x_names", "y_names")}
+    return Panel(**{**data, **ranges, **names, "marks": marks})
 
 
 def _mark(data: dict[str, Any]) -> Mark:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ STYLE: dict[str, Any] = {
 }
 NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
 WIDTH, HEIGHT = 4.4, 3.0  # inches of one panel
+LETTERS = 44  # that fit side by side under a panel; names that would touch their neighbours are written steeply
 
 
 def write(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -80,16 +82,20 @@ def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
     for limits, set_limits in ((panel.x_range, axes.set_xlim), (panel.y_range, axes.set_ylim)):
         if limits is not None:
             set_limits(*limits)
-    for log, axis, set_scale in (
-        (panel.log_x, axes.xaxis, axes.set_xscale),
-        (panel.log_y, axes.yaxis, axes.set_yscale),
+    for log, names, axis, set_scale in (
+        (panel.log_x, panel.x_names, axes.xaxis, axes.set_xscale),
+        (panel.log_y, panel.y_names, axes.yaxis, axes.set_yscale),
     ):
-        if log:
+        if names:
+            axis.set_ticks(range(len(names)), [_text(name) for name in names])
+        elif log:
             set_scale("log")
             axis.set_major_formatter(FuncFormatter(_power))  # plain text: a formula per tick triples the time
             axis.set_minor_formatter(NullFormatter() if _decades(axis) > 1 else FuncFormatter(_power))
         else:
             axis.set_major_locator(MaxNLocator(5))  # more labels than that run into each other at this width
+    if any(len(a) + len(b) > 2 * LETTERS / len(panel.x_names) for a, b in pairwise(panel.x_names)):
+        axes.tick_params(axis="x", rotation=60, labelsize=7)
     if any(mark.label for mark in panel.marks if not isinstance(mark, Heat)):
         axes.legend()
 

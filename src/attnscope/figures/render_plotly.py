@@ -85,15 +85,16 @@ def _heat(mark: Heat) -> dict[str, Any]:
 
 
 def _axes(panel: Panel, suffix: str, place: tuple[list[float], list[float]]) -> dict[str, Any]:
-    x = _axis(panel.x_label, panel.log_x, panel.x_range) | {"anchor": f"y{suffix}", "domain": place[0]}
-    y = _axis(panel.y_label, panel.log_y, panel.y_range) | {"anchor": f"x{suffix}", "domain": place[1]}
+    x = _axis(panel.x_label, panel.log_x, panel.x_range, panel.x_names) | {"anchor": f"y{suffix}", "domain": place[0]}
+    y = _axis(panel.y_label, panel.log_y, panel.y_range, panel.y_names) | {"anchor": f"x{suffix}", "domain": place[1]}
     return {f"xaxis{suffix}": x, f"yaxis{suffix}": y}
 
 
-def _axis(label: str, log: bool, limits: tuple[float, float] | None) -> dict[str, Any]:
+def _axis(label: str, log: bool, limits: tuple[float, float] | None, names: tuple[str, ...]) -> dict[str, Any]:
     scale = {"type": "log", "exponentformat": "power", "dtick": None} if log else {"type": "linear"}
     shown = None if limits is None else [float(x) for x in (np.log10(limits) if log else limits)]
-    return {"title": {"text": label, "standoff": 6}, "zeroline": False, **scale} | (
+    ticks = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": list(names)} if names else {}
+    return {"title": {"text": label, "standoff": 6}, "zeroline": False, **scale, **ticks} | (
         {} if shown is None else {"range": shown}
     )
 

