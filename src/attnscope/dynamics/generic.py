@@ -28,8 +28,8 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
 from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.heads_risk import Task, checked_heads_task
 from attnscope.theory.overlaps import TOLERANCE, Overlaps, checked_overlaps, gram
-from attnscope.theory.risk import checked_task
 
 __all__ = ["GenericSgd"]
 
@@ -44,7 +44,7 @@ class GenericSgd:
     """SGD on fresh batches in the (m + 2F)-vector Gram matrix, for any loss of projections (module docstring).
 
     Args:
-        task: gives dim, length, gamma, signal, noise and, with one informative token, key.value.
+        task: a SingleLocation or a MultiDirection with distinct positions; gives dim, length, gamma, signal and noise.
         loss: squared_loss(predictor, heads), logistic_loss(...), or any function of losses.py's form.
         parameters: m, the number of trained vectors; 2 per head, in the order k_1, v_1, k_2, v_2, ...
         informative: F, the number of informative tokens, each with its own (key, value) teachers, all independent.
@@ -55,7 +55,7 @@ class GenericSgd:
 
     def __init__(
         self,
-        task: SingleLocation,
+        task: Task,
         loss: Loss,
         step_size: float,
         batch_size: int,
@@ -64,7 +64,7 @@ class GenericSgd:
         informative: int = 1,
         constraint: str = "sphere",
     ) -> None:
-        self.task = checked_task(task, NAME)
+        self.task = checked_heads_task(task, NAME)
         self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
         self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
         self.parameters = check.integer(parameters, "parameters", NAME, 1)
@@ -102,7 +102,7 @@ class GenericSgd:
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:
         """Runs that start at overlaps (5, runs), for one head and one informative token."""
-        if (self.parameters, self.informative) != (2, 1):
+        if (self.parameters, self.informative) != (2, 1) or not isinstance(self.task, SingleLocation):
             got = f"{self.parameters} and {self.informative}"
             raise AttnscopeError(
                 f"init of {NAME} must have 2 parameters and 1 informative token, got {got}; try start."
@@ -125,6 +125,10 @@ class GenericSgd:
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         """State after len(temperatures) more steps."""
         return self._stepper.advance(state, temperatures)
+
+    def gram(self, state: State) -> np.ndarray:
+        """(runs, n, n); non-finite where a run has diverged."""
+        return state["gram"]
 
     def overlaps(self, state: State) -> np.ndarray:
         """(5, runs) of the first head with the first teachers; of the raw vectors, which are unit only on spheres."""

@@ -14,26 +14,39 @@ The loop itself, with the swap move and Ctrl-C, is loop.py.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple, overload
+
 import numpy as np
 
 from attnscope.dynamics.engine import Engine
+from attnscope.dynamics.heads import HeadSetup, HeadTrajectory, train_heads
 from attnscope.dynamics.loop import advance
 from attnscope.dynamics.schedule import check_schedule, temperatures
-from attnscope.dynamics.starts import Start, starting_overlaps
+from attnscope.dynamics.starts import starting_overlaps
 from attnscope.dynamics.trajectory import Setup, Trajectory
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.predictors.attention import Erf, Predictor
+from attnscope.predictors.heads import MultiHead
 from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.heads_risk import Task
 from attnscope.theory.risk import checked_task
 
 __all__ = ["continued", "engine_for", "train"]
 
 
+@overload
+def train(task: SingleLocation, predictor: Predictor, *args: Any, **kwargs: Any) -> Trajectory: ...
+
+
+@overload
+def train(task: Task, predictor: MultiHead, *args: Any, **kwargs: Any) -> HeadTrajectory: ...
+
+
 def train(
-    task: SingleLocation,
-    predictor: Predictor,
-    start: Start = "sphere",
+    task: Any,
+    predictor: Predictor | MultiHead,
+    start: Any = "sphere",
     runs: int = 30,
     steps: int = 20_000,
     step_size: float = 4e-3,
@@ -43,7 +56,8 @@ def train(
     engine: str = "reduced",
     swap_move: bool = False,
     progress: bool = True,
-) -> Trajectory:
+    constraint: str = "sphere",
+) -> Trajectory | HeadTrajectory:
     """Train `runs` independent copies of the predictor's directions k and v.
 
     Args:
@@ -55,6 +69,10 @@ def train(
         engine: "reduced" (five overlaps, any dim) or "full" (vectors of length dim).
         swap_move: exchange k and v where the token mean says that the roles are swapped (loop.py).
         progress: show a bar on stderr if that is a terminal.
+        constraint: "sphere" (unit vectors), or for a MultiHead also "free" (plain SGD, norms move).
+
+    With MultiHead(head, H) and a MultiDirection (or SingleLocation) task, all H heads are trained by SGD (batch_size is then needed) and a
+    HeadTrajectory comes back; start is "sphere", a pair (K, V) of arrays (H, dim), or Gram matrices (heads.py).
 
     A schedule (predictor.temperature a function of the step) is checked before anything runs, up to step 10^7; beyond, as it is used.
     Ctrl-C returns what was logged; `extend` goes on from there.
@@ -63,6 +81,13 @@ def train(
     >>> run.step, run.outcome.tolist()
     (array([   0, 4000, 8000]), ['oracle', 'oracle', 'oracle'])
     """
+    if isinstance(predictor, MultiHead):
+        numbers = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
+        return _train_heads(task, predictor, start, numbers, swap_move, constraint, progress)
+    if constraint != "sphere":
+        raise bad(
+            "constraint", "train", "'sphere' for one head on five overlaps", constraint, "MultiHead(predictor, heads=1)"
+        )
     setup, runs, steps = _checked(
         task, predictor, runs, steps, step_size, log_every, seed, batch_size, engine, swap_move
     )
@@ -119,6 +144,40 @@ def engine_for(setup: Setup) -> Engine:
     return GenericSgd(task, squared_loss(predictor), alpha, batch)
 
 
+def _train_heads(
+    task: Any,
+    predictor: MultiHead,
+    start: Any,
+    numbers: Numbers,
+    swap_move: object,
+    constraint: object,
+    progress: object,
+) -> HeadTrajectory:
+    if numbers.batch_size is None:
+        raise bad(
+            "batch_size", "train", "an integer for a MultiHead, which has no population engine", None, "batch_size=5"
+        )
+    if swap_move is not False:
+        raise bad("swap_move", "train", "False for a MultiHead", swap_move)
+    if constraint not in ("sphere", "free"):
+        raise bad("constraint", "train", "'sphere' or 'free'", constraint)
+    n = numbers
+    setup = HeadSetup(task, predictor, n.step_size, n.log_every, n.seed, numbers.batch_size, n.engine, str(constraint))
+    return train_heads(setup, start, n.runs, n.steps, bool(progress))
+
+
+class Numbers(NamedTuple):
+    """The checked numbers of a call of `train`."""
+
+    runs: int
+    steps: int
+    step_size: float
+    log_every: int
+    seed: int
+    batch_size: int | None
+    engine: str
+
+
 def _checked(
     task: object,
     predictor: object,
@@ -136,6 +195,26 @@ def _checked(
     known = checked_task(task, of)
     if not isinstance(predictor, Predictor):
         raise bad("predictor", of, "an Erf, Softmax, Componentwise or LinearAttention", predictor, "Erf(0.1)")
+    n = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
+    if not isinstance(swap_move, (bool, np.bool_)):
+        raise bad("swap_move", of, "True or False", swap_move)
+    return (
+        Setup(known, predictor, n.step_size, n.log_every, n.seed, n.batch_size, n.engine, bool(swap_move)),
+        n.runs,
+        n.steps,
+    )
+
+
+def _numbers(
+    runs: object,
+    steps: object,
+    step_size: object,
+    log_every: object,
+    seed: object,
+    batch_size: object,
+    engine: object,
+) -> Numbers:
+    of = "train"
     runs = check.integer(runs, "runs", of, 1, hint="runs=30")
     steps = check.integer(steps, "steps", of, 1, hint="steps=20_000")
     alpha = check.real(step_size, "step_size", of, 0, strict=True, hint="step_size=4e-3")
@@ -146,11 +225,4 @@ def _checked(
         batch_size = check.integer(batch_size, "batch_size", of, 1, hint="batch_size=None for the population gradient")
     if engine not in ("reduced", "full"):
         raise bad("engine", of, "'reduced' or 'full'", engine, "engine='reduced'")
-    if not isinstance(swap_move, (bool, np.bool_)):
-        raise bad("swap_move", of, "True or False", swap_move)
-    seed = check.seed_value(seed, of)
-    return (
-        Setup(known, predictor, alpha, log_every, seed, batch_size, str(engine), bool(swap_move)),
-        runs,
-        steps,
-    )
+    return Numbers(runs, steps, alpha, log_every, check.seed_value(seed, of), batch_size, str(engine))

@@ -1,0 +1,362 @@
+"""Training of several heads on several directions: starts in law, the loop, and the run that comes back.
+
+notation: m = 2H trained vectors p = (k_1, v_1, ..., k_H, v_H), r = 2F teachers (k_1*, v_1*, ...), n = m + r, G (n, n) their Gram matrix.
+
+Everything is read off G. Beside the overlaps of single vectors there are two quantities that do not depend on how the heads share the
+work. A head whose weights are nearly linear in its score sees tokens through x^T S x alone, S = sum_h sym(k_h v_h^T), and any rotation of the heads
+that keeps S, or the exchange of k and v, is the same predictor. Hence
+
+    form cosine   <S, S*>/(|S||S*|),   <sym(k v^T), sym(p q^T)> = [(k.p)(v.q) + (k.q)(v.p)]/2,    S* = sum_f sym(k_f* v_f*^T)
+    span          mean over the trained vectors of |projection on the span of the teachers|^2/|p|^2
+
+For erf heads report these and the risk; overlaps of single heads say little there.
+
+Starts. m uniform directions: coordinates along the span of the teachers are standard normal, the rest has a Wishart(I, d - q) Gram matrix
+(q the teachers' rank), sampled by Bartlett's factor; rows are normalised. Exact in law; no vector of length d is made.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from attnscope.dynamics.engine import State
+from attnscope.dynamics.loop import Walker
+from attnscope.dynamics.schedule import check_schedule, temperatures, temperatures_at
+from attnscope.errors import bad
+from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
+from attnscope.numerics import validation as check
+from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.predictors.attention import Componentwise
+from attnscope.predictors.heads import MultiHead
+from attnscope.progress import progress as progress_bar
+from attnscope.theory.heads_risk import Task, checked_heads_task, heads_excess, heads_gram, teachers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["HeadOverlaps", "HeadSetup", "HeadTrajectory", "sphere_grams", "train_heads"]
+
+STREAM = 0x4EAD5  # keeps these starts' random streams apart from all others
+ALIGNED = 0.75  # a head counts as aligned with a direction from here on (41 degrees): a vector halfway between two is with neither
+FORMED = 0.95  # form cosine from which a run that has no head per direction counts as rotated
+LOST = 1e12  # squared norm from which a run counts as diverged: its risk still fits in float64
+SAMPLES = 2000  # of the risk at every log point; risk_at takes more
+
+Start = Any  # "sphere" | (K, V) | Gram matrices (n, n) or (runs, n, n)
+
+
+class HeadEngine(Protocol):
+    """What GenericSgd and FullHeads share."""
+
+    def start(self, matrix: np.ndarray, seed: int) -> State:
+        """State of runs that start at Gram matrices (runs, n, n)."""
+
+    def advance(self, state: State, temperatures: np.ndarray) -> State:
+        """State after len(temperatures) more steps."""
+
+    def gram(self, state: State) -> np.ndarray:
+        """(runs, n, n)."""
+
+
+class HeadOverlaps(NamedTuple):
+    """Cosines (runs, logs, H, F): kappa of k_h and k_f*, eta of k_h and v_f*, theta of v_h and k_f*, nu of v_h and v_f*."""
+
+    kappa: np.ndarray
+    eta: np.ndarray
+    theta: np.ndarray
+    nu: np.ndarray
+
+
+@dataclass(frozen=True)
+class HeadSetup:
+    """Everything that determines a run of heads except its length."""
+
+    task: Task
+    predictor: MultiHead
+    step_size: float
+    log_every: int
+    seed: int
+    batch_size: int
+    engine: str
+    constraint: str
+
+
+@dataclass(frozen=True, eq=False)
+class HeadTrajectory:
+    """Runs of several heads side by side.
+
+    Attributes:
+        step: (logs,) 0, log_every, ..., always ending with the last step.
+        gram: (runs, logs, n, n) Gram matrices of (k_1, v_1, ..., k_1*, v_1*, ...); a diverged run repeats its last one before.
+        temperature: (logs,).
+        diverged_at: (runs,) the first log point at which a run was not finite or had a norm above 10^6, or -1.
+        state: what the engine needs to go on.
+    """
+
+    setup: HeadSetup
+    step: np.ndarray
+    gram: np.ndarray
+    temperature: np.ndarray
+    diverged_at: np.ndarray
+    state: State
+
+    def __repr__(self) -> str:
+        names, counts = np.unique(self.outcome, return_counts=True)
+        found = ", ".join(f"{n} {name}" for name, n in zip(names, counts))
+        return f"HeadTrajectory({self.runs} runs, {int(self.step[-1])} steps: {found})"
+
+    @property
+    def runs(self) -> int:
+        return len(self.gram)
+
+    @property
+    def heads(self) -> int:
+        return self.setup.predictor.heads
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """(runs, logs, 2H): |k_1|, |v_1|, ...; 1 on spheres."""
+        return np.sqrt(np.diagonal(self.gram, axis1=2, axis2=3)[..., : 2 * self.heads])
+
+    @cached_property
+    def overlaps(self) -> HeadOverlaps:
+        """Cosines of heads and teachers, (runs, logs, H, F) each."""
+        m = 2 * self.heads
+        c = self.gram[:, :, :m, m:] / np.maximum(self.norms, 1e-300)[..., None]
+        return HeadOverlaps(c[:, :, 0::2, 0::2], c[:, :, 0::2, 1::2], c[:, :, 1::2, 0::2], c[:, :, 1::2, 1::2])
+
+    @cached_property
+    def form_cosine(self) -> np.ndarray:
+        """(runs, logs): cosine of sum_h sym(k_h v_h^T) with the teachers' form; what heads learn together, whoever learns it."""
+        m = 2 * self.heads
+        inner = lambda a, b: _form(self.gram[:, :, a, b])
+        trained, star = slice(0, m), slice(m, None)
+        size = np.sqrt(np.maximum(inner(trained, trained) * inner(star, star), 1e-300))
+        return inner(trained, star) / size
+
+    @cached_property
+    def span(self) -> np.ndarray:
+        """(runs, logs): mean squared share of the trained vectors inside the span of the teachers."""
+        m = 2 * self.heads
+        inverse = np.linalg.pinv(teachers(self.setup.task), hermitian=True)
+        cross = self.gram[:, :, :m, m:]
+        inside = np.einsum("rlai,ij,rlaj->rla", cross, inverse, cross, optimize=True)
+        return (inside / np.maximum(self.norms**2, 1e-300)).mean(2)
+
+    def risk_at(self, log: int = -1, samples: int = 20_000, seed: int = 0) -> Estimate:
+        """Risk of every run at a log point, (runs,), with its error: quadrature for erf and smooth heads, else Monte Carlo over scores."""
+        log = check.integer(log, "log", "risk_at", -len(self.step), len(self.step) - 1)
+        n, seed = check.integer(samples, "samples", "risk_at", 2), check.seed_value(seed, "risk_at")
+        lam = float(self.temperature[log])
+        found = heads_excess(self.setup.task, self.setup.predictor, self.gram[:, log], lam, n, seed)
+        return estimate(*found, self.setup.task.noise)
+
+    @cached_property
+    def excess(self) -> np.ndarray:
+        """Risk over noise^2, (runs, logs), at the running temperature; Monte Carlo with 2000 samples where there is no quadrature."""
+        return np.stack([self.risk_at(i, SAMPLES).excess for i in range(len(self.step))], axis=1)
+
+    @property
+    def risk(self) -> np.ndarray:
+        """Risk, (runs, logs)."""
+        return self.excess + self.setup.task.noise**2
+
+    @cached_property
+    def outcome(self) -> np.ndarray:
+        """(runs,) where the runs ended.
+
+        "specialised": every direction has a head of its own, k_h along k_f* and v_h along v_f* (cosine >= .75); "swapped": the same with the roles
+        of k and v exchanged in at least one head; "rotated": neither, but the form cosine is >= .95 (componentwise heads); "diverged";
+        "unspecialised": anything else.
+        """
+        o = HeadOverlaps(*(x[:, -1] for x in self.overlaps))
+        odd = isinstance(self.setup.predictor.head, Componentwise)  # (k, v) and (-k, -v) may then be the same head
+        plain, swapped = _aligned(o.kappa, o.nu, odd), _aligned(o.eta, o.theta, odd)
+        rotated = odd & (self.form_cosine[:, -1] >= FORMED)
+        names = np.where(rotated, "rotated", "unspecialised")
+        names = np.where(_one_each(plain | swapped), "swapped", names)
+        names = np.where(_one_each(plain), "specialised", names)
+        return np.where(self.diverged_at >= 0, "diverged", names)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per run and logged step: run, step, temperature, form_cosine, span, and the cosines kappa_11 (head, direction), ..."""
+        import pandas as pd
+
+        logs = len(self.step)
+        columns: dict[str, Any] = {"run": np.repeat(np.arange(self.runs), logs)}
+        columns |= {name: np.tile(x, self.runs) for name, x in (("step", self.step), ("temperature", self.temperature))}
+        columns |= {"form_cosine": self.form_cosine.ravel(), "span": self.span.ravel()}
+        for name, x in self.overlaps._asdict().items():
+            for h, f in np.ndindex(x.shape[2:]):
+                columns[f"{name}_{h + 1}{f + 1}"] = x[:, :, h, f].ravel()
+        return pd.DataFrame(columns)
+
+    def figure(self) -> Figure:
+        """Excess risk, form cosine, span and the best head's alignment per direction: medians by outcome with the central 95 %."""
+        best = np.abs(self.overlaps.kappa * self.overlaps.nu).max(2).min(2)  # the worse served direction
+        quantities = (
+            ("excess risk", "excess risk", self.excess, True),
+            ("form cosine", "cosine with the teachers' form", self.form_cosine, False),
+            ("inside the span of the teachers", "mean squared share", self.span, False),
+            ("worse served direction", "|kappa nu| of its best head", best, False),
+        )
+        panels = [
+            Panel(
+                title, "step", label, tuple(self._by_outcome(values)), log_y=log, y_range=None if log else (-0.05, 1.05)
+            )
+            for title, label, values, log in quantities
+        ]
+        return Figure(f"{self.setup.predictor!r}, {self.runs} runs (bands: 95 % of the runs)", tuple(panels), columns=2)
+
+    def _by_outcome(self, values: np.ndarray) -> list[Mark]:
+        marks: list[Mark] = []
+        for i, name in enumerate(np.unique(self.outcome)):
+            chosen = values[self.outcome == name]
+            low, median, high = np.quantile(chosen, (0.025, 0.5, 0.975), axis=0)
+            marks += [Band(self.step, low, high, "", i), Line(self.step, median, f"{name} ({len(chosen)})", i)]
+        return marks
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The figure; written to `path` as well (.svg, .png, .pdf) if one is given."""
+        figure = self.figure()
+        if path is not None:
+            figure.save(path)
+        return figure
+
+    def extend(self, steps: int, progress: bool = True) -> HeadTrajectory:
+        """A new run that goes `steps` further, bit for bit that of an uninterrupted one."""
+        end = int(self.step[-1]) + check.integer(steps, "steps", "extend", 1)
+        check_schedule(self.setup.predictor.temperature, end)
+        return _advance(self, _engine(self.setup), end, bool(progress))
+
+
+def _form(cross: np.ndarray) -> np.ndarray:
+    """Inner product of two sums of sym(k v^T) from the inner products (..., 2a, 2b) of their vectors."""
+    kk, kv, vk, vv = (cross[..., i::2, j::2] for i in (0, 1) for j in (0, 1))
+    return (kk * vv + kv * vk).sum((-1, -2)) / 2
+
+
+def _aligned(a: np.ndarray, b: np.ndarray, odd: bool) -> np.ndarray:
+    """(runs, H, F) whether head h serves direction f: both cosines large and positive, or of one sign if the head does not care."""
+    large = (np.abs(a) >= ALIGNED) & (np.abs(b) >= ALIGNED)
+    return large & ((a * b > 0) if odd else ((a > 0) & (b > 0)))
+
+
+def _one_each(serves: np.ndarray) -> np.ndarray:
+    """(runs,) whether different heads serve all directions."""
+    matched = [serves[r][linear_sum_assignment(serves[r], maximize=True)] for r in range(len(serves))]
+    return np.array([pairs.sum() == serves.shape[2] for pairs in matched])
+
+
+# -- training -----------------------------------------------------------------------------------------------------------------
+
+
+def train_heads(setup: HeadSetup, start: Start, runs: int, steps: int, progress: bool) -> HeadTrajectory:
+    """What `train` calls for a MultiHead; setup's numbers are checked there."""
+    of = "train"
+    if setup.engine == "reduced":
+        checked_heads_task(setup.task, of)
+    check_schedule(setup.predictor.temperature, steps)
+    engine = _engine(setup)
+    size = 2 * setup.predictor.heads + len(teachers(setup.task))
+    check.fits_in_memory(size**2 * runs * (steps // setup.log_every + 2), 8, "the log", of, "a larger log_every")
+    G = starting_grams(setup.task, setup.predictor.heads, start, runs, setup.seed)
+    begin = HeadTrajectory(
+        setup,
+        step=np.zeros(1, dtype=np.int64),
+        gram=G[:, None],
+        temperature=temperatures(setup.predictor.temperature, 0, 1),
+        diverged_at=np.full(runs, -1, dtype=np.int64),
+        state=engine.start(G, setup.seed),
+    )
+    return _advance(begin, engine, steps, progress)
+
+
+def _engine(setup: HeadSetup) -> HeadEngine:
+    if setup.engine == "full":
+        from attnscope.dynamics.full_heads import FullHeads
+
+        return FullHeads(setup.task, setup.predictor, setup.step_size, setup.batch_size, setup.constraint)
+    from attnscope.dynamics.generic import GenericSgd
+    from attnscope.dynamics.losses import squared_loss
+
+    loss, heads = squared_loss(setup.predictor.head, setup.predictor.heads), setup.predictor.heads
+    numbers = {"parameters": 2 * heads, "informative": len(teachers(setup.task)) // 2}
+    return GenericSgd(setup.task, loss, setup.step_size, setup.batch_size, constraint=setup.constraint, **numbers)
+
+
+def _advance(run: HeadTrajectory, engine: HeadEngine, end: int, show: bool) -> HeadTrajectory:
+    """`run` continued to `end`; an entry between two multiples of log_every gives way to the regular ones. Ctrl-C keeps what was logged."""
+    every, begin = run.setup.log_every, int(run.step[-1])
+    kept = len(run.step) - (begin % every != 0)
+    marks = [*range(begin - begin % every + every, end, every), end]
+    step, grams = list(run.step[:kept]), list(run.gram[:, :kept].swapaxes(0, 1))
+    last, diverged_at, state = run.gram[:, -1], run.diverged_at, run.state
+    temperature = run.setup.predictor.temperature
+    try:
+        with progress_bar(end - begin, f"training {run.runs} runs", disable=not show) as bar:
+            walker = Walker(engine, temperature, bar)  # type: ignore[arg-type]  # it only advances
+            for mark in marks:
+                new = walker.walk(state, begin, mark)
+                G = engine.gram(new)
+                lost = (diverged_at >= 0) | ~(np.abs(G).max((1, 2)) <= LOST)  # so that NaN is lost
+                last = np.where(lost[:, None, None], last, G)
+                diverged_at = np.where(lost & (diverged_at < 0), mark, diverged_at)
+                state, begin = new, mark
+                step.append(mark)
+                grams.append(last)
+    except KeyboardInterrupt:
+        print(f"Interrupted; {begin} of {end} steps are kept: go on with run.extend({end - begin}).", file=sys.stderr)
+        if begin == int(run.step[-1]):
+            return run
+    steps = np.array(step, dtype=np.int64)
+    lam = temperatures_at(temperature, steps)
+    return replace(run, step=steps, gram=np.stack(grams, 1), temperature=lam, diverged_at=diverged_at, state=state)
+
+
+# -- starts -------------------------------------------------------------------------------------------------------------------
+
+
+def starting_grams(task: Task, heads: int, start: Start, runs: int, seed: int) -> np.ndarray:
+    """(runs, n, n) Gram matrices of the given start."""
+    if isinstance(start, str):
+        if start != "sphere":
+            raise bad("start", "train", '"sphere", (K, V) or Gram matrices for a MultiHead', start, 'start="sphere"')
+        return sphere_grams(task, heads, runs, seed)
+    G = heads_gram(task, *start) if isinstance(start, tuple) and len(start) == 2 else np.asarray(start)
+    n = 2 * heads + len(teachers(task))
+    if G.ndim == 2:
+        G = np.repeat(G[None], runs, axis=0)
+    G = check.array(G, "start", "train", (runs, n, n), hint='start="sphere"').astype(np.float64)
+    if np.abs(G[:, 2 * heads :, 2 * heads :] - teachers(task)).max() > 1e-9:
+        raise bad(
+            "start", "train", "Gram matrices with the task's own teachers last", "others", "heads_gram(task, K, V)"
+        )
+    return G
+
+
+def sphere_grams(task: Task, heads: int, runs: int, seed: int, sizes: tuple[float, float] = (1.0, 1.0)) -> np.ndarray:
+    """(runs, n, n) of uniform directions, |k_h|, |v_h| = sizes; run i is a function of (seed, i) (module docstring)."""
+    star, m = teachers(task), 2 * heads
+    values, vectors = np.linalg.eigh(star)
+    kept = values > 1e-12 * values[-1]
+    frame = vectors[:, kept] * np.sqrt(values[kept])  # (r, q)
+    q, length = frame.shape[1], np.tile(sizes, heads)
+    out = np.empty((runs, m + len(star), m + len(star)))
+    for i in range(runs):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, i)))
+        inside, outside = rng.standard_normal((m, q)), np.tril(rng.standard_normal((m, m)), -1)
+        freedom = np.maximum(task.dim - q - np.arange(m), 0)
+        outside[np.diag_indices(m)] = [np.sqrt(rng.chisquare(f)) if f else 0.0 for f in freedom]
+        x = np.concatenate([inside, outside * (freedom > 0)], axis=1)
+        x *= (length / np.linalg.norm(x, axis=1))[:, None]
+        cross = x[:, :q] @ frame.T
+        out[i] = np.block([[x @ x.T, cross], [cross.T, star]])
+    return out

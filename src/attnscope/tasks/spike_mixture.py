@@ -1,0 +1,237 @@
+"""One informative token whose mean is one of several spikes, each with its own output direction.
+
+notation: d = dim, L = length, H spikes mu_h with prior P_h and outputs v_h, gam = gamma, eps = noise.
+
+    J uniform, h ~ P,   X_J ~ N(mu_h, gam^2 I_d),   X_l ~ N(0, I_d) for l != J,   Y = X_J.v_h + eps N(0, 1).
+
+Bayes' rule over (h, l) jointly, the likelihood ratio of token l against the background under spike h:
+
+    P(h, J = l | X) = softmax over all pairs (h, l) of   mu_h.x_l/gam^2 + b_h - (1/gam^2 - 1)|x_l|^2/2,    b_h = log P_h - |mu_h|^2/(2 gam^2),
+    E[Y | X] = sum_{h,l} P(h, J = l | X) x_l.v_h                                                              (the Bayes-softmax)
+
+(-d log gam is common to all and drops). The bias b_h drops only if |mu_h| and P_h are the same for all h; the term in |x|^2 only if gam = 1.
+
+Bayes risk. E Var(Y | X) by the mean exact posterior variance of sampled sequences, with its standard error; exactly by quadrature where
+gam = 1, the output v is common and orthogonal to all spikes, and the spikes span at most two dimensions. There x.v is independent of
+the posterior p_l of the position, so R = 1 - E p_J, and with r(x) = sum_h P_h exp(mu_h.x - |mu_h|^2/2) and 1/S = int_0^inf e^{-tS} dt
+
+    R = E[sum_{l != J} r_l/sum r] = (L-1) int_0^inf phi_1(t)^2 phi_0(t)^(L-2) dt,   phi_0 = E_0 e^{-t r}, phi_1 = E_1 e^{-t r} = E_0[r e^{-t r}],
+
+because E_1 f = E_0[r f]. The Gaussian averages and the integral over log t are trapezoidal sums, which converge exponentially.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from attnscope.errors import bad
+from attnscope.numerics import validation as check
+from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.tasks.multi_direction import orthonormal_rows, unit_rows
+
+__all__ = ["SpikeBatch", "SpikeMixture"]
+
+NAME = "SpikeMixture"
+BLOCK = 1 << 20  # numbers worked on at a time: 8 MB arrays
+DIGITS = (
+    25.0  # the grid errs by e^-25: exp(-t e^{a u}) is analytic in |Im u| < pi/2a, so spacing h errs by e^{-pi^2/(a h)}
+)
+TAIL = 9.0  # standard deviations kept: 2e-19 outside
+EPS = float(np.finfo(np.float64).eps)
+STEEPEST = 8.0  # largest |mu| served: the grid of 700 x 700 points then takes ten seconds
+
+
+class SpikeBatch(NamedTuple):
+    """tokens (n, L, d), target (n,), location (n,) 0-based, spike (n,) 0-based: which h."""
+
+    tokens: np.ndarray
+    target: np.ndarray
+    location: np.ndarray
+    spike: np.ndarray
+
+
+class SpikeMixture:
+    """One of `length` tokens is shifted by one of H spikes and carries the label (module docstring).
+
+    Args:
+        strengths: (H,) the lengths |mu_h|, of orthogonal directions drawn from `seed`; or give `means`.
+        prior: (H,) probabilities P_h; uniform if None.
+        means: (H, dim) the spikes mu_h themselves.
+        outputs: (H, dim) unit rows v_h, or one unit vector (dim,) for all; None draws one for all, orthogonal to the spikes.
+
+    >>> task = SpikeMixture(dim=20, length=10, strengths=(4.0, 6**0.5), prior=(0.3, 0.7))
+    >>> task.posterior(task.sample(5).tokens).shape, round(task.bayes_risk().value, 4)
+    ((5, 2, 10), 0.2433)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        length: int,
+        strengths: object = (10**0.5, 10**0.5),
+        prior: object = None,
+        gamma: float = 1.0,
+        noise: float = 0.0,
+        means: np.ndarray | None = None,
+        outputs: np.ndarray | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.dim, self.length = check.integer(dim, "dim", NAME, 1), check.integer(length, "length", NAME, 1)
+        self.gamma = check.real(gamma, "gamma", NAME, 0, strict=True, hint="gamma=1.0")
+        self.noise = check.real(noise, "noise", NAME, 0)
+        self.seed = check.seed_value(seed, NAME)
+        if means is None:
+            self.means = self._drawn_means(check.array(strengths, "strengths", NAME, (None,)))
+        else:
+            self.means = check.array(means, "means", NAME, (None, self.dim)).astype(np.float64)
+        self.spikes = H = len(self.means)
+        self.prior = np.full(H, 1 / H) if prior is None else check.probabilities(prior, "prior", NAME, H)
+        if (self.prior == 0).any():
+            raise bad("prior", NAME, "positive", "a probability of 0", "fewer spikes")
+        self.outputs = self._given_outputs(outputs)
+
+    def _drawn_means(self, strengths: np.ndarray) -> np.ndarray:
+        if (strengths < 0).any():
+            raise bad("strengths", NAME, "non-negative", f"smallest {strengths.min():.6g}")
+        if self.dim < len(strengths):
+            raise bad("dim", NAME, f"an integer >= {len(strengths)}, for orthogonal spikes", self.dim)
+        rows = np.random.default_rng([self.seed, 0]).standard_normal((len(strengths), self.dim))
+        return strengths[:, None] * orthonormal_rows(rows, np.empty((0, self.dim)))
+
+    def _given_outputs(self, outputs: np.ndarray | None) -> np.ndarray:
+        if outputs is not None:
+            rows = [outputs] * self.spikes if np.ndim(outputs) == 1 else outputs
+            return unit_rows(rows, "outputs", NAME, self.spikes, self.dim)
+        if self.rank >= self.dim:
+            raise bad("dim", NAME, f"> {self.rank}, for an output orthogonal to the spikes", self.dim, "outputs=...")
+        row = np.random.default_rng([self.seed, 1]).standard_normal((1, self.dim))
+        return np.repeat(orthonormal_rows(row, self._axes), self.spikes, axis=0)
+
+    def __repr__(self) -> str:
+        strengths = ", ".join(f"{np.linalg.norm(mu):.4g}" for mu in self.means)
+        return f"{NAME}({self.dim}, {self.length}, strengths=({strengths}), gamma={self.gamma:g}, noise={self.noise:g})"
+
+    @cached_property
+    def _axes(self) -> np.ndarray:
+        """(rank, d): orthonormal rows that span the spikes."""
+        _, sizes, rows = np.linalg.svd(self.means, full_matrices=False)
+        return rows[sizes > 1e-12 * max(sizes[0], 1.0)]
+
+    @property
+    def rank(self) -> int:
+        """The dimension the spikes span."""
+        return len(self._axes)
+
+    @cached_property
+    def bias(self) -> np.ndarray:
+        """b_h = log P_h - |mu_h|^2/(2 gam^2), (H,): what the Bayes-softmax adds to the scores of spike h."""
+        return np.log(self.prior) - (self.means**2).sum(1) / (2 * self.gamma**2)
+
+    @property
+    def curvature(self) -> float:
+        """1/gam^2 - 1: the Bayes-softmax subtracts half of this times |x|^2 from the scores of a token."""
+        return 1 / self.gamma**2 - 1
+
+    # -- data -------------------------------------------------------------------------------------------------------
+
+    def sample(self, n: int, seed: int = 0) -> SpikeBatch:
+        """Draw n sequences; the same (n, seed) gives the same bits on one platform."""
+        of = f"{NAME}.sample"
+        n, rng = check.integer(n, "n", of, 1), np.random.default_rng(check.seed_value(seed, of))
+        check.fits_in_memory(n * self.length * self.dim, 8, "tokens", of, "a smaller n")
+        rows, location = np.arange(n), rng.integers(self.length, size=n)
+        spike, noise = rng.choice(self.spikes, size=n, p=self.prior), self.noise * rng.standard_normal(n)
+        tokens = rng.standard_normal((n, self.length, self.dim))
+        tokens[rows, location] = self.means[spike] + self.gamma * tokens[rows, location]
+        target = np.einsum("nd,nd->n", tokens[rows, location], self.outputs[spike]) + noise
+        return SpikeBatch(tokens, target, location, spike)
+
+    # -- inference --------------------------------------------------------------------------------------------------
+
+    def posterior(self, tokens: np.ndarray) -> np.ndarray:
+        """P(h, J = l | X), (n, H, L), exact; sums over h give the posterior of the position."""
+        return np.concatenate([p for p, _ in self._infer(tokens, "posterior")])
+
+    def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
+        """E[Y | X], (n,), exact."""
+        return np.concatenate([(p * w).sum((1, 2)) for p, w in self._infer(tokens, "bayes_predict")])
+
+    def posterior_variance(self, tokens: np.ndarray) -> np.ndarray:
+        """Var(Y | X) without the label noise, (n,), exact."""
+        return np.concatenate([_variance(p, w) for p, w in self._infer(tokens, "posterior_variance")])
+
+    def _infer(self, tokens: np.ndarray, method: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Posterior and outputs x_l.v_h, both (block, H, L)."""
+        x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
+        block = max(1, BLOCK // (self.length * self.dim))
+        for i in range(0, len(x), block):
+            part = x[i : i + block].astype(np.float64)
+            squares = np.einsum("nld,nld->nl", part, part)
+            scores = np.einsum("nld,hd->nhl", part, self.means / self.gamma**2) + self.bias[:, None]
+            logits = scores - self.curvature / 2 * squares[:, None]
+            yield softmax(logits, axis=(1, 2)), np.einsum("nld,hd->nhl", part, self.outputs)
+
+    # -- risks ------------------------------------------------------------------------------------------------------
+
+    def null_risk(self) -> Estimate:
+        """Variance of Y: gam^2 + that of the mean mu_h.v_h over h (+ noise^2)."""
+        said = np.einsum("hd,hd->h", self.means, self.outputs)
+        excess = self.gamma**2 + self.prior @ (said - self.prior @ said) ** 2
+        return estimate(excess, 1e-14 * excess, "closed form", self.noise)
+
+    @property
+    def has_exact_risk(self) -> bool:
+        """Whether the Bayes risk is a quadrature (module docstring)."""
+        common = np.ptp(self.outputs, axis=0).max() == 0 and np.abs(self.means @ self.outputs[0]).max() <= 1e-12
+        longest = np.sqrt((self.means**2).sum(1).max())
+        return bool(self.gamma == 1 and common and self.rank <= 2 and self.length > 1 and longest <= STEEPEST)
+
+    def bayes_risk(self, samples: int = 20_000, seed: int = 0) -> Estimate:
+        """Risk of E[Y | X]: by quadrature where `has_exact_risk`, else the mean exact posterior variance of `samples` sequences."""
+        of = f"{NAME}.bayes_risk"
+        n, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
+        if self.has_exact_risk:
+            fine, coarse = (self._quadrature(self._spacing * h) for h in (1, 1.5))  # the error falls like e^{-1/h}
+            return estimate(fine, abs(fine - coarse) + 1e-13, "2-D quadrature", self.noise)
+        parts, block = [], max(1, BLOCK // (self.length * self.dim))
+        for i, at in enumerate(range(0, n, block)):
+            tokens = self.sample(min(block, n - at), int(np.random.SeedSequence([seed, i]).generate_state(1)[0])).tokens
+            parts.append(self.posterior_variance(tokens))
+        variances = np.concatenate(parts)
+        error = variances.std(ddof=1) / math.sqrt(n)
+        return estimate(variances.mean(), error, "Monte Carlo over exact posterior variances", self.noise)
+
+    @property
+    def _spacing(self) -> float:
+        return math.pi**2 / (DIGITS * max(1.0, math.sqrt((self.means**2).sum(1).max())))
+
+    def _quadrature(self, h: float) -> float:
+        mu = self.means @ self._axes.T  # (H, rank)
+        reach = np.abs(mu).max() + TAIL
+        axis = h * np.arange(-math.ceil(reach / h), math.ceil(reach / h) + 1)
+        u = np.stack(np.meshgrid(*[axis] * self.rank, indexing="ij"), -1).reshape(-1, self.rank)
+        log_r = np.logaddexp.reduce(u @ mu.T - (mu**2).sum(1) / 2 + np.log(self.prior), axis=1)
+        mass = np.exp(-(u**2).sum(1) / 2) * (h / math.sqrt(2 * math.pi)) ** self.rank
+        kept = (mass > 1e-20) | (mass * np.exp(log_r) > 1e-20)  # of either law
+        log_r, mass = log_r[kept], mass[kept]
+        top = float(log_r.max())
+        tau = np.arange(-top - 40.0, 40.0 - float(log_r.min()), 2 * h)  # beyond, t phi_1^2 or its bound is below e^-40
+        total = 0.0
+        for part in np.array_split(tau, max(1, len(tau) * len(log_r) // BLOCK)):
+            grown = np.exp(np.minimum(part[:, None] + log_r, 700.0))  # t r
+            falls, q = mass * np.exp(log_r) * np.exp(-grown), -np.expm1(-grown) @ mass
+            phi1 = falls.sum(1)
+            log_phi0 = np.log1p(-np.minimum(q, 1 - EPS))  # where phi_0 is below that, phi_1^2 has vanished too
+            total += float(np.sum(np.exp(part + (self.length - 2) * log_phi0) * phi1**2))
+        return (self.length - 1) * 2 * h * total
+
+
+def _variance(p: np.ndarray, w: np.ndarray) -> np.ndarray:
+    mean = (p * w).sum((1, 2), keepdims=True)
+    return (p * (w - mean) ** 2).sum((1, 2))

@@ -1,0 +1,252 @@
+"""Population risk of heads that add up, from inner products alone.
+
+notation: trained vectors p = (k_1, v_1, ..., k_H, v_H), teachers (k_1*, v_1*, ..., k_F*, v_F*), G the Gram matrix of all in this order;
+u_h = x.k_h, w_h = x.v_h, y_f = x.v_f*, s = signal, gam = gamma, a_h = weight of head h.
+
+Tokens at distinct positions: informative token f is N(s k_f*, gam^2 I), the L - F others N(0, I), all independent. So (u, w, y) of a
+token are Gaussian with covariance G (times gam^2) and mean 0 (or s times the row of k_f*), and T - Y = sum over tokens of sum_h a_h w_h - y.
+
+Componentwise heads (Erf, LinearAttention, any smooth sigma). a_h depends on u_h of the same token, so the tokens' contributions e are
+independent and R = sum_l Var e_l + (sum_l E e_l)^2. Each E e and E e^2 is a sum over pairs of heads of at most two-dimensional Gaussian
+integrals: given (u_h, u_g) the products of w_h, w_g, y have known means. Trapezoidal sums with spacing .77/sqrt(1 + 4 lam^2) err by e^-33 for erf
+(exp(-2 pi^2/(h^2 (1 + 4 lam^2))), from the growth of erf off the real axis); the error reported is the change when the spacing grows by 1.5.
+
+Other heads (Softmax, ...) couple the tokens: Monte Carlo over the scores u alone, with everything else averaged exactly given them,
+
+    E[(T-Y)^2 | u] = (sum_l a_l.E[w_l|u_l] - sum_f E[y_f|u_f])^2 + sum_l (a_l, -1_f)^T Cov(w_l, y | u_l) (a_l, -1_f),
+
+with the same random numbers for every Gram matrix, and its standard error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.numerics import validation as check
+from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.predictors.attention import Componentwise, Predictor
+from attnscope.predictors.heads import MultiHead
+from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.multi_direction import MultiDirection
+from attnscope.tasks.single_location import SingleLocation
+
+__all__ = ["checked_heads_task", "heads_excess", "heads_gram", "heads_risk", "teachers"]
+
+NAME = "heads_risk"
+TOLERANCE = 1e-9  # as for overlaps: roundoff of float64 inner products stays far below
+PIVOT = 1e-13  # squared distance to the span of earlier vectors, relative, below which a vector counts as dependent
+REACH = 8.5  # standard deviations of the Gaussian grid: 2e-17 outside
+MOST = 600  # grid points per axis; a temperature that needs more is sampled
+BLOCK = 1 << 21  # numbers worked on at a time: 16 MB arrays
+
+Task = SingleLocation | MultiDirection
+
+
+def heads_risk(
+    task: Task, predictor: MultiHead, heads: Any, samples: int = 20_000, seed: int = 0, method: str = "best"
+) -> Estimate:
+    """Population risk of MultiHead on tokens at distinct positions.
+
+    Args:
+        heads: a pair (K, V) of arrays (H, d), or Gram matrices (..., n, n) of (k_1, v_1, ..., k_1*, v_1*, ...), n = 2H + 2F.
+        samples, seed: of the Monte Carlo average over scores, where there is no quadrature (module docstring).
+        method: "best", or "monte-carlo" for the second route.
+
+    >>> from attnscope.predictors.attention import Erf
+    >>> task = MultiDirection(dim=80, length=10, directions=2)
+    >>> round(heads_risk(task, MultiHead(Erf(0.0952), 2), (task.keys, task.values)).value, 5)
+    0.34718
+    """
+    task = checked_heads_task(task, NAME)
+    if not isinstance(predictor, MultiHead):
+        raise bad("predictor", NAME, "a MultiHead", predictor, "MultiHead(Softmax(1.0), heads=2)")
+    if method not in ("best", "monte-carlo"):
+        raise bad("method", NAME, "'best' or 'monte-carlo'", method)
+    lam = constant_temperature(predictor, NAME)
+    G = _checked_gram(heads_gram(task, *heads) if isinstance(heads, tuple) else heads, task, predictor.heads)
+    n, seed = check.integer(samples, "samples", NAME, 2), check.seed_value(seed, NAME)
+    flat = G.reshape(-1, *G.shape[-2:])
+    excess, error, how = heads_excess(task, predictor, flat, lam, n, seed, sampled=method == "monte-carlo")
+    shape = G.shape[:-2]
+    return estimate(excess.reshape(shape), error.reshape(shape), how, task.noise)
+
+
+def teachers(task: Task) -> np.ndarray:
+    """Inner products of (k_1*, v_1*, ...)."""
+    c = task.alignment if isinstance(task, SingleLocation) else 0.0
+    return np.array([[1.0, c], [c, 1.0]]) if isinstance(task, SingleLocation) else task.teacher_gram
+
+
+def heads_gram(task: Task, K: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(n, n) Gram matrix of (k_1, v_1, ..., k_H, v_H, k_1*, v_1*, ...) for rows of K, V (H, d)."""
+    keys, values = (task.key[None], task.value[None]) if isinstance(task, SingleLocation) else (task.keys, task.values)
+    K = check.array(K, "K", "heads_gram", (None, task.dim)).astype(np.float64)
+    V = check.array(V, "V", "heads_gram", (len(K), task.dim)).astype(np.float64)
+    pairs = [np.stack([a, b], axis=1).reshape(-1, task.dim) for a, b in ((K, V), (keys, values))]
+    rows = np.concatenate(pairs)
+    return rows @ rows.T
+
+
+def checked_heads_task(task: object, of: str) -> Task:
+    """A SingleLocation, or a MultiDirection with distinct positions."""
+    if isinstance(task, SingleLocation) or (isinstance(task, MultiDirection) and task.directions == 1):
+        return task
+    if not isinstance(task, MultiDirection):
+        raise bad("task", of, "a MultiDirection or a SingleLocation", task, "MultiDirection(dim=80, length=10)")
+    if task.positions != "distinct":
+        raise bad("positions", of, "'distinct'", task.positions, "samples of the task with predict")
+    return task
+
+
+def _checked_gram(heads: object, task: Task, H: int) -> np.ndarray:
+    star = teachers(task)
+    n = 2 * H + len(star)
+    G = check.array(heads, "heads", NAME, (*(None,) * max(0, np.ndim(heads) - 2), n, n)).astype(np.float64)  # type: ignore[arg-type]
+    if np.abs(G[..., 2 * H :, 2 * H :] - star).max() > TOLERANCE or np.abs(G - G.swapaxes(-1, -2)).max() > TOLERANCE:
+        raise bad("heads", NAME, "symmetric with the task's own teachers", "another Gram matrix", "a pair (K, V)")
+    smallest = np.linalg.eigvalsh(G)[..., 0].min()
+    if smallest < -TOLERANCE * max(1.0, np.abs(G).max()):
+        raise bad("heads", NAME, "positive semidefinite", f"eigenvalue {smallest:.3g}", "a pair (K, V)")
+    return G
+
+
+def heads_excess(
+    task: Task, predictor: MultiHead, G: np.ndarray, lam: float, samples: int, seed: int, sampled: bool = False
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """(excess, error, method) for Gram matrices (R, n, n), unchecked, at temperature lam."""
+    head, H = predictor.head, predictor.heads
+    sizes = np.diagonal(G, axis1=1, axis2=2)[:, 0 : 2 * H : 2].max()  # |k|^2
+    slope = lam * math.sqrt(sizes) * max(1.0, task.gamma)
+    spacing = min(0.6, 0.77 / math.sqrt(1 + 4 * slope**2))
+    smooth = isinstance(head, Componentwise) and not head.kinks and 2 * REACH / spacing <= MOST
+    if smooth and not sampled:
+        fine, coarse = (_componentwise(task, head, H, G, lam, h) for h in (spacing, 1.5 * spacing))
+        return fine, np.abs(fine - coarse) + 1e-14, "2-D quadrature"
+    return *_sampled(task, head, H, G, lam, samples, seed), "Monte Carlo over scores"
+
+
+# -- componentwise heads: quadrature ----------------------------------------------------------------------------------
+
+
+def _componentwise(task: Task, head: Any, H: int, G: np.ndarray, lam: float, h: float) -> np.ndarray:
+    axis = h * np.arange(-math.ceil(REACH / h), math.ceil(REACH / h) + 1)
+    mass = h / math.sqrt(2 * math.pi) * np.exp(-(axis**2) / 2)
+    F = (G.shape[1] - 2 * H) // 2
+    block = max(1, BLOCK // (len(axis) ** 2 if H > 1 else len(axis)))
+    out = np.empty(len(G))
+    for i in range(0, len(G), block):
+        part = G[i : i + block]
+        mean, square = _token(head, H, part, lam, np.zeros(part.shape[:2]), 1.0, None, axis, mass)
+        total, spread = (task.length - F) * mean, (task.length - F) * (square - mean**2)
+        for f in range(F):
+            shift = task.signal * part[:, :, 2 * H + 2 * f]  # (R, n): projections of the mean
+            mean, square = _token(head, H, part, lam, shift, task.gamma, 2 * H + 2 * f + 1, axis, mass)
+            total, spread = total + mean, spread + (square - mean**2)
+        out[i : i + block] = np.maximum(spread, 0.0) + total**2
+    return out
+
+
+def _token(
+    head: Any,
+    H: int,
+    G: np.ndarray,
+    lam: float,
+    shift: np.ndarray,
+    scale: float,
+    label: int | None,
+    axis: np.ndarray,
+    mass: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(E e, E e^2), (R,) each, of e = sum_h a_h w_h - y for a token N(shift, scale^2 G) in the Gram's coordinates."""
+    y = [] if label is None else [label]
+    mean = -shift[:, label] if label is not None else np.zeros(len(G))
+    square = shift[:, label] ** 2 + scale**2 * G[:, label, label] if label is not None else np.zeros(len(G))
+    for h in range(H):
+        index = [2 * h, 2 * h + 1, *y]
+        A, m = scale * _factor(G[:, index][:, :, index]), shift[:, index]
+        a = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))  # (R, points)
+        w = m[:, 1, None] + A[:, 1, :1] * axis  # E[w | u]
+        mean = mean + (a * w) @ mass
+        square = square + (a * a * (w * w + A[:, 1, 1, None] ** 2)) @ mass
+        if y:
+            told = m[:, 2, None] + A[:, 2, :1] * axis
+            square = square - 2 * (a * (w * told + (A[:, 1, 1] * A[:, 2, 1])[:, None])) @ mass
+        for g in range(h):
+            square = square + 2 * _pair(head, G, lam, shift, scale, h, g, axis, mass)
+    return mean, square
+
+
+def _pair(
+    head: Any,
+    G: np.ndarray,
+    lam: float,
+    shift: np.ndarray,
+    scale: float,
+    h: int,
+    g: int,
+    axis: np.ndarray,
+    mass: np.ndarray,
+) -> np.ndarray:
+    """E[a_h a_g w_h w_g], (R,): given (u_h, u_g), that is two coordinates z, the product w_h w_g has a known mean."""
+    index = [2 * h, 2 * g, 2 * h + 1, 2 * g + 1]
+    A, m = scale * _factor(G[:, index][:, :, index]), shift[:, index]
+    at = lambda i: m[:, i, None, None] + A[:, i, 0, None, None] * axis[:, None] + A[:, i, 1, None, None] * axis
+    a_h = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))  # u_h lies along the first axis
+    a_g = head.activation(lam * at(1))
+    rest = (A[:, 2, 2:] * A[:, 3, 2:]).sum(1)[:, None, None]  # conditional covariance
+    return np.einsum("rij,ri,i,j->r", a_g * (at(2) * at(3) + rest), a_h, mass, mass, optimize=True)
+
+
+def _factor(G: np.ndarray) -> np.ndarray:
+    """Lower factors A, A A^T = G, of positive semidefinite matrices (R, n, n); a vanishing pivot leaves its column empty."""
+    rest, out = G.copy(), np.zeros_like(G)
+    for j in range(G.shape[1]):
+        pivot = rest[:, j, j]
+        ok = pivot > PIVOT * G[:, j, j]
+        out[:, j:, j] = np.where(ok[:, None], rest[:, j:, j] / np.sqrt(np.where(ok, pivot, 1.0))[:, None], 0.0)
+        rest = rest - out[:, :, j, None] * out[:, None, :, j]
+    return out
+
+
+# -- any heads: Monte Carlo over the scores ---------------------------------------------------------------------------
+
+
+def _sampled(
+    task: Task, head: Predictor, H: int, G: np.ndarray, lam: float, samples: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(mean, standard error), (R,) each."""
+    block = max(1, BLOCK // (4 * task.length * H))
+    total, squares, count = np.zeros(len(G)), np.zeros(len(G)), 0
+    rng = np.random.default_rng([seed, 0x4EAD])
+    while count < samples:
+        n = min(block, samples - count)
+        z = rng.standard_normal((n, task.length, H))
+        values = np.stack([_given_scores(task, head, H, g, lam, z) for g in G])  # (R, n)
+        delta = values.mean(1) - total  # merged without cancellation (Chan et al.)
+        squares += ((values - values.mean(1, keepdims=True)) ** 2).sum(1) + delta**2 * count * n / (count + n)
+        total += delta * n / (count + n)
+        count += n
+    return total, np.sqrt(squares / (count - 1) / count)
+
+
+def _given_scores(task: Task, head: Predictor, H: int, G: np.ndarray, lam: float, z: np.ndarray) -> np.ndarray:
+    """E[(T - Y)^2 | scores], (n,); z (n, L, H) are the scores' coordinates, informative tokens first."""
+    F = (len(G) - 2 * H) // 2
+    order = [*range(0, 2 * H, 2), *range(1, 2 * H, 2), *range(2 * H + 1, len(G), 2)]  # u, w, y
+    A = _factor(G[None][:, order][:, :, order])[0]
+    scale = np.where(np.arange(task.length) < F, task.gamma, 1.0)[:, None]
+    shift = np.zeros((task.length, len(order)))
+    shift[:F] = task.signal * G[2 * H :: 2][:, order]  # row f: the mean of token f
+    seen = shift + scale * (z @ A[:, :H].T)  # (n, L, 2H + F): u, and the means of w and y given u
+    weights = np.stack([head.weights(lam * seen[:, :, h]) for h in range(H)], axis=2)  # (n, L, H)
+    told = sum(seen[:, f, 2 * H + f] for f in range(F))
+    bias = (weights * seen[:, :, H : 2 * H]).sum((1, 2)) - told
+    C = A[H:, H:] @ A[H:, H:].T  # covariance of (w, y) given u
+    spread = scale[:, 0] ** 2 * np.einsum("nlh,hg,nlg->nl", weights, C[:H, :H], weights, optimize=True)
+    for f in range(F):
+        spread[:, f] += task.gamma**2 * (C[H + f, H + f] - 2 * weights[:, f] @ C[:H, H + f])
+    return bias**2 + spread.sum(1)
