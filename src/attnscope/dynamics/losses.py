@@ -23,7 +23,7 @@ import numpy as np
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
-from attnscope.predictors.attention import Componentwise, Erf, Predictor, Softmax
+from attnscope.predictors.attention import Componentwise, Erf, Predictor, Softmax, SoftmaxOne, SoftplusAttention
 from attnscope.theory.optimal_sigma import OptimalSigma
 
 __all__ = ["Loss", "logistic_loss", "squared_loss", "weight_function"]
@@ -65,6 +65,10 @@ def weight_function(predictor: Predictor, of: str) -> Callable[[Any], Any]:
 
     if isinstance(predictor, Softmax):
         return lambda scores: jax.nn.softmax(scores, axis=-1)
+    if isinstance(predictor, SoftmaxOne):
+        return _softmax_one
+    if isinstance(predictor, SoftplusAttention):
+        return lambda scores: jax.nn.softmax(_log_softplus(scores), axis=-1)
     if isinstance(predictor, Erf):
         return special.erf
     if isinstance(predictor, OptimalSigma):
@@ -72,7 +76,24 @@ def weight_function(predictor: Predictor, of: str) -> Callable[[Any], Any]:
         return lambda u: special.expit(a * u * u + b * u + c)
     if isinstance(predictor, Componentwise):
         return _traceable(predictor.sigma, of)
-    raise bad("predictor", of, "an Erf, Softmax, Componentwise or LinearAttention", predictor, "Softmax(2.0)")
+    known = "an Erf, Softmax, SoftmaxOne, SoftplusAttention, Componentwise or LinearAttention"
+    raise bad("predictor", of, known, predictor, "Softmax(2.0)")
+
+
+def _softmax_one(scores: Any) -> Any:
+    """e^x/(1 + sum e^x), by a softmax with one more score 0."""
+    import jax
+    from jax import numpy as jnp
+
+    return jax.nn.softmax(jnp.concatenate([scores, jnp.zeros((*scores.shape[:-1], 1))], axis=-1), axis=-1)[..., :-1]
+
+
+def _log_softplus(x: Any) -> Any:
+    """log log(1 + e^x); below -37 it is x to rounding, and both branches have finite derivatives."""
+    import jax
+    from jax import numpy as jnp
+
+    return jnp.where(x < -37, x, jnp.log(jax.nn.softplus(jnp.maximum(x, -37))))
 
 
 def _traceable(sigma: Callable[[Any], Any], of: str) -> Callable[[Any], Any]:

@@ -9,8 +9,9 @@ notation: bag i holds the tokens x_l in R^d, l = offsets[i] .. offsets[i+1]-1; h
 "sigmoid":  loss_i = -log f(y_i | z), z = b + sum_l s_l V^T x_l, s = logistic(u):  d/du_l = s_l (1-s_l) D(z).(V^T x_l),   d/dw_l = s_l D(z)
 
 where D(w) = -d log f(y | w)/dw and f is Gaussian of variance sigma^2 (constants dropped), Bernoulli with logit w, or categorical
-with logits w. A bag's tokens are read from memory once: the second loop, which accumulates sum_l (d/du_l)(x_l, h_l) and
-sum_l x_l (d/dw_l)^T, finds them in the cache. Exact up to rounding; tests compare with a plain NumPy version and differences.
+with logits w. Bags are taken in blocks that fit in the cache, so that tokens are read from memory once: the matrix-vector products which
+accumulate sum_l (d/du_l)(x_l, h_l) and sum_l x_l (d/dw_l)^T find them there. Exact up to rounding; tests compare with a plain NumPy
+version and differences.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ __all__ = [
 GAUSSIAN, BERNOULLI, CATEGORICAL = 0, 1, 2  # label models
 MIXTURE, SOFTMAX, SIGMOID = 0, 1, 2  # how a bag's tokens are combined
 # reassociation lets the dot products use vector registers; infinities and NaN keep their meaning
+CACHED = 2**18  # bytes of tokens in a block: half of a usual second-level cache
 FLAGS = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
 
@@ -57,76 +59,65 @@ def data_pass(
 
     tokens (N, d), extra (N, e) gate features, given (N,) scores, offsets (n+1,), labels (n,) numbers or class indices.
     """
+    d = tokens.shape[1]
+    tokens, extra = (
+        np.ascontiguousarray(x, dtype=np.float64) for x in (tokens, extra)
+    )  # no copy where they are already
     rows = np.ascontiguousarray(values.T)  # (m, d): each output's weights contiguous, like a token
     grad_gate, grad_rows, grad_bias = np.zeros_like(gate), np.zeros_like(rows), np.zeros_like(bias)
-    longest = int(np.diff(offsets).max())
+    block = max(1, CACHED // (8 * len(gate)))
     loss = _pass(
-        tokens, extra, given, offsets, labels, weight, gate, rows, bias, family, combine, variance,
-        grad_gate, grad_rows, grad_bias, longest,
+        tokens, extra, given, offsets, labels, weight, gate[:d], gate[d:], rows, bias, family, combine, variance,
+        grad_gate[:d], grad_gate[d:], grad_rows, grad_bias, block,
     )  # fmt: skip
     return loss, grad_gate, grad_rows.T, grad_bias
 
 
 @njit(**FLAGS)
 def _pass(
-    tokens, extra, given, offsets, labels, weight, gate, rows, bias, family, combine, variance,
-    grad_gate, grad_rows, grad_bias, longest,
+    tokens, extra, given, offsets, labels, weight, gate, hidden, rows, bias, family, combine, variance,
+    grad_gate, grad_hidden, grad_rows, grad_bias, block,
 ):  # fmt: skip
-    m = rows.shape[0]
-    u, c = np.empty(longest), np.empty(longest)
-    w, e, z = np.empty((longest, m)), np.empty((longest, m)), np.empty(m)
-    total = 0.0
-    for i in range(offsets.shape[0] - 1):
-        start, size = offsets[i], offsets[i + 1] - offsets[i]
-        if weight[i] == 0.0:
-            continue
-        for l in range(size):
-            _read_token(tokens[start + l], extra[start + l], gate, rows, u, w, l)
-            u[l] += given[start + l]
-        if combine == MIXTURE:
-            loss = _mixture(u, w, bias, size, labels[i], family, variance, c, e, z)
-        elif combine == SOFTMAX:
-            loss = _softmax_pool(u, w, bias, size, labels[i], family, variance, c, e, z)
-        else:
-            loss = _sigmoid_pool(u, w, bias, size, labels[i], family, variance, c, e, z)
-        total += weight[i] * loss
-        for j in range(m):
-            grad_bias[j] += weight[i] * z[j]
-        for l in range(size):
-            _add_token(tokens[start + l], extra[start + l], weight[i] * c[l], weight[i], e[l], grad_gate, grad_rows)
+    m, bags = rows.shape[0], offsets.shape[0] - 1
+    longest = 0
+    for i in range(bags):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    u, c = np.empty(block + longest), np.empty(block + longest)
+    w, e, z = np.empty((block + longest, m)), np.empty((block + longest, m)), np.empty(m)
+    total, first = 0.0, 0
+    while first < bags:
+        last = first + 1  # the block is bags first .. last-1
+        while last < bags and offsets[last + 1] - offsets[first] <= block:
+            last += 1
+        a, b = offsets[first], offsets[last]
+        size = b - a
+        u[:size] = np.dot(tokens[a:b], gate) + given[a:b]
+        if hidden.shape[0] > 0:
+            u[:size] += np.dot(extra[a:b], hidden)
+        for k in range(m):
+            w[:size, k] = np.dot(tokens[a:b], rows[k])
+        for i in range(first, last):
+            p, q = offsets[i] - a, offsets[i + 1] - a
+            if combine == MIXTURE:
+                loss = _mixture(u[p:q], w[p:q], bias, q - p, labels[i], family, variance, c[p:q], e[p:q], z)
+            elif combine == SOFTMAX:
+                loss = _softmax_pool(u[p:q], w[p:q], bias, q - p, labels[i], family, variance, c[p:q], e[p:q], z)
+            else:
+                loss = _sigmoid_pool(u[p:q], w[p:q], bias, q - p, labels[i], family, variance, c[p:q], e[p:q], z)
+            total += weight[i] * loss
+            for k in range(m):
+                grad_bias[k] += weight[i] * z[k]
+            for l in range(p, q):
+                c[l] *= weight[i]
+                for k in range(m):
+                    e[l, k] *= weight[i]
+        grad_gate += np.dot(c[:size], tokens[a:b])
+        if hidden.shape[0] > 0:
+            grad_hidden += np.dot(c[:size], extra[a:b])
+        for k in range(m):
+            grad_rows[k] += np.dot(np.ascontiguousarray(e[:size, k]), tokens[a:b])
+        first = last
     return total
-
-
-@njit(**FLAGS)
-def _read_token(x, h, gate, rows, u, w, l):
-    """u[l] = gate.(x, h), w[l] = rows x."""
-    d = x.shape[0]
-    score = 0.0
-    for j in range(d):
-        score += x[j] * gate[j]
-    for j in range(h.shape[0]):
-        score += h[j] * gate[d + j]
-    u[l] = score
-    for k in range(rows.shape[0]):
-        value = 0.0
-        for j in range(d):
-            value += x[j] * rows[k, j]
-        w[l, k] = value
-
-
-@njit(**FLAGS)
-def _add_token(x, h, c, scale, e, grad_gate, grad_rows):
-    """grad_gate += c (x, h), grad_rows += scale e x^T."""
-    d = x.shape[0]
-    for j in range(d):
-        grad_gate[j] += c * x[j]
-    for j in range(h.shape[0]):
-        grad_gate[d + j] += c * h[j]
-    for k in range(e.shape[0]):
-        g = scale * e[k]
-        if g != 0.0:
-            for j in range(d):
-                grad_rows[k, j] += g * x[j]
 
 
 @njit(**FLAGS)
@@ -155,44 +146,44 @@ def _label_loss(label, w, family, variance, slope):
 
 
 @njit(**FLAGS)
-def _log_normaliser(u, size):
-    """log sum_l exp u_l."""
+def _normalise(u, size):
+    """u_l -> exp u_l / sum exp u, in place; log sum exp u."""
     top = u[0]
     for l in range(size):
         top = max(top, u[l])
     total = 0.0
     for l in range(size):
-        total += math.exp(u[l] - top)
+        u[l] = math.exp(u[l] - top)
+        total += u[l]
+    for l in range(size):
+        u[l] /= total
     return top + math.log(total)
 
 
 @njit(**FLAGS)
 def _mixture(u, w, bias, size, label, family, variance, c, e, z):
-    """Fills c = p - r, e = r D(w_l); z = sum of e, the slope in the bias."""
+    """Fills c = p - r, e = r D(w_l); z = sum of e, the slope in the bias. u and w are used up."""
     m = bias.shape[0]
-    log_p = _log_normaliser(u, size)
     z[:] = 0.0
     for l in range(size):
         for k in range(m):
             w[l, k] += bias[k]
         c[l] = u[l] - _label_loss(label, w[l], family, variance, e[l])
-    log_r = _log_normaliser(c, size)
+    loss = _normalise(u, size) - _normalise(c, size)  # u is p now, c is r
     for l in range(size):
-        r = math.exp(c[l] - log_r)
-        c[l] = math.exp(u[l] - log_p) - r
         for k in range(m):
-            e[l, k] *= r
+            e[l, k] *= c[l]
             z[k] += e[l, k]
-    return log_p - log_r
+        c[l] = u[l] - c[l]
+    return loss
 
 
 @njit(**FLAGS)
 def _softmax_pool(u, w, bias, size, label, family, variance, c, e, z):
     m = bias.shape[0]
-    log_p = _log_normaliser(u, size)
+    _normalise(u, size)  # u is p now
     mean, slope = bias.copy(), np.empty(m)
     for l in range(size):
-        u[l] = math.exp(u[l] - log_p)  # p_l
         for k in range(m):
             mean[k] += u[l] * w[l, k]
     loss = _label_loss(label, mean, family, variance, slope)
@@ -224,18 +215,16 @@ def _sigmoid_pool(u, w, bias, size, label, family, variance, c, e, z):
 
 
 @njit(**FLAGS)
-def _bag_softmax(u, offsets, out):
+def _bag_softmax(u, offsets):
     for i in range(offsets.shape[0] - 1):
         a, b = offsets[i], offsets[i + 1]
-        log_p = _log_normaliser(u[a:b], b - a)
-        for l in range(a, b):
-            out[l] = math.exp(u[l] - log_p)
+        _normalise(u[a:b], b - a)
 
 
 def bag_softmax(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """softmax of scores (N,) within each bag."""
-    out = np.empty_like(scores)
-    _bag_softmax(scores, offsets, out)
+    out = np.array(scores, dtype=np.float64)
+    _bag_softmax(out, offsets)
     return out
 
 

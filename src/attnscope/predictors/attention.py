@@ -2,7 +2,8 @@
 
 notation: lam = temperature, u_l = X_l.k.
 
-    Softmax         weight = softmax_l(lam u_l)
+    Normalised      weight_l = h(lam u_l)/(sink + sum_m h(lam u_m)), h > 0:  Softmax: h = exp, sink 0;  SoftmaxOne: h = exp, sink 1;
+                    SoftplusAttention: h(x) = log(1 + e^x), sink 0
     Componentwise   weight_l = sigma(lam u_l);  Erf: sigma = erf;  LinearAttention: sigma(x) = offset + x
 
 A predictor is a small frozen value: it holds the temperature, not k and v, so that one object serves `predict` (with vectors),
@@ -23,7 +24,18 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
 from attnscope.predictors.temperature import Temperature, checked_temperature, constant_temperature
 
-__all__ = ["Componentwise", "Erf", "LinearAttention", "Predictor", "Softmax", "attention_weights", "predict"]
+__all__ = [
+    "Componentwise",
+    "Erf",
+    "LinearAttention",
+    "Normalised",
+    "Predictor",
+    "Softmax",
+    "SoftmaxOne",
+    "SoftplusAttention",
+    "attention_weights",
+    "predict",
+]
 
 
 @dataclass(frozen=True)
@@ -41,11 +53,62 @@ class Predictor:
 
 
 @dataclass(frozen=True)
-class Softmax(Predictor):
-    """softmax_l(lam X_l.k): standard attention with one query."""
+class Normalised(Predictor):
+    """h(lam X_l.k)/(sink + sum_m h(lam X_m.k)) for a positive function h, given by its logarithm."""
+
+    @property
+    def sink(self) -> float:
+        """Weight of an extra token of value 0 in the denominator: 0 or 1."""
+        return 0.0
+
+    def log_activation(self, x: np.ndarray) -> np.ndarray:
+        """log h(x), elementwise."""
+        raise NotImplementedError
 
     def weights(self, scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        return softmax(scores if mask is None else np.where(mask, scores, -np.inf), axis=-1)
+        logs = self.log_activation(scores)
+        if mask is not None:
+            logs = np.where(mask, logs, -np.inf)
+        if self.sink:
+            logs = np.concatenate([logs, np.zeros((*logs.shape[:-1], 1))], axis=-1)
+        return softmax(logs, axis=-1)[..., : scores.shape[-1]]
+
+
+@dataclass(frozen=True)
+class Softmax(Normalised):
+    """softmax_l(lam X_l.k): standard attention with one query."""
+
+    def log_activation(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+
+@dataclass(frozen=True)
+class SoftmaxOne(Normalised):
+    """e^{lam X_l.k}/(1 + sum_m e^{lam X_m.k}): softmax that may attend to nothing.
+
+    >>> SoftmaxOne(1.0).weights(np.zeros((1, 3)))
+    array([[0.25, 0.25, 0.25]])
+    """
+
+    @property
+    def sink(self) -> float:
+        return 1.0
+
+    def log_activation(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+
+@dataclass(frozen=True)
+class SoftplusAttention(Normalised):
+    """softplus(lam X_l.k)/sum_m softplus(lam X_m.k), softplus(x) = log(1 + e^x): normalised, with linear growth.
+
+    >>> SoftplusAttention(1.0).weights(np.array([[0.0, np.log(3.0)]]))  # log 2 : log 4
+    array([[0.33333333, 0.66666667]])
+    """
+
+    def log_activation(self, x: np.ndarray) -> np.ndarray:
+        # softplus(x) = e^x (1 - e^x/2 + ...) is e^x to rounding below -37
+        return np.where(x < -37, x, np.log(np.logaddexp(0, np.maximum(x, -37))))
 
 
 @dataclass(frozen=True)
@@ -166,6 +229,8 @@ def attention_weights(
     array([[0.5, 0.5]])
     """
     of = "attention_weights"
+    if hasattr(predictor, "attention"):  # several heads (heads.py): k is K (H, d), weights are (n, H, L)
+        return predictor.attention(k, tokens, mask)
     lam = constant_temperature(_predictor(predictor, of), of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
     direction = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
@@ -177,6 +242,8 @@ def predict(
 ) -> np.ndarray:
     """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,) and tokens (n, L, d); mask (n, L), True = real token."""
     of = "predict"
+    if hasattr(predictor, "output"):  # several heads (heads.py): k, v are K, V (H, d)
+        return predictor.output(k, v, tokens, mask)
     lam = constant_temperature(_predictor(predictor, of), of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
     query = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)

@@ -22,8 +22,6 @@ Everything here is exact: R_lin in closed form, the Bayes risk by the one-dimens
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +30,11 @@ from scipy.special import softmax
 from attnscope.numerics import validation as check
 from attnscope.numerics.bayes_integral import LogIntegral, bayes_excess, location_error
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.tasks.planted import Planted
 
 __all__ = ["Batch", "LinearPredictor", "SingleLocation"]
 
 NAME = "SingleLocation"
-ORTHOGONAL = 1e-12  # |k*.v*| below this is roundoff of a projection and counts as 0
 
 
 class Batch(NamedTuple):
@@ -55,7 +53,7 @@ class LinearPredictor(NamedTuple):
     along_key: np.ndarray
 
 
-class SingleLocation:
+class SingleLocation(Planted):
     """One of `length` tokens in R^dim, at a random position, carries the label.
 
     Args:
@@ -87,17 +85,20 @@ class SingleLocation:
         value: np.ndarray | None = None,
         seed: int = 0,
     ) -> None:
-        self.dim = check.integer(dim, "dim", NAME, 2)
-        self.length = check.integer(length, "length", NAME, 1)
-        self.gamma = check.real(gamma, "gamma", NAME, 0, strict=True, hint="gamma=0.5**0.5")
-        self.noise = check.real(noise, "noise", NAME, 0)
-        self.signal = check.real(math.sqrt(self.dim / 2) if signal is None else signal, "signal", NAME, 0)
-        self.seed = check.seed_value(seed, NAME)
+        super().__init__(dim, length, gamma, noise, signal, key, value, seed)
         self.location_probs = None
         if location_probs is not None:
             self.location_probs = check.probabilities(location_probs, "location_probs", NAME, self.length)
-        self._key = None if key is None else check.unit_vector(key, "key", NAME, self.dim)
-        self._value = None if value is None else check.unit_vector(value, "value", NAME, self.dim)
+
+    @classmethod
+    def spiked(cls, dim: int, length: int, strength: float, noise: float = 0.0, seed: int = 0) -> SingleLocation:
+        """The O(1) spike of Duranthon et al. (ICLR 2026): gamma = 1 and |mean|^2 = strength (their nu), so that dim enters no risk.
+
+        >>> round(SingleLocation.spiked(dim=50, length=10, strength=5.0).bayes_risk().value, 6)
+        0.359808
+        """
+        nu = check.real(strength, "strength", f"{NAME}.spiked", 0, hint="strength=5.0")
+        return cls(dim, length, gamma=1.0, noise=noise, signal=math.sqrt(nu), seed=seed)
 
     def __repr__(self) -> str:
         numbers = (
@@ -105,62 +106,16 @@ class SingleLocation:
         )
         return f"{NAME}({numbers}, alignment={self.alignment:g}, seed={self.seed})"
 
-    @cached_property
-    def key(self) -> np.ndarray:
-        """k*, a unit vector (dim,)."""
-        return self._drawn(0, self._value) if self._key is None else self._key
-
-    @cached_property
-    def value(self) -> np.ndarray:
-        """v*, a unit vector (dim,)."""
-        return self._drawn(1, self.key) if self._value is None else self._value
-
-    @cached_property
-    def alignment(self) -> float:
-        """c = k*.v*; exactly 0 unless both vectors were given and are not orthogonal."""
-        if self._key is None or self._value is None:
-            return 0.0
-        c = float(np.clip(self._key @ self._value, -1, 1))
-        return c if abs(c) > ORTHOGONAL else 0.0
-
     @property
     def given(self) -> dict[str, np.ndarray | None]:
         """The arrays this task was given (None where it draws or defaults): with its numbers, all that is needed to rebuild it."""
         return {"location_probs": self.location_probs, "key": self._key, "value": self._value}
 
-    def _drawn(self, stream: int, other: np.ndarray | None) -> np.ndarray:
-        """A uniform unit vector, orthogonal to `other` if there is one."""
-        check.fits_in_memory(2 * self.dim, 8, "key and value", NAME, "the risks, which need no vectors")
-        x = np.random.default_rng([self.seed, stream]).standard_normal(self.dim)
-        if other is not None:
-            for _ in range(
-                2
-            ):  # the second pass removes the roundoff that normalising a short remainder magnifies (d = 2)
-                x -= (x @ other) * other
-                x /= np.linalg.norm(x)
-        return x / np.linalg.norm(x)
-
     # -- data -------------------------------------------------------------------------------------------------------
 
     def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> Batch:
         """Draw n sequences. The same (n, seed, dtype) gives the same bits on one platform; peak memory is that of the result."""
-        of = f"{NAME}.sample"
-        n, seed, kind = check.integer(n, "n", of, 1), check.seed_value(seed, of), check.float_dtype(dtype, of)
-        size = n * self.length * self.dim
-        check.fits_in_memory(size, kind.itemsize, "tokens", of, "task.batches(n, batch_size, seed)")
-        return self._draw(n, np.random.default_rng(seed), kind)
-
-    def batches(self, n: int, batch_size: int, seed: int = 0, dtype: str = "float64") -> Iterator[Batch]:
-        """Stream n sequences as batches (the last may be smaller). Batch i is a function of (seed, i, batch_size) only."""
-        of = f"{NAME}.batches"
-        n, batch_size = check.integer(n, "n", of, 1), check.integer(batch_size, "batch_size", of, 1)
-        seed, kind = check.seed_value(seed, of), check.float_dtype(dtype, of)
-        size = min(n, batch_size) * self.length * self.dim
-        check.fits_in_memory(size, kind.itemsize, "one batch", of, "a smaller batch_size")
-        starts = range(0, n, batch_size)
-        return (
-            self._draw(min(batch_size, n - at), np.random.default_rng([seed, i]), kind) for i, at in enumerate(starts)
-        )
+        return super().sample(n, seed, dtype)
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> Batch:
         location = self._locations(n, rng)
@@ -198,14 +153,9 @@ class SingleLocation:
         with np.errstate(divide="ignore"):  # log 0 = -inf is the right logit of an impossible position
             log_prior = 0.0 if self.location_probs is None else np.log(self.location_probs)
         posterior, mean = np.empty(x.shape[:2]), np.empty(len(x))
-        block = max(1, (1 << 20) // (self.length * self.dim))
-        g2 = self.gamma**2
-        for i in range(0, len(x), block):
-            part = x[i : i + block].astype(np.float64)  # (block, L, d)
-            squares = np.einsum("nld,nld->nl", part, part)
-            scores = self.signal / g2 * (part @ self.key) - (1 / g2 - 1) / 2 * squares
-            posterior[i : i + block] = softmax(log_prior + scores, axis=1)
-            mean[i : i + block] = np.sum(posterior[i : i + block] * (part @ self.value), axis=1)
+        for rows, scores, values in self._score_blocks(x, quadratic=True):
+            posterior[rows] = softmax(log_prior + scores, axis=1)
+            mean[rows] = np.sum(posterior[rows] * values, axis=1)
         return posterior, mean
 
     # -- exact risks ------------------------------------------------------------------------------------------------

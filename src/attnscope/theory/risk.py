@@ -3,8 +3,11 @@
     risk(task, predictor, overlaps) = E[(Y - T(X))^2],   excess = risk - noise^2
 
 Which exact route serves which predictor is one table, EXACT: Erf and LinearAttention in closed form, any other Componentwise by
-one-dimensional quadrature, Softmax by the two-dimensional rule of softmax_risk. Risks of these predictors do not depend on the position
-pmf, because the predictors treat all positions alike.
+one-dimensional quadrature, Softmax by the two-dimensional rule of softmax_risk, other normalised weights by that of normalised_risk. Risks of
+these predictors do not depend on the position pmf, because the predictors treat all positions alike.
+
+Tasks other than SingleLocation have their own line in the table TASKS: RandomLength averages the risks of its lengths; MultiLocation and
+MaxLocation are exact at the oracle overlaps (several_tokens_risk) and sampled elsewhere. Their gradients are not offered.
 """
 
 from __future__ import annotations
@@ -17,15 +20,21 @@ import numpy as np
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Predictor, Softmax
+from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Normalised, Predictor, Softmax
 from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.max_location import MaxLocation
+from attnscope.tasks.multi_location import MultiLocation
+from attnscope.tasks.random_length import RandomLength
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.componentwise_risk import componentwise_excess, componentwise_gradient
 from attnscope.theory.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
 from attnscope.theory.linear_risk import linear_excess, linear_excess_gradient
 from attnscope.theory.monte_carlo import monte_carlo_excess
+from attnscope.theory.normalised_gradient import normalised_gradient
+from attnscope.theory.normalised_risk import normalised_excess
 from attnscope.theory.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
+from attnscope.theory.several_tokens_risk import head_risk, sampled_excess
 
 __all__ = ["RiskGradient", "checked_task", "risk", "risk_function", "risk_gradient"]
 
@@ -51,7 +60,7 @@ class Excess(NamedTuple):
 
 
 def risk(
-    task: SingleLocation,
+    task: SingleLocation | MultiLocation | MaxLocation | RandomLength,
     predictor: Predictor,
     overlaps: Overlaps,
     method: str = "exact",
@@ -61,6 +70,7 @@ def risk(
     """Population risk at the given overlaps (numbers or arrays that broadcast).
 
     Args:
+        task: a SingleLocation; a RandomLength (average over its lengths); a MultiLocation or MaxLocation (exact at the oracle overlaps only).
         method: "exact", or "monte-carlo" on `samples` draws of the projections (its cost does not depend on the dimension).
 
     >>> task = SingleLocation(dim=400, length=10)
@@ -68,17 +78,45 @@ def risk(
     0.1135
     """
     of = "risk"
-    checked_task(task, of)
+    other = next((TASKS[kind] for kind in type(task).__mro__ if kind in TASKS), None)
+    known: Any = task if other else checked_task(task, of)
     lam = constant_temperature(_known(predictor, of), of)
-    o = checked_overlaps(overlaps, task, of)
+    o = checked_overlaps(overlaps, known, of)
+    if method not in ("exact", "monte-carlo"):
+        raise bad("method", of, "'exact' or 'monte-carlo'", method)
+    samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
+    if other:
+        return other(task, predictor, o, lam, method, samples, seed)
     if method == "exact":
         out = _route(EXACT, predictor)(task, predictor, o, lam)
-    elif method == "monte-carlo":
-        samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
-        out = _sampled(task, predictor, o, lam, samples, seed)
     else:
-        raise bad("method", of, "'exact' or 'monte-carlo'", method)
-    return estimate(out.excess, out.error, out.method, task.noise, out.log_excess)
+        out = _sampled(known, predictor, o, lam, samples, seed)
+    return estimate(out.excess, out.error, out.method, known.noise, out.log_excess)
+
+
+def _averaged(
+    task: RandomLength, predictor: Predictor, o: Overlaps, lam: float, method: str, samples: int, seed: int
+) -> Estimate:
+    return task.average(lambda fixed: risk(fixed, predictor, o, method, samples, seed))
+
+
+def _one_head(
+    task: Any, predictor: Predictor, o: Overlaps, lam: float, method: str, samples: int, seed: int
+) -> Estimate:
+    if o.kappa.ndim:
+        raise bad(
+            "overlaps", f"risk on {type(task).__name__}", "scalars", f"shape {o.kappa.shape}", "one call per point"
+        )
+    if method == "monte-carlo":
+        return estimate(*sampled_excess(task, predictor, o, lam, samples, seed), "monte-carlo", task.noise)
+    if tuple(o) != Overlaps.oracle():
+        got = ", ".join(f"{name}={float(x):.6g}" for name, x in o._asdict().items())
+        of = f"the exact risk on {type(task).__name__}"
+        raise bad("overlaps", of, "Overlaps.oracle()", got, "method='monte-carlo'")
+    return head_risk(task, predictor)
+
+
+TASKS: dict[type, Callable] = {RandomLength: _averaged, MultiLocation: _one_head, MaxLocation: _one_head}
 
 
 def risk_gradient(task: SingleLocation, predictor: Predictor, overlaps: Overlaps) -> RiskGradient:
@@ -120,7 +158,7 @@ def _known(predictor: object, of: str) -> Predictor:
         raise bad(
             "predictor",
             of,
-            "a predictor with an exact risk (Erf, Softmax, Componentwise, LinearAttention)",
+            "a predictor with an exact risk (Erf, Softmax, SoftmaxOne, SoftplusAttention, Componentwise, LinearAttention)",
             predictor,
             "Erf(0.1)",
         )
@@ -178,6 +216,11 @@ def _softmax(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float
     return Excess(excess, error, "2-D quadrature", log_excess)
 
 
+def _normalised(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    rows = np.array(_pointwise(lambda point: normalised_excess(predictor, point, lam, **_numbers(task)), o))
+    return Excess(rows[:, 0].reshape(o.kappa.shape), rows[:, 1].reshape(o.kappa.shape), "2-D quadrature")
+
+
 def _sampled(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int) -> Excess:
     points = list(zip(*(x.ravel() for x in o)))
     draw = lambda i, point: monte_carlo_excess(predictor, point, lam, **_numbers(task), samples=samples, seed=[seed, i])
@@ -207,12 +250,14 @@ EXACT: dict[type, Callable] = {
     OptimalSigma: _optimal,
     Componentwise: _componentwise,
     Softmax: _softmax,
+    Normalised: _normalised,
 }
 GRADIENT: dict[type, Callable] = {
     Erf: lambda task, p, o, lam: erf_excess_gradient(o, lam, **_numbers(task)),
     LinearAttention: lambda task, p, o, lam: linear_excess_gradient(o, lam, p.offset, **_numbers(task)),
     Componentwise: lambda task, p, o, lam: _stacked(lambda x: componentwise_gradient(p, x, lam, **_numbers(task)), o),
     Softmax: _softmax_gradient,
+    Normalised: lambda task, p, o, lam: _stacked(lambda x: normalised_gradient(p, x, lam, **_numbers(task)), o),
 }
 JAX: dict[type, Callable] = {
     Erf: lambda task, p: lambda o, lam: erf_excess_jax(o, lam, **_numbers(task)),

@@ -1,0 +1,87 @@
+"""Posterior of a random subset from its items' likelihood ratios, by a forward and a backward pass: no subtraction, any scale.
+
+notation: S a subset of {0..L-1} with P(S) = c_|S|, x_l = log r_l the log-likelihood ratio of item l, e_j elementary symmetric polynomials.
+
+    P(S | X) ~ c_|S| prod_{l in S} r_l
+    F_l(i) = e_i(r_0 .. r_{l-1})                                          forward:  F_{l+1}(i) = F_l(i) + r_l F_l(i-1)
+    G_l(i) = sum over T in {l..L-1} of c_{i+|T|} prod_T r                 backward: G_l(i) = G_{l+1}(i) + r_l G_{l+1}(i+1),  G_L = c
+    P(l in S | X) = r_l sum_i F_l(i) G_{l+1}(i+1) / G_0(0),   P(l not in S | X) = sum_i F_l(i) G_{l+1}(i) / G_0(0),
+
+and E[h_|S| 1{l in S} | X] is the first sum with c_j h_j in the backward pass. Everything is a sum of positive terms in logarithms, so both
+probabilities keep their relative accuracy however close to 0 or 1 they are. Cost L times the largest possible |S|. For a fixed size m,
+P(l in S | X) = r_l e_{m-1}(r without l)/e_m(r). Exact up to rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+__all__ = ["log_inclusion", "log_subset_prior", "log_weighted_inclusion"]
+
+Array = np.ndarray
+
+
+def log_subset_prior(count_probs: Array, length: int) -> Array:
+    """log c_j, j = 0 .. largest possible size: all subsets of one size are equally likely, sizes have the given probabilities."""
+    p = np.asarray(count_probs, dtype=np.float64)
+    j = np.arange(int(np.flatnonzero(p)[-1]) + 1)
+    ways = gammaln(length + 1) - gammaln(j + 1) - gammaln(length - j + 1)
+    with np.errstate(divide="ignore"):  # an impossible size has log 0
+        return np.log(p[: j.size]) - ways
+
+
+def log_inclusion(log_ratios: Array, log_prior: Array) -> tuple[Array, Array]:
+    """(log P(l in S | X), log P(l not in S | X)), each (n, L), from log ratios (n, L) and log c (sizes,).
+
+    >>> inside, outside = log_inclusion(np.log([[1.0, 2.0, 3.0]]), np.array([-np.inf, -np.inf, 0.0]))
+    >>> np.exp(inside).round(6), np.exp(outside).round(6)  # pairs 12, 13, 23 with weights 2, 3, 6
+    (array([[0.454545, 0.727273, 0.818182]]), array([[0.545455, 0.272727, 0.181818]]))
+    """
+    forward, backward = _forward(log_ratios, log_prior.size), _backward(log_ratios, log_prior)
+    total = backward[0][:, :1]
+    inside = _joined(log_ratios, forward, backward, 1) - total
+    outside = _joined(0 * log_ratios, forward, backward, 0) - total
+    return np.minimum(inside, 0.0), np.minimum(outside, 0.0)  # above 0 by rounding only
+
+
+def log_weighted_inclusion(log_ratios: Array, log_prior: Array, weights: Array) -> Array:
+    """log E[h_|S| 1{l in S} | X], (n, L), for h_j >= 0 = weights (sizes,)."""
+    with np.errstate(divide="ignore"):
+        log_h = np.log(weights)
+    weighted = log_prior + log_h
+    total = _backward(log_ratios, log_prior)[0][:, :1]
+    out = _joined(log_ratios, _forward(log_ratios, log_prior.size), _backward(log_ratios, weighted), 1) - total
+    return np.minimum(out, log_h.max())  # above it by rounding only
+
+
+def _forward(x: Array, sizes: int) -> list[Array]:
+    """log F_l for l = 0 .. L-1, each (n, sizes)."""
+    F = np.full((len(x), sizes), -np.inf)
+    F[:, 0] = 0.0
+    out = [F]
+    for l in range(x.shape[1] - 1):
+        F = F.copy()
+        F[:, 1:] = np.logaddexp(out[-1][:, 1:], x[:, l : l + 1] + out[-1][:, :-1])
+        out.append(F)
+    return out
+
+
+def _backward(x: Array, log_prior: Array) -> list[Array]:
+    """log G_l for l = 0 .. L, each (n, sizes)."""
+    G = np.tile(log_prior, (len(x), 1))
+    out = [G]
+    for l in range(x.shape[1] - 1, -1, -1):
+        G = G.copy()
+        G[:, :-1] = np.logaddexp(out[-1][:, :-1], x[:, l : l + 1] + out[-1][:, 1:])
+        out.append(G)
+    return out[::-1]
+
+
+def _joined(x: Array, forward: list[Array], backward: list[Array], shift: int) -> Array:
+    """x_l + log sum_i F_l(i) G_{l+1}(i + shift), (n, L)."""
+    columns = []
+    for F, G in zip(forward, backward[1:]):
+        terms = F[:, : F.shape[1] - shift] + G[:, shift:]
+        columns.append(np.logaddexp.reduce(terms, axis=1) if terms.shape[1] else np.full(len(F), -np.inf))
+    return x + np.stack(columns, axis=1)

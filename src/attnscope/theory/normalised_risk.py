@@ -1,0 +1,210 @@
+"""Exact risk of normalised attention T(X) = sum_l a_l X_l.v, a_l = h(lam u_l)/(c0 + sum_m h(lam u_m)), for any h > 0 (u = X.k).
+
+With t = e^tau, 1/(c0 + S)^2 = int t^2 e^{-t (c0 + S)} dtau, S = sum_m h_m, and Y - T = sum_m a_m (Y - w_m) + a_sink Y, so
+
+    R = int dtau e^{-c0 t} I(tau),   I = E[(sum_m e^{y_m} (Y - w_m) + c0 t Y)^2 exp(-sum_m e^{y_m})],   y_m = tau + log h(lam u_m),
+
+and the tokens are independent: I is a polynomial in averages over one token with the kernels K_p = e^{p y} exp(-e^y) (1: informative,
+0: background; F_j = f0^{L-j}, f0 = E0[K_0]):
+
+    I = E1[(Y-w)^2 K2] F_1 + 2(L-1) (E1[(Y-w)Y K1] E0[K1] - E1[(Y-w) K1] E0[w K1]) F_2
+        + (L-1) (Y2 E0[K2] - 2 Y1 E0[w K2] + Y0 E0[w^2 K2]) F_2 + (L-1)(L-2) (Y2 E0[K1]^2 - 2 Y1 E0[K1] E0[w K1] + Y0 E0[w K1]^2) F_3
+        + (c0 t)^2 Y2 F_1 + 2 c0 t [E1[(Y-w)Y K1] F_1 + (L-1)(Y2 E0[K1] - Y1 E0[w K1]) F_2],        Yn = E1[Y^n K_0].
+
+The same transform gives the moments of the weights when m tokens are informative (`weight_moments`), by which any task with
+w independent of u is served. For h = exp this is softmax_risk's integral, there with relative accuracy and a gradient; here for any h, to
+absolute accuracy of about 1e-12. Outer rule: trapezoid in tau with step STEP, relative error 3e-13 proven by outer_bound's argument, which uses
+only h > 0. Inner rule: trapezoid in the standard normal score, whose halved rule gives the error reported.
+
+notation: lam temperature, kap eta the nu rho the overlaps, gam, s signal, c alignment, L length, m relevant, g = (u - E u)/sd.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from attnscope.errors import bad
+from attnscope.predictors.attention import Normalised
+
+__all__ = [
+    "HIGHEST",
+    "STEP",
+    "Kernels",
+    "WeightMoments",
+    "kernels",
+    "laws_of",
+    "normalised_excess",
+    "power",
+    "rules_for",
+    "tau_range",
+    "weight_moments",
+]
+
+STEP = 0.27  # of tau; outer_bound(0.27) = 3e-13
+REACH = 9.0  # standard deviations of a score that are kept: beyond, 1e-19
+DEPTH = 40.0  # nats: the slowest decay of an integrand, e^tau, is followed to e^-40
+HIGHEST = 7.0  # K_p(7) = 0 in float64
+FINEST = (
+    0.2  # step of the score times lam sd: the halved rule, twice as coarse, then errs by exp(-pi^2/(2 FINEST)) = 2e-11
+)
+WIDEST = 60.0  # lam sd above which the tables would hold more than about 10^7 numbers
+CHUNK = 1 << 20  # entries of a table computed at a time
+ROUNDING = 1e-13  # of sums of a few thousand terms of order one
+
+
+class WeightMoments(NamedTuple):
+    """E a_J, E a_J^2 of an informative token's weight, E a_0^2 of a background token's, and their common absolute error."""
+
+    informative: float
+    informative_square: float
+    background_square: float
+    error: float
+
+
+class Kernels(NamedTuple):
+    """E[poly(g) K_p] at every tau for the polynomials asked for: columns of k0, k1, k2; rest = 1 - E[K_0]."""
+
+    k0: np.ndarray
+    k1: np.ndarray
+    k2: np.ndarray
+    rest: np.ndarray
+
+
+def normalised_excess(
+    predictor: Normalised,
+    overlaps: tuple[float, ...],
+    lam: float,
+    *,
+    gamma: float,
+    signal: float,
+    length: int,
+    alignment: float,
+) -> tuple[float, float]:
+    """(excess, error) at scalar overlaps and temperature."""
+    laws = laws_of(lam, overlaps[0] * signal, gamma)
+    tau = tau_range(predictor, lam, laws, 1.0, length - 1.0)
+    fine, coarse = (
+        _excess(predictor, overlaps, lam, gamma, signal, float(length), alignment, tau, *rules)
+        for rules in zip(*(rules_for(lam * sd) for _, sd in laws))
+    )
+    scale = gamma**2 + (signal * alignment) ** 2 + 1
+    return fine, abs(fine - coarse) + ROUNDING * scale
+
+
+def _excess(
+    predictor: Normalised,
+    overlaps: tuple[float, ...],
+    lam: float,
+    gam: float,
+    s: float,
+    L: float,
+    c: float,
+    tau: np.ndarray,
+    rule1: tuple[np.ndarray, np.ndarray],
+    rule0: tuple[np.ndarray, np.ndarray],
+) -> float:
+    kap, eta, the, nu, rho = overlaps
+    (g1, weight1), (g0, weight0) = rule1, rule0
+    my, mw = s * c + gam * eta * g1, s * the + gam * rho * g1  # E[Y|g], E[w|g] of the informative token
+    both = gam**2 * (1 - nu - eta * (eta - rho))  # E[(Y-w) Y|g] - (my-mw) my
+    apart = max(0.0, gam**2 * (2 - 2 * nu - (eta - rho) ** 2))  # Var(Y-w|g)
+    polynomials = (
+        (my - mw) ** 2 + apart,
+        (my - mw) * my + both,
+        my - mw,
+        my**2 + gam**2 * (1 - eta**2),
+        my,
+        1 + 0 * my,
+    )
+    one = kernels(predictor, lam, s * kap, gam, g1, np.stack([p * weight1 for p in polynomials], 1), tau)
+    spread = (1 + 0 * g0, rho * g0, (rho * g0) ** 2 + 1 - rho**2)
+    zero = kernels(predictor, lam, 0.0, 1.0, g0, np.stack([p * weight0 for p in spread], 1), tau)
+    x2, x1, z1 = one.k2[:, 0], one.k1[:, 1], one.k1[:, 2]
+    y2, y1, y0 = one.k0[:, 3], one.k0[:, 4], one.k0[:, 5]
+    (a0, a1), (b0, b1, b2) = zero.k1[:, :2].T, zero.k2.T
+    F1, F2, F3 = (power(zero, max(L - j, 0)) for j in (1, 2, 3))
+    total = x2 * F1 + (L - 1) * (2 * (x1 * a0 - z1 * a1) + y2 * b0 - 2 * y1 * b1 + y0 * b2) * F2
+    total = total + (L - 1) * (L - 2) * (y2 * a0**2 - 2 * y1 * a0 * a1 + y0 * a1**2) * F3
+    if predictor.sink:
+        t = predictor.sink * np.exp(np.minimum(tau, HIGHEST))
+        total = total + t * t * y2 * F1 + 2 * t * (x1 * F1 + (L - 1) * (y2 * a0 - y1 * a1) * F2)
+        total = total * np.exp(-t)
+    return float(total.sum() * STEP)
+
+
+def weight_moments(
+    predictor: Normalised, lam: float, gamma: float, signal: float, relevant: int, length: int
+) -> WeightMoments:
+    """Moments of the weights at k = k* when `relevant` of `length` tokens are informative; a moment of a token that does not exist is 0.
+
+    E a_J = int E1[K1] f1^{m-1} f0^{L-m} e^{-c0 t} dtau, E a_J^2 with K2 for K1, E a_0^2 = int E0[K2] f1^m f0^{L-m-1} e^{-c0 t} dtau.
+    """
+    laws, m, rest = laws_of(lam, signal, gamma), float(relevant), float(length - relevant)
+    tau = tau_range(predictor, lam, laws, m, rest)
+    rows = []
+    for rule1, rule0 in zip(*(rules_for(lam * sd) for _, sd in laws)):
+        one = kernels(predictor, lam, signal, gamma, rule1[0], rule1[1][:, None], tau)
+        zero = kernels(predictor, lam, 0.0, 1.0, rule0[0], rule0[1][:, None], tau)
+        sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, HIGHEST)))
+        others = power(one, max(m - 1, 0)) * power(zero, rest) * sink * STEP if m else 0 * tau
+        outside = power(one, m) * power(zero, max(rest - 1, 0)) * sink * STEP if rest else 0 * tau
+        rows.append((others @ one.k1[:, 0], others @ one.k2[:, 0], outside @ zero.k2[:, 0]))
+    fine, coarse = np.array(rows)
+    error = float(np.abs(fine - coarse).max()) + ROUNDING
+    return WeightMoments(float(fine[0]), float(fine[1]), float(fine[2]), error)
+
+
+def laws_of(lam: float, mean: float, gamma: float) -> list[tuple[float, float]]:
+    """(mean, sd) of the score of an informative and of a background token."""
+    if lam * max(1.0, gamma) > WIDEST:
+        raise bad(
+            "temperature", "the normalised risk", f"at most {WIDEST:g}/max(1, gamma)", lam, "method='monte-carlo'"
+        )
+    return [(mean, gamma), (0.0, 1.0)]
+
+
+def rules_for(width: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(g, weights) of the trapezoid rule for E[f(G)], and of the one with twice the step."""
+    count = 2 * math.ceil(REACH / min(0.4, FINEST / max(width, 1e-9)) / 2)  # even: both rules contain g = 0
+    g = np.linspace(-REACH, REACH, 2 * count + 1)
+    weight = np.exp(-0.5 * g * g) * (REACH / count) / math.sqrt(2 * math.pi)
+    return [(g, weight), (g[::2], 2 * weight[::2])]
+
+
+def tau_range(predictor: Normalised, lam: float, laws: list[tuple[float, float]], m: float, rest: float) -> np.ndarray:
+    """Nodes tau from DEPTH below -log of the largest S to 4 above -log of the smallest, both but for events of probability 1e-18."""
+    log_h = lambda u: float(predictor.log_activation(np.array([lam * u]))[0])
+    present = [(law, n) for law, n in zip(laws, (m, rest)) if n > 0]
+    high = max(log_h(mean + REACH * sd) for (mean, sd), _ in present) + math.log(m + rest)
+    # the largest of n scores exceeds this quantile with probability 1 - 1e-18
+    low = max(log_h(mean + sd * max(-REACH, float(ndtri(10 ** (-18 / n))))) for (mean, sd), n in present)
+    if predictor.sink:
+        low, high = max(low, math.log(predictor.sink)), max(high, 0.0) + math.log(2)
+    count = math.ceil((high - low + DEPTH + 4) / STEP)
+    return -high - DEPTH + STEP * np.arange(count + 1)
+
+
+def kernels(
+    predictor: Normalised, lam: float, mean: float, sd: float, g: np.ndarray, columns: np.ndarray, tau: np.ndarray
+) -> Kernels:
+    """Averages of K_0, K_1, K_2 against the weighted polynomials `columns` (nodes, p); the last one of plain weight gives `rest`."""
+    log_h = predictor.log_activation(lam * (mean + sd * g))
+    plain = np.exp(-0.5 * g * g) * (g[1] - g[0]) / math.sqrt(2 * math.pi)
+    parts: list[Any] = []
+    for some in np.array_split(tau, max(1, tau.size * g.size // CHUNK)):
+        e = np.exp(np.minimum(some[:, None] + log_h, HIGHEST))  # (tau, nodes)
+        k0 = np.exp(-e)
+        k1 = e * k0
+        parts.append((k0 @ columns, k1 @ columns, (e * k1) @ columns, -np.expm1(-e) @ plain))
+    return Kernels(*(np.concatenate(x) for x in zip(*parts)))
+
+
+def power(kernels: Kernels, exponent: float) -> np.ndarray:
+    """E[K_0]^exponent, through 1 - E[K_0]: accurate for long sequences."""
+    if exponent == 0:
+        return np.ones_like(kernels.rest)
+    return np.exp(exponent * np.log1p(-np.minimum(kernels.rest, 1 - 1e-16)))
