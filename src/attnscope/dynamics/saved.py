@@ -19,7 +19,7 @@ import numpy as np
 
 from attnscope.dynamics.trajectory import Setup, Trajectory
 from attnscope.errors import AttnscopeError, bad
-from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Softmax
+from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Softmax, SoftmaxOne, SoftplusAttention
 from attnscope.predictors.temperature import InverseTime
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.optimal_sigma import OptimalSigma
@@ -103,7 +103,7 @@ def _task_arrays(task: SingleLocation) -> dict[str, np.ndarray | None]:
 
 # -- predictors ------------------------------------------------------------------------------------------------------
 
-_PLAIN: dict[str, type[Any]] = {kind.__name__: kind for kind in (Erf, Softmax, LinearAttention)}
+_PLAIN: dict[str, type[Any]] = {kind.__name__: kind for kind in (Erf, Softmax, SoftmaxOne, SoftplusAttention, LinearAttention)}
 
 
 def _described(predictor: Predictor) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from attnscope.predictors.temperature import Temperature, checked_temperature, c
 __all__ = [
     "Componentwise",
     "Erf",
+    "Heads",
     "LinearAttention",
     "Normalised",
     "Predictor",
@@ -220,16 +221,28 @@ def _call(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
         ) from error
 
 
+class Heads:
+    """Base of predictors with several heads (heads.py): directions are K, V (H, d), weights (n, H, L)."""
+
+    def attention(self, K: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """Weights (n, H, L); what `attention_weights` calls."""
+        raise NotImplementedError
+
+    def output(self, K: np.ndarray, V: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """T(X), (n,); what `predict` calls."""
+        raise NotImplementedError
+
+
 def attention_weights(
-    predictor: Predictor, k: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+    predictor: Predictor | Heads, k: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
 ) -> np.ndarray:
-    """Weights (n, L) that the predictor with query-key direction k (d,) gives to tokens (n, L, d).
+    """Weights (n, L) that the predictor with query-key direction k (d,) gives to tokens (n, L, d); (n, H, L) for K (H, d) of H heads.
 
     >>> attention_weights(Softmax(1.0), np.array([1.0, 0.0]), np.array([[[0.0, 5.0], [0.0, -3.0]]]))
     array([[0.5, 0.5]])
     """
     of = "attention_weights"
-    if hasattr(predictor, "attention"):  # several heads (heads.py): k is K (H, d), weights are (n, H, L)
+    if isinstance(predictor, Heads):
         return predictor.attention(k, tokens, mask)
     lam = constant_temperature(_predictor(predictor, of), of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
@@ -238,11 +251,11 @@ def attention_weights(
 
 
 def predict(
-    predictor: Predictor, k: np.ndarray, v: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+    predictor: Predictor | Heads, k: np.ndarray, v: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
 ) -> np.ndarray:
-    """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,) and tokens (n, L, d); mask (n, L), True = real token."""
+    """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,), or (H, d) for heads, and tokens (n, L, d); mask (n, L), True = real token."""
     of = "predict"
-    if hasattr(predictor, "output"):  # several heads (heads.py): k, v are K, V (H, d)
+    if isinstance(predictor, Heads):
         return predictor.output(k, v, tokens, mask)
     lam = constant_temperature(_predictor(predictor, of), of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)

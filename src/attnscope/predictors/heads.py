@@ -24,16 +24,16 @@ from scipy.special import softmax
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
-from attnscope.predictors.attention import Predictor
+from attnscope.predictors.attention import Heads, Predictor
 from attnscope.predictors.temperature import Temperature, checked_temperature, constant_temperature
 
-__all__ = ["BayesSoftmax", "Heads", "MultiHead"]
+__all__ = ["BayesSoftmax", "MultiHead"]
 
 BLOCK = 1 << 20  # numbers worked on at a time: 8 MB arrays
 
 
-class Heads:
-    """Base of predictors with K, V (H, d): `head_weights` gives (n, H, L), the rest follows."""
+class JointHeads(Heads):
+    """`head_weights` gives (n, H, L), the rest follows."""
 
     heads: int
     temperature: Any
@@ -68,7 +68,7 @@ class Heads:
 
 
 @dataclass(frozen=True)
-class MultiHead(Heads):
+class MultiHead(JointHeads):
     """`heads` heads of one kind whose outputs are added.
 
     >>> from attnscope.predictors.attention import Softmax, predict
@@ -96,7 +96,7 @@ class MultiHead(Heads):
 
 
 @dataclass(frozen=True, eq=False)
-class BayesSoftmax(Heads):
+class BayesSoftmax(JointHeads):
     """One softmax over heads and tokens jointly, with a bias per head and a term in |x|^2 (module docstring).
 
     Args:

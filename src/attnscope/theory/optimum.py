@@ -78,7 +78,12 @@ def _bracket(log_excess: Callable[[float], float], s: float, gam: float) -> tupl
     first, last = LOWEST / (1 + s), min(HIGHEST * (1 + s), STEEPEST / (1 + s + gam))
     lam, best, values, worse = first, math.inf, [], 0
     while lam < last and worse < 12:  # 12 steps of 1.6: a factor of 280 beyond the best seen without improvement
-        values.append((log_excess(lam), lam))
+        try:
+            values.append((log_excess(lam), lam))
+        except AttnscopeError:  # a route that ends at some temperature; that the best one lies below is checked at the end
+            if not worse:
+                raise
+            break
         worse = 0 if values[-1][0] < best else worse + 1
         best = min(best, values[-1][0])
         lam *= STEP
