@@ -65,7 +65,7 @@ class Whitened(NamedTuple):
         return self.intercept + self.scale * np.asarray(prediction, dtype=np.float64)
 
 
-class CorrelatedBackground(Planted):
+class CorrelatedBackground(Planted[Batch]):
     """A SingleLocation task whose background has a mean and a covariance.
 
     Args:

@@ -30,7 +30,7 @@ __all__ = ["MaxLocation"]
 NAME = "MaxLocation"
 
 
-class MaxLocation(Planted):
+class MaxLocation(Planted[Batch]):
     """The label comes from a token chosen by softmax(strength X.key) (module docstring).
 
     Args:
@@ -58,10 +58,6 @@ class MaxLocation(Planted):
 
     def __repr__(self) -> str:
         return f"{NAME}(dim={self.dim}, length={self.length}, strength={self.strength:g}, noise={self.noise:g}, seed={self.seed})"
-
-    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> Batch:
-        """Draw n sequences; the same (n, seed, dtype) gives the same bits on one platform."""
-        return super().sample(n, seed, dtype)
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> Batch:
         tokens = np.empty((n, self.length, self.dim), dtype)

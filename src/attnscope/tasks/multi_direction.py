@@ -36,6 +36,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.tasks.sampled import Sampled
 from attnscope.tasks.single_location import SingleLocation
 
 __all__ = ["DirectionBatch", "MultiDirection", "orthonormal_rows"]
@@ -65,7 +66,7 @@ class Seen(NamedTuple):
     squares: np.ndarray
 
 
-class MultiDirection:
+class MultiDirection(Sampled[DirectionBatch]):
     """`directions` tokens of a sequence each carry a part of the label (module docstring).
 
     Args:
@@ -143,24 +144,6 @@ class MultiDirection:
         return np.where(np.abs(blocks) > ORTHOGONAL, blocks, 0.0)
 
     # -- data -------------------------------------------------------------------------------------------------------
-
-    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> DirectionBatch:
-        """Draw n sequences; the same (n, seed, dtype) gives the same bits on one platform."""
-        of = f"{NAME}.sample"
-        n, seed, kind = check.integer(n, "n", of, 1), check.seed_value(seed, of), check.float_dtype(dtype, of)
-        size = n * self.length * self.dim
-        check.fits_in_memory(size, kind.itemsize, "tokens", of, "task.batches(n, batch_size, seed)")
-        return self._draw(n, np.random.default_rng(seed), kind)
-
-    def batches(self, n: int, batch_size: int, seed: int = 0, dtype: str = "float64") -> Iterator[DirectionBatch]:
-        """Stream n sequences as batches (the last may be smaller). Batch i is a function of (seed, i, batch_size) only."""
-        of = f"{NAME}.batches"
-        n, batch_size = check.integer(n, "n", of, 1), check.integer(batch_size, "batch_size", of, 1)
-        seed, kind = check.seed_value(seed, of), check.float_dtype(dtype, of)
-        starts = range(0, n, batch_size)
-        return (
-            self._draw(min(batch_size, n - at), np.random.default_rng([seed, i]), kind) for i, at in enumerate(starts)
-        )
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> DirectionBatch:
         location, rows = self._locations(n, rng), np.arange(n)

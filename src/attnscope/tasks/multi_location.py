@@ -64,7 +64,7 @@ class MultiBatch(NamedTuple):
     weights: np.ndarray
 
 
-class MultiLocation(Planted):
+class MultiLocation(Planted[MultiBatch]):
     """A random subset of `length` tokens in R^dim carries the label (module docstring).
 
     Args:
@@ -140,10 +140,6 @@ class MultiLocation(Planted):
         return float(mean[0]) if mean.size and np.ptp(mean) == 0 else None
 
     # -- data -------------------------------------------------------------------------------------------------------
-
-    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> MultiBatch:
-        """Draw n sequences; the same (n, seed, dtype) gives the same bits on one platform."""
-        return super().sample(n, seed, dtype)
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> MultiBatch:
         relevant = rng.random((n, self.length)).argsort(axis=1).argsort(axis=1) < self.draw_sizes(n, rng)[:, None]

@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
+from attnscope.tasks.sampled import Drawn, Sampled
 
 __all__ = ["ORTHOGONAL", "Planted"]
 
 ORTHOGONAL = 1e-12  # |k*.v*| below this is roundoff of a projection and counts as 0
 
 
-class Planted:
+class Planted(Sampled[Drawn]):
     """dim, length, gamma, noise, signal (sqrt(dim/2) if None), seed, and the vectors key and value, drawn on first access where None."""
 
     def __init__(
@@ -77,29 +77,6 @@ class Planted:
                 x -= (x @ other) * other
                 x /= np.linalg.norm(x)
         return x / np.linalg.norm(x)
-
-    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> Any:
-        """Draw n sequences. The same (n, seed, dtype) gives the same bits on one platform; peak memory is that of the result."""
-        of = f"{type(self).__name__}.sample"
-        n, seed, kind = check.integer(n, "n", of, 1), check.seed_value(seed, of), check.float_dtype(dtype, of)
-        size = n * self.length * self.dim
-        check.fits_in_memory(size, kind.itemsize, "tokens", of, "task.batches(n, batch_size, seed)")
-        return self._draw(n, np.random.default_rng(seed), kind)
-
-    def batches(self, n: int, batch_size: int, seed: int = 0, dtype: str = "float64") -> Iterator[Any]:
-        """Stream n sequences as batches (the last may be smaller). Batch i is a function of (seed, i, batch_size) only."""
-        of = f"{type(self).__name__}.batches"
-        n, batch_size = check.integer(n, "n", of, 1), check.integer(batch_size, "batch_size", of, 1)
-        seed, kind = check.seed_value(seed, of), check.float_dtype(dtype, of)
-        size = min(n, batch_size) * self.length * self.dim
-        check.fits_in_memory(size, kind.itemsize, "one batch", of, "a smaller batch_size")
-        starts = range(0, n, batch_size)
-        return (
-            self._draw(min(batch_size, n - at), np.random.default_rng([seed, i]), kind) for i, at in enumerate(starts)
-        )
-
-    def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> Any:
-        raise NotImplementedError
 
     def _score_blocks(self, x: np.ndarray, quadratic: bool) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """(rows, scores, values) of tokens (n, L, d) in float64, a few MB at a time.

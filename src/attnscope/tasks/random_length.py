@@ -14,7 +14,7 @@ over random lengths it is as good as at the mean length E L and no better (docs/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.tasks.sampled import Sampled
 from attnscope.tasks.single_location import SingleLocation
 
 __all__ = ["MaskedBatch", "RandomLength"]
@@ -40,7 +41,7 @@ class MaskedBatch(NamedTuple):
     mask: np.ndarray
 
 
-class RandomLength:
+class RandomLength(Sampled[MaskedBatch]):
     """A SingleLocation task with random length.
 
     Args:
@@ -62,19 +63,11 @@ class RandomLength:
             raise bad("task", NAME, "one with uniform location", "location_probs for one length", "location_probs=None")
         self.task = task
         self.lengths, self.probs = _checked_lengths(lengths)
+        self.dim, self.length = task.dim, max(self.lengths)  # sequences are padded to the largest length
 
     def __repr__(self) -> str:
         law = ", ".join(f"{L}: {q:g}" for L, q in zip(self.lengths, self.probs))
         return f"{NAME}({self.task!r}, {{{law}}})"
-
-    @property
-    def dim(self) -> int:
-        return self.task.dim
-
-    @property
-    def length(self) -> int:
-        """The largest length: that of the padded sequences."""
-        return max(self.lengths)
 
     @property
     def mean_length(self) -> float:
@@ -106,26 +99,6 @@ class RandomLength:
         return tuple(make(L) for L in self.lengths)
 
     # -- data -------------------------------------------------------------------------------------------------------
-
-    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> MaskedBatch:
-        """Draw n sequences, padded to the largest length; the same (n, seed, dtype) gives the same bits on one platform."""
-        of = f"{NAME}.sample"
-        n, seed, kind = check.integer(n, "n", of, 1), check.seed_value(seed, of), check.float_dtype(dtype, of)
-        size = n * self.length * self.dim
-        check.fits_in_memory(size, kind.itemsize, "tokens", of, "task.batches(n, batch_size, seed)")
-        return self._draw(n, np.random.default_rng(seed), kind)
-
-    def batches(self, n: int, batch_size: int, seed: int = 0, dtype: str = "float64") -> Iterator[MaskedBatch]:
-        """Stream n sequences as batches (the last may be smaller). Batch i is a function of (seed, i, batch_size) only."""
-        of = f"{NAME}.batches"
-        n, batch_size = check.integer(n, "n", of, 1), check.integer(batch_size, "batch_size", of, 1)
-        seed, kind = check.seed_value(seed, of), check.float_dtype(dtype, of)
-        size = min(n, batch_size) * self.length * self.dim
-        check.fits_in_memory(size, kind.itemsize, "one batch", of, "a smaller batch_size")
-        return (
-            self._draw(min(batch_size, n - at), np.random.default_rng([seed, i]), kind)
-            for i, at in enumerate(range(0, n, batch_size))
-        )
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> MaskedBatch:
         which = rng.choice(len(self.lengths), size=n, p=self.probs)

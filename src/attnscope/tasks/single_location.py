@@ -53,7 +53,7 @@ class LinearPredictor(NamedTuple):
     along_key: np.ndarray
 
 
-class SingleLocation(Planted):
+class SingleLocation(Planted[Batch]):
     """One of `length` tokens in R^dim, at a random position, carries the label.
 
     Args:
@@ -112,10 +112,6 @@ class SingleLocation(Planted):
         return {"location_probs": self.location_probs, "key": self._key, "value": self._value}
 
     # -- data -------------------------------------------------------------------------------------------------------
-
-    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> Batch:
-        """Draw n sequences. The same (n, seed, dtype) gives the same bits on one platform; peak memory is that of the result."""
-        return super().sample(n, seed, dtype)
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> Batch:
         location = self._locations(n, rng)

@@ -20,7 +20,6 @@ error. The strength that keeps an error fixed grows like sqrt(2 log L) for Bayes
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -33,6 +32,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.lognormal_sum import LARGEST_STRENGTH, capped_mean
 from attnscope.numerics.subsets import log_inclusion, log_subset_prior
+from attnscope.tasks.sampled import Sampled
 
 __all__ = ["SparseBatch", "SparseTokenClassification"]
 
@@ -51,7 +51,7 @@ class SparseBatch(NamedTuple):
     marked: np.ndarray
 
 
-class SparseTokenClassification:
+class SparseTokenClassification(Sampled[SparseBatch]):
     """R of L tokens are shifted by theta xi (y = +1), or none is (y = -1), with equal probability.
 
     Args:
@@ -98,26 +98,6 @@ class SparseTokenClassification:
         return x / np.linalg.norm(x)
 
     # -- data -------------------------------------------------------------------------------------------------------
-
-    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> SparseBatch:
-        """Draw n sequences with random labels; the same (n, seed, dtype) gives the same bits on one platform."""
-        of = f"{NAME}.sample"
-        n, seed, kind = check.integer(n, "n", of, 1), check.seed_value(seed, of), check.float_dtype(dtype, of)
-        size = n * self.length * self.dim
-        check.fits_in_memory(size, kind.itemsize, "tokens", of, "task.batches(n, batch_size, seed)")
-        return self._draw(n, np.random.default_rng(seed), kind)
-
-    def batches(self, n: int, batch_size: int, seed: int = 0, dtype: str = "float64") -> Iterator[SparseBatch]:
-        """Stream n sequences as batches (the last may be smaller). Batch i is a function of (seed, i, batch_size) only."""
-        of = f"{NAME}.batches"
-        n, batch_size = check.integer(n, "n", of, 1), check.integer(batch_size, "batch_size", of, 1)
-        seed, kind = check.seed_value(seed, of), check.float_dtype(dtype, of)
-        size = min(n, batch_size) * self.length * self.dim
-        check.fits_in_memory(size, kind.itemsize, "one batch", of, "a smaller batch_size")
-        starts = range(0, n, batch_size)
-        return (
-            self._draw(min(batch_size, n - at), np.random.default_rng([seed, i]), kind) for i, at in enumerate(starts)
-        )
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> SparseBatch:
         target = rng.choice([-1.0, 1.0], size=n)

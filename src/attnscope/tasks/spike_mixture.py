@@ -34,6 +34,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.tasks.multi_direction import orthonormal_rows, unit_rows
+from attnscope.tasks.sampled import Sampled
 
 __all__ = ["SpikeBatch", "SpikeMixture"]
 
@@ -56,7 +57,7 @@ class SpikeBatch(NamedTuple):
     spike: np.ndarray
 
 
-class SpikeMixture:
+class SpikeMixture(Sampled[SpikeBatch]):
     """One of `length` tokens is shifted by one of H spikes and carries the label (module docstring).
 
     Args:
@@ -140,14 +141,10 @@ class SpikeMixture:
 
     # -- data -------------------------------------------------------------------------------------------------------
 
-    def sample(self, n: int, seed: int = 0) -> SpikeBatch:
-        """Draw n sequences; the same (n, seed) gives the same bits on one platform."""
-        of = f"{NAME}.sample"
-        n, rng = check.integer(n, "n", of, 1), np.random.default_rng(check.seed_value(seed, of))
-        check.fits_in_memory(n * self.length * self.dim, 8, "tokens", of, "a smaller n")
+    def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> SpikeBatch:
         rows, location = np.arange(n), rng.integers(self.length, size=n)
         spike, noise = rng.choice(self.spikes, size=n, p=self.prior), self.noise * rng.standard_normal(n)
-        tokens = rng.standard_normal((n, self.length, self.dim))
+        tokens = rng.standard_normal((n, self.length, self.dim), dtype=dtype.type)
         tokens[rows, location] = self.means[spike] + self.gamma * tokens[rows, location]
         target = np.einsum("nd,nd->n", tokens[rows, location], self.outputs[spike]) + noise
         return SpikeBatch(tokens, target, location, spike)
