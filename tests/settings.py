@@ -1,11 +1,13 @@
-"""Random settings shared by the tests: tasks, temperatures and overlaps that unit vectors really have."""
+"""Shared by the tests: random settings (tasks, temperatures, overlaps that unit vectors really have) and what a refusal looks like."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
+from attnscope.errors import AttnscopeError
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 
@@ -40,3 +42,10 @@ def random_settings(
         lam = float(np.exp(rng.uniform(*np.log(temperatures))))
         out.append(Setting(task, lam, Overlaps.of(task, k, v)))
     return out
+
+
+def one_sentence(call, words):
+    """`call` refuses, in one sentence that matches `words`."""
+    with pytest.raises(AttnscopeError, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
