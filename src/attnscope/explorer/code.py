@@ -3,7 +3,7 @@ what is shown, by construction. Everything inserted into them is a validated num
 
 from __future__ import annotations
 
-from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
 from attnscope.explorer.state import State
@@ -50,10 +50,9 @@ def training_limits(state: State) -> tuple[int, int, str]:
     return runs, steps, f"Exact steps of this predictor are slow: {runs} runs of {steps} steps instead. "
 
 
-def train_lines(state: State, logs: int) -> str:
-    """run = at.train(...), logged about `logs` times."""
-    runs, steps, _ = training_limits(state)
-    every = max(1, steps // logs)
+def train_lines(state: State, logs: int, runs: int, steps: int, total: int | None = None) -> str:
+    """run = at.train(...) for `steps` steps, logged as if about `logs` times over `total`."""
+    every = max(1, (total or steps) // logs)
     batch = f", batch_size={state.batch}" if state.batch else ""
     return (
         f'run = at.train(task, predictor, start="{state.start}", runs={runs}, steps={steps}, step_size={state.step_size!r},\n'
@@ -61,9 +60,14 @@ def train_lines(state: State, logs: int) -> str:
     )
 
 
-@lru_cache(maxsize=32)  # a figure, its downloads and its theme ask for the same numbers; 32 of them are a few MB
-def computed(lines: str) -> dict[str, Any]:
-    """The names that the lines define."""
-    names: dict[str, Any] = {"__name__": "attnscope_explorer_lines"}
+def computed(lines: str, **given: Any) -> dict[str, Any]:
+    """The names that the lines define, functions aside; `given` are names they may use.
+
+    A function holds on to the names around it, and they to it: such a circle of large arrays would wait for the garbage collector, so
+    the lines' own namespace is emptied.
+    """
+    names: dict[str, Any] = {"__name__": "attnscope_explorer_lines", **given}
     exec(compile(lines, "<copy as Python>", "exec"), names)
-    return names
+    found = {name: x for name, x in names.items() if not (name.startswith("__") or isinstance(x, FunctionType))}
+    names.clear()
+    return found

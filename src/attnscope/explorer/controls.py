@@ -9,14 +9,16 @@ from dash import dcc, html
 
 from attnscope.explorer.state import FIELDS, OVERLAPS, VIEWS, Choice, Number, State, plain
 
-__all__ = ["TICKS", "controls", "position"]
+__all__ = ["controls", "position", "ticks"]
 
-TICKS = 200  # positions of a slider: an arrow key moves a dimension by 6 %, a share by 0.5 %
+TICKS = 200  # most positions of a slider: an arrow key moves a dimension by 6 %, a share by 0.5 %
 PAUSE = 0.02  # seconds a slider rests before it counts as moved: a drag asks for one figure, not for fifty
 GROUPS = {
     "Show": ("against", "tuning"),
+    "Bags": ("data", "upload", "loss", "bag"),
+    "Attention": ("rule", "bandwidth", "ridge"),
     "Predictor": ("predictor", "temperature", "decay"),
-    "Task": ("dim", "length", "gamma2", "noise"),
+    "Task": ("keys", "dim", "length", "gamma2", "noise"),
     "Axes": ("x", "y", *OVERLAPS),
     "Training": ("batch", "start", "runs", "steps", "step_size"),
     "Draw": ("seed",),
@@ -36,7 +38,8 @@ def controls(state: State) -> list[Any]:
 def _row(name: str, state: State) -> Any:
     field = FIELDS[name]
     inside = _choice(name, field, state) if isinstance(field, Choice) else _number(name, field, state)
-    return html.Div(inside, id={"type": "row", "name": name}, className="knob")
+    never_seen = name == "upload"  # set by choosing a file; here so that the address and the figure follow it
+    return html.Div(inside, id={"type": "row", "name": name}, className="knob", hidden=never_seen)
 
 
 def _choice(name: str, field: Choice, state: State) -> list[Any]:
@@ -61,13 +64,13 @@ def _number(name: str, field: Number, state: State) -> list[Any]:
         id={"type": "slider", "name": name},
         type="range",
         min=0,
-        max=TICKS,
+        max=ticks(field),
         step=1,
         value=position(value, field),
         debounce=PAUSE,
         className="range",
     )
-    scale = {"low": field.low, "high": field.high, "log": field.log, "whole": field.whole, "ticks": TICKS}
+    scale = {"low": field.low, "high": field.high, "log": field.log, "whole": field.whole, "ticks": ticks(field)}
     button = [html.Button("Next draw", id="redraw", type="button")] if name == "seed" else []
     return [
         html.Label(
@@ -79,7 +82,13 @@ def _number(name: str, field: Number, state: State) -> list[Any]:
     ]
 
 
+def ticks(field: Number) -> int:
+    """Positions of a field's slider after the first: one per value where there are few, so that every key press counts."""
+    few = field.whole and not field.log
+    return int(min(TICKS, field.high - field.low)) if few else TICKS
+
+
 def position(value: float, field: Number) -> int:
-    """Where on its slider a value sits, from 0 to TICKS."""
+    """Where on its slider a value sits, from 0 to ticks(field)."""
     low, high, x = (math.log(z) if field.log else z for z in (field.low, field.high, value))
-    return round(TICKS * (x - low) / (high - low))
+    return round(ticks(field) * (x - low) / (high - low))

@@ -60,6 +60,14 @@ class State:
     tuning: str = "best"
     decay: float = 0.0
     batch: int = 0
+    keys: int = 3
+    bandwidth: float = 0.25
+    rule: str = "fixed"
+    ridge: float = 0.25
+    data: str = "digits"
+    loss: str = "auto"
+    bag: int = 1
+    upload: int = 0
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,18 @@ FIELDS: dict[str, Number | Choice] = {
     "decay": Number("Temperature decay", 0.0, 1e-2, hint="rate r of lambda/(1 + r t); 0 keeps it constant"),
     "batch": Number("Batch size", 0, 1000, whole=True, hint="0 is the population gradient, else SGD"),
 }
+FIELDS |= {
+    "keys": Number("Key dimension d", 2, 8, whole=True, hint="keys on the unit sphere"),
+    "bandwidth": Number("Bandwidth h", 0.1, 4.0, log=True, hint="softmax scores are q·k/h"),
+    "rule": Choice("Softmax bandwidth", {"fixed": "as chosen", "shrinking": "shrinking with L"}),
+    "ridge": Number("CME ridge", 0.01, 10.0, log=True),
+    "data": Choice("Which", {"digits": "digits", "text": "sentences", "drawn": "drawn", "upload": "yours"}),
+    "loss": Choice(
+        "Fit for", {"auto": "whatever predicts best", "mixture": "the location", "attention": "the average"}
+    ),
+    "bag": Number("Bag to look at", 1, 200, whole=True, hint="of those held out"),
+    "upload": Number("Number of the upload", 0, LARGEST_SEED, whole=True),
+}
 TASK = ("dim", "length", "gamma2", "noise")
 VIEWS: dict[str, tuple[str, ...]] = {
     "landscape": (
@@ -142,9 +162,15 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "risk": ("against", "tuning", "temperature", "dim", "length", "gamma2"),
     "training": ("predictor", "temperature", "decay", *TASK, "batch", "start", "runs", "steps", "step_size", "seed"),
     "posterior": ("tuning", "temperature", *TASK, "seed"),
+    "convergence": ("rule", "bandwidth", "ridge", "keys", "noise", "seed"),
+    "bags": ("data", "upload", "loss", "bag", "seed"),
 }
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "posterior": {"dim": 20, "seed": 1}  # at d = 400 the informative token is beyond doubt, and there is nothing to see
+    "posterior": {
+        "dim": 20,
+        "seed": 1,
+    },  # at d = 400 the informative token is beyond doubt, and there is nothing to see
+    "convergence": {"noise": 0.5},
 }
 
 

@@ -22,6 +22,9 @@ class Shown:
     note: str
     hidden: frozenset[str] = field(default_factory=frozenset)  # knobs that do nothing in this state
     frames: int = 0  # number of logged steps to play through; 0 for a still
+    done: int = 0  # steps done of `total`: what is shown while it is computed goes on as long as they differ
+    total: int = 0
+    words: tuple[tuple[str, float, bool], ...] = ()  # a sentence: each word, its attention, and whether it decided
 
 
 def number(x: float) -> str:

@@ -5,6 +5,12 @@
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const narrow = () => window.innerWidth < 700;
 
+  // Dash restores the cursor of every input it sets, also of sliders, which have none and complain
+  const select = HTMLInputElement.prototype.setSelectionRange;
+  HTMLInputElement.prototype.setSelectionRange = function (...range) {
+    if (this.type !== "range") select.apply(this, range);
+  };
+
   function axes(layout) {
     return Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name));
   }
@@ -16,7 +22,7 @@
     const panels = layout.meta.panels, columns = narrow() ? 1 : layout.meta.columns;
     const rows = Math.ceil(panels / columns);
     axes(layout).forEach((name) => {
-      layout[name] = Object.assign({}, layout[name], { gridcolor: line, linecolor: line, tickcolor: line });
+      layout[name] = Object.assign({}, layout[name], { gridcolor: line, linecolor: line, tickcolor: line, automargin: name[0] === "y" });
       const i = (parseInt(name.slice(5)) || 1) - 1;
       if (narrow() && panels > 1 && name[0] === "x") layout[name].domain = [0, 1];
       if (narrow() && panels > 1 && name[0] === "y") {
@@ -80,7 +86,33 @@
     return Math.round((scale.ticks * (at(value) - at(scale.low))) / (at(scale.high) - at(scale.low)));
   }
 
+  // Training that goes on: after each piece the page asks for the next, unless somebody pressed Stop
+  let stopped = false;
+  const next = () => setTimeout(() => window.dash_clientside.set_props("tick", { data: Date.now() }), 0);
+  const largest = 16000000; // bytes, as in uploads.py
+
   const functions = {
+    live: (lived, clicks) => {
+      const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();
+      if (!lived) return [none(), none()];
+      if (lived.fresh && by.includes("lived")) stopped = false;
+      if (by.includes("stop")) {
+        stopped = !stopped;
+        if (!stopped) next();
+      } else if (!stopped && lived.done < lived.total) next();
+      return [lived.done >= lived.total, stopped ? "Go on" : "Stop"];
+    },
+    named: () => {
+      const input = document.querySelector("#upload input"); // its code is loaded when it is first needed
+      if (input) input.setAttribute("aria-label", "File of bags");
+      else if (window.location.pathname === "/bags") setTimeout(functions.named, 100);
+      return "An .npz or .csv file";
+    },
+    send: (contents, name) => {
+      if (!contents) return [none(), none()];
+      if (contents.length > (largest * 4) / 3 + 200) return [none(), "the file must have at most " + largest / 1e6 + " MB, got a larger one; try attnscope fit."];
+      return [{ name: name, contents: contents }, ""];
+    },
     theme: (path) => {
       const here = path && path !== "/" ? path : "/landscape";
       document.querySelectorAll("nav a").forEach((link) => {
@@ -89,7 +121,13 @@
       });
       return dark() ? "dark" : "light";
     },
-    draw: (figure, theme, frame) => (figure ? themed(cut(figure, frame)) : none()),
+    draw: (figure, theme, frame) => {
+      if (!figure) return none();
+      const drawn = themed(cut(figure, frame));
+      const place = document.getElementById("graph"); // a window that changes size makes Plotly fill its place: let that be as high
+      if (place) place.style.height = drawn.layout.height + 18 + "px";
+      return drawn;
+    },
     frameText: (frame, figure) => "Step " + (figure && figure.layout.meta.steps ? figure.layout.meta.steps[frame] ?? "" : ""),
     sync: (position, text, scale) => {
       const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();

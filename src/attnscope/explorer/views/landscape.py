@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ FINE, COARSE = (
     (21, 9),
 )  # points per axis of the risk and of the arrows; coarse where a point costs a millisecond
 ARROW = 0.55  # length of an arrow, as a share of the distance between arrows
+BARB, SPREAD = 0.38, math.radians(28)  # of its head: length as a share of the arrow's, and angle
+STEP = 2e-3  # distance of two drawn points of a path: less than a pixel
 LOG_FROM = 100.0  # a risk that varies by more than this factor is coloured by its logarithm
 DEEPEST = 0.05  # on a logarithmic scale this share of the points, the deepest, has one colour
 COLORS = {"oracle": "#2fc6f0", "swapped": "#ff6b3d", "undecided": "#c9c9c9", "diverged": "#e6399b"}
 # (symbol, size): a saddle is small enough to show a minimum that is projected onto the same place
-SYMBOLS = {"minimum": ("star", 21), "saddle": ("x", 10), "maximum": ("diamond", 13)}
+SYMBOLS = {"minimum": ("star", 21), "saddle": ("x", 10), "maximum": ("diamond", 13), "flat": ("circle", 10)}
 
 
 def landscape(state: State) -> Shown:
@@ -70,7 +73,7 @@ flow = descent(task, predictor, arrow_at)
 
 points = at.stationary_points(task, predictor)
 
-{train_lines(state, 100)}
+{train_lines(state, 100, *training_limits(state)[:2])}
 outcome, final_risk = run.outcome, run.risk[:, -1]
 '''
 
@@ -80,10 +83,9 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
     lowest = np.nanmin(risk, initial=np.inf)
     log = bool(lowest > 0 and np.nanmax(risk, initial=0.0) > LOG_FROM * lowest)
     x, y = (getattr(run.overlaps, name) for name in (state.x, state.y))
-    shaft_x, shaft_y, _, _ = _arrows(state, names)
     marks: list[Mark] = [
         Heat(names["axis"], names["axis"], risk, "risk", log_z=log),
-        Line(shaft_x, shaft_y, "", thin=True),
+        Line(*_arrows(state, names), "", thin=True),
     ]
     for name in dict.fromkeys(names["outcome"]):
         ended = names["outcome"] == name
@@ -108,39 +110,48 @@ def _joined(paths: np.ndarray) -> np.ndarray:
     return np.hstack([paths, np.full((len(paths), 1), np.nan)]).ravel()
 
 
+def _moved(x: list[float | None], y: list[float | None]) -> tuple[list[float | None], list[float | None]]:
+    """The points of paths with gaps that lie at least STEP from the one before: a path that has arrived stands still for half its points."""
+    out: list[tuple[float | None, float | None]] = []
+    for a, b in zip(x, y):
+        last = out[-1] if out else (None, None)
+        if a is None or b is None or last[0] is None or last[1] is None or abs(a - last[0]) + abs(b - last[1]) >= STEP:
+            out.append((a, b))
+    return [a for a, _ in out], [b for _, b in out]
+
+
 def _label(point: Any) -> str:
     return f"{point.name}: {point.kind}, risk {number(point.risk.value)}"
 
 
-def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, ...]:
-    """Shafts (x, y) with gaps between them, and the unit directions (dx, dy) at the arrows' places."""
+def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Arrows (x, y) as one line with gaps, each tail, tip, barb, tip, barb: hundreds of markers would take a browser 100 ms."""
     at, flow = names["arrow_at"], names["flow"]
     x, y, dx, dy = (np.asarray(getattr(o, name)) for o in (at, flow) for name in (state.x, state.y))
     size = np.hypot(dx, dy)
     still = size <= 1e-12 * size.max(initial=0.0)
     dx, dy = (np.where(still, np.nan, d / np.where(still, 1, size)) for d in (dx, dy))
     long = ARROW * (names["arrow_axis"][1] - names["arrow_axis"][0])
-    ends = lambda z, dz: np.stack([z - long * dz / 2, z + long * dz / 2, np.full(z.shape, np.nan)], -1).ravel()
-    return ends(x, dx), ends(y, dy), dx, dy
+    back = lambda a, b, side: long * BARB * (math.cos(SPREAD) * a + side * math.sin(SPREAD) * b)
+    tip_x, tip_y = x + long * dx / 2, y + long * dy / 2
+    gap = np.full(x.shape, np.nan)
+    barbs_x, barbs_y = ([tip - back(a, b, s) for s in (1, -1)] for tip, a, b in ((tip_x, dx, -dy), (tip_y, dy, dx)))
+    whole = lambda tail, tip, barbs: np.stack([tail, tip, barbs[0], tip, barbs[1], gap], -1).ravel()
+    return whole(x - long * dx / 2, tip_x, barbs_x), whole(y - long * dy / 2, tip_y, barbs_y)
 
 
 def _styled(plotly: dict[str, Any], names: dict[str, Any], state: State) -> dict[str, Any]:
-    """What only this view needs: arrow heads, outcome colours on the heat map, symbols by kind."""
-    shaft_x, shaft_y, dx, dy = _arrows(state, names)
-    shafts = plotly["data"][1]
-    shafts |= {"line": {"color": "rgba(255,255,255,0.55)", "width": 1}, "hoverinfo": "skip"}
-    angle = np.degrees(np.arctan2(dx, dy))
-    heads = {"symbol": "arrow", "size": 6, "angle": [float(a) if np.isfinite(a) else 0 for a in angle]}
-    blank = lambda z: [float(v) if np.isfinite(v) else None for v in z[1::3]]
-    heads |= {"color": "rgba(255,255,255,0.7)"}
-    tips = {"type": "scatter", "mode": "markers", "x": blank(shaft_x), "y": blank(shaft_y), "marker": heads}
-    plotly["data"].insert(2, tips | {"hoverinfo": "skip", "showlegend": False})
-    for trace in plotly["data"][3:]:
+    """What only this view needs: faint arrows, outcome colours on the heat map, symbols by kind."""
+    rounded = lambda values: [v if v is None else round(v, 4) for v in values]  # a tenth of a pixel
+    arrows = plotly["data"][1]
+    arrows |= {"line": {"color": "rgba(255,255,255,0.6)", "width": 1}, "hoverinfo": "skip"}
+    arrows |= {"x": rounded(arrows["x"]), "y": rounded(arrows["y"])}
+    for trace in plotly["data"][2:]:
         if trace["mode"] == "lines":
             color = COLORS[trace["name"].split(": ")[1]]
             trace |= {"line": {"color": color, "width": 1.1}, "opacity": 0.85, "hoverinfo": "skip"}
-            rounded = lambda values: [v if v is None else round(v, 4) for v in values]  # a tenth of a pixel
-            trace |= {"x": rounded(trace["x"]), "y": rounded(trace["y"])}
+            x, y = _moved(trace["x"], trace["y"])
+            trace |= {"x": rounded(x), "y": rounded(y)}
     by_label = {_label(p): p for p in names["points"]}
     for trace in plotly["data"]:
         if trace.get("name") in by_label:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from attnscope.dynamics.experiments import EXPERIMENTS, Experiment
-from attnscope.explorer.code import computed, predictor_lines, task_line, train_lines, training_limits
+from attnscope.dynamics.trajectory import Trajectory
+from attnscope.explorer.code import computed
+from attnscope.explorer.live import run_lines, total_steps
 from attnscope.explorer.state import State, default_state, to_query
 from attnscope.explorer.view import Shown, number
 from attnscope.figures.figure import Figure, Heat, Panel
@@ -17,23 +19,35 @@ from attnscope.predictors.temperature import InverseTime
 
 __all__ = ["presets", "training"]
 
-LOGS = 100  # frames to play: at 10 a second, ten seconds
 
+def training(state: State, run: Trajectory | None = None) -> Shown:
+    """The view of a run that may still be on its way (None: all of it).
 
-def training(state: State) -> Shown:
-    """The view. Every trace of the figure has one point per logged step, so that the page can cut them all at one frame."""
-    code = lines(state)
-    names = computed(code)
-    run = names["run"]
-    figure = _with_ranges(names["figure"])
+    Every trace has one point per logged step, so that the page can cut them all at one frame.
+    """
+    total = total_steps(state)
+    if run is None:
+        run = computed(run_lines(state, total))["run"]
+    done = int(run.step[-1])
+    figure = _with_ranges(run.figure(), total)
     header = ("outcome", "runs", "|kappa|", "|eta|", "|theta|", "|nu|", "excess risk", "risk")
     hidden = {"temperature", "decay"} if state.predictor == "sigma" else set()
-    hidden |= (
-        set() if state.batch else {"noise"}
-    )  # it adds its square to the risk and leaves the population gradient alone
+    if not state.batch:
+        hidden.add("noise")  # it adds its square to the risk and leaves the population gradient alone
     plotly = plotly_dict(figure)
     plotly["layout"]["meta"] |= {"steps": [int(s) for s in run.step]}
-    return Shown(figure, plotly, header, _rows(run), code, _note(state, names), frozenset(hidden), frames=len(run.step))
+    return Shown(
+        figure,
+        plotly,
+        header,
+        _rows(run, done == total),
+        lines(state, done),
+        _note(state, run),
+        frozenset(hidden),
+        len(run.step),
+        done,
+        total,
+    )
 
 
 def presets() -> dict[str, str]:
@@ -49,29 +63,24 @@ def _preset(e: Experiment) -> State:
     return replace(default_state("training"), batch=e.batch_size or 0, **knobs)
 
 
-def lines(state: State) -> str:
-    return f"""import attnscope as at
-
-task = {task_line(state)}
-{predictor_lines(state)}
-{train_lines(state, LOGS)}
-figure = run.figure()  # the four panels: medians and the central 95 % of the runs
+def lines(state: State, steps: int) -> str:
+    return f"""{run_lines(state, steps)}figure = run.figure()  # the four panels: medians and the central 95 % of the runs
 outcome, excess = run.outcome, run.excess  # excess (runs, logs) is exact
 sentences = run.diagnose()
 """
 
 
-def _with_ranges(figure: Figure) -> Figure:
-    """The same figure with every range fixed, so that axes stand still while it plays."""
-    return replace(figure, panels=tuple(_fixed(panel) for panel in figure.panels))
+def _with_ranges(figure: Figure, steps: int) -> Figure:
+    """The same figure with every range fixed, so that axes stand still while it plays; those of steps show all there will be."""
+    return replace(figure, panels=tuple(_fixed(panel, steps) for panel in figure.panels))
 
 
-def _fixed(panel: Panel) -> Panel:
+def _fixed(panel: Panel, steps: int) -> Panel:
     marks = [mark for mark in panel.marks if not isinstance(mark, Heat)]
     x = np.concatenate([mark.x for mark in marks])
     y = np.concatenate([getattr(mark, name) for mark in marks for name in ("y", "low", "high") if hasattr(mark, name)])
     y = y[np.isfinite(y) & ((y > 0) | (not panel.log_y))]
-    x_range = panel.x_range or (float(x.min()), float(x.max()))
+    x_range = panel.x_range or ((0.0, float(steps)) if panel.x_label == "step" else (float(x.min()), float(x.max())))
     if panel.y_range is not None:
         return replace(panel, x_range=x_range)
     low, high = (float(y.min()), float(y.max())) if y.size else (0.0, 1.0)
@@ -80,10 +89,12 @@ def _fixed(panel: Panel) -> Panel:
     return replace(panel, x_range=x_range, y_range=(low - 0.05, high + 0.05))
 
 
-def _rows(run: Any) -> list[tuple[str, ...]]:
+def _rows(run: Any, ended_all: bool) -> list[tuple[str, ...]]:
+    """Medians by outcome, or of all runs as long as they have none: for softmax the outcome takes seconds."""
     rows = []
-    for name in ("oracle", "swapped", "undecided", "diverged"):
-        ended = run.outcome == name
+    outcome = run.outcome if ended_all else np.full(run.runs, "on the way")
+    for name in ("oracle", "swapped", "undecided", "diverged", "on the way"):
+        ended = outcome == name
         if ended.any():
             kappa, eta, theta, nu = np.median(np.abs(run.log[:4, ended, -1]), axis=1)
             excess, risk = (float(np.median(a[ended, -1])) for a in (run.excess, run.risk))
@@ -93,6 +104,10 @@ def _rows(run: Any) -> list[tuple[str, ...]]:
     return rows
 
 
-def _note(state: State, names: dict[str, Any]) -> str:
+def _note(state: State, run: Any) -> str:
     how = f"SGD on fresh batches of {state.batch}" if state.batch else "Exact population gradient"
-    return f"{how}. {training_limits(state)[2]}{' '.join(names['sentences'])} Rows show medians at the last step."
+    done, total = int(run.step[-1]), total_steps(state)
+    slow = "" if total == state.steps else f"Exact steps of this predictor are slow: {total} of them at most. "
+    if done < total:
+        return f"{how}. {slow}Step {done} of {total}: it goes on. Rows show medians at this step."
+    return f"{how}. {slow}{' '.join(run.diagnose())} Rows show medians at the last step."

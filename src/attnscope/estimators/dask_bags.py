@@ -1,0 +1,62 @@
+"""Bags as dask arrays, read block by block: what `fit_batches` iterates over, once per pass.
+
+A dask array (n, L, d) is cut along n; one block at a time is computed and forgotten, so that memory is one block and whatever dask needs to
+make it. Blocks that are also cut along L or d are put together first. The only file of this room that imports dask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError, bad
+
+__all__ = ["DaskBatches", "dask_batches", "is_dask"]
+
+
+def is_dask(x: Any) -> bool:
+    """Is this a dask array? Without importing dask: who has one has imported it."""
+    return type(x).__module__.partition(".")[0] == "dask" and hasattr(x, "blocks")
+
+
+class DaskBatches:
+    """Batches (bags, y) or (bags, y, sample_weight) of blocks of a dask array; may be read any number of times."""
+
+    def __init__(self, bags: Any, per_bag: tuple[Any, ...]) -> None:
+        self.bags, self.per_bag = bags, per_bag
+        self.edges = np.concatenate([[0], np.cumsum(bags.chunks[0])])
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, ...]]:
+        import dask
+
+        for i, (start, stop) in enumerate(zip(self.edges[:-1], self.edges[1:])):
+            if stop > start:  # an empty block has nothing to add
+                yield dask.compute(self.bags.blocks[i], *(x[start:stop] for x in self.per_bag))
+
+
+def dask_batches(bags: Any, y: Any, sample_weight: Any = None) -> DaskBatches:
+    """The blocks of a dask array of bags (n, L, d) with labels (n,) and weights (n,), dask or NumPy, as batches.
+
+    >>> import dask.array as da
+    >>> batches = dask_batches(da.zeros((10, 3, 2), chunks=(4, 3, 1)), np.arange(10.0))
+    >>> [b.shape for b, y in batches]
+    [(4, 3, 2), (4, 3, 2), (2, 3, 2)]
+    """
+    of = "dask_batches"
+    if not is_dask(bags) or bags.ndim != 3:
+        got = f"shape {bags.shape}" if hasattr(bags, "shape") else type(bags).__name__
+        raise bad("bags", of, "a dask array (n, L, d)", got)
+    if np.isnan(bags.shape).any():
+        raise AttnscopeError(
+            "bags of dask_batches must have known chunk sizes, got unknown ones; try bags.compute_chunk_sizes()."
+        )
+    per_bag = tuple(x if is_dask(x) else np.asarray(x) for x in ((y,) if sample_weight is None else (y, sample_weight)))
+    for name, x in zip(("y", "sample_weight"), per_bag):
+        if x.shape != (bags.shape[0],):
+            raise bad(name, of, f"one per bag, shape ({bags.shape[0]},)", f"shape {x.shape}")
+    return DaskBatches(bags.rechunk({1: -1, 2: -1}), per_bag)

@@ -1,0 +1,143 @@
+"""What happens when something is touched: texts go to `answer`, results come back; drawing, playing, copying, stopping and the address are
+client-side functions in assets/explorer.js."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, MATCH, ClientsideFunction, Dash, Input, Output, ctx, no_update
+from dash import State as Held
+
+from attnscope.errors import AttnscopeError
+from attnscope.explorer.answers import answer
+from attnscope.explorer.page import page, sentence, table
+from attnscope.explorer.state import VIEWS, State, carried, to_query
+from attnscope.explorer.uploads import keep
+from attnscope.explorer.view import Shown
+
+__all__ = ["add_callbacks"]
+
+KNOBS, ROWS = ({"type": kind, "name": ALL} for kind in ("knob", "row"))
+# What a view shows, in the order of `_parts`
+PARTS: tuple[tuple[str, str], ...] = (
+    ("figure", "data"),
+    ("table", "children"),
+    ("code", "children"),
+    ("note", "children"),
+    ("sentence", "children"),
+)
+PARTS += (("frame", "max"), ("frame", "value"), ("lived", "data"))
+
+
+def add_callbacks(app: Dash) -> None:
+    app.callback(Output("page", "children"), Input("url", "pathname"), Input("url", "search"))(
+        lambda path, query: page(path or "/", query or "")
+    )
+    _redraw(app)
+    _advance(app)
+    _files(app)
+    _client_side(app)
+
+
+def _parts(what: Shown, fresh: bool) -> tuple[Any, ...]:
+    last = max(0, what.frames - 1)
+    lived = {"done": what.done, "total": what.total, "fresh": fresh}
+    return what.plotly, table(what), what.code, what.note, sentence(what), last, last, lived
+
+
+def _redraw(app: Dash) -> None:
+    @app.callback(
+        *(Output(*part) for part in PARTS),
+        Output("message", "children"),
+        Output("query", "data"),
+        Output(ROWS, "hidden"),
+        *(Output(f"nav-{name}", "href") for name in VIEWS),
+        Input(KNOBS, "value"),
+        Held("view", "data"),
+    )
+    def redraw(values: list[Any], view: str) -> tuple[Any, ...]:
+        names = [item["id"]["name"] for item in ctx.inputs_list[0]]
+        rows = [item["id"]["name"] for item in ctx.outputs_list[len(PARTS) + 2]]
+        state, what, words = answer(view, list(zip(names, values))) if names else (None, None, "")
+        if state is None or what is None:
+            hidden = [name == "upload" or no_update for name in rows]
+            return *(no_update,) * len(PARTS), words, no_update, hidden, *(no_update,) * len(VIEWS)
+        hidden = [name in what.hidden for name in rows]
+        return *_parts(what, fresh=True), "", to_query(state), hidden, *(_link(state, name) for name in VIEWS)
+
+
+def _link(state: State, view: str) -> str:
+    query = to_query(state) if view == state.view else carried(state, view)
+    return f"/{view}" + (f"?{query}" if query else "")
+
+
+def _advance(app: Dash) -> None:
+    @app.callback(
+        *(Output(*part, allow_duplicate=True) for part in PARTS),
+        Input("tick", "data"),
+        Held(KNOBS, "value"),
+        Held("view", "data"),
+        prevent_initial_call=True,
+    )
+    def advance(tick: Any, values: list[Any], view: str) -> tuple[Any, ...]:
+        """Training a little further; the page asks again as long as there is more and nobody pressed Stop."""
+        names = [item["id"]["name"] for item in ctx.states_list[0]]
+        what = answer(view, list(zip(names, values)))[1] if view == "training" and tick else None
+        return (no_update,) * len(PARTS) if what is None else _parts(what, fresh=False)
+
+
+def _files(app: Dash) -> None:
+    @app.callback(
+        Output("download", "data"),
+        Input("csv", "n_clicks"),
+        Held(KNOBS, "value"),
+        Held("view", "data"),
+        prevent_initial_call=True,
+    )
+    def download(clicks: int | None, values: list[Any], view: str) -> Any:
+        names = [item["id"]["name"] for item in ctx.states_list[0]]
+        what = answer(view, list(zip(names, values)), go_on=False)[1] if clicks else None
+        return no_update if what is None else {"content": what.figure.to_csv(), "filename": f"attnscope-{view}.csv"}
+
+    @app.callback(
+        Output({"type": "knob", "name": "upload"}, "value", allow_duplicate=True),
+        Output({"type": "knob", "name": "data"}, "value", allow_duplicate=True),
+        Output("upload-message", "children", allow_duplicate=True),
+        Input("sent", "data"),
+        prevent_initial_call=True,
+    )
+    def upload(sent: dict[str, str] | None) -> tuple[Any, Any, str]:
+        if not sent:
+            return no_update, no_update, ""
+        try:
+            return str(keep(str(sent["name"]), str(sent["contents"]))), "upload", ""
+        except AttnscopeError as error:
+            return no_update, no_update, str(error)
+
+
+def _client_side(app: Dash) -> None:
+    def client(function: str, *parts: Any, initial: bool = False) -> None:
+        app.clientside_callback(ClientsideFunction("explorer", function), *parts, prevent_initial_call=not initial)
+
+    slider, knob, scale = ({"type": kind, "name": MATCH} for kind in ("slider", "knob", "scale"))
+    frame = Output("frame", "value", allow_duplicate=True)
+    play = (Held("clock", "disabled"), Held("frame", "value"), Held("frame", "max"))
+    client("theme", Output("theme", "data"), Input("url", "pathname"), initial=True)
+    client("draw", Output("graph", "figure"), Input("figure", "data"), Input("theme", "data"), Input("frame", "value"))
+    client("frameText", Output("frame-text", "children"), Input("frame", "value"), Held("figure", "data"))
+    both = (Output(slider, "value"), Output(knob, "value"), Input(slider, "value"), Input(knob, "value"))
+    client("sync", *both, Held(scale, "data"))
+    client("address", Output("sink", "data"), Input("query", "data"))
+    clock = (Output("clock", "disabled"), Output("play", "children"), frame)
+    client("play", *clock, Input("play", "n_clicks"), Input("clock", "n_intervals"), *play)
+    client(
+        "live", Output("stop", "hidden"), Output("stop", "children"), Input("lived", "data"), Input("stop", "n_clicks")
+    )
+    client("save", Output("png", "title"), Input("png", "n_clicks"), Input("svg", "n_clicks"), Held("view", "data"))
+    client("copy", Output("copy", "children"), Input("copy", "n_clicks"), Held("code", "children"))
+    client("copyLink", Output("copy-link", "children"), Input("copy-link", "n_clicks"))
+    client("named", Output("choose", "title"), Input("upload", "id"), initial=True)
+    said = Output("upload-message", "children", allow_duplicate=True)
+    client("send", Output("sent", "data"), said, Input("upload", "contents"), Held("upload", "filename"))
+    seed = {"type": "knob", "name": "seed"}
+    client("redraw", Output(seed, "value", allow_duplicate=True), Input("redraw", "n_clicks"), Held(seed, "value"))

@@ -1,0 +1,122 @@
+"""The page's skeleton: header, controls, figure, buttons, table, code. Everything is a native element with a name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import dcc, html
+
+from attnscope.errors import AttnscopeError
+from attnscope.explorer.controls import controls
+from attnscope.explorer.state import VIEWS, from_query
+from attnscope.explorer.uploads import LARGEST
+from attnscope.explorer.view import Shown
+from attnscope.explorer.views.training import presets
+
+__all__ = ["layout", "page", "sentence", "table"]
+
+# Nothing of Plotly's cloud: no logo, no link, no upload
+GRAPH = {"displaylogo": False, "showSendToCloud": False, "showLink": False, "plotlyServerURL": "", "responsive": True}
+GRAPH |= {"displayModeBar": False, "typesetMath": False}  # drag to zoom, double-click to return
+TITLES = {
+    "landscape": ("Landscape", "Exact risk over two overlaps, where it pulls, and where training ends."),
+    "risk": ("Risk", "What every predictor risks at its best, between the Bayes optimum and predicting the mean."),
+    "training": ("Training", "Exact descent in five numbers, whatever the dimension: the paper's four panels."),
+    "posterior": ("Posterior", "One sequence: which token decided, who attends to it, and how sure one can be."),
+    "convergence": (
+        "Convergence",
+        "Softmax and CME attention as the context grows: theory, drawn contexts, one sequence.",
+    ),
+    "bags": ("Your bags", "Fit bags in which one token decides the label, and see which. Nothing leaves this machine."),
+}
+
+
+def layout() -> Any:
+    links = [dcc.Link(TITLES[name][0], href=f"/{name}", id=f"nav-{name}") for name in VIEWS]
+    stores = [dcc.Store(id=name) for name in ("figure", "theme", "query", "sink", "lived", "tick", "sent")]
+    return html.Div(
+        [
+            dcc.Location(id="url"),
+            *stores,
+            dcc.Download(id="download"),
+            dcc.Interval(id="clock", interval=100, disabled=True),
+            html.Header([html.H1("attnscope"), html.Nav(links, **{"aria-label": "Views"})]),
+            html.Main(id="page"),
+        ]
+    )
+
+
+def page(path: str, query: str) -> list[Any]:
+    """The content of a view's page with its controls set as the address says."""
+    view = path.strip("/") or "landscape"
+    try:
+        state, sentences = from_query(view, query)
+    except AttnscopeError as error:
+        return [html.P(str(error), role="alert", className="message")]
+    title, subtitle = TITLES[view]
+    extra = {"training": _presets, "bags": _upload}.get(view, list)()
+    return [
+        dcc.Store(id="view", data=view),
+        html.Div([html.H2(title), html.P(subtitle)], className="title"),
+        html.Form([*controls(state), *extra], className="controls", **{"aria-label": "Settings"}),
+        html.Section(_output(view, sentences), className="output", **{"aria-label": "Result"}),
+    ]
+
+
+def _presets() -> list[Any]:
+    items = [html.Li(html.A(name, href=f"/training?{query}")) for name, query in presets().items()]
+    return [html.Fieldset([html.Legend("The paper's experiments"), html.Ul(items)], className="group")]
+
+
+def _upload() -> list[Any]:
+    how = (
+        f"An .npz or .csv of at most {LARGEST // 1_000_000} MB. npz: bags (n, L, d), or tokens and offsets, and labels y. "
+        "csv: a token per row, columns bag and y, numbers beside them. A third of the bags is held out."
+    )
+    # the file input over the button takes the keys; it gets its name in explorer.js, because dcc.Upload has no property for it
+    look = html.Button("Choose a file", type="button", id="choose", tabIndex=-1)
+    button = dcc.Upload(look, id="upload", max_size=-1, multiple=False)
+    message = html.P(id="upload-message", role="alert", className="message")
+    parts = [html.Legend("Your file"), html.P(how, className="hint"), button, message]
+    return [html.Fieldset(parts, className="group")]
+
+
+def _button(text: str, name: str, **more: Any) -> Any:
+    return html.Button(text, id=name, type="button", **more)
+
+
+def _output(view: str, sentences: list[str]) -> list[Any]:
+    frame = dcc.Input(id="frame", type="range", min=0, max=0, step=1, value=0, className="range")
+    scrub = html.Label([html.Span("Step ", id="frame-text"), frame])
+    buttons = [_button("Play", "play"), _button("Stop", "stop", hidden=True), scrub]
+    player = html.Div(buttons, className="player", hidden=view != "training")
+    save = [_button("PNG", "png"), _button("SVG", "svg"), _button("CSV", "csv"), _button("Copy link", "copy-link")]
+    return [
+        html.P(" ".join(sentences), id="address-message", role="alert", className="message", hidden=not sentences),
+        html.P(id="message", role="alert", className="message"),
+        dcc.Graph(id="graph", config=GRAPH, className="graph"),
+        player,
+        html.P(id="sentence", className="sentence"),
+        html.P(id="note", role="status", className="note"),
+        html.Div(save, className="buttons", role="group", **{"aria-label": "Download or share"}),
+        html.Div(html.Table(id="table"), className="scroll", tabIndex=0, role="region", **{"aria-label": "Numbers"}),
+        html.Div([html.H3("As Python"), _button("Copy as Python", "copy")], className="code-title"),
+        html.Pre(html.Code(id="code"), tabIndex=0),
+    ]
+
+
+def table(what: Shown) -> list[Any]:
+    head = html.Thead(html.Tr([html.Th(text, scope="col") for text in what.header]))
+    row = lambda cells: html.Tr([html.Th(cells[0], scope="row"), *(html.Td(text) for text in cells[1:])])
+    return [head, html.Tbody([row(cells) for cells in what.rows])]
+
+
+def sentence(what: Shown) -> list[Any]:
+    """The words shaded by attention; the one that decided is marked up as well, for those who do not see colours."""
+    shade = lambda weight: {"backgroundColor": f"rgba(230, 159, 0, {0.85 * weight:.3f})"}
+    out: list[Any] = []
+    for word, weight, chosen in what.words:
+        kind = html.Mark if chosen else html.Span
+        glue = "" if word.startswith("##") or word in ".,!?" or not out else " "
+        out += [glue, kind(word.removeprefix("##"), style=shade(weight), title=f"attention {weight:.3g}")]
+    return out
