@@ -11,7 +11,7 @@ PAGES = (  # the first pattern that matches decides
     ("slr-0[234]-*", "risk"),
     ("slr-1[34]-*", "risk"),
     ("slr-17-*", "risk"),
-    ("slr-20-*", "estimators"),
+    ("slr-20-*", "cramer_rao"),
     ("slr-*", "training"),
     ("exch-0[789]-*", "learning"),
     ("exch-1[014567]-*", "learning"),

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics.data_pass import bag_max
 
-__all__ = ["Bags", "check_labels", "check_weights", "read_bags"]
+__all__ = ["Bags", "check_labels", "check_weights", "first_largest", "read_bags"]
 
 LARGEST = 1e50  # as in numerics.validation: sums of squares stay finite
 
@@ -51,6 +52,12 @@ class Bags:
         return np.flatnonzero(self.mask)[token] % self.mask.shape[1]
 
 
+def first_largest(per_token: np.ndarray, bags: Bags) -> np.ndarray:
+    """Flat number of the first largest of (N,) numbers in each bag, (n,)."""
+    top = np.flatnonzero(per_token == np.repeat(bag_max(per_token, bags.offsets), bags.lengths))
+    return top[np.searchsorted(top, bags.offsets[:-1])]
+
+
 def read_bags(bags: Any, of: str, width: int | None = None) -> Bags:
     """Check and flatten; `width` is the number of features a fitted model expects."""
     if isinstance(bags, Bags):
@@ -68,7 +75,7 @@ def read_bags(bags: Any, of: str, width: int | None = None) -> Bags:
         raise bad(
             "bags",
             of,
-            f"finite numbers of size at most {LARGEST:g}",
+            f"finite numbers of size at most {LARGEST:g}, neither NaN nor inf",
             f"largest {largest}",
             "to drop or impute those tokens",
         )
@@ -134,6 +141,8 @@ def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
 
 def check_labels(y: Any, n: int, of: str) -> np.ndarray:
     """One label per bag, (n,)."""
+    if y is None:
+        raise AttnscopeError(f"{of} requires y to be passed, but the target y is None; try one label per bag.")
     a = np.asarray(y)
     if a.ndim == 2 and a.shape[1] == 1:
         a = a[:, 0]
@@ -155,5 +164,5 @@ def check_weights(weight: Any, n: int, of: str) -> np.ndarray:
     if a.shape != (n,) or not np.isfinite(a).all() or a.min() < 0:
         raise bad("sample_weight", of, f"{n} finite numbers >= 0", f"shape {a.shape}")
     if np.count_nonzero(a) < 2:
-        raise AttnscopeError(f"sample_weight of {of} must be positive for at least two bags.")
+        raise AttnscopeError(f"sample_weight of {of} must be positive for at least two bags, got weight zero for more.")
     return a

@@ -3,7 +3,9 @@
 gain            mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 % interval of the paired mean
 agreement       share of starts whose held-out loss is within 10 % of the best (1 after partial_fit, which keeps one start)
 attended        mean over bags of exp(entropy of the token weights): 1 = one token, L = all alike
-role swap       the attended token's score explains y better than its value does: key and value have changed places
+role swap       the roles exchanged explain y better: attend to the token with the largest (or smallest) value, read its score. A model caught at
+                the swapped stationary point (its gate is the true value, its values the true key) predicts about half of what can be,
+                its exchange nearly all. Several heads: of the head where this is most so, on the labels minus the other heads'
 position        the located positions pile up at one place of equally long bags (chi-squared test at 1e-3)
 
 The gain is honest only on bags that were not used in fit; `cv_gain` is from fit's own held-out folds. The rest is descriptive.
@@ -17,9 +19,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from attnscope.estimators.bags import Bags, check_labels
+from attnscope.estimators.bags import Bags, first_largest
 from attnscope.estimators.fit.data import Data
-from attnscope.estimators.fit.mixture import bag_losses, token_scores
+from attnscope.estimators.fit.heads import residuals, summed
+from attnscope.estimators.fit.mixture import Fitted, bag_losses, output_losses, token_scores
 from attnscope.numerics.data_pass import bag_sum
 
 __all__ = ["Diagnosis", "diagnose"]
@@ -42,7 +45,7 @@ class Diagnosis:
     agreement: float
     attended: float
     length: float
-    score_correlation: float
+    swapped_correlation: float
     value_correlation: float
     position_share: float
     warnings: tuple[str, ...]
@@ -62,18 +65,19 @@ class Diagnosis:
 
 def diagnose(model: Any, bags: Any, y: Any) -> Diagnosis:
     held = model._read(bags, "diagnose")
-    labels, family, outputs = model._known_labels(check_labels(y, len(held), f"{type(model).__name__}.diagnose"))
-    scaling = model.scaling_
-    labels = (labels - scaling.label_mean) / scaling.label_scale
-    data = Data(scaling.tokens(held.tokens), held.offsets, labels, np.ones(len(held)), family, outputs)
-    facts = {**_gain(model, data), **_attended(model, held, data), **_roles(model, held, data)}
-    facts["position_share"], p_value = _positions(model.locate(bags), held)
+    data = model._labelled(held, y, "diagnose")
+    roles = [_roles(model, head, held, data) for head in model._heads]
+    worst = max(roles, key=lambda role: role["swapped_correlation"] - role["value_correlation"])
+    facts = {**_gain(model, data), **_attended(model, held, data), **worst}
+    where = model.locate(bags)
+    places = [_positions(column, held) for column in where.reshape(len(held), -1).T]
+    facts["position_share"], p_value = min(places, key=lambda place: place[1])
     return Diagnosis(**facts, warnings=tuple(_warnings(facts, p_value, len(held))))
 
 
 def _gain(model: Any, data: Data) -> dict[str, float]:
     unit = model.scaling_.label_scale**2
-    own = bag_losses(model.fitted_, data) * unit
+    own = output_losses(summed(model._heads, data.tokens, data.offsets).output, data) * unit
     mean = bag_sum(data.tokens, data.offsets) / data.lengths[:, None]
     pooled = data._replace(tokens=mean, offsets=np.arange(data.size + 1))
     if hasattr(model, "mean_pool_"):
@@ -93,20 +97,26 @@ def _gain(model: Any, data: Data) -> dict[str, float]:
 
 
 def _attended(model: Any, held: Bags, data: Data) -> dict[str, float]:
-    p = model._weights(held, None)
-    entropy = -bag_sum(p * np.log(np.maximum(p, 1e-300)), data.offsets)
-    return {"attended": float(np.exp(entropy).mean()), "length": float(data.lengths.mean())}
+    """Mean over bags and heads."""
+    attended = []
+    for head in model._heads:
+        p = model._weights(held, None, head)
+        attended.append(np.exp(-bag_sum(p * np.log(np.maximum(p, 1e-300)), data.offsets)).mean())
+    return {"attended": float(np.mean(attended)), "length": float(data.lengths.mean())}
 
 
-def _roles(model: Any, held: Bags, data: Data) -> dict[str, float]:
-    """|correlation| of the labels with the attended score and with the attended value (its column of largest correlation)."""
-    p = model._weights(held, None)
-    score = bag_sum(p * token_scores(model.fitted_, data.tokens), data.offsets)
-    value = bag_sum(p[:, None] * (data.tokens @ model.fitted_.values.weights), data.offsets)
+def _roles(model: Any, head: Fitted, held: Bags, data: Data) -> dict[str, float]:
+    """|correlation| of the labels with the attended value, and with the score of the token of extreme value (the largest over columns and ends)."""
+    if len(model._heads) > 1:
+        data = data._replace(labels=residuals([other for other in model._heads if other is not head], data))
+    p, score = model._weights(held, None, head), token_scores(head, data.tokens)
+    values = data.tokens @ head.values.weights
+    attended = bag_sum(p[:, None] * values, data.offsets)
+    exchanged = [score[first_largest(sign * value, held)] for value in values.T for sign in (1, -1)]
     classes = [data.labels] if data.outputs == 1 else [data.labels == c for c in range(data.outputs)]
     return {
-        "score_correlation": max(_correlation(score, c) for c in classes),
-        "value_correlation": max(_correlation(v, c) for v in value.T for c in classes),
+        "swapped_correlation": max(_correlation(read, c) for read in exchanged for c in classes),
+        "value_correlation": max(_correlation(v, c) for v in attended.T for c in classes),
     }
 
 
@@ -142,8 +152,10 @@ def _warnings(facts: dict[str, float], p_value: float, n: int) -> list[str]:
         out.append(
             "Only one start found this solution: refit with larger n_starts and another random_state before trusting it."
         )
-    if facts["score_correlation"] > facts["value_correlation"] + 0.1:
-        out.append("Score and value look swapped: the attended token's score explains y better than its value does.")
+    if facts["swapped_correlation"] > facts["value_correlation"] + 0.1:
+        out.append(
+            "Score and value look swapped: the score of the token with the extreme value explains y better than this model does."
+        )
     if p_value < PILED and n >= 20:
         share = 100 * facts["position_share"]
         out.append(

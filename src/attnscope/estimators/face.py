@@ -5,9 +5,9 @@ Parameters of both (see docs/estimators.md for when to change one):
     pooling       "softmax" (weights sum to one), "sigmoid" (several tokens may count) or "auto"
     loss          "mixture" (one token decides), "attention" (error of the weighted average) or "auto"
     alpha         "cv", or the ridge: one number, or (gate, value); infinity for the gate keeps the EM score
-    heads         1; more are not available
+    heads         number of deciding tokens per bag, each with its own gate and values, whose values add up (more than 1: numbers only, EM)
     n_starts      number of starting points
-    robust        Student-t tokens (5 degrees of freedom) instead of Gaussian ones
+    robust        Student-t tokens (5 degrees of freedom) instead of Gaussian ones: True, False or "auto" (where tails are heavy and it helps)
     random_state  integer >= 0, or None for 0
     n_jobs        threads over cross-validation folds; None is 1, -1 all
     verbose       print a line per step
@@ -24,20 +24,24 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.estimators.bags import Bags, check_labels, check_weights, read_bags
+from attnscope.estimators.bags import Bags, check_labels, check_weights, first_largest, read_bags
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
-from attnscope.estimators.fit.mixture import Answers, Fitted, bag_answers, responsibilities
-from attnscope.estimators.fit.select import Options, Selected, fit_bags
-from attnscope.numerics.data_pass import SIGMOID, bag_max, bag_sum
+from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, summed
+from attnscope.estimators.fit.mixture import Answers, Fitted, bag_outputs, responsibilities
+from attnscope.estimators.fit.select import ROBUST_DOF, Selected, fit_bags
+from attnscope.estimators.fit.tracks import Options
+from attnscope.estimators.streaming import fit_batches, partial_fit
+from attnscope.numerics import validation as check
+from attnscope.numerics.data_pass import SIGMOID, bag_sum
 
 __all__ = ["Face", "NotFittedYet"]
 
+ONE_TOKEN = "(the mixture is over which one token decides; sigmoid gates let several count at once)"
 CHOICES = {
     "gate": ("linear", "quadratic", "random-features", "auto"),
     "pooling": ("softmax", "sigmoid", "auto"),
     "loss": ("mixture", "attention", "auto"),
 }
-ROBUST_DOF = 5.0  # t with 5 degrees of freedom: bounded influence, and still efficient on Gaussian tokens
 
 
 class NotFittedYet(NotFittedError, AttnscopeError):
@@ -55,7 +59,7 @@ class Face(BaseEstimator):
         alpha: Any = "cv",
         heads: int = 1,
         n_starts: int = 8,
-        robust: bool = False,
+        robust: bool | str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -91,13 +95,14 @@ class Face(BaseEstimator):
         if not weight.all():
             data = data.take(np.flatnonzero(weight))  # a bag of weight zero takes no part, not even in the folds
         origin = -scaling.mean / scaling.scale
-        selected = fit_bags(data, origin, options)
+        selected = fit_bags(data, origin, options) if self.heads == 1 else fit_heads(data, origin, options, self.heads)
         pooled = fit_bags(_pooled(data), origin, options._replace(say=lambda line: None))
         self._keep(scaling, selected, pooled, data)
+        self._stream = None
 
-    def _keep(self, scaling: Scaling, selected: Selected, pooled: Selected, data: Data) -> None:
+    def _keep(self, scaling: Scaling, selected: Selected | Heads, pooled: Selected, data: Data) -> None:
         self.scaling_ = scaling
-        self.fitted_ = selected.fitted
+        self.fitted_, *self.other_heads_ = selected.heads
         self.mean_pool_ = pooled.fitted
         self.stages_ = selected.stages
         self.start_losses_ = selected.start_losses
@@ -110,28 +115,33 @@ class Face(BaseEstimator):
             if getattr(self, name) not in allowed:
                 raise bad(name, of, "one of " + ", ".join(map(repr, allowed)), getattr(self, name))
         if self.pooling == "sigmoid" and self.loss == "mixture":
-            raise AttnscopeError(f'loss of {of} must be "attention" or "auto" with pooling="sigmoid", got "mixture".')
-        if self.heads != 1:
-            raise bad("heads", of, "1 (several heads are not available)", self.heads, 'pooling="sigmoid"')
-        if not isinstance(self.robust, (bool, np.bool_)):
-            raise bad("robust", of, "True or False", self.robust)
+            raise bad("loss", of, f'"attention" or "auto" with pooling="sigmoid" {ONE_TOKEN}', "mixture")
+        self._check_heads(of)
+        auto = isinstance(self.robust, str) and self.robust == "auto"
+        if not auto and not isinstance(self.robust, (bool, np.bool_)):
+            raise bad("robust", of, 'True, False or "auto"', self.robust)
         if isinstance(self.n_starts, bool) or not isinstance(self.n_starts, (int, np.integer)) or self.n_starts < 1:
             raise bad("n_starts", of, "an integer >= 1", self.n_starts)
         gate, value = self._ridges(of)
         say = print if self.verbose else (lambda line: None)
-        dof = ROBUST_DOF if self.robust else np.inf
+        dof = np.inf if auto or not self.robust else ROBUST_DOF
         return Options(
-            self.gate,
-            self.pooling,
-            self.loss,
-            gate,
-            value,
-            int(self.n_starts),
-            dof,
-            self._seed(of),
-            self._workers(of),
-            say,
-        )
+            self.gate, self.pooling, self.loss, gate, value, int(self.n_starts), dof, auto,
+            self._seed(of), self._workers(of), say,
+        )  # fmt: skip
+
+    def _check_heads(self, of: str) -> None:
+        if check.integer(self.heads, "heads", of, 1) == 1:
+            return
+        if not self._regression:
+            raise bad("heads", of, "1 for classes (only numbers are sums of heads)", self.heads, 'pooling="sigmoid"')
+        for name, plain in (("gate", ("linear", "quadratic", "auto")), ("pooling", ("softmax", "auto"))):
+            if getattr(self, name) not in plain:
+                raise bad(
+                    name, of, "one of " + ", ".join(map(repr, plain)) + " with several heads", getattr(self, name)
+                )
+        if self.loss == "attention":
+            raise bad("loss", of, "'mixture' or 'auto' with several heads", self.loss)
 
     def _ridges(self, of: str) -> tuple[float | None, float | None]:
         if isinstance(self.alpha, str) and self.alpha == "cv":
@@ -167,28 +177,62 @@ class Face(BaseEstimator):
             raise NotFittedYet(f"{of} needs a fitted model; try fit(bags, y) first.")
         return read_bags(bags, of, self.n_features_in_)
 
-    def _answers(self, bags: Bags, fitted: Fitted | None = None) -> Answers:
-        return bag_answers(fitted or self.fitted_, self.scaling_.tokens(bags.tokens), bags.offsets)
+    @property
+    def _heads(self) -> list[Fitted]:
+        return [self.fitted_, *getattr(self, "other_heads_", [])]
 
-    def attention(self, bags: Any) -> Any:
-        """Weight of each token, summing to one in a bag: (n, L), 0 at padding; a list of (L_i,) for list input."""
+    def _answers(self, bags: Bags) -> Answers:
+        return summed(self._heads, self.scaling_.tokens(bags.tokens), bags.offsets)
+
+    def attention(self, bags: Any, head: int | None = None) -> Any:
+        """Weight of each token, summing to one in a bag: (n, L), 0 at padding; a list of (L_i,) for list input.
+
+        Of one head (0-based), or averaged over the heads.
+        """
         held = self._read(bags, "attention")
-        return held.like_input(self._weights(held, None))
+        heads = self._heads if head is None else [self._heads[self._head(head, "attention")]]
+        return held.like_input(np.mean([self._weights(held, None, one) for one in heads], axis=0))
 
-    def locate(self, bags: Any, y: Any = None) -> np.ndarray:
-        """Position (n,) of the token that decides; with labels y, the token that most probably decided each of them."""
+    def locate(self, bags: Any, y: Any = None, head: int | None = None) -> np.ndarray:
+        """Position (n,) of the token that decides; with labels y, the token that most probably decided each of them.
+
+        With several heads (n, heads), a column for each; or that of one head, (n,).
+        """
         held = self._read(bags, "locate")
-        weight = self._weights(held, y)
-        return held.position(_first_largest(weight, held))
+        heads = self._heads if head is None else [self._heads[self._head(head, "locate")]]
+        where = [held.position(first_largest(self._weights(held, y, one), held)) for one in heads]
+        return where[0] if len(where) == 1 else np.column_stack(where)
 
-    def _weights(self, held: Bags, y: Any) -> np.ndarray:
-        if y is None or self.fitted_.combine == SIGMOID:
-            weight = self._answers(held).weight
+    def _head(self, head: Any, method: str) -> int:
+        return check.integer(head, "head", f"{type(self).__name__}.{method}", 0, len(self._heads) - 1)
+
+    def _weights(self, held: Bags, y: Any, head: Fitted) -> np.ndarray:
+        if y is None or head.combine == SIGMOID:
+            weight = bag_outputs(head, self.scaling_.tokens(held.tokens), held.offsets)[0]
             return weight / np.repeat(np.maximum(bag_sum(weight, held.offsets), 1e-300), held.lengths)
-        labels, family, outputs = self._known_labels(check_labels(y, len(held), f"{type(self).__name__}.locate"))
+        data = self._labelled(held, y, "locate")
+        if len(self._heads) > 1:
+            data = data._replace(labels=residuals([other for other in self._heads if other is not head], data))
+        return responsibilities(head, data)
+
+    def _labelled(self, held: Bags, y: Any, method: str) -> Data:
+        """Bags with labels, both standardised as in fit."""
+        labels, family, outputs = self._known_labels(check_labels(y, len(held), f"{type(self).__name__}.{method}"))
         labels = (labels - self.scaling_.label_mean) / self.scaling_.label_scale
-        data = Data(self.scaling_.tokens(held.tokens), held.offsets, labels, np.ones(len(held)), family, outputs)
-        return responsibilities(self.fitted_, data)
+        return Data(self.scaling_.tokens(held.tokens), held.offsets, labels, np.ones(len(held)), family, outputs)
+
+    # -- out of core ------------------------------------------------------------------------------------------------------
+
+    def partial_fit(self, bags: Any, y: Any, sample_weight: Any = None, pass_ends: bool = True) -> Any:
+        """Add a batch to the current pass over the data; `pass_ends` marks its last batch.
+
+        Pass 1 learns the scale, pass 2 the starts, every later pass is one EM step, the same as with all bags in memory. O(d^2) memory.
+        """
+        return partial_fit(self, bags, y, sample_weight, pass_ends)
+
+    def fit_batches(self, batches: Any, y: Any = None, passes: int = 20, sample_weight: Any = None) -> Any:
+        """EM over batches (bags, y), read `passes` times: a list, any re-iterable, a function that returns an iterator, or dask arrays."""
+        return fit_batches(self, batches, y, passes, sample_weight)
 
     def diagnose(self, bags: Any, y: Any) -> Any:
         """What the fit looks like on these bags (best: bags it has not seen), in numbers and plain words; see diagnose.Diagnosis."""
@@ -213,9 +257,3 @@ def _pooled(data: Data) -> Data:
     """Every bag replaced by its mean token: the baseline."""
     mean = bag_sum(data.tokens, data.offsets) / data.lengths[:, None]
     return data._replace(tokens=mean, offsets=np.arange(data.size + 1))
-
-
-def _first_largest(weight: np.ndarray, held: Bags) -> np.ndarray:
-    """Flat number of the first largest weight in each bag."""
-    top = np.flatnonzero(weight == np.repeat(bag_max(weight, held.offsets), held.lengths))
-    return top[np.searchsorted(top, held.offsets[:-1])]

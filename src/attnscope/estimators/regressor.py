@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from attnscope.errors import bad
-from attnscope.estimators.bags import check_labels, check_weights, read_bags
 from attnscope.estimators.face import Face
 from attnscope.estimators.fit.data import Data, Scaling
+from attnscope.estimators.fit.heads import Heads
 from attnscope.estimators.fit.intervals import conformal_scores, interval_scale
-from attnscope.estimators.fit.mixture import from_em
 from attnscope.estimators.fit.select import Selected
-from attnscope.estimators.fit.stream import Stream
 from attnscope.numerics import validation as check
 from attnscope.numerics.data_pass import GAUSSIAN
 
@@ -37,15 +34,13 @@ class SingleLocationRegressor(RegressorMixin, Face):
     """
 
     _regression = True
-    _stream: Stream | None = None
 
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> SingleLocationRegressor:
         """Choose and fit by cross-validation; forgets any earlier fit."""
         self._fit(bags, y, sample_weight, f"{NAME}.fit")
-        self._stream = None
         return self
 
-    def _keep(self, scaling: Scaling, selected: Selected, pooled: Selected, data: Data) -> None:
+    def _keep(self, scaling: Scaling, selected: Selected | Heads, pooled: Selected, data: Data) -> None:
         super()._keep(scaling, selected, pooled, data)
         self.conformal_scores_ = conformal_scores(data.labels, selected.output[:, 0], selected.spread)
 
@@ -72,65 +67,3 @@ class SingleLocationRegressor(RegressorMixin, Face):
         middle = answers.output[:, 0] * self.scaling_.label_scale + self.scaling_.label_mean
         half = interval_scale(self.conformal_scores_, coverage) * answers.spread * self.scaling_.label_scale
         return np.column_stack([middle - half, middle + half])
-
-    # -- out of core ------------------------------------------------------------------------------------------------------
-
-    def partial_fit(
-        self, bags: Any, y: Any, sample_weight: Any = None, pass_ends: bool = True
-    ) -> SingleLocationRegressor:
-        """Add a batch to the current pass over the data; `pass_ends` marks its last batch.
-
-        Pass 1 learns the scale, pass 2 the starts, every later pass is one EM step, the same as with all bags in memory. O(d^2) memory.
-        """
-        of = f"{NAME}.partial_fit"
-        options = self._options(of)
-        for name, plain in (
-            ("loss", ("mixture", "auto")),
-            ("gate", ("linear", "quadratic", "auto")),
-            ("pooling", ("softmax", "auto")),
-        ):
-            if getattr(self, name) not in plain:
-                raise bad(name, of, "one of " + ", ".join(map(repr, plain)) + " (EM only)", getattr(self, name), "fit")
-        if self._stream is None:
-            self._forget()
-            self._stream = Stream(
-                options.gate != "linear", options.n_starts, options.seed, options.dof, options.alpha_value
-            )
-        stream = self._stream
-        held = read_bags(bags, of, getattr(self, "n_features_in_", None))
-        self.n_features_in_ = held.tokens.shape[1]
-        labels, _, _ = self._labels(check_labels(y, len(held), of), of)
-        weight = np.ones(len(held)) if sample_weight is None else check_weights(sample_weight, len(held), of)
-        stream.add_batch(held.tokens, held.offsets, labels, weight)
-        if pass_ends:
-            stream.end_pass()
-            if stream.ems and stream.scaling is not None:
-                self.scaling_ = stream.scaling
-                self.fitted_ = from_em(next(iter(stream.ems.values())), GAUSSIAN)
-        return self
-
-    def fit_batches(self, batches: Iterable | Callable[[], Iterable], passes: int = 20) -> SingleLocationRegressor:
-        """EM over batches (bags, y), read `passes` times: a list, any re-iterable, or a function that returns an iterator."""
-        passes = check.integer(passes, "passes", f"{NAME}.fit_batches", 3)
-        self._forget()
-        self._stream = None
-        for _ in range(passes):
-            last = None
-            for batch in batches() if callable(batches) else iter(batches):
-                if last is not None:
-                    self.partial_fit(last[0], last[1], pass_ends=False)
-                last = batch
-            if last is None:
-                raise bad(
-                    "batches",
-                    f"{NAME}.fit_batches",
-                    "readable once per pass",
-                    "no batch left",
-                    "a function that opens them anew",
-                )
-            self.partial_fit(last[0], last[1], pass_ends=True)
-        return self
-
-    def _forget(self) -> None:
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)

@@ -30,6 +30,8 @@ def save_model(model: Face, path: Any) -> None:
         raise NotFittedYet(f"save of {type(model).__name__} needs a fitted model; try fit(bags, y) first.")
     arrays = {f"scaling.{k}": v for k, v in model.scaling_._asdict().items()}
     arrays |= _flat("fitted", model.fitted_)
+    for i, head in enumerate(getattr(model, "other_heads_", []), start=1):
+        arrays |= _flat(f"head{i}", head)
     if hasattr(model, "mean_pool_"):
         arrays |= _flat("mean_pool", model.mean_pool_)
     arrays |= {name: getattr(model, name) for name in PLAIN if hasattr(model, name)}
@@ -66,6 +68,7 @@ def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
     mean, scale = arrays["scaling.mean"], arrays["scaling.scale"]
     model.scaling_ = Scaling(mean, scale, float(arrays["scaling.label_mean"]), float(arrays["scaling.label_scale"]))
     model.fitted_ = _unflat("fitted", arrays)
+    model.other_heads_ = [_unflat(f"head{i}", arrays) for i in range(1, int(model.heads))]
     if "mean_pool.gate" in arrays:
         model.mean_pool_ = _unflat("mean_pool", arrays)
     for name in PLAIN:

@@ -36,11 +36,16 @@ __all__ = [
     "add",
     "e_step",
     "em_step",
+    "evidence_ridge",
+    "gram",
+    "logistic",
     "m_step",
+    "moments",
     "run_em",
     "scores",
     "token_gram",
     "values_from",
+    "whitening",
 ]
 
 NEGLIGIBLE = 1e-12  # responsibilities below this do not enter the Gram matrix: 1e5 tokens of them weigh 1e-7 of one
@@ -151,27 +156,27 @@ def e_step(em: Em, data: Data, everything: np.ndarray | None = None) -> tuple[Su
         near_weight, far_weight = (nu + d) / (nu + near / em.tokens.spread), (nu + d) / (nu + far)
     kept = r * weight > NEGLIGIBLE
     x, rw = data.tokens[kept], (r * weight)[kept]
-    label = _gram(np.column_stack([x, data.per_token(data.labels)[kept]]), rw)
+    label = gram(np.column_stack([x, data.per_token(data.labels)[kept]]), rw)
     if near_weight.size == 1:
         key = label[:-1, :-1]
         other = (token_gram(data) if everything is None else everything) - key
     else:
-        key = _gram(x, rw * near_weight[kept])
-        other = _gram(data.tokens, (1 - r) * weight * far_weight)
+        key = gram(x, rw * near_weight[kept])
+        other = gram(data.tokens, (1 - r) * weight * far_weight)
     bags = np.array([data.weight.sum(), weight.sum(), log_likelihood, error])
     return Sums(other, key, label, bags), r
 
 
 def token_gram(data: Data) -> np.ndarray:
     """sum over all tokens of weight (1, x)(1, x)^T."""
-    return _gram(data.tokens, data.per_token(data.weight))
+    return gram(data.tokens, data.per_token(data.weight))
 
 
-def _gram(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def gram(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """sum_l weight_l (1, x_l)(1, x_l)^T."""
-    xw = x * weight[:, None]
+    xw = x * np.sqrt(np.maximum(weight, 0))[:, None]  # a matrix times its own transpose takes half the work
     out = np.empty((x.shape[1] + 1, x.shape[1] + 1))
-    out[0, 0], out[0, 1:], out[1:, 1:] = weight.sum(), xw.sum(axis=0), xw.T @ x
+    out[0, 0], out[0, 1:], out[1:, 1:] = weight.sum(), weight @ x, xw.T @ xw
     out[1:, 0] = out[0, 1:]
     return out
 
@@ -183,7 +188,7 @@ def add(a: Sums, b: Sums) -> Sums:
 def m_step(em: Em, sums: Sums, quadratic: bool, family: int = GAUSSIAN, precision: float | None = None) -> Em:
     """New parameters from the sums; for classes the values are left as they are (see `em_step`)."""
     tokens = _token_step(em.tokens, sums, quadratic)
-    values = _evidence_ridge(sums.label, em.values, precision) if family == GAUSSIAN else em.values
+    values = evidence_ridge(sums.label, em.values, precision) if family == GAUSSIAN else em.values
     return Em(tokens, values)
 
 
@@ -194,11 +199,11 @@ def em_step(
     sums, r = e_step(em, data, everything)
     new = m_step(em, sums, quadratic, data.family, precision)
     if data.family != GAUSSIAN:
-        new = new._replace(values=_logistic(data, r, em.values))
+        new = new._replace(values=logistic(data, r, em.values))
     return new, float(sums.bags[2])
 
 
-def run_em(em: Em, data: Data, quadratic: bool, steps: int, precision: float | None = None, tol: float = 1e-7) -> Em:
+def run_em(em: Em, data: Data, quadratic: bool, steps: int, precision: float | None = None, tol: float = 1e-6) -> Em:
     """EM until the log likelihood per bag gains less than `tol`, at most `steps` passes."""
     last, everything = -np.inf, token_gram(data)
     for _ in range(steps):
@@ -249,8 +254,8 @@ def whitening(covariance: np.ndarray, count: float) -> np.ndarray:
     return solve_triangular(cholesky(shrunk, lower=True), np.eye(d), lower=True).T
 
 
-def _evidence_ridge(gram: np.ndarray, old: Values, fixed: float | None) -> Values:
-    """Weighted ridge of y on x with intercept; `fixed` is the ridge lambda = alpha sigma^2, None sets it by the evidence."""
+def evidence_ridge(gram: np.ndarray, old: Values, fixed: float | None, tol: float = 1e-10) -> Values:
+    """Weighted ridge of y on x with intercept; `fixed` is the ridge lambda = alpha sigma^2, None sets it by the evidence, to `tol`."""
     n, mean, covariance = moments(gram)
     t, basis = np.linalg.eigh(n * covariance[:-1, :-1])
     t = np.maximum(t, 0)
@@ -268,7 +273,7 @@ def _evidence_ridge(gram: np.ndarray, old: Values, fixed: float | None) -> Value
         new_alpha = float(np.clip(g / max(v @ v, 1e-300), 1e-12, 1e12)) if fixed is None else fixed / new_variance
         change = abs(np.log(new_variance / variance)) + abs(np.log(max(new_alpha, 1e-300) / max(alpha, 1e-300)))
         alpha, variance = new_alpha, new_variance
-        if change < 1e-10:
+        if change < tol:
             break
     weights = basis @ v
     bias = np.array([mean[-1] - mean[:-1] @ weights])
@@ -278,7 +283,7 @@ def _evidence_ridge(gram: np.ndarray, old: Values, fixed: float | None) -> Value
     return Values(weights[:, None], bias, float(variance), float(alpha), float(variance), mean[:-1], root, float(n))
 
 
-def _logistic(data: Data, r: np.ndarray, old: Values) -> Values:
+def logistic(data: Data, r: np.ndarray, old: Values) -> Values:
     """Weighted ridge logistic regression of the labels on the tokens, from the old V."""
     weight = r * data.per_token(data.weight)
     kept = weight > NEGLIGIBLE_CLASS

@@ -18,7 +18,19 @@ from attnscope.estimators.fit.data import Data, label_log_density
 from attnscope.estimators.fit.em import Em, TokenModel, Values, scores
 from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, SIGMOID, bag_max, bag_softmax, bag_sum, data_pass
 
-__all__ = ["FeatureMap", "Fitted", "bag_answers", "bag_losses", "freed", "from_em", "refine", "responsibilities"]
+__all__ = [
+    "FeatureMap",
+    "Fitted",
+    "bag_answers",
+    "bag_losses",
+    "bag_outputs",
+    "freed",
+    "from_em",
+    "gate_inputs",
+    "output_losses",
+    "refine",
+    "responsibilities",
+]
 
 
 CLIP = 20.0  # scores this far below the bag's best have weight 2e-9: their exact size carries no information
@@ -83,9 +95,24 @@ def given_scores(fitted: Fitted, tokens: np.ndarray) -> np.ndarray:
     return np.zeros(len(tokens)) if fitted.tokens is None else scores(fitted.tokens, tokens)
 
 
-def refine(fitted: Fitted, data: Data, alpha_gate: float, alpha_value: float, steps: int) -> Fitted:
-    """L-BFGS from `fitted`; alpha_value is the precision on V (for numbers: ridge divided by the noise variance)."""
-    extra, given = fitted.features(data.tokens), given_scores(fitted, data.tokens)
+def gate_inputs(fitted: Fitted, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Extra features (N, e) and given scores (N,): what `refine` does not change."""
+    return fitted.features(tokens), given_scores(fitted, tokens)
+
+
+def refine(
+    fitted: Fitted,
+    data: Data,
+    alpha_gate: float,
+    alpha_value: float,
+    steps: int,
+    inputs: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Fitted:
+    """L-BFGS from `fitted`; alpha_value is the precision on V (for numbers: ridge divided by the noise variance).
+
+    `inputs` = `gate_inputs(fitted, data.tokens)` if they are at hand.
+    """
+    extra, given = inputs or gate_inputs(fitted, data.tokens)
     d, m = fitted.values.weights.shape
     e = extra.shape[1]
 
@@ -113,12 +140,16 @@ def _unpack(theta: np.ndarray, d: int, e: int, m: int) -> tuple[np.ndarray, np.n
 
 
 class Answers(NamedTuple):
-    """weight (N,), value (N, m) per token; output (n, m): mean, or class probabilities (n, C) with C = 2 for binary; spread (n,)."""
+    """weight (N,), value (N, m) per token; output (n, m): mean, or class probabilities (n, C) with C = 2 for binary.
+
+    Numbers: spread (n,), the standard deviation of the label, and the part of its square that is due to uncertain values.
+    """
 
     weight: np.ndarray
     value: np.ndarray
     output: np.ndarray
     spread: np.ndarray
+    unsure: np.ndarray
 
 
 def token_scores(fitted: Fitted, tokens: np.ndarray) -> np.ndarray:
@@ -128,6 +159,14 @@ def token_scores(fitted: Fitted, tokens: np.ndarray) -> np.ndarray:
 
 def bag_answers(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
     """Token weights and values, the bag's output, and for numbers the mixture's standard deviation."""
+    weight, value, output = bag_outputs(fitted, tokens, offsets)
+    if fitted.family == GAUSSIAN:
+        return Answers(weight, value, output, *_spread(fitted, tokens, weight, value, output, offsets))
+    return Answers(weight, value, output, np.zeros(len(output)), np.zeros(len(output)))
+
+
+def bag_outputs(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weight, value and output of `Answers`, without the spread, which costs more than all of them."""
     u = token_scores(fitted, tokens)
     if fitted.combine == SIGMOID:
         weight = 1 / (1 + np.exp(-np.clip(u, -700, 700)))
@@ -138,24 +177,22 @@ def bag_answers(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> Answ
         value = tokens @ fitted.values.weights + fitted.values.bias
         pooled = bag_sum(weight[:, None] * value, offsets)
     if fitted.family == GAUSSIAN:
-        return Answers(weight, value, pooled, _spread(fitted, tokens, weight, value, pooled, offsets))
+        return weight, value, pooled
     if fitted.combine == MIXTURE:
         pooled = bag_sum(weight[:, None] * probabilities(value), offsets)
-        pooled = pooled / pooled.sum(axis=1, keepdims=True)
-    else:
-        pooled = probabilities(pooled)
-    return Answers(weight, value, pooled, np.zeros(len(pooled)))
+        return weight, value, pooled / pooled.sum(axis=1, keepdims=True)
+    return weight, value, probabilities(pooled)
 
 
 def _spread(
     fitted: Fitted, tokens: np.ndarray, weight: np.ndarray, value: np.ndarray, pooled: np.ndarray, offsets: np.ndarray
-) -> np.ndarray:
-    """sqrt(noise + sum_l p_l [(w_l - mean)^2 + uncertainty of w_l]); for sigmoid weights, which are no distribution, without the squares."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """sqrt(noise + sum_l p_l [(w_l - mean)^2 + uncertainty of w_l]) and sum_l p_l uncertainty; sigmoid weights are no distribution: no squares."""
     unsure = bag_sum(weight * fitted.values.uncertainty(tokens), offsets)
     if fitted.combine == SIGMOID:
-        return np.sqrt(fitted.values.noise + unsure)
+        return np.sqrt(fitted.values.noise + unsure), unsure
     gap = value[:, 0] - np.repeat(pooled[:, 0], np.diff(offsets))
-    return np.sqrt(fitted.values.noise + bag_sum(weight * gap**2, offsets) + unsure)
+    return np.sqrt(fitted.values.noise + bag_sum(weight * gap**2, offsets) + unsure), unsure
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
@@ -167,9 +204,12 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
 
 
 def bag_losses(fitted: Fitted, data: Data) -> np.ndarray:
-    """Held-out loss per bag (n,): squared error, or minus the log probability of the label."""
-    output = bag_answers(fitted, data.tokens, data.offsets).output
-    if fitted.family == GAUSSIAN:
+    """Loss per bag (n,): squared error, or minus the log probability of the label."""
+    return output_losses(bag_outputs(fitted, data.tokens, data.offsets)[2], data)
+
+
+def output_losses(output: np.ndarray, data: Data) -> np.ndarray:
+    if data.family == GAUSSIAN:
         return (data.labels - output[:, 0]) ** 2
     return -np.log(np.maximum(output[np.arange(data.size), data.labels.astype(int)], 1e-15))
 

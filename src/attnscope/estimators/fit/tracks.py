@@ -1,0 +1,240 @@
+"""Candidates judged by K-fold held-out loss: a track is one model per fold, its held-out losses, and the stages that made it.
+
+A stage maps (model, data) to a model. It is run on every fold's training part from that fold's current model, and replaces the current
+model only if the held-out loss (squared error, or minus log probability) falls by more than CAUTION standard errors of the
+paired differences. To save work a rival is first run on a few folds and dropped if it does not lead there. The accepted stages
+are finally run on all bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.mixture import Answers, Fitted, bag_answers, bag_losses, gate_inputs, refine
+from attnscope.numerics.data_pass import GAUSSIAN
+
+__all__ = ["Fold", "Options", "Track", "better", "make_folds", "path", "with_variance"]
+
+FOLDS = 5
+PROBE = 2  # folds a rival is tried on before it is run on all: 40 % of the bags tell a clear loser, if they are
+PROBE_BAGS = 100  # this many held-out bags; more folds otherwise
+LBFGS_STEPS = 60
+GATE_PATH = (
+    300.0,
+    30.0,
+    3.0,
+    0.3,
+)  # ridge on the gate, strong to weak, beside a sum of log likelihoods in standardised tokens
+STALL = 0.001  # a path ends where the loss moves by less than this share, or after two points that do not lower it by as much
+CAUTION = 2.0  # standard errors a richer model must gain: some twenty are tried, and the best of twenty useless ones gains about two
+Stage = Callable[..., Fitted]  # (model, data) -> model
+
+
+class Options(NamedTuple):
+    gate: str = "auto"
+    pooling: str = "auto"
+    loss: str = "auto"
+    alpha_gate: float | None = None  # None: by cross-validation
+    alpha_value: float | None = None
+    n_starts: int = 8
+    dof: float = np.inf  # of the tokens' Student t; infinite: Gaussian
+    maybe_robust: bool = False  # try heavy tails where the tokens show them
+    seed: int = 0
+    workers: int = 1
+    say: Callable[[str], None] = lambda line: None
+
+
+class Fold(NamedTuple):
+    """Which bags are held out; the parts are copied when asked for, so that folds take no memory between stages."""
+
+    data: Data
+    rest: np.ndarray
+    out: np.ndarray
+
+    @property
+    def train(self) -> Data:
+        return self.data.take(self.rest)
+
+    @property
+    def held(self) -> Data:
+        return self.data.take(self.out)
+
+
+class Track(NamedTuple):
+    """A candidate: one model per fold, held-out losses (n,), and the stages that made it."""
+
+    models: list[Fitted]
+    losses: np.ndarray
+    stages: tuple[tuple[str, Stage], ...]
+
+
+def make_folds(data: Data, seed: int) -> list[Fold]:
+    """Random folds; sorted by label first so that every fold sees every class and the whole range."""
+    rng = np.random.default_rng([seed, 0])
+    count = min(FOLDS, data.size)
+    order = np.lexsort((rng.random(data.size), data.labels))
+    fold = np.empty(data.size, int)
+    for block in range(0, data.size, count):
+        rows = order[block : block + count]
+        fold[rows] = rng.permutation(count)[: len(rows)]
+    everyone = np.arange(data.size)
+    return [Fold(data, everyone[fold != f], everyone[fold == f]) for f in range(count) if (fold == f).any()]
+
+
+# -- rivals -------------------------------------------------------------------------------------------------------------
+
+
+def path(
+    folds: list[Fold],
+    track: Track,
+    name: str,
+    change: Stage,
+    options: Options,
+    against: Track | None = None,
+    ridges: tuple[float, ...] = GATE_PATH,
+    factor: float = 1.0,
+    caution: float = CAUTION,
+) -> Track:
+    """`change` followed by L-BFGS along the gate's ridge path; its best point if it beats `against`, which is returned otherwise.
+
+    against=None: must be taken. `factor` multiplies the ridge of V, once.
+    """
+    if options.alpha_gate is not None:
+        ridges = (options.alpha_gate,)
+    steps = [_refinement(ridge, factor if i == 0 else 1.0, options) for i, ridge in enumerate(ridges)]
+    probe = probe_folds(folds)
+    first = folds if against is None else folds[:probe]
+    reached = _walk(first, track.models[: len(first)], change, steps, options, True)
+    if len(first) < len(folds):
+        assert against is not None
+        lead, error = max(_gain(folds, against.losses - losses) for _, losses in reached)
+        options.say(f"{name}: held-out loss lower by {lead:.4g} on {probe} folds")
+        if lead <= (0 if caution > 0 else -error):  # one that need not win clearly is dropped if it clearly loses
+            return against
+        others = _walk(folds[probe:], track.models[probe:], change, steps[: len(reached)], options, False)
+        reached = [(a + b, np.where(np.isnan(x), y, x)) for (a, x), (b, y) in zip(reached, others)]
+    best = int(np.argmin([_average(folds, losses) for _, losses in reached]))
+    done = tuple((f"ridge {ridge:g}", step) for ridge, step in zip(ridges[: best + 1], steps))
+    new = Track(*reached[best], (*track.stages, (name, change), *done))
+    options.say(f"{name}, gate ridge {ridges[best]:g}: held-out loss {mean_loss(folds, new):.4g}")
+    return new if against is None or better(folds, new, against, caution) else against
+
+
+def probe_folds(folds: list[Fold]) -> int:
+    """How many folds a rival is tried on first."""
+    held = np.cumsum([len(fold.out) for fold in folds])
+    return min(max(PROBE, int(np.searchsorted(held, PROBE_BAGS)) + 1), len(folds))
+
+
+def _walk(
+    folds: list[Fold], models: list[Fitted], change: Stage, steps: list[Stage], options: Options, stop: bool
+) -> list[tuple[list[Fitted], np.ndarray]]:
+    """Models and held-out losses (NaN outside these folds) after each step; `stop` once the loss no longer falls."""
+
+    def begin(job: tuple[Fitted, Fold]) -> tuple[Fitted, tuple[np.ndarray, np.ndarray]]:
+        train = job[1].train
+        model = change(job[0], train)
+        return model, gate_inputs(model, train.tokens)
+
+    changed = each(begin, list(zip(models, folds)), options.workers)
+    models, inputs = [model for model, _ in changed], [ready for _, ready in changed]
+    out: list[tuple[list[Fitted], np.ndarray]] = []
+    bags, lowest, worse = np.concatenate([f.out for f in folds]), np.inf, 0
+    for step in steps:
+        jobs = list(zip(models, folds, inputs))
+        models = each(lambda job: step(job[0], job[1].train, job[2]), jobs, options.workers)  # noqa: B023
+        out.append((models, held_out(folds, models)))
+        loss = _average(folds, out[-1][1], bags)
+        worse = worse + 1 if loss > (1 - STALL) * lowest else 0
+        if stop and (worse == 2 or abs(loss - lowest) < STALL * lowest):
+            break
+        lowest = min(loss, lowest)
+    return out
+
+
+def _refinement(ridge: float, factor: float, options: Options) -> Stage:
+    def step(model: Fitted, bags: Data, inputs: tuple[np.ndarray, np.ndarray] | None = None) -> Fitted:
+        precision = model.values.precision * factor
+        if options.alpha_value is not None:
+            precision = options.alpha_value / (model.values.variance if bags.family == GAUSSIAN else 1.0)
+        return refine(model, bags, ridge, precision, LBFGS_STEPS, inputs)
+
+    return step
+
+
+def last_ridge(track: Track) -> float:
+    ridges = [float(name.split()[1]) for name, _ in track.stages if name.startswith("ridge")]
+    return ridges[-1] if ridges else GATE_PATH[0]
+
+
+def with_variance(track: Track, variance: float) -> Track:
+    """Fix the noise variance; the ridge lambda = precision * variance is kept."""
+
+    def stage(model: Fitted, bags: Data | None) -> Fitted:
+        old = model.values
+        return model._replace(values=old._replace(variance=variance, precision=old.precision * old.variance / variance))
+
+    return track._replace(models=[stage(m, None) for m in track.models], stages=(*track.stages, ("noise", stage)))
+
+
+# -- judging ------------------------------------------------------------------------------------------------------------
+
+
+def _average(folds: list[Fold], losses: np.ndarray, bags: np.ndarray | None = None) -> float:
+    weight = folds[0].data.weight
+    return float(np.average(losses, weights=weight) if bags is None else np.average(losses[bags], weights=weight[bags]))
+
+
+def mean_loss(folds: list[Fold], track: Track) -> float:
+    return _average(folds, track.losses)
+
+
+def better(folds: list[Fold], new: Track, old: Track, caution: float = CAUTION) -> bool:
+    """Is the held-out loss of `new` lower by more than `caution` standard errors of the paired differences?"""
+    mean, error = _gain(folds, old.losses - new.losses)
+    return bool(mean > caution * error)
+
+
+def _gain(folds: list[Fold], gain: np.ndarray) -> tuple[float, float]:
+    """Weighted mean of (n,) gains and its standard error; NaN where a bag was not held out."""
+    known = np.isfinite(gain)
+    gain, weight = gain[known], folds[0].data.weight[known]
+    mean = float(np.average(gain, weights=weight))
+    return mean, float(np.sqrt(np.average((gain - mean) ** 2, weights=weight) / max(len(gain) - 1, 1)))
+
+
+def best_fold(folds: list[Fold], losses: np.ndarray) -> int:
+    return int(np.argmin([_average(folds, losses, f.out) for f in folds]))
+
+
+def each(function: Callable, jobs: list, workers: int) -> list:
+    if workers == 1:
+        return [function(job) for job in jobs]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, jobs))
+
+
+def held_out(folds: list[Fold], models: list[Fitted]) -> np.ndarray:
+    """Losses (n,) of bags held out by these folds, NaN elsewhere."""
+    out = np.full(folds[0].data.size, np.nan)
+    for fold, model in zip(folds, models):
+        out[fold.out] = bag_losses(model, fold.held)
+    return out
+
+
+def held_out_answers(folds: list[Fold], track: Track) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Outputs (n, m), spreads (n,) and the part of the squared spread due to uncertain values (n,)."""
+    answers: list[Answers] = []
+    for model, fold in zip(track.models, folds):
+        held = fold.held
+        answers.append(bag_answers(model, held.tokens, held.offsets))
+    n = folds[0].data.size
+    output, spread, unsure = np.empty((n, answers[0].output.shape[1])), np.empty(n), np.empty(n)
+    for fold, answer in zip(folds, answers):
+        output[fold.out], spread[fold.out], unsure[fold.out] = answer.output, answer.spread, answer.unsure
+    return output, spread, unsure
