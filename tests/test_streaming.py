@@ -186,3 +186,12 @@ def test_a_streamed_model_is_saved_and_diagnosed_like_any_other(kind, tmp_path):
     np.testing.assert_array_equal(answer(at.load_model(tmp_path / "m.npz")), answer(model))
     diagnosis = model.diagnose(X, y)
     assert np.isfinite(diagnosis.loss) and diagnosis.attended < 2
+
+
+def test_diagnosis_of_streamed_classes_compares_with_their_shares():
+    batch = at.SingleLocation(8, 5, signal=4.0).sample(300, seed=1)
+    y = np.where(batch.target > 0.3, "up", "down")
+    model = at.SingleLocationClassifier().fit_batches([(batch.tokens, y)], passes=8)
+    found, share = model.diagnose(batch.tokens, y), np.mean(y == "up")
+    assert found.mean_pool_loss == pytest.approx(-share * np.log(share) - (1 - share) * np.log(1 - share))
+    assert found.gain > 0

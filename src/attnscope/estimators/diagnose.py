@@ -23,7 +23,7 @@ from attnscope.estimators.bags import Bags, first_largest
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.heads import residuals, summed
 from attnscope.estimators.fit.mixture import Fitted, bag_losses, output_losses, token_scores
-from attnscope.numerics.data_pass import bag_sum
+from attnscope.numerics.data_pass import GAUSSIAN, bag_sum
 
 __all__ = ["Diagnosis", "diagnose"]
 
@@ -83,8 +83,8 @@ def _gain(model: Any, data: Data) -> dict[str, float]:
     if hasattr(model, "mean_pool_"):
         base = bag_losses(model.mean_pool_, pooled) * unit
         cv_gain = float(np.mean(model.cv_mean_pool_losses_) - np.mean(model.cv_losses_))
-    else:  # after partial_fit there is no baseline but the mean label
-        base, cv_gain = data.labels**2 * unit, 0.0
+    else:  # after partial_fit there is no baseline but the mean label, or the classes' shares
+        base, cv_gain = _without_tokens(data) * unit, 0.0
     gain = base - own
     half = 1.96 * float(np.std(gain, ddof=1)) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
     losses = list(getattr(model, "start_losses_", {"only": 0.0}).values())
@@ -94,6 +94,14 @@ def _gain(model: Any, data: Data) -> dict[str, float]:
         "loss": float(own.mean()), "mean_pool_loss": float(base.mean()), "gain": centre, "gain_low": centre - half,
         "gain_high": centre + half, "cv_gain": cv_gain, "agreement": agreement,
     }  # fmt: skip
+
+
+def _without_tokens(data: Data) -> np.ndarray:
+    """Loss of each bag if the tokens are not looked at: squared (labels are centred), or minus the log share of its class."""
+    if data.family == GAUSSIAN:
+        return data.labels**2
+    _, which, counts = np.unique(data.labels, return_inverse=True, return_counts=True)
+    return -np.log(counts[which] / data.size)
 
 
 def _attended(model: Any, held: Bags, data: Data) -> dict[str, float]:
