@@ -1,7 +1,10 @@
-"""Estimators against their peers, same bags and seeds: python bench/estimators/bench_estimators.py [case ...] [--seeds 5].
+"""Estimators against their peers on the same bags and seeds, and the bars they must pass.
 
-Test errors include the noise; medians over seeds. Refuses to print a table unless its own gated attention reaches NMSE <= .06 on the base case:
-a peer that was not trained properly proves nothing.
+    python bench/estimators/bench_estimators.py [case ...] [--seeds 5] [--workers 2] [--models ours ABMIL] [--store runs/estimators] [--json out.json]
+
+Without a case: all of them. Every job (case, model, seed) is stored when it is done, and not run again until a source it depends on changes.
+No table is printed unless the bench's own gated attention reaches NMSE <= .06 on base and AUC >= .85 on musk1: a peer that was not trained
+properly proves nothing.
 """
 
 from __future__ import annotations
@@ -9,105 +12,123 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
 import argparse
+import json
+import multiprocessing
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).parent))
-from cases import CASES
-from peers import GatedAttention, MeanPool
+import bars
+import efficiency
+import jobs
+import pass_times
 
-from attnscope.estimators.regressor import SingleLocationRegressor
-from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, data_pass
-
-COLUMNS = ("ours", "robust", "ABMIL", "mean-pool", "known", "Bayes", "location", "coverage", "seconds", "ABMIL s")
-
-
-def known_location(train, test):
-    """Least squares on the deciding tokens themselves."""
-    x, t = (
-        np.column_stack([b.tokens[np.arange(len(b.target)), b.location], np.ones(len(b.target))]) for b in (train, test)
-    )
-    return np.mean((t @ np.linalg.lstsq(x, train.target, rcond=None)[0] - test.target) ** 2)
+SYNTHETIC = ("base", "n=120", "key signal halved", "L=60, n=300", "correlated background", "key.value=.7", "two relevant tokens",
+             "d=n=300", "t4 tokens")  # fmt: skip
+REAL = ("digits max n=400", "digits key n=150", "digits 8 n=600", "text n=60", "text n=300", "musk1", "elephant")
+ALL = (*efficiency.CASES, *SYNTHETIC, *REAL)
 
 
-def one(case, seed):
-    train, test, task = CASES[case](seed)
-    error = lambda model: np.mean((model.predict(test.tokens) - test.target) ** 2) / test.target.var()
-    clock = time.perf_counter()
-    ours = SingleLocationRegressor(random_state=seed).fit(train.tokens, train.target)
-    seconds = time.perf_counter() - clock
-    robust = (
-        SingleLocationRegressor(random_state=seed, robust=True).fit(train.tokens, train.target)
-        if "t4" in case
-        else None
-    )
-    clock = time.perf_counter()
-    abmil = GatedAttention(seed).fit(train.tokens, train.target)
-    abmil_seconds = time.perf_counter() - clock
-    low, high = ours.predict_interval(test.tokens).T
-    bayes = np.mean((task.bayes_predict(test.tokens) - test.target) ** 2) / test.target.var() if task else np.nan
-    return [
-        error(ours), error(robust) if robust else np.nan, error(abmil), error(MeanPool().fit(train.tokens, train.target)),
-        known_location(train, test) / test.target.var(), bayes, np.mean(ours.locate(test.tokens) == test.location),
-        np.mean((low <= test.target) & (test.target <= high)), seconds, abmil_seconds,
-    ]  # fmt: skip
+def wanted(options: argparse.Namespace) -> list[jobs.Job]:
+    found = []
+    for case in dict.fromkeys([*options.case, "base", "musk1"]):
+        models = jobs.models_of(case) if case in options.case else ("ABMIL", "reference")
+        models = [m for m in models if not options.models or m in options.models]
+        found += [jobs.Job(case, model, seed) for model in models for seed in range(options.seeds)]
+    return found
 
 
-def pass_times():
-    """Milliseconds of one fused pass and of the same loss and gradient by NumPy/BLAS (checked equal first)."""
-    rng = np.random.default_rng(0)
-    n, length, d = 3000, 32, 256
-    x, y = rng.standard_normal((n * length, d)), rng.standard_normal(n)
-    k, v, offsets = rng.standard_normal(d) / 16, rng.standard_normal(d) / 16, np.arange(n + 1) * length
-    none, zero = np.empty((len(x), 0)), np.zeros(len(x))
-
-    def fused():
-        return data_pass(x, none, zero, offsets, y, np.ones(n), k, v[:, None], np.zeros(1), GAUSSIAN, MIXTURE, 1.0)
-
-    def plain():
-        u, w = (x @ k).reshape(n, length), (x @ v).reshape(n, length)
-        log_p = u - np.logaddexp.reduce(u, axis=1, keepdims=True)
-        joint = log_p - (y[:, None] - w) ** 2 / 2
-        top = np.logaddexp.reduce(joint, axis=1, keepdims=True)
-        r = np.exp(joint - top)
-        return -top.sum(), x.T @ (np.exp(log_p) - r).ravel(), x.T @ (r * (w - y[:, None])).ravel()
-
-    a, b = fused(), plain()
-    assert np.allclose(a[0], b[0], rtol=1e-10) and np.allclose(a[1], b[1]) and np.allclose(a[2][:, 0], b[2])
-    return [1e3 * min(_timed(f) for _ in range(7)) for f in (fused, plain)]
+def attempt(job: jobs.Job, store: str) -> tuple[jobs.Job, dict | None, str]:
+    """(job, result, why there is none)."""
+    try:
+        return job, jobs.run(job, store), ""
+    except Exception as error:  # one failing job must not end the others
+        return job, None, f"{type(error).__name__}: {error}"
 
 
-def _timed(function):
-    clock = time.perf_counter()
-    function()
-    return time.perf_counter() - clock
+def run_all(todo: list[jobs.Job], store: str, workers: int) -> tuple[dict, dict]:
+    """Results by (case, model), in the order of seeds, and failures by (case, model); a line per job on stderr."""
+    start, done, failed = time.perf_counter(), {}, {}
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        pending = [pool.submit(attempt, job, store) for job in todo]
+        for count, future in enumerate(as_completed(pending), 1):
+            job, result, why = future.result()
+            if result is None:
+                failed[job.case, job.model] = why
+            else:
+                done[job] = result
+            line = why or f"{result['wall']:.1f} s"
+            print(f"[{count}/{len(todo)}, {time.perf_counter() - start:.0f} s] {job.case}, {job.model}, seed {job.seed}: {line}",
+                  file=sys.stderr, flush=True)  # fmt: skip
+    grouped: dict[tuple[str, str], list] = {}
+    for job in todo:
+        if job in done and (job.case, job.model) not in failed:
+            grouped.setdefault((job.case, job.model), []).append(done[job])
+    return grouped, failed
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("case", nargs="*", default=list(CASES))
-    parser.add_argument("--seeds", type=int, default=5)
+def shown(x: float | None) -> str:
+    return "" if x is None else f"{x:.3g}"
+
+
+def print_table(rows: list[bars.Row]) -> None:
+    """100 columns."""
+    print(f"{'case':<38}{'ours':>8}  {'baseline':<16}{'':>8}{'ratio':>7}  {'bar':<16} ok")
+    for r in rows:
+        ok = {True: "yes", False: "NO", None: "-"}[r.ok]
+        numbers = f"{shown(r.ours):>8}  {r.against:<16}{shown(r.baseline):>8}{shown(r.ratio):>7}"
+        print(f"{r.case:<38}{numbers}  {r.bar:<16} {ok}")
+
+
+def print_models(results: bars.Results) -> None:
+    """Everything measured: test error of every model, and for classes the AUC."""
+    for case in dict.fromkeys(c for c, _ in results.found if not c.startswith("Cramér-Rao")):
+        models = [m for c, m in results.found if c == case and m != "reference"]
+        name = "auc" if case in ("musk1", "elephant") else "error"
+        pick = (lambda m: results.auc(case, m)[0]) if name == "auc" else lambda m: results.median(case, m)
+        print(f"{case}, {name}: " + ", ".join(f"{m} {pick(m):.4g}" for m in models))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", nargs="*", help="one or more of: " + "; ".join(ALL))
+    parser.add_argument("--seeds", type=int, default=5, help="seeds 0, 1, ...; fixed beforehand: five")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--models", nargs="*", help="only these, e.g. ours ABMIL (for filling the store)")
+    parser.add_argument("--store", default="runs/estimators")
+    parser.add_argument("--json", help="write rows and all results there as well")
     options = parser.parse_args()
-    rows = {}
-    for case in dict.fromkeys(["base", *options.case]):
-        rows[case] = np.median([one(case, seed) for seed in range(options.seeds)], axis=0)
-        if case == "base" and rows[case][COLUMNS.index("ABMIL")] > 0.06:
-            sys.exit(
-                f"gated attention reaches NMSE {rows[case][2]:.3f} > .06 on the base case: the peer is not trained; no table."
-            )
-        print(f"{case:24s}" + "".join(f"{value:10.4f}" for value in rows[case]), file=sys.stderr, flush=True)
-    print("NMSE (medians over seeds)".ljust(24) + "".join(f"{name:>10s}" for name in COLUMNS))
-    for case, row in rows.items():
-        print(f"{case:24s}" + "".join("         -" if np.isnan(v) else f"{v:10.4f}" for v in row))
-    fused, plain = pass_times()
-    print(
-        f"one data pass (96,000 tokens, d = 256): fused {fused:.1f} ms, NumPy/BLAS {plain:.1f} ms, {plain / fused:.1f}x"
-    )
+    options.case = options.case or list(ALL)
+    unknown = [case for case in options.case if case not in ALL]
+    if unknown:
+        parser.error(f"no case {unknown[0]!r}; there are: {'; '.join(ALL)}")
+    found, failed = run_all(wanted(options), options.store, options.workers)
+    results = bars.Results(found)
+    if trouble := bars.untrained(results):
+        sys.exit("gated attention reaches only " + " and ".join(trouble) + ": the peer is not trained; no table.")
+    rows = [*efficiency.rows(results), *bars.rows(results), pass_times.row()]
+    print_table(rows)
+    print()
+    for line in efficiency.notes(results):
+        print(line)
+    print_models(results)
+    for (case, model), why in failed.items():
+        print(
+            f"{case}, {model}: {'skipped: ' if why.startswith('NotInstalled') else 'failed: '}{why.partition(': ')[2]}"
+        )
+    if options.json:
+        everything = {f"{case} | {model}": result for (case, model), result in found.items()}
+        Path(options.json).write_text(
+            json.dumps({"rows": [bars.as_dict(r) for r in rows], "results": everything}, indent=1)
+        )
+    sys.exit(
+        any(not why.startswith("NotInstalled") for why in failed.values())
+    )  # a bar not reached is said in the table
 
 
 if __name__ == "__main__":

@@ -222,14 +222,19 @@ def _with_gamma(n: int, seed: int) -> Comparison:
 
 
 def _figure(table: dict[str, dict[str, tuple[float, ...]]]) -> Figure:
-    at = np.arange(len(table)) + 1.0
+    at = np.arange(len(table))
     marks: list[Mark] = []
     for i, kind in enumerate(KINDS):
         values = np.array([row[kind] for row in table.values()])
         marks += [Line(at, values[:, 0], "", i, thin=True), Points(at, values[:, 2], kind, i, BAND * values[:, 3])]
-    settings = "1: 2 directions, 2: 4, 3: +-k, 4: unequal, 5: (+-1, +-1)"
     panel = Panel(
-        "lines: over scores; points: tokens, 95 %", settings, "risk (null 1)", tuple(marks), y_range=(0.0, 1.5)
+        "lines: over scores; points: tokens, 95 %",
+        "spikes",
+        "risk (null 1)",
+        tuple(marks),
+        x_range=(-0.3, len(table) - 0.7),
+        y_range=(0.0, 1.5),
+        x_names=("two", "four", "+-k", "unequal", "(+-1, +-1)"),
     )
     return Figure("Joint softmax and separate heads, L = 10", (panel,), columns=1)
 

@@ -147,7 +147,7 @@ def _one_label() -> tuple[Comparison, ...]:
 
 
 def _figure(seen: dict[str, Representation], formula: np.ndarray, measured: list[float]) -> Figure:
-    x = np.arange(1, 4)
+    x = np.arange(3)
     sizes = (
         Points(x, [s.entropy for s in seen.values()], "entropy H(T)", 0),
         Points(x, [s.information for s in seen.values()], "information I(z; T)", 1),
@@ -157,12 +157,13 @@ def _figure(seen: dict[str, Representation], formula: np.ndarray, measured: list
     merges = (Line(low, low, "formula", 0), Points(formula, measured, "enumeration", 1))
     panels = (
         Panel(
-            "1 tokens, 2 counts, 3 posterior",
+            "what three representations keep",
             "representation T",
             "nats",
             sizes,
-            x_range=(0.0, 4.0),
+            x_range=(-1.0, 3.0),
             y_range=(0.0, 11.0),
+            x_names=("tokens", "counts", "posterior"),
         ),
         Panel(
             "merging two posterior atoms",
