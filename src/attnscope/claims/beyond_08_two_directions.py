@@ -122,7 +122,7 @@ def _errors(run: HeadTrajectory, fresh: DirectionBatch) -> tuple[np.ndarray, np.
 
 
 def _squared(predictor: MultiHead, K: np.ndarray, V: np.ndarray, fresh: DirectionBatch) -> tuple[float, float]:
-    mean, error = mean_and_error((predict(predictor, K, V, fresh.tokens) - fresh.target) ** 2)  # type: ignore[arg-type]
+    mean, error = mean_and_error((predict(predictor, K, V, fresh.tokens) - fresh.target) ** 2)
     return mean - NOISE**2, error
 
 

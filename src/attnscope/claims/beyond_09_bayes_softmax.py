@@ -173,7 +173,7 @@ def _row(name: str, tune: int, measure: int, rng: np.random.Generator) -> dict[s
         p = _parameters(kind, it, scores)
         loss = _loss(weights(fresh, p, np), np)
         if weights is _joint:
-            T = predict(BayesSoftmax(1.0, p), it.means, it.outputs, batch.tokens)  # type: ignore[arg-type]
+            T = predict(BayesSoftmax(1.0, p), it.means, it.outputs, batch.tokens)
         else:
             u = np.einsum("nld,hd->nhl", batch.tokens, it.means)
             T = (weights(u, p, np) * (batch.tokens @ it.outputs[0])).sum(1)
@@ -200,7 +200,7 @@ def _largest_gap(rng: np.random.Generator) -> float:
         whole = background.sum(1)[:, None, None] - background[:, None] + shifted + np.log(it.prior)[:, None]
         p = np.exp(whole - whole.max((1, 2), keepdims=True))
         p /= p.sum((1, 2), keepdims=True)
-        q = attention_weights(BayesSoftmax(1 / gamma**2, it.bias, it.curvature), means, x)  # type: ignore[arg-type]
+        q = attention_weights(BayesSoftmax(1 / gamma**2, it.bias, it.curvature), means, x)
         gaps.append(np.abs(p - q).max())
     return float(max(gaps))
 
@@ -208,7 +208,7 @@ def _largest_gap(rng: np.random.Generator) -> float:
 def _bias_effect(name: str) -> float:
     it = task(name)
     x = it.sample(200, 1).tokens
-    with_bias, without = (attention_weights(BayesSoftmax(1.0, b), it.means, x) for b in (it.bias, 0 * it.bias))  # type: ignore[arg-type]
+    with_bias, without = (attention_weights(BayesSoftmax(1.0, b), it.means, x) for b in (it.bias, 0 * it.bias))
     return float(np.abs(with_bias - without).max())
 
 
@@ -216,7 +216,7 @@ def _with_gamma(n: int, seed: int) -> Comparison:
     """gam = .8, unequal spikes, outputs of their own: posterior variance against squared error."""
     it = SpikeMixture(6, LENGTH, strengths=(2.0, 1.0), prior=(0.4, 0.6), gamma=0.8, outputs=np.eye(6)[[4, 5]], seed=3)
     batch = it.sample(n, seed + 17)
-    T = predict(BayesSoftmax(1 / 0.64, it.bias, it.curvature), it.means, it.outputs, batch.tokens)  # type: ignore[arg-type]
+    T = predict(BayesSoftmax(1 / 0.64, it.bias, it.curvature), it.means, it.outputs, batch.tokens)
     known, (mean, error) = it.bayes_risk(n, seed + 18), mean_and_error((T - batch.target) ** 2)
     return sampled("gamma = 0.8, two outputs", known.value, mean, np.hypot(error, known.error))
 
