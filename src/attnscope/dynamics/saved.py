@@ -103,7 +103,9 @@ def _task_arrays(task: SingleLocation) -> dict[str, np.ndarray | None]:
 
 # -- predictors ------------------------------------------------------------------------------------------------------
 
-_PLAIN: dict[str, type[Any]] = {kind.__name__: kind for kind in (Erf, Softmax, SoftmaxOne, SoftplusAttention, LinearAttention)}
+_PLAIN: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Erf, Softmax, SoftmaxOne, SoftplusAttention, LinearAttention)
+}
 
 
 def _described(predictor: Predictor) -> dict[str, Any]:

@@ -80,7 +80,9 @@ def _bracket(log_excess: Callable[[float], float], s: float, gam: float) -> tupl
     while lam < last and worse < 12:  # 12 steps of 1.6: a factor of 280 beyond the best seen without improvement
         try:
             values.append((log_excess(lam), lam))
-        except AttnscopeError:  # a route that ends at some temperature; that the best one lies below is checked at the end
+        except (
+            AttnscopeError
+        ):  # a route that ends at some temperature; that the best one lies below is checked at the end
             if not worse:
                 raise
             break
