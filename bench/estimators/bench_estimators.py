@@ -43,6 +43,15 @@ def wanted(options: argparse.Namespace) -> list[jobs.Job]:
     return found
 
 
+def collected(todo: list[jobs.Job], store: str) -> dict:
+    """What is stored already, by (case, model)."""
+    grouped: dict[tuple[str, str], list] = {}
+    for job in todo:
+        if jobs.stored_at(job, store).exists():
+            grouped.setdefault((job.case, job.model), []).append(jobs.run(job, store))
+    return grouped
+
+
 def attempt(job: jobs.Job, store: str) -> tuple[jobs.Job, dict | None, str]:
     """(job, result, why there is none)."""
     try:
@@ -101,13 +110,15 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--models", nargs="*", help="only these, e.g. ours ABMIL (for filling the store)")
     parser.add_argument("--store", default="runs/estimators")
+    parser.add_argument("--collect", action="store_true", help="compute nothing: the table of what is stored")
     parser.add_argument("--json", help="write rows and all results there as well")
     options = parser.parse_args()
     options.case = options.case or list(ALL)
     unknown = [case for case in options.case if case not in ALL]
     if unknown:
         parser.error(f"no case {unknown[0]!r}; there are: {'; '.join(ALL)}")
-    found, failed = run_all(wanted(options), options.store, options.workers)
+    todo, store = wanted(options), options.store
+    found, failed = (collected(todo, store), {}) if options.collect else run_all(todo, store, options.workers)
     results = bars.Results(found)
     if trouble := bars.untrained(results):
         sys.exit("gated attention reaches only " + " and ".join(trouble) + ": the peer is not trained; no table.")
@@ -117,18 +128,21 @@ def main() -> None:
     for line in efficiency.notes(results):
         print(line)
     print_models(results)
+    fewer = {f"{case}, {model}": len(result) for (case, model), result in found.items() if len(result) < options.seeds}
+    if fewer:
+        print(f"fewer than {options.seeds} seeds: " + "; ".join(f"{name} {count}" for name, count in fewer.items()))
     for (case, model), why in failed.items():
-        print(
-            f"{case}, {model}: {'skipped: ' if why.startswith('NotInstalled') else 'failed: '}{why.partition(': ')[2]}"
-        )
+        print(f"{case}, {model}: {'skipped' if absent(why) else 'failed'}: {why.partition(': ')[2]}")
     if options.json:
         everything = {f"{case} | {model}": result for (case, model), result in found.items()}
-        Path(options.json).write_text(
-            json.dumps({"rows": [bars.as_dict(r) for r in rows], "results": everything}, indent=1)
-        )
-    sys.exit(
-        any(not why.startswith("NotInstalled") for why in failed.values())
-    )  # a bar not reached is said in the table
+        report = {"rows": [bars.as_dict(r) for r in rows], "results": everything}
+        Path(options.json).write_text(json.dumps(report, indent=1))
+    sys.exit(not all(map(absent, failed.values())))  # a bar that is not reached is said in the table
+
+
+def absent(why: str) -> bool:
+    """Whether a job failed only because its data are not installed."""
+    return why.startswith("NotInstalled")
 
 
 if __name__ == "__main__":

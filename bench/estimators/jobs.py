@@ -21,7 +21,12 @@ import numpy as np
 import attnscope
 
 HERE, PACKAGE = Path(__file__).parent, Path(attnscope.__file__).parent
-ESTIMATOR = [*sorted((PACKAGE / "estimators").rglob("*.py")), PACKAGE / "numerics" / "data_pass.py"]
+ROOM = PACKAGE / "estimators"
+ESTIMATOR = [
+    *sorted((ROOM / "fit").glob("*.py")),
+    *(ROOM / f"{name}.py" for name in ("bags", "face", "regressor", "classifier")),
+]
+ESTIMATOR += [PACKAGE / "numerics" / "data_pass.py"]
 VARIANTS = {  # of ours, named by what is changed
     "ours": {},
     "robust": {"robust": True},

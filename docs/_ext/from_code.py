@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,7 @@ def described(name):
         signature = str(inspect.signature(thing)) if callable(thing) else ""
     except ValueError:
         signature = ""
+    signature = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", signature)  # a default that is a class, by its name
     text = inspect.getdoc(thing) or ""
     return f"### {name}\n\n```python\n{name}{signature}\n```\n\n```text\n{text}\n```\n"
 
