@@ -1,4 +1,4 @@
-"""All claims of this room, found by file name and sorted by id."""
+"""All claims of this room, found by file name: those of the two papers first, then those beyond them, each by number."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PREFIXES = ("slr_", "exch_", "beyond_")  # the three papers' worth of claims
 
 
 def all_claims() -> list[Claim]:
-    """Every claim, sorted by id."""
+    """Every claim, in the order of PREFIXES and then of ids."""
     names = [info.name for info in pkgutil.iter_modules(room.__path__) if info.name.startswith(PREFIXES)]
     claims = [import_module(f"{room.__name__}.{name}").CLAIM for name in names]
-    return sorted(claims, key=lambda claim: claim.id)
+    return sorted(claims, key=lambda claim: (PREFIXES.index(claim.id.split("-")[0] + "_"), claim.id))
 
 
 def selected_claims(only: Sequence[str] | None = None) -> list[Claim]:
