@@ -17,7 +17,11 @@ from attnscope.numerics.data_pass import SIGMOID, SOFTMAX, bag_max
 __all__ = ["as_sigmoid", "as_softmax", "random_waves"]
 
 THRESHOLD = 1.0  # the deciding token starts at logistic(1) = .73, so that both it and its rivals can still move
-WAVES = 100  # random features: enough for a smooth gate in the first few principal directions, cheap beside d = 50..400
+# random features, chosen on bags of digits whose only 8 decides (seeds 10-14, not those reported):
+WAVES = 600  # NMSE .006 on average over the five seeds, .009 with 400 (medians .0065 and .0058: five seeds do not tell them apart)
+FEWEST = 100  # however many tokens there are
+WAVE_BYTES = 2**29  # of all tokens' features: fewer waves where there are more than about 1e5 tokens
+WIDTH = 0.5  # kernel width in typical distances of two tokens; .35 does as well, .7 a little worse, 1 much worse
 
 
 def as_softmax(fitted: Fitted) -> Fitted:
@@ -33,13 +37,13 @@ def as_sigmoid(fitted: Fitted, data: Data) -> Fitted:
 
 
 def random_waves(fitted: Fitted, data: Data, seed: int) -> Fitted:
-    """Append random Fourier features (Rahimi and Recht 2007) of a Gaussian kernel whose width is the typical distance of two tokens."""
+    """Append random Fourier features (Rahimi and Recht 2007) of a Gaussian kernel WIDTH typical distances of two tokens wide, with zero weights."""
     rng = np.random.default_rng([seed, 2])
     x = data.tokens
     pairs = rng.integers(0, len(x), (2, 1000))
-    width = np.sqrt(np.median(((x[pairs[0]] - x[pairs[1]]) ** 2).sum(axis=1))) or 1.0
-    frequency = rng.standard_normal((x.shape[1], WAVES)) / width
-    features = fitted.features._replace(frequency=frequency, phase=rng.uniform(0, 2 * np.pi, WAVES))
-    d = x.shape[1]
-    gate = np.concatenate([fitted.gate[:d], np.zeros(WAVES), fitted.gate[d:]])
+    width = WIDTH * np.sqrt(np.median(((x[pairs[0]] - x[pairs[1]]) ** 2).sum(axis=1))) or 1.0
+    d, count = x.shape[1], int(np.clip(WAVE_BYTES // (8 * len(x)), FEWEST, WAVES))
+    frequency = rng.standard_normal((d, count)) / width
+    features = fitted.features._replace(frequency=frequency, phase=rng.uniform(0, 2 * np.pi, count))
+    gate = np.concatenate([fitted.gate[:d], np.zeros(count), fitted.gate[d:]])
     return fitted._replace(features=features, gate=gate)

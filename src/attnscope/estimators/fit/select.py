@@ -52,6 +52,7 @@ SCREEN_LBFGS = 30  # L-BFGS steps before fresh starts are compared
 FRESH_RIDGE = 10.0  # gate ridge of fresh starts: mid-path
 FINALISTS = 3  # fresh starts that are run on all folds
 VALUE_PATH = (10.0, 0.1)  # factors on the ridge of V: weaker and stronger than what the stage before used
+WAVE_PATH = (3.0, 0.3)  # gate ridge with random features, whose many small weights it hardly holds above 3
 ROBUST_DOF = 5.0  # t with 5 degrees of freedom: bounded influence, and still efficient on Gaussian tokens
 KURTOSIS = 1.2  # mean |z|^4 over its Gaussian value d(d+2) from which heavy tails are tried: a t has (nu-2)/(nu-4), 1.2 at nu = 14
 # numbers: richer models are not tried where
@@ -174,15 +175,29 @@ def _bag_loss_stages(data: Data, folds: list[Fold], track: Track, origin: np.nda
         track = with_variance(track, min(mean_loss(folds, track), 1.0))
     track = _mixture_stages(data, folds, track, origin, options)
     if options.gate in ("random-features", "auto"):
-        waves = lambda model, bags: random_waves(model, bags, options.seed)
-        track = path(folds, track, "waves", waves, options, None if options.gate == "random-features" else track)
-    soft = track
+        track = _waved(folds, track, options)
+    soft, ridges = track, _ridges(track)
     if options.pooling in ("softmax", "auto") and options.loss in ("attention", "auto"):
         change = lambda model, bags: as_softmax(model)
-        soft = path(folds, track, "attention", change, options, None if options.loss == "attention" else track)
+        soft = path(folds, track, "attention", change, options, None if options.loss == "attention" else track, ridges)
     if options.pooling in ("sigmoid", "auto") and options.loss != "mixture":
-        return path(folds, track, "sigmoid", as_sigmoid, options, None if options.pooling == "sigmoid" else soft)
+        return path(
+            folds, track, "sigmoid", as_sigmoid, options, None if options.pooling == "sigmoid" else soft, ridges
+        )
     return soft
+
+
+def _waved(folds: list[Fold], track: Track, options: Options) -> Track:
+    """Random features in the gate. A gate that tells tokens apart lowers the error, and the lower noise variance tells it which token it was."""
+    waves = lambda model, bags: random_waves(model, bags, options.seed)
+    against = None if options.gate == "random-features" else track
+    new = path(folds, track, "waves", waves, options, against, WAVE_PATH, costly=True)
+    return track if new is track else _tightened(folds, new, options, 1.0)
+
+
+def _ridges(track: Track, above: float = 10.0) -> tuple[float, ...]:
+    """The gate's path from `above` times its last ridge on: a stronger one would forget the gate found."""
+    return tuple(ridge for ridge in GATE_PATH if ridge <= above * last_ridge(track)) or GATE_PATH[-1:]
 
 
 def _mixture_stages(data: Data, folds: list[Fold], em: Track, origin: np.ndarray, options: Options) -> Track:
@@ -228,13 +243,12 @@ def _fresh_track(data: Data, folds: list[Fold], origin: np.ndarray, options: Opt
     return best._replace(stages=(("fresh start", lambda model, bags: chosen),))
 
 
-def _tightened(folds: list[Fold], track: Track, options: Options) -> Track:
+def _tightened(folds: list[Fold], track: Track, options: Options, above: float = 10.0) -> Track:
     """Lower the loss's noise variance to the held-out error reached, as long as that lowers the error further."""
     same = lambda model, bags: model
     while folds[0].data.family == GAUSSIAN:
         error = mean_loss(folds, track)
-        ridges = tuple(ridge for ridge in GATE_PATH if ridge <= 10 * last_ridge(track))
-        new = path(folds, with_variance(track, min(error, 1.0)), "tighten", same, options, None, ridges)
+        new = path(folds, with_variance(track, min(error, 1.0)), "tighten", same, options, None, _ridges(track, above))
         if mean_loss(folds, new) > 0.97 * error:  # less than 3 % is not worth a round
             return track
         track = new
