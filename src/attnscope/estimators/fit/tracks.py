@@ -99,17 +99,20 @@ def path(
     ridges: tuple[float, ...] = GATE_PATH,
     factor: float = 1.0,
     caution: float = CAUTION,
+    costly: bool = False,
 ) -> Track:
     """`change` followed by L-BFGS along the gate's ridge path; its best point if it beats `against`, which is returned otherwise.
 
-    against=None: must be taken. `factor` multiplies the ridge of V, once.
+    against=None: must be taken. `factor` multiplies the ridge of V, once. A `costly` path ends at its first point that does not lead.
     """
     if options.alpha_gate is not None:
         ridges = (options.alpha_gate,)
     steps = [_refinement(ridge, factor if i == 0 else 1.0, options) for i, ridge in enumerate(ridges)]
     probe = probe_folds(folds)
     first = folds if against is None else folds[:probe]
-    reached = _walk(first, track.models[: len(first)], change, steps, options, True)
+    held = np.concatenate([fold.out for fold in first])
+    par = _average(folds, against.losses, held) if costly and against is not None else np.inf
+    reached = _walk(first, track.models[: len(first)], change, steps, options, True, par)
     if len(first) < len(folds):
         assert against is not None
         lead, error = max(_gain(folds, against.losses - losses) for _, losses in reached)
@@ -132,9 +135,15 @@ def probe_folds(folds: list[Fold]) -> int:
 
 
 def _walk(
-    folds: list[Fold], models: list[Fitted], change: Stage, steps: list[Stage], options: Options, stop: bool
+    folds: list[Fold],
+    models: list[Fitted],
+    change: Stage,
+    steps: list[Stage],
+    options: Options,
+    stop: bool,
+    par: float = np.inf,
 ) -> list[tuple[list[Fitted], np.ndarray]]:
-    """Models and held-out losses (NaN outside these folds) after each step; `stop` once the loss no longer falls."""
+    """Models and held-out losses (NaN outside these folds) after each step; `stop` once the loss no longer falls or is above `par`."""
 
     def begin(job: tuple[Fitted, Fold]) -> tuple[Fitted, tuple[np.ndarray, np.ndarray]]:
         train = job[1].train
@@ -151,7 +160,7 @@ def _walk(
         out.append((models, held_out(folds, models)))
         loss = _average(folds, out[-1][1], bags)
         worse = worse + 1 if loss > (1 - STALL) * lowest else 0
-        if stop and (worse == 2 or abs(loss - lowest) < STALL * lowest):
+        if stop and (worse == 2 or loss > par or abs(loss - lowest) < STALL * lowest):
             break
         lowest = min(loss, lowest)
     return out
