@@ -20,31 +20,17 @@ for dim in (40, 80):
     erf = [at.risk(task, at.Erf(t), oracle).excess for t in erf_at]
     soft = [at.risk(task, at.Softmax(t), oracle).excess for t in soft_at]
     best_sigma = at.risk(task, at.optimal_sigma(task), oracle).excess
-    level = lambda risk: [risk, risk]
-    ends = [0.02, 20]
-    marks = (
-        Line(erf_at, erf, "erf"),
-        Line(soft_at, soft, "softmax", color=1),
-        Line(ends, level(best_sigma), "best componentwise", color=2, dashed=True),
-        Line(ends, level(task.bayes_risk().excess), "Bayes", color=3, dashed=True),
-        Line(ends, level(task.linear_risk().excess), "best linear", color=4, dashed=True),
-    )
-    panels.append(
-        Panel(
-            f"d = {dim}, L = 10",
-            "temperature",
-            "excess risk",
-            marks,
-            log_x=True,
-            log_y=True,
-            y_range=(task.bayes_risk().excess / 1e4, 20),
-        )
-    )
+    ends, bayes, linear = [0.02, 20], task.bayes_risk().excess, task.linear_risk().excess
+    curves = [(erf_at, erf, "erf"), (soft_at, soft, "softmax")]
+    curves += [(ends, [best_sigma] * 2, "best componentwise"), (ends, [bayes] * 2, "Bayes")]
+    curves += [(ends, [linear] * 2, "best linear")]
+    marks = tuple(Line(x, y, name, color, dashed=color > 1) for color, (x, y, name) in enumerate(curves))
+    room = bayes * 10.0 ** -(dim / 10 + 2)  # below the lowest curve, for the legend
+    labels = {"x_label": "temperature", "y_label": "excess risk", "log_x": True, "log_y": True}
+    panels.append(Panel(f"d = {dim}, L = 10", marks=marks, y_range=(room, 20), **labels))
 
     temperature, best = at.optimal_temperature(task, at.Softmax)
-    print(
-        f"d = {dim}: best softmax temperature {temperature:.2f}, risk {best.excess:.3g}; Bayes {task.bayes_risk().excess:.3g}"
-    )
+    print(f"d = {dim}: best softmax temperature {temperature:.2f}, risk {best.excess:.3g}; Bayes {bayes:.3g}")
     temperature, best = at.optimal_temperature(task, at.Erf)
     critical = at.critical_temperature(task)
     print(f"d = {dim}: best erf temperature {temperature:.4f}, risk {best.excess:.3g}; above {critical:.3f} a saddle")

@@ -5,7 +5,7 @@ What attention converges to as the context grows
 Values are a noisy linear function of keys on a sphere. Softmax attention with a fixed bandwidth learns a *smoothed*
 function: its error falls, then stays on a plateau that no context length removes. CME attention, which inverts the
 kernel matrix, goes on. The lines are theory (exact for softmax at every length, the deterministic equivalent for
-CME), the points simulation.
+CME), the points simulation with 95 % intervals.
 """
 
 import numpy as np

@@ -10,17 +10,20 @@ a rule in the four small overlaps.
 import numpy as np
 
 import attnscope as at
-from attnscope.figures.figure import Figure, Heat, Line, Panel
+from attnscope.figures.figure import Figure, Heat, Line, Panel, Points
 
 task, predictor = at.SingleLocation(dim=400, length=10), at.Erf(0.1)
 
-# The exact risk on the plane that holds both: k turns from k* to v*, v from v* to k*.
-angle = np.linspace(0, np.pi / 2, 61)
-first, second = np.meshgrid(angle, angle)
-between = at.Overlaps(np.cos(first), np.sin(first), np.sin(second), np.cos(second), np.sin(first + second))
-risk = at.risk(task, predictor, between)
-for point in at.stationary_points(task, predictor):
+points = {point.name: point for point in at.stationary_points(task, predictor)}
+for point in points.values():
     print(f"{point.name:12s} {point.kind:8s} risk {float(point.risk):.5f}")
+
+# The exact risk on a surface that holds both minima: k turns from k* to v*, v from v* to its place w in the
+# swapped minimum. w is orthogonal to v*, and only partly along k*.
+angle, share = np.linspace(-0.2, np.pi / 2 + 0.2, 81), points["swapped"].overlaps.theta
+a, b = np.meshgrid(angle, angle)
+rho = np.sin(a) * np.cos(b) + share * np.cos(a) * np.sin(b)
+risk = at.risk(task, predictor, at.Overlaps(np.cos(a), np.sin(a), share * np.sin(b), np.cos(b), rho))
 
 # Two hundred exact runs from random starts, and where they end.
 run = at.train(task, predictor, runs=200, steps=20_000, step_size=4e-3, log_every=200, progress=False)
@@ -44,11 +47,17 @@ for color, (name, label) in enumerate(ends.items()):
         )
         early.append(Line(*product, label, color=color, thin=True))
 
-heat = (Heat(angle, angle, risk.excess, "excess risk", log_z=True),)
+heat = Heat(angle, angle, risk.excess, "excess risk", log_z=True)
+minima = (Points([0], [0], "oracle", color=4), Points([np.pi / 2], [np.pi / 2], "swapped", color=1))
 figure = Figure(
     "Two minima, and which start reaches which",
     (
-        Panel("exact risk from oracle to swapped", "angle of k, from k* to v*", "angle of v, from v* to k*", heat),
+        Panel(
+            "exact risk from oracle to swapped",
+            "angle of k, from k* to v*",
+            "angle of v, from v* to w",
+            (heat, *minima),
+        ),
         Panel("60 runs", "step", "excess risk", tuple(paths), log_y=True),
         Panel(
             "the same runs",

@@ -14,7 +14,7 @@ import numpy as np
 
 import attnscope as at
 from attnscope.corpora.installed import NotInstalled
-from attnscope.figures.figure import Figure, Heat, Panel
+from attnscope.figures.figure import Figure, Line, Panel, Points
 
 LAYER = 4  # the middle of the encoder
 
@@ -45,10 +45,12 @@ def main(out: str = "which_word.png", sentences: int = 200) -> None:
 
 
 def panel(words: list[str], weight: np.ndarray, probability: float, word: str) -> Panel:
-    """One sentence: the weight of each word."""
-    heat = Heat(range(len(words)), [0], weight[None], "weight")
+    """One sentence, to be read downwards: the weight of each word."""
+    place = np.arange(len(words))[::-1]
+    stems = tuple(Line([0, w], [y, y]) for w, y in zip(weight, place))
     title = f'P(kind) = {probability:.3f}, built around "{word}"'
-    return Panel(title, "word", "sentence", (heat,), x_names=tuple(words), y_names=("",))
+    marks = (*stems, Points(weight, place))
+    return Panel(title, "weight", "word", marks, x_range=(-0.03, 1.05), y_names=tuple(reversed(words)))
 
 
 if __name__ == "__main__":

@@ -301,6 +301,35 @@ def test_narrow_pages_fit_and_every_input_has_a_name(browser, address, view):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+BOXES = """const graph = document.querySelector('#graph .js-plotly-plot'), boxes = (query) =>
+    [...graph.querySelectorAll(query)].map((x) => x.getBoundingClientRect());
+    const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+    const titles = boxes("[class^='infolayer'] [class$='title']"), ticks = boxes('.xtick text'), legend = boxes('.legend');
+    return [titles.length, titles.flatMap((a) => [...ticks, ...legend].filter((b) => !apart(a, b))).length]"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_legend_or_number_lies_over_the_title_of_an_axis(browser, address, view, width):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        opened(browser, f"{address}/{view}")
+        settled(browser)
+        titles, covered = browser.execute_script(BOXES)
+        assert titles >= 2 and covered == 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_digits_are_square(browser, address):
+    opened(browser, f"{address}/bags")
+    size = "return [...document.querySelectorAll('#images img')].map((x) => [x.naturalWidth, x.clientWidth, x.clientHeight])"
+    seen = wait(lambda: browser.execute_script(size), "the pictures")
+    assert seen == [[8, 64, 64]] * 8  # a whole number of the screen's pixels for each of theirs
+
+
 def test_dark_pages_are_dark(browser, address):
     dark = lambda value: {"features": [{"name": "prefers-color-scheme", "value": value}]}
     paper = "return document.querySelector('#graph .js-plotly-plot').layout.paper_bgcolor"

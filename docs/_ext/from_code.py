@@ -28,7 +28,13 @@ def command_line():
         "--title",
         "Command line",
     ]
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=plain).stdout
+    return whole_sentences(subprocess.run(command, capture_output=True, text=True, check=True, env=plain).stdout)
+
+
+def whole_sentences(page):
+    """The list of commands with the sentence that opens each command's section, where typer cuts it off."""
+    said = dict(re.findall(r"^## `attnscope (\w+)`\n\n(.+)$", page, flags=re.MULTILINE))
+    return re.sub(r"^\* `(\w+)`: .*\.\.\.$", lambda m: f"* `{m[1]}`: {said.get(m[1], m[0])}", page, flags=re.MULTILINE)
 
 
 def public_names():
@@ -46,8 +52,26 @@ def described(name):
     except ValueError:
         signature = ""
     signature = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", signature)  # a default that is a class, by its name
+    signature = re.sub(
+        r"(: |-> )(?:ForwardRef\()?'([^']*)'\)?", r"\1\2", signature
+    )  # annotations, as they were written
     text = inspect.getdoc(thing) or ""
-    return f"### {name}\n\n```python\n{name}{signature}\n```\n\n```text\n{text}\n```\n"
+    return f"### {name}\n\n```python\n{broken(name + signature)}\n```\n\n```text\n{text}\n```\n"
+
+
+def broken(signature, width=100):
+    """A long signature, one argument a line."""
+    if len(signature) <= width or not (match := re.fullmatch(r"(\w+)\((.*)\)( -> .*)?", signature)):
+        return signature
+    name, inside, result = match.groups()
+    arguments, depth = [""], 0
+    for letter in inside:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            arguments.append("")
+        else:
+            arguments[-1] += letter
+    return "\n".join([f"{name}(", *(f"    {argument.strip()}," for argument in arguments), f"){result or ''}"])
 
 
 def claims():

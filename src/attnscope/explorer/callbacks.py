@@ -10,7 +10,7 @@ from dash import State as Held
 
 from attnscope.errors import AttnscopeError
 from attnscope.explorer.answers import answer
-from attnscope.explorer.page import page, sentence, table
+from attnscope.explorer.page import images, page, sentence, table
 from attnscope.explorer.state import VIEWS, State, carried, to_query
 from attnscope.explorer.uploads import keep
 from attnscope.explorer.view import Shown
@@ -25,6 +25,7 @@ PARTS: tuple[tuple[str, str], ...] = (
     ("code", "children"),
     ("note", "children"),
     ("sentence", "children"),
+    ("images", "children"),
 )
 PARTS += (("frame", "max"), ("frame", "value"), ("lived", "data"))
 
@@ -42,7 +43,7 @@ def add_callbacks(app: Dash) -> None:
 def _parts(what: Shown, fresh: bool) -> tuple[Any, ...]:
     last = max(0, what.frames - 1)
     lived = {"done": what.done, "total": what.total, "fresh": fresh}
-    return what.plotly, table(what), what.code, what.note, sentence(what), last, last, lived
+    return what.plotly, table(what), what.code, what.note, sentence(what), images(what), last, last, lived
 
 
 def _redraw(app: Dash) -> None:

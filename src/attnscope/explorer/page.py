@@ -13,11 +13,14 @@ from attnscope.explorer.uploads import LARGEST
 from attnscope.explorer.view import Shown
 from attnscope.explorer.views.training import presets
 
-__all__ = ["layout", "page", "sentence", "table"]
+__all__ = ["images", "layout", "page", "sentence", "table"]
 
 # Nothing of Plotly's cloud: no logo, no link, no upload
 GRAPH = {"displaylogo": False, "showSendToCloud": False, "showLink": False, "plotlyServerURL": "", "responsive": True}
 GRAPH |= {"displayModeBar": False, "typesetMath": False}  # drag to zoom, double-click to return
+# Until the first answer: Plotly's own empty figure has axes, and is white in the dark
+CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
+NOTHING = {"data": [], "layout": {"xaxis": {"visible": False}, "yaxis": {"visible": False}, **CLEAR}}
 TITLES = {
     "landscape": ("Landscape", "Exact risk over two overlaps, where it pulls, and where training ends."),
     "risk": ("Risk", "What every predictor risks at its best, between the Bayes optimum and predicting the mean."),
@@ -94,9 +97,10 @@ def _output(view: str, sentences: list[str]) -> list[Any]:
     return [
         html.P(" ".join(sentences), id="address-message", role="alert", className="message", hidden=not sentences),
         html.P(id="message", role="alert", className="message"),
-        dcc.Graph(id="graph", config=GRAPH, className="graph"),
+        dcc.Graph(id="graph", figure=NOTHING, config=GRAPH, className="graph"),
         player,
         html.P(id="sentence", className="sentence"),
+        html.Div(id="images", className="images"),
         html.P(id="note", role="status", className="note"),
         html.Div(save, className="buttons", role="group", **{"aria-label": "Download or share"}),
         html.Div(html.Table(id="table"), className="scroll", tabIndex=0, role="region", **{"aria-label": "Numbers"}),
@@ -111,12 +115,26 @@ def table(what: Shown) -> list[Any]:
     return [head, html.Tbody([row(cells) for cells in what.rows])]
 
 
+def _shade(weight: float) -> dict[str, str]:
+    return {"backgroundColor": f"rgba(230, 159, 0, {0.85 * min(max(weight, 0.0), 1.0):.3f})"}
+
+
+def images(what: Shown) -> list[Any]:
+    """The pictures of a bag in frames shaded by attention; the chosen one is outlined, and said in words."""
+    out: list[Any] = []
+    for j, (source, weight, chosen) in enumerate(what.images, start=1):
+        said = f"token {j}" + (", chosen" if chosen else "")
+        kind = html.Mark if chosen else html.Span
+        picture = kind(html.Img(src=source, alt=said), style=_shade(weight), title=f"attention {weight:.3g}")
+        out.append(html.Figure([picture, html.Figcaption(said)]))
+    return out
+
+
 def sentence(what: Shown) -> list[Any]:
     """The words shaded by attention; the one that decided is marked up as well, for those who do not see colours."""
-    shade = lambda weight: {"backgroundColor": f"rgba(230, 159, 0, {0.85 * weight:.3f})"}
     out: list[Any] = []
     for word, weight, chosen in what.words:
         kind = html.Mark if chosen else html.Span
         glue = "" if word.startswith("##") or word in ".,!?" or not out else " "
-        out += [glue, kind(word.removeprefix("##"), style=shade(weight), title=f"attention {weight:.3g}")]
+        out += [glue, kind(word.removeprefix("##"), style=_shade(weight), title=f"attention {weight:.3g}")]
     return out

@@ -24,7 +24,8 @@ class Shown:
     frames: int = 0  # number of logged steps to play through; 0 for a still
     done: int = 0  # steps done of `total`: what is shown while it is computed goes on as long as they differ
     total: int = 0
-    words: tuple[tuple[str, float, bool], ...] = ()  # a sentence: each word, its attention, and whether it decided
+    words: tuple[tuple[str, float, bool], ...] = ()  # a sentence: each word, its attention, and whether it was chosen
+    images: tuple[tuple[str, float, bool], ...] = ()  # the same of a bag of pictures: each as a data URI
 
 
 def number(x: float) -> str:

@@ -15,6 +15,27 @@
     return Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name));
   }
 
+  // Rows of Plotly's legend: one if all entries fit, else columns as wide as the widest entry (45 px: its symbol and gaps)
+  function legendRows(names, width) {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = "12px system-ui, sans-serif";
+    const widths = names.map((name) => pen.measureText(name).width + 45);
+    if (widths.reduce((a, b) => a + b, 0) <= width) return Math.min(1, names.length);
+    return Math.ceil(names.length / Math.max(1, Math.floor(width / Math.max(...widths))));
+  }
+
+  // The palette's blue is too dark for a dark page
+  const lighter = { "#0072B2": "#3d9ce6", "rgba(0,114,178,0.2)": "rgba(61,156,230,0.25)" };
+  function lit(trace) {
+    const change = {}; // only what is there: Plotly takes an undefined line for a wrong one
+    ["line", "marker"].forEach((part) => {
+      const color = trace[part] && lighter[trace[part].color];
+      if (color) change[part] = Object.assign({}, trace[part], { color: color });
+    });
+    if (lighter[trace.fillcolor]) change.fillcolor = lighter[trace.fillcolor];
+    return Object.assign({}, trace, change);
+  }
+
   // Colours of the page, and one column of panels where two do not fit
   function themed(figure) {
     const ink = css("--ink"), line = css("--line"), paper = css("--card");
@@ -30,20 +51,25 @@
         layout[name].domain = [Math.max(0, 1 - i * (height + gap) - height), 1 - i * (height + gap)];
       }
     });
-    const data = !narrow() ? figure.data : figure.data.map((trace) => trace.type !== "heatmap" ? trace : Object.assign({}, trace, {
-      colorbar: { orientation: "h", thickness: 10, outlinewidth: 0, x: 0.5, y: 1.02, yanchor: "bottom", len: 1, title: { text: trace.colorbar.title.text, side: "top" } },
+    const traces = dark() ? figure.data.map(lit) : figure.data;
+    if (narrow()) layout.annotations = (layout.annotations || []).map((title) => Object.assign({}, title, { font: { size: 12 } }));
+    const data = !narrow() ? traces : traces.map((trace) => trace.type !== "heatmap" ? trace : Object.assign({}, trace, {
+      colorbar: { orientation: "h", thickness: 10, outlinewidth: 0, x: 0.5, y: 1.02, yanchor: "bottom", len: 1, title: { text: trace.colorbar.title.text, side: "right" } },
     }));
-    const entries = figure.data.filter((trace) => trace.showlegend).length;
-    const legend = narrow() ? 24 * entries : 24 * Math.ceil(entries / 3);
-    const width = Math.min(760, document.querySelector(".graph") ? document.querySelector(".graph").clientWidth : 760);
-    const top = narrow() && layout.meta.square ? 44 : 0;
-    const body = layout.meta.square ? width - (narrow() ? 54 : 110) : panels === 1 ? (narrow() ? 340 : 440) : rows * 250;
+    const place = document.querySelector(".graph");
+    const across = place ? place.clientWidth - 18 : 742; // its padding and border
+    const left = layout.meta.square && narrow() ? 46 : 64, right = narrow() ? 8 : 16, bar = layout.meta.square && !narrow() ? 80 : 0;
+    const names = figure.data.filter((trace) => trace.showlegend).map((trace) => trace.name);
+    const legend = 10 + 19 * legendRows(names, across - left - right - bar);
+    const width = Math.min(760, across + 18);
+    const top = narrow() && layout.meta.square ? 24 : 0;
+    const body = layout.meta.square ? width - (narrow() ? 72 : 110) : panels === 1 ? (narrow() ? 340 : 440) : rows * 250;
     return { data: data, layout: Object.assign(layout, {
       uirevision: "keep", paper_bgcolor: paper, plot_bgcolor: paper, hovermode: "closest", autosize: true,
       height: body + legend + 86 + top, dragmode: narrow() ? false : "zoom",
       font: { color: ink, size: 13, family: "system-ui, sans-serif" },
-      margin: { l: layout.meta.square && narrow() ? 46 : 64, r: narrow() ? 8 : 16, t: 30 + top, b: 56 + legend },
-      legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 12 } },
+      margin: { l: left, r: right, t: 30 + top, b: 56 + legend },
+      legend: { orientation: "h", xref: "container", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 12 }, traceorder: "normal" },
     }) };
   }
 

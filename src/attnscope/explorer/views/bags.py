@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.explorer.code import HEADER, computed
+from attnscope.explorer.pixels import data_uri
 from attnscope.explorer.state import State
 from attnscope.explorer.uploads import path_of
 from attnscope.explorer.view import Shown, number
@@ -18,7 +19,6 @@ from attnscope.figures.render_plotly import plotly_dict
 __all__ = ["bags"]
 
 ROWS = 30  # bags in the map of attention: more would be thinner than a finger
-INK = "ink"
 OTHER, CHOSEN, TRUE = 0, 1, 2  # colours of the tokens, of the one the model chose, and of the one that decided
 
 
@@ -40,6 +40,7 @@ def bags(state: State) -> Shown:
         _note(names, i),
         hidden,
         words=_words(names, i),
+        images=_images(names, i),
     )
 
 
@@ -124,20 +125,15 @@ truth = None
 
 
 def _figure(names: dict[str, Any], i: int) -> Figure:
-    panels = [_predictions(names, i), _attention_map(names), _one_bag(names, i), _alone(names, i)]
-    if "train" in names and hasattr(names["test"], "digit"):
-        panels.append(_images(names, i))
-    return Figure("bags and the tokens that decided", tuple(panels), columns=2)
+    panels = (_predictions(names, i), _attention_map(names), _one_bag(names, i), _alone(names, i))
+    return Figure("bags and the tokens that decided", panels, columns=2)
 
 
 def _plain_scales(plotly: dict[str, Any]) -> dict[str, Any]:
-    """Attention from 0 to 1 and ink need no colour bar, and pixels no numbers."""
+    """Attention from 0 to 1 needs no colour bar."""
     for trace in plotly["data"]:
         if trace["type"] == "heatmap":
             trace |= {"showscale": False, "zmin": 0, "zmax": 1, "zauto": False}
-            if trace["colorbar"]["title"]["text"] == INK:
-                trace |= {"colorscale": "Greys"}
-                plotly["layout"]["yaxis" + trace["yaxis"].removeprefix("y")] |= {"visible": False}
     return plotly
 
 
@@ -204,18 +200,7 @@ def _alone(names: dict[str, Any], i: int) -> Panel:
     return Panel(title, "token", y_label, marks, x_range=(0.4, len(answers) + 0.6))
 
 
-def _images(names: dict[str, Any], i: int) -> Panel:
-    """The bag's images side by side, one pixel apart; the axis counts tokens."""
-    images = np.asarray(names["test_bags"][i]).reshape(-1, 8, 8)
-    strip = np.hstack([np.hstack([image, np.full((8, 1), np.nan)]) for image in images])[:, :-1]
-    x = 0.5 + (np.arange(strip.shape[1]) + 1.0) / 9
-    marks: list[Mark] = [Heat(x, np.arange(8.0), strip, INK)]
-    marks.append(Points([int(names["located"][i]) + 1.0], [8.6], "chosen token", CHOSEN))
-    limits = {"x_range": (0.4, len(images) + 0.6), "y_range": (9.4, -0.6)}
-    return Panel(f"the images of bag {i + 1}", "token", "", tuple(marks), **limits)  # type: ignore[arg-type]
-
-
-# -- words ------------------------------------------------------------------------------------------------------------
+# -- words and images -------------------------------------------------------------------------------------------------
 
 
 def _words(names: dict[str, Any], i: int) -> tuple[tuple[str, float, bool], ...]:
@@ -223,6 +208,15 @@ def _words(names: dict[str, Any], i: int) -> tuple[tuple[str, float, bool], ...]
         return ()
     weights, chosen = names["attention"][i], int(names["located"][i])
     return tuple((word, float(w), j == chosen) for j, (word, w) in enumerate(zip(names["words"][i], weights)))
+
+
+def _images(names: dict[str, Any], i: int) -> tuple[tuple[str, float, bool], ...]:
+    """The bag's tokens as pictures, where they are: digits of 8 by 8 pixels, ink from 0 to 1."""
+    if not hasattr(names.get("test"), "digit"):
+        return ()
+    pictures, chosen = np.asarray(names["test_bags"][i]).reshape(-1, 8, 8), int(names["located"][i])
+    weights = names["attention"][i]
+    return tuple((data_uri(ink), float(w), j == chosen) for j, (ink, w) in enumerate(zip(pictures, weights)))
 
 
 def _rows(names: dict[str, Any]) -> list[tuple[str, ...]]:

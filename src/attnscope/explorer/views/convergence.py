@@ -24,7 +24,7 @@ def convergence(state: State) -> Shown:
     names = computed(code)
     figure = _figure(state, names)
     hidden = frozenset({"bandwidth"} if state.rule == "shrinking" else ())
-    header = ("L", "softmax, exact", "sampled", "CME, equivalent", "sampled", "Bayes", "+-")
+    header = ("L", "softmax, exact", "sampled", "CME, equivalent", "sampled", "Bayes", "±")
     return Shown(figure, plotly_dict(figure), header, _rows(names), code, _note(state, names), hidden)
 
 
@@ -104,7 +104,7 @@ def _rows(names: dict[str, Any]) -> list[tuple[str, ...]]:
     for i, L in enumerate(names["lengths"]):
         found = np.flatnonzero(names["drawn"] == L)
         seen = {
-            name: f"{number(mean[found[0]])} +- {spread[found[0]]:.1g}" if len(found) else ""
+            name: f"{number(mean[found[0]])} ± {spread[found[0]]:.1g}" if len(found) else ""
             for name, (mean, spread) in names["sampled"].items()
         }
         exact = {name: number(y[i]) for name, y in names["curves"].items()}

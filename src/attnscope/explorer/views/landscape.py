@@ -155,9 +155,11 @@ def _styled(plotly: dict[str, Any], names: dict[str, Any], state: State) -> dict
     by_label = {_label(p): p for p in names["points"]}
     for trace in plotly["data"]:
         if trace.get("name") in by_label:
-            symbol, size = SYMBOLS[by_label[trace["name"]].kind]
+            point = by_label[trace["name"]]
+            symbol, size = SYMBOLS[point.kind]
+            color = COLORS.get(point.name, "#ffd400")  # a minimum has the colour of the paths that end in it
             edge = {"color": "#111", "width": 1.5}
-            trace |= {"marker": {"symbol": symbol, "size": size, "color": "#ffd400", "line": edge}}
+            trace |= {"marker": {"symbol": symbol, "size": size, "color": color, "line": edge}}
             trace |= {"hovertemplate": "%{fullData.name}<extra></extra>", "cliponaxis": False}
     heat = plotly["data"][0]
     if "customdata" in heat and len(names["inside"].kappa):  # logarithmic: one deep point must not take all the colours
