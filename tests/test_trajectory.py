@@ -12,7 +12,9 @@ from attnscope.errors import AttnscopeError
 from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
 from attnscope.figures.render_matplotlib import svg, write
 from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Softmax, attention_weights
+from attnscope.predictors.heads import MultiHead
 from attnscope.predictors.temperature import InverseTime
+from attnscope.tasks.grid_location import GridLocation
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.landscape import swapped_overlaps
 from attnscope.theory.optimal_sigma import OptimalSigma
@@ -138,6 +140,15 @@ def test_a_users_function_must_be_given_again(tmp_path):
     np.testing.assert_array_equal(again.extend(3).log, run.extend(3).log)
 
 
+def test_a_grid_comes_back_as_a_grid(tmp_path):
+    task = GridLocation(2, 3, 12, seed=4)
+    run = train(task, Erf(0.3), runs=2, steps=20, log_every=10)
+    run.save(tmp_path / "grid")
+    again = Trajectory.load(tmp_path / "grid")
+    assert type(again.setup.task) is GridLocation and repr(again.setup.task) == repr(task)
+    np.testing.assert_array_equal(again.extend(10).log, run.extend(10).log)
+
+
 def test_bad_files(tmp_path, run):
     with pytest.raises(AttnscopeError, match=r"path of Trajectory\.load must be a file that exists"):
         Trajectory.load(tmp_path / "none")
@@ -151,6 +162,26 @@ def test_bad_files(tmp_path, run):
             Trajectory.load(tmp_path / name)
     with pytest.raises(AttnscopeError, match="path of save must be in a folder that exists"):
         run.save(tmp_path / "no" / "where")
+
+
+def test_files_from_before_there_were_several_tasks(tmp_path, run):
+    """They do not say which task they are of; a task nobody knows is refused."""
+    run.save(tmp_path / "now")
+    with np.load(tmp_path / "now.npz") as file:
+        arrays = dict(file)
+    about = json.loads(arrays["setup"].tobytes())
+    for name, changed in (("old", about | {"kind of task": None}), ("later", about | {"kind of task": "Unheard"})):
+        told = {key: x for key, x in changed.items() if x is not None}
+        np.savez(tmp_path / name, **arrays | {"setup": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)})
+    np.testing.assert_array_equal(Trajectory.load(tmp_path / "old").extend(30).log, run.extend(30).log)
+    with pytest.raises(AttnscopeError, match=r"must be a file that Trajectory\.save wrote"):
+        Trajectory.load(tmp_path / "later")
+
+
+def test_a_predictor_given_again_has_one_head(tmp_path, run):
+    run.save(tmp_path / "one")
+    with pytest.raises(AttnscopeError, match=r"predictor of Trajectory\.load must be a predictor with one head, as in"):
+        Trajectory.load(tmp_path / "one", predictor=MultiHead(Erf(0.1), 1))
 
 
 def test_frame(run):

@@ -17,7 +17,6 @@ Starts. m uniform directions: coordinates along the span of the teachers are sta
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +27,7 @@ from scipy.optimize import linear_sum_assignment
 
 from attnscope.dynamics.engine import State
 from attnscope.dynamics.loop import Walker
+from attnscope.dynamics.runs import Runs
 from attnscope.dynamics.schedule import check_schedule, temperatures, temperatures_at
 from attnscope.errors import bad
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
@@ -88,8 +88,8 @@ class HeadSetup:
     constraint: str
 
 
-@dataclass(frozen=True, eq=False)
-class HeadTrajectory:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadTrajectory(Runs):
     """Runs of several heads side by side.
 
     Attributes:
@@ -106,11 +106,6 @@ class HeadTrajectory:
     temperature: np.ndarray
     diverged_at: np.ndarray
     state: State
-
-    def __repr__(self) -> str:
-        names, counts = np.unique(self.outcome, return_counts=True)
-        found = ", ".join(f"{n} {name}" for name, n in zip(names, counts))
-        return f"HeadTrajectory({self.runs} runs, {int(self.step[-1])} steps: {found})"
 
     @property
     def runs(self) -> int:
@@ -162,11 +157,6 @@ class HeadTrajectory:
     def excess(self) -> np.ndarray:
         """Risk over noise^2, (runs, logs), at the running temperature; Monte Carlo with 2000 samples where there is no quadrature."""
         return np.stack([self.risk_at(i, SAMPLES).excess for i in range(len(self.step))], axis=1)
-
-    @property
-    def risk(self) -> np.ndarray:
-        """Risk, (runs, logs)."""
-        return self.excess + self.setup.task.noise**2
 
     @cached_property
     def outcome(self) -> np.ndarray:
@@ -222,13 +212,6 @@ class HeadTrajectory:
             low, median, high = np.quantile(chosen, (0.025, 0.5, 0.975), axis=0)
             marks += [Band(self.step, low, high, "", i), Line(self.step, median, f"{name} ({len(chosen)})", i)]
         return marks
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """The figure; written to `path` as well (.svg, .png, .pdf) if one is given."""
-        figure = self.figure()
-        if path is not None:
-            figure.save(path)
-        return figure
 
     def extend(self, steps: int, progress: bool = True) -> HeadTrajectory:
         """A new run that goes `steps` further, bit for bit that of an uninterrupted one."""

@@ -11,7 +11,6 @@ public is NaN.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnscope.dynamics.engine import State
+from attnscope.dynamics.runs import Runs
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.predictors.attention import Erf, LinearAttention, Predictor
 from attnscope.predictors.temperature import Temperature
@@ -54,8 +54,8 @@ class Setup:
     swap_move: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Trajectory:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectory(Runs):
     """Training runs side by side; see the module docstring and `train`.
 
     Attributes:
@@ -75,11 +75,6 @@ class Trajectory:
     swapped_at: np.ndarray
     state: State
 
-    def __repr__(self) -> str:
-        names, counts = np.unique(self.outcome, return_counts=True)
-        found = ", ".join(f"{n} {name}" for name, n in zip(names, counts))
-        return f"Trajectory({self.runs} runs, {int(self.step[-1])} steps: {found})"
-
     @property
     def runs(self) -> int:
         return self.log.shape[1]
@@ -93,11 +88,6 @@ class Trajectory:
     def excess(self) -> np.ndarray:
         """Exact risk over noise^2, (runs, logs), at the running temperature."""
         return exact_excess(self.setup.task, self.setup.predictor, self.log, self.temperature)
-
-    @property
-    def risk(self) -> np.ndarray:
-        """Exact risk, (runs, logs), at the running temperature."""
-        return self.excess + self.setup.task.noise**2
 
     @cached_property
     def distance(self) -> np.ndarray:
@@ -138,13 +128,6 @@ class Trajectory:
         title = f"{self.setup.predictor!r}, {self.setup.task.dim} dimensions, {self.runs} runs"
         return Figure(title, panels, columns=2)
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """The figure; written to `path` as well (.svg, .png, .pdf) if one is given."""
-        figure = self.figure()
-        if path is not None:
-            figure.save(path)
-        return figure
-
     def extend(self, steps: int, progress: bool = True) -> Trajectory:
         """A new Trajectory that goes `steps` further, bit for bit that of an uninterrupted run.
 
@@ -171,19 +154,6 @@ class Trajectory:
         from attnscope.dynamics.rates import measured_escape
 
         return measured_escape(self, level)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything, the engine's state included, to one .npz file without pickle."""
-        from attnscope.dynamics.saved import save
-
-        save(self, path)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str], predictor: Predictor | None = None) -> Trajectory:
-        """Read what `save` wrote. A predictor with a function of yours inside cannot be stored: give it again."""
-        from attnscope.dynamics.saved import load
-
-        return load(path, predictor)
 
 
 def _spread(step: np.ndarray, values: np.ndarray, label: str, color: int) -> tuple[Mark, ...]:

@@ -115,6 +115,11 @@ class MultiDirection(Sampled[DirectionBatch]):
         numbers = f"gamma={self.gamma:g}, noise={self.noise:g}, signal={self.signal:g}, seed={self.seed}"
         return f"{NAME}({self.dim}, {self.length}, {self.directions}, {self.positions!r}, {numbers})"
 
+    @property
+    def given(self) -> dict[str, np.ndarray | None]:
+        """The arrays this task was given (None where it draws them): with its numbers, all that is needed to rebuild it."""
+        return {"keys": self._keys, "values": self._values}
+
     @cached_property
     def keys(self) -> np.ndarray:
         """k_f*, unit rows (F, dim)."""
