@@ -1,13 +1,15 @@
 """Exact Bayes risk and location error, each number by a second route that shares no code with the first.
 
 Routes: printed 30-digit values; the one-dimensional integral for two positions; real-space quadrature over (x.k*, |rest of x|) and over the
-noncentral chi-square density; Monte Carlo of (Y - E[Y|X])^2 with full vectors; step refinement for the honesty of the error estimate.
+noncentral chi-square density; Monte Carlo of (Y - E[Y|X])^2 with full vectors; step refinement for the honesty of the error estimate. Limits and
+invariances: tests/test_bayes_integral_limits.py.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from pmfs import uniform, zipf
 from scipy import special, stats
 
 import attnscope.numerics.bayes_integral as bayes_integral
@@ -17,15 +19,6 @@ from attnscope.errors import AttnscopeError
 from attnscope.numerics.bayes_integral import bayes_excess, location_error
 
 ROOT_HALF = 0.5**0.5
-
-
-def uniform(length):
-    return np.array([1 / length]), np.array([length])
-
-
-def zipf(length, power=1.0):
-    p = np.arange(1.0, length + 1) ** -power
-    return p / p.sum(), np.ones(length, dtype=int)
 
 
 # ---- 1. printed values --------------------------------------------------------------------------------------------
@@ -395,109 +388,3 @@ def test_out_of_reach_is_refused_in_words(name, value):
     setting = {"dim": 10, "gamma": 0.7, "signal": 1.0} | {name: value}
     with pytest.raises(AttnscopeError, match=f"^{name} of the Bayes integral must be "):
         bayes_excess(**setting, probs=np.array([0.5]), counts=np.array([2]))
-
-
-# ---- 6. limits and invariances ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "pmf",
-    [
-        uniform(2),
-        uniform(7),
-        uniform(10**6),
-        zipf(5),
-        zipf(300),
-        (np.array([0.999, 0.0005]), np.array([1, 2])),
-    ],
-)
-def test_no_information(pmf):
-    """signal = 0, gamma = 1: the posterior is the prior; R_B = 1 - sum pi^2 for every alignment."""
-    expected = np.log(np.sum(pmf[1] * pmf[0] * (1 - pmf[0])))
-    assert bayes_excess(9, 1.0, 0.0, *pmf).log_value == pytest.approx(expected, abs=1e-10)
-    assert bayes_excess(9, 1.0, 0.0, *pmf, 0.7).log_value == pytest.approx(expected, abs=1e-10)
-    assert location_error(9, 1.0, 0.0, *pmf).log_value == pytest.approx(expected, abs=1e-10)
-
-
-def test_one_position_has_no_error():
-    assert bayes_excess(5, 0.7, 1.0, *uniform(1)) == (-np.inf, 0.0)
-    assert location_error(5, 0.7, 1.0, *uniform(1)) == (-np.inf, 0.0)
-
-
-@pytest.mark.parametrize("alignment", [0.0, 0.6])
-def test_grouping_and_order_do_not_matter(alignment):
-    probs, counts = np.array([0.4, 0.1, 0.05]), np.array([1, 4, 4])
-    whole = bayes_excess(12, 0.8, 2.0, probs, counts, alignment).log_value
-    split = bayes_excess(
-        12, 0.8, 2.0, np.array([0.1, 0.05, 0.4, 0.1, 0.05]), np.array([1, 1, 1, 3, 3]), alignment
-    ).log_value
-    # probabilities that differ in the last digits stay separate groups: the cross-group sums must reproduce the within-group ones
-    nudged = bayes_excess(
-        12,
-        0.8,
-        2.0,
-        np.array([0.1, 0.05, 0.4, 0.1 + 1e-16, 0.05 + 1e-16]),
-        np.array([1, 1, 1, 3, 3]),
-        alignment,
-    ).log_value
-    assert split == pytest.approx(whole, abs=1e-12)
-    assert nudged == pytest.approx(whole, abs=1e-9)
-
-
-def test_interpolation_agrees_with_direct_evaluation(monkeypatch):
-    """Many distinct probabilities are interpolated; the same integral with phi computed at each argument."""
-    for dim, gamma, signal, alignment in (
-        (6, 0.6, 1.0, 0.0),
-        (50, 1.3, 4.0, 0.5),
-        (3000, 0.95, 30.0, 0.9),
-        (2, 3.0, 0.5, 1.0),
-    ):
-        probs, counts = zipf(30)
-        table = bayes_excess(dim, gamma, signal, probs, counts, alignment)
-        with monkeypatch.context() as patch:
-            patch.setattr(bayes_integral, "DIRECT", np.inf)
-            direct = bayes_excess(dim, gamma, signal, probs, counts, alignment)
-        assert abs(table.log_value - direct.log_value) < 2e-11 + 0.1 * table.relative_error
-
-
-def test_length_increases_the_risk_at_most_linearly():
-    for dim, gamma, signal in ((2, 0.3, 1.0), (20, 1.0, 3.0), (100, 1.6, 2.0), (5000, 0.9, 20.0)):
-        logs = [
-            bayes_excess(dim, gamma, signal, *uniform(length)).log_value for length in (2, 3, 10, 300, 10**4, 10**6)
-        ]
-        assert np.all(np.diff(logs) > 0)
-        assert np.all(np.array(logs) <= np.log(np.array([2, 3, 10, 300, 10**4, 10**6]) - 1.0) + logs[0] + 1e-9)
-        assert np.all(np.array(logs) <= 2 * np.log(gamma))
-
-
-@pytest.mark.parametrize("alignment", [0.0, 0.8])
-@pytest.mark.parametrize("dim", [10, 1000])
-def test_gamma_one_is_not_special(dim, alignment):
-    """log R_B is differentiable in gamma at 1, from both sides and through every x."""
-
-    def at(x):
-        return bayes_excess(dim, 1 + x, 5**0.5, *uniform(10), alignment).log_value
-
-    slope = (at(1e-4) - at(-1e-4)) / 2e-4
-    for x in (1e-6, -1e-6, 1e-9, -1e-9, 1e-12, -1e-12):
-        exact_x = (1 + x) - 1
-        assert at(x) - at(0.0) == pytest.approx(slope * exact_x, abs=1e-3 * abs(slope * exact_x) + 2e-12)
-
-
-def test_alignment_interpolates_between_the_orthogonal_and_the_parallel_risk():
-    """R_B(c) = (1 - c^2) R_B(0) + c^2 R_B(1), and the sign of c is immaterial."""
-    arguments = (7, 0.6, 1.5, *zipf(6))
-    zero, one = (np.exp(bayes_excess(*arguments, c).log_value) for c in (0.0, 1.0))
-    for c in (0.3, -0.3, 0.9):
-        assert np.exp(bayes_excess(*arguments, c).log_value) == pytest.approx(
-            (1 - c * c) * zero + c * c * one, rel=1e-10
-        )
-
-
-def test_polygamma_helpers():
-    y = np.geomspace(1e-3, 100, 400)
-    for lean in (-0.57, 0.0, 0.57):
-        z = 0.3 + y * (1j + lean)
-        assert np.abs(mellin._digamma(z) - special.psi(z)).max() < 1e-12
-    x = np.geomspace(1e-9, 1e4, 300)
-    assert np.abs(mellin._trigamma(x) / special.polygamma(1, x) - 1).max() < 1e-9

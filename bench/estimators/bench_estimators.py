@@ -87,11 +87,11 @@ def shown(x: float | None) -> str:
 
 def print_table(rows: list[bars.Row]) -> None:
     """100 columns."""
-    print(f"{'case':<38}{'ours':>8}  {'baseline':<16}{'':>8}{'ratio':>7}  {'bar':<16} ok")
+    print(f"{'case':<37}{'ours':>8}  {'baseline':<16}{'':>8}{'ratio':>7}  {'bar':<16} ok")
     for r in rows:
         ok = {True: "yes", False: "NO", None: "-"}[r.ok]
         numbers = f"{shown(r.ours):>8}  {r.against:<16}{shown(r.baseline):>8}{shown(r.ratio):>7}"
-        print(f"{r.case:<38}{numbers}  {r.bar:<16} {ok}")
+        print(f"{r.case:<37}{numbers}  {r.bar:<16} {ok}")
 
 
 def print_models(results: bars.Results) -> None:

@@ -218,7 +218,7 @@ def _figure(
     panels = (
         Panel("two softmax heads", "step", "excess risk", tuple(marks), log_y=True, y_range=(1e-3, 30.0)),
         Panel("two erf heads, falling temperature", "step", "excess risk", tuple(erf_risk), log_y=True),
-        Panel("erf: the form is learnt, heads are not aligned", "step", "cosine", tuple(form), y_range=(-0.05, 1.45)),
+        Panel("erf: form learnt, heads not aligned", "step", "cosine", tuple(form), y_range=(-0.05, 1.45)),
         Panel("where the runs end", "run, by risk", "excess risk", tuple(final), log_y=True),
     )
     return Figure("Two directions: heads specialise in part of the runs (bands: 95 % of the runs)", panels, columns=2)

@@ -171,7 +171,7 @@ def _figure(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> Figure:
         shifted = place + 0.1 * (color - 1)
         ordered += [Line(shifted, share, name, color), Points(shifted, share, "", color, half)]
     panels = (
-        Panel("do differences of opposites point the same way?", "layer", "alignment A", tuple(marks), y_range=(-0.03, 0.3), x_names=NAMES),
+        Panel("do opposites differ in one direction?", "layer", "alignment A", tuple(marks), y_range=(-0.03, 0.3), x_names=NAMES),
         Panel("pairs put in order", "layer", "share of pairs", tuple(ordered), y_range=(0.3, 1.1), x_names=NAMES),
     )  # fmt: skip
     return Figure("Opposites differ along a common direction, layer by layer of MiniLM", panels, columns=2)

@@ -188,7 +188,7 @@ def _figure(seen: dict[str, np.ndarray], moments: dict[str, tuple[float, np.ndar
             y_range=(SMALLEST / 2, 1e-6),
         ),
         Panel(
-            "sampled pairs of places (1,2), (1,8), (4,6), (7,8)",
+            "pairs of places (1,2), (1,8), (4,6), (7,8)",
             "pair of places",
             "mean product of two tokens",
             tuple(drawn),

@@ -68,7 +68,7 @@ def check(context: Context) -> Evidence:
 def _figure(curves: dict[int, Curve], fixed: Curve, gained: Curve, gain: float, plateau: float) -> Figure:
     grid = np.unique(np.geomspace(8, 4096, 19).astype(int))
     shrink = Panel(
-        "bandwidth L^(-2/(d+3)): exact lines, sampled points",
+        "bandwidth L^(-2/(d+3)) (points sampled)",
         "context length L",
         "mean squared error",
         tuple(

@@ -15,7 +15,7 @@ from attnscope.errors import AttnscopeError
 
 @app.command("sweep")
 def sweep_command(
-    file: Annotated[Path, typer.Argument(help="A study as TOML: function, [grid], [fixed], [figure].")],
+    file: Annotated[Path, typer.Argument(help="A study as TOML: function, \\[grid], \\[fixed], \\[figure].")],
     store: Annotated[Path, typer.Option(help="Folder of results; what is there is not computed again.")] = Path("runs"),
     out: Annotated[Path, typer.Option(help="Folder for the table (CSV) and the figure (SVG).")] = Path("."),
     workers: Workers = None,
