@@ -139,11 +139,12 @@ def test_rows_and_notes_of_the_efficiency(bench, monkeypatch):
     known = eff.NOISE**2 * ((1 + 1 / eff.BAGS) * (1 + eff.DIM / (eff.BAGS - eff.DIM - 2)) - 1)
     for share, ok in ((1.0999, True), (1.1001, False)):
         monkeypatch.setattr(attnscope, "cramer_rao", lambda *_, share=share: SimpleNamespace(value=2 * known / share))
-        (row,), (note,) = eff.rows(results), eff.notes(results)
+        (row,), (note, floor) = eff.rows(results), eff.notes(results)
         assert row.ok is ok and row.ratio == pytest.approx(share, rel=1e-9) and row.bar == "<= 1.1x"
         assert note.startswith(
             f"{case}, 3 replicates: regret over the fitted model's limit 1.100 [1.100, 1.100], over the minimal"
         )
+        assert floor.endswith(f"over the minimal limit {share / 2:.3f}")
 
 
 # -- peers -----------------------------------------------------------------------------------------------------------

@@ -59,13 +59,17 @@ def least_squares(case: str, seed: int) -> list[float]:
     return out
 
 
+def known_mean() -> float:
+    """Mean of `least_squares`, from that of an inverse Wishart matrix."""
+    return NOISE**2 * ((BAGS + 1) * (BAGS - 2) / (BAGS * (BAGS - DIM - 2)) - 1)
+
+
 def mean_regret(results: Results, case: str) -> tuple[float, float]:
     """Mean and half-width of its 95 % interval, with the control variate."""
     regret = results.values(case, "ours", "regret")  # (seeds, replicates)
     control = np.ravel([least_squares(case, seed) for seed in range(len(regret))])
-    known = NOISE**2 * ((BAGS + 1) * (BAGS - 2) / (BAGS * (BAGS - DIM - 2)) - 1)  # mean of an inverse Wishart matrix
     slope = np.cov(regret.ravel(), control)[0, 1] / control.var(ddof=1)
-    rest = regret.ravel() - slope * (control - known)
+    rest = regret.ravel() - slope * (control - known_mean())
     return float(rest.mean()), float(1.96 * rest.std(ddof=2) / np.sqrt(len(rest)))
 
 
@@ -91,3 +95,5 @@ def notes(results: Results) -> Iterator[str]:
                 )
             count = results.values(case, "ours", "regret").size
             yield f"{case}, {count} replicates: regret over " + ", over ".join(said)
+            floor = at.cramer_rao(the_task(case), BAGS, False, False).value
+            yield f"  least squares with intercept and the location known, exactly: over the minimal limit {known_mean() / floor:.3f}"

@@ -1,8 +1,9 @@
 """Does this look like a single-location problem? Numbers, and a sentence for each thing that looks wrong.
 
 gain            mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 % interval of the paired mean
-agreement       share of starts whose held-out loss is within 10 % of the best (1 after partial_fit, which keeps one start)
+agreement       share of starts that after a few EM steps reach 90 % of what the best gains over no tokens (1 after partial_fit: one start)
 attended        mean over bags of exp(entropy of the token weights): 1 = one token, L = all alike
+mean share      how much of the prediction is read from the mean token instead of the deciding one (pooled.py)
 role swap       the roles exchanged explain y better: attend to the token with the largest (or smallest) value, read its score. A model caught at
                 the swapped stationary point (its gate is the true value, its values the true key) predicts about half of what can be,
                 its exchange nearly all. Several heads: of the head where this is most so, on the labels minus the other heads'
@@ -21,14 +22,15 @@ from scipy.stats import chi2
 
 from attnscope.estimators.bags import Bags, first_largest
 from attnscope.estimators.fit.data import Data
-from attnscope.estimators.fit.heads import residuals, summed
-from attnscope.estimators.fit.mixture import Fitted, bag_losses, output_losses, token_scores
+from attnscope.estimators.fit.heads import residuals
+from attnscope.estimators.fit.mixture import Fitted, output_losses, token_scores
 from attnscope.numerics.data_pass import GAUSSIAN, bag_sum
 
 __all__ = ["Diagnosis", "diagnose"]
 
 SMALL_GAIN = 0.05  # a gain below 5 % of the baseline's loss is not worth an attention model
 PILED = 1e-3  # significance at which piled-up positions are reported
+HALF = 0.5  # a larger share of the mean token makes the deciding one the lesser part
 DIFFUSE = 0.5  # attended tokens above this share of the bag: the weights hardly choose
 
 
@@ -44,6 +46,7 @@ class Diagnosis:
     cv_gain: float
     agreement: float
     attended: float
+    mean_share: float
     length: float
     swapped_correlation: float
     value_correlation: float
@@ -60,6 +63,8 @@ class Diagnosis:
             f"[{self.gain_low:.4g}, {self.gain_high:.4g}]; attended tokens {self.attended:.2f} of {self.length:.1f}; "
             f"{100 * self.agreement:.0f} % of starts agree."
         )
+        if self.mean_share:
+            head += f" {100 * self.mean_share:.0f} % of the prediction is the mean token's."
         return "\n".join([head, *(self.warnings or ("This looks like a single-location problem.",))])
 
 
@@ -77,18 +82,18 @@ def diagnose(model: Any, bags: Any, y: Any) -> Diagnosis:
 
 def _gain(model: Any, data: Data) -> dict[str, float]:
     unit = model.scaling_.label_scale**2
-    own = output_losses(summed(model._heads, data.tokens, data.offsets).output, data) * unit
-    mean = bag_sum(data.tokens, data.offsets) / data.lengths[:, None]
-    pooled = data._replace(tokens=mean, offsets=np.arange(data.size + 1))
+    own = output_losses(model._answers_at(data.tokens, data.offsets).output, data) * unit
     if hasattr(model, "mean_pool_"):
-        base = bag_losses(model.mean_pool_, pooled) * unit
+        base = output_losses(model.mean_pool_.answers(data.tokens, data.offsets).output, data) * unit
         cv_gain = float(np.mean(model.cv_mean_pool_losses_) - np.mean(model.cv_losses_))
     else:  # after partial_fit there is no baseline but the mean label, or the classes' shares
         base, cv_gain = _without_tokens(data) * unit, 0.0
     gain = base - own
     half = 1.96 * float(np.std(gain, ddof=1)) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
     losses = list(getattr(model, "start_losses_", {"only": 0.0}).values())
-    agreement = float(np.mean([loss <= 1.1 * min(losses) for loss in losses]))
+    nothing = 1.0 if data.family == GAUSSIAN else float(_without_tokens(data).mean())  # fit's labels have variance 1
+    enough = min(losses) + 0.1 * max(nothing - min(losses), 0.0)
+    agreement = float(np.mean([loss <= enough for loss in losses]))
     centre = float(gain.mean())
     return {
         "loss": float(own.mean()), "mean_pool_loss": float(base.mean()), "gain": centre, "gain_low": centre - half,
@@ -110,7 +115,8 @@ def _attended(model: Any, held: Bags, data: Data) -> dict[str, float]:
     for head in model._heads:
         p = model._weights(held, None, head)
         attended.append(np.exp(-bag_sum(p * np.log(np.maximum(p, 1e-300)), data.offsets)).mean())
-    return {"attended": float(np.mean(attended)), "length": float(data.lengths.mean())}
+    length = float(data.lengths.mean())
+    return {"attended": float(np.mean(attended)), "mean_share": model._mean_share, "length": length}
 
 
 def _roles(model: Any, head: Fitted, held: Bags, data: Data) -> dict[str, float]:
@@ -155,6 +161,10 @@ def _warnings(facts: dict[str, float], p_value: float, n: int) -> list[str]:
     if facts["length"] > 1 and facts["attended"] > 1 + DIFFUSE * (facts["length"] - 1):
         out.append(
             "The weights are spread over most tokens: no single token decides, or the key is too weak to find it."
+        )
+    if facts["mean_share"] > HALF:
+        out.append(
+            "Most of the prediction is read from the mean token: `locate` names the token that the smaller part is read from."
         )
     if facts["agreement"] <= 1 / 8:
         out.append(

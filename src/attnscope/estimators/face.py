@@ -28,8 +28,9 @@ from attnscope.estimators.bags import Bags, check_labels, check_weights, first_l
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
 from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, summed
 from attnscope.estimators.fit.mixture import Answers, Fitted, bag_outputs, responsibilities
+from attnscope.estimators.fit.pooled import Pooled, blended, fit_pooled
 from attnscope.estimators.fit.select import ROBUST_DOF, Selected, fit_bags
-from attnscope.estimators.fit.tracks import Options
+from attnscope.estimators.fit.tracks import Options, make_folds
 from attnscope.estimators.streaming import fit_batches, partial_fit
 from attnscope.numerics import validation as check
 from attnscope.numerics.data_pass import SIGMOID, bag_sum
@@ -95,19 +96,24 @@ class Face(BaseEstimator):
         if not weight.all():
             data = data.take(np.flatnonzero(weight))  # a bag of weight zero takes no part, not even in the folds
         origin = -scaling.mean / scaling.scale
-        selected = fit_bags(data, origin, options) if self.heads == 1 else fit_heads(data, origin, options, self.heads)
-        pooled = fit_bags(_pooled(data), origin, options._replace(say=lambda line: None))
+        folds = make_folds(data, options.seed)
+        pooled = fit_pooled(data, folds, options.alpha_value)
+        if self.heads == 1:
+            selected: Selected | Heads = fit_bags(data, folds, origin, options, pooled)
+        else:
+            selected = fit_heads(data, folds, origin, options, self.heads)
         self._keep(scaling, selected, pooled, data)
         self._stream = None
 
-    def _keep(self, scaling: Scaling, selected: Selected | Heads, pooled: Selected, data: Data) -> None:
+    def _keep(self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data) -> None:
         self.scaling_ = scaling
         self.fitted_, *self.other_heads_ = selected.heads
         self.mean_pool_ = pooled.fitted
+        self.mean_share_ = selected.mean_share
         self.stages_ = selected.stages
         self.start_losses_ = selected.start_losses
         self.cv_losses_ = selected.held_out * scaling.label_scale**2
-        self.cv_mean_pool_losses_ = pooled.held_out * scaling.label_scale**2
+        self.cv_mean_pool_losses_ = pooled.losses * scaling.label_scale**2
         self.n_features_in_ = data.tokens.shape[1]
 
     def _options(self, of: str) -> Options:
@@ -182,16 +188,27 @@ class Face(BaseEstimator):
         return [self.fitted_, *getattr(self, "other_heads_", [])]
 
     def _answers(self, bags: Bags) -> Answers:
-        return summed(self._heads, self.scaling_.tokens(bags.tokens), bags.offsets)
+        return self._answers_at(self.scaling_.tokens(bags.tokens), bags.offsets)
+
+    def _answers_at(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
+        """For standardised tokens."""
+        own, share = summed(self._heads, tokens, offsets), self._mean_share
+        return blended(own, self.mean_pool_.answers(tokens, offsets), share) if share else own
+
+    @property
+    def _mean_share(self) -> float:
+        return getattr(self, "mean_share_", 0.0)  # partial_fit has none
 
     def attention(self, bags: Any, head: int | None = None) -> Any:
         """Weight of each token, summing to one in a bag: (n, L), 0 at padding; a list of (L_i,) for list input.
 
-        Of one head (0-based), or averaged over the heads.
+        Of one head (0-based), or averaged over the heads. The share of the prediction that is read from the mean token (`mean_share_`, usually 0)
+        is spread over all tokens alike.
         """
         held = self._read(bags, "attention")
         heads = self._heads if head is None else [self._heads[self._head(head, "attention")]]
-        return held.like_input(np.mean([self._weights(held, None, one) for one in heads], axis=0))
+        weight, share = np.mean([self._weights(held, None, one) for one in heads], axis=0), self._mean_share
+        return held.like_input((1 - share) * weight + share / np.repeat(held.lengths, held.lengths))
 
     def locate(self, bags: Any, y: Any = None, head: int | None = None) -> np.ndarray:
         """Position (n,) of the token that decides; with labels y, the token that most probably decided each of them.
@@ -251,9 +268,3 @@ class Face(BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _pooled(data: Data) -> Data:
-    """Every bag replaced by its mean token: the baseline."""
-    mean = bag_sum(data.tokens, data.offsets) / data.lengths[:, None]
-    return data._replace(tokens=mean, offsets=np.arange(data.size + 1))

@@ -12,6 +12,7 @@ from attnscope.estimators.face import Face
 from attnscope.estimators.fit.data import Data, Scaling
 from attnscope.estimators.fit.heads import Heads
 from attnscope.estimators.fit.intervals import conformal_scores, interval_scale
+from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.select import Selected
 from attnscope.numerics import validation as check
 from attnscope.numerics.data_pass import GAUSSIAN
@@ -40,7 +41,7 @@ class SingleLocationRegressor(RegressorMixin, Face):
         self._fit(bags, y, sample_weight, f"{NAME}.fit")
         return self
 
-    def _keep(self, scaling: Scaling, selected: Selected | Heads, pooled: Selected, data: Data) -> None:
+    def _keep(self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data) -> None:
         super()._keep(scaling, selected, pooled, data)
         self.conformal_scores_ = conformal_scores(data.labels, selected.output[:, 0], selected.spread)
 

@@ -15,11 +15,12 @@ from attnscope.estimators.face import Face, NotFittedYet
 from attnscope.estimators.fit.data import Scaling
 from attnscope.estimators.fit.em import TokenModel, Values
 from attnscope.estimators.fit.mixture import FeatureMap, Fitted
+from attnscope.estimators.fit.pooled import MeanPool
 from attnscope.estimators.regressor import SingleLocationRegressor
 
 __all__ = ["load_model", "save_model"]
 
-FORMAT = 1  # raised when a reader of the old files could misread the new
+FORMAT = 2  # raised when a reader of the old files could misread the new
 KINDS = {kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)}
 PLAIN = ("cv_losses_", "cv_mean_pool_losses_", "conformal_scores_", "classes_")  # arrays kept as they are
 
@@ -33,9 +34,10 @@ def save_model(model: Face, path: Any) -> None:
     for i, head in enumerate(getattr(model, "other_heads_", []), start=1):
         arrays |= _flat(f"head{i}", head)
     if hasattr(model, "mean_pool_"):
-        arrays |= _flat("mean_pool", model.mean_pool_)
+        pool = model.mean_pool_
+        arrays |= _flat("mean_pool", pool.model) | {"mean_pool.low": pool.low, "mean_pool.high": pool.high}
     arrays |= {name: getattr(model, name) for name in PLAIN if hasattr(model, name)}
-    facts = {"stages_": getattr(model, "stages_", []), "start_losses_": getattr(model, "start_losses_", {})}
+    facts = {name: getattr(model, name) for name in ("stages_", "start_losses_", "mean_share_") if hasattr(model, name)}
     head = {"format": FORMAT, "kind": type(model).__name__, "params": _plain(model.get_params()), "facts": facts}
     target = os.fspath(path)
     with open(target + ".part", "wb") as file:
@@ -70,13 +72,12 @@ def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
     model.fitted_ = _unflat("fitted", arrays)
     model.other_heads_ = [_unflat(f"head{i}", arrays) for i in range(1, int(model.heads))]
     if "mean_pool.gate" in arrays:
-        model.mean_pool_ = _unflat("mean_pool", arrays)
+        model.mean_pool_ = MeanPool(_unflat("mean_pool", arrays), arrays["mean_pool.low"], arrays["mean_pool.high"])
     for name in PLAIN:
         if name in arrays:
             setattr(model, name, arrays[name])
     for name, value in head["facts"].items():
-        if value:
-            setattr(model, name, value)
+        setattr(model, name, value)
     model.n_features_in_ = len(mean)
     return model
 

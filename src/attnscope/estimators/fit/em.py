@@ -52,7 +52,7 @@ NEGLIGIBLE = 1e-12  # responsibilities below this do not enter the Gram matrix: 
 NEGLIGIBLE_CLASS = 1e-6  # the same for the logistic fit, which is iterative
 FLOOR = 1e-6  # smallest variance of noise, relative to the labels': below it float64 sums of squares are rounding
 SPREADS = (1e-3, 1e3)  # gam^2 is kept within: outside, one token's score would be decided by rounding
-LOGISTIC_STEPS = 10  # L-BFGS steps per M step, from the last V: EM needs an improvement, not the optimum
+LOGISTIC_STEPS = 5  # L-BFGS steps per M step, from the last V: EM needs an improvement, not the optimum
 
 
 class TokenModel(NamedTuple):

@@ -19,7 +19,7 @@ from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.em import Em, run_em
 from attnscope.estimators.fit.mixture import Answers, Fitted, bag_answers, bag_outputs, from_em
 from attnscope.estimators.fit.select import fit_bags
-from attnscope.estimators.fit.tracks import Options, each, make_folds
+from attnscope.estimators.fit.tracks import Fold, Options, each
 from attnscope.numerics.data_pass import GAUSSIAN
 
 __all__ = ["Heads", "fit_heads", "residuals", "summed"]
@@ -38,9 +38,10 @@ class Heads(NamedTuple):
     output: np.ndarray  # (n, 1)
     spread: np.ndarray  # (n,)
     start_losses: dict[str, float]  # of the first head
+    mean_share: float = 0.0
 
 
-def fit_heads(data: Data, origin: np.ndarray, options: Options, count: int) -> Heads:
+def fit_heads(data: Data, folds: list[Fold], origin: np.ndarray, options: Options, count: int) -> Heads:
     """`count` heads fitted together; `options` as for one head, EM only."""
     quadratic, ridge = options.gate != "linear", options.alpha_value
     alone = options._replace(alpha_gate=np.inf)
@@ -48,12 +49,12 @@ def fit_heads(data: Data, origin: np.ndarray, options: Options, count: int) -> H
     first: dict[str, float] = {}
     for head in range(count):
         options.say(f"head {head}")
-        found = fit_bags(data._replace(labels=residuals([from_em(em, GAUSSIAN) for em in ems], data)), origin, alone)
+        left = data._replace(labels=residuals([from_em(em, GAUSSIAN) for em in ems], data))
+        found = fit_bags(left, [fold._replace(data=left) for fold in folds], origin, alone, None)
         assert found.fitted.tokens is not None
         ems.append(Em(found.fitted.tokens, found.fitted.values))
         ems = _rounds(ems, data, quadratic, ridge)
         first = first or found.start_losses
-    folds = make_folds(data, options.seed)
     parts = each(lambda fold: _rounds(ems, fold.train, quadratic, ridge), folds, options.workers)
     output, spread = np.empty((data.size, 1)), np.empty(data.size)
     for fold, part in zip(folds, parts):

@@ -21,6 +21,7 @@ from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, SIGMOID, bag_max, ba
 __all__ = [
     "FeatureMap",
     "Fitted",
+    "Inputs",
     "bag_answers",
     "bag_losses",
     "bag_outputs",
@@ -33,6 +34,12 @@ __all__ = [
 ]
 
 
+Inputs = tuple[
+    np.ndarray, np.ndarray
+]  # of `gate_inputs`, passed on where tokens and everything but the weights stay the same
+ENOUGH = (
+    1e-7  # relative gain of a step below which L-BFGS ends: with n bags the loss itself is known to about 1/sqrt(n)
+)
 CLIP = 20.0  # scores this far below the bag's best have weight 2e-9: their exact size carries no information
 
 
@@ -95,7 +102,7 @@ def given_scores(fitted: Fitted, tokens: np.ndarray) -> np.ndarray:
     return np.zeros(len(tokens)) if fitted.tokens is None else scores(fitted.tokens, tokens)
 
 
-def gate_inputs(fitted: Fitted, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def gate_inputs(fitted: Fitted, tokens: np.ndarray) -> Inputs:
     """Extra features (N, e) and given scores (N,): what `refine` does not change."""
     return fitted.features(tokens), given_scores(fitted, tokens)
 
@@ -106,7 +113,7 @@ def refine(
     alpha_gate: float,
     alpha_value: float,
     steps: int,
-    inputs: tuple[np.ndarray, np.ndarray] | None = None,
+    inputs: Inputs | None = None,
 ) -> Fitted:
     """L-BFGS from `fitted`; alpha_value is the precision on V (for numbers: ridge divided by the noise variance).
 
@@ -127,7 +134,8 @@ def refine(
         return loss, np.concatenate(slope)
 
     start = np.concatenate([fitted.gate, fitted.values.weights.ravel(), fitted.values.bias])
-    theta = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": steps, "maxcor": 20}).x
+    options = {"maxiter": steps, "maxcor": 20, "ftol": ENOUGH}
+    theta = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
     gate, weights, bias = _unpack(theta, d, e, m)
     return fitted._replace(gate=gate, values=fitted.values._replace(weights=weights, bias=bias, precision=alpha_value))
 
@@ -152,9 +160,10 @@ class Answers(NamedTuple):
     unsure: np.ndarray
 
 
-def token_scores(fitted: Fitted, tokens: np.ndarray) -> np.ndarray:
+def token_scores(fitted: Fitted, tokens: np.ndarray, inputs: Inputs | None = None) -> np.ndarray:
+    extra, given = inputs or gate_inputs(fitted, tokens)
     d = tokens.shape[1]
-    return given_scores(fitted, tokens) + tokens @ fitted.gate[:d] + fitted.features(tokens) @ fitted.gate[d:]
+    return given + tokens @ fitted.gate[:d] + extra @ fitted.gate[d:]
 
 
 def bag_answers(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
@@ -165,9 +174,11 @@ def bag_answers(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> Answ
     return Answers(weight, value, output, np.zeros(len(output)), np.zeros(len(output)))
 
 
-def bag_outputs(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def bag_outputs(
+    fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray, inputs: Inputs | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weight, value and output of `Answers`, without the spread, which costs more than all of them."""
-    u = token_scores(fitted, tokens)
+    u = token_scores(fitted, tokens, inputs)
     if fitted.combine == SIGMOID:
         weight = 1 / (1 + np.exp(-np.clip(u, -700, 700)))
         value = tokens @ fitted.values.weights
@@ -203,9 +214,9 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
     return e / e.sum(axis=1, keepdims=True)
 
 
-def bag_losses(fitted: Fitted, data: Data) -> np.ndarray:
+def bag_losses(fitted: Fitted, data: Data, inputs: Inputs | None = None) -> np.ndarray:
     """Loss per bag (n,): squared error, or minus the log probability of the label."""
-    return output_losses(bag_outputs(fitted, data.tokens, data.offsets)[2], data)
+    return output_losses(bag_outputs(fitted, data.tokens, data.offsets, inputs)[2], data)
 
 
 def output_losses(output: np.ndarray, data: Data) -> np.ndarray:

@@ -11,8 +11,9 @@ the background's precision is known from delta and gam^2, and scores need only |
     (z - c delta)^T S0^-1 (z - c delta) = a [ |z|^2 - 2 c t + c^2 D + beta (t - c D)^2 ],     t = z.delta, D = |delta|^2.
 
 A step costs O(N d) and the ridge of V, instead of a new covariance, factor and whitening per start and step (em.py). It is not exact EM: the
-deciding tokens' own covariance is taken to be gam^2 S0. Good enough to tell basins apart; em.py goes on from there. Student-t tokens:
-the covariance of all tokens is the t scatter, tokens are weighted as in em.py.
+deciding tokens' own covariance is taken to be gam^2 S0. Good enough to tell basins apart, where em.py goes on (`screen_starts`); and all there
+is to learn where bags are so few that the deciding tokens have no covariance of their own to show (`run_tied`). Student-t tokens: the
+covariance of all tokens is the t scatter, tokens are weighted as in em.py.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ from attnscope.estimators.fit.em import (
     gram,
     logistic,
     moments,
+    scores,
     token_gram,
     whitening,
 )
 from attnscope.numerics.data_pass import GAUSSIAN, bag_softmax
 
-__all__ = ["screen_starts"]
+__all__ = ["run_tied", "screen_starts"]
 
 KEPT = (
     1e-3  # responsibilities below this are left out of the ridge: at most a per cent of a bag's weight, and most tokens
@@ -46,6 +48,7 @@ ALIKE = 0.01  # starts whose responsibilities differ by less than this (mean tot
 SCATTER_STEPS = (
     10  # fixed-point steps of the t scatter, each contracting by about d/(nu + d) or better from the covariance
 )
+STILL = 1e-4  # mean total variation of the responsibilities below which steps end: it changes a prediction by as little
 BETWEEN = 0.99  # largest q (1-q) |delta|^2: it is below 1 for a true covariance, shrinkage may let it exceed
 
 
@@ -87,6 +90,19 @@ def screen_starts(starts: dict[str, Em], data: Data, quadratic: bool, steps: int
         else:
             out[name] = out[twin]
     return out
+
+
+def run_tied(em: Em, data: Data, quadratic: bool, steps: int, ridge: float | None) -> Em:
+    """At most `steps` steps from `em`, until the responsibilities stand still."""
+    white = whiten_all(data, em.tokens.dof)
+    r = _given_label(scores(em.tokens, data.tokens), em.values, data)
+    state = Tied(em.tokens.key, em.tokens.spread, em.values)
+    for _ in range(0, steps, 2):
+        last = r
+        state, r = _run(state, r, white, data, quadratic, 2, ridge)
+        if _distance(r, last, data) < STILL:
+            break
+    return Em(token_model(state, white), state.values)
 
 
 def whiten_all(data: Data, dof: float) -> White:

@@ -30,8 +30,8 @@ from attnscope.numerics.data_pass import BERNOULLI, GAUSSIAN, bag_softmax, bag_s
 
 __all__ = ["Stream", "class_step", "class_sums"]
 
-SCREEN = 6  # EM passes before one start is kept, as in select.py
-CLASS_PRECISION = 1.0  # ridge of V for classes where none is given, as in select.py
+SCREEN = 6  # EM passes before one start is kept: right and wrong basins differ by then
+CLASS_PRECISION = 1.0  # ridge of V for classes where none is given, as in basins.py
 
 
 @dataclass

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.estimators.fit.data import Data
-from attnscope.estimators.fit.mixture import Answers, Fitted, bag_answers, bag_losses, gate_inputs, refine
+from attnscope.estimators.fit.mixture import Answers, Fitted, Inputs, bag_answers, bag_losses, gate_inputs, refine
 from attnscope.numerics.data_pass import GAUSSIAN
 
-__all__ = ["Fold", "Options", "Track", "better", "make_folds", "path", "with_variance"]
+__all__ = ["Fold", "Options", "Track", "better", "gain_and_error", "make_folds", "path", "with_variance"]
 
 FOLDS = 5
 PROBE = 2  # folds a rival is tried on before it is run on all: 40 % of the bags tell a clear loser, if they are
-PROBE_BAGS = 100  # this many held-out bags; more folds otherwise
+PROBE_BAGS = 30  # this many held-out bags; more folds otherwise
 LBFGS_STEPS = 60
 GATE_PATH = (
     300.0,
@@ -31,7 +31,7 @@ GATE_PATH = (
     0.3,
 )  # ridge on the gate, strong to weak, beside a sum of log likelihoods in standardised tokens
 STALL = 0.001  # a path ends where the loss moves by less than this share, or after two points that do not lower it by as much
-CAUTION = 2.0  # standard errors a richer model must gain: some twenty are tried, and the best of twenty useless ones gains about two
+CAUTION = 1.5  # standard errors a richer model must gain: half a dozen are tried, and the best of six useless ones gains 1.3 on average
 Stage = Callable[..., Fitted]  # (model, data) -> model
 
 
@@ -111,17 +111,17 @@ def path(
     probe = probe_folds(folds)
     first = folds if against is None else folds[:probe]
     held = np.concatenate([fold.out for fold in first])
-    par = _average(folds, against.losses, held) if costly and against is not None else np.inf
+    par = average_loss(folds, against.losses, held) if costly and against is not None else np.inf
     reached = _walk(first, track.models[: len(first)], change, steps, options, True, par)
     if len(first) < len(folds):
         assert against is not None
-        lead, error = max(_gain(folds, against.losses - losses) for _, losses in reached)
+        lead, error = max(gain_and_error(against.losses - losses, folds[0].data.weight) for _, losses in reached)
         options.say(f"{name}: held-out loss lower by {lead:.4g} on {probe} folds")
         if lead <= (0 if caution > 0 else -error):  # one that need not win clearly is dropped if it clearly loses
             return against
         others = _walk(folds[probe:], track.models[probe:], change, steps[: len(reached)], options, False)
         reached = [(a + b, np.where(np.isnan(x), y, x)) for (a, x), (b, y) in zip(reached, others)]
-    best = int(np.argmin([_average(folds, losses) for _, losses in reached]))
+    best = int(np.argmin([average_loss(folds, losses) for _, losses in reached]))
     done = tuple((f"ridge {ridge:g}", step) for ridge, step in zip(ridges[: best + 1], steps))
     new = Track(*reached[best], (*track.stages, (name, change), *done))
     options.say(f"{name}, gate ridge {ridges[best]:g}: held-out loss {mean_loss(folds, new):.4g}")
@@ -145,20 +145,20 @@ def _walk(
 ) -> list[tuple[list[Fitted], np.ndarray]]:
     """Models and held-out losses (NaN outside these folds) after each step; `stop` once the loss no longer falls or is above `par`."""
 
-    def begin(job: tuple[Fitted, Fold]) -> tuple[Fitted, tuple[np.ndarray, np.ndarray]]:
+    def begin(job: tuple[Fitted, Fold]) -> tuple[Fitted, Inputs, Inputs]:
         train = job[1].train
         model = change(job[0], train)
-        return model, gate_inputs(model, train.tokens)
+        return model, gate_inputs(model, train.tokens), gate_inputs(model, job[1].held.tokens)
 
     changed = each(begin, list(zip(models, folds)), options.workers)
-    models, inputs = [model for model, _ in changed], [ready for _, ready in changed]
+    models, inputs, held_inputs = ([part[i] for part in changed] for i in range(3))
     out: list[tuple[list[Fitted], np.ndarray]] = []
     bags, lowest, worse = np.concatenate([f.out for f in folds]), np.inf, 0
     for step in steps:
         jobs = list(zip(models, folds, inputs))
         models = each(lambda job: step(job[0], job[1].train, job[2]), jobs, options.workers)  # noqa: B023
-        out.append((models, held_out(folds, models)))
-        loss = _average(folds, out[-1][1], bags)
+        out.append((models, held_out(folds, models, held_inputs)))
+        loss = average_loss(folds, out[-1][1], bags)
         worse = worse + 1 if loss > (1 - STALL) * lowest else 0
         if stop and (worse == 2 or loss > par or abs(loss - lowest) < STALL * lowest):
             break
@@ -167,7 +167,7 @@ def _walk(
 
 
 def _refinement(ridge: float, factor: float, options: Options) -> Stage:
-    def step(model: Fitted, bags: Data, inputs: tuple[np.ndarray, np.ndarray] | None = None) -> Fitted:
+    def step(model: Fitted, bags: Data, inputs: Inputs | None = None) -> Fitted:
         precision = model.values.precision * factor
         if options.alpha_value is not None:
             precision = options.alpha_value / (model.values.variance if bags.family == GAUSSIAN else 1.0)
@@ -194,31 +194,31 @@ def with_variance(track: Track, variance: float) -> Track:
 # -- judging ------------------------------------------------------------------------------------------------------------
 
 
-def _average(folds: list[Fold], losses: np.ndarray, bags: np.ndarray | None = None) -> float:
+def average_loss(folds: list[Fold], losses: np.ndarray, bags: np.ndarray | None = None) -> float:
     weight = folds[0].data.weight
     return float(np.average(losses, weights=weight) if bags is None else np.average(losses[bags], weights=weight[bags]))
 
 
 def mean_loss(folds: list[Fold], track: Track) -> float:
-    return _average(folds, track.losses)
+    return average_loss(folds, track.losses)
 
 
 def better(folds: list[Fold], new: Track, old: Track, caution: float = CAUTION) -> bool:
     """Is the held-out loss of `new` lower by more than `caution` standard errors of the paired differences?"""
-    mean, error = _gain(folds, old.losses - new.losses)
+    mean, error = gain_and_error(old.losses - new.losses, folds[0].data.weight)
     return bool(mean > caution * error)
 
 
-def _gain(folds: list[Fold], gain: np.ndarray) -> tuple[float, float]:
+def gain_and_error(gain: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Weighted mean of (n,) gains and its standard error; NaN where a bag was not held out."""
     known = np.isfinite(gain)
-    gain, weight = gain[known], folds[0].data.weight[known]
+    gain, weight = gain[known], weight[known]
     mean = float(np.average(gain, weights=weight))
     return mean, float(np.sqrt(np.average((gain - mean) ** 2, weights=weight) / max(len(gain) - 1, 1)))
 
 
 def best_fold(folds: list[Fold], losses: np.ndarray) -> int:
-    return int(np.argmin([_average(folds, losses, f.out) for f in folds]))
+    return int(np.argmin([average_loss(folds, losses, f.out) for f in folds]))
 
 
 def each(function: Callable, jobs: list, workers: int) -> list:
@@ -228,11 +228,11 @@ def each(function: Callable, jobs: list, workers: int) -> list:
         return list(pool.map(function, jobs))
 
 
-def held_out(folds: list[Fold], models: list[Fitted]) -> np.ndarray:
-    """Losses (n,) of bags held out by these folds, NaN elsewhere."""
+def held_out(folds: list[Fold], models: list[Fitted], inputs: list[Inputs] | None = None) -> np.ndarray:
+    """Losses (n,) of bags held out by these folds, NaN elsewhere; `inputs`: `gate_inputs` of their tokens if they are at hand."""
     out = np.full(folds[0].data.size, np.nan)
-    for fold, model in zip(folds, models):
-        out[fold.out] = bag_losses(model, fold.held)
+    for i, (fold, model) in enumerate(zip(folds, models)):
+        out[fold.out] = bag_losses(model, fold.held, inputs[i] if inputs else None)
     return out
 
 
