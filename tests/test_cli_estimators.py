@@ -176,6 +176,18 @@ def test_fit_is_reproducible_and_says_what_it_replaced(folder, tmp_path):
     assert not list(tmp_path.glob("*.new")) and not list(tmp_path.glob("*.part"))
 
 
+def test_fit_says_how_much_the_mean_token_explains(folder, tmp_path):
+    rng = np.random.default_rng(2)
+    bags = rng.standard_normal((150, 3, 4)) + rng.standard_normal((150, 1, 4))
+    np.savez(tmp_path / "mean.npz", bags=bags, y=bags.mean(axis=1).sum(axis=1))
+    code, out, _ = run("fit", tmp_path / "mean.npz", "--out", tmp_path / "m.npz")
+    share = re.search(r"share of the prediction read from the mean token: (\d\.\d\d)", out)
+    assert code == 0 and share and float(share[1]) > 0.8 and "Most of the prediction" in out
+    assert (
+        json.loads(run("fit", folder / "data.npz", "--out", tmp_path / "m.npz", *QUICK, "--json")[1])["mean_share"] == 0
+    )
+
+
 def test_a_full_disk_loses_nothing(folder, tmp_path, monkeypatch):
     from attnscope.cli import bags
     from attnscope.estimators import saved

@@ -112,7 +112,7 @@ def _print_fit(model: Any, table: Any, size: str, written: Path, replaced: bool,
     facts = {"model": str(written), "kind": kind, "bags": len(table.bags), "tokens": len(table.bags.tokens)}
     facts |= {"features": list(table.features) or table.bags.tokens.shape[1], "ignored": list(table.ignored)}
     facts |= {"held_out_loss": own, "mean_pool_loss": pooled, "stages": list(model.stages_)}
-    facts |= {"warnings": list(diagnosis.warnings)}
+    facts |= {"mean_share": model.mean_share_, "warnings": list(diagnosis.warnings)}
     if as_json:
         print(json.dumps(facts, indent=1))
         return
@@ -120,6 +120,8 @@ def _print_fit(model: Any, table: Any, size: str, written: Path, replaced: bool,
     print(f"{kind}: {size}")
     print(f"held-out {name:<24}{own:>12.5g}\nthe same for mean pooling {'':<7}{pooled:>12.5g}")
     print(textwrap.fill(f"stages: {', '.join(model.stages_)}", 100, subsequent_indent="  "))
+    if model.mean_share_:
+        print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
     if table.ignored:
         print(
             textwrap.fill(f"columns without numbers, ignored: {', '.join(table.ignored)}", 100, subsequent_indent="  ")
