@@ -390,6 +390,24 @@ def test_diagnosis(model, binary):
     assert binary.diagnose(TEST.tokens, np.where(TEST.target > 0, "up", "down")).gain > 0
 
 
+def test_diagnosis_warns_of_a_lonely_start_unless_it_explains_everything(model):
+    """Agreement is in units of the gain: 90 % of the best start's; a doubtful fit of a lonely start is warned of."""
+    lonely = clone(model).fit(X, Y)
+    lonely.start_losses_ = {"a": 0.02, "b": 0.11, "c": 0.13} | {f"{i}": 1.0 for i in range(5)}
+    good = lonely.diagnose(TEST.tokens, TEST.target)
+    assert good.agreement == 2 / 8  # up to .02 + .1 (1 - .02) = .118
+    centred = TEST.target - lonely.scaling_.label_mean
+    assert good.explained == pytest.approx(
+        1 - np.mean((lonely.predict(TEST.tokens) - TEST.target) ** 2) / np.mean(centred**2)
+    )
+    lonely.start_losses_["b"] = 0.12
+    noisy = TEST.target + np.random.default_rng(0).standard_normal(300)
+    verdicts = lonely.diagnose(TEST.tokens, TEST.target), lonely.diagnose(TEST.tokens, noisy)
+    assert [v.agreement for v in verdicts] == [1 / 8] * 2 and verdicts[0].explained > 0.9 > verdicts[1].explained
+    assert ["Only one start" in str(v) for v in verdicts] == [False, True]
+    assert lonely.diagnose(TEST.tokens, np.full(300, lonely.scaling_.label_mean)).explained == 0
+
+
 def test_diagnosis_of_what_is_not_single_location():
     """Labels that all tokens make together, and labels of a token that only its position tells: mean pooling does as well."""
     rng = np.random.default_rng(6)

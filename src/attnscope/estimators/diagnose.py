@@ -3,6 +3,7 @@
 gain            mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 % interval of the paired mean
 agreement       share of starts that after a few EM steps reach 90 % of what the best gains over no tokens (1 after partial_fit: one start)
 attended        mean over bags of exp(entropy of the token weights): 1 = one token, L = all alike
+explained       1 - loss/(loss without tokens) on these bags; 0 where all labels are alike
 mean share      how much of the prediction is read from the mean token instead of the deciding one (pooled.py)
 role swap       the roles exchanged explain y better: attend to the token with the largest (or smallest) value, read its score. A model caught at
                 the swapped stationary point (its gate is the true value, its values the true key) predicts about half of what can be,
@@ -30,6 +31,7 @@ __all__ = ["Diagnosis", "diagnose"]
 
 SMALL_GAIN = 0.05  # a gain below 5 % of the baseline's loss is not worth an attention model
 PILED = 1e-3  # significance at which piled-up positions are reported
+ENOUGH = 0.9  # a solution that explains more is trusted even if only one start found it: there is hardly a better one to miss
 HALF = 0.5  # a larger share of the mean token makes the deciding one the lesser part
 DIFFUSE = 0.5  # attended tokens above this share of the bag: the weights hardly choose
 
@@ -45,6 +47,7 @@ class Diagnosis:
     gain_high: float
     cv_gain: float
     agreement: float
+    explained: float
     attended: float
     mean_share: float
     length: float
@@ -94,10 +97,11 @@ def _gain(model: Any, data: Data) -> dict[str, float]:
     nothing = 1.0 if data.family == GAUSSIAN else float(_without_tokens(data).mean())  # fit's labels have variance 1
     enough = min(losses) + 0.1 * max(nothing - min(losses), 0.0)
     agreement = float(np.mean([loss <= enough for loss in losses]))
-    centre = float(gain.mean())
+    centre, null = float(gain.mean()), float(_without_tokens(data).mean()) * unit
     return {
         "loss": float(own.mean()), "mean_pool_loss": float(base.mean()), "gain": centre, "gain_low": centre - half,
         "gain_high": centre + half, "cv_gain": cv_gain, "agreement": agreement,
+        "explained": 1 - float(own.mean()) / null if null > 0 else 0.0,
     }  # fmt: skip
 
 
@@ -166,7 +170,7 @@ def _warnings(facts: dict[str, float], p_value: float, n: int) -> list[str]:
         out.append(
             "Most of the prediction is read from the mean token: `locate` names the token that the smaller part is read from."
         )
-    if facts["agreement"] <= 1 / 8:
+    if facts["agreement"] <= 1 / 8 and facts["explained"] < ENOUGH:
         out.append(
             "Only one start found this solution: refit with larger n_starts and another random_state before trusting it."
         )
