@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import attnscope as at
+from attnscope.errors import AttnscopeError
 from attnscope.estimators.regressor import SingleLocationRegressor
 from attnscope.estimators.saved import load_model
 
@@ -55,3 +56,9 @@ def test_what_several_heads_answer(two_heads, tmp_path):
     back = load_model(tmp_path / "two.npz")
     np.testing.assert_array_equal(back.predict_interval(test.tokens), model.predict_interval(test.tokens))
     np.testing.assert_array_equal(back.locate(test.tokens), where)
+
+
+def test_bags_of_one_token_have_no_two_heads():
+    x = np.random.default_rng(0).standard_normal((12, 1, 10))
+    with pytest.raises(AttnscopeError, match="must be 1 where every bag has one token"):
+        SingleLocationRegressor(heads=2).fit(x, x[:, 0, 0])

@@ -24,7 +24,7 @@ from scipy.stats import chi2
 from attnscope.estimators.bags import Bags, first_largest
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.heads import residuals
-from attnscope.estimators.fit.mixture import Fitted, output_losses, token_scores
+from attnscope.estimators.fit.mixture import Fitted, constant_output, output_losses, token_scores
 from attnscope.numerics.data_pass import GAUSSIAN, bag_sum
 
 __all__ = ["Diagnosis", "diagnose"]
@@ -106,11 +106,8 @@ def _gain(model: Any, data: Data) -> dict[str, float]:
 
 
 def _without_tokens(data: Data) -> np.ndarray:
-    """Loss of each bag if the tokens are not looked at: squared (labels are centred), or minus the log share of its class."""
-    if data.family == GAUSSIAN:
-        return data.labels**2
-    _, which, counts = np.unique(data.labels, return_inverse=True, return_counts=True)
-    return -np.log(counts[which] / data.size)
+    """Loss of each bag if the tokens are not looked at: squared (fit has centred the labels), or minus the log share of its class."""
+    return data.labels**2 if data.family == GAUSSIAN else output_losses(constant_output(data), data)
 
 
 def _attended(model: Any, held: Bags, data: Data) -> dict[str, float]:

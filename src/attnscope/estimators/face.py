@@ -2,7 +2,7 @@
 
 Parameters of both (see docs/estimators.md for when to change one):
     gate          "linear", "quadratic" (adds |x|^2), "random-features" or "auto" (quadratic, random features where they help)
-    pooling       "softmax" (weights sum to one), "sigmoid" (several tokens may count) or "auto"
+    pooling       "softmax" (weights sum to one), "sigmoid" (several tokens may count) or "auto" (and a share for the mean token where it helps)
     loss          "mixture" (one token decides), "attention" (error of the weighted average) or "auto"
     alpha         "cv", or the ridge: one number, or (gate, value); infinity for the gate keeps the EM score
     heads         number of deciding tokens per bag, each with its own gate and values, whose values add up (more than 1: numbers only, EM)
@@ -81,6 +81,8 @@ class Face(BaseEstimator):
     def _fit(self, bags: Any, y: Any, sample_weight: Any, of: str) -> None:
         options = self._options(of)
         held = read_bags(bags, of)
+        if self.heads > 1 and held.lengths.max() == 1:
+            raise bad("heads", of, "1 where every bag has one token (nothing to attend to)", self.heads)
         if len(held) < 2:
             raise bad("bags", of, "at least two bags", f"{len(held)} bag", "more data")
         labels, family, outputs = self._labels(check_labels(y, len(held), of), of)

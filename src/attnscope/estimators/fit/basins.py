@@ -53,10 +53,9 @@ def em_track(
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Em]:
         train = fold.train
-        count = 1 if data.lengths.max() == 1 else options.n_starts
-        starts = make_starts(bag_moments(train), data.family, origin, count, options.seed, options.dof, first)
-        if data.lengths.max() == 1:
-            return starts
+        starts = make_starts(
+            bag_moments(train), data.family, origin, options.n_starts, options.seed, options.dof, first
+        )
         return screen_starts({name: starts[name] for name in names or starts}, train, quadratic, SCREEN_STEPS, ridge)
 
     found, losses = _screened(folds, screen, lambda em: from_em(em, data.family), options)

@@ -25,9 +25,11 @@ __all__ = [
     "bag_answers",
     "bag_losses",
     "bag_outputs",
+    "constant_output",
     "freed",
     "from_em",
     "gate_inputs",
+    "label_columns",
     "output_losses",
     "refine",
     "responsibilities",
@@ -217,6 +219,19 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
 def bag_losses(fitted: Fitted, data: Data, inputs: Inputs | None = None) -> np.ndarray:
     """Loss per bag (n,): squared error, or minus the log probability of the label."""
     return output_losses(bag_outputs(fitted, data.tokens, data.offsets, inputs)[2], data)
+
+
+def label_columns(data: Data) -> np.ndarray:
+    """Labels in the shape of an output: numbers (n, 1), or indicators of the classes (n, C)."""
+    if data.family == GAUSSIAN:
+        return data.labels[:, None]
+    return np.eye(max(data.outputs, 2))[data.labels.astype(int)]
+
+
+def constant_output(data: Data) -> np.ndarray:
+    """The best prediction without tokens (n, m): the mean label, or the classes' shares."""
+    columns = label_columns(data)
+    return np.broadcast_to(np.average(columns, axis=0, weights=data.weight), columns.shape)
 
 
 def output_losses(output: np.ndarray, data: Data) -> np.ndarray:

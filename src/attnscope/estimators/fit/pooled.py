@@ -19,7 +19,15 @@ from scipy.optimize import minimize_scalar
 
 from attnscope.estimators.fit.data import CONSTANT, Data
 from attnscope.estimators.fit.em import Values, evidence_ridge, gram, values_from
-from attnscope.estimators.fit.mixture import Answers, Fitted, bag_answers, no_features, output_losses, refine
+from attnscope.estimators.fit.mixture import (
+    Answers,
+    Fitted,
+    bag_answers,
+    constant_output,
+    no_features,
+    output_losses,
+    refine,
+)
 from attnscope.estimators.fit.tracks import Fold, gain_and_error
 from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, bag_sum
 
@@ -28,7 +36,7 @@ __all__ = ["MeanPool", "Pooled", "blended", "blended_outputs", "fit_pooled", "me
 RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # of U beside a sum of log likelihoods in features of unit variance
 STEPS = 100  # L-BFGS steps per point of the path, each from the point before
 SAYS = 2.0  # standard errors by which the mean token must beat a constant before it may take part
-CAUTION = 1.0  # standard errors the mean share must gain: it is one number, not one of twenty models
+CAUTION = 1.0  # standard errors the mean share must gain: it is one number, not one of several richer models
 
 
 class MeanPool(NamedTuple):
@@ -121,18 +129,12 @@ def _unscaled(fitted: Fitted, scale: np.ndarray) -> Fitted:
 def mean_share(data: Data, output: np.ndarray, pooled: Pooled) -> float:
     """w from held-out outputs (n, m); 0 unless the mean token says something, and with it the loss falls by more than CAUTION standard errors."""
     losses = lambda w: output_losses((1 - w) * output + w * pooled.output, data)
-    gain, error = gain_and_error(output_losses(_shares(data, output.shape[1]), data) - pooled.losses, data.weight)
+    gain, error = gain_and_error(output_losses(constant_output(data), data) - pooled.losses, data.weight)
     if gain <= SAYS * error:
         return 0.0
     best = minimize_scalar(lambda w: np.average(losses(w), weights=data.weight), bounds=(0, 1), method="bounded")
     gain, error = gain_and_error(losses(0.0) - losses(best.x), data.weight)
     return float(best.x) if gain > CAUTION * error else 0.0
-
-
-def _shares(data: Data, outputs: int) -> np.ndarray:
-    """The best constant prediction (n, m): the mean label, or the classes' shares."""
-    truth = data.labels[:, None] if data.family == GAUSSIAN else np.eye(outputs)[data.labels.astype(int)]
-    return np.tile(np.average(truth, axis=0, weights=data.weight), (data.size, 1))
 
 
 def blended(own: Answers, mean: Answers, w: float) -> Answers:

@@ -23,7 +23,7 @@ import numpy as np
 from attnscope.estimators.fit.attention import as_sigmoid, as_softmax, random_waves
 from attnscope.estimators.fit.basins import em_track, fresh_track
 from attnscope.estimators.fit.data import Data
-from attnscope.estimators.fit.mixture import Fitted, freed, output_losses
+from attnscope.estimators.fit.mixture import Fitted, constant_output, freed, label_columns, output_losses
 from attnscope.estimators.fit.pooled import Pooled, blended_outputs, mean_share
 from attnscope.estimators.fit.screen import whiten_all
 from attnscope.estimators.fit.tracks import (
@@ -106,8 +106,10 @@ def _kurtosis(data: Data) -> float:
 
 def _settled(folds: list[Fold], track: Track) -> bool:
     """Numbers: is the held-out error what the model itself foresees, and small? Classes: is hardly anything left?"""
-    if folds[0].data.family != GAUSSIAN:
-        return mean_loss(folds, track) < NEARLY * _entropy(folds[0].data)
+    data = folds[0].data
+    if data.family != GAUSSIAN:
+        entropy = np.average(output_losses(constant_output(data), data), weights=data.weight)
+        return bool(mean_loss(folds, track) < NEARLY * entropy)
     _, spread, unsure = held_out_answers(folds, track)
     error, foreseen = mean_loss(folds, track), float(np.mean(spread**2))
     return error < ROOM * foreseen and error < HALF and foreseen - float(np.mean(unsure)) < CLEAR
@@ -118,17 +120,9 @@ def _no_token(folds: list[Fold], track: Track, pooled: Pooled | None) -> bool:
     if pooled is None:
         return False
     data = folds[0].data
-    truth = np.eye(pooled.output.shape[1])[data.labels.astype(int)] if data.family != GAUSSIAN else data.labels[:, None]
-    squares = lambda guess: np.average((truth - guess) ** 2, axis=0, weights=data.weight).sum()
     gain, error = gain_and_error(pooled.losses - track.losses, data.weight)
-    constant = np.average(truth, axis=0, weights=data.weight)
-    return bool(gain < error and squares(pooled.output) < INFORMED * squares(constant))
-
-
-def _entropy(data: Data) -> float:
-    """Of the classes' shares: the mean loss of the best constant."""
-    share = np.bincount(data.labels.astype(int), data.weight) / data.weight.sum()
-    return float(-(share[share > 0] * np.log(share[share > 0])).sum())
+    squares = lambda guess: np.average(((label_columns(data) - guess) ** 2).sum(axis=1), weights=data.weight)
+    return bool(gain < error and squares(pooled.output) < INFORMED * squares(constant_output(data)))
 
 
 # -- bag losses ---------------------------------------------------------------------------------------------------------
