@@ -30,9 +30,8 @@ def main(out: str = "which_molecule_shape.png") -> None:
     probability = model.predict_proba(bags)[:, 1]
     print(f"30 molecules held out: {model.score(bags, label):.0%} right, AUC {auc(probability, label):.2f}")
     print(model.diagnose(bags, label))
-    figure = Figure(
-        "Musk or not, and by which shape", (molecules(probability, label), shapes(model, bags, label)), columns=2
-    )
+    title = f"Musk or not, and by which shape ({model.mean_share_:.0%} of the prediction is all shapes' mean)"
+    figure = Figure(title, (molecules(probability, label), shapes(model, bags, label)), columns=2)
     figure.save(out)
     print(f"wrote {out}")
 
@@ -60,7 +59,7 @@ def shapes(model: at.SingleLocationClassifier, bags: list[np.ndarray], label: np
         row[: len(weight)] = weight
     heat = Heat(range(10), range(len(chosen)), weights, "weight")
     names = tuple(str(i) for i in range(10)), tuple(str(i) for i in range(len(chosen)))
-    return Panel("which shape decided", "shape", "musk", (heat,), x_names=names[0], y_names=names[1])
+    return Panel("weight of each shape", "shape", "musk", (heat,), x_names=names[0], y_names=names[1])
 
 
 if __name__ == "__main__":

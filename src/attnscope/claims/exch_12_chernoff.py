@@ -97,7 +97,7 @@ def _figure(exact: np.ndarray, law: np.ndarray, drawn: np.ndarray, ratio: np.nda
         towards.append(Points(LENGTHS, ratio[i], f"topics {i + 1}", i))
     panels = (
         Panel(
-            "decay (dashed: law, points: sampled)",
+            "exact decay (dashed: law, points: sampled)",
             "length L",
             "posterior mass on wrong topics",
             tuple(decay),
