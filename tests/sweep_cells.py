@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def logged(x, scale, log=None, seed=0):
     """A little work that leaves a line for each execution (one atomic append)."""
     if log := log or os.environ.get("SWEEP_LOG"):
         _append(log, f"{x}\n")
-    time.sleep(0.0005)
+    time.sleep(60 if str(x) == os.environ.get("SWEEP_WAIT") else 0.0005)
     return [{"part": part, "value": scale * random.Random(seed + part).random()} for part in range(2)]
 
 
@@ -109,11 +110,30 @@ def die_at(point, count):
     os.replace, store._write = killing_replace, killing_write
 
 
+def die_soon(point, seconds):
+    """Kill this process so many seconds from now, or from when the log has grown; no other process has to wake up for it."""
+    log = Path(os.environ["SWEEP_LOG"])
+    size = lambda: log.stat().st_size if log.exists() else 0
+    before = size()
+
+    def die():
+        while point == "after-a-cell" and size() == before:
+            time.sleep(0.001)
+        time.sleep(seconds)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=die, daemon=True).start()
+
+
 def main(store, output="", workers="", point="", count="0"):
     """One sweep, run as its own process by the tests that kill it."""
     from attnscope.sweeps.run import run
 
-    if point:
+    if point == "wait":
+        os.environ["SWEEP_WAIT"] = count  # a cell that lasts until somebody ends it: the sweep cannot be over before
+    elif point in ("after-a-cell", "after-the-start"):
+        die_soon(point, float(count))
+    elif point:
         die_at(point, int(count))
     print("start", flush=True)
     report = run(logged, KILL_TEST_GRID, store, workers=int(workers) if workers else None)

@@ -192,9 +192,10 @@ def test_slow_predictors_say_that_they_are_trained_less():
         {"predictor": "softmax", "temperature": 2.0, "steps": 20, "runs": 2},
     ],
 )
-def test_what_is_shown_on_the_way_is_what_its_lines_compute(monkeypatch, change):
+@pytest.mark.parametrize("piece", [0.002, -1.0])  # seconds; less than none, as on a machine that stalls
+def test_what_is_shown_on_the_way_is_what_its_lines_compute(monkeypatch, change, piece):
     """Piece by piece: after every piece the copied lines give the shown figure to the last bit, and the last is all of it."""
-    monkeypatch.setattr(live, "PIECE", 0.002)
+    monkeypatch.setattr(live, "PIECE", piece)
     state, seen = state_of("training", {"seed": 11, **change}), []
     while not seen or seen[-1].done < seen[-1].total:
         seen.append(answer("training", [(name, getattr(state, name)) for name in VIEWS["training"]])[1])
@@ -216,7 +217,7 @@ def test_a_stopped_run_stays_where_it_is(monkeypatch):
     assert first.done < first.total == 5000
     assert answer("training", values, go_on=False)[1].done == first.done
     assert _parts(first, fresh=True)[-1] == {"done": first.done, "total": 5000, "fresh": True}
-    monkeypatch.setattr(live, "PIECE", 5.0)
+    monkeypatch.setattr(live, "PIECE", 3600.0)  # until it is finished
     assert answer("training", values)[1].done == 5000
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import mpmath
 import numpy as np
@@ -429,33 +428,6 @@ def test_refusals(change, match):
     for function in (softmax_excess, softmax_excess_gradient, softmax_excess_with_gradient):
         with pytest.raises(AttnscopeError, match=match):
             function(**kw)
-
-
-def best_time(function, repeats):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-@pytest.mark.parametrize(("length", "factor"), [(10, 15), (100, 150)])
-def test_cheaper_than_monte_carlo(length, factor):
-    """Value and gradient at temperature 5, d = 400, against 100 000 samples (measured 55x and 300x)."""
-    o, s, gam = (0.3, 0.2, -0.2, 0.7, 0.1), math.sqrt(200.0), 0.5**0.5
-    rng = np.random.default_rng(0)
-
-    def simulate():
-        u, w, y = projections(rng, 100_000, o, length, gam, s, 0.0)
-        a = np.exp(5.0 * (u - u.max(axis=1, keepdims=True)))
-        return np.mean((y - (a * w).sum(axis=1) / a.sum(axis=1)) ** 2)
-
-    def exact():
-        return softmax_excess_with_gradient(*o, temperature=5.0, gamma=gam, signal=s, length=length)
-
-    exact()
-    assert best_time(simulate, 2) > factor * best_time(exact, 10)
 
 
 @pytest.mark.slow

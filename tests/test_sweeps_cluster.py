@@ -65,7 +65,8 @@ def test_a_killed_dask_worker_loses_nothing(address, tmp_path):
     report = run(sweep_cells.slow, {"x": list(range(12)), "log": [str(log)]}, tmp_path / "runs", scheduler=address)
     killer.join()
     assert killed and not report.failures and report.frame["y"].tolist() == list(range(12))
-    assert len(log.read_text().split()) <= 12 + 1 + 2  # what ran on it, or had finished there, ran again
+    ran = log.read_text().split()
+    assert len(ran) <= 12 + ran.count(str(killed[0]))  # at most what ran there, or had finished there, ran again
 
 
 def test_a_poison_cell_fails_alone(address, tmp_path):
@@ -93,7 +94,7 @@ def test_something_else_than_a_scheduler_is_a_sentence_in_time(tmp_path, monkeyp
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(AttnscopeError, match="scheduler of sweep must be the address of a running Dask scheduler"):
             sweep(sweep_cells.square, {"x": [1]}, tmp_path, scheduler=address)
-    assert time.monotonic() - start < 20  # 1 s, and room for a busy machine
+    assert time.monotonic() - start < 90  # 1 s, and room for a busy machine: not for ever
 
 
 def test_missing_dask_names_the_extra(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -171,7 +172,7 @@ def test_closing_early_ends_the_workers(tmp_path):
     assert all(_gone(int(pid)) for pid in log.read_text().split())
 
 
-def _gone(pid, patience=5.0):
+def _gone(pid, patience=60.0):
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
@@ -183,6 +184,16 @@ def _gone(pid, patience=5.0):
             return True
         time.sleep(0.02)
     return False
+
+
+def _members(group):
+    """The processes of a group, where the system tells."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended meanwhile
+            if int(path.read_text().rpartition(")")[2].split()[2]) == group:
+                found.append(int(path.parent.name))
+    return found
 
 
 # killed sweeps
@@ -207,13 +218,10 @@ def kill_at_random(store, log, times, workers=""):
     """Kill the sweep `times` times: within 15 ms of its first new cell, every fifth while it starts."""
     rng = random.Random(20240611)
     for turn in range(times):
-        process = start(store, "", workers, log=log)
-        already = executions(log)
-        while turn % 5 != 4 and executions(log) == already:
-            time.sleep(0.002)
-        time.sleep(rng.uniform(0.0, 0.015))
-        process.kill()
+        point = "after-a-cell" if turn % 5 != 4 else "after-the-start"
+        process = start(store, "", workers, point, rng.uniform(0.0, 0.015), log=log, start_new_session=True)
         assert finish(process) == -signal.SIGKILL
+        assert all(_gone(pid) for pid in _members(process.pid))  # no worker outlives its parent
 
 
 @pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.slow)])
@@ -231,10 +239,6 @@ def test_killed_at_random_it_resumes_to_exactly_the_same_result(tmp_path, undist
 def test_killed_with_workers_it_resumes_and_leaves_no_orphan(tmp_path, undisturbed, times):
     log, store = tmp_path / "log", tmp_path / "runs"
     kill_at_random(store, log, times, workers="2")
-    time.sleep(0.3)
-    settled = executions(log)
-    time.sleep(0.3)
-    assert executions(log) == settled  # no worker outlived its parent
     assert finish(start(store, tmp_path / "out.csv", "2", log=log)) == 0
     assert (tmp_path / "out.csv").read_bytes() == undisturbed
     assert CELLS <= executions(log) <= CELLS + 5 * times  # two cells with each worker, one being stored
@@ -252,11 +256,13 @@ def test_two_sweeps_on_one_store_at_once(tmp_path, undisturbed):
 @pytest.mark.parametrize("workers", ["", "2"])
 def test_ctrl_c_keeps_everything_and_says_how_to_resume(tmp_path, undisturbed, workers):
     log = tmp_path / "log"
-    process = start(tmp_path / "runs", "", workers, log=log, stderr=subprocess.PIPE, start_new_session=True)
+    process = start(
+        tmp_path / "runs", "", workers, "wait", 400, log=log, stderr=subprocess.PIPE, start_new_session=True
+    )
     while executions(log) < 20:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT
     last = errors.decode().strip().splitlines()[-1]
     assert last.startswith("KeyboardInterrupt: stopped; ") and last.endswith("run the same sweep again to resume.")
@@ -264,3 +270,32 @@ def test_ctrl_c_keeps_everything_and_says_how_to_resume(tmp_path, undisturbed, w
     assert finish(start(tmp_path / "runs", tmp_path / "out.csv", log=log)) == 0
     assert (tmp_path / "out.csv").read_bytes() == undisturbed
     assert executions(log) <= CELLS + (5 if workers else 1)  # two cells with each worker, one being stored
+
+
+STARTING = """
+import sys, time
+from attnscope.sweeps.run import sweep
+def square(x):
+    return {"y": x * x}
+if __name__ == "__main__":
+    sweep(square, {"x": [1]}, sys.argv[1], workers=1)
+else:  # a worker runs this file before it comes to know that it is one
+    print("starting", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_ctrl_c_while_a_worker_starts_is_the_parents_alone(tmp_path):
+    (tmp_path / "script.py").write_text(STARTING)
+    process = subprocess.Popen(
+        [sys.executable, tmp_path / "script.py", tmp_path / "runs"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"starting\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT and errors.decode().count("Traceback") == 1
+    assert all(_gone(pid) for pid in _members(process.pid))

@@ -43,17 +43,15 @@ task = {task_line(state)}
 
 
 def advanced(state: State) -> Trajectory:
-    """The state's training, further by one piece or finished."""
+    """The state's training, further by one piece (on a machine that stalls, by a step at least) or finished."""
     end, total = time.perf_counter() + PIECE, total_steps(state)
     run, steps = current(state), max(1, total // LOGS)  # the first piece ends with the first logged step
     if run is None:
         run = computed(run_lines(state, steps))["run"]
-    while (left := total - int(run.step[-1])) > 0 and (start := time.perf_counter()) < end:
-        steps = min(steps, left)
-        run = _extended(run, steps)
-        now = time.perf_counter()
-        pace = steps / max(now - start, 1e-6)
-        steps = max(1, int(pace * (end - now)))
+    elif run.step[-1] < total:
+        run, steps = _paced(run, steps, total, end)
+    while run.step[-1] < total and time.perf_counter() < end:
+        run, steps = _paced(run, steps, total, end)
     _runs[state] = run
     _runs.move_to_end(state)
     while len(_runs) > KEPT:
@@ -64,6 +62,14 @@ def advanced(state: State) -> Trajectory:
 def current(state: State) -> Trajectory | None:
     """The state's training as far as it is, if it is kept."""
     return _runs.get(state)
+
+
+def _paced(run: Trajectory, steps: int, total: int, end: float) -> tuple[Trajectory, int]:
+    """The run further by `steps`, not beyond `total`, and how many more fit before `end` at that pace."""
+    steps, start = min(steps, total - int(run.step[-1])), time.perf_counter()
+    run = _extended(run, steps)
+    now = time.perf_counter()
+    return run, max(1, int(steps / max(now - start, 1e-6) * (end - now)))
 
 
 def _extended(run: Trajectory, steps: int) -> Trajectory:

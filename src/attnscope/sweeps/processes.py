@@ -18,7 +18,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any
@@ -66,7 +66,7 @@ class _Worker:
         self.process = context.Process(target=_serve, args=(theirs, payload), daemon=True)
         self.tasks = deque[Task]()
         self.ready = False
-        with _single_threaded(), _without_main(unless=b"__main__" in payload):
+        with _deaf_to_ctrl_c(), _single_threaded(), _without_main(unless=b"__main__" in payload):
             self.process.start()
         theirs.close()  # so that the child's death closes the pipe
 
@@ -195,6 +195,21 @@ def _without_main(unless: bool) -> Iterator[None]:
 
 
 @contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Hold Ctrl-C back while a process starts, which inherits that: it reaches the parent after this block, and a
+    worker that has not yet come to ignore it not at all (it would print a traceback)."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # starting it later, within this block, would let Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def _single_threaded() -> Iterator[None]:
     """Set one thread in the environment that a new process starts from: numerical libraries read it once."""
     before = dict(os.environ)
@@ -213,6 +228,8 @@ def _single_threaded() -> Iterator[None]:
 def _serve(pipe: Connection, payload: bytes) -> None:
     """The life of a worker: load the function, say so, then answer calls until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # what the function itself starts hears it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         function = pickle.loads(payload)
