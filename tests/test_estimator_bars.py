@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.linear_model import RidgeCV
 
 import attnscope as at
 from attnscope.corpora.digits import digit_bags
@@ -110,6 +111,18 @@ def test_bags_whose_only_eight_decides():
     model = SingleLocationRegressor(random_state=0).fit(train.tokens, train.target)
     assert np.mean((model.predict(test.tokens) - test.target) ** 2) <= 0.02 * test.target.var()
     assert np.mean(model.locate(test.tokens) == test.location) >= 0.99
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_as_many_features_as_bags(seed):
+    """NMSE against ridge with the location known and its strength cross-validated."""
+    task = at.SingleLocation(dim=200, length=10, noise=0.1, seed=seed)
+    train, test = task.sample(200, seed=10 + seed), task.sample(1000, seed=1000 + seed)
+    model = SingleLocationRegressor(random_state=seed).fit(train.tokens, train.target)
+    known = [b.tokens[np.arange(len(b.target)), b.location] for b in (train, test)]
+    peer = RidgeCV(np.logspace(-4, 4, 33)).fit(known[0], train.target)
+    error = lambda guess: np.mean((guess - test.target) ** 2)
+    assert error(model.predict(test.tokens)) < 1.2 * error(peer.predict(known[1])) < 0.4 * test.target.var()
 
 
 @pytest.mark.slow

@@ -163,11 +163,11 @@ def test_scores_are_log_density_ratios_and_em_climbs(small, monkeypatch):
     def plain_whitening(covariance, count):
         return np.linalg.inv(np.linalg.cholesky(covariance)).T
 
-    def plain_values(gram, old, fixed):  # maximum likelihood: least squares and the mean squared residual
+    def plain_values(gram, fixed):  # maximum likelihood: least squares and the mean squared residual
         n = gram[0, 0]
         theta = np.linalg.solve(gram[:-1, :-1], gram[:-1, -1])
         rss = gram[-1, -1] - theta @ gram[:-1, -1]
-        return old._replace(weights=theta[1:, None], bias=theta[:1], variance=rss / n)
+        return em.values._replace(weights=theta[1:, None], bias=theta[:1], variance=rss / n)
 
     monkeypatch.setattr(module, "whitening", plain_whitening)
     monkeypatch.setattr(module, "evidence_ridge", plain_values)

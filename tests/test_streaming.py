@@ -13,8 +13,9 @@ from attnscope.errors import AttnscopeError
 from attnscope.estimators.classifier import SingleLocationClassifier
 from attnscope.estimators.dask_bags import dask_batches, is_dask
 from attnscope.estimators.fit.data import Data, label_log_density, scaling_of
-from attnscope.estimators.fit.em import run_em, values_from
+from attnscope.estimators.fit.em import run_em
 from attnscope.estimators.fit.mixture import bag_answers, from_em
+from attnscope.estimators.fit.ridge import values_from
 from attnscope.estimators.fit.starts import bag_moments, make_starts
 from attnscope.estimators.fit.stream import class_step, class_sums
 from attnscope.estimators.regressor import SingleLocationRegressor

@@ -13,9 +13,10 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.classifier import SingleLocationClassifier
 from attnscope.estimators.face import Face, NotFittedYet
 from attnscope.estimators.fit.data import Scaling
-from attnscope.estimators.fit.em import TokenModel, Values
+from attnscope.estimators.fit.em import TokenModel
 from attnscope.estimators.fit.mixture import FeatureMap, Fitted
 from attnscope.estimators.fit.pooled import MeanPool
+from attnscope.estimators.fit.ridge import Values
 from attnscope.estimators.regressor import SingleLocationRegressor
 
 __all__ = ["load_model", "save_model"]

@@ -9,12 +9,11 @@ r_l = responsibility of token l for its bag's label, nu = degrees of freedom (in
            l(x) = -d log gam - (nu+d)/2 [log(1 + |z-mu|^2/(nu gam^2)) - log(1 + |z|^2/nu)]       (Student t, robust)
     E step r ~ exp(l(x_l)) f(y | V^T x_l + b) within the bag.     M step: weighted means and covariances; S0, then gam; V by ridge.
 
-The sums of the E step (`Sums`) are additive over batches and take O(d^2) memory. Numbers: the ridge alpha and the noise are set
-by the evidence (MacKay 1992): with eigenvalues t_j of the weighted Gram matrix, g = sum t_j/(t_j + alpha sigma^2),
-alpha = g/|V|^2, sigma^2 = RSS/(n - g): the n - g keeps sigma from collapsing where d is near n. S0 is shrunk towards a
-multiple of the identity by the oracle-approximating rule (Chen et al. 2010). Classes: V by weighted ridge logistic regression,
-whose tokens (those with r > 1e-6) must be in memory. Without shrinkage and with sigma^2 = RSS/n this is exact EM (in its
-conditional form, Meng and Rubin 1993: the likelihood never falls); shrinkage and the n - g depart from it on purpose.
+The sums of the E step (`Sums`) are additive over batches and take O(d^2) memory. Numbers: V, its ridge and the noise are set by the
+evidence (ridge.py). S0 is shrunk towards a multiple of the identity by the oracle-approximating rule (Chen et al. 2010).
+Classes: V by weighted ridge logistic regression, whose tokens (those with r > 1e-6) must be in memory. Without shrinkage and
+with sigma^2 = RSS/n this is exact EM (in its conditional form, Meng and Rubin 1993: the likelihood never falls); shrinkage and
+the evidence's RSS/(n - g) depart from it on purpose.
 """
 
 from __future__ import annotations
@@ -26,31 +25,26 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from attnscope.estimators.fit.data import Data, label_log_density
+from attnscope.estimators.fit.ridge import Values, evidence_ridge, gram, moments
 from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, bag_softmax, bag_sum, data_pass
 
 __all__ = [
     "Em",
     "Sums",
     "TokenModel",
-    "Values",
     "add",
     "e_step",
     "em_step",
-    "evidence_ridge",
-    "gram",
     "logistic",
     "m_step",
-    "moments",
     "run_em",
     "scores",
     "token_gram",
-    "values_from",
     "whitening",
 ]
 
 NEGLIGIBLE = 1e-12  # responsibilities below this do not enter the Gram matrix: 1e5 tokens of them weigh 1e-7 of one
 NEGLIGIBLE_CLASS = 1e-6  # the same for the logistic fit, which is iterative
-FLOOR = 1e-6  # smallest variance of noise, relative to the labels': below it float64 sums of squares are rounding
 SPREADS = (1e-3, 1e3)  # gam^2 is kept within: outside, one token's score would be decided by rounding
 LOGISTIC_STEPS = 5  # L-BFGS steps per M step, from the last V: EM needs an improvement, not the optimum
 
@@ -63,34 +57,6 @@ class TokenModel(NamedTuple):
     key: np.ndarray
     spread: float
     dof: float
-
-
-class Values(NamedTuple):
-    """V (d, m), b (m,), ridge precision alpha (on |V|^2/2 beside the negative log likelihood), and for numbers:
-
-    variance that enters losses and responsibilities, variance of the noise, and the uncertainty of a prediction at x that comes
-    from V and b: noise/n + |root^T (x - centre)|^2.
-    """
-
-    weights: np.ndarray
-    bias: np.ndarray
-    variance: float
-    precision: float
-    noise: float
-    centre: np.ndarray
-    root: np.ndarray
-    bags: float
-
-    def uncertainty(self, x: np.ndarray) -> np.ndarray:
-        """Variance (N,) of the prediction at tokens x (N, d) due to V and b."""
-        shifted = (x - self.centre) @ self.root
-        return self.noise / self.bags + np.einsum("ij,ij->i", shifted, shifted)
-
-
-def values_from(weights: np.ndarray, bias: np.ndarray, variance: float, precision: float) -> Values:
-    """Values before any fit: no uncertainty yet."""
-    d = len(weights)
-    return Values(weights, bias, variance, precision, variance, np.zeros(d), np.zeros((d, 0)), 1.0)
 
 
 class Em(NamedTuple):
@@ -172,15 +138,6 @@ def token_gram(data: Data) -> np.ndarray:
     return gram(data.tokens, data.per_token(data.weight))
 
 
-def gram(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """sum_l weight_l (1, x_l)(1, x_l)^T."""
-    xw = x * np.sqrt(np.maximum(weight, 0))[:, None]  # a matrix times its own transpose takes half the work
-    out = np.empty((x.shape[1] + 1, x.shape[1] + 1))
-    out[0, 0], out[0, 1:], out[1:, 1:] = weight.sum(), weight @ x, xw.T @ xw
-    out[1:, 0] = out[0, 1:]
-    return out
-
-
 def add(a: Sums, b: Sums) -> Sums:
     return Sums(*(x + y for x, y in zip(a, b)))
 
@@ -188,7 +145,7 @@ def add(a: Sums, b: Sums) -> Sums:
 def m_step(em: Em, sums: Sums, quadratic: bool, family: int = GAUSSIAN, precision: float | None = None) -> Em:
     """New parameters from the sums; for classes the values are left as they are (see `em_step`)."""
     tokens = _token_step(em.tokens, sums, quadratic)
-    values = evidence_ridge(sums.label, em.values, precision) if family == GAUSSIAN else em.values
+    values = evidence_ridge(sums.label, precision) if family == GAUSSIAN else em.values
     return Em(tokens, values)
 
 
@@ -215,13 +172,6 @@ def run_em(em: Em, data: Data, quadratic: bool, steps: int, precision: float | N
 
 
 # -- M step -----------------------------------------------------------------------------------------------------------
-
-
-def moments(gram: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Weight, mean and covariance held in a Gram matrix of (1, x)."""
-    weight = gram[0, 0]
-    mean = gram[0, 1:] / weight
-    return weight, mean, gram[1:, 1:] / weight - np.outer(mean, mean)
 
 
 def _token_step(model: TokenModel, sums: Sums, quadratic: bool) -> TokenModel:
@@ -252,35 +202,6 @@ def whitening(covariance: np.ndarray, count: float) -> np.ndarray:
     shrink = max(shrink, 1e-8)  # constant features: keeps the factor invertible
     shrunk = (1 - shrink) * covariance + shrink * level * np.eye(d)
     return solve_triangular(cholesky(shrunk, lower=True), np.eye(d), lower=True).T
-
-
-def evidence_ridge(gram: np.ndarray, old: Values, fixed: float | None, tol: float = 1e-10) -> Values:
-    """Weighted ridge of y on x with intercept; `fixed` is the ridge lambda = alpha sigma^2, None sets it by the evidence, to `tol`."""
-    n, mean, covariance = moments(gram)
-    t, basis = np.linalg.eigh(n * covariance[:-1, :-1])
-    t = np.maximum(t, 0)
-    c = basis.T @ (n * covariance[:-1, -1])
-    total = max(n * covariance[-1, -1], 0.0)
-    floor = max(FLOOR * total / n, FLOOR**2)
-    alpha, variance = old.precision, max(old.variance, floor)
-    for _ in range(200 if fixed is None else 20):  # fixed-point steps; each costs O(d)
-        ridge = alpha * variance if fixed is None else fixed
-        share = t / (t + ridge) if ridge > 0 else (t > t.max() * 1e-12).astype(float)
-        v = np.divide(c * share, t, out=np.zeros_like(c), where=t > t.max() * 1e-14)
-        g = share.sum()
-        rss = max(total - 2 * v @ c + v @ (t * v), 0.0)
-        new_variance = max(rss / max(n - 1 - g, 0.05 * n), floor)
-        new_alpha = float(np.clip(g / max(v @ v, 1e-300), 1e-12, 1e12)) if fixed is None else fixed / new_variance
-        change = abs(np.log(new_variance / variance)) + abs(np.log(max(new_alpha, 1e-300) / max(alpha, 1e-300)))
-        alpha, variance = new_alpha, new_variance
-        if change < tol:
-            break
-    weights = basis @ v
-    bias = np.array([mean[-1] - mean[:-1] @ weights])
-    root = basis * np.sqrt(
-        variance / (t + max(alpha * variance, 1e-12 * t.max() + 1e-300))
-    )  # posterior covariance of V
-    return Values(weights[:, None], bias, float(variance), float(alpha), float(variance), mean[:-1], root, float(n))
 
 
 def logistic(data: Data, r: np.ndarray, old: Values) -> Values:

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from attnscope.estimators.fit.data import Data, label_log_density
-from attnscope.estimators.fit.em import Em, TokenModel, Values, scores
+from attnscope.estimators.fit.em import Em, TokenModel, scores
+from attnscope.estimators.fit.ridge import Values
 from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, SIGMOID, bag_max, bag_softmax, bag_sum, data_pass
 
 __all__ = [

@@ -18,7 +18,6 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from attnscope.estimators.fit.data import CONSTANT, Data
-from attnscope.estimators.fit.em import Values, evidence_ridge, gram, values_from
 from attnscope.estimators.fit.mixture import (
     Answers,
     Fitted,
@@ -28,6 +27,7 @@ from attnscope.estimators.fit.mixture import (
     output_losses,
     refine,
 )
+from attnscope.estimators.fit.ridge import Values, row_ridge, values_from
 from attnscope.estimators.fit.tracks import Fold, gain_and_error
 from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, bag_sum
 
@@ -65,7 +65,7 @@ def mean_tokens(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def fit_pooled(data: Data, folds: list[Fold], ridge: float | None) -> Pooled:
-    """`ridge` as in em.evidence_ridge for numbers, the precision of U for classes; None: chosen."""
+    """`ridge` as in ridge.evidence_ridge for numbers, the precision of U for classes; None: chosen."""
     mean = mean_tokens(data.tokens, data.offsets)
     centre = np.average(mean, axis=0, weights=data.weight)
     scale = np.sqrt(np.average((mean - centre) ** 2, axis=0, weights=data.weight))
@@ -94,9 +94,7 @@ def _held_out(models: list[MeanPool], parts: list[Fold]) -> tuple[np.ndarray, np
 
 
 def _ridge(data: Data, ridge: float | None) -> MeanPool:
-    first = values_from(np.zeros((data.tokens.shape[1], 1)), np.zeros(1), 1.0, 1.0)
-    table = gram(np.column_stack([data.tokens, data.labels]), data.weight)
-    return _bounded(evidence_ridge(table, first, ridge), data)
+    return _bounded(row_ridge(data.tokens, data.labels, data.weight, ridge), data)
 
 
 def _logistic_path(data: Data, parts: list[Fold], ridges: tuple[float, ...]) -> tuple[list[MeanPool], MeanPool]:

@@ -27,15 +27,12 @@ from attnscope.estimators.fit.em import (
     SPREADS,
     Em,
     TokenModel,
-    Values,
-    evidence_ridge,
-    gram,
     logistic,
-    moments,
     scores,
     token_gram,
     whitening,
 )
+from attnscope.estimators.fit.ridge import Values, gram, moments, row_ridge
 from attnscope.numerics.data_pass import GAUSSIAN, bag_softmax
 
 __all__ = ["run_tied", "screen_starts"]
@@ -43,7 +40,6 @@ __all__ = ["run_tied", "screen_starts"]
 KEPT = (
     1e-3  # responsibilities below this are left out of the ridge: at most a per cent of a bag's weight, and most tokens
 )
-EVIDENCE = 1e-3  # relative accuracy of ridge and noise: the next step moves them further than that
 ALIKE = 0.01  # starts whose responsibilities differ by less than this (mean total variation) are one
 SCATTER_STEPS = (
     10  # fixed-point steps of the t scatter, each contracting by about d/(nu + d) or better from the covariance
@@ -178,8 +174,7 @@ def _value_step(weight: np.ndarray, r: np.ndarray, old: Values, data: Data, ridg
     if data.family != GAUSSIAN:
         return logistic(data, r, old)
     kept = weight > KEPT
-    table = np.column_stack([data.tokens[kept], data.per_token(data.labels)[kept]])
-    return evidence_ridge(gram(table, weight[kept]), old, ridge, EVIDENCE)
+    return row_ridge(data.tokens[kept], data.per_token(data.labels)[kept], weight[kept], ridge)
 
 
 def token_model(state: Tied, white: White) -> TokenModel:

@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attnscope.estimators.fit.data import Data, Scaling, label_log_density, scaling_of
-from attnscope.estimators.fit.em import Em, Sums, Values, add, e_step, m_step, scores
+from attnscope.estimators.fit.em import Em, Sums, add, e_step, m_step, scores
 from attnscope.estimators.fit.mixture import probabilities
+from attnscope.estimators.fit.ridge import Values
 from attnscope.estimators.fit.starts import BagMoments, add_moments, bag_moments, make_starts
 from attnscope.numerics.data_pass import BERNOULLI, GAUSSIAN, bag_softmax, bag_sum
 
