@@ -84,7 +84,7 @@ def _pass(
     for i in range(bags):
         longest = max(longest, offsets[i + 1] - offsets[i])
     u, c = np.empty(block + longest), np.empty(block + longest)
-    w, e, z = np.empty((block + longest, m)), np.empty((block + longest, m)), np.empty(m)
+    w, e, z, slope = np.empty((block + longest, m)), np.empty((block + longest, m)), np.empty(m), np.empty(m)
     total, first = 0.0, 0
     while first < bags:
         last = first + 1  # the block is bags first .. last-1
@@ -92,19 +92,19 @@ def _pass(
             last += 1
         a, b = offsets[first], offsets[last]
         size = b - a
-        u[:size] = np.dot(tokens[a:b], gate) + given[a:b]
+        _products(tokens[a:b], gate, rows[0], given[a:b], u, w)
         if hidden.shape[0] > 0:
             u[:size] += np.dot(extra[a:b], hidden)
-        for k in range(m):
+        for k in range(1, m):
             w[:size, k] = np.dot(tokens[a:b], rows[k])
         for i in range(first, last):
             p, q = offsets[i] - a, offsets[i + 1] - a
             if combine == MIXTURE:
-                loss = _mixture(u[p:q], w[p:q], bias, q - p, labels[i], family, variance, c[p:q], e[p:q], z)
+                loss = _mixture(u, w, bias, p, q, labels[i], family, variance, c, e, z)
             elif combine == SOFTMAX:
-                loss = _softmax_pool(u[p:q], w[p:q], bias, q - p, labels[i], family, variance, c[p:q], e[p:q], z)
+                loss = _softmax_pool(u, w, bias, p, q, labels[i], family, variance, c, e, z, slope)
             else:
-                loss = _sigmoid_pool(u[p:q], w[p:q], bias, q - p, labels[i], family, variance, c[p:q], e[p:q], z)
+                loss = _sigmoid_pool(u, w, bias, p, q, labels[i], family, variance, c, e, z, slope)
             total += weight[i] * loss
             for k in range(m):
                 grad_bias[k] += weight[i] * z[k]
@@ -119,6 +119,27 @@ def _pass(
             grad_rows[k] += np.dot(np.ascontiguousarray(e[:size, k]), tokens[a:b])
         first = last
     return total
+
+
+@njit(**FLAGS)
+def _products(x, gate, row, given, u, w):
+    """u_l = given_l + x_l.gate and w_l = x_l.row in one read, four tokens at a time: sums that do not wait for each other."""
+    size, d = x.shape
+    whole = size - size % 4
+    for l in range(0, whole, 4):
+        a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
+        b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(d):
+            x0, x1, x2, x3 = x[l, j], x[l + 1, j], x[l + 2, j], x[l + 3, j]
+            a0, a1, a2, a3 = a0 + x0 * gate[j], a1 + x1 * gate[j], a2 + x2 * gate[j], a3 + x3 * gate[j]
+            b0, b1, b2, b3 = b0 + x0 * row[j], b1 + x1 * row[j], b2 + x2 * row[j], b3 + x3 * row[j]
+        u[l], u[l + 1], u[l + 2], u[l + 3] = a0 + given[l], a1 + given[l + 1], a2 + given[l + 2], a3 + given[l + 3]
+        w[l, 0], w[l + 1, 0], w[l + 2, 0], w[l + 3, 0] = b0, b1, b2, b3
+    for l in range(whole, size):
+        u[l], w[l, 0] = given[l], 0.0
+        for j in range(d):
+            u[l] += x[l, j] * gate[j]
+            w[l, 0] += x[l, j] * row[j]
 
 
 @njit(**FLAGS)
@@ -170,38 +191,41 @@ def _label_loss(label, w, family, variance, slope):
 
 
 @njit(**FLAGS)
-def _normalise(u, size):
-    """u_l -> exp u_l / sum exp u, in place; log sum exp u."""
-    top = u[0]
-    for l in range(size):
+def _normalise(u, p, q):
+    """u_l -> exp u_l / sum exp u over l = p .. q-1, in place; log sum exp u."""
+    top = u[p]
+    for l in range(p, q):
         top = max(top, u[l])
     total = 0.0
-    for l in range(size):
+    for l in range(p, q):
         gap = u[l] - top
         u[l] = math.exp(gap) if gap > -NOTHING else 0.0
         total += u[l]
     scale = 1.0 / total
-    for l in range(size):
+    for l in range(p, q):
         u[l] *= scale
     return top + math.log(total)
 
 
+# Of the bag p .. q-1 of a block: fill c = d/du_l and e = d/dw_l, z = the slope in the bias; u and w are used up. Positions instead of
+# views of the bag, which would cost as much as the rest.
+
+
 @njit(**FLAGS)
-def _mixture(u, w, bias, size, label, family, variance, c, e, z):
-    """Fills c = p - r, e = r D(w_l); z = sum of e, the slope in the bias. u and w are used up."""
+def _mixture(u, w, bias, p, q, label, family, variance, c, e, z):
     m = bias.shape[0]
     z[:] = 0.0
-    if m == 1:  # without a view per token, which costs as much as the rest
-        for l in range(size):
+    if m == 1:
+        for l in range(p, q):
             loss, e[l, 0] = _number_loss(label, w[l, 0] + bias[0], family, variance)
             c[l] = u[l] - loss
     else:
-        for l in range(size):
+        for l in range(p, q):
             for k in range(m):
                 w[l, k] += bias[k]
             c[l] = u[l] - _label_loss(label, w[l], family, variance, e[l])
-    loss = _normalise(u, size) - _normalise(c, size)  # u is p now, c is r
-    for l in range(size):
+    loss = _normalise(u, p, q) - _normalise(c, p, q)  # u is p_l now, c is r_l
+    for l in range(p, q):
         for k in range(m):
             e[l, k] *= c[l]
             z[k] += e[l, k]
@@ -210,33 +234,33 @@ def _mixture(u, w, bias, size, label, family, variance, c, e, z):
 
 
 @njit(**FLAGS)
-def _softmax_pool(u, w, bias, size, label, family, variance, c, e, z):
+def _softmax_pool(u, w, bias, p, q, label, family, variance, c, e, z, slope):
     m = bias.shape[0]
-    _normalise(u, size)  # u is p now
-    mean, slope = bias.copy(), np.empty(m)
-    for l in range(size):
+    _normalise(u, p, q)  # u is p_l now
+    z[:] = bias
+    for l in range(p, q):
         for k in range(m):
-            mean[k] += u[l] * w[l, k]
-    loss = _label_loss(label, mean, family, variance, slope)
-    for l in range(size):
+            z[k] += u[l] * w[l, k]
+    loss = _label_loss(label, z, family, variance, slope)
+    for l in range(p, q):
         c[l] = 0.0
         for k in range(m):
-            c[l] += u[l] * slope[k] * (w[l, k] + bias[k] - mean[k])
+            c[l] += u[l] * slope[k] * (w[l, k] + bias[k] - z[k])
             e[l, k] = u[l] * slope[k]
     z[:] = slope
     return loss
 
 
 @njit(**FLAGS)
-def _sigmoid_pool(u, w, bias, size, label, family, variance, c, e, z):
+def _sigmoid_pool(u, w, bias, p, q, label, family, variance, c, e, z, slope):
     m = bias.shape[0]
-    mean, slope = bias.copy(), np.empty(m)
-    for l in range(size):
+    z[:] = bias
+    for l in range(p, q):
         u[l] = 1.0 / (1.0 + math.exp(-u[l])) if u[l] > -700.0 else 0.0  # s_l; exp(700) is the largest that fits
         for k in range(m):
-            mean[k] += u[l] * w[l, k]
-    loss = _label_loss(label, mean, family, variance, slope)
-    for l in range(size):
+            z[k] += u[l] * w[l, k]
+    loss = _label_loss(label, z, family, variance, slope)
+    for l in range(p, q):
         c[l] = 0.0
         for k in range(m):
             c[l] += u[l] * (1.0 - u[l]) * slope[k] * w[l, k]
@@ -248,8 +272,7 @@ def _sigmoid_pool(u, w, bias, size, label, family, variance, c, e, z):
 @njit(**FLAGS)
 def _bag_softmax(u, offsets):
     for i in range(offsets.shape[0] - 1):
-        a, b = offsets[i], offsets[i + 1]
-        _normalise(u[a:b], b - a)
+        _normalise(u, offsets[i], offsets[i + 1])
 
 
 def bag_softmax(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:

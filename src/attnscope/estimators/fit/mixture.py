@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from attnscope.estimators.fit.data import Data, label_log_density
 from attnscope.estimators.fit.em import Em, TokenModel, scores
 from attnscope.estimators.fit.ridge import Values
+from attnscope.numerics.cosines import cosines
 from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, SIGMOID, bag_max, bag_softmax, bag_sum, data_pass
 
 __all__ = [
@@ -55,13 +56,13 @@ class FeatureMap(NamedTuple):
     constant: bool
 
     def __call__(self, tokens: np.ndarray) -> np.ndarray:
-        d = tokens.shape[1]
-        columns = [np.cos(tokens @ self.frequency + self.phase)] if len(self.phase) else []
+        d, waves = self.frequency.shape
+        out = np.ones((len(tokens), waves + self.norm + self.constant))
+        if waves:
+            cosines(tokens @ self.frequency + self.phase, out[:, :waves])
         if self.norm:
-            columns.append((np.einsum("ij,ij->i", tokens, tokens) - d) / np.sqrt(2 * d))
-        if self.constant:
-            columns.append(np.ones(len(tokens)))
-        return np.column_stack(columns) if columns else np.empty((len(tokens), 0))
+            out[:, waves] = (np.einsum("ij,ij->i", tokens, tokens) - d) / np.sqrt(2 * d)
+        return out
 
 
 class Fitted(NamedTuple):

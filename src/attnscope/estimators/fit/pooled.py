@@ -1,7 +1,7 @@
 """The mean token: the baseline every model of one deciding token is held against, and what it may borrow from.
 
     mean-pool      output g(bag) = f(U^T xbar + c), xbar = the bag's mean token, feature by feature of unit variance over bags; a ridge on U by the
-                   evidence (numbers; em.py) or by a warm K-fold path (classes). A mean token outside the range of those seen in training is
+                   evidence (numbers; ridge.py) or by a warm K-fold path (classes). A mean token outside the range of those seen in training is
                    read as at its edge: a feature that hardly varied there may be anything later, and a ridge says nothing about it
     mean share     output (1-w) f(bag) + w g(bag), w in [0, 1] minimising the held-out loss of both: the label comes from the deciding token with
                    probability 1-w and from the mean token with probability w (stacking; Wolpert 1992, Breiman 1996)
