@@ -1,7 +1,7 @@
 """Which basin to go down: EM, or L-BFGS on the bag loss, from the start whose held-out loss is lowest.
 
-Every start takes a few steps on a few folds; the best that differ go on to all folds (`_screened`). EM then runs to its end from the best, and from
-the second unless it is clearly worse. On all bags it goes on from the fold that did best: a fresh start could fall into another basin.
+Every start takes a few steps on a few folds; the best that differ go on to all folds (`_screened`). EM then runs to its end from the best, and on a
+few folds from the second unless it is clearly worse. On all bags it goes on from the fold that did best: a fresh start could fall into another basin.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ __all__ = ["em_track", "fresh_track"]
 
 SCREEN_STEPS = 4  # EM steps before starts are compared: right and wrong basins differ by then
 EM_STEPS = 30  # the likelihood has settled by then where the token model fits; elsewhere its last digits do not matter
+ROUGHLY, EXACTLY = (
+    1e-4,
+    1e-6,
+)  # gain in log likelihood per bag that ends EM: on folds, which are compared to a standard error; on all bags
 OWN = 2  # bags per feature from which the deciding tokens' own covariance enters: with fewer it is mostly noise
 SAME = 0.01  # starts whose held-out losses differ bag by bag by less than this share have found the same
 LOST = 2.0  # standard errors by which a start may be behind the best on a few folds and go on
@@ -45,40 +49,57 @@ CLASS_PRECISION = 1.0  # first ridge of V for classes: one unit of log likelihoo
 
 
 def em_track(
-    data: Data, folds: list[Fold], origin: np.ndarray, options: Options, beat: float = np.inf
+    data: Data,
+    folds: list[Fold],
+    origin: np.ndarray,
+    options: Options,
+    rival: Track | None = None,
+    beat: float = np.inf,
 ) -> tuple[Track | None, dict[str, float]]:
-    """EM from the best start, and the starts' losses; None if after a few steps no start has a loss below `beat`."""
+    """EM from the best start, and the starts' losses; None if after a few steps no loss is below `beat`, or EM does not lead over `rival`
+    on the first folds."""
     quadratic, ridge = options.gate != "linear", options.alpha_value
-    first = CLASS_PRECISION if ridge is None or data.family == GAUSSIAN else ridge
+    precision = CLASS_PRECISION if ridge is None or data.family == GAUSSIAN else ridge
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Em]:
         train = fold.train
         starts = make_starts(
-            bag_moments(train), data.family, origin, options.n_starts, options.seed, options.dof, first
+            bag_moments(train), data.family, origin, options.n_starts, options.seed, options.dof, precision
         )
         return screen_starts({name: starts[name] for name in names or starts}, train, quadratic, SCREEN_STEPS, ridge)
+
+    def run(started: list[Em], folds: list[Fold]) -> list[Em]:
+        jobs = list(zip(started, folds))
+        return each(lambda job: _em(job[0], job[1].train, quadratic, ridge, ROUGHLY), jobs, options.workers)
+
+    def losses_of(ems: list[Em], folds: list[Fold]) -> np.ndarray:
+        return held_out(folds, [from_em(em, data.family) for em in ems])
 
     found, losses = _screened(folds, screen, lambda em: from_em(em, data.family), options)
     if min(losses.values()) > beat:
         return None, losses
-    tracks = []
-    for name in _finalists(folds, {name: track for name, (track, _) in found.items()}):
-        track, started = found[name]
+    names = _finalists(folds, {name: track for name, (track, _) in found.items()})
+    for name in names:
         tails = "" if np.isinf(options.dof) else ", Student-t tokens"
-        options.say(f"start {name}{tails}: held-out loss {mean_loss(folds, track):.4g} after {SCREEN_STEPS} EM steps")
-        jobs = list(zip(started, folds))
-        ems = each(lambda job: _em(job[0], job[1].train, quadratic, ridge), jobs, options.workers)
-        models = [from_em(em, data.family) for em in ems]
-        tracks.append((Track(models, held_out(folds, models), ()), ems))
-    track, ems = min(tracks, key=lambda t: mean_loss(folds, t[0]))
-    best = ems[best_fold(folds, track.losses)]
-    stage: Stage = lambda model, bags: from_em(_em(best, bags, quadratic, ridge), bags.family)
-    return track._replace(stages=(("em", stage),)), losses
+        loss = mean_loss(folds, found[name][0])
+        options.say(f"start {name}{tails}: held-out loss {loss:.4g} after {SCREEN_STEPS} EM steps")
+    probe = probe_folds(folds)
+    begun = {name: run(found[name][1], folds[:probe]) for name in names}
+    seen = {name: losses_of(ems, folds[:probe]) for name, ems in begun.items()}
+    name = min(names, key=lambda name: average_loss(folds, seen[name], np.isfinite(seen[name])))
+    if rival is not None and gain_and_error(rival.losses - seen[name], data.weight)[0] <= 0:
+        return None, losses
+    ems = begun[name] + run(found[name][1][probe:], folds[probe:])
+    held = losses_of(ems, folds)
+    best = ems[best_fold(folds, held)]
+    stage: Stage = lambda model, bags: from_em(_em(best, bags, quadratic, ridge, EXACTLY), bags.family)
+    return Track([from_em(em, data.family) for em in ems], held, (("em", stage),)), losses
 
 
-def _em(em: Em, data: Data, quadratic: bool, ridge: float | None) -> Em:
-    run = run_em if data.size >= OWN * data.tokens.shape[1] else run_tied
-    return run(em, data, quadratic, EM_STEPS, ridge)
+def _em(em: Em, data: Data, quadratic: bool, ridge: float | None, tol: float) -> Em:
+    if data.size < OWN * data.tokens.shape[1]:
+        return run_tied(em, data, quadratic, EM_STEPS, ridge)
+    return run_em(em, data, quadratic, EM_STEPS, ridge, tol)
 
 
 def _screened(

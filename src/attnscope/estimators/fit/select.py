@@ -81,7 +81,7 @@ def fit_bags(data: Data, folds: list[Fold], origin: np.ndarray, options: Options
     assert track is not None
     if options.maybe_robust and not _settled(folds, track) and _kurtosis(data) > KURTOSIS:
         options = options._replace(dof=ROBUST_DOF)
-        heavy, heavy_losses = em_track(data, folds, origin, options, min(start_losses.values()))
+        heavy, heavy_losses = em_track(data, folds, origin, options, track, min(start_losses.values()))
         if heavy is not None and better(folds, heavy, track):
             track, start_losses = heavy, heavy_losses
     if options.alpha_gate != np.inf:
