@@ -41,6 +41,37 @@ def test_strong_spikes_and_long_sequences():
         assert at.spiked_bayes_risk(nu, length).log_excess == pytest.approx(there.log_excess, abs=1e-9)
 
 
+@pytest.mark.parametrize(("nu", "rate"), [(60.0, 0.4), (800.0, 0.4), (1200.0, 0.4), (1200.0, 0.5), (700.0, 0.9)])
+def test_as_many_tokens_as_the_spike_can_bear(nu, rate):
+    """L = e^(rate nu), up to e^630, by adaptive quadrature in both integrals: there the background's largest ratios decide."""
+    root, log_length = math.sqrt(nu), rate * nu
+    density = lambda g: math.exp(-g * g / 2) / math.sqrt(2 * math.pi)
+
+    def phi(tau):  # of the informative token, around where it turns from 1 to 0
+        turn = (-tau - nu / 2) / root
+        f = lambda g: density(g) * math.exp(-math.exp(min(tau + nu / 2 + root * g, 6.5)))
+        return integrate.quad(f, -12, 12, points=[min(max(turn, -11), 11)], epsabs=1e-15, epsrel=1e-11, limit=200)[0]
+
+    def crowd(tau):  # (L - 2)(1 - phi_0) = - log phi_0^(L-2), since 1 - phi_0 is far below 1e-16
+        turn = (-tau + nu / 2) / root
+        one = lambda g: -math.expm1(-math.exp(min(tau - nu / 2 + root * g, 6.5)))
+        f = lambda g: one(g) * math.exp(log_length - g * g / 2) / math.sqrt(2 * math.pi)
+        around = sorted({min(turn, root) - 12, root, turn - 1, turn, turn + 1, turn + 12})
+        return sum(
+            integrate.quad(f, a, b, epsabs=1e-13, epsrel=1e-11, limit=200)[0] for a, b in zip(around, around[1:])
+        )
+
+    def value(tau):  # (L - 1) t phi_1^2 phi_0^(L-2), dt = t d tau
+        weight = crowd(tau)
+        return math.exp(log_length + tau - weight) * phi(tau) ** 2 if weight < 700 else 0.0
+
+    # the crowd of weight 1 lies at the largest of its ratios, nu (sqrt(2 rate) - 1/2), or at the tilt
+    top = -min(nu * (math.sqrt(2 * rate) - 0.5), log_length)
+    exact = integrate.quad(value, top - 60, top + 60, points=[top], epsrel=1e-9, limit=200)[0]
+    here = at.spiked_bayes_risk(nu, math.exp(log_length))
+    assert here.value == pytest.approx(exact, rel=1e-7) and here.value <= 1 + here.error
+
+
 def test_fixed_length_asymptotics():
     """Ratios at nu = 80 as printed; the correction halves from 80 to 160 (O(1/nu))."""
     for L, ratio in ((2, 0.971), (3, 0.971), (10, 0.9705), (100, 0.963), (1000, 0.922)):

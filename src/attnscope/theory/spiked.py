@@ -31,7 +31,9 @@ __all__ = ["spiked_asymptotic", "spiked_bayes_risk", "spiked_exponent"]
 
 STEP = 0.27  # of log t: relative error 3e-13, because |phi(t e^{i a})| <= phi(t cos a)
 FINEST = 0.2  # step of the score times sqrt(nu); the halved rule then errs by exp(-pi^2/(2 FINEST)) = 2e-11
-BEYOND = 12.0  # standard deviations kept beyond the tilt sqrt(nu)/2
+BEYOND = (
+    12.0  # standard deviations kept beyond a tilt: sqrt(nu)/2 for the informative token, sqrt(nu) for the background
+)
 HIGHEST = 7.0  # exp(-e^7) = 0 in float64
 DEPTH = 45.0  # nats followed below the value
 STRONGEST = 2000.0  # tables of 10^8 numbers
@@ -50,7 +52,9 @@ def spiked_bayes_risk(strength: float, length: float) -> Estimate:
     low = -nu / 4 - DEPTH - math.log(L)
     high = math.sqrt((DEPTH + 15) * nu) + 5  # t phi_1(t)^2 is about exp(-nu/4 - tau^2/nu) for tau > -nu/2
     tau = low + STEP * np.arange(math.ceil((high - low) / STEP) + 1)
-    reach = math.sqrt(nu) / 2 + BEYOND
+    # the background's sum is that of its largest ratios: at the tilt sqrt(nu), or as far out as one of L tokens comes
+    largest = min(math.sqrt(nu) + BEYOND, math.sqrt(2 * (math.log(L) + DEPTH)))
+    reach = max(math.sqrt(nu) / 2 + BEYOND, largest)
     count = 2 * math.ceil(reach / min(0.4, FINEST / max(math.sqrt(nu), 1e-9)) / 2)
     g = np.linspace(-reach, reach, 2 * count + 1)
     (fine, coarse), ends = _log_integrals(tau, g, nu, L)
@@ -68,7 +72,7 @@ def _length(x: object, of: str) -> float:
 
 def _log_integrals(tau: np.ndarray, g: np.ndarray, nu: float, L: float) -> tuple[np.ndarray, float]:
     """log R_B with all nodes g and with every second one, and ten times the share of the first and last node: what lies beyond."""
-    weight = np.exp(-0.5 * g * g) * (g[1] - g[0]) / math.sqrt(2 * math.pi)  # at least e^-600 at the ends: no underflow
+    weight = np.exp(-0.5 * g * g) * (g[1] - g[0]) / math.sqrt(2 * math.pi)  # at least e^-735 at the ends: no underflow
     halved = np.where(np.arange(g.size) % 2 == 0, 2 * weight, 0.0)
     both, values = np.stack([weight, halved], axis=1), []
     for some in np.array_split(tau, max(1, tau.size * g.size >> 20)):
