@@ -1,5 +1,6 @@
 """O(1) spikes: the Bayes risk by two routes and by printed digits, asymptotics, and the constructor."""
 
+import itertools
 import math
 
 import numpy as np
@@ -58,7 +59,7 @@ def test_as_many_tokens_as_the_spike_can_bear(nu, rate):
         f = lambda g: one(g) * math.exp(log_length - g * g / 2) / math.sqrt(2 * math.pi)
         around = sorted({min(turn, root) - 12, root, turn - 1, turn, turn + 1, turn + 12})
         return sum(
-            integrate.quad(f, a, b, epsabs=1e-13, epsrel=1e-11, limit=200)[0] for a, b in zip(around, around[1:])
+            integrate.quad(f, a, b, epsabs=1e-13, epsrel=1e-11, limit=200)[0] for a, b in itertools.pairwise(around)
         )
 
     def value(tau):  # (L - 1) t phi_1^2 phi_0^(L-2), dt = t d tau
