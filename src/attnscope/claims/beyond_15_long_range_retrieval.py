@@ -13,6 +13,8 @@ dense net have the same number of parameters to a few per cent, the simplified p
 
 The simplified predictor has one more weakness: from some starts Adam ends with the roles swapped (key along v*, value along k*), risk .35. At
 16 tokens 9 of 60 runs did so, none of 32 blocks. The exact risk holds for these too; the comparison with the block leaves them out.
+That comparison is one of budgets: with 4000 steps the simplified predictor's key has grown, and at 4096 tokens its eight of ten runs at the
+oracle risk .07 to .11, the blocks .11 to .12. Nothing else changes with the longer training: recurrent .72 to .90, dense .47.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from attnscope.theory.layer_norm import layer_norm_floor
 
 TASK = SingleLocation(dim=16, length=32, signal=5.0)
 LENGTHS = (32, 512, 4096)
+STEPS = 1000  # the budget is part of the claim: more runs with --full, not more steps
 SURE = 2.0  # standard errors by which an order of risks must show; the differences counted are 4 or more
 SWAPPED = 0.5  # |cosine of the key with k*| below which a simplified run counts as not at the oracle; swapped runs are near .2
 GRID = tuple(int(x) for x in np.unique(np.geomspace(32, 2**15, 11).astype(int)))
@@ -45,7 +48,7 @@ class Tested(NamedTuple):
 
 
 def check(context: Context) -> Evidence:
-    runs, steps = context.pick(3, 10), context.pick(1000, 4000)
+    runs, steps = context.pick(3, 10), STEPS
     seeds = [int(x) for x in np.random.default_rng([context.seed, 715]).integers(2**31, size=8)]
     block = TransformerBlock(TASK.dim)
     models: dict[str, SequenceModel] = {
@@ -146,7 +149,10 @@ CLAIM = Claim(
     ),
     source="new here; fully connected against attention in kind: Wang et al. 2024 (sparse token selection), read second-hand",
     hypotheses="d = 16, s = 5, gamma^2 = 1/2, 1000 Adam steps on batches of 64 fresh sequences, about 2200 parameters (simplified: 32)",
-    condition="this budget and size; some simplified runs (9 of 60 at 16 tokens) end with the roles swapped and retrieve at no length",
+    condition=(
+        "this budget and size: after 4000 steps the simplified predictor dilutes less than the block (risk at 4096 tokens .07-.11 against .11-.12); "
+        "some simplified runs (9 of 60 at 16 tokens) end with the roles swapped and retrieve at no length"
+    ),
     routes=(
         "exact risks: trained overlaps, best linear, null, floor of layer norm",
         "trained models on sampled sequences",
