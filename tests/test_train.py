@@ -6,6 +6,7 @@ import io
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -408,8 +409,10 @@ def test_the_spinner_explains_a_long_first_call(monkeypatch, capfd):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(loop, "PATIENCE", 0.05)
     with loop._spinner("compiling, once"):
-        while "compiling, once" not in capfd.readouterr().err:  # never, if it is not said
+        deadline = time.monotonic() + 60
+        while "compiling, once" not in (said := capfd.readouterr().err) and time.monotonic() < deadline:
             pass
+    assert "compiling, once" in said
     monkeypatch.setattr(loop, "PATIENCE", 3600.0)
     capfd.readouterr()
     with loop._spinner("compiling, once"):

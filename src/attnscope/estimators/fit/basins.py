@@ -35,10 +35,8 @@ __all__ = ["em_track", "fresh_track"]
 
 SCREEN_STEPS = 4  # EM steps before starts are compared: right and wrong basins differ by then
 EM_STEPS = 30  # the likelihood has settled by then where the token model fits; elsewhere its last digits do not matter
-ROUGHLY, EXACTLY = (
-    1e-4,
-    1e-6,
-)  # gain in log likelihood per bag that ends EM: on folds, which are compared to a standard error; on all bags
+ROUGHLY = 1e-4  # gain in log likelihood per bag that ends EM on folds, which are compared to a standard error
+EXACTLY = 1e-6  # the same on all bags
 OWN = 2  # bags per feature from which the deciding tokens' own covariance enters: with fewer it is mostly noise
 SAME = 0.01  # starts whose held-out losses differ bag by bag by less than this share have found the same
 LOST = 2.0  # standard errors by which a start may be behind the best on a few folds and go on

@@ -23,9 +23,7 @@ from scipy.optimize import brentq
 __all__ = ["Values", "evidence_ridge", "gram", "moments", "row_ridge", "values_from"]
 
 FLOOR = 1e-6  # smallest variance of noise, relative to the labels': below it float64 sums of squares are rounding
-GRID = np.log(10.0) * np.arange(
-    -12, 4.25, 0.25
-)  # log lambda, relative to the largest eigenvalue: from none to all shrunk
+DECADES = np.arange(-12, 4.25, 0.25)  # of lambda over the largest eigenvalue: from none to all shrunk
 EMPTY = 1e-12  # eigenvalues below this share of the largest are rounding
 
 
@@ -146,7 +144,7 @@ def _best_ridge(t: np.ndarray, c: np.ndarray, total: float, free: float, floor: 
         v = c / (t + ridge)
         return float(free * ridge * (v @ v) / misfit(ridge) - (t / (t + ridge)).sum())
 
-    grid = np.log(t.max()) + GRID
+    grid = np.log(t.max()) + np.log(10.0) * DECADES
     ridge = np.exp(grid)
     loss = free * np.log(misfit(ridge)) + np.log1p(t / ridge[:, None]).sum(axis=-1)
     at = int(np.argmin(loss))

@@ -31,7 +31,7 @@ GATE_PATH = (
     0.3,
 )  # ridge on the gate, strong to weak, beside a sum of log likelihoods in standardised tokens
 STALL = 0.001  # a path ends where the loss moves by less than this share, or after two points that do not lower it by as much
-HINT = 0.25  # standard errors by which a rival must lead on them, of CAUTION in the end
+HINT = 0.25  # standard errors by which a rival must lead on the first folds; less hardly ever becomes CAUTION on all
 CAUTION = 1.5  # standard errors a richer model must gain: half a dozen are tried, and the best of six useless ones gains 1.3 on average
 Stage = Callable[..., Fitted]  # (model, data) -> model
 
