@@ -18,6 +18,7 @@ h = phi^T (P + phi phi^T/s^2)^-1 phi/s^2 the left-out value is phi^T P^-1 phi = 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -33,6 +34,12 @@ __all__ = ["ContextBatch", "LinearMap", "MapPosterior", "Predictive", "hold_out"
 
 KEY_LAWS = ("normal", "sphere")
 BLOCK = 1 << 20  # feature entries worked on at a time: 8 MB
+EPS = float(np.finfo(np.float64).eps)
+WELL_CONDITIONED = 1e4  # of P: up to here 1 - h keeps 8 digits through the normal equations
+ROUNDED = 1e-8  # see WELL_CONDITIONED
+CLOSE = 1e-6  # 1 - h below this is computed from the other rows: 1 - sum of squares lost its digits
+NEVER_SEEN = 14.0  # an event of probability 14/n is missed by n draws with probability e^-14 = 8e-7
+SIGMAS = 5.0  # standard errors within which a sampled Estimate promises to be
 
 
 class ContextBatch(NamedTuple):
@@ -193,22 +200,34 @@ class LinearMap:
         length, samples = check.integer(length, "length", of, 0), check.integer(samples, "samples", of, 2)
         seed, noise = check.seed_value(seed, of), self.noise * self.dim_value**0.5
         if self._features is None and self.keys == "normal" and min(length, self.dim_key) <= LARGEST_SIDE:
-            c = self.prior_variance / self.noise**2
-            excess = self.dim_value * self.prior_variance * resolvent_trace(length, self.dim_key, c)
-            # quadrature to 1e-12; the weight x^a e^-x of a long context loses eps per unit of its exponent
-            return estimate(excess, (1e-11 + 1e-15 * length) * excess, "Wishart resolvent", noise)
-        spread = np.concatenate(
-            [self._left_out(length, m, [seed, i]) for i, m in enumerate(self._parts(length, samples))]
-        )
-        excess, error = self.dim_value * spread.mean(), self.dim_value * spread.std(ddof=1) / len(spread) ** 0.5
-        return estimate(excess, error + 1e-14 * excess, "Monte Carlo over keys", noise)
+            trace = resolvent_trace(length, self.dim_key, self.prior_variance / self.noise / self.noise)
+            scale = self.dim_value * self.prior_variance
+            excess = scale * trace.value
+            error = scale * trace.error + 4 * EPS * excess  # c and the product are rounded
+            return estimate(excess, error, "Wishart resolvent", noise)
+        blocks = [self._left_out(length, m, [seed, i]) for i, m in enumerate(self._parts(length, samples))]
+        spread = np.concatenate([block[0] for block in blocks])
+        most = max(block[1] for block in blocks)
+        excess = self.dim_value * spread.mean()
+        error = self.dim_value * (spread.std(ddof=1) / len(spread) ** 0.5 + _unseen(spread, most))
+        return estimate(excess, error + ROUNDED * excess, "Monte Carlo over keys", noise)
 
-    def _left_out(self, length: int, samples: int, seed: list[int]) -> np.ndarray:
-        """phi(q)^T P^-1 phi(q) for sampled sets of length + 1 keys, averaged over which of them is the query: (samples,)."""
-        Phi = self.features(self.draw_keys(np.random.default_rng(seed), (samples, length + 1)))
-        h = np.sum(np.linalg.solve(self._precision(Phi), Phi.swapaxes(-1, -2)).swapaxes(-1, -2) * Phi, axis=-1)
-        h = h / self.noise**2  # leverages in (0, 1)
-        return np.mean(self.noise**2 * h / (1 - h), axis=-1)
+    def _left_out(self, length: int, samples: int, seed: list[int]) -> tuple[np.ndarray, float]:
+        """phi(q)^T P^-1 phi(q) for sampled sets of length + 1 keys, averaged over which is the query.
+
+        (samples,), and the largest value phi(q)^T phi(q) lam that no context would leave.
+        """
+        keys = self.draw_keys(np.random.default_rng(seed), (samples, length + 1))
+        Phi = self.features(keys)
+        squares = np.sum(Phi**2, axis=-1)
+        ridge = self.noise**2 / self.prior_variance
+        most = self.prior_variance * float(squares.max())
+        if ridge * WELL_CONDITIONED > float(squares.sum(axis=-1).max()):
+            solved = np.linalg.solve(self._precision(Phi), Phi.swapaxes(-1, -2)).swapaxes(-1, -2)
+            h = np.sum(solved * Phi, axis=-1) / self.noise**2  # leverages in (0, 1)
+            return np.mean(self.noise**2 * h / (1 - h), axis=-1), most
+        left = np.array([_left_out_one(rows, ridge) for rows in Phi])
+        return np.mean(self.prior_variance * left, axis=-1), most
 
     def _parts(self, length: int, samples: int) -> list[int]:
         block = max(1, BLOCK // ((length + 1) * self.dim_features))
@@ -224,6 +243,49 @@ class LinearMap:
 
     def _key_array(self, x: np.ndarray, what: str, of: str, axes: tuple[None, ...]) -> np.ndarray:
         return context_array(x, what, of, (*axes, self.dim_key))
+
+
+def _left_out_one(Phi: np.ndarray, ridge: float) -> np.ndarray:
+    """phi_q^T (Psi^T Psi/ridge + I)^-1 phi_q, (n,), Psi the other rows of Phi (n, p).
+
+    By the singular values S of Phi: with t = S^2/(S^2 + ridge) the leverages are h = U^2 t and
+    1 - h = U^2 (1 - t) + what the columns of U leave of 1, without cancellation.
+    """
+    U, S, _ = np.linalg.svd(Phi, full_matrices=False)
+    weights = U**2
+    h = weights @ (S**2 / (S**2 + ridge))
+    rest = weights @ (ridge / (S**2 + ridge))
+    if len(Phi) > Phi.shape[1]:
+        rest = rest + np.maximum(1 - weights.sum(axis=1), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out = ridge * h / rest
+    for q in np.flatnonzero(rest < CLOSE) if len(Phi) > Phi.shape[1] else ():
+        _, S, V = np.linalg.svd(np.delete(Phi, q, axis=0))
+        along = (V @ Phi[q]) ** 2
+        kept = np.ones(len(along))
+        kept[: len(S)] = ridge / (S**2 + ridge)
+        out[q] = along @ kept
+    return out
+
+
+def _unseen(spread: np.ndarray, most: float) -> float:
+    """What draws above all of the sample may add to its mean, over SIGMAS.
+
+    Above the largest draw v_1 lies at most the probability NEVER_SEEN/n; it is continued to the
+    largest possible value by the power law v^-alpha that the top of the sample shows (Hill's
+    estimate of alpha, two of its standard errors smaller). Near L = p with little noise a context
+    that misses a direction is rare and decides the mean: alpha is then 1/2.
+    """
+    n = len(spread)
+    k = max(1, min(n - 1, round(n**0.5)))
+    top = np.sort(spread)[-(k + 1) :]
+    if not 0 < top[-1] < most or top[0] <= 0:
+        return 0.0
+    mean_log = float(np.mean(np.log(top[1:] / top[0])))
+    alpha = (1 - 2 / k**0.5) / max(mean_log, 1e-12) if k > 4 else 0.0
+    growth = math.log(most / top[-1])
+    beyond = growth if abs(1 - alpha) < 1e-9 else math.expm1((1 - alpha) * growth) / (1 - alpha)
+    return NEVER_SEEN / n * float(top[-1]) * beyond / SIGMAS
 
 
 def _apply(M: np.ndarray, x: np.ndarray) -> np.ndarray:
