@@ -161,3 +161,44 @@ def test_refusals():
         representation(topics(0), 2, "median")
     with pytest.raises(AttnscopeError, match="labels of representation"):
         representation(topics(0), 2, "counts", labels=[1.0, 2.0])
+
+
+class TestUnderflow:
+    """Sequences of probability below 1e-308 have posteriors: the softmax of their logits."""
+
+    rare = Topics([0.5, 0.5], [[0.6, 0.399, 0.001], [0.4, 0.59899, 0.00101]])
+
+    def test_posterior_atoms_are_posteriors(self):
+        atoms = posterior_atoms(self.rare, 200)
+        assert np.isfinite(atoms.posterior).all() and (atoms.mass == 0).any()
+        assert atoms.posterior.sum(axis=1) == pytest.approx(np.ones(len(atoms.mass)), rel=1e-12)
+        assert atoms.mass.sum() == pytest.approx(1, rel=1e-11)
+        # rarest of all: 200 times the last symbol, log odds 200 log(.001/.00101)
+        odds = np.exp(200 * np.log(0.001 / 0.00101))
+        assert np.abs(atoms.posterior[:, 0] - odds / (1 + odds)).min() < 1e-11
+
+    def test_merge_costs_are_numbers(self):
+        atoms = posterior_atoms(self.rare, 60)
+        few = type(atoms)(
+            np.concatenate([atoms.mass[::9], [0.0, 0.0]]), np.concatenate([atoms.posterior[::9], np.eye(2)])
+        )
+        costs = merge_costs(few)
+        assert np.isfinite(costs).all() and (costs >= 0).all() and costs[-1, -2] == 0
+
+    def test_merge_costs_of_tiny_masses(self):
+        """p_i p_j underflows long before p_i p_j/(p_i + p_j)."""
+        atoms = type(posterior_atoms(self.rare, 1))(np.array([1e-200, 3e-200]), np.eye(2))
+        assert merge_costs(atoms)[0, 1] == pytest.approx(2 * 0.75e-200, rel=1e-14)
+
+    def test_representation_of_sequences_that_underflow(self):
+        task = Topics([0.5, 0.5], [[1 - 1e-60, 1e-60], [1 - 3e-60, 3e-60]])
+        for statistic in ("tokens", "counts", "posterior", "map", "rounded", "prefix"):
+            out = representation(task, 8, statistic)
+            assert np.isfinite([out.entropy, out.information, out.regret]).all()
+            assert out.information >= 0 and out.regret >= 0
+
+    def test_little_information_has_digits(self):
+        """I(z; T) = 2 e^2 + O(e^4) for one token of (1/2 +- e)."""
+        for e in (1e-4, 1e-6, 1e-7):
+            task = Topics([0.5, 0.5], [[0.5 + e, 0.5 - e], [0.5 - e, 0.5 + e]])
+            assert representation(task, 1, "tokens").information == pytest.approx(2 * e**2, rel=1e-6 + 1e-15 / e)

@@ -35,6 +35,7 @@ __all__ = ["TopicBatch", "Topics", "count_vectors"]
 
 NAME = "Topics"
 MOST_COUNTS = 20_000_000  # count vectors in one enumeration: about a minute for three topics
+SMALLEST = 5e-324  # the error of an excess that underflows to 0 is still not 0
 BLOCK = 1 << 17  # count vectors held at a time: a few MB per topic
 
 
@@ -149,15 +150,15 @@ class Topics:
         noise2 = self.noise**2 * r.shape[1]
         if self.labels is None:
             noise2 = float(self.prior @ np.sum(self.emissions * (1 - self.emissions), axis=1))
-        return self._pair_sum(length, distances / 2, noise2**0.5)  # each pair of topics occurs twice
+        of = f"{NAME}.bayes_risk"
+        return self._pair_sum(length, distances / 2, noise2**0.5, of)  # each pair of topics occurs twice
 
     def topic_error(self, length: int) -> Estimate:
         """1 - E P(z | x): the expected posterior mass on wrong topics."""
-        return self._pair_sum(length, 1 - np.eye(self.topics), 0.0)
+        return self._pair_sum(length, 1 - np.eye(self.topics), 0.0, f"{NAME}.topic_error")
 
-    def _pair_sum(self, length: int, weights: np.ndarray, noise: float) -> Estimate:
+    def _pair_sum(self, length: int, weights: np.ndarray, noise: float, of: str) -> Estimate:
         """sum_{i,j} weights_ij sum_c p_i(c) p_j(c)/p(c), in logarithms."""
-        of = f"{NAME}.bayes_risk"
         L = check.integer(length, "length", of, 0)
         total = [-np.inf]
         with np.errstate(divide="ignore"):
@@ -173,9 +174,14 @@ class Topics:
         log_excess = float(logsumexp(total))
         excess = math.exp(log_excess)
         smallest = self.emissions[self.emissions > 0].min()
-        # every logarithm is a sum of terms up to L log L and L |log B|, each rounded once or twice
-        relative = 4 * np.finfo(float).eps * (10 + L * (math.log(L + 1) - math.log(smallest)))
-        return estimate(excess, relative * excess, "enumeration of counts", noise, log_excess)
+        rarest = self.prior[self.prior > 0].min()
+        # every logarithm is a sum of terms up to L log L, L |log B| and |log pi|, rounded once or twice
+        logs = L * (math.log(L + 1) - math.log(smallest)) - 4 * math.log(rarest)
+        relative = 4 * np.finfo(float).eps * (10 + logs)
+        error = relative * excess
+        if math.isfinite(log_excess):
+            error += SMALLEST
+        return estimate(excess, error, "enumeration of counts", noise, log_excess)
 
 
 def count_vectors(length: int, vocabulary: int, of: str) -> Iterator[np.ndarray]:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import entr, gammaln, logsumexp, softmax, xlogy
+from scipy.special import entr, gammaln, kl_div, logsumexp, softmax
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
@@ -46,11 +46,12 @@ Statistic = str | Callable[[np.ndarray], np.ndarray]
 
 
 class Sequences(NamedTuple):
-    """All V^L sequences: tokens (N, L), their probability (N,) and posterior (N, K)."""
+    """All V^L sequences: tokens (N, L), probability (N,), posterior (N, K), log probability (N,)."""
 
     tokens: np.ndarray
     probability: np.ndarray
     posterior: np.ndarray
+    log_probability: np.ndarray
 
 
 class Atoms(NamedTuple):
@@ -80,7 +81,8 @@ def all_sequences(task: Topics, length: int) -> Sequences:
     logits = task.log_joint(task.counts(tokens))
     total = logsumexp(logits, axis=1)
     possible = np.isfinite(total)
-    return Sequences(tokens[possible], np.exp(total[possible]), softmax(logits[possible], axis=1))
+    posterior = softmax(logits[possible], axis=1)
+    return Sequences(tokens[possible], np.exp(total[possible]), posterior, total[possible])
 
 
 def representation(
@@ -103,13 +105,11 @@ def representation(
     if len(r) != task.topics or not np.isfinite(r).all():
         raise bad("labels", of, f"finite, one for each of the {task.topics} topics", f"shape {r.shape}")
     groups = _groups(task, everything, statistic)
-    mass = np.bincount(groups, everything.probability)
-    joint = np.stack(
-        [np.bincount(groups, everything.probability * everything.posterior[:, z]) for z in range(task.topics)], 1
-    )
-    post = joint / mass[:, None]
+    mass, post = _merged(groups, everything.log_probability, everything.posterior)
     regret = everything.probability @ np.sum(((everything.posterior - post[groups]) @ r) ** 2, axis=1)
-    information = mass @ np.sum(xlogy(post, post) - xlogy(post, task.prior), axis=1)
+    # kl_div = x log(x/y) - x + y has one sign: no cancellation where T says little
+    seen = task.prior > 0
+    information = mass @ np.sum(kl_div(post[:, seen], task.prior[seen]), axis=1)
     return Representation(len(mass), float(entr(mass).sum()), float(information), float(regret))
 
 
@@ -156,16 +156,34 @@ def posterior_atoms(task: Topics, length: int) -> Atoms:
     L = check.integer(length, "length", "posterior_atoms", 0)
     c = np.concatenate(list(count_vectors(L, task.vocabulary, "posterior_atoms")))
     logits = task.log_joint(c)
-    logits, c = logits[np.isfinite(logits.max(axis=1))], c[np.isfinite(logits.max(axis=1))]
-    p = np.exp(gammaln(L + 1) - gammaln(c + 1.0).sum(axis=1) + logsumexp(logits, axis=1))
-    groups = cells(softmax(logits, axis=1))
-    mass = np.bincount(groups, p)
-    joint = np.stack([np.bincount(groups, p * post) for post in softmax(logits, axis=1).T], axis=1)
-    return Atoms(mass, joint / mass[:, None])
+    possible = np.isfinite(logits.max(axis=1))
+    logits, c = logits[possible], c[possible]
+    log_p = gammaln(L + 1) - gammaln(c + 1.0).sum(axis=1) + logsumexp(logits, axis=1)
+    posterior = softmax(logits, axis=1)
+    return Atoms(*_merged(cells(posterior), log_p, posterior))
+
+
+def _merged(groups: np.ndarray, log_p: np.ndarray, posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mass (A,) and posterior (A, K) of each group, weighted relative to its likeliest member.
+
+    A group whose mass underflows to 0 still has the posterior of its members.
+    """
+    top = np.full(groups.max() + 1, -np.inf)
+    np.maximum.at(top, groups, log_p)
+    weight = np.exp(log_p - top[groups])
+    total = np.bincount(groups, weight)
+    joint = np.stack([np.bincount(groups, weight * column) for column in posterior.T], axis=1)
+    return np.exp(top + np.log(total)), joint / total[:, None]
 
 
 def merge_costs(atoms: Atoms) -> np.ndarray:
     """Summed Brier regret (A, A) of merging atoms i and j: p_i p_j/(p_i + p_j) |post_i - post_j|^2; 0 on the diagonal."""
-    p = atoms.mass
-    distance = np.sum((atoms.posterior[:, None] - atoms.posterior) ** 2, axis=-1)
-    return p[:, None] * p / (p[:, None] + p) * distance
+    p = np.asarray(atoms.mass, dtype=np.float64)
+    check.fits_in_memory(3 * len(p) ** 2, 8, "merge costs", "merge_costs", "fewer atoms: a shorter length")
+    distance = np.zeros((len(p), len(p)))
+    for column in np.asarray(atoms.posterior, dtype=np.float64).T:
+        distance += np.subtract.outer(column, column) ** 2
+    # p_i p_j/(p_i + p_j) as the smaller times a share in [1/2, 1]: no underflow of a product, no 0/0
+    large = np.maximum.outer(p, p)
+    share = large / np.where(large > 0, np.add.outer(p, p), 1.0)
+    return np.minimum.outer(p, p) * share * distance
