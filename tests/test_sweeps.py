@@ -22,13 +22,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnscope.errors import AttnscopeError
-from attnscope.sweeps import key as key_module
 from attnscope.sweeps import store as store_module
 from attnscope.sweeps.grid import expand
-from attnscope.sweeps.key import canonical, code_version, make_cell, plain
+from attnscope.sweeps.key import code_version, make_cell, plain
+from attnscope.sweeps.loaded import Fingerprint
 from attnscope.sweeps.rows import checked_call
 from attnscope.sweeps.run import dry_run, plan_cells, run, status, sweep
 from attnscope.sweeps.store import Store, pack, unpack
+from attnscope.sweeps.text import canonical, digest
 
 
 def one_key(function, parameters, seed=0, version=""):
@@ -109,12 +110,12 @@ def test_key_depends_on_what_is_computed_only(tmp_path):
 
 
 def test_key_is_the_same_in_every_process_and_release():
-    cell = make_cell(sweep_cells.noisy, {"x": 0.1}, 0, "v1")
+    cell = make_cell(sweep_cells.noisy, {"x": 0.1}, 0, "v1", "source")
     facts = {"function": "sweep_cells.noisy", "parameters": {"x": 0.1}, "sweep_seed": 0}
     # written out by hand: a change of this text throws away every user's store
     text = '{"function":"sweep_cells.noisy","parameters":{"x":0.1},"sweep_seed":0}'
     assert canonical(facts) == text
-    assert cell.call["seed"] == int(key_module.digest(text)[:8], 16)
+    assert cell.call["seed"] == int(digest(text)[:8], 16)
 
 
 def test_sweep_seed_is_ignored_by_a_function_without_seed():
@@ -156,14 +157,17 @@ def test_closure_over_an_object_is_refused(tmp_path):
 
 def test_edited_source_changes_the_key_but_not_the_seed(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # its time stamp is too coarse for edits this close
     file = tmp_path / "edited_cells.py"
     file.write_text("def f(x, seed):\n    return {'y': x}\n")
     module = importlib.import_module("edited_cells")
-    before = plan_cells(module.f, {"x": [1]})[0]
-    file.write_text("def f(x, seed):\n    return {'y': x}  # the same\n")
-    importlib.reload(module)
-    after = plan_cells(module.f, {"x": [1]})[0]
-    assert before.key != after.key and before.call == after.call
+    cells = []
+    for body in ("return {'y': x}", "return {'y': x}  # the same", "return {'y': 1 * x}"):
+        file.write_text(f"def f(x, seed):\n\n    {body}\n")
+        importlib.reload(module)
+        cells.append(plan_cells(module.f, {"x": [1]})[0])
+    assert cells[0].call == cells[1].call == cells[2].call
+    assert cells[0].key == cells[1].key != cells[2].key
     sys.modules.pop("edited_cells")
 
 
@@ -186,8 +190,9 @@ def test_code_version_follows_packages_and_modules(tmp_path, monkeypatch):
 
 
 def test_worker_with_other_source_is_refused():
-    with pytest.raises(AttnscopeError, match=r"same source of sweep_cells\.square"):
-        checked_call(sweep_cells.square, "another hash", x=1)
+    other = Fingerprint("another hash", {"sweep_cells.square": "other code"})
+    with pytest.raises(AttnscopeError, match=r"same code of sweep_cells\.square .* of function, sweep_cells\.square;"):
+        checked_call(sweep_cells.square, other, x=1)
 
 
 # results
@@ -290,24 +295,19 @@ def test_leftovers_are_ignored_and_removed_when_stale(tmp_path):
 
 
 def test_a_cell_stored_by_another_sweep_meanwhile_is_not_computed(tmp_path):
-    calls = []
+    store, log, other = str(tmp_path / "runs"), tmp_path / "log", tmp_path / "key"
 
-    def visited(x):
-        calls.append(x)
+    def visited(x, log=str(log), other=str(other)):
+        with open(log, "a") as file:
+            file.write(f"{x} ")
         if x == 1:  # another sweep finishes x = 2 while this one computes x = 1
-            Store(tmp_path).put(keys[2], {"function": "f", "call": {}, "rows": [{"y": 20}], "seconds": 0.0})
+            key = Path(other).read_text()
+            Store(store).put(key, {"function": "f", "call": {}, "rows": [{"y": 20}], "seconds": 0.0})
         return {"y": 10 * x}
 
-    grid, keys = {"x": [1, 2, 3]}, {}
-    module_level = _make_global(visited)
-    keys.update({cell.parameters["x"]: cell.key for cell in plan_cells(module_level, grid)})
-    assert sweep(module_level, grid, tmp_path)["y"].tolist() == [10, 20, 30] and calls == [1, 3]
-
-
-def _make_global(function):
-    """A stand-in for a module-level function: without `<locals>` in its name, its key has no closure."""
-    function.__qualname__ = function.__name__
-    return function
+    grid = {"x": [1, 2, 3]}
+    other.write_text(plan_cells(visited, grid)[1].key)
+    assert sweep(visited, grid, store)["y"].tolist() == [10, 20, 30] and log.read_text() == "1 3 "
 
 
 def test_full_disk_is_a_sentence_and_nothing_is_lost(tmp_path, monkeypatch):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -41,6 +44,49 @@ def test_the_cluster_gives_the_same_frame(address, tmp_path):
     there = sweep(sweep_cells.noisy, grid, tmp_path / "there", scheduler=address)
     pd.testing.assert_frame_equal(here, there, check_exact=True)
     assert run(sweep_cells.noisy, grid, tmp_path / "there", scheduler="tcp://127.0.0.1:1").reused == 20  # none asked
+
+
+def test_a_dask_worker_that_loaded_an_older_file_is_refused(address, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+    files = {
+        "aging_cells": "import aging_helper\ndef f(x):\n    return {'y': aging_helper.A * x}\n",
+        "aging_helper": "A = 2\n",
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    with distributed.Client(address, set_as_default=False) as client:
+        client.run(lambda folder: sys.path.insert(0, folder), str(tmp_path))
+    module = importlib.import_module("aging_cells")
+    assert sweep(module.f, {"x": [1, 2]}, tmp_path / "runs", scheduler=address)["y"].tolist() == [2, 4]
+    (tmp_path / "aging_helper.py").write_text("A = 3\n")
+    importlib.reload(module.aging_helper)
+    with pytest.raises(AttnscopeError, match=r"all 2 cells of sweep failed, .* values of aging_helper\.A; try"):
+        sweep(module.f, {"x": [1, 2]}, tmp_path / "runs", scheduler=address)
+    assert sweep(module.f, {"x": [1, 2]}, tmp_path / "runs")["y"].tolist() == [3, 6]
+    for name in files:
+        sys.modules.pop(name)
+
+
+SCRIPT = """
+import sys, dataclasses
+import attnscope as at
+@dataclasses.dataclass
+class Line:
+    slope: float = 2.0
+LINE = Line(3.0)
+def own(x):
+    return {"y": LINE.slope * x + Line(x).slope}
+if __name__ == "__main__":
+    print(*at.sweep(own, {"x": [1, 2]}, sys.argv[1], scheduler=sys.argv[2], progress=False)["y"])
+"""
+
+
+def test_a_scripts_function_goes_to_the_cluster_by_value(address, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, tmp_path / "script.py", tmp_path / "runs", address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "4.0 8.0\n", done.stderr
 
 
 def test_failures_on_the_cluster_keep_their_traceback(address, tmp_path):

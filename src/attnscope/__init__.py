@@ -8,6 +8,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from attnscope.sweeps.package import remember
+
+remember()  # the files as they are loaded: a sweep refuses to name results by files that changed since
+
 __version__ = "0.1.0"
 
 _HOME = {

@@ -18,10 +18,9 @@ from attnscope.theory.landscape import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 
-__all__ = ["FUNCTIONS", "ROOMS", "optimal_temperature", "oracle_risk", "outcomes"]
+__all__ = ["FUNCTIONS", "optimal_temperature", "oracle_risk", "outcomes"]
 
 FAMILIES: dict[str, type[Predictor]] = {"erf": Erf, "softmax": Softmax, "linear": LinearAttention}
-ROOMS = ("numerics", "tasks", "predictors", "theory", "dynamics", "studies")  # whose source is part of a result's key
 
 
 def oracle_risk(

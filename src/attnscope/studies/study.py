@@ -34,10 +34,9 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Figure, Heat, Line, Panel
-from attnscope.studies.functions import FUNCTIONS, ROOMS
+from attnscope.studies.functions import FUNCTIONS
 from attnscope.sweeps import run as engine
 from attnscope.sweeps.grid import check_fits, expand
-from attnscope.sweeps.key import code_version
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,11 +59,6 @@ class Study:
     seed: int
     figure: dict[str, Any]
 
-    @property
-    def version(self) -> str:
-        """Hash of the rooms a result depends on: editing them recomputes, editing anything else does not."""
-        return code_version([f"attnscope.{room}" for room in ROOMS])
-
     def run(
         self,
         store: str | os.PathLike[str],
@@ -74,13 +68,13 @@ class Study:
     ) -> engine.Report:
         """Compute what the store does not hold yet."""
         where = {"workers": workers, "scheduler": scheduler, "progress": progress}
-        return engine.run(self.function, self.cells, store, seed=self.seed, version=self.version, **where)  # type: ignore[arg-type]
+        return engine.run(self.function, self.cells, store, seed=self.seed, **where)  # type: ignore[arg-type]
 
     def status(self, store: str | os.PathLike[str]) -> engine.Status:
-        return engine.status(self.function, self.cells, store, seed=self.seed, version=self.version)
+        return engine.status(self.function, self.cells, store, seed=self.seed)
 
     def dry_run(self, store: str | os.PathLike[str]) -> engine.Plan:
-        return engine.dry_run(self.function, self.cells, store, seed=self.seed, version=self.version)
+        return engine.dry_run(self.function, self.cells, store, seed=self.seed)
 
     def draw(self, frame: pd.DataFrame) -> Figure | None:
         """The figure the file asks for, from the rows of a finished sweep; None if it asks for none."""

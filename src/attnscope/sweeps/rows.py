@@ -7,11 +7,14 @@ as a missing value in the frame and counted for the report; infinities are kept.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.sweeps.key import Cell, is_array_scalar, name_of, plain, source_hash
+from attnscope.sweeps.key import Cell, is_array_scalar, name_of, plain, unbound
+from attnscope.sweeps.loaded import Fingerprint, fingerprint
 
 if TYPE_CHECKING:
     import pandas
@@ -21,14 +24,36 @@ __all__ = ["Row", "checked_call", "count_undefined", "flat_rows", "to_frame"]
 Row = dict[str, Any]
 
 
-def checked_call(function: Callable[..., Any], source: str, /, **call: Any) -> list[Row]:
+_verified: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # functions whose code was found to be that of a key
+NAMED = 3  # differing parts named in the refusal: enough to know which file
+
+
+def checked_call(function: Callable[..., Any], code: Fingerprint, /, **call: Any) -> list[Row]:
     """What runs for a cell, wherever it runs: the same code as the key says, and flat rows as a result."""
-    name = name_of(function)
-    if not name.startswith("__main__.") and source_hash(function) != source:  # Dask sends __main__ by value
-        raise AttnscopeError(
-            f"the worker must have the same source of {name} as the sweep, got another; try restarting the workers."
-        )
+    inner = unbound(function)
+    if _verified.get(inner) != code.hash:
+        _verify(inner, code)
+        _verified[inner] = code.hash
     return flat_rows(function(**call), call)
+
+
+def _verify(function: Any, code: Fingerprint) -> None:
+    """Refuse to compute with other code than the key names; looked at once, before the first call."""
+    others = code.differences(fingerprint(function), ignore_script=not _imported(function))
+    if others:
+        names = ", ".join(others[:NAMED]) + (", ..." if len(others) > NAMED else "")
+        raise AttnscopeError(
+            f"the worker must have loaded the same code of {name_of(function)} as the sweep, got other code or values of "
+            f"{names}; try a new Python process here, and new workers, after editing a file or setting such a value."
+        )
+
+
+def _imported(function: Any) -> bool:
+    """Whether this process imported the function. Dask sends what a script defines by value instead: it is the key's."""
+    found: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is function
 
 
 def flat_rows(value: Any, call: Row) -> list[Row]:

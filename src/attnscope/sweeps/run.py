@@ -20,7 +20,8 @@ from attnscope.progress import Bar
 from attnscope.progress import progress as progress_bar
 from attnscope.sweeps.execute import Outcome, Task, check_where, execute
 from attnscope.sweeps.grid import Grid, accepts_seed, check_fits, expand
-from attnscope.sweeps.key import Cell, make_cell, name_of, source_hash
+from attnscope.sweeps.key import Cell, make_cell, name_of, unbound
+from attnscope.sweeps.loaded import Fingerprint, fingerprint
 from attnscope.sweeps.rows import Row, checked_call, count_undefined, to_frame
 from attnscope.sweeps.store import Store
 
@@ -143,8 +144,9 @@ def run(
     """`sweep`, with the account of what was computed, reused, damaged and failed."""
     start = time.perf_counter()
     check_where(function, workers, scheduler)
-    cells = plan_cells(function, grid, seed, version)
-    work = _Work(function, cells, Store(store))
+    code = fingerprint(unbound(function))
+    cells = plan_cells(function, grid, seed, version, code)
+    work = _Work(function, code, cells, Store(store))
     work.place.prepare()
     work.load()
     description = f"sweep ({len(work.rows)} of {len(work.unique)} cells stored)" if work.rows else "sweep"
@@ -159,24 +161,37 @@ def run(
     return work.report(time.perf_counter() - start)
 
 
-def plan_cells(function: Callable[..., Any], grid: Grid, seed: int = 0, version: str = "") -> list[Cell]:
-    """The cells of a sweep in grid order: key, parameters, and the exact call (with the derived seed)."""
+def plan_cells(
+    function: Callable[..., Any],
+    grid: Grid,
+    seed: int = 0,
+    version: str = "",
+    code: Fingerprint | None = None,
+) -> list[Cell]:
+    """The cells of a sweep in grid order: key, parameters, and the exact call (with the derived seed).
+
+    code: the loaded code, if it is known already. It is looked at anew by each call: a helper may have been reloaded.
+    """
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise bad("seed", "sweep", "a whole number", seed, "seed=0")
     if not isinstance(version, str):
         raise bad("version", "sweep", "a string", version, "code_version([...])")
-    name_of(function)  # refuses what has no name
+    inner = unbound(function)  # refuses what has no name
     parameters = expand(grid)
     check_fits(function, parameters)
     sweep_seed = seed if accepts_seed(function) else None
-    return [make_cell(function, one, sweep_seed, version) for one in parameters]
+    source = (code or fingerprint(inner)).hash
+    return [make_cell(function, one, sweep_seed, version, source) for one in parameters]
 
 
 class _Work:
     """One sweep under way: rows and failures by key."""
 
-    def __init__(self, function: Callable[..., Any], cells: list[Cell], place: Store) -> None:
-        self.function, self.cells, self.place = function, cells, place
+    def __init__(self, function: Callable[..., Any], code: Fingerprint, cells: list[Cell], place: Store) -> None:
+        self.function = function
+        self.code = code
+        self.cells = cells
+        self.place = place
         self.unique = {cell.key: cell for cell in cells}
         self.rows: dict[str, list[Row]] = {}
         self.failures: dict[str, Failure] = {}
@@ -197,7 +212,7 @@ class _Work:
         missing = [key for key in self.unique if key not in self.rows]
         if not missing:
             return  # no worker is started, no cluster reached, for nothing
-        function = partial(checked_call, self.function, source_hash(self.function))
+        function = partial(checked_call, self.function, self.code)
         with closing(execute(function, self.tasks(missing, bar), workers, scheduler)) as outcomes:
             for key, outcome in outcomes:
                 self.keep(self.unique[key], outcome)
