@@ -36,6 +36,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.tasks.planted import curvature
 from attnscope.tasks.sampled import Sampled
 from attnscope.tasks.single_location import SingleLocation
 
@@ -210,7 +211,7 @@ class MultiDirection(Sampled[DirectionBatch]):
         """log r_T(x_l), (n, L), of every set T a token may carry (module docstring)."""
         g2, s = self.gamma**2, self.signal
         keys = self.teacher_gram[0::2, 0::2]
-        common = -self.dim * math.log(self.gamma) - (1 / g2 - 1) / 2 * seen.squares
+        common = -self.dim * math.log(self.gamma) - curvature(self.gamma) / 2 * seen.squares
         out = {}
         for T in self._carried:
             chosen = sorted(T)

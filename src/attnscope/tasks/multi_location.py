@@ -40,7 +40,7 @@ from attnscope.numerics.bayes_integral import bayes_excess
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.mellin import TokenLaw
 from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_weighted_inclusion
-from attnscope.tasks.planted import Planted
+from attnscope.tasks.planted import Planted, curvature
 
 __all__ = ["MultiBatch", "MultiLocation"]
 
@@ -317,7 +317,7 @@ class MultiLocation(Planted[MultiBatch]):
         if g2 != 1:
             w2 = (sd * rng.standard_normal((n, L))) ** 2
             rest = sd**2 * rng.chisquare(self.dim - 2, (n, L)) if self.dim > 2 else 0.0
-            log_ratios = log_ratios - (1 / g2 - 1) / 2 * (u * u + w2 + rest)
+            log_ratios = log_ratios - curvature(self.gamma) / 2 * (u * u + w2 + rest)
         with np.errstate(divide="ignore"):
             variance = logsumexp(np.log(w2) + self._log_variance(log_ratios), axis=1)
         return variance - self._log_mixture(log_ratios, informative)

@@ -15,9 +15,14 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.tasks.sampled import Drawn, Sampled
 
-__all__ = ["ORTHOGONAL", "Planted"]
+__all__ = ["ORTHOGONAL", "Planted", "curvature"]
 
 ORTHOGONAL = 1e-12  # |k*.v*| below this is roundoff of a projection and counts as 0
+
+
+def curvature(gamma: float) -> float:
+    """1/gamma^2 - 1, what |x|^2/2 counts in a log-likelihood ratio; as a product, which keeps its digits near gamma = 1."""
+    return (1 - gamma) * (1 + gamma) / gamma**2
 
 
 class Planted(Sampled[Drawn]):
@@ -89,5 +94,5 @@ class Planted(Sampled[Drawn]):
             scores = part @ self.key
             if quadratic:
                 squares = np.einsum("nld,nld->nl", part, part)
-                scores = self.signal / g2 * scores - (1 / g2 - 1) / 2 * squares
+                scores = self.signal / g2 * scores - curvature(self.gamma) / 2 * squares
             yield slice(i, i + len(part)), scores, part @ self.value

@@ -34,6 +34,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.tasks.multi_direction import orthonormal_rows, unit_rows
+from attnscope.tasks.planted import curvature
 from attnscope.tasks.sampled import Sampled
 
 __all__ = ["SpikeBatch", "SpikeMixture"]
@@ -137,7 +138,7 @@ class SpikeMixture(Sampled[SpikeBatch]):
     @property
     def curvature(self) -> float:
         """1/gam^2 - 1: the Bayes-softmax subtracts half of this times |x|^2 from the scores of a token."""
-        return 1 / self.gamma**2 - 1
+        return curvature(self.gamma)
 
     # -- data -------------------------------------------------------------------------------------------------------
 
