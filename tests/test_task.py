@@ -180,6 +180,13 @@ def test_linear_risk_equals_dense_covariances(aligned):
         assert intercept == pytest.approx(task.signal * task.alignment - np.sum(coefficients * mean_x), abs=1e-12)
 
 
+@pytest.mark.parametrize("rare", [1e-12, 8.7e-19, 1e-40])
+def test_linear_risk_sees_positions_that_one_minus_the_likely_one_rounds_away(rare):
+    task = at.SingleLocation(dim=5, length=3, gamma=0.7, location_probs=[1.0 - rare, rare / 4, 3 * rare / 4])
+    # pi_1 (1-pi_1)/gam^2 + sum of the rare ones, times gam^2, to first order in rare
+    assert task.linear_risk().excess == pytest.approx(rare * (1 + 0.49), rel=1e-11)
+
+
 def test_linear_risk_equals_least_squares_on_samples():
     task = at.SingleLocation(4, 3, gamma=0.8, signal=2.0, noise=0.1, location_probs=pmf(3))
     x, y, _ = task.sample(200_000, seed=2)

@@ -164,10 +164,11 @@ class SingleLocation(Planted[Batch]):
         """Risk of the best affine predictor of Y from all tokens (module docstring)."""
         c, g2 = self.alignment, self.gamma**2
         pi, counts = self._distinct_probs()
-        a = 1 - pi + pi * g2
+        others = _complements(pi, counts)
+        a = others + pi * g2
         D = a + self.signal**2 * pi
-        across = np.sum(counts * pi * (1 - pi) / a)
-        along = np.sum(counts * pi * (1 - pi) / D) / np.sum(counts * pi * a / D)
+        across = np.sum(counts * pi * others / a)
+        along = np.sum(counts * pi * others / D) / np.sum(counts * pi * a / D)
         excess = g2 * ((1 - c * c) * across + c * c * along)
         return estimate(
             excess, 1e-14 * excess, "closed form", self.noise
@@ -204,6 +205,14 @@ class SingleLocation(Planted[Batch]):
         if self.location_probs is None:
             return np.array([1.0 / self.length]), np.array([self.length])
         return np.unique(self.location_probs[self.location_probs > 0], return_counts=True)
+
+
+def _complements(pi: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """1 - pi as the sum of the other positions: where pi rounds to 1 the others are still there."""
+    mass = counts * pi
+    before = np.concatenate([[0.0], np.cumsum(mass)[:-1]])
+    after = np.concatenate([np.cumsum(mass[::-1])[:-1][::-1], [0.0]])
+    return before + after + (counts - 1) * pi
 
 
 def _estimate_from_log(out: LogIntegral, noise: float) -> Estimate:

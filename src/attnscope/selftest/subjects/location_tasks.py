@@ -1,0 +1,436 @@
+"""SingleLocation, RandomLength and GridLocation: exact risks, posteriors and Bayes predictions; spiked tasks; best linear attention.
+
+Settings: d to 1e9, L to 1e12 (or given position probabilities, some of them 0 or 1e-20), gamma 1e-4..1e4, signal 0..1e8.
+Posteriors and predictions carry no error: POSTERIOR times the size of the logits is what is asked (rounding of the logits themselves).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import attnscope as at
+from attnscope.selftest.draws import CORNER, choice, log_integer, log_uniform, pmf
+from attnscope.selftest.references import location_posterior, single_location, spiked
+from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subjects.single_location import task_of
+
+__all__ = ["SUBJECTS"]
+
+STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
+RARE = 30.0  # plain draws see an event only if about this many of them fall into it
+POSTERIOR = 1e-14  # per unit of the logits' terms: a few dozen roundings of 1e-16
+CLOSED = 1e-13  # relative, for closed forms that return plain numbers
+TINY = 1e-300  # below: underflow
+
+
+# -- settings -----------------------------------------------------------------------------------------------------------
+
+
+def _draw(rng: np.random.Generator) -> Setting:
+    out: Setting = {
+        "dim": log_integer(rng, 2, 10**9, (2, 3)),
+        "length": log_integer(rng, 1, 10**12, (1, 2, 2, 3)),
+        "gamma": log_uniform(rng, 1e-4, 1e4, (1.0, 0.5**0.5, 1 - 1e-9)),
+        "signal": log_uniform(rng, 1e-3, 1e4, (0.0, 1.0, 1e8)),
+        "noise": log_uniform(rng, 1e-6, 1e2, (0.0,)),
+        "c": 0.0,
+        "probs": None,
+    }
+    if rng.random() < 0.5:  # where references reach
+        out["dim"], out["gamma"] = log_integer(rng, 2, 500, (2, 3)), log_uniform(rng, 0.3, 3, (1.0, 0.5**0.5))
+        out["signal"] = log_uniform(rng, 0.1, 8, (0.0,))
+        out["length"] = choice(rng, [2, 2, log_integer(rng, 2, 200)])
+    if rng.random() < CORNER:
+        out["length"] = log_integer(rng, 1, 50, (1, 2))
+        out["probs"] = tuple(float(x) for x in pmf(rng, out["length"]))
+    if out["dim"] <= 500 and rng.random() < CORNER:
+        out["c"] = choice(rng, [1.0, -1.0, 0.5, float(rng.uniform(-1, 1)), 1e-6])
+    return out
+
+
+def _task(setting: Setting) -> at.SingleLocation:
+    task = task_of(setting)
+    if setting.get("probs") is not None:
+        given = task.given
+        return at.SingleLocation(
+            task.dim,
+            task.length,
+            task.gamma,
+            task.noise,
+            task.signal,
+            np.array(setting["probs"]),
+            given["key"],
+            given["value"],
+        )
+    return task
+
+
+def _numbers(setting: Setting) -> tuple[float, float, int]:
+    return setting["gamma"], setting["signal"], setting["length"]
+
+
+# -- Bayes risk and location error --------------------------------------------------------------------------------------------
+
+
+def _reference(setting: Setting, which: int) -> Truth | None:
+    """which = 0: Bayes risk, 1: location error."""
+    gam, s, L = _numbers(setting)
+    c = _task(setting).alignment
+    probs = setting["probs"] or (0.5, 0.5)
+    if L == 1:
+        return Truth(0.0)
+    if L == 2 and gam == 1 and (which or c == 0):
+        value = float(location_posterior.pair_error(s, probs))
+        return Truth(value, 1e-15 * value + TINY)
+    if L == 2 and (which or c == 0):
+        found = location_posterior.two_tokens(setting["dim"], gam, s, probs)
+        if found is not None:
+            return Truth(found[which], found[2] * found[which])
+    if L > 300 or setting["dim"] > 10**6 or not 1e-2 <= gam <= 1e2:
+        return None
+    many = np.array(setting["probs"]) if setting["probs"] else L
+    found4 = location_posterior.sampled_risks(setting["dim"], gam, s, many, c)
+    value, error = found4[2 * which : 2 * which + 2]
+    seen = value > RARE * L / location_posterior.DRAWS
+    return Truth(value, STANDARD_ERRORS * error) if seen and error < value / 5 else None
+
+
+def _out_of_reach(setting: Setting) -> str:
+    """What docs/bayes_risk.md leaves open: rounding of terms of size d |log gam| + s^2/gam^2, and the limits of the integral."""
+    gam, s, _ = _numbers(setting)
+    terms = setting["dim"] * abs(math.log(gam)) + (s / min(gam, 1.0)) ** 2
+    return "terms too large for float64, or an integrand too wide" if terms > 1e6 or not 1e-2 <= gam <= 1e2 else ""
+
+
+def _bayes_relations(setting: Setting, answer: Answer) -> list[Relation]:
+    """0 <= Bayes <= linear <= null; no more tokens, no less risk: R(L - 1) <= R(L) <= (L - 1) R(2) for uniform positions.
+
+    A genie who names one background token leaves the task of length L - 1; for the other bound drop from 1/S all but two tokens.
+    """
+    task = _task(setting)
+    linear, null = task.linear_risk(), task.null_risk()
+    out = [
+        at_most("0 <= Bayes", 0.0, answer.value, answer.error),
+        at_most("Bayes <= linear", answer.value, linear.excess, answer.error + linear.error),
+        at_most("linear <= null", linear.excess, null.excess, linear.error + null.error + 1e-15 * null.excess),
+    ]
+    if setting["probs"] is None and setting["length"] > 2:
+        pair = _task(setting | {"length": 2}).bayes_risk()
+        less = _task(setting | {"length": setting["length"] // 2}).bayes_risk()
+        most = (setting["length"] - 1) * pair.excess
+        slack = answer.error + (setting["length"] - 1) * pair.error + 1e-15 * most + TINY
+        out.append(at_most("Bayes(L) <= (L-1) Bayes(2)", answer.value, most, slack))
+        out.append(at_most("Bayes(L/2) <= Bayes(L)", less.excess, answer.value, less.error + answer.error + TINY))
+    return out
+
+
+def _bayes(setting: Setting) -> Answer:
+    found = _task(setting).bayes_risk()
+    return Answer(found.excess, found.error)
+
+
+def _location_error(setting: Setting) -> Answer:
+    found = _task(setting).location_error()
+    return Answer(found.excess, found.error)
+
+
+def _error_relations(setting: Setting, answer: Answer) -> list[Relation]:
+    """A probability, at most that of guessing from the prior; at gamma = 1 and orthogonal vectors it is the Bayes risk."""
+    pi = setting["probs"]
+    guess = 1 - 1 / setting["length"] if pi is None else 1 - sum(x * x for x in pi)
+    out = [at_most("location error <= guessing", answer.value, guess, answer.error + 1e-15)]
+    if setting["gamma"] == 1 and setting["c"] == 0:
+        bayes = _task(setting).bayes_risk()
+        out.append(same("Bayes risk at gamma = 1", answer.value, bayes.excess, answer.error + bayes.error))
+    return out
+
+
+# -- linear and null ------------------------------------------------------------------------------------------------------------
+
+
+def _linear_truth(setting: Setting) -> Truth | None:
+    if setting["length"] > 12:
+        return None
+    gam, s, L = _numbers(setting)
+    probs = list(setting["probs"] or [1 / L] * L)
+    exact = single_location.linear_risk(gam, s, probs, _task(setting).alignment)
+    return Truth(float(exact.value), float(exact.size) * 1e-55 + TINY)
+
+
+def _linear(setting: Setting) -> Answer:
+    found = _task(setting).linear_risk()
+    return Answer(found.excess, found.error)
+
+
+def _linear_relations(setting: Setting, answer: Answer) -> list[Relation]:
+    """At orthogonal vectors and uniform positions it is gam^2 (L-1)/(L-1+gam^2), and no affine predictor of L tokens does better."""
+    gam, _, L = _numbers(setting)
+    null = _task(setting).null_risk()
+    out = [
+        same("null = gam^2 + noise^2", null.value, gam**2 + setting["noise"] ** 2, null.error + 1e-15 * null.value),
+        at_most("linear <= null", answer.value, null.excess, answer.error + null.error),
+    ]
+    if setting["probs"] is None and setting["c"] == 0:
+        closed = gam**2 * (L - 1) / (L - 1 + gam**2)
+        out.append(same("closed form", answer.value, closed, answer.error + 1e-15 * closed))
+    return out
+
+
+# -- posteriors and predictions ---------------------------------------------------------------------------------------------------
+
+
+def _draw_tokens(rng: np.random.Generator) -> Setting:
+    out = _draw(rng)
+    out["dim"] = log_integer(rng, 2, 8)
+    out["length"] = log_integer(rng, 1, 6, (1, 2))
+    if out["probs"] is not None:
+        out["probs"] = tuple(float(x) for x in pmf(rng, out["length"]))
+    scale = log_uniform(rng, 1e-3, 1e3, (0.0, 1.0))
+    tokens = scale * rng.standard_normal((2, out["length"], out["dim"]))
+    tokens[:, 0] += out["signal"] * (rng.random() < 0.5)
+    return out | {"tokens": tokens}
+
+
+def _posterior_sizes(setting: Setting) -> np.ndarray:
+    """What the logits' terms of each sequence add up to, (n,)."""
+    gam, s, _ = _numbers(setting)
+    x = setting["tokens"]
+    square = np.sum(x * x, axis=2)
+    terms = s * np.sqrt(square) / gam**2 + (1 / gam**2 + 1) * square
+    return 1 + setting["dim"] + terms.max(axis=1)
+
+
+def _posterior_truth(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    task = _task(setting)
+    with np.errstate(divide="ignore"):
+        prior = np.log(task.location_probs) if task.location_probs is not None else np.zeros(task.length)
+    rows = [
+        location_posterior.posterior(x, task.key, task.gamma, task.signal, prior, task.value) for x in setting["tokens"]
+    ]
+    return np.array([[float(p) for p in row[0]] for row in rows]), np.array([float(row[1]) for row in rows])
+
+
+def _posterior(setting: Setting) -> Answer:
+    p = _task(setting).location_posterior(setting["tokens"])
+    slack = POSTERIOR * _posterior_sizes(setting)[:, None]
+    return Answer(p, np.minimum(slack * np.minimum(1, p + slack), 1.0) + TINY)
+
+
+def _prediction(setting: Setting) -> Answer:
+    task = _task(setting)
+    mean = task.bayes_predict(setting["tokens"])
+    size = np.abs(setting["tokens"] @ task.value).max(axis=1) + np.abs(setting["tokens"]).max(axis=(1, 2)) * 1e-2
+    return Answer(mean, size * np.minimum(POSTERIOR * setting["length"] * _posterior_sizes(setting), 2.0) + TINY)
+
+
+# -- RandomLength and GridLocation -------------------------------------------------------------------------------------------------
+
+
+def _draw_lengths(rng: np.random.Generator) -> Setting:
+    out = _draw(rng) | {"probs": None}
+    count = int(rng.integers(1, 4))
+    lengths = [log_integer(rng, 1, 300 if out["dim"] <= 500 else 10**9, (1, 2)) for _ in range(count)]
+    return out | {"lengths": tuple(lengths), "law": tuple(float(x) for x in pmf(rng, count))}
+
+
+def _random_length(setting: Setting) -> at.RandomLength:
+    law: dict[int, float] = {}
+    for L, q in zip(setting["lengths"], setting["law"], strict=True):
+        law[L] = law.get(L, 0.0) + q
+    return at.RandomLength(_task(setting), law)
+
+
+def _random_answer(which: str, setting: Setting) -> Answer:
+    found = getattr(_random_length(setting), which)()
+    return Answer(found.excess, found.error)
+
+
+def _averaged(reference: Any, setting: Setting) -> Truth | None:
+    parts = [
+        (q, reference(setting | {"length": L}))
+        for L, q in zip(setting["lengths"], setting["law"], strict=True)
+        if q > 0
+    ]
+    if any(part is None for _, part in parts):
+        return None
+    return Truth(
+        sum(q * part.value for q, part in parts), sum(q * (part.error + 1e-15 * part.value) for q, part in parts)
+    )
+
+
+def _draw_grid(rng: np.random.Generator) -> Setting:
+    out = _draw(rng) | {"probs": None}
+    out["rows"], out["columns"] = log_integer(rng, 1, 10**6, (1, 2)), log_integer(rng, 1, 10**6, (1, 2))
+    if out["dim"] <= 500:
+        out["rows"], out["columns"] = log_integer(rng, 1, 12, (1, 2)), log_integer(rng, 1, 12, (1, 2))
+    return out | {"length": out["rows"] * out["columns"], "side": choice(rng, ["row", "column"])}
+
+
+def _grid(setting: Setting) -> Answer:
+    task = task_of(setting)
+    grid = at.GridLocation(
+        setting["rows"],
+        setting["columns"],
+        task.dim,
+        task.gamma,
+        task.noise,
+        task.signal,
+        None,
+        task.given["key"],
+        task.given["value"],
+    )
+    found = grid.row_error() if setting["side"] == "row" else grid.column_error()
+    return Answer(found.excess, found.error)
+
+
+def _grid_truth(setting: Setting) -> Truth | None:
+    """Two cells in different rows: the location error of two tokens; otherwise plain draws of the marginal posterior."""
+    rows, columns = setting["rows"], setting["columns"]
+    here, beside = (rows, columns) if setting["side"] == "row" else (columns, rows)
+    if here == 1:
+        return Truth(0.0)
+    if beside == 1:
+        return _reference(setting, 1)
+    if setting["length"] > 150 or not 1e-2 <= setting["gamma"] <= 1e2 or setting["dim"] > 10**6:
+        return None
+    value, error = location_posterior.sampled_group_error(setting["dim"], *_numbers(setting)[:2], here, beside)
+    seen = value > RARE * setting["length"] / location_posterior.DRAWS and error < value / 5
+    return Truth(value, STANDARD_ERRORS * error) if seen else None
+
+
+# -- spiked tasks and best linear attention --------------------------------------------------------------------------------------------
+
+
+def _draw_spiked(rng: np.random.Generator) -> Setting:
+    return {
+        "strength": log_uniform(rng, 1e-4, 2000, (0.0, 1.0)),
+        "length": choice(rng, [2, 3, log_uniform(rng, 2, 1e4), log_uniform(rng, 2, 1e300)]),
+    }
+
+
+def _spiked(setting: Setting) -> Answer:
+    found = at.spiked_bayes_risk(setting["strength"], setting["length"])
+    return Answer(found.excess, found.error)
+
+
+def _spiked_truth(setting: Setting) -> Truth | None:
+    nu, L = setting["strength"], setting["length"]
+    if L == 2:
+        value = float(location_posterior.pair_error(math.sqrt(nu)))
+        return Truth(value, 1e-15 * value + TINY)
+    if nu == 0:
+        return Truth(1 - 1 / L, 1e-15)
+    if int(L) == L and L <= 200:
+        found = location_posterior.sampled_risks(2, 1.0, math.sqrt(nu), int(L), 0.0)
+        return Truth(found[2], STANDARD_ERRORS * found[3]) if found[2] > RARE * L / location_posterior.DRAWS else None
+    return None
+
+
+def _spiked_relations(setting: Setting, answer: Answer) -> list[Relation]:
+    """The other route; more tokens are worse; each wrong token alone costs the pair's risk."""
+    nu, L = setting["strength"], setting["length"]
+    pair, double = at.spiked_bayes_risk(nu, 2), at.spiked_bayes_risk(nu, min(2 * L, 1e300))
+    most = (L - 1) * pair.excess
+    out = [
+        at_most("R(L) <= (L-1) R(2)", answer.value, most, answer.error + (L - 1) * pair.error + 1e-15 * most + TINY),
+        at_most("R(L) <= R(2 L)", answer.value, double.excess, answer.error + double.error + TINY),
+        at_most("R <= 1 - 1/L", answer.value, 1 - 1 / L, answer.error + 1e-15),
+    ]
+    if L <= 1e12 and int(L) == L:
+        other = at.SingleLocation.spiked(10, int(L), nu).bayes_risk()
+        out.append(same("SingleLocation.spiked", answer.value, other.excess, answer.error + other.error + TINY))
+    return out
+
+
+def _asymptotic(setting: Setting) -> Answer:
+    value = at.spiked_asymptotic(max(setting["strength"], 1e-4), setting["length"])
+    return Answer(value, CLOSED * value + TINY)
+
+
+def _asymptotic_truth(setting: Setting) -> Truth:
+    return Truth(float(spiked.asymptotic(max(setting["strength"], 1e-4), setting["length"])))
+
+
+def _exponent(setting: Setting) -> Answer:
+    return Answer(at.spiked_exponent(setting["rate"]), CLOSED)
+
+
+def _optimum(setting: Setting) -> Answer:
+    found = at.linear_optimum(task_of(setting))
+    value = np.array([found.risk.excess, found.temperature, found.offset])
+    return Answer(value, np.array([found.risk.error, CLOSED * abs(value[1]), CLOSED * abs(value[2])]))
+
+
+def _optimum_truth(setting: Setting) -> Truth:
+    exact, slope, offset = single_location.linear_optimum(*_numbers(setting))
+    return Truth(
+        np.array([float(exact.value), float(slope), float(offset)]), np.array([float(exact.size) * 1e-55, 0, 0])
+    )
+
+
+def _normalised_optimum(setting: Setting) -> Answer:
+    found = at.normalised_linear_optimum(task_of(setting))
+    return Answer(np.array([found.risk.excess, found.slope]), np.array([found.risk.error, CLOSED * abs(found.slope)]))
+
+
+def _normalised_optimum_truth(setting: Setting) -> Truth:
+    exact, slope = single_location.normalised_linear(*_numbers(setting))
+    return Truth(np.array([float(exact.value), float(slope)]), np.array([float(exact.size) * 1e-55, 0]))
+
+
+def _draw_plain(rng: np.random.Generator) -> Setting:
+    return _draw(rng) | {"c": 0.0, "probs": None}
+
+
+SUBJECTS: list[Subject] = [
+    Subject(
+        "SingleLocation.bayes_risk", ("SingleLocation.bayes_risk",), _draw, _bayes, lambda s: _reference(s, 0), _bayes_relations,
+        _out_of_reach, truths=0.5, weight=2.0,
+    ),
+    Subject(
+        "SingleLocation.location_error", ("SingleLocation.location_error",), _draw, _location_error, lambda s: _reference(s, 1),
+        _error_relations, _out_of_reach, truths=0.5,
+    ),
+    Subject(
+        "SingleLocation.linear_risk", ("SingleLocation.linear_risk", "SingleLocation.null_risk"), _draw, _linear, _linear_truth,
+        _linear_relations,
+    ),
+    Subject(
+        "SingleLocation.location_posterior", ("SingleLocation.location_posterior", "SingleLocation.posterior"), _draw_tokens,
+        _posterior, lambda s: Truth(_posterior_truth(s)[0]),
+    ),
+    Subject(
+        "SingleLocation.bayes_predict", ("SingleLocation.bayes_predict",), _draw_tokens, _prediction,
+        lambda s: Truth(_posterior_truth(s)[1]),
+    ),
+    Subject(
+        "RandomLength.bayes_risk", ("RandomLength.bayes_risk",), _draw_lengths, lambda s: _random_answer("bayes_risk", s),
+        lambda s: _averaged(lambda x: _reference(x, 0), s), may_refuse=_out_of_reach, truths=0.3, weight=0.5,
+    ),
+    Subject(
+        "RandomLength.location_error", ("RandomLength.location_error",), _draw_lengths,
+        lambda s: _random_answer("location_error", s), lambda s: _averaged(lambda x: _reference(x, 1), s),
+        may_refuse=_out_of_reach, truths=0.3, weight=0.5,
+    ),
+    Subject(
+        "RandomLength.linear_risk", ("RandomLength.linear_risk", "RandomLength.null_risk"), _draw_lengths,
+        lambda s: _random_answer("linear_risk", s), lambda s: _averaged(_linear_truth, s), weight=0.5,
+    ),
+    Subject(
+        "GridLocation.row_error", ("GridLocation.row_error", "GridLocation.column_error"), _draw_grid, _grid, _grid_truth,
+        may_refuse=_out_of_reach, truths=0.5, weight=0.5,
+    ),
+    Subject(
+        "spiked_bayes_risk", ("spiked_bayes_risk",), _draw_spiked, _spiked, _spiked_truth, _spiked_relations, truths=0.5, weight=0.3,
+    ),
+    Subject("spiked_asymptotic", ("spiked_asymptotic",), _draw_spiked, _asymptotic, _asymptotic_truth, weight=0.3),
+    Subject(
+        "spiked_exponent", ("spiked_exponent",), lambda rng: {"rate": log_uniform(rng, 1e-4, 10, (0.0, 0.125, 0.5))}, _exponent,
+        lambda s: Truth(spiked.exponent(s["rate"]), 1e-12), weight=0.3,
+    ),
+    Subject("linear_optimum", ("linear_optimum",), _draw_plain, _optimum, _optimum_truth),
+    Subject("normalised_linear_optimum", ("normalised_linear_optimum",), _draw_plain, _normalised_optimum, _normalised_optimum_truth),
+]  # fmt: skip
