@@ -26,7 +26,8 @@ from attnscope.tasks.max_location import MaxLocation
 from attnscope.tasks.multi_location import MultiLocation
 from attnscope.tasks.random_length import RandomLength
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.componentwise_risk import componentwise_excess, componentwise_gradient
+from attnscope.theory.componentwise_gradient import componentwise_gradient
+from attnscope.theory.componentwise_risk import componentwise_excess
 from attnscope.theory.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
 from attnscope.theory.linear_risk import linear_excess, linear_excess_gradient
 from attnscope.theory.monte_carlo import monte_carlo_excess
