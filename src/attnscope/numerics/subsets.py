@@ -17,9 +17,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-__all__ = ["log_inclusion", "log_subset_prior", "log_weighted_inclusion"]
+__all__ = ["log_inclusion", "log_subset_prior", "log_symmetric", "log_weighted_inclusion"]
 
 Array = np.ndarray
+
+OFTEN = 8  # items between two rescalings: sums grow at most by 2^8 r in between, r <= 1
 
 
 def log_subset_prior(count_probs: Array, length: int) -> Array:
@@ -29,6 +31,36 @@ def log_subset_prior(count_probs: Array, length: int) -> Array:
     ways = gammaln(length + 1) - gammaln(j + 1) - gammaln(length - j + 1)
     with np.errstate(divide="ignore"):  # an impossible size has log 0
         return np.log(p[: j.size]) - ways
+
+
+def log_symmetric(log_ratios: Array, order: int) -> Array:
+    """log e_m(r_1, ..., r_L), m = order >= 1, of every row of log r (n, L).
+
+    Largest items first, in units of the m-th largest: the first m divide the sums (e <- e/r + shifted e), the others
+    are at most 1, so that plain numbers do where logarithms would cost ten times as much. What underflows are short
+    subsets that no smaller item could still complete to a large product.
+
+    >>> np.exp(log_symmetric(np.log([[1.0, 2.0, 3.0]]), 2)).round(12)
+    array([11.])
+    """
+    x = -np.sort(-log_ratios, axis=1)
+    unit = x[:, order - 1]
+    steps = (x - unit[:, None]).T
+    e = np.zeros((order + 1, len(x)))
+    e[0] = 1.0
+    logs = order * unit
+    for i, step in enumerate(steps):
+        top = min(i + 1, order)
+        longer = e[:top] * (1.0 if i < order else np.exp(step))
+        if i < order:
+            e[:top] *= np.exp(-step)
+            logs = logs + step
+        e[1 : top + 1] += longer
+        if i % OFTEN == OFTEN - 1:
+            size = e.max(axis=0)
+            e /= size
+            logs = logs + np.log(size)
+    return logs + np.log(e[order])
 
 
 def log_inclusion(log_ratios: Array, log_prior: Array) -> tuple[Array, Array]:

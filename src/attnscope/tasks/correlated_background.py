@@ -17,8 +17,8 @@ uniform positions, with A = (1 - 1/L) S0 + S1/L,
 
     R_lin = v*.S1 v* - (S1 v*).A^{-1}(S1 v*)/L.
 
-Exact: posterior, Bayes predictor, these risks. In all other cases the Bayes risk is a Monte Carlo mean of Var(Y | X), with its standard
-error.
+Exact: posterior, Bayes predictor, these risks. In all other cases the Bayes risk is an integral over means of single tokens, which are sampled from
+laws between informative and background (numerics.one_token, numerics.tilted): it sees rare events, and has a standard error.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
-from scipy.special import gammaln, softmax
+from scipy.special import softmax
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.numerics.one_token import Draws, pair_risk
+from attnscope.numerics.sampled_estimate import sampled_estimate
+from attnscope.numerics.tilted import Background, Normal, bridge, log_normal, mixed_draws, student_constant
 from attnscope.tasks.planted import Planted
 from attnscope.tasks.single_location import Batch, SingleLocation
 
@@ -44,6 +47,7 @@ NAME = "CorrelatedBackground"
 INFORMATIVE = ("scaled", "isotropic")
 SYMMETRIC = 1e-9  # relative asymmetry of a covariance that counts as rounding
 LARGEST_CONDITION = 1e12  # beyond, whitening keeps fewer than four digits
+METHOD = "Monte Carlo over single tokens"
 BLOCK = 1 << 19  # token entries worked on at a time
 
 
@@ -188,8 +192,7 @@ class CorrelatedBackground(Planted[Batch]):
         log_one = -q1 / 2 - d * math.log(gam) - (log_det if scaled else 0.0)
         if n is None:
             return log_one + q0 / 2 + log_det
-        constant = gammaln((n + d) / 2) - gammaln(n / 2) - d / 2 * math.log((n - 2) / 2)  # with (2 pi)^(d/2) taken out
-        return log_one + log_det - constant + (n + d) / 2 * np.log1p(q0 / (n - 2))
+        return log_one + log_det - student_constant(n, d) + (n + d) / 2 * np.log1p(q0 / (n - 2))
 
     def _white(self, x: np.ndarray) -> np.ndarray:
         """C^{-1} x for every row of x (..., d)."""
@@ -240,8 +243,40 @@ class CorrelatedBackground(Planted[Batch]):
         inner = white.task.linear_risk()
         return estimate(white.scale**2 * inner.excess, white.scale**2 * inner.error, inner.method, self.noise)
 
-    def bayes_risk(self, samples: int = 20_000, seed: int = 0) -> Estimate:
-        """Risk of E[Y | X]: exact where `whiten` applies, else a mean of Var(Y | X) over `samples` sequences with its standard error."""
+    def _ceiling(self) -> float:
+        """What the Bayes risk cannot exceed: the null risk, and the best affine one where that is known."""
+        known = [self.null_risk().excess]
+        if self.task.location_probs is None:
+            known.append(self.linear_risk().excess + self.linear_risk().error)
+        return float(min(known))
+
+    def _draws(self, samples: int, seed: int) -> Draws:
+        """Single tokens around mu0, in coordinates of diagonal covariances.
+
+        "scaled": x' = C^{-1}(x - mu0) along k', and the squared length of the d - 1 other coordinates, which
+        are alike: given it the part of v' across k' has mean 0 and variance that square over d - 1.
+        "isotropic": the eigenvectors of S0.
+        """
+        n, pi = self.degrees_of_freedom, self.task._distinct_probs()[0]
+        reach = (-math.log(pi.max()), -math.log(pi.min()))
+        if self.informative == "scaled":
+            white, axes, inverse = self._whitened(), self.dim - 1, self.gamma**-2
+            one = Normal(np.array([white.task.signal]), np.array([inverse]), inverse)
+            back = Background(np.ones(1), 1.0, n)
+        else:
+            variances, vectors = np.linalg.eigh(self.covariance)
+            one = Normal(self.signal * (vectors.T @ self.key), np.full(self.dim, self.gamma**-2), 1.0)
+            axes, back = 0, Background(1 / variances, 1.0, n)
+        drawn = mixed_draws(bridge(one, back, axes, reach), back, axes, samples, [seed, 5])
+        log_ratio = log_normal(one, axes, drawn.x, drawn.rest) - drawn.log_back
+        if self.informative == "isotropic":
+            return Draws(log_ratio, drawn.log_weight, drawn.x @ (vectors.T @ self.value), None, None, drawn.groups)
+        c = float(np.clip(white.task.key @ white.task.value, -1.0, 1.0))
+        across = white.scale**2 * (1 - c) * (1 + c) / axes * drawn.rest
+        return Draws(log_ratio, drawn.log_weight, white.scale * c * drawn.x[:, 0], across, None, drawn.groups)
+
+    def bayes_risk(self, samples: int = 40_000, seed: int = 0) -> Estimate:
+        """Risk of E[Y | X]: exact where `whiten` applies, else from `samples` draws of single tokens, with a standard error."""
         of = f"{NAME}.bayes_risk"
         samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
         if self.informative == "scaled" and self.degrees_of_freedom is None:
@@ -251,10 +286,8 @@ class CorrelatedBackground(Planted[Batch]):
             return estimate(
                 gain * inner.excess, gain * inner.error, "whitening, " + inner.method, self.noise, log_excess
             )
-        size = max(1, BLOCK // (self.length * self.dim))
-        spread = np.concatenate([self._infer(b.tokens, of)[2] for b in self.batches(samples, size, seed)])
-        error = float(np.std(spread, ddof=1)) / math.sqrt(samples)
-        return estimate(float(np.mean(spread)), error, "Monte Carlo over Var(Y | X)", self.noise)
+        out = pair_risk(self._draws(samples, seed), *self.task._distinct_probs())
+        return sampled_estimate(out, self._ceiling(), self.noise, METHOD)
 
 
 def _covariance(x: object, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,8 +12,12 @@ for R = 1 it is mean_l r_l, so that the Bayes test thresholds the logsumexp of a
     linear   y = 1 iff sum_l u_l > R theta/2:   Phi(-R theta/(2 sqrt L))
 
 Exact: linear and max in closed form; Bayes for R = 1 by Laplace inversion of the law of a sum of lognormals (numerics.lognormal_sum), for R
-= L as Phi(-theta sqrt(L)/2). In between Bayes is a Monte Carlo mean of min(p, 1 - p), which already averages over y, with its standard
-error. The strength that keeps an error fixed grows like sqrt(2 log L) for Bayes and the max test, and like sqrt(L) for the linear test
+= L as Phi(-theta sqrt(L)/2). In between it is importance-sampled: u is drawn from a mixture q of laws Q_z in which R tokens of a uniform
+subset are shifted by z theta only, so that dQ_z/dp_0 = e_R(exp(z theta u - z^2 theta^2/2))/binom(L, R), and min(p_0, p_1)/q is averaged. Mistakes
+happen where the likelihood ratio is 1: around z = 1/2 + log binom(L, R)/(R theta^2), which q contains with a step either way; Q_0 = p_0 and
+Q_1 = p_1 are among its at most 6 parts, so that no weight exceeds 6. The error is a standard error.
+
+The strength that keeps an error fixed grows like sqrt(2 log L) for Bayes and the max test, and like sqrt(L) for the linear test
 (docs/sparse_and_correlated.md).
 """
 
@@ -31,13 +35,15 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.lognormal_sum import LARGEST_STRENGTH, capped_mean
-from attnscope.numerics.subsets import log_inclusion, log_subset_prior
+from attnscope.numerics.sampled_estimate import grouped_log_mean, groups_of, sampled_estimate
+from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_symmetric
 from attnscope.tasks.sampled import Sampled
 
 __all__ = ["SparseBatch", "SparseTokenClassification"]
 
 NAME = "SparseTokenClassification"
 TESTS = ("bayes", "max", "linear")
+STEP = 1.5  # standard deviations between neighbouring planted laws
 BLOCK = 1 << 19  # scores or token entries worked on at a time: a few 4 MB arrays
 TINY = 1e-4  # strengths below get the bound theta/4 on |error - 1/2| instead of an integral
 ROUNDOFF = 1e-14  # relative, of the closed forms: one tail of a normal law each
@@ -142,15 +148,21 @@ class SparseTokenClassification(Sampled[SparseBatch]):
         block = max(1, BLOCK // (self.length * self.dim))
         return np.concatenate([x[i : i + block].astype(np.float64) @ self.direction for i in range(0, len(x), block)])
 
-    def _log_ratio(self, u: np.ndarray) -> np.ndarray:
-        """The log-likelihood ratio from u_l = x_l.xi, (n, L)."""
+    def _log_ratio(self, u: np.ndarray, theta: float | None = None) -> np.ndarray:
+        """The log-likelihood ratio from u_l = x_l.xi, (n, L), for shifts by theta (the task's if None)."""
+        shift = self.strength if theta is None else theta
+        if shift == 0:
+            return np.zeros(len(u))
+        return log_symmetric(shift * u - shift**2 / 2, self.marked) - self._log_choices()
+
+    def _log_choices(self) -> float:
+        """log binom(L, R)."""
         L, R = self.length, self.marked
-        log_choices = gammaln(L + 1) - gammaln(R + 1) - gammaln(L - R + 1)
-        return _log_symmetric(self.strength * u - self.strength**2 / 2, R) - log_choices
+        return float(gammaln(L + 1) - gammaln(R + 1) - gammaln(L - R + 1))
 
     # -- errors -----------------------------------------------------------------------------------------------------
 
-    def bayes_error(self, samples: int = 200_000, seed: int = 0) -> Estimate:
+    def bayes_error(self, samples: int = 100_000, seed: int = 0) -> Estimate:
         """The smallest error any test can have; `samples` and `seed` are used only where it has to be sampled (1 < R < L)."""
         of = f"{NAME}.bayes_error"
         samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
@@ -158,7 +170,7 @@ class SparseTokenClassification(Sampled[SparseBatch]):
         if theta == 0 or R == L:
             return _closed(ndtr(-theta * math.sqrt(L) / 2))
         if R > 1:
-            return estimate(*self._sampled_error(samples, np.random.default_rng(seed)), "Monte Carlo over min(p, 1-p)")
+            return self._sampled_error(samples, seed)
         check.real(theta, "strength", of, 0, LARGEST_STRENGTH, hint="max_test_error(), an upper bound")
         if theta < TINY:  # total variation <= theta/2 by Pinsker: nothing for a contour to find
             return estimate(0.5, theta / 4, "bound")
@@ -214,31 +226,36 @@ class SparseTokenClassification(Sampled[SparseBatch]):
     def _error(self, test: str) -> Estimate:
         return self.bayes_error() if test == "bayes" else self.max_test_error()
 
-    def _sampled_error(self, samples: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Mean and standard error of min(p, 1 - p), half of the samples from each label."""
-        half, block = (samples + 1) // 2, max(1, BLOCK // self.length)
-        values: list[list[np.ndarray]] = [[], []]
-        for label in (0, 1):
-            for i in range(0, half, block):
-                u = rng.standard_normal((min(block, half - i), self.length))
-                u[:, : self.marked] += label * self.strength  # which tokens are marked does not matter
-                values[label].append(expit(-np.abs(self._log_ratio(u))))
-        both = [np.concatenate(v) for v in values]
-        error = math.sqrt(sum(float(np.var(v, ddof=1)) for v in both) / half) / 2
-        return float(np.mean(both)), error
+    def _sampled_error(self, samples: int, seed: int) -> Estimate:
+        """The Bayes error by importance sampling (module docstring), `samples` draws of u in all."""
+        shares = self._planted()
+        groups, each = groups_of(samples, len(shares))
+        rng = np.random.default_rng([seed, 5])
+        rows = max(1, BLOCK // self.length)
+        logs = []
+        for z in shares:
+            for i in range(0, each * groups, rows):
+                u = rng.standard_normal((min(rows, each * groups - i), self.length))
+                u[:, : self.marked] += z * self.strength  # which tokens does not matter: all else is symmetric
+                logs.append(self._log_smaller(u, shares))
+        out = grouped_log_mean(np.concatenate(logs) - math.log(2), groups)
+        ceiling = min(0.5, float(self.max_test_error()), float(self.linear_error()))
+        return sampled_estimate(out, ceiling, 0.0, "importance-sampled min(p, 1-p)")
+
+    def _planted(self) -> list[float]:
+        """The shares z: 0 and 1, 1/2, and a step either way around where the typical likelihood ratio is 1."""
+        width = self.strength * math.sqrt(self.marked)  # standard deviations from z = 0 to z = 1
+        even = 0.5 + self._log_choices() / width**2
+        around = [even + step / width for step in (-STEP, 0.0, STEP)]
+        return sorted({min(max(z, 0.0), 1.0) for z in (0.0, 0.5, 1.0, *around)})
+
+    def _log_smaller(self, u: np.ndarray, shares: list[float]) -> np.ndarray:
+        """log of min(p_0, p_1)/q at scores u (n, L), q the mixture of all planted laws."""
+        at = [z * self.strength for z in shares]
+        planted = [self._log_ratio(u, theta) for theta in at]
+        log_q = np.logaddexp.reduce(planted, axis=0) - math.log(len(shares))
+        return np.minimum(planted[-1], 0.0) - log_q
 
 
 def _closed(error: float) -> Estimate:
     return estimate(error, ROUNDOFF * error, "closed form")
-
-
-def _log_symmetric(log_r: np.ndarray, order: int) -> np.ndarray:
-    """log e_R(r_1, ..., r_L) of every row of log r (n, L), by the recursion e_j <- e_j + r_l e_{j-1}: positive terms only."""
-    if order == 1:
-        top = log_r.max(axis=1)
-        return top + np.log(np.sum(np.exp(log_r - top[:, None]), axis=1))
-    e = np.full((order + 1, len(log_r)), -np.inf)
-    e[0] = 0.0
-    for column in log_r.T:
-        e[1:] = np.logaddexp(e[1:], e[:-1] + column)
-    return e[-1]

@@ -11,7 +11,8 @@ Bayes' rule over (h, l) jointly, the likelihood ratio of token l against the bac
 
 (-d log gam is common to all and drops). The bias b_h drops only if |mu_h| and P_h are the same for all h; the term in |x|^2 only if gam = 1.
 
-Bayes risk. E Var(Y | X) by the mean exact posterior variance of sampled sequences, with its standard error; exactly by quadrature where
+Bayes risk. One spike is single-location regression, exactly. Otherwise E Var(Y | X) is an integral over means of single tokens, sampled from laws
+between the spikes, and between each and the background (numerics.one_token, numerics.tilted), with a standard error; exactly by quadrature where
 gam = 1, the output v is common and orthogonal to all spikes, and the spikes span at most two dimensions. There x.v is independent of
 the posterior p_l of the position, so R = 1 - E p_J, and with r(x) = sum_h P_h exp(mu_h.x - |mu_h|^2/2) and 1/S = int_0^inf e^{-tS} dt
 
@@ -25,21 +26,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.numerics.one_token import Draws, pair_risk
+from attnscope.numerics.sampled_estimate import sampled_estimate
+from attnscope.numerics.tilted import STEP, Background, Normal, bridge, log_normal, mixed_draws
 from attnscope.tasks.multi_direction import orthonormal_rows, unit_rows
 from attnscope.tasks.planted import curvature
 from attnscope.tasks.sampled import Sampled
+from attnscope.tasks.single_location import SingleLocation
 
 __all__ = ["SpikeBatch", "SpikeMixture"]
 
 NAME = "SpikeMixture"
+METHOD = "Monte Carlo over single tokens"
 BLOCK = 1 << 20  # numbers worked on at a time: 8 MB arrays
 DIGITS = (
     25.0  # the grid errs by e^-25: exp(-t e^{a u}) is analytic in |Im u| < pi/2a, so spacing h errs by e^{-pi^2/(a h)}
@@ -190,20 +197,68 @@ class SpikeMixture(Sampled[SpikeBatch]):
         longest = np.sqrt((self.means**2).sum(1).max())
         return bool(self.gamma == 1 and common and self.rank <= 2 and self.length > 1 and longest <= STEEPEST)
 
-    def bayes_risk(self, samples: int = 20_000, seed: int = 0) -> Estimate:
-        """Risk of E[Y | X]: by quadrature where `has_exact_risk`, else the mean exact posterior variance of `samples` sequences."""
+    def bayes_risk(self, samples: int = 40_000, seed: int = 0) -> Estimate:
+        """Risk of E[Y | X]: by quadrature where `has_exact_risk` or there is one spike, else from `samples` draws of single tokens."""
         of = f"{NAME}.bayes_risk"
         n, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
         if self.has_exact_risk:
             fine, coarse = (self._quadrature(self._spacing * h) for h in (1, 1.5))  # the error falls like e^{-1/h}
             return estimate(fine, abs(fine - coarse) + 1e-13, "2-D quadrature", self.noise)
-        parts, block = [], max(1, BLOCK // (self.length * self.dim))
-        for i, at in enumerate(range(0, n, block)):
-            tokens = self.sample(min(block, n - at), int(np.random.SeedSequence([seed, i]).generate_state(1)[0])).tokens
-            parts.append(self.posterior_variance(tokens))
-        variances = np.concatenate(parts)
-        error = variances.std(ddof=1) / math.sqrt(n)
-        return estimate(variances.mean(), error, "Monte Carlo over exact posterior variances", self.noise)
+        if self.spikes == 1 and self.dim > 1:
+            return self._single().bayes_risk()
+        out = pair_risk(self._draws(n, seed), np.array([1 / self.length]), np.array([self.length]))
+        return sampled_estimate(out, float(self.null_risk().excess), self.noise, METHOD)
+
+    def _single(self) -> SingleLocation:
+        """The same task where there is one spike."""
+        strength = float(np.linalg.norm(self.means[0]))
+        key = self.means[0] / strength if strength > 0 else None
+        return SingleLocation(
+            self.dim, self.length, self.gamma, self.noise, strength, key=key, value=self.outputs[0], seed=self.seed
+        )
+
+    def _draws(self, samples: int, seed: int) -> Draws:
+        """Single tokens, seen along the spikes and by the squared length |x'|^2 of the rest x'.
+
+        Outputs are v_h = in the span + b_h across; given |x'|^2, x'.b_h has mean 0 and covariance
+        b_h.b_g |x'|^2/(d - rank), so that the part across enters through its mean square only.
+        """
+        axes, precision = self.dim - self.rank, self.gamma**-2
+        back = Background(np.ones(self.rank), 1.0, None)
+        mu, along = self.means @ self._axes.T, self.outputs @ self._axes.T
+        across = self.outputs - along @ self._axes
+        ones = [Normal(row, np.full(self.rank, precision), precision) for row in mu]
+        laws = self._between(ones)
+        for one, share in zip(ones, self.prior):
+            reach = math.log(self.length / share)
+            laws += bridge(one, back, axes, (reach, reach))
+        drawn = mixed_draws(laws, back, axes, samples, [seed, 5])
+        logs = np.stack([log_normal(one, axes, drawn.x, drawn.rest) for one in ones], axis=1) + np.log(self.prior)
+        total = logsumexp(logs, axis=1, keepdims=True)
+        p = np.exp(logs - total)
+        said = drawn.x @ along.T
+        mean = (p * said).sum(1)
+        inside = (p * (said - mean[:, None]) ** 2).sum(1)
+        square = drawn.rest / max(axes, 1)
+        sizes = (across**2).sum(1)
+        whole = inside + square * (p @ sizes)
+        apart = [((across - across[h]) ** 2).sum(1) for h in range(self.spikes)]
+        own = inside + square * np.einsum("nh,hg,ng->n", p, np.array(apart), p) / 2
+        return Draws(total[:, 0] - drawn.log_back, drawn.log_weight, mean, whole, own, drawn.groups)
+
+    def _between(self, ones: list[Normal]) -> list[Normal]:
+        """Laws around the point between two spikes where they are equally likely, one step apart."""
+        laws = []
+        for h, g in combinations(range(self.spikes), 2):
+            gap = ones[g].mean - ones[h].mean
+            width = math.sqrt(float(gap @ gap)) / self.gamma
+            if width == 0:
+                continue
+            even = 0.5 + math.log(self.prior[h] / self.prior[g]) / width**2
+            for step in (-STEP, 0.0, STEP):
+                z = min(max(even + step / width, 0.0), 1.0)
+                laws.append(Normal(ones[h].mean + z * gap, ones[h].precision, ones[h].rest))
+        return laws
 
     @property
     def _spacing(self) -> float:
