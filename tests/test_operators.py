@@ -282,3 +282,80 @@ class TestRefusals:
             softmax_attention(self.q, self.k, self.v, sink=np.inf)
         with pytest.raises(AttnscopeError, match="ridge of cme_solve must be > 0"):
             cme_solve(self.q, self.k, self.v, ridge=0.0)
+
+
+def exact_cme(query: float, keys: np.ndarray, values: np.ndarray, h: float, ridge: float) -> float:
+    """V^T (K + ridge I)^-1 k_q of the RBF kernel for keys on a line, in 80 digits."""
+    import mpmath as mp
+
+    with mp.workdps(80):
+        x = [mp.mpf(float(k)) for k in keys[:, 0]]
+        n = len(x)
+        K = mp.matrix(n, n)
+        for i in range(n):
+            for j in range(n):
+                K[i, j] = mp.exp(-((x[i] - x[j]) ** 2) / (2 * mp.mpf(h)))
+            K[i, i] += mp.mpf(ridge)
+        A = mp.lu_solve(K, mp.matrix([mp.mpf(float(v)) for v in values[:, 0]]))
+        cross = [mp.exp(-((mp.mpf(query) - k) ** 2) / (2 * mp.mpf(h))) for k in x]
+        return float(mp.fdot(cross, list(A)))
+
+
+class TestHonestSystems:
+    """What float64 or the kernel cannot give is refused; what is returned is right."""
+
+    keys = np.linspace(0, 1, 25)[:, None]
+
+    @pytest.mark.parametrize("ridge", [1e-3, 1e-6, 1e-9, 1e-11, 1e-13])
+    @pytest.mark.parametrize("rough", [0.0, 1.0])
+    def test_ill_conditioned(self, ridge, rough):
+        noise = np.random.default_rng(0).standard_normal((25, 1))
+        values = np.sin(3 * self.keys) + rough * noise
+        truth = exact_cme(0.37, self.keys, values, 1.0, ridge)
+        value, error = cme_solve(np.array([0.37]), self.keys, values, bandwidth=1.0, ridge=ridge)
+        assert abs(value[0] - truth) <= error[0]
+        call = lambda: cme_attention(np.array([0.37]), self.keys, values, bandwidth=1.0, ridge=ridge)[0]
+        if rough and ridge < 1e-8:
+            with pytest.raises(AttnscopeError, match="the error of cme_attention must be at most"):
+                call()
+        else:
+            assert abs(call() - truth) <= 1e-6 * max(np.abs(values).max(), abs(truth))
+
+    def test_keys_in_distant_groups(self):
+        """|x|^2 + |y|^2 - 2 x.y has no digits left at 1e7 apart; differences have."""
+        keys = np.array([[0.0], [1e7 + 0.3], [1e7 + 0.9], [1e7 + 1.7]])
+        values = np.array([[5.0], [1.0], [3.0], [-2.0]])
+        found = cme_attention(np.array([1e7 + 0.5]), keys, values, bandwidth=0.5, ridge=0.1)[0]
+        assert found == pytest.approx(exact_cme(1e7 + 0.5, keys, values, 0.5, 0.1), rel=1e-12)
+
+    @pytest.mark.parametrize(
+        ("kernel", "got"),
+        [
+            (lambda x, y: -np.exp(-np.sum((x[:, None] - y) ** 2, axis=-1)), r"got k\(x, x\) = -1"),
+            (lambda x, y: x @ np.diag([1.0, -1.0]) @ y.T + 9, "got an eigenvalue of -"),
+        ],
+    )
+    @pytest.mark.parametrize("ridge", [0.0, 0.25, 100.0])
+    def test_indefinite_kernels(self, kernel, got, ridge):
+        """Also with a ridge that makes K + ridge I positive: error bounds and variances need K >= 0."""
+        rng = np.random.default_rng(1)
+        query, keys, values = rng.standard_normal((3, 2)), rng.standard_normal((6, 2)), rng.standard_normal((6, 1))
+        calls = [lambda: cme_attention(query, keys, values, kernel=kernel, ridge=ridge)]
+        calls.append(lambda: cme_variance(query, keys, kernel=kernel, ridge=ridge))
+        if ridge:
+            calls.append(lambda: cme_solve(query, keys, values, kernel=kernel, ridge=ridge))
+        for call in calls:
+            with pytest.raises(AttnscopeError, match=r"kernel of cme_\w+ must be positive semidefinite"):
+                call()
+        with pytest.raises(AttnscopeError, match=got):
+            calls[0]()
+
+    def test_an_indefinite_kernel_beyond_the_dense_route(self):
+        rng = np.random.default_rng(2)
+        keys = rng.standard_normal((4100, 3))
+        with pytest.raises(AttnscopeError, match="kernel of cme_solve must be positive semidefinite"):
+            cme_solve(keys[:2], keys, keys[:, :1], kernel=lambda x, y: x @ np.diag([1.0, 1.0, -1.0]) @ y.T + 99)
+
+    def test_a_ridge_for_zero_keys(self):
+        with pytest.raises(AttnscopeError, match=r"try ridge=3.0e-08 or more"):
+            cme_attention(np.zeros(2), np.zeros((3, 2)), np.ones((3, 1)), kernel="linear", ridge=0.0)

@@ -213,7 +213,6 @@ def test_bottleneck_law_and_bound():
         (lambda: softmax_filter(3, 0.0, 1), "bandwidth of softmax_filter"),
         (lambda: softmax_filter(3, 0.5, -1), "degree of softmax_filter must be whole numbers"),
         (lambda: softmax_filter(3, 0.5, 1.5), "degree of softmax_filter"),
-        (lambda: log_eigenvalues(3, 1e6, 500), "degree of log_eigenvalues must be at most"),
         (lambda: cme_filter(3, 0.5, 1, 0.0), "ridge_per_token of cme_filter"),
         (lambda: softmax_curve(3, 0, 0.5), "length of softmax_curve"),
         (lambda: softmax_curve(3, 5, 1e-5), "bandwidth of softmax_curve.*try softmax_expansion"),
@@ -221,6 +220,12 @@ def test_bottleneck_law_and_bound():
         (lambda: softmax_curve(3, 5, 0.5, noise=float("nan")), "noise of softmax_curve"),
         (lambda: softmax_expansion(3, 0.5, 0.5), "length of softmax_expansion"),
         (lambda: cme_curve(3, 5, 0.0), "ridge of cme_curve.*try ridge=noise"),
+        (lambda: cme_curve(3, 5, 1.0, bandwidth=1e-8), "bandwidth of cme_curve must be so large"),
+        (lambda: softmax_expansion(3, 5, 0.5, noise=float("nan")), "noise of softmax_expansion"),
+        (lambda: limit_bandwidth(3, noise=float("nan")), "noise of limit_bandwidth must be a finite"),
+        (lambda: limit_bandwidth(3, noise=0.0), "noise of limit_bandwidth must be such that"),
+        (lambda: bottleneck_trials(0.0, 500, 16, 10), "condition of bottleneck_trials must be >= 1"),
+        (lambda: bottleneck_law(0.5, 500, 16), "condition of bottleneck_law must be >= 1"),
         (lambda: limit_bandwidth(3, power=(0, 1, 1)), "power of limit_bandwidth must be one degree"),
         (lambda: tilted_limit(np.ones(2), 0.5, np.ones(3)), "query of tilted_limit"),
         (lambda: bottleneck_trials(2.0, 5, 16, 10), "samples of bottleneck_trials"),
@@ -230,3 +235,75 @@ def test_bottleneck_law_and_bound():
 def test_bad_input_is_refused_in_words(call, words):
     with pytest.raises(AttnscopeError, match=words):
         call()
+
+
+@pytest.mark.parametrize(("d", "h", "m"), [(3, 1e6, 500), (50, 1e50, 5), (1000, 1e-4, 40), (10**5, 967.0, 40)])
+def test_log_eigenvalues_in_many_digits(d, h, m):
+    """Also where mu_m is below the smallest float64."""
+    with mp.workdps(60):
+        x, v = 1 / mp.mpf(h), mp.mpf(d) / 2 - 1
+        truth = mp.loggamma(v + 1) + v * mp.log(2 / x) - x + mp.log(mp.besseli(m + v, x))
+    assert float(log_eigenvalues(d, h, m)) == pytest.approx(float(truth), rel=1e-13)
+
+
+@pytest.mark.parametrize(("d", "h"), [(10**5, 1e-6), (10**6, 1e-7), (3000, 2e-4)])
+def test_the_mean_kernel_in_large_dimension(d, h):
+    """E exp((t - 1)/h) as an integral over t around its peak, where the power series has 10^6 terms."""
+    with mp.workdps(40):
+        x, power = 1 / mp.mpf(h), mp.mpf(d - 3) / 2
+        height = lambda t: x * (t - 1) + power * mp.log(1 - t * t)
+        peak = x / (power + mp.sqrt(power**2 + x**2))
+        width = 1 / mp.sqrt(2 * power * (1 + peak**2) / (1 - peak**2) ** 2)
+        edges = [peak + k * width for k in range(-16, 17, 2)]
+        integral = mp.quad(lambda t: mp.exp(height(t) - height(peak)), edges)
+        front = mp.loggamma(mp.mpf(d) / 2) - mp.loggamma(mp.mpf(d - 1) / 2) - mp.log(mp.pi) / 2
+        truth = height(peak) + mp.log(integral) + front
+    assert float(log_eigenvalues(d, h, 0)) == pytest.approx(float(truth), rel=1e-12)
+
+
+def cme_equivalent(d: int, L: int, ridge: float, h: float, s: float, degrees: int = 120) -> float:
+    """The equations of the module docstring for f of degree 1, in 60 digits, by bisection."""
+    with mp.workdps(60):
+        x, v = 1 / mp.mpf(h), mp.mpf(d) / 2 - 1
+        front = mp.gamma(v + 1) * (2 / x) ** v * mp.exp(-x)
+        mu = [front * mp.besseli(m + v, x) for m in range(degrees)]
+        N = [harmonic_count(d, m) for m in range(degrees)]
+        r = mp.mpf(ridge) / L
+        low, high = mp.log(r), mp.log(r + mp.mpf(2) / L)
+        for _ in range(150):
+            middle = (low + high) / 2
+            kap = mp.exp(middle)
+            above = kap > r + kap / L * mp.fsum(n * u / (u + kap) for n, u in zip(N, mu))
+            low, high = (low, middle) if above else (middle, high)
+        kap = mp.exp(low)
+        G = mp.fsum(n * (u / (u + kap)) ** 2 for n, u in zip(N, mu)) / L
+        return float(((kap / (mu[1] + kap)) ** 2 + mp.mpf(s) ** 2) / (1 - G) - mp.mpf(s) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("d", "L", "ridge", "h", "s"),
+    [
+        (3, 10**12, 1e-14, 1.0, 0.5),
+        (3, 1, 1e-12, 100.0, 0.5),
+        (5, 10**11, 0.74, 0.06, 0.5),
+        (2, 299594, 2e-4, 12.8, 3.0),
+        (20, 4 * 10**8, 8e-6, 0.5, 0.0),
+        (2, 10**10, 0.24, 0.3, 0.0),
+    ],
+)
+def test_cme_curve_in_many_digits(d, L, ridge, h, s):
+    """Small ridges count degrees far below 1e-12 of the trace; small errors are not differences."""
+    assert cme_curve(d, L, ridge, h, s) == pytest.approx(cme_equivalent(d, L, ridge, h, s), rel=1e-11)
+
+
+def test_softmax_curve_in_large_dimension():
+    """d -> inf at fixed h: all weights 1/L, error 1 + (1 + s^2)/L - 2/(h d) + O(1/(h^2 d^2) + 1/(h d L))."""
+    for d in (10**7, 10**9):
+        for L in (1, 2, 100):
+            found = softmax_curve(d, L, 0.2)
+            expected = 1 + 1.25 / L
+            assert found.value == pytest.approx(expected, abs=50 / d + found.error)
+
+
+def test_a_label_out_of_reach_has_no_bound():
+    assert transfer_bound(np.array([[1.0, 0.0]]), np.array([0.0, 1.0]), 0.0) == np.inf

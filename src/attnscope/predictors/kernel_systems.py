@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lapack
+from scipy.spatial.distance import cdist
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
@@ -36,6 +37,10 @@ RANK = 300  # of the low-rank factor: 240 MB at L = 10^5
 STEPS = 500  # of conjugate gradients; a preconditioned system that needs more has too small a ridge
 PATIENCE = 40  # steps without a better residual after which rounding has been reached
 AIM = 1e-8  # bound on the error aimed at, relative to the largest right-hand side; rounding alone can reach 1e-9 at L = 10^5
+CANCELS = 2500.0  # |x|^2/h from which |x|^2 + |y|^2 - 2 x.y costs K more than 1e-12: differences instead
+INDEFINITE = 1e-10  # eigenvalues above minus this share of the norm are those of a rounded semidefinite matrix
+NEGATIVE = 1e-6  # of the diagonal: 300 pivots cannot round as far below 0
+SHOWN = 1500  # points up to which a sentence names the offending eigenvalue: a second
 OVERFLOW = 700.0  # exp of more is not a float64
 EPS = float(np.finfo(np.float64).eps)
 
@@ -56,6 +61,9 @@ class Kernel:
         if self.name == "rbf":
             centre = y.mean(axis=0)  # distances do not move; the cancellation in |x|^2 + |y|^2 - 2 x.y shrinks
             x, y = x - centre, y - centre
+            largest = max(float(np.max(np.sum(z * z, axis=1), initial=0.0)) for z in (x, y))
+            if largest > CANCELS * self.bandwidth:
+                return np.exp(cdist(x, y, "sqeuclidean") / (-2 * self.bandwidth))
         K = x @ y.T
         if self.name == "linear":
             return K
@@ -86,9 +94,17 @@ class Kernel:
             return np.ones(len(x))
         if self.name == "callable":
             parts = [np.diagonal(self.matrix(x[i : i + 32], x[i : i + 32])) for i in range(0, len(x), 32)]
-            return np.concatenate([np.zeros(0), *parts])
+            out = np.concatenate([np.zeros(0), *parts])
+            if out.size and out.min() < 0:
+                raise self.indefinite(f"k(x, x) = {out.min():.3g}")
+            return out
         squares = np.sum(x * x, axis=1)
         return squares if self.name == "linear" else np.exp(self._representable(squares / self.bandwidth))
+
+    def indefinite(self, got: str) -> AttnscopeError:
+        """The refusal of a kernel that is not positive semidefinite."""
+        must = "positive semidefinite: k(x, x) >= 0 and no negative eigenvalue of k(x_i, x_j)"
+        return bad("kernel", self.of, must, got, "kernel='rbf'")
 
     def _representable(self, exponents: np.ndarray) -> np.ndarray:
         """The exponents, refused where exp overflows."""
@@ -121,18 +137,20 @@ class Dense:
     def __init__(self, kernel: Kernel, x: np.ndarray, ridge: float) -> None:
         self.kernel, self.x, self.ridge = kernel, x, ridge
         K, norm = _lower_half(kernel, x)
+        if kernel.function is not None:
+            _check_semidefinite(K, norm, kernel)
         K[np.diag_indices(len(x))] += ridge
         # K is stored by rows with its lower half filled: its transpose is a Fortran array with the upper half filled
         self._factor, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
-        rcond = 0.0 if info else lapack.dpocon(self._factor, norm + ridge, uplo="U")[0]
-        if rcond < 4 * EPS:
-            scale = float(kernel.diagonal(x).max())
+        self.rcond = 0.0 if info else float(lapack.dpocon(self._factor, norm + ridge, uplo="U")[0])
+        if self.rcond < 4 * EPS:
+            scale = float(kernel.diagonal(x).max()) or 1.0
             raise bad(
                 "ridge",
                 kernel.of,
                 "large enough that K + ridge I is not singular in float64 (keys repeat or the kernel has low rank)",
                 ridge,
-                f"ridge={1e-8 * max(scale, 1e-30) * len(x):.1e} or more",
+                f"ridge={1e-8 * scale * len(x):.1e} or more",
             )
 
     def solve(self, R: np.ndarray) -> np.ndarray:
@@ -142,7 +160,17 @@ class Dense:
     def checked_solve(self, R: np.ndarray) -> Solution:
         """The solution with its measured residual, which costs a second pass over K."""
         A = self.solve(R)
-        return Solution(A, np.linalg.norm(R - _apply(self.kernel, self.x, A) - self.ridge * A, axis=0))
+        left = R - _apply(self.kernel, self.x, A) - self.ridge * A
+        return Solution(A, np.linalg.norm(left, axis=0) + _entries(self.kernel, self.x, A))
+
+    def sensitivity(self, cross: np.ndarray, A: np.ndarray) -> np.ndarray:
+        """What rounding of K does to k_q^T A, (m, c), to first order: eps |u| |K| |A|, u = (K + lam I)^-1 k_q.
+
+        |K|_ij <= sqrt(K_ii K_jj). Measured errors stay below this with the factor 1 (tests/test_operators.py).
+        """
+        root = np.sqrt(np.maximum(self.kernel.diagonal(self.x), 0.0))
+        u = np.abs(self.solve(cross.T))
+        return 8 * EPS * ((root + self.ridge**0.5) @ u)[:, None] * ((root + self.ridge**0.5) @ np.abs(A))
 
     def explained(self, cross: np.ndarray) -> np.ndarray:
         """k_q^T (K + lam I)^-1 k_q, (m,), of cross (m, L)."""
@@ -160,7 +188,11 @@ class Iterative:
         self.kernel, self.x, self.ridge = kernel, x, ridge
         self.largest = float(kernel.diagonal(x).max())
         self.F, self.left = _pivoted_cholesky(kernel, x)
-        self._small = cho_factor(self.F.T @ self.F + ridge * np.eye(self.F.shape[1]))
+        try:
+            self._small = cho_factor(self.F.T @ self.F + ridge * np.eye(self.F.shape[1]))
+        except np.linalg.LinAlgError:
+            hint = f"ridge={1e-12 * (self.largest or 1.0) * len(x):.1e} or more"
+            raise bad("ridge", kernel.of, "above rounding of the kernel matrix", ridge, hint) from None
 
     def _precondition(self, R: np.ndarray) -> np.ndarray:
         """(F F^T + lam I)^-1 R by the Woodbury identity."""
@@ -176,7 +208,7 @@ class Iterative:
         rest = np.linalg.norm(R - self.F @ (self.F.T @ A) - self.ridge * A, axis=0)
         bound = rest + self.left * np.linalg.norm(A, axis=0)
         if (bound <= aim).all():
-            return Solution(A, bound)
+            return Solution(A, bound + _entries(self.kernel, self.x, A))
         return self._descend(R, A, aim)
 
     def _descend(self, R: np.ndarray, A: np.ndarray, aim: float) -> Solution:
@@ -192,12 +224,15 @@ class Iterative:
                 break
             Kp = self._product(p)
             curvature = np.sum(p * Kp, axis=0)
+            if self.kernel.function is not None and (curvature < 0).any():
+                raise self.kernel.indefinite("a direction of negative curvature")
             step = np.where(curvature > 0, rz / np.where(curvature > 0, curvature, 1), 0)
             A, r = A + step * p, r - step * Kp
             z = self._precondition(r)
             rz, before = np.sum(r * z, axis=0), rz
             p = z + np.where(before > 0, rz / np.where(before > 0, before, 1), 0) * p
-        return Solution(A, np.linalg.norm(R - self._product(A), axis=0))
+        left = np.linalg.norm(R - self._product(A), axis=0)
+        return Solution(A, left + _entries(self.kernel, self.x, A))
 
     def _product(self, A: np.ndarray) -> np.ndarray:
         return _apply(self.kernel, self.x, A) + self.ridge * A
@@ -229,6 +264,26 @@ def _check_symmetric(block: np.ndarray, kernel: Kernel) -> None:
         raise bad("kernel", kernel.of, "symmetric, k(x, y) = k(y, x)", f"a difference of {gap:.2g}", "kernel='rbf'")
 
 
+def _check_semidefinite(K: np.ndarray, norm: float, kernel: Kernel) -> None:
+    """Refuse a matrix (its lower half filled) with an eigenvalue below -INDEFINITE of its norm."""
+    lowest = float(np.diagonal(K).min())
+    if lowest < 0:
+        raise kernel.indefinite(f"k(x, x) = {lowest:.3g}")
+    raised = K.copy()
+    raised[np.diag_indices(len(K))] += INDEFINITE * norm
+    if norm and lapack.dpotrf(raised.T, lower=0, overwrite_a=1, clean=0)[1]:
+        got = "a negative eigenvalue"
+        if len(K) <= SHOWN:
+            got = f"an eigenvalue of {np.linalg.eigvalsh(K)[0]:.3g} at these keys"
+        raise kernel.indefinite(got)
+
+
+def _entries(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """What rounding of the entries of K does to K A, (c,): independent errors of 4 eps of the diagonal."""
+    size = max(float(kernel.diagonal(x).max()), 0.0)
+    return 4 * EPS * size * len(x) ** 0.5 * np.linalg.norm(A, axis=0)
+
+
 def _apply(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
     """K A without storing K."""
     block = max(1, ENTRIES // max(len(x), 1))
@@ -247,5 +302,7 @@ def _pivoted_cholesky(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, float]
         F[:, r] = column / left[pivot] ** 0.5
         left = left - F[:, r] ** 2
         left[pivot] = 0.0
+        if kernel.function is not None and left.min() < -NEGATIVE * scale:
+            raise kernel.indefinite("a negative minor")
         r += 1
     return F[:, :r], float(np.maximum(left, 0).sum() + EPS * len(x) * scale)

@@ -35,6 +35,7 @@ __all__ = ["CMESolution", "cme_attention", "cme_solve", "cme_variance", "linear_
 Rule = float | Callable[[int], float]  # a number, or its value as a function of the context length
 CHUNK = 4096  # tokens scored at a time
 SCORES = 1 << 20  # scores held at a time: 8 MB
+ILL = 1e-9  # reciprocal condition from which on what rounding does to an answer is measured
 ACCEPTED = 1e-6  # error, relative to the largest value, up to which an iterative answer is returned without its error
 
 
@@ -144,7 +145,12 @@ def cme_attention(
                 "cme_solve, which returns the error, or a larger ridge",
             )
         else:
-            out[i] = _dense_mean(Dense(k, x, lam), q, V)
+            system = Dense(k, x, lam)
+            out[i] = _dense_mean(system, q, V)
+            if system.rcond < ILL:
+                error = _sensitivity(system, q, V)
+                scale = max(float(np.abs(V).max()), float(np.abs(out[i]).max()))
+                _accept(error, scale, "the error of " + of, "a larger ridge")
     return c.restore(out)
 
 
@@ -187,7 +193,13 @@ def cme_variance(
     out = np.empty(c.query.shape[:2])
     for i, (q, x) in enumerate(zip(c.query, c.keys)):
         prior = k.diagonal(q)
-        out[i] = np.maximum(prior - _explained(k, q, x, lam), 0.0) if len(x) and len(q) else prior
+        if not len(x) or not len(q):
+            out[i] = prior
+            continue
+        left = prior - _explained(k, q, x, lam)
+        if k.function is not None and left.min() < -ACCEPTED * prior.max():
+            raise k.indefinite(f"a variance of {left.min():.3g}")
+        out[i] = np.maximum(left, 0.0)
     return c.restore(out[..., None])[..., 0]
 
 
@@ -197,6 +209,13 @@ def _dense_mean(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
         return system.solve(system.kernel.matrix(q, system.x).T).T @ V
     A = system.solve(V)
     return np.concatenate([system.kernel.matrix(q[j], system.x) @ A for j in _rows(len(q), len(A))])
+
+
+def _sensitivity(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """The error of _dense_mean from rounding of the kernel matrix, (m, d_v)."""
+    A = system.solve(V)
+    parts = [system.sensitivity(system.kernel.matrix(q[j], system.x), A) for j in _rows(len(q), len(A))]
+    return np.concatenate(parts)
 
 
 def _bounded(
@@ -210,7 +229,10 @@ def _bounded(
         cross = kernel.matrix(q[j], x)
         value[j] = cross @ A
         rounding = 8 * EPS * (np.abs(cross) @ np.abs(A))  # of this product, summed in blocks
-        error[j] = (kernel.diagonal(q[j]) / ridge)[:, None] ** 0.5 * residual + rounding
+        reach = (kernel.diagonal(q[j]) / ridge) ** 0.5
+        if kernel.function is not None:  # known to be semidefinite at the keys, not at the queries too
+            reach = np.maximum(reach, np.linalg.norm(cross, axis=1) / ridge)
+        error[j] = reach[:, None] * residual + rounding
     return value, error
 
 

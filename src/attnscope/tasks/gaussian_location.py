@@ -13,6 +13,7 @@ attention with equal scores and one sink of logit log(s2/t2) and value 0, at eve
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from attnscope.numerics.estimate import Estimate, estimate
 __all__ = ["GaussianBatch", "GaussianLocation", "GaussianPosterior"]
 
 NAME = "GaussianLocation"
+ROUNDED = 8 * float(np.finfo(np.float64).eps)  # seven operations, each rounded to eps/2
 
 
 class GaussianBatch(NamedTuple):
@@ -105,9 +107,12 @@ class GaussianLocation:
 
     def bayes_risk(self, length: int) -> Estimate:
         """E|y - E[y | x_1 .. x_L]|^2: |a|^2 v_L, or d v_L for the target z, plus the noise."""
-        weight, size = (self.dim, self.dim) if self.readout is None else (float(self.readout @ self.readout), 1)
+        if self.readout is None:
+            weight, size = float(self.dim), self.dim
+        else:
+            weight, size = math.fsum(self.readout**2), 1  # rounded once, whatever d is
         excess = weight * self.posterior_variance(length)
-        return estimate(excess, 1e-15 * excess, "closed form", self.noise * size**0.5)
+        return estimate(excess, ROUNDED * excess, "closed form", self.noise * size**0.5)
 
     def log_probability(self, tokens: np.ndarray) -> np.ndarray:
         """log p(x_1 .. x_L), (...), of tokens (..., L, d), z integrated out."""

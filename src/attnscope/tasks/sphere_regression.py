@@ -26,6 +26,7 @@ from attnscope.tasks.linear_map import LinearMap
 __all__ = ["Harmonics", "SphereRegression", "harmonic_count", "zonal"]
 
 MOST_HARMONICS = 2000  # of one degree: the eigenproblem behind the basis takes seconds there
+LARGEST_DEGREE = 1000  # P_l moves by l^2 eps when a key is rounded: 2e-10 there
 POINTS = 2  # points per harmonic: random ones in this number give a Gram matrix with condition number around 10 to 100
 UNIT = 1e-6  # keys of float32 precision count as unit
 
@@ -105,7 +106,7 @@ class SphereRegression(LinearMap):
     def _checked_degrees(self, degrees: Sequence[int]) -> tuple[int, ...]:
         name = "SphereRegression"
         try:
-            out = tuple(check.integer(l, "a degree", name, 0) for l in degrees)
+            out = tuple(check.integer(l, "a degree", name, 0, LARGEST_DEGREE) for l in degrees)
         except TypeError:
             raise bad("degrees", name, "a sequence of integers >= 0", degrees, "degrees=(1, 2)") from None
         if not out or len(set(out)) < len(out):

@@ -45,8 +45,13 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.quadrature import panel_nodes
-from attnscope.tasks.sphere_regression import harmonic_count, zonal
-from attnscope.theory.spectral import log_eigenvalues, softmax_filter
+from attnscope.tasks.sphere_regression import zonal
+from attnscope.theory.spectral import (
+    LARGEST_DEGREE,
+    SMALLEST_BANDWIDTH,
+    log_eigenvalues,
+    softmax_filter,
+)
 
 __all__ = ["BestAttention", "best_attention", "cme_curve", "limit_bandwidth", "softmax_curve", "softmax_expansion"]
 
@@ -58,6 +63,7 @@ NARROWEST = (
 )
 LARGEST_LOG = 6.6  # exp(-exp(6.6)) is 1e-319
 BLOCK = 256  # outer nodes at a time: bounds the memory
+SEARCHED = (-12.0, 5.0)  # log bandwidths of limit_bandwidth; below, the recurrences take seconds
 TRACE_LEFT = 1e-12  # degrees are added until they carry all but this share of the kernel's trace
 
 
@@ -92,11 +98,13 @@ def softmax_expansion(
 ) -> float:
     """The same (without gain and sink) to order 1/L: closed form. `length` may be infinite: the plateau at fixed bandwidth."""
     of = "softmax_expansion"
-    d, h = check.integer(dim, "dim", of, 2), bandwidth
+    d = check.integer(dim, "dim", of, 2, hint="dim=3")
+    h = check.real(bandwidth, "bandwidth", of, 2 * SMALLEST_BANDWIDTH)  # its half occurs too
+    s = check.real(noise, "noise", of, 0)
     L = math.inf if length == math.inf else check.real(length, "length", of, 1)
     c, m = _power(power, of), np.arange(len(power))
     rho, half = softmax_filter(d, h, m), softmax_filter(d, h / 2, m)
-    spread = noise**2 + 1 - 2 * rho * half + rho**2 + 2 * (1 - rho) * (half - rho)
+    spread = s**2 + 1 - 2 * rho * half + rho**2 + 2 * (1 - rho) * (half - rho)
     return float(np.sum(c * ((1 - rho) ** 2 + _weight_variance(d, h) / L * spread)))
 
 
@@ -113,11 +121,22 @@ def cme_curve(
     d, L = _sizes(dim, length, of)
     r = check.real(ridge, "ridge", of, 0, strict=True, hint="ridge=noise**2") / L
     s, c = check.real(noise, "noise", of, 0), _power(power, of)
-    mu, share = _spectrum(d, bandwidth, len(c))
-    added = lambda k: float(np.sum(share * k / (mu + k))) / L  # (kap/L) sum_m N_m mu_m/(mu_m + kap), below 1/L
-    kap = r + brentq(lambda x: x - added(r + x), 0.0, 1.01 / L, xtol=1e-16 / L, rtol=1e-14)
+    h = check.real(bandwidth, "bandwidth", of, SMALLEST_BANDWIDTH)
+    mu, share = _spectrum(d, h, len(c), r * L)
+
+    def surplus(log_kap: float) -> float:
+        """1 - r/kap - (1/L) sum_m N_m mu_m/(mu_m + kap): increasing, 0 at the solution."""
+        kap = math.exp(log_kap)
+        return 1 - r / kap - float(np.sum(share / (mu + kap))) / L
+
+    # kap lies between r and r + trace/L; in logarithms, because it may be as small as r
+    bracket = (math.log(r) - 1e-9, math.log(r + 1.01 / L))
+    kap = math.exp(brentq(surplus, *bracket, xtol=1e-14, rtol=1e-14))
     lost = np.sum(c * (kap / (mu[: len(c)] + kap)) ** 2)
-    return float((lost + s * s) / (1 - np.sum(share * mu / (mu + kap) ** 2) / L) - s * s)
+    G = float(np.sum(share * mu / (mu + kap) ** 2)) / L
+    # 1 - G with the equation for kap put in: a sum of positive terms
+    left = r / kap + float(np.sum(share * kap / (mu + kap) ** 2)) / L
+    return float(lost + (lost + s * s) * G / left)
 
 
 class BestAttention(NamedTuple):
@@ -132,7 +151,9 @@ class BestAttention(NamedTuple):
 def best_attention(
     dim: int, length: int, noise: float = 0.5, power: Sequence[float] = LINEAR, sink: bool = True
 ) -> BestAttention:
-    """Minimise the exact error at this length over bandwidth, sink and gain (the gain in closed form: the error is quadratic in it).
+    """Minimise the exact error at this length over bandwidth, sink and gain (in closed form: the error is quadratic in it).
+
+    Bandwidths from 5e-3 (NARROWEST) to 20 are searched: with next to no noise the narrowest is the best of them.
 
     >>> round(best_attention(dim=3, length=256).inverse_bandwidth, 3)
     4.644
@@ -173,17 +194,26 @@ def limit_bandwidth(dim: int, noise: float = 0.5, power: Sequence[float] = LINEA
 
     With gain 1/rho the error is V (s^2 + 1 - 2 rho rho(h/2) + rho^2)/(rho^2 L); for a function of one degree only.
     """
-    c = _power(power, "limit_bandwidth")
+    of = "limit_bandwidth"
+    d = check.integer(dim, "dim", of, 2, hint="dim=3")
+    s = check.real(noise, "noise", of, 0)
+    c = _power(power, of)
     if np.count_nonzero(c) != 1:
-        raise bad("power", "limit_bandwidth", "one degree: a gain cannot undo different shrinkage of several", power)
+        raise bad("power", of, "one degree: a gain cannot undo different shrinkage of several", power)
     m = int(np.flatnonzero(c)[0])
 
     def scaled(log_h: float) -> float:
         h = math.exp(log_h)
-        rho, half = float(softmax_filter(dim, h, m)), float(softmax_filter(dim, h / 2, m))
-        return math.log(_weight_variance(dim, h) * (noise**2 + 1 - 2 * rho * half + rho**2) / rho**2)
+        rho = float(softmax_filter(d, h, m))
+        half = float(softmax_filter(d, h / 2, m))
+        return math.log(_weight_variance(d, h) * (s**2 + 1 - 2 * rho * half + rho**2) / rho**2)
 
-    return math.exp(minimize_scalar(scaled, bounds=(-9, 5), method="bounded", options={"xatol": 1e-10}).x)
+    low, high = SEARCHED
+    best = minimize_scalar(scaled, bounds=SEARCHED, method="bounded", options={"xatol": 1e-10}).x
+    if min(best - low, high - best) < 1e-3:
+        must = f"such that the best bandwidth is between {math.exp(low):.1g} and {math.exp(high):.3g}"
+        raise bad("noise", of, must, f"noise {s:g}, dim {d}: none inside", "noise=0.5")
+    return math.exp(best)
 
 
 def _weight_variance(d: int, h: float) -> float:
@@ -191,14 +221,25 @@ def _weight_variance(d: int, h: float) -> float:
     return float(np.exp(log_eigenvalues(d, h / 2, 0) - 2 * log_eigenvalues(d, h, 0)))
 
 
-def _spectrum(d: int, h: float, least: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues mu_m of degrees 0, 1, ... and their shares N_m mu_m of the trace 1, until TRACE_LEFT is left."""
+def _spectrum(d: int, h: float, least: int, ridge: float) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues mu_m of degrees 0, 1, ... and their shares N_m mu_m of the trace 1.
+
+    Degrees are added until what is left of the trace is TRACE_LEFT of it and of the ridge: then the
+    rest, at most left/ridge of the L in the equation for kap, does not matter.
+    """
     top = max(16, least)
     while True:
+        if top > LARGEST_DEGREE:
+            must = f"so large that {LARGEST_DEGREE} degrees carry the kernel"
+            raise bad("bandwidth", "cme_curve", must, h, "a larger bandwidth")
         mu = np.exp(log_eigenvalues(d, h, 0)) * softmax_filter(d, h, np.arange(top))
+        m = np.arange(1.0, top - 1)
+        ratios = np.log((2 * m + d) / (2 * m + d - 2) * (m + d - 2) / (m + 1))  # of N_{m+1} to N_m
+        log_N = np.concatenate([[0.0, math.log(d)], math.log(d) + np.cumsum(ratios)])
         with np.errstate(divide="ignore"):  # an eigenvalue below 1e-308 is 0, and so is its share
-            share = np.exp(np.log(mu) + [math.log(harmonic_count(d, m)) for m in range(top)])
-        if 1 - share.sum() < TRACE_LEFT or share[-1] < TRACE_LEFT / top:  # the second: roundoff of the sum at large d
+            share = np.exp(np.log(mu) + log_N)
+        # shares fall faster than geometrically beyond their largest
+        if share[-1] * top <= TRACE_LEFT * min(1.0, ridge) and share[-1] <= share[-2]:
             return mu, share
         top *= 2
 
@@ -224,9 +265,18 @@ def _sums(d: int, L: int, h: float, c: np.ndarray, sink: float | None) -> Iterat
 
 
 def _angles(d: int, h: float) -> np.ndarray:
-    """Panel edges in the angle: log K moves by at most 1 per panel, and the density sin^(d-2) by little."""
+    """Panel edges in the angle: log K moves by at most 1 per panel, and the density sin^(d-2) by little.
+
+    Of a large dimension only cosines within 14 standard deviations of 0 or of the peak 2/(hd) of
+    the density times K^2 are kept: beyond, e^-98 of either is left.
+    """
+    far = 2 / (h * d) + 14 / math.sqrt(d)
+    width = math.asin(far) if far < 1 else math.pi / 2
+    low = math.pi / 2 - width
+    high = math.pi / 2 + width
     levels = np.arccos(np.clip(1 - h * np.arange(math.ceil(2 / h)), -1, 1))
-    return np.unique(np.concatenate([levels, np.linspace(0, math.pi, 9 + math.ceil(3 * math.sqrt(d)))]))
+    smooth = np.linspace(low, high, 9 + math.ceil(6 * width * math.sqrt(d) / math.pi))
+    return np.unique(np.clip(np.concatenate([levels, smooth]), low, high))
 
 
 def _outer(

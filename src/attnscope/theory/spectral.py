@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, ive, logsumexp
+from scipy.special import expit, gammaln, ive, logsumexp
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
@@ -48,6 +48,7 @@ __all__ = [
 SMALLEST_BANDWIDTH = 1e-8  # below it the recurrence for rho would take more than 10^5 steps
 LARGEST_DEGREE = 100_000
 SERIES_BELOW = 300.0  # up to this x the power series is short and loses no digits: its rounding is eps x
+LONG_SERIES = 1e6  # terms of that series from which on the expansion for large orders replaces it
 
 
 def softmax_filter(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
@@ -68,7 +69,7 @@ def softmax_filter(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.n
 def cme_filter(dim: int, bandwidth: float, degree: int | np.ndarray, ridge_per_token: float) -> np.ndarray:
     """mu_m/(mu_m + r): what CME attention with the RBF kernel and ridge L r keeps of degree m, in the limit of long contexts."""
     r = check.real(ridge_per_token, "ridge_per_token", "cme_filter", 0, strict=True, hint="ridge / length")
-    return 1 / (1 + r * np.exp(-log_eigenvalues(dim, bandwidth, degree)))
+    return expit(log_eigenvalues(dim, bandwidth, degree) - math.log(r))  # no overflow of r/mu
 
 
 def kernel_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
@@ -80,13 +81,10 @@ def kernel_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> 
 
 
 def log_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
-    """log mu_m of the RBF kernel, finite wherever rho_m is above the smallest float64."""
+    """log mu_m of the RBF kernel, also where mu_m or rho_m is below the smallest float64."""
     d, h, m = _checked(dim, bandwidth, degree, "log_eigenvalues")
-    rho = _ratios(d, h, int(m.max()))[m]
-    if (rho == 0).any():
-        largest = int(np.flatnonzero(_ratios(d, h, int(m.max())))[-1])
-        raise bad("degree", "log_eigenvalues", f"at most {largest} at dim={d}, bandwidth={h:g}", int(m.max()))
-    return _log_mean_kernel(d, h) + np.log(rho)
+    steps = np.log(_bessel_ratios(d, h, int(m.max())))
+    return _log_mean_kernel(d, h) + np.concatenate([[0.0], np.cumsum(steps)])[m]
 
 
 def density_bias(
@@ -129,7 +127,12 @@ def _degrees(degree: int | np.ndarray, of: str) -> np.ndarray:
 
 
 def _ratios(d: int, h: float, top: int) -> np.ndarray:
-    """rho_0 .. rho_top by downward recurrence of I_{v+1}/I_v.
+    """rho_0 .. rho_top."""
+    return np.concatenate([[1.0], np.cumprod(_bessel_ratios(d, h, top))])
+
+
+def _bessel_ratios(d: int, h: float, top: int) -> np.ndarray:
+    """I_{v+1}/I_v at x = 1/h for v = d/2 - 1 + j, j < top, by downward recurrence.
 
     An error in r shrinks by r_v^2 = exp(-2 asinh(v/x)) per step, so sqrt(40 x) + 40 extra steps wipe out that of the start.
     """
@@ -141,7 +144,7 @@ def _ratios(d: int, h: float, top: int) -> np.ndarray:
         r = 1 / (2 * (v0 + j + 1) / x + r)
         if j < top:
             kept.append(r)
-    return np.concatenate([[1.0], np.cumprod(kept[::-1])]) if kept else np.ones(1)
+    return np.array(kept[::-1])
 
 
 def _log_mean_kernel(d: int, h: float) -> float:
@@ -150,7 +153,26 @@ def _log_mean_kernel(d: int, h: float) -> float:
     bessel = float(ive(v, x)) if x > SERIES_BELOW else 0.0
     if bessel > 1e-290:  # else underflow is near: v is large against sqrt(x)
         return float(gammaln(d / 2)) + v * math.log(2 * h) + math.log(bessel)
+    if math.hypot(v + 1, x) - (v + 1) > LONG_SERIES:
+        return float(gammaln(d / 2)) + v * math.log(2 * h) + _log_bessel(v, x) - x
     peak = (math.hypot(v + 1, x) - (v + 1)) / 2  # the largest term of sum_j (x/2)^{2j}/(j! (d/2)_j)
     j = np.arange(1, math.ceil(peak + 12 * math.sqrt(peak + 1) + 40))
     terms = np.cumsum(2 * math.log(x / 2) - np.log(j) - np.log(d / 2 + j - 1))
     return float(logsumexp(np.concatenate([[0.0], terms]))) - x
+
+
+def _log_bessel(v: float, x: float) -> float:
+    """log I_v(x) by Debye's uniform expansion to order v^-4: 1e-14 at the v > 600 it is used for.
+
+    DLMF 10.41.3 and 10.41.9: I_v(vz) ~ e^{v eta} (1 + u_1(t)/v + ...)/(sqrt(2 pi v) (1 + z^2)^{1/4}).
+    """
+    z = x / v
+    root = math.hypot(1.0, z)
+    t = 1 / root
+    eta = root + math.log(z / (1 + root))
+    u1 = (3 * t - 5 * t**3) / 24
+    u2 = (81 * t**2 - 462 * t**4 + 385 * t**6) / 1152
+    u3 = (30375 * t**3 - 369603 * t**5 + 765765 * t**7 - 425425 * t**9) / 414720
+    u4 = 4465125 * t**4 - 94121676 * t**6 + 349922430 * t**8 - 446185740 * t**10 + 185910725 * t**12
+    series = u1 / v + u2 / v**2 + u3 / v**3 + u4 / 39813120 / v**4
+    return v * eta - math.log(2 * math.pi * v * root) / 2 + math.log1p(series)

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
+from attnscope.numerics.contexts import context_array
 
 __all__ = ["bottleneck_law", "bottleneck_trials", "condition_number", "transfer_bound"]
 
@@ -38,6 +39,8 @@ IN_SPAN = 1e-9  # a label further than this (relative) from the rows of the targ
 
 def condition_number(target_map: np.ndarray, label: np.ndarray) -> float:
     """kap = |w*|/|a|, w* the least-norm solution of T'w = a; infinity if the label is not in the span of the rows of T.
+
+    Singular values of T below rounding of the largest count as 0.
 
     >>> round(condition_number(np.diag([1.0, 0.1]), [0.0, 1.0]), 12)
     10.0
@@ -53,9 +56,13 @@ def condition_number(target_map: np.ndarray, label: np.ndarray) -> float:
 
 
 def transfer_bound(target_map: np.ndarray, label: np.ndarray, pretraining_excess: float) -> float:
-    """kap^2 |a|^2 E|f^ - f*|^2, a bound on the downstream excess of the best linear head."""
+    """kap^2 |a|^2 E|f^ - f*|^2, a bound on the downstream excess of the best linear head.
+
+    Infinity for a label out of the span of T, however small the pretraining excess.
+    """
     error = check.real(pretraining_excess, "pretraining_excess", "transfer_bound", 0)
-    return condition_number(target_map, label) ** 2 * float(np.sum(np.square(label))) * error
+    kap = condition_number(target_map, label)
+    return kap**2 * float(np.sum(np.square(label))) * error if np.isfinite(kap) else kap
 
 
 def bottleneck_law(
@@ -68,8 +75,15 @@ def bottleneck_law(
     token_noise: float = 1.0,
 ) -> np.ndarray:
     """(p - r)(s_t^2 kap^2 + 1 - c)/n; condition, samples and length broadcast."""
-    s2, n, L = token_noise**2, np.asarray(samples, dtype=float), np.asarray(length, dtype=float)
-    return (dim - rank) * (target_noise**2 * np.square(condition) + s2 / (L + s2)) / n
+    of = "bottleneck_law"
+    p = check.integer(dim, "dim", of, 2)
+    r = check.integer(rank, "rank", of, 1, p - 1)
+    s2 = check.real(token_noise, "token_noise", of, 0) ** 2
+    st2 = check.real(target_noise, "target_noise", of, 0) ** 2
+    kap = _at_least_one(condition, "condition", of)
+    n = _at_least_one(samples, "samples", of)
+    L = _at_least_one(length, "length", of)
+    return (p - r) * (st2 * np.square(kap) + s2 / (L + s2)) / n
 
 
 def bottleneck_trials(
@@ -92,7 +106,9 @@ def bottleneck_trials(
     of = "bottleneck_trials"
     p, r = check.integer(dim, "dim", of, 2), check.integer(rank, "rank", of, 1, dim - 1)
     n, L = check.integer(samples, "samples", of, p + 2), check.integer(length, "length", of, 1)
-    m, kaps = check.integer(trials, "trials", of, 1), check.array(np.atleast_1d(condition), "condition", of, (None,))
+    m, kaps = check.integer(trials, "trials", of, 1), np.atleast_1d(_at_least_one(condition, "condition", of))
+    kaps = check.array(kaps, "condition", of, (None,))
+    target_noise = check.real(target_noise, "target_noise", of, 0)
     c = L / (L + check.real(token_noise, "token_noise", of, 0, strict=True) ** 2)
     rng = np.random.default_rng(check.seed_value(seed, of))
     R = np.triu(rng.standard_normal((m, p, p)), 1)
@@ -105,6 +121,13 @@ def bottleneck_trials(
     ]
     excess, bound = np.array(out).transpose(1, 2, 0)
     return excess, kaps**2 * bound
+
+
+def _at_least_one(x: ArrayLike, what: str, of: str) -> np.ndarray:
+    a = context_array(x, what, of, ())
+    if a.size and a.min() < 1:
+        raise bad(what, of, ">= 1", float(a.min()), f"{what}=1")
+    return a
 
 
 def _cut(T: np.ndarray, from_z: np.ndarray, from_e: np.ndarray, r: int, c: float) -> tuple[np.ndarray, np.ndarray]:
