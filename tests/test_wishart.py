@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from attnscope import LinearMap
+from attnscope.errors import AttnscopeError
 from attnscope.numerics.wishart import resolvent_trace
 
 SIGMAS = 5.0  # P(|normal| > 5) = 6e-7 for each sampled comparison; seeds are fixed
@@ -102,3 +103,38 @@ def test_sampled_keys_cover_the_exact_number(noise, length):
     sampled = LinearMap(3, 1, noise=noise, features=lambda k: k).bayes_risk(length)
     assert sampled.method == "Monte Carlo over keys"
     assert abs(sampled.excess - exact.excess) <= SIGMAS * sampled.error + exact.error
+
+
+@pytest.mark.parametrize("noise", [1e-50, 1e-20, 1e-12, 1e-8, 1e-4, 0.5, 1e6])
+@pytest.mark.parametrize("prior", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 6])
+def test_inference_for_every_noise(noise, prior, length):
+    """Posterior, prediction and log probability against the normal law of all values, in 250 digits."""
+    task = LinearMap(3, 1, prior_variance=prior, noise=noise)
+    rng = np.random.default_rng([length, 7])
+    keys = rng.standard_normal((length, 3))
+    values = keys @ rng.standard_normal((3, 1)) * prior**0.5 + noise * rng.standard_normal((length, 1))
+    query = rng.standard_normal(3)
+    with mp.workdps(250):
+        exact = lambda x: mp.matrix([[mp.mpf(float(y)) for y in row] for row in np.atleast_2d(x)])
+        s2, lam = mp.mpf(noise) ** 2, mp.mpf(prior)
+        q = exact(query)
+        K, v, cross = (exact(keys), exact(values), exact(keys) * q.T) if length else (None, None, None)
+        mean, variance, log_p = mp.mpf(0), s2 + lam * (q * q.T)[0], mp.mpf(0)
+        if length:
+            G = lam * (K * K.T) + s2 * mp.eye(length)
+            weights = mp.lu_solve(G, lam * cross)
+            mean = (weights.T * v)[0]
+            variance -= (weights.T * (lam * cross))[0]
+            square = (v.T * mp.lu_solve(G, v))[0]
+            log_p = -(square + mp.log(mp.det(G)) + length * mp.log(2 * mp.pi)) / 2
+        found = task.predictive(query, keys, values)
+        assert abs(found.mean[0] - mean) <= 1e-11 * (abs(mean) + mp.sqrt(lam))
+        assert abs(found.variance - variance) <= 1e-10 * variance
+    posterior = task.posterior(keys, values)
+    assert np.isfinite(posterior.covariance).all() and posterior.covariance.shape == (3, 3)
+    if length > 3 and noise < 1e-8 * prior**0.5:
+        with pytest.raises(AttnscopeError, match=r"noise of LinearMap.log_probability must be above"):
+            task.log_probability(keys, values)
+    else:
+        assert float(task.log_probability(keys, values)) == pytest.approx(float(log_p), rel=1e-9, abs=1e-9)

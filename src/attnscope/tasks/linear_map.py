@@ -7,7 +7,8 @@ notation: L = length, phi = features (p of them), Phi (L, p) = rows phi(k_l), V 
     P = Phi^T Phi/s^2 + I/lam,   rows of W | context ~ N((P^-1 Phi^T V/s^2)^T, P^-1),   v | q, context ~ N(mean phi(q), s^2 + phi(q)^T P^-1 phi(q))
     log p(values | keys), per output: -1/2 [L log(2 pi s^2) + log det(lam P) + |v - Phi m|^2/s^2 + |m|^2/lam],  m the posterior mean
 
-all exact given the context, for every L including 0. The same numbers in dual form are CME attention with the constant ridge s^2/lam and
+all exact given the context, for every L including 0, by the singular values of Phi: no system is formed that
+little noise makes singular. The same numbers in dual form are CME attention with the constant ridge s^2/lam and
 kernel phi.phi: claim exch-06. Masked-token prediction is the same task: hide the value of one of L + 1 tokens and ask for it at its key;
 tokens are exchangeable, so which one is hidden does not matter (`masked`, `hold_out`).
 
@@ -38,6 +39,7 @@ EPS = float(np.finfo(np.float64).eps)
 WELL_CONDITIONED = 1e4  # of P: up to here 1 - h keeps 8 digits through the normal equations
 ROUNDED = 1e-8  # see WELL_CONDITIONED
 CLOSE = 1e-6  # 1 - h below this is computed from the other rows: 1 - sum of squares lost its digits
+LOST = 1e-3  # of the noise: rounding of larger values would show in their log probability
 NEVER_SEEN = 14.0  # an event of probability 14/n is missed by n draws with probability e^-14 = 8e-7
 SIGMAS = 5.0  # standard errors within which a sampled Estimate promises to be
 
@@ -170,16 +172,32 @@ class LinearMap:
     def posterior(self, keys: np.ndarray, values: np.ndarray) -> MapPosterior:
         """Law of W given keys (..., L, d_k) and values (..., L, d_v)."""
         Phi, V = self._context(keys, values, f"{type(self).__name__}.posterior")
-        P = self._precision(Phi)
-        mean = np.linalg.solve(P, Phi.swapaxes(-1, -2) @ V / self.noise**2).swapaxes(-1, -2)
-        C = np.linalg.inv(P)
-        return MapPosterior(mean, (C + C.swapaxes(-1, -2)) / 2)
+        mean, axes, left = self._solved(Phi, V)
+        return MapPosterior(mean, (axes.swapaxes(-1, -2) * left[..., None, :]) @ axes)
 
     def predictive(self, query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> Predictive:
         """Law of the value at query (..., d_k) given the context."""
-        q = self.features(self._key_array(query, "query", f"{type(self).__name__}.predictive", ()))
-        mean, C = self.posterior(keys, values)
-        return Predictive(_apply(mean, q), self.noise**2 + np.sum(_apply(C, q) * q, axis=-1))
+        of = f"{type(self).__name__}.predictive"
+        q = self.features(self._key_array(query, "query", of, ()))
+        mean, axes, left = self._solved(*self._context(keys, values, of))
+        # squares along the axes of P, not q^T P^-1 q: a small variance is no difference of large ones
+        return Predictive(_apply(mean, q), self.noise**2 + np.sum(left * _apply(axes, q) ** 2, axis=-1))
+
+    def _solved(self, Phi: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Posterior mean (..., d_v, p), axes (..., p, p) of P as rows, posterior variance (..., p) along each.
+
+        From the singular values S of Phi: variances lam r/(S^2 + r), r = s^2/lam, and S/(S^2 + r) of
+        the values; nothing cancels and nothing is singular however small the noise.
+        """
+        U, S, axes = _axes(Phi)
+        ridge = self.noise**2 / self.prior_variance
+        along = U.swapaxes(-1, -2) @ V  # (..., rank, d_v)
+        rank = S.shape[-1]
+        shrunk = (S / (S**2 + ridge))[..., None] * along
+        mean = shrunk.swapaxes(-1, -2) @ axes[..., :rank, :]
+        left = np.full(axes.shape[:-1], self.prior_variance)
+        left[..., :rank] = self.prior_variance * (ridge / (S**2 + ridge))
+        return mean, axes, left
 
     def bayes_predict(self, query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
         """E[v | q, context], (..., d_v), of query (..., d_k), keys (..., L, d_k), values (..., L, d_v)."""
@@ -187,11 +205,22 @@ class LinearMap:
 
     def log_probability(self, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
         """log p(values | keys), (...), the map integrated out."""
-        Phi, V = self._context(keys, values, f"{type(self).__name__}.log_probability")
-        P, s2, lam = self._precision(Phi), self.noise**2, self.prior_variance
-        m = np.linalg.solve(P, Phi.swapaxes(-1, -2) @ V / s2)  # (..., p, d_v)
-        squares = np.sum((V - Phi @ m) ** 2, axis=(-1, -2)) / s2 + np.sum(m**2, axis=(-1, -2)) / lam
-        constant = V.shape[-2] * np.log(2 * np.pi * s2) + np.linalg.slogdet(lam * P)[1]
+        of = f"{type(self).__name__}.log_probability"
+        Phi, V = self._context(keys, values, of)
+        L, p = Phi.shape[-2:]
+        U, S, _ = _axes(Phi)
+        s2 = self.noise**2
+        spread = self.prior_variance * S**2 + s2  # variance of the values along the columns of U
+        along = U.swapaxes(-1, -2) @ V
+        squares = np.sum(along**2 / spread[..., None], axis=(-1, -2))
+        if p < L:
+            rest = V - U @ along
+            lost = 8 * EPS * np.max(np.abs(V), initial=0.0) * L**0.5
+            if lost > LOST * self.noise:
+                must = f"above rounding of the values ({lost:.2g}), which then decides what {p} features leave"
+                raise bad("noise", of, must, self.noise, "values / their size, or fewer tokens")
+            squares = squares + np.sum((rest / self.noise) ** 2, axis=(-1, -2))
+        constant = L * np.log(2 * np.pi * s2) + np.sum(np.log1p(S**2 * (self.prior_variance / s2)), axis=-1)
         return -(squares + self.dim_value * constant) / 2
 
     def bayes_risk(self, length: int, samples: int = 2000, seed: int = 0) -> Estimate:
@@ -243,6 +272,15 @@ class LinearMap:
 
     def _key_array(self, x: np.ndarray, what: str, of: str, axes: tuple[None, ...]) -> np.ndarray:
         return context_array(x, what, of, (*axes, self.dim_key))
+
+
+def _axes(Phi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U (..., L, m), S (..., m) and axes (..., p, p) with Phi = U S axes[:m], m = min(L, p)."""
+    *lead, L, p = Phi.shape
+    if L == 0:
+        eye = np.broadcast_to(np.eye(p), (*lead, p, p))
+        return np.zeros((*lead, 0, 0)), np.zeros((*lead, 0)), eye
+    return np.linalg.svd(Phi, full_matrices=p > L)
 
 
 def _left_out_one(Phi: np.ndarray, ridge: float) -> np.ndarray:
