@@ -15,6 +15,7 @@ Gradients are second-order differences of step 10^-STEP at DIGITS digits: trunca
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mpmath import mp, mpf
@@ -29,6 +30,7 @@ __all__ = [
     "linear_optimum",
     "linear_risk",
     "normalised_linear",
+    "risk_terms",
 ]
 
 STEP = 24  # differences of step 1e-24: truncation (1e-24 steepness)^2, rounding 10^-(DIGITS - STEP/2)
@@ -44,10 +46,16 @@ class Exact(NamedTuple):
     size: Any
 
 
-def _terms(sigma: tuple, o: tuple, lam: Any, gam: Any, s: Any, L: int, c: Any) -> list[Any]:
+@lru_cache(maxsize=1024)  # differences in directions that leave kappa alone ask for the same moments
+def _remembered(sigma: tuple, m: Any, b: Any, digits: int) -> tuple:
+    return moments(sigma, m, b)
+
+
+def risk_terms(sigma: tuple, o: tuple, lam: Any, gam: Any, s: Any, L: int, c: Any) -> list[Any]:
+    """The terms that add up to R, in the precision that is active."""
     kap, eta, the, nu, rho = o
-    f, f2 = moments(sigma, lam * s * kap, lam * gam)
-    b, b2 = moments(sigma, mpf(0), lam)
+    f, f2 = _remembered(sigma, lam * s * kap, lam * gam, mp.dps)
+    b, b2 = _remembered(sigma, mpf(0), lam, mp.dps)
     g2 = gam * gam
     YA = [
         f[0] * s * s * c * the,
@@ -82,7 +90,7 @@ def componentwise_risk(sigma: tuple, o: tuple, lam: float, gam: float, s: float,
     """R and the sum of the absolute values of its terms."""
     with mp.workdps(_digits(sigma)):
         o, lam, gam, s, c = _exactly(o, lam, gam, s, c)
-        terms = _terms(sigma, o, lam, gam, s, L, c)
+        terms = risk_terms(sigma, o, lam, gam, s, L, c)
         return Exact(sum(terms), sum(abs(x) for x in terms))
 
 
@@ -99,7 +107,7 @@ def componentwise_gradient(sigma: tuple, o: tuple, lam: float, gam: float, s: fl
             rows = []
             for place, weight in stencil:
                 point = tuple(x + place * h * (i == j) for j, x in enumerate(o))
-                terms = _terms(sigma, point, lam + place * h * (i == 5), gam, s, L, c)
+                terms = risk_terms(sigma, point, lam + place * h * (i == 5), gam, s, L, c)
                 rows.append([weight * x / h for x in terms])
             slopes = [sum(column) for column in zip(*rows, strict=True)]
             out.append(Exact(sum(slopes), sum(abs(x) for x in slopes)))
