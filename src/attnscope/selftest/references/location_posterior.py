@@ -23,7 +23,7 @@ from scipy.stats import ncx2
 
 from attnscope.selftest.references.activation_moments import FEW, integral, value
 
-__all__ = ["pair_error", "posterior", "sampled_risks", "two_tokens"]
+__all__ = ["lost", "pair_error", "posterior", "sampled_risks", "two_tokens"]
 
 DIGITS = 36
 DRAWS = 200_000  # tokens of a plain sample
@@ -65,12 +65,13 @@ def pair_error(s: float, probs: tuple[float, float] = (0.5, 0.5)) -> Any:
         for J in (0, 1):
             # l_J - l_other = s (u_J - u_other) ~ N(s^2, 2 s^2) given J
             m, b = s * s + mp.log(pi[J] / pi[1 - J]), mp.sqrt(2) * s
-            total += pi[J] * _lost(m, b)
+            total += pi[J] * lost(m, b)
         return total
 
 
-def _lost(m: Any, b: Any) -> Any:
+def lost(m: Any, b: Any) -> Any:
     """E logistic(-(m + b g)), around the peak of its log-concave integrand, where g = -b logistic(m + b g)."""
+    m, b = mpf(m), mpf(b)
     if b == 0:
         return value(("logistic",), -m)
     low, high = -b, mpf(0)
@@ -80,7 +81,7 @@ def _lost(m: Any, b: Any) -> Any:
             high = g
         else:
             low = g
-    reach = mp.sqrt(2 * mp.log(10) * mp.dps)
+    reach = mp.sqrt(2 * mp.log(10) * max(mp.dps, DIGITS))
     edges = [g + reach * i / 8 for i in range(-8, 9)]
     edges += [(-m + sign * x) / b for x in (0.75, 1.5, 3, 6, 12, 24, 48, 96) for sign in (-1, 1)]
     inside = sorted(x for x in edges if g - reach <= x <= g + reach)

@@ -12,7 +12,7 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform, pmf
-from attnscope.selftest.references import attention, fisher
+from attnscope.selftest.references import attention, fisher, location_posterior
 from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
 
 __all__ = ["SUBJECTS"]
@@ -171,6 +171,11 @@ def _share_truth(setting: Setting) -> Truth | None:
     own = p["gain1"] * (r - r.mean()) / r.std() + p["bias1"] if normed else r
     width = setting["dim"] // setting["heads"]
     slope = p["key"][head].T @ (p["query"][head] @ own) * setting["temperature"] / math.sqrt(width)
+    if setting["length"] == 1 and not normed:  # logistic(S_J - S_0) with S_J normal: one integral
+        gap = float(slope @ own) - setting["signal"] * float(slope @ task.key)
+        return Truth(
+            float(location_posterior.lost(gap, setting["gamma"] * float(np.linalg.norm(slope)))), 1e-14 * (1 + abs(gap))
+        )
     gain, bias = (p["gain1"], p["bias1"]) if normed else (1.0, 0.0)
     numbers = setting["gamma"], setting["signal"], setting["length"]
     value, error = attention.block_weight(task.key, *numbers, slope, gain, bias, float(slope @ own), normed)

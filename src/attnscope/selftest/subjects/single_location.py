@@ -26,6 +26,7 @@ STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
 INFEASIBLE = (
     10.0  # a Gram matrix with eigenvalue -x is that of vectors moved by about x; ten of them bound what is moved
 )
+WAVES = 5e3  # radians of sigma in a standard deviation of the score beyond which a quadrature may say that it cannot
 INPUT = 4e-16  # rounding of overlaps, temperature and signal on their way in, relative to the terms
 
 
@@ -87,6 +88,7 @@ def _reference_arguments(setting: Setting) -> tuple:
 def truth_of(exact: single_location.Exact, setting: Setting, digits: int) -> Truth:
     """A reference's value, with its rounding, that of the inputs, and what overlaps that no vectors have are worth."""
     defect = INFEASIBLE * single_location.gram_defect(setting["overlaps"], setting["c"])
+    defect *= 1 + setting["temperature"] * setting["signal"]  # the scale on which the risk varies with kappa
     return Truth(float(exact.value), float(exact.size) * (10.0 ** (8 - digits) + defect) + 1e-307)
 
 
@@ -242,6 +244,14 @@ def _componentwise(setting: Setting) -> Any:
     return at.Componentwise(Sigma(data), setting["temperature"], kinks=kinks)
 
 
+def _many_waves(setting: Setting) -> str:
+    """The budget of a quadrature is a million evaluations."""
+    if setting["sigma"][0] != "cos":
+        return ""
+    waves = setting["sigma"][1] * setting["temperature"] * max(1.0, setting["gamma"])  # radians in a standard deviation
+    return "too many waves for the budget" if waves > WAVES else ""
+
+
 # -- normalised -------------------------------------------------------------------------------------------------------------
 
 KINDS = {"softmax": at.Softmax, "softmax_one": at.SoftmaxOne, "softplus": at.SoftplusAttention}
@@ -336,7 +346,8 @@ SUBJECTS: list[Subject] = [
         ("LinearAttention",), gradient_truths=1.0,
     ),
     *_sigma_risk(
-        "Componentwise", _componentwise, lambda s: s["sigma"], _draw_sigma, ("Componentwise",), truths=0.6, gradient_truths=0.15,
+        "Componentwise", _componentwise, lambda s: s["sigma"], _draw_sigma, ("Componentwise",),
+        truths=0.6, gradient_truths=0.15, may_refuse=_many_waves,
         weight=2.0,
     ),
     *(subject for kind in KINDS for subject in _normalised(kind)),
