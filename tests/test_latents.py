@@ -368,3 +368,16 @@ class TestPositions:
             encode_positions(np.arange(4), 3)
         with pytest.raises(AttnscopeError, match="one for each of the 5 tokens"):
             attach_positions(np.zeros((5, 2)), np.arange(4))
+
+
+def test_equal_tokens_far_from_zero_are_equal():
+    """log p of tokens that differ by nothing or by one rounding: no mean is subtracted from large numbers."""
+    task = GaussianLocation(1, prior_variance=1e50, noise_variance=1e-50)
+    x = np.full((3, 1), 1.2573022e24 / 3)
+    total = 1e-50 + 3e50
+    expected = -(2 * np.log(1e-50) + np.log(total) + 3 * np.log(2 * np.pi) + 3 * x[0, 0] ** 2 / total) / 2
+    assert float(task.log_probability(x)) == pytest.approx(expected, rel=1e-12)
+    task = GaussianLocation(1, prior_variance=1.0, noise_variance=1e-32)
+    x = np.array([[1.0], [1.0 + 2**-52]])
+    expected = -(np.log(1e-32) + np.log(2) + 2 * np.log(2 * np.pi) + (2**-52) ** 2 / 2 / 1e-32 + 1) / 2
+    assert float(task.log_probability(x)) == pytest.approx(expected, rel=1e-12)

@@ -13,7 +13,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from attnscope import Topics, asymptotic_topic_error, chernoff, two_topic_error
+from attnscope import Topics, asymptotic_topic_error, chernoff, posterior_atoms, representation, two_topic_error
 from attnscope.errors import AttnscopeError
 from attnscope.theory.two_topics import wrong_mass
 
@@ -154,3 +154,12 @@ def test_rate_of_topics_that_nearly_agree():
 def test_a_length_that_float64_cannot_follow_is_refused():
     with pytest.raises(AttnscopeError, match="length of two_topic_error must be short enough"):
         two_topic_error(Topics([0.5, 0.5], [[1 - 1e-20, 1e-20], [1e-20, 1 - 1e-20]]), 10**15)
+
+
+def test_numbers_too_large_to_write_are_refused_at_once():
+    task = Topics([0.5, 0.5], np.full((2, 1000), 1e-3))
+    for call in (task.topic_error, task.bayes_risk, lambda L: posterior_atoms(task, L)):
+        with pytest.raises(AttnscopeError, match=r"got 10\^\d+ of them"):
+            call(10**12)
+    with pytest.raises(AttnscopeError, match=r"got 1000\^1000000000000"):
+        representation(task, 10**12)

@@ -120,8 +120,11 @@ class GaussianLocation:
         L, s2 = x.shape[-2], self.noise_variance
         if L == 0:
             return np.zeros(x.shape[:-2])
-        mean, total = x.mean(axis=-2), s2 + L * self.prior_variance
-        squares = np.sum((x - mean[..., None, :]) ** 2, axis=-2) / s2 + L * mean**2 / total
+        first = x[..., :1, :]
+        apart = x - first  # exact for tokens within a factor 2: no mean is subtracted from large tokens
+        shift = apart.mean(axis=-2, keepdims=True)
+        mean, total = (first + shift)[..., 0, :], s2 + L * self.prior_variance
+        squares = np.sum((apart - shift) ** 2, axis=-2) / s2 + L * mean**2 / total
         constant = (L - 1) * np.log(s2) + np.log(total) + L * np.log(2 * np.pi)
         return -np.sum(squares + constant, axis=-1) / 2
 

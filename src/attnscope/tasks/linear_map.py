@@ -251,7 +251,8 @@ class LinearMap:
         squares = np.sum(Phi**2, axis=-1)
         ridge = self.noise**2 / self.prior_variance
         most = self.prior_variance * float(squares.max())
-        if ridge * WELL_CONDITIONED > float(squares.sum(axis=-1).max()):
+        calm = ridge * WELL_CONDITIONED > float(squares.sum(axis=-1).max())
+        if calm and length >= self.dim_features:  # fewer keys than features: a small decomposition is faster
             solved = np.linalg.solve(self._precision(Phi), Phi.swapaxes(-1, -2)).swapaxes(-1, -2)
             h = np.sum(solved * Phi, axis=-1) / self.noise**2  # leverages in (0, 1)
             return np.mean(self.noise**2 * h / (1 - h), axis=-1), most

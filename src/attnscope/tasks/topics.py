@@ -189,9 +189,8 @@ def count_vectors(length: int, vocabulary: int, of: str) -> Iterator[np.ndarray]
     number = math.comb(length + vocabulary - 1, vocabulary - 1)
     if number > MOST_COUNTS:
         hint = "a shorter length, a smaller vocabulary, or a mean over sample()"
-        raise bad(
-            "length", of, f"such that at most {MOST_COUNTS} count vectors are enumerated", f"{number} of them", hint
-        )
+        many = f"{number} of them" if number < 10**20 else f"10^{math.log10(number):.0f} of them"
+        raise bad("length", of, f"such that at most {MOST_COUNTS} count vectors are enumerated", many, hint)
     if vocabulary == 1:
         yield np.array([[length]])
         return

@@ -17,6 +17,7 @@ That the posterior is minimal sufficient is from Zhang et al. (arXiv 2212.14852)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -74,7 +75,7 @@ def all_sequences(task: Topics, length: int) -> Sequences:
     """Every sequence of that length with its probability and posterior."""
     of = "all_sequences"
     L, V = check.integer(length, "length", of, 0), task.vocabulary
-    if V**L > MOST_SEQUENCES:
+    if L * math.log(V) > math.log(MOST_SEQUENCES) + 1 or V**L > MOST_SEQUENCES:  # V^(10^12) has no end
         hint = "a shorter length, or posterior_atoms, which enumerates counts"
         raise bad("length", of, f"such that at most {MOST_SEQUENCES} sequences are enumerated", f"{V}^{L}", hint)
     tokens = np.stack(np.unravel_index(np.arange(V**L), (V,) * L), axis=1) if L else np.zeros((1, 0), dtype=int)
