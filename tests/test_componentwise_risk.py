@@ -12,7 +12,8 @@ import pytest
 from settings import one_sentence, unit
 
 import attnscope as at
-from attnscope.numerics import interpolation
+from attnscope.numerics import interpolation, resolved
+from attnscope.numerics.quadrature import legendre
 from attnscope.theory.componentwise_risk import componentwise_excess
 
 ORACLE = at.Overlaps.oracle()
@@ -82,6 +83,22 @@ def test_the_promised_gap_of_the_probes_holds():
         twice = np.concatenate([places, places + 1])
         assert np.diff(twice).max() <= interpolation.GOLDEN_GAP / n
         assert places[0] > 0 and places[-1] < 1
+
+
+def test_one_jump_or_kink_cannot_hide_in_a_panel():
+    """At 20,000 places of a step, a ramp and a cusp the error of the 20-point rule is below what the panel reports."""
+    x, w = legendre(20)
+    c, weight = interpolation.lobatto()
+    place = np.random.default_rng(7).uniform(0, 1, (20_000, 1))
+    shapes = (
+        (lambda t: np.where(t > place, 1.0, 0.0), 1 - place),
+        (lambda t: np.maximum(t - place, 0.0), (1 - place) ** 2 / 2),
+        (lambda t: np.sqrt(np.abs(t - place)), (place**1.5 + (1 - place) ** 1.5) * 2 / 3),
+    )
+    for shape, exact in shapes:
+        s = shape(x)
+        apart = np.abs(shape(c) - interpolation.through(s, c)) @ weight
+        assert np.all(np.abs(s @ w - exact[:, 0]) <= resolved.SLACK * apart)
 
 
 @pytest.mark.parametrize(("frequency", "temperature"), [(50.0, 5.0), (3.0, 1.0), (700.0, 1.0), (1000.0, 0.01)])
@@ -249,3 +266,19 @@ def test_gradient_of_a_narrow_bump_equals_its_closed_form():
         slope = lambda h, x=x, risk=risk: (risk(x + h) - risk(x - h)) / (2 * h.sum())
         expected = [(4 * slope(h) - slope(2 * h)) / 3 for h in np.diag(1e-3 * np.array([1, 1, 1, 1, 1, x[5]]))]
         np.testing.assert_allclose(ours, expected, atol=1e-8 * (1 + np.abs(ours).max()))
+
+
+def test_other_tasks_resolve_the_same_bump():
+    """MultiLocation with one relevant token and an uncorrelated background have the same risk; declared jumps too."""
+    key, value = np.eye(4)[:2]
+    single = at.SingleLocation(4, 10, gamma=0.7, signal=2.0, key=key, value=value)
+    several = at.MultiLocation(4, 10, relevant=1, gamma=0.7, signal=2.0)
+    background = at.CorrelatedBackground(single)
+    step = at.Componentwise(lambda x: np.where(x > 0.3, 1.0, 0.0), 1.0, kinks=(0.3,))
+    exact = at.risk(single, step, ORACLE).excess
+    for predictor, truth in (
+        (at.Componentwise(bump(1.234, 2e-3), 1.0), bump_risk(single, 1.0, 1.234, 2e-3)),
+        (step, exact),
+    ):
+        for out in (at.risk(several, predictor, ORACLE), at.correlated_risk(background, predictor)):
+            assert abs(out.excess - truth) <= out.error + 1e-15 < 1e-10

@@ -1,5 +1,6 @@
 """SoftmaxOne and SoftplusAttention: their weights, exact risks by two routes, training, refusals."""
 
+import mpmath
 import numpy as np
 import pytest
 from settings import random_settings
@@ -96,6 +97,52 @@ def test_limits():
 
 def numbers(task):
     return {"gamma": task.gamma, "signal": task.signal, "length": task.length, "alignment": task.alignment}
+
+
+def test_errors_hold_where_terms_cancel():
+    """One token has weight 1 in normalised attention: R = (s c - s the)^2 + 2 gam^2 (1 - nu), signal to 1e4, v = k* first."""
+    key = np.eye(4)[0]
+    rng = np.random.default_rng(0)
+    unit = lambda: (lambda x: x / np.linalg.norm(x))(rng.standard_normal(4))
+    settings = [(1e4, 0.5**0.5, 1.0, key, np.eye(4)[1], key, key)]
+    settings += [
+        (10 ** rng.uniform(-2, 4), 10 ** rng.uniform(-3, 1), 0.5, unit(), unit(), unit(), unit()) for _ in range(40)
+    ]
+    for signal, gamma, lam, star, value, k, v in settings:
+        task = at.SingleLocation(4, 1, gamma=gamma, signal=signal, key=star, value=value)
+        o = at.Overlaps.of(task, k, v)
+        out = at.risk(task, at.SoftplusAttention(lam), o)
+        with mpmath.workdps(40):
+            s, gam, c, the, nu = map(mpmath.mpf, (signal, gamma, task.alignment, float(o.theta), float(o.nu)))
+            exact = (s * c - s * the) ** 2 + 2 * gam**2 * (1 - nu)
+            assert abs(mpmath.mpf(out.excess) - exact) <= out.error
+        assert out.error < 1e-9 * signal**2 + 1e-11 * gamma**2
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_errors_hold_for_softmax_one_of_one_token(share):
+    """a = 1/(1 + e^{-lam u}) in 30 digits; value = key in part, so that s^2 terms cancel."""
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        key, other = np.eye(4)[:2]
+        value = share * key + (1 - share**2) ** 0.5 * other
+        signal, gamma = 10 ** rng.uniform(-1, 3), 10 ** rng.uniform(-2, 0)
+        task = at.SingleLocation(4, 1, gamma=gamma, signal=signal, key=key, value=value)
+        lam = rng.uniform(3, 30) / signal if signal > 1 else 1.0
+        o = at.Overlaps.of(task, key, value)
+        out = at.risk(task, at.SoftmaxOne(lam), o)
+        with mpmath.workdps(30):
+            s, gam, t, c, rho = map(mpmath.mpf, (signal, gamma, lam, task.alignment, float(o.rho)))
+            eta, the, nu = (mpmath.mpf(float(x)) for x in (o.eta, o.theta, o.nu))
+
+            def loss(g, s=s, gam=gam, t=t, c=c, rho=rho, eta=eta, the=the, nu=nu, kap=float(o.kappa)):
+                a = 1 / (1 + mpmath.exp(-t * (s * kap + gam * g)))
+                bias = s * c + gam * eta * g - a * (s * the + gam * rho * g)
+                residual = (1 - eta**2) - 2 * a * (nu - rho * eta) + a**2 * (1 - rho**2)
+                return (bias**2 + gam**2 * residual) * mpmath.npdf(g)
+
+            exact = mpmath.quad(loss, mpmath.linspace(-12, 12, 25), maxdegree=5)
+            assert abs(mpmath.mpf(out.excess) - exact) <= out.error
 
 
 def test_gradient_equals_the_softmax_gradient():

@@ -31,6 +31,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.quadrature import doubling_edges, normal_panels, panel_nodes
+from attnscope.numerics.resolved import Law, sigma_rules
 from attnscope.predictors.attention import Componentwise, Erf
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.correlated_background import CorrelatedBackground
@@ -122,14 +123,17 @@ def _excess(
     mu1, S1 = task.informative_mean, task.informative_covariance
     one_w, one_y, zero = _gauss(mu1, S1, k, v), _gauss(mu1, S1, k, star), _gauss(task.mean, task.covariance, k, v)
     # the informative token: A given its score has mean a and variance spread
-    g, p = normal_panels(*_turns(predictor, lam, one_w))[rule]
+    g, p = _rules(predictor, lam, one_w)[rule]
     s = predictor.activation(lam * (one_w.mean_u + one_w.sd_u * g))
     a = one_y.mean_w + one_y.slope * g - s * (one_w.mean_w + one_w.slope * g)
     cross = float(v @ S1 @ star) - one_w.slope * one_y.slope
     spread = np.maximum(one_y.residual - 2 * s * cross + s * s * one_w.residual, 0.0)
     informative = _Moments.of(p, a, spread)
     # a background token
-    g, p = normal_panels(*_turns(predictor, lam, zero))[rule] if n is None else _student(predictor, lam, zero, n, rule)
+    if n is None:
+        g, p = _rules(predictor, lam, zero)[rule]
+    else:
+        g, p = _student(predictor, lam, zero, n, rule)
     s = predictor.activation(lam * (zero.mean_u + zero.sd_u * g))
     swell = 1.0 if n is None else (n - 2 + g * g) / (n - 1)
     background = _Moments.of(p, s * (zero.mean_w + zero.slope * g), s * s * zero.residual * swell)
@@ -173,6 +177,13 @@ def _turns(predictor: Componentwise, lam: float, law: _Gauss) -> tuple[list[tupl
         return [], []
     place = lambda x: (x - lam * law.mean_u) / steep
     return [(place(x), scale / steep) for x, scale in predictor.turns()], [place(x) for x in predictor.kinks]
+
+
+def _rules(predictor: Componentwise, lam: float, law: _Gauss) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Nodes and weights for E[f(G)], fine and coarse: panels around the turn of erf, panels that resolve another sigma."""
+    if isinstance(predictor, Erf):
+        return normal_panels(*_turns(predictor, lam, law))
+    return sigma_rules(predictor, Law(lam, law.mean_u, law.sd_u))
 
 
 def _student(predictor: Componentwise, lam: float, law: _Gauss, n: float, rule: int) -> tuple[np.ndarray, np.ndarray]:

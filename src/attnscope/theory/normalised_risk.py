@@ -12,9 +12,11 @@ and the tokens are independent: I is a polynomial in averages over one token wit
         + (c0 t)^2 Y2 F_1 + 2 c0 t [E1[(Y-w)Y K1] F_1 + (L-1)(Y2 E0[K1] - Y1 E0[w K1]) F_2],        Yn = E1[Y^n K_0].
 
 The same transform gives the moments of the weights when m tokens are informative (`weight_moments`), by which any task with
-w independent of u is served. For h = exp this is softmax_risk's integral, there with relative accuracy and a gradient; here for any h, to
-absolute accuracy of about 1e-12. Outer rule: trapezoid in tau with step STEP, relative error 3e-13 proven by outer_bound's argument, which uses
-only h > 0. Inner rule: trapezoid in the standard normal score, whose halved rule gives the error reported.
+w independent of u is served. For h = exp this is softmax_risk's integral, there with relative accuracy and a gradient; here for any h.
+Outer rule: trapezoid in tau with step STEP, relative error 3e-13 of R proven by outer_bound's argument, which uses only h > 0. Inner rule:
+trapezoid in the standard normal score, whose halved rule estimates its error. Rounding: I once more with the absolute value of every term,
+times ROUNDING eps per unit of the largest exponent, so that terms of size s^2 that cancel leave an error of s^2 eps. What lies beyond the
+grids has probability 1e-18 and counts with the second moments of Y and T.
 
 notation: lam temperature, kap eta the nu rho the overlaps, gam, s signal, c alignment, L length, m relevant, g = (u - E u)/sd.
 """
@@ -53,7 +55,11 @@ FINEST = (
 )
 WIDEST = 60.0  # lam sd above which the tables would hold more than about 10^7 numbers
 CHUNK = 1 << 20  # entries of a table computed at a time
-ROUNDING = 1e-13  # of sums of a few thousand terms of order one
+OUTER = 3e-13  # relative error of the trapezoid rule in tau, outer_bound(STEP)
+# eps per unit of the largest exponent tau + log h, and at least for 4 units: four averages are multiplied, each moved by
+# the rounding of its exponents, and a power f0^(L-j) moves by that of (L-j) (1 - f0), a few units where it matters
+ROUNDING = 16 * 2.0**-52
+UNSEEN = 1e-17  # of the second moments: scores beyond REACH, tau beyond DEPTH
 
 
 class WeightMoments(NamedTuple):
@@ -87,12 +93,22 @@ def normalised_excess(
     """(excess, error) at scalar overlaps and temperature."""
     laws = laws_of(lam, overlaps[0] * signal, gamma)
     tau = tau_range(predictor, lam, laws, 1.0, length - 1.0)
-    fine, coarse = (
-        _excess(predictor, overlaps, lam, gamma, signal, float(length), alignment, tau, *rules)
+    rounding = _rounding(predictor, lam, laws, tau)
+    (fine, size), (coarse, _) = (
+        _excess(predictor, overlaps, lam, gamma, signal, float(length), alignment, tau, rounding, *rules)
         for rules in zip(*(rules_for(lam * sd) for _, sd in laws))
     )
-    scale = gamma**2 + (signal * alignment) ** 2 + 1
-    return fine, abs(fine - coarse) + ROUNDING * scale
+    # E Y^2, E w_J^2, and the largest of L background values
+    moments = (signal * alignment) ** 2 + (signal * overlaps[2]) ** 2 + 2 * gamma**2 + 1 + 2 * math.log(length)
+    return fine, abs(fine - coarse) + OUTER * abs(fine) + rounding * size + UNSEEN * moments
+
+
+def _rounding(predictor: Normalised, lam: float, laws: list[tuple[float, float]], tau: np.ndarray) -> float:
+    """Relative rounding of the product of averages: ROUNDING times the largest exponent."""
+    ends = np.array([mean + sign * REACH * sd for mean, sd in laws for sign in (-1.0, 1.0)])
+    scores = lam * ends
+    largest = max(np.abs(tau).max(), np.abs(predictor.log_activation(scores)).max(), np.abs(scores).max())
+    return ROUNDING * (4 + float(largest))
 
 
 def _excess(
@@ -104,14 +120,16 @@ def _excess(
     L: float,
     c: float,
     tau: np.ndarray,
+    rounding: float,
     rule1: tuple[np.ndarray, np.ndarray],
     rule0: tuple[np.ndarray, np.ndarray],
-) -> float:
+) -> tuple[float, float]:
+    """The excess, and the same integral with the absolute value of every term."""
     kap, eta, the, nu, rho = overlaps
     (g1, weight1), (g0, weight0) = rule1, rule0
     my, mw = s * c + gam * eta * g1, s * the + gam * rho * g1  # E[Y|g], E[w|g] of the informative token
     both = gam**2 * (1 - nu - eta * (eta - rho))  # E[(Y-w) Y|g] - (my-mw) my
-    apart = max(0.0, gam**2 * (2 - 2 * nu - (eta - rho) ** 2))  # Var(Y-w|g)
+    apart = max(0.0, gam**2 * (2 * (1 - nu) - (eta - rho) ** 2))  # Var(Y-w|g)
     polynomials = (
         (my - mw) ** 2 + apart,
         (my - mw) * my + both,
@@ -120,20 +138,45 @@ def _excess(
         my,
         1 + 0 * my,
     )
-    one = kernels(predictor, lam, s * kap, gam, g1, np.stack([p * weight1 for p in polynomials], 1), tau)
-    spread = (1 + 0 * g0, rho * g0, (rho * g0) ** 2 + 1 - rho**2)
+    # their sizes; a share of what was added stands for its rounding, 2 eps, in units of `rounding`
+    share = 2.0**-51 / rounding
+    size_y = np.abs(my) + share * (abs(s * c) + gam * abs(eta * g1))
+    size_d = np.abs(my - mw) + share * (abs(s * c) + abs(s * the) + gam * (abs(eta) + abs(rho)) * np.abs(g1))
+    loss = share * gam**2 * (abs(1 - nu) + (abs(eta) + abs(rho)) ** 2)
+    sizes = (size_d**2 + apart + loss, size_d * size_y + abs(both) + loss, size_d, size_y**2 + gam**2, size_y)
+    columns = np.stack([p * weight1 for p in (*polynomials, *sizes)], 1)
+    one = kernels(predictor, lam, s * kap, gam, g1, columns, tau)
+    along = rho * g0
+    spread = (1 + 0 * g0, along, along**2 + 1 - rho**2, np.abs(along))
     zero = kernels(predictor, lam, 0.0, 1.0, g0, np.stack([p * weight0 for p in spread], 1), tau)
-    x2, x1, z1 = one.k2[:, 0], one.k1[:, 1], one.k1[:, 2]
-    y2, y1, y0 = one.k0[:, 3], one.k0[:, 4], one.k0[:, 5]
-    (a0, a1), (b0, b1, b2) = zero.k1[:, :2].T, zero.k2.T
-    F1, F2, F3 = (power(zero, max(L - j, 0)) for j in (1, 2, 3))
-    total = x2 * F1 + (L - 1) * (2 * (x1 * a0 - z1 * a1) + y2 * b0 - 2 * y1 * b1 + y0 * b2) * F2
-    total = total + (L - 1) * (L - 2) * (y2 * a0**2 - 2 * y1 * a0 * a1 + y0 * a1**2) * F3
-    if predictor.sink:
-        t = predictor.sink * np.exp(np.minimum(tau, HIGHEST))
-        total = total + t * t * y2 * F1 + 2 * t * (x1 * F1 + (L - 1) * (y2 * a0 - y1 * a1) * F2)
-        total = total * np.exp(-t)
-    return float(total.sum() * STEP)
+    powers = tuple(power(zero, max(L - j, 0)) for j in (1, 2, 3))
+    t = predictor.sink * np.exp(np.minimum(tau, HIGHEST))
+    signed = (one.k2[:, 0], one.k1[:, 1], one.k1[:, 2], one.k0[:, 3], one.k0[:, 4], one.k0[:, 5])
+    absolute = (one.k2[:, 6], one.k1[:, 7], one.k1[:, 8], one.k0[:, 9], one.k0[:, 10], one.k0[:, 5])
+    background = (zero.k1[:, 0], zero.k1[:, 1], zero.k2[:, 0], zero.k2[:, 1], zero.k2[:, 2])
+    background_size = (zero.k1[:, 0], zero.k1[:, 3], zero.k2[:, 0], zero.k2[:, 3], zero.k2[:, 2])
+    value = _integrand(signed, background, powers, L, t, -1.0)
+    size = _integrand(absolute, background_size, powers, L, t, 1.0)
+    return float(value.sum() * STEP), float(size.sum() * STEP)
+
+
+def _integrand(
+    informative: tuple[np.ndarray, ...],
+    background: tuple[np.ndarray, ...],
+    powers: tuple[np.ndarray, ...],
+    L: float,
+    t: np.ndarray,
+    sign: float,
+) -> np.ndarray:
+    """I e^{-c0 t} at every tau; sign -1, or 1 for a sum of absolute values. t stands for c0 t."""
+    x2, x1, z1, y2, y1, y0 = informative
+    a0, a1, b0, b1, b2 = background
+    F1, F2, F3 = powers
+    double = 2 * (x1 * a0 + sign * z1 * a1) + y2 * b0 + sign * 2 * y1 * b1 + y0 * b2
+    triple = y2 * a0**2 + sign * 2 * y1 * a0 * a1 + y0 * a1**2
+    total = x2 * F1 + (L - 1) * double * F2 + (L - 1) * (L - 2) * triple * F3
+    sink = t * t * y2 * F1 + 2 * t * (x1 * F1 + (L - 1) * (y2 * a0 + sign * y1 * a1) * F2)
+    return (total + sink) * np.exp(-t)
 
 
 def weight_moments(
@@ -154,7 +197,8 @@ def weight_moments(
         outside = power(one, m) * power(zero, max(rest - 1, 0)) * sink * STEP if rest else 0 * tau
         rows.append((others @ one.k1[:, 0], others @ one.k2[:, 0], outside @ zero.k2[:, 0]))
     fine, coarse = np.array(rows)
-    error = float(np.abs(fine - coarse).max()) + ROUNDING
+    # the moments are averages of positive numbers below 1
+    error = float(np.abs(fine - coarse).max()) + OUTER + _rounding(predictor, lam, laws, tau) + UNSEEN
     return WeightMoments(float(fine[0]), float(fine[1]), float(fine[2]), error)
 
 

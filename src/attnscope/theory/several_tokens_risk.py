@@ -29,7 +29,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.max_integral import max_grid, weighted_activation
-from attnscope.numerics.quadrature import normal_panels
+from attnscope.numerics.resolved import Law, resolve
 from attnscope.predictors.attention import Componentwise, Normalised, Predictor
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.max_location import MaxLocation
@@ -86,17 +86,16 @@ def _weights(predictor: Any, lam: float, task: MultiLocation, m: int) -> tuple[f
     """E a_J, E a_J^2, E a_0^2, error."""
     if isinstance(predictor, Normalised):
         return weight_moments(predictor, lam, task.gamma, task.signal, m, task.length)
-    rows = []
-    for mean, sd in ((task.signal, task.gamma), (0.0, 1.0)):
-        steep = lam * sd
-        turns = [] if steep == 0 else [((x / lam - mean) / sd, scale / steep) for x, scale in predictor.turns()]
-        kinks = [] if steep == 0 else [(x / lam - mean) / sd for x in predictor.kinks]
-        for g, w in normal_panels(turns, kinks):
-            s = predictor.activation(lam * (mean + sd * g))
-            rows.append((w @ s, w @ (s * s)))
-    fine1, coarse1, fine0, coarse0 = np.array(rows)
-    error = max(np.abs(fine1 - coarse1).max(), np.abs(fine0 - coarse0).max()) + 1e-14 * (1 + fine1[1] + fine0[1])
-    return float(fine1[0]), float(fine1[1]), float(fine0[1]), float(error)
+    one = resolve(predictor, Law(lam, task.signal, task.gamma), _first_two)
+    zero = resolve(predictor, Law(lam, 0.0, 1.0), _first_two)
+    error = float(max(one.error.max(), zero.error.max()))
+    return float(one.value[0]), float(one.value[1]), float(zero.value[1]), error
+
+
+def _first_two(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
+    """s and s^2 for numerics.resolved."""
+    values = np.stack([s, s * s])
+    return values, None if ds is None else np.stack([ds, (2 * np.abs(s) + ds) * ds])
 
 
 def _max(task: MaxLocation, predictor: Any, lam: float, b: float) -> tuple[float, float]:
@@ -107,9 +106,8 @@ def _max(task: MaxLocation, predictor: Any, lam: float, b: float) -> tuple[float
         squares, more = L * moments.background_square, L * moments.error
     else:
         both, error = weighted_activation(nu, L, lambda chi: predictor.activation(lam * chi))
-        rules = normal_panels([(x / lam, s / lam) for x, s in predictor.turns()] if lam else [], ())
-        fine, coarse = (float(w @ predictor.activation(lam * g) ** 2) for g, w in rules)
-        squares, more = L * fine, L * abs(fine - coarse)
+        own = resolve(predictor, Law(lam, 0.0, 1.0), _first_two)
+        squares, more = L * float(own.value[1]), L * float(own.error[1])
     return 1 - 2 * b * both + b * b * squares, 2 * abs(b) * error + b * b * more + 1e-14 * (1 + b * b * squares)
 
 
