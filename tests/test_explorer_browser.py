@@ -26,6 +26,7 @@ from selenium.webdriver.common.keys import Keys
 from werkzeug.serving import make_server
 
 from attnscope.explorer.app import create_app
+from attnscope.explorer.callbacks import LATER
 from attnscope.explorer.state import VIEWS
 
 PATIENCE = 30.0  # seconds; a page answers in well under one, but a test machine may be busy
@@ -78,7 +79,7 @@ def opened(browser, url):
     browser.get("about:blank")
     browser.get(url)
     wait(lambda: browser.execute_script(FIGURE), "the figure")
-    wait(lambda: text(browser, "note"), "the note")
+    wait(lambda: text(browser, "note") not in ("", LATER), "the note")
     return browser
 
 

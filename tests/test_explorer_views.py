@@ -196,7 +196,8 @@ def test_slow_predictors_say_that_they_are_trained_less():
 def test_what_is_shown_on_the_way_is_what_its_lines_compute(monkeypatch, change, piece):
     """Piece by piece: after every piece the copied lines give the shown figure to the last bit, and the last is all of it."""
     monkeypatch.setattr(live, "PIECE", piece)
-    state, seen = state_of("training", {"seed": 11, **change}), []
+    fewer = {"steps": min(change["steps"], 60)} if piece < 0 else {}  # one step a call
+    state, seen = state_of("training", {"seed": 11, **change, **fewer}), []
     while not seen or seen[-1].done < seen[-1].total:
         seen.append(answer("training", [(name, getattr(state, name)) for name in VIEWS["training"]])[1])
         assert len(seen) == 1 or seen[-1].done > seen[-2].done
@@ -219,6 +220,57 @@ def test_a_stopped_run_stays_where_it_is(monkeypatch):
     assert _parts(first, fresh=True)[-1] == {"done": first.done, "total": 5000, "fresh": True}
     monkeypatch.setattr(live, "PIECE", 3600.0)  # until it is finished
     assert answer("training", values)[1].done == 5000
+
+
+HEAVY = {"batch": 1000, "length": 1000, "runs": 50, "steps": 200_000, "dim": 10**6}
+
+
+@pytest.mark.parametrize("cost", [1e-7, 1e-4, 3e-3, 0.1, 0.39, 0.41, 5.0])
+def test_a_call_trains_as_many_steps_as_fit_at_the_measured_pace(monkeypatch, cost):
+    """With a clock that only steps move: whatever a step costs, no call takes longer than PIECE and one step."""
+    clock = [0.0]
+    calls = []
+    tiny = live.computed(live.run_lines(state_of("training", {"runs": 1, "steps": 2}), 1))["run"]
+
+    def costing(steps):
+        clock[0] += cost * steps
+        calls[-1] += steps
+
+    def begun(lines):
+        costing(1)
+        return {"run": tiny}
+
+    def extended(run, engine, steps):
+        costing(steps)
+        return replace(run, step=np.array([0, int(run.step[-1]) + steps]))
+
+    monkeypatch.setattr(live.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(live, "computed", begun)
+    monkeypatch.setattr(live, "_extended", extended)
+    state = state_of("training", {**HEAVY, "seed": int(1e7 * cost)})
+    for _ in range(8):
+        before = clock[0]
+        calls.append(0)
+        done = int(live.advanced(state).step[-1])
+        assert done == sum(calls) and calls[-1] >= (done < 200_000)
+        assert clock[0] - before <= live.PIECE + cost + 1e-9
+    fitting = live.PIECE / cost
+    assert calls[-2] >= min(fitting / 2, 1) or done == 200_000  # and no call is wasted
+    live._runs.pop(state)
+
+
+def test_a_step_that_is_too_much_for_any_slice_is_one_sentence():
+    values = list(HEAVY.items())
+    sentence = answer("training", [*values, ("predictor", "softmax")])[2]
+    assert "at most 100,000 tokens in one step" in sentence and "50,000,000" in sentence
+
+
+def test_the_heavy_request_that_blocked_the_page_is_a_step_at_a_time(monkeypatch):
+    monkeypatch.setattr(live, "PIECE", 0.0)
+    values = [*HEAVY.items(), ("runs", 1), ("length", 200)]  # the same way through, a 250th of the work
+    first, second = (answer("training", values)[1] for _ in range(2))
+    assert (first.done, second.done, second.total) == (1, 2, 200_000)
+    assert "Step 2 of 200000: it goes on" in second.note
 
 
 # ----------------------------------------------------------------------------------------------------------- convergence

@@ -1,15 +1,14 @@
-"""From knobs to what is shown. Two threads compute, one for quick answers and one for fits: several tabs queue up instead of fighting for
-cores and memory, nobody's slider waits for somebody's fit, and memory is allocated from two places instead of one per request."""
+"""From knobs to what is shown. Two lanes compute, one for quick answers and one for fits: several tabs queue up instead of fighting for
+cores and memory, nobody's slider waits for somebody's fit or long computation (lanes.py), and memory is allocated from few places."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any
 
 from attnscope.errors import AttnscopeError
+from attnscope.explorer.lanes import Lane
 from attnscope.explorer.live import advanced, current, total_steps
 from attnscope.explorer.state import State, from_values
 from attnscope.explorer.view import Shown
@@ -30,7 +29,9 @@ RENDER: dict[str, Callable[[State], Shown]] = {
     "convergence": convergence,
     "bags": bags,
 }
-QUICK, FITS = (ThreadPoolExecutor(1, thread_name_prefix=f"attnscope-{name}") for name in ("quick", "fits"))
+# Computations set aside at once: each takes memory, and cores are few
+QUICK = Lane("quick", spare=3)
+FITS = Lane("fits", spare=1)
 
 
 @lru_cache(maxsize=16)  # some 16 MB
@@ -39,20 +40,29 @@ def shown(state: State) -> Shown:
     return RENDER[state.view](state)
 
 
-def answer(view: str, values: list[tuple[str, object]], go_on: bool = True) -> tuple[State | None, Shown | None, str]:
-    """(state, what it shows, "") or (None, None, one sentence). Training goes on by one piece, unless told not to."""
+def answer(
+    view: str, values: list[tuple[str, object]], go_on: bool = True, wait: float | None = None
+) -> tuple[State | None, Shown | None, str]:
+    """(state, what it shows, ""), or (None, None, one sentence), or (state, None, "") if `wait` seconds were not enough: ask again.
+
+    Training goes on by one piece, unless told not to.
+    """
     state, sentences = from_values(view, values)
     if sentences:
         return None, None, " ".join(sentences)
-    thread = FITS if view == "bags" else QUICK
-    work: Callable[..., Any] = _trained if view == "training" else shown
+    lane = FITS if view == "bags" else QUICK
     try:
-        return state, thread.submit(work, *((state, go_on) if view == "training" else (state,))).result(), ""
+        job = lane.ask((state, go_on), lambda: _work(state, go_on), wait)
+        return state, None if job is None else job.result(), ""
     except AttnscopeError as error:
         return None, None, str(error)
     except Exception as error:  # a defect of ours: still one sentence in the page, and the rest in the terminal
         logging.getLogger("attnscope").exception("the computation behind /%s failed", view)
         return None, None, f"The computation behind this page failed ({type(error).__name__}: {str(error)[:120]})."
+
+
+def _work(state: State, go_on: bool) -> Shown:
+    return _trained(state, go_on) if state.view == "training" else shown(state)
 
 
 def _trained(state: State, go_on: bool) -> Shown:

@@ -3,6 +3,7 @@ client-side functions in assets/explorer.js."""
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from dash import ALL, MATCH, ClientsideFunction, Dash, Input, Output, ctx, no_update
@@ -10,6 +11,7 @@ from dash import State as Held
 
 from attnscope.errors import AttnscopeError
 from attnscope.explorer.answers import answer
+from attnscope.explorer.lanes import BUDGET
 from attnscope.explorer.page import images, page, sentence, table
 from attnscope.explorer.state import VIEWS, State, carried, to_query
 from attnscope.explorer.uploads import keep
@@ -28,6 +30,8 @@ PARTS: tuple[tuple[str, str], ...] = (
     ("images", "children"),
 )
 PARTS += (("frame", "max"), ("frame", "value"), ("lived", "data"))
+LATER = "This takes longer: it goes on being computed, and the page asks again."
+_asked = count()  # a reply that differs from the last one, so that the page takes notice
 
 
 def add_callbacks(app: Dash) -> None:
@@ -46,6 +50,13 @@ def _parts(what: Shown, fresh: bool) -> tuple[Any, ...]:
     return what.plotly, table(what), what.code, what.note, sentence(what), images(what), last, last, lived
 
 
+def _later(fresh: bool) -> tuple[Any, ...]:
+    """The parts of an answer that is still being computed: a note, and the request to ask again."""
+    lived = {"done": 0, "total": 1, "fresh": fresh, "asked": next(_asked)}
+    changed = {"note": LATER, "lived": lived}
+    return tuple(changed.get(name, no_update) for name, _ in PARTS)
+
+
 def _redraw(app: Dash) -> None:
     @app.callback(
         *(Output(*part) for part in PARTS),
@@ -59,12 +70,13 @@ def _redraw(app: Dash) -> None:
     def redraw(values: list[Any], view: str) -> tuple[Any, ...]:
         names = [item["id"]["name"] for item in ctx.inputs_list[0]]
         rows = [item["id"]["name"] for item in ctx.outputs_list[len(PARTS) + 2]]
-        state, what, words = answer(view, list(zip(names, values))) if names else (None, None, "")
-        if state is None or what is None:
+        state, what, words = answer(view, list(zip(names, values)), wait=BUDGET) if names else (None, None, "")
+        if state is None:
             hidden = [name == "upload" or no_update for name in rows]
             return *(no_update,) * len(PARTS), words, no_update, hidden, *(no_update,) * len(VIEWS)
-        hidden = [name in what.hidden for name in rows]
-        return *_parts(what, fresh=True), "", to_query(state), hidden, *(_link(state, name) for name in VIEWS)
+        parts = _later(fresh=True) if what is None else _parts(what, fresh=True)
+        hidden = [no_update if what is None else name in what.hidden for name in rows]
+        return *parts, "", to_query(state), hidden, *(_link(state, name) for name in VIEWS)
 
 
 def _link(state: State, view: str) -> str:
@@ -75,16 +87,26 @@ def _link(state: State, view: str) -> str:
 def _advance(app: Dash) -> None:
     @app.callback(
         *(Output(*part, allow_duplicate=True) for part in PARTS),
+        Output("message", "children", allow_duplicate=True),
+        Output(ROWS, "hidden", allow_duplicate=True),
         Input("tick", "data"),
         Held(KNOBS, "value"),
         Held("view", "data"),
         prevent_initial_call=True,
     )
     def advance(tick: Any, values: list[Any], view: str) -> tuple[Any, ...]:
-        """Training a little further; the page asks again as long as there is more and nobody pressed Stop."""
+        """Training a little further, or what was not ready; the page asks again as long as there is more and nobody pressed Stop."""
         names = [item["id"]["name"] for item in ctx.states_list[0]]
-        what = answer(view, list(zip(names, values)))[1] if view == "training" and tick else None
-        return (no_update,) * len(PARTS) if what is None else _parts(what, fresh=False)
+        rows = [item["id"]["name"] for item in ctx.outputs_list[len(PARTS) + 1]]
+        same = [no_update] * len(rows)
+        if not tick:
+            return *(no_update,) * len(PARTS), no_update, same
+        state, what, words = answer(view, list(zip(names, values)), wait=BUDGET)
+        if state is None:
+            return *(no_update,) * len(PARTS), words, same
+        if what is None:
+            return *_later(fresh=False), no_update, same
+        return *_parts(what, fresh=False), "", [name in what.hidden for name in rows]
 
 
 def _files(app: Dash) -> None:
@@ -97,7 +119,7 @@ def _files(app: Dash) -> None:
     )
     def download(clicks: int | None, values: list[Any], view: str) -> Any:
         names = [item["id"]["name"] for item in ctx.states_list[0]]
-        what = answer(view, list(zip(names, values)), go_on=False)[1] if clicks else None
+        what = answer(view, list(zip(names, values)), go_on=False, wait=BUDGET)[1] if clicks else None
         return no_update if what is None else {"content": what.figure.to_csv(), "filename": f"attnscope-{view}.csv"}
 
     @app.callback(

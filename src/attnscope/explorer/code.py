@@ -8,7 +8,7 @@ from typing import Any
 
 from attnscope.explorer.state import State
 
-__all__ = ["computed", "predictor_lines", "task_line", "training_limits"]
+__all__ = ["computed", "log_every", "predictor_lines", "task_line", "training_limits"]
 
 HEADER = "import numpy as np\n\nimport attnscope as at\n"
 FAMILY = {"erf": "at.Erf", "softmax": "at.Softmax", "linear": "at.LinearAttention"}
@@ -50,9 +50,14 @@ def training_limits(state: State) -> tuple[int, int, str]:
     return runs, steps, f"Exact steps of this predictor are slow: {runs} runs of {steps} steps instead. "
 
 
+def log_every(total: int, logs: int) -> int:
+    """Steps between two of about `logs` log points."""
+    return max(1, total // logs)
+
+
 def train_lines(state: State, logs: int, runs: int, steps: int, total: int | None = None) -> str:
     """run = at.train(...) for `steps` steps, logged as if about `logs` times over `total`."""
-    every = max(1, (total or steps) // logs)
+    every = min(steps, log_every(total or steps, logs))
     batch = f", batch_size={state.batch}" if state.batch else ""
     return (
         f'run = at.train(task, predictor, start="{state.start}", runs={runs}, steps={steps}, step_size={state.step_size!r},\n'

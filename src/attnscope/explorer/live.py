@@ -1,18 +1,26 @@
 """Training that is shown while it runs: each call goes on for a fraction of a second from where the last one stopped.
 
-Engines give the same bits however the steps are divided, so what is shown after s steps is what `at.train(..., steps=s)` gives. The last
-few runs are kept; one that has been dropped starts again.
+How many steps that is, is measured: the first piece is one step, and each piece is sized by the pace of the one before.
+Engines give the same bits however the steps are divided, so what is shown after s steps is what
+`at.train(..., steps=s)` gives. The last few runs are kept; one that has been dropped starts again.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import OrderedDict
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from attnscope.dynamics.engine import Engine
+from attnscope.dynamics.loop import advance
+from attnscope.dynamics.train import engine_for
 from attnscope.dynamics.trajectory import Trajectory, exact_excess
-from attnscope.explorer.code import computed, predictor_lines, task_line, train_lines
+from attnscope.errors import bad
+from attnscope.explorer.code import computed, log_every, predictor_lines, task_line, train_lines
 from attnscope.explorer.state import State
 
 __all__ = ["LOGS", "advanced", "current", "run_lines", "total_steps"]
@@ -21,10 +29,25 @@ LOGS = 100  # frames to play: at 10 a second, ten seconds
 PIECE = (
     0.4  # seconds per call: short enough to follow and to stop, long enough that drawing does not take most of the time
 )
+GROWTH = 8  # most by which a piece is longer than the one before: a first one, compiled on the way, says little
 SLOW = {"softmax": 2000, "sigma": 2000}  # most steps, where one of 30 runs takes some 20 ms: a minute or two
+# Most tokens of one step (batch x tokens x runs), which cannot be divided: 20 ns each where the loop is compiled for it,
+# else up to 30 us and 5 kB (measured on a busy machine with 10^6 of them)
+MOST_TOKENS = {"erf": 50_000_000}
+MOST_TOKENS_ELSE = 100_000
 KEPT = 12  # runs: 50 of 101 log points are 250 kB
 
-_runs: OrderedDict[State, Trajectory] = OrderedDict()
+
+class Kept(NamedTuple):
+    """A run on its way, the engine that goes on with it, and its pace in steps per second."""
+
+    run: Trajectory
+    engine: Engine
+    pace: float
+
+
+_runs: OrderedDict[State, Kept] = OrderedDict()
+_lock = threading.Lock()  # computations that were set aside go on in threads of their own
 
 
 def total_steps(state: State) -> int:
@@ -43,38 +66,72 @@ task = {task_line(state)}
 
 
 def advanced(state: State) -> Trajectory:
-    """The state's training, further by one piece (on a machine that stalls, by a step at least) or finished."""
-    end, total = time.perf_counter() + PIECE, total_steps(state)
-    run, steps = current(state), max(1, total // LOGS)  # the first piece ends with the first logged step
-    if run is None:
-        run = computed(run_lines(state, steps))["run"]
-    elif run.step[-1] < total:
-        run, steps = _paced(run, steps, total, end)
-    while run.step[-1] < total and time.perf_counter() < end:
-        run, steps = _paced(run, steps, total, end)
-    _runs[state] = run
-    _runs.move_to_end(state)
-    while len(_runs) > KEPT:
-        _runs.popitem(last=False)
-    return run
+    """The state's training, further by one call's worth (on a machine that stalls, by a step at least) or finished."""
+    total = total_steps(state)
+    end = time.perf_counter() + PIECE
+    kept = _kept(state)
+    if kept is None:
+        kept = _begun(state, total)
+        steps = 1
+    else:
+        steps = max(1, int(kept.pace * PIECE / 2))  # half of what fits, to measure the pace anew
+        kept = _paced(kept, steps, total)
+    while kept.run.step[-1] < total and (left := end - time.perf_counter()) > 0:
+        steps = max(1, min(int(kept.pace * left), GROWTH * steps))
+        kept = _paced(kept, steps, total)
+    _keep(state, kept)
+    return kept.run
 
 
 def current(state: State) -> Trajectory | None:
     """The state's training as far as it is, if it is kept."""
-    return _runs.get(state)
+    kept = _kept(state)
+    return None if kept is None else kept.run
 
 
-def _paced(run: Trajectory, steps: int, total: int, end: float) -> tuple[Trajectory, int]:
-    """The run further by `steps`, not beyond `total`, and how many more fit before `end` at that pace."""
-    steps, start = min(steps, total - int(run.step[-1])), time.perf_counter()
-    run = _extended(run, steps)
-    now = time.perf_counter()
-    return run, max(1, int(steps / max(now - start, 1e-6) * (end - now)))
+def _kept(state: State) -> Kept | None:
+    with _lock:
+        return _runs.get(state)
 
 
-def _extended(run: Trajectory, steps: int) -> Trajectory:
-    """run.extend(steps) that carries over the exact risks already known: for softmax each takes a millisecond."""
-    new = run.extend(steps, progress=False)
+def _keep(state: State, kept: Kept) -> None:
+    with _lock:
+        _runs[state] = kept
+        _runs.move_to_end(state)
+        while len(_runs) > KEPT:
+            _runs.popitem(last=False)
+
+
+def _begun(state: State, total: int) -> Kept:
+    """The first step, and the engine that goes on: compiled once."""
+    tokens = state.batch * state.length * state.runs
+    most = MOST_TOKENS.get(state.predictor, MOST_TOKENS_ELSE)
+    if tokens > most:
+        must = f"at most {most:,} tokens in one step for this predictor (batch x tokens x runs)"
+        raise bad("the batch", "training", must, f"{tokens:,}", "fewer runs or a smaller batch")
+    start = time.perf_counter()
+    run = computed(run_lines(state, 1))["run"]
+    run = replace(run, setup=replace(run.setup, log_every=log_every(total, LOGS)))
+    return Kept(run, engine_for(run.setup), 1 / _since(start))
+
+
+def _paced(kept: Kept, steps: int, total: int) -> Kept:
+    """The run further by `steps`, not beyond `total`, with the pace of these steps."""
+    steps = min(steps, total - int(kept.run.step[-1]))
+    if steps == 0:
+        return kept
+    start = time.perf_counter()
+    run = _extended(kept.run, kept.engine, steps)
+    return Kept(run, kept.engine, steps / _since(start))
+
+
+def _since(start: float) -> float:
+    return max(time.perf_counter() - start, 1e-6)  # seconds: a clock may stand still for so long
+
+
+def _extended(run: Trajectory, engine: Engine, steps: int) -> Trajectory:
+    """run.extend(steps) that keeps the engine and the exact risks already known: for softmax each takes a millisecond."""
+    new = advance(run, engine, int(run.step[-1]) + steps, show=False)
     same = int(np.sum(run.step[: len(new.step)] == new.step[: len(run.step)]))
     part = exact_excess(new.setup.task, new.setup.predictor, new.log[:, :, same:], new.temperature[same:])
     vars(new)["excess"] = np.hstack([run.excess[:, :same], part])  # where its cached property looks first
