@@ -31,6 +31,7 @@ from attnscope.estimators.fit.mixture import Answers, Fitted, bag_outputs, respo
 from attnscope.estimators.fit.pooled import Pooled, blended, fit_pooled
 from attnscope.estimators.fit.select import ROBUST_DOF, Selected, fit_bags
 from attnscope.estimators.fit.tracks import Options, make_folds
+from attnscope.estimators.guard import check_finite, guarded, warn_of_extremes
 from attnscope.estimators.streaming import fit_batches, partial_fit
 from attnscope.numerics import validation as check
 from attnscope.numerics.data_pass import SIGMOID, bag_sum
@@ -87,6 +88,12 @@ class Face(BaseEstimator):
             raise bad("bags", of, "at least two bags", f"{len(held)} bag", "more data")
         labels, family, outputs = self._labels(check_labels(y, len(held), of), of)
         weight = check_weights(sample_weight, len(held), of)
+        with guarded(held.tokens, of):
+            self._fit_checked(held, labels, (family, outputs), weight, options, of)
+
+    def _fit_checked(
+        self, held: Bags, labels: np.ndarray, kind: tuple[int, int], weight: np.ndarray, options: Options, of: str
+    ) -> None:
         each = np.repeat(weight, held.lengths)
         centre = held.tokens.mean(axis=0)  # squares about the mean: no cancellation
         x = held.tokens - centre
@@ -94,9 +101,10 @@ class Face(BaseEstimator):
         scaling = scaling_of(float(each.sum()), each @ x, each @ x**2, numbers, weight)
         scaling = scaling._replace(mean=scaling.mean + centre)
         labels = (labels - scaling.label_mean) / scaling.label_scale
-        data = Data(scaling.tokens(held.tokens), held.offsets, labels, weight, family, outputs)
+        data = Data(scaling.tokens(held.tokens), held.offsets, labels, weight, *kind)
         if not weight.all():
             data = data.take(np.flatnonzero(weight))  # a bag of weight zero takes no part, not even in the folds
+        warn_of_extremes(held.tokens, of)
         origin = -scaling.mean / scaling.scale
         folds = make_folds(data, options.seed)
         pooled = fit_pooled(data, folds, options.alpha_value)
@@ -106,6 +114,8 @@ class Face(BaseEstimator):
             selected = fit_heads(data, folds, origin, options, self.heads)
         self._keep(scaling, selected, pooled, data)
         self._stream = None
+        answers = self._answers_at(data.tokens, data.offsets)
+        check_finite(held.tokens, of, answers.output, answers.spread, self.cv_losses_)
 
     def _keep(self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data) -> None:
         self.scaling_ = scaling

@@ -16,6 +16,7 @@ from attnscope.estimators.bags import Bags, check_labels, read_bags
 from attnscope.estimators.dask_bags import dask_batches, is_dask
 from attnscope.estimators.fit.mixture import from_em
 from attnscope.estimators.fit.stream import Stream
+from attnscope.estimators.guard import check_finite, guarded
 from attnscope.numerics import validation as check
 
 __all__ = ["fit_batches", "partial_fit"]
@@ -45,9 +46,13 @@ def partial_fit(model: Any, bags: Any, y: Any, sample_weight: Any = None, pass_e
     labels = _labels(model, stream, check_labels(y, len(held), of), of)
     weight = _weights(sample_weight, held, of)
     model.n_features_in_ = held.tokens.shape[1]
-    stream.add_batch(held.tokens, held.offsets, labels, weight)
-    if pass_ends:
-        _end_pass(model, stream, of)
+    with guarded(held.tokens, of):
+        stream.add_batch(held.tokens, held.offsets, labels, weight)
+        if pass_ends:
+            _end_pass(model, stream, of)
+        if hasattr(model, "fitted_") and pass_ends:
+            answers = model._answers(held)
+            check_finite(held.tokens, of, answers.output, answers.spread)
     return model
 
 

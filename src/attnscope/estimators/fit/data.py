@@ -14,6 +14,7 @@ from attnscope.numerics.data_pass import CATEGORICAL, GAUSSIAN
 
 __all__ = ["Data", "Scaling", "label_log_density", "one_hot", "scaling_of"]
 
+FARTHEST = 1e50  # standard deviations: farther tokens count as that far, so that sums of squares stay finite
 CONSTANT = 1e-9  # relative spread below which a feature counts as constant
 
 
@@ -28,7 +29,7 @@ class Scaling(NamedTuple):
     def tokens(self, x: np.ndarray) -> np.ndarray:
         z = x - self.mean
         z /= self.scale
-        return z
+        return np.clip(z, -FARTHEST, FARTHEST, out=z)
 
 
 class Data(NamedTuple):

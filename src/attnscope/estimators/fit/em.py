@@ -149,6 +149,9 @@ def m_step(em: Em, sums: Sums, quadratic: bool, family: int = GAUSSIAN, precisio
     return Em(tokens, values)
 
 
+INDEFINITE = 1e-8  # eigenvalues are raised to this share of the largest: 1e8 times what rounding does to them
+
+
 def em_step(
     em: Em, data: Data, quadratic: bool, precision: float | None = None, everything: np.ndarray | None = None
 ) -> tuple[Em, float]:
@@ -201,7 +204,17 @@ def whitening(covariance: np.ndarray, count: float) -> np.ndarray:
     shrink = min(1.0, ((1 - 2 / d) * square + (d * level) ** 2) / gap) if gap > 0 else 1.0
     shrink = max(shrink, 1e-8)  # constant features: keeps the factor invertible
     shrunk = (1 - shrink) * covariance + shrink * level * np.eye(d)
-    return solve_triangular(cholesky(shrunk, lower=True), np.eye(d), lower=True).T
+    return solve_triangular(_factor(shrunk), np.eye(d), lower=True).T
+
+
+def _factor(matrix: np.ndarray) -> np.ndarray:
+    """Lower Cholesky factor; where rounding left a symmetric matrix indefinite, of the nearest one that is not nearly so."""
+    try:
+        return cholesky(matrix, lower=True)
+    except np.linalg.LinAlgError:  # a difference of sums that an extreme token has emptied
+        values, vectors = np.linalg.eigh(matrix)
+        largest = float(np.abs(values).max())
+        return cholesky((vectors * np.maximum(values, INDEFINITE * largest)) @ vectors.T, lower=True)
 
 
 def logistic(data: Data, r: np.ndarray, old: Values) -> Values:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-__all__ = ["Values", "evidence_ridge", "gram", "moments", "row_ridge", "values_from"]
+__all__ = ["FLOOR", "Values", "evidence_ridge", "gram", "moments", "row_ridge", "values_from"]
 
 FLOOR = 1e-6  # smallest variance of noise, relative to the labels': below it float64 sums of squares are rounding
 DECADES = np.arange(-12, 4.25, 0.25)  # of lambda over the largest eigenvalue: from none to all shrunk

@@ -142,7 +142,7 @@ def _token_step(weight: np.ndarray, near: np.ndarray, white: White, quadratic: b
     """delta and gam^2 from responsibilities times bag weights; `near` are the weights of a t (1 for Gaussian tokens)."""
     total, d, q = weight.sum(), white.z.shape[1], white.share
     pull = weight * near
-    delta = (pull @ white.z) / pull.sum() / (1 - q)
+    delta = (pull @ white.z) / pull.sum() / max(1 - q, 1e-12)  # q = 1: bags of one token, where z sums to zero
     delta *= min(1.0, np.sqrt(BETWEEN / max(q * (1 - q) * float(delta @ delta), 1e-300)))
     if not quadratic:
         return delta, 1.0

@@ -25,6 +25,7 @@ from attnscope.estimators.fit.basins import em_track, fresh_track
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.mixture import Fitted, constant_output, freed, label_columns, output_losses
 from attnscope.estimators.fit.pooled import Pooled, blended_outputs, mean_share
+from attnscope.estimators.fit.ridge import FLOOR
 from attnscope.estimators.fit.screen import whiten_all
 from attnscope.estimators.fit.tracks import (
     GATE_PATH,
@@ -196,9 +197,11 @@ def _tightened(folds: list[Fold], track: Track, options: Options, above: float =
     same = lambda model, bags: model
     while folds[0].data.family == GAUSSIAN:
         error = mean_loss(folds, track)
+        if not error > FLOOR**2:  # nothing left to explain, or nothing finite to go by
+            return track
         eager = with_variance(track, min(error, 1.0))
         new = path(folds, eager, "tighten", same, options, track, _ridges(track, above), caution=EAGER)
-        if mean_loss(folds, new) > 0.97 * error:  # less than 3 % is not worth a round
+        if not mean_loss(folds, new) <= 0.97 * error:  # less than 3 % is not worth a round
             return track
         track = new
     return track

@@ -18,7 +18,7 @@ import numpy as np
 
 from attnscope.estimators.fit.data import Data, one_hot
 from attnscope.estimators.fit.em import Em, TokenModel, whitening
-from attnscope.estimators.fit.ridge import values_from
+from attnscope.estimators.fit.ridge import FLOOR, values_from
 from attnscope.numerics.data_pass import GAUSSIAN, bag_sum
 
 __all__ = ["BagMoments", "add_moments", "bag_moments", "make_starts"]
@@ -86,10 +86,10 @@ def make_starts(
     v = _sum_ridge(moments, mean_y, n)  # (d, m)
     twist = _twist(moments, mean_y, mean_x)  # (m, d, d)
     keys = _keys(v, twist, whiten, mean_x, origin, count, np.random.default_rng([seed, 1]))
-    size = np.sqrt(np.einsum("ij,ik,kj->j", v, covariance, v))
+    size = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", v, covariance, v), 0))
     v = v * (np.sqrt(var_y) / np.maximum(size, 1e-12)) if family == GAUSSIAN else 0 * v
     bias = mean_y - mean_x @ v if family == GAUSSIAN else np.zeros(m)
-    values = values_from(v, bias, float(var_y.mean()) if family == GAUSSIAN else 1.0, precision)
+    values = values_from(v, bias, max(float(var_y.mean()), FLOOR**2) if family == GAUSSIAN else 1.0, precision)
     return {
         name: Em(TokenModel(mean_x, whiten, SHIFT * key / max(float(np.linalg.norm(key)), 1e-12), 1.0, dof), values)
         for name, key in keys.items()

@@ -16,6 +16,7 @@ import numpy as np
 
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.mixture import Answers, Fitted, Inputs, bag_answers, bag_losses, gate_inputs, refine
+from attnscope.estimators.fit.ridge import FLOOR
 from attnscope.numerics.data_pass import GAUSSIAN
 
 __all__ = ["Fold", "Options", "Track", "better", "gain_and_error", "make_folds", "path", "with_variance"]
@@ -185,7 +186,8 @@ def last_ridge(track: Track) -> float:
 
 
 def with_variance(track: Track, variance: float) -> Track:
-    """Fix the noise variance; the ridge lambda = precision * variance is kept."""
+    """Fix the noise variance, not below what labels of variance 1 let float64 see; lambda = precision * variance is kept."""
+    variance = max(variance, FLOOR**2)
 
     def stage(model: Fitted, bags: Data | None) -> Fitted:
         old = model.values
