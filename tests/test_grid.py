@@ -167,7 +167,7 @@ CASES = {
     ),
     "exact": (
         lambda: at.risk(TASK, at.RowColumn(at.Softmax(1.0), 3, 4), ORACLE),
-        "predictor of risk must be one with this route",
+        "predictor of risk must be one of",
     ),
 }
 

@@ -151,3 +151,38 @@ def test_a_point_without_curvature_is_called_flat():
     kinds = {p.name: p.kind for p in at.stationary_points(task, at.optimal_sigma(task))}
     assert kinds == {"oracle": "minimum", "swapped": "flat", "degenerate": "flat"}
     assert {p.name: p.kind for p in at.stationary_points(task, at.Erf(0.1))}["degenerate"] == "saddle"
+
+
+def test_points_are_named_by_where_they_are():
+    """Newton's method from the erf points ends elsewhere for softmax: k = -k* is neither degenerate nor swapped; nothing twice."""
+    for predictor in (at.Softmax(0.3), at.Softmax(2.0), at.SoftmaxOne(1.0), at.LinearAttention(0.1, 0.3)):
+        points = at.stationary_points(SMALL, predictor)
+        seen = [np.array(p.overlaps) for p in points]
+        assert all(np.abs(x - y).max() > 1e-6 for i, x in enumerate(seen) for y in seen[:i])
+        for p in points:
+            o = p.overlaps
+            assert (p.name == "degenerate") == (max(abs(x) for x in o[:4]) < 1e-6)
+            assert (p.name == "reversed") == (min(abs(o.kappa), abs(o.nu)) > 1 - 1e-6 and min(o.kappa, o.nu) < 0)
+            assert p.name != "swapped" or (abs(o.eta) > abs(o.kappa) and abs(o.theta) > abs(o.nu))
+    with pytest.raises(at.AttnscopeError, match="saddle at orthogonal vectors"):
+        at.escape_time(SMALL, at.Softmax(0.3), 1e-2, at.Overlaps(0.01, 0.01, 0.01, 0.01, 0.0))
+
+
+def test_optimal_temperature_of_softmax_at_a_huge_signal():
+    """For s -> inf the gap g of two scores has density e^(tau g), tau = s/(1 + gamma^2), so with t = tau/lam
+    E weight^2 = t (1 - t) pi/(tau sin(pi t)), least at t = 1/2."""
+    task = at.SingleLocation(10**8, 10**4)
+    best, _ = at.optimal_temperature(task, at.Softmax)
+    assert best == pytest.approx(2 * task.signal / (1 + task.gamma**2), rel=1e-3)
+    with pytest.raises(at.AttnscopeError, match="try a smaller signal"):
+        at.optimal_temperature(at.SingleLocation(10**9, 10**4), at.Softmax)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "signal", "length"), [(1.0, 20.0, 10**12), (1e4, 1.0, 2), (6e-4, 7e-4, 1), (0.7, 1e4, 1)]
+)
+def test_optimal_temperature_of_linear_attention_is_its_formula(gamma, signal, length):
+    task = at.SingleLocation(50, length, gamma=gamma, signal=signal)
+    best, _ = at.optimal_temperature(task, at.LinearAttention)
+    truth = signal * gamma**2 / (gamma**2 * (gamma**2 + signal**2) + (length - 1))
+    assert best == pytest.approx(truth, rel=1e-10)

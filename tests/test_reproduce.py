@@ -22,7 +22,7 @@ from attnscope.errors import AttnscopeError
 from attnscope.report import folder
 from attnscope.report.build import without_times
 from attnscope.report.terminal import COLUMNS, WORD, Live, claims_json, claims_table, summary
-from attnscope.reproduce import NotWritten, Run, exit_code, reproduce
+from attnscope.reproduction import NotWritten, Run, exit_code, reproduce
 
 ROOT = Path(__file__).parent.parent
 KEYS = ["id", "title", "source", "predicted", "measured", "tolerance", "holds", "expected", "condition", "seconds"]
@@ -106,7 +106,7 @@ def test_reproduce_selects_by_pattern_and_seed(monkeypatch, capsys):
 def test_the_package_name_can_be_called_whoever_imported_the_module_first():
     code = (
         "import fake_claims, attnscope as at, attnscope.claims.registry as r; r.all_claims = lambda: fake_claims.FINE;"
-        "from attnscope.reproduce import exit_code; print(exit_code(at.reproduce('slr-01*', progress=False)))"
+        "from attnscope.reproduction import exit_code; print(exit_code(at.reproduce('slr-01*', progress=False)))"
     )
     path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests")))
     environment = {**os.environ, "PYTHONPATH": path}
@@ -267,7 +267,7 @@ def test_an_unreachable_scheduler_is_one_sentence(tmp_path):
 INTERRUPTED = """
 import sys, time
 import fake_claims as fake
-from attnscope.reproduce import Run
+from attnscope.reproduction import Run
 def waits(context):
     print("waiting", flush=True)
     time.sleep(60)

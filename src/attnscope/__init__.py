@@ -55,7 +55,8 @@ _HOME = {
     "theory.risk": ["RiskGradient", "risk", "risk_function", "risk_gradient"],
     "theory.optimum": ["OracleRegime", "optimal_temperature", "oracle_regime"],
     "theory.optimal_sigma": ["OptimalSigma", "optimal_sigma"],
-    "theory.landscape": ["StationaryPoint", "basin_prediction", "critical_temperature", "stationary_points"],
+    "theory.landscape": ["StationaryPoint", "basin_prediction", "stationary_points"],
+    "theory.oracle_saddle": ["critical_temperature"],
     "theory.heads_risk": ["heads_gram", "heads_risk"],
     "theory.correlated_risk": ["correlated_risk", "correlated_temperature"],
     "theory.two_steps": ["Alignment", "simulated_alignment", "two_gradient_steps", "two_step_alignment"],
@@ -92,7 +93,7 @@ _HOME = {
     "estimators.regressor": ["SingleLocationRegressor"],
     "estimators.saved": ["load_model"],
     "sweeps.run": ["sweep"],
-    "reproduce": ["reproduce"],
+    "reproduction": ["reproduce"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -21,7 +21,8 @@ from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Figure, Line, Panel
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import critical_temperature, local_geometry
+from attnscope.theory.landscape import local_geometry
+from attnscope.theory.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 
 NAME = "init_manifold"

@@ -24,7 +24,8 @@ from attnscope.dynamics.train import train
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.erf_risk import erf_excess_gradient
-from attnscope.theory.landscape import critical_temperature, stationary_points, swapped_overlaps
+from attnscope.theory.landscape import stationary_points, swapped_overlaps
+from attnscope.theory.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 

@@ -32,9 +32,9 @@ from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Componentwise, Erf, Predictor, Softmax
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import critical_temperature
 from attnscope.theory.optimal_sigma import optimal_sigma
 from attnscope.theory.optimum import optimal_temperature
+from attnscope.theory.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk, risk_gradient
 

@@ -88,7 +88,7 @@ def reproduce_command(
 ) -> None:
     """Re-check the papers' claims: a verdict and a figure each, and a report in DIR/index.html."""
     from attnscope.report.build import verdicts_json
-    from attnscope.reproduce import exit_code, reproduce
+    from attnscope.reproduction import exit_code, reproduce
 
     with interruptible():
         verdicts = reproduce(only, out, seed, full, workers, scheduler, progress=not as_json)

@@ -23,7 +23,8 @@ from scipy.special import ndtr
 from attnscope.dynamics.trajectory import ALIGNED, Trajectory, at_temperature, exact_excess, swapped_theta
 from attnscope.predictors.attention import Componentwise, Erf, Predictor
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import LocalGeometry, critical_temperature, local_geometry
+from attnscope.theory.landscape import LocalGeometry, local_geometry
+from attnscope.theory.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 
 __all__ = ["attention_share", "diagnose", "location_accuracy"]

@@ -1,7 +1,7 @@
 """Training on the vectors k, v in R^d themselves: the second route to everything the reduced engines say, and free of their spheres.
 
     FullPopulation   k <- (k - alpha (I - k k^T) grad_k R)/|.|, v likewise, R the exact risk at the overlaps of the vectors; its gradient
-                     by JAX autodiff through inner products, or by the chain rule where the risk has no JAX form (any Componentwise)
+                     by JAX autodiff through inner products, or by the chain rule where the risk has no JAX form
     FullSgd          the same step with the gradient of a batch loss on B fresh sequences of full tokens, or plain SGD or Adam (optax)
                      on unconstrained vectors
 
@@ -25,10 +25,10 @@ from attnscope.dynamics.population_exact import exact_gradient
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
-from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Predictor
+from attnscope.predictors.attention import Componentwise, Predictor
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import TOLERANCE, Overlaps, checked_overlaps, gram
-from attnscope.theory.risk import checked_task, risk_function
+from attnscope.theory.risk import checked_task, has_jax_form, risk_function
 
 __all__ = [
     "FullPopulation",
@@ -52,7 +52,7 @@ class FullPopulation:
         self.task, self.predictor = checked_task(task, "FullPopulation"), predictor
         self.step_size = check.real(step_size, "step_size", "FullPopulation", 0, strict=True)
         self._analytic = exact_gradient(task, predictor, "FullPopulation")
-        self.twin = not isinstance(predictor, Componentwise) or isinstance(predictor, (Erf, LinearAttention))
+        self.twin = has_jax_form(predictor)
         if self.twin:
             self._risk = risk_function(task, predictor)
             entries = 2 * task.dim if isinstance(predictor, Componentwise) else SOFTMAX_GRID

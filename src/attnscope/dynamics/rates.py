@@ -199,7 +199,8 @@ def _unstable(task: SingleLocation, predictor: Predictor, of: str) -> tuple[np.n
 
     There k and v have no component along k*, v*, so these four overlaps are orthonormal tangent coordinates; rho is stable.
     """
-    _point(task, predictor, "degenerate", of)  # refuses where there is none
+    if not any(p.name == "degenerate" for p in stationary_points(task, predictor)):
+        raise bad("predictor", of, "one with a saddle at orthogonal vectors", predictor, "Erf(0.1)")
     h = 1e-3  # fourth-order differences of the exact gradient: truncation h^4, roundoff 1e-14/h
     at = lambda x: np.array(risk_gradient(task, predictor, Overlaps(x[0], x[1], x[2], x[3], 0.0)))[:4]
     H = np.array([(8 * (at(h * e) - at(-h * e)) - at(2 * h * e) + at(-2 * h * e)) / (12 * h) for e in np.eye(4)])

@@ -14,7 +14,7 @@ from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Soft
 from attnscope.predictors.temperature import InverseTime, Temperature
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory import optimum
-from attnscope.theory.landscape import critical_temperature
+from attnscope.theory.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 

@@ -11,14 +11,16 @@ M = m1 + (L-1) m0 - D c for the bias. Then the risk over the label noise is
         + (L-1) [zeta0 + rho^2 lam^2/(pi (1 + 2 lam^2)) (8/sqrt(1 + 4 lam^2) - 4)] + M^2
 
     V = Var erf(lam (D kap + gam G)) = (4/pi) int_al^1 exp(-a^2 (1 + x^2))/(1 + x^2) dx = 8 [T(sqrt2 a, 1) - T(sqrt2 a, al)]
-    zeta0 = E erf(lam G)^2 = (2/pi) asin(2 lam^2/(1 + 2 lam^2))
+    zeta0 = E erf(lam G)^2 = (2/pi) atan(2 lam^2/sqrt(1 + 4 lam^2))
 
 (T is Owen's function). This regroups the paper's formula (Marion et al., eq. for R, E[erf^2] through Owen's T) so that variances
 and squared biases stand alone: no difference of nearly equal numbers is left when lam is tiny, d is huge, or L = 1. For e < 0 the first bracket
 uses (1 + e)^2 - 2 e (1 + nu), the same polynomial. key.value = c enters only through the bias M.
 
-Exact up to roundoff: V by 32-point Gauss-Legendre on a smooth, positive integrand (relative error below 1e-13 for |a| <= 6; it is below
-exp(-36) beyond). One source serves NumPy and JAX: `special` is (array namespace, its erf and erfc).
+Exact up to roundoff: V by 32-point Gauss-Legendre on [al, min(1, sqrt(al^2 + 40/a^2))], where a smooth, positive integrand falls by at most
+e^-40, to a relative error of roundoff (1 + a^2). The error is the roundoff of every product before products are added, those with exp(-a^2)
+in them times 1 + a^2, as a relative error of a enters the exponent; a risk is not negative, so a sum below zero by rounding is returned as zero.
+One source serves NumPy and JAX: `special` is (array namespace, its erf and erfc).
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ from attnscope.numerics.quadrature import legendre
 __all__ = ["erf_excess", "erf_excess_and_error", "erf_excess_gradient", "erf_excess_jax"]
 
 NODES = 32  # see the module docstring
-ROUNDOFF = 1e-14  # 45 units in the last place per term: covers exp(-a^2) at |a| = 6 (37 units) and the 32-term sum
+ROUNDOFF = 1e-14  # 45 units in the last place per product: a has 5 roundings, so exp(-a^2 (1 + al^2)) has 20 a^2, and V sums 32 terms
+FALL = 40.0  # of the exponent over the range of V's integral: e^-40 is below roundoff, and 32 nodes resolve it to 1e-25
+UNDERFLOW = 1e-300  # below this a product has lost digits
 
 
 class Backend(NamedTuple):
@@ -58,24 +62,35 @@ def erf_excess(
     backend: Backend = NUMPY,
 ) -> Any:
     """Excess risk R, broadcast over overlaps and lam."""
-    terms, biases = _terms(overlaps, lam, gamma**2, signal, float(length), alignment, backend)
-    return sum(terms) + sum(biases) ** 2
+    terms = _terms(overlaps, lam, gamma**2, signal, float(length), alignment, backend)
+    return sum(terms.plain) + sum(terms.steep) + (sum(terms.bias) + terms.steep_bias) ** 2
 
 
 def erf_excess_and_error(
     overlaps: Any, lam: Any, *, gamma: float, signal: float, length: int, alignment: float
 ) -> tuple[Any, Any]:
-    """R and a bound on its roundoff: a few units in the last place of every term before they are added."""
-    terms, biases = _terms(overlaps, lam, gamma**2, signal, float(length), alignment, NUMPY)
-    bias, size = sum(biases), sum(np.abs(b) for b in biases)
-    error = ROUNDOFF * (sum(np.abs(t) for t in terms) + 2 * np.abs(bias) * size + ROUNDOFF * size**2)
-    return sum(terms) + bias**2, error
+    """R >= 0 and a bound on its roundoff (module docstring)."""
+    terms = _terms(overlaps, lam, gamma**2, signal, float(length), alignment, NUMPY)
+    growth = 1 + terms.exponent
+    bias = sum(terms.bias) + terms.steep_bias
+    size = sum(np.abs(b) for b in terms.bias) + growth * np.abs(terms.steep_bias)
+    products = sum(np.abs(t) for t in terms.plain) + growth * sum(np.abs(t) for t in terms.steep)
+    error = ROUNDOFF * (products + 2 * np.abs(bias) * size + ROUNDOFF * size**2) + UNDERFLOW
+    return np.maximum(sum(terms.plain) + sum(terms.steep) + bias**2, 0.0), error
 
 
-def _terms(
-    overlaps: Any, lam: Any, gam2: float, D: float, L: float, c: float, backend: Backend
-) -> tuple[list[Any], list[Any]]:
-    """The summands of R (module docstring, in its order) and those of the bias M."""
+class Terms(NamedTuple):
+    """Products whose sum is R without its squared bias, and those of the bias M; steep ones contain exp(-a^2)."""
+
+    plain: list[Any]
+    steep: list[Any]
+    bias: list[Any]
+    steep_bias: Any
+    exponent: Any  # a^2
+
+
+def _terms(overlaps: Any, lam: Any, gam2: float, D: float, L: float, c: float, backend: Backend) -> Terms:
+    """The products of R and M (module docstring, in its order), none of them a difference."""
     xp, pi = backend.xp, np.pi
     kap, eta, the, nu, rho = overlaps
     S, q = xp.sqrt(1 + 2 * lam**2 * gam2), xp.sqrt(1 + 4 * lam**2 * gam2)
@@ -84,23 +99,34 @@ def _terms(
     P = xp.exp(-a * a * (1 + al * al))
     V = erf_variance(a, q, lam**2 * gam2, xp)
     C = 2 * lam / xp.sqrt(pi * (1 + 2 * lam**2))
-    zeta0 = 2 / pi * xp.arcsin(2 * lam**2 / (1 + 2 * lam**2))
-    miss = xp.where(a >= 0, backend.erfc(a) ** 2 + 2 * e * (1 - nu), backend.erfc(-a) ** 2 - 2 * e * (1 + nu))
-    terms = [
-        gam2 * (miss + V),
-        (D * the) ** 2 * V,
+    zeta0 = 2 / pi * xp.arctan2(2 * lam**2, xp.sqrt(1 + 4 * lam**2))  # an arcsin near 1 loses half the digits
+    short = xp.where(a >= 0, backend.erfc(a), backend.erfc(-a)) ** 2
+    turned = xp.where(a >= 0, 2 * e * (1 - nu), -2 * e * (1 + nu))
+    plain = [
+        gam2 * turned,
+        (L - 1) * zeta0,
+        (L - 1) * (rho * C) ** 2 * 2 / xp.sqrt(1 + 4 * lam**2),
+        -(L - 1) * (rho * C) ** 2,
+    ]
+    steep = [
+        gam2 * short,
+        (gam2 + (D * the) ** 2) * V,
         -2 * A * D * eta * the * e1,
         4 * A**2 * eta * rho * a * e1,
-        2 * A * D * the * rho * e1 * (2 * b - e),
-        (A * rho) ** 2 * (8 / pi * P * al - 4 * a * b * e1 - e1 * e1),
-        (L - 1) * (zeta0 + (rho * C) ** 2 * (2 / xp.sqrt(1 + 4 * lam**2) - 1)),
+        4 * A * D * the * rho * e1 * b,
+        -2 * A * D * the * rho * e1 * e,
+        (A * rho) ** 2 * 8 / pi * P * al,
+        -((A * rho) ** 2) * 4 * a * b * e1,
+        -((A * rho * e1) ** 2),
     ]
-    return terms, [D * the * e, A * rho * e1, (L - 1) * C * rho, -D * c]
+    return Terms(plain, steep, [D * the * e, (L - 1) * C * rho, -D * c], A * rho * e1, a * a)
 
 
 def erf_variance(a: Any, q: Any, g2: Any, xp: Any = np) -> Any:
     """V = Var erf(lam (D kap + gam G)), from a, q and g2 = lam^2 gam^2 (1 - 1/q = 4 g2/(q (q+1)) without cancellation)."""
     al, width = 1 / q, 4 * g2 / (q * (q + 1))
+    reach = FALL / xp.maximum(xp.real(a * a), 1.0)  # FALL/a^2 where it matters; a constant in derivatives
+    width = xp.minimum(width, reach / (al + xp.sqrt(al * al + reach)))
     nodes, weights = legendre(NODES)
     if xp is np:  # one node at a time: a map of 500 x 500 points stays in memory
         total = 0.0

@@ -26,14 +26,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from attnscope.errors import bad
 from attnscope.numerics.estimate import Estimate
 from attnscope.predictors.attention import Erf, LinearAttention, Predictor
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.erf_risk import erf_excess_gradient, erf_variance
+from attnscope.theory.erf_risk import erf_variance
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.risk import GRADIENT, checked_task, risk
 
@@ -41,7 +40,6 @@ __all__ = [
     "LocalGeometry",
     "StationaryPoint",
     "basin_prediction",
-    "critical_temperature",
     "local_geometry",
     "stationary_points",
     "swapped_overlaps",
@@ -49,6 +47,11 @@ __all__ = [
 
 ZERO = 1e-9  # eigenvalues below this fraction of the largest count as zero modes (symmetries; differences are good to 1e-9)
 FLAT = 0.75  # share of zero modes from which on a point has no kind; symmetries explain at most about half (k or v turns freely)
+NEAR = 1e-6  # overlaps closer than this are those of one point: Newton's method ends within 1e-9 or so
+NEWTON_STEPS = 20  # of at most 0.3 rad: the way around the sphere, and then some
+NEWTON_DIFFERENCE = (
+    1e-6  # one-sided differences: an error of 1e-6 in the matrix gains six digits a step, at 7 gradients instead of 25
+)
 COMPLEX_STEP = 1e-30  # derivative = Im f(x + ih)/h has no subtraction, so h may be this small
 
 
@@ -81,6 +84,10 @@ class LocalGeometry(NamedTuple):
 def stationary_points(task: SingleLocation, predictor: Predictor) -> list[StationaryPoint]:
     """The oracle, the role-swapped point and the degenerate saddle, as far as they exist for this predictor, best risk first.
 
+    For other predictors than Erf they are looked for by Newton's method from Erf's, and named by where it ends: "oracle"; "swapped"
+    (k nearer to v* than to k*, v nearer to k* than to v*, up to signs); "degenerate" (k and v perpendicular to both); "reversed"
+    (k = -k* or v = -v* or both); or "other".
+
     >>> for p in stationary_points(SingleLocation(dim=400, length=10), Erf(0.1)):
     ...     print(f"{p.name:10s} {p.risk.value:.4f} {p.kind}")
     oracle     0.1135 minimum
@@ -96,14 +103,27 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
     if task.dim >= 4:
         starts["degenerate"] = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
     derivatives = _derivatives(task, predictor, lam)
-    points = []
+    points: list[StationaryPoint] = []
     for name, o in starts.items():
         k, v = _vectors(o, min(task.dim, 4))
         if not isinstance(predictor, Erf):
             k, v = _newton(derivatives, k, v)
-        if np.linalg.norm(_tangent_gradient(derivatives, k, v)) < 1e-9 * (1 + task.signal**2):
+            name = _name(_overlaps(k, v))
+        if np.linalg.norm(_tangent_gradient(derivatives, k, v)) >= 1e-9 * (1 + task.signal**2):
+            continue
+        if not any(np.abs(_overlaps(k, v) - np.array(p.overlaps)).max() < NEAR for p in points):
             points.append(_point(task, predictor, derivatives, name, k, v))
     return sorted(points, key=lambda p: p.risk.value)
+
+
+def _name(o: np.ndarray) -> str:
+    """What the point with these overlaps is called (`stationary_points`)."""
+    kap, eta, the, nu, _ = o
+    if min(abs(kap), abs(nu)) > 1 - NEAR:
+        return "oracle" if min(kap, nu) > 0 else "reversed"
+    if max(abs(kap), abs(eta), abs(the), abs(nu)) < NEAR:
+        return "degenerate"
+    return "swapped" if eta**2 > kap**2 and the**2 > nu**2 else "other"
 
 
 def local_geometry(task: SingleLocation, predictor: Predictor, overlaps: Overlaps) -> LocalGeometry:
@@ -125,36 +145,6 @@ def swapped_overlaps(task: SingleLocation, temperature: float) -> Overlaps:
     S, q = math.sqrt(1 + 2 * lam**2 * gam2), math.sqrt(1 + 4 * lam**2 * gam2)
     theta = min(1.0, lam * gam2 / S * 2 / math.sqrt(math.pi) / (s * float(erf_variance(0.0, q, lam**2 * gam2))))
     return Overlaps(0.0, 1.0, theta, 0.0, 0.0)
-
-
-def critical_temperature(task: SingleLocation) -> float:
-    """Temperature above which the erf oracle (k*, v*) is a saddle; inf if it is a minimum at every temperature.
-
-    >>> round(critical_temperature(SingleLocation(dim=400, length=10)), 4)
-    0.8924
-    """
-    _orthogonal(task, "critical_temperature")
-    grid = np.geomspace(1e-3, 1e3, 121)
-    values = _oracle_block(task, grid)
-    falls = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
-    if falls.size == 0:
-        return math.inf if values.min() > 0 else float(grid[0])
-    low, high = grid[falls[0]], grid[falls[0] + 1]
-    return float(brentq(lambda lam: float(_oracle_block(task, np.array(lam))), low, high, xtol=1e-13, rtol=1e-13))
-
-
-def _oracle_block(task: SingleLocation, lam: np.ndarray) -> np.ndarray:
-    """Determinant, scaled to [-1, 1], of the oracle's Hessian in the (eta, theta) plane, where rho = eta + theta to first order."""
-    gamma, signal, length = task.gamma, task.signal, task.length
-    gradient = lambda o: erf_excess_gradient(tuple(o), lam, gamma=gamma, signal=signal, length=length, alignment=0.0)
-    first = lambda o: np.array(gradient(o))[:5]  # (5, ...)
-    oracle = np.array(Overlaps.oracle())
-    R = first(oracle)
-    H = np.array([first(oracle + 1j * COMPLEX_STEP * row).imag / COMPLEX_STEP for row in np.eye(5)])  # (5, 5, ...)
-    eta_eta = H[1, 1] + 2 * H[1, 4] + H[4, 4] - R[0]
-    the_the = H[2, 2] + 2 * H[2, 4] + H[4, 4] - R[3]
-    cross = H[1, 2] + H[1, 4] + H[2, 4] + H[4, 4]
-    return (eta_eta * the_the - cross**2) / (np.abs(eta_eta * the_the) + cross**2)
 
 
 def basin_prediction(task: SingleLocation, temperature: float, overlaps: Overlaps) -> np.ndarray:
@@ -274,12 +264,19 @@ def _outside(R: np.ndarray, o: np.ndarray) -> np.ndarray:
 
 def _newton(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Riemannian Newton steps to the nearest critical point of any index; zero modes are left alone."""
-    for _ in range(30):
+    for _ in range(NEWTON_STEPS):
         basis = _tangent_basis(k, v)
-        g = basis.T @ _tangent_gradient(derivatives, k, v)
+        ambient = _tangent_gradient(derivatives, k, v)
+        g = basis.T @ ambient
         if np.linalg.norm(g) < 1e-13:
             break
-        step = basis @ (-np.linalg.pinv(_hessian(derivatives, k, v), rcond=1e-8) @ g)
+        if derivatives.second is None:
+            near = [_tangent_gradient(derivatives, *_moved(k, v, NEWTON_DIFFERENCE * x)) for x in basis.T]
+            H = basis.T @ (np.array(near) - ambient).T / NEWTON_DIFFERENCE
+            H = (H + H.T) / 2
+        else:
+            H = _hessian(derivatives, k, v)
+        step = basis @ (-np.linalg.pinv(H, rcond=1e-8) @ g)
         k, v = _moved(
             k, v, step * min(1.0, 0.3 / max(float(np.linalg.norm(step)), 1e-300))
         )  # at most 0.3 rad: stay near the start

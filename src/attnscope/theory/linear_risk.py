@@ -7,6 +7,12 @@ Expanding the informative token's term in its Gaussian noise gives a constant, a
     R = gam^2 |v* - al v - lam be k|^2 + lam^2 gam^4 (1 + rho^2) + (L-1) [o^2 + lam^2 (1 + rho^2)] + M^2,
     |v* - al v - lam be k|^2 = (1-al)^2 + 2 al (1-nu) + (lam be)^2 - 2 lam be eta + 2 al lam be rho,
     M = al be + lam gam^2 rho + (L-1) lam rho - s c.
+
+For al < 0 the norm's first two terms are (1+al)^2 - 2 al (1+nu), the same polynomial: near v = +-v* nothing is lost.
+What can still cancel are al itself (offset against lam s kap), 1 - |al|, the last three terms of the norm and those of M.
+The error bounds this: u = roundoff of a few dozen operations times the sum of the absolute values before they cancel,
+carried through the squares as |x^2 - y^2| <= 2 |x| d + d^2 for |x - y| <= d. A risk is not negative, so a sum that
+falls below zero by rounding is returned as zero.
 """
 
 from __future__ import annotations
@@ -15,19 +21,56 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["linear_excess", "linear_excess_gradient"]
+__all__ = ["linear_excess", "linear_excess_and_error", "linear_excess_gradient"]
+
+ROUNDOFF = 16 * float(np.finfo(np.float64).eps)  # no term here takes more than 16 roundings, sums included
 
 
 def linear_excess(
-    overlaps: Any, lam: Any, offset: float, *, gamma: float, signal: float, length: int, alignment: float
+    overlaps: Any,
+    lam: Any,
+    offset: float,
+    *,
+    gamma: float,
+    signal: float,
+    length: int,
+    alignment: float,
+    xp: Any = np,
 ) -> Any:
-    """Excess risk, broadcast over overlaps and lam; works for NumPy and JAX arrays alike."""
+    """Excess risk, broadcast over overlaps and lam; `xp` is numpy or jax.numpy."""
     kap, eta, the, nu, rho = overlaps
-    g2, s, L = gamma**2, signal, float(length)
-    al, be = offset + lam * s * kap, s * the
-    residual = (1 - al) ** 2 + 2 * al * (1 - nu) + (lam * be) ** 2 - 2 * lam * be * eta + 2 * al * lam * be * rho
-    M = al * be + lam * g2 * rho + (L - 1) * lam * rho - s * alignment
-    return g2 * residual + lam**2 * g2**2 * (1 + rho**2) + (L - 1) * (offset**2 + lam**2 * (1 + rho**2)) + M * M
+    g2 = gamma**2
+    others = float(length) - 1
+    al = offset + lam * signal * kap
+    be = signal * the
+    miss = xp.where(al >= 0, (1 - al) ** 2 + 2 * al * (1 - nu), (1 + al) ** 2 - 2 * al * (1 + nu))
+    norm = miss + (lam * be) ** 2 - 2 * lam * be * eta + 2 * al * lam * be * rho
+    M = al * be + lam * rho * (g2 + others) - signal * alignment
+    spread = lam**2 * (1 + rho**2)
+    return g2 * norm + g2**2 * spread + others * (offset**2 + spread) + M * M
+
+
+def linear_excess_and_error(
+    overlaps: Any, lam: Any, offset: float, *, gamma: float, signal: float, length: int, alignment: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Excess risk, >= 0, and a bound on its roundoff (module docstring)."""
+    excess = linear_excess(overlaps, lam, offset, gamma=gamma, signal=signal, length=length, alignment=alignment)
+    kap, eta, the, nu, rho = overlaps
+    g2 = gamma**2
+    others = float(length) - 1
+    al = offset + lam * signal * kap
+    size = np.abs(offset) + np.abs(lam * signal * kap)  # of al before it cancels
+    be = np.abs(lam * signal * the)
+    off = ROUNDOFF * (1 + size)
+    far = np.where(al >= 0, 1 - nu, 1 + nu)
+    miss = 2 * np.abs(1 - np.abs(al)) * off + off**2 + 4 * off * far
+    norm = miss + ROUNDOFF * (be**2 + 2 * be * np.abs(eta) + 2 * size * be * np.abs(rho))
+    M = al * signal * the + lam * rho * (g2 + others) - signal * alignment
+    parts = size * signal * np.abs(the) + np.abs(lam * rho) * (g2 + others) + np.abs(signal * alignment)
+    bias = 2 * np.abs(M) * ROUNDOFF * parts + (ROUNDOFF * parts) ** 2
+    spread = lam**2 * (1 + rho**2)
+    positive = g2**2 * spread + others * (offset**2 + spread)
+    return np.maximum(excess, 0.0), g2 * norm + bias + ROUNDOFF * (positive + np.abs(excess))
 
 
 def linear_excess_gradient(
@@ -35,16 +78,17 @@ def linear_excess_gradient(
 ) -> tuple[np.ndarray, ...]:
     """d R / d (kappa, eta, theta, nu, rho, temperature)."""
     kap, eta, the, nu, rho = overlaps
-    g2, s, L = gamma**2, signal, float(length)
+    g2, s = gamma**2, signal
+    others = float(length) - 1  # first, for g2 + L - 1 loses a small g2 at L = 1
     al, be = offset + lam * s * kap, s * the
-    M = al * be + lam * g2 * rho + (L - 1) * lam * rho - s * alignment
+    M = al * be + lam * rho * (g2 + others) - s * alignment
     R_al = 2 * g2 * (al - nu + lam * be * rho) + 2 * M * be
     R_be = 2 * g2 * lam * (lam * be - eta + al * rho) + 2 * M * al
-    R_rho = 2 * g2 * al * lam * be + 2 * lam**2 * rho * (g2**2 + L - 1) + 2 * M * lam * (g2 + L - 1)
+    R_rho = 2 * g2 * al * lam * be + 2 * lam**2 * rho * (g2**2 + others) + 2 * M * lam * (g2 + others)
     R_lam = (
         2 * g2 * be * (lam * be - eta + al * rho)
-        + 2 * lam * (1 + rho**2) * (g2**2 + L - 1)
-        + 2 * M * rho * (g2 + L - 1)
+        + 2 * lam * (1 + rho**2) * (g2**2 + others)
+        + 2 * M * rho * (g2 + others)
     )
     R_lam = R_lam + R_al * s * kap
     return tuple(np.broadcast_arrays(R_al * lam * s, -2 * g2 * lam * be, R_be * s, -2 * g2 * al, R_rho, R_lam))

@@ -31,7 +31,13 @@ from attnscope.theory.risk import checked_task, risk, risk_gradient
 __all__ = ["OracleRegime", "optimal_temperature", "oracle_regime"]
 
 STEP = 1.6  # ratio of neighbouring temperatures in the coarse search: optima of the predictors here are broader than a factor of 2
-LOWEST, HIGHEST = 1e-5, 1e3  # the coarse search covers these multiples of 1/(1+signal) and of 1+signal
+NARROW = (
+    1e-5,
+    1e-3,
+    1.0,
+)  # of log temperature around the least risk seen: its minimum is flat to the root of its rounding
+FLAT = 1e-12  # changes of the log risk below this fraction are rounding
+LOWEST, HIGHEST = 1e-5, 1e3  # the coarse search covers these multiples of 1/(1+signal) and of 1+signal+1/gamma
 STEEPEST = (
     1e8  # temperature x (1 + signal + gamma) beyond which the softmax risk is not computed; its optimum is far below
 )
@@ -66,18 +72,24 @@ def optimal_temperature(
     make = _family(family, of)
     log_excess = lambda lam: float(risk(task, make(lam), o).log_excess)
     slope = lambda log_lam: risk_gradient(task, make(math.exp(log_lam)), o).temperature
-    low, high = _bracket(log_excess, task.signal, task.gamma)
+    low, high = _bracket(log_excess, task)
     if low == 0.0:
         return 0.0, risk(task, make(0.0), o)
     lam = _root(slope, math.log(low), math.log(high), log_excess)
     return lam, risk(task, make(lam), o)
 
 
-def _bracket(log_excess: Callable[[float], float], s: float, gam: float) -> tuple[float, float]:
+def _bracket(log_excess: Callable[[float], float], task: SingleLocation) -> tuple[float, float]:
     """Neighbours of the best temperature on a coarse logarithmic grid; (0, 0) if none beats temperature 0."""
-    first, last = LOWEST / (1 + s), min(HIGHEST * (1 + s), STEEPEST / (1 + s + gam))
-    lam, best, values, worse = first, math.inf, [], 0
-    while lam < last and worse < 12:  # 12 steps of 1.6: a factor of 280 beyond the best seen without improvement
+    s, gam = task.signal, task.gamma
+    # the best weight lam u that is linear in the score: where most tokens are background, optima are as small as this
+    linear = s * gam**2 / (gam**2 * (gam**2 + s**2) + task.length - 1)
+    lam = min(LOWEST / (1 + s), 1e-2 * linear) if linear > 0 else LOWEST / (1 + s)
+    last = min(HIGHEST * (1 + s + 1 / gam), STEEPEST / (1 + s + gam))
+    values: list[tuple[float, float]] = []
+    best = math.inf
+    worse = 0
+    while worse < 12:  # 12 steps of 1.6: a factor of 280 beyond the best seen without improvement
         try:
             values.append((log_excess(lam), lam))
         except (
@@ -86,29 +98,38 @@ def _bracket(log_excess: Callable[[float], float], s: float, gam: float) -> tupl
             if not worse:
                 raise
             break
-        worse = 0 if values[-1][0] < best else worse + 1
+        if values[-1][0] < best:
+            worse = 0
+        elif values[-1][0] > best + FLAT * (1 + abs(best)):  # rounding on a plateau is no sign of the way
+            worse += 1
         best = min(best, values[-1][0])
-        lam *= STEP
-    value, lam = min(values)
+        if lam >= last:
+            break
+        lam = min(lam * STEP, last)
+    i = values.index(min(values))
+    value, lam = values[i]
     if log_excess(0.0) <= value:
         return 0.0, 0.0
-    if lam == values[-1][1] or best == -math.inf:
+    if i == len(values) - 1 or best == -math.inf:
         raise AttnscopeError(
-            f"the optimal temperature must be finite, got a risk that still falls at temperature {lam:.3g}; try length >= 2, "
-            "where background tokens bound it."
+            f"the optimal temperature must be finite and at most {last:.3g}, where the search ends, got a risk that "
+            f"still falls at temperature {lam:.3g}; try {'length >= 2' if task.length == 1 else 'a smaller signal'}."
         )
-    return lam / STEP, lam * STEP
+    return values[i - 1][1] if i else lam / STEP, values[i + 1][1]
 
 
 def _root(slope: Callable[[float], float], low: float, high: float, log_excess: Callable[[float], float]) -> float:
-    """The temperature where the derivative vanishes; golden section where its sign does not change (a flat optimum)."""
-    if slope(low) < 0 < slope(high):
-        return math.exp(brentq(slope, low, high, xtol=1e-14, rtol=1e-14))
-    return math.exp(
-        minimize_scalar(
-            lambda x: log_excess(math.exp(x)), bounds=(low, high), method="bounded", options={"xatol": 1e-10}
-        ).x
-    )
+    """The temperature where the derivative vanishes, near the least risk; that one itself where its sign does not change.
+
+    Gradients may cost a hundred times a risk: the risk narrows the bracket first.
+    """
+    risk_at = lambda x: log_excess(math.exp(x))
+    least = float(minimize_scalar(risk_at, bounds=(low, high), method="bounded", options={"xatol": 1e-7}).x)
+    for half in NARROW:
+        a, b = max(low, least - half), min(high, least + half)
+        if slope(a) < 0 < slope(b):
+            return math.exp(brentq(slope, a, b, xtol=1e-13, rtol=1e-13))
+    return math.exp(least)
 
 
 def _family(family: object, of: str) -> Callable[[float], Predictor]:

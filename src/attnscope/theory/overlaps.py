@@ -4,6 +4,12 @@ notation: kap = k.k*, eta = k.v*, the = v.k*, nu = v.v*, rho = k.v, c = k*.v*, a
 
 Five numbers belong to some pair of unit vectors (k, v) in R^d, d >= 4, exactly when the Gram matrix of (k, v, k*, v*) is positive
 semidefinite; in d = 2 or 3 its rank must also be at most d, which is checked too.
+
+Numbers that miss this by rounding are moved to possible ones. Let a, b be the coordinates of k, v in an orthonormal basis
+of span{k*, v*} and Q = [[1, rho], [rho, 1]] - [a b]^T [a b] the Gram matrix of what is left of them: possible means that
+Q has no eigenvalue below 0. Shrinking a, b by t and rho by t^2 makes it (1 - t^2) I + t^2 Q, so t^2 = 1/(1 - least eigenvalue)
+is enough, for every c. |c| = 1 leaves one coordinate, (kap + c eta)/2; what contradicts eta = c kap is dropped. Numbers that would
+have to move by more than MOVED are refused.
 """
 
 from __future__ import annotations
@@ -16,9 +22,12 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.tasks.single_location import SingleLocation
 
-__all__ = ["Overlaps", "checked_overlaps", "gram"]
+__all__ = ["MOVED", "Overlaps", "checked_overlaps", "gram"]
 
-TOLERANCE = 1e-9  # eigenvalues of the Gram matrix above -1e-9 count as >= 0: overlaps computed in float64 scatter by 1e-15, in float32 by 1e-7
+MOVED = 1e-9  # overlaps computed in float64 scatter by 1e-15, unit vectors given to 9 digits by 1e-9; float32 (1e-7) is refused
+TOLERANCE = 1e-9  # eigenvalues of a Gram matrix below this count as 0 where dim 2 or 3 limits the rank
+OBLIQUE = 1e-3  # 1 - |c| below this: the division by 1 - c^2 of the quick check would lose digits
+PARALLEL = 1e-15  # 1 - |c| below this is rounding: key and value are one direction
 
 
 class Overlaps(NamedTuple):
@@ -68,15 +77,21 @@ def checked_overlaps(o: object, task: SingleLocation, of: str) -> Overlaps:
     except ValueError:
         raise bad("overlaps", of, "arrays that broadcast", f"shapes {[np.shape(x) for x in o]}") from None
     out = Overlaps(*fields)
-    doubtful = np.ones(out.kappa.shape, bool) if task.dim < 4 else ~_clearly_feasible(out, task.alignment)
+    doubtful = ~_clearly_feasible(out, task.alignment)
     if doubtful.any():
-        _refuse_infeasible(Overlaps(*(x[doubtful] for x in out)), task, of)
+        given = Overlaps(*(x[doubtful] for x in out))
+        moved = _moved(given, task.alignment)
+        _refuse_impossible(given, moved, task, of)
+        for x, y in zip(out, moved):
+            x[doubtful] = y
+    if task.dim < 4:
+        _refuse_rank(out, task, of)
     return out
 
 
 def _clearly_feasible(o: Overlaps, c: float) -> np.ndarray:
     """Whether the parts of k and v outside span{k*, v*} have a positive semidefinite Gram matrix: cheap, and true for nearly all."""
-    if abs(c) == 1:
+    if 1 - abs(c) < OBLIQUE:
         return np.zeros(o.kappa.shape, bool)
     inner = lambda a, b, x, y: (a * x + b * y - c * (a * y + b * x)) / (1 - c * c)  # of the projections on the span
     rest_k = 1 - inner(o.kappa, o.eta, o.kappa, o.eta)
@@ -85,17 +100,49 @@ def _clearly_feasible(o: Overlaps, c: float) -> np.ndarray:
     return (rest_k >= 0) & (rest_v >= 0) & (rest_k * rest_v >= cross**2)
 
 
-def _refuse_infeasible(o: Overlaps, task: SingleLocation, of: str) -> None:
-    """Raise if an eigenvalue of a Gram matrix is below -TOLERANCE, or if dim 2 or 3 has no room for its rank; o holds (n,) arrays."""
-    eigenvalues = np.linalg.eigvalsh(gram(o, task.alignment))  # (n, 4), ascending
-    worst = int(np.argmin(eigenvalues[:, 0]))
-    if eigenvalues[worst, 0] < -TOLERANCE:
-        numbers = ", ".join(f"{name}={float(x[worst]):.6g}" for name, x in zip(Overlaps._fields, o))
-        raise AttnscopeError(
-            f"overlaps of {of} must be those of unit vectors k, v with key.value = {task.alignment:g} "
-            f"(positive semidefinite Gram matrix), got {numbers} with eigenvalue {eigenvalues[worst, 0]:.3g}; "
-            "try Overlaps.of(task, k, v)."
-        )
-    if task.dim < 4 and eigenvalues[:, 3 - task.dim].max() > TOLERANCE**0.5:
+def _moved(o: Overlaps, c: float) -> Overlaps:
+    """Possible overlaps next to these, (n,) arrays (module docstring)."""
+    sign = 1.0 if c >= 0 else -1.0
+    root_far = np.sqrt(2 * (1 + abs(c)))
+    root_near = np.sqrt(2 * (1 - abs(c))) if 1 - abs(c) >= PARALLEL else 0.0
+
+    def coordinates(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Of the projection, in the directions k* + sign v* and k* - sign v*."""
+        near = (x - sign * y) / root_near if root_near else np.zeros_like(x)
+        return np.stack([(x + sign * y) / root_far, near])
+
+    a = coordinates(o.kappa, o.eta)
+    b = coordinates(o.theta, o.nu)
+    rest_k = 1 - (a * a).sum(0)
+    rest_v = 1 - (b * b).sum(0)
+    cross = o.rho - (a * b).sum(0)
+    least = (rest_k + rest_v) / 2 - np.hypot((rest_k - rest_v) / 2, cross)
+    t2 = 1 / (1 + np.maximum(-least, 0.0))
+    t = np.sqrt(t2)
+    back = lambda x: ((root_far * x[0] + root_near * x[1]) / 2, sign * (root_far * x[0] - root_near * x[1]) / 2)
+    kap, eta = back(t * a)
+    the, nu = back(t * b)
+    return Overlaps(*(np.clip(x, -1, 1) for x in (kap, eta, the, nu, t2 * o.rho)))
+
+
+def _refuse_impossible(given: Overlaps, moved: Overlaps, task: SingleLocation, of: str) -> None:
+    """Raise if some overlaps, (n,) arrays, had to move by more than MOVED."""
+    distance = np.max([np.abs(x - y) for x, y in zip(given, moved)], axis=0)
+    worst = int(np.argmax(distance))
+    if distance[worst] <= MOVED:
+        return
+    numbers = ", ".join(f"{name}={float(x[worst]):.10g}" for name, x in zip(Overlaps._fields, given))
+    least = np.linalg.eigvalsh(gram(Overlaps(*(x[worst] for x in given)), task.alignment))[0]
+    raise AttnscopeError(
+        f"overlaps of {of} must be those of unit vectors k, v with key.value = {task.alignment:g} "
+        f"(positive semidefinite Gram matrix), got {numbers} with eigenvalue {least:.3g}; "
+        "try Overlaps.of(task, k, v)."
+    )
+
+
+def _refuse_rank(o: Overlaps, task: SingleLocation, of: str) -> None:
+    """Raise if dim 2 or 3 has no room for the rank of some Gram matrix."""
+    eigenvalues = np.linalg.eigvalsh(gram(o, task.alignment))  # (..., 4), ascending
+    if eigenvalues.size and eigenvalues[..., 3 - task.dim].max() > TOLERANCE**0.5:
         must, got = f"those of vectors in dimension {task.dim}", "overlaps that need a higher dimension"
         raise bad("overlaps", of, must, got, "Overlaps.of(task, k, v)")

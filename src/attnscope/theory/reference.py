@@ -16,9 +16,10 @@ from attnscope.errors import AttnscopeError
 from attnscope.numerics.estimate import Estimate
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import critical_temperature, swapped_overlaps
+from attnscope.theory.landscape import swapped_overlaps
 from attnscope.theory.optimal_sigma import optimal_sigma
 from attnscope.theory.optimum import optimal_temperature
+from attnscope.theory.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 

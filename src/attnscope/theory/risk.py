@@ -29,7 +29,7 @@ from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.componentwise_gradient import componentwise_gradient
 from attnscope.theory.componentwise_risk import componentwise_excess
 from attnscope.theory.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
-from attnscope.theory.linear_risk import linear_excess, linear_excess_gradient
+from attnscope.theory.linear_risk import linear_excess, linear_excess_and_error, linear_excess_gradient
 from attnscope.theory.monte_carlo import monte_carlo_excess
 from attnscope.theory.normalised_gradient import normalised_gradient
 from attnscope.theory.normalised_risk import normalised_excess
@@ -37,7 +37,7 @@ from attnscope.theory.optimal_sigma import OptimalSigma, optimal_sigma_log_exces
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.several_tokens_risk import head_risk, sampled_excess
 
-__all__ = ["RiskGradient", "checked_task", "risk", "risk_function", "risk_gradient"]
+__all__ = ["RiskGradient", "checked_task", "has_jax_form", "risk", "risk_function", "risk_gradient"]
 
 
 class RiskGradient(NamedTuple):
@@ -89,7 +89,7 @@ def risk(
     if other:
         return other(task, predictor, o, lam, method, samples, seed)
     if method == "exact":
-        out = _route(EXACT, predictor)(task, predictor, o, lam)
+        out = _route(EXACT, predictor, of, "method='monte-carlo'")(task, predictor, o, lam)
     else:
         out = _sampled(known, predictor, o, lam, samples, seed)
     return estimate(out.excess, out.error, out.method, known.noise, out.log_excess)
@@ -131,7 +131,7 @@ def risk_gradient(task: SingleLocation, predictor: Predictor, overlaps: Overlaps
     checked_task(task, of)
     lam = constant_temperature(_known(predictor, of), of)
     o = checked_overlaps(overlaps, task, of)
-    parts = np.array(_route(GRADIENT, predictor)(task, predictor, o, lam))
+    parts = np.array(_route(GRADIENT, predictor, of, "Erf(0.1)")(task, predictor, o, lam))
     if not np.isfinite(parts).all():
         raise AttnscopeError(
             "the gradient must be finite in float64, got an overflow at these parameters; try values closer to 1."
@@ -144,8 +144,9 @@ def risk_function(task: SingleLocation, predictor: Predictor) -> Callable[[Overl
 
     It validates nothing and computes in whatever precision is active: call it inside `attnscope.numerics.x64.x64()` for float64.
     """
-    checked_task(task, "risk_function")
-    return _route(JAX, _known(predictor, "risk_function"))(task, predictor)
+    of = "risk_function"
+    checked_task(task, of)
+    return _route(JAX, _known(predictor, of), of, "risk and risk_gradient, which know every predictor")(task, predictor)
 
 
 def checked_task(task: object, of: str) -> SingleLocation:
@@ -166,12 +167,17 @@ def _known(predictor: object, of: str) -> Predictor:
     return predictor
 
 
-def _route(table: dict[type, Callable], predictor: Predictor) -> Callable:
+def _route(table: dict[type, Callable], predictor: Predictor, of: str, hint: str) -> Callable:
     for kind in type(predictor).__mro__:
         if kind in table:
             return table[kind]
     names = ", ".join(kind.__name__ for kind in table)
-    raise bad("predictor", "risk", f"one with this route ({names})", predictor, "method='monte-carlo'")
+    raise bad("predictor", of, f"one of {names}", predictor, hint)
+
+
+def has_jax_form(predictor: Predictor) -> bool:
+    """Whether `risk_function` knows this predictor."""
+    return any(kind in JAX for kind in type(predictor).__mro__)
 
 
 def _numbers(task: SingleLocation) -> dict[str, Any]:
@@ -188,8 +194,7 @@ def _erf(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) ->
 
 
 def _linear(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
-    excess = linear_excess(o, lam, predictor.offset, **_numbers(task))
-    return Excess(excess, 1e-14 * excess, "closed form")  # sums of squares: a few dozen roundings
+    return Excess(*linear_excess_and_error(o, lam, predictor.offset, **_numbers(task)), "closed form")
 
 
 def _componentwise(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
@@ -235,6 +240,12 @@ def _softmax_gradient(task: SingleLocation, predictor: Predictor, o: Overlaps, l
     return _stacked(lambda point: softmax_excess_gradient(*point, temperature=lam, **_numbers(task)), o)
 
 
+def _linear_jax(task: SingleLocation, predictor: Any) -> Callable[[Overlaps, Any], Any]:
+    import jax.numpy as jnp
+
+    return lambda o, lam: linear_excess(o, lam, predictor.offset, **_numbers(task), xp=jnp)
+
+
 def _softmax_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
     from attnscope.theory.softmax_risk import softmax_excess_jax
 
@@ -262,6 +273,6 @@ GRADIENT: dict[type, Callable] = {
 }
 JAX: dict[type, Callable] = {
     Erf: lambda task, p: lambda o, lam: erf_excess_jax(o, lam, **_numbers(task)),
-    LinearAttention: lambda task, p: lambda o, lam: linear_excess(o, lam, p.offset, **_numbers(task)),
+    LinearAttention: _linear_jax,
     Softmax: _softmax_jax,
 }

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from attnscope.claims.claim import Claim
@@ -175,12 +173,3 @@ def _version() -> str:
     from attnscope import __version__
 
     return __version__
-
-
-class _Callable(ModuleType):
-    """Importing this module puts it into the package under the name of its main function: let it act as that one too."""
-
-    __call__ = staticmethod(reproduce)
-
-
-sys.modules[__name__].__class__ = _Callable
