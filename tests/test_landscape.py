@@ -149,7 +149,8 @@ def test_a_point_without_curvature_is_called_flat():
     """The best sigma passes no background: where k misses k* altogether, the risk hardly depends on anything."""
     task = at.SingleLocation(dim=80, length=10)
     kinds = {p.name: p.kind for p in at.stationary_points(task, at.optimal_sigma(task))}
-    assert kinds == {"oracle": "minimum", "swapped": "flat", "degenerate": "flat"}
+    assert kinds.pop("oracle") == "minimum"
+    assert set(kinds.values()) == {"flat"}  # where on the plateau the search ends, and so its name, says nothing
     assert {p.name: p.kind for p in at.stationary_points(task, at.Erf(0.1))}["degenerate"] == "saddle"
 
 

@@ -106,10 +106,12 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
     points: list[StationaryPoint] = []
     for name, o in starts.items():
         k, v = _vectors(o, min(task.dim, 4))
+        critical = lambda k, v: np.linalg.norm(_tangent_gradient(derivatives, k, v)) < 1e-9 * (1 + task.signal**2)
         if not isinstance(predictor, Erf):
-            k, v = _newton(derivatives, k, v)
+            if not critical(k, v):  # on a plateau Newton's method would only wander
+                k, v = _newton(derivatives, k, v)
             name = _name(_overlaps(k, v))
-        if np.linalg.norm(_tangent_gradient(derivatives, k, v)) >= 1e-9 * (1 + task.signal**2):
+        if not critical(k, v):
             continue
         if not any(np.abs(_overlaps(k, v) - np.array(p.overlaps)).max() < NEAR for p in points):
             points.append(_point(task, predictor, derivatives, name, k, v))
