@@ -14,6 +14,7 @@ from scipy.special import expit
 import attnscope as at
 from attnscope.numerics.one_token import pair_risk
 from attnscope.numerics.subsets import log_symmetric
+from attnscope.tasks.direction_moves import log_density
 
 Z = 5.0
 RELATIVE = 0.02  # promised relative standard error at default samples, for risks of 1e-12 and more
@@ -197,6 +198,81 @@ def test_symmetric_polynomials_equal_the_recursion_in_logarithms(length, order):
     for column in x.T:
         e[1:] = np.logaddexp(e[1:], e[:-1] + column)
     assert log_symmetric(x, order) == pytest.approx(e[-1], rel=1e-13, abs=1e-11)
+
+
+# -- several informative tokens -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("signal", [0.5, 2.0, 3.5])
+def test_all_tokens_or_none(signal):
+    """gam = 1: the sum of log-ratios is N(+-L s^2/2, L s^2) and R = E[p (1 - p)]/L, one integral. 0.1.0: too small by 100 at 3.5."""
+    length = 8
+    task = at.MultiLocation(10, length, [0.5, *[0.0] * (length - 1), 0.5], gamma=1.0, signal=signal)
+    width = signal * math.sqrt(length)
+    x = np.arange(-width - 40, width + 40, 1e-3)
+    density = 0.5 * (stats.norm.pdf(x - width / 2) + stats.norm.pdf(x + width / 2))
+    truth = 1e-3 * float(np.sum(density * expit(width * x) * expit(-width * x))) / length
+    near(task.bayes_risk(), truth)
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (0, 2, 5), (2,), (0, 1, 2, 3, 4, 5, 6)])
+def test_weights_of_several_locations_have_mean_one(sizes):
+    """Weighted by true over sampling density, E sum_l w_l^2 = E m gam^2 + L - E m, whatever moves there are."""
+    probs = np.isin(np.arange(7), sizes) / len(sizes)
+    task = at.MultiLocation(5, 6, probs, gamma=0.8, signal=2.0)
+    rng = np.random.default_rng(0)
+    task._log_variance = lambda log_ratios: 0 * log_ratios
+    logs = task._log_terms(40_000, rng)  # of sum_l w_l^2 times the weight
+    m = np.arange(7)
+    plain = float(probs @ (m * task.gamma**2 + 6 - m))
+    values = np.exp(logs)
+    assert abs(values.mean() - plain) <= Z * values.std() / math.sqrt(len(values))
+
+
+class Forced(at.MultiDirection):
+    """The sampled route where the exact one is known."""
+
+    factorises = False
+
+
+def test_several_directions_equal_the_exact_risk_where_it_factorises():
+    rng = np.random.default_rng(7)
+    for i in range(14):
+        F = int(rng.integers(1, 4))
+        length = int(math.exp(rng.uniform(math.log(2), math.log(30))))
+        gamma = 1.0 if F > 1 else math.exp(rng.uniform(-1, 1) * math.log(5.0))
+        numbers = (12, length, F, "independent", gamma, 0.0, float(rng.uniform(0, 10)))
+        near(Forced(*numbers).bayes_risk(seed=i), at.MultiDirection(*numbers).bayes_risk().excess)
+
+
+@pytest.mark.parametrize("positions", ["distinct", "independent"])
+def test_weights_of_moved_directions_have_mean_one(positions):
+    rng = np.random.default_rng(8)
+    for F, length in ((2, 2), (2, 5), (3, 4), (1, 3), (2, 1)):
+        if positions == "distinct" and length < F:
+            continue
+        keys, values = (unit(rng.standard_normal((F, 6))) for _ in range(2))
+        task = at.MultiDirection(6, length, F, positions, gamma=0.7, signal=1.5, keys=keys, values=values)
+        weights = []
+        for kind in task._laws().parts(length):
+            seen, location = task._projected(64 * 60, rng, kind, 64)
+            weights.append(np.exp(-log_density(task._laws(), location, task._ratio_table(seen))))
+        means = np.concatenate(weights).reshape(-1, 64).mean(0)
+        assert abs(means.mean() - 1) <= 1.2 * Z * means.std(ddof=1) / 8 + 1e-12  # 1.2: Student's t with 63 degrees
+
+
+def test_close_keys_that_are_swapped_equal_plain_sampling():
+    keys = unit(np.array([[1.0, 0.3, 0, 0], [1.0, -0.3, 0, 0]]))
+    values = np.array([[0.0, 0, 1, 0], [0.0, 0, 0, 1]])
+    task = at.MultiDirection(4, 5, 2, gamma=0.6, signal=4.0, keys=keys, values=values)
+    spread = task.posterior_variance(task.sample(60_000, seed=1).tokens)
+    out = task.bayes_risk()
+    assert abs(out.excess - spread.mean()) <= Z * math.hypot(out.error, spread.std() / math.sqrt(len(spread)))
+    assert out.error <= RELATIVE * out.excess
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 # -- relations that need no reference -----------------------------------------------------------------------------------

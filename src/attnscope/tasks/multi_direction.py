@@ -17,10 +17,9 @@ in logarithms and without a subtraction; marginals P(J_f = l | X) from this and 
 times the sum of r_2 over the other tokens). Carrying the mean and variance of sum_f x_{J_f}.v_f along (mixtures of Gaussian-free moments,
 all terms positive) gives E[Y | X] and Var(Y | X).
 
-The Bayes risk is E Var(Y | X): the mean of the exact posterior variance over sampled sequences (the position is averaged out exactly; the
-outputs x.v_f too where gam = 1 and all vectors are orthonormal, R = E sum_f (1 - sum_l p_fl^2)), with its standard error. Where moreover
-positions are independent, mu_T.x - |mu_T|^2/2 is a sum over f, the
-posterior factorises and the risk is exactly F times that of single-location regression.
+The Bayes risk is E Var(Y | X): the weighted mean of the exact posterior variance over sequences that are drawn where mistakes happen (direction_moves;
+the position is averaged out exactly; the outputs x.v_f too where gam = 1 and all vectors are orthonormal, R = E sum_f (1 - sum_l p_fl^2)), with its
+standard error. Where moreover positions are independent, mu_T.x - |mu_T|^2/2 is a sum over f, the posterior factorises and the risk is exactly F times that of single-location regression.
 """
 
 from __future__ import annotations
@@ -36,6 +35,8 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.numerics.sampled_estimate import grouped_log_mean, groups_of, sampled_estimate
+from attnscope.tasks.direction_moves import Laws, log_density, moved
 from attnscope.tasks.planted import curvature
 from attnscope.tasks.sampled import Sampled
 from attnscope.tasks.single_location import SingleLocation
@@ -299,24 +300,50 @@ class MultiDirection(Sampled[DirectionBatch]):
 
     def _scored_variance(self, seen: Seen) -> np.ndarray:
         """E[Var(Y | X) | scores] = sum_f (1 - sum_l p_fl^2): the outputs averaged out as well."""
-        return (1 - (self._marginals(seen) ** 2).sum(2)).sum(1)
+        p = self._marginals(seen)
+        np.put_along_axis(p, p.argmax(2)[..., None], 0.0, axis=2)
+        missed = p.sum(2)  # 1 - p_top: 1 - p_top^2 keeps its digits as 2 missed - missed^2
+        return (2 * missed - missed**2 - (p**2).sum(2)).sum(1)
 
-    def bayes_risk(self, samples: int = 20_000, seed: int = 0) -> Estimate:
+    def bayes_risk(self, samples: int = 45_000, seed: int = 0) -> Estimate:
         """Risk of E[Y | X]: exact where `factorises`, else the mean exact posterior variance of `samples` sequences.
 
-        Its standard error is only as good as the sample: a risk that comes from events rarer than 1/samples is not seen.
+        Sequences are drawn halfway between two placements of the directions (direction_moves), so that rare mistakes are seen.
         """
         of = f"{NAME}.bayes_risk"
         n, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
         if self.factorises:
             return self._exact_bayes_risk()
-        rng, spread = np.random.default_rng(seed), []
-        for i in range(0, n, block := max(1, BLOCK // (16 * self.length * self.directions))):
-            seen = self._projected(min(block, n - i), rng)
-            spread.append(self._scored_variance(seen) if self._plain else self._moments(seen)[1])
-        variances = np.concatenate(spread)
-        error = variances.std(ddof=1) / math.sqrt(n)
-        return estimate(variances.mean(), error, "Monte Carlo over exact posterior variances", self.noise)
+        parts = self._laws().parts(self.length)
+        groups, each = groups_of(n, len(parts))
+        rng, logs = np.random.default_rng([seed, 5]), []
+        rows = max(1, BLOCK // (16 * self.length * self.directions * groups))
+        for kind in parts:
+            for i in range(0, each, rows):
+                logs.append(self._log_terms(kind, min(rows, each - i), groups, rng))
+        out = grouped_log_mean(np.concatenate(logs), groups)
+        return sampled_estimate(
+            out, float(self.null_risk().excess), self.noise, "importance-sampled posterior variances"
+        )
+
+    def _log_terms(self, kind: int, each: int, groups: int, rng: np.random.Generator) -> np.ndarray:
+        """log of (posterior variance times true over sampling density) of each * groups sequences after such a move."""
+        seen, location = self._projected(each * groups, rng, kind, groups)
+        spread = self._scored_variance(seen) if self._plain else self._moments(seen)[1]
+        with np.errstate(divide="ignore"):
+            return np.log(spread) - log_density(self._laws(), location, self._ratio_table(seen))
+
+    def _laws(self) -> Laws:
+        gram = self.teacher_gram[0::2, 0::2]
+        return Laws(self.dim, self.gamma, self.signal, gram, self.positions == "distinct")
+
+    def _ratio_table(self, seen: Seen) -> np.ndarray:
+        """log r_T by bit mask of T, (2^F, n, L); 0 for no direction, -inf where one token cannot carry T."""
+        table = np.full((1 << self.directions, *seen.squares.shape), -np.inf)
+        table[0] = 0.0
+        for T, logs in self._log_ratios(seen).items():
+            table[sum(1 << f for f in T)] = logs
+        return table
 
     def _exact_bayes_risk(self) -> Estimate:
         c, F = float(self.teacher_gram[0, 1]), self.directions
@@ -325,33 +352,42 @@ class MultiDirection(Sampled[DirectionBatch]):
         logs = single.log_excess + math.log(F)
         return estimate(F * single.excess, F * single.error, single.method, self.noise, logs)
 
-    def _projected(self, n: int, rng: np.random.Generator) -> Seen:
-        """What inference sees of n sequences, drawn in law at a cost that does not depend on the dimension."""
+    def _projected(self, n: int, rng: np.random.Generator, kind: int = 0, groups: int = 1) -> tuple[Seen, np.ndarray]:
+        """What inference sees of n sequences after a move of this kind (0: none), and the true positions.
+
+        Drawn in law, at a cost that does not depend on the dimension.
+        """
         values, vectors = np.linalg.eigh(self.teacher_gram)
         kept = values > 1e-12 * values[-1]  # a dependent direction adds no axis
         frame = vectors[:, kept] * np.sqrt(values[kept])  # (2F, q): the teachers' coordinates
-        location, rows = self._locations(n, rng), np.arange(n)
-        scale = np.where(self._marked(location), self.gamma, 1.0)
-        x = scale[:, :, None] * rng.standard_normal((n, self.length, frame.shape[1]))
-        for f in range(self.directions):
-            x[rows, location[:, f]] += self.signal * frame[2 * f]
+        location = self._locations(n, rng)
+        noise = rng.standard_normal((n, self.length, frame.shape[1]))
+        drawn = moved(kind, self._laws(), location, noise, frame[0::2], groups, rng)
+        x = drawn.scale[:, :, None] * drawn.noise + self.signal * (drawn.share @ frame[0::2])
         rest = self.dim - frame.shape[1]
-        outside = scale**2 * rng.chisquare(rest, scale.shape) if rest else 0.0
+        outside = drawn.scale**2 * rng.chisquare(rest, drawn.scale.shape) if rest else 0.0
         seen = x @ frame.T
-        return Seen(seen[:, :, 0::2], seen[:, :, 1::2], (x * x).sum(2) + outside)
+        return Seen(seen[:, :, 0::2], seen[:, :, 1::2], (x * x).sum(2) + outside), location
 
 
 def mixture(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(log weight, mean, variance) of a mixture of such parts, elementwise; a part of weight 0 has log weight -inf."""
-    logs, means, variances = (np.stack(x) for x in zip(*parts))
-    top = logs.max(0)
+    top = parts[0][0]
+    for log_weight, _, _ in parts[1:]:
+        top = np.maximum(top, log_weight)
     top = np.where(np.isfinite(top), top, 0.0)
-    weights = np.exp(logs - top)
-    total = weights.sum(0)
-    weights = weights / np.where(total > 0, total, 1.0)
-    mean = (weights * means).sum(0)
+    weights = [np.exp(log_weight - top) for log_weight, _, _ in parts]
+    total = np.sum(weights, axis=0)
+    share = 1 / np.where(total > 0, total, 1.0)
+    mean = np.zeros_like(total)
+    for weight, (_, value, _) in zip(weights, parts):
+        mean += weight * value
+    mean *= share
+    variance = np.zeros_like(total)
+    for weight, (_, value, spread) in zip(weights, parts):
+        variance += weight * (spread + (value - mean) ** 2)
     with np.errstate(divide="ignore"):
-        return top + np.log(total), mean, (weights * (variances + (means - mean) ** 2)).sum(0)
+        return top + np.log(total), mean, variance * share
 
 
 def unit_rows(x: object, what: str, of: str, count: int | None, dim: int) -> np.ndarray:

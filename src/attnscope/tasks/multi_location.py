@@ -19,7 +19,8 @@ Bayes risk. r does not change when w_l changes sign, so the cross terms of the p
 Exact where it reduces to one dimension: m = 1 (single_location), m = L, and independent inclusion with "sum", where tokens decouple:
 R_B = L q gam^2 int dt e^{-t} phi_1(t q/(1-q)) ratio (Transform of numerics.mellin). Otherwise 1/e_m(r) does not factorise over tokens, and the
 last line above is averaged over draws of (u, w, |x|^2), importance-sampled so that tiny risks keep their relative accuracy: half of the
-draws take one informative and one background token (one token of either kind if m is random) from the law halfway between the two,
+draws take the tokens in which S differs from its neighbours - one of either kind (another set of the same size), or as many of one kind as
+lead to the next smaller or larger size that is possible - from the law halfway between the two,
 ~ sqrt(p_1 p_0) = N(s/(1+gam^2) k*, 2 gam^2/(1+gam^2) I), where mistakes happen; every draw is weighted by true over mixed density, a ratio
 bounded by 2, which divides p_l (1-p_l) by about the square root of the ratio that makes it small. The error is then one standard error.
 """
@@ -31,7 +32,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, logsumexp
+from scipy.special import expit, gammaln, logit, logsumexp
 from scipy.stats import binom
 
 from attnscope.errors import bad
@@ -39,14 +40,17 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.bayes_integral import bayes_excess
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.mellin import TokenLaw
-from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_weighted_inclusion
+from attnscope.numerics.sampled_estimate import SampledLog, sampled_estimate, widened
+from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_symmetric, log_weighted_inclusion
 from attnscope.tasks.planted import Planted, curvature
 
 __all__ = ["MultiBatch", "MultiLocation"]
 
 NAME = "MultiLocation"
+METHOD = "importance-sampled posterior variance"
 WEIGHTS = ("equal", "sum", "dirichlet")
 MIXED = 0.5  # share of importance-sampled draws: no weight exceeds 1/(1 - MIXED)
+DOWN, SWAP, UP = 0, 1, 2  # moves of importance-sampled draws: to a smaller set, another of the same size, a larger one
 BLOCK = 1 << 19  # log-probabilities of one forward table held at a time
 LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
 STEP, DEPTH = (
@@ -257,7 +261,10 @@ class MultiLocation(Planted[MultiBatch]):
         with np.errstate(all="ignore"):  # terms below the smallest float do not matter; the result is checked
             log_mean, error = self._sampled(samples, seed)
         log_excess = float(np.logaddexp(log_mean, math.log(spread))) if spread else log_mean
-        return estimate(math.exp(log_excess), error, "importance-sampled posterior variance", self.noise, log_excess)
+        linear = self.linear_risk()
+        ceiling = min(float(self.null_risk().excess), max(float(linear.excess), 0.0) + float(linear.error))
+        relative = error / math.exp(log_excess) if error else 0.0
+        return sampled_estimate(SampledLog(log_excess, relative), ceiling, self.noise, METHOD)
 
     def _within_reach(self) -> None:
         """Refuse settings whose log-likelihood ratios are so large that their rounding errors are."""
@@ -299,7 +306,7 @@ class MultiLocation(Planted[MultiBatch]):
         logs = np.concatenate([self._log_terms(n, rng) for n in _split(samples, self._rows())])
         top = float(logs.max())
         scaled = np.exp(logs - top)
-        error = math.exp(top) * float(np.std(scaled, ddof=1)) / math.sqrt(samples)
+        error = math.exp(top) * widened(float(np.std(scaled, ddof=1)) / math.sqrt(samples), samples)
         if self._constant_weight() is None:
             error = math.hypot(error, 1e-15 * self.null_risk().excess)  # this variance is a difference of squares
         return top + math.log(scaled.mean()), error
@@ -332,30 +339,50 @@ class MultiLocation(Planted[MultiBatch]):
         first, second = (np.exp(log_weighted_inclusion(log_ratios, log_prior, x)) for x in (mean, mean**2))
         return np.log(np.maximum(second - first**2, 0.0))
 
-    @property
-    def _fixed(self) -> bool:
-        return int(np.count_nonzero(self.count_probs)) == 1
+    def _jumps(self, sizes: np.ndarray) -> np.ndarray:
+        """(n, 3) how many tokens change sides in a move down, across, up: to the next possible size, or a swap; 0: no such move."""
+        possible = np.flatnonzero(self.count_probs)
+        at = np.searchsorted(possible, sizes)
+        down = np.where(at > 0, sizes - possible[np.maximum(at - 1, 0)], 0)
+        up = np.where(at + 1 < possible.size, possible[np.minimum(at + 1, possible.size - 1)] - sizes, 0)
+        return np.stack([down, (sizes > 0) & (sizes < self.length), up], axis=1)
 
     def _halfway(self, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(n, L) which tokens are drawn halfway: in a share MIXED of the draws the pair (0, m), or any one token if m is random."""
-        n, L = len(sizes), self.length
-        mixed, any_one = rng.random(n) < MIXED, rng.integers(L, size=n)
-        position = np.arange(L)
-        pair = (position == 0) | (position == sizes[:, None])
-        return mixed[:, None] & (pair if self._fixed else position == any_one[:, None])
+        """(n, L) which tokens are drawn halfway: in a share MIXED of the draws those of one possible move, chosen at random."""
+        n, position, jumps = len(sizes), np.arange(self.length), self._jumps(sizes)
+        mixed = rng.random(n) < MIXED
+        chosen = np.where(jumps > 0, rng.random((n, 3)), -1.0).argmax(axis=1)
+        k = jumps[np.arange(n), chosen][:, None]
+        m = sizes[:, None]
+        down = (position < k) & (chosen != UP)[:, None]
+        up = (position >= m) & (position < m + k) & (chosen != DOWN)[:, None]
+        return mixed[:, None] & (down | up)
 
     def _log_mixture(self, log_ratios: np.ndarray, informative: np.ndarray) -> np.ndarray:
-        """log of sampling density over true density; symmetric in the tokens of a kind, so averages over all pairs."""
+        """log of sampling density over true density; symmetric in the tokens of a kind, so averages over all choices of them."""
         g2, s = self.gamma**2, self.signal
         log_Z = self.dim / 2 * math.log(2 * self.gamma / (1 + g2)) - s * s / (4 * (1 + g2))  # int sqrt(p1 p0)
         tilt = np.where(informative, -log_ratios, log_ratios) / 2 - log_Z
-        if not self._fixed:
-            average = logsumexp(tilt, axis=1) - math.log(self.length)
-        else:
-            m = int(informative[0].sum())
-            average = logsumexp(tilt[:, :m], axis=1) - math.log(m)
-            average = average + logsumexp(tilt[:, m:], axis=1) - math.log(self.length - m)
+        sizes = informative.sum(axis=1)
+        jumps = self._jumps(sizes)
+        inside, outside = np.where(informative, tilt, -np.inf), np.where(informative, -np.inf, tilt)
+        down, up = _log_choice(inside, jumps[:, DOWN], sizes), _log_choice(outside, jumps[:, UP], self.length - sizes)
+        swap = _log_choice(inside, jumps[:, SWAP], sizes) + _log_choice(outside, jumps[:, SWAP], self.length - sizes)
+        moves = np.where(jumps > 0, np.stack([down, swap, up], axis=1), -np.inf)
+        count = (jumps > 0).sum(axis=1)
+        average = np.where(count > 0, logsumexp(moves, axis=1) - np.log(np.maximum(count, 1)), 0.0)
         return np.logaddexp(math.log(1 - MIXED), math.log(MIXED) + average)
+
+
+def _log_choice(tilt: np.ndarray, k: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """log of the mean over k-subsets of the product of e^tilt, (n,); tilt is -inf but for `among` tokens; 0 where k = 0."""
+    out = np.zeros(len(tilt))
+    for size in np.unique(k[k > 0]):
+        rows = k == size
+        total = logsumexp(tilt[rows], axis=1) if size == 1 else log_symmetric(tilt[rows], int(size))
+        ways = gammaln(among[rows] + 1) - gammaln(size + 1) - gammaln(among[rows] - size + 1)
+        out[rows] = total - ways
+    return out
 
 
 def _split(total: int, block: int) -> Iterator[int]:
