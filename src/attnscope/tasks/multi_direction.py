@@ -17,9 +17,10 @@ in logarithms and without a subtraction; marginals P(J_f = l | X) from this and 
 times the sum of r_2 over the other tokens). Carrying the mean and variance of sum_f x_{J_f}.v_f along (mixtures of Gaussian-free moments,
 all terms positive) gives E[Y | X] and Var(Y | X).
 
-The Bayes risk is E Var(Y | X): the weighted mean of the exact posterior variance over sequences that are drawn where mistakes happen (direction_moves;
-the position is averaged out exactly; the outputs x.v_f too where gam = 1 and all vectors are orthonormal, R = E sum_f (1 - sum_l p_fl^2)), with its
-standard error. Where moreover positions are independent, mu_T.x - |mu_T|^2/2 is a sum over f, the posterior factorises and the risk is exactly F times that of single-location regression.
+The Bayes risk is E Var(Y | X): the weighted mean of the exact posterior variance over sequences that are drawn where mistakes happen
+(direction_moves; the position is averaged out exactly; the outputs x.v_f too where gam = 1 and all vectors are orthonormal, R = E sum_f (1 - sum_l p_fl^2)), with its
+standard error. Where moreover positions are independent, mu_T.x - |mu_T|^2/2 is a sum over f, the posterior
+factorises and the risk is exactly F times that of single-location regression.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.numerics.log_mixture import mixture
 from attnscope.numerics.sampled_estimate import grouped_log_mean, groups_of, sampled_estimate
 from attnscope.tasks.direction_moves import Laws, log_density, moved
 from attnscope.tasks.planted import curvature
@@ -368,26 +370,6 @@ class MultiDirection(Sampled[DirectionBatch]):
         outside = drawn.scale**2 * rng.chisquare(rest, drawn.scale.shape) if rest else 0.0
         seen = x @ frame.T
         return Seen(seen[:, :, 0::2], seen[:, :, 1::2], (x * x).sum(2) + outside), location
-
-
-def mixture(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(log weight, mean, variance) of a mixture of such parts, elementwise; a part of weight 0 has log weight -inf."""
-    top = parts[0][0]
-    for log_weight, _, _ in parts[1:]:
-        top = np.maximum(top, log_weight)
-    top = np.where(np.isfinite(top), top, 0.0)
-    weights = [np.exp(log_weight - top) for log_weight, _, _ in parts]
-    total = np.sum(weights, axis=0)
-    share = 1 / np.where(total > 0, total, 1.0)
-    mean = np.zeros_like(total)
-    for weight, (_, value, _) in zip(weights, parts):
-        mean += weight * value
-    mean *= share
-    variance = np.zeros_like(total)
-    for weight, (_, value, spread) in zip(weights, parts):
-        variance += weight * (spread + (value - mean) ** 2)
-    with np.errstate(divide="ignore"):
-        return top + np.log(total), mean, variance * share
 
 
 def unit_rows(x: object, what: str, of: str, count: int | None, dim: int) -> np.ndarray:
