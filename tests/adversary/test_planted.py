@@ -12,14 +12,19 @@ from attnscope.selftest.references import planted
 AXES = np.eye(2)
 
 
-def test_quick():
-    stands("planted", QUICK, seed=0)
+FAMILIES = ("planted", "directions")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_quick(family):
+    stands(family, QUICK, seed=0)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("seed", LONG_SEEDS)
-def test_long(seed):
-    stands("planted", LONG, seed)
+def test_long(family, seed):
+    stands(family, LONG, seed)
 
 
 def test_one_informative_token_is_a_softmax_of_likelihood_ratios():
@@ -73,3 +78,15 @@ def test_posterior_keeps_its_digits_at_gamma_near_one():
     truth = planted.multi_location(x[0], task.key, task.value, *numbers)
     assert task.posterior(x)[0] == pytest.approx(truth.posterior, abs=1e-14)
     assert task.bayes_predict(x)[0] == pytest.approx(truth.mean, abs=1e-10)
+
+
+def test_student_constant_at_many_degrees_of_freedom():
+    """The difference of two log-gammas of size 1e10 left 1e-6."""
+    inner = at.SingleLocation(3, 2, 0.7, 0.0, 1.0, key=np.eye(3)[0], value=np.eye(3)[1])
+    x = np.array([[[1.0, 0.5, -0.3], [0.2, 0.1, 2.0]]])
+    for freedom in (3.0, 110.0, 5.7e5, 1e9):
+        task = at.CorrelatedBackground(inner, degrees_of_freedom=freedom)
+        background = (task.mean, task.covariance, freedom)
+        informative = (task.informative_mean, task.informative_covariance)
+        truth, _ = planted.correlated(x[0], background, informative, task.value, np.array([0.5, 0.5]))
+        assert task.log_likelihood_ratio(x)[0] == pytest.approx(truth, abs=2e-14)

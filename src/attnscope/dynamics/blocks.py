@@ -62,6 +62,7 @@ TOKENS, FEWEST = (
     1 << 20,
     256,
 )  # tokens per length of a length curve, a second of drawing at d = 32; but never fewer sequences
+ROUNDOFF = 1e-15  # of the three terms of simplified_risk, relative: a handful of roundings each
 WATCHED = 128  # test sequences whose gradients are averaged for directions
 
 
@@ -337,5 +338,6 @@ def simplified_risk(task: SingleLocation, model: SimplifiedAttention, parameters
     second = task.gamma**2 + (task.signal * task.alignment) ** 2  # E[Y^2] without noise
     up, down = (size_v**2 + size_v) / 2, (size_v**2 - size_v) / 2
     excess = (1 - size_v**2) * second + up * plus.excess + down * minus.excess
-    error = up * plus.error + abs(down) * minus.error
+    terms = abs(1 - size_v**2) * second + up * plus.excess + abs(down) * minus.excess
+    error = up * plus.error + abs(down) * minus.error + ROUNDOFF * terms
     return estimate(float(excess), float(error), plus.method, task.noise)

@@ -16,7 +16,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import betaln, expit, gammaincinv, gammaln, logsumexp, ndtri
+from scipy.special import expit, gammaincinv, gammaln, logsumexp, ndtri
 
 from attnscope.numerics.sampled_estimate import groups_of
 
@@ -173,8 +173,21 @@ def log_background(back: Background, axes: int, x: Array, rest: Array) -> Array:
 
 
 def student_constant(n: float, d: int) -> float:
-    """log Gamma((n+d)/2)/Gamma(n/2) - (d/2) log((n-2)/2): 0 as n grows, without the difference of two large logarithms."""
-    return float(gammaln(d / 2) - betaln(n / 2, d / 2)) - d / 2 * math.log((n - 2) / 2)
+    """log Gamma((n+d)/2)/Gamma(n/2) - (d/2) log((n-2)/2): 0 as n grows, without the difference of two large logarithms.
+
+    Gamma(x + 1)/Gamma(x) = x makes it a sum of log(1 + (2 j + 2)/(n - 2)) over j < d/2, after half a step where d is odd.
+    """
+    odd = d % 2
+    whole = float(np.sum(np.log1p((2.0 * np.arange(d // 2) + 2 + odd) / (n - 2))))
+    return whole + odd * (_half_step(n / 2) + 0.5 * math.log1p(2 / (n - 2)))
+
+
+def _half_step(x: float) -> float:
+    """log Gamma(x + 1/2)/(Gamma(x) sqrt(x)); the series in 1/x, whose next term is below 1e-18 from x = 50 on."""
+    if x < 50:
+        return float(gammaln(x + 0.5) - gammaln(x)) - 0.5 * math.log(x)
+    y = 1 / (x * x)
+    return (-1 / 8 + y * (1 / 192 - y * (1 / 640 - y * 17 / 14336))) / x
 
 
 def _log_back(square: Array, back: Background, seen: int, axes: int) -> Array:

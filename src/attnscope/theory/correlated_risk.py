@@ -39,8 +39,10 @@ from attnscope.tasks.correlated_background import CorrelatedBackground
 __all__ = ["correlated_risk", "correlated_temperature"]
 
 ROUNDOFF = 1e-13  # a few thousand summands, and quadratic forms of length d
-SMALLEST_FREEDOM = 2.2  # the panels of a Student t end at 10^(16/(n-2)): 1e80 here
-GRID = np.geomspace(1e-4, 1e2, 37)  # coarse search of the best temperature, in units of 1/(sd(u) + |mean of u_J|)
+SMALLEST_FREEDOM = 2.2  # the panels of a Student t end at about 10^(18/(n-2)): 1e90 here
+UNSEEN = 1e-18  # second moment beyond the panels of a Student t: below rounding for a thousand tokens
+# coarse search of the best temperature, in units of 1/(sd(u) + |mean of u_J|), six a decade; it is of the size of the signal where that is weak
+GRID = np.geomspace(1e-10, 1e2, 73)
 
 
 class _Gauss(NamedTuple):
@@ -86,7 +88,7 @@ def correlated_risk(
 def correlated_temperature(
     task: CorrelatedBackground, family: Callable[[float], Componentwise] = Erf, intercept: bool = False
 ) -> tuple[float, Estimate]:
-    """(temperature, risk) of the smallest risk at the oracle directions.
+    """(temperature, risk) of the smallest risk at the oracle directions; temperature 0 where none is better than that.
 
     >>> from attnscope.tasks.single_location import SingleLocation
     >>> best, risk = correlated_temperature(CorrelatedBackground(SingleLocation(dim=60, length=10)))
@@ -101,7 +103,8 @@ def correlated_temperature(
     i = int(np.argmin([value(x) for x in grid]))
     ends = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
     lam = math.exp(minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-7}).x)
-    return lam, correlated_risk(task, family(lam), intercept=intercept)
+    found, none = (correlated_risk(task, family(x), intercept=intercept) for x in (lam, 0.0))
+    return (lam, found) if found.excess < none.excess else (0.0, none)  # without a signal attention only costs
 
 
 def _checked(task: object, predictor: object, of: str) -> None:
@@ -187,9 +190,11 @@ def _rules(predictor: Componentwise, lam: float, law: _Gauss) -> list[tuple[np.n
 
 
 def _student(predictor: Componentwise, lam: float, law: _Gauss, n: float, rule: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of a Student t of variance 1, out to where its second moment has 1e-16 left."""
-    end = 10 ** (16 / (n - 2)) + 40
+    """Nodes and weights of a Student t of variance 1, out to where its second moment has UNSEEN left."""
+    log_constant = gammaln((n + 1) / 2) - gammaln(n / 2) - 0.5 * math.log((n - 2) * math.pi)
+    # far out the density is e^power |t|^-(n+1), and its second moment beyond `end` is 2 e^power end^(2-n)/(n - 2)
+    power = log_constant + (n + 1) / 2 * math.log(n - 2)
+    end = max(40.0, math.exp((power + math.log(2 / (n - 2)) - math.log(UNSEEN)) / (n - 2)))
     places, kinks = _turns(predictor, lam, law)
     t, w = panel_nodes(doubling_edges([(0.0, 0.5), *places], -end, end, kinks))[rule]
-    log_constant = gammaln((n + 1) / 2) - gammaln(n / 2) - 0.5 * math.log((n - 2) * math.pi)
     return t, w * np.exp(log_constant - (n + 1) / 2 * np.log1p(t * t / (n - 2)))

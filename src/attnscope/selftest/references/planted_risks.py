@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import expit
 
 __all__ = [
+    "Pair",
     "affine_risk",
     "direction_variance",
     "exchange_risk",

@@ -1,0 +1,73 @@
+"""The adversary on training and on sequence models, and its references on values that are known without them."""
+
+import numpy as np
+import pytest
+from adversary.families import LONG, LONG_SEEDS, QUICK, stands
+
+import attnscope as at
+from attnscope.selftest.references import training
+
+FAMILIES = ("models", "training")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_quick(family):
+    stands(family, QUICK, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", LONG_SEEDS)
+def test_long(family, seed):
+    stands(family, LONG, seed)
+
+
+def test_risk_of_a_linear_head_by_hand():
+    """T = lam sum_l u_l w_l at (k*, v*), gamma = 1: E(Y - T)^2 = (1 - lam s)^2 + lam^2 + (L - 1) lam^2."""
+    oracle = np.array([1.0, 0.0, 0.0, 1.0, 0.0])
+    found = training.head_excess("linear", oracle, 0.3, 1.0, 2.0, 5)
+    assert found == pytest.approx((1 - 0.6) ** 2 + 0.09 + 4 * 0.09, rel=1e-13)
+
+
+def test_the_oracle_stays():
+    """At a temperature of 0 nothing pulls, and at (k*, v*) an erf head's gradient is normal to both spheres."""
+    stars = np.eye(4)[:2]
+
+    def risk(o):
+        return training.head_excess("erf", o, 0.4, 0.7, 2.0, 5)
+
+    after = training.descend(stars[0], stars[1], stars, risk, 0.1, 3)
+    assert after == pytest.approx([1.0, 0.0, 0.0, 1.0, 0.0], abs=1e-14)
+
+
+def test_sgd_steps_average_to_the_gradient():
+    """The mean SGD step is the population step to first order in alpha; 5 standard errors of 20,000 steps."""
+    rng = np.random.default_rng(0)
+    stars = np.eye(5)[:2]
+    k, v = rng.standard_normal((2, 5))
+    k, v = k / np.linalg.norm(k), v / np.linalg.norm(v)
+    alpha = 1e-6
+    log = training.sgd_step(k, v, stars, (3, 0.8, 1.5, 0.2), 0.5, alpha, 1, 20_000, seed=1)
+    start = np.array([k @ stars[0], k @ stars[1], v @ stars[0], v @ stars[1], k @ v])
+
+    def risk(o):
+        return training.head_excess("erf", o, 0.5, 0.8, 1.5, 3)
+
+    moved = (training.descend(k, v, stars, risk, alpha, 1) - start) / alpha
+    each = (log - start[:, None]) / alpha
+    error = each.std(axis=1, ddof=1) / np.sqrt(each.shape[1])
+    assert np.all(np.abs(each.mean(axis=1) - moved) <= 5 * error + 1e-3)
+
+
+def test_simplified_risk_says_its_rounding():
+    """A short value vector: three terms of size E Y^2 cancel, and their rounding was not part of the error."""
+    task = at.SingleLocation(4, 1, 1.9674532919318168, 0.0, 0.0178661386162887, key=np.eye(4)[0], value=np.eye(4)[1])
+    k, v = np.array([0.3, -0.2, 0.5, 0.1]), np.array([-0.4, 0.6, 0.1, -0.3])
+    k, v = k / np.linalg.norm(k), v / np.linalg.norm(v)
+    model = at.SimplifiedAttention(4, "erf", 0.0077)
+    for size in (1e-4, 0.0128, 0.3):
+        found = at.simplified_risk(task, model, {"k": 2 * k, "v": size * v})
+        o = np.array([k[0], k[1], v[0], v[1], k @ v])
+        truth = training.head_excess("erf", o, 0.0154, task.gamma, task.signal, 1, size)
+        assert abs(found.excess - truth) <= found.error + 1e-14 * task.gamma**2
+        assert found.error >= 2**-53 * task.gamma**2
