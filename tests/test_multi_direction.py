@@ -11,7 +11,8 @@ from scipy.stats import multivariate_normal
 
 import attnscope as at
 from attnscope.errors import AttnscopeError
-from attnscope.tasks.multi_direction import MultiDirection, mixture
+from attnscope.numerics.log_mixture import mixture
+from attnscope.tasks.multi_direction import MultiDirection
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.tasks.spike_mixture import SpikeMixture
 

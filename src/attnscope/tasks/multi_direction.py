@@ -18,9 +18,9 @@ times the sum of r_2 over the other tokens). Carrying the mean and variance of s
 all terms positive) gives E[Y | X] and Var(Y | X).
 
 The Bayes risk is E Var(Y | X): the weighted mean of the exact posterior variance over sequences that are drawn where mistakes happen
-(direction_moves; the position is averaged out exactly; the outputs x.v_f too where gam = 1 and all vectors are orthonormal, R = E sum_f (1 - sum_l p_fl^2)), with its
-standard error. Where moreover positions are independent, mu_T.x - |mu_T|^2/2 is a sum over f, the posterior
-factorises and the risk is exactly F times that of single-location regression.
+(direction_moves; the position is averaged out exactly; the outputs x.v_f too where gam = 1 and all vectors are orthonormal,
+R = E sum_f (1 - sum_l p_fl^2)), with its standard error. Where moreover positions are independent, mu_T.x - |mu_T|^2/2 is a sum over f,
+the posterior factorises and the risk is exactly F times that of single-location regression.
 """
 
 from __future__ import annotations
