@@ -48,6 +48,7 @@ SLACK = 1.2  # the error of the Legendre rule at a jump anywhere in a panel is a
 MOST_PROBES = 2048  # per panel; denser probes cut the panel first
 # evaluations of sigma per law by the rules, and as many by probes: about 20 ms of a library function
 BUDGET = 1 << 20
+CAP = 16.0  # argument errors in units of the spacing: beyond, rounding has long stopped the refinement
 PIECES = 4  # children of an open panel: half the rounds of bisection
 NARROWEST = 64 * EPS  # of max(1, |g|): 20 nodes are then one unit in the last place apart
 UNRESOLVED = 1e-3  # of the integral: beyond, the error would be the answer
@@ -103,13 +104,17 @@ class _Panels(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """What was measured on panels: s at the Legendre nodes (panels, 20) and sums (k, panels)."""
+    """What was measured on panels: s at the Legendre nodes (panels, 20) and sums (k, panels).
+
+    off and gap are the two numbers of the module docstring.
+    """
 
     panels: _Panels
     s: np.ndarray
     fine: np.ndarray
     size: np.ndarray
     off: np.ndarray
+    gap: np.ndarray
     noise: np.ndarray
 
     def take(self, which: np.ndarray) -> _Batch:
@@ -156,7 +161,8 @@ def resolve(predictor: Any, law: Law, integrands: Integrands) -> Resolved:
         used += panels.left.size * (FINE + COARSE)
         total = sum(b.size.sum(axis=1) for b in [*done, batch])
         bar = np.maximum(TOLERANCE * total[:, None], batch.noise)
-        unresolved = (batch.off > bar).any(axis=0)
+        wide_bar = np.maximum(bar, INTERPOLATED * batch.noise)
+        unresolved = ((batch.off > bar) | (batch.gap > wide_bar)).any(axis=0)
         if probes is None:
             jumps = _jump_error(integrands, kinks, seen.pop())
             probes, at = _differing(integrands, batch, places, seen, bar)
@@ -288,7 +294,7 @@ def _measured(
     values = predictor.activation(law.score(flat))
     pieces = np.split(values, np.cumsum([x.size for x in everywhere])[:-1])
     s, coarse_s, *seen = (v.reshape(x.shape) for v, x in zip(pieces, everywhere))
-    q, dq = integrands(g, s, _error_of_s(law, panels, s))
+    q, dq = integrands(g, s, _error_of_s(law, panels, s, coarse_s))
     p, _ = integrands(coarse_g, np.stack([coarse_s, through(s, lobatto()[0])]), None)
     size_q = np.abs(q)
     fine = _sums(q, weight)
@@ -297,8 +303,7 @@ def _measured(
     apart = _sums(np.abs(p[:, 0] - p[:, 1]), panels.coarse_weight)
     # a weight is known to its exponent g^2/2 times eps, and a few roundings of products and of the pairwise sum
     noise = _sums(dq + size_q * (EPS * (g * g + 16)), weight)
-    off = np.maximum(np.abs(fine - coarse), SLACK * apart - INTERPOLATED * noise)
-    return _Batch(panels, s, fine, size, off, noise), seen
+    return _Batch(panels, s, fine, size, np.abs(fine - coarse), SLACK * apart, noise), seen
 
 
 def _sums(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -306,12 +311,16 @@ def _sums(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return np.einsum("kpn,pn->kp", values, weight)
 
 
-def _error_of_s(law: Law, panels: _Panels, s: np.ndarray) -> np.ndarray:
-    """ULPS eps of s, and what SHIFT eps of its argument does by the differences to the neighbouring nodes."""
-    moved = np.abs(s[:, 1:] - s[:, :-1]) * np.minimum(1.0, law.shift(panels.g[:, 1:]) / panels.spacing)
+def _error_of_s(law: Law, panels: _Panels, s: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """ULPS eps of s, and what SHIFT eps of its argument does by the differences to the neighbouring nodes and ends."""
+    shift = law.shift(panels.g)
+    moved = np.abs(s[:, 1:] - s[:, :-1]) * np.minimum(CAP, shift[:, 1:] / panels.spacing)
     out = ULPS * EPS * np.abs(s)
     out[:, 1:] += moved
     out[:, :-1] += moved
+    first = legendre(FINE)[0][0] * panels.width  # from an end to the next node
+    for i in (0, -1):
+        out[:, i] += np.abs(s[:, i] - ends[:, i]) * np.minimum(CAP, shift[:, i] / first)
     return out
 
 
@@ -379,7 +388,8 @@ def _gathered(done: list[_Batch], open_mass: Any, jumps: Any, kinks: _Kinks) -> 
     p = whole.panels
     # the last panels on both sides stand for what is beyond REACH
     ends = whole.size[:, (p.left == -REACH) | (p.left + p.width >= REACH)].sum(axis=1)
-    error = whole.off.sum(axis=1) + whole.noise.sum(axis=1) + 2 * left_over + ends + jumps
+    apart = np.maximum(whole.off, whole.gap).sum(axis=1)
+    error = apart + whole.noise.sum(axis=1) + 2 * left_over + ends + jumps
     flat = (x.ravel() for x in (p.g, p.weight, whole.s, _keep_sides(kinks, p.coarse_g), p.coarse_weight))
     return Resolved(value, error, *flat)
 
