@@ -282,3 +282,14 @@ def test_other_tasks_resolve_the_same_bump():
     ):
         for out in (at.risk(several, predictor, ORACLE), at.correlated_risk(background, predictor)):
             assert abs(out.excess - truth) <= out.error + 1e-15 < 1e-10
+
+
+def test_a_kink_where_the_integrand_vanishes_is_seen():
+    """|x - a| undeclared, next to g = 0, where the value has mean 0 and the risk does not feel sigma."""
+    numbers = {"gamma": 504.2808648902046, "signal": 0.014551639505376674, "length": 10, "alignment": 1.0}
+    the, lam, place = -0.015070800213894137, 0.0013302488351023397, -0.001615344607187179
+    o = (1.0, 1.0, the, the, the)
+    ramp = lambda x: -2.1 * np.abs(x - place)
+    hidden, error = componentwise_excess(at.Componentwise(ramp, lam), o, lam, **numbers)
+    declared, other = componentwise_excess(at.Componentwise(ramp, lam, kinks=(place,)), o, lam, **numbers)
+    assert abs(hidden - declared) <= max(error, other)

@@ -104,10 +104,7 @@ class _Panels(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """What was measured on panels: s at the Legendre nodes (panels, 20) and sums (k, panels).
-
-    off and gap are the two numbers of the module docstring.
-    """
+    """s at the Legendre nodes (panels, 20) and sums (k, panels); off, gap: the two numbers of the module docstring."""
 
     panels: _Panels
     s: np.ndarray
@@ -295,14 +292,18 @@ def _measured(
     pieces = np.split(values, np.cumsum([x.size for x in everywhere])[:-1])
     s, coarse_s, *seen = (v.reshape(x.shape) for v, x in zip(pieces, everywhere))
     q, dq = integrands(g, s, _error_of_s(law, panels, s, coarse_s))
-    p, _ = integrands(coarse_g, np.stack([coarse_s, through(s, lobatto()[0])]), None)
-    size_q = np.abs(q)
+    explained = through(s, lobatto()[0])
+    # q may not feel s at the very end, as at g = 0: a difference there is tried at the next point, too
+    inner = explained.copy()
+    inner[:, [1, -2]] += (coarse_s - explained)[:, [0, -1]]
+    p, _ = integrands(coarse_g, np.stack([coarse_s, explained, inner]), None)
     fine = _sums(q, weight)
-    size = _sums(size_q, weight)
+    size = _sums(np.abs(q), weight)
     coarse = _sums(p[:, 0], panels.coarse_weight)
     apart = _sums(np.abs(p[:, 0] - p[:, 1]), panels.coarse_weight)
+    apart += _sums(np.abs(p[:, 2] - p[:, 1])[..., [1, -2]], panels.coarse_weight[:, [0, -1]])
     # a weight is known to its exponent g^2/2 times eps, and a few roundings of products and of the pairwise sum
-    noise = _sums(dq + size_q * (EPS * (g * g + 16)), weight)
+    noise = _sums(dq + np.abs(q) * (EPS * (g * g + 16)), weight)
     return _Batch(panels, s, fine, size, np.abs(fine - coarse), SLACK * apart, noise), seen
 
 
