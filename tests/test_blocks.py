@@ -320,6 +320,28 @@ def test_informative_weight_against_samples(norm):
         assert abs(w[:, head].mean() - exact.value) < Z * w[:, head].std() / np.sqrt(len(w)) + exact.error
 
 
+@pytest.mark.parametrize("temperature", [3.0, 10.0, 30.0, 90.0, 300.0])
+def test_informative_weight_of_steep_logits_is_within_its_error(temperature):
+    # without norm, one token: E logistic(S_J - S_0) with S_J normal, by a rule that is split where the logistic turns
+    task, model = (
+        SingleLocation(dim=8, length=1, gamma=1.0, signal=0.5),
+        TransformerBlock(dim=8, norm=None, temperature=temperature),
+    )
+    for seed in range(8):
+        p = model.init(seed)
+        k = p["key"][0].T @ (p["query"][0] @ p["register"]) * temperature / np.sqrt(8)
+        mean, sd = 0.5 * float(k @ task.key) - float(k @ p["register"]), float(np.linalg.norm(k))
+        turns = np.clip((-mean + np.array([-40, -8, -2, 0, 2, 8, 40])) / sd, -12, 12)
+        nodes, weights = np.polynomial.legendre.leggauss(40)
+        edges = np.unique(np.concatenate([turns, np.linspace(-12, 12, 13)]))
+        half = np.diff(edges)[:, None] / 2
+        g = (edges[:-1, None] + half * (1 + nodes)).ravel()
+        exact = np.sum((half * weights).ravel() * np.exp(-g * g / 2) * expit(mean + sd * g)) / np.sqrt(2 * np.pi)
+        found = informative_weight(task, model, p)
+        assert abs(found.value - exact) <= found.error
+        assert found.error < 1e-7
+
+
 def test_informative_weight_of_many_tokens():
     """Without scores, 1/(L + 1) at every length; with them it falls with the length, to the dilution law 1/L."""
     task, model = SingleLocation(D, L), TransformerBlock(D, hidden=0)

@@ -85,6 +85,20 @@ def test_escape_from_close_to_the_saddle():
     assert 0.8 * slow < found.predicted.min() and found.predicted.max() < 1.6 * slow
 
 
+@pytest.mark.parametrize("signal", [1.0, 50.0, 300.0, 3000.0])
+def test_escape_time_of_steep_scores(signal):
+    # theory/landscape.py: the saddle's Hessian in (kappa, nu) is [[a1, -b], [-b, 0]] in closed form
+    lam, gam2 = 0.2, 0.5
+    task = SingleLocation(dim=10**6, length=5, gamma=gam2**0.5, signal=signal)
+    S2, q = 1 + 2 * lam**2 * gam2, (1 + 4 * lam**2 * gam2) ** 0.5
+    b = 4 * lam * gam2 * signal / (np.pi * S2) ** 0.5
+    a1 = 8 * gam2 * lam**2 * signal**2 / (np.pi * S2 * q)
+    growth = 2 * b * b / (a1 + (a1 * a1 + 4 * b * b) ** 0.5)
+    steps = np.log(0.3 / (1e-4 * b / np.hypot(b, growth + a1) * (growth + a1) / b)) / np.log1p(1e-6 * growth)
+    found = escape_time(task, Erf(lam), 1e-6, Overlaps(0.0, 0.0, 0.0, 1e-4, 0.0))
+    assert found == pytest.approx(steps, rel=1e-9)
+
+
 def test_escape_from_random_starts_is_an_estimate():
     run = train(PAPER, Erf(0.1), runs=100, log_every=20)
     found = run.escape()

@@ -31,8 +31,9 @@ from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.predictors.attention import Predictor
+from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import StationaryPoint, stationary_points
+from attnscope.theory.landscape import StationaryPoint, overlap_derivatives, stationary_points
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.risk import risk_gradient
 
@@ -201,14 +202,25 @@ def _unstable(task: SingleLocation, predictor: Predictor, of: str) -> tuple[np.n
     """
     if not any(p.name == "degenerate" for p in stationary_points(task, predictor)):
         raise bad("predictor", of, "one with a saddle at orthogonal vectors", predictor, "Erf(0.1)")
-    h = 1e-3  # fourth-order differences of the exact gradient: truncation h^4, roundoff 1e-14/h
-    at = lambda x: np.array(risk_gradient(task, predictor, Overlaps(x[0], x[1], x[2], x[3], 0.0)))[:4]
-    H = np.array([(8 * (at(h * e) - at(-h * e)) - at(2 * h * e) + at(-2 * h * e)) / (12 * h) for e in np.eye(4)])
+    H = _saddle_hessian(task, predictor, of)
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     down = values < -1e-6 * np.abs(values).max()  # differences are good to 1e-9
     if not down.any():
         raise bad("predictor", of, "one with a saddle at orthogonal vectors", predictor)
     return -values[down], vectors[:, down].T
+
+
+def _saddle_hessian(task: SingleLocation, predictor: Predictor, of: str) -> np.ndarray:
+    """Second derivatives in (kappa, eta, theta, nu) at orthogonal vectors, exact for Erf and LinearAttention."""
+    lam = constant_temperature(predictor, of)
+    second = overlap_derivatives(task, predictor, lam).second
+    if second is not None:
+        return second(np.zeros(5))[:4, :4]
+    h = 1e-3 / (
+        1 + lam * task.signal
+    )  # the risk varies with kappa on the scale 1/(lam s); fourth order: truncation 1e-12
+    at = lambda x: np.array(risk_gradient(task, predictor, Overlaps(x[0], x[1], x[2], x[3], 0.0)))[:4]
+    return np.array([(8 * (at(h * e) - at(-h * e)) - at(2 * h * e) + at(-2 * h * e)) / (12 * h) for e in np.eye(4)])
 
 
 def _amplitudes(modes: np.ndarray, overlaps: np.ndarray) -> np.ndarray:

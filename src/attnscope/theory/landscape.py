@@ -41,6 +41,7 @@ __all__ = [
     "StationaryPoint",
     "basin_prediction",
     "local_geometry",
+    "overlap_derivatives",
     "stationary_points",
     "swapped_overlaps",
 ]
@@ -102,7 +103,7 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
         starts["swapped"] = swapped_overlaps(task, lam)
     if task.dim >= 4:
         starts["degenerate"] = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
-    derivatives = _derivatives(task, predictor, lam)
+    derivatives = overlap_derivatives(task, predictor, lam)
     points: list[StationaryPoint] = []
     for name, o in starts.items():
         k, v = _vectors(o, min(task.dim, 4))
@@ -132,7 +133,7 @@ def local_geometry(task: SingleLocation, predictor: Predictor, overlaps: Overlap
     """Riemannian gradient norm and Hessian eigenvalues of the risk at any one point (scalar overlaps)."""
     _orthogonal(task, "local_geometry")
     lam = constant_temperature(_checked(predictor, "local_geometry"), "local_geometry")
-    derivatives = _derivatives(task, predictor, lam)
+    derivatives = overlap_derivatives(task, predictor, lam)
     k, v = _vectors(Overlaps(*(float(x) for x in overlaps)), min(task.dim, 4))
     inside = np.linalg.eigvalsh(_hessian(derivatives, k, v))
     o = _overlaps(k, v)
@@ -184,7 +185,8 @@ class Derivatives(NamedTuple):
     second: Callable[[np.ndarray], np.ndarray] | None
 
 
-def _derivatives(task: SingleLocation, predictor: Predictor, lam: float) -> Derivatives:
+def overlap_derivatives(task: SingleLocation, predictor: Predictor, lam: float) -> Derivatives:
+    """Those of this predictor's risk."""
     route = next(GRADIENT[kind] for kind in type(predictor).__mro__ if kind in GRADIENT)
     if not isinstance(predictor, (Erf, LinearAttention)):
         inside = lambda o: Overlaps(*(np.asarray(x) for x in np.clip(o, -1, 1)))

@@ -18,11 +18,20 @@ phi(t) = E exp(-t e^S) over background tokens and 1/a = int exp(-t a) dt
 One-token laws: for a background token u.N/(sqrt(d)|u|) is a coordinate of a uniform point of the sphere in R^m, density ~ (1 - c^2)^((m-3)/2); for
 the informative one it is a/sqrt(a^2 + b^2) with a ~ N(s u^.k*, gam^2) and b^2 ~ gam^2 times non-central chi-square with m - 1 degrees of freedom.
 Without norm both are normal. The layer norm's EPS (1e-6 of a token's variance) is neglected. The length enters as a power only: any L costs the same.
+
+Rules. A normal score of deviation >= 1 is averaged at K(y) = e^y exp(-e^y), its smooth factor: E K(tau + S) = int K(y) N(y - tau; S) dy and
+phi = int K(y) P(S <= y - tau) dy, trapezoid sums that converge exponentially however steep the logits are. Other laws are replaced
+by points and halving them gives the error, as far as neighbours are close in score: along each axis a gap of delta leaves about
+exp(-pi^2/delta) open (exp(-e^S) is analytic for |Im S| < pi/2), and all together never more than tanh(delta/4), the most that a
+weight moves when logits move by delta, whatever the length. The mean of the smaller one is added.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from scipy.special import ndtr
 from scipy.stats import ncx2
 
 from attnscope.errors import bad
@@ -34,10 +43,41 @@ from attnscope.tasks.single_location import SingleLocation
 __all__ = ["informative_weight", "layer_norm_floor"]
 
 REACH = 9.0  # standard deviations of a normal that a grid covers: 2e-19 is outside
-NODES = 48  # of each one-dimensional rule; doubled once for the error estimate
+NODES = (
+    48  # of each one-dimensional rule at first; doubled until scores are resolved, and once more for the error estimate
+)
+REACH_Y = 40.0  # K(y) < e^-40 below; above y = 5 it is < e^-143
+AGREED = 1e-10  # of a weight: further doubling is not worth its time
+BUDGET = 1 << 25  # exponentials of one rule: half a second
+CHUNK = 1 << 22  # of them at a time: 32 MB
 TAIL = 36.0  # e^-36 = 2e-16: how far the integrand is followed where it falls like e^tau
 STEP = 0.25  # of log t: the integrand is analytic and bounded for |Im log t| < pi/2, so the trapezoid rule errs by exp(-pi^2/STEP) = 7e-18
+TINY = 1e-3  # a gap below which exp(-pi^2/gap) is 0
+HIGHEST = 7.0  # logarithm of t e^S beyond which exp(-t e^S) is 0 in float64
 Rule = tuple[np.ndarray, np.ndarray]  # nodes and weights that sum to 1
+
+
+class Points(NamedTuple):
+    """A law of scores by points and probabilities."""
+
+    scores: np.ndarray
+    probs: np.ndarray
+
+
+class Normal(NamedTuple):
+    """A normal law of scores, averaged on y = -REACH_Y .. 5 in steps of `step`."""
+
+    mean: float
+    sd: float
+    step: float
+
+
+class Laws(NamedTuple):
+    """Scores of a background and of the informative token; what points too far apart leave open."""
+
+    background: Points | Normal
+    informative: Points | Normal
+    unresolved: float
 
 
 def layer_norm_floor(task: SingleLocation, samples: int = 200_000, seed: int = 0) -> Estimate:
@@ -106,8 +146,24 @@ def informative_weight(
     L = check.integer(task.length if length is None else length, "length", of, 1)
     head = check.integer(head, "head", of, 0, model.heads - 1)
     u, beta, own = _logit(model, model._parameters(parameters, of), head)
-    fine, coarse = (_weight(task, model, u, beta, own, L, nodes) for nodes in (2 * NODES, NODES))
-    return estimate(fine, abs(fine - coarse) + 1e-12, "quadrature")
+    laws = _normed_laws if model.norm else _normal_laws
+    size = float(np.linalg.norm(u))
+    unit = u / size if size > 0 else u
+    nodes = NODES
+    coarse = laws(task, unit, size, nodes)
+    if _cost(coarse) > BUDGET:
+        limit, got = "with logits that vary by less", f"logits of size {size * np.sqrt(task.dim):.3g}"
+        raise bad("parameters", of, limit, got, "a smaller temperature")
+    last = _weight(coarse, beta, own, L)
+    while True:
+        nodes *= 2
+        fine = laws(task, unit, size, nodes)
+        value = _weight(fine, beta, own, L)
+        change = abs(value - last)
+        if max(change, fine.unresolved) <= AGREED or 4 * _cost(fine) > BUDGET:  # a doubling may quadruple the points
+            break
+        last = value
+    return estimate(value, change + fine.unresolved + 1e-12, "quadrature")
 
 
 def _logit(model: TransformerBlock, p: Parameters, head: int) -> tuple[np.ndarray, float, float]:
@@ -124,25 +180,66 @@ def _logit(model: TransformerBlock, p: Parameters, head: int) -> tuple[np.ndarra
     return u - u.mean(), float(p["bias1"] @ k), float(k @ a)
 
 
-def _weight(
-    task: SingleLocation, model: TransformerBlock, u: np.ndarray, beta: float, own: float, L: int, nodes: int
-) -> float:
-    size = float(np.linalg.norm(u))
-    unit = u / size if size > 0 else u
-    laws = _normed_laws if model.norm else _normal_laws
-    (background, p0), (informative, p1) = laws(task, unit, size, nodes)
-    background, informative = background + beta, informative + beta
-    tau = np.arange(-informative.max() - TAIL, -informative.min() + 4, STEP)  # exp(-e^4) = 2e-24
-    scores = informative[:, None] + tau
-    first = p1 @ np.exp(scores - np.exp(scores))
-    missing = p0 @ -np.expm1(-np.exp(background[:, None] + tau))  # 1 - phi, without cancellation where phi is near 1
+def _ends(law: Points | Normal) -> tuple[float, float]:
+    if isinstance(law, Normal):
+        return law.mean - REACH * law.sd, law.mean + REACH * law.sd
+    return float(law.scores.min()), float(law.scores.max())
+
+
+def _cost(laws: Laws) -> float:
+    """Exponentials of `_weight`."""
+    low, high = _ends(laws.informative)
+    return _points(laws) * (high - low + TAIL + 4) / STEP
+
+
+def _points(laws: Laws) -> float:
+    return sum(law.scores.size if isinstance(law, Points) else 45 / law.step for law in laws[:2])
+
+
+def _weight(laws: Laws, beta: float, own: float, L: int) -> float:
+    """The integral over log t: from where e^S_J t is e^-TAIL to where exp(-t e^S_J) or the register's factor is exp(-e^4) = 2e-24."""
+    low, high = _ends(laws.informative)
+    tau = np.arange(-high - beta - TAIL, min(-low - beta, -own) + 4, STEP)
+    if not tau.size:
+        return 0.0  # the register's logit exceeds every token's by more than TAIL
+    step = max(1, int(CHUNK / _points(laws)))
+    parts = [_integrand(laws, beta, own, L, tau[i : i + step]) for i in range(0, tau.size, step)]
+    return float(np.sum(np.concatenate(parts)) * STEP)
+
+
+def _integrand(laws: Laws, beta: float, own: float, L: int, tau: np.ndarray) -> np.ndarray:
+    first, missing = _first(laws.informative, beta + tau), _missing(laws.background, beta + tau)
     with np.errstate(divide="ignore"):
         log_phi = np.log1p(-np.minimum(missing, 1.0))
     others = (L - 1) * log_phi if L > 1 else np.zeros_like(tau)
-    return float(np.sum(first * np.exp(others - np.exp(own + tau))) * STEP)
+    return first * np.exp(others - np.exp(np.minimum(own + tau, HIGHEST)))
 
 
-def _normed_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int) -> tuple[Rule, Rule]:
+def _first(law: Points | Normal, tau: np.ndarray) -> np.ndarray:
+    """E e^(S + tau) exp(-e^(S + tau))."""
+    if isinstance(law, Normal):
+        y, kernel = _kernel(law.step)
+        z = (y - tau[:, None] - law.mean) / law.sd
+        return np.exp(-z * z / 2) @ kernel / (law.sd * np.sqrt(2 * np.pi))
+    y = np.minimum(law.scores[:, None] + tau, HIGHEST)
+    return law.probs @ np.exp(y - np.exp(y))
+
+
+def _missing(law: Points | Normal, tau: np.ndarray) -> np.ndarray:
+    """1 - phi = E (1 - exp(-e^(S + tau))), without cancellation where phi is near 1."""
+    if isinstance(law, Normal):
+        y, kernel = _kernel(law.step)
+        return ndtr((tau[:, None] + law.mean - y) / law.sd) @ kernel
+    return law.probs @ -np.expm1(-np.exp(np.minimum(law.scores[:, None] + tau, HIGHEST)))
+
+
+def _kernel(step: float) -> Rule:
+    """y and K(y) dy."""
+    y = np.arange(-REACH_Y, 5 + step / 2, step)
+    return y, np.exp(y - np.exp(y)) * step
+
+
+def _normed_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int) -> Laws:
     """Rules for u.N(x) of a background and of the informative token."""
     scale, m = np.sqrt(task.dim) * size, task.dim - 1
     angle = (np.arange(2 * nodes) + 0.5) * np.pi / (2 * nodes)
@@ -157,13 +254,25 @@ def _normed_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int
     pb = b * ncx2.pdf(b * b, m - 1, other)
     cosine = a[:, None] / np.sqrt(a[:, None] ** 2 + (task.gamma * b) ** 2)
     joint = np.outer(pa, pb / pb.sum())
-    return (scale * np.cos(angle), density / density.sum()), (scale * cosine.ravel(), joint.ravel())
+    gaps = [np.maximum(scale * np.abs(np.gradient(cosine, axis=axis)), TINY) for axis in (0, 1)]
+    gaps.append(np.full_like(cosine, max(scale * np.pi / (2 * nodes), TINY)))  # the background's
+    left_open = np.minimum(np.tanh(sum(gaps) / 4), sum(np.exp(-(np.pi**2) / gap) for gap in gaps))
+    unresolved = float(np.sum(joint * left_open))
+    rules = Points(scale * np.cos(angle), density / density.sum()), Points(scale * cosine.ravel(), joint.ravel())
+    return Laws(*rules, unresolved)
 
 
-def _normal_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int) -> tuple[Rule, Rule]:
+def _normal_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int) -> Laws:
     """Rules for u.x without norm."""
+    mean = size * task.signal * float(unit @ task.key)
+    return Laws(_normal_law(0.0, size, nodes), _normal_law(mean, size * task.gamma, nodes), 0.0)
+
+
+def _normal_law(mean: float, sd: float, nodes: int) -> Points | Normal:
+    if sd >= 1:
+        return Normal(mean, sd, 24 / nodes)  # step 1/2 at first: e^(-pi^2/0.5) = 3e-9, then 1/4
     g, p = _normal(2 * nodes)
-    return (size * g, p), (size * (task.signal * float(unit @ task.key) + task.gamma * g), p)
+    return Points(mean + sd * g, p)
 
 
 def _normal(nodes: int) -> Rule:

@@ -162,6 +162,14 @@ def _share_relations(setting: Setting, answer: Answer) -> list[Relation]:
     ]
 
 
+def _vast_logits(setting: Setting) -> str:
+    return (
+        "logits that vary too much for the budget"
+        if setting["norm"] and setting["temperature"] * setting["dim"] > 1e3
+        else ""
+    )
+
+
 def _share_truth(setting: Setting) -> Truth | None:
     if setting["length"] > 30:
         return None
@@ -295,7 +303,7 @@ SUBJECTS: list[Subject] = [
         "attention_weights", ("attention_weights",), _draw_tokens, _weights, _weights_truth, _weight_relations, weight=1.0,
     ),
     Subject("predict", ("predict",), _draw_tokens, _predict, _predict_truth),
-    Subject("informative_weight", ("informative_weight",), _draw_block, _share, _share_truth, _share_relations, truths=0.5, weight=0.5),
+    Subject("informative_weight", ("informative_weight",), _draw_block, _share, _share_truth, _share_relations, _vast_logits, truths=0.5, weight=0.5),
     Subject("layer_norm_floor", ("layer_norm_floor",), _draw_block, _floor, _floor_truth, _floor_relations, truths=0.3, weight=0.3),
     Subject("two_step_alignment", ("two_step_alignment",), _draw_sparse, _alignment, _alignment_truth, weight=0.5),
     Subject("two_gradient_steps", ("two_gradient_steps",), _draw_labelled, _steps, _steps_truth, weight=0.5),
