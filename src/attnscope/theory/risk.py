@@ -167,7 +167,7 @@ def _known(predictor: object, of: str) -> Predictor:
     return predictor
 
 
-def _route(table: dict[type, Callable], predictor: Predictor, of: str, hint: str) -> Callable:
+def _route(table: dict[type, Callable], predictor: Predictor, of: str = "risk", hint: str = "") -> Callable:
     for kind in type(predictor).__mro__:
         if kind in table:
             return table[kind]
