@@ -381,3 +381,17 @@ def test_equal_tokens_far_from_zero_are_equal():
     x = np.array([[1.0], [1.0 + 2**-52]])
     expected = -(np.log(1e-32) + np.log(2) + 2 * np.log(2 * np.pi) + (2**-52) ** 2 / 2 / 1e-32 + 1) / 2
     assert float(task.log_probability(x)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("size", "noise", "prior"), [(1e4, 1e-5, 6e6), (1.0, 1e-12, 1e5), (1e4, 1e-3, 15.0)])
+def test_linear_map_of_fewer_tokens_than_features_without_noise(size, noise, prior):
+    """One token shows one direction: the map along it is v/|k|, across it the prior; the precision matrix is singular in float64."""
+    task = LinearMap(3, 1, prior, noise)
+    k = size * np.array([[0.6, 0.8, 0.0]])
+    mean, covariance = task.posterior(k, np.array([[2.0]]))
+    assert mean[0] == pytest.approx(2.0 / size * np.array([0.6, 0.8, 0.0]), rel=1e-9, abs=1e-12 / size)
+    assert covariance @ [0.0, 0.0, 1.0] == pytest.approx(prior * np.array([0.0, 0.0, 1.0]), rel=1e-12)
+    assert task.predictive(k[0], k, np.array([[2.0]])).variance == pytest.approx(2 * noise**2, rel=1e-6)
+    spread = prior * size**2 + noise**2  # of the one value
+    exact = -(np.log(2 * np.pi * spread) + 4.0 / spread) / 2
+    assert task.log_probability(k, np.array([[2.0]])) == pytest.approx(exact, rel=1e-13)

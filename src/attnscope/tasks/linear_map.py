@@ -173,7 +173,8 @@ class LinearMap:
         """Law of W given keys (..., L, d_k) and values (..., L, d_v)."""
         Phi, V = self._context(keys, values, f"{type(self).__name__}.posterior")
         mean, axes, left = self._solved(Phi, V)
-        return MapPosterior(mean, (axes.swapaxes(-1, -2) * left[..., None, :]) @ axes)
+        C = (axes.swapaxes(-1, -2) * left[..., None, :]) @ axes
+        return MapPosterior(mean, (C + C.swapaxes(-1, -2)) / 2)  # symmetric to the bit
 
     def predictive(self, query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> Predictive:
         """Law of the value at query (..., d_k) given the context."""
