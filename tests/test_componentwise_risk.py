@@ -235,6 +235,8 @@ def right_derivative(task, right, left, value_at_0=0.0):
         (jnp.tanh, (), (1.0, 1.0, 0.0)),
         (lambda x: jnp.exp(x), (), (1.0, 1.0, 1.0)),
         (lambda x: jnp.tanh(1e4 * x), (), (1e4, 1e4, 0.0)),
+        (lambda x: jnp.where(x > 1.23, 0.3, -0.497), (1.23,), (0.0, 0.0, -0.497)),  # flat at 0
+        (lambda x: jnp.where(jnp.abs(x) < 1.7, 1.1985, 0.4), (-1.7, 1.7), (0.0, 0.0, 1.1985)),
     ],
 )
 def test_temperature_zero_has_the_right_derivative(sigma, kinks, slopes):

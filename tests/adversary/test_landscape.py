@@ -8,7 +8,7 @@ from adversary.families import LONG, LONG_SEEDS, QUICK, stands
 
 from attnscope.selftest.references import attention, fisher, landscape, optimal_activation
 
-FAMILIES = ["attention"]
+FAMILIES = ["landscape", "attention"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

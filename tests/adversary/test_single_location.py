@@ -15,7 +15,7 @@ from attnscope.selftest.references import (
     spiked,
 )
 
-FAMILIES = ["location_tasks"]
+FAMILIES = ["single_location", "location_tasks"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -133,10 +133,11 @@ def _slope(predictor: Componentwise, side: float) -> float:
     values = predictor.activation(x)
     slopes = side * (values @ STENCIL) / STEPS
     rounding = 16 * EPS * np.abs(values).max(axis=1) / STEPS
-    doubt = np.abs(np.diff(slopes)) + rounding[1:]
+    away = np.abs(np.diff(slopes))
+    doubt = away + rounding[1:]
     best = int(np.argmin(doubt)) + 1
     size = max(abs(slopes[best]), float(np.ptp(values[best])), EPS)
-    if doubt[best - 1] > STEEPEST * size:
+    if away[best - 1] > STEEPEST * size + rounding[best]:  # rounding of a sigma that is flat at 0 is no steepness
         raise AttnscopeError(
             "temperature of risk_gradient must be > 0 for a sigma that jumps or is infinitely steep at 0, "
             "got 0, where the derivative is infinite; try temperature=1e-3."

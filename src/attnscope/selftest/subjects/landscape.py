@@ -20,6 +20,7 @@ from attnscope.selftest.subjects.single_location import task_of
 __all__ = ["SUBJECTS"]
 
 SPECTRUM = 1e-9  # of the largest eigenvalue
+STATIONARY = 2e-9  # a point is accepted at 1e-9 (1 + s^2) in the project's own rounding of the overlaps
 CLEAR = 1e-6  # an eigenvalue beyond this fraction of the largest has a sign
 CROSSING = 1e-8  # critical temperatures are right to 1e-13; the sign of the determinant is asked this far beside
 MODES = 1e-6  # escape times and basins rest on differences of the gradient
@@ -64,9 +65,9 @@ def _critical_relations(setting: Setting, answer: Answer) -> list[Relation]:
 def _determinant(setting: Setting, lam: float) -> float:
     """Its sign, 0 where the determinant is too small for the differences behind it."""
     a, b, c = landscape.oracle_block(("erf",), lam, *_numbers(setting))
-    size = abs(a * c) + b * b
+    size = a * a + b * b + c * c  # differences are good to 1e-30 of the larger curvature
     value = a * c - b * b
-    return float(np.sign(float(value / size))) if size > 0 and abs(value) > 1e-25 * size else 0.0
+    return float(np.sign(float(value / size))) if size > 0 and abs(value) > 1e-27 * size else 0.0
 
 
 # -- stationary points ------------------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ def _points(setting: Setting) -> Answer:
         spectrum = np.sort(point.eigenvalues)
         value += [*spectrum, 0.0, float(point.kind == "minimum")]
         error += [SPECTRUM * np.abs(spectrum).max() + TINY] * len(spectrum)
-        error += [SPECTRUM * (1 + setting["signal"] ** 2), 0.0]
+        error += [STATIONARY * (1 + setting["signal"] ** 2), 0.0]
     return Answer(np.array(value), np.array(error))
 
 
@@ -160,7 +161,8 @@ def _draw_training(rng: np.random.Generator) -> Setting:
 
 def _rate(setting: Setting) -> Answer:
     found = at.predicted_rate(task_of(setting), at.Erf(setting["temperature"]), setting["step_size"], setting["limit"])
-    slack = SPECTRUM * (1 + setting["signal"] ** 2 + setting["gamma"] ** 2)
+    points = {p.name: p for p in at.stationary_points(task_of(setting), at.Erf(setting["temperature"]))}
+    slack = SPECTRUM * float(np.abs(points[setting["limit"]].eigenvalues).max())
     decay = setting["step_size"] * slack + CLOSED * found.decay
     return Answer(np.array([found.eigenvalue, found.decay]), np.array([slack, 2 * decay]))
 

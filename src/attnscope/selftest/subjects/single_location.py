@@ -257,8 +257,10 @@ def _many_waves(setting: Setting) -> str:
 KINDS = {"softmax": at.Softmax, "softmax_one": at.SoftmaxOne, "softplus": at.SoftplusAttention}
 
 
-def _draw_normalised(rng: np.random.Generator) -> Setting:
+def _draw_normalised(kind: str, rng: np.random.Generator) -> Setting:
     out = _drawn(rng)
+    if kind != "softmax" and rng.random() < 0.8:  # most of the settings below the documented end
+        out["temperature"] = log_uniform(rng, 1e-6, 60 / max(1.0, out["gamma"]), (0.0,))
     if rng.random() < 0.5:  # half of the settings where a reference reaches
         out["length"] = choice(rng, [1, 2, 2, 2, log_integer(rng, 3, 300)])
     return out
@@ -300,13 +302,13 @@ def _normalised(kind: str) -> list[Subject]:
     make = KINDS[kind]
     return [
         Subject(
-            f"risk({make.__name__})", ("risk", make.__name__), _draw_normalised, lambda s: _answer(s, make(s["temperature"])),
+            f"risk({make.__name__})", ("risk", make.__name__), lambda rng: _draw_normalised(kind, rng), lambda s: _answer(s, make(s["temperature"])),
             lambda s: _normalised_truth(kind, s), _bounds, lambda s: _steep(kind, s), truths=0.5,
         ),
         Subject(
-            f"risk_gradient({make.__name__})", ("risk_gradient", make.__name__), _draw_normalised,
+            f"risk_gradient({make.__name__})", ("risk_gradient", make.__name__), lambda rng: _draw_normalised(kind, rng),
             lambda s: _gradient_answer(s, make(s["temperature"])), lambda s: _normalised_gradient_truth(kind, s),
-            may_refuse=lambda s: _steep(kind, s), truths=0.05, weight=0.5,
+            may_refuse=lambda s: _steep(kind, s), truths=0.3 if kind == "softplus" else 0.05, weight=0.5,
         ),
     ]  # fmt: skip
 
