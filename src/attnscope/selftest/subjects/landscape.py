@@ -176,7 +176,7 @@ def _rate_truth(setting: Setting) -> Truth | None:
         return None  # an eigenvalue near what counts as zero
     mu = mu[np.abs(mu) > SPECTRUM * largest]
     slowest = mu[np.argmax(np.abs(1 - setting["step_size"] * mu))]
-    return Truth(np.array([slowest, -math.log(abs(1 - setting["step_size"] * slowest))]), TINY)
+    return Truth(np.array([slowest, -math.log1p(-setting["step_size"] * slowest)]), TINY)
 
 
 def _largest(setting: Setting) -> float:

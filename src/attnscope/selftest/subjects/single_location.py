@@ -26,6 +26,7 @@ STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
 INFEASIBLE = (
     10.0  # a Gram matrix with eigenvalue -x is that of vectors moved by about x; ten of them bound what is moved
 )
+EPS = 2.2e-16
 WAVES = 5e3  # radians of sigma in a standard deviation of the score beyond which a quadrature may say that it cannot
 INPUT = 4e-16  # rounding of overlaps, temperature and signal on their way in, relative to the terms
 
@@ -85,9 +86,15 @@ def _reference_arguments(setting: Setting) -> tuple:
     return (*(setting[name] for name in names), task.alignment)
 
 
+def _moved(setting: Setting) -> float:
+    """How far overlaps that no vectors have are moved: by what they miss, and by the rounding of the Gram matrix that tells."""
+    defect = single_location.gram_defect(setting["overlaps"], task_of(setting).alignment)
+    return INFEASIBLE * (defect + EPS) if defect > 0 else 0.0
+
+
 def truth_of(exact: single_location.Exact, setting: Setting, digits: int) -> Truth:
     """A reference's value, with its rounding, that of the inputs, and what overlaps that no vectors have are worth."""
-    defect = INFEASIBLE * single_location.gram_defect(setting["overlaps"], setting["c"])
+    defect = _moved(setting)
     defect *= 1 + setting["temperature"] * setting["signal"]  # the scale on which the risk varies with kappa
     return Truth(float(exact.value), float(exact.size) * (10.0 ** (8 - digits) + defect) + 1e-307)
 
@@ -109,7 +116,7 @@ def _gradient_answer(setting: Setting, predictor: Any) -> Answer:
 def _gradient_truth(parts: list[single_location.Exact], setting: Setting, floor: np.ndarray | float = 0.0) -> Truth:
     """The derivatives; allowed are GRADIENT of their terms, and of the risk's own terms over the scale on which it varies (floor)."""
     size = np.array([float(part.size) for part in parts]) + floor
-    defect = INFEASIBLE * single_location.gram_defect(setting["overlaps"], setting["c"])
+    defect = _moved(setting)
     return Truth(np.array([float(part.value) for part in parts]), size * (GRADIENT + defect) + 1e-300)
 
 
@@ -284,7 +291,8 @@ def _normalised_truth(kind: str, setting: Setting) -> Truth | None:
 def _normalised_gradient_truth(kind: str, setting: Setting) -> Truth | None:
     o, lam, gam, s, L, c = _reference_arguments(setting)
     if L == 1:
-        return _gradient_truth(normalised_attention.single_token_gradient(kind, o, lam, gam, s, c), setting)
+        floor = (s * s + gam * gam) * np.array([1 + lam * s, 1, 1, 1, 1, 1 + s + gam])
+        return _gradient_truth(normalised_attention.single_token_gradient(kind, o, lam, gam, s, c), setting, floor)
     if L == 2 and kind == "softmax":
         return _gradient_truth(normalised_attention.pair_softmax_gradient(o, lam, gam, s, c), setting)
     return None
