@@ -12,7 +12,7 @@ from families import LONG, LONG_SEEDS, QUICK, stands
 
 from attnscope.selftest.references import exchangeable, operators
 
-FAMILIES = ("topics", "exchangeable", "operators")
+FAMILIES = ("topics", "exchangeable", "operators", "grids_and_lengths")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
