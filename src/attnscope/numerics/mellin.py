@@ -233,7 +233,8 @@ class TokenLaw:
         rows = np.arange(end.size)
         start = np.maximum(end - 1, 0)
         v0, v1, x0, x1 = v[rows, start], v[rows, end], np.log(x[rows, start]), np.log(x[rows, end])
-        t = np.log(CUT / np.maximum(-v0, 0.1)) / np.log(np.maximum(-v1, 0.1) / np.maximum(-v0, 0.1))
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0/0 where start = end, which is not used
+            t = np.log(CUT / np.maximum(-v0, 0.1)) / np.log(np.maximum(-v1, 0.1) / np.maximum(-v0, 0.1))
         inside = np.exp(x0 + np.clip(np.where((end > 0) & low.any(1), t, 1.0), 0, 1) * (x1 - x0))
         return inside, falls
 

@@ -20,6 +20,9 @@ __all__ = ["GROUPS", "SampledLog", "grouped_log_mean", "groups_of", "sampled_est
 
 GROUPS = (8, 64)  # fewest and most groups that an error is taken from: 64 widen it by 12 %
 TAIL = 2.866516e-7  # P(N(0,1) > 5)
+SQUARED_ROUNDING = (
+    8 * np.finfo(np.float64).eps
+) ** 2  # of a squared difference of numbers whose squares average to the ceiling
 UNSURE = 0.2  # relative standard error from which on 5 of them reach 0
 
 
@@ -55,7 +58,7 @@ def grouped_log_mean(logs: np.ndarray, groups: int) -> SampledLog:
 def sampled_estimate(out: SampledLog, ceiling: float, noise: float, method: str) -> Estimate:
     """The number with its standard error, at most `ceiling`."""
     value = min(math.exp(min(out.log_value, 700.0)), ceiling)
-    error = min(out.relative_error * math.exp(min(out.log_value, 700.0)), ceiling)
+    error = min(out.relative_error * math.exp(min(out.log_value, 700.0)) + SQUARED_ROUNDING * ceiling, ceiling)
     log_value = min(out.log_value, math.log(ceiling)) if ceiling > 0 else -math.inf
     said = method + ", at most" if out.relative_error > UNSURE else method
     return estimate(value, error, said, noise, log_value)

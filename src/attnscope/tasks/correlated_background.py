@@ -46,6 +46,7 @@ __all__ = ["CorrelatedBackground", "Whitened"]
 NAME = "CorrelatedBackground"
 INFORMATIVE = ("scaled", "isotropic")
 SYMMETRIC = 1e-9  # relative asymmetry of a covariance that counts as rounding
+LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
 LARGEST_CONDITION = 1e12  # beyond, whitening keeps fewer than four digits
 METHOD = "Monte Carlo over single tokens"
 BLOCK = 1 << 19  # token entries worked on at a time
@@ -232,10 +233,13 @@ class CorrelatedBackground(Planted[Batch]):
         """Risk of the best affine predictor of Y from all tokens (module docstring)."""
         if self.task.location_probs is None:
             s1v, L = self.informative_covariance @ self.value, self.length
-            mixed = np.linalg.cholesky((1 - 1 / L) * self.covariance + self.informative_covariance / L)
+            A = (1 - 1 / L) * self.covariance + self.informative_covariance / L
+            sizes = np.linalg.eigvalsh(A)
             null = float(self.value @ s1v)
-            excess = max(null - float(s1v @ cho_solve((mixed, True), s1v)) / L, 0.0)
-            return estimate(excess, 1e-13 * self.dim * null, "closed form", self.noise)
+            seen = float(s1v @ cho_solve((np.linalg.cholesky(A), True), s1v)) / L
+            condition = float(sizes[-1] / sizes[0])  # what solving multiplies rounding errors by
+            error = 1e-14 * self.dim * (null + min(condition * seen, 1e14 * null))
+            return estimate(max(null - seen, 0.0), error, "closed form", self.noise)
         if self.informative != "scaled":
             must = "uniform where informative='isotropic'"
             raise bad("location_probs", f"{NAME}.linear_risk", must, "other probabilities", "location_probs=None")
@@ -275,6 +279,15 @@ class CorrelatedBackground(Planted[Batch]):
         across = white.scale**2 * (1 - c) * (1 + c) / axes * drawn.rest
         return Draws(log_ratio, drawn.log_weight, white.scale * c * drawn.x[:, 0], across, None, drawn.groups)
 
+    def _within_reach(self, of: str) -> None:
+        """Refuse a signal whose log-likelihood ratios are so large that their rounding errors are."""
+        smallest = float(np.linalg.eigvalsh(self.covariance)[0])
+        own = smallest if self.informative == "scaled" else 1.0
+        size = self.signal**2 * (1 / smallest + 1 / (own * self.gamma**2))
+        if not size <= LARGEST_RATIO:
+            must = f"one with log-likelihood ratios of size <= {LARGEST_RATIO:g}"
+            raise bad("signal", of, must, f"{self.signal:g}, which gives {size:.3g}", "a smaller signal")
+
     def bayes_risk(self, samples: int = 40_000, seed: int = 0) -> Estimate:
         """Risk of E[Y | X]: exact where `whiten` applies, else from `samples` draws of single tokens, with a standard error."""
         of = f"{NAME}.bayes_risk"
@@ -286,6 +299,7 @@ class CorrelatedBackground(Planted[Batch]):
             return estimate(
                 gain * inner.excess, gain * inner.error, "whitening, " + inner.method, self.noise, log_excess
             )
+        self._within_reach(of)
         out = pair_risk(self._draws(samples, seed), *self.task._distinct_probs())
         return sampled_estimate(out, self._ceiling(), self.noise, METHOD)
 

@@ -293,7 +293,9 @@ class MultiDirection(Sampled[DirectionBatch]):
     @property
     def factorises(self) -> bool:
         """Whether the posterior is a product over directions, and the Bayes risk a sum (module docstring)."""
-        return self.directions == 1 or (self._plain and self.positions == "independent")
+        if self.directions == 1:
+            return self.dim > 1  # a SingleLocation, which has two directions
+        return self._plain and self.positions == "independent"
 
     @property
     def _plain(self) -> bool:

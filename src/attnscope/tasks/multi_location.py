@@ -49,6 +49,7 @@ __all__ = ["MultiBatch", "MultiLocation"]
 NAME = "MultiLocation"
 METHOD = "importance-sampled posterior variance"
 WEIGHTS = ("equal", "sum", "dirichlet")
+ROUNDOFF = 2e-15  # relative, of a sum of products of a handful of factors
 MIXED = 0.5  # share of importance-sampled draws: no weight exceeds 1/(1 - MIXED)
 DOWN, SWAP, UP = 0, 1, 2  # moves of importance-sampled draws: to a smaller set, another of the same size, a larger one
 BLOCK = 1 << 19  # log-probabilities of one forward table held at a time
@@ -229,14 +230,19 @@ class MultiLocation(Planted[MultiBatch]):
         """Risk of predicting 0, the mean of Y: gam^2 E[m E[D^2 | m]] (+ noise^2)."""
         m = np.arange(self.length + 1)
         excess = self.gamma**2 * float(self.count_probs @ (m * self.weight_moments()[1]))
-        return estimate(excess, 1e-15 * excess, "closed form", self.noise)
+        return estimate(excess, self._moment_error() * excess, "closed form", self.noise)
+
+    def _moment_error(self) -> float:
+        """Relative error of a mean over m: sums of L positive terms, and binomial probabilities, which are powers of q and 1 - q."""
+        powers = 0.0 if self.inclusion is None else self.length * abs(math.log1p(-self.inclusion)) + 10
+        return ROUNDOFF * (1 + powers)
 
     def linear_risk(self) -> Estimate:
         """Risk of the best affine predictor, proportional to sum_l w_l: null - gam^4 (E[m h])^2/(L (1 - q + q gam^2)), q = E[m]/L."""
         m, g2, L = np.arange(self.length + 1), self.gamma**2, self.length
         q, pull = float(self.count_probs @ m) / L, float(self.count_probs @ (m * self.weight_moments()[0]))
-        null = self.null_risk().excess
-        return estimate(null - (g2 * pull) ** 2 / (L * (1 - q + q * g2)), 1e-15 * null, "closed form", self.noise)
+        null, seen = self.null_risk().excess, (g2 * pull) ** 2 / (L * (1 - q + q * g2))
+        return estimate(null - seen, self._moment_error() * (null + 3 * seen), "closed form", self.noise)
 
     def bayes_risk(self, samples: int = 100_000, seed: int = 0) -> Estimate:
         """Risk of E[Y | X]: exact in one dimension where that exists, else importance-sampled with its standard error (module docstring)."""
@@ -314,7 +320,11 @@ class MultiLocation(Planted[MultiBatch]):
     def _log_terms(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """log of (posterior variance x true density/sampling density) for n draws."""
         L, g2, s = self.length, self.gamma**2, self.signal
-        sizes = self.draw_sizes(n, rng)
+        # half of the sizes by their law, half of them alike, so that a rare size is seen; weighted back below
+        possible = (self.count_probs > 0).astype(float)
+        drawn = (self.count_probs / self.count_probs.sum() + possible / possible.sum()) / 2
+        sizes = rng.choice(L + 1, size=n, p=drawn)
+        log_size = np.log(self.count_probs[sizes] / drawn[sizes])
         informative = np.arange(L) < sizes[:, None]  # tokens are exchangeable: S = {0 .. m-1}
         halfway = self._halfway(sizes, rng)
         mean = np.where(halfway, s / (1 + g2), np.where(informative, s, 0.0))
@@ -327,7 +337,7 @@ class MultiLocation(Planted[MultiBatch]):
             log_ratios = log_ratios - curvature(self.gamma) / 2 * (u * u + w2 + rest)
         with np.errstate(divide="ignore"):
             variance = logsumexp(np.log(w2) + self._log_variance(log_ratios), axis=1)
-        return variance - self._log_mixture(log_ratios, informative)
+        return log_size + variance - self._log_mixture(log_ratios, informative)
 
     def _log_variance(self, log_ratios: np.ndarray) -> np.ndarray:
         """log Var(E[D_l | m] 1{l in S} | X), (n, L)."""

@@ -46,7 +46,8 @@ TESTS = ("bayes", "max", "linear")
 STEP = 1.5  # standard deviations between neighbouring planted laws
 BLOCK = 1 << 19  # scores or token entries worked on at a time: a few 4 MB arrays
 TINY = 1e-4  # strengths below get the bound theta/4 on |error - 1/2| instead of an integral
-ROUNDOFF = 1e-14  # relative, of the closed forms: one tail of a normal law each
+UNDERFLOW = float(np.finfo(np.float64).tiny)  # errors below are 0 to float64
+ROUNDOFF = 4e-14  # relative, of the closed forms: tails of a normal law, which scipy gives to 1e-14, and their powers
 
 
 class SparseBatch(NamedTuple):
@@ -168,7 +169,7 @@ class SparseTokenClassification(Sampled[SparseBatch]):
         samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
         L, R, theta = self.length, self.marked, self.strength
         if theta == 0 or R == L:
-            return _closed(ndtr(-theta * math.sqrt(L) / 2))
+            return _closed(theta * math.sqrt(L) / 2)
         if R > 1:
             return self._sampled_error(samples, seed)
         check.real(theta, "strength", of, 0, LARGEST_STRENGTH, hint="max_test_error(), an upper bound")
@@ -179,7 +180,12 @@ class SparseTokenClassification(Sampled[SparseBatch]):
 
     def max_test_error(self) -> Estimate:
         """The error of "y = 1 iff some u_l exceeds a threshold", at its best threshold."""
-        return _closed(self._max_error(self.max_threshold()))
+        t, L, R = self.max_threshold(), self.length, self.marked
+        value = float(self._max_error(t))
+        exponent = (L - R) * abs(float(log_ndtr(t))) + R * abs(float(log_ndtr(t - self.strength)))
+        missed = math.exp(-exponent) / 2  # known to its exponent's rounding
+        tail = 1 + t * t / 8  # e^{-t^2/2} is known to the rounding of its exponent
+        return estimate(value, ROUNDOFF * tail * (value + exponent * missed) + UNDERFLOW, "closed form")
 
     def max_threshold(self) -> float:
         """The best threshold t of the max test."""
@@ -187,7 +193,17 @@ class SparseTokenClassification(Sampled[SparseBatch]):
         grid = np.linspace(-8.0, top, 400)
         i = int(np.argmin(self._max_error(grid)))
         ends = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
-        return float(minimize_scalar(self._max_error, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
+        t = float(minimize_scalar(self._max_error, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
+        # where many are marked the minimum is sharp: its condition decides, to the last digit
+        near = (t - 1e-3, t + 1e-3)
+        return float(brentq(self._max_slope, *near)) if self._max_slope(near[0]) * self._max_slope(near[1]) < 0 else t
+
+    def _max_slope(self, t: float) -> float:
+        """log of (fall of the misses)/(fall of the false alarms) as t grows: 0 at the best threshold."""
+        L, R, theta = self.length, self.marked, self.strength
+        here, there = float(log_ndtr(t)), float(log_ndtr(t - theta))
+        ratio = math.exp(min(theta * t - theta**2 / 2 + here - there, 700.0))  # of phi/Phi at t - theta and at t
+        return R * (there - here) + math.log((1 - R / L) + R / L * ratio)
 
     def _max_error(self, t: Any) -> Any:
         L, R = self.length, self.marked
@@ -196,7 +212,7 @@ class SparseTokenClassification(Sampled[SparseBatch]):
 
     def linear_error(self) -> Estimate:
         """The error of the linear test on the sum of all tokens, Phi(-R theta/(2 sqrt L))."""
-        return _closed(ndtr(-self.marked * self.strength / (2 * math.sqrt(self.length))))
+        return _closed(self.marked * self.strength / (2 * math.sqrt(self.length)))
 
     def strength_needed(self, error: float = 0.1, test: str = "bayes") -> float:
         """The strength at which the test ("bayes", "max" or "linear") has the given error, other numbers as in this task.
@@ -211,13 +227,13 @@ class SparseTokenClassification(Sampled[SparseBatch]):
             raise bad("test", of, f"one of {TESTS}", test)
         if test == "bayes" and 1 < self.marked < self.length:
             raise bad("marked", of, "1 or length for the Bayes test", self.marked, "test='max', an upper bound")
-        if test == "linear":
+        if test == "linear" or (test == "bayes" and self.marked == self.length):
             return float(-2 * math.sqrt(self.length) * ndtri(error) / self.marked)
         low = (
             -2 * ndtri(error) / math.sqrt(self.marked)
         )  # with the marked tokens known, Phi(-theta sqrt(R)/2) is reached
         high = low + 2 * math.sqrt(2 * math.log(self.length)) + 2
-        gap = lambda theta: math.log(float(self._at(theta)._error(test)) / error)
+        gap = lambda theta: math.log(max(float(self._at(theta)._error(test)), UNDERFLOW) / error)
         return float(brentq(gap, low * (1 - 1e-9), high, xtol=1e-10))
 
     def _at(self, theta: float) -> SparseTokenClassification:
@@ -257,5 +273,7 @@ class SparseTokenClassification(Sampled[SparseBatch]):
         return np.minimum(planted[-1], 0.0) - log_q
 
 
-def _closed(error: float) -> Estimate:
-    return estimate(error, ROUNDOFF * error, "closed form")
+def _closed(x: float) -> Estimate:
+    """Phi(-x); a rounding of x moves it by x^2 of that, relatively."""
+    error = float(ndtr(-x))
+    return estimate(error, ROUNDOFF * (1 + x * x / 40) * error + UNDERFLOW, "closed form")

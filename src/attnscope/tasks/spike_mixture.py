@@ -195,7 +195,7 @@ class SpikeMixture(Sampled[SpikeBatch]):
         """Whether the Bayes risk is a quadrature (module docstring)."""
         common = np.ptp(self.outputs, axis=0).max() == 0 and np.abs(self.means @ self.outputs[0]).max() <= 1e-12
         longest = np.sqrt((self.means**2).sum(1).max())
-        return bool(self.gamma == 1 and common and self.rank <= 2 and self.length > 1 and longest <= STEEPEST)
+        return bool(self.gamma == 1 and common and 1 <= self.rank <= 2 and self.length > 1 and longest <= STEEPEST)
 
     def bayes_risk(self, samples: int = 40_000, seed: int = 0) -> Estimate:
         """Risk of E[Y | X]: by quadrature where `has_exact_risk` or there is one spike, else from `samples` draws of single tokens."""

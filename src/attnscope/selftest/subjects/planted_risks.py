@@ -1,0 +1,357 @@
+"""Risks of MultiLocation, MaxLocation and SparseTokenClassification: against few-token integrals, siblings and each other.
+
+A sibling as truth: a binomial number of informative tokens, given as probabilities, is independent inclusion, which has a closed
+form down to 1e-300, where sampling sees nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+from scipy.stats import binom
+
+import attnscope as at
+from attnscope.selftest.draws import choice, log_integer, log_uniform, pmf
+from attnscope.selftest.estimates import (
+    answer_of,
+    below,
+    budget,
+    ordered,
+    sampled_call,
+    several,
+    sibling,
+    strong,
+)
+from attnscope.selftest.references import planted_risks as reference
+from attnscope.selftest.references import sparse_tokens
+from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most
+from attnscope.selftest.tokens import gamma_and_signal
+
+__all__ = ["SUBJECTS"]
+
+SHARP = 0.02  # share of the settings of a max-type location with strengths up to 100: three seconds each
+PATIENCE = 0.1  # share of the settings in which the Bayes error of three tokens is integrated: a second each
+NEEDED = 1e-8  # relative: a root of an error that is itself known to 1e-14 or so, found to 1e-10
+EXACT_COUNTS = 60  # tokens up to which binomial sums are done in 40 digits
+
+
+# -- MultiLocation ----------------------------------------------------------------------------------------------------
+
+
+def _draw_multi(rng: np.random.Generator) -> Setting:
+    kind = choice(rng, ["two tokens", "binomial", "any"])
+    gamma, signal = gamma_and_signal(rng)
+    L = log_integer(rng, 1, 20, (1, 2))
+    relevant: Any = int(rng.integers(1, L + 1))
+    weights = choice(rng, ["equal", "sum", "dirichlet"])
+    if kind == "two tokens":
+        gamma, signal, L = 1.0, log_uniform(rng, 0.05, 8.0, (0.0,)), 2
+        relevant = pmf(rng, 3)
+    elif kind == "binomial":
+        q = log_uniform(rng, 1e-6, 0.99, (0.5,))
+        weights, relevant = "sum", binom.pmf(np.arange(L + 1), L, q)
+        relevant = relevant / relevant.sum()
+    elif rng.random() < 0.5:
+        relevant = pmf(rng, L + 1)
+    return {
+        "kind": kind,
+        "dim": log_integer(rng, 2, 10_000, (2, 3)),
+        "length": L,
+        "relevant": relevant,
+        "q": q if kind == "binomial" else 0.0,
+        "weights": weights,
+        "concentration": log_uniform(rng, 1e-6, 1e6),
+        "gamma": gamma,
+        "signal": signal,
+        "budget": budget(rng),
+    }
+
+
+def _multi(setting: Setting) -> at.MultiLocation:
+    names = ("dim", "length", "relevant", "weights", "concentration", "gamma", "signal")
+    return at.MultiLocation(**{name: setting[name] for name in names})
+
+
+def _truth_multi(setting: Setting) -> Truth | None:
+    task = _multi(setting)
+    if setting["kind"] == "two tokens":
+        return Truth(*reference.two_tokens(task.signal, task.count_probs, *task.weight_moments()))
+    if setting["kind"] == "binomial":
+        names = ("dim", "length", "gamma", "signal")
+        numbers = {name: setting[name] for name in names}
+        other = at.MultiLocation(**numbers, relevant=float(setting["q"]), weights="sum")
+        exact = sibling(other.bayes_risk)
+        return exact and Truth(
+            exact.excess, exact.error + 1e-12 * exact.excess
+        )  # the pmf as given is the binomial's to 1e-13
+    return None
+
+
+def _too_large(setting: Setting) -> str:
+    g2, s2, d = setting["gamma"] ** 2, setting["signal"] ** 2, setting["dim"]
+    size = d * abs(math.log(setting["gamma"])) + s2 / g2 + abs(1 / g2 - 1) * max(1.0, g2) * (d + s2)
+    beyond = "log-likelihood ratios beyond 1e9 are known to 1e-7 at best" if size > 0.99e9 else ""
+    return beyond or strong(setting["signal"])
+
+
+def _draw_moments(rng: np.random.Generator) -> Setting:
+    kind = choice(rng, ["fixed", "independent", "counts"])
+    long = kind != "counts" and rng.random() < 0.3
+    L = log_integer(rng, 1, 100_000 if long else EXACT_COUNTS, (1, 2))
+    relevant: Any = int(rng.integers(1, L + 1))
+    if kind == "independent":
+        relevant = log_uniform(rng, 1e-20, 0.99, (0.5, 1 - 1e-12))
+    elif kind == "counts":
+        relevant = pmf(rng, L + 1)
+    return {
+        "kind": kind,
+        "length": L,
+        "relevant": relevant,
+        "weights": "sum" if kind == "independent" and long else choice(rng, ["equal", "sum", "dirichlet"]),
+        "concentration": log_uniform(rng, 1e-6, 1e6),
+        "gamma": log_uniform(rng, 1e-4, 1e4, (1.0,)),
+    }
+
+
+def _moments(setting: Setting) -> at.MultiLocation:
+    return at.MultiLocation(2, signal=1.0, **{name: x for name, x in setting.items() if name != "kind"})
+
+
+def _call_moments(setting: Setting) -> Answer:
+    task = _moments(setting)
+    return several(task.null_risk(), task.linear_risk())
+
+
+def _truth_moments(setting: Setting) -> Truth | None:
+    L, relevant = setting["length"], setting["relevant"]
+    with mp.workdps(40):
+        probs: list[Any]
+        if setting["kind"] == "independent":
+            if L > EXACT_COUNTS:
+                g2, q = mp.mpf(setting["gamma"]) ** 2, mp.mpf(relevant)
+                null = g2 * L * q
+                return Truth(np.array([float(null), float(null - (g2 * q) ** 2 * L / (1 - q + q * g2))]))
+            q = mp.mpf(relevant)
+            probs = [mp.binomial(L, m) * q**m * (1 - q) ** (L - m) for m in range(L + 1)]
+        elif setting["kind"] == "counts":
+            probs = [mp.mpf(float(p)) for p in relevant]
+        elif L > EXACT_COUNTS:
+            return None
+        else:
+            probs = [mp.mpf(int(m == relevant)) for m in range(L + 1)]
+        found = reference.multi_affine(setting["gamma"], L, probs, setting["weights"], setting["concentration"])
+        return Truth(np.array(found))
+
+
+# -- MaxLocation ------------------------------------------------------------------------------------------------------
+
+
+def _draw_max(rng: np.random.Generator) -> Setting:
+    return {
+        "dim": 2,
+        "length": log_integer(rng, 1, 10**12, (1, 2, 2, 3)),
+        "strength": log_uniform(rng, 1e-6, 100.0 if rng.random() < SHARP else 20.0, (0.0, 1e6)),
+        "noise": log_uniform(rng, 1e-8, 1e3, (0.0,)),
+    }
+
+
+def _max(setting: Setting) -> at.MaxLocation:
+    return at.MaxLocation(**setting)
+
+
+def _call_max(setting: Setting) -> Answer:
+    task = _max(setting)
+    return several(task.bayes_risk(), task.location_error(), task.linear_attention_risk(), task.linear_risk())
+
+
+def _truth_max(setting: Setting) -> Truth | None:
+    L, nu = setting["length"], setting["strength"]
+    found = reference.max_disagreement(nu, L)
+    if found is None:
+        return None
+    bayes, error = found
+    pull = nu * bayes  # E chi_J, by Stein's lemma
+    attention = 1 - (1 + pull**2) / L
+    errors = np.array([error, error, 2 * pull * nu * error / L + 1e-15, 1e-15])
+    return Truth(np.array([bayes, bayes, attention, 1 - 1 / L]), errors)
+
+
+def _relations_max(setting: Setting, answer: Answer) -> Iterable[Relation]:
+    bayes, _, attention, linear = answer.value
+    error, _, more, rounding = answer.error
+    yield at_most("Bayes <= linear attention", bayes, attention, error + more)
+    yield at_most("linear attention <= affine", attention, linear, more + rounding + 1e-15)
+    yield at_most("a risk is at least 0", 0.0, bayes, error)
+    softer = _max(setting | {"strength": 0.9 * setting["strength"]}).bayes_risk()
+    yield at_most("a stronger location is easier", bayes, softer.excess, error + softer.error)
+    shorter = _max(setting | {"length": max(1, setting["length"] // 2)}).bayes_risk()
+    yield at_most("fewer tokens are easier", shorter.excess, bayes, error + shorter.error)
+
+
+# -- SparseTokenClassification ----------------------------------------------------------------------------------------
+
+
+def _draw_sparse(rng: np.random.Generator) -> Setting:
+    kind = choice(rng, ["few", "one marked", "any"])
+    L = log_integer(rng, 1, {"few": 3, "one marked": 10**12, "any": 12}[kind], (1, 2))
+    return {
+        "dim": 2,
+        "length": L,
+        "strength": log_uniform(rng, 1e-6, 12.0 if kind != "one marked" else 40.0, (0.0,)),
+        "marked": 1 if kind == "one marked" else int(rng.integers(1, L + 1)),
+        "patience": bool(rng.random() < PATIENCE),
+        "budget": budget(rng),
+    }
+
+
+def _sparse(setting: Setting) -> at.SparseTokenClassification:
+    return at.SparseTokenClassification(*(setting[name] for name in ("dim", "length", "strength", "marked")))
+
+
+def _truth_sparse(setting: Setting) -> Truth | None:
+    L, R, theta = setting["length"], setting["marked"], setting["strength"]
+    if L == 1:
+        return Truth(sparse_tokens.tail(theta / 2))
+    if theta < 0.05 or L > 3 or (L == 3 and not setting["patience"]):
+        return None
+    return Truth(*sparse_tokens.sparse_bayes(L, R, theta))
+
+
+def _relations_sparse(setting: Setting, answer: Answer) -> Iterable[Relation]:
+    task = _sparse(setting)
+    yield below("Bayes <= max test", answer, task.max_test_error())
+    yield below("Bayes <= linear test", answer, task.linear_error())
+    known = sparse_tokens.tail(setting["strength"] * math.sqrt(setting["marked"]) / 2)
+    yield at_most("knowing where to look is easier", known, answer.value, answer.error, answer.sampled)
+
+
+def _too_strong(setting: Setting) -> str:
+    return "the Laplace inversion serves strengths up to 70" if setting["strength"] > 70 else ""
+
+
+def _draw_tests(rng: np.random.Generator) -> Setting:
+    L = log_integer(rng, 1, 10**12, (1, 2))
+    return {
+        "dim": 2,
+        "length": L,
+        "strength": log_uniform(rng, 1e-3, 100.0, (0.0, 1e3)),
+        "marked": log_integer(rng, 1, L, (1, L)),
+    }
+
+
+def _call_tests(setting: Setting) -> Answer:
+    task = _sparse(setting)
+    return several(task.max_test_error(), task.linear_error())
+
+
+def _truth_tests(setting: Setting) -> Truth:
+    L, R, theta = setting["length"], setting["marked"], setting["strength"]
+    linear = sparse_tokens.tail(R * theta / (2 * math.sqrt(L)))
+    return Truth(np.array([sparse_tokens.max_test(L, R, theta), linear]))
+
+
+def _draw_needed(rng: np.random.Generator) -> Setting:
+    test = choice(rng, ["bayes", "max", "linear"])
+    L = log_integer(rng, 1, 10**9, (1, 2))
+    marked = choice(rng, [1, L]) if test == "bayes" else log_integer(rng, 1, L, (1, L))
+    return {
+        "dim": 2,
+        "length": L,
+        "strength": 0.0,
+        "marked": marked,
+        "test": test,
+        "error": log_uniform(rng, 1e-12, 0.499, (0.1, 0.499)),
+    }
+
+
+def _call_needed(setting: Setting) -> Answer:
+    found = _sparse(setting).strength_needed(setting["error"], setting["test"])
+    return Answer(found, NEEDED * (1 + found))
+
+
+def _relations_needed(setting: Setting, answer: Answer) -> Iterable[Relation]:
+    """A little more strength reaches the error, a little less does not."""
+    found, wanted = answer.value, setting["error"]
+    around = (found - answer.error, found + answer.error)
+    errors = [_test_error(setting | {"strength": max(theta, 0.0)}) for theta in around]
+    yield at_most("less does not reach it", wanted, *errors[0])
+    yield at_most("more reaches it", errors[1][0], wanted, errors[1][1])
+
+
+def _test_error(setting: Setting) -> tuple[float, float]:
+    """(error, what it is known to) of the setting's test at its strength."""
+    L, R, theta = setting["length"], setting["marked"], setting["strength"]
+    if setting["test"] == "linear":
+        value = sparse_tokens.tail(R * theta / (2 * math.sqrt(L)))
+        return value, 1e-14 * value
+    if setting["test"] == "max":
+        value = sparse_tokens.max_test(L, R, theta)
+        return value, 1e-14 * value
+    found = _sparse(setting).bayes_error()
+    return found.excess, found.error
+
+
+SUBJECTS = [
+    Subject(
+        "MultiLocation.bayes_risk",
+        ("MultiLocation.bayes_risk",),
+        _draw_multi,
+        sampled_call(_multi),
+        _truth_multi,
+        ordered(_multi),
+        _too_large,
+        weight=2.0,
+    ),
+    Subject(
+        "MultiLocation null and linear risk",
+        ("MultiLocation.null_risk", "MultiLocation.linear_risk"),
+        _draw_moments,
+        _call_moments,
+        _truth_moments,
+    ),
+    Subject(
+        "MaxLocation risks",
+        (
+            *(f"MaxLocation.{x}_risk" for x in ("bayes", "linear", "linear_attention", "null")),
+            "MaxLocation.location_error",
+        ),
+        _draw_max,
+        _call_max,
+        _truth_max,
+        _relations_max,
+        lambda setting: "strength beyond 100" if setting["strength"] > 100 else "",
+    ),
+    Subject(
+        "SparseTokenClassification.bayes_error",
+        ("SparseTokenClassification.bayes_error",),
+        _draw_sparse,
+        lambda setting: answer_of(_sparse(setting).bayes_error(**setting["budget"])),
+        _truth_sparse,
+        _relations_sparse,
+        _too_strong,
+        weight=2.0,
+    ),
+    Subject(
+        "SparseTokenClassification tests",
+        ("SparseTokenClassification.max_test_error", "SparseTokenClassification.linear_error"),
+        _draw_tests,
+        _call_tests,
+        _truth_tests,
+        truths=0.5,
+    ),
+    Subject(
+        "SparseTokenClassification.strength_needed",
+        ("SparseTokenClassification.strength_needed",),
+        _draw_needed,
+        _call_needed,
+        relations=_relations_needed,
+        may_refuse=lambda setting: (
+            "the Laplace inversion serves strengths up to 70" if setting["test"] == "bayes" else ""
+        ),
+        weight=0.5,
+    ),
+]
