@@ -180,12 +180,11 @@ def _rate_truth(setting: Setting) -> Truth | None:
 
 
 def _largest(setting: Setting) -> float:
-    """A bound on the largest eigenvalue, generous."""
+    """A bound on the largest eigenvalue, generous: the informative token's part and the background's, whose outputs add up with rho."""
     gam, s, L = _numbers(setting)
     lam = setting["temperature"]
-    return 20 * (s * s + gam * gam + 1) * (1 + lam * (1 + gam)) ** 2 + 20 * L * min(lam * lam, 1) * (
-        1 + L * min(lam, 1)
-    )
+    informative = (s * s + gam * gam + 1) * (1 + lam * (1 + gam)) ** 2
+    return 20 * informative + 20 * (L * min(lam, 1.0)) ** 2
 
 
 def _rate_refusal(setting: Setting) -> str:
