@@ -15,7 +15,7 @@ from attnscope.selftest.references import (
     spiked,
 )
 
-FAMILIES = ["single_location", "location_tasks"]
+FAMILIES = ["single_location", "location_tasks", "spiked"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,4 +1,4 @@
-"""SingleLocation, RandomLength and GridLocation: exact risks, posteriors and Bayes predictions; spiked tasks; best linear attention.
+"""SingleLocation, RandomLength and GridLocation: exact risks, posteriors and Bayes predictions.
 
 Settings: d to 1e9, L to 1e12 (or given position probabilities, some of them 0 or 1e-20), gamma 1e-4..1e4, signal 0..1e8.
 Posteriors and predictions carry no error: POSTERIOR times the size of the logits is what is asked (rounding of the logits themselves).
@@ -13,23 +13,22 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import CORNER, choice, log_integer, log_uniform, pmf
-from attnscope.selftest.references import location_posterior, single_location, spiked
+from attnscope.selftest.references import location_posterior, single_location
 from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
 from attnscope.selftest.subjects.single_location import task_of
 
-__all__ = ["SUBJECTS"]
+__all__ = ["SUBJECTS", "draw_location"]
 
 STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
 RARE = 30.0  # plain draws see an event only if about this many of them fall into it
 POSTERIOR = 1e-14  # per unit of the logits' terms: a few dozen roundings of 1e-16
-CLOSED = 1e-13  # relative, for closed forms that return plain numbers
 TINY = 1e-300  # below: underflow
 
 
 # -- settings -----------------------------------------------------------------------------------------------------------
 
 
-def _draw(rng: np.random.Generator) -> Setting:
+def draw_location(rng: np.random.Generator) -> Setting:
     out: Setting = {
         "dim": log_integer(rng, 2, 10**9, (2, 3)),
         "length": log_integer(rng, 1, 10**12, (1, 2, 2, 3)),
@@ -183,7 +182,7 @@ def _linear_relations(setting: Setting, answer: Answer) -> list[Relation]:
 
 
 def _draw_tokens(rng: np.random.Generator) -> Setting:
-    out = _draw(rng)
+    out = draw_location(rng)
     out["dim"] = log_integer(rng, 2, 8)
     out["length"] = log_integer(rng, 1, 6, (1, 2))
     if out["probs"] is not None:
@@ -230,7 +229,7 @@ def _prediction(setting: Setting) -> Answer:
 
 
 def _draw_lengths(rng: np.random.Generator) -> Setting:
-    out = _draw(rng) | {"probs": None}
+    out = draw_location(rng) | {"probs": None}
     count = int(rng.integers(1, 4))
     lengths = [log_integer(rng, 1, 300 if out["dim"] <= 500 else 10**9, (1, 2)) for _ in range(count)]
     return out | {"lengths": tuple(lengths), "law": tuple(float(x) for x in pmf(rng, count))}
@@ -262,7 +261,7 @@ def _averaged(reference: Any, setting: Setting) -> Truth | None:
 
 
 def _draw_grid(rng: np.random.Generator) -> Setting:
-    out = _draw(rng) | {"probs": None}
+    out = draw_location(rng) | {"probs": None}
     out["rows"], out["columns"] = log_integer(rng, 1, 10**6, (1, 2)), log_integer(rng, 1, 10**6, (1, 2))
     if out["dim"] <= 500:
         out["rows"], out["columns"] = log_integer(rng, 1, 12, (1, 2)), log_integer(rng, 1, 12, (1, 2))
@@ -301,101 +300,17 @@ def _grid_truth(setting: Setting) -> Truth | None:
     return Truth(value, STANDARD_ERRORS * error) if seen else None
 
 
-# -- spiked tasks and best linear attention --------------------------------------------------------------------------------------------
-
-
-def _draw_spiked(rng: np.random.Generator) -> Setting:
-    return {
-        "strength": log_uniform(rng, 1e-4, 2000, (0.0, 1.0)),
-        "length": choice(rng, [2, 3, log_uniform(rng, 2, 1e4), log_uniform(rng, 2, 1e300)]),
-    }
-
-
-def _spiked(setting: Setting) -> Answer:
-    found = at.spiked_bayes_risk(setting["strength"], setting["length"])
-    return Answer(found.excess, found.error)
-
-
-def _spiked_truth(setting: Setting) -> Truth | None:
-    nu, L = setting["strength"], setting["length"]
-    if L == 2:
-        value = float(location_posterior.pair_error(math.sqrt(nu)))
-        return Truth(value, 1e-15 * value + TINY)
-    if nu == 0:
-        return Truth(1 - 1 / L, 1e-15)
-    if int(L) == L and L <= 200:
-        found = location_posterior.sampled_risks(2, 1.0, math.sqrt(nu), int(L), 0.0)
-        return Truth(found[2], STANDARD_ERRORS * found[3]) if found[2] > RARE * L / location_posterior.DRAWS else None
-    return None
-
-
-def _spiked_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """The other route; more tokens are worse; each wrong token alone costs the pair's risk."""
-    nu, L = setting["strength"], setting["length"]
-    pair, double = at.spiked_bayes_risk(nu, 2), at.spiked_bayes_risk(nu, min(2 * L, 1e300))
-    most = (L - 1) * pair.excess
-    out = [
-        at_most("R(L) <= (L-1) R(2)", answer.value, most, answer.error + (L - 1) * pair.error + 1e-15 * most + TINY),
-        at_most("R(L) <= R(2 L)", answer.value, double.excess, answer.error + double.error + TINY),
-        at_most("R <= 1 - 1/L", answer.value, 1 - 1 / L, answer.error + 1e-15),
-    ]
-    if L <= 1e12 and int(L) == L:
-        other = at.SingleLocation.spiked(10, int(L), nu).bayes_risk()
-        out.append(same("SingleLocation.spiked", answer.value, other.excess, answer.error + other.error + TINY))
-    return out
-
-
-def _asymptotic(setting: Setting) -> Answer:
-    value = at.spiked_asymptotic(max(setting["strength"], 1e-4), setting["length"])
-    return Answer(value, CLOSED * value + TINY)
-
-
-def _asymptotic_truth(setting: Setting) -> Truth:
-    return Truth(float(spiked.asymptotic(max(setting["strength"], 1e-4), setting["length"])))
-
-
-def _exponent(setting: Setting) -> Answer:
-    return Answer(at.spiked_exponent(setting["rate"]), CLOSED)
-
-
-def _optimum(setting: Setting) -> Answer:
-    found = at.linear_optimum(task_of(setting))
-    value = np.array([found.risk.excess, found.temperature, found.offset])
-    return Answer(value, np.array([found.risk.error, CLOSED * abs(value[1]), CLOSED * abs(value[2])]))
-
-
-def _optimum_truth(setting: Setting) -> Truth:
-    exact, slope, offset = single_location.linear_optimum(*_numbers(setting))
-    return Truth(
-        np.array([float(exact.value), float(slope), float(offset)]), np.array([float(exact.size) * 1e-55, 0, 0])
-    )
-
-
-def _normalised_optimum(setting: Setting) -> Answer:
-    found = at.normalised_linear_optimum(task_of(setting))
-    return Answer(np.array([found.risk.excess, found.slope]), np.array([found.risk.error, CLOSED * abs(found.slope)]))
-
-
-def _normalised_optimum_truth(setting: Setting) -> Truth:
-    exact, slope = single_location.normalised_linear(*_numbers(setting))
-    return Truth(np.array([float(exact.value), float(slope)]), np.array([float(exact.size) * 1e-55, 0]))
-
-
-def _draw_plain(rng: np.random.Generator) -> Setting:
-    return _draw(rng) | {"c": 0.0, "probs": None}
-
-
 SUBJECTS: list[Subject] = [
     Subject(
-        "SingleLocation.bayes_risk", ("SingleLocation.bayes_risk",), _draw, _bayes, lambda s: _reference(s, 0), _bayes_relations,
+        "SingleLocation.bayes_risk", ("SingleLocation.bayes_risk",), draw_location, _bayes, lambda s: _reference(s, 0), _bayes_relations,
         _out_of_reach, truths=0.5, weight=2.0,
     ),
     Subject(
-        "SingleLocation.location_error", ("SingleLocation.location_error",), _draw, _location_error, lambda s: _reference(s, 1),
+        "SingleLocation.location_error", ("SingleLocation.location_error",), draw_location, _location_error, lambda s: _reference(s, 1),
         _error_relations, _out_of_reach, truths=0.5,
     ),
     Subject(
-        "SingleLocation.linear_risk", ("SingleLocation.linear_risk", "SingleLocation.null_risk"), _draw, _linear, _linear_truth,
+        "SingleLocation.linear_risk", ("SingleLocation.linear_risk", "SingleLocation.null_risk"), draw_location, _linear, _linear_truth,
         _linear_relations,
     ),
     Subject(
@@ -423,14 +338,4 @@ SUBJECTS: list[Subject] = [
         "GridLocation.row_error", ("GridLocation.row_error", "GridLocation.column_error"), _draw_grid, _grid, _grid_truth,
         may_refuse=_out_of_reach, truths=0.5, weight=0.5,
     ),
-    Subject(
-        "spiked_bayes_risk", ("spiked_bayes_risk",), _draw_spiked, _spiked, _spiked_truth, _spiked_relations, truths=0.5, weight=0.3,
-    ),
-    Subject("spiked_asymptotic", ("spiked_asymptotic",), _draw_spiked, _asymptotic, _asymptotic_truth, weight=0.3),
-    Subject(
-        "spiked_exponent", ("spiked_exponent",), lambda rng: {"rate": log_uniform(rng, 1e-4, 10, (0.0, 0.125, 0.5))}, _exponent,
-        lambda s: Truth(spiked.exponent(s["rate"]), 1e-12), weight=0.3,
-    ),
-    Subject("linear_optimum", ("linear_optimum",), _draw_plain, _optimum, _optimum_truth),
-    Subject("normalised_linear_optimum", ("normalised_linear_optimum",), _draw_plain, _normalised_optimum, _normalised_optimum_truth),
 ]  # fmt: skip
