@@ -233,10 +233,12 @@ def _impossible(s: Setting) -> str:
 
 
 def _draw_atoms(rng: np.random.Generator) -> Setting:
-    s = _draw_topics(rng, int(rng.integers(1, 4)), 200)
-    if len(s["emissions"][0]) > 2:
-        s["length"] = min(s["length"], 12)
-    return s
+    s = _draw_topics(rng, int(rng.integers(1, 4)), 1000)
+    if rng.random() < 0.4:  # long sequences of two symbols: likelihoods far below the smallest float64
+        s["emissions"] = [pmf(rng, 2).tolist() for _ in s["prior"]]
+        return s | {"length": int(rng.integers(400, 1000))}
+    most = {1: 10**6, 2: 1000, 3: 40, 4: 12}[len(s["emissions"][0])]  # a thousand count vectors
+    return s | {"length": min(s["length"], most)}
 
 
 def _call_atoms(s: Setting) -> Answer:
@@ -351,6 +353,7 @@ SUBJECTS: list[Subject] = [
         _call_atoms,
         _true_atoms,
         _atom_relations,
+        weight=1.5,
     ),
     Subject(
         "representation",
