@@ -203,7 +203,7 @@ def wishart_trace(rows: int, columns: int, c: float, seed: int) -> tuple[float, 
         u = np.log(n) + np.arange(-6 * spread if n < 30 else -spread, spread, STEP / 2)
         weight = np.exp(stats.chi2.logpdf(np.exp(u), n) + u)
         value = spare + 2 * float(np.sum(weight * _given(n, 2, c, np.exp(u)[:, None])) / np.sum(weight))
-        return value, 1e-12 * value
+        return value, (1e-12 + 1e-15 * n) * value  # the density's logarithm has terms of size n
     Y = np.random.default_rng(seed).standard_normal((DRAWS, n, N - 1))
     found = N * _given(n, N, c, np.linalg.eigvalsh(Y.swapaxes(1, 2) @ Y))
     value = spare + float(found.mean())

@@ -95,13 +95,13 @@ def _draw_cme(rng: np.random.Generator) -> Setting:
     }
 
 
-def _condition(s: Setting, q: np.ndarray, k: np.ndarray) -> tuple[float, float]:
-    """(largest eigenvalue of K over the smallest of K + lam I, k(q, q))."""
+def _condition(s: Setting, q: np.ndarray, k: np.ndarray) -> tuple[float, float, float]:
+    """(largest eigenvalue of K + lam I over its smallest, k(q, q), the smallest)."""
     points = np.concatenate([k, q[None]])
     K = np.array([[float(reference.kernel_entry(s["kernel"], x, y, s["bandwidth"])) for y in points] for x in points])
     eigen = np.linalg.eigvalsh(K[:-1, :-1]) if len(k) else np.ones(1)
     low = max(eigen[0], 0.0) + s["ridge"]
-    return (eigen[-1] + s["ridge"]) / low if low > 0 else math.inf, float(K[-1, -1])
+    return (eigen[-1] + s["ridge"]) / low if low > 0 else math.inf, float(K[-1, -1]), low
 
 
 def _call_cme(s: Setting) -> Answer:
@@ -109,11 +109,11 @@ def _call_cme(s: Setting) -> Answer:
     rest = (s["kernel"], s["bandwidth"], s["ridge"])
     value = at.cme_attention(q, k, v, *rest)
     variance = float(at.cme_variance(q, k, *rest))
-    kap, own = _condition(s, q, k)
-    size = math.sqrt(own / s["ridge"]) if s["ridge"] else math.sqrt(kap)
-    # |K^-1/2 k_q| <= sqrt(k(q, q)): a prediction is at most size |v|, and both lose the condition number
-    error = ROUNDING * kap * max(size, 1.0) * np.linalg.norm(v, axis=0)
-    return Answer([*value, variance], [*error, ROUNDING * kap * own])
+    kap, own, low = _condition(s, q, k)
+    exponent = 1 + float(np.sum(q**2) + np.sum(k**2)) / s["bandwidth"]  # rounded before it is one
+    # |K^-1/2 k_q| <= sqrt(k(q, q)): a prediction is at most sqrt(k(q, q)/low) |v|, and both lose the condition number
+    error = ROUNDING * kap * exponent * math.sqrt(own / low) * np.linalg.norm(v, axis=0) + 1e-300
+    return Answer([*value, variance], [*error, ROUNDING * kap * exponent * own])
 
 
 def _true_cme(s: Setting) -> Truth | None:
@@ -139,7 +139,7 @@ def _singular(s: Setting) -> str:
     points = np.concatenate([k, q[None]])
     if s["kernel"] == "exponential" and float(np.max(points @ points.T)) / s["bandwidth"] > 699:
         return "exp(q.k/bandwidth) is no float64"
-    kap, _ = _condition(s, q, k)
+    kap, _, _ = _condition(s, q, k)
     return "K + ridge I so ill conditioned that the answer is not known to 1e-6 of its scale" if kap > 1e8 else ""
 
 

@@ -108,15 +108,22 @@ def _true_two(s: Setting) -> Truth | None:
 
 def _undecided(s: Setting) -> str:
     """Why a pair of topics has no Chernoff tilt inside (0, 1)."""
-    rows = s["emissions"]
+    rows = _occurring(s)
     pairs = [(i, j) for i in range(len(rows)) for j in range(i)]
+    if not pairs:
+        return "fewer than two topics that occur"
     if any(reference.chernoff(rows[i], rows[j]) is None for i, j in pairs):
         return "two topics are equal, or one forbids symbols that decide: no tilt inside (0, 1)"
     if any(np.max(np.abs(np.subtract(rows[i], rows[j]))) < 1e-7 for i, j in pairs):
         return "two topics equal to rounding"
     if s.get("length", 0) > 10**6 and any(0 < x < 1e-12 for row in rows for x in row):
         return "a long sequence of symbols so rare that a million panels do not resolve their law"
-    return "" if min(s["prior"]) > 0 else "a topic of prior 0 is no topic"
+    return ""
+
+
+def _occurring(s: Setting) -> list[list[float]]:
+    """Emissions of the topics of positive prior: the others are no topics."""
+    return [row for row, prior in zip(s["emissions"], s["prior"], strict=True) if prior > 0]
 
 
 def _two_relations(s: Setting, a: Answer) -> Iterable[Relation]:
@@ -136,7 +143,7 @@ def _near_asymptotics(s: Setting, a: Answer, rate: float, tilt: float, variance:
     L = s["length"]
     ratios = [abs(math.log(x / y)) for x, y in zip(*s["emissions"]) if x and y]
     odds = math.log(s["prior"][0] / s["prior"][1])
-    order = (10 + odds**2 + 10 / min(tilt, 1 - tilt) ** 2 + max(ratios) ** 2 / variance) / (L * variance)
+    order = 3 * (10 + odds**2 + 10 / min(tilt, 1 - tilt) ** 2 + max(ratios) ** 2 / variance) / (L * variance)
     log_law = tilt * math.log(s["prior"][0]) + (1 - tilt) * math.log(s["prior"][1]) - L * rate
     log_law += math.log(2 * math.pi / math.sin(math.pi * tilt)) - math.log(2 * math.pi * L * variance) / 2
     smooth = len(ratios) > 2 or max(ratios) < 0.5  # two symbols make a lattice: its constant oscillates
@@ -162,7 +169,7 @@ def _call_chernoff(s: Setting) -> Answer:
 
 
 def _true_chernoff(s: Setting) -> Truth | None:
-    rows = s["emissions"]
+    rows = _occurring(s)
     pairs = [(i, j) for i in range(len(rows)) for j in range(i + 1, len(rows))]
     found = [reference.chernoff(rows[i], rows[j]) for i, j in pairs]
     if any(x is None for x in found):
