@@ -43,7 +43,7 @@ def test_exact_risk_equals_monte_carlo(name):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_gradient_equals_central_differences(name):
     """Fourth-order differences of the exact risk, relative 1e-7 of the largest component, overlaps as five free variables."""
-    from attnscope.theory.risk import EXACT, GRADIENT, _route
+    from attnscope.theory.route import find_route
 
     for task, lam, o in random_settings(12, seed=3):
         point = np.array([*o, lam])
@@ -51,11 +51,11 @@ def test_gradient_equals_central_differences(name):
         def value(x, task=task):
             fields = at.Overlaps(*(np.asarray(y) for y in x[:5]))
             predictor = FAMILIES[name](x[5])
-            return float(_route(EXACT, predictor)(task, predictor, fields, x[5]).excess)
+            return float(find_route(task, predictor).excess(task, predictor, fields, x[5]).excess)
 
         predictor = FAMILIES[name](lam)
         ours = np.array(
-            _route(GRADIENT, predictor)(task, predictor, at.Overlaps(*(np.asarray(y) for y in o)), lam)
+            find_route(task, predictor).gradient(task, predictor, at.Overlaps(*(np.asarray(y) for y in o)), lam)
         ).ravel()
         steps = 2e-3 * np.array([1, 1, 1, 1, 1, lam])
         shift = lambda i, m, point=point, steps=steps: value(point + m * steps * np.eye(6)[i])

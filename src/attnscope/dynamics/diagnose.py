@@ -23,7 +23,7 @@ from scipy.special import ndtr
 from attnscope.dynamics.trajectory import ALIGNED, Trajectory, at_temperature, exact_excess, swapped_theta
 from attnscope.predictors.attention import Componentwise, Erf, Predictor
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import LocalGeometry, local_geometry
+from attnscope.theory.landscape import LocalGeometry, known_landscape, local_geometry
 from attnscope.theory.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 
@@ -40,12 +40,19 @@ RISE = 1e-6  # relative size of a rise that is not rounding
 
 def diagnose(run: Trajectory) -> list[str]:
     """See Trajectory.diagnose."""
-    out = []
+    out: list[str] = []
+    known = known_landscape(run.setup.task)
     for name in ("oracle", "swapped", "undecided", "diverged"):
         group = np.flatnonzero(run.outcome == name)
         if len(group):
-            out += GROUPS[name](run, group)
-    return out + _temperature(run)
+            out += GROUPS[name](run, group) if known or name == "diverged" else [_plainly(run, group, name)]
+    return out + _temperature(run) if known else out
+
+
+def _plainly(run: Trajectory, group: np.ndarray, name: str) -> str:
+    """For tasks whose landscape nobody has derived: where the runs are, and no explanation."""
+    words = ", ".join(f"|{field}| {x:.3f}" for field, x in _medians(run, group)._asdict().items())
+    return f"{_count(run, group)} {name}: {words}, excess {_risk(run, group):.4g}."
 
 
 # -- groups ----------------------------------------------------------------------------------------------------------

@@ -15,16 +15,16 @@ from attnscope.dynamics.engine import State
 from attnscope.dynamics.full import tile_for
 from attnscope.dynamics.jax_steps import Stepper, fresh_state
 from attnscope.dynamics.losses import weight_function
+from attnscope.dynamics.realised import realised
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.predictors.heads import MultiHead
-from attnscope.tasks.multi_direction import MultiDirection, orthonormal_rows
+from attnscope.tasks.multi_direction import MultiDirection
 from attnscope.tasks.single_location import SingleLocation
 
 __all__ = ["FullHeads"]
 
 NAME = "FullHeads"
-PIVOT = 1e-13  # squared distance to the span of earlier vectors below which a vector lies inside it
 
 
 class FullHeads:
@@ -53,26 +53,10 @@ class FullHeads:
         n = 2 * self.predictor.heads + 2 * self.task.directions
         G = check.array(matrix, "gram", NAME, (None, n, n)).astype(np.float64)
         seed = check.seed_value(seed, NAME)
-        vectors = [self._realised(g, np.random.default_rng([seed, run, 5])) for run, g in enumerate(G)]
+        vectors = [
+            realised(g, self.task.teachers, np.random.default_rng([seed, run, 5]), NAME) for run, g in enumerate(G)
+        ]
         return fresh_state({"vectors": np.stack(vectors)}, seed)
-
-    def _realised(self, G: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(2H, d) vectors whose inner products among themselves and with the teachers are G's."""
-        m, star = 2 * self.predictor.heads, self._teachers()
-        along = np.linalg.lstsq(star @ star.T, G[m:, :m], rcond=1e-12)[0].T @ star  # the part in the teachers' span
-        rest = G[:m, :m] - along @ along.T
-        values, vectors = np.linalg.eigh(rest)
-        if values[0] < -1e-8:
-            raise bad("gram", NAME, "positive semidefinite", f"eigenvalue {values[0]:.3g}", "heads_gram(task, K, V)")
-        kept = values > PIVOT
-        count = int(kept.sum())
-        if count + np.linalg.matrix_rank(star) > self.task.dim:
-            raise bad("gram", NAME, f"that of vectors in dimension {self.task.dim}", "a larger rank", "a larger dim")
-        axes = orthonormal_rows(rng.standard_normal((count, self.task.dim)), star)
-        return along + (vectors[:, kept] * np.sqrt(values[kept])) @ axes
-
-    def _teachers(self) -> np.ndarray:
-        return np.stack([self.task.keys, self.task.values], axis=1).reshape(-1, self.task.dim)
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         """State after len(temperatures) more steps."""
@@ -80,7 +64,7 @@ class FullHeads:
 
     def gram(self, state: State) -> np.ndarray:
         """(runs, n, n)."""
-        star = self._teachers()
+        star = self.task.teachers
         with np.errstate(all="ignore"):
             rows = [np.concatenate([x, star]) for x in state["vectors"]]
             return np.stack([x @ x.T for x in rows])

@@ -27,8 +27,10 @@ from attnscope.dynamics.losses import Loss
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
+from attnscope.predictors.attention import Softmax
+from attnscope.predictors.heads import MultiHead
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.heads_risk import Task, checked_heads_task
+from attnscope.theory.heads_risk import Task, distinct_tokens
 from attnscope.theory.overlaps import TOLERANCE, Overlaps, checked_overlaps, gram
 
 __all__ = ["GenericSgd"]
@@ -64,7 +66,9 @@ class GenericSgd:
         informative: int = 1,
         constraint: str = "sphere",
     ) -> None:
-        self.task = checked_heads_task(task, NAME)
+        if not distinct_tokens(task, MultiHead(Softmax(1.0), 1)):
+            raise bad("task", NAME, "one whose teacher pairs have a token each", task, "PlantedSgd(task, ...)")
+        self.task = task
         self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
         self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
         self.parameters = check.integer(parameters, "parameters", NAME, 1)

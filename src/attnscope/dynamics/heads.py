@@ -36,7 +36,8 @@ from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.predictors.attention import Componentwise
 from attnscope.predictors.heads import MultiHead
 from attnscope.progress import progress as progress_bar
-from attnscope.theory.heads_risk import Task, checked_heads_task, heads_excess, heads_gram, teachers
+from attnscope.theory.heads_risk import distinct_tokens, heads_excess, heads_gram
+from attnscope.theory.route import checked_planted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +79,7 @@ class HeadOverlaps(NamedTuple):
 class HeadSetup:
     """Everything that determines a run of heads except its length."""
 
-    task: Task
+    task: Any
     predictor: MultiHead
     step_size: float
     log_every: int
@@ -140,7 +141,7 @@ class HeadTrajectory(Runs):
     def span(self) -> np.ndarray:
         """(runs, logs): mean squared share of the trained vectors inside the span of the teachers."""
         m = 2 * self.heads
-        inverse = np.linalg.pinv(teachers(self.setup.task), hermitian=True)
+        inverse = np.linalg.pinv(self.setup.task.teacher_gram, hermitian=True)
         cross = self.gram[:, :, :m, m:]
         inside = np.einsum("rlai,ij,rlaj->rla", cross, inverse, cross, optimize=True)
         return (inside / np.maximum(self.norms**2, 1e-300)).mean(2)
@@ -244,11 +245,10 @@ def _one_each(serves: np.ndarray) -> np.ndarray:
 def train_heads(setup: HeadSetup, start: Start, runs: int, steps: int, progress: bool) -> HeadTrajectory:
     """What `train` calls for a MultiHead; setup's numbers are checked there."""
     of = "train"
-    if setup.engine == "reduced":
-        checked_heads_task(setup.task, of)
+    checked_planted(setup.task, of)
     check_schedule(setup.predictor.temperature, steps)
     engine = _engine(setup)
-    size = 2 * setup.predictor.heads + len(teachers(setup.task))
+    size = 2 * setup.predictor.heads + len(setup.task.teacher_gram)
     check.fits_in_memory(size**2 * runs * (steps // setup.log_every + 2), 8, "the log", of, "a larger log_every")
     G = starting_grams(setup.task, setup.predictor.heads, start, runs, setup.seed)
     begin = HeadTrajectory(
@@ -263,16 +263,26 @@ def train_heads(setup: HeadSetup, start: Start, runs: int, steps: int, progress:
 
 
 def _engine(setup: HeadSetup) -> HeadEngine:
+    head, heads = setup.predictor.head, setup.predictor.heads
+    task, alpha, batch = setup.task, setup.step_size, setup.batch_size
+    alone = distinct_tokens(task, setup.predictor)
+    if setup.engine == "full" and not hasattr(task, "directions") and not alone:
+        from attnscope.dynamics.full_planted import FullPlanted
+
+        return FullPlanted(task, head, alpha, batch, heads=heads, constraint=setup.constraint)
     if setup.engine == "full":
         from attnscope.dynamics.full_heads import FullHeads
 
-        return FullHeads(setup.task, setup.predictor, setup.step_size, setup.batch_size, setup.constraint)
+        return FullHeads(task, setup.predictor, alpha, batch, setup.constraint)
+    if not alone:
+        from attnscope.dynamics.planted_sgd import PlantedSgd
+
+        return PlantedSgd(task, head, alpha, batch, heads=heads, constraint=setup.constraint)
     from attnscope.dynamics.generic import GenericSgd
     from attnscope.dynamics.losses import squared_loss
 
-    loss, heads = squared_loss(setup.predictor.head, setup.predictor.heads), setup.predictor.heads
-    numbers = {"parameters": 2 * heads, "informative": len(teachers(setup.task)) // 2}
-    return GenericSgd(setup.task, loss, setup.step_size, setup.batch_size, constraint=setup.constraint, **numbers)
+    numbers = {"parameters": 2 * heads, "informative": len(task.teacher_gram) // 2}
+    return GenericSgd(task, squared_loss(head, heads), alpha, batch, constraint=setup.constraint, **numbers)
 
 
 def _advance(run: HeadTrajectory, engine: HeadEngine, end: int, show: bool) -> HeadTrajectory:
@@ -307,27 +317,27 @@ def _advance(run: HeadTrajectory, engine: HeadEngine, end: int, show: bool) -> H
 # -- starts -------------------------------------------------------------------------------------------------------------------
 
 
-def starting_grams(task: Task, heads: int, start: Start, runs: int, seed: int) -> np.ndarray:
+def starting_grams(task: Any, heads: int, start: Start, runs: int, seed: int) -> np.ndarray:
     """(runs, n, n) Gram matrices of the given start."""
     if isinstance(start, str):
         if start != "sphere":
             raise bad("start", "train", '"sphere", (K, V) or Gram matrices for a MultiHead', start, 'start="sphere"')
         return sphere_grams(task, heads, runs, seed)
     G = heads_gram(task, *start) if isinstance(start, tuple) and len(start) == 2 else np.asarray(start)
-    n = 2 * heads + len(teachers(task))
+    n = 2 * heads + len(task.teacher_gram)
     if G.ndim == 2:
         G = np.repeat(G[None], runs, axis=0)
     G = check.array(G, "start", "train", (runs, n, n), hint='start="sphere"').astype(np.float64)
-    if np.abs(G[:, 2 * heads :, 2 * heads :] - teachers(task)).max() > 1e-9:
+    if np.abs(G[:, 2 * heads :, 2 * heads :] - task.teacher_gram).max() > 1e-9:
         raise bad(
             "start", "train", "Gram matrices with the task's own teachers last", "others", "heads_gram(task, K, V)"
         )
     return G
 
 
-def sphere_grams(task: Task, heads: int, runs: int, seed: int, sizes: tuple[float, float] = (1.0, 1.0)) -> np.ndarray:
+def sphere_grams(task: Any, heads: int, runs: int, seed: int, sizes: tuple[float, float] = (1.0, 1.0)) -> np.ndarray:
     """(runs, n, n) of uniform directions, |k_h|, |v_h| = sizes; run i is a function of (seed, i) (module docstring)."""
-    star, m = teachers(task), 2 * heads
+    star, m = task.teacher_gram, 2 * heads
     values, vectors = np.linalg.eigh(star)
     kept = values > 1e-12 * values[-1]
     frame = vectors[:, kept] * np.sqrt(values[kept])  # (r, q)

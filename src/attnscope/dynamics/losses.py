@@ -23,10 +23,18 @@ import numpy as np
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
-from attnscope.predictors.attention import Componentwise, Erf, Predictor, Softmax, SoftmaxOne, SoftplusAttention
+from attnscope.predictors.attention import (
+    Componentwise,
+    Erf,
+    Normalised,
+    Predictor,
+    Softmax,
+    SoftmaxOne,
+    SoftplusAttention,
+)
 from attnscope.theory.optimal_sigma import OptimalSigma
 
-__all__ = ["Loss", "logistic_loss", "squared_loss", "weight_function"]
+__all__ = ["Loss", "logistic_loss", "output_loss", "squared_loss", "weight_function"]
 
 Loss = Callable[[Any, Any, Any, Any], Any]
 
@@ -49,6 +57,28 @@ def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
     return loss
 
 
+def output_loss(predictor: Predictor, heads: int, loss: str, of: str) -> Callable[[Any, Any, Any, Any], Any]:
+    """loss(seen (L, 2 heads), label, mask (L,), temperature) -> scalar, "squared" or "logistic", for any planted task."""
+    import jax.numpy as jnp
+
+    weights = weight_function(predictor, of)
+
+    def output(seen: Any, mask: Any, lam: Any) -> Any:
+        parts = [(weights(lam * seen[:, 2 * h], mask) * seen[:, 2 * h + 1]).sum() for h in range(heads)]
+        return sum(parts)
+
+    def squared(seen: Any, label: Any, mask: Any, lam: Any) -> Any:
+        return (output(seen, mask, lam) - label) ** 2
+
+    def logistic(seen: Any, label: Any, mask: Any, lam: Any) -> Any:
+        return jnp.logaddexp(0.0, -jnp.sign(label) * output(seen, mask, lam))
+
+    losses = {"squared": squared, "logistic": logistic}
+    if loss not in losses:
+        raise bad("loss", of, "'squared' or 'logistic'", loss)
+    return losses[loss]
+
+
 def _label(told: Any, noise: Any) -> Any:
     return sum(told[i, 2 * i + 1] for i in range(told.shape[0])) + noise  # X_i.v_i*
 
@@ -58,17 +88,24 @@ def _output(predictor: Predictor, heads: int, of: str) -> Callable[[Any, Any], A
     return lambda seen, lam: sum((weights(lam * seen[:, 2 * h]) * seen[:, 2 * h + 1]).sum() for h in range(heads))
 
 
-def weight_function(predictor: Predictor, of: str) -> Callable[[Any], Any]:
-    """The predictor's map from scores (..., L) to weights as a function that JAX can differentiate."""
-    import jax
+def weight_function(predictor: Predictor, of: str) -> Callable[..., Any]:
+    """The predictor's map from scores (..., L), and a mask of real tokens if there is one, to weights, as JAX can differentiate it."""
+    if isinstance(predictor, Normalised):
+        logs = _log_activation(predictor, of)
+        return lambda scores, mask=None: _normalised(logs(scores), mask, predictor.sink)
+    sigma = _sigma(predictor, of)
+    return lambda scores, mask=None: _only_real(sigma(scores), mask)
+
+
+def _log_activation(predictor: Any, of: str) -> Callable[[Any], Any]:
+    twins: dict[type, Callable[[Any], Any]] = {Softmax: _same, SoftmaxOne: _same, SoftplusAttention: _log_softplus}
+    found = next((twins[kind] for kind in type(predictor).__mro__ if kind in twins), None)
+    return _traceable(predictor.log_activation, of) if found is None else found
+
+
+def _sigma(predictor: Any, of: str) -> Callable[[Any], Any]:
     from jax.scipy import special
 
-    if isinstance(predictor, Softmax):
-        return lambda scores: jax.nn.softmax(scores, axis=-1)
-    if isinstance(predictor, SoftmaxOne):
-        return _softmax_one
-    if isinstance(predictor, SoftplusAttention):
-        return lambda scores: jax.nn.softmax(_log_softplus(scores), axis=-1)
     if isinstance(predictor, Erf):
         return special.erf
     if isinstance(predictor, OptimalSigma):
@@ -80,12 +117,27 @@ def weight_function(predictor: Predictor, of: str) -> Callable[[Any], Any]:
     raise bad("predictor", of, known, predictor, "Softmax(2.0)")
 
 
-def _softmax_one(scores: Any) -> Any:
-    """e^x/(1 + sum e^x), by a softmax with one more score 0."""
+def _same(x: Any) -> Any:
+    return x
+
+
+def _only_real(weights: Any, mask: Any) -> Any:
+    from jax import numpy as jnp
+
+    return weights if mask is None else jnp.where(mask, weights, 0.0)
+
+
+def _normalised(logs: Any, mask: Any, sink: float) -> Any:
+    """Normalised weights from log h; a sink is one more score of 0."""
     import jax
     from jax import numpy as jnp
 
-    return jax.nn.softmax(jnp.concatenate([scores, jnp.zeros((*scores.shape[:-1], 1))], axis=-1), axis=-1)[..., :-1]
+    if mask is not None:
+        logs = jnp.where(mask, logs, -jnp.inf)
+    if sink:
+        logs = jnp.concatenate([logs, jnp.zeros((*logs.shape[:-1], 1))], axis=-1)
+    weights = jax.nn.softmax(logs, axis=-1)
+    return weights[..., :-1] if sink else weights
 
 
 def _log_softplus(x: Any) -> Any:

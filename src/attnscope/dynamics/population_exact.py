@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 
 from attnscope.dynamics.engine import State
-from attnscope.errors import bad
 from attnscope.numerics import validation as check
-from attnscope.predictors.attention import Erf, LinearAttention, Predictor
-from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.overlaps import Overlaps, checked_overlaps
-from attnscope.theory.risk import GRADIENT, checked_task
+from attnscope.predictors.attention import Predictor
+from attnscope.tasks.base import PlantedTask
+from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps
+from attnscope.theory.route import checked_planted, closed_form, needed
 
 __all__ = ["PopulationExact", "exact_gradient"]
 
@@ -34,8 +33,9 @@ NAME = "PopulationExact"
 class PopulationExact:
     """Projected gradient descent on the exact risk; state: "overlaps" (5, runs)."""
 
-    def __init__(self, task: SingleLocation, predictor: Predictor, step_size: float) -> None:
-        self.task, self.predictor = checked_task(task, NAME), predictor
+    def __init__(self, task: PlantedTask, predictor: Predictor, step_size: float) -> None:
+        self.task = checked_planted(task, NAME)
+        self.predictor = predictor
         self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
         self.gradient = exact_gradient(self.task, predictor, NAME)
 
@@ -58,7 +58,8 @@ class PopulationExact:
 
     def _step(self, o: np.ndarray, lam: float) -> np.ndarray:
         kap, eta, the, nu, rho = o
-        c, alpha = self.task.alignment, self.step_size
+        c = alignment_of(self.task)
+        alpha = self.step_size
         R_kap, R_eta, R_the, R_nu, R_rho = self.gradient(o, lam)
         along_k, along_v = R_kap * kap + R_eta * eta + R_rho * rho, R_the * the + R_nu * nu + R_rho * rho
         # coefficients of the new vectors, before normalising, in (k, v, k*, v*) ...
@@ -76,16 +77,10 @@ def _combine(x: Any, y: Any) -> Any:
     return x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3]
 
 
-def exact_gradient(task: SingleLocation, predictor: Predictor, of: str) -> Callable[[np.ndarray, float], np.ndarray]:
+def exact_gradient(task: PlantedTask, predictor: Predictor, of: str) -> Callable[[np.ndarray, float], np.ndarray]:
     """The exact gradient as a raw function: overlaps (5, runs) and a temperature to (5, runs); NaN at non-finite overlaps."""
-    kinds = [kind for kind in type(predictor).__mro__ if kind in GRADIENT]
-    if not kinds:
-        names = ", ".join(kind.__name__ for kind in GRADIENT)
-        raise bad(
-            "predictor", of, f"one with an exact gradient ({names})", predictor, "mini-batch SGD, which needs none"
-        )
-    route = GRADIENT[kinds[0]]
-    if isinstance(predictor, (Erf, LinearAttention)):  # closed forms: they broadcast, and NaN passes through
+    route = needed("gradient", task, predictor, of, "mini-batch SGD, which needs none")
+    if closed_form(task, predictor):  # closed forms broadcast, and NaN passes through
         return lambda o, lam: np.stack(route(task, predictor, Overlaps(*o), lam)[:5])
 
     def gradient(o: np.ndarray, lam: float) -> np.ndarray:

@@ -28,14 +28,16 @@ All three laws are exact. Run i uses its own random stream, a function of (seed,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
+from attnscope.tasks.base import PlantedTask
 from attnscope.tasks.single_location import Batch, SingleLocation
-from attnscope.theory.overlaps import Overlaps, checked_overlaps
+from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps
 
 __all__ = ["Moments", "Start", "starting_overlaps"]
 
@@ -79,7 +81,7 @@ class Moments:
 Start = str | Moments | Overlaps | tuple[np.ndarray, np.ndarray]
 
 
-def starting_overlaps(task: SingleLocation, start: Start, runs: int, seed: int) -> np.ndarray:
+def starting_overlaps(task: PlantedTask, start: Start, runs: int, seed: int) -> np.ndarray:
     """(5, runs) overlaps of the given start; run i is a function of (seed, i) where it is random.
 
     >>> task = SingleLocation(dim=10**8, length=10)
@@ -91,7 +93,14 @@ def starting_overlaps(task: SingleLocation, start: Start, runs: int, seed: int) 
     if isinstance(start, str) and start == "moments":
         start = Moments()
     if isinstance(start, Moments):
-        return _moments(task, start.samples, runs, seed)
+        law = next((MOMENTS[kind] for kind in type(task).__mro__ if kind in MOMENTS), None)
+        if law is None:
+            names = ", ".join(kind.__name__ for kind in MOMENTS)
+            got = f"a {type(task).__name__}"
+            raise bad(
+                "task", "train(start=Moments)", f"one whose moments' law is known ({names})", got, 'start="sphere"'
+            )
+        return law(task, start.samples, runs, seed)
     if isinstance(start, str) and start == "sphere":
         return _sphere(task, runs, seed)
     if isinstance(start, str) and start == "manifold":
@@ -101,7 +110,7 @@ def starting_overlaps(task: SingleLocation, start: Start, runs: int, seed: int) 
     raise bad("start", "train", NAMES, start, 'start="sphere"')
 
 
-def _given(task: SingleLocation, start: Overlaps, runs: int) -> np.ndarray:
+def _given(task: PlantedTask, start: Overlaps, runs: int) -> np.ndarray:
     o = checked_overlaps(start, task, "train")
     shape = o.kappa.shape
     if shape not in ((), (runs,)):
@@ -115,8 +124,8 @@ def _given(task: SingleLocation, start: Overlaps, runs: int) -> np.ndarray:
     return np.array([np.broadcast_to(x, (runs,)) for x in o])
 
 
-def _sphere(task: SingleLocation, runs: int, seed: int) -> np.ndarray:
-    d, c = task.dim, task.alignment
+def _sphere(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
+    d, c = task.dim, alignment_of(task)
     (g1, g2, h1, h2, h3), (k_rest, v_rest) = _draws(seed, runs, 5, (d - 2, d - 3))
     zero = np.zeros(runs)
     k = np.array([g1, g2, np.sqrt(k_rest), zero])
@@ -124,9 +133,9 @@ def _sphere(task: SingleLocation, runs: int, seed: int) -> np.ndarray:
     return _read(k, v, key=(1.0, 0.0), value=(c, math.sqrt(1 - c * c)))
 
 
-def _manifold(task: SingleLocation, runs: int, seed: int) -> np.ndarray:
-    if task.alignment != 0:
-        got = f"key.value = {task.alignment:.6g}"
+def _manifold(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
+    if alignment_of(task) != 0:
+        got = f"key.value = {alignment_of(task):.6g}"
         raise bad("task", 'train(start="manifold")', "one with key perpendicular to value", got, 'start="sphere"')
     (g, h), (k_rest, v_rest) = _draws(seed, runs, 2, (task.dim - 2, task.dim - 3))
     zero = np.zeros(runs)
@@ -148,6 +157,9 @@ def _moments(task: SingleLocation, n: int, runs: int, seed: int) -> np.ndarray:
     out = _read(k, v, key=key, value=(1.0, 0.0))
     out[4] = 0.0  # by construction; what is left is roundoff
     return out
+
+
+MOMENTS: dict[type, Callable[..., np.ndarray]] = {SingleLocation: _moments}  # tasks whose moments' law is derived
 
 
 def _draws(seed: int, runs: int, normals: int, dofs: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ The loop itself, with the swap move and Ctrl-C, is loop.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -28,19 +29,19 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.predictors.attention import Erf, Predictor
 from attnscope.predictors.heads import MultiHead
+from attnscope.tasks.base import PlantedTask
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.heads_risk import Task
-from attnscope.theory.risk import checked_task
+from attnscope.theory.route import checked_predictor, find_route
 
 __all__ = ["continued", "engine_for", "train"]
 
 
 @overload
-def train(task: SingleLocation, predictor: Predictor, *args: Any, **kwargs: Any) -> Trajectory: ...
+def train(task: PlantedTask, predictor: Predictor, *args: Any, **kwargs: Any) -> Trajectory: ...
 
 
 @overload
-def train(task: Task, predictor: MultiHead, *args: Any, **kwargs: Any) -> HeadTrajectory: ...
+def train(task: PlantedTask, predictor: MultiHead, *args: Any, **kwargs: Any) -> HeadTrajectory: ...
 
 
 def train(
@@ -81,6 +82,8 @@ def train(
     >>> run.step, run.outcome.tolist()
     (array([   0, 4000, 8000]), ['oracle', 'oracle', 'oracle'])
     """
+    if len(getattr(task, "teacher_gram", ())) > 2 and isinstance(predictor, Predictor):
+        predictor = MultiHead(predictor, 1)  # several keys and values: five overlaps do not describe a head
     if isinstance(predictor, MultiHead):
         numbers = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
         return _train_heads(task, predictor, start, numbers, swap_move, constraint, progress)
@@ -116,9 +119,20 @@ def continued(run: Trajectory, steps: int, progress: bool = True) -> Trajectory:
 
 
 def engine_for(setup: Setup) -> Engine:
-    """The engine of a setup: compiled loops for Erf with orthogonal key and value, JAX or exact gradients for the rest."""
+    """The engine of a setup: the most special one that is exact for it (engines below, most special first)."""
+    special = engine_kind(setup.task, setup.predictor)
+    return special(setup) if special is not None else _planted(setup)
+
+
+def engine_kind(task: object, predictor: object) -> Callable[[Setup], Engine] | None:
+    """The row of ENGINES of the most special class of the task."""
+    return next((ENGINES[kind] for kind in type(task).__mro__ if kind in ENGINES), None)
+
+
+def _single_location(setup: Setup) -> Engine:
+    """Compiled loops for Erf with orthogonal key and value, JAX or exact gradients for the rest."""
     task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
-    compiled = isinstance(predictor, Erf) and task.alignment == 0
+    compiled = type(predictor) in COMPILED and task.alignment == 0
     if setup.engine == "full":
         from attnscope.dynamics.full import FullPopulation, FullSgd
 
@@ -142,6 +156,34 @@ def engine_for(setup: Setup) -> Engine:
     from attnscope.dynamics.losses import squared_loss
 
     return GenericSgd(task, squared_loss(predictor), alpha, batch)
+
+
+def _planted(setup: Setup) -> Engine:
+    """Any other planted task: the exact gradient where there is one, SGD in law from its projections, or on its tokens."""
+    task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
+    loss = "squared" if len(task.teacher_gram) > 1 else "logistic"  # a task without a value has classes
+    route = find_route(task, predictor)
+    descends = route is not None and route.gradient is not None and not route.missing(task, predictor, None)
+    if batch is None and not (descends and setup.engine == "reduced"):
+        got = (
+            f"None for {predictor!r} on {type(task).__name__} with engine={setup.engine!r}, which has no exact gradient"
+        )
+        raise bad("batch_size", "train", "an integer", got, "batch_size=5")
+    if batch is None:
+        from attnscope.dynamics.population_exact import PopulationExact
+
+        return PopulationExact(task, predictor, alpha)
+    if setup.engine == "full":
+        from attnscope.dynamics.full_planted import FullPlanted
+
+        return FullPlanted(task, predictor, alpha, batch, loss=loss)
+    from attnscope.dynamics.planted_sgd import PlantedSgd
+
+    return PlantedSgd(task, predictor, alpha, batch, loss=loss)
+
+
+ENGINES: dict[type, Callable[[Setup], Engine]] = {SingleLocation: _single_location}
+COMPILED = (Erf,)  # predictors with a compiled loop of their own
 
 
 def _train_heads(
@@ -192,14 +234,14 @@ def _checked(
 ) -> tuple[Setup, int, int]:
     """The setup, the number of runs and of steps, or one sentence."""
     of = "train"
-    known = checked_task(task, of)
-    if not isinstance(predictor, Predictor):
-        raise bad("predictor", of, "an Erf, Softmax, Componentwise or LinearAttention", predictor, "Erf(0.1)")
+    if not isinstance(task, PlantedTask):
+        raise bad("task", of, "a planted task", task, "SingleLocation(dim=400, length=10)")
+    known = checked_predictor(predictor, of)
     n = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
     if not isinstance(swap_move, (bool, np.bool_)):
         raise bad("swap_move", of, "True or False", swap_move)
     return (
-        Setup(known, predictor, n.step_size, n.log_every, n.seed, n.batch_size, n.engine, bool(swap_move)),
+        Setup(task, known, n.step_size, n.log_every, n.seed, n.batch_size, n.engine, bool(swap_move)),
         n.runs,
         n.steps,
     )

@@ -20,12 +20,13 @@ import numpy as np
 from attnscope.dynamics.engine import State
 from attnscope.dynamics.runs import Runs
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
-from attnscope.predictors.attention import Erf, LinearAttention, Predictor
+from attnscope.predictors.attention import Erf, Predictor
 from attnscope.predictors.temperature import Temperature
-from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import stationary_points, swapped_overlaps
+from attnscope.tasks.base import PlantedTask
+from attnscope.theory.landscape import known_landscape, stationary_points, swapped_overlaps
 from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.risk import EXACT
+from attnscope.theory.risk import sampled
+from attnscope.theory.route import find_route
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Setup", "Trajectory", "at_temperature", "classify", "exact_excess", "swapped_theta"]
 
 ALIGNED = 0.9  # an overlap from here on counts as aligned (within 26 degrees)
+SAMPLED = 2000  # sequences per logged point where the risk is sampled: 3 % of the null risk; `risk` takes more
 CHUNK = 1 << 18  # risks evaluated at once: about 40 temporaries of 2 MB
 SHOWN = (1e-16, 2.0)  # distances drawn: what is below float64's resolution of 1 is no distance any more
 PATHS = 200  # runs drawn one by one in the (kappa, nu) panel; more would only blacken it
@@ -44,7 +46,7 @@ PATHS = 200  # runs drawn one by one in the (kappa, nu) panel; more would only b
 class Setup:
     """Everything that determines a training run except its length."""
 
-    task: SingleLocation
+    task: Any  # a planted task
     predictor: Predictor
     step_size: float
     log_every: int
@@ -163,15 +165,22 @@ def _spread(step: np.ndarray, values: np.ndarray, label: str, color: int) -> tup
     return (Band(step, low, high, color=color), line) if len(values) > 1 else (line,)
 
 
-def exact_excess(task: SingleLocation, predictor: Predictor, log: np.ndarray, temperature: np.ndarray) -> np.ndarray:
-    """Exact excess (runs, logs), a block of columns at a time; closed forms take all temperatures at once, others one by one."""
-    route = next(EXACT[kind] for kind in type(predictor).__mro__ if kind in EXACT)
+def exact_excess(task: PlantedTask, predictor: Predictor, log: np.ndarray, temperature: np.ndarray) -> np.ndarray:
+    """Excess (runs, logs) at logged overlaps: exact where the pair has a route everywhere, else from SAMPLED draws per point.
+
+    A block of columns at a time; closed forms take all temperatures at once, others one by one.
+    """
+    row = find_route(task, predictor)
     out = np.empty(log.shape[1:])
-    block = max(1, CHUNK // log.shape[1]) if isinstance(predictor, (Erf, LinearAttention)) else 1
+    block = max(1, CHUNK // log.shape[1]) if row is not None and row.closed else 1
     for i in range(0, len(temperature), block):
         part = slice(i, i + block)
         lam = temperature[part] if block > 1 else float(temperature[i])
-        out[:, part] = route(task, predictor, Overlaps(*log[:, :, part]), lam).excess
+        o = Overlaps(*log[:, :, part])
+        if row is None or row.missing(task, predictor, o):
+            out[:, part] = sampled(row, task, predictor, o, float(temperature[i]), SAMPLED, 0).excess
+        else:
+            out[:, part] = row.excess(task, predictor, o, lam).excess
     return out
 
 
@@ -182,9 +191,9 @@ def classify(o: Overlaps, theta: float) -> np.ndarray:
     return np.where(oracle, "oracle", np.where(swapped, "swapped", "undecided"))
 
 
-def swapped_theta(task: SingleLocation, predictor: Predictor, temperature: float) -> float:
+def swapped_theta(task: Any, predictor: Predictor, temperature: float) -> float:
     """|theta| at the role-swapped stationary point; 1 (full alignment) where there is none or nobody has computed it."""
-    if temperature == 0 or task.signal == 0 or task.alignment != 0:
+    if not known_landscape(task) or temperature == 0 or task.signal == 0 or task.alignment != 0:
         return 1.0
     if isinstance(predictor, Erf):
         return float(swapped_overlaps(task, temperature).theta)

@@ -38,6 +38,7 @@ from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.one_token import Draws, pair_risk
 from attnscope.numerics.sampled_estimate import sampled_estimate
 from attnscope.numerics.tilted import Background, Normal, bridge, log_normal, mixed_draws, student_constant
+from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
 from attnscope.tasks.planted import Planted
 from attnscope.tasks.single_location import Batch, SingleLocation
 
@@ -144,6 +145,35 @@ class CorrelatedBackground(Planted[Batch]):
             tokens[rows] = x
             target[rows] += tokens[rows, location[rows]].astype(np.float64) @ self.value  # of the token as stored
         return Batch(tokens, target, location)
+
+    @property
+    def teachers(self) -> np.ndarray:
+        """(2, dim): the whitened key and value, unit vectors."""
+        return self._whitened().task.teachers
+
+    def standardised(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Whitened tokens (n, L, d) and labels (n,): what heads are trained on."""
+        white = self._whitened()
+        return white.tokens(batch.tokens), (batch.target - white.intercept) / white.scale
+
+    @property
+    def teacher_gram(self) -> np.ndarray:
+        """(2, 2) inner products of the whitened key and value, which are unit vectors."""
+        return self._whitened().task.teacher_gram
+
+    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
+        """n sequences of *whitened* tokens and labels, as far as the vectors of `gram` see them (tasks/base.py)."""
+        if self.informative != "scaled":
+            must = "informative='scaled': an isotropic informative token is not isotropic after whitening"
+            raise bad("task", f"{NAME}.projections", must, self, "task.sample, or train(engine='full')")
+        white = self._whitened()
+        location = self.task._locations(n, rng)
+        rows = np.arange(n)
+        means = one_hot_means(location, self.length, 2, 0, white.task.signal)
+        scales = self._heavy((n, self.length), rng)
+        scales[rows, location] = self.gamma
+        fields = gaussian_fields(means, scales, gram, rng)
+        return Projections(fields, fields[rows, location, -1], location, scales, unit=white.scale)
 
     def _heavy(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """The random scale of a Student t token, of mean square 1; ones for a Gaussian."""

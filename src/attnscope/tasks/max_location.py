@@ -22,6 +22,7 @@ from scipy.special import softmax
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.max_integral import disagreement
+from attnscope.tasks.base import Projections, gaussian_fields
 from attnscope.tasks.planted import Planted
 from attnscope.tasks.single_location import Batch
 
@@ -68,6 +69,13 @@ class MaxLocation(Planted[Batch]):
             location[rows] = np.argmax(self.strength * scores + rng.gumbel(size=scores.shape), axis=1)
             target[rows] += values[np.arange(len(values)), location[rows]]
         return Batch(tokens, target, location)
+
+    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
+        """n sequences as far as the vectors of `gram` see them (tasks/base.py); the location follows from the scores."""
+        scales = np.ones((n, self.length))
+        fields = gaussian_fields(np.zeros((n, self.length, 2)), scales, gram, rng)
+        location = np.argmax(self.strength * fields[:, :, -2] + rng.gumbel(size=scales.shape), axis=1)
+        return Projections(fields, fields[np.arange(n), location, -1], location, scales)
 
     def location_posterior(self, tokens: np.ndarray) -> np.ndarray:
         """P(J = l | X), (n, L), exact."""

@@ -38,6 +38,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.log_mixture import mixture
 from attnscope.numerics.sampled_estimate import grouped_log_mean, groups_of, sampled_estimate
+from attnscope.tasks.base import Projections, gaussian_fields
 from attnscope.tasks.direction_moves import Laws, log_density, moved
 from attnscope.tasks.planted import curvature
 from attnscope.tasks.sampled import Sampled
@@ -140,6 +141,11 @@ class MultiDirection(Sampled[DirectionBatch]):
         rows = np.random.default_rng([self.seed, stream]).standard_normal((self.directions, self.dim))
         return orthonormal_rows(rows, known)
 
+    @property
+    def teachers(self) -> np.ndarray:
+        """(2F, dim): k_1*, v_1*, k_2*, v_2*, ..."""
+        return np.stack([self.keys, self.values], axis=1).reshape(-1, self.dim)
+
     @cached_property
     def teacher_gram(self) -> np.ndarray:
         """Inner products (2F, 2F) of (k_1*, v_1*, k_2*, v_2*, ...); drawn vectors are orthogonal to all others without being made."""
@@ -165,6 +171,19 @@ class MultiDirection(Sampled[DirectionBatch]):
             tokens[rows, location[:, f]].astype(np.float64) @ self.values[f] for f in range(self.directions)
         ]  # labels of the tokens as stored
         return DirectionBatch(tokens, np.sum(said, axis=0) + noise, location)
+
+    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
+        """n sequences as far as the vectors of `gram` see them (tasks/base.py); teachers k_1*, v_1*, k_2*, v_2*, ..."""
+        location = self._locations(n, rng)
+        rows = np.arange(n)
+        means = np.zeros((n, self.length, 2 * self.directions))
+        for f in range(self.directions):
+            means[rows, location[:, f], 2 * f] = self.signal
+        scales = np.where(self._marked(location), self.gamma, 1.0)
+        fields = gaussian_fields(means, scales, gram, rng)
+        students = len(gram) - 2 * self.directions
+        said = [fields[rows, location[:, f], students + 2 * f + 1] for f in range(self.directions)]
+        return Projections(fields, np.sum(said, axis=0), location, scales)
 
     def _locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
         if self.positions == "independent":

@@ -42,6 +42,7 @@ from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.mellin import TokenLaw
 from attnscope.numerics.sampled_estimate import SampledLog, sampled_estimate, widened
 from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_symmetric, log_weighted_inclusion
+from attnscope.tasks.base import Projections, gaussian_fields
 from attnscope.tasks.planted import Planted, curvature
 
 __all__ = ["MultiBatch", "MultiLocation"]
@@ -146,8 +147,22 @@ class MultiLocation(Planted[MultiBatch]):
 
     # -- data -------------------------------------------------------------------------------------------------------
 
+    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
+        """n sequences as far as the vectors of `gram` see them (tasks/base.py)."""
+        relevant = self._subsets(n, rng)
+        weights = self.draw_weights(relevant, rng)
+        means = np.zeros((n, self.length, 2))
+        means[relevant, 0] = self.signal
+        scales = np.where(relevant, self.gamma, 1.0)
+        fields = gaussian_fields(means, scales, gram, rng)
+        return Projections(fields, np.sum(weights * fields[:, :, -1], axis=1), relevant, scales)
+
+    def _subsets(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """(n, L) bool: which tokens are informative."""
+        return rng.random((n, self.length)).argsort(axis=1).argsort(axis=1) < self.draw_sizes(n, rng)[:, None]
+
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> MultiBatch:
-        relevant = rng.random((n, self.length)).argsort(axis=1).argsort(axis=1) < self.draw_sizes(n, rng)[:, None]
+        relevant = self._subsets(n, rng)
         weights = self.draw_weights(relevant, rng)
         target = self.noise * rng.standard_normal(n)
         tokens = np.empty((n, self.length, self.dim), dtype)

@@ -67,6 +67,17 @@ class Planted(Sampled[Drawn]):
         c = float(np.clip(self._key @ self._value, -1, 1))
         return c if abs(c) > ORTHOGONAL else 0.0
 
+    @property
+    def teachers(self) -> np.ndarray:
+        """(2, dim): k*, v*."""
+        return np.stack([self.key, self.value])
+
+    @property
+    def teacher_gram(self) -> np.ndarray:
+        """(2, 2) inner products of (k*, v*)."""
+        c = self.alignment
+        return np.array([[1.0, c], [c, 1.0]])
+
     def _refuse_oblique(self) -> None:
         """For tasks whose theory rests on the symmetry v* -> -v*."""
         if self.alignment != 0:

@@ -24,6 +24,7 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
 from attnscope.tasks.sampled import Sampled
 from attnscope.tasks.single_location import SingleLocation
 
@@ -82,6 +83,16 @@ class RandomLength(Sampled[MaskedBatch]):
         return self.task.alignment
 
     @property
+    def teachers(self) -> np.ndarray:
+        """(2, dim): k*, v*."""
+        return self.task.teachers
+
+    @property
+    def teacher_gram(self) -> np.ndarray:
+        """(2, 2) inner products of (k*, v*)."""
+        return self.task.teacher_gram
+
+    @property
     def key(self) -> np.ndarray:
         return self.task.key
 
@@ -111,6 +122,18 @@ class RandomLength(Sampled[MaskedBatch]):
                 part = task._draw(rows.size, rng, dtype)
                 tokens[rows, : task.length], target[rows], location[rows] = part
         return MaskedBatch(tokens, target, location, mask)
+
+    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
+        """n padded sequences as far as the vectors of `gram` see them (tasks/base.py)."""
+        lengths = np.asarray(self.lengths)[rng.choice(len(self.lengths), size=n, p=self.probs)]
+        mask = np.arange(self.length) < lengths[:, None]
+        location = rng.integers(lengths)
+        rows = np.arange(n)
+        means = one_hot_means(location, self.length, 2, 0, self.task.signal)
+        scales = mask.astype(float)
+        scales[rows, location] = self.task.gamma
+        fields = gaussian_fields(means, scales, gram, rng)
+        return Projections(fields, fields[rows, location, -1], location, scales, mask)
 
     # -- inference --------------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from scipy.special import softmax
 from attnscope.numerics import validation as check
 from attnscope.numerics.bayes_integral import LogIntegral, bayes_excess, location_error
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
 from attnscope.tasks.planted import Planted
 
 __all__ = ["Batch", "LinearPredictor", "SingleLocation"]
@@ -125,6 +126,15 @@ class SingleLocation(Planted[Batch]):
             tokens[where] = self.signal * self.key + self.gamma * tokens[where].astype(np.float64)
             target[rows] += tokens[where].astype(np.float64) @ self.value  # the label of the token as stored
         return Batch(tokens, target, location)
+
+    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
+        """n sequences as far as the vectors of `gram` see them (tasks/base.py)."""
+        location = self._locations(n, rng)
+        means = one_hot_means(location, self.length, 2, 0, self.signal)
+        scales = np.ones((n, self.length))
+        scales[np.arange(n), location] = self.gamma
+        fields = gaussian_fields(means, scales, gram, rng)
+        return Projections(fields, fields[np.arange(n), location, -1], location, scales)
 
     def _locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
         if self.location_probs is None:

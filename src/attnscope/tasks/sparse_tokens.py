@@ -37,6 +37,7 @@ from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.lognormal_sum import LARGEST_STRENGTH, capped_mean
 from attnscope.numerics.sampled_estimate import grouped_log_mean, groups_of, sampled_estimate
 from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_symmetric
+from attnscope.tasks.base import Projections, gaussian_fields
 from attnscope.tasks.sampled import Sampled
 
 __all__ = ["SparseBatch", "SparseTokenClassification"]
@@ -113,6 +114,30 @@ class SparseTokenClassification(Sampled[SparseBatch]):
         rng.standard_normal(out=tokens, dtype=dtype.type)
         tokens[marked] += (self.strength * self.direction).astype(dtype)
         return SparseBatch(tokens, target, marked)
+
+    @property
+    def noise(self) -> float:
+        """Labels have none."""
+        return 0.0
+
+    @property
+    def teachers(self) -> np.ndarray:
+        """(1, dim): the direction."""
+        return self.direction[None]
+
+    @property
+    def teacher_gram(self) -> np.ndarray:
+        """(1, 1): the direction is the only teacher."""
+        return np.ones((1, 1))
+
+    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
+        """n sequences as far as the vectors of `gram` see them (tasks/base.py); labels in {-1, 1}."""
+        target = rng.choice([-1.0, 1.0], size=n)
+        marked = self._marks(n, rng) & (target > 0)[:, None]
+        means = np.zeros((n, self.length, 1))
+        means[marked] = self.strength
+        scales = np.ones((n, self.length))
+        return Projections(gaussian_fields(means, scales, gram, rng), target, marked, scales)
 
     def _marks(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """(n, L) bool: a uniform R-subset in every row."""

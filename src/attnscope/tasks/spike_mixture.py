@@ -38,6 +38,7 @@ from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.one_token import Draws, pair_risk
 from attnscope.numerics.sampled_estimate import sampled_estimate
 from attnscope.numerics.tilted import STEP, Background, Normal, bridge, log_normal, mixed_draws
+from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
 from attnscope.tasks.multi_direction import orthonormal_rows, unit_rows
 from attnscope.tasks.planted import curvature
 from attnscope.tasks.sampled import Sampled
@@ -53,6 +54,7 @@ DIGITS = (
 )
 TAIL = 9.0  # standard deviations kept: 2e-19 outside
 EPS = float(np.finfo(np.float64).eps)
+ORTHOGONAL = 1e-12  # inner products below this are roundoff and count as 0
 STEEPEST = 8.0  # largest |mu| served: the grid of 700 x 700 points then takes ten seconds
 
 
@@ -156,6 +158,32 @@ class SpikeMixture(Sampled[SpikeBatch]):
         tokens[rows, location] = self.means[spike] + self.gamma * tokens[rows, location]
         target = np.einsum("nd,nd->n", tokens[rows, location], self.outputs[spike]) + noise
         return SpikeBatch(tokens, target, location, spike)
+
+    @property
+    def teachers(self) -> np.ndarray:
+        """(2H, dim): mu_1/|mu_1|, v_1, mu_2/|mu_2|, v_2, ...; a spike of length 0 has the direction 0."""
+        sizes = np.linalg.norm(self.means, axis=1, keepdims=True)
+        directions = self.means / np.where(sizes > 0, sizes, 1.0)
+        return np.stack([directions, self.outputs], axis=1).reshape(-1, self.dim)
+
+    @cached_property
+    def teacher_gram(self) -> np.ndarray:
+        """(2H, 2H) inner products of the teachers."""
+        gram = self.teachers @ self.teachers.T
+        return np.where(np.abs(gram) > ORTHOGONAL, gram, 0.0)
+
+    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
+        """n sequences as far as the vectors of `gram` see them (tasks/base.py); teachers as in `teacher_gram`."""
+        rows = np.arange(n)
+        location = rng.integers(self.length, size=n)
+        spike = rng.choice(self.spikes, size=n, p=self.prior)
+        sizes = np.linalg.norm(self.means, axis=1)
+        means = one_hot_means(location, self.length, 2 * self.spikes, 2 * spike, sizes[spike])
+        scales = np.ones((n, self.length))
+        scales[rows, location] = self.gamma
+        fields = gaussian_fields(means, scales, gram, rng)
+        said = fields[rows, location, len(gram) - 2 * self.spikes + 2 * spike + 1]
+        return Projections(fields, said, location, scales)
 
     # -- inference --------------------------------------------------------------------------------------------------
 

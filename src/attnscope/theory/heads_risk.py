@@ -31,10 +31,13 @@ from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.predictors.attention import Componentwise, Predictor
 from attnscope.predictors.heads import MultiHead
 from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.base import PlantedTask
 from attnscope.tasks.multi_direction import MultiDirection
 from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.monte_carlo import sampled_heads_excess
+from attnscope.theory.route import checked_planted, find_route
 
-__all__ = ["checked_heads_task", "heads_excess", "heads_gram", "heads_risk", "teachers"]
+__all__ = ["distinct_excess", "distinct_tokens", "heads_excess", "heads_gram", "heads_risk"]
 
 NAME = "heads_risk"
 TOLERANCE = 1e-9  # as for overlaps: roundoff of float64 inner products stays far below
@@ -47,9 +50,9 @@ Task = SingleLocation | MultiDirection
 
 
 def heads_risk(
-    task: Task, predictor: MultiHead, heads: Any, samples: int = 20_000, seed: int = 0, method: str = "best"
+    task: PlantedTask, predictor: MultiHead, heads: Any, samples: int = 20_000, seed: int = 0, method: str = "best"
 ) -> Estimate:
-    """Population risk of MultiHead on tokens at distinct positions.
+    """Population risk of MultiHead on a planted task: exact where each teacher has a token of its own, else sampled.
 
     Args:
         heads: a pair (K, V) of arrays (H, d), or Gram matrices (..., n, n) of (k_1, v_1, ..., k_1*, v_1*, ...), n = 2H + 2F.
@@ -61,7 +64,7 @@ def heads_risk(
     >>> round(heads_risk(task, MultiHead(Erf(0.0952), 2), (task.keys, task.values)).value, 5)
     0.34718
     """
-    task = checked_heads_task(task, NAME)
+    checked_planted(task, NAME)
     if not isinstance(predictor, MultiHead):
         raise bad("predictor", NAME, "a MultiHead", predictor, "MultiHead(Softmax(1.0), heads=2)")
     if method not in ("best", "monte-carlo"):
@@ -75,35 +78,16 @@ def heads_risk(
     return estimate(excess.reshape(shape), error.reshape(shape), how, task.noise)
 
 
-def teachers(task: Task) -> np.ndarray:
-    """Inner products of (k_1*, v_1*, ...)."""
-    c = task.alignment if isinstance(task, SingleLocation) else 0.0
-    return np.array([[1.0, c], [c, 1.0]]) if isinstance(task, SingleLocation) else task.teacher_gram
-
-
-def heads_gram(task: Task, K: np.ndarray, V: np.ndarray) -> np.ndarray:
+def heads_gram(task: PlantedTask, K: np.ndarray, V: np.ndarray) -> np.ndarray:
     """(n, n) Gram matrix of (k_1, v_1, ..., k_H, v_H, k_1*, v_1*, ...) for rows of K, V (H, d)."""
-    keys, values = (task.key[None], task.value[None]) if isinstance(task, SingleLocation) else (task.keys, task.values)
     K = check.array(K, "K", "heads_gram", (None, task.dim)).astype(np.float64)
     V = check.array(V, "V", "heads_gram", (len(K), task.dim)).astype(np.float64)
-    pairs = [np.stack([a, b], axis=1).reshape(-1, task.dim) for a, b in ((K, V), (keys, values))]
-    rows = np.concatenate(pairs)
+    rows = np.concatenate([np.stack([K, V], axis=1).reshape(-1, task.dim), task.teachers])
     return rows @ rows.T
 
 
-def checked_heads_task(task: object, of: str) -> Task:
-    """A SingleLocation, or a MultiDirection with distinct positions."""
-    if isinstance(task, SingleLocation) or (isinstance(task, MultiDirection) and task.directions == 1):
-        return task
-    if not isinstance(task, MultiDirection):
-        raise bad("task", of, "a MultiDirection or a SingleLocation", task, "MultiDirection(dim=80, length=10)")
-    if task.positions != "distinct":
-        raise bad("positions", of, "'distinct'", task.positions, "samples of the task with predict")
-    return task
-
-
-def _checked_gram(heads: object, task: Task, H: int) -> np.ndarray:
-    star = teachers(task)
+def _checked_gram(heads: object, task: PlantedTask, H: int) -> np.ndarray:
+    star = task.teacher_gram
     n = 2 * H + len(star)
     G = check.array(heads, "heads", NAME, (*(None,) * max(0, np.ndim(heads) - 2), n, n)).astype(np.float64)  # type: ignore[arg-type]
     if np.abs(G[..., 2 * H :, 2 * H :] - star).max() > TOLERANCE or np.abs(G - G.swapaxes(-1, -2)).max() > TOLERANCE:
@@ -114,10 +98,28 @@ def _checked_gram(heads: object, task: Task, H: int) -> np.ndarray:
     return G
 
 
+def distinct_tokens(task: object, predictor: MultiHead) -> bool:
+    """Whether each teacher pair has a token of its own: what the formulas below, and GenericSgd, stand on."""
+    route = find_route(task, predictor)
+    return route is not None and not route.missing(task, predictor, None)
+
+
 def heads_excess(
-    task: Task, predictor: MultiHead, G: np.ndarray, lam: float, samples: int, seed: int, sampled: bool = False
+    task: Any, predictor: MultiHead, G: np.ndarray, lam: float, samples: int, seed: int, sampled: bool = False
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """(excess, error, method) for Gram matrices (R, n, n), unchecked, at temperature lam."""
+    if distinct_tokens(task, predictor):
+        return distinct_excess(task, predictor, G, lam, samples, seed, sampled)
+    head, H = predictor.head, predictor.heads
+    rows = [sampled_heads_excess(task, head, H, g, lam, samples, [seed, i]) for i, g in enumerate(G)]
+    excess, error = np.array(rows).T
+    return excess, error, "monte-carlo"
+
+
+def distinct_excess(
+    task: Task, predictor: MultiHead, G: np.ndarray, lam: float, samples: int, seed: int, sampled: bool = False
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """The same where each teacher pair has a token of its own."""
     head, H = predictor.head, predictor.heads
     sizes = np.diagonal(G, axis1=1, axis2=2)[:, 0 : 2 * H : 2].max()  # |k|^2
     slope = lam * math.sqrt(sizes) * max(1.0, task.gamma)

@@ -29,17 +29,19 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.estimate import Estimate
-from attnscope.predictors.attention import Erf, LinearAttention, Predictor
+from attnscope.predictors.attention import Erf, Predictor
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.erf_risk import erf_variance
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
-from attnscope.theory.risk import GRADIENT, checked_task, risk
+from attnscope.theory.risk import checked_task, risk
+from attnscope.theory.route import closed_form, needed
 
 __all__ = [
     "LocalGeometry",
     "StationaryPoint",
     "basin_prediction",
+    "known_landscape",
     "local_geometry",
     "overlap_derivatives",
     "stationary_points",
@@ -80,6 +82,11 @@ class LocalGeometry(NamedTuple):
 
     gradient: float
     eigenvalues: np.ndarray
+
+
+def known_landscape(task: object) -> bool:
+    """Whether the landscape of this task is derived: single-location regression."""
+    return isinstance(task, SingleLocation)
 
 
 def stationary_points(task: SingleLocation, predictor: Predictor) -> list[StationaryPoint]:
@@ -187,8 +194,8 @@ class Derivatives(NamedTuple):
 
 def overlap_derivatives(task: SingleLocation, predictor: Predictor, lam: float) -> Derivatives:
     """Those of this predictor's risk."""
-    route = next(GRADIENT[kind] for kind in type(predictor).__mro__ if kind in GRADIENT)
-    if not isinstance(predictor, (Erf, LinearAttention)):
+    route = needed("gradient", task, predictor, "stationary_points", "Erf, Softmax or Componentwise")
+    if not closed_form(task, predictor):
         inside = lambda o: Overlaps(*(np.asarray(x) for x in np.clip(o, -1, 1)))
         return Derivatives(lambda o: np.asarray(route(task, predictor, inside(o), lam)).reshape(6)[:5], None)
     first = lambda o: np.array(route(task, predictor, Overlaps(*o), lam))[:5]
@@ -302,7 +309,7 @@ def _point(
     multiplicities = np.concatenate([np.ones(len(inside), int), [extra, extra]]) if extra else np.ones(len(inside), int)
     order = np.argsort(eigenvalues)
     eigenvalues, multiplicities = eigenvalues[order], multiplicities[order]
-    exact = isinstance(predictor, (Erf, LinearAttention))
+    exact = closed_form(task, predictor)
     kind = _kind(_signs(eigenvalues, 0.0 if exact else 1 + task.signal**2), multiplicities)
     o = Overlaps(*(float(x) for x in np.clip(_overlaps(k, v), -1, 1)))
     return StationaryPoint(name, o, risk(task, predictor, o), eigenvalues, multiplicities, kind)

@@ -7,11 +7,17 @@ label noise is left out: its contribution to the risk, noise^2, is known. The er
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
+from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.predictors.attention import Predictor
+from attnscope.tasks.base import PlantedTask, Projections
+from attnscope.theory.overlaps import Overlaps, head_gram
 
-__all__ = ["monte_carlo_excess"]
+__all__ = ["heads_output", "monte_carlo_excess", "sampled_excess", "sampled_heads_excess", "sampled_mean"]
 
 BLOCK = 1 << 19  # scores drawn at a time: a few 4 MB arrays, whatever the number of samples
 
@@ -31,7 +37,7 @@ def monte_carlo_excess(
     """(mean, standard error) of (Y - T(X))^2 without label noise at scalar overlaps."""
     rng = np.random.default_rng(seed)  # type: ignore[arg-type]
     kap, eta, the, nu, rho = overlaps
-    root = _root(np.array([[1, rho, eta], [rho, 1, nu], [eta, nu, 1.0]]))  # of the covariance of (u, w, y)
+    root = semidefinite_root(np.array([[1, rho, eta], [rho, 1, nu], [eta, nu, 1.0]]))  # of the covariance of (u, w, y)
     mean = signal * np.array([kap, the, alignment])
     count, total, squares = 0, 0.0, 0.0
     while count < samples:
@@ -51,7 +57,39 @@ def monte_carlo_excess(
     return float(total), float(np.sqrt(squares / (count - 1) / count))
 
 
-def _root(covariance: np.ndarray) -> np.ndarray:
-    """A square root of a positive semidefinite matrix (Cholesky fails at rank deficiency, e.g. k = v*)."""
-    values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+def sampled_excess(
+    task: PlantedTask, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: object
+) -> tuple[float, float]:
+    """(mean, standard error) of (Y - T(X))^2 without label noise on any planted task, at scalar overlaps, from its projections."""
+    return sampled_heads_excess(task, predictor, 1, head_gram(o, task.teacher_gram), lam, samples, seed)
+
+
+def sampled_heads_excess(
+    task: PlantedTask, head: Predictor, heads: int, gram: np.ndarray, lam: float, samples: int, seed: object
+) -> tuple[float, float]:
+    """The same for several heads that add up, at the Gram matrix of (k_1, v_1, ..., teachers)."""
+
+    def squares(seen: Projections) -> np.ndarray:
+        return seen.unit**2 * (seen.label - heads_output(head, heads, seen, lam)) ** 2
+
+    return sampled_mean(task, gram, squares, samples, seed)
+
+
+def heads_output(head: Predictor, heads: int, seen: Projections, lam: float) -> np.ndarray:
+    """T(X), (n,), of heads whose vectors k_1, v_1, ... come first among the fields."""
+    parts = [
+        np.sum(head.weights(lam * seen.fields[:, :, 2 * h], seen.mask) * seen.fields[:, :, 2 * h + 1], axis=1)
+        for h in range(heads)
+    ]
+    return np.sum(parts, axis=0)
+
+
+def sampled_mean(
+    task: PlantedTask, gram: np.ndarray, value: Callable[[Projections], np.ndarray], samples: int, seed: object
+) -> tuple[float, float]:
+    """(mean, standard error) of a function of projections over `samples` sequences, a few MB at a time."""
+    rng = np.random.default_rng(seed)  # type: ignore[arg-type]
+    block = max(1, BLOCK // (task.length * len(gram)))
+    sizes = [min(block, samples - done) for done in range(0, samples, block)]
+    values = np.concatenate([value(task.projections(n, gram, rng)) for n in sizes])
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(samples))

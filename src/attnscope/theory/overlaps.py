@@ -20,9 +20,9 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
-from attnscope.tasks.single_location import SingleLocation
+from attnscope.tasks.base import PlantedTask
 
-__all__ = ["MOVED", "Overlaps", "checked_overlaps", "gram"]
+__all__ = ["MOVED", "Overlaps", "alignment_of", "checked_overlaps", "gram", "head_gram"]
 
 MOVED = 1e-9  # overlaps computed in float64 scatter by 1e-15, unit vectors given to 9 digits by 1e-9; float32 (1e-7) is refused
 TOLERANCE = 1e-9  # eigenvalues of a Gram matrix below this count as 0 where dim 2 or 3 limits the rank
@@ -49,10 +49,11 @@ class Overlaps(NamedTuple):
         return cls(1.0, alignment, alignment, 1.0, alignment)
 
     @classmethod
-    def of(cls, task: SingleLocation, k: np.ndarray, v: np.ndarray) -> Overlaps:
+    def of(cls, task: PlantedTask, k: np.ndarray, v: np.ndarray) -> Overlaps:
         """The overlaps of unit vectors k, v (dim,) with the task's key and value."""
         k, v = (check.unit_vector(x, name, "Overlaps.of", task.dim) for x, name in ((k, "k"), (v, "v")))
-        dots = (k @ task.key, k @ task.value, v @ task.key, v @ task.value, k @ v)
+        key, value = task.teachers[:2]
+        dots = (k @ key, k @ value, v @ key, v @ value, k @ v)
         return cls(*(float(np.clip(x, -1, 1)) for x in dots))
 
 
@@ -64,7 +65,21 @@ def gram(o: Overlaps, alignment: float = 0.0) -> np.ndarray:
     return np.stack([np.stack(row, -1) for row in rows], -2)
 
 
-def checked_overlaps(o: object, task: SingleLocation, of: str) -> Overlaps:
+def head_gram(o: Overlaps, teacher_gram: np.ndarray) -> np.ndarray:
+    """Gram matrix (2 + r, 2 + r) of (k, v) and r teachers, at scalar overlaps with the first two (kappa, theta alone where r = 1).
+
+    Of the other teachers T the vectors keep only what the first pair implies: k.T = a.(K.T, V.T) with a the coefficients of k on the pair.
+    """
+    r = len(teacher_gram)
+    pair = min(2, r)
+    cross = np.array([[o.kappa, o.eta], [o.theta, o.nu]], dtype=np.float64)[:, :pair]
+    implied = cross @ np.linalg.pinv(teacher_gram[:pair, :pair], hermitian=True) @ teacher_gram[:pair]
+    implied[:, :pair] = cross  # to the bit
+    students = np.array([[1.0, o.rho], [o.rho, 1.0]], dtype=np.float64)
+    return np.block([[students, implied], [implied.T, teacher_gram]])
+
+
+def checked_overlaps(o: object, task: PlantedTask, of: str) -> Overlaps:
     """Float64 overlaps of one broadcast shape that some pair of unit vectors in R^dim has, or one sentence."""
     if not isinstance(o, tuple) or len(o) != 5:
         raise bad("overlaps", of, "an Overlaps", o, "Overlaps.oracle() or Overlaps.of(task, k, v)")
@@ -77,16 +92,21 @@ def checked_overlaps(o: object, task: SingleLocation, of: str) -> Overlaps:
     except ValueError:
         raise bad("overlaps", of, "arrays that broadcast", f"shapes {[np.shape(x) for x in o]}") from None
     out = Overlaps(*fields)
-    doubtful = ~_clearly_feasible(out, task.alignment)
+    doubtful = ~_clearly_feasible(out, alignment_of(task))
     if doubtful.any():
         given = Overlaps(*(x[doubtful] for x in out))
-        moved = _moved(given, task.alignment)
+        moved = _moved(given, alignment_of(task))
         _refuse_impossible(given, moved, task, of)
         for x, y in zip(out, moved):
             x[doubtful] = y
     if task.dim < 4:
         _refuse_rank(out, task, of)
     return out
+
+
+def alignment_of(task: PlantedTask) -> float:
+    """k*.v*; 0 where the task has no value, which may then be any direction orthogonal to the key."""
+    return float(task.teacher_gram[0, 1]) if len(task.teacher_gram) > 1 else 0.0
 
 
 def _clearly_feasible(o: Overlaps, c: float) -> np.ndarray:
@@ -125,24 +145,24 @@ def _moved(o: Overlaps, c: float) -> Overlaps:
     return Overlaps(*(np.clip(x, -1, 1) for x in (kap, eta, the, nu, t2 * o.rho)))
 
 
-def _refuse_impossible(given: Overlaps, moved: Overlaps, task: SingleLocation, of: str) -> None:
+def _refuse_impossible(given: Overlaps, moved: Overlaps, task: PlantedTask, of: str) -> None:
     """Raise if some overlaps, (n,) arrays, had to move by more than MOVED."""
     distance = np.max([np.abs(x - y) for x, y in zip(given, moved)], axis=0)
     worst = int(np.argmax(distance))
     if distance[worst] <= MOVED:
         return
     numbers = ", ".join(f"{name}={float(x[worst]):.10g}" for name, x in zip(Overlaps._fields, given))
-    least = np.linalg.eigvalsh(gram(Overlaps(*(x[worst] for x in given)), task.alignment))[0]
+    least = np.linalg.eigvalsh(gram(Overlaps(*(x[worst] for x in given)), alignment_of(task)))[0]
     raise AttnscopeError(
-        f"overlaps of {of} must be those of unit vectors k, v with key.value = {task.alignment:g} "
+        f"overlaps of {of} must be those of unit vectors k, v with key.value = {alignment_of(task):g} "
         f"(positive semidefinite Gram matrix), got {numbers} with eigenvalue {least:.3g}; "
         "try Overlaps.of(task, k, v)."
     )
 
 
-def _refuse_rank(o: Overlaps, task: SingleLocation, of: str) -> None:
+def _refuse_rank(o: Overlaps, task: PlantedTask, of: str) -> None:
     """Raise if dim 2 or 3 has no room for the rank of some Gram matrix."""
-    eigenvalues = np.linalg.eigvalsh(gram(o, task.alignment))  # (..., 4), ascending
+    eigenvalues = np.linalg.eigvalsh(gram(o, alignment_of(task)))  # (..., 4), ascending
     if eigenvalues.size and eigenvalues[..., 3 - task.dim].max() > TOLERANCE**0.5:
         must, got = f"those of vectors in dimension {task.dim}", "overlaps that need a higher dimension"
         raise bad("overlaps", of, must, got, "Overlaps.of(task, k, v)")

@@ -20,7 +20,6 @@ Exact up to quadrature, to about 1e-12 absolute. `sampled_excess` is the second 
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -35,9 +34,8 @@ from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.max_location import MaxLocation
 from attnscope.tasks.multi_location import MultiLocation
 from attnscope.theory.normalised_risk import weight_moments
-from attnscope.theory.overlaps import Overlaps, gram
 
-__all__ = ["head_risk", "sampled_excess"]
+__all__ = ["head_risk"]
 
 BLOCK = 1 << 18  # tokens drawn at a time
 
@@ -127,27 +125,3 @@ def _agreement(predictor: Normalised, lam: float, nu: float, L: int) -> tuple[fl
         values.append(L * step * float(np.sum(pair * np.exp((L - 1) * np.log1p(-np.minimum(rest, 1 - 1e-16))) @ sink)))
     fine, coarse = values
     return fine, abs(fine - coarse) + 1e-13
-
-
-def sampled_excess(
-    task: MultiLocation | MaxLocation, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int
-) -> tuple[float, float]:
-    """(mean, standard error) of (Y - sum_l a_l X_l.v)^2 without label noise, at scalar overlaps, by drawn projections."""
-    values, vectors = np.linalg.eigh(gram(o))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))  # of the covariance of x.(k, v, k*, v*)
-    rng, losses, done = np.random.default_rng([seed, 7]), [], 0
-    while done < samples:
-        n = min(samples - done, max(1, BLOCK // task.length))
-        x = rng.standard_normal((n, task.length, 4)) @ root.T
-        if isinstance(task, MultiLocation):
-            informative = np.arange(task.length) < task.draw_sizes(n, rng)[:, None]
-            x = np.where(informative[:, :, None], task.signal * gram(o)[2] + task.gamma * x, x)
-            weights = task.draw_weights(informative, rng)
-        else:
-            chosen = np.argmax(task.strength * x[:, :, 2] + rng.gumbel(size=x.shape[:2]), axis=1)
-            weights = np.arange(task.length) == chosen[:, None]
-        output = np.sum(predictor.weights(lam * x[:, :, 0]) * x[:, :, 1], axis=1)
-        losses.append((np.sum(weights * x[:, :, 3], axis=1) - output) ** 2)
-        done += n
-    loss = np.concatenate(losses)
-    return float(loss.mean()), float(loss.std(ddof=1) / math.sqrt(samples))

@@ -1,0 +1,106 @@
+"""What a task is: the contract that risk, training, the command line, studies and the explorer rely on.
+
+notation: V vectors = the students' (trained) vectors first, the task's r teachers last; G (V, V) their Gram matrix.
+
+A planted task is known through the law of its tokens' projections: a predictor sees a token only through inner products with its own
+vectors, the label only depends on those with the teachers. `projections(n, gram, rng)` draws them for n sequences, without a vector of
+length dim. Given the latent variables, token l of a sequence is
+
+    X_l ~ N(sum_t means_lt T_t, scales_l^2 I_d),
+
+T_t the teachers; so its projections are means @ G[teachers] + scales G^(1/2) z, and what lies outside the span of the V vectors is
+scales_l N(0, I), independent of the projections: this is what makes training exact in law in any dimension.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from attnscope.numerics.estimate import Estimate
+from attnscope.numerics.semidefinite import semidefinite_root
+
+__all__ = ["PlantedTask", "Projections", "Task", "gaussian_fields", "one_hot_means", "standardised"]
+
+
+class Projections(NamedTuple):
+    """n sequences, as far as V vectors can see them.
+
+    fields: (n, L, V) the tokens' inner products with the vectors; 0 on padding.
+    label: (n,) the label without its noise.
+    latent: (n, ...) what the task's batches call location, relevant, ...
+    scales: (n, L) a token's standard deviation in every direction, given the latent.
+    mask: (n, L), True = real token, where lengths differ; else None.
+    unit: the label's unit: risks are unit^2 times those of (label, fields).
+    """
+
+    fields: np.ndarray
+    label: np.ndarray
+    latent: np.ndarray
+    scales: np.ndarray
+    mask: np.ndarray | None = None
+    unit: float = 1.0
+
+
+class Task(Protocol):
+    """What every task has."""
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the label noise."""
+
+    def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> Any:
+        """n sequences: a tuple of tokens (n, L, d), target (n,) and what else the task knows of them."""
+
+    def posterior(self, tokens: np.ndarray) -> np.ndarray:
+        """The law of the latent variable given the tokens."""
+
+    def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
+        """E[Y | X]."""
+
+    def bayes_risk(self) -> Estimate:
+        """E Var(Y | X): no predictor has less."""
+
+
+@runtime_checkable
+class PlantedTask(Protocol):
+    """A task whose tokens are Gaussian around combinations of hidden directions, the teachers."""
+
+    dim: int
+    length: int
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the label noise."""
+
+    @property
+    def teachers(self) -> np.ndarray:
+        """(r, dim): the hidden directions; made on first use, where vectors are wanted."""
+
+    @property
+    def teacher_gram(self) -> np.ndarray:
+        """(r, r) inner products of the teachers: k_1*, v_1*, k_2*, v_2*, ...; one alone where the task has no value."""
+
+    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
+        """Draw n sequences as far as the vectors of `gram` (students, then teachers) can see them."""
+
+
+def standardised(task: Any, batch: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Tokens, labels and mask of a batch in the coordinates that heads act on: whitened where the task says so, else as they are."""
+    tokens, label = task.standardised(batch) if hasattr(task, "standardised") else batch[:2]
+    return tokens, label, getattr(batch, "mask", None)
+
+
+def gaussian_fields(means: np.ndarray, scales: np.ndarray, gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(n, L, V) projections of tokens with mean coefficients (n, L, r) on the teachers and standard deviations (n, L)."""
+    teachers = gram[len(gram) - means.shape[2] :]
+    noise = rng.standard_normal((*scales.shape, len(gram))) @ semidefinite_root(gram).T
+    return means @ teachers + scales[:, :, None] * noise
+
+
+def one_hot_means(location: np.ndarray, length: int, teachers: int, which: Any, size: Any) -> np.ndarray:
+    """(n, L, r): zero, but `size` on teacher `which` at each sequence's location (n,)."""
+    means = np.zeros((len(location), length, teachers))
+    means[np.arange(len(location)), location, which] = size
+    return means

@@ -1,0 +1,250 @@
+"""The shipped rows of the route table (route.py): which formula serves which predictor on which task.
+
+SingleLocation: Erf and LinearAttention in closed form, any other Componentwise by one-dimensional quadrature, Softmax by the
+two-dimensional rule of softmax_risk, other normalised weights by that of normalised_risk. These risks do not depend on the position
+pmf, because the predictors treat all positions alike.
+
+RandomLength averages the risks and gradients of its lengths; CorrelatedBackground is its whitened task where that is a SingleLocation;
+MultiLocation and MaxLocation are exact at the oracle overlaps (several_tokens_risk).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.predictors.attention import (
+    Componentwise,
+    Erf,
+    LinearAttention,
+    Normalised,
+    Predictor,
+    Softmax,
+)
+from attnscope.predictors.heads import MultiHead
+from attnscope.tasks.base import Projections
+from attnscope.tasks.correlated_background import CorrelatedBackground
+from attnscope.tasks.max_location import MaxLocation
+from attnscope.tasks.multi_direction import MultiDirection
+from attnscope.tasks.multi_location import MultiLocation
+from attnscope.tasks.random_length import RandomLength
+from attnscope.tasks.single_location import SingleLocation
+from attnscope.tasks.sparse_tokens import SparseTokenClassification
+from attnscope.theory.componentwise_gradient import componentwise_gradient
+from attnscope.theory.componentwise_risk import componentwise_excess
+from attnscope.theory.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
+from attnscope.theory.heads_risk import distinct_excess
+from attnscope.theory.linear_risk import linear_excess, linear_excess_and_error, linear_excess_gradient
+from attnscope.theory.monte_carlo import heads_output, monte_carlo_excess, sampled_mean
+from attnscope.theory.normalised_gradient import normalised_gradient
+from attnscope.theory.normalised_risk import normalised_excess
+from attnscope.theory.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
+from attnscope.theory.overlaps import Overlaps, head_gram
+from attnscope.theory.route import Excess, Route, add_route, needed, pointwise
+from attnscope.theory.several_tokens_risk import head_risk
+
+__all__: list[str] = []
+
+
+def _law(task: SingleLocation) -> dict[str, Any]:
+    return {"gamma": task.gamma, "signal": task.signal, "length": task.length, "alignment": task.alignment}
+
+
+def _table(rows: np.ndarray, o: Overlaps, method: str) -> Excess:
+    """Rows (points, 2) of excess and error, or (points, 3) of excess, log excess and error."""
+    columns = [rows[:, i].reshape(o.kappa.shape) for i in range(rows.shape[1])]
+    return Excess(columns[0], columns[-1], method, columns[1] if len(columns) == 3 else None)
+
+
+def _stacked(function: Callable[[tuple[float, ...]], np.ndarray], o: Overlaps) -> np.ndarray:
+    return pointwise(function, o).T.reshape(6, *o.kappa.shape)
+
+
+# -- SingleLocation -----------------------------------------------------------------------------------------------------------
+
+
+def _sampled(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int) -> Excess:
+    numbers = _law(task)
+    points = list(zip(*(x.ravel() for x in o)))
+    rows = [
+        monte_carlo_excess(predictor, point, lam, **numbers, samples=samples, seed=[seed, i])
+        for i, point in enumerate(points)
+    ]
+    return _table(np.array(rows), o, "monte-carlo")
+
+
+def _erf(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+    return Excess(*erf_excess_and_error(o, lam, **_law(task)), "closed form")
+
+
+def _erf_gradient(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Any:
+    return erf_excess_gradient(o, lam, **_law(task))
+
+
+def _erf_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
+    return lambda o, lam: erf_excess_jax(o, lam, **_law(task))
+
+
+def _linear(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    return Excess(*linear_excess_and_error(o, lam, predictor.offset, **_law(task)), "closed form")
+
+
+def _linear_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
+    return linear_excess_gradient(o, lam, predictor.offset, **_law(task))
+
+
+def _linear_jax(task: SingleLocation, predictor: Any) -> Callable[[Overlaps, Any], Any]:
+    return lambda o, lam: linear_excess(o, lam, predictor.offset, **_law(task))
+
+
+def _componentwise(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    numbers = _law(task)
+    rows = pointwise(lambda point: componentwise_excess(predictor, point, lam, **numbers), o)
+    return _table(rows, o, "1-D quadrature")
+
+
+def _componentwise_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
+    numbers = _law(task)
+    return _stacked(lambda point: componentwise_gradient(predictor, point, lam, **numbers), o)
+
+
+def _optimal(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    sigma = predictor.sigma
+    own = (sigma.gamma, sigma.signal, sigma.length) == (task.gamma, task.signal, task.length)
+    if not (own and task.alignment == 0 and o.kappa.ndim == 0 and tuple(o) == Overlaps.oracle()):
+        return _componentwise(task, predictor, o, lam)
+    log_excess, error = optimal_sigma_log_excess(task.gamma, task.signal, task.length)
+    return Excess(np.exp(log_excess), error * np.exp(log_excess), "log-space quadrature", log_excess)
+
+
+def _softmax(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+    from attnscope.theory.softmax_risk import softmax_excess  # here, because it loads numba
+
+    numbers = _law(task)
+    rows = pointwise(lambda point: softmax_excess(*point, temperature=lam, **numbers), o)
+    return _table(rows, o, "2-D quadrature")
+
+
+def _softmax_gradient(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Any:
+    from attnscope.theory.softmax_risk import softmax_excess_gradient
+
+    numbers = _law(task)
+    return _stacked(lambda point: softmax_excess_gradient(*point, temperature=lam, **numbers), o)
+
+
+def _softmax_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
+    from attnscope.theory.softmax_risk import softmax_excess_jax
+
+    return lambda o, lam: softmax_excess_jax(o, lam, **_law(task))
+
+
+def _normalised(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    numbers = _law(task)
+    rows = pointwise(lambda point: normalised_excess(predictor, point, lam, **numbers), o)
+    return _table(rows, o, "2-D quadrature")
+
+
+def _normalised_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
+    numbers = _law(task)
+    return _stacked(lambda point: normalised_gradient(predictor, point, lam, **numbers), o)
+
+
+add_route(SingleLocation, Erf, Route(_erf, _erf_gradient, _erf_jax, True, _sampled))
+add_route(SingleLocation, LinearAttention, Route(_linear, _linear_gradient, _linear_jax, True, _sampled))
+add_route(SingleLocation, OptimalSigma, Route(_optimal, _componentwise_gradient, sampled=_sampled))
+add_route(SingleLocation, Componentwise, Route(_componentwise, _componentwise_gradient, sampled=_sampled))
+add_route(SingleLocation, Softmax, Route(_softmax, _softmax_gradient, _softmax_jax, sampled=_sampled))
+add_route(SingleLocation, Normalised, Route(_normalised, _normalised_gradient, sampled=_sampled))
+
+
+# -- other tasks --------------------------------------------------------------------------------------------------------------
+
+
+def _averaged(task: RandomLength, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+    def at_length(fixed: SingleLocation) -> Estimate:
+        part = needed("excess", fixed, predictor, "risk", "method='monte-carlo'")(fixed, predictor, o, lam)
+        return estimate(part.excess, part.error, part.method, 0.0, part.log_excess)
+
+    mean = task.average(at_length)
+    return Excess(np.asarray(mean.excess), mean.error, mean.method, np.asarray(mean.log_excess))
+
+
+def _averaged_gradient(task: RandomLength, predictor: Predictor, o: Overlaps, lam: float) -> Any:
+    of = "risk_gradient"
+    parts = [needed("gradient", fixed, predictor, of, "risk")(fixed, predictor, o, lam) for fixed in task.fixed]
+    return sum(q * np.asarray(part) for q, part in zip(task.probs, parts))
+
+
+def _whitened(task: CorrelatedBackground, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+    white = task.whiten()
+    inner = needed("excess", white.task, predictor, "risk", "method='monte-carlo'")(white.task, predictor, o, lam)
+    gain = white.scale**2
+    log_excess = None if inner.log_excess is None else inner.log_excess + np.log(gain)
+    return Excess(gain * inner.excess, gain * np.asarray(inner.error), f"whitening, {inner.method}", log_excess)
+
+
+def _whitened_gradient(task: CorrelatedBackground, predictor: Predictor, o: Overlaps, lam: float) -> Any:
+    white = task.whiten()
+    inner = needed("gradient", white.task, predictor, "risk_gradient", "risk")
+    return white.scale**2 * np.asarray(inner(white.task, predictor, o, lam))
+
+
+def _not_whitened(task: CorrelatedBackground, predictor: Predictor, o: Overlaps) -> str:
+    plain = task.informative == "scaled" and task.degrees_of_freedom is None
+    return "" if plain else "a Gaussian background with informative='scaled'"
+
+
+def _one_head(task: Any, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+    found = head_risk(task, predictor)
+    return Excess(np.asarray(found.excess), found.error, found.method, np.asarray(found.log_excess))
+
+
+def _not_oracle(task: Any, predictor: Predictor, o: Overlaps) -> str:
+    oracle = o.kappa.ndim == 0 and tuple(float(x) for x in o) == Overlaps.oracle()
+    return "" if oracle else "Overlaps.oracle()"
+
+
+add_route(RandomLength, Predictor, Route(_averaged, _averaged_gradient))
+add_route(CorrelatedBackground, Predictor, Route(_whitened, _whitened_gradient, missing=_not_whitened))
+for _task in (MultiLocation, MaxLocation):
+    add_route(_task, Componentwise, Route(_one_head, missing=_not_oracle))
+    add_route(_task, Normalised, Route(_one_head, missing=_not_oracle))
+
+
+# -- several heads ------------------------------------------------------------------------------------------------------------
+
+
+def _coinciding(task: MultiDirection, predictor: MultiHead, o: object) -> str:
+    alone = task.positions == "distinct" or task.directions == 1
+    return "" if alone else "positions='distinct'"
+
+
+add_route(SingleLocation, MultiHead, Route(distinct_excess))
+add_route(MultiDirection, MultiHead, Route(distinct_excess, missing=_coinciding))
+
+
+# -- classification -----------------------------------------------------------------------------------------------------------
+
+
+def _sampled_error(
+    task: SparseTokenClassification, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int
+) -> Excess:
+    rows = []
+    for i, point in enumerate(zip(*(x.ravel() for x in o))):
+        gram = head_gram(Overlaps(*point), task.teacher_gram)
+        rows.append(sampled_mean(task, gram, lambda seen: _wrong(predictor, seen, lam), samples, [seed, i]))
+    return _table(np.array(rows), o, "monte-carlo")
+
+
+def _wrong(predictor: Predictor, seen: Projections, lam: float) -> np.ndarray:
+    return (np.sign(heads_output(predictor, 1, seen, lam)) != seen.label).astype(float)
+
+
+def _only_sampled(task: object, predictor: object, o: object) -> str:
+    return "a formula that nobody has derived"
+
+
+add_route(SparseTokenClassification, Predictor, Route(_sampled_error, sampled=_sampled_error, missing=_only_sampled))
