@@ -138,10 +138,10 @@ CASES = {
         lambda: at.risk(at.SingleLocation(2, 3), at.Erf(0.1), at.Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)),
         "vectors in dimension 2",
     ),
-    "task": (lambda: at.risk("task", at.Erf(0.1), ORACLE), "task of risk must be a SingleLocation"),
+    "task": (lambda: at.risk("task", at.Erf(0.1), ORACLE), "task of risk must be a planted task"),
     "method": (
         lambda: at.risk(TASK, at.Erf(0.1), ORACLE, method="guess"),
-        "method of risk must be 'exact' or 'monte-carlo', got 'guess'",
+        "method of risk must be 'auto', 'exact' or 'monte-carlo', got 'guess'",
     ),
     "samples": (
         lambda: at.risk(TASK, at.Erf(0.1), ORACLE, method="monte-carlo", samples=1),

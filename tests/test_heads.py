@@ -441,11 +441,9 @@ def test_independent_positions_train_on_vectors():
         ({"start": "manifold"}, "start of train"),
         ({"start": np.eye(7)}, "start of train"),
         ({"start": np.eye(8) * 1.5}, "the task's own teachers"),
-        ({"task": at.MultiDirection(9, 4, 2, "independent")}, "positions of train must be 'distinct'"),
-        ({"task": at.GaussianLocation(3)}, "task of train must be a MultiDirection or a SingleLocation"),
+        ({"task": at.GaussianLocation(3)}, "task of train must be a planted task with a key and a value"),
         ({"task": at.MultiDirection(7, 4, 2)}, "try the full engine"),
-        ({"predictor": at.Softmax(1.0)}, "task of train must be a SingleLocation"),
-        ({"predictor": at.Softmax(1.0), "constraint": "free"}, "try MultiHead"),
+        ({"task": at.SingleLocation(9, 4), "predictor": at.Softmax(1.0), "constraint": "free"}, "try MultiHead"),
     ],
 )
 def test_bad_training_input_gets_one_sentence(arguments, words):

@@ -301,16 +301,16 @@ BAD = {
     "tokens": (lambda: at.MultiLocation(4, 3).posterior(np.zeros((2, 4, 4))), "tokens of MultiLocation.posterior"),
     "samples": (lambda: at.MultiLocation(4, 3).bayes_risk(samples=1), "samples of MultiLocation.bayes_risk"),
     "overlaps": (
-        lambda: at.risk(at.MultiLocation(4, 3), at.Softmax(1.0), at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0)),
-        "overlaps of the exact risk on MultiLocation must be",
+        lambda: at.risk(at.MultiLocation(4, 3), at.Softmax(1.0), at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0), "exact"),
+        "overlaps or task of the exact risk on MultiLocation must be Overlaps.oracle(), got kappa=0.5",
     ),
     "array overlaps": (
-        lambda: at.risk(at.MultiLocation(4, 3), at.Softmax(1.0), at.Overlaps(np.ones(2), 0.0, 0.0, 1.0, 0.0)),
-        "must be scalars",
+        lambda: at.risk(at.MultiLocation(4, 3), at.Softmax(1.0), at.Overlaps(np.ones(2), 0.0, 0.0, 1.0, 0.0), "exact"),
+        "must be Overlaps.oracle(), got overlaps of shape (2,)",
     ),
     "predictor": (lambda: at.head_risk(at.MultiLocation(4, 3), 3), "predictor of head_risk must be"),
     "task": (lambda: at.head_risk(at.SingleLocation(4, 3), at.Erf(1.0)), "task of head_risk must be"),
-    "gradient": (lambda: at.risk_gradient(at.MultiLocation(4, 3), at.Erf(1.0), ORACLE), "must be a SingleLocation"),
+    "gradient": (lambda: at.risk_gradient(at.MultiLocation(4, 3), at.Erf(1.0), ORACLE), "no predictor has an exact gradient on MultiLocation"),
 }
 
 

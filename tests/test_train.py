@@ -241,8 +241,8 @@ BAD = {
     "seed": ({"seed": -1}, "seed of train must be an integer >= 0"),
     "swap_move": ({"swap_move": "yes"}, "swap_move of train must be True or False"),
     "overlaps": ({"start": Overlaps(1.0, 1.0, 0.0, 0.0, 0.0)}, "must be those of unit vectors"),
-    "task": ({"task": "paper"}, "task of train must be a SingleLocation"),
-    "predictor": ({"predictor": 0.1}, "predictor of train must be an Erf"),
+    "task": ({"task": "paper"}, "task of train must be a planted task"),
+    "predictor": ({"predictor": 0.1}, "predictor of train must be a Predictor"),
     "small sgd": (
         {"task": SingleLocation(3, 5), "batch_size": 5},
         r'dim of train\(batch_size=...\) must be an integer >= 4 with engine="reduced", got .*try engine="full"',
