@@ -310,7 +310,10 @@ BAD = {
     ),
     "predictor": (lambda: at.head_risk(at.MultiLocation(4, 3), 3), "predictor of head_risk must be"),
     "task": (lambda: at.head_risk(at.SingleLocation(4, 3), at.Erf(1.0)), "task of head_risk must be"),
-    "gradient": (lambda: at.risk_gradient(at.MultiLocation(4, 3), at.Erf(1.0), ORACLE), "no predictor has an exact gradient on MultiLocation"),
+    "gradient": (
+        lambda: at.risk_gradient(at.MultiLocation(4, 3), at.Erf(1.0), ORACLE),
+        "no predictor has an exact gradient on MultiLocation",
+    ),
 }
 
 
