@@ -18,16 +18,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from attnscope.catalogue import named
 from attnscope.dynamics.heads import HeadSetup, HeadTrajectory
 from attnscope.dynamics.runs import Runs
 from attnscope.dynamics.trajectory import Setup, Trajectory
 from attnscope.errors import AttnscopeError, bad
-from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Softmax, SoftmaxOne, SoftplusAttention
+from attnscope.predictors.attention import Predictor
 from attnscope.predictors.heads import MultiHead
 from attnscope.predictors.temperature import InverseTime
-from attnscope.tasks.grid_location import GridLocation
-from attnscope.tasks.multi_direction import MultiDirection
-from attnscope.tasks.single_location import SingleLocation
+from attnscope.tasks.base import recipe
 from attnscope.theory.optimal_sigma import OptimalSigma
 
 __all__ = ["load", "save"]
@@ -36,12 +35,6 @@ AnyRuns = TypeVar("AnyRuns", bound=Runs)
 
 FORMAT = 1  # raised whenever an older reader would misunderstand the file
 SETUPS: dict[type[Runs], type[Any]] = {Trajectory: Setup, HeadTrajectory: HeadSetup}
-TASKS: dict[str, type[Any]] = {kind.__name__: kind for kind in (SingleLocation, GridLocation, MultiDirection)}
-NUMBERS = {  # what a task is rebuilt from, with the arrays it was given
-    "SingleLocation": ("dim", "length", "gamma", "noise", "signal", "seed"),
-    "GridLocation": ("rows", "columns", "dim", "gamma", "noise", "signal", "seed"),
-    "MultiDirection": ("dim", "length", "directions", "positions", "gamma", "noise", "signal", "seed"),
-}
 
 
 def save(run: Runs, path: str | os.PathLike[str]) -> None:
@@ -51,10 +44,10 @@ def save(run: Runs, path: str | os.PathLike[str]) -> None:
         raise bad("path", "save", "in a folder that exists", str(path))
     setup = run.setup
     about = {"format": FORMAT, **_task_words(setup.task), "predictor": _described(setup.predictor)}
+    arrays: dict[str, Any] = dict(_task_arrays(setup.task))
     about["settings"] = {name: getattr(setup, name) for name in _settings(type(run))}
-    arrays = {name: getattr(run, name) for name in _arrays(type(run))}
+    arrays |= {name: getattr(run, name) for name in _arrays(type(run))}
     arrays |= {f"state.{name}": x for name, x in run.state.items()}
-    arrays |= {f"task.{name}": x for name, x in setup.task.given.items() if x is not None}
     if "excess" in vars(run):  # computed already: slow for some predictors
         arrays["excess"] = run.excess
     arrays["setup"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
@@ -74,12 +67,11 @@ def save(run: Runs, path: str | os.PathLike[str]) -> None:
 def load(kind: type[AnyRuns], path: str | os.PathLike[str], predictor: Predictor | MultiHead | None = None) -> AnyRuns:
     """Read what `save` wrote of a `kind`."""
     about, arrays = _read(kind, path)
-    given = {name.removeprefix("task."): x for name, x in arrays.items() if name.startswith("task.")}
-    task = _task_kind(about)(**about["task"], **given)
+    task = _rebuilt_task(about, _inside(arrays, "task."))
     of = f"{kind.__name__}.load"
     known = _rebuilt(about["predictor"], of) if predictor is None else _alike(predictor, about["predictor"], of)
     setup = SETUPS[kind](task, known, **about["settings"])
-    state = {name.removeprefix("state."): x for name, x in arrays.items() if name.startswith("state.")}
+    state = _inside(arrays, "state.")
     run = kind(setup, **{name: arrays[name] for name in _arrays(kind)}, state=state)  # type: ignore[call-arg]
     if "excess" in arrays and predictor is None:
         vars(run)["excess"] = arrays["excess"]  # what the cached property would compute
@@ -115,20 +107,58 @@ def _named(path: str | os.PathLike[str]) -> Path:
     return target if target.suffix == ".npz" else target.with_name(target.name + ".npz")
 
 
-def _task_words(task: SingleLocation | MultiDirection) -> dict[str, Any]:
-    kind = next(base.__name__ for base in type(task).__mro__ if base.__name__ in TASKS)
-    return {"kind of task": kind, "task": {name: getattr(task, name) for name in NUMBERS[kind]}}
+def _inside(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
+
+
+# -- tasks -----------------------------------------------------------------------------------------------------------
+
+
+def _task_words(task: Any) -> dict[str, Any]:
+    """The task as JSON: its class, its numbers and words, and the tasks inside it."""
+    kind = next(base.__name__ for base in type(task).__mro__ if named(base.__name__) is base)
+    words: dict[str, Any] = {}
+    for name, x in recipe(task).items():
+        if hasattr(x, "sample"):
+            words[name] = _task_words(x)
+        elif isinstance(x, dict):
+            words[name] = {str(key): value for key, value in x.items()}
+        elif not isinstance(x, np.ndarray):
+            words[name] = x
+    return {"kind of task": kind, "task": words}
+
+
+def _task_arrays(task: Any, prefix: str = "task.") -> dict[str, np.ndarray]:
+    out: dict[str, np.ndarray] = {}
+    for name, x in recipe(task).items():
+        if isinstance(x, np.ndarray):
+            out[prefix + name] = x
+        elif hasattr(x, "sample"):
+            out |= _task_arrays(x, f"{prefix}{name}.")
+    return out
+
+
+def _rebuilt_task(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    arguments: dict[str, Any] = {name: x for name, x in arrays.items() if "." not in name}
+    for name, x in about["task"].items():
+        if isinstance(x, dict) and "kind of task" in x:
+            arguments[name] = _rebuilt_task(x, _inside(arrays, f"{name}."))
+        elif isinstance(x, dict):
+            arguments[name] = {int(key): value for key, value in x.items()}
+        else:
+            arguments[name] = x
+    return _task_kind(about)(**arguments)
 
 
 def _task_kind(about: dict[str, Any]) -> type[Any]:
-    return TASKS[about.get("kind of task", "SingleLocation")]  # files from before there were others do not say
+    name = about.get("kind of task", "SingleLocation")  # files from before there were others do not say
+    kind = named(name)
+    if kind is None:
+        raise KeyError(name)
+    return kind
 
 
 # -- predictors ------------------------------------------------------------------------------------------------------
-
-_PLAIN: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Erf, Softmax, SoftmaxOne, SoftplusAttention, LinearAttention)
-}
 
 
 def _described(predictor: Predictor | MultiHead) -> dict[str, Any]:
@@ -140,11 +170,20 @@ def _described(predictor: Predictor | MultiHead) -> dict[str, Any]:
     if type(predictor) is OptimalSigma:
         sigma: Any = predictor.sigma
         return out | {"arguments": {"gamma": sigma.gamma, "signal": sigma.signal, "length": sigma.length}}
-    if _PLAIN.get(kind) is not type(predictor) or (callable(lam) and type(lam) is not InverseTime):
+    if named(kind) is not type(predictor) or (callable(lam) and type(lam) is not InverseTime):
         return out
-    offset = {"offset": predictor.offset} if isinstance(predictor, LinearAttention) else {}
+    numbers = {name: x for name, x in recipe(predictor).items() if name != "temperature"}
     schedule = {"start": lam.start, "rate": lam.rate} if isinstance(lam, InverseTime) else lam
-    return out | {"arguments": {"temperature": schedule, **offset}}
+    return out | {"arguments": {"temperature": schedule, **numbers}}
+
+
+def _predictor_kind(name: str) -> Any:
+    kind = named(name)
+    if kind is None:
+        raise bad(
+            "the file", "load", "of a predictor that the catalogue knows", name, "importing the package it is from"
+        )
+    return kind
 
 
 def _rebuilt(described: dict[str, Any], of: str) -> Predictor | MultiHead:
@@ -154,7 +193,7 @@ def _rebuilt(described: dict[str, Any], of: str) -> Predictor | MultiHead:
     arguments, kind = dict(described["arguments"]), described["kind"]
     if isinstance(arguments.get("temperature"), dict):
         arguments["temperature"] = InverseTime(**arguments["temperature"])
-    head = OptimalSigma(**arguments) if kind == "OptimalSigma" else _PLAIN[kind](**arguments)
+    head = (OptimalSigma if kind == "OptimalSigma" else _predictor_kind(kind))(**arguments)
     return MultiHead(head, described["heads"]) if "heads" in described else head
 
 

@@ -14,6 +14,7 @@ scales_l N(0, I), independent of the projections: this is what makes training ex
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from attnscope.numerics.estimate import Estimate
 from attnscope.numerics.semidefinite import semidefinite_root
 
-__all__ = ["PlantedTask", "Projections", "Task", "gaussian_fields", "one_hot_means", "standardised"]
+__all__ = ["PlantedTask", "Projections", "Task", "gaussian_fields", "one_hot_means", "recipe", "standardised"]
 
 
 class Projections(NamedTuple):
@@ -90,6 +91,18 @@ def standardised(task: Any, batch: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
     """Tokens, labels and mask of a batch in the coordinates that heads act on: whitened where the task says so, else as they are."""
     tokens, label = task.standardised(batch) if hasattr(task, "standardised") else batch[:2]
     return tokens, label, getattr(batch, "mask", None)
+
+
+def recipe(task: object) -> dict[str, Any]:
+    """The arguments that rebuild a task: `type(task)(**recipe(task))`.
+
+    An argument is the attribute of its name; where the task draws on first use (key, value, ...) the attribute with an underscore holds
+    what it was given. Arguments without an attribute are those that others replace.
+    """
+    names = list(signature(type(task)).parameters)
+    held = vars(task)
+    found = {name: held[f"_{name}"] if f"_{name}" in held else getattr(task, name, None) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def gaussian_fields(means: np.ndarray, scales: np.ndarray, gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -64,6 +64,7 @@ class RandomLength(Sampled[MaskedBatch]):
             raise bad("task", NAME, "one with uniform location", "location_probs for one length", "location_probs=None")
         self.task = task
         self.lengths, self.probs = _checked_lengths(lengths)
+        self._lengths = dict(zip(self.lengths, self.probs))
         self.dim, self.length = task.dim, max(self.lengths)  # sequences are padded to the largest length
 
     def __repr__(self) -> str:
