@@ -203,7 +203,7 @@ def _one_head(task: Any, predictor: Predictor, o: Overlaps, lam: float) -> Exces
 
 
 def _not_oracle(task: Any, predictor: Predictor, o: Overlaps) -> str:
-    oracle = o.kappa.ndim == 0 and tuple(float(x) for x in o) == Overlaps.oracle()
+    oracle = np.ndim(o.kappa) == 0 and tuple(float(x) for x in o) == Overlaps.oracle()
     return "" if oracle else "Overlaps.oracle()"
 
 
