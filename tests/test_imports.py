@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,39 @@ def test_every_public_name_exists_and_is_documented():
     for name in at.__all__:
         thing = getattr(at, name)
         assert name == "__version__" or thing.__doc__, name
-    assert set(at.__all__) <= set(dir(at))
+    assert set(dir(at)) <= set(at.__all__)
+    assert 40 <= len(at._FACE) <= 52
+    assert len(set(at._FACE)) == len(at._FACE)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         at.nothing
+
+
+def test_rooms_are_lazy_namespaces_and_say_what_they_are():
+    code = "import attnscope as at; at.theory.risk.risk; at.tasks.single_location.SingleLocation; print(at.theory.__doc__[:6])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "Exact"
+    for room in at._ROOMS:
+        assert len(getattr(at, room).__doc__.splitlines()) >= 3, room
+
+
+def test_a_room_names_every_file_it_has():
+    """A folder explains itself: every module is named in its room's docstring."""
+    root = Path(at.__file__).parent
+    for door in sorted(root.rglob("__init__.py")):
+        if (
+            door.parent in (root, root / "claims", root / "cli", root / "explorer" / "views")
+            or "selftest" in door.parts
+        ):
+            continue  # found by name: claims, views, subjects; the commands name themselves
+        text = door.read_text()
+        missing = [
+            p.stem for p in sorted(door.parent.glob("*.py")) if p.stem != "__init__" and f"`{p.stem}`" not in text
+        ]
+        assert not missing, f"{door.parent.name}: {missing}"
+
+
+def test_the_stub_lists_every_name():
+    tool = Path(__file__).parent.parent / "tools" / "make_stub.py"
+    if not tool.exists():
+        pytest.skip("the tools are not part of the wheel")
+    assert subprocess.run([sys.executable, str(tool), "--check"]).returncode == 0

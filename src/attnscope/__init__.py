@@ -96,12 +96,82 @@ _HOME = {
     "reproduction": ["reproduce"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_ROOMS = (
+    "catalogue",
+    "claims",
+    "corpora",
+    "dynamics",
+    "estimators",
+    "figures",
+    "numerics",
+    "predictors",
+    "studies",
+    "sweeps",
+    "tasks",
+    "theory",
+)
 
-__all__ = ["__version__", *sorted(_MODULE_OF)]
+# The documented face: what a first session needs. Every other name of _HOME stays importable, and has its room.
+_FACE = (
+    "AttnscopeError",
+    "Estimate",
+    "Overlaps",
+    "Figure",
+    "SingleLocation",
+    "MultiLocation",
+    "MaxLocation",
+    "RandomLength",
+    "GridLocation",
+    "CorrelatedBackground",
+    "MultiDirection",
+    "SpikeMixture",
+    "SparseTokenClassification",
+    "GaussianLocation",
+    "LinearMap",
+    "SphereRegression",
+    "Topics",
+    "OrderTask",
+    "Erf",
+    "Softmax",
+    "SoftmaxOne",
+    "SoftplusAttention",
+    "LinearAttention",
+    "Componentwise",
+    "MultiHead",
+    "FullAttention",
+    "InverseTime",
+    "attention_weights",
+    "predict",
+    "cme_attention",
+    "linear_attention",
+    "softmax_attention",
+    "risk",
+    "risk_gradient",
+    "heads_risk",
+    "optimal_temperature",
+    "optimal_sigma",
+    "critical_temperature",
+    "stationary_points",
+    "reference_risks",
+    "cramer_rao",
+    "train",
+    "Trajectory",
+    "gradient_flow",
+    "SingleLocationRegressor",
+    "SingleLocationClassifier",
+    "load_model",
+    "load_mil",
+    "sweep",
+    "reproduce",
+)
+
+__all__ = ["__version__", *sorted(_MODULE_OF), *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
+    """Import a public name, or a room, when it is first asked for."""
+    if name in _ROOMS:
+        return import_module(f"attnscope.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'attnscope' has no attribute {name!r}")
     value = getattr(import_module(f"attnscope.{_MODULE_OF[name]}"), name)
@@ -110,4 +180,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    """What completion offers: the face and the rooms; a room offers its own names."""
+    return sorted(["__version__", *_FACE, *_ROOMS])

@@ -1,0 +1,4 @@
+"""Claims: one file each, found by its name; `claim`, `verdict` and `registry` are the mechanism, the other unnumbered files what several share.
+
+Imports `estimators` and below; imported by `report` and `reproduction`.
+"""

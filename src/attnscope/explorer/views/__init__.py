@@ -1,0 +1,1 @@
+"""One file per view of the explorer: state in, figure and sentences out."""
