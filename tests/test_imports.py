@@ -43,7 +43,7 @@ def test_every_public_name_exists_and_is_documented():
 
 
 def test_rooms_are_lazy_namespaces_and_say_what_they_are():
-    code = "import attnscope as at; at.theory.risk.risk; at.tasks.single_location.SingleLocation; print(at.theory.__doc__[:6])"
+    code = "import attnscope as at; at.theory.risk.risk; at.theory.risk_gradient; at.tasks.SingleLocation; print(at.theory.__doc__[:6])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "Exact"
     for room in at._ROOMS:

@@ -75,7 +75,7 @@ from attnscope.predictors.operators import linear_attention as linear_attention
 from attnscope.predictors.operators import softmax_attention as softmax_attention
 from attnscope.predictors.row_column import RowColumn as RowColumn
 from attnscope.predictors.temperature import InverseTime as InverseTime
-from attnscope.reproduce import reproduce as reproduce
+from attnscope.reproduction import reproduce as reproduce
 from attnscope.sweeps.run import sweep as sweep
 from attnscope.tasks.correlated_background import CorrelatedBackground as CorrelatedBackground
 from attnscope.tasks.correlated_background import Whitened as Whitened
@@ -109,7 +109,6 @@ from attnscope.theory.heads_risk import heads_gram as heads_gram
 from attnscope.theory.heads_risk import heads_risk as heads_risk
 from attnscope.theory.landscape import StationaryPoint as StationaryPoint
 from attnscope.theory.landscape import basin_prediction as basin_prediction
-from attnscope.theory.landscape import critical_temperature as critical_temperature
 from attnscope.theory.landscape import stationary_points as stationary_points
 from attnscope.theory.layer_norm import informative_weight as informative_weight
 from attnscope.theory.layer_norm import layer_norm_floor as layer_norm_floor
@@ -124,6 +123,7 @@ from attnscope.theory.optimal_sigma import optimal_sigma as optimal_sigma
 from attnscope.theory.optimum import OracleRegime as OracleRegime
 from attnscope.theory.optimum import optimal_temperature as optimal_temperature
 from attnscope.theory.optimum import oracle_regime as oracle_regime
+from attnscope.theory.oracle_saddle import critical_temperature as critical_temperature
 from attnscope.theory.overlaps import Overlaps as Overlaps
 from attnscope.theory.reference import reference_risks as reference_risks
 from attnscope.theory.representation import merge_costs as merge_costs

@@ -52,7 +52,7 @@ class FullPopulation:
         self.task, self.predictor = checked_task(task, "FullPopulation"), predictor
         self.step_size = check.real(step_size, "step_size", "FullPopulation", 0, strict=True)
         self._analytic = exact_gradient(task, predictor, "FullPopulation")
-        self.twin = has_jax_form(predictor)
+        self.twin = has_jax_form(self.task, predictor)
         if self.twin:
             self._risk = risk_function(task, predictor)
             entries = 2 * task.dim if isinstance(predictor, Componentwise) else SOFTMAX_GRID

@@ -136,7 +136,7 @@ def _block(setting: Setting) -> tuple[Any, Any, Any]:
     model = at.TransformerBlock(
         setting["dim"], setting["heads"], norm=setting["norm"], temperature=setting["temperature"]
     )
-    p = model.init(setting["seed"])
+    p: dict[str, Any] = dict(model.init(setting["seed"]))
     rng = np.random.default_rng(setting["seed"])
     p["register"] = rng.standard_normal(setting["dim"])
     if setting["norm"]:
@@ -273,8 +273,8 @@ def _draw_limit(rng: np.random.Generator) -> Setting:
 
 
 def _limit_task(setting: Setting) -> at.SingleLocation:
-    names = ("dim", "length", "gamma", "noise", "signal")
-    return at.SingleLocation(*(setting[name] for name in names), location_probs=setting["probs"], seed=setting["seed"])
+    numbers = {name: setting[name] for name in ("dim", "length", "gamma", "noise", "signal", "seed")}
+    return at.SingleLocation(location_probs=setting["probs"], **numbers)
 
 
 def _limit(setting: Setting) -> Answer:
@@ -288,7 +288,7 @@ def _limit_truth(setting: Setting) -> Truth | None:
     probs = np.full(task.length, 1 / task.length) if setting["probs"] is None else task.location_probs
     if setting["length"] == 1:  # least squares on the only token, whatever else is unknown
         return Truth(setting["noise"] ** 2 * (setting["dim"] + setting["intercept"]) / setting["n"])
-    more = setting["noise"], probs, setting["intercept"], setting["background"]
+    more: Any = (setting["noise"], probs, setting["intercept"], setting["background"])
     value, error = fisher.limit(task.key, task.value, task.gamma, task.signal, *more)
     return Truth(value / setting["n"], error / setting["n"]) if error < 0.05 * value else None
 

@@ -161,7 +161,7 @@ def _draw_full(rng: np.random.Generator) -> Setting:
 
 def _call_full(setting: Setting) -> Answer:
     """All rows, then the [CLS] row."""
-    layer = at.FullAttention(*(setting[name] for name in "QKVO"), setting["temperature"])
+    layer = at.FullAttention(**{name: setting[name] for name in ("Q", "K", "V", "O", "temperature")})
     x = setting["tokens"]
     out = np.append(layer.rows(x)[0].ravel(), layer.cls_row(x, setting["cls"])[0])
     everyone = np.vstack([x[0], setting["cls"]])
@@ -182,7 +182,7 @@ def _truth_full(setting: Setting) -> Truth:
 def _relations_full(setting: Setting, answer: Answer) -> Iterable[Relation]:
     """With one output the [CLS] row is softmax attention."""
     if len(setting["O"]) == 1:
-        layer = at.FullAttention(*(setting[name] for name in "QKVO"), setting["temperature"])
+        layer = at.FullAttention(**{name: setting[name] for name in ("Q", "K", "V", "O", "temperature")})
         said = at.predict(*layer.reduced(setting["cls"]), setting["tokens"])[0]
         yield same("reduced", said, answer.value[-1], 2 * answer.error[-1])
 
@@ -250,11 +250,12 @@ def _truth_heads(setting: Setting) -> Truth | None:
         value, size = reference.linear_heads(setting["K"], setting["V"], (task.keys, task.values), *numbers)
         return Truth(value, 1e-14 * size)
     # a head counted twice is T -> 2 T: E(Y - 2T)^2 = 2 R - E Y^2 + 2 E T^2, with E T^2 from the risks of T and -T
-    head, task = HEADS[setting["head"]](setting["temperature"]), _one_task(setting)
+    head = HEADS[setting["head"]](setting["temperature"])
+    one = _one_task(setting)
     kap, eta, the, nu, rho = setting["overlaps"]
-    plus = at.risk(task, head, at.Overlaps(kap, eta, the, nu, rho))
-    minus = at.risk(task, head, at.Overlaps(kap, eta, -the, -nu, -rho))
-    second = task.gamma**2
+    plus = at.risk(one, head, at.Overlaps(kap, eta, the, nu, rho))
+    minus = at.risk(one, head, at.Overlaps(kap, eta, -the, -nu, -rho))
+    second = one.gamma**2
     value = 3 * plus.excess + minus.excess - 3 * second
     return Truth(value, 3 * plus.error + minus.error + 1e-15 * (3 * plus.excess + minus.excess + 3 * second))
 
