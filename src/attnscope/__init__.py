@@ -6,7 +6,6 @@ Every public name is listed here and imported on first use, so that `import attn
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from attnscope.sweeps.package import remember
@@ -172,34 +171,12 @@ __all__ = ["__version__", *sorted(_MODULE_OF), *_ROOMS]
 def __getattr__(name: str) -> Any:
     """Import a public name, or a room, when it is first asked for."""
     if name in _ROOMS:
-        return _namespace(name)
+        return import_module(f"attnscope.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'attnscope' has no attribute {name!r}")
     value = getattr(import_module(f"attnscope.{_MODULE_OF[name]}"), name)
     globals()[name] = value  # next time without this detour
     return value
-
-
-def _namespace(room: str) -> Any:
-    """The room as a namespace: its files first, then its public names, each imported when it is first asked for.
-
-    A file wins over a name because importing the file anywhere puts it there; so `at.theory.risk` is always the file.
-    """
-    module = import_module(f"attnscope.{room}")
-    names = [name for name, home in _MODULE_OF.items() if home.partition(".")[0] == room]
-
-    def find(name: str) -> Any:
-        if name.startswith("__") or not hasattr(module, "__path__"):
-            raise AttributeError(f"module 'attnscope.{room}' has no attribute {name!r}")
-        if find_spec(f"attnscope.{room}.{name}") is not None:
-            return import_module(f"attnscope.{room}.{name}")
-        if name not in names:
-            raise AttributeError(f"module 'attnscope.{room}' has no attribute {name!r}")
-        return getattr(import_module(f"attnscope.{_MODULE_OF[name]}"), name)
-
-    vars(module).setdefault("__getattr__", find)
-    vars(module).setdefault("__dir__", lambda: sorted({*vars(module), *names}))
-    return module
 
 
 def __dir__() -> list[str]:

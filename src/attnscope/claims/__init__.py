@@ -2,3 +2,7 @@
 
 Imports `estimators` and below; imported by `report` and `reproduction`.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

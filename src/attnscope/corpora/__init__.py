@@ -4,3 +4,7 @@ In reading order: `digits` (bags of digit images), `mil` (classical multiple-ins
 word decides), `minilm` (token states of a small language model), `installed` (what is there, in a sentence). Imports `numerics`; imported
 by `claims`, the explorer and the examples.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

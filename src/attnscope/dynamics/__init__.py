@@ -5,3 +5,7 @@ In reading order: `train` (the door), `engine` (the contract), `loop`, `trajecto
 law), `full`, `full_heads`, `full_planted`, `matrices` (vectors), with `losses`, `jax_steps` and `realised`; `heads` (several heads),
 `gradient_flow`; the networks `attention_model`, `blocks`. Imports `theory`; imported by `estimators` and above.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

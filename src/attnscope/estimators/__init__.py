@@ -4,3 +4,7 @@ In reading order: `face` (what both share), `regressor`, `classifier`, `bags`, `
 `diagnose`, `saved`, `guard`, and `fit/` (the numerical work). Imports `dynamics` and below; imported by the command line, reports and the
 explorer.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

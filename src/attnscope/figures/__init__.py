@@ -2,3 +2,7 @@
 
 Imports nothing of the project but `errors`; every room may import it.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

@@ -6,3 +6,7 @@ without global state), `quadrature`, `resolved`, `piecewise`, `interpolation` (o
 (sampled means that see rare events), `semidefinite`, then the compiled loops `contexts`, `data_pass`, `fast_erf`, `fast_normal`, `lanes`, `cosines`.
 Imports nothing of the project but `errors`; every room may import it.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

@@ -4,3 +4,7 @@ In reading order: `attention` (Softmax, Erf, LinearAttention, Componentwise, ...
 `row_column`, `full`; `operators` and `kernel_systems` (softmax, linear and conditional-mean attention on keys and values); `blocks`
 (trainable layers in JAX). Imports `numerics`; imported by `theory`, `dynamics` and everything above, never by `tasks`.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

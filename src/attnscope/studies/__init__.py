@@ -2,3 +2,7 @@
 
 Imports `dynamics`, `theory` and `sweeps`; imported by the command line.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

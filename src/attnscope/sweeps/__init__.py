@@ -3,3 +3,7 @@
 
 Imports nothing of the project but `errors` and `progress`; imported by `studies` and `reproduction`.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

@@ -5,3 +5,7 @@ and its relatives `grid_location`, `random_length`, `multi_location`, `max_locat
 `spike_mixture`, `sparse_tokens`; the exchangeable ones `gaussian_location`, `linear_map`, `sphere_regression`, `topics`, `positions`; `flat`
 (tasks from what people type). Imports `numerics`; imported by `theory`, `dynamics` and everything above, never by `predictors`.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

@@ -7,3 +7,7 @@ In reading order: `overlaps`, `route` and `routes` (what is exactly known of whi
 `representation`, `spectral`, `learning_curves`, `transfer`; samples `cramer_rao`, `two_steps`. Imports `tasks` and `predictors`; imported by
 `dynamics` and everything above.
 """
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)
