@@ -34,7 +34,6 @@ def door(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
 
 def _homes(room: str) -> dict[str, str]:
     """The room's public names, each with its file."""
-    import attnscope
-
-    homes = {name: f"attnscope.{home}" for name, home in attnscope._MODULE_OF.items()}
+    listed: dict[str, str] = vars(sys.modules["attnscope"])["_MODULE_OF"]
+    homes = {name: f"attnscope.{home}" for name, home in listed.items()}
     return {name: home for name, home in homes.items() if home.startswith(f"{room}.")}
