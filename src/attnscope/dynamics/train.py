@@ -29,7 +29,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.predictors.attention import Erf, Predictor
 from attnscope.predictors.heads import MultiHead
-from attnscope.tasks.base import PlantedTask
+from attnscope.tasks.base import PlantedTask, is_planted
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.route import checked_predictor, find_route
 
@@ -234,7 +234,7 @@ def _checked(
 ) -> tuple[Setup, int, int]:
     """The setup, the number of runs and of steps, or one sentence."""
     of = "train"
-    if not isinstance(task, PlantedTask):
+    if not is_planted(task):
         raise bad("task", of, "a planted task", task, "SingleLocation(dim=400, length=10)")
     known = checked_predictor(predictor, of)
     n = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)

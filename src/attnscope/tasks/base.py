@@ -15,14 +15,23 @@ scales_l N(0, I), independent of the projections: this is what makes training ex
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from attnscope.numerics.estimate import Estimate
 from attnscope.numerics.semidefinite import semidefinite_root
 
-__all__ = ["PlantedTask", "Projections", "Task", "gaussian_fields", "one_hot_means", "recipe", "standardised"]
+__all__ = [
+    "PlantedTask",
+    "Projections",
+    "Task",
+    "gaussian_fields",
+    "is_planted",
+    "one_hot_means",
+    "recipe",
+    "standardised",
+]
 
 
 class Projections(NamedTuple):
@@ -64,7 +73,6 @@ class Task(Protocol):
         """E Var(Y | X): no predictor has less."""
 
 
-@runtime_checkable
 class PlantedTask(Protocol):
     """A task whose tokens are Gaussian around combinations of hidden directions, the teachers."""
 
@@ -85,6 +93,11 @@ class PlantedTask(Protocol):
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
         """Draw n sequences as far as the vectors of `gram` (students, then teachers) can see them."""
+
+
+def is_planted(task: object) -> bool:
+    """Whether the task has projections. (Not by isinstance: that would look at `teachers`, and make vectors of length dim.)"""
+    return callable(getattr(type(task), "projections", None))
 
 
 def standardised(task: Any, batch: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.predictors.attention import Predictor
-from attnscope.tasks.base import PlantedTask
+from attnscope.tasks.base import is_planted
 from attnscope.theory.overlaps import Overlaps
 
 __all__ = [
@@ -126,7 +126,7 @@ def pointwise(function: Callable[[tuple[float, ...]], Any], o: Overlaps) -> np.n
 
 def checked_planted(task: object, of: str) -> Any:
     """The task, if it has projections and a key and a value, or one sentence."""
-    if not isinstance(task, PlantedTask) or len(task.teacher_gram) < 2:
+    if not is_planted(task) or len(task.teacher_gram) < 2:  # type: ignore[attr-defined]
         raise AttnscopeError(
             f"task of {of} must be a planted task with a key and a value, got {_named(task)}; try SingleLocation(dim=400, length=10)."
         )

@@ -97,7 +97,9 @@ def _linear_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: flo
 
 
 def _linear_jax(task: SingleLocation, predictor: Any) -> Callable[[Overlaps, Any], Any]:
-    return lambda o, lam: linear_excess(o, lam, predictor.offset, **_law(task))
+    from jax import numpy as jnp
+
+    return lambda o, lam: linear_excess(o, lam, predictor.offset, **_law(task), xp=jnp)
 
 
 def _componentwise(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:

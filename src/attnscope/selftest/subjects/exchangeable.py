@@ -44,7 +44,7 @@ def _draw_location(rng: np.random.Generator) -> Setting:
 
 def _location(s: Setting) -> tuple[Any, np.ndarray]:
     rng = np.random.default_rng(s["seed"])
-    readout = rng.standard_normal(s["dim"]) if s["readout"] else None
+    readout = rng.standard_normal((s["dim"],)) if s["readout"] else None
     task = at.GaussianLocation(s["dim"], s["prior_variance"], s["noise_variance"], readout, s["noise"])
     return task, s["offset"] + rng.standard_normal((s["length"], s["dim"]))
 
