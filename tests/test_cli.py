@@ -86,3 +86,27 @@ def test_every_command_has_help():
         page = attnscope(command.name, "--help")
         assert page.returncode == 0
         assert "--json" in page.stdout
+
+
+def test_selftest_prints_the_worst_of_each_function():
+    run = attnscope("selftest", "--only", "density_bias", "--settings", "20", "--seed", "3")
+    assert run.returncode == 0, run.stderr
+    assert "density_bias" in run.stdout and "20 settings, 0 wrong" in run.stdout
+    assert max(map(len, run.stdout.splitlines())) <= 100
+
+
+def test_selftest_json():
+    run = attnscope("selftest", "--only", "bottleneck_law", "--settings", "5", "--json")
+    assert run.returncode == 0, run.stderr
+    (row,) = json.loads(run.stdout)
+    assert row["subject"] == "bottleneck_law" and row["settings"] == row["judged"] == 5
+    assert 0 <= row["worst"] <= 1 and row["troubles"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), [(["--settings", "0"], "at least 1"), (["--only", "nobody"], "--only")]
+)
+def test_selftest_refuses_in_a_sentence(arguments, words):
+    run = attnscope("selftest", *arguments)
+    assert run.returncode == 2
+    assert words in run.stderr and "Traceback" not in run.stderr

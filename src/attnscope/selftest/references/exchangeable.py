@@ -27,7 +27,7 @@ from itertools import permutations
 
 import mpmath as mp
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 __all__ = [
     "arrangements",
@@ -200,10 +200,12 @@ def wishart_trace(rows: int, columns: int, c: float, seed: int) -> tuple[float, 
         return value, 1e-12 * value  # positive terms: relative accuracy
     if N == 2:
         spread = 13 * max((2 / n) ** 0.5, 0.3)  # of log mu: twelve standard deviations, and the low tail of few degrees
-        u = np.log(n) + np.arange(-6 * spread if n < 30 else -spread, spread, STEP / 2)
-        weight = np.exp(stats.chi2.logpdf(np.exp(u), n) + u)
-        value = spare + 2 * float(np.sum(weight * _given(n, 2, c, np.exp(u)[:, None])) / np.sum(weight))
-        return value, (1e-12 + 1e-15 * n) * value  # the density's logarithm has terms of size n
+        u = np.arange(-6 * spread if n < 30 else -spread, spread, STEP / 2)
+        if n >= 30:
+            u = u * min(1.0, 8 * (2 / n) ** 0.5)  # as fine as the density is narrow
+        weight = np.exp(n / 2 * (u - np.expm1(u)))  # chi-square of mu = n e^u, in u: no large terms that cancel
+        value = spare + 2 * float(np.sum(weight * _given(n, 2, c, n * np.exp(u)[:, None])) / np.sum(weight))
+        return value, 1e-12 * value
     Y = np.random.default_rng(seed).standard_normal((DRAWS, n, N - 1))
     found = N * _given(n, N, c, np.linalg.eigvalsh(Y.swapaxes(1, 2) @ Y))
     value = spare + float(found.mean())

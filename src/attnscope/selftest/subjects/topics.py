@@ -146,7 +146,7 @@ def _near_asymptotics(s: Setting, a: Answer, rate: float, tilt: float, variance:
     order = 3 * (10 + odds**2 + 10 / min(tilt, 1 - tilt) ** 2 + max(ratios) ** 2 / variance) / (L * variance)
     log_law = tilt * math.log(s["prior"][0]) + (1 - tilt) * math.log(s["prior"][1]) - L * rate
     log_law += math.log(2 * math.pi / math.sin(math.pi * tilt)) - math.log(2 * math.pi * L * variance) / 2
-    smooth = len(ratios) > 2 or max(ratios) < 0.5  # two symbols make a lattice: its constant oscillates
+    smooth = max(ratios) < 0.5  # steps of several units are nearly a lattice: its constant oscillates with L
     if order > 0.1 or not smooth or not log_law > -700 or a.value == 0:
         return same("Chernoff asymptotics", 0.0, 0.0, 1.0)
     return same("Chernoff asymptotics", math.log(a.value), log_law, order + 1e-12 * L * max(rate, 1e-3))
