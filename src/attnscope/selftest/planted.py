@@ -30,7 +30,7 @@ from attnscope.numerics.resolved import Law, Resolved
 from attnscope.selftest.attack import Outcome, all_subjects, attack_one, shares
 from attnscope.tasks import linear_map
 from attnscope.tasks.topics import count_vectors
-from attnscope.theory import componentwise_gradient, componentwise_risk, risk
+from attnscope.theory import componentwise_gradient, componentwise_risk, risk, routes
 from attnscope.theory.erf_risk import erf_excess_gradient
 from attnscope.theory.linear_risk import linear_excess
 from attnscope.theory.representation import Atoms, cells
@@ -273,13 +273,13 @@ DEFECTS = (
     Defect(
         8,
         "an error relative to the result",
-        (Place(risk, "linear_excess_and_error", _relative_error),),
+        (Place(routes, "linear_excess_and_error", _relative_error),),
         ("risk(LinearAttention)", "risk of cancelling terms"),
     ),
     Defect(
         9,
         "overlaps beyond 1",
-        (Place(risk, "checked_overlaps", _unmoved_overlaps), Place(risk, "linear_excess_and_error", _bare_linear)),
+        (Place(risk, "checked_overlaps", _unmoved_overlaps), Place(routes, "linear_excess_and_error", _bare_linear)),
         ("risk at rounded overlaps",),
     ),
 )
