@@ -22,7 +22,7 @@ def added_up(runs: list[Path]) -> dict[str, tuple[int, int, float]]:
     for run in runs:
         for row in json.loads(run.read_text()):
             settings, refused, worst = found.get(row["subject"], (0, 0, 0.0))
-            worse = max(worst, float(row["worst"]))
+            worse = max(worst, float("inf") if row["worst"] is None else float(row["worst"]))  # JSON has no infinity
             found[row["subject"]] = (settings + row["settings"], refused + row["refused"], worse)
     return found
 

@@ -27,6 +27,8 @@ INFEASIBLE = (
     10.0  # a Gram matrix with eigenvalue -x is that of vectors moved by about x; ten of them bound what is moved
 )
 EPS = 2.2e-16
+NARROWEST = 1e-5  # in the same: about half of it is what a million evaluations serve (docs/risk.md)
+NARROW = 1e-3  # in standard deviations of the score: narrower features are found by their `scale` alone
 WAVES = 5e3  # radians of sigma in a standard deviation of the score beyond which a quadrature may say that it cannot
 INPUT = 4e-16  # rounding of overlaps, temperature and signal on their way in, relative to the terms
 
@@ -248,11 +250,21 @@ def _draw_sigma(rng: np.random.Generator) -> Setting:
 def _componentwise(setting: Setting) -> Any:
     data = setting["sigma"]
     kinks = sorted({x for piece in data[1] for x in piece[:2] if math.isfinite(x)}) if data[0] == "pieces" else ()
-    return at.Componentwise(Sigma(data), setting["temperature"], kinks=kinks)
+    return at.Componentwise(Sigma(data), setting["temperature"], kinks=kinks, scale=_hint(setting))
+
+
+def _hint(setting: Setting) -> float | None:
+    """How narrow a bump is, said where nobody would see it: docs/risk.md asks for that below NARROW standard deviations."""
+    data = setting["sigma"]
+    spread = setting["temperature"] * max(1.0, setting["gamma"])  # of the score
+    return data[2] if data[0] == "bump" and data[2] < NARROW * spread else None
 
 
 def _many_waves(setting: Setting) -> str:
     """The budget of a quadrature is a million evaluations."""
+    spread = setting["temperature"] * max(1.0, setting["gamma"])
+    if setting["sigma"][0] == "bump" and setting["sigma"][2] < NARROWEST * spread:
+        return "a scale that the budget cannot serve"
     if setting["sigma"][0] != "cos":
         return ""
     waves = setting["sigma"][1] * setting["temperature"] * max(1.0, setting["gamma"])  # radians in a standard deviation
