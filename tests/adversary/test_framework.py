@@ -41,6 +41,11 @@ def test_what_an_answer_may_be(call, truth, word):
     assert bool(trouble) == bool(word)
 
 
+def test_a_reference_that_fails_is_trouble_and_not_the_end():
+    subject = _subject(lambda s: Answer(1.0, 1.0), truth=lambda s: 1 / 0)
+    assert "the reference failed: ZeroDivisionError" in attack_one(subject, 0, seed=1).trouble
+
+
 def test_two_calls_must_agree_to_the_bit():
     rng = np.random.default_rng(0)
     assert "two calls differ" in attack_one(_subject(lambda s: Answer(rng.random(), 1.0)), 0, seed=1).trouble

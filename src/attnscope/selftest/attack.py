@@ -102,7 +102,11 @@ def attack_one(subject: Subject, number: int, seed: int) -> Outcome:
     fault = _manners(answer, again)
     if fault:
         return outcome(np.inf, "manners", fault)
-    findings = [(name, r / RULE[sampled], sampled) for name, r, sampled in _judged(subject, setting, answer, rng)]
+    try:
+        judged = _judged(subject, setting, answer, rng)
+    except Exception as error:  # of the reference: it must not end the run, nor pass for a judgement
+        return outcome(np.inf, "reference", f"the reference failed: {type(error).__name__}: {error}")
+    findings = [(name, r / RULE[sampled], sampled) for name, r, sampled in judged]
     name, worst, sampled = max(findings, key=lambda finding: finding[1], default=("", 0.0, False))
     trouble = f"{name}: ratio {worst * RULE[sampled]:.3g}, allowed {RULE[sampled]:g}" if worst > 1 else ""
     return outcome(worst, name, trouble, any(s for _, _, s in findings))
