@@ -101,11 +101,11 @@ def die_at(point, count):
         if point == "after-replace" and due():
             die()
 
-    def killing_write(path, content, sync):
+    def killing_write(path, content):
         if point == "half-written" and due():
             path.write_bytes(content[: len(content) // 2])
             die()
-        write(path, content, sync)
+        write(path, content)
 
     os.replace, store._write = killing_replace, killing_write
 

@@ -192,7 +192,7 @@ def test_a_full_disk_loses_nothing(folder, tmp_path, monkeypatch):
     from attnscope.cli import bags
     from attnscope.estimators import saved
 
-    real, calls = saved.save_model, []
+    real, calls = saved.write_model, []
 
     def full(model, path):
         calls.append(path)
@@ -200,7 +200,7 @@ def test_a_full_disk_loses_nothing(folder, tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         real(model, path)
 
-    monkeypatch.setattr(saved, "save_model", full)
+    monkeypatch.setattr(saved, "write_model", full)
     monkeypatch.setattr(bags.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
     missing = tmp_path / "sub"
     missing.mkdir()

@@ -313,10 +313,10 @@ def test_a_cell_stored_by_another_sweep_meanwhile_is_not_computed(tmp_path):
 def test_full_disk_is_a_sentence_and_nothing_is_lost(tmp_path, monkeypatch):
     grid, write, calls = {"x": list(range(6))}, store_module._write, []
 
-    def full(path, content, sync):
+    def full(path, content):
         calls.append(path)
-        write(path, content[:10] if len(calls) == 4 else content, sync)
-        if len(calls) == 4:  # the probe, two cells, and the third cell finds no room for all of it
+        write(path, content[:10] if len(calls) == 3 else content)
+        if len(calls) == 3:  # the third cell finds no room for all of it
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(store_module, "_write", full)
@@ -344,7 +344,7 @@ def test_unwritable_store_is_a_sentence(tmp_path, place, monkeypatch):
     store = {"a file": file, "under a file": file / "runs", "forbidden": tmp_path / "no"}[place]
     if place == "forbidden":  # tests may run as root, whom no mode of a folder stops
 
-        def refuse(path, content, sync):
+        def refuse(path, content):
             raise PermissionError(errno.EACCES, "Permission denied")
 
         monkeypatch.setattr(store_module, "_write", refuse)

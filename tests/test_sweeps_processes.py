@@ -201,10 +201,10 @@ def _members(group):
 
 @pytest.mark.parametrize(
     ("point", "ran", "stored", "leftovers"),
-    [("half-written", 4, 3, 1), ("before-replace", 5, 4, 1), ("after-replace", 5, 5, 0)],
+    [("half-written", 5, 4, 1), ("before-replace", 5, 4, 1), ("after-replace", 5, 5, 0)],
 )
 def test_killed_at_each_instant_of_a_write(tmp_path, undisturbed, point, ran, stored, leftovers):
-    """Killed at the 5th write, that of the 4th cell (the store's probe is the first), or the 5th rename."""
+    """Killed at the 5th write, or the 5th rename."""
     log, store = tmp_path / "log", tmp_path / "runs"
     assert finish(start(store, "", "", point, 5, log=log)) == -signal.SIGKILL
     assert len(list(store.glob("*.npz"))) == stored and len(list(store.glob(".*.tmp"))) == leftovers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 import textwrap
@@ -15,6 +14,7 @@ import typer
 
 from attnscope.cli.common import Json, app, interruptible, working
 from attnscope.errors import AttnscopeError
+from attnscope.files import whole_file
 
 SHOWN = 20  # rows printed; the rest is in --out and --json
 NAME_WIDTH = 30  # longer names of bags are cut in the table, so that a line stays within 100 columns
@@ -89,19 +89,19 @@ def _alpha(text: str) -> Any:
 
 def _save(model: Any, out: Path, columns: Any) -> Path:
     """Save the model with its columns' names; where the disk refuses, in the temporary folder: nothing computed is lost."""
+    from attnscope.estimators import saved
     from attnscope.estimators.tables import remember
 
     def write(path: Path) -> Path:
-        part = path.with_name(path.name + ".new")
-        model.save(part)
-        remember(part, columns)
-        os.replace(part, path)
+        with whole_file(path, "attnscope fit", "--out") as part:
+            saved.write_model(model, part)
+            remember(part, columns)
         return path
 
     try:
         return write(out)
-    except OSError as error:
-        print(f"warning: {out} could not be written ({error.strerror}); the model is kept elsewhere.", file=sys.stderr)
+    except AttnscopeError as error:
+        print(f"warning: {error} The model is kept elsewhere.", file=sys.stderr)
         return write(Path(tempfile.mkdtemp(prefix="attnscope-"), out.name))
 
 

@@ -11,6 +11,7 @@ import typer
 
 from attnscope.cli.common import Json, Seed, app, plain
 from attnscope.errors import AttnscopeError
+from attnscope.files import whole_file
 
 Dim = Annotated[int, typer.Option(help="Token dimension d, at least 2.")]
 Length = Annotated[int, typer.Option(help="Number of tokens L, at least 1.")]
@@ -133,7 +134,9 @@ def train_command(
         **options,
     )
     if csv is not None:
-        run.to_frame().to_csv(csv, index=False)
+        frame = run.to_frame()
+        with whole_file(csv, "attnscope train", "--csv", ending=f".tmp{csv.suffix}") as part:
+            frame.to_csv(part, index=False)  # .csv.gz and its like are packed by their ending
     if plot is not None:
         run.plot(plot)
     if save is not None:

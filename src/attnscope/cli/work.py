@@ -11,6 +11,7 @@ import typer
 
 from attnscope.cli.common import Json, Scheduler, Seed, Workers, app, interruptible
 from attnscope.errors import AttnscopeError
+from attnscope.files import whole_file
 
 
 @app.command("sweep")
@@ -41,12 +42,15 @@ def sweep_command(
     with interruptible():
         report = study.run(store, workers, scheduler, progress=not as_json)
     table = out / f"{study.name}.csv"
-    report.frame.to_csv(table, index=False)
+    with whole_file(table, "attnscope sweep", "--out") as part:
+        report.frame.to_csv(part, index=False)
     figure = study.draw(report.frame)
     if figure is not None:
         from attnscope.figures.render_matplotlib import svg
 
-        (out / f"{study.name}.svg").write_text(svg(figure))
+        drawing = svg(figure)
+        with whole_file(out / f"{study.name}.svg", "attnscope sweep", "--out") as part:
+            part.write_text(drawing, encoding="utf-8", newline="\n")
     if as_json:
         print(report.frame.to_json(orient="records", indent=1))
     else:

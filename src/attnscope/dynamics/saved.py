@@ -1,16 +1,14 @@
 """Trajectories on disk, of one head or of several: one .npz file, no pickle. Arrays as they are; the setup as
 JSON text in the array "setup".
 
-A file is written under a temporary name and moved into place, so it is whole or absent. A predictor with a
-user's function in it (a sigma, a schedule) is stored by its description only, and must be given again to
-`load`.
+A file is whole or absent (`files.whole_file`). A predictor with a user's function in it (a sigma, a schedule) is
+stored by its description only, and must be given again to `load`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import uuid
 import zipfile
 from dataclasses import fields
 from pathlib import Path
@@ -22,7 +20,8 @@ from attnscope.catalogue import named
 from attnscope.dynamics.heads import HeadSetup, HeadTrajectory
 from attnscope.dynamics.runs import Runs
 from attnscope.dynamics.trajectory import Setup, Trajectory
-from attnscope.errors import AttnscopeError, bad
+from attnscope.errors import bad
+from attnscope.files import check_place, whole_file
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.heads import MultiHead
 from attnscope.predictors.temperature import InverseTime
@@ -40,8 +39,7 @@ SETUPS: dict[type[Runs], type[Any]] = {Trajectory: Setup, HeadTrajectory: HeadSe
 def save(run: Runs, path: str | os.PathLike[str]) -> None:
     """Write a trajectory; `path` gets the ending .npz if it has none."""
     target = _named(path)
-    if not target.parent.is_dir():
-        raise bad("path", "save", "in a folder that exists", str(path))
+    check_place(target, "save")
     setup = run.setup
     about = {"format": FORMAT, **_task_words(setup.task), "predictor": _described(setup.predictor)}
     arrays: dict[str, Any] = dict(_task_arrays(setup.task))
@@ -51,17 +49,8 @@ def save(run: Runs, path: str | os.PathLike[str]) -> None:
     if "excess" in vars(run):  # computed already: slow for some predictors
         arrays["excess"] = run.excess
     arrays["setup"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-    try:
-        with open(part, "wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    except OSError as error:
-        raise AttnscopeError(f"path of save must be writable, got {error.strerror} for {target}.") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(target, "save") as part, open(part, "wb") as file:
+        np.savez(file, **arrays)
 
 
 def load(kind: type[AnyRuns], path: str | os.PathLike[str], predictor: Predictor | MultiHead | None = None) -> AnyRuns:

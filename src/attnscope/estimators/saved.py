@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from attnscope.estimators.fit.mixture import FeatureMap, Fitted
 from attnscope.estimators.fit.pooled import MeanPool
 from attnscope.estimators.fit.ridge import Values
 from attnscope.estimators.regressor import SingleLocationRegressor
+from attnscope.files import whole_file
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["load_model", "save_model", "write_model"]
 
 FORMAT = 2  # raised when a reader of the old files could misread the new
 KINDS = {kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)}
@@ -30,6 +31,12 @@ def save_model(model: Face, path: Any) -> None:
     """Write a fitted model; the file appears whole or not at all."""
     if not hasattr(model, "fitted_"):
         raise NotFittedYet(f"save of {type(model).__name__} needs a fitted model; try fit(bags, y) first.")
+    with whole_file(path, f"{type(model).__name__}.save") as part:
+        write_model(model, part)
+
+
+def write_model(model: Face, path: Path) -> None:
+    """Write a fitted model straight to a path, as one part of what `files.whole_file` guards."""
     arrays = {f"scaling.{k}": v for k, v in model.scaling_._asdict().items()}
     arrays |= _flat("fitted", model.fitted_)
     for i, head in enumerate(getattr(model, "other_heads_", []), start=1):
@@ -40,11 +47,9 @@ def save_model(model: Face, path: Any) -> None:
     arrays |= {name: getattr(model, name) for name in PLAIN if hasattr(model, name)}
     facts = {name: getattr(model, name) for name in ("stages_", "start_losses_", "mean_share_") if hasattr(model, name)}
     head = {"format": FORMAT, "kind": type(model).__name__, "params": _plain(model.get_params()), "facts": facts}
-    target = os.fspath(path)
-    with open(target + ".part", "wb") as file:
-        contents: dict[str, Any] = {k: np.asarray(v) for k, v in arrays.items()}
+    contents: dict[str, Any] = {k: np.asarray(v) for k, v in arrays.items()}
+    with open(path, "wb") as file:
         np.savez(file, head=np.array(json.dumps(head)), **contents)
-    os.replace(target + ".part", target)
 
 
 def load_model(path: Any) -> Any:

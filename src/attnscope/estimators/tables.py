@@ -24,6 +24,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags import Bags, read_bags
+from attnscope.files import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -310,17 +311,19 @@ def check_output(
 def write_columns(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray]) -> None:
     """Write columns of equal length as .npz, .csv or .parquet; the file appears whole or not at all."""
     path = Path(path)
-    part = path.with_name(path.name + ".part")
-    if path.suffix == ".npz":
-        with open(part, "wb") as file:
+    with whole_file(path, "write_columns") as part:
+        if path.suffix == ".npz":
             arrays: dict[str, Any] = dict(columns)
-            np.savez(file, **arrays)
-    else:
+            with open(part, "wb") as file:
+                np.savez(file, **arrays)
+            return
         import pandas as pd
 
         frame = pd.DataFrame(dict(columns))
-        frame.to_csv(part, index=False) if path.suffix == ".csv" else frame.to_parquet(part, index=False)
-    os.replace(part, path)
+        if path.suffix == ".csv":
+            frame.to_csv(part, index=False)
+        else:
+            frame.to_parquet(part, index=False)
 
 
 def remember(model_path: str | os.PathLike[str], columns: Columns) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 
 from attnscope.errors import AttnscopeError
 from attnscope.estimators.tables import Columns, read_table
+from attnscope.files import whole_file
 
 __all__ = ["LARGEST", "keep", "path_of"]
 
@@ -45,7 +46,8 @@ def keep(name: str, contents: str) -> int:
         raise AttnscopeError(f"the file {name!r} did not arrive whole; try again.") from None
     number = int.from_bytes(hashlib.sha256(name.encode() + b"\0" + content).digest()[:4], "big") >> 1 or 1
     path = Path(_home(), f"{number}{suffix}")  # a name of ours: theirs never touches the disk
-    path.write_bytes(content)
+    with whole_file(path, "the upload", "the file", sync=False) as part:
+        part.write_bytes(content)
     try:
         _check(path, name)
     except AttnscopeError as error:

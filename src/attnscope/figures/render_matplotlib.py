@@ -23,6 +23,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from attnscope.errors import bad
 from attnscope.figures.figure import Band, Figure, Heat, Line, Mark, Panel, Points
+from attnscope.files import check_place, whole_file
 
 __all__ = ["svg", "write"]
 
@@ -50,9 +51,10 @@ def write(figure: Figure, path: str | os.PathLike[str]) -> None:
     kind = target.suffix.lower()
     if kind not in NO_DATE:
         raise bad("path", "plot", "a file name that ends in .svg, .png or .pdf", str(path), "figure.svg")
-    if not target.parent.is_dir():
-        raise bad("path", "plot", "in a folder that exists", str(path))
-    target.write_bytes(_draw(figure, kind))
+    check_place(target, "plot")
+    content = _draw(figure, kind)
+    with whole_file(target, "plot") as part:
+        part.write_bytes(content)
 
 
 def svg(figure: Figure) -> str:

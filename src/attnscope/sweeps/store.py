@@ -7,8 +7,8 @@ again.
 `KEY.failed.json` holds the traceback of a cell that failed; never read as a result, gone when the cell
 succeeds.
 
-Writing: temporary name in the same folder, fsync, os.replace, fsync of the folder; the two syncs only for
-cells worth them (`SYNC_FROM`). Guaranteed:
+Writing: `files.whole_file` (temporary name in the same folder, fsync, os.replace, fsync of the folder); the two
+syncs only for cells worth them (`SYNC_FROM`). Guaranteed:
   - after SIGKILL at any instant, a file is absent or whole (os.replace is atomic), and every cell whose write
     had returned is there;
   - after a power cut, every cell of `SYNC_FROM` seconds or more whose write had returned is there, if the
@@ -20,13 +20,11 @@ Temporaries of killed writers are never read, and removed when an hour old (a wr
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
 import os
 import time
-import uuid
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -36,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError
+from attnscope.files import is_full, reason, whole_file, writable_folder
 
 __all__ = ["Store"]
 
@@ -55,13 +54,7 @@ class Store:
 
     def prepare(self) -> None:
         """Make the folder, check that it can be written, and remove stale temporaries."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            probe = self._temporary("probe")
-            _write(probe, b"", sync=False)
-            probe.unlink()
-        except OSError as error:
-            raise self._refusal(error) from None
+        writable_folder(self.folder, self._refusal)
         self._clean()
 
     def get(self, key: str) -> dict[str, Any] | None:
@@ -123,22 +116,9 @@ class Store:
     def _failed(self, key: str) -> Path:
         return self.folder / f"{key}.failed.json"
 
-    def _temporary(self, name: str) -> Path:
-        return self.folder / f".{name}.{uuid.uuid4().hex}.tmp"
-
     def _replace(self, path: Path, content: bytes, sync: bool) -> None:
-        temporary = self._temporary(path.name)
-        try:
-            _write(temporary, content, sync)
-            os.replace(temporary, path)
-            if sync:
-                _sync_folder(self.folder)
-        except BaseException as error:
-            with suppress(OSError):
-                temporary.unlink()
-            if isinstance(error, OSError):
-                raise self._refusal(error) from None
-            raise
+        with whole_file(path, "sweep", sync=sync, refusal=self._refusal) as part:
+            _write(part, content)
 
     def _clean(self) -> None:
         horizon = time.time() - STALE
@@ -148,13 +128,13 @@ class Store:
                     path.unlink()
 
     def _refusal(self, error: OSError) -> AttnscopeError:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             return AttnscopeError(
-                f"store {self.folder} is on a full disk ({error.strerror}); what was stored is kept: "
+                f"store {self.folder} is on a full disk ({reason(error)}); what was stored is kept: "
                 "free some space and run the same sweep again to resume."
             )
         return AttnscopeError(
-            f"store of sweep must be a folder that can be written, got {self.folder} ({error.strerror}); "
+            f"store of sweep must be a folder that can be written, got {self.folder} ({reason(error)}); "
             "try another store=."
         )
 
@@ -184,19 +164,6 @@ def unpack(content: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _write(path: Path, content: bytes, sync: bool) -> None:
+def _write(path: Path, content: bytes) -> None:
     with open(path, "xb") as file:
         file.write(content)
-        if sync:
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    # Not every system can sync a folder (Windows, some network disks): the file itself is already synced.
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
