@@ -87,6 +87,30 @@ def test_positions_of_different_probability():
         near(out, inner.bayes_risk().excess)
 
 
+RARE = (
+    (6, 2.98, 0.76, 0.0104, (1e-20, 1.0)),  # once a quarter of the truth, 3 % stated
+    (6, 0.02, 0.5, 0.0104, (1e-20, 1.0)),
+    (6, 2.98, 0.76, 0.0104, (1e-20, 1e-20, 1e-3, 1.0)),
+    (16, 0.19, 1.1, 1.0, (1e-62, 1.0)),
+    (2, 1.5, 4.0, 1.0, (1e-200, 1e-9, 1.0, 1.0)),
+    (20, 5.0, 0.2, 1.0, (1e-30, 1.0)),
+)
+
+
+@pytest.mark.parametrize(("d", "gamma", "signal", "variance", "probs"), RARE)
+def test_positions_of_tiny_probability(d, gamma, signal, variance, probs):
+    """An isotropic background is an affine image of the white one, whose Bayes risk is exact."""
+    probs = np.array(probs) / sum(probs)
+    inner = at.SingleLocation(d, len(probs), gamma, signal=signal, location_probs=probs)
+    white = at.SingleLocation(d, len(probs), gamma / variance**0.5, signal=signal, location_probs=probs)
+    truth = at.CorrelatedBackground(white, covariance=variance * np.eye(d)).bayes_risk()
+    task = at.CorrelatedBackground(inner, covariance=variance * np.eye(d), informative="isotropic")
+    out = pair_risk(task._draws(40_000, 0), *task.task._distinct_probs())
+    assert abs(math.expm1(out.log_value - truth.log_excess)) <= Z * out.relative_error
+    assert out.relative_error <= 0.03
+    near(task.bayes_risk(), truth.excess)
+
+
 def test_the_isotropic_informative_token_before_a_scaled_background():
     """S0 = a I, S1 = gam^2 I is single location with gam/sqrt(a), whatever route it takes."""
     for i, (d, length, gamma, signal, c) in enumerate(settings(8, 4)):

@@ -48,6 +48,7 @@ DEPTH = 17.0  # nats below the peak at which the integral ends: 4e-8
 NODES = 96  # nodes of the search for its range
 MOST_NODES = 4000  # a wider integrand is refined no further (the widest seen takes 700)
 CELLS = 1 << 19  # (node, draw) pairs worked on at a time: 4 MB arrays
+MERGED = 8  # distinct position probabilities that the search for the range tells apart
 SEARCHED = 8  # groups that take part in the search for the range
 
 
@@ -90,8 +91,9 @@ def pair_risk(draws: Draws, probs: Array, counts: Array) -> SampledLog:
     uniform = log_pi.size == 1
     step = STEP if uniform else FINE
     with np.errstate(all="ignore"):  # terms beyond float64 do not matter; the result is checked
-        low, high = _range(draws, length)
-        low, high = low, high + (log_pi[0] - log_pi[-1])
+        low, high = _range(draws, log_pi, n)
+        # the table is read at y = pi t: for the least t at the smallest pi, for the largest at the largest
+        low, high = low + log_pi[-1], high + log_pi[0]
         nodes = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
         table = _table(draws, nodes)
         size = len(draws.log_ratio)
@@ -187,7 +189,7 @@ def _uniform(tau: Array, t: _Table, length: float, size: float) -> Array:
 
 def _grouped(tau: Array, t: _Table, log_pi: Array, n: Array, size: float) -> Array:
     """log R for distinct pi, (groups,): the table is interpolated at log(pi_g t); v = 0 here."""
-    inner = np.arange(tau[0], tau[-1] + 1e-9, tau[1] - tau[0]) - log_pi[0]
+    inner = np.arange(tau[0] - log_pi[-1], tau[-1] - log_pi[0] + 1e-9, tau[1] - tau[0])
     at = inner[:, None] + log_pi
     mean = t.centre[:, None] + t.a1 / t.a0
     spread = np.maximum(t.a2 / t.a0 - (t.a1 / t.a0) ** 2, 0.0)
@@ -206,10 +208,18 @@ def _pairs(log_b: Array, mu: Array, V: Array, n: Array, log_phi: Array) -> Array
     b = np.exp(log_b - top)
     total = (n * b).sum(1)
     centre = ((n * b * mu).sum(1) / total)[:, None]
-    # over j != l: sum B_j B_l V_j = total sum B V - sum B^2 V, and the spread of mu over positions
-    inside = (n * b * V * (total[:, None] - b)).sum(1)
+    # over j != l: sum_j B_j V_j sum_{l != j} B_l, and the spread of mu over positions
+    inside = (n * b * V * (_others(n * b) + (n - 1) * b)).sum(1)
     across = total * (n * b * (mu - centre) ** 2).sum(1)
     return np.log(inside + across) + 2 * top[:, 0] + log_phi @ n
+
+
+def _others(x: Array) -> Array:
+    """Sums of the other columns, (nodes, G): without the difference in which a rare position is lost."""
+    zero = np.zeros((len(x), 1))
+    before = np.cumsum(np.hstack([zero, x[:, :-1]]), axis=1)
+    after = np.cumsum(np.hstack([zero, x[:, :0:-1]]), axis=1)[:, ::-1]
+    return before + after
 
 
 def _spline(x: Array, y: Array, at: Array) -> Array:
@@ -219,34 +229,55 @@ def _spline(x: Array, y: Array, at: Array) -> Array:
     return CubicSpline(x[good], y[good])(inside)
 
 
-def _range(draws: Draws, length: float) -> tuple[float, float]:
-    """Where in tau = log y the integrand at pi = 1/L is within DEPTH of its peak, from few groups."""
+def _range(draws: Draws, log_pi: Array, n: Array) -> tuple[float, float]:
+    """Where in log t the integrand is within DEPTH of its peak, from few groups; log_pi falls."""
     count = draws.groups if draws.groups < SEARCHED else SEARCHED
-    pick = lambda x: x.reshape(-1, draws.groups)[:, :count].ravel()
     few = Draws(
-        pick(draws.log_ratio),
-        pick(draws.log_background),
-        pick(draws.mean),
-        None if draws.variance is None else pick(draws.variance),
-        None if draws.own is None else pick(draws.own),
+        _few(draws.log_ratio, draws.groups, count),
+        _few(draws.log_background, draws.groups, count),
+        _few(draws.mean, draws.groups, count),
+        None if draws.variance is None else _few(draws.variance, draws.groups, count),
+        None if draws.own is None else _few(draws.own, draws.groups, count),
         count,
     )
-    low, high = -float(few.log_ratio.max()) - 2 * DEPTH, -float(few.log_ratio.min()) + 6
+    log_pi, n, margin = _merged(log_pi, n)
+    low = -float(few.log_ratio.max()) - 2 * DEPTH - log_pi[0]
+    high = -float(few.log_ratio.min()) + 6 - log_pi[-1]
     for _ in range(60):
-        tau = np.linspace(low, high, NODES)
-        t = _summed(_table(few, tau))
-        values = _integrand(tau, t, length, len(few.log_ratio))
+        u = np.linspace(low, high, NODES)
+        t = _summed(_table(few, (u[:, None] + log_pi).ravel()))
+        values = _integrand(u, t, log_pi, n, len(few.log_ratio))
         near = np.flatnonzero(values > np.nanmax(values) - DEPTH)
         before = high - low
-        low, high = tau[max(near[0] - 1, 0)], tau[min(near[-1] + 1, NODES - 1)]
+        low, high = u[max(near[0] - 1, 0)], u[min(near[-1] + 1, NODES - 1)]
         if high - low > 0.7 * before or high - low < NODES * STEP:
-            return low, min(high, low + MOST_NODES * STEP)
-    return low, min(high, low + MOST_NODES * STEP)
+            break
+    return low - margin, min(high, low + MOST_NODES * STEP) + margin
 
 
-def _integrand(tau: Array, t: _Table, length: float, size: float) -> Array:
-    phi = _log_phi(t, size)[:, 0]
-    pairs = np.maximum(t.a2 * t.a0 - t.a1**2, 0.0)[:, 0] / size**2
-    logs = np.log(pairs) + 2 * t.scale + (length - 2) * phi + math.log(length - 1)
-    own = np.log(np.maximum(t.own[:, 0], 0.0) / size) + t.scale + (length - 1) * phi
-    return np.logaddexp(logs + tau, own)
+def _few(x: Array, groups: int, count: int) -> Array:
+    """The draws of the first `count` groups."""
+    return x.reshape(-1, groups)[:, :count].ravel()
+
+
+def _merged(log_pi: Array, n: Array) -> tuple[Array, Array, float]:
+    """At most MERGED probabilities that stand for all, and by how much the logarithm of one is moved."""
+    if log_pi.size <= MERGED:
+        return log_pi, n, 0.0
+    ends = np.linspace(log_pi[0], log_pi[-1], MERGED)
+    nearest = np.argmin(np.abs(log_pi[:, None] - ends), axis=1)
+    counts = np.bincount(nearest, weights=n, minlength=MERGED)
+    return ends[counts > 0], counts[counts > 0], float(ends[0] - ends[1])
+
+
+def _integrand(u: Array, t: _Table, log_pi: Array, n: Array, size: float) -> Array:
+    """log of the integrand in u = log t; t holds the one-token sums at pi t."""
+    shape = (u.size, log_pi.size)
+    phi = _log_phi(t, size).reshape(shape)
+    mu = (t.centre + t.a1[:, 0] / t.a0[:, 0]).reshape(shape)
+    spread = (t.a2 / t.a0 - (t.a1 / t.a0) ** 2).reshape(shape)
+    log_a = (np.log(t.a0[:, 0] / size) + t.scale).reshape(shape)
+    pairs = _pairs(log_pi + log_a - phi, mu, np.maximum(spread, 0.0), n, phi)
+    own = np.log(np.maximum(t.own[:, 0], 0.0) / size) + t.scale
+    alone = logsumexp(2 * log_pi + own.reshape(shape) - phi, b=n, axis=1) + phi @ n
+    return np.logaddexp(pairs + u, alone + u)

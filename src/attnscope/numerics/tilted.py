@@ -5,6 +5,7 @@ L = length; coordinates in which all precisions are diagonal, the last one stand
 
 A mistake happens where a background token and the informative one look alike: near the p_z with
 E_z l = log L if z < 1/2, else near p_{1/2} (two tokens compete, and e^{-l/2} each is the best tilt).
+Where log priors differ by g, two tokens compete best at p_z and p_{1-z} with E_z l - E_{1-z} l = g.
 The mixture takes p_1, p_0 and the p_z in steps of STEP standard deviations around that z; with p_1
 and p_0 among its K parts no weight exceeds K. For a Student t background p_z is replaced by the
 normal law with p_0's slope at its own mean square: any q is allowed, weights are exact.
@@ -84,7 +85,8 @@ def bridge(one: Normal, back: Background, axes: int, log_length: tuple[float, fl
     ends = [_where(level, way, target) for target in log_length]
     low, high = min(ends) - AROUND * STEP, max(ends) + AROUND * STEP
     count = min(max(round((high - low) / STEP), 1), MOST) + 1
-    stops = np.unique(np.clip(np.linspace(low, high, count), 0.0, way[-1]))
+    near = _rivals(level, way, log_length[1] - log_length[0])
+    stops = np.unique(np.clip(np.concatenate([np.linspace(low, high, count), near]), 0.0, way[-1]))
     z = np.interp(stops, way, LADDER)
     inner = _between(one, back, axes, z[(z > 0) & (z < 1)])
     chosen = [one, *(_rows(inner, i) for i in range(len(inner.rest)))]
@@ -100,6 +102,16 @@ def _where(level: Array, way: Array, target: float) -> float:
     half = int(np.searchsorted(LADDER, 0.5))
     below = np.flatnonzero(level[: half + 1] <= target)
     return float(way[below[0]] if below.size else way[half])
+
+
+def _rivals(level: Array, way: Array, gap: float) -> Array:
+    """Stops around the laws of two tokens that compete against a gap of their log priors (none if 0)."""
+    if gap <= 0:
+        return np.empty(0)
+    half = int(np.searchsorted(LADDER, 0.5))
+    first = int(np.argmax((level - level[::-1])[: half + 1] <= gap))  # LADDER is symmetric around 1/2
+    centres = np.array([way[first], way[-1 - first]])
+    return np.asarray((centres[:, None] + STEP * np.arange(-1, 2)).ravel())
 
 
 def _between(one: Normal, back: Background, axes: int, z: Array) -> Normal:
