@@ -9,7 +9,6 @@ import subprocess
 import sys
 import urllib.request
 import weakref
-from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -24,11 +23,14 @@ from attnscope.explorer.answers import answer
 from attnscope.explorer.app import create_app, serve
 from attnscope.explorer.code import computed
 from attnscope.explorer.controls import position, ticks
+from attnscope.explorer.knobs import DEFAULTS, GROUPS
 from attnscope.explorer.page import page
 from attnscope.explorer.state import (
     FIELDS,
     VIEWS,
     Choice,
+    Number,
+    Numbers,
     State,
     carried,
     default_state,
@@ -41,15 +43,19 @@ from attnscope.figures.render_plotly import plotly_dict
 
 
 def state_of(view, change):
-    return replace(default_state(view), **change)
+    return default_state(view).changed(**change)
 
 
 def values_of(field):
     if isinstance(field, Choice):
         return st.sampled_from(list(field.options))
+    if isinstance(field, Numbers):
+        one = st.integers(1, 10**6) if field.argument.whole else st.floats(0, 10**6)
+        return st.lists(one, min_size=1, max_size=12).map(tuple)
     if field.whole:
         return st.integers(int(field.low), int(field.high))
-    return st.floats(field.low, field.high)
+    number = st.floats(field.low, field.high)
+    return st.none() | number if field.optional else number
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -114,13 +120,15 @@ def test_every_knob_has_a_labelled_control(view):
     walk(page(f"/{view}", ""))
     assert sorted(found) == sorted(VIEWS[view])
     assert labels > len(found)
-    assert {f.name for f in fields(State)} == {"view", *FIELDS}
+    assert {name for names in VIEWS.values() for name in names} == set(FIELDS)
+    assert all(getattr(default_state(view), name) == DEFAULTS[view][name] for name in FIELDS)
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(FIELDS)
 
 
 def test_sliders_cover_their_range():
-    for field in (f for f in FIELDS.values() if not isinstance(f, Choice)):
+    for field in (f for f in FIELDS.values() if isinstance(f, Number)):
         assert (position(field.low, field), position(field.high, field)) == (0, ticks(field))
-        assert ticks(field) >= 6
+        assert ticks(field) >= 5
 
 
 def test_a_computation_leaves_no_circle_of_arrays_behind():

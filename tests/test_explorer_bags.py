@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +28,7 @@ from attnscope.figures.figure import Heat
 
 
 def state_of(view, change):
-    return replace(default_state(view), **change)
+    return default_state(view).changed(**change)
 
 
 def as_sent(content):

@@ -1,7 +1,6 @@
 """One client's long computation holds up nobody: events decide, not the clock."""
 
 import threading
-from dataclasses import replace
 
 import pytest
 
@@ -109,7 +108,7 @@ def test_a_second_client_is_answered_while_training_of_another_runs(impatient, m
     """Through `answer`, as the page asks: heavy asked, told to come back, the other answered, heavy let go, heavy answered."""
     events = []
     heavy = Held("the first step")
-    step = training(replace(default_state("training"), runs=1, steps=10))
+    step = training(default_state("training").changed(runs=1, steps=10))
 
     def trained(state, go_on):
         heavy()

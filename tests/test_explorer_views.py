@@ -35,7 +35,7 @@ CASES = [(view, change) for view, changes in QUICK.items() for change in changes
 
 
 def state_of(view, change):
-    return replace(default_state(view), **change)
+    return default_state(view).changed(**change)
 
 
 @pytest.mark.parametrize(("view", "change"), CASES)

@@ -11,9 +11,10 @@ from dash import State as Held
 
 from attnscope.errors import AttnscopeError
 from attnscope.explorer.answers import answer
+from attnscope.explorer.knobs import knobs, unused
 from attnscope.explorer.lanes import BUDGET
 from attnscope.explorer.page import images, page, sentence, table
-from attnscope.explorer.state import VIEWS, State, carried, to_query
+from attnscope.explorer.state import VIEWS, State, carried, from_values, to_query
 from attnscope.explorer.uploads import keep
 from attnscope.explorer.view import Shown
 
@@ -72,11 +73,21 @@ def _redraw(app: Dash) -> None:
         rows = [item["id"]["name"] for item in ctx.outputs_list[len(PARTS) + 2]]
         state, what, words = answer(view, list(zip(names, values)), wait=BUDGET) if names else (None, None, "")
         if state is None:
-            hidden = [name == "upload" or no_update for name in rows]
+            hidden = _task_rows(view, names, values, rows)
             return *(no_update,) * len(PARTS), words, no_update, hidden, *(no_update,) * len(VIEWS)
         parts = _later(fresh=True) if what is None else _parts(what, fresh=True)
         hidden = [no_update if what is None else name in what.hidden for name in rows]
         return *parts, "", to_query(state), hidden, *(_link(state, name) for name in VIEWS)
+
+
+def _task_rows(view: str, names: list[str], values: list[Any], rows: list[str]) -> list[Any]:
+    """Which rows to hide where there is no answer: those of other tasks; the rest stay as they are."""
+    if not names:
+        return [name == "upload" or no_update for name in rows]
+    state, _ = from_values(view, zip(names, values))
+    away = {"upload", *unused(view, state.task)}
+    table = knobs()
+    return [name in away if name == "upload" or table[name].argument else no_update for name in rows]
 
 
 def _link(state: State, view: str) -> str:

@@ -3,29 +3,88 @@ what is shown, by construction. Everything inserted into them is a validated num
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
+from attnscope.catalogue import PREDICTORS, TASKS
+from attnscope.explorer.knobs import SINGLE, arguments_of
 from attnscope.explorer.state import State
 
-__all__ = ["computed", "log_every", "predictor_lines", "task_line", "training_limits"]
+__all__ = [
+    "HEADER",
+    "catalogue_import",
+    "compared",
+    "computed",
+    "cost",
+    "families",
+    "family",
+    "log_every",
+    "made_task",
+    "predictor_lines",
+    "task_line",
+    "train_lines",
+    "training_limits",
+]
 
 HEADER = "import numpy as np\n\nimport attnscope as at\n"
-FAMILY = {"erf": "at.Erf", "softmax": "at.Softmax", "linear": "at.LinearAttention"}
-# Steps (of all runs together, for those whose steps cost about a millisecond each) that keep an answer within a second or two
-MOST_STEPS = {"erf": 200_000, "linear": 4_000}
-MOST_RUN_STEPS = {"softmax": 600, "sigma": 600}
+USUAL = ("erf", "softmax", "linear")  # the paper's, whose best temperatures are found in a fraction of a second
+# Most steps of a landscape's paths that keep an answer within a second or two, by what a step costs
+MOST_STEPS = {"compiled": 200_000, "closed": 4_000}
+MOST_RUN_STEPS = 600  # of all runs together, where a step takes about a millisecond a run
+
+
+def cost(predictor: str) -> str:
+    """What an exact step of training costs: "compiled" (a loop of its own), or the catalogue's word."""
+    from attnscope.dynamics.train import COMPILED
+
+    if predictor not in PREDICTORS:
+        return "quadrature"  # the page's own: optimal sigma
+    entry = PREDICTORS[predictor]
+    return "compiled" if entry.kind in COMPILED else entry.cost
+
+
+def catalogue_import(*texts: str) -> str:
+    """The line that imports the tables of the catalogue that these lines use, if any."""
+    names = [name for name in ("PREDICTORS", "TASKS") if any(f"{name}[" in text for text in texts)]
+    return f"from attnscope.catalogue import {', '.join(names)}\n" if names else ""
 
 
 def task_line(state: State, **changed: str) -> str:
-    """task = at.SingleLocation(...); `changed` replaces an argument by an expression."""
-    arguments = {
-        "dim": repr(state.dim),
-        "length": repr(state.length),
-        "gamma": f"{state.gamma2!r}**0.5",
-        "noise": repr(state.noise),
-    } | changed
-    return f"at.SingleLocation({', '.join(f'{name}={text}' for name, text in arguments.items())})"
+    """The task as an expression; `changed` replaces an argument by an expression."""
+    values = {name: getattr(state, knob) for name, knob in arguments_of(state.task).items()}
+    texts = {name: repr(value) for name, value in values.items() if value is not None} | changed
+    if state.task != SINGLE:
+        inside = ", ".join(f"{name!r}: {text}" for name, text in texts.items())
+        return f"TASKS[{state.task!r}].make({{{inside}}})"
+    texts["gamma"] = f"{texts.pop('gamma2')}**0.5"
+    names = [name for name in ("dim", "length", "gamma", "noise", "signal") if name in texts]
+    return f"at.SingleLocation({', '.join(f'{name}={texts[name]}' for name in names)})"
+
+
+def family(word: str) -> str:
+    """The class of a predictor as an expression, called with a temperature or a schedule."""
+    import attnscope as at
+
+    kind = PREDICTORS[word].kind
+    name = kind.__name__
+    return f"at.{name}" if getattr(at, name, None) is kind else f"PREDICTORS[{word!r}].kind"
+
+
+def made_task(state: State) -> Any:
+    """The state's task."""
+    values = {name: getattr(state, knob) for name, knob in arguments_of(state.task).items()}
+    return TASKS[state.task].make(values, "this page")
+
+
+def compared(state: State) -> tuple[str, ...]:
+    """The predictors that are drawn beside each other: the usual ones, or every one of the catalogue."""
+    return tuple(PREDICTORS) if state.compared == "all" else USUAL
+
+
+def families(words: Iterable[str]) -> str:
+    """{label: class} as an expression."""
+    return "{" + ", ".join(f"{PREDICTORS[word].label!r}: {family(word)}" for word in words) + "}"
 
 
 def predictor_lines(state: State) -> str:
@@ -35,16 +94,18 @@ def predictor_lines(state: State) -> str:
     schedule = (
         f"at.InverseTime({state.temperature!r}, rate={state.decay!r})" if state.decay else repr(state.temperature)
     )
-    return f"predictor = {FAMILY[state.predictor]}({schedule})"
+    return f"predictor = {family(state.predictor)}({schedule})"
 
 
 def training_limits(state: State) -> tuple[int, int, str]:
     """(runs, steps, sentence): what is trained, and what to say if that is less than asked for."""
-    if state.predictor in MOST_STEPS:
-        runs, steps = state.runs, min(state.steps, MOST_STEPS[state.predictor])
+    most = MOST_STEPS.get(cost(state.predictor))
+    if most is not None:
+        runs = state.runs
+        steps = min(state.steps, most)
     else:
         runs = min(state.runs, 6)  # enough to see paths part; the rest of the budget goes into steps
-        steps = min(state.steps, MOST_RUN_STEPS[state.predictor] // runs)
+        steps = min(state.steps, MOST_RUN_STEPS // runs)
     if (runs, steps) == (state.runs, state.steps):
         return runs, steps, ""
     return runs, steps, f"Exact steps of this predictor are slow: {runs} runs of {steps} steps instead. "

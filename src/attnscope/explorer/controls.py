@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dash import dcc, html
 
-from attnscope.explorer.state import FIELDS, OVERLAPS, VIEWS, Choice, Number, State, plain
+from attnscope.explorer.fields import Choice, Number, Numbers, plain
+from attnscope.explorer.knobs import FIELDS, GROUPS, VIEWS, unused
+from attnscope.explorer.state import State
 
 __all__ = ["controls", "position", "ticks"]
 
 TICKS = 200  # most positions of a slider: an arrow key moves a dimension by 6 %, a share by 0.5 %
 PAUSE = 0.02  # seconds a slider rests before it counts as moved: a drag asks for one figure, not for fifty
-GROUPS = {
-    "Show": ("against", "tuning"),
-    "Bags": ("data", "upload", "loss", "bag"),
-    "Attention": ("rule", "bandwidth", "ridge"),
-    "Predictor": ("predictor", "temperature", "decay"),
-    "Task": ("keys", "dim", "length", "gamma2", "noise"),
-    "Axes": ("x", "y", *OVERLAPS),
-    "Training": ("batch", "start", "runs", "steps", "step_size"),
-    "Draw": ("seed",),
-}
 
 
 def controls(state: State) -> list[Any]:
@@ -37,9 +30,10 @@ def controls(state: State) -> list[Any]:
 
 def _row(name: str, state: State) -> Any:
     field = FIELDS[name]
-    inside = _choice(name, field, state) if isinstance(field, Choice) else _number(name, field, state)
-    never_seen = name == "upload"  # set by choosing a file; here so that the address and the figure follow it
-    return html.Div(inside, id={"type": "row", "name": name}, className="knob", hidden=never_seen)
+    inside = DRAWN[type(field)](name, field, state)
+    # the upload is set by choosing a file; it is here so that the address and the figure follow it
+    unseen = name == "upload" or name in unused(state.view, state.task)
+    return html.Div(inside, id={"type": "row", "name": name}, className="knob", hidden=unseen)
 
 
 def _choice(name: str, field: Choice, state: State) -> list[Any]:
@@ -51,35 +45,39 @@ def _choice(name: str, field: Choice, state: State) -> list[Any]:
 
 
 def _number(name: str, field: Number, state: State) -> list[Any]:
-    value = getattr(state, name)
-    box = dcc.Input(
-        id={"type": "knob", "name": name},
-        type="text",
-        value=plain(value),
-        debounce=True,
-        inputMode="decimal",
-        className="box",
-    )
     slider = dcc.Input(
         id={"type": "slider", "name": name},
         type="range",
         min=0,
         max=ticks(field),
         step=1,
-        value=position(value, field),
+        value=position(getattr(state, name), field),
         debounce=PAUSE,
         className="range",
     )
     scale = {"low": field.low, "high": field.high, "log": field.log, "whole": field.whole, "ticks": ticks(field)}
     button = [html.Button("Next draw", id="redraw", type="button")] if name == "seed" else []
     return [
-        html.Label(
-            [html.Span([field.label, html.Small(f" {field.hint}" if field.hint else "")]), box], className="line"
-        ),
+        _box(name, field, state, "decimal"),
         *button,
         html.Label([html.Span(f"{field.label}, slider", className="unseen"), slider], hidden=name == "seed"),
         dcc.Store(id={"type": "scale", "name": name}, data=scale),
     ]
+
+
+def _numbers(name: str, field: Numbers, state: State) -> list[Any]:
+    return [_box(name, field, state, "text")]
+
+
+def _box(name: str, field: Number | Numbers, state: State, keys: str) -> Any:
+    identity = {"type": "knob", "name": name}
+    text = plain(getattr(state, name))
+    box = dcc.Input(id=identity, type="text", value=text, debounce=True, inputMode=keys, className="box")
+    hint = html.Small(f" {field.hint}" if field.hint else "")
+    return html.Label([html.Span([field.label, hint]), box], className="line")
+
+
+DRAWN: dict[type, Callable[..., list[Any]]] = {Choice: _choice, Number: _number, Numbers: _numbers}
 
 
 def ticks(field: Number) -> int:
@@ -88,7 +86,9 @@ def ticks(field: Number) -> int:
     return int(min(TICKS, field.high - field.low)) if few else TICKS
 
 
-def position(value: float, field: Number) -> int:
-    """Where on its slider a value sits, from 0 to ticks(field)."""
+def position(value: float | None, field: Number) -> int:
+    """Where on its slider a value sits, from 0 to ticks(field); what is left out, at its beginning."""
+    if value is None:
+        return 0
     low, high, x = (math.log(z) if field.log else z for z in (field.low, field.high, value))
     return round(ticks(field) * (x - low) / (high - low))

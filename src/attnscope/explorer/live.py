@@ -20,7 +20,17 @@ from attnscope.dynamics.loop import advance
 from attnscope.dynamics.train import engine_for
 from attnscope.dynamics.trajectory import Trajectory, exact_excess
 from attnscope.errors import bad
-from attnscope.explorer.code import computed, log_every, predictor_lines, task_line, train_lines
+from attnscope.explorer.code import (
+    catalogue_import,
+    computed,
+    cost,
+    log_every,
+    made_task,
+    predictor_lines,
+    task_line,
+    train_lines,
+)
+from attnscope.explorer.knobs import SINGLE
 from attnscope.explorer.state import State
 
 __all__ = ["LOGS", "advanced", "current", "run_lines", "total_steps"]
@@ -30,10 +40,11 @@ PIECE = (
     0.4  # seconds per call: short enough to follow and to stop, long enough that drawing does not take most of the time
 )
 GROWTH = 8  # most by which a piece is longer than the one before: a first one, compiled on the way, says little
-SLOW = {"softmax": 2000, "sigma": 2000}  # most steps, where one of 30 runs takes some 20 ms: a minute or two
+# Most steps, by what one costs: of 30 runs some 20 ms, so a minute or two
+SLOW = {"quadrature": 2000, "sampled": 2000}
 # Most tokens of one step (batch x tokens x runs), which cannot be divided: 20 ns each where the loop is compiled for it,
 # else up to 30 us and 5 kB (measured on a busy machine with 10^6 of them)
-MOST_TOKENS = {"erf": 50_000_000}
+MOST_TOKENS = {"compiled": 50_000_000}
 MOST_TOKENS_ELSE = 100_000
 KEPT = 12  # runs: 50 of 101 log points are 250 kB
 
@@ -52,15 +63,22 @@ _lock = threading.Lock()  # computations that were set aside go on in threads of
 
 def total_steps(state: State) -> int:
     """The state's steps, or as many as one can wait for."""
-    return min(state.steps, SLOW.get(state.predictor, state.steps))
+    return min(state.steps, SLOW.get(_step_cost(state), state.steps))
+
+
+def _step_cost(state: State) -> str:
+    """What a step costs: only single-location regression has compiled loops and closed forms for all overlaps."""
+    return cost(state.predictor) if state.task == SINGLE else "sampled"
 
 
 def run_lines(state: State, steps: int) -> str:
     """The lines that train the first `steps` of the state's steps."""
+    task = task_line(state)
+    predictor = predictor_lines(state)
     return f"""import attnscope as at
-
-task = {task_line(state)}
-{predictor_lines(state)}
+{catalogue_import(task, predictor)}
+task = {task}
+{predictor}
 {train_lines(state, LOGS, state.runs, steps, total_steps(state))}
 """
 
@@ -104,8 +122,12 @@ def _keep(state: State, kept: Kept) -> None:
 
 def _begun(state: State, total: int) -> Kept:
     """The first step, and the engine that goes on: compiled once."""
-    tokens = state.batch * state.length * state.runs
-    most = MOST_TOKENS.get(state.predictor, MOST_TOKENS_ELSE)
+    task = made_task(state)
+    if len(task.teacher_gram) > 2:
+        must = "one with one key and one value: five overlaps do not describe a head on the others"
+        raise bad("the task", "the training view", must, state.task, "attnscope train")
+    tokens = state.batch * task.length * state.runs
+    most = MOST_TOKENS.get(_step_cost(state), MOST_TOKENS_ELSE)
     if tokens > most:
         must = f"at most {most:,} tokens in one step for this predictor (batch x tokens x runs)"
         raise bad("the batch", "training", must, f"{tokens:,}", "fewer runs or a smaller batch")

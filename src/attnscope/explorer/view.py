@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from attnscope.catalogue import PREDICTORS
 from attnscope.figures.figure import Figure
 
-__all__ = ["Shown", "number"]
+__all__ = ["Shown", "colours", "number", "power"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,16 @@ class Shown:
 def number(x: float) -> str:
     """Five significant digits."""
     return f"{x:.5g}"
+
+
+def colours(words: Iterable[str]) -> dict[str, int]:
+    """The catalogue's colours of these predictors; one that is taken gives way to the next free of the palette."""
+    out: dict[str, int] = {}
+    for word in words:
+        wanted = PREDICTORS[word].colour
+        free = (c for c in (wanted, *range(6, -1, -1)) if c not in out.values())  # 7 colours
+        out[word] = next(free, wanted)
+    return out
 
 
 def power(log_x: float) -> str:

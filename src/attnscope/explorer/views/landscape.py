@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.explorer.code import HEADER, computed, predictor_lines, task_line, train_lines, training_limits
+from attnscope.explorer.code import (
+    HEADER,
+    catalogue_import,
+    computed,
+    cost,
+    predictor_lines,
+    task_line,
+    train_lines,
+    training_limits,
+)
 from attnscope.explorer.state import OVERLAPS, State
 from attnscope.explorer.view import Shown, number
 from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
@@ -42,16 +51,17 @@ def landscape(state: State) -> Shown:
 
 
 def lines(state: State) -> str:
-    points, arrows = FINE if state.predictor in ("erf", "linear") else COARSE
+    points, arrows = COARSE if _slow(state) else FINE
+    predictor = predictor_lines(state)
     place = ", ".join(
         f"{name}=" + ("a" if name == state.x else "b" if name == state.y else repr(getattr(state, name)))
         for name in OVERLAPS
     )
-    return f'''{HEADER}from attnscope.explorer.flow import descent
+    return f'''{HEADER}{catalogue_import(predictor)}from attnscope.explorer.flow import descent
 from attnscope.theory.overlaps import gram
 
 task = {task_line(state)}
-{predictor_lines(state)}
+{predictor}
 
 
 def plane(points):
@@ -91,16 +101,26 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
         ended = names["outcome"] == name
         marks.append(Line(_joined(x[ended]), _joined(y[ended]), f"{ended.sum()} paths: {name}", thin=True))
     for p in names["points"]:
-        marks.append(Points(*_places(p.overlaps, state), _label(p)))
+        marks.append(Points(*_places(p.overlaps, state, names["predictor"]), _label(p)))
     square = (-1.04, 1.04)
     panel = Panel("risk", state.x, state.y, tuple(marks), x_range=square, y_range=square)
     return Figure(f"exact risk over ({state.x}, {state.y})", (panel,))
 
 
-def _places(o: Any, state: State) -> tuple[list[float], list[float]]:
+def _slow(state: State) -> bool:
+    return cost(state.predictor) not in ("compiled", "closed")
+
+
+def _odd(predictor: Any) -> bool:
+    """Whether its weights change sign with the scores."""
+    scores = np.array([[-1.3, 0.2, 0.7, 2.1]])
+    return bool(np.allclose(predictor.weights(-scores), -predictor.weights(scores), rtol=1e-12, atol=0))
+
+
+def _places(o: Any, state: State, predictor: Any) -> tuple[list[float], list[float]]:
     """Where a stationary point is drawn. For an odd activation (-k, -v) has the risk of (k, v): every overlap but rho changes sign."""
     a, b = ([float(getattr(o, name))] for name in (state.x, state.y))
-    if state.predictor not in ("erf", "linear"):
+    if not _odd(predictor):
         return a, b
     return [*a, a[0] if state.x == "rho" else -a[0]], [*b, b[0] if state.y == "rho" else -b[0]]
 
@@ -190,7 +210,7 @@ def _note(state: State, names: dict[str, Any]) -> str:
     outcome = names["outcome"]
     counts = {name: int((outcome == name).sum()) for name in ("oracle", "swapped", "undecided", "diverged")}
     ends = ", ".join(f"{n} {name}" for name, n in counts.items() if n or name in ("oracle", "swapped"))
-    coarse = "" if state.predictor in ("erf", "linear") else "A coarser grid, because a point costs a millisecond. "
+    coarse = "A coarser grid, because a point costs a millisecond. " if _slow(state) else ""
     fixed = [n for n in OVERLAPS if n not in (state.x, state.y)]
     at = ", ".join(f"{n} = {getattr(state, n):g}" for n in fixed)
     empty = "" if names["possible"].any() else "No unit vectors have these overlaps: nothing to colour. "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.explorer.code import HEADER, computed, task_line
+from attnscope.explorer.code import HEADER, USUAL, computed, families, task_line
 from attnscope.explorer.state import State
 from attnscope.explorer.view import Shown, number
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -40,7 +40,7 @@ task = {task_line(state)}
 batch = task.sample(1, seed={state.seed})
 location, label = batch.location[0], batch.target[0]  # locations count from 0
 
-families = {{"softmax": at.Softmax, "erf": at.Erf, "linear attention": at.LinearAttention}}
+families = {families(USUAL)}
 temperatures = {{name: {how} for name, family in families.items()}}
 predictors = {{"optimal sigma": at.optimal_sigma(task)}}
 predictors |= {{name: family(temperatures[name]) for name, family in families.items()}}

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.explorer.code import HEADER, computed, task_line
+from attnscope.catalogue import PREDICTORS
+from attnscope.explorer.code import HEADER, USUAL, catalogue_import, compared, computed, families, task_line
+from attnscope.explorer.knobs import SINGLE, unused
 from attnscope.explorer.state import State
-from attnscope.explorer.view import Shown, number, power
+from attnscope.explorer.view import Shown, colours, number, power
+from attnscope.explorer.views.risk_planted import planted_risk
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 
@@ -16,20 +19,21 @@ __all__ = ["risk"]
 
 LOWEST = 1e-40  # drawn down to here: beyond, the axis would be all there is to see; the table goes on
 SPANS: dict[str, tuple[float, float, int]] = {"dim": (4, 1_000_000, 17), "length": (2, 1000, 12)}
-FIXED = (
-    41  # points where no best temperature is sought; a best softmax temperature takes 0.2 s, hence the few points above
-)
-COLOR = {"erf": 0, "softmax": 1, "optimal sigma": 2, "linear attention": 3}
-COLOR |= {"best linear": 4, "null": 6, "Bayes": 5}
-REFERENCES = ("best linear", "null", "Bayes")
+# Points where no best temperature is sought; a best softmax temperature takes 0.2 s, hence the few points above
+FIXED = 41
+REFERENCES = {"best linear predictor": 4, "null": 6, "Bayes": 5}  # and their colours
+SIGMA = {"optimal sigma": 5}  # solid beside the dashed Bayes: the best of its kind, and the best of all
 
 
 def risk(state: State) -> Shown:
     """The view; a quadrature that refuses a point leaves a gap there."""
+    if state.task != SINGLE:
+        return planted_risk(state)
     code = lines(state)
     names = computed(code)
     figure = _figure(state, names)
-    hidden = {state.against} if state.against != "temperature" else {"tuning"}
+    hidden = {"seed", *unused("risk", state.task)}  # nothing is drawn
+    hidden.add(state.against if state.against != "temperature" else "tuning")
     if state.tuning == "best" and state.against != "temperature":
         hidden.add("temperature")
     header = ("curve", "temperature", "excess risk", "where")
@@ -37,23 +41,30 @@ def risk(state: State) -> Shown:
 
 
 def lines(state: State) -> str:
-    return f'''{HEADER}
+    usual = families(USUAL)
+    others = families(word for word in compared(state) if word not in USUAL)
+    return f'''{HEADER}{catalogue_import(others)}
 oracle = at.Overlaps.oracle()
-families = {{"erf": at.Erf, "softmax": at.Softmax, "linear attention": at.LinearAttention}}
+families = {usual}
+others = {others}  # whose best temperatures take seconds
 
 
 def log_excess(compute):
-    """Log of an excess risk, which outlives underflow; NaN, a gap, where a quadrature refuses."""
+    """Log of an excess risk, which outlives underflow.
+
+    NaN, a gap, where a quadrature refuses or cannot tell the risk from zero.
+    """
     try:
-        return compute().log_excess
+        found = compute()
     except at.AttnscopeError:
         return np.nan
+    return found.log_excess if found.error <= found.excess else np.nan
 
 
 def references(task):
     return {{
         "optimal sigma": log_excess(lambda: at.risk(task, at.optimal_sigma(task), oracle)),
-        "best linear": log_excess(task.linear_risk),
+        "best linear predictor": log_excess(task.linear_risk),
         "null": log_excess(task.null_risk),
         "Bayes": log_excess(task.bayes_risk),
     }}
@@ -77,7 +88,7 @@ def _against_temperature(state: State) -> str:
     return f"""chosen = {state.temperature!r}
 xs = np.geomspace(1e-3, 1e2, 61)
 curves, at_chosen = {{}}, {{}}
-for name, family in families.items():
+for name, family in (families | others).items():
     curves[name] = np.array([log_excess(lambda: at.risk(task, family(x), oracle)) for x in xs])
     at_chosen[name] = log_excess(lambda: at.risk(task, family(chosen), oracle))
 curves |= {{name: np.full(len(xs), value) for name, value in references(task).items()}}
@@ -87,6 +98,7 @@ curves |= {{name: np.full(len(xs), value) for name, value in references(task).it
 def _against_task(state: State) -> str:
     low, high, few = SPANS[state.against]
     points = few if state.tuning == "best" else FIXED
+    drawn = "families" if state.tuning == "best" else "(families | others)"
     one = task_line(state, **{state.against: "int(x)"})
     point = (
         "best(task, family)[1]"
@@ -96,7 +108,7 @@ def _against_task(state: State) -> str:
     return f"""xs = np.unique(np.geomspace({low}, {high}, {points}).round())
 tasks = [{one} for x in xs]
 curves = {{}}
-for name, family in families.items():
+for name, family in {drawn}.items():
     curves[name] = np.array([{point} for task in tasks])
 framed = [references(task) for task in tasks]
 curves |= {{name: np.array([row[name] for row in framed]) for name in framed[0]}}
@@ -105,14 +117,16 @@ curves |= {{name: np.array([row[name] for row in framed]) for name in framed[0]}
 
 def _figure(state: State, names: dict[str, Any]) -> Figure:
     x = names["xs"]
+    own = {PREDICTORS[word].label: colour for word, colour in colours(compared(state)).items()}
+    color = own | SIGMA | REFERENCES
     marks: list[Any] = [
-        Line(x, np.exp(values), name, color=COLOR[name], dashed=name in REFERENCES)
+        Line(x, np.exp(values), name, color=color[name], dashed=name in REFERENCES)
         for name, values in names["curves"].items()
     ]
     if state.against == "temperature":
         for name, (temperature, log_value) in names["optima"].items():
             if temperature > 0:
-                marks.append(Points([temperature], [np.exp(log_value)], "best temperature", color=COLOR[name]))
+                marks.append(Points([temperature], [np.exp(log_value)], "best temperature", color=color[name]))
         chosen = [(state.temperature, np.exp(v)) for v in names["at_chosen"].values() if np.isfinite(v)]
         marks.append(Points([x for x, _ in chosen], [y for _, y in chosen], "chosen temperature", color=6))
     shown = np.exp(np.concatenate(list(names["curves"].values())))
@@ -131,15 +145,19 @@ def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
             temperature, value = names["optima"][name]
             rows.append((name, number(temperature), power(value), "best temperature"))
             if state.against == "temperature":
-                rows.append((name, number(state.temperature), power(names["at_chosen"][name]), "chosen temperature"))
+                rows.append((name, number(state.temperature), _shown(names["at_chosen"][name]), "chosen temperature"))
+        elif state.against == "temperature" and name in names["at_chosen"]:
+            rows.append((name, number(state.temperature), _shown(names["at_chosen"][name]), "chosen temperature"))
         elif state.against == "temperature":
             rows.append((name, "", power(values[0]), "any temperature"))
         if state.against != "temperature":
             ends = ((names["xs"][i], values[i]) for i in (0, -1))
-            rows += [
-                (name, "", power(v) if np.isfinite(v) else "refused", f"at {state.against} {x:.0f}") for x, v in ends
-            ]
+            rows += [(name, "", _shown(v), f"at {state.against} {x:.0f}") for x, v in ends]
     return rows
+
+
+def _shown(log_value: float) -> str:
+    return "refused" if np.isnan(log_value) else power(log_value)
 
 
 def _note(state: State) -> str:
@@ -147,6 +165,6 @@ def _note(state: State) -> str:
     if state.against == "temperature":
         return where + "Optimal sigma and the dashed references have no temperature."
     how = "each at its best temperature" if state.tuning == "best" else f"at temperature {state.temperature:g}"
-    return (
-        where + f"Attention {how}. Below 1e-40 curves leave the picture; a gap is a point that the quadrature refuses."
-    )
+    few = "Only erf, softmax and linear are drawn: the best temperatures of others take long. "
+    how += ". " + few if state.tuning == "best" and state.compared == "all" else ". "
+    return where + f"Attention {how}Below 1e-40 curves leave the picture; a gap is a point that the quadrature refuses."

@@ -10,6 +10,7 @@ import numpy as np
 from attnscope.dynamics.experiments import EXPERIMENTS, Experiment
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.explorer.code import computed
+from attnscope.explorer.knobs import unused
 from attnscope.explorer.live import run_lines, total_steps
 from attnscope.explorer.state import State, default_state, to_query
 from attnscope.explorer.view import Shown, number
@@ -31,7 +32,9 @@ def training(state: State, run: Trajectory | None = None) -> Shown:
     done = int(run.step[-1])
     figure = _with_ranges(run.figure(), total)
     header = ("outcome", "runs", "|kappa|", "|eta|", "|theta|", "|nu|", "excess risk", "risk")
-    hidden = {"temperature", "decay"} if state.predictor == "sigma" else set()
+    hidden = set(unused("training", state.task))
+    if state.predictor == "sigma":
+        hidden |= {"temperature", "decay"}
     if not state.batch:
         hidden.add("noise")  # it adds its square to the risk and leaves the population gradient alone
     plotly = plotly_dict(figure)
@@ -60,7 +63,7 @@ def _preset(e: Experiment) -> State:
     first, decay = (schedule.start, schedule.rate) if isinstance(schedule, InverseTime) else (float(schedule), 0.0)  # type: ignore[arg-type]
     knobs: dict[str, Any] = {"temperature": first, "decay": decay, "dim": e.dim, "length": e.length, "noise": e.noise}
     knobs |= {"gamma2": round(e.gamma**2, 12), "step_size": e.step_size, "steps": e.steps, "start": e.start}
-    return replace(default_state("training"), batch=e.batch_size or 0, **knobs)
+    return default_state("training").changed(batch=e.batch_size or 0, **knobs)
 
 
 def lines(state: State, steps: int) -> str:
