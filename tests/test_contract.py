@@ -278,7 +278,7 @@ def test_catalogue_rows_are_whole():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"gamma2": -1}, "gamma2 of here, single-location must be a number from 1e-08 to 1e[+]08, got -1"),
+        ({"gamma2": -1}, "gamma2 of here, single-location must be a number from 1e-50 to 1e[+]50, got -1"),
         ({"dim": 2.5}, "dim of here, single-location must be a whole number"),
         ({"colour": 1}, "an argument of here, single-location must be one of dim, length"),
         ({"dim": "many"}, "dim of here, single-location must be a whole number from 2 to"),

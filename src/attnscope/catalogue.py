@@ -94,16 +94,19 @@ class Entry:
         """The class."""
         return _loaded(self.home)
 
-    def make(self, values: Mapping[str, object] | None = None, of: str = "the catalogue") -> Any:
-        """The object from flat arguments; those left out have their defaults, unknown ones get a sentence."""
+    def flat(self, values: Mapping[str, object] | None = None, of: str = "the catalogue") -> dict[str, Any]:
+        """Every argument in its own type; those left out have their defaults, unknown ones get a sentence."""
         given = dict(values or {})
         known = {argument.name: argument for argument in self.arguments}
         for name in given:
             if name not in known:
                 raise bad("an argument", f"{of}, {self.word}", "one of " + ", ".join(known), name)
-        flat = {name: a.parse(given.get(name, a.default), f"{of}, {self.word}") for name, a in known.items()}
+        return {name: a.parse(given.get(name, a.default), f"{of}, {self.word}") for name, a in known.items()}
+
+    def make(self, values: Mapping[str, object] | None = None, of: str = "the catalogue") -> Any:
+        """The object from flat arguments."""
         function = self.kind if self.build is None else _loaded(self.build)
-        return function(**{name: value for name, value in flat.items() if value is not None})
+        return function(**{name: x for name, x in self.flat(values, of).items() if x is not None})
 
 
 def _loaded(home: Any) -> Any:
@@ -115,9 +118,9 @@ def _loaded(home: Any) -> Any:
 
 # -- arguments that several entries share -------------------------------------------------------------------------------------
 
-DIM = Argument("dim", "Dimension d", 400, 2, 1e9, whole=True, log=True)
+DIM = Argument("dim", "Dimension d", 400, 2, 1e15, whole=True, log=True)
 LENGTH = Argument("length", "Tokens L", 10, 1, 1e12, whole=True, log=True)
-GAMMA2 = Argument("gamma2", "Variance gamma^2", 0.5, 1e-8, 1e8, log=True)
+GAMMA2 = Argument("gamma2", "Variance gamma^2", 0.5, 1e-50, 1e50, log=True)
 NOISE = Argument("noise", "Label noise", 0.0, 0, 1e50)
 SIGNAL = Argument("signal", "Length of the mean", None, 0, 1e50)
 SEED = Argument("seed", "Seed of the directions", 0, 0, 2**63 - 1, whole=True)
@@ -343,17 +346,19 @@ def make(word: object, table: Mapping[str, Entry], values: Mapping[str, object],
     return find(word, table, of, what).make(values, of)
 
 
+def _by_class() -> dict[str, Entry]:
+    """Rows by the name of their class, which is read off its address where it is not loaded."""
+    rows = [*TASKS.values(), *PREDICTORS.values()]
+    return {(row.home.rpartition(":")[2] if isinstance(row.home, str) else row.home.__name__): row for row in rows}
+
+
 def named(name: str) -> type | None:
     """The class of this name among all rows, for files that store it."""
-    rows = [*TASKS.values(), *PREDICTORS.values()]
-    homes = {(row.home.rpartition(":")[2] if isinstance(row.home, str) else row.home.__name__): row for row in rows}
-    return homes[name].kind if name in homes else None
+    row = _by_class().get(name)
+    return None if row is None else row.kind
 
 
 def word_of(thing: object) -> str | None:
     """The word of an object's most special listed class."""
-    rows = [*TASKS.values(), *PREDICTORS.values()]
-    names = {
-        (row.home.rpartition(":")[2] if isinstance(row.home, str) else row.home.__name__): row.word for row in rows
-    }
-    return next((names[kind.__name__] for kind in type(thing).__mro__ if kind.__name__ in names), None)
+    rows = _by_class()
+    return next((rows[kind.__name__].word for kind in type(thing).__mro__ if kind.__name__ in rows), None)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Annotated, Any
 
 import typer
+
+from attnscope.errors import bad
 
 app = typer.Typer(
     help="attnscope: an instrument for what attention provably does.",
@@ -21,6 +24,40 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Workers = Annotated[int | None, typer.Option(help="Worker processes; in this process if left out.")]
 Scheduler = Annotated[str | None, typer.Option(help="Address of a running Dask scheduler, tcp://host:port.")]
+TaskWord = Annotated[str, typer.Option("--task", help="The task's word; `attnscope tasks` lists them.")]
+With = Annotated[
+    list[str] | None,
+    typer.Option("--with", metavar="NAME=VALUE", help="An argument of the task or the predictor; may be repeated."),
+]
+
+
+def assignments(texts: list[str] | None, of: str) -> dict[str, str]:
+    """The names and values of --with; whose they are, and whether they can be, the catalogue says."""
+    found: dict[str, str] = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value) or name in found:
+            raise bad("--with", of, "name=value, each name once", text, "--with relevant=3")
+        found[name.strip().replace("-", "_")] = value.strip()
+    return found
+
+
+def table(head: list[str], rows: list[list[str]], texts: int = 1, width: int = 0) -> str:
+    """Columns as wide as what is in them, two spaces apart: the first `texts` and the last to the left, numbers to the right.
+
+    A column without an entry is left out; the last one is broken so that lines fit `width`, if that is given.
+    """
+    kept = [i for i in range(len(head)) if any(row[i] for row in rows)]
+    lines = [[row[i] for i in kept] for row in (head, *rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(kept) - 1)]
+    begin = sum(widths) + 2 * len(widths)
+    out = []
+    for line in lines:
+        cells = [x.ljust(w) if i < texts else x.rjust(w) for i, x, w in zip(kept, line, widths)]
+        parts = textwrap.wrap(line[-1], max(width - begin, 10)) if width else [line[-1]]
+        out.append("  ".join([*cells, *parts[:1]]).rstrip())
+        out += [" " * begin + part for part in parts[1:]]
+    return "\n".join(out)
 
 
 def plain(x: Any) -> Any:

@@ -1,29 +1,50 @@
-"""The exact reference risks of a task, side by side: what `attnscope risk` prints.
+"""The reference risks of a task, side by side: what `attnscope risk` prints and what studies tabulate.
 
-Nothing new is computed here; rows come from the closed forms and quadratures of this room and of the task. A row that does not exist
-for a task (no swapped minimum without signal, no optimal sigma when key and value are not orthogonal) is left out.
+Nothing new is computed here; rows come from the closed forms, quadratures and samplers of this room and of the task. What a task knows
+of itself (null, linear, Bayes, ...) is found by the names of its methods, the table KNOWN; heads stand at the teachers themselves:
+
+    one head       k = k_1*, v = v_1*                          every planted task with a key and a value
+    a head each    k_f = k_f*, v_f = v_f*, f = 1 .. F          where there are F > 1 pairs of teachers
+
+A row that does not exist for a task (no swapped minimum without signal, no optimal sigma when key and value are not orthogonal) is
+left out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from inspect import signature
+from typing import Any, NamedTuple
 
+import numpy as np
 from scipy.optimize import minimize_scalar
 
+from attnscope.catalogue import word_of
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.estimate import Estimate
 from attnscope.predictors.attention import Erf, Predictor, Softmax
+from attnscope.predictors.heads import MultiHead
+from attnscope.tasks.base import is_planted
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import swapped_overlaps
+from attnscope.theory.heads_risk import heads_risk
+from attnscope.theory.landscape import known_landscape, swapped_overlaps
 from attnscope.theory.optimal_sigma import optimal_sigma
 from attnscope.theory.optimum import optimal_temperature
 from attnscope.theory.oracle_saddle import critical_temperature
-from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.overlaps import Overlaps, alignment_of
 from attnscope.theory.risk import risk
 
-__all__ = ["ReferenceRow", "critical", "reference_risks", "swapped_optimum"]
+__all__ = [
+    "ReferenceRow",
+    "References",
+    "critical",
+    "has_head",
+    "known_values",
+    "reference_risks",
+    "swapped_optimum",
+    "task_risks",
+]
 
 
 class ReferenceRow(NamedTuple):
@@ -39,7 +60,7 @@ def reference_risks(
 ) -> list[ReferenceRow]:
     """Null, best linear, the predictor at the oracle and at its best temperature, swapped minima (Erf), optimal sigma, softmax, Bayes."""
     oracle = Overlaps.oracle(task.alignment)
-    name = type(predictor).__name__.lower()
+    name = _word(predictor)
     lam: float = predictor.temperature  # type: ignore[assignment]
     rows = [
         ReferenceRow("null: predict the mean", None, task.null_risk()),
@@ -47,14 +68,14 @@ def reference_risks(
         ReferenceRow(f"{name} oracle (k*, v*)", lam, risk(task, predictor, oracle)),
     ]
     optional: list[Callable[[], ReferenceRow]] = [lambda: _best(task, name, family)]
-    if isinstance(predictor, Erf) and task.alignment == 0 and task.signal > 0 and lam > 0:
+    if name == "erf" and task.alignment == 0 and task.signal > 0 and lam > 0:
         optional += [
             lambda: ReferenceRow("erf swapped minimum", lam, risk(task, predictor, swapped_overlaps(task, lam))),
             lambda: ReferenceRow("erf swapped minimum, best temperature", *swapped_optimum(task)),
         ]
     if task.alignment == 0:
         optional.append(lambda: ReferenceRow("optimal sigma oracle", None, risk(task, optimal_sigma(task), oracle)))
-    if not isinstance(predictor, Softmax):
+    if name != "softmax":
         optional.append(lambda: _best(task, "softmax", Softmax))
     optional.append(lambda: ReferenceRow("Bayes: E[Y | X]", None, task.bayes_risk()))
     for row in optional:
@@ -65,6 +86,126 @@ def reference_risks(
         ):  # no finite best temperature (length 1), or outside a quadrature's range: the row does not exist
             continue
     return rows
+
+
+class Known(NamedTuple):
+    """A method of tasks that returns an Estimate, its name in a table and in a study, and a switch it is called with."""
+
+    method: str
+    label: str
+    key: str
+    switch: str = ""  # an argument that is set to False
+
+
+BEFORE = (
+    Known("null_risk", "null: predict the mean", "null"),
+    Known("linear_risk", "best linear predictor", "linear"),
+    Known("linear_attention_risk", "best linear attention", "linear_attention"),
+    Known("linear_error", "linear test on the sum", "linear_error"),
+    Known("max_test_error", "threshold on the largest score", "max_test_error"),
+)
+BEST = (
+    Known("bayes_risk", "Bayes: E[Y | X]", "bayes"),
+    Known("bayes_error", "Bayes: likelihood ratio", "bayes_error"),
+)
+WRONG = (
+    Known("bayes_risk", "Bayes without positions", "bayes_without_positions", "positions"),
+    Known("topic_error", "wrong topics: 1 - E P(z | X)", "topic_error"),
+    Known("row_error", "wrong rows: 1 - E P(I | X)", "row_error"),
+    Known("column_error", "wrong columns: 1 - E P(K | X)", "column_error"),
+)
+
+
+class References(NamedTuple):
+    """Rows of a table, and the sentences of those that this setting has not."""
+
+    rows: list[ReferenceRow]
+    refused: list[str]
+
+
+def task_risks(task: Any, family: Callable[[float], Predictor], temperature: float, length: int = 10) -> References:
+    """What is known of any task: its own risks and errors, and those of heads at the teachers.
+
+    Args:
+        length: of the contexts, for exchangeable tasks.
+
+    >>> from attnscope.tasks.max_location import MaxLocation
+    >>> rows, refused = task_risks(MaxLocation(dim=20, length=5), Softmax, 5.0)
+    >>> [(row.name, round(row.risk.value, 4)) for row in rows][-2:], refused
+    ([('softmax oracle (k*, v*)', 0.1817), ('Bayes: E[Y | X]', 0.1817)], [])
+    """
+    if known_landscape(task):
+        rows = reference_risks(task, family(temperature), family)
+        errors, refused = _known_rows(task, WRONG, length)
+        return References(rows + errors, refused)
+    rows, refused = _known_rows(task, BEFORE, length)
+    if has_head(task):
+        rows += _heads(task, family(temperature), temperature)
+    for group in (BEST, WRONG):
+        more, why = _known_rows(task, group, length)
+        rows += more
+        refused += why
+    if not rows:
+        raise AttnscopeError(refused[0])
+    return References(rows, refused)
+
+
+def known_values(task: Any, length: int = 10) -> dict[str, Estimate]:
+    """What the task knows of itself, by its key in studies; what this setting has not is left out."""
+    found: dict[str, Estimate] = {}
+    for known in (*BEFORE, *BEST, *WRONG):
+        if _has(task, known):
+            try:
+                found[known.key] = _called(task, known, length)
+            except AttnscopeError:
+                continue
+    return found
+
+
+def has_head(task: Any) -> bool:
+    """Whether a head has something to be compared with: a planted task with a key and a value."""
+    return is_planted(task) and len(task.teacher_gram) > 1
+
+
+def _known_rows(task: Any, group: tuple[Known, ...], length: int) -> tuple[list[ReferenceRow], list[str]]:
+    rows: list[ReferenceRow] = []
+    refused: list[str] = []
+    for known in group:
+        if _has(task, known):
+            try:
+                rows.append(ReferenceRow(known.label, None, _called(task, known, length)))
+            except AttnscopeError as reason:
+                refused.append(str(reason))
+    return rows, refused
+
+
+def _has(task: Any, known: Known) -> bool:
+    function = getattr(task, known.method, None)
+    return callable(function) and (not known.switch or known.switch in signature(function).parameters)
+
+
+def _called(task: Any, known: Known, length: int) -> Estimate:
+    """The method's value; exchangeable tasks are asked at a length."""
+    function = getattr(task, known.method)
+    at_length = {"length": length} if "length" in signature(function).parameters else {}
+    return function(**at_length, **({known.switch: False} if known.switch else {}))
+
+
+def _heads(task: Any, predictor: Predictor, lam: float) -> list[ReferenceRow]:
+    name = _word(predictor)
+    oracle = Overlaps.oracle(alignment_of(task))
+    T = task.teacher_gram
+    if len(T) == 2:
+        return [ReferenceRow(f"{name} oracle (k*, v*)", lam, risk(task, predictor, oracle))]
+    each = heads_risk(task, MultiHead(predictor, len(T) // 2), np.block([[T, T], [T, T]]))
+    return [
+        ReferenceRow(f"{name} head at (k_1*, v_1*)", lam, risk(task, predictor, oracle)),
+        ReferenceRow(f"{name}, a head per direction", lam, each),
+    ]
+
+
+def _word(predictor: Predictor) -> str:
+    return word_of(predictor) or type(predictor).__name__.lower()
 
 
 def _best(task: SingleLocation, name: str, family: Callable[[float], Predictor]) -> ReferenceRow:

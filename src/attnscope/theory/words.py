@@ -1,0 +1,56 @@
+"""A task and a predictor as people name them: two words and flat arguments (catalogue.py), for the command line and for studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from attnscope.catalogue import LENGTH, PREDICTORS, TASKS, Entry, find
+from attnscope.errors import bad
+
+__all__ = ["Pair", "pair"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A task and a predictor with their flat arguments.
+
+    length: of the contexts, for a task that has none of its own. of: who asked, for sentences.
+    """
+
+    task: Entry
+    predictor: Entry
+    task_values: dict[str, Any]
+    predictor_values: dict[str, Any]
+    length: int
+    of: str
+
+    def make_task(self) -> Any:
+        return self.task.make(self.task_values, self.of)
+
+    def family(self, temperature: float) -> Any:
+        """The predictor at a temperature; as it is, where it has none."""
+        warm = {"temperature": temperature} if "temperature" in self.predictor_values else {}
+        return self.predictor.make({**self.predictor_values, **warm}, self.of)
+
+
+def pair(task: object, predictor: object, values: Mapping[str, object], of: str) -> Pair:
+    """Both rows, and who gets which argument: the task those it has, the predictor the others.
+
+    Every value is read in its own type before anything is built; what nobody has gets one sentence.
+    """
+    first = find(task, TASKS, of, "task")
+    second = find(predictor, PREDICTORS, of, "predictor")
+    mine = {argument.name for argument in first.arguments}
+    yours = {argument.name for argument in second.arguments} - mine
+    contexts = not first.planted and "length" not in mine
+    for name in values:
+        if name not in mine | yours and not (contexts and name == "length"):
+            names = [a.name for a in first.arguments] + ["length"] * contexts
+            must = f"one of {', '.join(names)} ({', '.join(sorted(yours))} of {second.word})"
+            raise bad("an argument", f"{of}, {first.word}", must, name)
+    to_task = first.flat({name: x for name, x in values.items() if name in mine}, of)
+    to_predictor = second.flat({name: x for name, x in values.items() if name in yours}, of)
+    length = replace(LENGTH, low=0).parse(values.get("length", LENGTH.default) if contexts else LENGTH.default, of)
+    return Pair(first, second, to_task, to_predictor, length, of)
