@@ -29,6 +29,7 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.contexts import context_array
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.numerics.sampled_estimate import widened
 from attnscope.numerics.wishart import LARGEST_SIDE, resolvent_trace
 
 __all__ = ["ContextBatch", "LinearMap", "MapPosterior", "Predictive", "hold_out"]
@@ -41,6 +42,8 @@ ROUNDED = 1e-8  # see WELL_CONDITIONED
 CLOSE = 1e-6  # 1 - h below this is computed from the other rows: 1 - sum of squares lost its digits
 LOST = 1e-3  # of the noise: rounding of larger values would show in their log probability
 NEVER_SEEN = 14.0  # an event of probability 14/n is missed by n draws with probability e^-14 = 8e-7
+WORK = 8e9  # multiplications of one sampled risk, about 6 s: fewer contexts are drawn where they would need more
+FEWEST = 16  # contexts that an error can be taken from
 SIGMAS = 5.0  # standard errors within which a sampled Estimate promises to be
 
 
@@ -225,7 +228,10 @@ class LinearMap:
         return -(squares + self.dim_value * constant) / 2
 
     def bayes_risk(self, length: int, samples: int = 2000, seed: int = 0) -> Estimate:
-        """E|v - E[v | q, context]|^2 over contexts of that length; `samples` key sets are drawn where no closed form is known."""
+        """E|v - E[v | q, context]|^2 over contexts of that length; where no closed form is known, at most `samples` key sets are drawn.
+
+        Fewer are drawn where that many would take more than seconds; the error knows, and `method` says how many.
+        """
         of = f"{type(self).__name__}.bayes_risk"
         length, samples = check.integer(length, "length", of, 0), check.integer(samples, "samples", of, 2)
         seed, noise = check.seed_value(seed, of), self.noise * self.dim_value**0.5
@@ -235,12 +241,28 @@ class LinearMap:
             excess = scale * trace.value
             error = scale * trace.error + 4 * EPS * excess  # c and the product are rounded
             return estimate(excess, error, "Wishart resolvent", noise)
-        blocks = [self._left_out(length, m, [seed, i]) for i, m in enumerate(self._parts(length, samples))]
+        affordable = self._affordable(length, samples, of)
+        blocks = [self._left_out(length, m, [seed, i]) for i, m in enumerate(self._parts(length, affordable))]
         spread = np.concatenate([block[0] for block in blocks])
         most = max(block[1] for block in blocks)
         excess = self.dim_value * spread.mean()
         error = self.dim_value * (spread.std(ddof=1) / len(spread) ** 0.5 + _unseen(spread, most))
-        return estimate(excess, error + ROUNDED * excess, "Monte Carlo over keys", noise)
+        method = "Monte Carlo over keys"
+        if affordable < samples:
+            error = widened(error, affordable)
+            method += f", {affordable} contexts"
+        return estimate(excess, error + ROUNDED * excess, method, noise)
+
+    def _affordable(self, length: int, samples: int, of: str) -> int:
+        """How many contexts WORK lets in, at most `samples`."""
+        keys, p = length + 1, self.dim_features
+        # a multiplication in a product of matrices costs a quarter of one in a decomposition
+        each: float = 0.0 if self._features is None else getattr(self._features, "work", p)
+        one = keys * p * float(min(keys, p)) + keys * each / 4
+        if min(FEWEST, samples) * one > WORK:
+            most = f"one that takes at most {WORK / FEWEST:.3g} multiplications a context"
+            raise bad("length", of, most, f"{length}, with {p} features", "a smaller length, or fewer features")
+        return max(min(samples, int(WORK / one)), min(FEWEST, samples))
 
     def _left_out(self, length: int, samples: int, seed: list[int]) -> tuple[np.ndarray, float]:
         """phi(q)^T P^-1 phi(q) for sampled sets of length + 1 keys, averaged over which is the query.

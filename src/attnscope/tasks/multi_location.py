@@ -54,6 +54,9 @@ ROUNDOFF = 2e-15  # relative, of a sum of products of a handful of factors
 MIXED = 0.5  # share of importance-sampled draws: no weight exceeds 1/(1 - MIXED)
 DOWN, SWAP, UP = 0, 1, 2  # moves of importance-sampled draws: to a smaller set, another of the same size, a larger one
 BLOCK = 1 << 19  # log-probabilities of one forward table held at a time
+WORK = 1e8  # (draw, token, size) triples of one sampled risk, about 7 s: fewer draws where they would need more
+FEWEST = 200  # draws that an error can be taken from
+OVERHEAD = 6  # sizes more that a token costs
 LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
 STEP, DEPTH = (
     11 / 32,
@@ -323,6 +326,7 @@ class MultiLocation(Planted[MultiBatch]):
 
     def _sampled(self, samples: int, seed: int) -> tuple[float, float]:
         """(log of E sum_l w_l^2 Var(E[D_l | m] 1{l in S} | X), its standard error)."""
+        samples = self._affordable(samples)
         rng = np.random.default_rng([seed, 4])
         logs = np.concatenate([self._log_terms(n, rng) for n in _split(samples, self._rows())])
         top = float(logs.max())
@@ -331,6 +335,18 @@ class MultiLocation(Planted[MultiBatch]):
         if self._constant_weight() is None:
             error = math.hypot(error, 1e-15 * self.null_risk().excess)  # this variance is a difference of squares
         return top + math.log(scaled.mean()), error
+
+    def _affordable(self, samples: int) -> int:
+        """How many draws WORK lets in, at most `samples`."""
+        sizes = self._log_prior().size
+        one = float(self.length) * (sizes + OVERHEAD)
+        if min(FEWEST, samples) * one > WORK:
+            most = f"at most {WORK / FEWEST:.3g} where the risk is sampled"
+            got = f"{self.length} x ({sizes} + {OVERHEAD})"
+            raise bad(
+                f"length x (sizes + {OVERHEAD})", f"{NAME}.bayes_risk", most, got, "a smaller length, or fewer tokens"
+            )
+        return min(samples, int(WORK / one))
 
     def _log_terms(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """log of (posterior variance x true density/sampling density) for n draws."""

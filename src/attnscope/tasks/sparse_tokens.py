@@ -46,6 +46,9 @@ NAME = "SparseTokenClassification"
 TESTS = ("bayes", "max", "linear")
 STEP = 1.5  # standard deviations between neighbouring planted laws
 BLOCK = 1 << 19  # scores or token entries worked on at a time: a few 4 MB arrays
+WORK = 1.5e10  # steps e <- e + r e of one sampled error, about 6 s: fewer draws where they would need more
+OVERHEAD = 100  # of these steps drawing and sorting a token takes
+FEWEST = 16  # draws of each planted law that an error can be taken from
 TINY = 1e-4  # strengths below get the bound theta/4 on |error - 1/2| instead of an integral
 UNDERFLOW = float(np.finfo(np.float64).tiny)  # errors below are 0 to float64
 ROUNDOFF = 4e-14  # relative, of the closed forms: tails of a normal law, which scipy gives to 1e-14, and their powers
@@ -189,7 +192,10 @@ class SparseTokenClassification(Sampled[SparseBatch]):
     # -- errors -----------------------------------------------------------------------------------------------------
 
     def bayes_error(self, samples: int = 100_000, seed: int = 0) -> Estimate:
-        """The smallest error any test can have; `samples` and `seed` are used only where it has to be sampled (1 < R < L)."""
+        """The smallest error any test can have; `samples` and `seed` are used only where it has to be sampled (1 < R < L).
+
+        Fewer are drawn where that many would take more than seconds (length x marked of thousands).
+        """
         of = f"{NAME}.bayes_error"
         samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
         L, R, theta = self.length, self.marked, self.strength
@@ -270,7 +276,7 @@ class SparseTokenClassification(Sampled[SparseBatch]):
     def _sampled_error(self, samples: int, seed: int) -> Estimate:
         """The Bayes error by importance sampling (module docstring), `samples` draws of u in all."""
         shares = self._planted()
-        groups, each = groups_of(samples, len(shares))
+        groups, each = groups_of(self._affordable(samples, len(shares)), len(shares))
         rng = np.random.default_rng([seed, 5])
         rows = max(1, BLOCK // self.length)
         logs = []
@@ -282,6 +288,17 @@ class SparseTokenClassification(Sampled[SparseBatch]):
         out = grouped_log_mean(np.concatenate(logs) - math.log(2), groups)
         ceiling = min(0.5, float(self.max_test_error()), float(self.linear_error()))
         return sampled_estimate(out, ceiling, 0.0, "importance-sampled min(p, 1-p)")
+
+    def _affordable(self, samples: int, parts: int) -> int:
+        """How many draws WORK lets in, at most `samples`."""
+        one = float(self.length) * (self.marked + OVERHEAD) * parts
+        if min(FEWEST * parts, samples) * one > WORK:
+            most = f"at most {WORK / (FEWEST * parts**2):.3g}"
+            got = f"{self.length} x ({self.marked} + {OVERHEAD})"
+            raise bad(
+                f"length x (marked + {OVERHEAD})", f"{NAME}.bayes_error", most, got, "max_test_error(), an upper bound"
+            )
+        return min(samples, int(WORK / one))
 
     def _planted(self) -> list[float]:
         """The shares z: 0 and 1, 1/2, and a step either way around where the typical likelihood ratio is 1."""

@@ -25,7 +25,9 @@ from attnscope.tasks.linear_map import LinearMap
 
 __all__ = ["Harmonics", "SphereRegression", "harmonic_count", "zonal"]
 
-MOST_HARMONICS = 2000  # of one degree: the eigenproblem behind the basis takes seconds there
+MOST_HARMONICS = 2000  # of one degree: the eigenproblem behind the basis takes ten seconds there
+MOST_WORK = 5e10  # multiplications for all bases, about eight seconds
+RECURSION = 20.0  # of these a value's step of one degree costs: it is bound by memory
 LARGEST_DEGREE = 1000  # P_l moves by l^2 eps when a key is rounded: 2e-10 there
 POINTS = 2  # points per harmonic: random ones in this number give a Gram matrix with condition number around 10 to 100
 UNIT = 1e-6  # keys of float32 precision count as unit
@@ -50,12 +52,20 @@ def zonal(dim: int, degree: int, t: np.ndarray) -> np.ndarray:
     return now
 
 
+def _basis_work(count: int, degree: int) -> float:
+    """Multiplications for the basis of one degree: the recursion of P_l on all pairs of points, and an eigenproblem."""
+    points = float(POINTS * count + 4)
+    return points**2 * (points + RECURSION * degree)
+
+
 class Harmonics:
     """The feature map x (..., d) -> (..., sum_l N_l) with inner product sum_l w_l P_l(x.y) for unit x, y."""
 
     def __init__(self, dim: int, degrees: Sequence[int], weights: Sequence[float]) -> None:
         self.dim, self.degrees = dim, tuple(degrees)
         self._parts = [self._basis(degree, weight) for degree, weight in zip(self.degrees, weights)]
+        # multiplications for the features of one key
+        self.work = sum(u.shape[0] * (M.shape[1] + RECURSION * l) for l, (u, M) in zip(self.degrees, self._parts))
 
     def _basis(self, degree: int, weight: float) -> tuple[np.ndarray, np.ndarray]:
         """(points u (M, d), matrix (M, N_l)) of one degree."""
@@ -114,6 +124,11 @@ class SphereRegression(LinearMap):
         count = max(harmonic_count(self.dim, l) for l in out)
         if count > MOST_HARMONICS:
             raise bad("degrees", name, f"of at most {MOST_HARMONICS} harmonics each", count, "a lower degree or dim")
+        work = sum(_basis_work(harmonic_count(self.dim, l), l) for l in out)
+        if work > MOST_WORK:
+            got = f"{work:.3g} for degrees up to {max(out)} with up to {count} harmonics"
+            must = f"such that their bases take at most {MOST_WORK:g} multiplications"
+            raise bad("degrees", name, must, got, "a lower degree or dim")
         return out
 
     def covariance(self, query: np.ndarray, keys: np.ndarray) -> np.ndarray:

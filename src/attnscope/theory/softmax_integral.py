@@ -227,7 +227,7 @@ def outer_bound(step: float) -> float:
     return 2.0 / (math.sin(step / math.pi) ** 2 * math.expm1(math.pi**2 / step - 2.0))
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 def integrate(q, length, with_gradient, tolerance):
     """Trapezoid sums of `integrand`: (sums, sums of |.|, change at the last halving, log scale, step).
 
