@@ -257,7 +257,7 @@ class LinearMap:
         """How many contexts WORK lets in, at most `samples`."""
         keys, p = length + 1, self.dim_features
         # a multiplication in a product of matrices costs a quarter of one in a decomposition
-        each: float = 0.0 if self._features is None else getattr(self._features, "work", p)
+        each = 0.0 if self._features is None else float(getattr(self._features, "work", None) or p)
         one = keys * p * float(min(keys, p)) + keys * each / 4
         if min(FEWEST, samples) * one > WORK:
             most = f"one that takes at most {WORK / FEWEST:.3g} multiplications a context"
