@@ -257,7 +257,12 @@ class CorrelatedBackground(Planted[Batch]):
         """Risk of predicting the mean of Y: v*.S1 v* (+ noise^2)."""
         v = self.value
         excess = float(v @ self.informative_covariance @ v)
-        return estimate(excess, 1e-14 * self.dim * excess, "closed form", self.noise)
+        return estimate(excess, self._rounding(), "closed form", self.noise)
+
+    def _rounding(self) -> float:
+        """Bound on the rounding of v*.S1 v*: of its terms before they cancel."""
+        v = np.abs(self.value)
+        return 1e-15 * (2 * self.dim + 4) * float(v @ np.abs(self.informative_covariance) @ v)
 
     def linear_risk(self) -> Estimate:
         """Risk of the best affine predictor of Y from all tokens (module docstring)."""
@@ -268,7 +273,7 @@ class CorrelatedBackground(Planted[Batch]):
             null = float(self.value @ s1v)
             seen = float(s1v @ cho_solve((np.linalg.cholesky(A), True), s1v)) / L
             condition = float(sizes[-1] / sizes[0])  # what solving multiplies rounding errors by
-            error = 1e-14 * self.dim * (null + min(condition * seen, 1e14 * null))
+            error = self._rounding() + 1e-14 * self.dim * (null + min(condition * seen, 1e14 * null))
             return estimate(max(null - seen, 0.0), error, "closed form", self.noise)
         if self.informative != "scaled":
             must = "uniform where informative='isotropic'"
