@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import expit
+from settings import one_sentence
 
 import attnscope as at
 from attnscope.numerics.one_token import pair_risk
@@ -239,20 +240,6 @@ def test_all_tokens_or_none(signal):
     near(task.bayes_risk(), truth)
 
 
-@pytest.mark.parametrize("sizes", [(1, 3), (0, 2, 5), (2,), (0, 1, 2, 3, 4, 5, 6)])
-def test_weights_of_several_locations_have_mean_one(sizes):
-    """Weighted by true over sampling density, E sum_l w_l^2 = E m gam^2 + L - E m, whatever moves there are."""
-    probs = np.isin(np.arange(7), sizes) / len(sizes)
-    task = at.MultiLocation(5, 6, probs, gamma=0.8, signal=2.0)
-    rng = np.random.default_rng(0)
-    task._log_variance = lambda log_ratios: 0 * log_ratios
-    logs = task._log_terms(40_000, rng)  # of sum_l w_l^2 times the weight
-    m = np.arange(7)
-    plain = float(probs @ (m * task.gamma**2 + 6 - m))
-    values = np.exp(logs)
-    assert abs(values.mean() - plain) <= Z * values.std() / math.sqrt(len(values))
-
-
 class Forced(at.MultiDirection):
     """The sampled route where the exact one is known."""
 
@@ -283,6 +270,29 @@ def test_weights_of_moved_directions_have_mean_one(positions):
             weights.append(np.exp(-log_density(task._laws(), location, task._ratio_table(seen))))
         means = np.concatenate(weights).reshape(-1, 64).mean(0)
         assert abs(means.mean() - 1) <= 1.2 * Z * means.std(ddof=1) / 8 + 1e-12  # 1.2: Student's t with 63 degrees
+
+
+def test_directions_that_only_rounding_tells_apart_are_refused():
+    """Equal keys, opposite values: log-likelihood ratios of 1e16 that must cancel gave half of 2 gam^2."""
+    gamma = 4.7e-4
+    vectors = {"keys": [[1.0], [1.0]], "values": [[1.0], [-1.0]]}
+    for size in (1e-3, 1.0, 1e3, 1e4):
+        task = at.MultiDirection(1, 2, 2, gamma=gamma, signal=size * gamma, **vectors)
+        out = task.bayes_risk(samples=4000)
+        assert abs(out.excess - 2 * gamma**2) <= Z * out.error
+    task = at.MultiDirection(1, 2, 2, gamma=gamma, signal=1e8 * gamma, **vectors)
+    one_sentence(task.bayes_risk, "log-likelihood ratios of size <= 1e[+]09")
+    apart = at.MultiDirection(2, 2, 2, gamma=gamma, signal=1e8 * gamma, keys=np.eye(2), values=np.eye(2))
+    assert apart.bayes_risk(samples=4000).excess == 0  # nothing to round: no two placements are near
+
+
+@pytest.mark.parametrize("length", [1, 2, 9])
+def test_one_spike_of_any_length_is_served(length):
+    for strength in (0.99e5, 1.01e5, 1e8):
+        for gamma in (4e-3, 1.0, 86.0):
+            task = at.SpikeMixture(9, length, strengths=(strength,), gamma=gamma)
+            out = task.bayes_risk(samples=4000)
+            assert 0 <= out.excess <= Z * out.error  # certain to e^-1000
 
 
 def test_close_keys_that_are_swapped_equal_plain_sampling():

@@ -26,11 +26,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, ndtri
 
+from attnscope.errors import bad
+
 __all__ = ["Laws", "Moved", "log_density", "moved"]
 
 Array = np.ndarray
 
 CLEAR = 3.0  # nats by which one kind of move must be likelier than the other to get most of the draws
+LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
+UNSEEN = 2000.0  # nats: a risk of e^-2000 times any number is 0 in float64
 EDGE = 2e-16  # keeps uniform numbers off 0 and 1
 
 
@@ -58,6 +62,26 @@ class Laws(NamedTuple):
         if swap > one + CLEAR:
             return 0, 1, 2, 2, 2, 2
         return (0, 1, 1, 1, 1, 2) if one > swap + CLEAR else (0, 1, 1, 1, 2, 2)
+
+    def within_reach(self, length: int, of: str) -> None:
+        """Refuse where log-likelihood ratios are so large that their rounding decides between two placements.
+
+        Where no two sets that a token may carry can be taken for each other, rounding decides nothing: the risk is 0.
+        """
+        F, g2, s2 = self.directions, self.gamma**2, self.signal**2
+        longest = s2 * float(np.abs(self.gram).sum())
+        size = self.dim * abs(math.log(self.gamma)) + longest / g2 + abs(1 / g2 - 1) * (g2 * self.dim + longest)
+        if size <= LARGEST_RATIO:
+            return
+        sets = [1 << f for f in range(F)] if self.distinct else list(range(1, 1 << F))
+        if not (self.distinct and length == F):
+            sets.append(0)
+        rounding = size * float(np.finfo(np.float64).eps)
+        nearest = max((2 * self.log_overlap(a, b) for a, b in combinations(sets, 2)), default=-math.inf)
+        if nearest > -UNSEEN - 10 * rounding:
+            got = f"dim={self.dim}, gamma={self.gamma:g}, signal={self.signal:g}"
+            must = f"one with log-likelihood ratios of size <= {LARGEST_RATIO:g}"
+            raise bad("the setting", of, must, got, "gamma and signal closer to 1")
 
     def log_overlap(self, a: int, b: int) -> float:
         """log Z(T, T') of two bit masks."""

@@ -337,6 +337,7 @@ class MultiDirection(Sampled[DirectionBatch]):
         n, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
         if self.factorises:
             return self._exact_bayes_risk()
+        self._laws().within_reach(self.length, of)
         parts = self._laws().parts(self.length)
         groups, each = groups_of(n, len(parts))
         rng, logs = np.random.default_rng([seed, 5]), []

@@ -17,22 +17,18 @@ Bayes risk. r does not change when w_l changes sign, so the cross terms of the p
     R_B = E sum_l w_l^2 Var(D_l 1{l in S} | X) = E sum_l w_l^2 [h^2 p_l (1 - p_l) + p_l Var(D_l)].
 
 Exact where it reduces to one dimension: m = 1 (single_location), m = L, and independent inclusion with "sum", where tokens decouple:
-R_B = L q gam^2 int dt e^{-t} phi_1(t q/(1-q)) ratio (Transform of numerics.mellin). Otherwise 1/e_m(r) does not factorise over tokens, and the
-last line above is averaged over draws of (u, w, |x|^2), importance-sampled so that tiny risks keep their relative accuracy: half of the
-draws take the tokens in which S differs from its neighbours - one of either kind (another set of the same size), or as many of one kind as
-lead to the next smaller or larger size that is possible - from the law halfway between the two,
-~ sqrt(p_1 p_0) = N(s/(1+gam^2) k*, 2 gam^2/(1+gam^2) I), where mistakes happen; every draw is weighted by true over mixed density, a ratio
-bounded by 2, which divides p_l (1-p_l) by about the square root of the ratio that makes it small. The error is then one standard error.
+R_B = L q gam^2 int dt e^{-t} phi_1(t q/(1-q)) ratio (Transform of numerics.mellin). Otherwise 1/e_m(r) does not factorise over tokens, and
+the risk is sampled, size by size and where mistakes happen (subset_draws); the error is then one standard error.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln, logit, logsumexp
+from scipy.special import expit, logit, logsumexp
 from scipy.stats import binom
 
 from attnscope.errors import bad
@@ -40,10 +36,11 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.bayes_integral import bayes_excess
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.mellin import TokenLaw
-from attnscope.numerics.sampled_estimate import SampledLog, sampled_estimate, widened
-from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_symmetric, log_weighted_inclusion
+from attnscope.numerics.sampled_estimate import SampledLog, sampled_estimate
+from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_weighted_inclusion
 from attnscope.tasks.base import Projections, gaussian_fields
-from attnscope.tasks.planted import Planted, curvature
+from attnscope.tasks.planted import Planted
+from attnscope.tasks.subset_draws import SubsetTask, sampled_risk
 
 __all__ = ["MultiBatch", "MultiLocation"]
 
@@ -51,8 +48,6 @@ NAME = "MultiLocation"
 METHOD = "importance-sampled posterior variance"
 WEIGHTS = ("equal", "sum", "dirichlet")
 ROUNDOFF = 2e-15  # relative, of a sum of products of a handful of factors
-MIXED = 0.5  # share of importance-sampled draws: no weight exceeds 1/(1 - MIXED)
-DOWN, SWAP, UP = 0, 1, 2  # moves of importance-sampled draws: to a smaller set, another of the same size, a larger one
 BLOCK = 1 << 19  # log-probabilities of one forward table held at a time
 WORK = 1e8  # (draw, token, size) triples of one sampled risk, about 7 s: fewer draws where they would need more
 FEWEST = 200  # draws that an error can be taken from
@@ -258,8 +253,16 @@ class MultiLocation(Planted[MultiBatch]):
     def linear_risk(self) -> Estimate:
         """Risk of the best affine predictor, proportional to sum_l w_l: null - gam^4 (E[m h])^2/(L (1 - q + q gam^2)), q = E[m]/L."""
         m, g2, L = np.arange(self.length + 1), self.gamma**2, self.length
-        q, pull = float(self.count_probs @ m) / L, float(self.count_probs @ (m * self.weight_moments()[0]))
-        null, seen = self.null_risk().excess, (g2 * pull) ** 2 / (L * (1 - q + q * g2))
+        pull = float(self.count_probs @ (m * self.weight_moments()[0]))
+        if self.inclusion is None:
+            # not 1 - inside, of which little is left where almost all tokens are informative
+            inside = float(self.count_probs @ m) / L
+            outside = float(self.count_probs @ (L - m)) / L
+        else:
+            inside = self.inclusion
+            outside = 1 - self.inclusion
+        variance = outside + inside * g2
+        null, seen = self.null_risk().excess, (g2 * pull) ** 2 / (L * variance)
         return estimate(null - seen, self._moment_error() * (null + 3 * seen), "closed form", self.noise)
 
     def bayes_risk(self, samples: int = 100_000, seed: int = 0) -> Estimate:
@@ -269,6 +272,8 @@ class MultiLocation(Planted[MultiBatch]):
         sizes = np.flatnonzero(self.count_probs)
         spread = self._weight_spread()
         self._within_reach()
+        if sizes.tolist() == [0]:
+            return estimate(0.0, 0.0, "closed form", self.noise)
         if sizes.tolist() == [1]:
             out = bayes_excess(
                 self.dim, self.gamma, self.signal, np.array([1.0 / self.length]), np.array([self.length])
@@ -282,13 +287,26 @@ class MultiLocation(Planted[MultiBatch]):
             return estimate(
                 math.exp(log_value), error * math.exp(log_value), "log-space quadrature", self.noise, log_value
             )
-        with np.errstate(all="ignore"):  # terms below the smallest float do not matter; the result is checked
-            log_mean, error = self._sampled(samples, seed)
-        log_excess = float(np.logaddexp(log_mean, math.log(spread))) if spread else log_mean
+        return self._sampled(samples, seed, spread)
+
+    def _sampled(self, samples: int, seed: int, spread: float) -> Estimate:
+        """The Bayes risk by draws (subset_draws), `spread` added to what they find."""
+        task = self._subset_task()
+        found = sampled_risk(task, self._affordable(samples), seed)
+        log_excess = float(np.logaddexp(found.log_value, math.log(spread))) if spread else found.log_value
+        relative = found.relative_error * math.exp(found.log_value - log_excess) if found.relative_error else 0.0
         linear = self.linear_risk()
         ceiling = min(float(self.null_risk().excess), max(float(linear.excess), 0.0) + float(linear.error))
-        relative = error / math.exp(log_excess) if error else 0.0
-        return sampled_estimate(SampledLog(log_excess, relative), ceiling, self.noise, METHOD)
+        out = sampled_estimate(SampledLog(log_excess, relative), ceiling, self.noise, METHOD)
+        if not task.varying:
+            return out
+        # the variance of h given X is a difference of squares, rounded at the size of the null risk
+        error = math.hypot(out.error, ROUNDOFF * float(self.null_risk().excess))
+        return replace(out, error=error)
+
+    def _subset_task(self) -> SubsetTask:
+        numbers = (self.dim, self.length, self.gamma, self.signal)
+        return SubsetTask(*numbers, self.count_probs, self.weight_moments()[0])
 
     def _within_reach(self) -> None:
         """Refuse settings whose log-likelihood ratios are so large that their rounding errors are."""
@@ -324,18 +342,6 @@ class MultiLocation(Planted[MultiBatch]):
         error = 4e-11 + ends + float(share @ (at.error + at.moment_error)) + 1e-15 * (10 + abs(shift) + abs(total))
         return total + math.log(self.length * q * self.gamma**2), error
 
-    def _sampled(self, samples: int, seed: int) -> tuple[float, float]:
-        """(log of E sum_l w_l^2 Var(E[D_l | m] 1{l in S} | X), its standard error)."""
-        samples = self._affordable(samples)
-        rng = np.random.default_rng([seed, 4])
-        logs = np.concatenate([self._log_terms(n, rng) for n in _split(samples, self._rows())])
-        top = float(logs.max())
-        scaled = np.exp(logs - top)
-        error = math.exp(top) * widened(float(np.std(scaled, ddof=1)) / math.sqrt(samples), samples)
-        if self._constant_weight() is None:
-            error = math.hypot(error, 1e-15 * self.null_risk().excess)  # this variance is a difference of squares
-        return top + math.log(scaled.mean()), error
-
     def _affordable(self, samples: int) -> int:
         """How many draws WORK lets in, at most `samples`."""
         sizes = self._log_prior().size
@@ -347,86 +353,3 @@ class MultiLocation(Planted[MultiBatch]):
                 f"length x (sizes + {OVERHEAD})", f"{NAME}.bayes_risk", most, got, "a smaller length, or fewer tokens"
             )
         return min(samples, int(WORK / one))
-
-    def _log_terms(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """log of (posterior variance x true density/sampling density) for n draws."""
-        L, g2, s = self.length, self.gamma**2, self.signal
-        # half of the sizes by their law, half of them alike, so that a rare size is seen; weighted back below
-        possible = (self.count_probs > 0).astype(float)
-        drawn = (self.count_probs / self.count_probs.sum() + possible / possible.sum()) / 2
-        sizes = rng.choice(L + 1, size=n, p=drawn)
-        log_size = np.log(self.count_probs[sizes] / drawn[sizes])
-        informative = np.arange(L) < sizes[:, None]  # tokens are exchangeable: S = {0 .. m-1}
-        halfway = self._halfway(sizes, rng)
-        mean = np.where(halfway, s / (1 + g2), np.where(informative, s, 0.0))
-        sd = np.sqrt(np.where(halfway, 2 * g2 / (1 + g2), np.where(informative, g2, 1.0)))
-        u, w2 = mean + sd * rng.standard_normal((n, L)), np.ones((n, L))
-        log_ratios = self._log_constant() + s * u / g2
-        if g2 != 1:
-            w2 = (sd * rng.standard_normal((n, L))) ** 2
-            rest = sd**2 * rng.chisquare(self.dim - 2, (n, L)) if self.dim > 2 else 0.0
-            log_ratios = log_ratios - curvature(self.gamma) / 2 * (u * u + w2 + rest)
-        with np.errstate(divide="ignore"):
-            variance = logsumexp(np.log(w2) + self._log_variance(log_ratios), axis=1)
-        return log_size + variance - self._log_mixture(log_ratios, informative)
-
-    def _log_variance(self, log_ratios: np.ndarray) -> np.ndarray:
-        """log Var(E[D_l | m] 1{l in S} | X), (n, L)."""
-        log_prior, h = self._log_prior(), self._constant_weight()
-        if h is not None:
-            inside, outside = log_inclusion(log_ratios, log_prior)
-            return 2 * math.log(h) + inside + outside
-        mean = self.weight_moments()[0][: log_prior.size]
-        first, second = (np.exp(log_weighted_inclusion(log_ratios, log_prior, x)) for x in (mean, mean**2))
-        return np.log(np.maximum(second - first**2, 0.0))
-
-    def _jumps(self, sizes: np.ndarray) -> np.ndarray:
-        """(n, 3) how many tokens change sides in a move down, across, up: to the next possible size, or a swap; 0: no such move."""
-        possible = np.flatnonzero(self.count_probs)
-        at = np.searchsorted(possible, sizes)
-        down = np.where(at > 0, sizes - possible[np.maximum(at - 1, 0)], 0)
-        up = np.where(at + 1 < possible.size, possible[np.minimum(at + 1, possible.size - 1)] - sizes, 0)
-        return np.stack([down, (sizes > 0) & (sizes < self.length), up], axis=1)
-
-    def _halfway(self, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(n, L) which tokens are drawn halfway: in a share MIXED of the draws those of one possible move, chosen at random."""
-        n, position, jumps = len(sizes), np.arange(self.length), self._jumps(sizes)
-        mixed = rng.random(n) < MIXED
-        chosen = np.where(jumps > 0, rng.random((n, 3)), -1.0).argmax(axis=1)
-        k = jumps[np.arange(n), chosen][:, None]
-        m = sizes[:, None]
-        down = (position < k) & (chosen != UP)[:, None]
-        up = (position >= m) & (position < m + k) & (chosen != DOWN)[:, None]
-        return mixed[:, None] & (down | up)
-
-    def _log_mixture(self, log_ratios: np.ndarray, informative: np.ndarray) -> np.ndarray:
-        """log of sampling density over true density; symmetric in the tokens of a kind, so averages over all choices of them."""
-        g2, s = self.gamma**2, self.signal
-        log_Z = self.dim / 2 * math.log(2 * self.gamma / (1 + g2)) - s * s / (4 * (1 + g2))  # int sqrt(p1 p0)
-        tilt = np.where(informative, -log_ratios, log_ratios) / 2 - log_Z
-        sizes = informative.sum(axis=1)
-        jumps = self._jumps(sizes)
-        inside, outside = np.where(informative, tilt, -np.inf), np.where(informative, -np.inf, tilt)
-        down, up = _log_choice(inside, jumps[:, DOWN], sizes), _log_choice(outside, jumps[:, UP], self.length - sizes)
-        swap = _log_choice(inside, jumps[:, SWAP], sizes) + _log_choice(outside, jumps[:, SWAP], self.length - sizes)
-        moves = np.where(jumps > 0, np.stack([down, swap, up], axis=1), -np.inf)
-        count = (jumps > 0).sum(axis=1)
-        average = np.where(count > 0, logsumexp(moves, axis=1) - np.log(np.maximum(count, 1)), 0.0)
-        return np.logaddexp(math.log(1 - MIXED), math.log(MIXED) + average)
-
-
-def _log_choice(tilt: np.ndarray, k: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """log of the mean over k-subsets of the product of e^tilt, (n,); tilt is -inf but for `among` tokens; 0 where k = 0."""
-    out = np.zeros(len(tilt))
-    for size in np.unique(k[k > 0]):
-        rows = k == size
-        total = logsumexp(tilt[rows], axis=1) if size == 1 else log_symmetric(tilt[rows], int(size))
-        ways = gammaln(among[rows] + 1) - gammaln(size + 1) - gammaln(among[rows] - size + 1)
-        out[rows] = total - ways
-    return out
-
-
-def _split(total: int, block: int) -> Iterator[int]:
-    """Sizes of blocks that add up to total."""
-    for start in range(0, total, block):
-        yield min(block, total - start)

@@ -34,6 +34,7 @@ from scipy.special import logsumexp, softmax
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
+from attnscope.numerics.bayes_integral import LARGEST_SIGNAL
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.one_token import Draws, pair_risk
 from attnscope.numerics.sampled_estimate import sampled_estimate
@@ -226,13 +227,17 @@ class SpikeMixture(Sampled[SpikeBatch]):
         return bool(self.gamma == 1 and common and 1 <= self.rank <= 2 and self.length > 1 and longest <= STEEPEST)
 
     def bayes_risk(self, samples: int = 40_000, seed: int = 0) -> Estimate:
-        """Risk of E[Y | X]: by quadrature where `has_exact_risk` or there is one spike, else from `samples` draws of single tokens."""
+        """Risk of E[Y | X]: by quadrature where `has_exact_risk` or there is one spike (of length up to 1e5), else from draws.
+
+        samples: draws of single tokens.
+        """
         of = f"{NAME}.bayes_risk"
         n, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
         if self.has_exact_risk:
             fine, coarse = (self._quadrature(self._spacing * h) for h in (1, 1.5))  # the error falls like e^{-1/h}
             return estimate(fine, abs(fine - coarse) + 1e-13, "2-D quadrature", self.noise)
-        if self.spikes == 1 and self.dim > 1:
+        longest = math.sqrt(float((self.means**2).sum(1).max()))
+        if self.spikes == 1 and self.dim > 1 and longest <= LARGEST_SIGNAL:
             return self._single().bayes_risk()
         out = pair_risk(self._draws(n, seed), np.array([1 / self.length]), np.array([self.length]))
         return sampled_estimate(out, float(self.null_risk().excess), self.noise, METHOD)

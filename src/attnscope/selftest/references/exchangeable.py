@@ -50,6 +50,7 @@ Exact = list[list[mp.mpf]]
 DIGITS = 140  # condition numbers up to 1e100 (variances of 1e-50 and 1e50) still leave 40 digits
 DRAWS = 400  # of Y: their mean is good to about one per cent
 SIGMAS = 6.0  # a drawn truth is off by more than this many standard errors with probability 2e-9
+WORST_CONDITION = 1e12  # of a system whose solution still has three digits
 STEP = 0.04  # of trapezoid rules in a logarithm: analytic integrands, the rule errs by e^{-pi^2/STEP}
 
 
@@ -260,19 +261,28 @@ def _covariance(dim: int, weights: dict[int, float], t: mp.mpf) -> mp.mpf:
     return total
 
 
-def sphere_gap(dim: int, noise: float, weights: dict[int, float], length: int, seed: int) -> tuple[float, float]:
-    """E Var(f(q) | values at `length` uniform keys) of a Gaussian process with covariance sum_l w_l P_l, by drawn keys."""
+def sphere_gap(dim: int, noise: float, weights: dict[int, float], length: int, seed: int) -> tuple[float, float] | None:
+    """E Var(f(q) | values at `length` uniform keys) of a Gaussian process with covariance sum_l w_l P_l, by drawn keys.
+
+    None where a system is so ill conditioned that float64 does not solve it.
+    """
     rng = np.random.default_rng(seed)
     k = rng.standard_normal((DRAWS, length + 1, dim))
     k /= np.linalg.norm(k, axis=-1, keepdims=True)
     gram = np.clip(k @ k.swapaxes(1, 2), -1, 1)
     C = np.sum([w * zonal(dim, degree, gram) for degree, w in weights.items()], axis=0)
     left = C[:, -1, -1]
+    rounding = 1e-12
     if length:
         cross = C[:, :-1, -1]
         inside = C[:, :-1, :-1] + noise**2 * np.eye(length)
+        sizes = np.linalg.eigvalsh(inside)
+        if not (sizes[:, 0] > sizes[:, -1] / WORST_CONDITION).all():
+            return None
+        # a solution is off by the condition number times the rounding of the matrix
+        rounding += 1e-15 * length * float(np.mean(sizes[:, -1] / sizes[:, 0] * left))
         left = left - np.sum(cross * np.linalg.solve(inside, cross[..., None])[..., 0], axis=-1)
-    return float(left.mean()), SIGMAS * float(left.std(ddof=1)) / DRAWS**0.5 + 1e-12
+    return float(left.mean()), SIGMAS * float(left.std(ddof=1)) / DRAWS**0.5 + rounding
 
 
 def order_law(length: int, places: Sequence[int], symbols: Sequence[int], with_positions: bool) -> float:

@@ -278,10 +278,10 @@ def _call_sphere_risk(s: Setting) -> Answer:
     return Answer(e.excess, e.error, sampled=True)
 
 
-def _true_sphere_risk(s: Setting) -> Truth:
+def _true_sphere_risk(s: Setting) -> Truth | None:
     weights = dict(zip(s["degrees"], s["weights"]))
-    value, error = reference.sphere_gap(s["dim"], s["noise"], weights, s["length"], s["seed"])
-    return Truth(value, error / reference.SIGMAS)
+    found = reference.sphere_gap(s["dim"], s["noise"], weights, s["length"], s["seed"])
+    return found and Truth(found[0], found[1] / reference.SIGMAS)
 
 
 # -- the order of two symbols -------------------------------------------------------------------------------------------
