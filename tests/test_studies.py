@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import attnscope as at
+from attnscope import catalogue
 from attnscope.studies.functions import optimal_temperature, oracle_risk, outcomes
 from attnscope.studies.study import load_study
 
@@ -95,6 +96,26 @@ MISTAKES = {
     "both": (STUDY.replace("dim = 50", "dim = 50\nlength = 3"), "parameters that \\[grid\\] does not have"),
     "figure": (STUDY.replace('kind = "line"', 'kind = "pie"'), "kind 'heat' with x, y and value"),
     "seed": ("seed = -1\n" + STUDY, "seed of .* must be an integer >= 0"),
+    "unknown task": (
+        STUDY.replace("dim = 50", 'dim = 50\ntask = "gpt"'),
+        "task of a study must be one of single-location",
+    ),
+    "unknown predictor": (
+        STUDY.replace("dim = 50", 'dim = 50\npredictor = "gpt"'),
+        "predictor of a study must be one of erf",
+    ),
+    "another task's": (
+        STUDY.replace("dim = 50", 'dim = 50\ntask = "max-location"\ngamma2 = 1.0'),
+        "max-location must be one of dim, length, strength, .*got 'gamma2'",
+    ),
+    "out of range": (
+        STUDY.replace("dim = 50", "dim = 50\ngamma2 = -1"),
+        "gamma2 of a study, single-location must be a number",
+    ),
+    "word of an option": (
+        STUDY.replace("dim = 50", 'dim = 50\ntask = "multi-location"\nweights = "blue"'),
+        "weights of a study, multi-location must be one of equal, sum, dirichlet",
+    ),
     "empty list": (STUDY.replace("[2, 10]", "[]"), "must be non-empty"),
 }
 
@@ -147,3 +168,70 @@ def test_unwritable_store(study_file, tmp_path):
     folder.mkdir(mode=0o500)
     run = attnscope("sweep", study_file, "--store", folder / "runs", cwd=tmp_path)
     assert run.returncode == 2
+
+
+PLANTED = [word for word, row in catalogue.TASKS.items() if row.planted]
+SMALL = {"dim": 12, "length": 4, "rows": 2, "columns": 2, "lengths": [2, 4], "strength": 2.0}
+
+
+def small(word):
+    names = {argument.name for argument in catalogue.TASKS[word].arguments}
+    return {name: x for name, x in SMALL.items() if name in names}
+
+
+@pytest.mark.parametrize("word", PLANTED)
+def test_every_planted_task_is_a_study(word, tmp_path):
+    """From a file: cells of two predictors, with what the task says of itself and, where it has a key and a value, the head's risk."""
+    fixed = "".join(f"{name} = {x!r}\n" for name, x in small(word).items())
+    path = tmp_path / "study.toml"
+    path.write_text(
+        f'function = "oracle_risk"\n[grid]\npredictor = ["erf", "linear"]\n[fixed]\ntask = "{word}"\n{fixed}'
+    )
+    frame = load_study(path).run(tmp_path / "store", progress=False).frame
+    task = catalogue.TASKS[word].make(small(word))
+    if word == "sparse-tokens":
+        assert frame["bayes_error"].tolist() == [task.bayes_error().value] * 2
+        return
+    assert frame["bayes"].tolist() == [task.bayes_risk().value] * 2
+    oracle = at.Overlaps.oracle(task.teacher_gram[0, 1])
+    for i, predictor in enumerate((at.Erf(0.1), at.LinearAttention(0.1))):
+        found = at.risk(task, predictor, oracle)
+        slack = 0.0 if found.method != "monte-carlo" else 5 * (found.error + frame["error_of_risk"][i])
+        assert abs(frame["risk"][i] - found.value) <= slack
+
+
+@pytest.mark.parametrize("word", ["multi-location", "multi-direction", "sparse-tokens"])
+def test_outcomes_of_planted_tasks(word):
+    row = outcomes(temperature=0.5, task=word, runs=2, steps=3, batch_size=2, **small(word))
+    ends = {"specialised", "rotated", "unspecialised", "oracle", "swapped", "undecided", "diverged"}
+    assert sum(x for name, x in row.items() if name in ends) == 1.0
+    assert ("median_form_cosine" in row) == (word == "multi-direction")
+    with pytest.raises(at.AttnscopeError, match="batch_size of train must be an integer"):
+        outcomes(temperature=0.5, task=word, runs=2, steps=3, **small(word))
+
+
+def test_exchangeable_tasks_are_studies():
+    row = oracle_risk(length=7, task="topics")
+    task = catalogue.TASKS["topics"].make()
+    assert (row["bayes"], row["topic_error"]) == (task.bayes_risk(7).value, task.topic_error(7).value)
+    assert "risk" not in row
+    assert oracle_risk(length=7, task="order")["bayes_without_positions"] == 1.0
+
+
+def test_a_row_from_outside_is_a_word_of_studies():
+    row = catalogue.Entry("quieter", at.MaxLocation, "quieter", (catalogue.DIM, catalogue.LENGTH))
+    catalogue.add(row, catalogue.TASKS)
+    try:
+        found = oracle_risk(12, 4, task="quieter")
+        assert found["bayes"] == at.MaxLocation(12, 4).bayes_risk().value
+    finally:
+        catalogue.remove("quieter", catalogue.TASKS)
+
+
+def test_seeds_of_directions_and_of_samples_are_two():
+    task = catalogue.TASKS["correlated-background"].make({"dim": 12, "length": 4, "seed": 5})
+    row = oracle_risk(12, 4, task="correlated-background", task_seed=5, seed=99)
+    assert row["bayes"] == task.bayes_risk().value
+    one, other = (oracle_risk(12, 4, task="multi-direction", seed=seed) for seed in (1, 2))
+    assert one["risk"] != other["risk"]
+    assert abs(one["risk"] - other["risk"]) < 5 * 2 * one["error_of_risk"]

@@ -1,70 +1,88 @@
-"""The functions a study repeats over a grid: flat numbers in, one flat dict of numbers out.
+"""The functions a study repeats over a grid: flat numbers and words in, one flat dict of numbers out.
 
-Each is a thin call of the library, importable by name (so that worker processes and Dask find it) and free of state. `gamma2` is gamma^2, `signal`
-None means sqrt(dim/2). Add a function here, or name your own as "package.module:function" in the TOML file.
+Each is a thin call of the library, importable by name (so that worker processes and Dask find it) and free of state. Tasks, predictors
+and their arguments are those of the catalogue: `gamma2` is gamma^2, `signal` None means sqrt(dim/2). `seed` is that of what is sampled
+in a cell, `task_seed` that of the task's directions. Add a function here, or name your own as "package.module:function" in the TOML file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
 import numpy as np
 
 from attnscope.dynamics.train import train
+from attnscope.dynamics.trajectory import at_temperature
 from attnscope.errors import bad
-from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Softmax
-from attnscope.predictors.temperature import InverseTime, Temperature
-from attnscope.tasks.single_location import SingleLocation
+from attnscope.predictors.temperature import InverseTime
 from attnscope.theory import optimum
 from attnscope.theory.oracle_saddle import critical_temperature
-from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.overlaps import Overlaps, alignment_of
+from attnscope.theory.reference import has_head, known_values
 from attnscope.theory.risk import risk
+from attnscope.theory.words import Pair, pair
 
-__all__ = ["FUNCTIONS", "optimal_temperature", "oracle_risk", "outcomes"]
+__all__ = ["FUNCTIONS", "check_cell", "optimal_temperature", "oracle_risk", "outcomes"]
 
-FAMILIES: dict[str, type[Predictor]] = {"erf": Erf, "softmax": Softmax, "linear": LinearAttention}
+SINGLE = "single-location"
 
 
 def oracle_risk(
-    dim: int,
-    length: int,
-    gamma2: float = 0.5,
-    noise: float = 0.0,
-    signal: float | None = None,
+    dim: int | None = None,
+    length: int | None = None,
     predictor: str = "erf",
     temperature: float = 0.1,
+    task: str = SINGLE,
+    seed: int = 0,
+    task_seed: int | None = None,
+    **arguments: Any,
 ) -> dict[str, float]:
-    """Exact risk of a predictor at (k*, v*), beside the null, linear and Bayes risks."""
-    task = SingleLocation(dim, length, gamma=gamma2**0.5, noise=noise, signal=signal)
-    value = risk(task, _family(predictor)(temperature), Overlaps.oracle())
-    bayes = task.bayes_risk()
-    return {
-        "risk": value.value,
-        "excess": value.excess,
-        "log_excess": value.log_excess,
-        "null": task.null_risk().value,
-        "linear": task.linear_risk().value,
-        "bayes": bayes.value,
-        "bayes_log_excess": bayes.log_excess,
-    }
+    """Risk of a predictor at (k*, v*), beside what the task knows of itself: null, linear, Bayes, ...
+
+    Exchangeable tasks have no such head: their Bayes risk and errors at `length`. `error_of_` says how far each may be off.
+    """
+    given = {"dim": dim, "length": length, "task_seed": task_seed, "temperature": temperature, **arguments}
+    chosen = _chosen(oracle_risk, task, predictor, given)
+    made = chosen.make_task()
+    out: dict[str, float] = {}
+    errors: dict[str, float] = {}
+    if has_head(made):
+        found = risk(made, chosen.family(temperature), Overlaps.oracle(alignment_of(made)), seed=seed)
+        out |= {"risk": found.value, "excess": found.excess, "log_excess": found.log_excess}
+        errors["error_of_risk"] = found.error
+    for name, known in known_values(made, chosen.length).items():
+        out[name] = known.value
+        errors[f"error_of_{name}"] = known.error
+        if name == "bayes":
+            out["bayes_log_excess"] = known.log_excess
+    return out | errors
 
 
 def optimal_temperature(
-    dim: int, length: int, gamma2: float = 0.5, signal: float | None = None, predictor: str = "erf"
+    dim: int | None = None,
+    length: int | None = None,
+    predictor: str = "erf",
+    task: str = SINGLE,
+    task_seed: int | None = None,
+    **arguments: Any,
 ) -> dict[str, float]:
     """Best temperature of a predictor at (k*, v*), its risk, and the critical temperature of the erf oracle."""
-    task = SingleLocation(dim, length, gamma=gamma2**0.5, signal=signal)
-    best, value = optimum.optimal_temperature(task, _family(predictor))
-    critical = critical_temperature(task)
+    arguments.pop("seed", None)  # nothing is sampled
+    given = {"dim": dim, "length": length, "task_seed": task_seed, **arguments}
+    chosen = _chosen(optimal_temperature, task, predictor, given)
+    made = chosen.make_task()
+    best, value = optimum.optimal_temperature(made, chosen.family)
+    critical = critical_temperature(made)
     out = {"optimal_temperature": best, "risk": value.value, "log_excess": value.log_excess}
     return out | ({"critical_temperature": critical} if np.isfinite(critical) else {})
 
 
 def outcomes(
-    dim: int,
-    temperature: float,
-    length: int = 10,
-    gamma2: float = 0.5,
-    noise: float = 0.0,
-    signal: float | None = None,
+    dim: int | None = None,
+    temperature: float | None = None,
+    length: int | None = None,
     predictor: str = "erf",
     rate: float = 0.0,
     start: str = "sphere",
@@ -74,13 +92,21 @@ def outcomes(
     batch_size: int | None = None,
     swap_move: bool = False,
     seed: int = 0,
+    task: str = SINGLE,
+    task_seed: int | None = None,
+    **arguments: Any,
 ) -> dict[str, float]:
-    """Fractions of training runs that reach the oracle, the swapped minimum, neither, or diverge; `rate` > 0: temperature/(1 + rate t)."""
-    task = SingleLocation(dim, length, gamma=gamma2**0.5, noise=noise, signal=signal)
-    schedule: Temperature = InverseTime(temperature, rate) if rate else temperature
+    """Fractions of training runs by where they end, and their median excess; `rate` > 0: temperature/(1 + rate t).
+
+    One key and value: oracle, swapped, undecided, diverged. Several: specialised, swapped, rotated, unspecialised, diverged.
+    """
+    given = {"dim": dim, "length": length, "task_seed": task_seed, "temperature": temperature, **arguments}
+    chosen = _chosen(outcomes, task, predictor, given)
+    lam = chosen.predictor_values["temperature"]
+    trained = chosen.family(lam)
     run = train(
-        task,
-        _family(predictor)(schedule),
+        chosen.make_task(),
+        at_temperature(trained, InverseTime(lam, rate)) if rate else trained,
         start=start,
         runs=runs,
         steps=steps,
@@ -91,14 +117,40 @@ def outcomes(
         seed=seed,
         progress=False,
     )
-    fractions = {name: float(np.mean(run.outcome == name)) for name in ("oracle", "swapped", "undecided", "diverged")}
-    return fractions | {"median_excess": float(np.median(run.excess[:, -1]))}
+    several = hasattr(run, "form_cosine")
+    found = {name: float(np.mean(run.outcome == name)) for name in (SEVERAL if several else ONE)}
+    found["median_excess"] = float(np.median(run.excess[:, -1]))
+    return found | ({"median_form_cosine": float(np.median(run.form_cosine[:, -1]))} if several else {})
 
 
+ONE = ("oracle", "swapped", "undecided", "diverged")
+SEVERAL = ("specialised", "swapped", "rotated", "unspecialised", "diverged")
 FUNCTIONS = {function.__name__: function for function in (oracle_risk, optimal_temperature, outcomes)}
+# what a cell must say where the task or the predictor has it: a forgotten line should not become a default
+NEEDED = {
+    "oracle_risk": ("dim", "length"),
+    "optimal_temperature": ("dim", "length"),
+    "outcomes": ("dim", "temperature"),
+}
 
 
-def _family(name: str) -> type[Predictor]:
-    if name not in FAMILIES:
-        raise bad("predictor", "a study", f"one of {', '.join(FAMILIES)}", name)
-    return FAMILIES[name]
+def check_cell(function: Callable[..., Any], cell: Mapping[str, Any]) -> None:
+    """Refuse, before anything runs, words and arguments that the catalogue does not have; functions of yours check themselves."""
+    if function not in FUNCTIONS.values():
+        return
+    own = {name for name in signature(function).parameters if name not in ("dim", "length", "temperature", "task_seed")}
+    given = {name: x for name, x in cell.items() if name not in own and name != "seed"}
+    _chosen(function, cell.get("task", SINGLE), cell.get("predictor", "erf"), given)
+
+
+def _chosen(function: Callable[..., Any], task: str, predictor: str, given: Mapping[str, Any]) -> Pair:
+    """The words and arguments that were given; a seed of the directions is the task's own argument."""
+    of = "a study"
+    values = {name: x for name, x in given.items() if x is not None}
+    if "task_seed" in values:
+        values["seed"] = values.pop("task_seed")
+    chosen = pair(task, predictor, values, of)
+    for name in NEEDED[function.__name__]:
+        if name not in values and (name in chosen.task_values or name in chosen.predictor_values):
+            raise bad(name, f"{of}, {chosen.task.word}", "given", "nothing", f"{name} in [grid] or [fixed]")
+    return chosen

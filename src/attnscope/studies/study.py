@@ -9,7 +9,7 @@
     length = [2, 10, 100]
 
     [fixed]                               # the same in every cell
-    gamma2 = 0.5
+    gamma2 = 0.5                          # task = "multi-location", predictor = "softmax" and their arguments: `attnscope tasks`
 
     [figure]                              # "heat" needs x, y and value; "line" needs x and value, and may have one curve per `group`
     kind = "heat"
@@ -34,7 +34,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Figure, Heat, Line, Panel
-from attnscope.studies.functions import FUNCTIONS
+from attnscope.studies.functions import FUNCTIONS, check_cell
 from attnscope.sweeps import run as engine
 from attnscope.sweeps.grid import check_fits, expand
 
@@ -112,6 +112,8 @@ def load_study(path: str | os.PathLike[str]) -> Study:
         raise bad("[fixed]", of, "parameters that [grid] does not have", ", ".join(both))
     cells = expand(axes | {name: [value] for name, value in fixed.items()})
     check_fits(function, cells)
+    for cell in cells:
+        check_cell(function, cell)
     seed = data.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise bad("seed", of, "an integer >= 0", seed)
