@@ -6,6 +6,7 @@ from scipy import integrate, stats
 from settings import one_sentence
 
 import attnscope as at
+from attnscope.numerics.max_integral import weighted_activation
 from attnscope.numerics.max_integral import disagreement
 
 ORACLE = at.Overlaps.oracle()
@@ -111,3 +112,12 @@ BAD = {
 def test_one_sentence(name):
     call, words = BAD[name]
     one_sentence(call, words)
+
+
+def test_the_error_of_an_average_counts_the_outer_rule_beside_the_size_of_sigma():
+    """Weights sum to 1: a constant sigma comes back; for an odd one terms cancel, and the error keeps to their size."""
+    value, error = weighted_activation(3.0, 10, lambda chi: np.full_like(chi, 1e6))
+    assert abs(value - 1e6) <= error
+    assert error >= 3e-13 * 1e6  # what the rule in log t is proved to hold
+    _, odd = weighted_activation(1e-6, 10, lambda chi: 1e6 * np.sign(chi))
+    assert odd >= 3e-13 * 1e6

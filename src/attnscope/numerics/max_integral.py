@@ -28,9 +28,11 @@ STEP, REACH, DEPTH, HIGHEST = (
     7.0,
 )  # as in theory/normalised_risk.py: the same integrals with one law of tokens
 FINEST = 0.2
+OUTER = 4e-13  # relative error of the rule in tau (module docstring) and rounding, beside the integral of |.|
 STRONGEST = 100.0  # nu beyond which the tables would hold more than about 10^8 numbers
 
 Rule = tuple[np.ndarray, np.ndarray]  # chi, weights
+Integral = Callable[[np.ndarray, Rule], float]  # of nodes of log t and a rule for chi
 Score = Callable[[np.ndarray], np.ndarray]
 
 
@@ -47,7 +49,7 @@ def disagreement(strength: float, length: int) -> tuple[float, float]:
         k1, rest = _kernels(tau, strength, rule, np.ones_like(rule[0]))
         return length * (length - 1.0) * float(np.sum(k1**2 * _power(rest, length - 2))) * STEP
 
-    return _with_error(value, strength, length)
+    return _with_error(value, value, strength, length)
 
 
 def weighted_activation(
@@ -56,16 +58,23 @@ def weighted_activation(
     """(E sum_l p_l sigma(chi_l), error) for a smooth function sigma of chi."""
 
     def value(tau: np.ndarray, rule: Rule) -> float:
-        k1, rest = _kernels(tau, strength, rule, activation(rule[0]))
+        return total(tau, rule, activation(rule[0]))
+
+    def size(tau: np.ndarray, rule: Rule) -> float:
+        return total(tau, rule, np.abs(activation(rule[0])))
+
+    def total(tau: np.ndarray, rule: Rule, factor: np.ndarray) -> float:
+        k1, rest = _kernels(tau, strength, rule, factor)
         return length * float(np.sum(k1 * _power(rest, length - 1))) * STEP
 
-    return _with_error(value, strength, length)
+    return _with_error(value, size, strength, length)
 
 
-def _with_error(value: Callable[[np.ndarray, Rule], float], nu: float, length: int) -> tuple[float, float]:
+def _with_error(value: Integral, size: Integral, nu: float, length: int) -> tuple[float, float]:
+    """The integral by the fine rule, and its error; size: the integral of |.|."""
     tau, _, (fine_rule, coarse_rule) = max_grid((lambda chi: nu * chi, lambda chi: nu * chi), nu, length)
     fine, coarse = value(tau, fine_rule), value(tau, coarse_rule)
-    return fine, abs(fine - coarse) + 1e-13 * (1 + abs(fine))
+    return fine, abs(fine - coarse) + OUTER * size(tau, coarse_rule) + 1e-13
 
 
 def max_grid(
