@@ -104,7 +104,7 @@ def outcomes(
     chosen = _chosen(outcomes, task, predictor, given)
     lam = chosen.predictor_values["temperature"]
     trained = chosen.family(lam)
-    run = train(
+    run: Any = train(  # a Trajectory, or a HeadTrajectory where the task has several directions
         chosen.make_task(),
         at_temperature(trained, InverseTime(lam, rate)) if rate else trained,
         start=start,
