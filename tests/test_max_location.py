@@ -6,8 +6,7 @@ from scipy import integrate, stats
 from settings import one_sentence
 
 import attnscope as at
-from attnscope.numerics.max_integral import weighted_activation
-from attnscope.numerics.max_integral import disagreement
+from attnscope.numerics.max_integral import disagreement, weighted_activation
 
 ORACLE = at.Overlaps.oracle()
 TABLE = {  # beyond.md section 3
