@@ -15,10 +15,14 @@ from scipy.stats import norm
 from settings import one_sentence
 
 import attnscope as at
+from attnscope.dynamics import heads as heads_module
+from attnscope.dynamics import train as train_module
 from attnscope.dynamics.full_heads import FullHeads
 from attnscope.dynamics.generic import GenericSgd
-from attnscope.dynamics.heads import HeadSetup, HeadTrajectory, sphere_grams
+from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.losses import squared_loss
+from attnscope.dynamics.setup import HeadSetup
+from attnscope.dynamics.starts import sphere_grams
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.x64 import x64
 from attnscope.theory.heads_minimum import _Sample, _tangent, _unit, heads_minimum
@@ -415,6 +419,61 @@ def test_diverged_runs_keep_their_last_finite_gram():
     run = at.train(task, predictor, runs=2, steps=40, step_size=1e3, log_every=10, batch_size=1, constraint="free")
     assert (run.outcome == "diverged").all() and (run.diverged_at > 0).all()
     assert np.isfinite(run.gram).all() and np.isfinite(run.risk).all()
+
+
+class Exploding:
+    """Run i is too long from update 10 (i + 1) - i on, the last run never; the others count their updates."""
+
+    interrupt_at = -1
+
+    def start(self, matrix, seed):
+        return {"t": np.array(0), "matrix": matrix}
+
+    def advance(self, state, temperatures):
+        after = state["t"] + len(temperatures)
+        if state["t"] <= self.interrupt_at < after:
+            type(self).interrupt_at = -1  # once
+            raise KeyboardInterrupt
+        return state | {"t": after}
+
+    def gram(self, state):
+        i = np.arange(3)
+        gone = (state["t"] >= 10 * (i + 1) - i) & (i < 2)
+        size = np.where(gone, [1e13, np.nan, 1.0], 1 + state["t"] / 100)
+        return state["matrix"] * size[:, None, None]
+
+
+def exploding(monkeypatch):
+    for module in (train_module, heads_module):
+        monkeypatch.setattr(module, "heads_engine", lambda setup: Exploding())
+    predictor = at.MultiHead(at.Softmax(1.0), 1)
+    task = at.SingleLocation(9, 4)
+    return lambda steps: at.train(task, predictor, runs=3, steps=steps, log_every=8, batch_size=1, constraint="free")
+
+
+def test_divergence_of_heads_is_located_and_does_not_depend_on_where_training_was_cut(monkeypatch):
+    go = exploding(monkeypatch)
+    whole = go(40)
+    assert whole.diverged_at.tolist() == [10, 19, -1]
+    assert whole.outcome.tolist()[:2] == ["diverged", "diverged"]
+    held = np.array([[0, 8, 8, 8, 8, 8], [0, 8, 16, 16, 16, 16], [0, 8, 16, 24, 32, 40]])
+    np.testing.assert_allclose(whole.gram[:, :, 0, 0], 1 + held / 100, rtol=1e-12)
+    for first in (9, 10, 18, 19, 21, 39):  # between two log points, before and after a run is lost
+        longer = go(first).extend(40 - first)
+        for name in ("step", "gram", "temperature", "diverged_at"):
+            np.testing.assert_array_equal(getattr(longer, name), getattr(whole, name), err_msg=f"{first} {name}")
+
+
+@pytest.mark.parametrize("at_step", [0, 13, 39])
+def test_ctrl_c_keeps_what_was_logged_of_heads(at_step, monkeypatch, capsys):
+    go = exploding(monkeypatch)
+    whole = go(40)
+    monkeypatch.setattr(Exploding, "interrupt_at", at_step)
+    run = go(40)
+    kept = at_step // 8 * 8
+    assert run.step.tolist() == list(range(0, kept + 1, 8))
+    assert capsys.readouterr().err == f"Interrupted; {kept} of 40 steps are kept: go on with run.extend({40 - kept}).\n"
+    np.testing.assert_array_equal(run.extend(40 - kept).gram, whole.gram)
 
 
 def test_independent_positions_train_on_vectors():

@@ -15,6 +15,7 @@ from memory import PEAK
 
 from attnscope.dynamics import loop
 from attnscope.dynamics import train as train_module
+from attnscope.dynamics import trajectory as trajectory_module
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.reduced_erf import PopulationErf
 from attnscope.dynamics.schedule import temperatures
@@ -292,6 +293,12 @@ def test_bad_names_elsewhere():
 # -- interruption and divergence ---------------------------------------------------------------------------------------
 
 
+def use_engine(monkeypatch, make):
+    """Let `train` and `extend` find this engine."""
+    for module in (train_module, trajectory_module):
+        monkeypatch.setattr(module, "engine_for", make)
+
+
 class Interrupted(PopulationErf):
     """Ctrl-C (the real signal, at the next bytecode) when update `at` is reached."""
 
@@ -312,7 +319,7 @@ class Interrupted(PopulationErf):
 def test_ctrl_c_keeps_what_was_logged(at, monkeypatch, capsys):
     whole = train(PAPER, Erf(0.3), runs=3, steps=1000, log_every=100)
     monkeypatch.setattr(Interrupted, "at", at)
-    monkeypatch.setattr(train_module, "engine_for", lambda setup: Interrupted(setup.task, setup.step_size))
+    use_engine(monkeypatch, lambda setup: Interrupted(setup.task, setup.step_size))
     run = train(PAPER, Erf(0.3), runs=3, steps=1000, log_every=100)
     kept = at // 100 * 100
     assert run.step.tolist() == list(range(0, kept + 1, 100))
@@ -325,7 +332,7 @@ def test_ctrl_c_keeps_what_was_logged(at, monkeypatch, capsys):
 
 def test_ctrl_c_in_an_extension_keeps_the_run(monkeypatch, capsys):
     run = train(PAPER, Erf(0.3), runs=3, steps=250, log_every=100)
-    monkeypatch.setattr(train_module, "engine_for", lambda setup: Stop())
+    use_engine(monkeypatch, lambda setup: Stop())
 
     class Stop:
         def advance(self, state, temperatures):
@@ -352,7 +359,7 @@ class Exploding:
 
 
 def test_divergence_is_an_outcome_with_its_step(monkeypatch):
-    monkeypatch.setattr(train_module, "engine_for", lambda setup: Exploding())
+    use_engine(monkeypatch, lambda setup: Exploding())
     run = train(PAPER, Erf(0.1), runs=4, steps=40, log_every=8)
     assert run.diverged_at.tolist() == [10, 19, 28, -1]
     assert run.outcome.tolist() == ["diverged", "diverged", "diverged", "undecided"]

@@ -1,10 +1,11 @@
 """Files that are whole or absent, and the sentence when the disk refuses.
 
-`whole_file` writes under a temporary name in the same folder, then fsync, os.replace, fsync of the folder.
-Guaranteed: a reader meets the previous file or the whole new one, at every instant, also after SIGKILL (os.replace
-is atomic) and, if the disk honours fsync, after a power cut; whatever exception ends the writing, Ctrl-C included,
-the previous file is untouched and nothing is left behind (only SIGKILL leaves a hidden `.NAME.HEX.tmp`).
-A symbolic link is written through; a device or a pipe (/dev/stdout) is written directly: there is nothing to replace.
+`whole_file` writes under a temporary name in the same folder, then fsync, os.replace, fsync of the
+folder. Guaranteed: a reader meets the previous file or the whole new one, at every instant, also after
+SIGKILL (os.replace is atomic) and, if the disk honours fsync, after a power cut; whatever exception ends
+the writing, Ctrl-C included, the previous file is untouched and nothing is left behind (only SIGKILL
+leaves a hidden `.NAME.HEX.tmp`). A symbolic link is written through; a device or a pipe (/dev/stdout) is
+written directly: there is nothing to replace.
 
 Trouble with the disk is one AttnscopeError: what, of whom, must be, got, try, and what is kept.
 """
@@ -27,8 +28,8 @@ __all__ = ["check_place", "is_full", "reason", "temporary", "whole_file", "writa
 Refusal = Callable[[OSError], AttnscopeError]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # no space left, on the disk or in the user's share of it
-# Characters of the target's name in the temporary's: enough to recognise it; 4 bytes each, with the dots and 32 hex
-# digits, stay below the 255 bytes that file systems allow.
+# Characters of the target's name in the temporary's: enough to recognise it; 4 bytes each, with the dots
+# and 32 hex digits, stay below the 255 bytes that file systems allow.
 NAME = 40
 
 
@@ -50,7 +51,7 @@ def whole_file(
         path: the file to make or replace; its folder exists.
         of: who writes, for the sentence.
         what: how `of` calls the path, for the sentence.
-        sync: wait for the disk. Without, the file is whole after SIGKILL but not surely after a power cut.
+        sync: wait for the disk. Without, whole after SIGKILL but not surely after a power cut.
         ending: of the temporary name, for writers that read the format from it.
         refusal: makes the error out of the OSError, in place of the usual sentence.
     """
@@ -73,7 +74,7 @@ def whole_file(
             with suppress(OSError):
                 part.unlink(missing_ok=True)
         if sync:
-            # Not every system can sync a folder (Windows, some network disks): the file itself is already synced.
+            # Not every system can sync a folder (Windows, some network disks): the file itself is synced.
             with suppress(OSError):
                 _sync(target.parent, os.O_RDONLY)
 
@@ -84,7 +85,7 @@ def check_place(
     what: str = "path",
     refusal: Refusal | None = None,
 ) -> None:
-    """Refuse a path where no file can be: before long work, what `whole_file` would refuse after it."""
+    """Refuse a path where no file can be, before long work; `whole_file` does so itself."""
     if not isinstance(path, str | os.PathLike) or "\0" in str(path):
         raise bad(what, of, "the name of a file", repr(path) if isinstance(path, str) else path)
     with _told(refusal or partial(_sentence, path=path, of=of, what=what)):

@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
+from attnscope.dynamics.engine_table import engine_for
 from attnscope.dynamics.trajectory import ALIGNED, Trajectory, at_temperature, exact_excess, swapped_theta
 from attnscope.predictors.attention import Componentwise, Erf, Predictor
 from attnscope.tasks.single_location import SingleLocation
@@ -170,8 +171,6 @@ def _rises(run: Trajectory, group: np.ndarray) -> np.ndarray:
 
 def _going_on(run: Trajectory, i: int) -> np.ndarray:
     """Excess risk of run i over AGAIN more steps at its last temperature."""
-    from attnscope.dynamics.train import engine_for
-
     setup, lam, seen = run.setup, np.full(AGAIN + 1, run.temperature[-1]), [run.log[:, i, -1]]
     engine = engine_for(setup)
     state = engine.init(seen[0][:, None], setup.seed)

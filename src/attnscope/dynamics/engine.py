@@ -1,8 +1,12 @@
-"""What a training engine is: a state, a way to advance it, and the overlaps it stands for.
+"""What a training engine is: a state, a way to advance it, and what is read off it.
 
-An engine is built from (task, predictor, step size, ...), knows nothing of logging, starts or files, and advances all runs together.
-Its state is a flat dict of NumPy arrays (so that it can be saved as .npz without pickle), with the run axis last or first as the engine
-likes. Advancing by n and then by m steps is bit-identical to advancing by n + m, and run i never depends on how many runs there are.
+An engine is built from (task, predictor, step size, ...), knows nothing of logging, starts or files,
+and advances all runs together. Its state is a flat dict of NumPy arrays (so that it can be saved as
+.npz without pickle), with the run axis last or first as the engine likes. Advancing by n and then by m
+steps is bit-identical to advancing by n + m, and run i never depends on how many runs there are.
+
+One head with one key and one value is described by five overlaps, anything else by a Gram matrix: an
+engine is read in one of the two ways, some in both. The loop (loop.py) is the same.
 """
 
 from __future__ import annotations
@@ -11,19 +15,36 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["Engine", "State"]
+__all__ = ["Engine", "GramEngine", "OverlapEngine", "State"]
 
 State = dict[str, np.ndarray]
 
 
 class Engine(Protocol):
-    """The contract that reduced and full engines share."""
-
-    def init(self, overlaps: np.ndarray, seed: int) -> State:
-        """State of `runs` runs that start at overlaps (5, runs) = (kappa, eta, theta, nu, rho); random streams from (seed, run)."""
+    """What the loop needs of every engine, reduced or full."""
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         """State after len(temperatures) more steps, the t-th at temperatures[t]."""
 
+
+class OverlapEngine(Engine, Protocol):
+    """One head: starts at overlaps and is read as overlaps."""
+
+    def init(self, overlaps: np.ndarray, seed: int) -> State:
+        """State of runs that start at overlaps (5, runs) = (kappa, eta, theta, nu, rho).
+
+        Random streams come from (seed, run).
+        """
+
     def overlaps(self, state: State) -> np.ndarray:
         """(5, runs); non-finite where a run has diverged."""
+
+
+class GramEngine(Engine, Protocol):
+    """Any number of heads: starts at Gram matrices and is read as Gram matrices."""
+
+    def start(self, matrix: np.ndarray, seed: int) -> State:
+        """State of runs that start at Gram matrices (runs, n, n) of (k_1, v_1, .., k_1*, v_1*, ..)."""
+
+    def gram(self, state: State) -> np.ndarray:
+        """(runs, n, n); non-finite where a run has diverged."""

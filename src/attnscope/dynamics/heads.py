@@ -1,4 +1,4 @@
-"""Training of several heads on several directions: starts in law, the loop, and the run that comes back.
+"""Runs of several heads on several directions, read off their Gram matrices.
 
 notation: m = 2H trained vectors p = (k_1, v_1, ..., k_H, v_H), r = 2F teachers (k_1*, v_1*, ...), n = m + r, G (n, n) their Gram matrix.
 
@@ -10,60 +10,37 @@ that keeps S, or the exchange of k and v, is the same predictor. Hence
     span          mean over the trained vectors of |projection on the span of the teachers|^2/|p|^2
 
 For erf heads report these and the risk; overlaps of single heads say little there.
-
-Starts. m uniform directions: coordinates along the span of the teachers are standard normal, the rest has a Wishart(I, d - q) Gram matrix
-(q the teachers' rank), sampled by Bartlett's factor; rows are normalised. Exact in law; no vector of length d is made.
 """
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from attnscope.dynamics.engine import State
-from attnscope.dynamics.loop import Walker
-from attnscope.dynamics.runs import Runs
-from attnscope.dynamics.schedule import check_schedule, temperatures, temperatures_at
-from attnscope.errors import bad
+from attnscope.dynamics.engine import GramEngine, State
+from attnscope.dynamics.engine_table import heads_engine
+from attnscope.dynamics.loop import continued
+from attnscope.dynamics.runs import Reached, Runs
+from attnscope.dynamics.setup import HeadSetup
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.predictors.attention import Componentwise
-from attnscope.predictors.heads import MultiHead
-from attnscope.progress import progress as progress_bar
-from attnscope.theory.heads_risk import distinct_tokens, heads_excess, heads_gram
-from attnscope.theory.route import checked_planted
+from attnscope.theory.heads_risk import heads_excess
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["HeadOverlaps", "HeadSetup", "HeadTrajectory", "sphere_grams", "train_heads"]
+__all__ = ["HeadOverlaps", "HeadTrajectory"]
 
-STREAM = 0x4EAD5  # keeps these starts' random streams apart from all others
 ALIGNED = 0.75  # a head counts as aligned with a direction from here on (41 degrees): a vector halfway between two is with neither
 FORMED = 0.95  # form cosine from which a run that has no head per direction counts as rotated
 LOST = 1e12  # squared norm from which a run counts as diverged: its risk still fits in float64
 SAMPLES = 2000  # of the risk at every log point; risk_at takes more
-
-Start = Any  # "sphere" | (K, V) | Gram matrices (n, n) or (runs, n, n)
-
-
-class HeadEngine(Protocol):
-    """What GenericSgd and FullHeads share."""
-
-    def start(self, matrix: np.ndarray, seed: int) -> State:
-        """State of runs that start at Gram matrices (runs, n, n)."""
-
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps."""
-
-    def gram(self, state: State) -> np.ndarray:
-        """(runs, n, n)."""
 
 
 class HeadOverlaps(NamedTuple):
@@ -75,20 +52,6 @@ class HeadOverlaps(NamedTuple):
     nu: np.ndarray
 
 
-@dataclass(frozen=True)
-class HeadSetup:
-    """Everything that determines a run of heads except its length."""
-
-    task: Any
-    predictor: MultiHead
-    step_size: float
-    log_every: int
-    seed: int
-    batch_size: int
-    engine: str
-    constraint: str
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadTrajectory(Runs):
     """Runs of several heads side by side.
@@ -97,7 +60,7 @@ class HeadTrajectory(Runs):
         step: (logs,) 0, log_every, ..., always ending with the last step.
         gram: (runs, logs, n, n) Gram matrices of (k_1, v_1, ..., k_1*, v_1*, ...); a diverged run repeats its last one before.
         temperature: (logs,).
-        diverged_at: (runs,) the first log point at which a run was not finite or had a norm above 10^6, or -1.
+        diverged_at: (runs,) the step after which a run was no longer finite or had a norm above 10^6, or -1.
         state: what the engine needs to go on.
     """
 
@@ -107,6 +70,13 @@ class HeadTrajectory(Runs):
     temperature: np.ndarray
     diverged_at: np.ndarray
     state: State
+
+    SETUP: ClassVar[type] = HeadSetup
+    LOGS: ClassVar[int] = 1
+
+    @property
+    def logged(self) -> np.ndarray:
+        return self.gram
 
     @property
     def runs(self) -> int:
@@ -216,9 +186,33 @@ class HeadTrajectory(Runs):
 
     def extend(self, steps: int, progress: bool = True) -> HeadTrajectory:
         """A new run that goes `steps` further, bit for bit that of an uninterrupted one."""
-        end = int(self.step[-1]) + check.integer(steps, "steps", "extend", 1)
-        check_schedule(self.setup.predictor.temperature, end)
-        return _advance(self, _engine(self.setup), end, bool(progress))
+        return continued(self, heads_engine, steps, progress)
+
+    @staticmethod
+    def read(engine: Any, state: State) -> np.ndarray:
+        """Gram matrices (runs, n, n)."""
+        machine: GramEngine = engine
+        return machine.gram(state)
+
+    @staticmethod
+    def lost(read: np.ndarray) -> np.ndarray:
+        """(runs,) not finite, or too long."""
+        return ~(np.abs(read).max((1, 2)) <= LOST)  # so that NaN is lost
+
+    @staticmethod
+    def held(read: np.ndarray, before: np.ndarray, lost: np.ndarray) -> np.ndarray:
+        """What is logged: the last entry again where a run is lost."""
+        return np.where(lost[:, None, None], before, read)
+
+    def reached(
+        self,
+        step: np.ndarray,
+        logged: np.ndarray,
+        temperature: np.ndarray,
+        at: Reached,
+    ) -> HeadTrajectory:
+        """This run, further."""
+        return HeadTrajectory(self.setup, step, logged, temperature, at.diverged_at, at.state)
 
 
 def _form(cross: np.ndarray) -> np.ndarray:
@@ -237,119 +231,3 @@ def _one_each(serves: np.ndarray) -> np.ndarray:
     """(runs,) whether different heads serve all directions."""
     matched = [serves[r][linear_sum_assignment(serves[r], maximize=True)] for r in range(len(serves))]
     return np.array([pairs.sum() == serves.shape[2] for pairs in matched])
-
-
-# -- training -----------------------------------------------------------------------------------------------------------------
-
-
-def train_heads(setup: HeadSetup, start: Start, runs: int, steps: int, progress: bool) -> HeadTrajectory:
-    """What `train` calls for a MultiHead; setup's numbers are checked there."""
-    of = "train"
-    checked_planted(setup.task, of)
-    check_schedule(setup.predictor.temperature, steps)
-    engine = _engine(setup)
-    size = 2 * setup.predictor.heads + len(setup.task.teacher_gram)
-    check.fits_in_memory(size**2 * runs * (steps // setup.log_every + 2), 8, "the log", of, "a larger log_every")
-    G = starting_grams(setup.task, setup.predictor.heads, start, runs, setup.seed)
-    begin = HeadTrajectory(
-        setup,
-        step=np.zeros(1, dtype=np.int64),
-        gram=G[:, None],
-        temperature=temperatures(setup.predictor.temperature, 0, 1),
-        diverged_at=np.full(runs, -1, dtype=np.int64),
-        state=engine.start(G, setup.seed),
-    )
-    return _advance(begin, engine, steps, progress)
-
-
-def _engine(setup: HeadSetup) -> HeadEngine:
-    head, heads = setup.predictor.head, setup.predictor.heads
-    task, alpha, batch = setup.task, setup.step_size, setup.batch_size
-    alone = distinct_tokens(task, setup.predictor)
-    if setup.engine == "full" and not hasattr(task, "directions") and not alone:
-        from attnscope.dynamics.full_planted import FullPlanted
-
-        return FullPlanted(task, head, alpha, batch, heads=heads, constraint=setup.constraint)
-    if setup.engine == "full":
-        from attnscope.dynamics.full_heads import FullHeads
-
-        return FullHeads(task, setup.predictor, alpha, batch, setup.constraint)
-    if not alone:
-        from attnscope.dynamics.planted_sgd import PlantedSgd
-
-        return PlantedSgd(task, head, alpha, batch, heads=heads, constraint=setup.constraint)
-    from attnscope.dynamics.generic import GenericSgd
-    from attnscope.dynamics.losses import squared_loss
-
-    numbers = {"parameters": 2 * heads, "informative": len(task.teacher_gram) // 2}
-    return GenericSgd(task, squared_loss(head, heads), alpha, batch, constraint=setup.constraint, **numbers)
-
-
-def _advance(run: HeadTrajectory, engine: HeadEngine, end: int, show: bool) -> HeadTrajectory:
-    """`run` continued to `end`; an entry between two multiples of log_every gives way to the regular ones. Ctrl-C keeps what was logged."""
-    every, begin = run.setup.log_every, int(run.step[-1])
-    kept = len(run.step) - (begin % every != 0)
-    marks = [*range(begin - begin % every + every, end, every), end]
-    step, grams = list(run.step[:kept]), list(run.gram[:, :kept].swapaxes(0, 1))
-    last, diverged_at, state = run.gram[:, -1], run.diverged_at, run.state
-    temperature = run.setup.predictor.temperature
-    try:
-        with progress_bar(end - begin, f"training {run.runs} runs", disable=not show) as bar:
-            walker = Walker(engine, temperature, bar)  # type: ignore[arg-type]  # it only advances
-            for mark in marks:
-                new = walker.walk(state, begin, mark)
-                G = engine.gram(new)
-                lost = (diverged_at >= 0) | ~(np.abs(G).max((1, 2)) <= LOST)  # so that NaN is lost
-                last = np.where(lost[:, None, None], last, G)
-                diverged_at = np.where(lost & (diverged_at < 0), mark, diverged_at)
-                state, begin = new, mark
-                step.append(mark)
-                grams.append(last)
-    except KeyboardInterrupt:
-        print(f"Interrupted; {begin} of {end} steps are kept: go on with run.extend({end - begin}).", file=sys.stderr)
-        if begin == int(run.step[-1]):
-            return run
-    steps = np.array(step, dtype=np.int64)
-    lam = temperatures_at(temperature, steps)
-    return replace(run, step=steps, gram=np.stack(grams, 1), temperature=lam, diverged_at=diverged_at, state=state)
-
-
-# -- starts -------------------------------------------------------------------------------------------------------------------
-
-
-def starting_grams(task: Any, heads: int, start: Start, runs: int, seed: int) -> np.ndarray:
-    """(runs, n, n) Gram matrices of the given start."""
-    if isinstance(start, str):
-        if start != "sphere":
-            raise bad("start", "train", '"sphere", (K, V) or Gram matrices for a MultiHead', start, 'start="sphere"')
-        return sphere_grams(task, heads, runs, seed)
-    G = heads_gram(task, *start) if isinstance(start, tuple) and len(start) == 2 else np.asarray(start)
-    n = 2 * heads + len(task.teacher_gram)
-    if G.ndim == 2:
-        G = np.repeat(G[None], runs, axis=0)
-    G = check.array(G, "start", "train", (runs, n, n), hint='start="sphere"').astype(np.float64)
-    if np.abs(G[:, 2 * heads :, 2 * heads :] - task.teacher_gram).max() > 1e-9:
-        raise bad(
-            "start", "train", "Gram matrices with the task's own teachers last", "others", "heads_gram(task, K, V)"
-        )
-    return G
-
-
-def sphere_grams(task: Any, heads: int, runs: int, seed: int, sizes: tuple[float, float] = (1.0, 1.0)) -> np.ndarray:
-    """(runs, n, n) of uniform directions, |k_h|, |v_h| = sizes; run i is a function of (seed, i) (module docstring)."""
-    star, m = task.teacher_gram, 2 * heads
-    values, vectors = np.linalg.eigh(star)
-    kept = values > 1e-12 * values[-1]
-    frame = vectors[:, kept] * np.sqrt(values[kept])  # (r, q)
-    q, length = frame.shape[1], np.tile(sizes, heads)
-    out = np.empty((runs, m + len(star), m + len(star)))
-    for i in range(runs):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, i)))
-        inside, outside = rng.standard_normal((m, q)), np.tril(rng.standard_normal((m, m)), -1)
-        freedom = np.maximum(task.dim - q - np.arange(m), 0)
-        outside[np.diag_indices(m)] = [np.sqrt(rng.chisquare(f)) if f else 0.0 for f in freedom]
-        x = np.concatenate([inside, outside * (freedom > 0)], axis=1)
-        x *= (length / np.linalg.norm(x, axis=1))[:, None]
-        cross = x[:, :q] @ frame.T
-        out[i] = np.block([[x @ x.T, cross], [cross.T, star]])
-    return out

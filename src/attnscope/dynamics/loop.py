@@ -1,11 +1,11 @@
-"""The training loop over log points: divergence, the swap move, the bar, Ctrl-C.
+"""The training loop over log points, for any heads: divergence, the swap move, the bar, Ctrl-C.
 
 Engines advance by n + m steps with the same bits as by n and then m, so where the work is cut changes
 nothing.
 
-Divergence. A run whose overlaps are no longer finite at a log point is followed again from the point
-before, by bisection, to the update that did it; from that log point on, its last finite overlaps are
-repeated.
+Divergence. A run that is lost at a log point (overlaps or Gram matrix no longer finite, or too long)
+is followed again from the point before, by bisection, to the update that did it; from that log point
+on, its last entry before is repeated.
 
 Swap move. At small temperatures T is nearly symmetric in k and v, and about half of the random starts end
 with the roles exchanged. The token mean is s k*/L, so |v.mean| > |k.mean|, that is |theta| > |kappa|, gives
@@ -21,19 +21,22 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 
 from attnscope.dynamics.engine import Engine, State
-from attnscope.dynamics.schedule import temperatures, temperatures_at
-from attnscope.dynamics.trajectory import Setup, Trajectory
+from attnscope.dynamics.runs import Reached, Runs
+from attnscope.dynamics.schedule import check_schedule, temperatures, temperatures_at
+from attnscope.numerics import validation as check
 from attnscope.predictors.temperature import Temperature
 from attnscope.progress import Bar, progress
 
-__all__ = ["advance", "exchange"]
+__all__ = ["advance", "continued", "exchange"]
+
+AnyRuns = TypeVar("AnyRuns", bound=Runs)
 
 SETTLE_TIME = 10.0  # the saddle grows at .3 to .8 (d = 400, lam .02 to .1): a run there would move e^3- to e^8-fold
 STILL = 0.05  # change of an overlap that counts as none; noise of SGD at the paper's settings is smaller
@@ -42,31 +45,26 @@ FIRST_PIECE = 64  # steps; doubled and halved from there
 PATIENCE = 0.7  # seconds after which a silent first call explains itself
 
 
-class Reached(NamedTuple):
-    """All that changes at a log point, replaced as one object: an interrupt finds the old one or the new one."""
-
-    step: int
-    logs: int
-    state: State
-    diverged_at: np.ndarray
-    swapped_at: np.ndarray
-
-
-def advance(run: Trajectory, engine: Engine, end: int, show: bool) -> Trajectory:
+def advance(run: AnyRuns, engine: Engine, end: int, show: bool) -> AnyRuns:
     """`run` continued from its last logged step to `end`."""
-    every, begin = run.setup.log_every, int(run.step[-1])
+    every = run.setup.log_every
+    begin = int(run.step[-1])
     kept = len(run.step) - (begin % every != 0)  # an entry between two multiples gives way to the regular ones
     marks = [*range(begin - begin % every + every, end, every), end]
     step = np.concatenate([run.step[:kept], np.array(marks, dtype=np.int64)])
-    log = np.empty((5, run.runs, len(step)))
-    log[:, :, :kept] = run.log[:, :, :kept]
-    reached = Reached(begin, kept, run.state, run.diverged_at, run.swapped_at)
+    shape = list(run.logged.shape)
+    shape[run.LOGS] = len(step)
+    log = np.empty(shape)
+    points = np.moveaxis(log, run.LOGS, 0)
+    points[:kept] = np.moveaxis(run.logged, run.LOGS, 0)[:kept]
+    swapped_at = getattr(run, "swapped_at", np.full(run.runs, -1))
+    reached = Reached(begin, kept, run.state, run.diverged_at, swapped_at)
     try:
         _compile(engine, run, show)
         with progress(end - begin, f"training {run.runs} runs", disable=not show) as bar:
             walker = Walker(engine, run.setup.predictor.temperature, bar)
             for mark in marks:
-                reached = _interval(walker, run.setup, reached, mark, step, log)
+                reached = _interval(walker, run, reached, mark, step, points)
     except KeyboardInterrupt:
         left = end - reached.step
         print(
@@ -77,8 +75,18 @@ def advance(run: Trajectory, engine: Engine, end: int, show: bool) -> Trajectory
             return run
     logs = reached.logs
     lam = temperatures_at(run.setup.predictor.temperature, step[:logs])
-    log = log if logs == log.shape[2] else np.ascontiguousarray(log[:, :, :logs])
-    return Trajectory(run.setup, step[:logs], log, lam, reached.diverged_at, reached.swapped_at, reached.state)
+    if logs < len(points):
+        log = np.ascontiguousarray(np.moveaxis(points[:logs], 0, run.LOGS))
+    return run.reached(step[:logs], log, lam, reached)
+
+
+def continued(run: AnyRuns, engine_of: Callable[[Any], Engine], steps: int, show: bool) -> AnyRuns:
+    """`run` with `steps` further updates by the engine of its setup; what `extend` is."""
+    end = int(run.step[-1]) + check.integer(steps, "steps", "extend", 1)
+    numbers = run.logged.size // len(run.step) * (end // run.setup.log_every + 2)
+    check.fits_in_memory(numbers, 8, "the log", "extend", "fewer steps")
+    check_schedule(run.setup.predictor.temperature, end)
+    return advance(run, engine_of(run.setup), end, bool(show))
 
 
 class Walker:
@@ -104,51 +112,76 @@ class Walker:
             self.piece *= 2
 
 
-def _interval(walker: Walker, setup: Setup, at: Reached, end: int, step: np.ndarray, log: np.ndarray) -> Reached:
-    """One log interval: swap if due, advance, write the log's next column."""
-    state, swapped_at = at.state, at.swapped_at
-    if setup.swap_move and at.step % setup.log_every == 0:
-        due = _swap_due(setup.step_size, step[: at.logs], log[:, :, : at.logs], swapped_at)
-        state, swapped_at = exchange(state, due), np.where(due, at.step, swapped_at)
+def _interval(
+    walker: Walker,
+    run: Runs,
+    at: Reached,
+    end: int,
+    step: np.ndarray,
+    points: np.ndarray,
+) -> Reached:
+    """One log interval: swap if due, advance, write the next of the log's points."""
+    state = at.state
+    swapped_at = at.swapped_at
+    if run.setup.swap_move and at.step % run.setup.log_every == 0:
+        due = _swap_due(run.setup.step_size, step[: at.logs], points[: at.logs], swapped_at)
+        state = exchange(state, due)
+        swapped_at = np.where(due, at.step, swapped_at)
     after = walker.walk(state, at.step, end)
-    overlaps = walker.engine.overlaps(after)
-    lost = _lost(overlaps)
-    log[:, :, at.logs] = np.where(lost, log[:, :, at.logs - 1], np.clip(overlaps, -1, 1))
-    diverged_at, new = at.diverged_at.copy(), lost & (at.diverged_at < 0)
+    read = run.read(walker.engine, after)
+    lost = run.lost(read) | (at.diverged_at >= 0)
+    points[at.logs] = run.held(read, points[at.logs - 1], lost)
+    diverged_at = at.diverged_at.copy()
+    new = lost & (diverged_at < 0)
     if new.any():
-        _locate(Walker(walker.engine, walker.temperature, Bar()), state, at.step, end, new, diverged_at)
+        again = Walker(walker.engine, walker.temperature, Bar())
+        _locate(again, run, state, at.step, end, new, diverged_at)
     return Reached(end, at.logs + 1, after, diverged_at, swapped_at)
 
 
-def _lost(overlaps: np.ndarray) -> np.ndarray:
-    return ~np.isfinite(overlaps).all(axis=0)
-
-
-def _locate(walker: Walker, state: State, begin: int, end: int, which: np.ndarray, out: np.ndarray) -> None:
-    """Write into `out` after how many updates each run in `which` was first non-finite: after `begin`, by `end`."""
+def _locate(
+    walker: Walker,
+    run: Runs,
+    state: State,
+    begin: int,
+    end: int,
+    which: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write into `out` after how many updates, in (begin, end], each run in `which` was first lost."""
     if end - begin == 1:
         out[which] = end
         return
     middle = (begin + end) // 2
     half = walker.walk(state, begin, middle)
-    lost = _lost(walker.engine.overlaps(half))
+    lost = run.lost(run.read(walker.engine, half))
     if (which & lost).any():
-        _locate(walker, state, begin, middle, which & lost, out)
+        _locate(walker, run, state, begin, middle, which & lost, out)
     if (which & ~lost).any():
-        _locate(walker, half, middle, end, which & ~lost, out)
+        _locate(walker, run, half, middle, end, which & ~lost, out)
 
 
 # -- the swap move ---------------------------------------------------------------------------------------------------
 
 
-def _swap_due(step_size: float, step: np.ndarray, log: np.ndarray, swapped_at: np.ndarray) -> np.ndarray:
-    """(runs,) whether a run has settled, long enough after its last swap, with the roles of k and v exchanged."""
+def _swap_due(
+    step_size: float,
+    step: np.ndarray,
+    points: np.ndarray,
+    swapped_at: np.ndarray,
+) -> np.ndarray:
+    """(runs,) whether a run has settled, long enough after its last swap, with k and v exchanged.
+
+    points: (logs, 5, runs).
+    """
     horizon = math.ceil(SETTLE_TIME / step_size)
-    now, back = int(step[-1]), int(np.searchsorted(step, step[-1] - horizon, side="right")) - 1
+    now = int(step[-1])
+    back = int(np.searchsorted(step, now - horizon, side="right")) - 1
     if back < 0:
-        return np.zeros(log.shape[1], dtype=bool)
-    kappa, theta = log[0, :, -1], log[2, :, -1]
-    settled = np.abs(log[:, :, -1] - log[:, :, back]).max(axis=0) <= STILL
+        return np.zeros(points.shape[2], dtype=bool)
+    kappa = points[-1, 0]
+    theta = points[-1, 2]
+    settled = np.abs(points[-1] - points[back]).max(axis=0) <= STILL
     return settled & (np.abs(theta) > np.abs(kappa)) & ((swapped_at < 0) | (now - swapped_at >= horizon))
 
 
@@ -171,7 +204,7 @@ def exchange(state: State, which: np.ndarray) -> State:
 # -- the first call --------------------------------------------------------------------------------------------------
 
 
-def _compile(engine: Engine, run: Trajectory, show: bool) -> None:
+def _compile(engine: Engine, run: Runs, show: bool) -> None:
     """On a terminal, take (and forget) one step under a spinner, so that compilation is not mistaken for a hang."""
     if show and sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty():
         with _spinner("compiling, once"):

@@ -25,7 +25,7 @@ from attnscope.dynamics.engine import State
 from attnscope.dynamics.losses import output_loss
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
-from attnscope.numerics.semidefinite import semidefinite_root
+from attnscope.numerics.semidefinite import bartlett, semidefinite_root
 from attnscope.numerics.x64 import x64
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask, Projections
@@ -157,14 +157,6 @@ class PlantedSgd:
         factors = np.stack([bartlett(self.students, int(f), rng) for f, rng in zip(freedom, rngs)])
         outside = semidefinite_root(np.where(np.isfinite(S), S, 0.0)) @ factors
         return inside @ inside.swapaxes(1, 2) + outside @ outside.swapaxes(1, 2)
-
-
-def bartlett(m: int, freedom: int, rng: np.random.Generator) -> np.ndarray:
-    """Lower (m, m) factor T of T T^T ~ Wishart_m(I, freedom); empty columns from `freedom` on, if that is below m."""
-    T = np.tril(rng.standard_normal((m, m)), -1)
-    left = np.maximum(freedom - np.arange(m), 0)
-    T[np.diag_indices(m)] = [np.sqrt(rng.chisquare(f)) if f else 0.0 for f in left]
-    return T * (left > 0)
 
 
 def stream(seed: int, run: int, step: int) -> np.random.Generator:

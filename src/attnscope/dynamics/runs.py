@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from attnscope.dynamics.engine import State
 from attnscope.figures.figure import Figure
 
-__all__ = ["Runs"]
+__all__ = ["Reached", "Runs"]
+
+
+class Reached(NamedTuple):
+    """All that changes at a log point, replaced as one: an interrupt finds the old or the new."""
+
+    step: int
+    logs: int
+    state: State
+    diverged_at: np.ndarray
+    swapped_at: np.ndarray
 
 
 class Runs:
@@ -18,7 +28,46 @@ class Runs:
 
     setup: Any
     step: np.ndarray
+    temperature: np.ndarray
+    diverged_at: np.ndarray
     state: State
+
+    SETUP: ClassVar[type]  # of `setup`
+    LOGS: ClassVar[int]  # the axis of `logged` along which log points follow each other
+
+    # What the loop (loop.py) needs: how a state is read, when a run is lost, and a longer run.
+
+    @property
+    def logged(self) -> np.ndarray:
+        """The array that grows: overlaps or Gram matrices of all runs at all log points."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read(engine: Any, state: State) -> np.ndarray:
+        """What one log point holds, of a state."""
+        raise NotImplementedError
+
+    @staticmethod
+    def lost(read: np.ndarray) -> np.ndarray:
+        """(runs,) whether a run has diverged."""
+        raise NotImplementedError
+
+    @staticmethod
+    def held(read: np.ndarray, before: np.ndarray, lost: np.ndarray) -> np.ndarray:
+        """The log point: what was read, or the one before again where a run is lost."""
+        raise NotImplementedError
+
+    def reached(
+        self,
+        step: np.ndarray,
+        logged: np.ndarray,
+        temperature: np.ndarray,
+        at: Reached,
+    ) -> Self:
+        """The run as far as it came: these log points, and the state and events of the last one."""
+        raise NotImplementedError
+
+    # What every reader gets.
 
     @property
     def runs(self) -> int:
@@ -67,4 +116,5 @@ class Runs:
         """Read what `save` wrote. A predictor with a function of yours inside cannot be stored: give it again."""
         from attnscope.dynamics.saved import load
 
-        return load(cls, path, predictor)
+        run: Self = load(cls, path, predictor)
+        return run

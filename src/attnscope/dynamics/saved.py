@@ -12,14 +12,11 @@ import os
 import zipfile
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from attnscope.catalogue import named
-from attnscope.dynamics.heads import HeadSetup, HeadTrajectory
-from attnscope.dynamics.runs import Runs
-from attnscope.dynamics.trajectory import Setup, Trajectory
 from attnscope.errors import bad
 from attnscope.files import check_place, whole_file
 from attnscope.predictors.attention import Predictor
@@ -30,13 +27,10 @@ from attnscope.theory.optimal_sigma import OptimalSigma
 
 __all__ = ["load", "save"]
 
-AnyRuns = TypeVar("AnyRuns", bound=Runs)
-
 FORMAT = 1  # raised whenever an older reader would misunderstand the file
-SETUPS: dict[type[Runs], type[Any]] = {Trajectory: Setup, HeadTrajectory: HeadSetup}
 
 
-def save(run: Runs, path: str | os.PathLike[str]) -> None:
+def save(run: Any, path: str | os.PathLike[str]) -> None:
     """Write a trajectory; `path` gets the ending .npz if it has none."""
     target = _named(path)
     check_place(target, "save")
@@ -53,15 +47,15 @@ def save(run: Runs, path: str | os.PathLike[str]) -> None:
         np.savez(file, **arrays)
 
 
-def load(kind: type[AnyRuns], path: str | os.PathLike[str], predictor: Predictor | MultiHead | None = None) -> AnyRuns:
-    """Read what `save` wrote of a `kind`."""
+def load(kind: type[Any], path: str | os.PathLike[str], predictor: Predictor | MultiHead | None = None) -> Any:
+    """Read what `save` wrote of a `kind` of Runs (runs.py, which calls this, is not imported here)."""
     about, arrays = _read(kind, path)
     task = _rebuilt_task(about, _inside(arrays, "task."))
     of = f"{kind.__name__}.load"
     known = _rebuilt(about["predictor"], of) if predictor is None else _alike(predictor, about["predictor"], of)
-    setup = SETUPS[kind](task, known, **about["settings"])
+    setup = kind.SETUP(task, known, **about["settings"])
     state = _inside(arrays, "state.")
-    run = kind(setup, **{name: arrays[name] for name in _arrays(kind)}, state=state)  # type: ignore[call-arg]
+    run = kind(setup, **{name: arrays[name] for name in _arrays(kind)}, state=state)
     if "excess" in arrays and predictor is None:
         vars(run)["excess"] = arrays["excess"]  # what the cached property would compute
     return run
@@ -71,11 +65,11 @@ def _arrays(kind: type[Any]) -> list[str]:
     return [field.name for field in fields(kind) if field.name not in ("setup", "state")]
 
 
-def _settings(kind: type[Runs]) -> list[str]:
-    return [field.name for field in fields(SETUPS[kind]) if field.name not in ("task", "predictor")]
+def _settings(kind: type[Any]) -> list[str]:
+    return [field.name for field in fields(kind.SETUP) if field.name not in ("task", "predictor")]
 
 
-def _read(kind: type[Runs], path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(kind: type[Any], path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     name = kind.__name__
     try:
         with open(_named(path), "rb") as file, np.load(file, allow_pickle=False) as content:

@@ -22,7 +22,11 @@ Sums of squares around the mean are Wishart with n - 1 degrees of freedom and in
     A = (gam^2 + eps^2) chi2_{n-1},   B = b A + sqrt((tau^2 - b gam^2) A) G,   b = gam^2/(gam^2 + eps^2),
     k0 ~ s k* + tau/sqrt(n) (G, G, sqrt(chi2_{d-2}), 0),   v0 ~ (B, 0, 0, 0)/n + tau sqrt(A)/n (0, G, G, sqrt(chi2_{d-3})).
 
-All three laws are exact. Run i uses its own random stream, a function of (seed, i).
+Several heads start as Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...). m = 2H uniform
+directions: coordinates along the span of the teachers are standard normal, the rest has a Wishart(I,
+d - q) Gram matrix (q the teachers' rank), sampled by Bartlett's factor; rows are normalised.
+
+All these laws are exact. Run i uses its own random stream, a function of (seed, i).
 """
 
 from __future__ import annotations
@@ -30,18 +34,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
+from attnscope.numerics.semidefinite import bartlett, frame_of
 from attnscope.tasks.base import PlantedTask
 from attnscope.tasks.single_location import Batch, SingleLocation
+from attnscope.theory.heads_risk import heads_gram
 from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps
 
-__all__ = ["Moments", "Start", "starting_overlaps"]
+__all__ = ["Moments", "Start", "sphere_grams", "starting_grams", "starting_overlaps"]
 
 STREAM = 0x57A27  # keeps the starts' random streams apart from every engine's
+HEADS_STREAM = 0x4EAD5  # and those of several heads apart from these
 NAMES = '"sphere", "manifold", "moments", Moments(samples), an Overlaps, or a pair of unit vectors (k, v)'
 
 
@@ -185,3 +193,48 @@ def _direction(x: np.ndarray, what: str, of: str) -> np.ndarray:
     if not (math.isfinite(norm) and norm > 0):
         raise bad(what, of, "a finite nonzero vector", f"norm {norm:g}", "more sequences")
     return x / norm
+
+
+# -- several heads --------------------------------------------------------------------------------
+
+
+def starting_grams(task: Any, heads: int, start: Any, runs: int, seed: int) -> np.ndarray:
+    """(runs, n, n) Gram matrices of the given start."""
+    if isinstance(start, str):
+        if start != "sphere":
+            must = '"sphere", (K, V) or Gram matrices for a MultiHead'
+            raise bad("start", "train", must, start, 'start="sphere"')
+        return sphere_grams(task, heads, runs, seed)
+    pair = isinstance(start, tuple) and len(start) == 2
+    G = heads_gram(task, *start) if pair else np.asarray(start)
+    n = 2 * heads + len(task.teacher_gram)
+    if G.ndim == 2:
+        G = np.repeat(G[None], runs, axis=0)
+    G = check.array(G, "start", "train", (runs, n, n), hint='start="sphere"').astype(np.float64)
+    if np.abs(G[:, 2 * heads :, 2 * heads :] - task.teacher_gram).max() > 1e-9:
+        must = "Gram matrices with the task's own teachers last"
+        raise bad("start", "train", must, "others", "heads_gram(task, K, V)")
+    return G
+
+
+def sphere_grams(
+    task: Any,
+    heads: int,
+    runs: int,
+    seed: int,
+    sizes: tuple[float, float] = (1.0, 1.0),
+) -> np.ndarray:
+    """(runs, n, n) of uniform directions, |k_h|, |v_h| = sizes; run i is a function of (seed, i)."""
+    star, m = task.teacher_gram, 2 * heads
+    frame = frame_of(star)  # (r, q)
+    q = frame.shape[1]
+    length = np.tile(sizes, heads)
+    out = np.empty((runs, m + len(star), m + len(star)))
+    for i in range(runs):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(HEADS_STREAM, i)))
+        inside = rng.standard_normal((m, q))
+        x = np.concatenate([inside, bartlett(m, task.dim - q, rng)], axis=1)
+        x *= (length / np.linalg.norm(x, axis=1))[:, None]
+        cross = x[:, :q] @ frame.T
+        out[i] = np.block([[x @ x.T, cross], [cross.T, star]])
+    return out

@@ -6,7 +6,7 @@ One update is a step of projected (Riemannian) gradient descent on the two unit 
     k <- normalise(k - alpha (I - k k^T) grad_k R),   v likewise,
 
 with R the population risk (batch_size=None) or the mean squared error of a fresh batch. Which engine serves
-which case is `engine_for`; all of them advance by any number of steps with the same bits as one step at a
+which case is engine_table.py; all of them advance by any number of steps with the same bits as one step at a
 time, so cutting the work at log points, for the progress bar or by Ctrl-C changes nothing.
 
 The loop itself, with the swap move and Ctrl-C, is loop.py.
@@ -14,26 +14,25 @@ The loop itself, with the swap move and Ctrl-C, is loop.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from attnscope.dynamics.engine import Engine
-from attnscope.dynamics.heads import HeadSetup, HeadTrajectory, train_heads
+from attnscope.dynamics.engine_table import engine_for, heads_engine
+from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.loop import advance
 from attnscope.dynamics.schedule import check_schedule, temperatures
-from attnscope.dynamics.starts import starting_overlaps
-from attnscope.dynamics.trajectory import Setup, Trajectory
+from attnscope.dynamics.setup import HeadSetup, Setup
+from attnscope.dynamics.starts import starting_grams, starting_overlaps
+from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
-from attnscope.predictors.attention import Erf, Predictor
+from attnscope.predictors.attention import Predictor
 from attnscope.predictors.heads import MultiHead
 from attnscope.tasks.base import PlantedTask, is_planted
-from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.route import checked_predictor, find_route
+from attnscope.theory.route import checked_planted, checked_predictor
 
-__all__ = ["continued", "engine_for", "train"]
+__all__ = ["train"]
 
 
 @overload
@@ -110,82 +109,6 @@ def train(
     return advance(begin, machine, steps, bool(progress))
 
 
-def continued(run: Trajectory, steps: int, progress: bool = True) -> Trajectory:
-    """`run` with `steps` further updates; see Trajectory.extend."""
-    end = int(run.step[-1]) + check.integer(steps, "steps", "extend", 1)
-    check.fits_in_memory(5 * run.runs * (end // run.setup.log_every + 2), 8, "the log", "extend", "fewer steps")
-    check_schedule(run.setup.predictor.temperature, end)
-    return advance(run, engine_for(run.setup), end, bool(progress))
-
-
-def engine_for(setup: Setup) -> Engine:
-    """The engine of a setup: the most special one that is exact for it (engines below, most special first)."""
-    special = engine_kind(setup.task, setup.predictor)
-    return special(setup) if special is not None else _planted(setup)
-
-
-def engine_kind(task: object, predictor: object) -> Callable[[Setup], Engine] | None:
-    """The row of ENGINES of the most special class of the task."""
-    return next((ENGINES[kind] for kind in type(task).__mro__ if kind in ENGINES), None)
-
-
-def _single_location(setup: Setup) -> Engine:
-    """Compiled loops for Erf with orthogonal key and value, JAX or exact gradients for the rest."""
-    task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
-    compiled = type(predictor) in COMPILED and task.alignment == 0
-    if setup.engine == "full":
-        from attnscope.dynamics.full import FullPopulation, FullSgd
-
-        return FullPopulation(task, predictor, alpha) if batch is None else FullSgd(task, predictor, alpha, batch)
-    if batch is None and compiled:
-        from attnscope.dynamics.reduced_erf import PopulationErf
-
-        return PopulationErf(task, alpha)
-    if batch is None:
-        from attnscope.dynamics.population_exact import PopulationExact
-
-        return PopulationExact(task, predictor, alpha)
-    if task.dim < 4:
-        got = f"dim={task.dim}, where the vectors k, v, k*, v* do not leave room for the law in overlaps"
-        raise bad("dim", "train(batch_size=...)", 'an integer >= 4 with engine="reduced"', got, 'engine="full"')
-    if compiled:
-        from attnscope.dynamics.reduced_erf import SgdErf
-
-        return SgdErf(task, alpha, batch)
-    from attnscope.dynamics.generic import GenericSgd
-    from attnscope.dynamics.losses import squared_loss
-
-    return GenericSgd(task, squared_loss(predictor), alpha, batch)
-
-
-def _planted(setup: Setup) -> Engine:
-    """Any other planted task: the exact gradient where there is one, SGD in law from its projections, or on its tokens."""
-    task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
-    loss = "squared" if len(task.teacher_gram) > 1 else "logistic"  # a task without a value has classes
-    route = find_route(task, predictor)
-    descends = route is not None and route.gradient is not None and not route.missing(task, predictor, None)
-    if batch is None and not (descends and setup.engine == "reduced"):
-        got = (
-            f"None for {predictor!r} on {type(task).__name__} with engine={setup.engine!r}, which has no exact gradient"
-        )
-        raise bad("batch_size", "train", "an integer", got, "batch_size=5")
-    if batch is None:
-        from attnscope.dynamics.population_exact import PopulationExact
-
-        return PopulationExact(task, predictor, alpha)
-    if setup.engine == "full":
-        from attnscope.dynamics.full_planted import FullPlanted
-
-        return FullPlanted(task, predictor, alpha, batch, loss=loss)
-    from attnscope.dynamics.planted_sgd import PlantedSgd
-
-    return PlantedSgd(task, predictor, alpha, batch, loss=loss)
-
-
-ENGINES: dict[type, Callable[[Setup], Engine]] = {SingleLocation: _single_location}
-COMPILED = (Erf,)  # predictors with a compiled loop of their own
-
-
 def _train_heads(
     task: Any,
     predictor: MultiHead,
@@ -205,7 +128,26 @@ def _train_heads(
         raise bad("constraint", "train", "'sphere' or 'free'", constraint)
     n = numbers
     setup = HeadSetup(task, predictor, n.step_size, n.log_every, n.seed, numbers.batch_size, n.engine, str(constraint))
-    return train_heads(setup, start, n.runs, n.steps, bool(progress))
+    return _run_heads(setup, start, n.runs, n.steps, bool(progress))
+
+
+def _run_heads(setup: HeadSetup, start: Any, runs: int, steps: int, progress: bool) -> HeadTrajectory:
+    of = "train"
+    checked_planted(setup.task, of)
+    check_schedule(setup.predictor.temperature, steps)
+    engine = heads_engine(setup)
+    size = 2 * setup.predictor.heads + len(setup.task.teacher_gram)
+    check.fits_in_memory(size**2 * runs * (steps // setup.log_every + 2), 8, "the log", of, "a larger log_every")
+    G = starting_grams(setup.task, setup.predictor.heads, start, runs, setup.seed)
+    begin = HeadTrajectory(
+        setup,
+        step=np.zeros(1, dtype=np.int64),
+        gram=G[:, None],
+        temperature=temperatures(setup.predictor.temperature, 0, 1),
+        diverged_at=np.full(runs, -1, dtype=np.int64),
+        state=engine.start(G, setup.seed),
+    )
+    return advance(begin, engine, steps, progress)
 
 
 class Numbers(NamedTuple):

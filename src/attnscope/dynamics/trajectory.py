@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from attnscope.dynamics.engine import State
-from attnscope.dynamics.runs import Runs
+from attnscope.dynamics.engine import OverlapEngine, State
+from attnscope.dynamics.engine_table import engine_for
+from attnscope.dynamics.loop import continued
+from attnscope.dynamics.runs import Reached, Runs
+from attnscope.dynamics.setup import Setup
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.predictors.attention import Erf, Predictor
 from attnscope.predictors.temperature import Temperature
@@ -33,27 +36,13 @@ if TYPE_CHECKING:
 
     from attnscope.dynamics.rates import EscapeTime, MeasuredRate
 
-__all__ = ["Setup", "Trajectory", "at_temperature", "classify", "exact_excess", "swapped_theta"]
+__all__ = ["Trajectory", "at_temperature", "classify", "exact_excess", "swapped_theta"]
 
 ALIGNED = 0.9  # an overlap from here on counts as aligned (within 26 degrees)
 SAMPLED = 2000  # sequences per logged point where the risk is sampled: 3 % of the null risk; `risk` takes more
 CHUNK = 1 << 18  # risks evaluated at once: about 40 temporaries of 2 MB
 SHOWN = (1e-16, 2.0)  # distances drawn: what is below float64's resolution of 1 is no distance any more
 PATHS = 200  # runs drawn one by one in the (kappa, nu) panel; more would only blacken it
-
-
-@dataclass(frozen=True)
-class Setup:
-    """Everything that determines a training run except its length."""
-
-    task: Any  # a planted task
-    predictor: Predictor
-    step_size: float
-    log_every: int
-    seed: int
-    batch_size: int | None
-    engine: str
-    swap_move: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,6 +65,13 @@ class Trajectory(Runs):
     diverged_at: np.ndarray
     swapped_at: np.ndarray
     state: State
+
+    SETUP: ClassVar[type] = Setup
+    LOGS: ClassVar[int] = 2
+
+    @property
+    def logged(self) -> np.ndarray:
+        return self.log
 
     @property
     def runs(self) -> int:
@@ -135,9 +131,7 @@ class Trajectory(Runs):
 
         If this one ended between two multiples of log_every, that last entry is left out of the new one.
         """
-        from attnscope.dynamics.train import continued
-
-        return continued(self, steps, progress)
+        return continued(self, engine_for, steps, progress)
 
     def diagnose(self) -> list[str]:
         """What happened, in sentences: one group of runs after the other, with the numbers."""
@@ -156,6 +150,32 @@ class Trajectory(Runs):
         from attnscope.dynamics.rates import measured_escape
 
         return measured_escape(self, level)
+
+    @staticmethod
+    def read(engine: Any, state: State) -> np.ndarray:
+        """Overlaps (5, runs)."""
+        machine: OverlapEngine = engine
+        return machine.overlaps(state)
+
+    @staticmethod
+    def lost(read: np.ndarray) -> np.ndarray:
+        """(runs,) not finite."""
+        return ~np.isfinite(read).all(axis=0)
+
+    @staticmethod
+    def held(read: np.ndarray, before: np.ndarray, lost: np.ndarray) -> np.ndarray:
+        """What is logged: cosines within [-1, 1], the last entry again where a run is lost."""
+        return np.where(lost, before, np.clip(read, -1, 1))
+
+    def reached(
+        self,
+        step: np.ndarray,
+        logged: np.ndarray,
+        temperature: np.ndarray,
+        at: Reached,
+    ) -> Trajectory:
+        """This run, further."""
+        return Trajectory(self.setup, step, logged, temperature, at.diverged_at, at.swapped_at, at.state)
 
 
 def _spread(step: np.ndarray, values: np.ndarray, label: str, color: int) -> tuple[Mark, ...]:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.dynamics.engine import Engine
+from attnscope.dynamics.engine_table import engine_for
 from attnscope.dynamics.loop import advance
-from attnscope.dynamics.train import engine_for
 from attnscope.dynamics.trajectory import Trajectory, exact_excess
 from attnscope.errors import bad
 from attnscope.explorer.code import (

@@ -38,6 +38,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.log_mixture import mixture
 from attnscope.numerics.sampled_estimate import grouped_log_mean, groups_of, sampled_estimate
+from attnscope.numerics.semidefinite import frame_of
 from attnscope.tasks.base import Projections, gaussian_fields
 from attnscope.tasks.direction_moves import Laws, log_density, moved
 from attnscope.tasks.planted import curvature
@@ -381,9 +382,7 @@ class MultiDirection(Sampled[DirectionBatch]):
 
         Drawn in law, at a cost that does not depend on the dimension.
         """
-        values, vectors = np.linalg.eigh(self.teacher_gram)
-        kept = values > 1e-12 * values[-1]  # a dependent direction adds no axis
-        frame = vectors[:, kept] * np.sqrt(values[kept])  # (2F, q): the teachers' coordinates
+        frame = frame_of(self.teacher_gram)  # (2F, q): the teachers; a dependent one adds no axis
         location = self._locations(n, rng)
         noise = rng.standard_normal((n, self.length, frame.shape[1]))
         drawn = moved(kind, self._laws(), location, noise, frame[0::2], groups, rng)
