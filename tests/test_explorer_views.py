@@ -31,6 +31,8 @@ QUICK = {
     "convergence": [{}, {"rule": "shrinking", "keys": 2, "seed": 3, "noise": 0.2}],
     "bags": [{}, {"data": "drawn", "bag": 200, "loss": "mixture"}],
 }
+QUICK["training"].append({"task": "max-location", "strength": 3.0, "batch": 5, "runs": 2, "steps": 20, "dim": 30})
+QUICK["risk"].append({"compared": "all", "dim": 30, "length": 4})
 CASES = [(view, change) for view, changes in QUICK.items() for change in changes]
 
 

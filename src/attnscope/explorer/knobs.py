@@ -90,11 +90,12 @@ def _attention() -> list[Knob]:
 
 
 def _task() -> list[Knob]:
-    planted = Choice("Task", {word: entry.label for word, entry in TASKS.items() if entry.planted})
+    planted = Choice("Which", {word: entry.label for word, entry in TASKS.items() if entry.planted})
     keys = Number("Key dimension d", 2, 8, whole=True, hint="keys on the unit sphere")
     dim = Number("Dimension d", 4, 1e6, log=True, whole=True)
     length = Number("Tokens L", 2, 1000, log=True, whole=True)
     gamma2 = Number("Variance gamma²", 0.05, 2.0, hint="of the informative token around its mean")
+    signal = Number("Length of the mean", 0.0, 100.0, hint="none is sqrt(d/2)", optional=True)
     noise = Number("Label noise", 0.0, 1.0, hint="standard deviation")
     noisy = ("landscape", "training", "posterior", "convergence")  # an excess risk does not depend on it
     seen = {"posterior": 20}  # at d = 400 the informative token is beyond doubt, and there is nothing to see
@@ -104,6 +105,7 @@ def _task() -> list[Knob]:
         Knob("dim", dim, 400, "Task", _TASK, seen, "dim"),
         Knob("length", length, 10, "Task", _TASK, argument="length"),
         Knob("gamma2", gamma2, 0.5, "Task", _TASK, argument="gamma2"),
+        Knob("signal", signal, None, "Task", _PLANTED, argument="signal"),
         Knob("noise", noise, 0.0, "Task", noisy, {"convergence": 0.5}, "noise"),
     ]
 

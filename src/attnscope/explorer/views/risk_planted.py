@@ -1,8 +1,10 @@
 """Excess risk at the oracle directions on any planted task of the catalogue: exact where a route exists, else sampled.
 
-At k = k*, v = v* of the task's first key and value. A sampled point is the mean over SAMPLES drawn sequences, with bars of two
-standard errors; points of one figure share their draws, so they move up and down together. Exact points are
-drawn as a line. Null is the risk of always answering 0; Bayes is the least any predictor can reach.
+At k = k*, v = v* of the task's first key and value. A sampled point is the mean over SAMPLES drawn sequences,
+with bars of two standard errors; points of one figure share their draws, so they move up and down together.
+Exact points are drawn as a line. Null is the risk of always answering 0; Bayes is the least any predictor can
+reach. A task without a value has classes: there k = v is its direction, and the error, the share of wrong
+signs, stands in place of the risk.
 """
 
 from __future__ import annotations
@@ -35,11 +37,29 @@ SLOW_SPANS = SPANS | {"temperature": (1e-2, 10, 21), "length": (2, 100, 7)}
 MATRIX = 10_000  # a task of at most so many dimensions holds a matrix of that size
 MOST_DIM = 1000  # of such a task here: a point takes half a second
 LOWEST = 1e-40  # drawn down to here, as in the view of single-location regression
-REFERENCES = {"null": 6, "Bayes": 5}  # and their colours
+FAR = 1e3  # a reference that is smaller than every curve by more than this is left out of the picture
+# What frames the curves: its colour, and the methods of tasks that compute it
+REFERENCES = {
+    "null": (6, ("null_risk",)),
+    "Bayes": (5, ("bayes_risk", "bayes_error")),
+    "linear test": (4, ("linear_error",)),
+    "max test": (3, ("max_test_error",)),
+}
+BELOW = "Bayes, below the picture"
+ABOUT = {
+    "error": (
+        "Error is the share of wrong signs, at k = v = the task's direction: "
+        "a head has no threshold of its own, the tests have."
+    ),
+    "excess risk": (
+        "All at the oracle directions k = k*, v = v* of the first key and value; "
+        "excess is the risk over the squared label noise. Null always answers 0."
+    ),
+}
 HELPERS = '''
 
 def excess(compute):
-    """(excess risk, its error, whether that is a standard error); NaN, a gap, where it is refused."""
+    """(value, its error, whether that is a standard error); NaN, a gap, where it is refused."""
     try:
         found = compute()
     except at.AttnscopeError:
@@ -48,15 +68,27 @@ def excess(compute):
     return found.excess, found.error, sampled
 
 
-def risks(task, predictor):
-    return excess(lambda: at.risk(task, predictor, oracle, samples={samples}, seed={seed}))
-
-
 def references(task):
     return {{{references}}}
 
 
 '''
+VALUES = """
+oracle = at.Overlaps.oracle()  # k = k*, v = v*
+
+
+def risks(task, predictor):
+    return excess(lambda: at.risk(task, predictor, oracle, samples={samples}, seed={seed}))
+"""
+ROUTES = "from attnscope.theory.risk import sampled\nfrom attnscope.theory.route import find_route\n"
+CLASSES = """
+aligned = at.Overlaps(*np.array([1.0, 0.0, 1.0, 0.0, 1.0]))  # k = v = the task's direction
+
+
+def risks(task, predictor):
+    route = find_route(task, predictor)
+    return excess(lambda: sampled(route, task, predictor, aligned, predictor.temperature, {samples}, {seed}))
+"""
 
 
 def planted_risk(state: State) -> Shown:
@@ -74,26 +106,34 @@ def planted_risk(state: State) -> Shown:
     if state.against != "temperature":
         hidden.add(state.against)
     figure = _figure(state, names)
-    header = ("curve", "where", "excess risk", "±", "how")
+    header = ("curve", "where", _measure(state), "±", "how")
     return Shown(figure, plotly_dict(figure), header, _rows(state, names), code, _note(state, names), frozenset(hidden))
 
 
 def lines(state: State) -> str:
     task = task_line(state)
+    classes = len(made_task(state).teacher_gram) < 2
+    routes = (
+        "from attnscope.theory.risk import sampled\nfrom attnscope.theory.route import find_route\n" if classes else ""
+    )
     known = families(compared(state))
     body = _against_temperature(state) if state.against == "temperature" else _against_task(state)
-    helpers = HELPERS.format(samples=SAMPLES, seed=state.seed, references=_references(TASKS[state.task], state))
-    return f"""{HEADER}{catalogue_import(task, known)}
-oracle = at.Overlaps.oracle()  # k = k*, v = v*
+    measured = (CLASSES if classes else VALUES).format(samples=SAMPLES, seed=state.seed)
+    helpers = HELPERS.format(references=_references(TASKS[state.task], state))
+    return f"""{HEADER}{catalogue_import(task, known)}{routes}
 families = {known}
-{helpers}task = {task}
+{measured}{helpers}task = {task}
 {body}"""
 
 
 def _references(entry: Entry, state: State) -> str:
     """What the task knows of its own risks, as entries of a dictionary."""
-    found = {"null": "null_risk", "Bayes": "bayes_risk"}
-    calls = {label: _call(entry, method, state) for label, method in found.items() if hasattr(entry.kind, method)}
+    calls = {
+        label: _call(entry, method, state)
+        for label, (_, methods) in REFERENCES.items()
+        for method in methods
+        if hasattr(entry.kind, method)
+    }
     return ", ".join(f'"{label}": excess(lambda: {call})' for label, call in calls.items())
 
 
@@ -163,35 +203,49 @@ def _can_be(state: State) -> bool:
 
 
 def _figure(state: State, names: dict[str, Any]) -> Figure:
-    color = {PREDICTORS[w].label: c for w, c in colours(compared(state)).items()} | REFERENCES
+    color = {PREDICTORS[w].label: c for w, c in colours(compared(state)).items()}
+    color |= {name: c for name, (c, _) in REFERENCES.items()}
+    limits = _limits(names)
     marks: list[Mark] = []
     for name, values in names["curves"].items():
-        marks += _curve(names["xs"], values, name, color[name], name in REFERENCES)
+        marks += _curve(names["xs"], values, name, color[name], limits[0])
     if state.against == "temperature":
         chosen = [row for row in names["at_chosen"].values() if np.isfinite(row[0])]
         places = [state.temperature] * len(chosen)
         bars = [BARS * row[1] if row[2] else 0.0 for row in chosen]
         marks.append(Points(places, [row[0] for row in chosen], "chosen temperature", color=6, error=bars))
     label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[state.against]
-    panel = Panel("excess risk", label, "excess risk", tuple(marks), log_x=True, log_y=True, y_range=_limits(names))
-    return Figure(f"{TASKS[state.task].label}: excess risk against {label}", (panel,))
+    measure = _measure(state)
+    across = [*names["xs"], *([state.temperature] if state.against == "temperature" else [])]
+    x_range = (min(across) / 1.1, max(across) * 1.1)  # room for a marker at either end
+    panel = Panel(measure, label, measure, tuple(marks), log_x=True, log_y=True, x_range=x_range, y_range=limits)
+    return Figure(f"{TASKS[state.task].label}: {measure} against {label}", (panel,))
 
 
-def _curve(x: np.ndarray, values: np.ndarray, name: str, color: int, dashed: bool) -> list[Mark]:
-    """A line; where the points are sampled, with their bars."""
-    line = Line(x, values[:, 0], name, color=color, dashed=dashed)
-    drawn = (values[:, 2] > 0) & (values[:, 1] > 0) & np.isfinite(values[:, 0])
-    if not drawn.any() or dashed:
-        return [line]
-    bars = Points(x[drawn], values[drawn, 0], f"{name}, sampled ± 2 standard errors", color, BARS * values[drawn, 1])
-    return [line, bars]
+def _measure(state: State) -> str:
+    return "error" if len(made_task(state).teacher_gram) < 2 else "excess risk"
+
+
+def _curve(x: np.ndarray, values: np.ndarray, name: str, color: int, floor: float) -> list[Mark]:
+    """A line; where its points are sampled, with their bars. What its error hides is a gap."""
+    y = np.where(values[:, 1] <= values[:, 0], values[:, 0], np.nan)
+    if name in REFERENCES:
+        unseen = name == "Bayes" and not (y > floor).any()
+        return [Line(x, y, BELOW if unseen else name, color=color, dashed=True)]
+    drawn = (values[:, 2] > 0) & np.isfinite(y)
+    if not drawn.any():
+        return [Line(x, y, name, color=color)]
+    bars = Points(x[drawn], y[drawn], f"{name}, sampled", color, BARS * values[drawn, 1])
+    return [Line(x, y, "" if drawn.all() else name, color=color), bars]
 
 
 def _limits(names: dict[str, Any]) -> tuple[float, float]:
-    """All that is drawn, down to LOWEST; of what is sampled, no more than the bars say."""
-    every = np.concatenate([values[:, 0] for values in names["curves"].values()])
-    seen = every[np.isfinite(every) & (every > LOWEST)]
-    return (float(seen.min()) / 3, float(seen.max()) * 3) if seen.size else (LOWEST, 1.0)
+    """All curves down to LOWEST, and the references unless they lie far below."""
+    curves = {name: v[:, 0][(v[:, 1] <= v[:, 0]) & (v[:, 0] > LOWEST)] for name, v in names["curves"].items()}
+    seen = np.concatenate([v for name, v in curves.items() if name not in REFERENCES] or [np.empty(0)])
+    lowest = float(seen.min()) / FAR if seen.size else LOWEST
+    every = np.concatenate([v[v > lowest] for v in curves.values()] or [seen])
+    return (float(every.min()) / 3, float(every.max()) * 3) if every.size else (LOWEST, 1.0)
 
 
 def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -212,6 +266,8 @@ def _row(name: str, where: str, value: Any) -> tuple[str, ...]:
     if not np.isfinite(value[0]):
         return name, where, "refused", "", ""
     how = "sampled, standard error" if value[2] else "exact, error bound"
+    if value[1] > value[0]:
+        return name, where, f"below {value[0] + value[1]:.0e}", "", "too small to tell"
     return name, where, number(float(value[0])), f"{value[1]:.1g}", how
 
 
@@ -223,8 +279,8 @@ def _note(state: State, names: dict[str, Any]) -> str:
     how = "Exact. " if exact else ""
     if sampled:
         how = f"{'Partly s' if exact else 'S'}ampled from {SAMPLES} sequences a point, which all points share. "
-    where = "" if state.against == "temperature" else f" Every predictor at temperature {state.temperature:g}."
-    return (
-        f"{TASKS[state.task].label.capitalize()}. {how}All at the oracle directions k = k*, v = v* of the first key and value; "
-        f"excess is the risk over the squared label noise.{where} Null always answers 0."
-    )
+    if sampled:
+        how += "Bars are two standard errors. "
+    at = f" Every predictor at temperature {state.temperature:g}." if state.against != "temperature" else ""
+    what = ABOUT[_measure(state)]
+    return f"{TASKS[state.task].label.capitalize().rstrip('?.')}. {how}{what}{at}"

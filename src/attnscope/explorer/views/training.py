@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.dynamics.experiments import EXPERIMENTS, Experiment
-from attnscope.dynamics.trajectory import Trajectory
+from attnscope.dynamics.trajectory import SAMPLED, Trajectory
 from attnscope.explorer.code import computed
 from attnscope.explorer.knobs import unused
 from attnscope.explorer.live import run_lines, total_steps
@@ -17,6 +17,8 @@ from attnscope.explorer.view import Shown, number
 from attnscope.figures.figure import Figure, Heat, Panel
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope.predictors.temperature import InverseTime
+from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.route import find_route
 
 __all__ = ["presets", "training"]
 
@@ -44,7 +46,7 @@ def training(state: State, run: Trajectory | None = None) -> Shown:
         plotly,
         header,
         _rows(run, done == total),
-        lines(state, done),
+        lines(state, done, "sampled" if _sampled(run) else "exact"),
         _note(state, run),
         frozenset(hidden),
         len(run.step),
@@ -66,11 +68,18 @@ def _preset(e: Experiment) -> State:
     return default_state("training").changed(batch=e.batch_size or 0, **knobs)
 
 
-def lines(state: State, steps: int) -> str:
+def lines(state: State, steps: int, how: str) -> str:
     return f"""{run_lines(state, steps)}figure = run.figure()  # the four panels: medians and the central 95 % of the runs
-outcome, excess = run.outcome, run.excess  # excess (runs, logs) is exact
+outcome, excess = run.outcome, run.excess  # excess (runs, logs) is {how}
 sentences = run.diagnose()
 """
+
+
+def _sampled(run: Trajectory) -> bool:
+    """Whether the risks are sampled: no exact route serves the pair at all overlaps."""
+    route = find_route(run.setup.task, run.setup.predictor)
+    somewhere = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
+    return route is None or bool(route.missing(run.setup.task, run.setup.predictor, somewhere))
 
 
 def _with_ranges(figure: Figure, steps: int) -> Figure:
@@ -110,6 +119,8 @@ def _rows(run: Any, ended_all: bool) -> list[tuple[str, ...]]:
 def _note(state: State, run: Any) -> str:
     how = f"SGD on fresh batches of {state.batch}" if state.batch else "Exact population gradient"
     done, total = int(run.step[-1]), total_steps(state)
+    if _sampled(run):
+        how += f", risks sampled from {SAMPLED} sequences a point"
     slow = "" if total == state.steps else f"Exact steps of this predictor are slow: {total} of them at most. "
     if done < total:
         return f"{how}. {slow}Step {done} of {total}: it goes on. Rows show medians at this step."
