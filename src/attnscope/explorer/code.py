@@ -36,7 +36,7 @@ MOST_RUN_STEPS = 600  # of all runs together, where a step takes about a millise
 
 def cost(predictor: str) -> str:
     """What an exact step of training costs: "compiled" (a loop of its own), or the catalogue's word."""
-    from attnscope.dynamics.train import COMPILED
+    from attnscope.dynamics.engine_table import COMPILED
 
     if predictor not in PREDICTORS:
         return "quadrature"  # the page's own: optimal sigma
