@@ -20,6 +20,7 @@ from attnscope.selftest.subjects.single_location import task_of
 __all__ = ["SUBJECTS", "draw_location"]
 
 STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
+RESOLVED = 1e-3  # relative error that the two-token rule states of itself; from there on it is no reference
 RARE = 30.0  # plain draws see an event only if about this many of them fall into it
 POSTERIOR = 1e-14  # per unit of the logits' terms: a few dozen roundings of 1e-16
 TINY = 1e-300  # below: underflow
@@ -86,7 +87,7 @@ def _reference(setting: Setting, which: int) -> Truth | None:
         return Truth(value, 1e-15 * value + TINY)
     if L == 2 and (which or c == 0):
         found = location_posterior.two_tokens(setting["dim"], gam, s, probs)
-        if found is not None:
+        if found is not None and found[2] < RESOLVED:
             return Truth(found[which], found[2] * found[which])
     if L > 300 or setting["dim"] > 10**6 or not 1e-2 <= gam <= 1e2:
         return None
