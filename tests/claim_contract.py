@@ -42,7 +42,9 @@ class ClaimContract:
     def test_figure_draws_and_survives_json(self, name: str):
         figure = evidence(name).figure
         assert svg(figure).lstrip().startswith("<?xml")
-        assert Figure.from_json(figure.to_json()).to_json() == figure.to_json()
+        text = figure.to_json()
+        assert len(text) < 1_000_000  # the report holds all of them
+        assert Figure.from_json(text).to_json() == text
         assert all(panel.x_label and panel.y_label and panel.marks for panel in figure.panels)
 
     def test_snippet_runs_and_prints(self, name: str):

@@ -2,69 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-from functools import cache
-from importlib import import_module
-
 import numpy as np
 import pytest
+from claim_contract import ClaimContract, claim, ids
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Context
 from attnscope.claims.slr_07_init_manifold import two_number_map
 from attnscope.claims.slr_19_other_optimisers import free_risk
-from attnscope.figures.render_matplotlib import svg
 from attnscope.predictors.attention import Erf, predict
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 
-NAMES = (
-    "slr_05_manifold_invariant",
-    "slr_06_convergence_theorem",
-    "slr_07_init_manifold",
-    "slr_08_sphere_large_lambda",
-    "slr_09_sphere_small_lambda",
-    "slr_10_sphere_schedule",
-    "slr_11_sgd_schedule",
-    "slr_12_which_limit",
-    "slr_15_initialisation",
-    "slr_18_local_rates",
-    "slr_19_other_optimisers",
-)
-
-
-def claim(name: str) -> Claim:
-    return import_module(f"attnscope.claims.{name}").CLAIM
-
-
-@cache
-def evidence(name: str) -> Evidence:
-    """One check per claim for all tests of this file."""
-    return claim(name).check(Context(seed=0))
+NAMES = ids("slr", ("05", "06", "07", "08", "09", "10", "11", "12", "15", "18", "19"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_verdict_is_as_declared_and_can_flip(name: str) -> None:
-    seen = evidence(name)
-    broken = [c for c in seen.comparisons if not c.holds]
-    assert seen.holds == claim(name).expected, broken
-    assert not [c for c in seen.comparisons if c.perturbed().holds]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_declaration_and_figure(name: str) -> None:
-    it, seen = claim(name), evidence(name)
-    assert it.id == name.replace("_", "-") and len(it.title) <= 60 and len(set(it.routes)) == 2
-    assert svg(seen.figure).startswith("<?xml") and len(seen.figure.to_json()) < 1_000_000
-    assert seen.notes
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_snippet_runs(name: str) -> None:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(claim(name).snippet, {})
-    assert out.getvalue().strip()
+class TestClaim(ClaimContract):
+    """Every check runs once, at seed 0."""
 
 
 @pytest.mark.slow
