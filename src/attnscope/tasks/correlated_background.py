@@ -280,7 +280,14 @@ class CorrelatedBackground(Planted[Batch]):
             raise bad("location_probs", f"{NAME}.linear_risk", must, "other probabilities", "location_probs=None")
         white = self._whitened()
         inner = white.task.linear_risk()
-        return estimate(white.scale**2 * inner.excess, white.scale**2 * inner.error, inner.method, self.noise)
+        excess = white.scale**2 * inner.excess
+        null = self.null_risk()
+        rounding = null.error / null.excess  # relative, of scale^2 = v*.S0 v*
+        error = white.scale**2 * inner.error + rounding * excess
+        if self.alignment != 0:  # else the whitened key has no say
+            sizes = np.linalg.eigvalsh(self.covariance)
+            error += (rounding + 1e-15 * self.dim * float(sizes[-1] / sizes[0])) * null.excess
+        return estimate(excess, error, inner.method, self.noise)
 
     def _ceiling(self) -> float:
         """What the Bayes risk cannot exceed: the null risk, and the best affine one where that is known."""

@@ -31,7 +31,7 @@ from numba import njit
 
 from attnscope.theory.softmax_moments import log_survival, tilted_moments
 
-__all__ = ["integrate", "outer_bound"]
+__all__ = ["CRUDE", "FINE", "NEGLIGIBLE", "integrand", "outer_bound", "token_averages", "trapezoid", "window_of"]
 
 FINE = (37.0, 41.0)  # nats of aliasing error and of truncation in a token average: below 1e-13 together
 CRUDE = (7.0, 9.0)  # the same for locating the integrand: a few per mille
@@ -228,7 +228,19 @@ def outer_bound(step: float) -> float:
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def integrate(q, length, with_gradient, tolerance):
+def window_of(q, length, with_gradient):
+    """(lo, hi, count): the range of tau that matters and the equal steps that a first round takes over it."""
+    work, out = np.zeros((11, 12)), np.zeros(8)
+    lo, hi, step = locate(q, length, with_gradient, work, out)
+    # token averages vary on the scale of their spread (or 1), the power f0^length faster by the usual factor
+    # of maxima; a first change measured at coarser steps than these may miss a sharp edge of the integrand
+    sharpest = max(1.0, q[5] * min(1.0, q[6])) / math.sqrt(1.0 + 2.0 * math.log(length))
+    count = int((hi - lo) / min(step, 2.0 * COARSEST * sharpest)) + 1
+    return lo, hi, count
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def trapezoid(q, length, with_gradient, tolerance, lo, hi, count):
     """Trapezoid sums of `integrand`: (sums, sums of |.|, change at the last halving, log scale, step).
 
     The step is halved until every output changes by less than tolerance times its sum of |.|, or the
@@ -236,11 +248,6 @@ def integrate(q, length, with_gradient, tolerance):
     judges the change.
     """
     work, out, logs = np.zeros((11, 12)), np.zeros(8), np.zeros(4)
-    lo, hi, step = locate(q, length, with_gradient, work, out)
-    # token averages vary on the scale of their spread (or 1), the power f0^length faster by the usual factor
-    # of maxima; a first change measured at coarser steps than these may miss a sharp edge of the integrand
-    sharpest = max(1.0, q[5] * min(1.0, q[6])) / math.sqrt(1.0 + 2.0 * math.log(length))
-    count = int((hi - lo) / min(step, 2.0 * COARSEST * sharpest)) + 1
     step = (hi - lo) / count
     sums, magnitude, change, before = np.zeros(8), np.zeros(8), np.zeros(8), np.zeros(8)
     scale, nodes, first, stride, worst = -math.inf, 0, lo, step, math.inf

@@ -6,7 +6,7 @@ dimension only through the five overlaps kappa = k.k*, eta = k.v*, theta = v.k*,
 = |v| = 1) and the alignment k*.v*.
 
 Exact up to quadrature: a one-dimensional integral over the scale of the softmax denominator
-(softmax_integral.py) of products of one-token Gaussian averages (softmax_moments.py). Both converge
+(softmax_integral.py, softmax_panels.py) of products of one-token Gaussian averages (softmax_moments.py). Both converge
 exponentially and carry exponents, so the relative accuracy is about 1e-13 for risks of order one and for
 risks of exp(-20000) alike. The number of tokens enters only as a power: length 10^6 costs the same as 10.
 `softmax_excess_jax` is the same integral on a fixed grid, for users who want to differentiate through it.
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.theory.softmax_integral import integrate, outer_bound
+from attnscope.theory.softmax_integral import outer_bound
+from attnscope.theory.softmax_panels import integrate
 
 if TYPE_CHECKING:
     from jax import Array
