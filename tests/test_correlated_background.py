@@ -15,6 +15,7 @@ from settings import one_sentence
 
 import attnscope as at
 from attnscope.claims.agreement import mean_and_error
+from attnscope.selftest.references.planted_risks import affine_risk
 
 INNER = at.SingleLocation(dim=5, length=4, gamma=0.8, signal=2.0, noise=0.3, seed=2)
 
@@ -346,3 +347,23 @@ CASES = {
 def test_bad_input_gets_one_sentence(name):
     call, message = CASES[name]
     one_sentence(call, message)
+
+
+@pytest.mark.parametrize("aligned", [0.0, 0.6])
+def test_errors_of_the_affine_risk_know_what_whitening_rounds(aligned):
+    """v*.S0 v* that is 1e-6 of its terms: errors relative to the result were too small. Reference in 50 digits."""
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        frame = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+        covariance = (frame * np.array([1.0, 10 ** rng.uniform(0, 6)])) @ frame.T
+        rare = 10 ** rng.uniform(-12, -1)
+        value = frame[:, 0]  # where the large terms cancel
+        key = aligned * value + (1 - aligned**2) ** 0.5 * frame[:, 1]
+        inner = at.SingleLocation(2, 2, 0.3, signal=2.0, location_probs=[1 - rare, rare], key=key, value=value)
+        task = at.CorrelatedBackground(inner, covariance=covariance)
+        probs = task.task.location_probs
+        laws = ((task.mean, task.covariance), (task.informative_mean, task.informative_covariance))
+        null, affine = affine_risk(probs, *laws, task.value)
+        out = task.linear_risk()
+        assert abs(task.null_risk().excess - null) <= task.null_risk().error
+        assert abs(out.excess - affine) <= out.error

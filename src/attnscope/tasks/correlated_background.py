@@ -281,12 +281,12 @@ class CorrelatedBackground(Planted[Batch]):
         white = self._whitened()
         inner = white.task.linear_risk()
         excess = white.scale**2 * inner.excess
-        null = self.null_risk()
-        rounding = null.error / null.excess  # relative, of scale^2 = v*.S0 v*
+        nothing = self.null_risk()
+        rounding = nothing.error / nothing.excess  # relative, of scale^2 = v*.S0 v*
         error = white.scale**2 * inner.error + rounding * excess
         if self.alignment != 0:  # else the whitened key has no say
             sizes = np.linalg.eigvalsh(self.covariance)
-            error += (rounding + 1e-15 * self.dim * float(sizes[-1] / sizes[0])) * null.excess
+            error += (rounding + 1e-15 * self.dim * float(sizes[-1] / sizes[0])) * nothing.excess
         return estimate(excess, error, inner.method, self.noise)
 
     def _ceiling(self) -> float:
