@@ -1,4 +1,7 @@
-"""Pages made from the code before each build: the command line (from the commands), the public names (from their docstrings), the claims."""
+"""Pages made from the code before each build: the command line (from the commands), the public names (from their docstrings), the claims.
+
+The tables of tasks.md, which is kept, are made by task_table.py.
+"""
 
 import inspect
 import os

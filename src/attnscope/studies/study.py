@@ -37,6 +37,8 @@ from attnscope.figures.figure import Figure, Heat, Line, Panel
 from attnscope.studies.functions import FUNCTIONS, check_cell
 from attnscope.sweeps import run as engine
 from attnscope.sweeps.grid import check_fits, expand
+from attnscope.sweeps.key import code_version
+from attnscope.theory.words import modules_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,13 +70,19 @@ class Study:
     ) -> engine.Report:
         """Compute what the store does not hold yet."""
         where = {"workers": workers, "scheduler": scheduler, "progress": progress}
-        return engine.run(self.function, self.cells, store, seed=self.seed, **where)  # type: ignore[arg-type]
+        version = self.version()
+        return engine.run(self.function, self.cells, store, seed=self.seed, version=version, **where)  # type: ignore[arg-type]
 
     def status(self, store: str | os.PathLike[str]) -> engine.Status:
-        return engine.status(self.function, self.cells, store, seed=self.seed)
+        return engine.status(self.function, self.cells, store, seed=self.seed, version=self.version())
 
     def dry_run(self, store: str | os.PathLike[str]) -> engine.Plan:
-        return engine.dry_run(self.function, self.cells, store, seed=self.seed)
+        return engine.dry_run(self.function, self.cells, store, seed=self.seed, version=self.version())
+
+    def version(self) -> str:
+        """The source of the modules that words of yours name ("module:word"): edited, their cells are computed anew."""
+        named = modules_of(*(cell.get(name, "") for cell in self.cells for name in ("task", "predictor")))
+        return code_version(named) if named and self.function in FUNCTIONS.values() else ""
 
     def draw(self, frame: pd.DataFrame) -> Figure | None:
         """The figure the file asks for, from the rows of a finished sweep; None if it asks for none."""

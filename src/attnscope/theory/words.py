@@ -1,15 +1,20 @@
-"""A task and a predictor as people name them: two words and flat arguments (catalogue.py), for the command line and for studies."""
+"""A task and a predictor as people name them: two words and flat arguments (catalogue.py), for the command line and for studies.
+
+A word of yours is "module:word": the module, which adds the row, is imported first. (Not so on the explorer's page, whose words
+may come from elsewhere.)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 from attnscope.catalogue import LENGTH, PREDICTORS, TASKS, Entry, find
 from attnscope.errors import bad
 
-__all__ = ["Pair", "pair"]
+__all__ = ["Pair", "modules_of", "pair"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,8 @@ def pair(task: object, predictor: object, values: Mapping[str, object], of: str)
 
     Every value is read in its own type before anything is built; what nobody has gets one sentence.
     """
-    first = find(task, TASKS, of, "task")
-    second = find(predictor, PREDICTORS, of, "predictor")
+    first = find(_loaded(task, of, "task"), TASKS, of, "task")
+    second = find(_loaded(predictor, of, "predictor"), PREDICTORS, of, "predictor")
     mine = {argument.name for argument in first.arguments}
     yours = {argument.name for argument in second.arguments} - mine
     contexts = not first.planted and "length" not in mine
@@ -54,3 +59,19 @@ def pair(task: object, predictor: object, values: Mapping[str, object], of: str)
     to_predictor = second.flat({name: x for name, x in values.items() if name in yours}, of)
     length = replace(LENGTH, low=0).parse(values.get("length", LENGTH.default) if contexts else LENGTH.default, of)
     return Pair(first, second, to_task, to_predictor, length, of)
+
+
+def modules_of(*words: object) -> list[str]:
+    """The modules that words name, each once, in order."""
+    return list(dict.fromkeys(str(word).partition(":")[0] for word in words if ":" in str(word)))
+
+
+def _loaded(word: object, of: str, what: str) -> str:
+    """The word itself, with its module imported."""
+    for module in modules_of(word):
+        try:
+            import_module(module)
+        except ImportError as error:
+            hint = "PYTHONPATH=. for a file of this folder"
+            raise bad(what, of, "a word, or 'module:word' of a module that can be imported", str(error), hint) from None
+    return str(word).rpartition(":")[2]
