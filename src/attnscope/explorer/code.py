@@ -28,7 +28,8 @@ __all__ = [
 ]
 
 HEADER = "import numpy as np\n\nimport attnscope as at\n"
-USUAL = ("erf", "softmax", "linear")  # the paper's, whose best temperatures are found in a fraction of a second
+# The paper's predictors, whose best temperatures are found in a fraction of a second
+USUAL = ("erf", "softmax", "linear")
 # Most steps of a landscape's paths that keep an answer within a second or two, by what a step costs
 MOST_STEPS = {"compiled": 200_000, "closed": 4_000}
 MOST_RUN_STEPS = 600  # of all runs together, where a step takes about a millisecond a run
@@ -78,7 +79,7 @@ def made_task(state: State) -> Any:
 
 
 def compared(state: State) -> tuple[str, ...]:
-    """The predictors that are drawn beside each other: the usual ones, or every one of the catalogue."""
+    """The predictors drawn beside each other: the usual ones, or all of the catalogue."""
     return tuple(PREDICTORS) if state.compared == "all" else USUAL
 
 

@@ -1,4 +1,7 @@
-"""Kinds of knobs: a number, one of a few words, a short list of numbers. Each reads a text, or says in one sentence why it cannot."""
+"""Kinds of knobs: a number, one of a few words, a short list of numbers.
+
+Each reads a text, or says in one sentence why it cannot.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ MOST = 12  # numbers in a list: each may cost a curve of its own
 
 @dataclass(frozen=True)
 class Number:
-    """A number in [low, high]; `log` says how its slider moves, `whole` that it is an integer, `optional` that it may be none."""
+    """A number in [low, high].
+
+    log: how its slider moves; whole: an integer; optional: it may be none.
+    """
 
     label: str
     low: float
@@ -32,7 +38,8 @@ class Number:
         if self.optional and str(text).strip().lower() == "none":
             return None
         kind = "a whole number" if self.whole else "a number"
-        must = f"{kind} from {plain(self.low)} to {plain(self.high)}" + (", or none" if self.optional else "")
+        must = f"{kind} from {plain(self.low)} to {plain(self.high)}"
+        must += ", or none" if self.optional else ""
         try:
             value = float(str(text).replace("_", ""))
         except ValueError:

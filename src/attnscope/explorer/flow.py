@@ -1,6 +1,8 @@
-"""The direction of gradient descent on the two unit spheres, seen in the overlaps: the field of dynamics/gradient_flow.
+"""The direction of gradient descent on the two unit spheres, seen in the overlaps.
 
-notation: R_i = partial derivative of the risk in overlap i; d/dt of the overlaps is `velocity`, exact as the gradient is.
+notation: R_i = partial derivative of the risk in overlap i.
+
+d/dt of the overlaps is `velocity` of dynamics/gradient_flow, as exact as the gradient is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Every knob of the page in one table: a row is a knob's name, kind, default, group and views.
 
-FIELDS, VIEWS, GROUPS and DEFAULTS are read off the table, and so is State (state.py). Words of tasks and
-predictors, and the arguments of tasks, come from the catalogue as it is when the page asks: a row added there
-from outside is a choice here, and its arguments are knobs.
+FIELDS, VIEWS, GROUPS and DEFAULTS are read off the table, and so is State (state.py). Words of tasks
+and predictors, and the arguments of tasks, come from the catalogue as it is when the page asks: a row
+added there from outside is a choice here, and its arguments are knobs.
 """
 
 from __future__ import annotations
@@ -31,14 +31,19 @@ __all__ = [
 
 OVERLAPS = ("kappa", "eta", "theta", "nu", "rho")
 LARGEST_SEED = 2**31 - 1  # far more draws than anyone looks at, and a short address
-# Knobs of an argument reach so many times its default (or 1): the catalogue's own ranges are of no use to a slider
+# Knobs of an argument reach so many times its default (or 1): the catalogue's own ranges are of no
+# use to a slider
 REACH = 20.0
 SINGLE = "single-location"  # the task of the views that have no knob for it
 
 
 @dataclass(frozen=True)
 class Knob:
-    """One row: `defaults` holds the default of the views that have their own, `argument` the task's argument it sets."""
+    """One row.
+
+    defaults: of the views that have their own.
+    argument: the task's argument that it sets, if any.
+    """
 
     name: str
     field: Field
@@ -57,19 +62,22 @@ _AXES = {name: name for name in OVERLAPS}
 
 
 def _show() -> list[Knob]:
-    against = Choice("Against", {"temperature": "temperature", "dim": "dimension", "length": "tokens"})
+    axes = {"temperature": "temperature", "dim": "dimension", "length": "tokens"}
     tuning = Choice("Temperatures", {"best": "best for each", "fixed": "as chosen"})
     compared = Choice("Compare", {"usual": "erf, softmax, linear", "all": "every predictor"})
-    data = Choice("Which", {"digits": "digits", "text": "sentences", "drawn": "drawn", "upload": "yours"})
-    losses = {"auto": "whatever predicts best", "mixture": "the location", "attention": "the average"}
+    sources = {"digits": "digits", "text": "sentences", "drawn": "drawn", "upload": "yours"}
+    losses = {"auto": "whatever predicts best", "mixture": "the location"}
+    losses["attention"] = "the average"
+    bag = Number("Bag to look at", 1, 200, whole=True, hint="of those held out")
+    upload = Number("Number of the upload", 0, LARGEST_SEED, whole=True)
     return [
-        Knob("against", against, "temperature", "Show", ("risk",)),
+        Knob("against", Choice("Against", axes), "temperature", "Show", ("risk",)),
         Knob("tuning", tuning, "best", "Show", ("risk", "posterior")),
         Knob("compared", compared, "usual", "Show", ("risk",)),
-        Knob("data", data, "digits", "Bags", ("bags",)),
-        Knob("upload", Number("Number of the upload", 0, LARGEST_SEED, whole=True), 0, "Bags", ("bags",)),
+        Knob("data", Choice("Which", sources), "digits", "Bags", ("bags",)),
+        Knob("upload", upload, 0, "Bags", ("bags",)),
         Knob("loss", Choice("Fit for", losses), "auto", "Bags", ("bags",)),
-        Knob("bag", Number("Bag to look at", 1, 200, whole=True, hint="of those held out"), 1, "Bags", ("bags",)),
+        Knob("bag", bag, 1, "Bags", ("bags",)),
     ]
 
 
@@ -77,12 +85,15 @@ def _attention() -> list[Knob]:
     rule = Choice("Softmax bandwidth", {"fixed": "as chosen", "shrinking": "shrinking with L"})
     bandwidth = Number("Bandwidth h", 0.1, 4.0, log=True, hint="softmax scores are q·k/h")
     predictor = Choice("Predictor", predictor_labels())
-    temperature = Number("Temperature", 1e-3, 1e2, log=True, hint="lambda, which multiplies the scores")
-    decay = Number("Temperature decay", 0.0, 1e-2, hint="rate r of lambda/(1 + r t); 0 keeps it constant")
+    scores = "lambda, which multiplies the scores"
+    temperature = Number("Temperature", 1e-3, 1e2, log=True, hint=scores)
+    rate = "rate r of lambda/(1 + r t); 0 keeps it constant"
+    decay = Number("Temperature decay", 0.0, 1e-2, hint=rate)
+    ridge = Number("CME ridge", 0.01, 10.0, log=True)
     return [
         Knob("rule", rule, "fixed", "Attention", ("convergence",)),
         Knob("bandwidth", bandwidth, 0.25, "Attention", ("convergence",)),
-        Knob("ridge", Number("CME ridge", 0.01, 10.0, log=True), 0.25, "Attention", ("convergence",)),
+        Knob("ridge", ridge, 0.25, "Attention", ("convergence",)),
         Knob("predictor", predictor, "erf", "Predictor", _TRAINED),
         Knob("temperature", temperature, 0.1, "Predictor", _TASK),
         Knob("decay", decay, 0.0, "Predictor", ("training",)),
@@ -97,8 +108,10 @@ def _task() -> list[Knob]:
     gamma2 = Number("Variance gamma²", 0.05, 2.0, hint="of the informative token around its mean")
     signal = Number("Length of the mean", 0.0, 100.0, hint="none is sqrt(d/2)", optional=True)
     noise = Number("Label noise", 0.0, 1.0, hint="standard deviation")
-    noisy = ("landscape", "training", "posterior", "convergence")  # an excess risk does not depend on it
-    seen = {"posterior": 20}  # at d = 400 the informative token is beyond doubt, and there is nothing to see
+    # an excess risk does not depend on the noise
+    noisy = ("landscape", "training", "posterior", "convergence")
+    # at d = 400 the informative token is beyond doubt, and there is nothing to see
+    seen = {"posterior": 20}
     return [
         Knob("task", planted, SINGLE, "Task", _PLANTED),
         Knob("keys", keys, 3, "Task", ("convergence",)),
@@ -114,11 +127,12 @@ def _training() -> list[Knob]:
     batch = Number("Batch size", 0, 1000, whole=True, hint="0 is the population gradient, else SGD")
     start = Choice("Start", {"sphere": "sphere", "manifold": "manifold"})
     seed = Number("Seed", 0, LARGEST_SEED, whole=True)
+    steps = Number("Steps", 10, 200_000, log=True, whole=True)
     return [
         Knob("batch", batch, 0, "Training", ("training",)),
         Knob("start", start, "sphere", "Training", _TRAINED),
         Knob("runs", Number("Runs", 1, 50, whole=True), 30, "Training", _TRAINED),
-        Knob("steps", Number("Steps", 10, 200_000, log=True, whole=True), 20_000, "Training", _TRAINED),
+        Knob("steps", steps, 20_000, "Training", _TRAINED),
         Knob("step_size", Number("Step size", 1e-5, 0.1, log=True), 4e-3, "Training", _TRAINED),
         Knob("seed", seed, 0, "Draw", _ALL, {"posterior": 1}, "seed"),
     ]
@@ -126,19 +140,20 @@ def _training() -> list[Knob]:
 
 def _axes() -> list[Knob]:
     stars = {"kappa": "k·k*", "eta": "k·v*", "theta": "v·k*", "nu": "v·v*", "rho": "k·v"}
+    overlap = {name: Number(f"{name} = {text}", -1.0, 1.0) for name, text in stars.items()}
     return [
         Knob("x", Choice("Horizontal axis", _AXES), "kappa", "Axes", ("landscape",)),
         Knob("y", Choice("Vertical axis", _AXES), "nu", "Axes", ("landscape",)),
-        *(Knob(name, Number(f"{name} = {stars[name]}", -1.0, 1.0), 0.0, "Axes", ("landscape",)) for name in OVERLAPS),
+        *(Knob(name, overlap[name], 0.0, "Axes", ("landscape",)) for name in OVERLAPS),
     ]
 
 
 def predictor_labels() -> dict[str, str]:
-    """The catalogue's predictors, and the best componentwise activation, which belongs to a task."""
+    """The catalogue's predictors, and the page's own: the best activation of a task."""
     return {word: entry.label for word, entry in PREDICTORS.items()} | {"sigma": "optimal sigma"}
 
 
-# -- arguments of tasks -------------------------------------------------------------------------------------------
+# -- arguments of tasks -----------------------------------------------------------------------------
 
 
 def _field(a: Argument) -> Field:
@@ -154,14 +169,16 @@ def _field(a: Argument) -> Field:
 
 
 def _same_kind(one: Field, other: Field) -> bool:
-    alike = type(one) is type(other) and getattr(one, "whole", False) == getattr(other, "whole", False)
-    return alike and list(getattr(one, "options", ())) == list(getattr(other, "options", ()))
+    def kind(field: Field) -> tuple[Any, ...]:
+        return type(field), getattr(field, "whole", False), tuple(getattr(field, "options", ()))
+
+    return kind(one) == kind(other)
 
 
 def _with_arguments(rows: list[Knob]) -> tuple[dict[str, Knob], dict[str, dict[str, str]]]:
-    """The table with a knob for each argument of each planted task, and task -> argument -> name of its knob.
+    """The table with a knob for each argument of each planted task; task -> argument -> its knob's name.
 
-    Arguments of one name and kind share a knob; one whose name is taken by something else has a longer name.
+    Arguments of one name and kind share a knob; one whose name is taken otherwise has a longer name.
     """
     table = {row.name: row for row in rows}
     names: dict[str, dict[str, str]] = {}
@@ -209,10 +226,11 @@ def unused(view: str, task: str) -> frozenset[str]:
     if task not in _now()[1]:
         return frozenset()
     own = set(arguments_of(task).values())
-    return frozenset(n for n, row in knobs().items() if view in row.views and row.argument and n not in own)
+    here = {name for name, row in knobs().items() if view in row.views and row.argument}
+    return frozenset(here - own)
 
 
-# -- what is read off the table -----------------------------------------------------------------------------------
+# -- what is read off the table ---------------------------------------------------------------------
 
 
 class Derived(Mapping[str, Any]):
@@ -240,12 +258,17 @@ def _views(table: dict[str, Knob]) -> dict[str, Any]:
 
 
 def _groups(table: dict[str, Knob]) -> dict[str, Any]:
-    titles = dict.fromkeys(row.group for row in table.values())
-    return {title: tuple(name for name, row in table.items() if row.group == title) for title in titles}
+    groups: dict[str, tuple[str, ...]] = {}
+    for name, row in table.items():
+        groups[row.group] = (*groups.get(row.group, ()), name)
+    return groups
 
 
 def _defaults(table: dict[str, Knob]) -> dict[str, Any]:
-    return {view: {name: row.defaults.get(view, row.default) for name, row in table.items()} for view in _ALL}
+    def of(view: str) -> dict[str, Any]:
+        return {name: row.defaults.get(view, row.default) for name, row in table.items()}
+
+    return {view: of(view) for view in _ALL}
 
 
 FIELDS = Derived(_fields)

@@ -1,8 +1,8 @@
-"""What a page shows, as a small frozen State, and its form in the address: `/risk?dim=80&against=length`.
+"""What a page shows, as a small frozen State, and its address: `/risk?dim=80&against=length`.
 
-One State serves every view, so that a task travels from tab to tab; a view shows the knobs that the table
-(knobs.py) lists for it. A State and an address hold only what differs from the view's defaults. A value that
-cannot be used is replaced by its default and reported in one sentence.
+One State serves every view, so that a task travels from tab to tab; a view shows the knobs that the
+table (knobs.py) lists for it. A State and an address hold only what differs from the view's defaults.
+A value that cannot be used is replaced by its default and reported in one sentence.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class State:
-    """A view and its knobs: `state.dim` is the value of the knob `dim`, chosen or the view's default.
+    """A view and its knobs: `state.dim` is the value of the knob `dim`, chosen or by default.
 
     chosen: (name, value) of what differs from the view's defaults, in the order of the table.
     """
@@ -55,25 +55,28 @@ class State:
         if unknown:
             raise AttributeError(f"no knob is called {', '.join(sorted(unknown))}")
         every = dict(self.chosen) | values
-        return State(self.view, tuple((n, every[n]) for n in base if n in every and every[n] != base[n]))
+        named = ((name, every[name]) for name in base if name in every)
+        return State(self.view, tuple((name, x) for name, x in named if x != base[name]))
 
 
 def default_state(view: str) -> State:
     """What the view shows when nothing was chosen."""
     if view not in VIEWS:
-        raise bad("the page", "attnscope explore", "one of " + ", ".join(f"/{name}" for name in VIEWS), f"/{view[:40]}")
+        must = "one of " + ", ".join(f"/{name}" for name in VIEWS)
+        raise bad("the page", "attnscope explore", must, f"/{view[:40]}")
     return State(view)
 
 
 def from_values(view: str, values: Iterable[tuple[str, object]]) -> tuple[State, list[str]]:
-    """The state these texts describe, and a sentence for each that could not be used (its default stands)."""
+    """The state these texts describe, and a sentence for each that could not be used."""
     default_state(view)
     found: dict[str, Any] = {}
     sentences = []
     for name, text in values:
         try:
             if name not in VIEWS[view]:
-                raise bad("a name", f"the address of /{view}", "one of " + ", ".join(VIEWS[view]), repr(name[:40]))
+                must = "one of " + ", ".join(VIEWS[view])
+                raise bad("a name", f"the address of /{view}", must, repr(name[:40]))
             found[name] = FIELDS[name].parse(text, name, DEFAULTS[view][name])
         except AttnscopeError as error:
             sentences.append(str(error))
@@ -86,12 +89,13 @@ def from_query(view: str, query: str) -> tuple[State, list[str]]:
 
 
 def to_query(state: State) -> str:
-    """The query that reopens this state: what differs from the view's defaults, in the order of its controls."""
+    """The query that reopens this state: what differs from the view's defaults, in the table's order."""
     names = VIEWS[state.view]
     return urlencode({name: plain(value) for name, value in state.chosen if name in names})
 
 
 def carried(state: State, view: str) -> str:
     """The query that shows this state's task and temperature in another view."""
-    shared = {name: value for name, value in state.chosen if name in VIEWS[view] and name in VIEWS[state.view]}
+    common = set(VIEWS[view]) & set(VIEWS[state.view])
+    shared = {name: value for name, value in state.chosen if name in common}
     return to_query(default_state(view).changed(**shared))

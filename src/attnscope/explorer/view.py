@@ -36,7 +36,7 @@ def number(x: float) -> str:
 
 
 def colours(words: Iterable[str]) -> dict[str, int]:
-    """The catalogue's colours of these predictors; one that is taken gives way to the next free of the palette."""
+    """The catalogue's colours of these predictors; one that is taken gives way to the next free one."""
     out: dict[str, int] = {}
     for word in words:
         wanted = PREDICTORS[word].colour

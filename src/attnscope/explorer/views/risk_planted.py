@@ -1,10 +1,10 @@
-"""Excess risk at the oracle directions on any planted task of the catalogue: exact where a route exists, else sampled.
+"""Excess risk at the oracle directions on any planted task: exact where a route exists, else sampled.
 
-At k = k*, v = v* of the task's first key and value. A sampled point is the mean over SAMPLES drawn sequences,
-with bars of two standard errors; points of one figure share their draws, so they move up and down together.
-Exact points are drawn as a line. Null is the risk of always answering 0; Bayes is the least any predictor can
-reach. A task without a value has classes: there k = v is its direction, and the error, the share of wrong
-signs, stands in place of the risk.
+At k = k*, v = v* of the task's first key and value. A sampled point is the mean over SAMPLES drawn
+sequences, with bars of two standard errors; points of one figure share their draws, so they move up and
+down together. Exact points are drawn as a line. Null is the risk of always answering 0; Bayes is the
+least any predictor can reach. A task without a value has classes: there k = v is its direction, and the
+error, the share of wrong signs, stands in place of the risk.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ SPANS: dict[str, tuple[float, float, int]] = {
     "dim": (4, 1_000_000, 9),
     "length": (2, 1000, 9),
 }
-# Where a point costs 20 ms and more, up to seconds at higher temperatures or for the Bayes risk of longer sequences
+# Where a point costs 20 ms and more: seconds at higher temperatures, or for the Bayes risk of longer
+# sequences
 SLOW_SPANS = SPANS | {"temperature": (1e-2, 10, 21), "length": (2, 100, 7)}
 MATRIX = 10_000  # a task of at most so many dimensions holds a matrix of that size
 MOST_DIM = 1000  # of such a task here: a point takes half a second
 LOWEST = 1e-40  # drawn down to here, as in the view of single-location regression
-FAR = 1e3  # a reference that is smaller than every curve by more than this is left out of the picture
+FAR = 1e3  # a reference below every curve by more than this factor is left out of the picture
 # What frames the curves: its colour, and the methods of tasks that compute it
 REFERENCES = {
     "null": (6, ("null_risk",)),
@@ -107,15 +108,15 @@ def planted_risk(state: State) -> Shown:
         hidden.add(state.against)
     figure = _figure(state, names)
     header = ("curve", "where", _measure(state), "±", "how")
-    return Shown(figure, plotly_dict(figure), header, _rows(state, names), code, _note(state, names), frozenset(hidden))
+    rows = _rows(state, names)
+    note = _note(state, names)
+    return Shown(figure, plotly_dict(figure), header, rows, code, note, frozenset(hidden))
 
 
 def lines(state: State) -> str:
     task = task_line(state)
     classes = len(made_task(state).teacher_gram) < 2
-    routes = (
-        "from attnscope.theory.risk import sampled\nfrom attnscope.theory.route import find_route\n" if classes else ""
-    )
+    routes = ROUTES if classes else ""
     known = families(compared(state))
     body = _against_temperature(state) if state.against == "temperature" else _against_task(state)
     measured = (CLASSES if classes else VALUES).format(samples=SAMPLES, seed=state.seed)
@@ -140,7 +141,8 @@ def _references(entry: Entry, state: State) -> str:
 def _call(entry: Entry, method: str, state: State) -> str:
     takes = signature(getattr(entry.kind, method)).parameters
     given = {"samples": SAMPLES, "seed": state.seed}
-    return f"task.{method}({', '.join(f'{name}={x}' for name, x in given.items() if name in takes)})"
+    texts = [f"{name}={x}" for name, x in given.items() if name in takes]
+    return f"task.{method}({', '.join(texts)})"
 
 
 def _has_matrix(state: State) -> bool:
@@ -199,7 +201,7 @@ def _can_be(state: State) -> bool:
     return True
 
 
-# -- the figure -------------------------------------------------------------------------------------------------
+# -- the figure ---------------------------------------------------------------------------------------
 
 
 def _figure(state: State, names: dict[str, Any]) -> Figure:
@@ -213,7 +215,8 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
         chosen = [row for row in names["at_chosen"].values() if np.isfinite(row[0])]
         places = [state.temperature] * len(chosen)
         bars = [BARS * row[1] if row[2] else 0.0 for row in chosen]
-        marks.append(Points(places, [row[0] for row in chosen], "chosen temperature", color=6, error=bars))
+        heights = [row[0] for row in chosen]
+        marks.append(Points(places, heights, "chosen temperature", color=6, error=bars))
     label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[state.against]
     measure = _measure(state)
     across = [*names["xs"], *([state.temperature] if state.against == "temperature" else [])]
@@ -239,12 +242,17 @@ def _curve(x: np.ndarray, values: np.ndarray, name: str, color: int, floor: floa
     return [Line(x, y, "" if drawn.all() else name, color=color), bars]
 
 
+def _told(values: np.ndarray) -> np.ndarray:
+    """The values that their errors leave something of, and that are not too small to draw."""
+    return values[(values[:, 1] <= values[:, 0]) & (values[:, 0] > LOWEST), 0]
+
+
 def _limits(names: dict[str, Any]) -> tuple[float, float]:
     """All curves down to LOWEST, and the references unless they lie far below."""
-    curves = {name: v[:, 0][(v[:, 1] <= v[:, 0]) & (v[:, 0] > LOWEST)] for name, v in names["curves"].items()}
-    seen = np.concatenate([v for name, v in curves.items() if name not in REFERENCES] or [np.empty(0)])
+    curves = {name: _told(values) for name, values in names["curves"].items()}
+    seen = np.concatenate([v for name, v in curves.items() if name not in REFERENCES])
     lowest = float(seen.min()) / FAR if seen.size else LOWEST
-    every = np.concatenate([v[v > lowest] for v in curves.values()] or [seen])
+    every = np.concatenate([v[v > lowest] for v in curves.values()])
     return (float(every.min()) / 3, float(every.max()) * 3) if every.size else (LOWEST, 1.0)
 
 
@@ -272,7 +280,8 @@ def _row(name: str, where: str, value: Any) -> tuple[str, ...]:
 
 
 def _note(state: State, names: dict[str, Any]) -> str:
-    every = np.concatenate([values for name, values in names["curves"].items() if name not in REFERENCES])
+    own = [values for name, values in names["curves"].items() if name not in REFERENCES]
+    every = np.concatenate(own)
     known = every[np.isfinite(every[:, 0])]
     sampled = bool(known.size and (known[:, 2] > 0).any())
     exact = bool(known.size and (known[:, 2] == 0).any())
