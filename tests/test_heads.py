@@ -531,3 +531,18 @@ def test_bad_training_input_gets_one_sentence(arguments, words):
 def test_bad_heads_get_one_sentence(make, words):
     with pytest.raises(AttnscopeError, match=words):
         make()
+
+
+@pytest.mark.parametrize("name", ["bump", "wave"])
+def test_a_sigma_that_the_grid_does_not_see_is_sampled(name):
+    """A bump of width 1e-3 and 50 radians per unit: the grid would be wrong with a small error."""
+    import jax.numpy as jnp
+
+    sigma = {"bump": lambda x: jnp.exp(-(((x - 1.234) / 1e-3) ** 2)), "wave": lambda x: jnp.cos(50 * x)}[name]
+    task = at.MultiDirection(20, 5, 2, signal=2.0)
+    where = (task.keys, task.values)
+    assert at.heads_risk(task, at.MultiHead(at.Componentwise(jnp.tanh, 1.0), 2), where).method == "2-D quadrature"
+    found = at.heads_risk(task, at.MultiHead(at.Componentwise(sigma, 1.0), 2), where)
+    assert found.method == "Monte Carlo over scores"
+    again = at.heads_risk(task, at.MultiHead(at.Componentwise(sigma, 1.0), 2), where, seed=5, method="monte-carlo")
+    assert abs(found.excess - again.excess) < 5 * np.hypot(found.error, again.error)

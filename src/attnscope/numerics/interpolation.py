@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from attnscope.numerics.quadrature import FINE, legendre
 
-__all__ = ["COARSE", "GOLDEN_GAP", "golden", "lobatto", "through", "values_at"]
+__all__ = ["COARSE", "GOLDEN_GAP", "first_two", "golden", "lobatto", "through", "values_at"]
 
 # points of the Lobatto rule: the weight of an end, 1/156, is above the place of the first Legendre node, 1/290
 COARSE = 13
@@ -56,3 +57,9 @@ def values_at(t: np.ndarray) -> np.ndarray:
     x, w = legendre(FINE)
     to_coefficients = (2 * np.arange(FINE) + 1)[:, None] * (np.polynomial.legendre.legvander(2 * x - 1, FINE - 1).T * w)
     return np.polynomial.legendre.legvander(2 * t - 1, FINE - 1) @ to_coefficients
+
+
+def first_two(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
+    """The integrands s and s^2, with what an error ds of s does to them."""
+    values = np.stack([s, s * s])
+    return values, None if ds is None else np.stack([ds, (2 * np.abs(s) + ds) * ds])

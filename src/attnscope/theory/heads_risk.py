@@ -21,14 +21,17 @@ with the same random numbers for every Gram matrix, and its standard error.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from attnscope.errors import bad
+from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.predictors.attention import Componentwise, Predictor
+from attnscope.numerics.interpolation import first_two
+from attnscope.numerics.resolved import Law, resolve
+from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Predictor
 from attnscope.predictors.heads import MultiHead
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import PlantedTask
@@ -44,6 +47,8 @@ TOLERANCE = 1e-9  # as for overlaps: roundoff of float64 inner products stays fa
 PIVOT = 1e-13  # squared distance to the span of earlier vectors, relative, below which a vector counts as dependent
 REACH = 8.5  # standard deviations of the Gaussian grid: 2e-17 outside
 MOST = 600  # grid points per axis; a temperature that needs more is sampled
+KNOWN = (Erf, LinearAttention)  # activations for whose width the grid's spacing is derived
+SEEN = 1e-9  # difference of moments, relative, below which a grid sees a user's sigma: the grid's own error is 1e-12
 BLOCK = 1 << 21  # numbers worked on at a time: 16 MB arrays
 
 Task = SingleLocation | MultiDirection
@@ -125,18 +130,45 @@ def distinct_excess(
     slope = lam * math.sqrt(sizes) * max(1.0, task.gamma)
     spacing = min(0.6, 0.77 / math.sqrt(1 + 4 * slope**2))
     smooth = isinstance(head, Componentwise) and not head.kinks and 2 * REACH / spacing <= MOST
-    if smooth and not sampled:
+    furthest = task.signal * math.sqrt(sizes)  # of a score's mean
+    if smooth and not sampled and _resolved(head, lam, math.sqrt(sizes), task.gamma, furthest, spacing):
         fine, coarse = (_componentwise(task, head, H, G, lam, h) for h in (spacing, 1.5 * spacing))
         return fine, np.abs(fine - coarse) + 1e-14, "2-D quadrature"
     return *_sampled(task, head, H, G, lam, samples, seed), "Monte Carlo over scores"
+
+
+@lru_cache(maxsize=256)  # training asks the same question at every log point
+def _resolved(head: Any, lam: float, size: float, gamma: float, furthest: float, spacing: float) -> bool:
+    """Whether the grid sees this sigma: its first two moments against a rule that probes for what it cannot resolve.
+
+    Known activations turn on the scale 1 for which the spacing is chosen; a user's function may not.
+    """
+    if type(head) in KNOWN or lam * size == 0:
+        return True
+    axis, mass = _grid(spacing)
+    for mean, sd in ((0.0, size), (furthest, gamma * size), (-furthest, gamma * size)):
+        try:
+            truth = resolve(head, Law(lam, mean, sd), first_two)
+        except AttnscopeError:
+            return False
+        s = head.activation(lam * (mean + sd * axis))
+        away = np.abs(np.array([mass @ s, mass @ (s * s)]) - truth.value)
+        if (away > truth.error + SEEN * max(1.0, float(truth.value[1]))).any():
+            return False
+    return True
+
+
+def _grid(h: float) -> tuple[np.ndarray, np.ndarray]:
+    """Points of a trapezoidal rule and their normal masses."""
+    axis = h * np.arange(-math.ceil(REACH / h), math.ceil(REACH / h) + 1)
+    return axis, h / math.sqrt(2 * math.pi) * np.exp(-(axis**2) / 2)
 
 
 # -- componentwise heads: quadrature ----------------------------------------------------------------------------------
 
 
 def _componentwise(task: Task, head: Any, H: int, G: np.ndarray, lam: float, h: float) -> np.ndarray:
-    axis = h * np.arange(-math.ceil(REACH / h), math.ceil(REACH / h) + 1)
-    mass = h / math.sqrt(2 * math.pi) * np.exp(-(axis**2) / 2)
+    axis, mass = _grid(h)
     F = (G.shape[1] - 2 * H) // 2
     block = max(1, BLOCK // (len(axis) ** 2 if H > 1 else len(axis)))
     out = np.empty(len(G))
