@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-__all__ = ["log_inclusion", "log_subset_prior", "log_symmetric", "log_weighted_inclusion"]
+__all__ = ["log_inclusion", "log_size_moments", "log_subset_prior", "log_symmetric", "log_weighted_inclusion"]
 
 Array = np.ndarray
 
@@ -79,11 +79,25 @@ def log_inclusion(log_ratios: Array, log_prior: Array) -> tuple[Array, Array]:
 
 def log_weighted_inclusion(log_ratios: Array, log_prior: Array, weights: Array) -> Array:
     """log E[h_|S| 1{l in S} | X], (n, L), for h_j >= 0 = weights (sizes,)."""
+    forward = _forward(log_ratios, log_prior.size)
+    total = _backward(log_ratios, log_prior)[0][:, :1]
+    return _weighted(log_ratios, log_prior, weights, forward, total)
+
+
+def log_size_moments(log_ratios: Array, log_prior: Array, weights: Array) -> tuple[Array, Array, Array, Array]:
+    """Both of log_inclusion, and log_weighted_inclusion of h and h^2, at half the price."""
+    forward, backward = _forward(log_ratios, log_prior.size), _backward(log_ratios, log_prior)
+    total = backward[0][:, :1]
+    inside = _joined(log_ratios, forward, backward, 1) - total
+    outside = _joined(0 * log_ratios, forward, backward, 0) - total
+    first, second = (_weighted(log_ratios, log_prior, h, forward, total) for h in (weights, weights**2))
+    return np.minimum(inside, 0.0), np.minimum(outside, 0.0), first, second
+
+
+def _weighted(log_ratios: Array, log_prior: Array, weights: Array, forward: list[Array], total: Array) -> Array:
     with np.errstate(divide="ignore"):
         log_h = np.log(weights)
-    weighted = log_prior + log_h
-    total = _backward(log_ratios, log_prior)[0][:, :1]
-    out = _joined(log_ratios, _forward(log_ratios, log_prior.size), _backward(log_ratios, weighted), 1) - total
+    out = _joined(log_ratios, forward, _backward(log_ratios, log_prior + log_h), 1) - total
     return np.minimum(out, log_h.max())  # above it by rounding only
 
 

@@ -352,4 +352,5 @@ class MultiLocation(Planted[MultiBatch]):
             raise bad(
                 f"length x (sizes + {OVERHEAD})", f"{NAME}.bayes_risk", most, got, "a smaller length, or fewer tokens"
             )
-        return min(samples, int(WORK / one))
+        passes = 1 if self._constant_weight() is not None else 2  # moments of the weight beside the inclusion
+        return min(samples, int(WORK / (passes * one)))

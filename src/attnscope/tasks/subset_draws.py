@@ -36,9 +36,9 @@ from scipy.special import gammaln, logsumexp
 from attnscope.numerics.sampled_estimate import SampledLog, widened
 from attnscope.numerics.subsets import (
     log_inclusion,
+    log_size_moments,
     log_subset_prior,
     log_symmetric,
-    log_weighted_inclusion,
 )
 from attnscope.tasks.planted import curvature
 
@@ -191,12 +191,12 @@ def _drawn(task: SubsetTask, y: Array, rng: np.random.Generator) -> tuple[Array,
 def _log_missed(task: SubsetTask, log_ratios: Array) -> Array:
     """log of b_l^2 (1 - p_l) + Var(h_m | l in S, X), (n, L)."""
     log_prior = log_subset_prior(task.count_probs, task.length)
-    inside, outside = log_inclusion(log_ratios, log_prior)
     if not task.varying:
-        return 2 * math.log(task.weight[task.sizes[0]]) + outside
+        return 2 * math.log(task.weight[task.sizes[0]]) + log_inclusion(log_ratios, log_prior)[1]
     weight = task.weight[: log_prior.size]
-    mean = np.exp(log_weighted_inclusion(log_ratios, log_prior, weight) - inside)
-    square = np.exp(log_weighted_inclusion(log_ratios, log_prior, weight**2) - inside)
+    inside, outside, first, second = log_size_moments(log_ratios, log_prior, weight)
+    mean = np.exp(first - inside)
+    square = np.exp(second - inside)
     return np.log(mean**2 * np.exp(outside) + np.maximum(square - mean**2, 0.0))
 
 
