@@ -215,6 +215,20 @@ class SignLocation(at.SingleLocation):
         return batch._replace(target=np.sign(batch.target))
 
 
+def test_a_subclass_with_another_law_inherits_no_formula():
+    """The label's sign is another task: nothing derived for SingleLocation may answer for it."""
+    task = SignLocation(12, 4, signal=2.0)
+    assert find_route(task, at.Erf(0.5)) is None
+    found = at.risk(task, at.Erf(0.5), SOMEWHERE, samples=20_000)
+    assert found.method == "monte-carlo"
+    base = at.risk(at.SingleLocation(12, 4, signal=2.0), at.Erf(0.5), SOMEWHERE)
+    assert abs(found.excess - base.excess) > 5 * found.error
+    run = at.train(task, at.Erf(0.5), runs=1, steps=2, log_every=1, batch_size=2, progress=False)
+    assert run.setup.task is task
+    with pytest.raises(at.AttnscopeError, match="task of stationary_points must be a SingleLocation"):
+        at.stationary_points(task, at.Erf(0.5))
+
+
 class TwoScales:
     """No base class at all: every second token has twice the spread; the first token decides."""
 

@@ -12,6 +12,7 @@ from attnscope.dynamics.engine import GramEngine, OverlapEngine
 from attnscope.dynamics.setup import HeadSetup, Setup
 from attnscope.errors import bad
 from attnscope.predictors.attention import Erf
+from attnscope.tasks.base import laws
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.heads_risk import distinct_tokens
 from attnscope.theory.route import find_route
@@ -27,7 +28,7 @@ def engine_for(setup: Setup) -> OverlapEngine:
 
 def engine_kind(task: object, predictor: object) -> Callable[[Setup], OverlapEngine] | None:
     """The row of ENGINES of the most special class of the task."""
-    return next((ENGINES[kind] for kind in type(task).__mro__ if kind in ENGINES), None)
+    return next((ENGINES[kind] for kind in laws(task) if kind in ENGINES), None)
 
 
 def _single_location(setup: Setup) -> OverlapEngine:

@@ -41,7 +41,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.semidefinite import bartlett, frame_of
-from attnscope.tasks.base import PlantedTask
+from attnscope.tasks.base import PlantedTask, laws
 from attnscope.tasks.single_location import Batch, SingleLocation
 from attnscope.theory.heads_risk import heads_gram
 from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps
@@ -101,7 +101,7 @@ def starting_overlaps(task: PlantedTask, start: Start, runs: int, seed: int) -> 
     if isinstance(start, str) and start == "moments":
         start = Moments()
     if isinstance(start, Moments):
-        law = next((MOMENTS[kind] for kind in type(task).__mro__ if kind in MOMENTS), None)
+        law = next((MOMENTS[kind] for kind in laws(task) if kind in MOMENTS), None)
         if law is None:
             names = ", ".join(kind.__name__ for kind in MOMENTS)
             got = f"a {type(task).__name__}"

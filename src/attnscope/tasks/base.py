@@ -28,6 +28,7 @@ __all__ = [
     "Task",
     "gaussian_fields",
     "is_planted",
+    "laws",
     "one_hot_means",
     "recipe",
     "standardised",
@@ -98,6 +99,15 @@ class PlantedTask(Protocol):
 def is_planted(task: object) -> bool:
     """Whether the task has projections. (Not by isinstance: that would look at `teachers`, and make vectors of length dim.)"""
     return callable(getattr(type(task), "projections", None))
+
+
+def laws(task: object) -> list[type]:
+    """The classes of a task whose tokens have its own law, most special first.
+
+    A subclass that draws its projections anew has left the law of its base: what is derived for the base does not hold for it.
+    """
+    own = getattr(type(task), "projections", None)
+    return [kind for kind in type(task).__mro__ if own is None or getattr(kind, "projections", None) is own]
 
 
 def standardised(task: Any, batch: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -31,6 +31,7 @@ from attnscope.errors import bad
 from attnscope.numerics.estimate import Estimate
 from attnscope.predictors.attention import Erf, Predictor
 from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.base import laws
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.erf_risk import erf_variance
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
@@ -86,7 +87,7 @@ class LocalGeometry(NamedTuple):
 
 def known_landscape(task: object) -> bool:
     """Whether the landscape of this task is derived: single-location regression."""
-    return isinstance(task, SingleLocation)
+    return SingleLocation in laws(task)
 
 
 def stationary_points(task: SingleLocation, predictor: Predictor) -> list[StationaryPoint]:

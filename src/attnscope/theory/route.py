@@ -17,7 +17,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.predictors.attention import Predictor
-from attnscope.tasks.base import is_planted
+from attnscope.tasks.base import is_planted, laws
 from attnscope.theory.overlaps import Overlaps
 
 __all__ = [
@@ -87,7 +87,7 @@ def all_routes() -> dict[tuple[type, type], Route]:
 def find_route(task: object, predictor: object) -> Route | None:
     """The row of the most special classes, or None."""
     rows = all_routes()
-    pairs = ((t, p) for t in type(task).__mro__ for p in type(predictor).__mro__)
+    pairs = ((t, p) for t in laws(task) for p in type(predictor).__mro__)
     return next((rows[pair] for pair in pairs if pair in rows), None)
 
 
@@ -108,7 +108,7 @@ def needed(part: str, task: object, predictor: object, of: str, sibling: str) ->
 
 def _sentence(part: str, task: object, predictor: object, of: str, sibling: str) -> str:
     words = {"excess": "an exact risk", "gradient": "an exact gradient", "jax": "a JAX risk"}
-    kinds = type(task).__mro__
+    kinds = laws(task)
     names = [p.__name__ for (t, p), row in all_routes().items() if t in kinds and getattr(row, part) is not None]
     on = type(task).__name__
     must = (
