@@ -161,10 +161,10 @@ def _call_chernoff(s: Setting) -> Answer:
     i, j = found.pair
     ratios = [abs(math.log(x / y)) for x, y in zip(s["emissions"][i], s["emissions"][j]) if x and y]
     far = 1 + max(ratios)
-    # laws sum to 1 up to 1e-16 only: their ratios are known to 1e-15 absolutely
+    # laws sum to 1 up to 1e-16 only: their ratios are known to 1e-15 absolutely; the root is found to 1e-14
     return Answer(
         [rate, tilt, variance],
-        [1e-15 * far + 1e-13 * rate, 1e-15 * far / variance, 4e-15 * far**2 + 1e-13 * variance],
+        [1e-15 * far + 1e-13 * rate, 1e-14 + 1e-15 * far / variance, 4e-15 * far**2 + 1e-13 * variance],
     )
 
 
