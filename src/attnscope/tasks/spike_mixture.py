@@ -56,6 +56,7 @@ DIGITS = (
 TAIL = 9.0  # standard deviations kept: 2e-19 outside
 EPS = float(np.finfo(np.float64).eps)
 ORTHOGONAL = 1e-12  # inner products below this are roundoff and count as 0
+LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
 STEEPEST = 8.0  # largest |mu| served: the grid of 700 x 700 points then takes ten seconds
 
 
@@ -239,8 +240,18 @@ class SpikeMixture(Sampled[SpikeBatch]):
         longest = math.sqrt(float((self.means**2).sum(1).max()))
         if self.spikes == 1 and self.dim > 1 and longest <= LARGEST_SIGNAL:
             return self._single().bayes_risk()
+        self._within_reach(longest, of)
         out = pair_risk(self._draws(n, seed), np.array([1 / self.length]), np.array([self.length]))
         return sampled_estimate(out, float(self.null_risk().excess), self.noise, METHOD)
+
+    def _within_reach(self, longest: float, of: str) -> None:
+        """Refuse where log-likelihood ratios are so large that their rounding errors are."""
+        g2, d = self.gamma**2, self.dim
+        size = d * abs(math.log(self.gamma)) + longest**2 / g2 + abs(1 / g2 - 1) * (longest**2 + max(1.0, g2) * d)
+        if not size <= LARGEST_RATIO:
+            must = f"ones with log-likelihood ratios of size <= {LARGEST_RATIO:g}"
+            got = f"dim={d}, gamma={self.gamma:g}, a spike of length {longest:g}"
+            raise bad("the spikes", of, must, got, "shorter spikes or gamma closer to 1")
 
     def _single(self) -> SingleLocation:
         """The same task where there is one spike."""
