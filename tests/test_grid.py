@@ -166,8 +166,8 @@ CASES = {
         "tokens of RowColumn must be a grid of 3 x 3 = 9 tokens, got 12 tokens",
     ),
     "exact": (
-        lambda: at.risk(TASK, at.RowColumn(at.Softmax(1.0), 3, 4), ORACLE),
-        "predictor of risk must be one of",
+        lambda: at.risk(TASK, at.RowColumn(at.Softmax(1.0), 3, 4), ORACLE, "exact"),
+        "must be one with an exact risk on GridLocation",
     ),
 }
 

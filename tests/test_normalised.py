@@ -187,5 +187,7 @@ def test_refusals(kind):
         kind(-1.0)
     with pytest.raises(at.AttnscopeError, match="temperature of the normalised risk must be at most 60"):
         at.risk(task, kind(1e3), ORACLE)
-    with pytest.raises(at.AttnscopeError, match="predictor of risk_function must be one of"):
+    with pytest.raises(
+        at.AttnscopeError, match="predictor of risk_function must be one with a JAX risk on SingleLocation"
+    ):
         at.risk_function(task, kind(1.0))

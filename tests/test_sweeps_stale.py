@@ -309,6 +309,16 @@ def test_the_functions_of_attnscope_that_are_reached_count():
     assert not any(name.startswith(("attnscope.explorer", "attnscope.claims", "attnscope.sweeps")) for name in parts)
 
 
+def of_room(x):
+    import attnscope as at
+
+    return {"y": at.theory.optimal_temperature(TASK, at.predictors.Erf)[0] + x}
+
+
+def test_names_behind_the_doors_of_rooms_count():
+    assert {"attnscope.theory.optimum", "attnscope.theory.routes"} <= set(fingerprint(of_room).parts)
+
+
 def test_changed_source_of_attnscope_is_refused(monkeypatch, tmp_path):
     file = next(name for name in package._seen if name.endswith("bayes_integral.py"))
     inode, size, changed = package._seen[file]

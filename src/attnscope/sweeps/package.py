@@ -27,6 +27,9 @@ ROOT = Path(__file__).resolve().parents[1]
 _FROM = re.compile(rf"^\s*from\s+({PACKAGE}[\w.]*)\s+import\s+(\([^)]*\)|[^\n#]*)", re.MULTILINE)
 _IMPORT = re.compile(rf"^\s*import\s+({PACKAGE}[\w.]*)", re.MULTILINE)
 
+# They import by name what a caller's text names, and nothing else: the name is followed where it is written.
+DOORS = (PACKAGE, f"{PACKAGE}.doors")
+
 Look = tuple[int, int, int]
 _seen: dict[str, Look] = {}
 
@@ -46,7 +49,7 @@ def package_files(modules: frozenset[str]) -> dict[str, str]:
     while todo:
         module = todo.pop()
         path = _path(module)
-        if module in hashes or path is None or module == PACKAGE:
+        if module in hashes or path is None or module in DOORS:
             continue
         hashes[module], needs = _read(path)
         if _look(path) != _seen.get(path):
