@@ -77,6 +77,8 @@ def train(
     A schedule (predictor.temperature a function of the step) is checked before anything runs, up to step 10^7; beyond, as it is used.
     Ctrl-C returns what was logged; `extend` goes on from there.
 
+    >>> from attnscope.predictors.attention import Erf
+    >>> from attnscope.tasks.single_location import SingleLocation
     >>> run = train(SingleLocation(dim=400, length=10), Erf(0.1), start="manifold", runs=3, steps=8000, log_every=4000)
     >>> run.step, run.outcome.tolist()
     (array([   0, 4000, 8000]), ['oracle', 'oracle', 'oracle'])
