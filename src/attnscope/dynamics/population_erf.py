@@ -41,6 +41,8 @@ from attnscope.numerics.lanes import LANES, from_tiles, share, to_tiles
 
 __all__ = ["ORDER", "population_steps"]
 
+Array = np.ndarray
+
 ORDER = ("kappa", "eta", "theta", "nu", "rho")
 BLOCK = 4096  # steps whose constants are tabulated at once under a schedule: 2.4 MB
 # Gauss-Legendre for the c_j. Measured: with 12 nodes already Z is right to 3e-16 for lam from 1e-3 to 1e3.
@@ -115,7 +117,14 @@ def _constants(lam: np.ndarray, alpha: float, gam: float, s: float, length: int)
 
 
 @njit(**FLAGS)
-def _coefficients(rows, y_max, width, nodes, weights, lanes):
+def _coefficients(
+    rows: Array,
+    y_max: Array,
+    width: Array,
+    nodes: Array,
+    weights: Array,
+    lanes: int,
+) -> None:
     """Write the number of terms and the c_j into the rows: Gauss-Legendre on [1/q, 1], of that width."""
     y, power, c = np.empty(LANES), np.empty(LANES), np.empty((TERMS, LANES))
     for first in range(0, width.size, lanes):
@@ -142,7 +151,7 @@ def _coefficients(rows, y_max, width, nodes, weights, lanes):
 
 
 @njit(**FLAGS)
-def _terms(y_max):
+def _terms(y_max: float) -> int:
     """How many terms leave a remainder below SMALL."""
     terms, bound = 1, 1.0
     while bound > SMALL and terms < TERMS:
@@ -152,7 +161,7 @@ def _terms(y_max):
 
 
 @njit(**FLAGS)
-def _advance(tiles, rows, steps, lanes):
+def _advance(tiles: Array, rows: Array, steps: int, lanes: int) -> None:
     """Advance tiles (n, 5, LANES) in place; `lanes` = LANES, at run time: a constant unrolls the loops."""
     # x: five overlaps; w = a^2, e^{-a^2}, e^{-a^2/q^2}, erf(a), erf(a/q); the series. One local array of
     # constant shape: the compiler then knows that its rows do not overlap. Loops copy it: slices take 3 s to
@@ -174,7 +183,7 @@ def _advance(tiles, rows, steps, lanes):
 
 
 @njit(forceinline=True, **FLAGS)
-def _transcendentals(x, row, lanes):
+def _transcendentals(x: Array, row: Array, lanes: int) -> None:
     m, q_inverse = row[0], row[1]
     for i in range(lanes):
         a = m * x[0, i]
@@ -187,7 +196,7 @@ def _transcendentals(x, row, lanes):
 
 
 @njit(forceinline=True, **FLAGS)
-def _series(x, row, lanes):
+def _series(x: Array, row: Array, lanes: int) -> None:
     """x[10] = sum_j c_j w^j, twelve terms per sweep, by pairs: Horner's rule is one long chain."""
     for i in range(lanes):
         x[10, i] = 0.0
@@ -206,7 +215,7 @@ def _series(x, row, lanes):
 
 
 @njit(forceinline=True, **FLAGS)
-def _move(x, row, lanes):
+def _move(x: Array, row: Array, lanes: int) -> None:
     """One step of the five overlaps. R_* are the partial derivatives times the step size."""
     m, q_inverse, q_two, gam2, s2, c_s, h2 = row[0], row[1], row[2], row[3], row[4], row[5], row[6]
     e_gam2, e_m, e_n, e_s2, e_cs, e_cn = row[7], row[8], row[9], row[10], row[11], row[12]

@@ -35,6 +35,8 @@ from attnscope.numerics.lanes import LANES, from_tiles, share, to_tiles
 
 __all__ = ["ORDER", "seed_generators", "sgd_steps"]
 
+Array = np.ndarray
+
 ORDER = ("kappa", "eta", "theta", "nu", "rho")
 ERF_SLOPE = 2 / math.sqrt(math.pi)  # erf'(0)
 PIVOT = 1e-15  # squared pivots below are rounding: 1 - x^2 is known to about 2e-16
@@ -82,11 +84,21 @@ def sgd_steps(
     if state.size == 0 or temperatures.size == 0:
         return state.copy(), generators.copy()
     task = (float(step_size), float(gamma), float(signal), int(length), int(batch_size), float(noise))
-    right = {"degrees": int(dim) - 4, "informative_variance": float(gamma) ** 2}
-    return _run(state, generators, temperatures, task, **right)
+    degrees = int(dim) - 4
+    variance = float(gamma) ** 2
+    starts = (state, generators, temperatures)
+    return _run(*starts, task, degrees=degrees, informative_variance=variance)
 
 
-def _run(state, generators, temperatures, task, *, degrees, informative_variance):
+def _run(
+    state: Array,
+    generators: Array,
+    temperatures: Array,
+    task: tuple[float, float, float, int, int, float],
+    *,
+    degrees: int,
+    informative_variance: float,
+) -> tuple[Array, Array]:
     """`degrees` of the Wishart law and `informative_variance` in P are arguments: tests plant errors there."""
     tiles, seeds = to_tiles(state), to_tiles(generators.T)
 
@@ -101,7 +113,20 @@ def _run(state, generators, temperatures, task, *, degrees, informative_variance
 
 
 @njit(**FLAGS)
-def _advance(tiles, seeds, temperatures, alpha, gam, s, length, batch, eps, degrees, variance, lanes):
+def _advance(
+    tiles: Array,
+    seeds: Array,
+    temperatures: Array,
+    alpha: float,
+    gam: float,
+    s: float,
+    length: int,
+    batch: int,
+    eps: float,
+    degrees: int,
+    variance: float,
+    lanes: int,
+) -> None:
     """Advance tiles (n, 5, LANES), generators (n, 4, LANES) in place; `lanes` = LANES (see population_erf)."""
     # local arrays of constant shape: the compiler then knows that their rows do not overlap
     x, g = np.empty((ROWS, LANES)), np.empty(4 * LANES, np.uint64)
@@ -134,20 +159,20 @@ def _advance(tiles, seeds, temperatures, alpha, gam, s, length, batch, eps, degr
 
 
 @njit(forceinline=True, **FLAGS)
-def _clear(x, first, last, lanes):
+def _clear(x: Array, first: int, last: int, lanes: int) -> None:
     for j in range(first, last + 1):
         for i in range(lanes):
             x[j, i] = 0.0
 
 
 @njit(forceinline=True, **FLAGS)
-def _inverse_root(x):
+def _inverse_root(x: float) -> float:
     """1/sqrt(x), or 0 where x is a vanished pivot."""
     return 1.0 / math.sqrt(x) if x > PIVOT else 0.0
 
 
 @njit(forceinline=True, **FLAGS)
-def _frame(x, lanes):
+def _frame(x: Array, lanes: int) -> None:
     """Coordinates of v, v*, k* in the frame."""
     for i in range(lanes):
         kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]
@@ -163,7 +188,7 @@ def _frame(x, lanes):
 
 
 @njit(forceinline=True, **FLAGS)
-def _background(x, z, lam, lanes):
+def _background(x: Array, z: Array, lam: float, lanes: int) -> None:
     """Add one background token, (u, x2) = z, to the sums of its sample."""
     for i in range(lanes):
         u, x2 = z[i], z[LANES + i]
@@ -181,7 +206,17 @@ def _background(x, z, lam, lanes):
 
 
 @njit(forceinline=True, **FLAGS)
-def _informative(x, z, g, lam, gam, s, eps, weight, lanes):
+def _informative(
+    x: Array,
+    z: Array,
+    g: Array,
+    lam: float,
+    gam: float,
+    s: float,
+    eps: float,
+    weight: float,
+    lanes: int,
+) -> None:
     """Draw the informative token and the label of a sample; add the sample to the sums over the batch."""
     normals(z, g, lanes)
     for i in range(lanes):
@@ -212,7 +247,7 @@ def _informative(x, z, g, lam, gam, s, eps, weight, lanes):
 
 
 @njit(forceinline=True, **FLAGS)
-def _cholesky(a, b, c):
+def _cholesky(a: float, b: float, c: float) -> tuple[float, float, float]:
     """Lower triangle (l11, l21, l22) of [[a, b], [b, c]] >= 0."""
     inverse = 1.0 / math.sqrt(a) if a > 0.0 else 0.0
     l21 = b * inverse
@@ -221,7 +256,14 @@ def _cholesky(a, b, c):
 
 
 @njit(forceinline=True, **FLAGS)
-def _gradient_outside(x, z, g, s, variance, lanes):
+def _gradient_outside(
+    x: Array,
+    z: Array,
+    g: Array,
+    s: float,
+    variance: float,
+    lanes: int,
+) -> None:
     """Complete the gradients along e3, draw them along e4, and leave the Cholesky factor of P."""
     normals(z, g, lanes)
     for i in range(lanes):
@@ -238,7 +280,7 @@ def _gradient_outside(x, z, g, s, variance, lanes):
 
 
 @njit(forceinline=True, **FLAGS)
-def _move(x, z, chi2, alpha, some, lanes):
+def _move(x: Array, z: Array, chi2: Array, alpha: float, some: float, lanes: int) -> None:
     """Add the Gram matrix of the other directions (`some` = 1 if any, else 0), step, renormalise."""
     for i in range(lanes):
         kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]

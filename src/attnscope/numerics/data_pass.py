@@ -34,6 +34,8 @@ __all__ = [
     "data_pass",
 ]
 
+Array = np.ndarray
+
 GAUSSIAN, BERNOULLI, CATEGORICAL = 0, 1, 2  # label models
 MIXTURE, SOFTMAX, SIGMOID = 0, 1, 2  # how a bag's tokens are combined
 # reassociation lets the dot products use vector registers; infinities and NaN keep their meaning
@@ -76,9 +78,25 @@ def data_pass(
 
 @njit(**FLAGS)
 def _pass(
-    tokens, extra, given, offsets, labels, weight, gate, hidden, rows, bias, family, combine, variance,
-    grad_gate, grad_hidden, grad_rows, grad_bias, block,
-):  # fmt: skip
+    tokens: Array,
+    extra: Array,
+    given: Array,
+    offsets: Array,
+    labels: Array,
+    weight: Array,
+    gate: Array,
+    hidden: Array,
+    rows: Array,
+    bias: Array,
+    family: int,
+    combine: int,
+    variance: float,
+    grad_gate: Array,
+    grad_hidden: Array,
+    grad_rows: Array,
+    grad_bias: Array,
+    block: int,
+) -> float:
     m, bags = rows.shape[0], offsets.shape[0] - 1
     longest = 0
     for i in range(bags):
@@ -122,7 +140,7 @@ def _pass(
 
 
 @njit(**FLAGS)
-def _products(x, gate, row, given, u, w):
+def _products(x: Array, gate: Array, row: Array, given: Array, u: Array, w: Array) -> None:
     """u_l = given_l + x_l.gate and w_l = x_l.row in one read, four tokens at a time: sums that do not wait for each other."""
     size, d = x.shape
     whole = size - size % 4
@@ -143,7 +161,7 @@ def _products(x, gate, row, given, u, w):
 
 
 @njit(**FLAGS)
-def _accumulate(x, c, e, sum_c, sum_e):
+def _accumulate(x: Array, c: Array, e: Array, sum_c: Array, sum_e: Array) -> None:
     """sum_c += sum_l c_l x_l and sum_e += sum_l e_l x_l in one read, four tokens at a time: fewer stores than a token at a time."""
     size, d = x.shape
     whole = size - size % 4
@@ -161,7 +179,7 @@ def _accumulate(x, c, e, sum_c, sum_e):
 
 
 @njit(**FLAGS)
-def _number_loss(label, w, family, variance):
+def _number_loss(label: float, w: float, family: int, variance: float) -> tuple[float, float]:
     """-log f(label | w) (constants dropped) and its derivative in w, for one output."""
     if family == GAUSSIAN:
         return 0.5 * (w - label) ** 2 / variance, (w - label) / variance
@@ -172,7 +190,7 @@ def _number_loss(label, w, family, variance):
 
 
 @njit(**FLAGS)
-def _label_loss(label, w, family, variance, slope):
+def _label_loss(label: float, w: Array, family: int, variance: float, slope: Array) -> float:
     """-log f(label | w) (constants dropped); its derivative in w goes to slope."""
     if family != CATEGORICAL:
         loss, slope[0] = _number_loss(label, w[0], family, variance)
@@ -191,7 +209,7 @@ def _label_loss(label, w, family, variance, slope):
 
 
 @njit(**FLAGS)
-def _normalise(u, p, q):
+def _normalise(u: Array, p: int, q: int) -> float:
     """u_l -> exp u_l / sum exp u over l = p .. q-1, in place; log sum exp u."""
     top = u[p]
     for l in range(p, q):
@@ -212,7 +230,19 @@ def _normalise(u, p, q):
 
 
 @njit(**FLAGS)
-def _mixture(u, w, bias, p, q, label, family, variance, c, e, z):
+def _mixture(
+    u: Array,
+    w: Array,
+    bias: Array,
+    p: int,
+    q: int,
+    label: float,
+    family: int,
+    variance: float,
+    c: Array,
+    e: Array,
+    z: Array,
+) -> float:
     m = bias.shape[0]
     z[:] = 0.0
     if m == 1:
@@ -234,7 +264,20 @@ def _mixture(u, w, bias, p, q, label, family, variance, c, e, z):
 
 
 @njit(**FLAGS)
-def _softmax_pool(u, w, bias, p, q, label, family, variance, c, e, z, slope):
+def _softmax_pool(
+    u: Array,
+    w: Array,
+    bias: Array,
+    p: int,
+    q: int,
+    label: float,
+    family: int,
+    variance: float,
+    c: Array,
+    e: Array,
+    z: Array,
+    slope: Array,
+) -> float:
     m = bias.shape[0]
     _normalise(u, p, q)  # u is p_l now
     z[:] = bias
@@ -252,7 +295,20 @@ def _softmax_pool(u, w, bias, p, q, label, family, variance, c, e, z, slope):
 
 
 @njit(**FLAGS)
-def _sigmoid_pool(u, w, bias, p, q, label, family, variance, c, e, z, slope):
+def _sigmoid_pool(
+    u: Array,
+    w: Array,
+    bias: Array,
+    p: int,
+    q: int,
+    label: float,
+    family: int,
+    variance: float,
+    c: Array,
+    e: Array,
+    z: Array,
+    slope: Array,
+) -> float:
     m = bias.shape[0]
     z[:] = bias
     for l in range(p, q):
@@ -270,7 +326,7 @@ def _sigmoid_pool(u, w, bias, p, q, label, family, variance, c, e, z, slope):
 
 
 @njit(**FLAGS)
-def _bag_softmax(u, offsets):
+def _bag_softmax(u: Array, offsets: Array) -> None:
     for i in range(offsets.shape[0] - 1):
         _normalise(u, offsets[i], offsets[i + 1])
 

@@ -23,6 +23,8 @@ from attnscope.numerics.lanes import LANES
 
 __all__ = ["chi_square_pair", "log_positive", "normals", "seed_generators"]
 
+Array = np.ndarray
+
 ONE_BITS = np.uint64(0x3FF0000000000000)  # the bits of 1.0
 LOW_BITS = np.int64(0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2)
 MAGIC_BITS = np.int64(0x4338000000000000)  # the bits of MAGIC
@@ -54,12 +56,12 @@ def seed_generators(seed: int, runs: int, first: int = 0) -> np.ndarray:
 
 
 @njit(forceinline=True, **FLAGS)
-def _rotate(x, k):
+def _rotate(x: np.uint64, k: int) -> np.uint64:
     return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
 
 
 @njit(forceinline=True, **FLAGS)
-def _bits(g, i):
+def _bits(g: Array, i: int) -> np.uint64:
     """64 random bits; advances lane i of g (4 LANES,)."""
     s0, s1, s2, s3 = g[i], g[LANES + i], g[2 * LANES + i], g[3 * LANES + i]
     s2 ^= s0
@@ -71,19 +73,19 @@ def _bits(g, i):
 
 
 @njit(forceinline=True, **FLAGS)
-def _one_to_two(bits):
+def _one_to_two(bits: np.uint64) -> float:
     """The upper 52 bits as a number in [1, 2)."""
     return np.uint64((bits >> np.uint64(12)) | ONE_BITS).view(np.float64)
 
 
 @njit(forceinline=True, **FLAGS)
-def _uniform(g, i):
+def _uniform(g: Array, i: int) -> float:
     """Uniform on the multiples of 2^-52 in (0, 1]."""
     return 2.0 - _one_to_two(_bits(g, i))
 
 
 @njit(forceinline=True, **FLAGS)
-def log_positive(x):
+def log_positive(x: float) -> float:
     """log x for a positive normal number, absolute error about 3e-16 (1 + |log x|)."""
     bits = np.float64(x).view(np.int64)
     exponent = (bits - LOW_BITS) >> np.int64(52)
@@ -95,7 +97,7 @@ def log_positive(x):
 
 
 @njit(forceinline=True, **FLAGS)
-def _normal_pair(g, i):
+def _normal_pair(g: Array, i: int) -> tuple[float, float]:
     """Two independent standard normals; advances lane i of g by two draws."""
     radius = math.sqrt(-2.0 * log_positive(_uniform(g, i)))
     bits = _bits(g, i)
@@ -110,14 +112,14 @@ def _normal_pair(g, i):
 
 
 @njit(**FLAGS)
-def normals(z, g, lanes):
+def normals(z: Array, g: Array, lanes: int) -> None:
     """Fill z (2 LANES,) with standard normals, two per lane. Not inlined: it would be most of the code."""
     for i in range(lanes):
         z[i], z[LANES + i] = _normal_pair(g, i)
 
 
 @njit(forceinline=True, **FLAGS)
-def _chi_square_of(normal, log_uniform, shape, spread):
+def _chi_square_of(normal: float, log_uniform: float, shape: float, spread: float) -> float:
     """A chi^2 of 2 (shape + 1/3) degrees of freedom, or -1: rejected."""
     v = 1.0 + spread * normal
     cube = v * v * v
@@ -127,7 +129,7 @@ def _chi_square_of(normal, log_uniform, shape, spread):
 
 
 @njit(**FLAGS)
-def _chi_square_retry(g, i, shape, spread):
+def _chi_square_retry(g: Array, i: int, shape: float, spread: float) -> float:
     value = -1.0
     while value < 0.0:
         normal, _ = _normal_pair(g, i)
@@ -136,7 +138,7 @@ def _chi_square_retry(g, i, shape, spread):
 
 
 @njit(**FLAGS)
-def chi_square_pair(out, z, g, degrees, lanes):
+def chi_square_pair(out: Array, z: Array, g: Array, degrees: int, lanes: int) -> None:
     """Fill out (2 LANES,) with chi^2 draws of `degrees` and `degrees - 1` degrees of freedom (<= 0 gives 0).
 
     z (2 LANES,) is overwritten: the normals of the first proposals.

@@ -33,6 +33,10 @@ from attnscope.theory.softmax_moments import log_survival, tilted_moments
 
 __all__ = ["CRUDE", "FINE", "NEGLIGIBLE", "integrand", "outer_bound", "token_averages", "trapezoid", "window_of"]
 
+Array = np.ndarray
+Quadratic = tuple[float, float, float]  # coefficients of 1, g, g^2
+Setting = tuple[float, ...]  # q of the notation
+
 FINE = (37.0, 41.0)  # nats of aliasing error and of truncation in a token average: below 1e-13 together
 CRUDE = (7.0, 9.0)  # the same for locating the integrand: a few per mille
 REACH = 43.0  # nats below its maximum at which the outer integrand is dropped: 2e-19
@@ -44,13 +48,13 @@ FINEST = 0.27  # outer step at which outer_bound is 3e-13: never finer
 
 
 @njit(cache=True, error_model="numpy")
-def poly(k, first, a):
+def poly(k: Array, first: int, a: Quadratic) -> float:
     """E[(a0 + a1 g + a2 g^2) .] from the moments k[first], k[first + 1], k[first + 2]."""
     return a[0] * k[first] + a[1] * k[first + 1] + a[2] * k[first + 2]
 
 
 @njit(cache=True, error_model="numpy")
-def weights(q):
+def weights(q: Setting) -> tuple[Quadratic, Quadratic, Quadratic, Quadratic, Quadratic]:
     """Coefficients in 1, g, g^2 of E[.|g] for (Y-w)^2, (Y-w)Y, Y-w, Y^2, Y of the informative token."""
     _, eta, the, nu, rho, _, gam, s, c = q
     al, be, sc, ge, g2 = s * (c - the), gam * (eta - rho), s * c, gam * eta, gam * gam
@@ -63,7 +67,12 @@ def weights(q):
 
 
 @njit(cache=True, error_model="numpy")
-def token_averages(tau, q, quality, work):
+def token_averages(
+    tau: float,
+    q: Setting,
+    quality: tuple[float, float],
+    work: Array,
+) -> tuple[float, float, float, float, float, float]:
     """Moments in work[0:4] (informative K1, K2, background K1, K2); returns log f1, log f0 and exponents."""
     kap, lam, gam, s = q[0], q[5], q[6], q[7]
     nats, drop = quality
@@ -78,7 +87,16 @@ def token_averages(tau, q, quality, work):
 
 
 @njit(cache=True, error_model="numpy")
-def integrand(tau, q, length, quality, with_gradient, work, out, logs):
+def integrand(
+    tau: float,
+    q: Setting,
+    length: float,
+    quality: tuple[float, float],
+    with_gradient: bool,
+    work: Array,
+    out: Array,
+    logs: Array,
+) -> float:
     """I(tau) in out[0], gradient in out[1:7], sum of |products| in out[7], times e^{-scale}; returns scale.
 
     logs[0:4] receives the logs of positive envelopes of the four terms (squares without their cross
@@ -126,7 +144,14 @@ def integrand(tau, q, length, quality, with_gradient, work, out, logs):
 
 
 @njit(cache=True, error_model="numpy")
-def derivatives(q, work, K1, f0_slope, G1, G2):
+def derivatives(
+    q: Setting,
+    work: Array,
+    K1: float,
+    f0_slope: float,
+    G1: float,
+    G2: float,
+) -> None:
     """work[4:10]: d/d(kap, eta, the, nu, rho, lam) of X2 X1 Z1 Y0 Y1 Y2 A0 A1 B0 B1 B2 log f0 (columns).
 
     Yn is scaled by f1 and K1 is the scale of k1 beside f1, f0_slope that of b1 beside f0.
@@ -161,13 +186,19 @@ def derivatives(q, work, K1, f0_slope, G1, G2):
 
 
 @njit(cache=True, error_model="numpy")
-def reachable(peak, best, with_gradient):
+def reachable(peak: float, best: float, with_gradient: bool) -> float:
     """Level down to which a term of this peak matters: a derivative may live on one small term alone."""
     return max(peak, best - NEGLIGIBLE) - REACH if with_gradient else best - REACH
 
 
 @njit(cache=True, error_model="numpy")
-def bracket(q, length, with_gradient, work, out):
+def bracket(
+    q: Setting,
+    length: float,
+    with_gradient: bool,
+    work: Array,
+    out: Array,
+) -> tuple[float, float]:
     """(lo, hi) outside which every term falls and is out of reach, by strides growing from a guess."""
     kap, lam, gam, s = q[0], q[5], q[6], q[7]
     now, last, best = np.empty(4), np.empty(4), np.full(4, -math.inf)
@@ -188,7 +219,13 @@ def bracket(q, length, with_gradient, work, out):
 
 
 @njit(cache=True, error_model="numpy")
-def locate(q, length, with_gradient, work, out):
+def locate(
+    q: Setting,
+    length: float,
+    with_gradient: bool,
+    work: Array,
+    out: Array,
+) -> tuple[float, float, float]:
     """(lo, hi, sd): the range of tau with all terms within reach, and the least standard deviation of a term.
 
     Each term is log-concave in tau up to polynomial weights: rounds of SCAN crude values shrink the
@@ -228,7 +265,7 @@ def outer_bound(step: float) -> float:
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def window_of(q, length, with_gradient):
+def window_of(q: Setting, length: float, with_gradient: bool) -> tuple[float, float, int]:
     """(lo, hi, count): the range of tau that matters and the equal steps that a first round takes over it."""
     work, out = np.zeros((11, 12)), np.zeros(8)
     lo, hi, step = locate(q, length, with_gradient, work, out)
@@ -240,7 +277,15 @@ def window_of(q, length, with_gradient):
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def trapezoid(q, length, with_gradient, tolerance, lo, hi, count):
+def trapezoid(
+    q: Setting,
+    length: float,
+    with_gradient: bool,
+    tolerance: float,
+    lo: float,
+    hi: float,
+    count: int,
+) -> tuple[Array, Array, Array, float, float]:
     """Trapezoid sums of `integrand`: (sums, sums of |.|, change at the last halving, log scale, step).
 
     The step is halved until every output changes by less than tolerance times its sum of |.|, or the

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 __all__ = ["log_survival", "tilted_moments"]
@@ -70,7 +71,14 @@ def window(y: float, width: float, drop: float) -> tuple[float, float]:
 
 
 @njit(cache=True, error_model="numpy")
-def tilted_moments(p, yc, width, nats, drop, out):
+def tilted_moments(
+    p: float,
+    yc: float,
+    width: float,
+    nats: float,
+    drop: float,
+    out: np.ndarray,
+) -> float:
     """out[0:4] = E[g^n K_p] e^{-scale}, out[4:8] = E[g^n K_p'] e^{-scale}, n = 0..3; returns scale."""
     g, a = mode(p, yc, width)
     top = yc + width * g
@@ -111,7 +119,7 @@ def mills(x: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def log_survival(yc, width, log_k1, nats, drop):
+def log_survival(yc: float, width: float, log_k1: float, nats: float, drop: float) -> float:
     """log E[K_0(y)], through 1 - E[K_0] when yc <= 0 to keep its powers accurate; log_k1 = log E[K_1]."""
     if width > WIDE:
         return _log_survival_by_parts(yc, width, nats, drop)
@@ -138,7 +146,7 @@ def log_survival(yc, width, log_k1, nats, drop):
 
 
 @njit(cache=True, error_model="numpy")
-def _log_survival_by_parts(yc, width, nats, drop):
+def _log_survival_by_parts(yc: float, width: float, nats: float, drop: float) -> float:
     """log E[K_0] = log of int K_1(y) P(yc + width g < y) dy for wide scores; its complement when yc <= 0."""
     g, a = mode(1.0, yc, width)
     top = yc + width * g

@@ -119,7 +119,16 @@ def _summed(ends: Array, q: tuple[float, ...], length: float, with_gradient: boo
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def _fill(ends, q, length, with_gradient, points, weights, sums, scales):
+def _fill(
+    ends: Array,
+    q: tuple[float, ...],
+    length: float,
+    with_gradient: bool,
+    points: Array,
+    weights: Array,
+    sums: Array,
+    scales: Array,
+) -> None:
     work, out, logs = np.zeros((11, 12)), np.zeros(8), np.zeros(4)
     for k in range(len(ends)):
         half, centre = (ends[k, 1] - ends[k, 0]) / 2.0, (ends[k, 1] + ends[k, 0]) / 2.0
