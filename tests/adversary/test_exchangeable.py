@@ -12,7 +12,16 @@ from families import LONG, LONG_SEEDS, QUICK, stands
 
 from attnscope.selftest.references import exchangeable, operators
 
-FAMILIES = ("topics", "exchangeable", "operators", "grids_and_lengths")
+FAMILIES = (
+    "topics",
+    "topics_posteriors",
+    "exchangeable",
+    "exchangeable_risks",
+    "operators",
+    "operators_learning_curves",
+    "operators_transfer",
+    "grids_and_lengths",
+)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

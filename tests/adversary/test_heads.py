@@ -10,7 +10,7 @@ from adversary.families import LONG, LONG_SEEDS, QUICK, stands
 import attnscope as at
 from attnscope.selftest.references import heads, planted_risks
 
-FAMILIES = ("heads", "head_risks")
+FAMILIES = ("heads", "heads_joint_risks", "head_risks")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

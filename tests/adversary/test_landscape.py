@@ -8,7 +8,13 @@ from adversary.families import LONG, LONG_SEEDS, QUICK, stands
 
 from attnscope.selftest.references import attention, fisher, landscape, optimal_activation
 
-FAMILIES = ["landscape", "attention"]
+FAMILIES = [
+    "landscape",
+    "landscape_optima",
+    "attention",
+    "attention_layer_norm",
+    "attention_samples",
+]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

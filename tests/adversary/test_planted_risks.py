@@ -9,7 +9,12 @@ from adversary.families import LONG, LONG_SEEDS, QUICK, stands
 import attnscope as at
 from attnscope.selftest.references import planted_risks, sparse_tokens
 
-FAMILIES = ("planted_risks", "direction_risks")
+FAMILIES = (
+    "planted_risks",
+    "planted_risks_sparse_tokens",
+    "direction_risks",
+    "direction_risks_spikes",
+)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -15,7 +15,12 @@ from attnscope.selftest.references import (
     spiked,
 )
 
-FAMILIES = ["single_location", "location_tasks", "spiked"]
+FAMILIES = [
+    "single_location",
+    "location_tasks",
+    "location_tasks_lengths_and_grids",
+    "spiked",
+]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

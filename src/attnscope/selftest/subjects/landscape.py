@@ -1,4 +1,4 @@
-"""Stationary points and what follows from them; best activations and temperatures; reference risks.
+"""Stationary points and what follows from them: critical temperatures, rates, escape times, basins.
 
 Key and value are perpendicular throughout (elsewhere these functions refuse). Curvatures carry no error: SPECTRUM of the largest eigenvalue
 is what is asked, the fraction below which the project itself calls an eigenvalue zero.
@@ -13,11 +13,11 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform, overlaps
-from attnscope.selftest.references import landscape, optimal_activation
+from attnscope.selftest.location_settings import task_of
+from attnscope.selftest.references import landscape
 from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
-from attnscope.selftest.subjects.single_location import task_of
 
-__all__ = ["SUBJECTS"]
+__all__ = ["CLOSED", "SUBJECTS", "TINY", "draw_perpendicular", "numbers_of"]
 
 SPECTRUM = 1e-9  # of the largest eigenvalue
 STATIONARY = 2e-9  # a point is accepted at 1e-9 (1 + s^2) in the project's own rounding of the overlaps
@@ -25,11 +25,10 @@ CLEAR = 1e-6  # an eigenvalue beyond this fraction of the largest has a sign
 CROSSING = 1e-8  # critical temperatures are right to 1e-13; the sign of the determinant is asked this far beside
 MODES = 1e-6  # escape times and basins rest on differences of the gradient
 CLOSED = 1e-13  # relative, for closed forms that return plain numbers
-SIGMA = 1e-11  # of a weight sigma*: its logit has terms of size s^2/gam^2, which the settings here keep below 1e4
 TINY = 1e-300
 
 
-def _draw(rng: np.random.Generator) -> Setting:
+def draw_perpendicular(rng: np.random.Generator) -> Setting:
     return {
         "dim": log_integer(rng, 2, 10**9, (2, 3, 4, 5)),
         "length": log_integer(rng, 1, 10**12, (1, 2)),
@@ -39,7 +38,7 @@ def _draw(rng: np.random.Generator) -> Setting:
     }
 
 
-def _numbers(setting: Setting) -> tuple[float, float, int]:
+def numbers_of(setting: Setting) -> tuple[float, float, int]:
     return setting["gamma"], setting["signal"], setting["length"]
 
 
@@ -64,7 +63,7 @@ def _critical_relations(setting: Setting, answer: Answer) -> list[Relation]:
 
 def _determinant(setting: Setting, lam: float) -> float:
     """Its sign, 0 where the determinant is too small for the differences behind it."""
-    a, b, c = landscape.oracle_block(("erf",), lam, *_numbers(setting))
+    a, b, c = landscape.oracle_block(("erf",), lam, *numbers_of(setting))
     size = a * a + b * b + c * c  # differences are good to 1e-30 of the larger curvature
     value = a * c - b * b
     return float(np.sign(float(value / size))) if size > 0 and abs(value) > 1e-27 * size else 0.0
@@ -75,7 +74,7 @@ def _determinant(setting: Setting, lam: float) -> float:
 
 def _draw_points(rng: np.random.Generator) -> Setting:
     kind = choice(rng, ["erf", "erf", "linear", "softmax"])
-    out = _draw(rng) | {"kind": kind, "temperature": log_uniform(rng, 1e-4, 1e3, (0.0, 0.1))}
+    out = draw_perpendicular(rng) | {"kind": kind, "temperature": log_uniform(rng, 1e-4, 1e3, (0.0, 0.1))}
     if kind == "softmax":
         out |= {"signal": log_uniform(rng, 0.1, 30), "temperature": log_uniform(rng, 1e-2, 10)}
         out |= {"gamma": log_uniform(rng, 0.3, 3), "length": log_integer(rng, 1, 10**4, (1, 2))}
@@ -110,7 +109,7 @@ def _points_truth(setting: Setting) -> Truth | None:
     value, error = [], []
     for point in at.stationary_points(task_of(setting), _predictor(setting)):
         norm, spectrum = landscape.curvature(
-            sigma, point.overlaps, setting["temperature"], *_numbers(setting), setting["dim"]
+            sigma, point.overlaps, setting["temperature"], *numbers_of(setting), setting["dim"]
         )
         lowest, largest = spectrum[0], np.abs(spectrum).max()
         called = float(point.kind == "minimum")
@@ -148,7 +147,7 @@ def _named(name: str, o: tuple) -> bool:
 
 
 def _draw_training(rng: np.random.Generator) -> Setting:
-    out = _draw(rng) | {"temperature": log_uniform(rng, 1e-3, 0.5)}
+    out = draw_perpendicular(rng) | {"temperature": log_uniform(rng, 1e-3, 0.5)}
     out |= {
         "dim": log_integer(rng, 5, 10**9),
         "signal": log_uniform(rng, 0.1, 1e3),
@@ -170,7 +169,7 @@ def _rate(setting: Setting) -> Answer:
 def _rate_truth(setting: Setting) -> Truth | None:
     points = {p.name: p for p in at.stationary_points(task_of(setting), at.Erf(setting["temperature"]))}
     o = points[setting["limit"]].overlaps
-    _, mu = landscape.curvature(("erf",), o, setting["temperature"], *_numbers(setting), setting["dim"])
+    _, mu = landscape.curvature(("erf",), o, setting["temperature"], *numbers_of(setting), setting["dim"])
     largest = np.abs(mu).max()
     if np.any((np.abs(mu) < 1e3 * SPECTRUM * largest) & (np.abs(mu) > 1e-20 * largest)):
         return None  # an eigenvalue near what counts as zero
@@ -181,7 +180,7 @@ def _rate_truth(setting: Setting) -> Truth | None:
 
 def _largest(setting: Setting) -> float:
     """A bound on the largest eigenvalue, generous: the informative token's part and the background's, whose outputs add up with rho."""
-    gam, s, L = _numbers(setting)
+    gam, s, L = numbers_of(setting)
     lam = setting["temperature"]
     informative = (s * s + gam * gam + 1) * (1 + lam * (1 + gam)) ** 2
     return 20 * informative + 20 * (L * min(lam, 1.0)) ** 2
@@ -198,7 +197,7 @@ def _escape(setting: Setting) -> Answer:
 
 
 def _escape_truth(setting: Setting) -> Truth | None:
-    values, vectors = np.linalg.eigh(landscape.saddle_block(("erf",), setting["temperature"], *_numbers(setting)))
+    values, vectors = np.linalg.eigh(landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting)))
     down = values < -CLEAR * np.abs(values).max()
     if not down.any() or np.any((np.abs(values) < 1e-5 * np.abs(values).max()) & ~down & (values < 0)):
         return None
@@ -211,7 +210,7 @@ def _escape_truth(setting: Setting) -> Truth | None:
 
 def _no_saddle(setting: Setting) -> str:
     """Growth below 1e-6 of the largest curvature is not told from none."""
-    values = np.linalg.eigvalsh(landscape.saddle_block(("erf",), setting["temperature"], *_numbers(setting)))
+    values = np.linalg.eigvalsh(landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting)))
     return "no unstable direction to speak of" if values[0] > -1e-5 * np.abs(values).max() else ""
 
 
@@ -221,7 +220,7 @@ def _basin(setting: Setting) -> Answer:
 
 
 def _basin_truth(setting: Setting) -> Truth:
-    H = landscape.saddle_block(("erf",), setting["temperature"], *_numbers(setting))
+    H = landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting))
     pairs = []
     for axes in ([0, 3], [1, 2]):  # (kap, nu) towards the oracle, (eta, the) towards the swapped minimum
         values, vectors = np.linalg.eigh(H[np.ix_(axes, axes)])
@@ -229,140 +228,35 @@ def _basin_truth(setting: Setting) -> Truth:
     return Truth(float(pairs[0] > pairs[1]), 2.0 if abs(pairs[0] - pairs[1]) <= MODES * (pairs[0] + pairs[1]) else 0.0)
 
 
-# -- best activation and temperature ------------------------------------------------------------------------------------------
-
-
-def _draw_best(rng: np.random.Generator) -> Setting:
-    out = _draw(rng) | {
-        "gamma": log_uniform(rng, 0.05, 20, (1.0, 0.5**0.5)),
-        "signal": log_uniform(rng, 1e-2, 60, (0.0, 1.0)),
-    }
-    return out | {"scores": tuple(float(x) for x in rng.uniform(-5, 5, 3) * (1 + out["signal"]))}
-
-
-def _best(setting: Setting) -> Answer:
-    task = task_of(setting)
-    sigma = at.optimal_sigma(task)
-    found = at.risk(task, sigma, at.Overlaps.oracle())
-    weights = sigma.weights(np.array([setting["scores"]]))[0]
-    return Answer(np.array([found.excess, *weights]), np.array([found.error, *[SIGMA] * len(weights)]))
-
-
-def _best_truth(setting: Setting) -> Truth:
-    gam, s, L = _numbers(setting)
-    risk = optimal_activation.least_risk(gam, s, L)
-    weights = [float(optimal_activation.weight(u, gam, s, L)) for u in setting["scores"]]
-    slack = [1e-15 * (10 + (s / gam) ** 2 + u * u * (1 + 1 / gam**2)) for u in setting["scores"]]
-    return Truth(np.array([float(risk), *weights]), np.array([1e-20 * float(risk) + TINY, *slack]))
-
-
-def _best_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """No activation beats it: not erf, not tanh, and it beats nobody who knows more (Bayes)."""
-    task, oracle = task_of(setting), at.Overlaps.oracle()
-    lam = 1 / (1 + setting["signal"])
-    out = []
-    for predictor in (at.Erf(lam), at.LinearAttention(lam, 0.1)):
-        other = at.risk(task, predictor, oracle)
-        name = f"best <= {type(predictor).__name__}"
-        out.append(at_most(name, answer.value[0], other.excess, answer.error[0] + other.error + TINY))
-    if setting["length"] <= 10**6 and setting["dim"] <= 10**5:
-        bayes = task.bayes_risk()
-        out.append(at_most("Bayes <= best", bayes.excess, answer.value[0], answer.error[0] + bayes.error + TINY))
-    return out
-
-
-FAMILIES = {"Erf": at.Erf, "Softmax": at.Softmax, "LinearAttention": at.LinearAttention}
-
-
-def _draw_temperature(rng: np.random.Generator) -> Setting:
-    kind = choice(rng, ["Erf", "Erf", "LinearAttention", "Softmax"])
-    out = _draw(rng) | {
-        "family": kind,
-        "signal": log_uniform(rng, 0.1, 100),
-        "gamma": log_uniform(rng, 0.1, 10, (1.0,)),
-    }
-    out["length"] = log_integer(rng, 1, 10**12 if kind != "Softmax" else 10**5, (1, 2))
-    return out
-
-
-def _temperature(setting: Setting) -> Answer:
-    lam, found = at.optimal_temperature(task_of(setting), FAMILIES[setting["family"]])
-    return Answer(np.array([lam, found.excess]), np.array([0.0, found.error]))
-
-
-def _temperature_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """The risk is that of the temperature, and no other temperature on a wide grid does better."""
-    task, make = task_of(setting), FAMILIES[setting["family"]]
-    best, risk = answer.value
-    at_best = at.risk(task, make(best), at.Overlaps.oracle())
-    out = [same("risk at the best temperature", risk, at_best.excess, 0.0)]
-    for factor in (0.0, 1e-3, 0.1, 0.5, 0.9, 0.99, 1.01, 1.1, 2.0, 10.0):
-        other = at.risk(task, make(factor * best if best else factor), at.Overlaps.oracle())
-        slack = answer.error[1] + other.error + 1e-12 * other.excess
-        out.append(at_most(f"not better at {factor} times it", risk, other.excess, slack))
-    return out
-
-
-def _no_best(setting: Setting) -> str:
-    return "alone or far off, a token is better let through at any temperature" if setting["length"] == 1 else ""
-
-
-def _regime(setting: Setting) -> Answer:
-    found = at.oracle_regime(task_of(setting), setting["temperature"])
-    value = np.array(found, dtype=float)
-    return Answer(value, CLOSED * value + TINY)
-
-
-def _regime_truth(setting: Setting) -> Truth:
-    lam = setting["temperature"]
-    gam, s, L = _numbers(setting)
-    leading = float(optimal_activation.leading_risk(lam, gam, s, L))
-    # erfc(x) is as good as x: its logarithm has slope 2 x
-    return Truth(
-        np.array([lam * s, lam * math.sqrt(L), leading]), np.array([0, 0, 1e-15 * (1 + (lam * s) ** 2) * leading])
-    )
-
-
-def _references(setting: Setting) -> Answer:
-    rows = at.reference_risks(task_of(setting), at.Erf(setting["temperature"]), at.Erf)
-    return Answer(np.array([row.risk.excess for row in rows]), np.array([row.risk.error for row in rows]))
-
-
-def _reference_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """Null first, Bayes last and least; the rows in between agree with the functions they name."""
-    task = task_of(setting)
-    rows = at.reference_risks(task, at.Erf(setting["temperature"]), at.Erf)
-    bayes = rows[-1].risk
-    out = [
-        at_most(f"Bayes <= {row.name}", bayes.excess, row.risk.excess, bayes.error + row.risk.error + TINY)
-        for row in rows
-    ]
-    out.append(same("null", rows[0].risk.value, task.null_risk().value, 0.0))
-    out.append(same("linear", rows[1].risk.value, task.linear_risk().value, 0.0))
-    return [*out, same("Bayes is last", float(rows[-1].name.startswith("Bayes")), 1.0, 0.0)]
-
-
-def _draw_references(rng: np.random.Generator) -> Setting:
-    out = _draw_best(rng) | {"temperature": log_uniform(rng, 1e-3, 3), "dim": log_integer(rng, 2, 10**5)}
-    return out | {"length": log_integer(rng, 1, 10**4, (1, 2)), "gamma": log_uniform(rng, 0.3, 3, (1.0,))}
-
-
 SUBJECTS: list[Subject] = [
-    Subject("critical_temperature", ("critical_temperature",), _draw, _critical, relations=_critical_relations, weight=0.5),
-    Subject("stationary_points", ("stationary_points",), _draw_points, _points, _points_truth, _point_relations, truths=0.3, weight=0.5),
-    Subject("predicted_rate", ("predicted_rate",), _draw_training, _rate, _rate_truth, may_refuse=_rate_refusal, truths=0.5, weight=0.5),
+    Subject(
+        "critical_temperature",
+        ("critical_temperature",),
+        draw_perpendicular,
+        _critical,
+        relations=_critical_relations,
+        weight=0.5,
+    ),
+    Subject(
+        "stationary_points",
+        ("stationary_points",),
+        _draw_points,
+        _points,
+        _points_truth,
+        _point_relations,
+        truths=0.3,
+        weight=0.5,
+    ),
+    Subject(
+        "predicted_rate",
+        ("predicted_rate",),
+        _draw_training,
+        _rate,
+        _rate_truth,
+        may_refuse=_rate_refusal,
+        truths=0.5,
+        weight=0.5,
+    ),
     Subject("escape_time", ("escape_time",), _draw_training, _escape, _escape_truth, may_refuse=_no_saddle, weight=0.5),
     Subject("basin_prediction", ("basin_prediction",), _draw_training, _basin, _basin_truth, weight=0.5),
-    Subject("optimal_sigma", ("optimal_sigma", "risk"), _draw_best, _best, _best_truth, _best_relations, truths=0.3, weight=0.5),
-    Subject(
-        "optimal_temperature", ("optimal_temperature",), _draw_temperature, _temperature, relations=_temperature_relations,
-        may_refuse=_no_best, weight=0.3,
-    ),
-    Subject(
-        "oracle_regime", ("oracle_regime",), lambda rng: _draw(rng) | {"temperature": log_uniform(rng, 1e-6, 1e6, (0.0,))}, _regime,
-        _regime_truth, weight=0.3,
-    ),
-    Subject(
-        "reference_risks", ("reference_risks",), _draw_references, _references, relations=_reference_relations, weight=0.1,
-    ),
-]  # fmt: skip
+]

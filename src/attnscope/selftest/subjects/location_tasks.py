@@ -1,4 +1,4 @@
-"""SingleLocation, RandomLength and GridLocation: exact risks, posteriors and Bayes predictions.
+"""SingleLocation: exact risks, posteriors and Bayes predictions.
 
 Settings: d to 1e9, L to 1e12 (or given position probabilities, some of them 0 or 1e-20), gamma 1e-4..1e4, signal 0..1e8.
 Posteriors and predictions carry no error: POSTERIOR times the size of the logits is what is asked (rounding of the logits themselves).
@@ -7,17 +7,26 @@ Posteriors and predictions carry no error: POSTERIOR times the size of the logit
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import CORNER, choice, log_integer, log_uniform, pmf
+from attnscope.selftest.location_settings import task_of
 from attnscope.selftest.references import location_posterior, single_location
 from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
-from attnscope.selftest.subjects.single_location import task_of
 
-__all__ = ["SUBJECTS", "draw_location"]
+__all__ = [
+    "RARE",
+    "STANDARD_ERRORS",
+    "SUBJECTS",
+    "draw_location",
+    "linear_truth",
+    "location_task",
+    "location_truth",
+    "numbers_of",
+    "out_of_reach",
+]
 
 STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
 RESOLVED = 1e-3  # relative error that the two-token rule states of itself; from there on it is no reference
@@ -51,7 +60,7 @@ def draw_location(rng: np.random.Generator) -> Setting:
     return out
 
 
-def _task(setting: Setting) -> at.SingleLocation:
+def location_task(setting: Setting) -> at.SingleLocation:
     task = task_of(setting)
     if setting.get("probs") is not None:
         given = task.given
@@ -68,17 +77,17 @@ def _task(setting: Setting) -> at.SingleLocation:
     return task
 
 
-def _numbers(setting: Setting) -> tuple[float, float, int]:
+def numbers_of(setting: Setting) -> tuple[float, float, int]:
     return setting["gamma"], setting["signal"], setting["length"]
 
 
 # -- Bayes risk and location error --------------------------------------------------------------------------------------------
 
 
-def _reference(setting: Setting, which: int) -> Truth | None:
+def location_truth(setting: Setting, which: int) -> Truth | None:
     """which = 0: Bayes risk, 1: location error."""
-    gam, s, L = _numbers(setting)
-    c = _task(setting).alignment
+    gam, s, L = numbers_of(setting)
+    c = location_task(setting).alignment
     probs = setting["probs"] or (0.5, 0.5)
     if L == 1:
         return Truth(0.0)
@@ -98,9 +107,9 @@ def _reference(setting: Setting, which: int) -> Truth | None:
     return Truth(value, STANDARD_ERRORS * error) if seen and error < value / 5 else None
 
 
-def _out_of_reach(setting: Setting) -> str:
+def out_of_reach(setting: Setting) -> str:
     """What docs/bayes_risk.md leaves open: rounding of terms of size d |log gam| + s^2/gam^2, and the limits of the integral."""
-    gam, s, _ = _numbers(setting)
+    gam, s, _ = numbers_of(setting)
     terms = setting["dim"] * abs(math.log(gam)) + (s / min(gam, 1.0)) ** 2
     return "terms too large for float64, or an integrand too wide" if terms > 1e6 or not 1e-2 <= gam <= 1e2 else ""
 
@@ -110,7 +119,7 @@ def _bayes_relations(setting: Setting, answer: Answer) -> list[Relation]:
 
     A genie who names one background token leaves the task of length L - 1; for the other bound drop from 1/S all but two tokens.
     """
-    task = _task(setting)
+    task = location_task(setting)
     linear, null = task.linear_risk(), task.null_risk()
     out = [
         at_most("0 <= Bayes", 0.0, answer.value, answer.error),
@@ -118,8 +127,8 @@ def _bayes_relations(setting: Setting, answer: Answer) -> list[Relation]:
         at_most("linear <= null", linear.excess, null.excess, linear.error + null.error + 1e-15 * null.excess),
     ]
     if setting["probs"] is None and setting["length"] > 2:
-        pair = _task(setting | {"length": 2}).bayes_risk()
-        less = _task(setting | {"length": setting["length"] // 2}).bayes_risk()
+        pair = location_task(setting | {"length": 2}).bayes_risk()
+        less = location_task(setting | {"length": setting["length"] // 2}).bayes_risk()
         most = (setting["length"] - 1) * pair.excess
         slack = answer.error + (setting["length"] - 1) * pair.error + 1e-15 * most + TINY
         out.append(at_most("Bayes(L) <= (L-1) Bayes(2)", answer.value, most, slack))
@@ -128,12 +137,12 @@ def _bayes_relations(setting: Setting, answer: Answer) -> list[Relation]:
 
 
 def _bayes(setting: Setting) -> Answer:
-    found = _task(setting).bayes_risk()
+    found = location_task(setting).bayes_risk()
     return Answer(found.excess, found.error)
 
 
 def _location_error(setting: Setting) -> Answer:
-    found = _task(setting).location_error()
+    found = location_task(setting).location_error()
     return Answer(found.excess, found.error)
 
 
@@ -143,7 +152,7 @@ def _error_relations(setting: Setting, answer: Answer) -> list[Relation]:
     guess = 1 - 1 / setting["length"] if pi is None else 1 - sum(x * x for x in pi)
     out = [at_most("location error <= guessing", answer.value, guess, answer.error + 1e-15)]
     if setting["gamma"] == 1 and setting["c"] == 0:
-        bayes = _task(setting).bayes_risk()
+        bayes = location_task(setting).bayes_risk()
         out.append(same("Bayes risk at gamma = 1", answer.value, bayes.excess, answer.error + bayes.error))
     return out
 
@@ -151,24 +160,24 @@ def _error_relations(setting: Setting, answer: Answer) -> list[Relation]:
 # -- linear and null ------------------------------------------------------------------------------------------------------------
 
 
-def _linear_truth(setting: Setting) -> Truth | None:
+def linear_truth(setting: Setting) -> Truth | None:
     if setting["length"] > 12:
         return None
-    gam, s, L = _numbers(setting)
+    gam, s, L = numbers_of(setting)
     probs = list(setting["probs"] or [1 / L] * L)
-    exact = single_location.linear_risk(gam, s, probs, _task(setting).alignment)
+    exact = single_location.linear_risk(gam, s, probs, location_task(setting).alignment)
     return Truth(float(exact.value), float(exact.size) * 1e-55 + TINY)
 
 
 def _linear(setting: Setting) -> Answer:
-    found = _task(setting).linear_risk()
+    found = location_task(setting).linear_risk()
     return Answer(found.excess, found.error)
 
 
 def _linear_relations(setting: Setting, answer: Answer) -> list[Relation]:
     """At orthogonal vectors and uniform positions it is gam^2 (L-1)/(L-1+gam^2), and no affine predictor of L tokens does better."""
-    gam, _, L = _numbers(setting)
-    null = _task(setting).null_risk()
+    gam, _, L = numbers_of(setting)
+    null = location_task(setting).null_risk()
     out = [
         same("null = gam^2 + noise^2", null.value, gam**2 + setting["noise"] ** 2, null.error + 1e-15 * null.value),
         at_most("linear <= null", answer.value, null.excess, answer.error + null.error),
@@ -196,7 +205,7 @@ def _draw_tokens(rng: np.random.Generator) -> Setting:
 
 def _posterior_sizes(setting: Setting) -> np.ndarray:
     """What the logits' terms of each sequence add up to, (n,)."""
-    gam, s, _ = _numbers(setting)
+    gam, s, _ = numbers_of(setting)
     x = setting["tokens"]
     square = np.sum(x * x, axis=2)
     terms = s * np.sqrt(square) / gam**2 + (1 / gam**2 + 1) * square
@@ -204,7 +213,7 @@ def _posterior_sizes(setting: Setting) -> np.ndarray:
 
 
 def _posterior_truth(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-    task = _task(setting)
+    task = location_task(setting)
     with np.errstate(divide="ignore"):
         prior = np.log(task.location_probs) if task.location_probs is not None else np.zeros(task.length)
     rows = [
@@ -214,129 +223,60 @@ def _posterior_truth(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _posterior(setting: Setting) -> Answer:
-    p = _task(setting).location_posterior(setting["tokens"])
+    p = location_task(setting).location_posterior(setting["tokens"])
     slack = POSTERIOR * _posterior_sizes(setting)[:, None]
     return Answer(p, np.minimum(slack * np.minimum(1, p + slack), 1.0) + TINY)
 
 
 def _prediction(setting: Setting) -> Answer:
-    task = _task(setting)
+    task = location_task(setting)
     mean = task.bayes_predict(setting["tokens"])
     size = np.abs(setting["tokens"] @ task.value).max(axis=1) + np.abs(setting["tokens"]).max(axis=(1, 2)) * 1e-2
     return Answer(mean, size * np.minimum(POSTERIOR * setting["length"] * _posterior_sizes(setting), 2.0) + TINY)
 
 
-# -- RandomLength and GridLocation -------------------------------------------------------------------------------------------------
-
-
-def _draw_lengths(rng: np.random.Generator) -> Setting:
-    out = draw_location(rng) | {"probs": None}
-    count = int(rng.integers(1, 4))
-    lengths = [log_integer(rng, 1, 300 if out["dim"] <= 500 else 10**9, (1, 2)) for _ in range(count)]
-    return out | {"lengths": tuple(lengths), "law": tuple(float(x) for x in pmf(rng, count))}
-
-
-def _random_length(setting: Setting) -> at.RandomLength:
-    law: dict[int, float] = {}
-    for L, q in zip(setting["lengths"], setting["law"], strict=True):
-        law[L] = law.get(L, 0.0) + q
-    return at.RandomLength(_task(setting), law)
-
-
-def _random_answer(which: str, setting: Setting) -> Answer:
-    found = getattr(_random_length(setting), which)()
-    return Answer(found.excess, found.error)
-
-
-def _averaged(reference: Any, setting: Setting) -> Truth | None:
-    parts = [
-        (q, reference(setting | {"length": L}))
-        for L, q in zip(setting["lengths"], setting["law"], strict=True)
-        if q > 0
-    ]
-    if any(part is None for _, part in parts):
-        return None
-    return Truth(
-        sum(q * part.value for q, part in parts), sum(q * (part.error + 1e-15 * part.value) for q, part in parts)
-    )
-
-
-def _draw_grid(rng: np.random.Generator) -> Setting:
-    out = draw_location(rng) | {"probs": None}
-    out["rows"], out["columns"] = log_integer(rng, 1, 10**6, (1, 2)), log_integer(rng, 1, 10**6, (1, 2))
-    if out["dim"] <= 500:
-        out["rows"], out["columns"] = log_integer(rng, 1, 12, (1, 2)), log_integer(rng, 1, 12, (1, 2))
-    return out | {"length": out["rows"] * out["columns"], "side": choice(rng, ["row", "column"])}
-
-
-def _grid(setting: Setting) -> Answer:
-    task = task_of(setting)
-    grid = at.GridLocation(
-        setting["rows"],
-        setting["columns"],
-        task.dim,
-        task.gamma,
-        task.noise,
-        task.signal,
-        None,
-        task.given["key"],
-        task.given["value"],
-    )
-    found = grid.row_error() if setting["side"] == "row" else grid.column_error()
-    return Answer(found.excess, found.error)
-
-
-def _grid_truth(setting: Setting) -> Truth | None:
-    """Two cells in different rows: the location error of two tokens; otherwise plain draws of the marginal posterior."""
-    rows, columns = setting["rows"], setting["columns"]
-    here, beside = (rows, columns) if setting["side"] == "row" else (columns, rows)
-    if here == 1:
-        return Truth(0.0)
-    if beside == 1:
-        return _reference(setting, 1)
-    if setting["length"] > 150 or not 1e-2 <= setting["gamma"] <= 1e2 or setting["dim"] > 10**6:
-        return None
-    value, error = location_posterior.sampled_group_error(setting["dim"], *_numbers(setting)[:2], here, beside)
-    seen = value > RARE * setting["length"] / location_posterior.DRAWS and error < value / 5
-    return Truth(value, STANDARD_ERRORS * error) if seen else None
-
-
 SUBJECTS: list[Subject] = [
     Subject(
-        "SingleLocation.bayes_risk", ("SingleLocation.bayes_risk",), draw_location, _bayes, lambda s: _reference(s, 0), _bayes_relations,
-        _out_of_reach, truths=0.5, weight=2.0,
+        "SingleLocation.bayes_risk",
+        ("SingleLocation.bayes_risk",),
+        draw_location,
+        _bayes,
+        lambda s: location_truth(s, 0),
+        _bayes_relations,
+        out_of_reach,
+        truths=0.5,
+        weight=2.0,
     ),
     Subject(
-        "SingleLocation.location_error", ("SingleLocation.location_error",), draw_location, _location_error, lambda s: _reference(s, 1),
-        _error_relations, _out_of_reach, truths=0.5,
+        "SingleLocation.location_error",
+        ("SingleLocation.location_error",),
+        draw_location,
+        _location_error,
+        lambda s: location_truth(s, 1),
+        _error_relations,
+        out_of_reach,
+        truths=0.5,
     ),
     Subject(
-        "SingleLocation.linear_risk", ("SingleLocation.linear_risk", "SingleLocation.null_risk"), draw_location, _linear, _linear_truth,
+        "SingleLocation.linear_risk",
+        ("SingleLocation.linear_risk", "SingleLocation.null_risk"),
+        draw_location,
+        _linear,
+        linear_truth,
         _linear_relations,
     ),
     Subject(
-        "SingleLocation.location_posterior", ("SingleLocation.location_posterior", "SingleLocation.posterior"), _draw_tokens,
-        _posterior, lambda s: Truth(_posterior_truth(s)[0]),
+        "SingleLocation.location_posterior",
+        ("SingleLocation.location_posterior", "SingleLocation.posterior"),
+        _draw_tokens,
+        _posterior,
+        lambda s: Truth(_posterior_truth(s)[0]),
     ),
     Subject(
-        "SingleLocation.bayes_predict", ("SingleLocation.bayes_predict",), _draw_tokens, _prediction,
+        "SingleLocation.bayes_predict",
+        ("SingleLocation.bayes_predict",),
+        _draw_tokens,
+        _prediction,
         lambda s: Truth(_posterior_truth(s)[1]),
     ),
-    Subject(
-        "RandomLength.bayes_risk", ("RandomLength.bayes_risk",), _draw_lengths, lambda s: _random_answer("bayes_risk", s),
-        lambda s: _averaged(lambda x: _reference(x, 0), s), may_refuse=_out_of_reach, truths=0.3, weight=0.5,
-    ),
-    Subject(
-        "RandomLength.location_error", ("RandomLength.location_error",), _draw_lengths,
-        lambda s: _random_answer("location_error", s), lambda s: _averaged(lambda x: _reference(x, 1), s),
-        may_refuse=_out_of_reach, truths=0.3, weight=0.5,
-    ),
-    Subject(
-        "RandomLength.linear_risk", ("RandomLength.linear_risk", "RandomLength.null_risk"), _draw_lengths,
-        lambda s: _random_answer("linear_risk", s), lambda s: _averaged(_linear_truth, s), weight=0.5,
-    ),
-    Subject(
-        "GridLocation.row_error", ("GridLocation.row_error", "GridLocation.column_error"), _draw_grid, _grid, _grid_truth,
-        may_refuse=_out_of_reach, truths=0.5, weight=0.5,
-    ),
-]  # fmt: skip
+]

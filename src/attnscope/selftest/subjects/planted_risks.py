@@ -1,4 +1,4 @@
-"""Risks of MultiLocation, MaxLocation and SparseTokenClassification: against few-token integrals, siblings and each other.
+"""Risks of MultiLocation and MaxLocation: against few-token integrals, siblings and each other.
 
 A sibling as truth: a binomial number of informative tokens, given as probabilities, is independent inclusion, which has a closed
 form down to 1e-300, where sampling sees nothing.
@@ -17,8 +17,6 @@ from scipy.stats import binom
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform, pmf
 from attnscope.selftest.estimates import (
-    answer_of,
-    below,
     budget,
     ordered,
     sampled_call,
@@ -27,15 +25,12 @@ from attnscope.selftest.estimates import (
     strong,
 )
 from attnscope.selftest.references import planted_risks as reference
-from attnscope.selftest.references import sparse_tokens
 from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most
 from attnscope.selftest.tokens import gamma_and_signal
 
 __all__ = ["SUBJECTS"]
 
 SHARP = 0.02  # share of the settings of a max-type location with strengths up to 100: three seconds each
-PATIENCE = 0.1  # share of the settings in which the Bayes error of three tokens is integrated: a second each
-NEEDED = 1e-8  # relative: a root of an error that is itself known to 1e-14 or so, found to 1e-10
 EXACT_COUNTS = 60  # tokens up to which binomial sums are done in 40 digits
 
 
@@ -192,110 +187,7 @@ def _relations_max(setting: Setting, answer: Answer) -> Iterable[Relation]:
     yield at_most("fewer tokens are easier", shorter.excess, bayes, error + shorter.error)
 
 
-# -- SparseTokenClassification ----------------------------------------------------------------------------------------
-
-
-def _draw_sparse(rng: np.random.Generator) -> Setting:
-    kind = choice(rng, ["few", "one marked", "any"])
-    L = log_integer(rng, 1, {"few": 3, "one marked": 10**12, "any": 12}[kind], (1, 2))
-    return {
-        "dim": 2,
-        "length": L,
-        "strength": log_uniform(rng, 1e-6, 12.0 if kind != "one marked" else 40.0, (0.0,)),
-        "marked": 1 if kind == "one marked" else int(rng.integers(1, L + 1)),
-        "patience": bool(rng.random() < PATIENCE),
-        "budget": budget(rng),
-    }
-
-
-def _sparse(setting: Setting) -> at.SparseTokenClassification:
-    return at.SparseTokenClassification(*(setting[name] for name in ("dim", "length", "strength", "marked")))
-
-
-def _truth_sparse(setting: Setting) -> Truth | None:
-    L, R, theta = setting["length"], setting["marked"], setting["strength"]
-    if L == 1:
-        return Truth(sparse_tokens.tail(theta / 2))
-    if theta < 0.05 or L > 3 or (L == 3 and not setting["patience"]):
-        return None
-    return Truth(*sparse_tokens.sparse_bayes(L, R, theta))
-
-
-def _relations_sparse(setting: Setting, answer: Answer) -> Iterable[Relation]:
-    task = _sparse(setting)
-    yield below("Bayes <= max test", answer, task.max_test_error())
-    yield below("Bayes <= linear test", answer, task.linear_error())
-    known = sparse_tokens.tail(setting["strength"] * math.sqrt(setting["marked"]) / 2)
-    yield at_most("knowing where to look is easier", known, answer.value, answer.error, answer.sampled)
-
-
-def _too_strong(setting: Setting) -> str:
-    return "the Laplace inversion serves strengths up to 70" if setting["strength"] > 70 else ""
-
-
-def _draw_tests(rng: np.random.Generator) -> Setting:
-    L = log_integer(rng, 1, 10**12, (1, 2))
-    return {
-        "dim": 2,
-        "length": L,
-        "strength": log_uniform(rng, 1e-3, 100.0, (0.0, 1e3)),
-        "marked": log_integer(rng, 1, L, (1, L)),
-    }
-
-
-def _call_tests(setting: Setting) -> Answer:
-    task = _sparse(setting)
-    return several(task.max_test_error(), task.linear_error())
-
-
-def _truth_tests(setting: Setting) -> Truth:
-    L, R, theta = setting["length"], setting["marked"], setting["strength"]
-    linear = sparse_tokens.tail(R * theta / (2 * math.sqrt(L)))
-    return Truth(np.array([sparse_tokens.max_test(L, R, theta), linear]))
-
-
-def _draw_needed(rng: np.random.Generator) -> Setting:
-    test = choice(rng, ["bayes", "max", "linear"])
-    L = log_integer(rng, 1, 10**9, (1, 2))
-    marked = choice(rng, [1, L]) if test == "bayes" else log_integer(rng, 1, L, (1, L))
-    return {
-        "dim": 2,
-        "length": L,
-        "strength": 0.0,
-        "marked": marked,
-        "test": test,
-        "error": log_uniform(rng, 1e-12, 0.499, (0.1, 0.499)),
-    }
-
-
-def _call_needed(setting: Setting) -> Answer:
-    found = _sparse(setting).strength_needed(setting["error"], setting["test"])
-    return Answer(found, NEEDED * (1 + found))
-
-
-def _relations_needed(setting: Setting, answer: Answer) -> Iterable[Relation]:
-    """A little more strength reaches the error, a little less does not."""
-    found, wanted = answer.value, setting["error"]
-    around = (found - answer.error, found + answer.error)
-    errors = [_test_error(setting | {"strength": max(theta, 0.0)}) for theta in around]
-    yield at_most("less does not reach it", wanted, *errors[0])
-    yield at_most("more reaches it", errors[1][0], wanted, errors[1][1])
-
-
-def _test_error(setting: Setting) -> tuple[float, float]:
-    """(error, what it is known to) of the setting's test at its strength."""
-    L, R, theta = setting["length"], setting["marked"], setting["strength"]
-    if setting["test"] == "linear":
-        value = sparse_tokens.tail(R * theta / (2 * math.sqrt(L)))
-        return value, 1e-14 * value
-    if setting["test"] == "max":
-        value = sparse_tokens.max_test(L, R, theta)
-        return value, 1e-14 * value
-    found = _sparse(setting).bayes_error()
-    return found.excess, found.error
-
-
-SUBJECTS = [
+SUBJECTS: list[Subject] = [
     Subject(
         "MultiLocation.bayes_risk",
         ("MultiLocation.bayes_risk",),
@@ -324,34 +216,5 @@ SUBJECTS = [
         _truth_max,
         _relations_max,
         lambda setting: "strength beyond 100" if setting["strength"] > 100 else "",
-    ),
-    Subject(
-        "SparseTokenClassification.bayes_error",
-        ("SparseTokenClassification.bayes_error",),
-        _draw_sparse,
-        lambda setting: answer_of(_sparse(setting).bayes_error(**setting["budget"])),
-        _truth_sparse,
-        _relations_sparse,
-        _too_strong,
-        weight=2.0,
-    ),
-    Subject(
-        "SparseTokenClassification tests",
-        ("SparseTokenClassification.max_test_error", "SparseTokenClassification.linear_error"),
-        _draw_tests,
-        _call_tests,
-        _truth_tests,
-        truths=0.5,
-    ),
-    Subject(
-        "SparseTokenClassification.strength_needed",
-        ("SparseTokenClassification.strength_needed",),
-        _draw_needed,
-        _call_needed,
-        relations=_relations_needed,
-        may_refuse=lambda setting: (
-            "the Laplace inversion serves strengths up to 70" if setting["test"] == "bayes" else ""
-        ),
-        weight=0.5,
     ),
 ]

@@ -11,10 +11,10 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_uniform
+from attnscope.selftest.location_settings import task_of
 from attnscope.selftest.references import location_posterior, single_location, spiked
 from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
 from attnscope.selftest.subjects.location_tasks import draw_location
-from attnscope.selftest.subjects.single_location import task_of
 
 __all__ = ["SUBJECTS"]
 
