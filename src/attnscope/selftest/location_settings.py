@@ -20,7 +20,7 @@ __all__ = [
     "draw_numbers",
     "draw_with_temperature",
     "gradient_answer",
-    "gradient_truth",
+    "gradient_truth_of",
     "reference_arguments",
     "risk_answer",
     "risk_bounds",
@@ -118,7 +118,7 @@ def gradient_answer(setting: Setting, predictor: Any) -> Answer:
     return Answer(np.array(found, dtype=float), np.zeros(6))
 
 
-def gradient_truth(parts: list[single_location.Exact], setting: Setting, floor: np.ndarray | float = 0.0) -> Truth:
+def gradient_truth_of(parts: list[single_location.Exact], setting: Setting, floor: np.ndarray | float = 0.0) -> Truth:
     """The derivatives; allowed are GRADIENT of their terms, and of the risk's own terms over the scale on which it varies (floor)."""
     size = np.array([float(part.size) for part in parts]) + floor
     defect = _moved(setting)

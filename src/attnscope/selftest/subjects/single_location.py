@@ -18,7 +18,7 @@ from attnscope.selftest.location_settings import (
     draw_numbers,
     draw_with_temperature,
     gradient_answer,
-    gradient_truth,
+    gradient_truth_of,
     reference_arguments,
     risk_answer,
     risk_bounds,
@@ -60,7 +60,7 @@ def _sigma_risk(
         in_kappa = 1 + setting["temperature"] * setting["signal"] * sharp
         in_temperature = (1 + setting["signal"] + setting["gamma"]) * sharp
         floor = terms * np.array([in_kappa, 1, 1, 1, 1, in_temperature])
-        return gradient_truth(single_location.componentwise_gradient(*arguments), setting, floor)
+        return gradient_truth_of(single_location.componentwise_gradient(*arguments), setting, floor)
 
     def _digits(setting: Setting) -> int:
         return single_location._digits(sigma(setting))
@@ -218,9 +218,9 @@ def _normalised_gradient_truth(kind: str, setting: Setting) -> Truth | None:
     o, lam, gam, s, L, c = reference_arguments(setting)
     if L == 1:
         floor = (s * s + gam * gam) * np.array([1 + lam * s, 1, 1, 1, 1, 1 + s + gam])
-        return gradient_truth(normalised_attention.single_token_gradient(kind, o, lam, gam, s, c), setting, floor)
+        return gradient_truth_of(normalised_attention.single_token_gradient(kind, o, lam, gam, s, c), setting, floor)
     if L == 2 and kind == "softmax":
-        return gradient_truth(normalised_attention.pair_softmax_gradient(o, lam, gam, s, c), setting)
+        return gradient_truth_of(normalised_attention.pair_softmax_gradient(o, lam, gam, s, c), setting)
     return None
 
 
