@@ -26,8 +26,8 @@ from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import LinearAttention
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.linear_optimum import linear_optimum
-from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.risk import risk
+from attnscope.theory.overlaps import Overlaps, as_arrays
+from attnscope.theory.risk import unchecked_risk
 from attnscope.theory.spiked import spiked_asymptotic, spiked_bayes_risk, spiked_exponent
 
 DIM = 4
@@ -91,7 +91,12 @@ def _fixed_slope(length: int, nu: float) -> float:
 def _least_linear(length: int, nu: float) -> float:
     """Least exact risk of linear attention at (k*, v*) over temperature and offset, started at the zero predictor's scale."""
     task = SingleLocation.spiked(DIM, length, nu)
-    f = lambda p: risk(task, LinearAttention(math.exp(p[0]), math.exp(p[1])), Overlaps.oracle()).value
+    oracle = as_arrays(Overlaps.oracle())
+
+    def f(p: np.ndarray) -> float:
+        lam = math.exp(p[0])
+        return float(unchecked_risk(task, LinearAttention(lam, math.exp(p[1])), oracle, lam).value)
+
     start = [-math.log(nu), -math.log(nu)]
     return float(minimize(f, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15, "maxiter": 2000}).fun)
 

@@ -26,8 +26,8 @@ from attnscope.predictors.attention import Erf, Predictor, Softmax, predict
 from attnscope.predictors.full import FullAttention
 from attnscope.tasks.single_location import Batch, SingleLocation
 from attnscope.theory.optimum import optimal_temperature
-from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.risk import risk
+from attnscope.theory.overlaps import Overlaps, as_arrays
+from attnscope.theory.risk import risk, unchecked_risk
 
 ROUNDOFF = 1e-12
 TASK = SingleLocation(dim=50, length=10)  # softmax risks are still large enough to be sampled here
@@ -105,7 +105,8 @@ def _loss_of_layer(lam: float, batch: Batch) -> np.ndarray:
 
 def _figure(rungs: tuple[Comparison, ...], layer: np.ndarray, erf: np.ndarray, batch: Batch) -> Figure:
     grid = np.geomspace(0.01, 3, 60)
-    curve = lambda kind: [risk(TASK, kind(float(lam)), Overlaps.oracle()).value for lam in grid]
+    oracle = as_arrays(Overlaps.oracle())
+    curve = lambda kind: [unchecked_risk(TASK, kind(x), oracle, x).value for x in grid.tolist()]
     few = slice(0, 400)
     output = lambda predictor: predict(predictor, TASK.key, TASK.value, batch.tokens[few])
     best: dict[type[Predictor], float] = {kind: optimal_temperature(TASK, kind)[0] for kind in (Softmax, Erf)}

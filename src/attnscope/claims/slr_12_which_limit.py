@@ -25,8 +25,9 @@ from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.landscape import basin_prediction, swapped_overlaps
-from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.risk import risk, risk_gradient
+from attnscope.theory.overlaps import Overlaps, as_arrays
+from attnscope.theory.reference import swapped_risk
+from attnscope.theory.risk import risk, risk_gradient, unchecked_risk
 
 TASK = SingleLocation(dim=400, length=10)
 TEMPERATURES = (0.02, 0.1)
@@ -101,12 +102,12 @@ def _same_share(what: str, a: float, b: float, runs: int) -> Comparison:
 def _figure(runs: dict[float, Trajectory], shares: dict[float, tuple[float, float]]) -> Figure:
     panels = [_starts(lam, run) for lam, run in runs.items()]
     grid = np.geomspace(0.01, 0.3, 60)
+    oracle = as_arrays(Overlaps.oracle())
+    of_oracle = [unchecked_risk(TASK, Erf(x), oracle, x).excess for x in grid.tolist()]
     marks: list[Line | Points] = [
         Line(grid, [swapped_overlaps(TASK, x).theta for x in grid], "theta, closed form", 0),
-        Line(grid, [risk(TASK, Erf(x), swapped_overlaps(TASK, x)).excess for x in grid], "excess, closed form", 1),
-        Line(
-            grid, [risk(TASK, Erf(x), Overlaps.oracle()).excess for x in grid], "excess of the oracle", 6, dashed=True
-        ),
+        Line(grid, [swapped_risk(TASK, x).excess for x in grid.tolist()], "excess, closed form", 1),
+        Line(grid, of_oracle, "excess of the oracle", 6, dashed=True),
     ]
     for i, values in enumerate((lambda run: np.abs(run.overlaps.theta[:, -1]), lambda run: run.excess[:, -1])):
         ends = [float(np.median(values(run)[run.outcome == "swapped"])) for run in runs.values()]

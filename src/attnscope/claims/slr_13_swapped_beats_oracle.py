@@ -29,11 +29,13 @@ from attnscope.predictors.attention import Erf, predict
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.landscape import stationary_points, swapped_overlaps
 from attnscope.theory.optimum import optimal_temperature
-from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.reference import swapped_optimum
-from attnscope.theory.risk import risk
+from attnscope.theory.overlaps import Overlaps, as_arrays
+from attnscope.theory.reference import swapped_optimum, swapped_risk
+from attnscope.theory.risk import risk, unchecked_risk
 
 DIM, LENGTH = 400, 10
+ERF = Erf(1.0)  # the kind; unchecked_risk is told the temperature
+ORACLE = as_arrays(Overlaps.oracle())
 TEMPERATURES = (0.02, 0.035, 0.05, 0.07, 0.15)
 DIMS = (50, 400, 1600, 6400, 25600)  # the ratio of best risks is sampled at these
 FAR = np.array([10**4, 10**5, 10**6, 10**7, 10**8])  # the limit law is checked at these
@@ -79,11 +81,11 @@ def check(context: Context) -> Evidence:
 
 
 def _star(task: SingleLocation, lam: float) -> float:
-    return float(risk(task, Erf(lam), Overlaps.oracle()).value)
+    return float(unchecked_risk(task, ERF, ORACLE, float(lam)).value)
 
 
 def _swap(task: SingleLocation, lam: float) -> float:
-    return float(risk(task, Erf(lam), swapped_overlaps(task, lam)).value)
+    return float(swapped_risk(task, float(lam)).value)
 
 
 def _law(task: SingleLocation) -> float:

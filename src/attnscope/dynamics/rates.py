@@ -34,8 +34,8 @@ from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.landscape import StationaryPoint, overlap_derivatives, stationary_points
-from attnscope.theory.overlaps import Overlaps, checked_overlaps
-from attnscope.theory.risk import risk_gradient
+from attnscope.theory.overlaps import Overlaps, as_arrays, checked_overlaps
+from attnscope.theory.risk import risk_gradient, unchecked_gradient
 
 __all__ = [
     "EscapeTime",
@@ -219,7 +219,11 @@ def _saddle_hessian(task: SingleLocation, predictor: Predictor, of: str) -> np.n
     h = 1e-3 / (
         1 + lam * task.signal
     )  # the risk varies with kappa on the scale 1/(lam s); fourth order: truncation 1e-12
-    at = lambda x: np.array(risk_gradient(task, predictor, Overlaps(x[0], x[1], x[2], x[3], 0.0)))[:4]
+
+    def at(x: np.ndarray) -> np.ndarray:
+        o = as_arrays(Overlaps(x[0], x[1], x[2], x[3], 0.0))  # possible: one of them is 2 h at most, the rest 0
+        return np.array(unchecked_gradient(task, predictor, o, lam))[:4]
+
     return np.array([(8 * (at(h * e) - at(-h * e)) - at(2 * h * e) + at(-2 * h * e)) / (12 * h) for e in np.eye(4)])
 
 

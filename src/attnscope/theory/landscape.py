@@ -44,6 +44,7 @@ __all__ = [
     "basin_prediction",
     "known_landscape",
     "local_geometry",
+    "orthogonal_task",
     "overlap_derivatives",
     "stationary_points",
     "swapped_overlaps",
@@ -104,7 +105,7 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
     degenerate 0.6155 saddle
     """
     of = "stationary_points"
-    _orthogonal(task, of)
+    orthogonal_task(task, of)
     lam = constant_temperature(_checked(predictor, of), of)
     starts = {"oracle": Overlaps.oracle()}
     if lam > 0 and task.signal > 0:
@@ -139,7 +140,7 @@ def _name(o: np.ndarray) -> str:
 
 def local_geometry(task: SingleLocation, predictor: Predictor, overlaps: Overlaps) -> LocalGeometry:
     """Riemannian gradient norm and Hessian eigenvalues of the risk at any one point (scalar overlaps)."""
-    _orthogonal(task, "local_geometry")
+    orthogonal_task(task, "local_geometry")
     lam = constant_temperature(_checked(predictor, "local_geometry"), "local_geometry")
     derivatives = overlap_derivatives(task, predictor, lam)
     k, v = _vectors(Overlaps(*(float(x) for x in overlaps)), min(task.dim, 4))
@@ -164,7 +165,7 @@ def basin_prediction(task: SingleLocation, temperature: float, overlaps: Overlap
     Right for about 95 % of random starts (d = 400: 96.4 % at temperature 0.02, 94.8 % at 0.1, 5000 starts each); meaningless above
     the critical temperature.
     """
-    _orthogonal(task, "basin_prediction")
+    orthogonal_task(task, "basin_prediction")
     lam = constant_temperature(Erf(temperature), "basin_prediction")
     o = checked_overlaps(overlaps, task, "basin_prediction")
     gam2, s = task.gamma**2, task.signal
@@ -334,7 +335,10 @@ def _checked(predictor: object, of: str) -> Predictor:
     return predictor
 
 
-def _orthogonal(task: object, of: str) -> None:
-    if checked_task(task, of).alignment != 0:
-        got = f"key.value = {task.alignment:.6g}"  # type: ignore[attr-defined]
+def orthogonal_task(task: object, of: str) -> SingleLocation:
+    """The task, if it is a SingleLocation with k* perp v*, or one sentence."""
+    found = checked_task(task, of)
+    if found.alignment != 0:
+        got = f"key.value = {found.alignment:.6g}"
         raise bad("task", of, "one with key perpendicular to value", got, "a task with drawn key and value")
+    return found

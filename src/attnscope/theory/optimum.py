@@ -24,9 +24,11 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate
 from attnscope.predictors.attention import Predictor
+from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
-from attnscope.theory.risk import checked_task, risk, risk_gradient
+from attnscope.theory.risk import checked_task, unchecked_gradient, unchecked_risk
+from attnscope.theory.route import checked_predictor
 
 __all__ = ["OracleRegime", "optimal_temperature", "oracle_regime"]
 
@@ -70,13 +72,27 @@ def optimal_temperature(
     if o.kappa.ndim:
         raise bad("overlaps", of, "scalars", f"shape {o.kappa.shape}", "one call per point")
     make = _family(family, of)
-    log_excess = lambda lam: float(risk(task, make(lam), o).log_excess)
-    slope = lambda log_lam: risk_gradient(task, make(math.exp(log_lam)), o).temperature
+
+    def risk_at(lam: float) -> Estimate:
+        predictor, temperature = _member(make, lam, of)
+        return unchecked_risk(task, predictor, o, temperature)
+
+    def slope(log_lam: float) -> float:
+        predictor, temperature = _member(make, math.exp(log_lam), of)
+        return unchecked_gradient(task, predictor, o, temperature).temperature
+
+    log_excess = lambda lam: float(risk_at(lam).log_excess)
     low, high = _bracket(log_excess, task)
     if low == 0.0:
-        return 0.0, risk(task, make(0.0), o)
+        return 0.0, risk_at(0.0)
     lam = _root(slope, math.log(low), math.log(high), log_excess)
-    return lam, risk(task, make(lam), o)
+    return lam, risk_at(lam)
+
+
+def _member(make: Callable[[float], Predictor], lam: float, of: str) -> tuple[Predictor, float]:
+    """The family's predictor and its own temperature, which may differ from lam."""
+    predictor = checked_predictor(make(lam), of)
+    return predictor, constant_temperature(predictor, of)
 
 
 def _bracket(log_excess: Callable[[float], float], task: SingleLocation) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.tasks.base import PlantedTask
 
-__all__ = ["MOVED", "Overlaps", "alignment_of", "checked_overlaps", "gram", "head_gram"]
+__all__ = ["MOVED", "Overlaps", "alignment_of", "as_arrays", "checked_overlaps", "gram", "head_gram"]
 
 MOVED = 1e-9  # overlaps computed in float64 scatter by 1e-15, unit vectors given to 9 digits by 1e-9; float32 (1e-7) is refused
 TOLERANCE = 1e-9  # eigenvalues of a Gram matrix below this count as 0 where dim 2 or 3 limits the rank
@@ -77,6 +77,11 @@ def head_gram(o: Overlaps, teacher_gram: np.ndarray) -> np.ndarray:
     implied[:, :pair] = cross  # to the bit
     students = np.array([[1.0, o.rho], [o.rho, 1.0]], dtype=np.float64)
     return np.block([[students, implied], [implied.T, teacher_gram]])
+
+
+def as_arrays(o: Overlaps) -> Overlaps:
+    """The same numbers as float64 arrays, in the form `checked_overlaps` returns; nothing is checked."""
+    return Overlaps(*(np.asarray(x, dtype=np.float64) for x in o))
 
 
 def checked_overlaps(o: object, task: PlantedTask, of: str) -> Overlaps:

@@ -28,12 +28,12 @@ from attnscope.predictors.heads import MultiHead
 from attnscope.tasks.base import is_planted
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.heads_risk import heads_risk
-from attnscope.theory.landscape import known_landscape, swapped_overlaps
+from attnscope.theory.landscape import known_landscape, orthogonal_task, swapped_overlaps
 from attnscope.theory.optimal_sigma import optimal_sigma
 from attnscope.theory.optimum import optimal_temperature
 from attnscope.theory.oracle_saddle import critical_temperature
-from attnscope.theory.overlaps import Overlaps, alignment_of
-from attnscope.theory.risk import risk
+from attnscope.theory.overlaps import Overlaps, alignment_of, as_arrays, checked_overlaps
+from attnscope.theory.risk import risk, unchecked_risk
 
 __all__ = [
     "ReferenceRow",
@@ -43,8 +43,12 @@ __all__ = [
     "known_values",
     "reference_risks",
     "swapped_optimum",
+    "swapped_risk",
     "task_risks",
 ]
+
+
+ERF = Erf(1.0)  # the kind of predictor; its temperature is passed beside it
 
 
 class ReferenceRow(NamedTuple):
@@ -219,12 +223,21 @@ def swapped_optimum(task: SingleLocation) -> tuple[float, Estimate]:
     >>> round(best, 5), round(at_best.value, 5)
     (0.05749, 0.04221)
     """
-    value = lambda x: risk(task, Erf(math.exp(x)), swapped_overlaps(task, math.exp(x))).value
+    orthogonal_task(task, "swapped_optimum")
+    value = lambda x: swapped_risk(task, math.exp(x)).value
     # the optimum is near sqrt(pi)/(2 s), where theta reaches 1; a factor of e^5 either side holds it for every gamma and length
     centre = math.log(math.sqrt(math.pi) / (2 * task.signal))
     found = minimize_scalar(value, bounds=(centre - 5, centre + 2), method="bounded", options={"xatol": 1e-9})
     lam = math.exp(found.x)
-    return lam, risk(task, Erf(lam), swapped_overlaps(task, lam))
+    return lam, swapped_risk(task, lam)
+
+
+def swapped_risk(task: SingleLocation, lam: float) -> Estimate:
+    """Risk at the role-swapped point of Erf(lam), lam > 0 and k* perp v*, neither of them checked here."""
+    o = as_arrays(swapped_overlaps(task, lam))
+    if task.dim < 3:  # no third direction for v: the point may not exist
+        o = checked_overlaps(o, task, "swapped_risk")
+    return unchecked_risk(task, ERF, o, lam)
 
 
 def critical(task: SingleLocation) -> float | None:

@@ -5,6 +5,9 @@
 Which exact route serves which pair is one table (route.py, routes.py). What no route reaches is sampled from the task's projections
 (monte_carlo.py), with its standard error. Overlaps are those of the head's unit vectors k, v with the task's first key and value; of
 any further teachers the head keeps only what these imply. On a CorrelatedBackground they are those of the whitened vectors.
+
+Two doors lead to each number. `risk` and `risk_gradient` check what they are given; `unchecked_risk` and
+`unchecked_gradient` take it in the form the checks return, for loops that have checked it once.
 """
 
 from __future__ import annotations
@@ -25,7 +28,17 @@ from attnscope.theory.monte_carlo import sampled_excess
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.route import Excess, Route, checked_planted, checked_predictor, find_route, needed
 
-__all__ = ["RiskGradient", "checked_task", "has_jax_form", "risk", "risk_function", "risk_gradient", "sampled"]
+__all__ = [
+    "RiskGradient",
+    "checked_task",
+    "has_jax_form",
+    "risk",
+    "risk_function",
+    "risk_gradient",
+    "sampled",
+    "unchecked_gradient",
+    "unchecked_risk",
+]
 
 METHODS = ("auto", "exact", "monte-carlo")
 
@@ -69,6 +82,24 @@ def risk(
         raise bad("method", of, "'auto', 'exact' or 'monte-carlo'", method)
     samples = check.integer(samples, "samples", of, 2)
     seed = check.seed_value(seed, of)
+    return unchecked_risk(task, predictor, o, lam, method, samples, seed)
+
+
+def unchecked_risk(
+    task: Any,
+    predictor: Predictor,
+    o: Overlaps,
+    lam: float,
+    method: str = "auto",
+    samples: int = 100_000,
+    seed: int = 0,
+) -> Estimate:
+    """`risk` at the temperature lam, the predictor's own or another, for arguments in the form its checks return.
+
+    Args:
+        o: possible overlaps, float64 arrays of one shape (`checked_overlaps`, `as_arrays`).
+        lam: a finite float >= 0.
+    """
     route = find_route(task, predictor)
     lacking = "a route" if route is None else route.missing(task, predictor, o)
     if method == "exact" or (method == "auto" and not lacking):
@@ -117,8 +148,13 @@ def risk_gradient(task: PlantedTask, predictor: Predictor, overlaps: Overlaps) -
     of = "risk_gradient"
     checked_planted(task, of)
     lam = constant_temperature(checked_predictor(predictor, of), of)
-    o = checked_overlaps(overlaps, task, of)
-    parts = np.array(needed("gradient", task, predictor, of, "differences of risk")(task, predictor, o, lam))
+    return unchecked_gradient(task, predictor, checked_overlaps(overlaps, task, of), lam)
+
+
+def unchecked_gradient(task: Any, predictor: Predictor, o: Overlaps, lam: float) -> RiskGradient:
+    """`risk_gradient`, arguments as in `unchecked_risk`."""
+    gradient = needed("gradient", task, predictor, "risk_gradient", "differences of risk")
+    parts = np.array(gradient(task, predictor, o, lam))
     if not np.isfinite(parts).all():
         raise AttnscopeError(
             "the gradient must be finite in float64, got an overflow at these parameters; try values closer to 1."
