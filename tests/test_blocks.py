@@ -14,7 +14,8 @@ from attnscope.dynamics.blocks import at_length, cosine, length_curve, simplifie
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.x64 import x64
 from attnscope.predictors.attention import Erf, Softmax
-from attnscope.predictors.blocks import EPS, DenseNet, GatedRecurrent, SimplifiedAttention, TransformerBlock
+from attnscope.predictors.blocks import EPS, TransformerBlock
+from attnscope.predictors.compared_models import DenseNet, GatedRecurrent, SimplifiedAttention
 from attnscope.predictors.full import FullAttention
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.layer_norm import informative_weight, layer_norm_floor

@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 import attnscope as at
 from attnscope.cli import app
-from attnscope.estimators.tables import Columns, is_classes, read_table, recall, remember, write_columns
+from attnscope.estimators.table_columns import Columns, recall, remember
+from attnscope.estimators.table_output import write_columns
+from attnscope.estimators.tables import is_classes, read_table
 
 PYARROW = find_spec("pyarrow") is not None  # parquet is optional
 QUICK = ("--loss", "mixture", "--alpha", "inf,1", "--n-starts", "4")  # EM alone: a second instead of ten

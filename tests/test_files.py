@@ -14,7 +14,7 @@ import pytest
 import attnscope as at
 from attnscope import files
 from attnscope.errors import AttnscopeError
-from attnscope.estimators.tables import write_columns
+from attnscope.estimators.table_output import write_columns
 from attnscope.figures.figure import Figure, Line, Panel
 from attnscope.files import check_place, whole_file, writable_folder
 from attnscope.report.folder import replace

@@ -61,10 +61,10 @@ from attnscope.predictors.attention import SoftmaxOne as SoftmaxOne
 from attnscope.predictors.attention import SoftplusAttention as SoftplusAttention
 from attnscope.predictors.attention import attention_weights as attention_weights
 from attnscope.predictors.attention import predict as predict
-from attnscope.predictors.blocks import DenseNet as DenseNet
-from attnscope.predictors.blocks import GatedRecurrent as GatedRecurrent
-from attnscope.predictors.blocks import SimplifiedAttention as SimplifiedAttention
 from attnscope.predictors.blocks import TransformerBlock as TransformerBlock
+from attnscope.predictors.compared_models import DenseNet as DenseNet
+from attnscope.predictors.compared_models import GatedRecurrent as GatedRecurrent
+from attnscope.predictors.compared_models import SimplifiedAttention as SimplifiedAttention
 from attnscope.predictors.full import FullAttention as FullAttention
 from attnscope.predictors.heads import BayesSoftmax as BayesSoftmax
 from attnscope.predictors.heads import MultiHead as MultiHead

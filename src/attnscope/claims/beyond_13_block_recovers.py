@@ -25,7 +25,8 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.panels import COUNT, spread
 from attnscope.dynamics.blocks import BlockHistory, cosine, train_block
 from attnscope.figures.figure import Figure, Line, Panel
-from attnscope.predictors.blocks import Parameters, TransformerBlock
+from attnscope.predictors.blocks import TransformerBlock
+from attnscope.predictors.sequence_model import Parameters
 from attnscope.tasks.single_location import Batch, SingleLocation
 from attnscope.theory.layer_norm import layer_norm_floor
 

@@ -29,7 +29,9 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.dynamics.blocks import BlockHistory, at_length, length_curves, simplified_risk, train_block
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Softmax
-from attnscope.predictors.blocks import Parameters, SimplifiedAttention, TransformerBlock
+from attnscope.predictors.blocks import TransformerBlock
+from attnscope.predictors.compared_models import SimplifiedAttention
+from attnscope.predictors.sequence_model import Parameters
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.layer_norm import informative_weight
 from attnscope.theory.optimum import optimal_temperature

@@ -28,7 +28,9 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.panels import COUNT, spread
 from attnscope.dynamics.blocks import BlockHistory, at_length, length_curves, simplified_risk, train_block
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
-from attnscope.predictors.blocks import DenseNet, GatedRecurrent, SequenceModel, SimplifiedAttention, TransformerBlock
+from attnscope.predictors.blocks import TransformerBlock
+from attnscope.predictors.compared_models import DenseNet, GatedRecurrent, SimplifiedAttention
+from attnscope.predictors.sequence_model import SequenceModel
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.layer_norm import layer_norm_floor
 

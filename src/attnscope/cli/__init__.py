@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import theory  # isort: skip
+from attnscope.cli import theory, training, tasks  # isort: skip
 from attnscope.cli import bags, work  # isort: skip
 from attnscope.cli import selftest  # isort: skip
 from attnscope.cli.common import app
 from attnscope.errors import AttnscopeError
 
-__all__ = ["app", "bags", "main", "selftest", "theory", "work"]
+__all__ = ["app", "bags", "main", "selftest", "tasks", "theory", "training", "work"]
 
 
 @app.callback(invoke_without_command=True)

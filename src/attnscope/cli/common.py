@@ -108,3 +108,10 @@ class _Status(_Nowhere):
         if text.strip():
             self.status.update(f"{self.description}, {time.monotonic() - self.start:.0f} s: {text.strip()}")
         return len(text)
+
+
+def as_typed(x: Any) -> str:
+    """A flat argument as it is typed."""
+    if isinstance(x, list | tuple):
+        return ",".join(as_typed(part) for part in x)
+    return f"{x:g}" if isinstance(x, float) else str(x)

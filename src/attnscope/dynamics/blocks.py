@@ -35,7 +35,9 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.predictors.attention import Erf, Softmax
-from attnscope.predictors.blocks import DenseNet, Parameters, SequenceModel, SimplifiedAttention, TransformerBlock
+from attnscope.predictors.blocks import TransformerBlock
+from attnscope.predictors.compared_models import DenseNet, SimplifiedAttention
+from attnscope.predictors.sequence_model import Parameters, SequenceModel
 from attnscope.progress import progress as progress_bar
 from attnscope.tasks.single_location import Batch, SingleLocation
 from attnscope.theory.overlaps import Overlaps

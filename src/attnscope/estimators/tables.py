@@ -1,22 +1,18 @@
-"""Bags in files, and answers in files: npz, CSV and parquet.
+"""Bags in files: npz, CSV and parquet.
 
 Two layouts. An .npz file holds arrays: `bags` (n, L, d), with `mask` (n, L) if they are padded; or `tokens` (N, d) with `offsets` (n+1,) or
 with `bag` (N,), the name of each token's bag; labels and weights are further arrays of n numbers. A .csv or .parquet file holds one token
 per row: a column names the bag, the label and the weight are columns that are constant within a bag, and every other column of numbers is
 a feature. Tokens of one bag need not be neighbours; bags keep the order in which they first appear. Nothing is ever unpickled.
-
-A model fitted from a table remembers the names of its columns (`remember`, `recall`), so that it finds them again in other tables.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from importlib import import_module
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,42 +20,15 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags import Bags, read_bags
-from attnscope.files import whole_file
+from attnscope.estimators.table_columns import Columns, Table, checked_bags, grouped, present
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Columns", "Table", "check_output", "is_classes", "read_table", "recall", "remember", "write_columns"]
+__all__ = ["SUFFIXES", "Columns", "Table", "is_classes", "needs_pyarrow", "read_table"]
 
 SUFFIXES = (".npz", ".csv", ".parquet")
-MEMBER = "table.columns.npy"  # where a model file keeps the names of its columns; load_model passes over it
 PYARROW = "pip install pyarrow"
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Names of a table's columns; `features` is None where every remaining column of numbers is one. For .npz: names of arrays."""
-
-    bag: str = "bag"
-    target: str | None = None
-    weight: str | None = None
-    features: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """bags; names (n,) of the bags; target (n,) and weight (n,) where asked for; features, ignored: columns of a table, () for .npz.
-
-    rows: (N,) the row of the file, from 0, that holds each token of `bags`.
-    """
-
-    bags: Bags
-    names: np.ndarray
-    target: np.ndarray | None
-    weight: np.ndarray | None
-    features: tuple[str, ...]
-    ignored: tuple[str, ...]
-    rows: np.ndarray
 
 
 def read_table(path: str | os.PathLike[str], columns: Columns, need_target: bool = True) -> Table:
@@ -124,30 +93,14 @@ def _flat_bags(arrays: dict[str, np.ndarray], bag: str, path: Path) -> tuple[Bag
     if tokens.ndim != 2 or tokens.dtype.kind not in "fiub":
         raise AttnscopeError(f"tokens of {path} must be numbers (N, d), got shape {tokens.shape} of {tokens.dtype}.")
     if bag in arrays and arrays[bag].shape == (len(tokens),):
-        names, offsets, rows = _grouped(arrays[bag])
-        return _checked(tokens[rows], offsets, path), names, rows
+        names, offsets, rows = grouped(arrays[bag])
+        return checked_bags(tokens[rows], offsets, path), names, rows
     offsets = arrays.get("offsets", np.empty(0))
     whole = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) >= 2
     if not (whole and offsets[0] == 0 and offsets[-1] == len(tokens) and (np.diff(offsets) > 0).all()):
         must = f"increasing whole numbers from 0 to {len(tokens)}, or {bag} one name per token"
         raise AttnscopeError(f"offsets of {path} must be {must}, got shape {offsets.shape} of {offsets.dtype}.")
-    return _checked(tokens, offsets, path), np.arange(0), np.arange(len(tokens))
-
-
-def _grouped(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Names in order of first appearance, offsets, and the stable order that brings each bag's rows together."""
-    unique, first, code = np.unique(names, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # bags by first appearance
-    rank = np.empty(len(unique), int)
-    rank[order] = np.arange(len(unique))
-    rows = np.argsort(rank[code], kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(rank[code]))])
-    return unique[order], offsets, rows
-
-
-def _checked(tokens: np.ndarray, offsets: np.ndarray, path: Path) -> Bags:
-    held = Bags(np.ascontiguousarray(tokens, dtype=np.float64), np.asarray(offsets, dtype=np.int64), "list")
-    return read_bags(held, str(path))
+    return checked_bags(tokens, offsets, path), np.arange(0), np.arange(len(tokens))
 
 
 def _per_bag(arrays: dict[str, np.ndarray], name: str | None, n: int, path: Path) -> np.ndarray | None:
@@ -157,16 +110,7 @@ def _per_bag(arrays: dict[str, np.ndarray], name: str | None, n: int, path: Path
         raise AttnscopeError(f"{path} must hold an array {name}, got {', '.join(sorted(arrays))}.")
     if arrays[name].shape != (n,):
         raise AttnscopeError(f"{name} of {path} must hold one entry per bag, ({n},), got shape {arrays[name].shape}.")
-    return _present(arrays[name], name, path)
-
-
-def _present(values: np.ndarray, name: str, path: Path) -> np.ndarray:
-    missing = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
-    if missing.any():
-        raise AttnscopeError(
-            f"{name} of {path} must be finite, got {values[missing][0]} in bag number {int(np.argmax(missing))}."
-        )
-    return values
+    return present(arrays[name], name, path)
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -178,7 +122,7 @@ def _frame(path: Path) -> pd.DataFrame:
     try:
         if path.suffix == ".csv":
             return pd.read_csv(path, **_exact(pd.__version__))
-        with _pyarrow(path):
+        with needs_pyarrow(path):
             return pd.read_parquet(path)
     except AttnscopeError:
         raise
@@ -198,7 +142,7 @@ def _exact(version: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _pyarrow(path: Path) -> Iterator[None]:
+def needs_pyarrow(path: Path) -> Iterator[None]:
     try:
         yield
     except ImportError:
@@ -217,7 +161,7 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
         raise AttnscopeError(
             f"column {columns.bag} of {path} must name the bag in every row, got an empty cell in row {_first(frame[columns.bag].isna())}."
         )
-    names, offsets, rows = _grouped(_plain(frame[columns.bag]))
+    names, offsets, rows = grouped(_plain(frame[columns.bag]))
     features, ignored = _features(frame, columns, named)
     if not features:
         raise AttnscopeError(f"{path} must have at least one column of numbers beside {', '.join(named)}, got none.")
@@ -225,7 +169,13 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
     bag_of = np.repeat(np.arange(len(names)), np.diff(offsets))
     label = lambda name: None if name is None else _constant(frame, name, rows, offsets, names, bag_of, path)
     return Table(
-        _checked(tokens, offsets, path), names, label(columns.target), label(columns.weight), features, ignored, rows
+        checked_bags(tokens, offsets, path),
+        names,
+        label(columns.target),
+        label(columns.weight),
+        features,
+        ignored,
+        rows,
     )
 
 
@@ -282,63 +232,4 @@ def _constant(
         bag, where = names[bag_of[_first(other)]], _first(other)
         got = f"{per_bag[bag_of[where]]!s} and {values[where]!s} in bag {bag!s}"
         raise AttnscopeError(f"column {name} of {path} must be constant within a bag, got {got}.")
-    return _present(per_bag, name, path)
-
-
-# -- answers ----------------------------------------------------------------------------------------------------------
-
-
-def check_output(
-    path: str | os.PathLike[str], suffixes: tuple[str, ...] = SUFFIXES, keep: tuple[Any, ...] = ()
-) -> None:
-    """Refuse, before any work, a path that could not be written afterwards, or that would replace one of the inputs `keep`."""
-    path = Path(path)
-    if path.suffix not in suffixes:
-        raise AttnscopeError(f"the output file must end in {' or '.join(suffixes)}, got {path}.")
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        raise AttnscopeError(f"the output file {path} must be a file in an existing folder; try another path.")
-    if any(path.exists() and other is not None and Path(other).exists() and path.samefile(other) for other in keep):
-        raise AttnscopeError(f"the output file must be another than the input {path}; try another name.")
-    if not os.access(path.resolve().parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise AttnscopeError(
-            f"the output file {path} must be writable, got a file or folder that is not; try another path."
-        )
-    if path.suffix == ".parquet":
-        with _pyarrow(path):
-            import_module("pyarrow")
-
-
-def write_columns(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray]) -> None:
-    """Write columns of equal length as .npz, .csv or .parquet; the file appears whole or not at all."""
-    path = Path(path)
-    with whole_file(path, "write_columns") as part:
-        if path.suffix == ".npz":
-            arrays: dict[str, Any] = dict(columns)
-            with open(part, "wb") as file:
-                np.savez(file, **arrays)
-            return
-        import pandas as pd
-
-        frame = pd.DataFrame(dict(columns))
-        if path.suffix == ".csv":
-            frame.to_csv(part, index=False)
-        else:
-            frame.to_parquet(part, index=False)
-
-
-def remember(model_path: str | os.PathLike[str], columns: Columns) -> None:
-    """Add the columns' names to a saved model."""
-    text = json.dumps({"bag": columns.bag, "target": columns.target, "features": columns.features})
-    with zipfile.ZipFile(model_path, "a") as file, file.open(MEMBER, "w") as member:
-        np.lib.format.write_array(member, np.array(text))
-
-
-def recall(model_path: str | os.PathLike[str]) -> Columns:
-    """The columns' names that `remember` added, or the usual ones."""
-    try:
-        with np.load(model_path, allow_pickle=False) as file:
-            facts = json.loads(str(file[MEMBER.removesuffix(".npy")]))
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile):
-        return Columns()
-    features = facts["features"]
-    return Columns(facts["bag"], facts["target"], None, None if features is None else tuple(features))
+    return present(per_bag, name, path)

@@ -1,4 +1,4 @@
-"""Whole sequence models for single-location regression: Transformer blocks, and what they are compared with.
+"""Transformer blocks for single-location regression.
 
 notation: x_l in R^d tokens, r in R^d the register (a learnt token from whose row the output is read), H = heads, p = d/H, lam = temperature.
 
@@ -19,37 +19,25 @@ What the block attends to and reads is measured where it works, because a normal
 With norm=None the first is lam k_h whatever the tokens. Layer norm removes a token's mean, so no key direction of a layer-normed block
 has a component along (1,..,1)/sqrt(d): its cosine with k* is at most |k* - mean(k*)|.
 
-All models are frozen sizes; their numbers are a dict of NumPy arrays from `init`. `output` is a pure JAX function of single sequences
-batched by vmap, in the precision that is active; `predict`, `attention` and `directions` are its float64 faces, NumPy in and out.
+Sizes, parameters and the float64 faces: `sequence_model`; what blocks are compared with: `compared_models`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
-from attnscope.numerics.x64 import x64
+from attnscope.predictors.sequence_model import Entry, Parameters, SequenceModel
 
-__all__ = ["DenseNet", "Directions", "GatedRecurrent", "SequenceModel", "SimplifiedAttention", "TransformerBlock"]
+__all__ = ["Directions", "TransformerBlock"]
 
 EPS = 1e-6  # of the variance of a token's entries, which is near 1: keeps the norm of a masked (zero) token finite
-BLOCK = 1 << 21  # token entries per call of a compiled map: 16 MB
-Parameters = dict[str, np.ndarray]
-
-
-class Entry(NamedTuple):
-    """Shape of a parameter array and its start: every entry `mean` + `deviation` N(0, 1)."""
-
-    shape: tuple[int, ...]
-    deviation: float
-    mean: float = 0.0
 
 
 class Directions(NamedTuple):
@@ -57,92 +45,6 @@ class Directions(NamedTuple):
 
     key: np.ndarray
     value: np.ndarray
-
-
-class SequenceModel:
-    """A map from a sequence of tokens (L, d) to a number, with parameters beside it. Subclasses give `entries` and `one`."""
-
-    dim: int
-
-    def entries(self) -> dict[str, Entry]:
-        """Name, shape and start of every parameter array."""
-        raise NotImplementedError
-
-    def one(self, p: Any, x: Any, real: Any) -> Any:
-        """T(X) of one sequence x (L, d); real (L,) bool. Pure JAX."""
-        raise NotImplementedError
-
-    @property
-    def size(self) -> int:
-        """Number of parameters."""
-        return sum(math.prod(entry.shape) for entry in self.entries().values())
-
-    def init(self, seed: int = 0) -> Parameters:
-        """Parameters at the start of training, float64."""
-        rng = np.random.default_rng([check.seed_value(seed, f"{type(self).__name__}.init"), 7])
-        return {name: e.mean + e.deviation * rng.standard_normal(e.shape) for name, e in self.entries().items()}
-
-    def output(self, p: Any, tokens: Any, mask: Any = None) -> Any:
-        """T(X) (n,) of tokens (n, L, d), in JAX and in the active precision."""
-        import jax
-
-        real = jax.numpy.ones(tokens.shape[:2], bool) if mask is None else mask
-        return jax.vmap(partial(self.one, p))(tokens, real)
-
-    def predict(self, parameters: Parameters, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        """T(X), (n,), in float64; mask (n, L), True = real token."""
-        out = self._batched("output", parameters, tokens, mask, "predict")
-        if not np.isfinite(out).all():
-            raise bad(
-                "tokens", f"{type(self).__name__}.predict", "of a size that keeps the prediction finite", "an overflow"
-            )
-        return out
-
-    def sensitivity(self, parameters: Parameters, tokens: np.ndarray, location: np.ndarray) -> np.ndarray:
-        """The gradient of T in the token at `location` (n,) of each sequence, averaged: an estimate of E[dT/dX_J], (d,)."""
-        slopes = self._batched("_slopes", parameters, tokens, None, "sensitivity")  # (n, L, d)
-        where = np.asarray(location)
-        n, length = slopes.shape[:2]
-        if where.shape != (n,) or where.dtype.kind not in "iu" or not ((where >= 0) & (where < length)).all():
-            must = f"({n},) integers from 0 to {length - 1}"
-            raise bad(
-                "location", f"{type(self).__name__}.sensitivity", must, f"dtype {where.dtype}, shape {where.shape}"
-            )
-        return slopes[np.arange(n), where].mean(axis=0)
-
-    def _slopes(self, p: Any, tokens: Any, mask: Any) -> Any:
-        import jax
-
-        return jax.vmap(jax.grad(partial(self.one, p)))(tokens, mask)
-
-    def _batched(self, name: str, parameters: object, tokens: object, mask: object, method: str) -> np.ndarray:
-        """The map self.name(p, tokens, mask) in float64, a few MB of tokens at a time."""
-        of = f"{type(self).__name__}.{method}"
-        x, real = self._tokens(tokens, mask, of)
-        p, run = self._parameters(parameters, of), _compiled(self._shape(), name)
-        if hasattr(self, "temperature"):  # an argument of the executable: another temperature compiles nothing
-            p["temperature"] = np.asarray(self.temperature)
-        block = max(1, BLOCK // (x.shape[1] * x.shape[2]))
-        parts = []
-        with x64():
-            for i in range(0, len(x), block):
-                part = slice(i, i + block)
-                parts.append(np.asarray(run(p, x[part].astype(np.float64), real[part])))
-        return np.concatenate(parts)
-
-    def _shape(self) -> SequenceModel:
-        """What an executable depends on."""
-        return self
-
-    def _tokens(self, tokens: object, mask: object, of: str) -> tuple[np.ndarray, np.ndarray]:
-        x, real = check.tokens_array(tokens, of, dim=self.dim, mask=mask)
-        return x, np.ones(x.shape[:2], bool) if real is None else real
-
-    def _parameters(self, parameters: object, of: str) -> Parameters:
-        wanted = self.entries()
-        if not isinstance(parameters, dict) or set(parameters) != set(wanted):
-            raise bad("parameters", of, f"a dict with the arrays {', '.join(wanted)}", parameters, "model.init(seed=0)")
-        return {name: check.array(parameters[name], name, of, e.shape).astype(np.float64) for name, e in wanted.items()}
 
 
 @dataclass(frozen=True)
@@ -289,153 +191,3 @@ class TransformerBlock(SequenceModel):
         """W_Q^h' W_K^h of every head, (heads, d, d): what singular values are taken of."""
         p = self._parameters(parameters, "TransformerBlock.query_key")
         return np.einsum("hpd,hpe->hde", p["query"], p["key"])
-
-
-@dataclass(frozen=True)
-class SimplifiedAttention(SequenceModel):
-    """The papers' predictor with free vectors: T(X) = sum_l sigma(lam X.k)_l X_l.v, sigma the softmax over tokens or erf; 2 d parameters.
-
-    >>> SimplifiedAttention(dim=16).size
-    32
-    """
-
-    dim: int
-    kind: str = "softmax"
-    temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        of = "SimplifiedAttention"
-        check.integer(self.dim, "dim", of, 2)
-        if self.kind not in ("softmax", "erf"):
-            raise bad("kind", of, "'softmax' or 'erf'", self.kind)
-        object.__setattr__(self, "temperature", check.real(self.temperature, "temperature", of, 0, strict=True))
-
-    def entries(self) -> dict[str, Entry]:
-        return {"k": Entry((self.dim,), self.dim**-0.5), "v": Entry((self.dim,), self.dim**-0.5)}
-
-    def one(self, p: Any, x: Any, real: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
-        scores = p.get("temperature", self.temperature) * (x @ p["k"])
-        if self.kind == "softmax":
-            weights = jax.nn.softmax(jnp.where(real, scores, -jnp.inf))
-        else:
-            weights = jnp.where(real, jax.lax.erf(scores), 0.0)
-        return weights @ (x @ p["v"])
-
-    def _shape(self) -> SequenceModel:
-        return replace(self, temperature=1.0)
-
-    def directions(self, parameters: Parameters, tokens: np.ndarray) -> Directions:
-        """lam k and v as one head's directions; the tokens do not matter."""
-        p = self._parameters(parameters, "SimplifiedAttention.directions")
-        return Directions(self.temperature * p["k"][None], p["v"][None])
-
-
-@dataclass(frozen=True)
-class DenseNet(SequenceModel):
-    """One hidden layer on the L d numbers laid end to end: T(X) = a.gelu(W x + b) + a_0. Sequences of another length are refused.
-
-    >>> DenseNet.matching(TransformerBlock(dim=16), length=10).size, TransformerBlock(dim=16).size
-    (2269, 2193)
-    """
-
-    dim: int
-    length: int
-    hidden: int
-
-    def __post_init__(self) -> None:
-        for name, low in (("dim", 1), ("length", 1), ("hidden", 1)):
-            check.integer(getattr(self, name), name, "DenseNet", low)
-
-    @classmethod
-    def matching(cls, model: SequenceModel, length: int) -> DenseNet:
-        """The net whose number of parameters is nearest to the model's."""
-        return cls(model.dim, length, _width(lambda h: cls(model.dim, length, h).size, model.size))
-
-    def entries(self) -> dict[str, Entry]:
-        inputs, h = self.length * self.dim, self.hidden
-        first = {"first": Entry((h, inputs), inputs**-0.5), "first_bias": Entry((h,), 0.0)}
-        return first | {"readout": Entry((h,), h**-0.5), "readout_bias": Entry((), 0.0)}
-
-    def one(self, p: Any, x: Any, real: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
-        flat = jnp.where(real[:, None], x, 0.0).reshape(-1)
-        return p["readout"] @ jax.nn.gelu(p["first"] @ flat + p["first_bias"]) + p["readout_bias"]
-
-    def _tokens(self, tokens: object, mask: object, of: str) -> tuple[np.ndarray, np.ndarray]:
-        x, real = super()._tokens(tokens, mask, of)
-        if x.shape[1] != self.length:
-            raise bad(
-                "tokens", of, f"sequences of {self.length} tokens", f"{x.shape[1]} tokens", "a mask for shorter ones"
-            )
-        return x, real
-
-
-@dataclass(frozen=True)
-class GatedRecurrent(SequenceModel):
-    """A gated recurrent unit read after the last token: u, f gates, h <- u h + (1 - u) tanh(W x + R (f h) + b), T(X) = a.h + a_0.
-
-    The update gate starts half a unit towards keeping (bias 1), the usual start for long sequences. Masked tokens leave h as it is.
-
-    >>> GatedRecurrent.matching(TransformerBlock(dim=16)).size, TransformerBlock(dim=16).size
-    (2241, 2193)
-    """
-
-    dim: int
-    hidden: int
-
-    def __post_init__(self) -> None:
-        check.integer(self.dim, "dim", "GatedRecurrent", 1)
-        check.integer(self.hidden, "hidden", "GatedRecurrent", 1)
-
-    @classmethod
-    def matching(cls, model: SequenceModel) -> GatedRecurrent:
-        """The unit whose number of parameters is nearest to the model's."""
-        return cls(model.dim, _width(lambda h: cls(model.dim, h).size, model.size))
-
-    def entries(self) -> dict[str, Entry]:
-        d, h = self.dim, self.hidden
-        found = {
-            "input": Entry((3, h, d), d**-0.5),
-            "recurrent": Entry((3, h, h), h**-0.5),
-            "keep_bias": Entry((h,), 0.0, 1.0),
-        }
-        found |= {"forget_bias": Entry((h,), 0.0), "state_bias": Entry((h,), 0.0)}
-        return found | {"readout": Entry((h,), h**-0.5), "readout_bias": Entry((), 0.0)}
-
-    def one(self, p: Any, x: Any, real: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
-        bias = jnp.stack([p["keep_bias"], p["forget_bias"], p["state_bias"]])
-        inputs = jnp.einsum("ahd,ld->lah", p["input"], x) + bias  # (L, 3, h): what does not depend on the state
-
-        def step(h: Any, token: Any) -> tuple[Any, None]:
-            (u, f, n), there = token
-            u, f = jax.nn.sigmoid(u + p["recurrent"][0] @ h), jax.nn.sigmoid(f + p["recurrent"][1] @ h)
-            new = u * h + (1 - u) * jnp.tanh(n + p["recurrent"][2] @ (f * h))
-            return jnp.where(there, new, h), None
-
-        last, _ = jax.lax.scan(step, jnp.zeros(self.hidden, x.dtype), (inputs, real))
-        return p["readout"] @ last + p["readout_bias"]
-
-
-@lru_cache(
-    maxsize=64
-)  # models are small frozen sizes; an executable is compiled once for each, and each shape of tokens
-def _compiled(model: SequenceModel, name: str) -> Callable[..., Any]:
-    import jax
-
-    return jax.jit(getattr(model, name))
-
-
-def _width(size: Callable[[int], int], wanted: int) -> int:
-    """The width >= 1 whose size, which grows with it, is nearest to `wanted`."""
-    width = 1
-    while size(width + 1) <= wanted:
-        width += 1
-    return min((width, width + 1), key=lambda h: abs(size(h) - wanted))

@@ -37,7 +37,8 @@ from scipy.stats import ncx2
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.predictors.blocks import EPS, Parameters, TransformerBlock
+from attnscope.predictors.blocks import EPS, TransformerBlock
+from attnscope.predictors.sequence_model import Parameters
 from attnscope.tasks.single_location import SingleLocation
 
 __all__ = ["informative_weight", "layer_norm_floor"]
