@@ -25,11 +25,12 @@ the summed terms). notation: y (real argument), c (saddle), p = p(c), w = z - c,
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln, loggamma, psi, zeta
+from scipy.special import gammaln, loggamma, psi
+
+from attnscope.numerics.saddle_exponent import Saddle, SaddleExponent, saddle_logit
 
 __all__ = ["TokenLaw", "Transform"]
 
@@ -40,8 +41,6 @@ AGREE = 2e-8  # two trapezoid rules must agree this well: the finer one is then 
 FIRST = 10  # nodes of the first rule; 6e-16 is reached by a Gaussian at 8.4 deviations, so a step of 0.84 of them
 DOUBLINGS = 7  # up to 10 * 2**7 = 1280 nodes, then the error estimate says what is left
 CUT = 35.0  # a contour ends where the integrand is e^-35 = 6e-16 of its start
-CAP = 1e6  # saddles beyond this belong to phi < exp(-1e6), which no integral here reaches
-TABLE = np.linspace(-32.0, 32.0, 385)  # logit of the saddle's place in its interval: starts for Newton, so not critical
 BLOCK = 512  # rows per vectorised block: bounds memory at 512 * 640 nodes
 PATH = np.linspace(0.0, 1.0, 22)  # places (in log) where a contour is tried before it is used
 
@@ -57,135 +56,46 @@ class Transform(NamedTuple):
     moment_error: Array  # relative error of ratio and variance, and of mean in units of sqrt(variance)
 
 
-class _Saddle(NamedTuple):
-    """Where a row's contour crosses the real axis: left of 0 (it gives 1 - phi) or right of 0 (phi)."""
-
-    y: Array
-    c: Array
-    p: Array
-    f: Array
-    curvature: Array
-    size: Array  # sum of the moduli of the terms of f, for rounding
-
-
 class _Path(NamedTuple):
     reach: Array  # a
     bend: Array  # sin(al)
     length: Array  # largest x
 
 
-class TokenLaw:
+class TokenLaw(SaddleExponent):
     """Mellin side of one hypothesis: `relevant` chooses E_1 (p0 = 1, b = 1) or E_0 (p0 = g^2, b = -1)."""
-
-    def __init__(self, dim: int, gamma: float, signal: float, relevant: bool):
-        self.dim, self.gamma2, self.signal, self.signal2 = float(dim), gamma * gamma, float(signal), signal * signal
-        self.eps = (1.0 - gamma) * (1.0 + gamma)
-        self.relevant = relevant
-        self.p0, self.b = (1.0, 1.0) if relevant else (self.gamma2, -1.0)
-        edge = self.p0 / self.eps if self.eps else np.inf  # the zero of p
-        self.hi = edge if edge > 0 else np.inf
-        self.lo = max(-1.0, edge) if edge < 0 else -1.0
 
     def transform(self, y: Array, variance: bool = False, negligible: float = -np.inf) -> Transform:
         """phi at every y; rows with log(1 - phi) < negligible get the saddle-point value (and its error)."""
         y = np.asarray(y, dtype=np.float64)
         saddle = self._saddle(y, newton=3)
-        q = _logit(saddle, saddle.f - 0.5 * np.log(2 * np.pi * saddle.curvature))
+        q = saddle_logit(saddle, saddle.f - 0.5 * np.log(2 * np.pi * saddle.curvature))
         ones = np.ones_like(y)
         rough = 0.2 * np.exp(np.minimum(q, 0))  # phi is 1 to this order, and its moments are those of E_1
         out = Transform(q, 0.2 * ones, ones.copy(), self.signal * ones, self.gamma2 * ones, rough)
         rows = np.flatnonzero((saddle.c > 0) | (q > negligible))
         for start in range(0, rows.size, BLOCK):
             part = rows[start : start + BLOCK]
-            for field, values in zip(out, self._by_contour(_Saddle(*(a[part] for a in saddle)), variance), strict=True):
+            for field, values in zip(out, self._by_contour(Saddle(*(a[part] for a in saddle)), variance), strict=True):
                 field[part] = values
         return out
 
-    def saddlepoint_logit(self, y: Array) -> Array:
-        """q to about 20 %: enough to find where an integrand lives."""
-        saddle = self._saddle(np.asarray(y, dtype=np.float64), newton=0)
-        return _logit(saddle, saddle.f - 0.5 * np.log(2 * np.pi * saddle.curvature))
-
-    @cached_property
-    def places(self) -> Array:
-        """Arguments y spread over every scale on which phi varies."""
-        return np.concatenate([y[::4] for y, _ in self._tables])
-
-    def where_logit(self, q: float) -> float:
-        """The y with about logit(1 - phi) = q."""
-        y = np.sort(self.places)
-        return float(np.interp(q, np.maximum.accumulate(self.saddlepoint_logit(y)), y))
-
-    # ---- the exponent f and its derivatives on the real axis -----------------------------------------------
-
-    def _tilt(self, c: Array, p: Array) -> Array:
-        """Derivative of (s^2/2) c (c - b) / p."""
-        return 0.5 * self.signal2 * ((2 * c - self.b) * p + self.eps * c * (c - self.b)) / p**2
-
-    def _slope(self, c: Array, p: Array) -> Array:
-        """f'(c) + y."""
-        return psi(1 + c) - 1 / c + 0.5 * self.dim * self.eps / p + self._tilt(c, p)
-
-    def _curvature(self, c: Array, p: Array) -> Array:
-        return _trigamma(1 + c) + 1 / c**2 + 0.5 * self.dim * (self.eps / p) ** 2 + self.signal2 * self.gamma2 / p**3
-
-    def _third(self, c: Array, p: Array) -> Array:
-        r = self.eps / p
-        return -2 * (zeta(3, 1 + c) + 1 / c**3) + self.dim * r**3 + 3 * r * self.signal2 * self.gamma2 / p**3
-
-    def _value(self, c: Array, p: Array, y: Array) -> tuple[Array, Array]:
-        """f(c), and the sum of the moduli of its terms."""
-        log_gamma = gammaln(1 + c) - np.log(np.abs(c))
-        gauss = -0.5 * self.dim * np.log1p(-self.eps * c / self.p0)
-        shift = 0.5 * self.signal2 * c * (c - self.b) / p
-        return log_gamma - c * y + gauss + shift, np.abs(log_gamma) + np.abs(c * y) + np.abs(gauss) + np.abs(shift)
-
-    # ---- saddles -------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _tables(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """For the left and the right interval: increasing y and the saddle c there."""
-        left = self.lo * expit(-TABLE)
-        right = self.hi * expit(TABLE) if self.hi < CAP else np.geomspace(1e-14, CAP, TABLE.size)
-        tables = []
-        for c in (left, right):
-            p = np.maximum(self.p0 - self.eps * c, 1e-15 * self.p0)
-            tables.append((np.maximum.accumulate(self._slope(c, p)), c))
-        return tables[0], tables[1]
-
-    def _saddle(self, y: Array, newton: int) -> _Saddle:
-        """The lower of the two saddles of every row."""
-        left, right = (self._saddle_of(y, table, newton) for table in self._tables)
-        return _Saddle(*(np.where(right.f <= left.f, b, a) for a, b in zip(left, right, strict=True)))
-
-    def _saddle_of(self, y: Array, table: tuple[Array, Array], newton: int) -> _Saddle:
-        """Table, then Newton steps confined to the table's cell, where f' is monotone."""
-        cell = np.clip(np.searchsorted(table[0], y), 1, table[0].size - 1)
-        low, high = table[1][cell - 1], table[1][cell]
-        c = np.interp(y, *table)
-        for _ in range(newton):
-            p = self.p0 - self.eps * c
-            c = np.clip(c - (self._slope(c, p) - y) / self._curvature(c, p), low, high)
-        p = np.maximum(self.p0 - self.eps * c, 1e-15 * self.p0)
-        f, size = self._value(c, p, y)
-        return _Saddle(y, c, p, f, self._curvature(c, p), size)
-
     # ---- contours ------------------------------------------------------------------------------------------
 
-    def _by_contour(self, at: _Saddle, variance: bool) -> Transform:
+    def _by_contour(self, at: Saddle, variance: bool) -> Transform:
         """Trapezoid sums of the integrand and its moments, doubled until they agree; then phi, ratio, mean, variance."""
         sums, disagreement, cut = self._sums(at, self._path(at), variance)
         # doubling squares the error of a converging rule; 6 d^1.5 leaves room. Rules that never agreed promise nothing more
         rule = np.where(disagreement > AGREE, disagreement, 6 * disagreement**1.5) + cut + 10 * ROUND
         error = rule + ROUND * at.size
         log_value = at.f + np.log(np.abs(sums[0]) / np.pi)
-        q = _logit(at, log_value)
+        q = saddle_logit(at, log_value)
         if not self.relevant:
             return Transform(q, error, *(np.zeros_like(q),) * 4)
         # on the right the moments are ratios of sums, free of the rounding of f
         return Transform(q, error, *self._moments(at, sums, np.exp(log_value), np.where(at.c < 0, error, rule)))
 
-    def _moments(self, at: _Saddle, sums: Array, value: Array, error: Array) -> tuple[Array, Array, Array, Array]:
+    def _moments(self, at: Saddle, sums: Array, value: Array, error: Array) -> tuple[Array, Array, Array, Array]:
         """ratio, mean, variance and their error. A left contour gives what the weight removes: (E_1 - value * sums)/(1 - value)."""
         left = at.c < 0
         kept = np.where(left, 1 / (1 - value), 0.0)  # share of the moments of E_1
@@ -201,7 +111,7 @@ class TokenLaw:
         places = ROUND * (np.abs(centre) / np.sqrt(spread) + np.sqrt(at.curvature))
         return ratio, centre + part[1], spread, error * (1 + loss) + places
 
-    def _path(self, at: _Saddle) -> _Path:
+    def _path(self, at: Saddle) -> _Path:
         """Bend and length of every row's contour: the steepest bend of three along which the integrand falls."""
         reach = np.where(at.c < 0, np.minimum(-at.c, 1 + at.c), at.c)
         if self.eps:
@@ -212,14 +122,14 @@ class TokenLaw:
         todo = np.arange(bend.size)
         for shrink in (1.0, 0.5, 0.0):
             sub = _Path(reach[todo], shrink * bend[todo], path.length[todo])
-            length, falls = self._try(_Saddle(*(a[todo] for a in at)), sub)
+            length, falls = self._try(Saddle(*(a[todo] for a in at)), sub)
             path.bend[todo], path.length[todo] = sub.bend, length
             todo = todo[~falls]
             if not todo.size:
                 break
         return path
 
-    def _try(self, at: _Saddle, path: _Path) -> tuple[Array, Array]:
+    def _try(self, at: Saddle, path: _Path) -> tuple[Array, Array]:
         """Where the integrand has fallen to e^-CUT, and whether it fell monotonically."""
         deviation = at.curvature**-0.5
         far = (40 + 12 * deviation) / deviation  # |Gamma| falls like e^{-pi y/2} beyond y = Re z
@@ -238,7 +148,7 @@ class TokenLaw:
         inside = np.exp(x0 + np.clip(np.where((end > 0) & low.any(1), t, 1.0), 0, 1) * (x1 - x0))
         return inside, falls
 
-    def _exponent(self, at: _Saddle, w: Array) -> Array:
+    def _exponent(self, at: Saddle, w: Array) -> Array:
         """f(c + w) - f(c) + log(1 + w/c), rows x nodes: the factor 1/z of Gamma(z) = Gamma(1+z)/z is left to the caller."""
         c, p = at.c[:, None], at.p[:, None]
         linear = (self._tilt(at.c, at.p) - at.y)[:, None]
@@ -249,7 +159,7 @@ class TokenLaw:
             e += 0.5 * self.signal2 * self.gamma2 / p**2 * w * w / (p - self.eps * w)
         return e
 
-    def _terms_at(self, at: _Saddle, path: _Path, x: Array, variance: bool) -> Array:
+    def _terms_at(self, at: Saddle, path: _Path, x: Array, variance: bool) -> Array:
         """Im(integrand * dz/dx) for phi and its moments: (moments, rows, nodes)."""
         w, dz = _contour(path, x)
         c, p = at.c[:, None], at.p[:, None]
@@ -262,7 +172,7 @@ class TokenLaw:
             out += [(g * m).imag for m in self._polynomials(at, w, pz)]
         return np.stack(out)
 
-    def _polynomials(self, at: _Saddle, w: Array, pz: Array) -> tuple[Array, Array]:
+    def _polynomials(self, at: Saddle, w: Array, pz: Array) -> tuple[Array, Array]:
         """First and second moment of u about s (left rows) or about m_c (right rows).
 
         On the right (m_z - m_c)^2 + g^2/p(z) cancels to O(1/s^2) of itself when l is nearly linear in u (g near 1, s large). Adding the total
@@ -278,7 +188,7 @@ class TokenLaw:
         second = self.gamma2 * self.eps**2 * w * w / (pz * half**2) - 2 * self.gamma2 * w / half * rest
         return np.where(left, about_s, about_m), np.where(left, about_s**2 + self.gamma2 / pz, second)
 
-    def _sums(self, at: _Saddle, path: _Path, variance: bool) -> tuple[Array, Array, Array]:
+    def _sums(self, at: Saddle, path: _Path, variance: bool) -> tuple[Array, Array, Array]:
         """Trapezoid sums (moments, rows), the relative disagreement of the last two rules, and the cut-off error."""
         n = FIRST
         x = path.length[:, None] * (np.arange(n + 1) / n)
@@ -290,7 +200,7 @@ class TokenLaw:
         for level in range(DOUBLINGS):
             if not todo.size:
                 break
-            part, way = _Saddle(*(a[todo] for a in at)), _Path(*(a[todo] for a in path))
+            part, way = Saddle(*(a[todo] for a in at)), _Path(*(a[todo] for a in path))
             x = way.length[:, None] * ((np.arange(n << level) + 0.5) / (n << level))
             middle = self._terms_at(part, way, x, variance).sum(2) * (way.length / (n << level))
             both = 0.5 * (sums[:, todo] + middle)
@@ -306,13 +216,6 @@ def _scales(sums: Array) -> Array:
     if len(sums) == 4:
         scales[2] = np.sqrt(scales[0] * scales[3])
     return scales
-
-
-def _logit(at: _Saddle, log_value: Array) -> Array:
-    """q from log phi (right rows) or log(1 - phi) (left rows)."""
-    log_value = np.minimum(log_value, -1e-16)
-    other = np.log(-np.expm1(log_value))
-    return np.where(at.c < 0, log_value - other, other - log_value)
 
 
 def _contour(path: _Path, x: Array) -> tuple[Array, Array]:
@@ -340,11 +243,3 @@ def _digamma(z: Array) -> Array:
     r = 1 / (up * up)
     series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r * (1 / 132 - r * (691 / 32760 - r / 12))))))
     return np.log(up) - 0.5 / up - series - sum(1 / (z + k) for k in range(8))
-
-
-def _trigamma(x: Array) -> Array:
-    """psi'(x), x > 0, to 3e-10 (it steers Newton and the contour, no digit of the result): ten times faster than scipy's zeta(2, x)."""
-    up = x + 6
-    r = 1 / (up * up)
-    series = (1 + r * (1 / 6 - r * (1 / 30 - r * (1 / 42 - r / 30)))) / up + 0.5 * r
-    return series + sum((x + k) ** -2.0 for k in range(6))

@@ -1,4 +1,4 @@
-"""A function over a grid, resumable: `run` (the door), `grid`, `key`, `reach`, `loaded`, `package`, `text` (what names a result), `store`,
+"""A function over a grid, resumable: `run` (the door), `grid`, `key`, `reach`, `contents`, `loaded`, `package`, `text` (what names a result), `store`,
 `rows`, `execute`, `processes`, `cluster` (who computes it).
 
 Imports nothing of the project but `errors` and `progress`; imported by `studies` and `reproduction`.
