@@ -15,7 +15,8 @@ from attnscope.errors import AttnscopeError
 from attnscope.numerics import wishart
 from attnscope.numerics.wishart import resolvent_trace
 from attnscope.tasks.gaussian_location import GaussianLocation
-from attnscope.tasks.linear_map import LinearMap, hold_out
+from attnscope.tasks.latent_map import hold_out
+from attnscope.tasks.linear_map import LinearMap
 from attnscope.tasks.positions import OrderTask, attach_positions, encode_positions
 from attnscope.tasks.sphere_regression import Harmonics, SphereRegression, harmonic_count, zonal
 from attnscope.tasks.topics import MOST_COUNTS, Topics, count_vectors

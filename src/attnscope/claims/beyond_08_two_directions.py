@@ -30,7 +30,8 @@ from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Erf, Softmax, predict
 from attnscope.predictors.heads import MultiHead
 from attnscope.predictors.temperature import InverseTime
-from attnscope.tasks.multi_direction import DirectionBatch, MultiDirection
+from attnscope.tasks.direction_tokens import DirectionBatch
+from attnscope.tasks.multi_direction import MultiDirection
 from attnscope.theory.heads_minimum import HeadsMinimum, heads_minimum
 from attnscope.theory.heads_risk import heads_risk
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.tasks.multi_direction import orthonormal_rows
+from attnscope.tasks.direction_tokens import orthonormal_rows
 
 __all__ = ["realised"]
 
