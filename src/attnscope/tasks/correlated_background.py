@@ -52,6 +52,7 @@ class CorrelatedBackground(CorrelatedTokens):
         degrees_of_freedom: n > 2 makes the background a multivariate Student t with this mean and covariance; None is Gaussian.
         informative: covariance of the informative token, "scaled" (gamma^2 S0) or "isotropic" (gamma^2 I).
 
+    >>> from attnscope.tasks.single_location import SingleLocation
     >>> task = SingleLocation(dim=6, length=4, signal=2.0, seed=1)
     >>> correlated = CorrelatedBackground(task, covariance=np.diag([4.0, 1, 1, 1, 1, 0.25]))
     >>> batch = correlated.sample(3, seed=0)
