@@ -8,7 +8,7 @@ import pytest
 from adversary.families import LONG, LONG_SEEDS, QUICK, stands
 
 import attnscope as at
-from attnscope.selftest.references import heads, planted_risks
+from attnscope.selftest.references import head_weights, heads, planted_risks
 
 FAMILIES = ("heads", "heads_joint_risks", "head_risks")
 
@@ -27,12 +27,18 @@ def test_long(family, seed):
 
 def test_weights_by_hand():
     scores = [mp.mpf(0), mp.log(3)]
-    assert [float(a) for a in heads.token_weights("softmax", scores, [True, True])] == pytest.approx([0.25, 0.75])
-    assert [float(a) for a in heads.token_weights("softmax-1", scores, [True, True])] == pytest.approx([0.2, 0.6])
+    assert [float(a) for a in head_weights.token_weights("softmax", scores, [True, True])] == pytest.approx(
+        [0.25, 0.75]
+    )
+    assert [float(a) for a in head_weights.token_weights("softmax-1", scores, [True, True])] == pytest.approx(
+        [0.2, 0.6]
+    )
     # softplus(0) : softplus(log 3) = log 2 : log 4
-    assert [float(a) for a in heads.token_weights("softplus", scores, [True, True])] == pytest.approx([1 / 3, 2 / 3])
-    assert [float(a) for a in heads.token_weights("softmax", scores, [True, False])] == [1.0, 0.0]
-    assert heads.grid_weights("softmax", np.zeros(4), 2, 2, entropy=False) == pytest.approx(np.full(4, 0.25))
+    assert [float(a) for a in head_weights.token_weights("softplus", scores, [True, True])] == pytest.approx(
+        [1 / 3, 2 / 3]
+    )
+    assert [float(a) for a in head_weights.token_weights("softmax", scores, [True, False])] == [1.0, 0.0]
+    assert head_weights.grid_weights("softmax", np.zeros(4), 2, 2, entropy=False) == pytest.approx(np.full(4, 0.25))
 
 
 def test_normal_means():

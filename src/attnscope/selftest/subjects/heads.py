@@ -1,6 +1,6 @@
 """Several heads: weights and predictions against 40 digits.
 
-notation: as in references.heads. A score of size q is known to ROUNDINGS d eps q, weights of a softmax to twice that relatively.
+notation: as in references.head_weights. A score of size q is known to ROUNDINGS d eps q, weights of a softmax to twice that relatively.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.predictors import HEADS, predictor_of
-from attnscope.selftest.references import heads as reference
+from attnscope.selftest.references import head_weights as reference
 from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, same
 
 __all__ = ["SUBJECTS"]
