@@ -30,7 +30,7 @@ from attnscope.dynamics.blocks import BlockHistory, at_length, length_curves, si
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.blocks import TransformerBlock
-from attnscope.predictors.compared_models import SimplifiedAttention
+from attnscope.predictors.compared_models import SimplifiedAttention, has_two_vectors
 from attnscope.predictors.sequence_model import Parameters
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.layer_norm import informative_weight
@@ -123,7 +123,7 @@ def _sampled(history: BlockHistory, repeats: int, seed: int) -> dict[bool, Curve
 def _in_span(history: BlockHistory, p: Parameters) -> tuple[SingleLocation, Any, Parameters]:
     """A simplified predictor in the four dimensions of k*, v*, k, v, where it has the same law; a block stays where it is."""
     task, model = history.task, history.model
-    if not isinstance(model, SimplifiedAttention):
+    if not has_two_vectors(model):
         return task, model, p
     axes = np.linalg.qr(np.stack([task.key, task.value, p["k"], p["v"]]).T)[0].T  # (4, d)
     small = SingleLocation(

@@ -70,17 +70,16 @@ def _tasks(rng: np.random.Generator) -> dict[str, LinearMap]:
 
 def _kernel(task: LinearMap) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """phi.phi as the operator wants it; for harmonics by the addition theorem, without features."""
-    if isinstance(task, SphereRegression):
-        sphere: SphereRegression = task
-        return lambda x, y: sphere.covariance(x, np.broadcast_to(y, (len(x), *y.shape)))
+    if hasattr(task, "covariance"):
+        covariance = task.covariance
+        return lambda x, y: covariance(x, np.broadcast_to(y, (len(x), *y.shape)))
     return lambda x, y: task.features(x) @ task.features(y).T
 
 
 def _cme(task: LinearMap, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Predictive mean and variance through the operators."""
-    kernel: str | Callable = (
-        "linear" if task.dim_features == task.dim_key and not isinstance(task, SphereRegression) else _kernel(task)
-    )
+    plain = task.dim_features == task.dim_key and not hasattr(task, "covariance")
+    kernel: str | Callable = "linear" if plain else _kernel(task)
     ridge = task.noise**2 / task.prior_variance
     return (
         cme_attention(q, k, v, kernel, ridge=ridge),

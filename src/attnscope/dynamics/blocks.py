@@ -35,9 +35,9 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.predictors.attention import Erf, Softmax
-from attnscope.predictors.blocks import TransformerBlock
-from attnscope.predictors.compared_models import DenseNet, SimplifiedAttention
-from attnscope.predictors.sequence_model import Parameters, SequenceModel
+from attnscope.predictors.blocks import has_query_key
+from attnscope.predictors.compared_models import SimplifiedAttention, has_two_vectors
+from attnscope.predictors.sequence_model import Parameters, SequenceModel, is_sequence_model
 from attnscope.progress import progress as progress_bar
 from attnscope.tasks.single_location import Batch, SingleLocation
 from attnscope.theory.overlaps import Overlaps
@@ -157,12 +157,14 @@ def train_block(
 
 
 def _fitting(task: SingleLocation, model: object, of: str) -> None:
-    if not isinstance(model, SequenceModel):
+    if not is_sequence_model(model):
         raise bad("model", of, "a sequence model", model, "TransformerBlock(dim=task.dim)")
     if model.dim != task.dim:
         raise bad("model", of, f"one for tokens of dimension {task.dim}", f"dim={model.dim}")
-    if isinstance(model, DenseNet) and model.length != task.length:
-        raise bad("model", of, f"one for sequences of {task.length} tokens", f"length={model.length}")
+    length = getattr(model, "length", task.length)  # that of a model for one length
+    if length != task.length:
+        must = f"one for sequences of {task.length} tokens"
+        raise bad("model", of, must, f"length={length}")
 
 
 def _test_batch(task: SingleLocation, n: int, seed: int) -> Batch:
@@ -231,10 +233,10 @@ def _watch(task: SingleLocation, model: SequenceModel, p: Parameters, test: Batc
     loss = (model.predict(p, test.tokens) - test.target) ** 2
     found: dict[str, Any] = dict(zip(("excess", "error"), _mean_and_error(loss)))
     found["sensitivity"] = float(model.sensitivity(p, test.tokens[:WATCHED], test.location[:WATCHED]) @ task.value)
-    if isinstance(model, (TransformerBlock, SimplifiedAttention)):
+    if hasattr(model, "directions"):
         key, value = model.directions(p, test.tokens[:WATCHED])
         found |= {"key_alignment": cosine(key, task.key), "value_alignment": cosine(value, task.value)}
-    if isinstance(model, TransformerBlock):
+    if has_query_key(model):
         squares = np.linalg.svd(model.query_key(p), compute_uv=False) ** 2  # (heads, d)
         share = squares / squares.sum(axis=1, keepdims=True)
         entropy = -np.sum(share * np.log(np.maximum(share, 1e-300)), axis=1)
@@ -290,7 +292,7 @@ def length_curves(
     checked_task(task, of)
     most, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
     tasks = [at_length(task, check.integer(length, "lengths", of, 1)) for length in lengths]
-    models = [[m if isinstance(m, SequenceModel) else m(t.length) for m, _ in cases] for t in tasks]
+    models = [[_used(model, longer.length) for model, _ in cases] for longer in tasks]
     for longer, row in zip(tasks, models):
         for chosen in row:
             _fitting(longer, chosen, of)
@@ -303,9 +305,13 @@ def length_curves(
     return [LengthCurve(*(np.array(x) for x in zip(*out))) for out in rows]
 
 
+def _used(model: Any, length: int) -> SequenceModel:
+    return model if is_sequence_model(model) else model(length)
+
+
 def _observed(model: SequenceModel, parameters: Parameters, test: Batch) -> tuple[np.ndarray, np.ndarray]:
     """Squared errors (n,) and the informative token's weights (n, heads)."""
-    if isinstance(model, TransformerBlock):
+    if hasattr(model, "observe"):
         output, weights = model.observe(parameters, test.tokens)
         return (output - test.target) ** 2, weights[np.arange(len(output)), :, test.location]
     return (model.predict(parameters, test.tokens) - test.target) ** 2, np.empty((len(test.target), 0))
@@ -325,7 +331,7 @@ def at_length(task: SingleLocation, length: int) -> SingleLocation:
 def simplified_risk(task: SingleLocation, model: SimplifiedAttention, parameters: Parameters) -> Estimate:
     """Exact risk of a trained SimplifiedAttention, vectors of any length (module docstring)."""
     of = "simplified_risk"
-    if not isinstance(model, SimplifiedAttention):
+    if not has_two_vectors(model):
         raise bad("model", of, "a SimplifiedAttention", model, "length_curve for other models")
     _fitting(checked_task(task, of), model, of)
     p = model._parameters(parameters, of)

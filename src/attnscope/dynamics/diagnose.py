@@ -22,11 +22,11 @@ from scipy.special import ndtr
 
 from attnscope.dynamics.engine_table import engine_for
 from attnscope.dynamics.trajectory import ALIGNED, Trajectory, at_temperature, exact_excess, swapped_theta
-from attnscope.predictors.attention import Componentwise, Erf, Predictor
+from attnscope.predictors.attention import Predictor
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.landscape import LocalGeometry, known_landscape, local_geometry
-from attnscope.theory.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.route import find_route
 
 __all__ = ["attention_share", "diagnose", "location_accuracy"]
 
@@ -149,9 +149,12 @@ def _stability(run: Trajectory, group: np.ndarray) -> list[str]:
 
 def _temperature(run: Trajectory) -> list[str]:
     task, lam = run.setup.task, float(run.temperature[-1])
-    if not isinstance(run.setup.predictor, Erf) or task.alignment != 0 or (run.outcome == "oracle").all():
+    row = find_route(task, run.setup.predictor)
+    if row is None or row.critical is None:
         return []
-    critical = critical_temperature(task)
+    if task.alignment != 0 or (run.outcome == "oracle").all():
+        return []
+    critical = row.critical(task)
     if lam <= critical:
         return []
     return [
@@ -188,7 +191,7 @@ def location_accuracy(task: SingleLocation, predictor: Predictor, kappa: float) 
 
     For odd sigma the scores count with the sign of kappa: (k, v) and (-k, -v) are the same predictor.
     """
-    kappa = abs(kappa) if _odd(predictor) else kappa
+    kappa = abs(kappa) if predictor.odd else kappa
     g = np.linspace(-9, 9, 2001)
     weight = np.exp(-g * g / 2)
     return float(np.sum(weight * ndtr(task.signal * kappa + task.gamma * g) ** (task.length - 1)) / weight.sum())
@@ -202,13 +205,6 @@ def attention_share(task: SingleLocation, predictor: Predictor, kappa: float, se
     weights = np.abs(predictor.weights(predictor.temperature * scores))  # type: ignore[operator]
     total = weights.sum(axis=1)
     return float(np.mean(np.where(total > 0, weights[:, 0] / np.where(total > 0, total, 1.0), 0.0)))
-
-
-def _odd(predictor: Predictor) -> bool:
-    if not isinstance(predictor, Componentwise):
-        return False
-    x = np.array([0.3, 1.0, 2.5])
-    return bool(np.allclose(predictor.activation(-x), -predictor.activation(x), rtol=1e-12, atol=0))
 
 
 def _local(run: Trajectory, group: np.ndarray) -> LocalGeometry | None:

@@ -25,7 +25,7 @@ from attnscope.dynamics.population_exact import exact_gradient
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
-from attnscope.predictors.attention import Componentwise, Predictor
+from attnscope.predictors.attention import Predictor
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import TOLERANCE, Overlaps, checked_overlaps, gram
 from attnscope.theory.risk import checked_task, has_jax_form, risk_function
@@ -55,7 +55,7 @@ class FullPopulation:
         self.twin = has_jax_form(self.task, predictor)
         if self.twin:
             self._risk = risk_function(task, predictor)
-            entries = 2 * task.dim if isinstance(predictor, Componentwise) else SOFTMAX_GRID
+            entries = 2 * task.dim if predictor.componentwise else SOFTMAX_GRID
             self._stepper = Stepper(self._step, tile_for(entries))
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:

@@ -19,6 +19,7 @@ from attnscope.dynamics.realised import realised
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.predictors.heads import MultiHead
+from attnscope.tasks.base import checked_law, has_law
 from attnscope.tasks.multi_direction import MultiDirection
 from attnscope.tasks.single_location import SingleLocation
 
@@ -109,10 +110,10 @@ def draw_batch(task: MultiDirection, key: Any, n: int) -> tuple[Any, Any]:
     return tokens, label
 
 
-def _with_directions(task: object) -> MultiDirection:
-    if isinstance(task, SingleLocation):  # heads do not see positions, so their law does not matter
+def _with_directions(task: Any) -> MultiDirection:
+    hint = "MultiDirection(dim=80, length=10)"
+    checked_law(task, (MultiDirection, SingleLocation), NAME, hint)
+    if has_law(task, SingleLocation):  # heads do not see positions: their law does not matter
         numbers = {"gamma": task.gamma, "noise": task.noise, "signal": task.signal}
         return MultiDirection(task.dim, task.length, 1, keys=task.key[None], values=task.value[None], **numbers)  # type: ignore[arg-type]
-    if not isinstance(task, MultiDirection):
-        raise bad("task", NAME, "a MultiDirection or a SingleLocation", task, "MultiDirection(dim=80, length=10)")
     return task

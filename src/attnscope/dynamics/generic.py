@@ -29,6 +29,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.heads import MultiHead
+from attnscope.tasks.base import has_law
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.heads_risk import Task, distinct_tokens
 from attnscope.theory.overlaps import TOLERANCE, Overlaps, checked_overlaps, gram
@@ -106,7 +107,8 @@ class GenericSgd:
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:
         """Runs that start at overlaps (5, runs), for one head and one informative token."""
-        if (self.parameters, self.informative) != (2, 1) or not isinstance(self.task, SingleLocation):
+        alone = (self.parameters, self.informative) == (2, 1)
+        if not alone or not has_law(self.task, SingleLocation):
             got = f"{self.parameters} and {self.informative}"
             raise AttnscopeError(
                 f"init of {NAME} must have 2 parameters and 1 informative token, got {got}; try start."

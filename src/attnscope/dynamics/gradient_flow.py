@@ -30,7 +30,7 @@ from attnscope.dynamics.starts import Start, starting_overlaps
 from attnscope.dynamics.trajectory import exact_excess
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
-from attnscope.predictors.attention import Predictor
+from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
@@ -90,7 +90,7 @@ def gradient_flow(
     array([[0.1  , 0.492, 0.986]])
     """
     checked_task(task, OF)
-    if not isinstance(predictor, Predictor):
+    if not has_one_head(predictor):
         raise bad("predictor", OF, "a predictor with one head and an exact gradient", predictor, "Erf(0.1)")
     lam = constant_temperature(predictor, OF)
     gradient = exact_gradient(task, predictor, OF)

@@ -29,7 +29,6 @@ from attnscope.dynamics.setup import HeadSetup
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.predictors.attention import Componentwise
 from attnscope.theory.heads_risk import heads_excess
 
 if TYPE_CHECKING:
@@ -138,7 +137,8 @@ class HeadTrajectory(Runs):
         "unspecialised": anything else.
         """
         o = HeadOverlaps(*(x[:, -1] for x in self.overlaps))
-        odd = isinstance(self.setup.predictor.head, Componentwise)  # (k, v) and (-k, -v) may then be the same head
+        # (k, v) and (-k, -v) may then be the same head
+        odd = self.setup.predictor.head.componentwise
         plain, swapped = _aligned(o.kappa, o.nu, odd), _aligned(o.eta, o.theta, odd)
         rotated = odd & (self.form_cosine[:, -1] >= FORMED)
         names = np.where(rotated, "rotated", "unspecialised")

@@ -24,13 +24,13 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
 from attnscope.predictors.attention import (
-    Componentwise,
     Erf,
-    Normalised,
     Predictor,
     Softmax,
     SoftmaxOne,
     SoftplusAttention,
+    is_componentwise,
+    is_normalised,
 )
 from attnscope.theory.optimal_sigma import OptimalSigma
 
@@ -90,7 +90,7 @@ def _output(predictor: Predictor, heads: int, of: str) -> Callable[[Any, Any], A
 
 def weight_function(predictor: Predictor, of: str) -> Callable[..., Any]:
     """The predictor's map from scores (..., L), and a mask of real tokens if there is one, to weights, as JAX can differentiate it."""
-    if isinstance(predictor, Normalised):
+    if is_normalised(predictor):
         logs = _log_activation(predictor, of)
         return lambda scores, mask=None: _normalised(logs(scores), mask, predictor.sink)
     sigma = _sigma(predictor, of)
@@ -106,15 +106,24 @@ def _log_activation(predictor: Any, of: str) -> Callable[[Any], Any]:
 def _sigma(predictor: Any, of: str) -> Callable[[Any], Any]:
     from jax.scipy import special
 
-    if isinstance(predictor, Erf):
-        return special.erf
-    if isinstance(predictor, OptimalSigma):
-        a, b, c = predictor.sigma.coefficients  # type: ignore[attr-defined]
-        return lambda u: special.expit(a * u * u + b * u + c)
-    if isinstance(predictor, Componentwise):
+    twins: dict[type, Callable[[Any], Callable[[Any], Any]]] = {
+        Erf: lambda own: special.erf,
+        OptimalSigma: _logistic,
+    }
+    found = next((twins[kind] for kind in type(predictor).__mro__ if kind in twins), None)
+    if found is not None:
+        return found(predictor)
+    if is_componentwise(predictor):
         return _traceable(predictor.sigma, of)
     known = "an Erf, Softmax, SoftmaxOne, SoftplusAttention, Componentwise or LinearAttention"
     raise bad("predictor", of, known, predictor, "Softmax(2.0)")
+
+
+def _logistic(predictor: Any) -> Callable[[Any], Any]:
+    from jax.scipy import special
+
+    a, b, c = predictor.sigma.coefficients
+    return lambda u: special.expit(a * u * u + b * u + c)
 
 
 def _same(x: Any) -> Any:

@@ -19,8 +19,8 @@ import numpy as np
 from attnscope.catalogue import named
 from attnscope.errors import bad
 from attnscope.files import check_place, whole_file
-from attnscope.predictors.attention import Predictor
-from attnscope.predictors.heads import MultiHead
+from attnscope.predictors.attention import Predictor, has_one_head
+from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import InverseTime
 from attnscope.tasks.base import recipe
 from attnscope.theory.optimal_sigma import OptimalSigma
@@ -28,6 +28,8 @@ from attnscope.theory.optimal_sigma import OptimalSigma
 __all__ = ["load", "save"]
 
 FORMAT = 1  # raised whenever an older reader would misunderstand the file
+# Kinds that only a function makes, and that the catalogue has no word for
+WORDLESS: dict[str, type] = {"OptimalSigma": OptimalSigma}
 
 
 def save(run: Any, path: str | os.PathLike[str]) -> None:
@@ -146,22 +148,24 @@ def _task_kind(about: dict[str, Any]) -> type[Any]:
 
 def _described(predictor: Predictor | MultiHead) -> dict[str, Any]:
     """JSON that `_rebuilt` understands, or only a description in words."""
-    if isinstance(predictor, MultiHead):
+    if adds_heads(predictor):
         return _described(predictor.head) | {"heads": predictor.heads, "words": repr(predictor)}
     lam, kind = predictor.temperature, type(predictor).__name__
     out: dict[str, Any] = {"kind": kind, "words": repr(predictor)}
-    if type(predictor) is OptimalSigma:
-        sigma: Any = predictor.sigma
-        return out | {"arguments": {"gamma": sigma.gamma, "signal": sigma.signal, "length": sigma.length}}
-    if named(kind) is not type(predictor) or (callable(lam) and type(lam) is not InverseTime):
+    if _kind(kind) is not type(predictor) or (callable(lam) and type(lam) is not InverseTime):
         return out
-    numbers = {name: x for name, x in recipe(predictor).items() if name != "temperature"}
-    schedule = {"start": lam.start, "rate": lam.rate} if isinstance(lam, InverseTime) else lam
-    return out | {"arguments": {"temperature": schedule, **numbers}}
+    arguments = recipe(predictor)
+    if isinstance(lam, InverseTime):
+        arguments["temperature"] = {"start": lam.start, "rate": lam.rate}
+    return out | {"arguments": arguments}
+
+
+def _kind(name: str) -> type | None:
+    return WORDLESS.get(name) or named(name)
 
 
 def _predictor_kind(name: str) -> Any:
-    kind = named(name)
+    kind = _kind(name)
     if kind is None:
         raise bad(
             "the file", "load", "of a predictor that the catalogue knows", name, "importing the package it is from"
@@ -176,16 +180,16 @@ def _rebuilt(described: dict[str, Any], of: str) -> Predictor | MultiHead:
     arguments, kind = dict(described["arguments"]), described["kind"]
     if isinstance(arguments.get("temperature"), dict):
         arguments["temperature"] = InverseTime(**arguments["temperature"])
-    head = (OptimalSigma if kind == "OptimalSigma" else _predictor_kind(kind))(**arguments)
+    head = _predictor_kind(kind)(**arguments)
     return MultiHead(head, described["heads"]) if "heads" in described else head
 
 
 def _alike(predictor: object, described: dict[str, Any], of: str) -> Predictor | MultiHead:
     """The predictor that was given again, if it has as many heads as the file's."""
     heads = described.get("heads")
-    if isinstance(predictor, MultiHead) and predictor.heads == heads:
+    if adds_heads(predictor) and predictor.heads == heads:
         return predictor
-    if isinstance(predictor, Predictor) and heads is None:
+    if has_one_head(predictor) and heads is None:
         return predictor
     must = "a predictor with one head" if heads is None else f"a MultiHead with {heads} heads"
     raise bad("predictor", of, f"{must}, as in the file", predictor)

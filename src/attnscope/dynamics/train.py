@@ -27,8 +27,8 @@ from attnscope.dynamics.starts import starting_grams, starting_overlaps
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
-from attnscope.predictors.attention import Predictor
-from attnscope.predictors.heads import MultiHead
+from attnscope.predictors.attention import Predictor, has_one_head
+from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.tasks.base import PlantedTask, is_planted
 from attnscope.theory.route import checked_planted, checked_predictor
 
@@ -83,9 +83,9 @@ def train(
     >>> run.step, run.outcome.tolist()
     (array([   0, 4000, 8000]), ['oracle', 'oracle', 'oracle'])
     """
-    if len(getattr(task, "teacher_gram", ())) > 2 and isinstance(predictor, Predictor):
+    if len(getattr(task, "teacher_gram", ())) > 2 and has_one_head(predictor):
         predictor = MultiHead(predictor, 1)  # several keys and values: five overlaps do not describe a head
-    if isinstance(predictor, MultiHead):
+    if adds_heads(predictor):
         numbers = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
         return _train_heads(task, predictor, start, numbers, swap_move, constraint, progress)
     if constraint != "sphere":

@@ -23,10 +23,10 @@ from attnscope.dynamics.loop import continued
 from attnscope.dynamics.runs import Reached, Runs
 from attnscope.dynamics.setup import Setup
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
-from attnscope.predictors.attention import Erf, Predictor
+from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import Temperature
 from attnscope.tasks.base import PlantedTask
-from attnscope.theory.landscape import known_landscape, stationary_points, swapped_overlaps
+from attnscope.theory.landscape import known_landscape, stationary_points
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import sampled
 from attnscope.theory.route import find_route
@@ -215,8 +215,9 @@ def swapped_theta(task: Any, predictor: Predictor, temperature: float) -> float:
     """|theta| at the role-swapped stationary point; 1 (full alignment) where there is none or nobody has computed it."""
     if not known_landscape(task) or temperature == 0 or task.signal == 0 or task.alignment != 0:
         return 1.0
-    if isinstance(predictor, Erf):
-        return float(swapped_overlaps(task, temperature).theta)
+    row = find_route(task, predictor)
+    if row is not None and row.swapped is not None:
+        return float(row.swapped(task, temperature).theta)
     found = [p.overlaps for p in stationary_points(task, at_temperature(predictor, temperature)) if p.name == "swapped"]
     return abs(float(found[0].theta)) if found and abs(found[0].eta) >= ALIGNED else 1.0
 

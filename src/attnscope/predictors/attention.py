@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from scipy.special import erf, softmax
@@ -35,18 +35,41 @@ __all__ = [
     "SoftmaxOne",
     "SoftplusAttention",
     "attention_weights",
+    "has_one_head",
+    "is_componentwise",
+    "is_normalised",
     "predict",
 ]
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """Base of the predictors: a temperature and a map from scores lam u (n, L) to weights (n, L)."""
+    """Base of the predictors: a temperature and a map from scores lam u (n, L) to weights.
+
+    What formulas ask of a predictor it says itself, and a kind from outside says its own:
+
+        one_head        one key and one value; those of several heads (Heads) say False
+        componentwise   weight_l is a function of score l alone, `activation`
+        normalised      weight_l = h/(sink + sum h), with `log_activation` and `sink`
+        exponential     weight_l = e^score_l/sum_m e^score_m
+        any_length      sequences may have any number of tokens
+    """
+
+    one_head: ClassVar[bool] = True
+    componentwise: ClassVar[bool] = False
+    normalised: ClassVar[bool] = False
+    exponential: ClassVar[bool] = False
+    any_length: ClassVar[bool] = True
 
     temperature: Temperature
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "temperature", checked_temperature(self.temperature, type(self).__name__))
+
+    @property
+    def odd(self) -> bool:
+        """Whether (k, v) and (-k, -v) are the same predictor."""
+        return False
 
     def weights(self, scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """Weights (n, L) of tokens with the given scores; masked ones get 0."""
@@ -56,6 +79,8 @@ class Predictor:
 @dataclass(frozen=True)
 class Normalised(Predictor):
     """h(lam X_l.k)/(sink + sum_m h(lam X_m.k)) for a positive function h, given by its logarithm."""
+
+    normalised: ClassVar[bool] = True
 
     @property
     def sink(self) -> float:
@@ -78,6 +103,8 @@ class Normalised(Predictor):
 @dataclass(frozen=True)
 class Softmax(Normalised):
     """softmax_l(lam X_l.k): standard attention with one query."""
+
+    exponential: ClassVar[bool] = True
 
     def log_activation(self, x: np.ndarray) -> np.ndarray:
         return x
@@ -124,6 +151,9 @@ class Componentwise(Predictor):
             features down to 1e-3 standard deviations of the score by themselves; narrower ones need this hint.
     """
 
+    componentwise: ClassVar[bool] = True
+    tame: ClassVar[bool] = False  # sigma is bounded, and varies only where `turns` says
+
     sigma: Callable[[Any], Any]
     kinks: Sequence[float] = ()
     scale: float | None = None
@@ -153,6 +183,12 @@ class Componentwise(Predictor):
         """(place, scale) pairs in x around which sigma varies; quadratures refine there."""
         return [(0.0, 1.0), *((x, 1.0) for x in self.kinks)]
 
+    @property
+    def odd(self) -> bool:
+        """Whether sigma(-x) = -sigma(x), as far as three places tell."""
+        x = np.array([0.3, 1.0, 2.5])
+        return bool(np.allclose(self.activation(-x), -self.activation(x), rtol=1e-12, atol=0))
+
     def activation(self, x: np.ndarray) -> np.ndarray:
         """sigma(x), checked: same shape, finite, float64."""
         out = _call(self.sigma, x)
@@ -179,6 +215,8 @@ class Componentwise(Predictor):
 @dataclass(frozen=True, init=False)
 class Erf(Componentwise):
     """erf(lam X_l.k): the predictor of the single-location paper."""
+
+    tame: ClassVar[bool] = True
 
     def __init__(self, temperature: Temperature) -> None:
         super().__init__(erf, temperature)
@@ -235,6 +273,9 @@ def _call(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
 class Heads:
     """Base of predictors with several heads (heads.py): directions are K, V (H, d), weights (n, H, L)."""
 
+    one_head: ClassVar[bool] = False
+    added: ClassVar[bool] = False  # the output is the sum over `heads` copies of `head`
+
     def attention(self, K: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """Weights (n, H, L); what `attention_weights` calls."""
         raise NotImplementedError
@@ -242,6 +283,25 @@ class Heads:
     def output(self, K: np.ndarray, V: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """T(X), (n,); what `predict` calls."""
         raise NotImplementedError
+
+
+def has_one_head(predictor: object) -> TypeGuard[Predictor]:
+    """Whether this is a predictor with one key and one value, by its own word."""
+    return getattr(type(predictor), "one_head", None) is True
+
+
+def is_componentwise(predictor: object) -> TypeGuard[Componentwise]:
+    """Whether its weights are made token by token, by its own word."""
+    return getattr(type(predictor), "componentwise", None) is True
+
+
+def is_normalised(predictor: object) -> TypeGuard[Normalised]:
+    """Whether its weights are shares of a sum, by its own word."""
+    return getattr(type(predictor), "normalised", None) is True
+
+
+def _several(predictor: object) -> TypeGuard[Heads]:
+    return getattr(type(predictor), "one_head", None) is False
 
 
 def attention_weights(
@@ -253,12 +313,15 @@ def attention_weights(
     array([[0.5, 0.5]])
     """
     of = "attention_weights"
-    if isinstance(predictor, Heads):
+    if _several(predictor):
         return predictor.attention(k, tokens, mask)
-    lam = constant_temperature(_predictor(predictor, of), of)
+    head = _predictor(predictor, of)
+    lam = constant_temperature(head, of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
     direction = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
-    return np.concatenate([predictor.weights(lam * (part @ direction), real) for part, real in _parts(x, real_token)])
+    parts = _parts(x, real_token)
+    rows = [head.weights(lam * (part @ direction), real) for part, real in parts]
+    return np.concatenate(rows)
 
 
 def predict(
@@ -266,14 +329,15 @@ def predict(
 ) -> np.ndarray:
     """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,), or (H, d) for heads, and tokens (n, L, d); mask (n, L), True = real token."""
     of = "predict"
-    if isinstance(predictor, Heads):
+    if _several(predictor):
         return predictor.output(k, v, tokens, mask)
-    lam = constant_temperature(_predictor(predictor, of), of)
+    head = _predictor(predictor, of)
+    lam = constant_temperature(head, of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
     query = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
     value = check.array(v, "v", of, (x.shape[2],)).astype(np.float64)
     outputs = [
-        np.sum(predictor.weights(lam * (part @ query), real) * (part @ value), axis=1)
+        np.sum(head.weights(lam * (part @ query), real) * (part @ value), axis=1)
         for part, real in _parts(x, real_token)
     ]
     out = np.concatenate(outputs)
@@ -289,7 +353,7 @@ def predict(
 
 
 def _predictor(predictor: object, of: str) -> Predictor:
-    if not isinstance(predictor, Predictor):
+    if not has_one_head(predictor):
         raise bad(
             "predictor",
             of,

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.predictors.sequence_model import Entry, Parameters, SequenceModel
 
-__all__ = ["Directions", "TransformerBlock"]
+__all__ = ["Directions", "TransformerBlock", "has_query_key"]
 
 EPS = 1e-6  # of the variance of a token's entries, which is near 1: keeps the norm of a masked (zero) token finite
 
@@ -191,3 +191,8 @@ class TransformerBlock(SequenceModel):
         """W_Q^h' W_K^h of every head, (heads, d, d): what singular values are taken of."""
         p = self._parameters(parameters, "TransformerBlock.query_key")
         return np.einsum("hpd,hpe->hde", p["query"], p["key"])
+
+
+def has_query_key(model: object) -> TypeGuard[TransformerBlock]:
+    """Whether its heads have query-key matrices, as those of a block."""
+    return callable(getattr(type(model), "query_key", None))

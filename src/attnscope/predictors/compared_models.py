@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from attnscope.numerics import validation as check
 from attnscope.predictors.blocks import Directions
 from attnscope.predictors.sequence_model import Entry, Parameters, SequenceModel
 
-__all__ = ["DenseNet", "GatedRecurrent", "SimplifiedAttention"]
+__all__ = ["DenseNet", "GatedRecurrent", "SimplifiedAttention", "has_two_vectors"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class SimplifiedAttention(SequenceModel):
     >>> SimplifiedAttention(dim=16).size
     32
     """
+
+    two_vectors: ClassVar[bool] = True
 
     dim: int
     kind: str = "softmax"
@@ -63,6 +65,11 @@ class SimplifiedAttention(SequenceModel):
         """lam k and v as one head's directions; the tokens do not matter."""
         p = self._parameters(parameters, "SimplifiedAttention.directions")
         return Directions(self.temperature * p["k"][None], p["v"][None])
+
+
+def has_two_vectors(model: object) -> TypeGuard[SimplifiedAttention]:
+    """Whether its parameters are k and v alone, by its own word."""
+    return getattr(type(model), "two_vectors", None) is True
 
 
 @dataclass(frozen=True)

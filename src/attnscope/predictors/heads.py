@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from scipy.special import softmax
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
-from attnscope.predictors.attention import Heads, Predictor
+from attnscope.predictors.attention import Heads, Predictor, has_one_head
 from attnscope.predictors.temperature import Temperature, checked_temperature, constant_temperature
 
-__all__ = ["BayesSoftmax", "MultiHead"]
+__all__ = ["BayesSoftmax", "MultiHead", "adds_heads"]
 
 BLOCK = 1 << 20  # numbers worked on at a time: 8 MB arrays
 
@@ -77,11 +77,13 @@ class MultiHead(JointHeads):
     array([4.])
     """
 
+    added: ClassVar[bool] = True
+
     head: Predictor
     heads: int = 2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.head, Predictor):
+        if not has_one_head(self.head):
             raise bad("head", "MultiHead", "a predictor with one head", self.head, "MultiHead(Softmax(1.0), heads=2)")
         object.__setattr__(self, "heads", check.integer(self.heads, "heads", "MultiHead", 1))
 
@@ -93,6 +95,11 @@ class MultiHead(JointHeads):
     def head_weights(self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
         lam = constant_temperature(self, "MultiHead")
         return np.stack([self.head.weights(lam * (tokens @ key), mask) for key in keys], axis=1)
+
+
+def adds_heads(predictor: object) -> TypeGuard[MultiHead]:
+    """Whether this is a sum of heads of one kind, by its own word."""
+    return getattr(type(predictor), "added", None) is True
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,13 +21,14 @@ componentwise attention the same two steps are done with sigma.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import entr
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
-from attnscope.predictors.attention import Predictor, Softmax
+from attnscope.predictors.attention import Predictor, has_one_head
 
 __all__ = ["RowColumn"]
 
@@ -51,15 +52,17 @@ class RowColumn(Predictor):
     array([[0.534, 0.072, 0.197, 0.197]])
     """
 
+    any_length: ClassVar[bool] = False
+
     step: Predictor
     rows: int
     columns: int
     entropy: bool
 
     def __init__(self, step: Predictor, rows: int, columns: int, entropy: bool = False) -> None:
-        if not isinstance(step, Predictor) or isinstance(step, RowColumn):
+        if not has_one_head(step) or not step.any_length:
             raise bad("step", NAME, "a predictor such as Softmax(2.0) or Erf(0.1)", step, "Softmax(2.0)")
-        if not isinstance(entropy, (bool, np.bool_)) or (entropy and not isinstance(step, Softmax)):
+        if not isinstance(entropy, (bool, np.bool_)) or (entropy and not step.exponential):
             raise bad("entropy", NAME, "True or False, and False unless the step is Softmax", entropy)
         values = {
             "temperature": step.temperature,

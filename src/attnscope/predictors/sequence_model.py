@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
 
-__all__ = ["Entry", "Parameters", "SequenceModel"]
+__all__ = ["Entry", "Parameters", "SequenceModel", "is_sequence_model"]
 
 BLOCK = 1 << 21  # token entries per call of a compiled map: 16 MB
 
@@ -35,6 +35,8 @@ class Entry(NamedTuple):
 
 class SequenceModel:
     """A map from a sequence of tokens (L, d) to a number, with parameters beside it. Subclasses give `entries` and `one`."""
+
+    two_vectors: ClassVar[bool] = False  # the parameters are k and v alone
 
     dim: int
 
@@ -126,3 +128,9 @@ def _compiled(model: SequenceModel, name: str) -> Callable[..., Any]:
     import jax
 
     return jax.jit(getattr(model, name))
+
+
+def is_sequence_model(model: object) -> TypeGuard[SequenceModel]:
+    """Whether this has parameters and a map of a sequence to a number."""
+    needed = (getattr(type(model), name, None) for name in ("entries", "one"))
+    return all(callable(method) for method in needed)

@@ -15,10 +15,11 @@ scales_l N(0, I), independent of the projections: this is what makes training ex
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 
+from attnscope.errors import bad
 from attnscope.numerics.estimate import Estimate
 from attnscope.numerics.semidefinite import semidefinite_root
 
@@ -26,13 +27,19 @@ __all__ = [
     "PlantedTask",
     "Projections",
     "Task",
+    "checked_law",
     "gaussian_fields",
+    "has_law",
     "is_planted",
     "laws",
     "one_hot_means",
     "recipe",
     "standardised",
 ]
+
+
+T = TypeVar("T")
+Kinds = type[T] | tuple[type[T], ...]
 
 
 class Projections(NamedTuple):
@@ -108,6 +115,22 @@ def laws(task: object) -> list[type]:
     """
     own = getattr(type(task), "projections", None)
     return [kind for kind in type(task).__mro__ if own is None or getattr(kind, "projections", None) is own]
+
+
+def has_law(task: object, kind: type[T]) -> TypeGuard[T]:
+    """Whether what is derived for tasks of this class holds for the task."""
+    return kind in laws(task)
+
+
+def checked_law(task: object, kinds: Kinds[T], of: str, sibling: str) -> T:
+    """The task, if what `of` computes is derived for its law, or one sentence."""
+    asked = kinds if isinstance(kinds, tuple) else (kinds,)
+    for kind in asked:
+        if has_law(task, kind):
+            return task
+    left = [kind.__name__ for kind in asked if isinstance(task, kind)]
+    got = f"{type(task).__name__}, a {left[0]} with a law of its own" if left else task
+    raise bad("task", of, " or ".join(f"a {kind.__name__}" for kind in asked), got, sibling)
 
 
 def standardised(task: Any, batch: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -18,7 +18,7 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.tilted import student_constant
-from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
+from attnscope.tasks.base import Projections, checked_law, gaussian_fields, one_hot_means
 from attnscope.tasks.planted import Planted
 from attnscope.tasks.single_location import Batch, SingleLocation
 
@@ -60,8 +60,7 @@ class CorrelatedTokens(Planted[Batch]):
         degrees_of_freedom: float | None = None,
         informative: str = "scaled",
     ) -> None:
-        if not isinstance(task, SingleLocation):
-            raise bad("task", NAME, "a SingleLocation", task, "SingleLocation(dim=60, length=10)")
+        checked_law(task, SingleLocation, NAME, "SingleLocation(dim=60, length=10)")
         d = task.dim
         check.fits_in_memory(4 * d * d, 8, "covariance", NAME, "a smaller dim")
         numbers = (task.length, task.gamma, task.noise, task.signal)

@@ -24,7 +24,7 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
+from attnscope.tasks.base import Projections, checked_law, gaussian_fields, one_hot_means
 from attnscope.tasks.sampled import Sampled
 from attnscope.tasks.single_location import SingleLocation
 
@@ -58,8 +58,7 @@ class RandomLength(Sampled[MaskedBatch]):
     """
 
     def __init__(self, task: SingleLocation, lengths: Mapping[int, float] | Sequence[int]) -> None:
-        if not isinstance(task, SingleLocation):
-            raise bad("task", NAME, "a SingleLocation", task, "SingleLocation(dim=400, length=10)")
+        checked_law(task, SingleLocation, NAME, "SingleLocation(dim=400, length=10)")
         if task.location_probs is not None:
             raise bad("task", NAME, "one with uniform location", "location_probs for one length", "location_probs=None")
         self.task = task

@@ -32,8 +32,9 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.quadrature import doubling_edges, normal_panels, panel_nodes
 from attnscope.numerics.resolved import Law, sigma_rules
-from attnscope.predictors.attention import Componentwise, Erf
+from attnscope.predictors.attention import Componentwise, Erf, is_componentwise
 from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.base import checked_law
 from attnscope.tasks.correlated_background import CorrelatedBackground
 
 __all__ = ["correlated_risk", "correlated_temperature"]
@@ -108,12 +109,11 @@ def correlated_temperature(
 
 
 def _checked(task: object, predictor: object, of: str) -> None:
-    if not isinstance(task, CorrelatedBackground):
-        raise bad("task", of, "a CorrelatedBackground", task, "risk(task, ...) for a SingleLocation")
-    if not isinstance(predictor, Componentwise):
+    task = checked_law(task, CorrelatedBackground, of, "risk(task, ...) for a SingleLocation")
+    if not is_componentwise(predictor):
         raise bad("predictor", of, "Erf or another Componentwise predictor", predictor, "Erf(0.1)")
     n = task.degrees_of_freedom
-    if n is not None and not (isinstance(predictor, Erf) and n >= SMALLEST_FREEDOM):
+    if n is not None and not (predictor.tame and n >= SMALLEST_FREEDOM):
         got = f"{type(predictor).__name__} and degrees_of_freedom={n:g}"
         raise bad("predictor", of, f"Erf with degrees_of_freedom >= {SMALLEST_FREEDOM} for a Student t", got)
 
@@ -183,8 +183,9 @@ def _turns(predictor: Componentwise, lam: float, law: _Gauss) -> tuple[list[tupl
 
 
 def _rules(predictor: Componentwise, lam: float, law: _Gauss) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Nodes and weights for E[f(G)], fine and coarse: panels around the turn of erf, panels that resolve another sigma."""
-    if isinstance(predictor, Erf):
+    """Nodes and weights for E[f(G)], fine and coarse: panels around the turns of a tame
+    sigma, panels that resolve another."""
+    if predictor.tame:
         return normal_panels(*_turns(predictor, lam, law))
     return sigma_rules(predictor, Law(lam, law.mean_u, law.sd_u))
 

@@ -42,6 +42,7 @@ from scipy.special import softmax
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.tasks.base import checked_law
 from attnscope.tasks.single_location import SingleLocation
 
 __all__ = ["cramer_rao"]
@@ -94,8 +95,7 @@ def cramer_rao(
     (0.0045, True)
     """
     of = "cramer_rao"
-    if not isinstance(task, SingleLocation):
-        raise bad("task", of, "a SingleLocation", task)
+    checked_law(task, SingleLocation, of, "SingleLocation(dim=50, length=10, noise=0.3)")
     if task.noise == 0:
         raise bad("task", of, "one with noise > 0", "noise 0", "SingleLocation(..., noise=0.1)")
     n = check.integer(n, "n", of, 1)

@@ -24,8 +24,7 @@ from scipy.optimize import minimize
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
-from attnscope.predictors.attention import Softmax
-from attnscope.predictors.heads import MultiHead
+from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.multi_direction import MultiDirection
 
@@ -54,7 +53,7 @@ def heads_minimum(
 ) -> HeadsMinimum:
     """The local minimum (or other stationary point) next to `start` (2H, 2F), rows k_1, v_1, ... in the orthonormal teachers' coordinates."""
     lam = constant_temperature(predictor, NAME)
-    if not isinstance(predictor.head, Softmax):
+    if not (adds_heads(predictor) and predictor.head.exponential):
         raise bad("predictor", NAME, "a MultiHead of Softmax heads", predictor, "MultiHead(Softmax(1.0), heads=2)")
     m, r = 2 * predictor.heads, 2 * task.directions
     if task.positions != "distinct" or not np.array_equal(task.teacher_gram, np.eye(r)):

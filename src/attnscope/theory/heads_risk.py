@@ -31,8 +31,8 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.interpolation import first_two
 from attnscope.numerics.resolved import Law, resolve
-from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Predictor
-from attnscope.predictors.heads import MultiHead
+from attnscope.predictors.attention import Erf, LinearAttention, Predictor, is_componentwise
+from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import PlantedTask
 from attnscope.tasks.multi_direction import MultiDirection
@@ -70,7 +70,7 @@ def heads_risk(
     0.34718
     """
     checked_planted(task, NAME)
-    if not isinstance(predictor, MultiHead):
+    if not adds_heads(predictor):
         raise bad("predictor", NAME, "a MultiHead", predictor, "MultiHead(Softmax(1.0), heads=2)")
     if method not in ("best", "monte-carlo"):
         raise bad("method", NAME, "'best' or 'monte-carlo'", method)
@@ -129,7 +129,7 @@ def distinct_excess(
     sizes = np.diagonal(G, axis1=1, axis2=2)[:, 0 : 2 * H : 2].max()  # |k|^2
     slope = lam * math.sqrt(sizes) * max(1.0, task.gamma)
     spacing = min(0.6, 0.77 / math.sqrt(1 + 4 * slope**2))
-    smooth = isinstance(head, Componentwise) and not head.kinks and 2 * REACH / spacing <= MOST
+    smooth = is_componentwise(head) and not head.kinks and 2 * REACH / spacing <= MOST
     furthest = task.signal * math.sqrt(sizes)  # of a score's mean
     if smooth and not sampled and _resolved(head, lam, math.sqrt(sizes), task.gamma, furthest, spacing):
         fine, coarse = (_componentwise(task, head, H, G, lam, h) for h in (spacing, 1.5 * spacing))

@@ -29,14 +29,14 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.estimate import Estimate
-from attnscope.predictors.attention import Erf, Predictor
+from attnscope.predictors.attention import Erf, Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import laws
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.erf_risk import erf_variance
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.risk import checked_task, risk
-from attnscope.theory.route import closed_form, needed
+from attnscope.theory.route import closed_form, find_route, needed
 
 __all__ = [
     "LocalGeometry",
@@ -107,9 +107,11 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
     of = "stationary_points"
     orthogonal_task(task, of)
     lam = constant_temperature(_checked(predictor, of), of)
+    row = find_route(task, predictor)
+    own = None if row is None else row.swapped  # with it, starts are the points themselves
     starts = {"oracle": Overlaps.oracle()}
     if lam > 0 and task.signal > 0:
-        starts["swapped"] = swapped_overlaps(task, lam)
+        starts["swapped"] = (own or swapped_overlaps)(task, lam)
     if task.dim >= 4:
         starts["degenerate"] = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
     derivatives = overlap_derivatives(task, predictor, lam)
@@ -117,7 +119,7 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
     for name, o in starts.items():
         k, v = _vectors(o, min(task.dim, 4))
         critical = lambda k, v: np.linalg.norm(_tangent_gradient(derivatives, k, v)) < 1e-9 * (1 + task.signal**2)
-        if not isinstance(predictor, Erf):
+        if own is None:
             if not critical(k, v):  # on a plateau Newton's method would only wander
                 k, v = _newton(derivatives, k, v)
             name = _name(_overlaps(k, v))
@@ -330,7 +332,7 @@ def _signs(eigenvalues: np.ndarray, scale: float = 0.0) -> np.ndarray:
 
 
 def _checked(predictor: object, of: str) -> Predictor:
-    if not isinstance(predictor, Predictor):
+    if not has_one_head(predictor):
         raise bad("predictor", of, "a predictor with an exact risk", predictor, "Erf(0.1)")
     return predictor
 

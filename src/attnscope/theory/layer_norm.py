@@ -37,7 +37,7 @@ from scipy.stats import ncx2
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.predictors.blocks import EPS, TransformerBlock
+from attnscope.predictors.blocks import EPS, TransformerBlock, has_query_key
 from attnscope.predictors.sequence_model import Parameters
 from attnscope.tasks.single_location import SingleLocation
 
@@ -142,7 +142,7 @@ def informative_weight(
     0.1666666667
     """
     of = "informative_weight"
-    if not isinstance(model, TransformerBlock) or model.dim != task.dim or task.dim < 4:
+    if not has_query_key(model) or model.dim != task.dim or task.dim < 4:
         raise bad("model", of, f"a TransformerBlock of the task's dimension (>= 4), {task.dim}", model)
     L = check.integer(task.length if length is None else length, "length", of, 1)
     head = check.integer(head, "head", of, 0, model.heads - 1)

@@ -26,6 +26,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.tasks.base import has_law
 from attnscope.tasks.single_location import SingleLocation
 
 __all__ = ["LinearOptimum", "free_linear_excess", "linear_optimum", "normalised_linear_optimum"]
@@ -96,7 +97,7 @@ def free_linear_excess(task: SingleLocation, k: np.ndarray, v: np.ndarray, offse
 
 
 def _numbers(task: object, of: str) -> tuple[float, float, float]:
-    if not isinstance(task, SingleLocation) or task.alignment != 0:
+    if not has_law(task, SingleLocation) or task.alignment != 0:
         raise bad(
             "task", of, "a SingleLocation with key perpendicular to value", task, "SingleLocation(dim=400, length=10)"
         )

@@ -65,14 +65,32 @@ class Logit:
 class OptimalSigma(Componentwise):
     """The best componentwise predictor for a task with given gamma, signal and length; temperature 1."""
 
+    sigma: Logit
+
     def __init__(self, gamma: float, signal: float, length: int) -> None:
         super().__init__(Logit(gamma, signal, length), 1.0)
 
+    @property
+    def gamma(self) -> float:
+        """Standard deviation of the informative token."""
+        return self.sigma.gamma
+
+    @property
+    def signal(self) -> float:
+        """Length of its mean."""
+        return self.sigma.signal
+
+    @property
+    def length(self) -> int:
+        """Number of tokens."""
+        return self.sigma.length
+
     def turns(self) -> list[tuple[float, float]]:
-        return self.sigma.turns()  # type: ignore[attr-defined]
+        return self.sigma.turns()
 
     def __repr__(self) -> str:
-        return f"OptimalSigma(gamma={self.sigma.gamma:g}, signal={self.sigma.signal:g}, length={self.sigma.length})"  # type: ignore[attr-defined]
+        numbers = f"gamma={self.gamma:g}, signal={self.signal:g}, length={self.length}"
+        return f"OptimalSigma({numbers})"
 
 
 def optimal_sigma(task: SingleLocation) -> OptimalSigma:

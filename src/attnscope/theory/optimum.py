@@ -23,7 +23,7 @@ from scipy.special import erfc
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate
-from attnscope.predictors.attention import Predictor
+from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
@@ -155,7 +155,7 @@ def _family(family: object, of: str) -> Callable[[float], Predictor]:
         raise
     except Exception:
         made = None
-    if not isinstance(made, Predictor):
+    if not has_one_head(made):
         raise bad(
             "family",
             of,

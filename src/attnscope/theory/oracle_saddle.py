@@ -39,6 +39,7 @@ from scipy.optimize import brentq
 from scipy.special import erf, erfc
 
 from attnscope.errors import bad
+from attnscope.tasks.base import checked_law
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.erf_risk import erf_variance
 
@@ -69,8 +70,7 @@ def critical_temperature(task: SingleLocation) -> float:
     0.8924
     """
     of = "critical_temperature"
-    if not isinstance(task, SingleLocation):
-        raise bad("task", of, "a SingleLocation", task, "SingleLocation(dim=400, length=10)")
+    checked_law(task, SingleLocation, of, "SingleLocation(dim=400, length=10)")
     if task.alignment != 0:
         got = f"key.value = {task.alignment:.6g}"
         raise bad("task", of, "one with key perpendicular to value", got, "a task with drawn key and value")

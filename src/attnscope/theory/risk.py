@@ -22,7 +22,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.base import PlantedTask, laws
+from attnscope.tasks.base import PlantedTask, checked_law
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.monte_carlo import sampled_excess
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
@@ -180,6 +180,4 @@ def has_jax_form(task: PlantedTask, predictor: Predictor) -> bool:
 
 def checked_task(task: object, of: str) -> SingleLocation:
     """For what is derived for single-location regression only."""
-    if not isinstance(task, SingleLocation) or SingleLocation not in laws(task):
-        raise bad("task", of, "a SingleLocation", task, "SingleLocation(dim=400, length=10)")
-    return task
+    return checked_law(task, SingleLocation, of, "SingleLocation(dim=400, length=10)")

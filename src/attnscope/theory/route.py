@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError
-from attnscope.predictors.attention import Predictor
+from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.tasks.base import is_planted, laws
 from attnscope.theory.overlaps import Overlaps
 
@@ -57,6 +57,8 @@ class Route:
     closed: excess and gradient are closed forms that broadcast over overlaps and temperatures; the gradient takes complex overlaps too.
     sampled(task, predictor, overlaps, temperature, samples, seed) -> Excess: a cheaper sampler than the task's projections.
     missing(task, predictor, overlaps): "" or what the exact excess would need ("Overlaps.oracle()").
+    swapped(task, temperature) -> Overlaps: the role-swapped point, where it has a formula.
+    critical(task): the temperature above which the oracle is a saddle.
     """
 
     excess: Callable[..., Any]
@@ -65,6 +67,8 @@ class Route:
     closed: bool = False
     sampled: Callable[..., Excess] | None = None
     missing: Callable[[Any, Any, Any], str] = everywhere
+    swapped: Callable[..., Overlaps] | None = None
+    critical: Callable[[Any], float] | None = None
 
 
 _ROUTES: dict[tuple[type, type], Route] = {}
@@ -132,7 +136,7 @@ def checked_planted(task: object, of: str) -> Any:
 
 
 def checked_predictor(predictor: object, of: str) -> Predictor:
-    if not isinstance(predictor, Predictor):
+    if not has_one_head(predictor):
         raise AttnscopeError(
             f"predictor of {of} must be a Predictor such as Erf, Softmax or Componentwise, got {_named(predictor)}; try Erf(0.1)."
         )

@@ -154,7 +154,28 @@ def _normalised_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam:
     return _stacked(lambda point: normalised_gradient(predictor, point, lam, **numbers), o)
 
 
-add_route(SingleLocation, Erf, Route(_erf, _erf_gradient, _erf_jax, True, _sampled))
+def _erf_swapped(task: SingleLocation, lam: float) -> Overlaps:
+    from attnscope.theory.landscape import swapped_overlaps  # here: it stands on this table
+
+    return swapped_overlaps(task, lam)
+
+
+def _erf_critical(task: SingleLocation) -> float:
+    from attnscope.theory.oracle_saddle import critical_temperature
+
+    return critical_temperature(task)
+
+
+_ERF = Route(
+    _erf,
+    _erf_gradient,
+    _erf_jax,
+    True,
+    _sampled,
+    swapped=_erf_swapped,
+    critical=_erf_critical,
+)
+add_route(SingleLocation, Erf, _ERF)
 add_route(SingleLocation, LinearAttention, Route(_linear, _linear_gradient, _linear_jax, True, _sampled))
 add_route(SingleLocation, OptimalSigma, Route(_optimal, _componentwise_gradient, sampled=_sampled))
 add_route(SingleLocation, Componentwise, Route(_componentwise, _componentwise_gradient, sampled=_sampled))

@@ -30,8 +30,14 @@ from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.interpolation import first_two
 from attnscope.numerics.max_integral import max_grid, weighted_activation
 from attnscope.numerics.resolved import Law, resolve
-from attnscope.predictors.attention import Componentwise, Normalised, Predictor
+from attnscope.predictors.attention import (
+    Normalised,
+    Predictor,
+    is_componentwise,
+    is_normalised,
+)
 from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.base import checked_law, has_law
 from attnscope.tasks.max_location import MaxLocation
 from attnscope.tasks.multi_location import MultiLocation
 from attnscope.theory.normalised_risk import weight_moments
@@ -51,17 +57,16 @@ def head_risk(task: MultiLocation | MaxLocation, predictor: Predictor, gain: flo
     """
     of = "head_risk"
     b, lam = check.real(gain, "gain", of), constant_temperature(_known(predictor, of), of)
-    if isinstance(task, MultiLocation):
+    checked_law(task, (MultiLocation, MaxLocation), of, "risk(task, ...)")
+    if has_law(task, MultiLocation):
         excess, error = _multi(task, predictor, lam, b)
-    elif isinstance(task, MaxLocation):
-        excess, error = _max(task, predictor, lam, b)
     else:
-        raise bad("task", of, "a MultiLocation or a MaxLocation", task)
+        excess, error = _max(task, predictor, lam, b)  # type: ignore[arg-type]
     return estimate(excess, error, "2-D quadrature", task.noise)
 
 
 def _known(predictor: object, of: str) -> Predictor:
-    if not isinstance(predictor, (Normalised, Componentwise)):
+    if not (is_normalised(predictor) or is_componentwise(predictor)):
         raise bad("predictor", of, "a normalised or componentwise predictor", predictor, "Softmax(2.0)")
     return predictor
 
@@ -83,7 +88,7 @@ def _multi(task: MultiLocation, predictor: Any, lam: float, b: float) -> tuple[f
 
 def _weights(predictor: Any, lam: float, task: MultiLocation, m: int) -> tuple[float, float, float, float]:
     """E a_J, E a_J^2, E a_0^2, error."""
-    if isinstance(predictor, Normalised):
+    if predictor.normalised:
         return weight_moments(predictor, lam, task.gamma, task.signal, m, task.length)
     one = resolve(predictor, Law(lam, task.signal, task.gamma), first_two)
     zero = resolve(predictor, Law(lam, 0.0, 1.0), first_two)
@@ -93,7 +98,7 @@ def _weights(predictor: Any, lam: float, task: MultiLocation, m: int) -> tuple[f
 
 def _max(task: MaxLocation, predictor: Any, lam: float, b: float) -> tuple[float, float]:
     nu, L = task.strength, task.length
-    if isinstance(predictor, Normalised):
+    if predictor.normalised:
         both, error = _agreement(predictor, lam, nu, L)
         moments = weight_moments(predictor, lam, 1.0, 0.0, 0, L)
         squares, more = L * moments.background_square, L * moments.error

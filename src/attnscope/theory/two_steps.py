@@ -28,6 +28,7 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
+from attnscope.tasks.base import checked_law
 from attnscope.tasks.sparse_tokens import SparseTokenClassification
 
 __all__ = ["Alignment", "simulated_alignment", "two_gradient_steps", "two_step_alignment"]
@@ -104,9 +105,8 @@ def _one_run(task: SparseTokenClassification, n: int, rng: np.random.Generator) 
 
 def _numbers(task: object, of: str) -> tuple[int, int, float]:
     """(L, R, theta) of a task that both steps can learn from."""
-    if not isinstance(task, SparseTokenClassification):
-        hint = "SparseTokenClassification(dim=200, length=10, strength=5.0)"
-        raise bad("task", of, "a SparseTokenClassification", task, hint)
+    hint = "SparseTokenClassification(dim=200, length=10, strength=5.0)"
+    task = checked_law(task, SparseTokenClassification, of, hint)
     if task.marked == task.length:
         raise bad("marked", of, "below length (equal tokens give the query no gradient)", task.marked, "marked=1")
     if not 1e-6 <= task.strength <= 1e6:  # theta^4 alpha must neither vanish nor swamp the rest in float64
