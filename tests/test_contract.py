@@ -118,6 +118,25 @@ def test_sgd_in_law_equals_sgd_on_tokens(word):
     assert min(ks_2samp(x, y).pvalue for x, y in zip(c, b) if np.ptp(x) > 0) < 1e-4
 
 
+@pytest.mark.parametrize("engine", [PlantedSgd, FullPlanted])
+def test_planted_engines_refuse_in_one_sentence(engine):
+    task = small("single-location")
+    with pytest.raises(at.AttnscopeError, match=f"constraint of {engine.__name__} must be 'sphere'"):
+        engine(task, at.Erf(0.5), 0.1, 2, constraint="spheer")
+
+
+def test_tokens_are_asked_of_tasks_that_draw_them():
+    class Mute:
+        dim = length = 4
+        noise = 0.0
+        teacher_gram = np.eye(2)
+        projections = staticmethod(lambda n, gram, rng: None)
+
+    with pytest.raises(at.AttnscopeError, match="must be one that draws tokens") as refused:
+        FullPlanted(Mute(), at.Erf(0.5), 0.1, 2)
+    assert "_draw" in str(refused.value)
+
+
 COMPILED_ANEW = ("grid-location", "multi-direction")  # three JAX compilations each; test_heads.py trains the second
 TRAINED = [pytest.param(word, marks=pytest.mark.slow) if word in COMPILED_ANEW else word for word in PLANTED]
 

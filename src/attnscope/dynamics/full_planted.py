@@ -11,44 +11,20 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.dynamics.engine import State
-from attnscope.dynamics.planted_sgd import loss_gradient, stream
+from attnscope.dynamics.planted_engine import PlantedEngine, stream
 from attnscope.dynamics.realised import realised
-from attnscope.numerics import validation as check
-from attnscope.predictors.attention import Predictor
-from attnscope.tasks.base import PlantedTask, Projections, standardised
-from attnscope.theory.overlaps import Overlaps, checked_overlaps, head_gram
+from attnscope.tasks.base import Projections, sampler_of, standardised
 
 __all__ = ["FullPlanted"]
 
 NAME = "FullPlanted"
 
 
-class FullPlanted:
+class FullPlanted(PlantedEngine):
     """SGD on fresh batches of full tokens; state: "vectors" (runs, 2 heads, d), rows k_1, v_1, k_2, ..., "seed" and "step"."""
 
-    def __init__(
-        self,
-        task: PlantedTask,
-        predictor: Predictor,
-        step_size: float,
-        batch_size: int,
-        *,
-        heads: int = 1,
-        constraint: str = "sphere",
-        loss: str = "squared",
-    ) -> None:
-        self.task = task
-        self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
-        self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
-        self.students = 2 * check.integer(heads, "heads", NAME, 1)
-        self.sphere = constraint == "sphere"
-        self.gradient = loss_gradient(predictor, heads, loss)
-
-    def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
-        """Runs of one head that start at overlaps (5, runs) with the first teachers."""
-        o = Overlaps(*check.array(overlaps, "overlaps", NAME, (5, None)))
-        points = zip(*checked_overlaps(o, self.task, NAME))
-        return self.start(np.stack([head_gram(Overlaps(*x), self.task.teacher_gram) for x in points]), seed)
+    def _prepare(self) -> None:
+        self.sampler = sampler_of(self.task, "train(engine='full')")
 
     def start(self, matrix: np.ndarray, seed: int = 0) -> State:
         """Vectors with the Gram matrices (runs, V, V); what these leave open is drawn from (seed, run)."""
@@ -82,7 +58,7 @@ class FullPlanted:
         return np.stack([key[:, 0], value[:, 0], key[:, 1], value[:, 1], np.sum(x[:, 0] * x[:, 1], axis=1)])
 
     def _moved(self, x: np.ndarray, rng: np.random.Generator, lam: float) -> np.ndarray:
-        batch = self.task._draw(self.batch_size, rng, np.dtype(np.float64))  # type: ignore[attr-defined]
+        batch = self.sampler(self.batch_size, rng, np.dtype(np.float64))
         tokens, label, mask = standardised(self.task, batch)
         fields = tokens @ x.T
         seen = Projections(fields, label, label, fields[:, :, 0], mask)

@@ -24,7 +24,7 @@ from scipy.optimize import linear_sum_assignment
 from attnscope.dynamics.engine import GramEngine, State
 from attnscope.dynamics.engine_table import heads_engine
 from attnscope.dynamics.loop import continued
-from attnscope.dynamics.runs import Reached, Runs
+from attnscope.dynamics.runs import Runs
 from attnscope.dynamics.setup import HeadSetup
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.numerics import validation as check
@@ -71,15 +71,8 @@ class HeadTrajectory(Runs):
     state: State
 
     SETUP: ClassVar[type] = HeadSetup
+    LOGGED: ClassVar[str] = "gram"
     LOGS: ClassVar[int] = 1
-
-    @property
-    def logged(self) -> np.ndarray:
-        return self.gram
-
-    @property
-    def runs(self) -> int:
-        return len(self.gram)
 
     @property
     def heads(self) -> int:
@@ -203,16 +196,6 @@ class HeadTrajectory(Runs):
     def held(read: np.ndarray, before: np.ndarray, lost: np.ndarray) -> np.ndarray:
         """What is logged: the last entry again where a run is lost."""
         return np.where(lost[:, None, None], before, read)
-
-    def reached(
-        self,
-        step: np.ndarray,
-        logged: np.ndarray,
-        temperature: np.ndarray,
-        at: Reached,
-    ) -> HeadTrajectory:
-        """This run, further."""
-        return HeadTrajectory(self.setup, step, logged, temperature, at.diverged_at, at.state)
 
 
 def _form(cross: np.ndarray) -> np.ndarray:

@@ -17,69 +17,30 @@ depends on how many runs there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from attnscope.dynamics.engine import State
-from attnscope.dynamics.losses import output_loss
+from attnscope.dynamics.planted_engine import PlantedEngine, stream
 from attnscope.errors import bad
-from attnscope.numerics import validation as check
 from attnscope.numerics.semidefinite import bartlett, semidefinite_root
-from attnscope.numerics.x64 import x64
-from attnscope.predictors.attention import Predictor
-from attnscope.tasks.base import PlantedTask, Projections
-from attnscope.theory.overlaps import Overlaps, checked_overlaps, head_gram
+from attnscope.tasks.base import Projections
 
-__all__ = ["PlantedSgd", "loss_gradient", "stream"]
+__all__ = ["PlantedSgd"]
 
-NAME = "PlantedSgd"
-STREAM = 0x91A47ED  # keeps these random streams apart from all others
 DEPENDENT = 1e-12  # eigenvalue of G, relative, below which a direction counts as spanned by the others: 10^4 roundings
-TILE = 32  # runs per call of the compiled gradient: its shape never changes, so neither do the bits of a run
 
 
-class PlantedSgd:
-    """SGD on fresh batches of any planted task (module docstring).
-
-    Args:
-        task: gives projections; dim at least the number of vectors.
-        predictor, heads: `heads` heads of this kind, whose outputs add up.
-        constraint: "sphere" (unit vectors) or "free".
-        loss: "squared", or "logistic" for labels whose sign counts.
+class PlantedSgd(PlantedEngine):
+    """SGD in law (module docstring), of a task with dim at least the number of vectors.
 
     State: "gram" (runs, V, V) of (k_1, v_1, ..., teachers), "seed" and "step".
     """
 
-    def __init__(
-        self,
-        task: PlantedTask,
-        predictor: Predictor,
-        step_size: float,
-        batch_size: int,
-        *,
-        heads: int = 1,
-        constraint: str = "sphere",
-        loss: str = "squared",
-    ) -> None:
-        self.task = task
-        self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
-        self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
-        self.students = 2 * check.integer(heads, "heads", NAME, 1)
-        if constraint not in ("sphere", "free"):
-            raise bad("constraint", NAME, "'sphere' or 'free'", constraint)
-        self.sphere = constraint == "sphere"
-        vectors = self.students + len(task.teacher_gram)
-        if task.dim < vectors:
-            hint = 'engine="full"'
-            raise bad("dim", "train(batch_size=...)", f"an integer >= {vectors} with engine='reduced'", task.dim, hint)
-        self.gradient = loss_gradient(predictor, heads, loss)
-
-    def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
-        """Runs of one head that start at overlaps (5, runs) with the first teachers."""
-        o = Overlaps(*check.array(overlaps, "overlaps", NAME, (5, None)))
-        points = zip(*checked_overlaps(o, self.task, NAME))
-        return self.start(np.stack([head_gram(Overlaps(*x), self.task.teacher_gram) for x in points]), seed)
+    def _prepare(self) -> None:
+        vectors = self.students + len(self.task.teacher_gram)
+        if self.task.dim < vectors:
+            must = f"an integer >= {vectors} with engine='reduced'"
+            raise bad("dim", "train(batch_size=...)", must, self.task.dim, 'engine="full"')
 
     def start(self, matrix: np.ndarray, seed: int = 0) -> State:
         """Runs that start at Gram matrices (runs, V, V)."""
@@ -157,39 +118,3 @@ class PlantedSgd:
         factors = np.stack([bartlett(self.students, int(f), rng) for f, rng in zip(freedom, rngs)])
         outside = semidefinite_root(np.where(np.isfinite(S), S, 0.0)) @ factors
         return inside @ inside.swapaxes(1, 2) + outside @ outside.swapaxes(1, 2)
-
-
-def stream(seed: int, run: int, step: int) -> np.random.Generator:
-    """The random numbers of one step of one run."""
-    return np.random.Generator(np.random.Philox(key=[seed, run], counter=[0, 0, step, STREAM]))
-
-
-def loss_gradient(
-    predictor: Predictor, heads: int, loss: str
-) -> Callable[[list[Projections], list[np.ndarray], float], np.ndarray]:
-    """A function (sequences of each run, their labels, temperature) -> d loss/d fields (runs, B, L, 2 heads)."""
-    import jax
-
-    inner = jax.grad(output_loss(predictor, heads, loss, NAME))
-    over_batch = jax.vmap(inner, (0, 0, 0, None))
-    compiled = jax.jit(jax.vmap(over_batch, (0, 0, 0, None)))
-
-    def gradient(drawn: list[Projections], labels: list[np.ndarray], lam: float) -> np.ndarray:
-        seen = np.stack([x.fields[:, :, : 2 * heads] for x in drawn])
-        told = np.stack(labels)
-        masks = [np.ones(x.fields.shape[:2], bool) if x.mask is None else x.mask for x in drawn]
-        real = np.stack(masks)
-        parts = []
-        with x64():
-            for i in range(0, len(seen), TILE):
-                tile = [_filled(x[i : i + TILE]) for x in (seen, told, real)]
-                parts.append(np.asarray(compiled(*tile, lam)))
-        return np.concatenate(parts)[: len(seen)]
-
-    return gradient
-
-
-def _filled(x: np.ndarray) -> np.ndarray:
-    """x with its last row repeated up to TILE rows."""
-    missing = [(0, TILE - len(x))] + [(0, 0)] * (x.ndim - 1)
-    return np.pad(x, missing, mode="edge")

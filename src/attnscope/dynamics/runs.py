@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import fields, replace
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -33,14 +34,16 @@ class Runs:
     state: State
 
     SETUP: ClassVar[type]  # of `setup`
-    LOGS: ClassVar[int]  # the axis of `logged` along which log points follow each other
+    LOGGED: ClassVar[str]  # the field that grows
+    LOGS: ClassVar[int]  # its axis along which log points follow each other; runs are the axis before
 
     # What the loop (loop.py) needs: how a state is read, when a run is lost, and a longer run.
 
     @property
     def logged(self) -> np.ndarray:
         """The array that grows: overlaps or Gram matrices of all runs at all log points."""
-        raise NotImplementedError
+        out: np.ndarray = getattr(self, self.LOGGED)
+        return out
 
     @staticmethod
     def read(engine: Any, state: State) -> np.ndarray:
@@ -65,14 +68,19 @@ class Runs:
         at: Reached,
     ) -> Self:
         """The run as far as it came: these log points, and the state and events of the last one."""
-        raise NotImplementedError
+        points = {"step": step, self.LOGGED: logged, "temperature": temperature}
+        changed = at._asdict() | points
+        own = {field.name for field in fields(cast(Any, self))}
+        news = {name: x for name, x in changed.items() if name in own}
+        made: Self = replace(cast(Any, self), **news)
+        return made
 
     # What every reader gets.
 
     @property
     def runs(self) -> int:
         """How many."""
-        raise NotImplementedError
+        return self.logged.shape[self.LOGS - 1]
 
     @property
     def outcome(self) -> np.ndarray:

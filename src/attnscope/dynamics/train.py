@@ -92,9 +92,19 @@ def train(
         raise bad(
             "constraint", "train", "'sphere' for one head on five overlaps", constraint, "MultiHead(predictor, heads=1)"
         )
-    setup, runs, steps = _checked(
-        task, predictor, runs, steps, step_size, log_every, seed, batch_size, engine, swap_move
-    )
+    if not is_planted(task):
+        raise bad("task", "train", "a planted task", task, "SingleLocation(dim=400, length=10)")
+    known = checked_predictor(predictor, "train")
+    n = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
+    if not isinstance(swap_move, (bool, np.bool_)):
+        raise bad("swap_move", "train", "True or False", swap_move)
+    rest = (n.step_size, n.log_every, n.seed, n.batch_size, n.engine, bool(swap_move))
+    setup = Setup(task, known, *rest)
+    return _run_head(setup, start, n.runs, n.steps, bool(progress))
+
+
+def _run_head(setup: Setup, start: Any, runs: int, steps: int, progress: bool) -> Trajectory:
+    task, predictor = setup.task, setup.predictor
     machine = engine_for(setup)
     check.fits_in_memory(5 * runs * (steps // setup.log_every + 2), 8, "the log", "train", "a larger log_every")
     check_schedule(predictor.temperature, steps)
@@ -108,7 +118,7 @@ def train(
         swapped_at=np.full(runs, -1, dtype=np.int64),
         state=state,
     )
-    return advance(begin, machine, steps, bool(progress))
+    return advance(begin, machine, steps, progress)
 
 
 def _train_heads(
@@ -162,33 +172,6 @@ class Numbers(NamedTuple):
     seed: int
     batch_size: int | None
     engine: str
-
-
-def _checked(
-    task: object,
-    predictor: object,
-    runs: object,
-    steps: object,
-    step_size: object,
-    log_every: object,
-    seed: object,
-    batch_size: object,
-    engine: object,
-    swap_move: object,
-) -> tuple[Setup, int, int]:
-    """The setup, the number of runs and of steps, or one sentence."""
-    of = "train"
-    if not is_planted(task):
-        raise bad("task", of, "a planted task", task, "SingleLocation(dim=400, length=10)")
-    known = checked_predictor(predictor, of)
-    n = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
-    if not isinstance(swap_move, (bool, np.bool_)):
-        raise bad("swap_move", of, "True or False", swap_move)
-    return (
-        Setup(task, known, n.step_size, n.log_every, n.seed, n.batch_size, n.engine, bool(swap_move)),
-        n.runs,
-        n.steps,
-    )
 
 
 def _numbers(

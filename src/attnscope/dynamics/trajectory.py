@@ -20,7 +20,7 @@ import numpy as np
 from attnscope.dynamics.engine import OverlapEngine, State
 from attnscope.dynamics.engine_table import engine_for
 from attnscope.dynamics.loop import continued
-from attnscope.dynamics.runs import Reached, Runs
+from attnscope.dynamics.runs import Runs
 from attnscope.dynamics.setup import Setup
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.predictors.attention import Predictor
@@ -67,15 +67,8 @@ class Trajectory(Runs):
     state: State
 
     SETUP: ClassVar[type] = Setup
+    LOGGED: ClassVar[str] = "log"
     LOGS: ClassVar[int] = 2
-
-    @property
-    def logged(self) -> np.ndarray:
-        return self.log
-
-    @property
-    def runs(self) -> int:
-        return self.log.shape[1]
 
     @property
     def overlaps(self) -> Overlaps:
@@ -166,16 +159,6 @@ class Trajectory(Runs):
     def held(read: np.ndarray, before: np.ndarray, lost: np.ndarray) -> np.ndarray:
         """What is logged: cosines within [-1, 1], the last entry again where a run is lost."""
         return np.where(lost, before, np.clip(read, -1, 1))
-
-    def reached(
-        self,
-        step: np.ndarray,
-        logged: np.ndarray,
-        temperature: np.ndarray,
-        at: Reached,
-    ) -> Trajectory:
-        """This run, further."""
-        return Trajectory(self.setup, step, logged, temperature, at.diverged_at, at.swapped_at, at.state)
 
 
 def _spread(step: np.ndarray, values: np.ndarray, label: str, color: int) -> tuple[Mark, ...]:

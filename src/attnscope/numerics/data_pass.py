@@ -35,6 +35,9 @@ __all__ = [
 ]
 
 Array = np.ndarray
+Read = tuple[Array, Array, Array]  # u, w of a block, and the bias
+Told = tuple[float, int, float]  # label, family, variance
+Made = tuple[Array, Array, Array, Array]  # c, e, z, and room for a slope
 
 GAUSSIAN, BERNOULLI, CATEGORICAL = 0, 1, 2  # label models
 MIXTURE, SOFTMAX, SIGMOID = 0, 1, 2  # how a bag's tokens are combined
@@ -103,6 +106,8 @@ def _pass(
         longest = max(longest, offsets[i + 1] - offsets[i])
     u, c = np.empty(block + longest), np.empty(block + longest)
     w, e, z, slope = np.empty((block + longest, m)), np.empty((block + longest, m)), np.empty(m), np.empty(m)
+    read = (u, w, bias)
+    made = (c, e, z, slope)
     total, first = 0.0, 0
     while first < bags:
         last = first + 1  # the block is bags first .. last-1
@@ -117,12 +122,13 @@ def _pass(
             w[:size, k] = np.dot(tokens[a:b], rows[k])
         for i in range(first, last):
             p, q = offsets[i] - a, offsets[i + 1] - a
+            told = (labels[i], family, variance)
             if combine == MIXTURE:
-                loss = _mixture(u, w, bias, p, q, labels[i], family, variance, c, e, z)
+                loss = _mixture(read, p, q, told, made)
             elif combine == SOFTMAX:
-                loss = _softmax_pool(u, w, bias, p, q, labels[i], family, variance, c, e, z, slope)
+                loss = _softmax_pool(read, p, q, told, made)
             else:
-                loss = _sigmoid_pool(u, w, bias, p, q, labels[i], family, variance, c, e, z, slope)
+                loss = _sigmoid_pool(read, p, q, told, made)
             total += weight[i] * loss
             for k in range(m):
                 grad_bias[k] += weight[i] * z[k]
@@ -230,19 +236,10 @@ def _normalise(u: Array, p: int, q: int) -> float:
 
 
 @njit(**FLAGS)
-def _mixture(
-    u: Array,
-    w: Array,
-    bias: Array,
-    p: int,
-    q: int,
-    label: float,
-    family: int,
-    variance: float,
-    c: Array,
-    e: Array,
-    z: Array,
-) -> float:
+def _mixture(read: Read, p: int, q: int, told: Told, made: Made) -> float:
+    u, w, bias = read
+    label, family, variance = told
+    c, e, z, _ = made
     m = bias.shape[0]
     z[:] = 0.0
     if m == 1:
@@ -264,30 +261,26 @@ def _mixture(
 
 
 @njit(**FLAGS)
-def _softmax_pool(
-    u: Array,
-    w: Array,
-    bias: Array,
-    p: int,
-    q: int,
-    label: float,
-    family: int,
-    variance: float,
-    c: Array,
-    e: Array,
-    z: Array,
-    slope: Array,
-) -> float:
-    m = bias.shape[0]
-    _normalise(u, p, q)  # u is p_l now
+def _pooled_loss(read: Read, p: int, q: int, told: Told, z: Array, slope: Array) -> float:
+    """The loss at z = b + sum_l u_l w_l; its derivative in z goes to slope."""
+    u, w, bias = read
+    label, family, variance = told
     z[:] = bias
     for l in range(p, q):
-        for k in range(m):
+        for k in range(bias.shape[0]):
             z[k] += u[l] * w[l, k]
-    loss = _label_loss(label, z, family, variance, slope)
+    return _label_loss(label, z, family, variance, slope)
+
+
+@njit(**FLAGS)
+def _softmax_pool(read: Read, p: int, q: int, told: Told, made: Made) -> float:
+    u, w, bias = read
+    c, e, z, slope = made
+    _normalise(u, p, q)  # u is p_l now
+    loss = _pooled_loss(read, p, q, told, z, slope)
     for l in range(p, q):
         c[l] = 0.0
-        for k in range(m):
+        for k in range(bias.shape[0]):
             c[l] += u[l] * slope[k] * (w[l, k] + bias[k] - z[k])
             e[l, k] = u[l] * slope[k]
     z[:] = slope
@@ -295,30 +288,15 @@ def _softmax_pool(
 
 
 @njit(**FLAGS)
-def _sigmoid_pool(
-    u: Array,
-    w: Array,
-    bias: Array,
-    p: int,
-    q: int,
-    label: float,
-    family: int,
-    variance: float,
-    c: Array,
-    e: Array,
-    z: Array,
-    slope: Array,
-) -> float:
-    m = bias.shape[0]
-    z[:] = bias
-    for l in range(p, q):
-        u[l] = 1.0 / (1.0 + math.exp(-u[l])) if u[l] > -700.0 else 0.0  # s_l; exp(700) is the largest that fits
-        for k in range(m):
-            z[k] += u[l] * w[l, k]
-    loss = _label_loss(label, z, family, variance, slope)
+def _sigmoid_pool(read: Read, p: int, q: int, told: Told, made: Made) -> float:
+    u, w, bias = read
+    c, e, z, slope = made
+    for l in range(p, q):  # u is s_l from here on; exp(700) is the largest that fits
+        u[l] = 1.0 / (1.0 + math.exp(-u[l])) if u[l] > -700.0 else 0.0
+    loss = _pooled_loss(read, p, q, told, z, slope)
     for l in range(p, q):
         c[l] = 0.0
-        for k in range(m):
+        for k in range(bias.shape[0]):
             c[l] += u[l] * (1.0 - u[l]) * slope[k] * w[l, k]
             e[l, k] = u[l] * slope[k]
     z[:] = slope

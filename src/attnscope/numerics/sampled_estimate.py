@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 
 from attnscope.numerics.estimate import Estimate, estimate
 
-__all__ = ["GROUPS", "SampledLog", "grouped_log_mean", "groups_of", "sampled_estimate", "widened"]
+__all__ = ["GROUPS", "SampledLog", "affordable", "grouped_log_mean", "groups_of", "sampled_estimate", "widened"]
 
 GROUPS = (8, 64)  # fewest and most groups that an error is taken from: 64 widen it by 12 %
 TAIL = 2.866516e-7  # P(N(0,1) > 5)
@@ -31,6 +31,17 @@ class SampledLog(NamedTuple):
 
     log_value: float
     relative_error: float
+
+
+def affordable(samples: int, cost: float, work: float, fewest: int, passes: int = 1) -> int:
+    """How many draws of this cost, each made `passes` times, `work` lets in: at most `samples`.
+
+    0 where a single pass over the fewest draws that an error can be taken from is beyond it.
+    """
+    least = min(fewest, samples)
+    if least * cost > work:
+        return 0
+    return max(min(samples, int(work / (passes * cost))), least // passes)
 
 
 def groups_of(samples: int, parts: int) -> tuple[int, int]:

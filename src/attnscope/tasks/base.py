@@ -14,6 +14,7 @@ scales_l N(0, I), independent of the projections: this is what makes training ex
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import signature
 from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
@@ -34,6 +35,7 @@ __all__ = [
     "laws",
     "one_hot_means",
     "recipe",
+    "sampler_of",
     "standardised",
 ]
 
@@ -137,6 +139,15 @@ def standardised(task: Any, batch: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
     """Tokens, labels and mask of a batch in the coordinates that heads act on: whitened where the task says so, else as they are."""
     tokens, label = task.standardised(batch) if hasattr(task, "standardised") else batch[:2]
     return tokens, label, getattr(batch, "mask", None)
+
+
+def sampler_of(task: object, of: str) -> Callable[[int, np.random.Generator, np.dtype], Any]:
+    """The function (n, rng, dtype) -> batch behind `sample`: the one method `_draw` that a task writes to have its tokens drawn."""
+    sampler = getattr(task, "_draw", None)
+    if not callable(sampler):
+        must = "one that draws tokens, by a method _draw(n, rng, dtype)"
+        raise bad("task", of, must, task, 'engine="reduced", which needs projections alone')
+    return sampler
 
 
 def recipe(task: object) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.tilted import student_constant
 from attnscope.tasks.base import Projections, checked_law, gaussian_fields, one_hot_means
-from attnscope.tasks.planted import Planted
+from attnscope.tasks.planted import Located
 from attnscope.tasks.single_location import Batch, SingleLocation
 
 __all__ = ["NAME", "CorrelatedTokens", "Whitened"]
@@ -49,7 +49,7 @@ class Whitened(NamedTuple):
         return self.intercept + self.scale * np.asarray(prediction, dtype=np.float64)
 
 
-class CorrelatedTokens(Planted[Batch]):
+class CorrelatedTokens(Located[Batch]):
     """Law of the tokens, posterior, Bayes prediction and whitening."""
 
     def __init__(
@@ -148,16 +148,6 @@ class CorrelatedTokens(Planted[Batch]):
         """l(x), (n, L): log density of a token as the informative one minus that as background, exact."""
         x = check.tokens_array(tokens, f"{NAME}.log_likelihood_ratio", self.length, self.dim)[0]
         return np.concatenate([self._ratio(part) for part in self._parts(x)])
-
-    def location_posterior(self, tokens: np.ndarray) -> np.ndarray:
-        """P(J = l | X), (n, L), exact."""
-        return self._infer(tokens, "location_posterior")[0]
-
-    posterior = location_posterior  # the name that every task has
-
-    def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
-        """E[Y | X], (n,), exact."""
-        return self._infer(tokens, "bayes_predict")[1]
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Posterior of the location, mean and variance of X_J.v* given X."""

@@ -26,7 +26,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.numerics.sampled_estimate import widened
+from attnscope.numerics.sampled_estimate import affordable, widened
 from attnscope.numerics.wishart import LARGEST_SIDE, resolvent_trace
 from attnscope.tasks.latent_map import EPS, LatentMap
 
@@ -76,16 +76,16 @@ class LinearMap(LatentMap):
             excess = scale * trace.value
             error = scale * trace.error + 4 * EPS * excess  # c and the product are rounded
             return estimate(excess, error, "Wishart resolvent", noise)
-        affordable = self._affordable(length, samples, of)
-        blocks = [self._left_out(length, m, [seed, i]) for i, m in enumerate(self._parts(length, affordable))]
+        contexts = self._affordable(length, samples, of)
+        blocks = [self._left_out(length, m, [seed, i]) for i, m in enumerate(self._parts(length, contexts))]
         spread = np.concatenate([block[0] for block in blocks])
         most = max(block[1] for block in blocks)
         excess = self.dim_value * spread.mean()
         error = self.dim_value * (spread.std(ddof=1) / len(spread) ** 0.5 + _unseen(spread, most))
         method = "Monte Carlo over keys"
-        if affordable < samples:
-            error = widened(error, affordable)
-            method += f", {affordable} contexts"
+        if contexts < samples:
+            error = widened(error, contexts)
+            method += f", {contexts} contexts"
         return estimate(excess, error + ROUNDED * excess, method, noise)
 
     def _affordable(self, length: int, samples: int, of: str) -> int:
@@ -94,10 +94,11 @@ class LinearMap(LatentMap):
         # a multiplication in a product of matrices costs a quarter of one in a decomposition
         each = 0.0 if self._features is None else float(getattr(self._features, "work", None) or p)
         one = keys * p * float(min(keys, p)) + keys * each / 4
-        if min(FEWEST, samples) * one > WORK:
+        contexts = affordable(samples, one, WORK, FEWEST)
+        if not contexts:
             most = f"one that takes at most {WORK / FEWEST:.3g} multiplications a context"
             raise bad("length", of, most, f"{length}, with {p} features", "a smaller length, or fewer features")
-        return max(min(samples, int(WORK / one)), min(FEWEST, samples))
+        return contexts
 
     def _left_out(self, length: int, samples: int, seed: list[int]) -> tuple[np.ndarray, float]:
         """phi(q)^T P^-1 phi(q) for sampled sets of length + 1 keys, averaged over which is the query.

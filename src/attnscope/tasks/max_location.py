@@ -23,7 +23,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.max_integral import disagreement
 from attnscope.tasks.base import Projections, gaussian_fields
-from attnscope.tasks.planted import Planted
+from attnscope.tasks.planted import Located
 from attnscope.tasks.single_location import Batch
 
 __all__ = ["MaxLocation"]
@@ -31,7 +31,7 @@ __all__ = ["MaxLocation"]
 NAME = "MaxLocation"
 
 
-class MaxLocation(Planted[Batch]):
+class MaxLocation(Located[Batch]):
     """The label comes from a token chosen by softmax(strength X.key) (module docstring).
 
     Args:
@@ -76,16 +76,6 @@ class MaxLocation(Planted[Batch]):
         fields = gaussian_fields(np.zeros((n, self.length, 2)), scales, gram, rng)
         location = np.argmax(self.strength * fields[:, :, -2] + rng.gumbel(size=scales.shape), axis=1)
         return Projections(fields, fields[np.arange(n), location, -1], location, scales)
-
-    def location_posterior(self, tokens: np.ndarray) -> np.ndarray:
-        """P(J = l | X), (n, L), exact."""
-        return self._infer(tokens, "location_posterior")[0]
-
-    posterior = location_posterior  # the name that every task has
-
-    def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
-        """E[Y | X], (n,), exact."""
-        return self._infer(tokens, "bayes_predict")[1]
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
         x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)

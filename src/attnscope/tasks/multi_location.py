@@ -34,7 +34,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.bayes_integral import bayes_excess
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.mellin import TokenLaw
-from attnscope.numerics.sampled_estimate import SampledLog, sampled_estimate
+from attnscope.numerics.sampled_estimate import SampledLog, affordable, sampled_estimate
 from attnscope.tasks.subset_draws import SubsetTask, sampled_risk
 from attnscope.tasks.subset_tokens import NAME, SubsetTokens
 
@@ -176,11 +176,12 @@ class MultiLocation(SubsetTokens):
         """How many draws WORK lets in, at most `samples`."""
         sizes = self._log_prior().size
         one = float(self.length) * (sizes + OVERHEAD)
-        if min(FEWEST, samples) * one > WORK:
+        # moments of the weight beside the inclusion take a second pass
+        passes = 1 if self._constant_weight() is not None else 2
+        draws = affordable(samples, one, WORK, FEWEST, passes)
+        if not draws:
             most = f"at most {WORK / FEWEST:.3g} where the risk is sampled"
             got = f"{self.length} x ({sizes} + {OVERHEAD})"
-            raise bad(
-                f"length x (sizes + {OVERHEAD})", f"{NAME}.bayes_risk", most, got, "a smaller length, or fewer tokens"
-            )
-        passes = 1 if self._constant_weight() is not None else 2  # moments of the weight beside the inclusion
-        return min(samples, int(WORK / (passes * one)))
+            what = f"length x (sizes + {OVERHEAD})"
+            raise bad(what, f"{NAME}.bayes_risk", most, got, "a smaller length, or fewer tokens")
+        return draws

@@ -15,7 +15,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.tasks.sampled import Drawn, Sampled
 
-__all__ = ["ORTHOGONAL", "Planted", "curvature"]
+__all__ = ["ORTHOGONAL", "Located", "Planted", "curvature"]
 
 ORTHOGONAL = 1e-12  # |k*.v*| below this is roundoff of a projection and counts as 0
 
@@ -107,3 +107,21 @@ class Planted(Sampled[Drawn]):
                 squares = np.einsum("nld,nld->nl", part, part)
                 scores = self.signal / g2 * scores - curvature(self.gamma) / 2 * squares
             yield slice(i, i + len(part)), scores, part @ self.value
+
+
+class Located(Planted[Drawn]):
+    """A planted task in which the token at one place J decides: what is asked of the posterior P(J = l | X)."""
+
+    def location_posterior(self, tokens: np.ndarray) -> np.ndarray:
+        """P(J = l | X), (n, L), exact."""
+        return self._infer(tokens, "location_posterior")[0]
+
+    posterior = location_posterior  # the name that every task has
+
+    def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
+        """E[Y | X], (n,), exact."""
+        return self._infer(tokens, "bayes_predict")[1]
+
+    def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, ...]:
+        """P(J = l | X) (n, L), E[Y | X] (n,), and what else comes with them; `method` is who asks, for refusals."""
+        raise NotImplementedError

@@ -31,7 +31,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.bayes_integral import LogIntegral, bayes_excess, location_error
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
-from attnscope.tasks.planted import Planted
+from attnscope.tasks.planted import Located
 
 __all__ = ["Batch", "LinearPredictor", "SingleLocation"]
 
@@ -54,7 +54,7 @@ class LinearPredictor(NamedTuple):
     along_key: np.ndarray
 
 
-class SingleLocation(Planted[Batch]):
+class SingleLocation(Located[Batch]):
     """One of `length` tokens in R^dim, at a random position, carries the label.
 
     Args:
@@ -143,16 +143,6 @@ class SingleLocation(Planted[Batch]):
         return np.minimum(np.searchsorted(np.cumsum(self.location_probs), rng.random(n), side="right"), last)
 
     # -- inference --------------------------------------------------------------------------------------------------
-
-    def location_posterior(self, tokens: np.ndarray) -> np.ndarray:
-        """P(J = l | X), (n, L), exact."""
-        return self._infer(tokens, "location_posterior")[0]
-
-    posterior = location_posterior  # the name that every task has
-
-    def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
-        """E[Y | X], (n,), exact."""
-        return self._infer(tokens, "bayes_predict")[1]
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
         x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)

@@ -34,7 +34,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.lognormal_sum import LARGEST_STRENGTH, capped_mean
-from attnscope.numerics.sampled_estimate import grouped_log_mean, groups_of, sampled_estimate
+from attnscope.numerics.sampled_estimate import affordable, grouped_log_mean, groups_of, sampled_estimate
 from attnscope.tasks.marked_tokens import BLOCK, NAME, MarkedTokens
 
 __all__ = ["SparseTokenClassification"]
@@ -169,13 +169,13 @@ class SparseTokenClassification(MarkedTokens):
     def _affordable(self, samples: int, parts: int) -> int:
         """How many draws WORK lets in, at most `samples`."""
         one = float(self.length) * (self.marked + OVERHEAD) * parts
-        if min(FEWEST * parts, samples) * one > WORK:
+        draws = affordable(samples, one, WORK, FEWEST * parts)
+        if not draws:
             most = f"at most {WORK / (FEWEST * parts**2):.3g}"
             got = f"{self.length} x ({self.marked} + {OVERHEAD})"
-            raise bad(
-                f"length x (marked + {OVERHEAD})", f"{NAME}.bayes_error", most, got, "max_test_error(), an upper bound"
-            )
-        return min(samples, int(WORK / one))
+            what = f"length x (marked + {OVERHEAD})"
+            raise bad(what, f"{NAME}.bayes_error", most, got, "max_test_error(), an upper bound")
+        return draws
 
     def _planted(self) -> list[float]:
         """The shares z: 0 and 1, 1/2, and a step either way around where the typical likelihood ratio is 1."""
