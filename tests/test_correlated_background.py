@@ -3,6 +3,7 @@
 Stochastic tests have fixed seeds and allow 5 standard errors (6e-7 each, a little more for skewed squares): 1e-4 false alarms in all.
 """
 
+import pickle
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from settings import one_sentence
 import attnscope as at
 from attnscope.claims.agreement import mean_and_error
 from attnscope.selftest.references.planted_risks import affine_risk
+from attnscope.tasks.base import recipe
 
 INNER = at.SingleLocation(dim=5, length=4, gamma=0.8, signal=2.0, noise=0.3, seed=2)
 
@@ -174,6 +176,23 @@ def test_isotropic_background_gives_the_known_risk():
     best, risk = at.correlated_temperature(plain)
     known_best, known = at.optimal_temperature(INNER, at.Erf)
     assert best == pytest.approx(known_best, rel=1e-4) and risk.value == pytest.approx(known.value, rel=1e-9)
+
+
+def test_whitening_is_kept_and_nobody_can_change_it():
+    """Asked for twice it is the same object; copies, pickles and what rebuilds the task know nothing of it."""
+    spread = np.diag([4.0, 1, 1, 1, 1, 2])
+    make = lambda: at.CorrelatedBackground(at.SingleLocation(6, 4), covariance=spread)
+    fresh, task = make(), make()
+    white = task.whiten()
+    assert task.whiten() is white
+    with pytest.raises(ValueError, match="read-only"):
+        white.matrix[0, 0] = 7.0
+    assert recipe(task).keys() == recipe(fresh).keys()
+    again = pickle.loads(pickle.dumps(task))
+    rebuilt = type(task)(**recipe(task))
+    for other in (fresh, again, rebuilt):
+        assert np.array_equal(other.whiten().matrix, white.matrix)
+        assert at.risk(other, at.Erf(0.5), at.Overlaps.oracle()) == at.risk(task, at.Erf(0.5), at.Overlaps.oracle())
 
 
 def test_whitened_oracle_has_the_isotropic_risk():

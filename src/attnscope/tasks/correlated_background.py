@@ -88,7 +88,7 @@ class CorrelatedBackground(CorrelatedTokens):
         if self.informative != "scaled":
             must = "uniform where informative='isotropic'"
             raise bad("location_probs", f"{NAME}.linear_risk", must, "other probabilities", "location_probs=None")
-        white = self._whitened()
+        white = self._whitened
         inner = white.task.linear_risk()
         excess = white.scale**2 * inner.excess
         nothing = self.null_risk()
@@ -116,7 +116,7 @@ class CorrelatedBackground(CorrelatedTokens):
         n, pi = self.degrees_of_freedom, self.task._distinct_probs()[0]
         reach = (-math.log(pi.max()), -math.log(pi.min()))
         if self.informative == "scaled":
-            white, axes, inverse = self._whitened(), self.dim - 1, self.gamma**-2
+            white, axes, inverse = self._whitened, self.dim - 1, self.gamma**-2
             one = Normal(np.array([white.task.signal]), np.array([inverse]), inverse)
             back = Background(np.ones(1), 1.0, n)
         else:
@@ -145,7 +145,7 @@ class CorrelatedBackground(CorrelatedTokens):
         of = f"{NAME}.bayes_risk"
         samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
         if self.informative == "scaled" and self.degrees_of_freedom is None:
-            white = self._whitened()
+            white = self._whitened
             inner, gain = white.task.bayes_risk(), white.scale**2
             log_excess = inner.log_excess + math.log(gain)
             return estimate(

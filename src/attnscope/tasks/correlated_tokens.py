@@ -111,24 +111,24 @@ class CorrelatedTokens(Located[Batch]):
     @property
     def teachers(self) -> np.ndarray:
         """(2, dim): the whitened key and value, unit vectors."""
-        return self._whitened().task.teachers
+        return self._whitened.task.teachers
 
     def standardised(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """Whitened tokens (n, L, d) and labels (n,): what heads are trained on."""
-        white = self._whitened()
+        white = self._whitened
         return white.tokens(batch.tokens), (batch.target - white.intercept) / white.scale
 
     @property
     def teacher_gram(self) -> np.ndarray:
         """(2, 2) inner products of the whitened key and value, which are unit vectors."""
-        return self._whitened().task.teacher_gram
+        return self._whitened.task.teacher_gram
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
         """n sequences of *whitened* tokens and labels, as far as the vectors of `gram` see them (tasks/base.py)."""
         if self.informative != "scaled":
             must = "informative='scaled': an isotropic informative token is not isotropic after whitening"
             raise bad("task", f"{NAME}.projections", must, self, "task.sample, or train(engine='full')")
-        white = self._whitened()
+        white = self._whitened
         location = self.task._locations(n, rng)
         rows = np.arange(n)
         means = one_hot_means(location, self.length, 2, 0, white.task.signal)
@@ -189,9 +189,11 @@ class CorrelatedTokens(Located[Batch]):
         if self.informative != "scaled" or self.degrees_of_freedom is not None:
             must = "Gaussian with informative='scaled' (else the whitened tokens are not a SingleLocation)"
             raise bad("the background", f"{NAME}.whiten", must, self)
-        return self._whitened()
+        return self._whitened
 
+    @cached_property
     def _whitened(self) -> Whitened:
+        """Kept, because every risk asks for it; its matrix is read-only, because all who ask share it."""
         t = self.task
         key, value = self._white(self.key[None])[0], self._root.T @ self.value
         scale, gain = float(np.linalg.norm(value)), float(np.linalg.norm(key))
@@ -203,6 +205,7 @@ class CorrelatedTokens(Located[Batch]):
             t.dim, t.length, t.gamma, t.noise / scale, t.signal * gain, t.location_probs, key, value, t.seed
         )
         matrix = solve_triangular(self._root, np.eye(t.dim), lower=True)
+        matrix.setflags(write=False)
         return Whitened(white, matrix, self.mean, scale, float(self.mean @ self.value))
 
 
