@@ -7,12 +7,14 @@ at the sync and at the rename, with Ctrl-C there, and with a folder that is gone
 import errno
 import os
 import stat
+import tempfile
 
 import numpy as np
 import pytest
 
 import attnscope as at
 from attnscope import files
+from attnscope.cli.common import app
 from attnscope.errors import AttnscopeError
 from attnscope.estimators.table_output import write_columns
 from attnscope.figures.figure import Figure, Line, Panel
@@ -259,3 +261,34 @@ def test_a_csv_of_the_command_line_is_packed_by_its_ending(tmp_path):
     assert CliRunner().invoke(app, words).exit_code == 0
     assert gzip.decompress(out.read_bytes()).startswith(b"run,")
     assert os.listdir(tmp_path) == [out.name]
+
+
+REFUSED = ["csv", "plot", "save"]
+
+
+@pytest.mark.parametrize("refused", [[name] for name in REFUSED] + [REFUSED])
+def test_a_refused_file_of_train_costs_no_other(tmp_path, monkeypatch, capsys, refused):
+    """Every file is tried, what was found is printed, the refusals come together, and the run is somewhere."""
+    endings = {"csv": "run.csv", "plot": "run.svg", "save": "run.npz"}
+    paths = {name: tmp_path / ending for name, ending in endings.items()}
+    whole = os.replace
+
+    def full(source, target):
+        if any(os.fspath(target) == os.fspath(paths[name]) for name in refused):
+            raise FULL
+        whole(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    options = ["--runs", "2", "--steps", "4", "--dim", "12", "--length", "3"]
+    options += [f"--{name}={path}" for name, path in paths.items()]
+    with pytest.raises(AttnscopeError) as found:
+        app(["train", *options], standalone_mode=False)
+    assert "2 runs, 4 steps" in capsys.readouterr().out
+    assert str(found.value).count("No space left on device") == len(refused)
+    assert [name for name in REFUSED if not paths[name].exists()] == refused
+    kept = list(tmp_path.glob("attnscope-*/run.npz"))
+    assert ("save" in refused) == (len(kept) == 1)
+    saved = kept[0] if kept else paths["save"]
+    assert at.Trajectory.load(saved).runs == 2
+    assert not kept or str(kept[0]) in str(found.value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,18 +73,49 @@ def train_command(
         swap_move=swap_move,
         seed=seed,
     )
-    if csv is not None:
-        frame = run.to_frame()
-        with whole_file(csv, "attnscope train", "--csv", ending=f".tmp{csv.suffix}") as part:
-            frame.to_csv(part, index=False)  # .csv.gz and its like are packed by their ending
-    if plot is not None:
-        run.plot(plot)
-    if save is not None:
-        run.save(save)
+    refused = _written(run, csv, plot, save)
     if hasattr(run, "form_cosine"):
         _print_heads(run, as_json)
     else:
         _print_run(run, as_json)
+    if refused:
+        raise AttnscopeError(" ".join(refused))
+
+
+def _written(run: Any, csv: Path | None, plot: Path | None, save: Path | None) -> list[str]:
+    """Write what was asked for, each file whatever became of the others; the refusals.
+
+    Where one is refused and the run is not saved, it is kept in the temporary folder: nothing computed is lost.
+    """
+    writes = {"csv": (csv, partial(_write_csv, run)), "plot": (plot, run.plot), "save": (save, run.save)}
+    refused = {}
+    for name, (path, write) in writes.items():
+        if path is None:
+            continue
+        try:
+            write(path)
+        except AttnscopeError as error:
+            refused[name] = str(error)
+    sentences = list(refused.values())
+    if refused and (save is None or "save" in refused):
+        sentences.append(_kept(run))
+    return sentences
+
+
+def _write_csv(run: Any, path: Path) -> None:
+    frame = run.to_frame()
+    with whole_file(path, "attnscope train", "--csv", ending=f".tmp{path.suffix}") as part:
+        frame.to_csv(part, index=False)  # .csv.gz and its like are packed by their ending
+
+
+def _kept(run: Any) -> str:
+    """Save the run where nobody asked for it; the sentence that says where."""
+    try:
+        path = Path(tempfile.mkdtemp(prefix="attnscope-"), "run.npz")
+        run.save(path)
+    except (AttnscopeError, OSError):
+        return "The run itself could not be kept either."
+    return f"The run is kept in {path}."
 
 
 def _print_run(run: Any, as_json: bool) -> None:
