@@ -17,13 +17,13 @@ from attnscope.theory import softmax_panels
 from attnscope.theory.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
-from attnscope.theory.softmax_integral import outer_bound
 from attnscope.theory.softmax_risk import (
     softmax_excess,
     softmax_excess_gradient,
     softmax_excess_jax,
     softmax_excess_with_gradient,
 )
+from attnscope.theory.softmax_trapezoid import outer_bound
 
 ORACLE = (1.0, 0.0, 0.0, 1.0, 0.0)
 

@@ -29,6 +29,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics.log_sums import coarsen, interleaved, log_pairs, log_spread
 from attnscope.numerics.mellin import ROUND, TokenLaw, Transform
 from attnscope.numerics.piecewise import Piecewise
 
@@ -48,7 +49,6 @@ NODES = 20_000  # outer nodes are not doubled beyond this (the widest of 1500 ra
 NEGLIGIBLE = -36.0  # log(1 - phi) below which phi is 1 to rounding
 DIRECT = 1200  # up to so many (node, probability) pairs phi is computed at each; beyond, interpolated
 CELLS = 400_000  # (node, probability) pairs held in memory at a time
-BINS = 48  # a pmf with more distinct probabilities is coarsened while the range is sought
 
 
 class LogIntegral(NamedTuple):
@@ -144,7 +144,11 @@ class _Integral:
                 break
             between = nodes[:-1] + 0.5 * h
             more, more_errors = self._integrand(between, sources)
-            nodes, values, errors = _merge(nodes, between), _merge(values, more), _merge(errors, more_errors)
+            nodes, values, errors = (
+                interleaved(nodes, between),
+                interleaved(values, more),
+                interleaved(errors, more_errors),
+            )
             h *= 0.5
         outer = min(change, RIGOROUS) if h <= STEP else change
         return self._assemble(values, errors, total, h, outer)
@@ -190,9 +194,9 @@ class _Integral:
             error += (expit(zero.logit) * zero.error) @ self.n
         weight = np.log(self.constant + self.across * one.ratio + self.along * one.variance)
         each = self.lam + log_one - log_zero
-        pairs = _log_pairs(each + weight, each, self.n)
+        pairs = log_pairs(each + weight, each, self.n)
         if self.along and self.lam.size > 1:
-            pairs = np.logaddexp(pairs, np.log(self.along) + _log_spread(each, one.mean, self.n))
+            pairs = np.logaddexp(pairs, np.log(self.along) + log_spread(each, one.mean, self.n))
         return y + pairs + log_zero @ self.n, error
 
     # ---- where phi comes from ------------------------------------------------------------------------------
@@ -217,7 +221,7 @@ class _Integral:
         peak then lies between y_1 - max lam and y_1 - min lam, and outside that interval the sum is monotone.
         """
         tables = np.concatenate([self.relevant.places, self.background.places])
-        lam, n = _coarsen(self.lam, self.n)
+        lam, n = coarsen(self.lam, self.n)
         grid = np.sort(tables)
         if lam.size > 1:
             peak = self._zoom(grid, np.zeros(1), np.array([self.length]))
@@ -250,7 +254,7 @@ class _Integral:
         if self.length > 2:
             zero = -np.logaddexp(0, self.background.saddlepoint_logit(at.ravel()).reshape(at.shape))
         each = lam + one - zero
-        values = y + _log_pairs(each, each, n) + zero @ n
+        values = y + log_pairs(each, each, n) + zero @ n
         return np.where(np.isfinite(values), values, -np.inf)
 
 
@@ -259,49 +263,3 @@ def _at(source: Evaluate, y: Array) -> tuple[Transform, Array]:
     flat = source(y.ravel())
     shaped = Transform(*(field.reshape(y.shape) for field in flat))
     return shaped, -np.logaddexp(0, shaped.logit)
-
-
-def _merge(a: Array, b: Array) -> Array:
-    """a0 b0 a1 b1 ... a_last."""
-    out = np.empty(a.size + b.size)
-    out[::2], out[1::2] = a, b
-    return out
-
-
-def _log_pairs(a: Array, b: Array, n: Array) -> Array:
-    """log sum_{j != m} e^{a_j + b_m} over positions, n_g of them in group g; a, b: (nodes, groups). No subtraction."""
-    same = np.logaddexp.reduce(a + b + np.log(n * (n - 1)), axis=1)
-    if n.size == 1:
-        return same
-    a, b = a + np.log(n), b + np.log(n)
-    none = np.full((len(b), 1), -np.inf)
-    before = np.hstack([none, np.logaddexp.accumulate(b, axis=1)[:, :-1]])
-    after = np.hstack([np.logaddexp.accumulate(b[:, ::-1], axis=1)[:, -2::-1], none])
-    return np.logaddexp(same, np.logaddexp.reduce(a + np.logaddexp(before, after), axis=1))
-
-
-def _log_spread(b: Array, mean: Array, n: Array) -> Array:
-    """log sum_{j<m} e^{b_j + b_m} (mean_j - mean_m)^2 over positions: about the heaviest group, so that light ones keep their digits.
-
-    With x = mean - mean_heaviest it is S sum' B x^2 - (sum' B x)^2, ' without the heaviest; at least B_heaviest sum' B x^2 >= S/groups sum' B x^2.
-    """
-    b = b + np.log(n)
-    rows, top = np.arange(len(b)), b.argmax(1)
-    high = b[rows, top]
-    x = mean - mean[rows, top][:, None]
-    b[rows, top] = -np.inf
-    rest = b.max(1)
-    light = np.exp(b - rest[:, None])
-    scale = np.exp(rest - high)
-    total = 1 + scale * light.sum(1)
-    return high + rest + np.log(np.maximum(total * (light * x * x).sum(1) - scale * (light * x).sum(1) ** 2, 0.0))
-
-
-def _coarsen(lam: Array, n: Array) -> tuple[Array, Array]:
-    """Merge probabilities within half a nat (BINS cells at least), keeping number and total probability: for finding the range only."""
-    if lam.size <= BINS:
-        return lam, n
-    cells = max(BINS, int(2 * (lam[0] - lam[-1])))
-    cell = ((lam[0] - lam) * (cells / (lam[0] - lam[-1]) * (1 - 1e-12))).astype(int)
-    count, mass = np.bincount(cell, weights=n), np.bincount(cell, weights=n * np.exp(lam))
-    return np.log(mass[count > 0] / count[count > 0]), count[count > 0]

@@ -28,7 +28,8 @@ import numpy as np
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.contexts import context_array
-from attnscope.predictors.kernel_systems import DENSE, EPS, Dense, Iterative, Kernel, KernelFunction, kernel_of
+from attnscope.predictors.kernel_systems import DENSE, EPS, Dense, Iterative
+from attnscope.predictors.kernels import Kernel, KernelFunction, kernel_of
 
 __all__ = ["CMESolution", "cme_attention", "cme_solve", "cme_variance", "linear_attention", "softmax_attention"]
 

@@ -17,15 +17,8 @@ import math
 import numpy as np
 from numba import njit
 
-from attnscope.theory.softmax_integral import (
-    CRUDE,
-    FINE,
-    NEGLIGIBLE,
-    integrand,
-    token_averages,
-    trapezoid,
-    window_of,
-)
+from attnscope.theory.softmax_integral import CRUDE, FINE, NEGLIGIBLE, integrand, token_averages
+from attnscope.theory.softmax_trapezoid import trapezoid, window_of
 
 __all__ = ["integrate"]
 

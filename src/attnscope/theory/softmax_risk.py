@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.theory.softmax_integral import outer_bound
 from attnscope.theory.softmax_panels import integrate
+from attnscope.theory.softmax_trapezoid import outer_bound
 
 if TYPE_CHECKING:
     from jax import Array
