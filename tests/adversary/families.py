@@ -5,12 +5,30 @@ False alarms: deterministic settings have none; the sampled ones of a run count 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from attnscope.selftest.attack import attack_one, families, shares
 
 QUICK, LONG = 1500, 10_000  # settings of `make test` and of each seed of `make test-all`
 LONG_SEEDS = (101, 102, 103)  # chosen before looking
+
+
+def family_tests(*names: str) -> tuple[Callable[[str], None], Callable[[str, int], None]]:
+    """Two tests of these families, to be named test_quick and test_long where they are assigned."""
+
+    @pytest.mark.parametrize("family", names)
+    def quick(family: str) -> None:
+        stands(family, QUICK, seed=0)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("family", names)
+    @pytest.mark.parametrize("seed", LONG_SEEDS)
+    def long(family: str, seed: int) -> None:
+        stands(family, LONG, seed)
+
+    return quick, long
 
 
 def counts(settings: int) -> dict[str, int]:

@@ -1,14 +1,5 @@
 """The estimators on small and nasty bags: deterministic, no false alarms."""
 
-import pytest
-from families import LONG, LONG_SEEDS, QUICK, stands
+from families import family_tests
 
-
-def test_quick():
-    stands("estimators", QUICK, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", LONG_SEEDS)
-def test_long(seed):
-    stands("estimators", LONG, seed)
+test_quick, test_long = family_tests("estimators")

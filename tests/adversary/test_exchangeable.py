@@ -8,11 +8,11 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from families import LONG, LONG_SEEDS, QUICK, stands
+from families import family_tests
 
 from attnscope.selftest.references import exchangeable, operators
 
-FAMILIES = (
+test_quick, test_long = family_tests(
     "topics",
     "topics_posteriors",
     "exchangeable",
@@ -22,18 +22,6 @@ FAMILIES = (
     "operators_transfer",
     "grids_and_lengths",
 )
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_quick(family):
-    stands(family, QUICK, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", LONG_SEEDS)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_long(family, seed):
-    stands(family, LONG, seed)
 
 
 def test_topic_sums_by_hand():

@@ -5,24 +5,12 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from adversary.families import LONG, LONG_SEEDS, QUICK, stands
+from adversary.families import family_tests
 
 import attnscope as at
 from attnscope.selftest.references import head_weights, heads, planted_risks
 
-FAMILIES = ("heads", "heads_joint_risks", "head_risks")
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_quick(family):
-    stands(family, QUICK, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", LONG_SEEDS)
-def test_long(family, seed):
-    stands(family, LONG, seed)
+test_quick, test_long = family_tests("heads", "heads_joint_risks", "head_risks")
 
 
 def test_weights_by_hand():

@@ -4,29 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from adversary.families import LONG, LONG_SEEDS, QUICK, stands
+from adversary.families import family_tests
 
 from attnscope.selftest.references import attention, fisher, landscape, optimal_activation
 
-FAMILIES = [
-    "landscape",
-    "landscape_optima",
-    "attention",
-    "attention_layer_norm",
-    "attention_samples",
-]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_family_stands(family):
-    stands(family, QUICK, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", LONG_SEEDS)
-def test_the_family_stands_for_long(family, seed):
-    stands(family, LONG, seed)
+test_quick, test_long = family_tests(
+    "landscape", "landscape_optima", "attention", "attention_layer_norm", "attention_samples"
+)
 
 
 def test_curvature_of_a_constant_activation():

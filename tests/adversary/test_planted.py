@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from adversary.families import LONG, LONG_SEEDS, QUICK, stands
+from adversary.families import family_tests
 
 import attnscope as at
 from attnscope.selftest.references import planted
@@ -12,19 +12,7 @@ from attnscope.selftest.references import planted
 AXES = np.eye(2)
 
 
-FAMILIES = ("planted", "directions")
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_quick(family):
-    stands(family, QUICK, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", LONG_SEEDS)
-def test_long(family, seed):
-    stands(family, LONG, seed)
+test_quick, test_long = family_tests("planted", "directions")
 
 
 def test_one_informative_token_is_a_softmax_of_likelihood_ratios():

@@ -4,29 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from adversary.families import LONG, LONG_SEEDS, QUICK, stands
+from adversary.families import family_tests
 
 import attnscope as at
 from attnscope.selftest.references import planted_risks, sparse_tokens
 
-FAMILIES = (
-    "planted_risks",
-    "planted_risks_sparse_tokens",
-    "direction_risks",
-    "direction_risks_spikes",
+test_quick, test_long = family_tests(
+    "planted_risks", "planted_risks_sparse_tokens", "direction_risks", "direction_risks_spikes"
 )
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_quick(family):
-    stands(family, QUICK, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", LONG_SEEDS)
-def test_long(family, seed):
-    stands(family, LONG, seed)
 
 
 def test_limits_of_the_exchange():

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from adversary.families import LONG, LONG_SEEDS, QUICK, stands
+from adversary.families import family_tests
 from mpmath import mp
 
 from attnscope.selftest.references import (
@@ -15,24 +15,7 @@ from attnscope.selftest.references import (
     spiked,
 )
 
-FAMILIES = [
-    "single_location",
-    "location_tasks",
-    "location_tasks_lengths_and_grids",
-    "spiked",
-]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_family_stands(family):
-    stands(family, QUICK, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", LONG_SEEDS)
-def test_the_family_stands_for_long(family, seed):
-    stands(family, LONG, seed)
+test_quick, test_long = family_tests("single_location", "location_tasks", "location_tasks_lengths_and_grids", "spiked")
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,12 @@
 
 import numpy as np
 import pytest
-from adversary.families import LONG, LONG_SEEDS, QUICK, stands
+from adversary.families import family_tests
 
 import attnscope as at
 from attnscope.selftest.references import training
 
-FAMILIES = ("models", "training")
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_quick(family):
-    stands(family, QUICK, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", LONG_SEEDS)
-def test_long(family, seed):
-    stands(family, LONG, seed)
+test_quick, test_long = family_tests("models", "training")
 
 
 def test_risk_of_a_linear_head_by_hand():
