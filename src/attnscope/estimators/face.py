@@ -33,6 +33,8 @@ from attnscope.estimators.fit.select import ROBUST_DOF, Selected, fit_bags
 from attnscope.estimators.fit.tracks import Options, make_folds
 from attnscope.estimators.guard import check_finite, guarded, warn_of_extremes
 from attnscope.estimators.streaming import fit_batches, partial_fit
+from attnscope.estimators.written import write_model
+from attnscope.files import whole_file
 from attnscope.numerics import validation as check
 from attnscope.numerics.data_pass import SIGMOID, bag_sum
 
@@ -271,9 +273,10 @@ class Face(BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the model to an .npz file without pickle; read it back with `load_model`."""
-        from attnscope.estimators.saved import save_model
-
-        save_model(self, path)
+        if not hasattr(self, "fitted_"):
+            raise NotFittedYet(f"save of {type(self).__name__} needs a fitted model; try fit(bags, y) first.")
+        with whole_file(path, f"{type(self).__name__}.save") as part:
+            write_model(self, part)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

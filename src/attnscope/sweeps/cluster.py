@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.sweeps.execute import Outcome, Outcomes, Task, run_one
+from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
 
 __all__ = ["run_on_cluster"]
 

@@ -10,31 +10,14 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-import traceback
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
 
 __all__ = ["Outcome", "check_where", "execute", "run_one"]
-
-Task = tuple[str, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one call gave: a value, or an error in one line with its traceback. `error` is "" on success."""
-
-    value: Any = None
-    seconds: float = 0.0
-    error: str = ""
-    traceback: str = ""
-
-
-Outcomes = Generator[tuple[str, Outcome], None, None]
 
 
 def execute(
@@ -54,23 +37,6 @@ def execute(
 
         return run_in_processes(function, tasks, workers)
     return ((key, run_one(function, call)) for key, call in tasks)
-
-
-def run_one(function: Callable[..., Any], call: dict[str, Any]) -> Outcome:
-    """Call the function once and account for whatever it does, except a request to stop (Ctrl-C)."""
-    start = time.perf_counter()
-    try:
-        value = function(**call)
-    except (Exception, SystemExit) as error:
-        return Outcome(None, time.perf_counter() - start, _one_line(error), traceback.format_exc())
-    return Outcome(value, time.perf_counter() - start)
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    if isinstance(error, AttnscopeError):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def check_where(function: Callable[..., Any], workers: int | None, scheduler: str | None) -> None:

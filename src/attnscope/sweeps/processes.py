@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from attnscope.errors import AttnscopeError
-from attnscope.sweeps.execute import Outcome, Outcomes, Task, run_one
+from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
 
 __all__ = ["run_in_processes"]
 
