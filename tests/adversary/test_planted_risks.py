@@ -80,3 +80,22 @@ def test_an_ill_conditioned_affine_risk_says_so():
     informative = (task.informative_mean, task.informative_covariance)
     truth = planted_risks.affine_risk(np.full(3, 1 / 3), background, informative, task.value)[1]
     assert abs(found.excess - truth) <= found.error
+
+
+def test_short_spikes_on_a_line():
+    """The grid over log t was too coarse for spikes shorter than 2, and so was the one it was compared with."""
+    for strength in np.geomspace(0.01, 4.0, 60):
+        task = at.SpikeMixture(3, 2, means=strength * np.eye(3)[:1], outputs=np.eye(3)[1], gamma=1.0)
+        found = task.bayes_risk()
+        truth, error = planted_risks.line_spikes(np.array([strength]), np.ones(1))
+        assert found.method == "2-D quadrature"
+        assert abs(found.excess - truth) <= found.error + error, strength
+        assert abs(found.excess - truth) <= 1e-9, strength
+
+
+def test_a_bump_whose_square_underflows():
+    """sigma is 1e-162 over all scores: its square was refined to the end of the budget, and refused."""
+    bump = at.Componentwise(lambda x: np.exp(-(((x - 1.42) / 0.0735) ** 2)), 0.0053)
+    task = at.SingleLocation(54, 2, 13.2, 0.0, 0.98)
+    found = at.risk(task, bump, at.Overlaps.oracle())
+    assert abs(found.excess - 13.2**2) <= found.error < 1e-9

@@ -38,7 +38,9 @@ __all__ = ["GenericSgd"]
 
 NAME = "GenericSgd"
 TILE = 32  # runs per executable: a step costs 18, 14, 11 us per run at 16, 32, 64 (L = 10, B = 5), and few runs pay for a whole tile
-PIVOT = 1e-14  # squared distance to the span of the others, relative, below which a vector counts as dependent: 50 roundings
+# squared distance to the span of the others, relative, below which a vector counts as dependent: 50
+# roundings; vectors that come this close take inner products with a relative error of 1e-7 into the step
+PIVOT = 1e-14
 APART = 1 << 31  # first counter of the rejection's keys: beyond all that the step's one long draw uses
 FEW = 8  # degrees of freedom up to which a chi-square is a sum of squares: cheaper than a rejection loop
 

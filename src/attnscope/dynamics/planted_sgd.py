@@ -27,7 +27,9 @@ from attnscope.tasks.base import Projections
 
 __all__ = ["PlantedSgd"]
 
-DEPENDENT = 1e-12  # eigenvalue of G, relative, below which a direction counts as spanned by the others: 10^4 roundings
+# eigenvalue of G, relative, below which a direction counts as spanned by the others: 50 roundings;
+# a gradient's part along it, 1e-7 of what such short vectors see, is then drawn afresh
+DEPENDENT = 1e-14
 
 
 class PlantedSgd(PlantedEngine):

@@ -41,6 +41,9 @@ EPS = 2.0**-52
 ULPS = 4.0  # relative error of a library function in eps: jax.numpy.tanh has 3.5, others about 1
 SHIFT = 4.0  # roundings of lam (mean + sd g) and of a first product inside sigma
 TOLERANCE = 1e-14  # of the integral, per panel: a few times the rounding of a sum
+# integrals below this are 0 for every sum they enter; near 1e-308 their values lose digits, and no
+# number of panels would resolve them
+NOTHING = 1e-290
 INTEGERS = np.arange(-REACH, REACH + 1)
 BULK = 8.0  # standard deviations that are probed: beyond, a bump of height 1 weighs less than 1e-15
 DENSITY = 256  # probes per standard deviation: their evaluation takes about as long as the two rules
@@ -157,7 +160,7 @@ def resolve(predictor: Any, law: Law, integrands: Integrands) -> Resolved:
         batch, seen = _measured(predictor, law, integrands, panels, places, kinks)
         used += panels.left.size * (FINE + COARSE)
         total = sum(b.size.sum(axis=1) for b in [*done, batch])
-        bar = np.maximum(TOLERANCE * total[:, None], batch.noise)
+        bar = np.maximum(np.maximum(TOLERANCE * total[:, None], batch.noise), NOTHING)
         wide_bar = np.maximum(bar, INTERPOLATED * batch.noise)
         unresolved = ((batch.off > bar) | (batch.gap > wide_bar)).any(axis=0)
         if probes is None:

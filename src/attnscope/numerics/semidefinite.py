@@ -7,6 +7,12 @@ their span.
 Cholesky's factor fails at rank deficiency, as at k = v*; this one does not. Exact up to rounding of the eigenvalues, so inner products
 come back to about 1e-15 |G|.
 
+Lower triangular factors are Cholesky's, which reproduce G to a few roundings as long as no pivot is one
+itself. Two nearly parallel vectors at distance t leave a pivot t^2 that is known to 2e-16 only, while what the
+direction between them carries, G_ij - sum_l A_il A_jl, is of order t: leaving the column out loses up to t,
+and dividing by the rounded pivot loses more. So A A^T is compared with G, and where it fails A is turned
+from the root above, R^T with A^T = Q R, which reproduces G to rounding whatever its rank.
+
 Bartlett: Z Z^T with Z (m, f) standard normal has the law of T T^T, T lower triangular with independent
 entries, standard normal below the diagonal and T_jj^2 chi-square with f - j degrees of freedom (j from 0).
 """
@@ -15,10 +21,16 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["bartlett", "frame_of", "semidefinite_root"]
+__all__ = ["bartlett", "frame_of", "lower_factor", "missed", "semidefinite_root"]
 
-# share of the largest eigenvalue below which a direction is rounding of a dependent one
-DEPENDENT = 1e-12
+# share of the largest eigenvalue below which a direction is rounding of a dependent one: 50 roundings;
+# inner products come back to as much
+DEPENDENT = 1e-14
+# squared distance to the span of earlier vectors, relative, below which Cholesky leaves a column
+# empty: 500 roundings, so that columns of what is left of dependent vectors are not noise
+PIVOT = 1e-13
+# rounding of A A^T per dimension, relative: half a rounding per product and sum, and as much of G
+ROUNDINGS = 4 * float(np.finfo(np.float64).eps)
 
 
 def semidefinite_root(matrix: np.ndarray) -> np.ndarray:
@@ -30,6 +42,54 @@ def semidefinite_root(matrix: np.ndarray) -> np.ndarray:
     """
     values, vectors = np.linalg.eigh(matrix)
     return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+
+
+def lower_factor(matrix: np.ndarray) -> np.ndarray:
+    """Lower triangular A (R, n, n), A A^T = matrix to rounding, of semidefinite ones (R, n, n).
+
+    >>> near = np.array([[[1, 1 - 1e-15, 0.5], [1 - 1e-15, 1, 0.5 + 3e-8], [0.5, 0.5 + 3e-8, 1]]])
+    >>> A = lower_factor(near)
+    >>> bool(np.abs(A @ A.swapaxes(1, 2) - near).max() < 2e-15)
+    True
+    """
+    out = _cholesky(matrix)
+    failed = missed(out, matrix) > ROUNDINGS * matrix.shape[1]
+    if failed.any():
+        out[failed] = _turned_root(matrix[failed])
+    return out
+
+
+def missed(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """(R,) largest |A A^T - matrix|_ij / sqrt(matrix_ii matrix_jj)."""
+    away = np.abs(factor @ factor.swapaxes(1, 2) - matrix)
+    size = _sizes(matrix)
+    return (away / (size[:, :, None] * size[:, None, :])).max(axis=(1, 2), initial=0.0)
+
+
+def _sizes(matrix: np.ndarray) -> np.ndarray:
+    """(R, n) lengths of the vectors; 1 for the zero vector, whose row is 0."""
+    size = np.sqrt(np.maximum(np.diagonal(matrix, axis1=1, axis2=2), 0.0))
+    return np.where(size > 0, size, 1.0)
+
+
+def _cholesky(matrix: np.ndarray) -> np.ndarray:
+    rest, out = matrix.copy(), np.zeros_like(matrix)
+    for j in range(matrix.shape[1]):
+        pivot = rest[:, j, j]
+        ok = pivot > PIVOT * matrix[:, j, j]
+        root = np.sqrt(np.where(ok, pivot, 1.0))
+        out[:, j:, j] = np.where(ok[:, None], rest[:, j:, j] / root[:, None], 0.0)
+        rest = rest - out[:, :, j, None] * out[:, None, :, j]
+    return out
+
+
+def _turned_root(matrix: np.ndarray) -> np.ndarray:
+    """R^T of the root of the unit vectors' Gram matrix, rows back at their lengths."""
+    size = _sizes(matrix)
+    root = semidefinite_root(matrix / (size[:, :, None] * size[:, None, :]))
+    upper = np.linalg.qr(root.swapaxes(1, 2), mode="r")
+    sign = np.where(np.diagonal(upper, axis1=1, axis2=2) < 0, -1.0, 1.0)
+    return (upper * sign[:, :, None]).swapaxes(1, 2) * size[:, :, None]
 
 
 def frame_of(gram: np.ndarray) -> np.ndarray:

@@ -42,8 +42,10 @@ __all__ = ["MultiLocation"]
 
 METHOD = "importance-sampled posterior variance"
 ROUNDOFF = 2e-15  # relative, of a sum of products of a handful of factors
-WORK = 1e8  # (draw, token, size) triples of one sampled risk, about 7 s: fewer draws where they would need more
+# (draw, token, size) triples of one sampled risk, about 3 s: fewer draws where they would need more
+WORK = 4e7
 FEWEST = 200  # draws that an error can be taken from
+LONGEST = 1e8  # triples that these may take, about 7 s
 OVERHEAD = 6  # sizes more that a token costs
 LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
 STEP, DEPTH = (
@@ -178,10 +180,10 @@ class MultiLocation(SubsetTokens):
         one = float(self.length) * (sizes + OVERHEAD)
         # moments of the weight beside the inclusion take a second pass
         passes = 1 if self._constant_weight() is not None else 2
-        draws = affordable(samples, one, WORK, FEWEST, passes)
+        draws = affordable(samples, one, LONGEST, FEWEST, passes)
         if not draws:
-            most = f"at most {WORK / FEWEST:.3g} where the risk is sampled"
+            most = f"at most {LONGEST / FEWEST:.3g} where the risk is sampled"
             got = f"{self.length} x ({sizes} + {OVERHEAD})"
             what = f"length x (sizes + {OVERHEAD})"
             raise bad(what, f"{NAME}.bayes_risk", most, got, "a smaller length, or fewer tokens")
-        return draws
+        return min(draws, max(FEWEST // passes, int(WORK / (passes * one))))

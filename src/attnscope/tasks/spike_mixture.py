@@ -42,9 +42,12 @@ from attnscope.tasks.spike_tokens import BLOCK, NAME, SpikeTokens
 __all__ = ["SpikeMixture"]
 
 METHOD = "Monte Carlo over single tokens"
-DIGITS = (
-    25.0  # the grid errs by e^-25: exp(-t e^{a u}) is analytic in |Im u| < pi/2a, so spacing h errs by e^{-pi^2/(a h)}
-)
+# the grid errs by e^-25: exp(-t e^{a u}) is analytic in |Im u| < pi/2a, so spacing h errs by e^{-pi^2/(a h)};
+# so it is in |Im tau| < pi/2, t = e^tau, and a spacing h of tau errs by e^{-pi^2/h}
+DIGITS = 25.0
+# what a grid leaves out turns with its place: moved by a quarter of the spacing, a part that vanished by
+# luck is at its largest
+QUARTER = 0.25
 TAIL = 9.0  # standard deviations kept: 2e-19 outside
 EPS = float(np.finfo(np.float64).eps)
 LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
@@ -88,8 +91,10 @@ class SpikeMixture(SpikeTokens):
         of = f"{NAME}.bayes_risk"
         n, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
         if self.has_exact_risk:
-            fine, coarse = (self._quadrature(self._spacing * h) for h in (1, 1.5))  # the error falls like e^{-1/h}
-            return estimate(fine, abs(fine - coarse) + 1e-13, "2-D quadrature", self.noise)
+            fine = self._quadrature(1.0)
+            coarse = [self._quadrature(1.5, place) for place in (0.0, QUARTER)]  # the error falls like e^{-1/h}
+            error = max(abs(fine - x) for x in coarse) + 1e-13
+            return estimate(fine, error, "2-D quadrature", self.noise)
         longest = math.sqrt(float((self.means**2).sum(1).max()))
         if self.spikes == 1 and self.dim > 1 and longest <= LARGEST_SIGNAL:
             return self._single().bayes_risk()
@@ -161,17 +166,21 @@ class SpikeMixture(SpikeTokens):
     def _spacing(self) -> float:
         return math.pi**2 / (DIGITS * max(1.0, math.sqrt((self.means**2).sum(1).max())))
 
-    def _quadrature(self, h: float) -> float:
+    def _quadrature(self, coarseness: float, place: float = 0.0) -> float:
+        """The sum on a grid of `coarseness` times the spacing, moved by `place` of it."""
+        h = coarseness * self._spacing
+        step = min(2 * h, coarseness * math.pi**2 / DIGITS)
         mu = self.means @ self._axes.T  # (H, rank)
         reach = np.abs(mu).max() + TAIL
-        axis = h * np.arange(-math.ceil(reach / h), math.ceil(reach / h) + 1)
+        axis = h * (np.arange(-math.ceil(reach / h), math.ceil(reach / h) + 1) + place)
         u = np.stack(np.meshgrid(*[axis] * self.rank, indexing="ij"), -1).reshape(-1, self.rank)
         log_r = np.logaddexp.reduce(u @ mu.T - (mu**2).sum(1) / 2 + np.log(self.prior), axis=1)
         mass = np.exp(-(u**2).sum(1) / 2) * (h / math.sqrt(2 * math.pi)) ** self.rank
         kept = (mass > 1e-20) | (mass * np.exp(log_r) > 1e-20)  # of either law
         log_r, mass = log_r[kept], mass[kept]
         top = float(log_r.max())
-        tau = np.arange(-top - 40.0, 40.0 - float(log_r.min()), 2 * h)  # beyond, t phi_1^2 or its bound is below e^-40
+        # beyond, t phi_1^2 or its bound is below e^-40
+        tau = np.arange(-top - 40.0 + place * step, 40.0 - float(log_r.min()), step)
         total = 0.0
         for part in np.array_split(tau, max(1, len(tau) * len(log_r) // BLOCK)):
             grown = np.exp(np.minimum(part[:, None] + log_r, 700.0))  # t r
@@ -179,4 +188,4 @@ class SpikeMixture(SpikeTokens):
             phi1 = falls.sum(1)
             log_phi0 = np.log1p(-np.minimum(q, 1 - EPS))  # where phi_0 is below that, phi_1^2 has vanished too
             total += float(np.sum(np.exp(part + (self.length - 2) * log_phi0) * phi1**2))
-        return (self.length - 1) * 2 * h * total
+        return (self.length - 1) * step * total

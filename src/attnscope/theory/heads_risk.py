@@ -9,7 +9,9 @@ token are Gaussian with covariance G (times gam^2) and mean 0 (or s times the ro
 Componentwise heads (Erf, LinearAttention, any smooth sigma). a_h depends on u_h of the same token, so the tokens' contributions e are
 independent and R = sum_l Var e_l + (sum_l E e_l)^2. Each E e and E e^2 is a sum over pairs of heads of at most two-dimensional Gaussian
 integrals: given (u_h, u_g) the products of w_h, w_g, y have known means. Trapezoidal sums with spacing .77/sqrt(1 + 4 lam^2) err by e^-33 for erf
-(exp(-2 pi^2/(h^2 (1 + 4 lam^2))), from the growth of erf off the real axis); the error reported is the change when the spacing grows by 1.5.
+(exp(-2 pi^2/(h^2 (1 + 4 lam^2))), from the growth of erf off the real axis); the error reported is the change when the spacing grows by 1.5, and
+rounding: inner products are known to some eps |p||q|, R moves with them by (1 + lam^2 |k|^2) times its terms, and these are at most
+S + (sum_l sqrt(S_l))^2, S_l = (H + 1) (sum_h E a_h^2 w_h^2 + E y^2) of token l and S their sum, by Cauchy and Schwarz.
 
 Other heads (Softmax, ...) couple the tokens: Monte Carlo over the scores u alone, with everything else averaged exactly given them,
 
@@ -31,6 +33,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.interpolation import first_two
 from attnscope.numerics.resolved import Law, resolve
+from attnscope.numerics.semidefinite import lower_factor
 from attnscope.predictors.attention import Erf, LinearAttention, Predictor, is_componentwise
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
@@ -44,11 +47,12 @@ __all__ = ["distinct_excess", "distinct_tokens", "heads_excess", "heads_gram", "
 
 NAME = "heads_risk"
 TOLERANCE = 1e-9  # as for overlaps: roundoff of float64 inner products stays far below
-PIVOT = 1e-13  # squared distance to the span of earlier vectors, relative, below which a vector counts as dependent
 REACH = 8.5  # standard deviations of the Gaussian grid: 2e-17 outside
 MOST = 600  # grid points per axis; a temperature that needs more is sampled
 KNOWN = (Erf, LinearAttention)  # activations for whose width the grid's spacing is derived
 SEEN = 1e-9  # difference of moments, relative, below which a grid sees a user's sigma: the grid's own error is 1e-12
+# roundings of the terms: of inner products and their factor (4 per dimension of at most 4), and of sums
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
 BLOCK = 1 << 21  # numbers worked on at a time: 16 MB arrays
 
 Task = SingleLocation | MultiDirection
@@ -132,8 +136,10 @@ def distinct_excess(
     smooth = is_componentwise(head) and not head.kinks and 2 * REACH / spacing <= MOST
     furthest = task.signal * math.sqrt(sizes)  # of a score's mean
     if smooth and not sampled and _resolved(head, lam, math.sqrt(sizes), task.gamma, furthest, spacing):
-        fine, coarse = (_componentwise(task, head, H, G, lam, h) for h in (spacing, 1.5 * spacing))
-        return fine, np.abs(fine - coarse) + 1e-14, "2-D quadrature"
+        fine, size = _componentwise(task, head, H, G, lam, spacing)
+        coarse, _ = _componentwise(task, head, H, G, lam, 1.5 * spacing)
+        rounding = ROUNDING * (1 + slope**2) * size
+        return fine, np.abs(fine - coarse) + rounding, "2-D quadrature"
     return *_sampled(task, head, H, G, lam, samples, seed), "Monte Carlo over scores"
 
 
@@ -167,21 +173,27 @@ def _grid(h: float) -> tuple[np.ndarray, np.ndarray]:
 # -- componentwise heads: quadrature ----------------------------------------------------------------------------------
 
 
-def _componentwise(task: Task, head: Any, H: int, G: np.ndarray, lam: float, h: float) -> np.ndarray:
+def _componentwise(task: Task, head: Any, H: int, G: np.ndarray, lam: float, h: float) -> tuple[np.ndarray, np.ndarray]:
+    """(excess, size of its terms), (R,) each."""
     axis, mass = _grid(h)
     F = (G.shape[1] - 2 * H) // 2
     block = max(1, BLOCK // (len(axis) ** 2 if H > 1 else len(axis)))
-    out = np.empty(len(G))
+    others = task.length - F
+    out = np.empty((2, len(G)))
     for i in range(0, len(G), block):
         part = G[i : i + block]
-        mean, square = _token(head, H, part, lam, np.zeros(part.shape[:2]), 1.0, None, axis, mass)
-        total, spread = (task.length - F) * mean, (task.length - F) * (square - mean**2)
+        mean, square, size = _token(head, H, part, lam, np.zeros(part.shape[:2]), 1.0, None, axis, mass)
+        total, spread = others * mean, others * (square - mean**2)
+        sizes, roots = others * size, others * np.sqrt(size)
         for f in range(F):
             shift = task.signal * part[:, :, 2 * H + 2 * f]  # (R, n): projections of the mean
-            mean, square = _token(head, H, part, lam, shift, task.gamma, 2 * H + 2 * f + 1, axis, mass)
+            told = 2 * H + 2 * f + 1
+            mean, square, size = _token(head, H, part, lam, shift, task.gamma, told, axis, mass)
             total, spread = total + mean, spread + (square - mean**2)
-        out[i : i + block] = np.maximum(spread, 0.0) + total**2
-    return out
+            sizes, roots = sizes + size, roots + np.sqrt(size)
+        out[0, i : i + block] = np.maximum(spread, 0.0) + total**2
+        out[1, i : i + block] = sizes + roots**2
+    return out[0], out[1]
 
 
 def _token(
@@ -194,24 +206,27 @@ def _token(
     label: int | None,
     axis: np.ndarray,
     mass: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """(E e, E e^2), (R,) each, of e = sum_h a_h w_h - y for a token N(shift, scale^2 G) in the Gram's coordinates."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(E e, E e^2, size of its terms), (R,) each, of e = sum_h a_h w_h - y for a token N(shift, scale^2 G) in the Gram's coordinates."""
     y = [] if label is None else [label]
     mean = -shift[:, label] if label is not None else np.zeros(len(G))
     square = shift[:, label] ** 2 + scale**2 * G[:, label, label] if label is not None else np.zeros(len(G))
+    size = square
     for h in range(H):
         index = [2 * h, 2 * h + 1, *y]
-        A, m = scale * _factor(G[:, index][:, :, index]), shift[:, index]
+        A, m = scale * lower_factor(G[:, index][:, :, index]), shift[:, index]
         a = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))  # (R, points)
         w = m[:, 1, None] + A[:, 1, :1] * axis  # E[w | u]
         mean = mean + (a * w) @ mass
-        square = square + (a * a * (w * w + A[:, 1, 1, None] ** 2)) @ mass
+        own = (a * a * (w * w + A[:, 1, 1, None] ** 2)) @ mass
+        square = square + own
+        size = size + own
         if y:
             told = m[:, 2, None] + A[:, 2, :1] * axis
             square = square - 2 * (a * (w * told + (A[:, 1, 1] * A[:, 2, 1])[:, None])) @ mass
         for g in range(h):
             square = square + 2 * _pair(head, G, lam, shift, scale, h, g, axis, mass)
-    return mean, square
+    return mean, square, (H + 1) * size
 
 
 def _pair(
@@ -227,23 +242,12 @@ def _pair(
 ) -> np.ndarray:
     """E[a_h a_g w_h w_g], (R,): given (u_h, u_g), that is two coordinates z, the product w_h w_g has a known mean."""
     index = [2 * h, 2 * g, 2 * h + 1, 2 * g + 1]
-    A, m = scale * _factor(G[:, index][:, :, index]), shift[:, index]
+    A, m = scale * lower_factor(G[:, index][:, :, index]), shift[:, index]
     at = lambda i: m[:, i, None, None] + A[:, i, 0, None, None] * axis[:, None] + A[:, i, 1, None, None] * axis
     a_h = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))  # u_h lies along the first axis
     a_g = head.activation(lam * at(1))
     rest = (A[:, 2, 2:] * A[:, 3, 2:]).sum(1)[:, None, None]  # conditional covariance
     return np.einsum("rij,ri,i,j->r", a_g * (at(2) * at(3) + rest), a_h, mass, mass, optimize=True)
-
-
-def _factor(G: np.ndarray) -> np.ndarray:
-    """Lower factors A, A A^T = G, of positive semidefinite matrices (R, n, n); a vanishing pivot leaves its column empty."""
-    rest, out = G.copy(), np.zeros_like(G)
-    for j in range(G.shape[1]):
-        pivot = rest[:, j, j]
-        ok = pivot > PIVOT * G[:, j, j]
-        out[:, j:, j] = np.where(ok[:, None], rest[:, j:, j] / np.sqrt(np.where(ok, pivot, 1.0))[:, None], 0.0)
-        rest = rest - out[:, :, j, None] * out[:, None, :, j]
-    return out
 
 
 # -- any heads: Monte Carlo over the scores ---------------------------------------------------------------------------
@@ -271,7 +275,7 @@ def _given_scores(task: Task, head: Predictor, H: int, G: np.ndarray, lam: float
     """E[(T - Y)^2 | scores], (n,); z (n, L, H) are the scores' coordinates, informative tokens first."""
     F = (len(G) - 2 * H) // 2
     order = [*range(0, 2 * H, 2), *range(1, 2 * H, 2), *range(2 * H + 1, len(G), 2)]  # u, w, y
-    A = _factor(G[None][:, order][:, :, order])[0]
+    A = lower_factor(G[None][:, order][:, :, order])[0]
     scale = np.where(np.arange(task.length) < F, task.gamma, 1.0)[:, None]
     shift = np.zeros((task.length, len(order)))
     shift[:F] = task.signal * G[2 * H :: 2][:, order]  # row f: the mean of token f
