@@ -87,7 +87,7 @@ def _turned_root(matrix: np.ndarray) -> np.ndarray:
     """R^T of the root of the unit vectors' Gram matrix, rows back at their lengths."""
     size = _sizes(matrix)
     root = semidefinite_root(matrix / (size[:, :, None] * size[:, None, :]))
-    upper = np.linalg.qr(root.swapaxes(1, 2), mode="r")
+    upper = np.asarray(np.linalg.qr(root.swapaxes(1, 2), mode="r"))
     sign = np.where(np.diagonal(upper, axis1=1, axis2=2) < 0, -1.0, 1.0)
     return (upper * sign[:, :, None]).swapaxes(1, 2) * size[:, :, None]
 
