@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
-from scipy.stats import ks_2samp, norm
+from scipy.stats import binom, ks_2samp, norm
 from settings import one_sentence
 
 import attnscope as at
 from attnscope.numerics import lognormal_sum
 from attnscope.numerics.lognormal_sum import capped_mean
+from attnscope.numerics.sampled_estimate import TAIL, share_error
 from attnscope.numerics.x64 import x64
 
 Task = at.SparseTokenClassification
@@ -293,3 +294,70 @@ def test_tiny_and_zero_strengths_have_answers():
     tiny = Task(2, 10, 1e-6).bayes_error()
     assert abs(tiny.value - 0.5) <= tiny.error <= 1e-6
     assert Task(2, 10, 0.0, marked=3).max_test_error().value == pytest.approx(0.5)
+
+
+# -- the error of a head -------------------------------------------------------------
+
+
+def test_sign_error_is_that_of_sampled_tokens():
+    """Within 5 standard errors of 40,000 sequences (6e-7 each); fixed seeds."""
+    task = at.SparseTokenClassification(dim=12, length=5, strength=3.0, marked=2)
+    rng = np.random.default_rng(3)
+    k, v = (x / np.linalg.norm(x) for x in rng.standard_normal((2, 12)) + 2 * task.direction)
+    place = at.Overlaps.of(task, k, v)
+    assert (place.eta, place.nu) == (0.0, 0.0)
+    batch = task.sample(40_000, seed=4)
+    for predictor in (at.Softmax(1.5), at.Erf(0.5)):
+        found = at.sign_error(task, predictor, place)
+        wrong = np.sign(at.predict(predictor, k, v, batch.tokens)) != batch.target
+        assert abs(wrong.mean() - found.value) < 5 * np.hypot(found.error, wrong.std() / 200)
+        assert found.method == "monte-carlo"
+
+
+def test_sign_error_of_arrays_and_of_an_output_of_zero():
+    task = at.SparseTokenClassification(dim=12, length=3, strength=2.0)
+    row = at.Overlaps(np.array([0.0, 0.5]), 0.0, np.array([0.5, 0.5]), 0.0, 0.0)
+    found = at.sign_error(task, at.Softmax(1.0), row, samples=1000)
+    first = at.Overlaps(0.0, 0.0, 0.5, 0.0, 0.0)
+    one = at.sign_error(task, at.Softmax(1.0), first, samples=1000)
+    assert found.value.shape == (2,)
+    assert found.value[0] == one.value
+    assert at.sign_error(task, at.Erf(0.0), at.Overlaps.oracle(), samples=100).value == 1.0
+
+
+def test_a_share_knows_what_it_has_not_seen():
+    """Clopper and Pearson by the binomial law itself, and five errors of rare mistakes."""
+    for count, n in ((0, 50), (1, 50), (20, 50), (50, 50), (3, 100_000)):
+        share, error = count / n, share_error(count, n)
+        low, high = share - 5 * error, share + 5 * error
+        assert high >= 1 or binom.cdf(count, n, high) <= TAIL * (1 + 1e-6)
+        assert low <= 0 or binom.sf(count - 1, n, low) <= TAIL * (1 + 1e-6)
+    assert 14.9 < 5 * share_error(0, 10**6) * 10**6 < 15.2
+    usual = np.sqrt(0.25 / 10**6)
+    assert usual < share_error(500_000, 10**6) < 1.001 * usual
+
+
+def test_risk_and_sign_error_name_each_other():
+    task = at.SparseTokenClassification(dim=12, length=3, strength=2.0)
+    place = at.Overlaps.oracle()
+    said = r"^task of risk must be .* with a key and a value, got Sparse.*; try sign_error\("
+    with pytest.raises(at.AttnscopeError, match=said):
+        at.risk(task, at.Softmax(1.0), place)
+    said = r"^task of sign_error must be .* classes, got SingleLocation.*; try risk\("
+    with pytest.raises(at.AttnscopeError, match=said):
+        at.sign_error(at.SingleLocation(12, 3), at.Softmax(1.0), place)
+    for other in (None, at.LinearMap(3), 7):
+        with pytest.raises(at.AttnscopeError, match=r"^task of sign_error must be"):
+            at.sign_error(other, at.Softmax(1.0), place)
+    with pytest.raises(at.AttnscopeError, match=r"^predictor of sign_error must be"):
+        at.sign_error(task, at.MultiHead(at.Softmax(1.0), 2), place)
+
+
+def test_training_speaks_of_the_error():
+    task = at.SparseTokenClassification(dim=12, length=3, strength=2.0)
+    options = {"runs": 2, "steps": 4, "log_every": 2, "batch_size": 2, "progress": False}
+    run = at.train(task, at.Softmax(1.0), **options)
+    assert all("error" in text and "excess" not in text for text in run.diagnose())
+    assert run.figure().panels[0].title == "error"
+    plain = at.train(at.SingleLocation(12, 3), at.Softmax(1.0), **options)
+    assert plain.figure().panels[0].title == "excess risk"

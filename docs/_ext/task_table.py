@@ -29,7 +29,10 @@ TRAINING = ("gradient", "population training", "SGD in law", "full engine", "sav
 EXCHANGEABLE = "nothing to train: the tokens have no planted directions"
 REASONS = {
     ("bayes_risk", "classes"): "a classification: `bayes_error` in its place",
-    ("risk", "classes"): "a classification: `bayes_error`, `max_test_error`, `linear_error` in its place",
+    (
+        "risk",
+        "classes",
+    ): "a classification: `sign_error` in its place, beside `bayes_error`, `max_test_error`, `linear_error`",
     ("gradient", "classes"): "nobody has derived an exact error of a head",
     ("population training", "classes"): "it would need that gradient; SGD has the logistic loss",
     ("risk", "exchangeable"): "no planted directions to have overlaps with: `bayes_risk(length)` says what is possible",

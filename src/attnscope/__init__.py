@@ -57,6 +57,7 @@ _HOME = {
     "theory.several_tokens_risk": ["head_risk"],
     "theory.spiked": ["spiked_asymptotic", "spiked_bayes_risk", "spiked_exponent"],
     "theory.linear_optimum": ["LinearOptimum", "linear_optimum", "normalised_linear_optimum"],
+    "theory.sign_error": ["sign_error"],
     "theory.risk": ["RiskGradient", "risk", "risk_function", "risk_gradient"],
     "theory.optimum": ["OracleRegime", "optimal_temperature", "oracle_regime"],
     "theory.optimal_sigma": ["OptimalSigma", "optimal_sigma"],

@@ -134,6 +134,7 @@ from attnscope.theory.risk import risk as risk
 from attnscope.theory.risk import risk_function as risk_function
 from attnscope.theory.risk import risk_gradient as risk_gradient
 from attnscope.theory.several_tokens_risk import head_risk as head_risk
+from attnscope.theory.sign_error import sign_error as sign_error
 from attnscope.theory.spectral import cme_filter as cme_filter
 from attnscope.theory.spectral import density_bias as density_bias
 from attnscope.theory.spectral import kernel_eigenvalues as kernel_eigenvalues

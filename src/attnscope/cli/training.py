@@ -121,7 +121,7 @@ def _kept(run: Any) -> str:
 def _print_run(run: Any, as_json: bool) -> None:
     import numpy as np
 
-    from attnscope.theory.reference import has_head
+    from attnscope.tasks.base import has_classes
 
     counts = {name: int(np.sum(run.outcome == name)) for name in ("oracle", "swapped", "undecided", "diverged")}
     ends = {name: np.asarray(getattr(run.overlaps, name))[:, -1] for name in run.overlaps._fields}
@@ -132,7 +132,7 @@ def _print_run(run: Any, as_json: bool) -> None:
         return
     _print_counts(run, counts)
     names = "".join(f"{f'|{name}|':>10}" for name in ("kappa", "eta", "theta", "nu"))
-    value = "excess" if has_head(run.setup.task) else "wrong"  # of a classifier: the share of wrong labels
+    value = "error" if has_classes(run.setup.task) else "excess"
     print(f"{'outcome':<12}{'runs':>6}{value:>12}{names}   (medians)")
     for name, n in counts.items():
         if n:

@@ -23,6 +23,7 @@ from scipy.special import ndtr
 from attnscope.dynamics.engine_table import engine_for
 from attnscope.dynamics.trajectory import ALIGNED, Trajectory, at_temperature, exact_excess, swapped_theta
 from attnscope.predictors.attention import Predictor
+from attnscope.tasks.base import has_classes
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.landscape import LocalGeometry, known_landscape, local_geometry
 from attnscope.theory.overlaps import Overlaps
@@ -53,7 +54,8 @@ def diagnose(run: Trajectory) -> list[str]:
 def _plainly(run: Trajectory, group: np.ndarray, name: str) -> str:
     """For tasks whose landscape nobody has derived: where the runs are, and no explanation."""
     words = ", ".join(f"|{field}| {x:.3f}" for field, x in _medians(run, group)._asdict().items())
-    return f"{_count(run, group)} {name}: {words}, excess {_risk(run, group):.4g}."
+    value = "error" if has_classes(run.setup.task) else "excess"
+    return f"{_count(run, group)} {name}: {words}, {value} {_risk(run, group):.4g}."
 
 
 # -- groups ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from attnscope.dynamics.engine import GramEngine, OverlapEngine
 from attnscope.dynamics.setup import HeadSetup, Setup
 from attnscope.errors import bad
 from attnscope.predictors.attention import Erf
-from attnscope.tasks.base import laws
+from attnscope.tasks.base import has_classes, laws
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.heads_risk import distinct_tokens
 from attnscope.theory.route import find_route
@@ -63,7 +63,7 @@ def _single_location(setup: Setup) -> OverlapEngine:
 def _planted(setup: Setup) -> OverlapEngine:
     """Any other planted task: its exact gradient, SGD in law from its projections, or on its tokens."""
     task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
-    loss = "squared" if len(task.teacher_gram) > 1 else "logistic"  # a task without a value has classes
+    loss = "logistic" if has_classes(task) else "squared"
     route = find_route(task, predictor)
     descends = route is not None and route.gradient is not None and not route.missing(task, predictor, None)
     if batch is None and not (descends and setup.engine == "reduced"):

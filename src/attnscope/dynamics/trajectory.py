@@ -25,7 +25,7 @@ from attnscope.dynamics.setup import Setup
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import Temperature
-from attnscope.tasks.base import PlantedTask
+from attnscope.tasks.base import PlantedTask, has_classes
 from attnscope.theory.landscape import known_landscape, stationary_points
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import sampled
@@ -110,8 +110,11 @@ class Trajectory(Runs):
         away = _spread(step, self.distance, "distance", 0)
         off = bool((self.distance > 0).all())  # on the manifold the distance is 0, which no logarithm shows
         square = (-1.05, 1.05)
+        classes = has_classes(self.setup.task)
+        long = "error" if classes else "excess risk"
+        short = "error" if classes else "excess"
         panels = (
-            Panel("excess risk", "step", "excess risk", _spread(step, self.excess, "excess", 0), log_y=True),
+            Panel(long, "step", long, _spread(step, self.excess, short, 0), log_y=True),
             Panel("alignment", "step", "|overlap|", tuple(aligned), y_range=(0.0, 1.05)),
             Panel("paths", "kappa", "nu", tuple(paths), x_range=square, y_range=square),
             Panel("off the manifold", "step", "distance", away, log_y=off, y_range=SHOWN if off else None),

@@ -12,11 +12,20 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import betainccinv, betaincinv, stdtrit
 
 from attnscope.numerics.estimate import Estimate, estimate
 
-__all__ = ["GROUPS", "SampledLog", "affordable", "grouped_log_mean", "groups_of", "sampled_estimate", "widened"]
+__all__ = [
+    "GROUPS",
+    "SampledLog",
+    "affordable",
+    "grouped_log_mean",
+    "groups_of",
+    "sampled_estimate",
+    "share_error",
+    "widened",
+]
 
 GROUPS = (8, 64)  # fewest and most groups that an error is taken from: 64 widen it by 12 %
 TAIL = 2.866516e-7  # P(N(0,1) > 5)
@@ -53,6 +62,18 @@ def groups_of(samples: int, parts: int) -> tuple[int, int]:
 def widened(error: float, groups: int) -> float:
     """An error with groups - 1 degrees of freedom, so that 5 of it hold as 5 standard errors do."""
     return error * float(stdtrit(groups - 1, 1 - TAIL)) / 5
+
+
+def share_error(count: int, n: int) -> float:
+    """The error of the share count/n of n draws: a fifth of the longer half of its interval.
+
+    The interval (Clopper and Pearson) misses the probability by chance TAIL on either side, for
+    every count: none among n says that it is below 15/n, which a standard error of 0 does not.
+    """
+    share = count / n
+    low = float(betaincinv(count, n - count + 1, TAIL)) if count else 0.0
+    high = float(betainccinv(count + 1, n - count, TAIL)) if count < n else 1.0
+    return max(share - low, high - share) / 5
 
 
 def grouped_log_mean(logs: np.ndarray, groups: int) -> SampledLog:

@@ -30,6 +30,7 @@ __all__ = [
     "Task",
     "checked_law",
     "gaussian_fields",
+    "has_classes",
     "has_law",
     "is_planted",
     "laws",
@@ -108,6 +109,11 @@ class PlantedTask(Protocol):
 def is_planted(task: object) -> bool:
     """Whether the task has projections. (Not by isinstance: that would look at `teachers`, and make vectors of length dim.)"""
     return callable(getattr(type(task), "projections", None))
+
+
+def has_classes(task: object) -> bool:
+    """Whether labels are classes: a planted task without a value, judged by wrong signs."""
+    return is_planted(task) and len(task.teacher_gram) < 2  # type: ignore[attr-defined]
 
 
 def laws(task: object) -> list[type]:

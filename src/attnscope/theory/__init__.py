@@ -1,7 +1,7 @@
 """Exact theory: risks, gradients, optima, landscapes, with an error for every number.
 
 In reading order: `overlaps`, `route` and `routes` (what is exactly known of which pair), `risk`,
-`monte_carlo`; the risks `erf_risk`, `linear_risk`, `componentwise_risk`, `componentwise_gradient`,
+`sign_error`, `monte_carlo`; the risks `erf_risk`, `linear_risk`, `componentwise_risk`, `componentwise_gradient`,
 `softmax_risk`, `softmax_integral`, `softmax_trapezoid`, `softmax_panels`, `softmax_moments`,
 `normalised_risk`, `normalised_gradient`, `several_tokens_risk`, `correlated_risk`, `heads_risk`;
 optima and geometry `optimum`, `optimal_sigma`, `linear_optimum`, `heads_minimum`, `landscape`,

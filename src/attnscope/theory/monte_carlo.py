@@ -12,12 +12,20 @@ from collections.abc import Callable
 
 import numpy as np
 
+from attnscope.numerics.sampled_estimate import share_error
 from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask, Projections
 from attnscope.theory.overlaps import Overlaps, head_gram
 
-__all__ = ["heads_output", "monte_carlo_excess", "sampled_excess", "sampled_heads_excess", "sampled_mean"]
+__all__ = [
+    "heads_output",
+    "monte_carlo_excess",
+    "sampled_excess",
+    "sampled_heads_excess",
+    "sampled_mean",
+    "sampled_wrong",
+]
 
 BLOCK = 1 << 19  # scores drawn at a time: a few 4 MB arrays, whatever the number of samples
 
@@ -62,6 +70,20 @@ def sampled_excess(
 ) -> tuple[float, float]:
     """(mean, standard error) of (Y - T(X))^2 without label noise on any planted task, at scalar overlaps, from its projections."""
     return sampled_heads_excess(task, predictor, 1, head_gram(o, task.teacher_gram), lam, samples, seed)
+
+
+def sampled_wrong(
+    task: PlantedTask, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: object
+) -> tuple[float, float]:
+    """(share, its error) of outputs whose sign is not the label, at scalar overlaps."""
+
+    def wrong(seen: Projections) -> np.ndarray:
+        output = heads_output(predictor, 1, seen, lam)
+        return (np.sign(output) != seen.label).astype(float)
+
+    gram = head_gram(o, task.teacher_gram)
+    share = sampled_mean(task, gram, wrong, samples, seed)[0]
+    return share, share_error(round(share * samples), samples)
 
 
 def sampled_heads_excess(

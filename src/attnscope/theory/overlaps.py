@@ -50,9 +50,10 @@ class Overlaps(NamedTuple):
 
     @classmethod
     def of(cls, task: PlantedTask, k: np.ndarray, v: np.ndarray) -> Overlaps:
-        """The overlaps of unit vectors k, v (dim,) with the task's key and value."""
+        """The overlaps of unit vectors k, v (dim,) with the task's key and (if any) value."""
         k, v = (check.unit_vector(x, name, "Overlaps.of", task.dim) for x, name in ((k, "k"), (v, "v")))
-        key, value = task.teachers[:2]
+        key = task.teachers[0]
+        value = task.teachers[1] if len(task.teachers) > 1 else np.zeros(task.dim)
         dots = (k @ key, k @ value, v @ key, v @ value, k @ v)
         return cls(*(float(np.clip(x, -1, 1)) for x in dots))
 

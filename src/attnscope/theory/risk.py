@@ -22,9 +22,9 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.base import PlantedTask, checked_law
+from attnscope.tasks.base import PlantedTask, checked_law, has_classes
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.monte_carlo import sampled_excess
+from attnscope.theory.monte_carlo import sampled_excess, sampled_wrong
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.route import Excess, Route, checked_planted, checked_predictor, find_route, needed
 
@@ -120,13 +120,13 @@ def _exact(task: Any, predictor: Predictor, o: Overlaps, lam: float, lacking: st
 def sampled(
     route: Route | None, task: Any, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int
 ) -> Excess:
-    """The sampled excess at any overlaps, unchecked."""
+    """The sampled excess at any overlaps, unchecked; the share of wrong signs of classes."""
     if route is not None and route.sampled is not None:
         return route.sampled(task, predictor, o, lam, samples, seed)
     points = list(zip(*(x.ravel() for x in o)))
-    rows = [
-        sampled_excess(task, predictor, Overlaps(*point), lam, samples, [seed, i]) for i, point in enumerate(points)
-    ]
+    draw = sampled_wrong if has_classes(task) else sampled_excess
+    each = enumerate(points)
+    rows = [draw(task, predictor, Overlaps(*x), lam, samples, [seed, i]) for i, x in each]
     excess, error = np.array(rows).T.reshape(2, *o.kappa.shape)
     return Excess(excess, error, "monte-carlo")
 

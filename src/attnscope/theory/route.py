@@ -16,7 +16,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.predictors.attention import Predictor, has_one_head
-from attnscope.tasks.base import is_planted, laws
+from attnscope.tasks.base import has_classes, is_planted, laws
 from attnscope.theory.overlaps import Overlaps
 
 __all__ = [
@@ -128,9 +128,11 @@ def pointwise(function: Callable[[tuple[float, ...]], Any], o: Overlaps) -> np.n
 
 def checked_planted(task: object, of: str) -> Any:
     """The task, if it has projections and a key and a value, or one sentence."""
-    if not is_planted(task) or len(task.teacher_gram) < 2:  # type: ignore[attr-defined]
+    if not is_planted(task) or has_classes(task):
+        one = "SingleLocation(dim=400, length=10)"
+        sibling = "sign_error(task, predictor, overlaps)" if has_classes(task) else one
         raise AttnscopeError(
-            f"task of {of} must be a planted task with a key and a value, got {_named(task)}; try SingleLocation(dim=400, length=10)."
+            f"task of {of} must be a planted task with a key and a value, got {_named(task)}; try {sibling}."
         )
     return task
 

@@ -25,24 +25,22 @@ from attnscope.predictors.attention import (
     Softmax,
 )
 from attnscope.predictors.heads import MultiHead
-from attnscope.tasks.base import Projections
 from attnscope.tasks.correlated_background import CorrelatedBackground
 from attnscope.tasks.max_location import MaxLocation
 from attnscope.tasks.multi_direction import MultiDirection
 from attnscope.tasks.multi_location import MultiLocation
 from attnscope.tasks.random_length import RandomLength
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.tasks.sparse_tokens import SparseTokenClassification
 from attnscope.theory.componentwise_gradient import componentwise_gradient
 from attnscope.theory.componentwise_risk import componentwise_excess
 from attnscope.theory.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
 from attnscope.theory.heads_risk import distinct_excess
 from attnscope.theory.linear_risk import linear_excess, linear_excess_and_error, linear_excess_gradient
-from attnscope.theory.monte_carlo import heads_output, monte_carlo_excess, sampled_mean
+from attnscope.theory.monte_carlo import monte_carlo_excess
 from attnscope.theory.normalised_gradient import normalised_gradient
 from attnscope.theory.normalised_risk import normalised_excess
 from attnscope.theory.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
-from attnscope.theory.overlaps import Overlaps, head_gram
+from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.route import Excess, Route, add_route, needed, pointwise
 from attnscope.theory.several_tokens_risk import head_risk
 
@@ -247,27 +245,3 @@ def _coinciding(task: MultiDirection, predictor: MultiHead, o: object) -> str:
 
 add_route(SingleLocation, MultiHead, Route(distinct_excess))
 add_route(MultiDirection, MultiHead, Route(distinct_excess, missing=_coinciding))
-
-
-# -- classification -----------------------------------------------------------------------------------------------------------
-
-
-def _sampled_error(
-    task: SparseTokenClassification, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int
-) -> Excess:
-    rows = []
-    for i, point in enumerate(zip(*(x.ravel() for x in o))):
-        gram = head_gram(Overlaps(*point), task.teacher_gram)
-        rows.append(sampled_mean(task, gram, lambda seen: _wrong(predictor, seen, lam), samples, [seed, i]))
-    return _table(np.array(rows), o, "monte-carlo")
-
-
-def _wrong(predictor: Predictor, seen: Projections, lam: float) -> np.ndarray:
-    return (np.sign(heads_output(predictor, 1, seen, lam)) != seen.label).astype(float)
-
-
-def _only_sampled(task: object, predictor: object, o: object) -> str:
-    return "a formula that nobody has derived"
-
-
-add_route(SparseTokenClassification, Predictor, Route(_sampled_error, sampled=_sampled_error, missing=_only_sampled))

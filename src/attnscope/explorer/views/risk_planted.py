@@ -22,6 +22,7 @@ from attnscope.explorer.state import State
 from attnscope.explorer.view import Shown, colours, number
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
+from attnscope.tasks.base import has_classes
 
 __all__ = ["planted_risk"]
 
@@ -81,14 +82,12 @@ oracle = at.Overlaps.oracle()  # k = k*, v = v*
 def risks(task, predictor):
     return excess(lambda: at.risk(task, predictor, oracle, samples={samples}, seed={seed}))
 """
-ROUTES = "from attnscope.theory.risk import sampled\nfrom attnscope.theory.route import find_route\n"
 CLASSES = """
-aligned = at.Overlaps(*np.array([1.0, 0.0, 1.0, 0.0, 1.0]))  # k = v = the task's direction
+aligned = at.Overlaps(1.0, 0.0, 1.0, 0.0, 1.0)  # k = v = the task's direction
 
 
 def risks(task, predictor):
-    route = find_route(task, predictor)
-    return excess(lambda: sampled(route, task, predictor, aligned, predictor.temperature, {samples}, {seed}))
+    return excess(lambda: at.sign_error(task, predictor, aligned, {samples}, {seed}))
 """
 
 
@@ -115,13 +114,12 @@ def planted_risk(state: State) -> Shown:
 
 def lines(state: State) -> str:
     task = task_line(state)
-    classes = len(made_task(state).teacher_gram) < 2
-    routes = ROUTES if classes else ""
+    classes = has_classes(made_task(state))
     known = families(compared(state))
     body = _against_temperature(state) if state.against == "temperature" else _against_task(state)
     measured = (CLASSES if classes else VALUES).format(samples=SAMPLES, seed=state.seed)
     helpers = HELPERS.format(references=_references(TASKS[state.task], state))
-    return f"""{HEADER}{catalogue_import(task, known)}{routes}
+    return f"""{HEADER}{catalogue_import(task, known)}
 families = {known}
 {measured}{helpers}task = {task}
 {body}"""
@@ -226,7 +224,7 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
 
 
 def _measure(state: State) -> str:
-    return "error" if len(made_task(state).teacher_gram) < 2 else "excess risk"
+    return "error" if has_classes(made_task(state)) else "excess risk"
 
 
 def _curve(x: np.ndarray, values: np.ndarray, name: str, color: int, floor: float) -> list[Mark]:

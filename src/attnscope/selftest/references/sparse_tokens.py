@@ -6,6 +6,9 @@ Phi = normal distribution function.
     Bayes   (P(e_R >= binom(L, R) | none) + P(e_R < binom(L, R) | marked))/2: given all tokens but the last, each is a tail of Phi
     max     min over t of [1 - Phi(t)^L + Phi(t)^(L-R) Phi(t - theta)^R]/2, in 50 digits
     linear  Phi(-R theta/(2 sqrt L)), by `tail`
+    head    of sign(sum_l a_l w_l), a the weights of the scores u_l = x_l.k: given these, w_l = x_l.v
+            are normal with means m_l = shift v.xi + rho (u_l - shift k.xi) and variance 1 - rho^2,
+            so that P(positive) = Phi(a.m/(|a| sqrt(1 - rho^2)))
 
 The Bayes error's error is its change under a rule with fewer nodes, plus rounding.
 """
@@ -17,9 +20,9 @@ from itertools import combinations, permutations
 
 import mpmath as mp
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import erf, log_ndtr, ndtr, softmax
 
-__all__ = ["max_test", "sparse_bayes", "tail"]
+__all__ = ["max_test", "sparse_bayes", "tail", "wrong_signs"]
 
 Pair = tuple[float, float]
 REACH = 9.5  # standard deviations followed: 2e-21 outside
@@ -29,6 +32,38 @@ def tail(x: float) -> float:
     """Phi(-x) to 30 digits, rounded."""
     with mp.workdps(30):
         return float(mp.ncdf(-mp.mpf(x)))
+
+
+def wrong_signs(
+    kind: str, temperature: float, task: tuple[int, int, float], overlaps: tuple[float, float, float]
+) -> Pair:
+    """The error of a head for tasks (L, R, theta) of few tokens, at (k.xi, v.xi, k.v), |k.v| < 1."""
+    fine, coarse = (_signs(kind, temperature, task, overlaps, nodes) for nodes in (48, 32))
+    return fine, abs(fine - coarse) + 1e-13
+
+
+def _signs(
+    kind: str,
+    temperature: float,
+    task: tuple[int, int, float],
+    overlaps: tuple[float, float, float],
+    nodes: int,
+) -> float:
+    length, marked, strength = task
+    kappa, theta, rho = overlaps
+    x, mass = np.polynomial.hermite_e.hermegauss(nodes)
+    z = np.stack(np.meshgrid(*[x] * length, indexing="ij"), -1).reshape(-1, length)
+    masses = np.stack(np.meshgrid(*[mass] * length, indexing="ij"), -1).reshape(-1, length)
+    chance = masses.prod(1) / (2 * math.pi) ** (length / 2)
+    total = 0.0
+    for shifted, label in ((0, -1.0), (marked, 1.0)):
+        shift = strength * (np.arange(length) < shifted)  # which tokens are marked does not matter
+        scores = temperature * (z + kappa * shift)
+        a = softmax(scores, axis=1) if kind == "softmax" else erf(scores)
+        mean = (a * (theta * shift + rho * z)).sum(1)
+        spread = np.sqrt((1 - rho**2) * (a * a).sum(1))
+        total += float(chance @ ndtr(-label * mean / spread)) / 2
+    return total
 
 
 def sparse_bayes(length: int, marked: int, strength: float) -> Pair:

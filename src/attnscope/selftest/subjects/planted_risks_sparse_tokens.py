@@ -1,4 +1,4 @@
-"""Errors of SparseTokenClassification: Bayes, its two tests, and the strength that an error needs.
+"""Errors of SparseTokenClassification: Bayes, its two tests, a head, and the strength that an error needs.
 
 Truth: integrals over three tokens at most, and relations between the tests.
 """
@@ -24,6 +24,9 @@ from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth
 __all__ = ["SUBJECTS"]
 
 PATIENCE = 0.1  # share of the settings in which the Bayes error of three tokens is integrated: a second each
+
+ALIGNED = 0.1  # share of settings with k = v = xi
+SMOOTH = 0.95  # k.v up to which the integrand of the reference is smooth enough for 48 nodes
 
 NEEDED = 1e-8  # relative: a root of an error that is itself known to 1e-14 or so, found to 1e-10
 
@@ -130,7 +133,54 @@ def _test_error(setting: Setting) -> tuple[float, float]:
     return found.excess, found.error
 
 
+def _draw_signs(rng: np.random.Generator) -> Setting:
+    L = log_integer(rng, 1, 12, (1, 2, 3))
+    kappa, theta, left = (float(x) for x in rng.uniform(-1, 1, 3))
+    apart = math.sqrt((1 - kappa**2) * (1 - theta**2))
+    aligned = bool(rng.random() < ALIGNED)  # k = v = xi: the largest tokens decide
+    return {
+        "dim": 4,
+        "length": L,
+        "strength": log_uniform(rng, 1e-2, 8.0, (0.0,)),
+        "marked": choice(rng, [1, L]),
+        "kind": choice(rng, ["softmax", "erf"]),
+        "temperature": log_uniform(rng, 1e-2, 2.0),
+        "overlaps": (1.0, 1.0, 1.0) if aligned else (kappa, theta, kappa * theta + left * apart),
+        "budget": budget(rng),
+    }
+
+
+def _call_signs(setting: Setting) -> Answer:
+    kappa, theta, rho = setting["overlaps"]
+    kind = at.Softmax if setting["kind"] == "softmax" else at.Erf
+    place = at.Overlaps(kappa, 0.0, theta, 0.0, rho)
+    head = kind(setting["temperature"])
+    return answer_of(at.sign_error(_sparse(setting), head, place, **setting["budget"]))
+
+
+def _truth_signs(setting: Setting) -> Truth | None:
+    if setting["length"] > 3 or abs(setting["overlaps"][2]) > SMOOTH:
+        return None
+    task = (setting["length"], setting["marked"], setting["strength"])
+    head = (setting["kind"], setting["temperature"])
+    return Truth(*sparse_tokens.wrong_signs(*head, task, setting["overlaps"]))
+
+
+def _relations_signs(setting: Setting, answer: Answer) -> Iterable[Relation]:
+    best = _sparse(setting).bayes_error()
+    slack = answer.error + best.error
+    yield at_most("no head beats Bayes", best.excess, answer.value, slack, answer.sampled)
+
+
 SUBJECTS: list[Subject] = [
+    Subject(
+        "sign_error",
+        ("sign_error",),
+        _draw_signs,
+        _call_signs,
+        _truth_signs,
+        _relations_signs,
+    ),
     Subject(
         "SparseTokenClassification.bayes_error",
         ("SparseTokenClassification.bayes_error",),
