@@ -208,7 +208,10 @@ def generalisation_gap(
     fitted: AttentionParameters, best: AttentionParameters, train: Contexts, test: Contexts
 ) -> float:
     """[R_train(best) - R_train(fitted)] + [R_test(fitted) - R_test(best)]: the gap with its noise removed by a control variate."""
-    drop = lambda contexts: float(np.mean(losses(best, contexts) - losses(fitted, contexts)))
+
+    def drop(contexts: Contexts) -> float:
+        return float(np.mean(losses(best, contexts) - losses(fitted, contexts)))
+
     return drop(train) - drop(test)
 
 

@@ -84,8 +84,13 @@ def _label(told: Any, noise: Any) -> Any:
 
 
 def _output(predictor: Predictor, heads: int, of: str) -> Callable[[Any, Any], Any]:
-    weights, heads = weight_function(predictor, of), check.integer(heads, "heads", of, 1)
-    return lambda seen, lam: sum((weights(lam * seen[:, 2 * h]) * seen[:, 2 * h + 1]).sum() for h in range(heads))
+    weights = weight_function(predictor, of)
+    heads = check.integer(heads, "heads", of, 1)
+
+    def head(seen: Any, lam: Any, h: int) -> Any:
+        return (weights(lam * seen[:, 2 * h]) * seen[:, 2 * h + 1]).sum()
+
+    return lambda seen, lam: sum(head(seen, lam, h) for h in range(heads))
 
 
 def weight_function(predictor: Predictor, of: str) -> Callable[..., Any]:

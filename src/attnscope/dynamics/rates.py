@@ -224,7 +224,11 @@ def _saddle_hessian(task: SingleLocation, predictor: Predictor, of: str) -> np.n
         o = as_arrays(Overlaps(x[0], x[1], x[2], x[3], 0.0))  # possible: one of them is 2 h at most, the rest 0
         return np.array(unchecked_gradient(task, predictor, o, lam))[:4]
 
-    return np.array([(8 * (at(h * e) - at(-h * e)) - at(2 * h * e) + at(-2 * h * e)) / (12 * h) for e in np.eye(4)])
+    def slope(e: np.ndarray) -> np.ndarray:
+        near = at(h * e) - at(-h * e)
+        return (8 * near - at(2 * h * e) + at(-2 * h * e)) / (12 * h)
+
+    return np.array([slope(e) for e in np.eye(4)])
 
 
 def _amplitudes(modes: np.ndarray, overlaps: np.ndarray) -> np.ndarray:

@@ -167,7 +167,12 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
         raise AttnscopeError(f"{path} must have at least one column of numbers beside {', '.join(named)}, got none.")
     tokens = _numbers(frame, features, path)[rows]
     bag_of = np.repeat(np.arange(len(names)), np.diff(offsets))
-    label = lambda name: None if name is None else _constant(frame, name, rows, offsets, names, bag_of, path)
+
+    def label(name: str | None) -> np.ndarray | None:
+        if name is None:
+            return None
+        return _constant(frame, name, rows, offsets, names, bag_of, path)
+
     return Table(
         checked_bags(tokens, offsets, path),
         names,

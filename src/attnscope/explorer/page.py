@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dash import dcc, html
@@ -111,8 +112,12 @@ def _output(view: str, sentences: list[str]) -> list[Any]:
 
 def table(what: Shown) -> list[Any]:
     head = html.Thead(html.Tr([html.Th(text, scope="col") for text in what.header]))
-    row = lambda cells: html.Tr([html.Th(cells[0], scope="row"), *(html.Td(text) for text in cells[1:])])
-    return [head, html.Tbody([row(cells) for cells in what.rows])]
+    return [head, html.Tbody([_row(cells) for cells in what.rows])]
+
+
+def _row(cells: Sequence[str]) -> Any:
+    name, *rest = cells
+    return html.Tr([html.Th(name, scope="row"), *(html.Td(text) for text in rest)])
 
 
 def _shade(weight: float) -> dict[str, str]:

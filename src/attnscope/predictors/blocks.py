@@ -181,7 +181,10 @@ class TransformerBlock(SequenceModel):
         a = self._with_register(p, x)
         w = self.weights(p, a, jnp.ones(len(x), bool))
         outer = jax.grad(partial(self.read, p))(w @ a)  # (H, d) dT/dz
-        through = lambda y: jnp.sum(outer * (w @ self._with_register(p, y)), axis=1)  # (H,) with w and dT/dz fixed
+
+        def through(y: Any) -> Any:  # (H,) with w and dT/dz fixed
+            return jnp.sum(outer * (w @ self._with_register(p, y)), axis=1)
+
         return key, jax.jacrev(through)(x).sum(1)
 
     def _shape(self) -> SequenceModel:

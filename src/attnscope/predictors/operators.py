@@ -317,7 +317,10 @@ def _grouped(query: np.ndarray, keys: np.ndarray, values: np.ndarray, of: str) -
     count = int(np.prod([context[i] for i in own]))
     number = int(np.prod([lead[i] for i in order[len(own) :]]))
     grouped = np.broadcast_to(q, (*lead, q.shape[-1])).transpose(*order, len(lead)).reshape(count, number, q.shape[-1])
-    flat = lambda a: np.broadcast_to(a, (*context, *a.shape[-2:])).reshape(count, *a.shape[-2:])
+
+    def flat(a: np.ndarray) -> np.ndarray:
+        own_shape = a.shape[-2:]
+        return np.broadcast_to(a, (*context, *own_shape)).reshape(count, *own_shape)
 
     def restore(out: np.ndarray) -> np.ndarray:
         shaped = out.reshape(*(lead[i] for i in order), out.shape[-1])

@@ -145,7 +145,12 @@ def _by_subtraction(right: Any) -> Any:
 def _two_sided_slope(right: Any) -> Any:
     """(sigma(h) - sigma(-h))/(2h): at a kink the mean of both slopes."""
     step = 1e-5
-    return lambda predictor, side: float(np.diff(predictor.activation(np.array([-step, step])))[0]) / (2 * step)
+
+    def slope(predictor: Any, side: Any) -> float:
+        ends = predictor.activation(np.array([-step, step]))
+        return float(np.diff(ends)[0]) / (2 * step)
+
+    return slope
 
 
 def _bare_softmax(right: Any) -> Any:

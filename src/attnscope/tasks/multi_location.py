@@ -159,7 +159,10 @@ class MultiLocation(SubsetTokens):
         q = self.inclusion or 0.0
         law, shift = TokenLaw(self.dim, self.gamma, self.signal, relevant=True), self.dim * math.log(self.gamma)
         to_y = math.log(q / (1 - q)) - shift
-        rough = lambda tau: tau - np.exp(tau) - np.logaddexp(0, law.saddlepoint_logit(tau + to_y))
+
+        def rough(tau: np.ndarray) -> np.ndarray:
+            return tau - np.exp(tau) - np.logaddexp(0, law.saddlepoint_logit(tau + to_y))
+
         tau = np.sort(np.concatenate([law.places - to_y, np.linspace(-60, 5, 200)]))
         tau = tau[tau < 5]
         values = rough(tau)

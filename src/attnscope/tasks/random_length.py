@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -104,10 +104,8 @@ class RandomLength(Sampled[MaskedBatch]):
     def fixed(self) -> tuple[SingleLocation, ...]:
         """The task at each of the lengths; all with the same key and value."""
         t = self.task
-        make = lambda L: SingleLocation(
-            t.dim, L, t.gamma, t.noise, t.signal, key=t.given["key"], value=t.given["value"], seed=t.seed
-        )
-        return tuple(make(L) for L in self.lengths)
+        vectors: dict[str, Any] = {"key": t.given["key"], "value": t.given["value"], "seed": t.seed}
+        return tuple(SingleLocation(t.dim, L, t.gamma, t.noise, t.signal, **vectors) for L in self.lengths)
 
     # -- data -------------------------------------------------------------------------------------------------------
 

@@ -141,7 +141,11 @@ class SparseTokenClassification(MarkedTokens):
             -2 * ndtri(error) / math.sqrt(self.marked)
         )  # with the marked tokens known, Phi(-theta sqrt(R)/2) is reached
         high = low + 2 * math.sqrt(2 * math.log(self.length)) + 2
-        gap = lambda theta: math.log(max(float(self._at(theta)._error(test)), UNDERFLOW) / error)
+
+        def gap(theta: float) -> float:
+            reached = float(self._at(theta)._error(test))
+            return math.log(max(reached, UNDERFLOW) / error)
+
         return float(brentq(gap, low * (1 - 1e-9), high, xtol=1e-10))
 
     def _at(self, theta: float) -> SparseTokenClassification:

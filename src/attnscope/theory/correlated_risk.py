@@ -99,7 +99,11 @@ def correlated_temperature(
     _checked(task, family(0.5) if callable(family) else family, "correlated_temperature")
     key = task.key
     unit = math.sqrt(float(key @ task.covariance @ key)) + abs(float(task.informative_mean @ key))
-    value = lambda log_lam: float(correlated_risk(task, family(math.exp(log_lam)), intercept=intercept).excess)
+
+    def value(log_lam: float) -> float:
+        predictor = family(math.exp(log_lam))
+        return float(correlated_risk(task, predictor, intercept=intercept).excess)
+
     grid = np.log(GRID / unit)
     i = int(np.argmin([value(x) for x in grid]))
     ends = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])

@@ -242,8 +242,14 @@ def _pair(
 ) -> np.ndarray:
     """E[a_h a_g w_h w_g], (R,): given (u_h, u_g), that is two coordinates z, the product w_h w_g has a known mean."""
     index = [2 * h, 2 * g, 2 * h + 1, 2 * g + 1]
-    A, m = scale * lower_factor(G[:, index][:, :, index]), shift[:, index]
-    at = lambda i: m[:, i, None, None] + A[:, i, 0, None, None] * axis[:, None] + A[:, i, 1, None, None] * axis
+    A = scale * lower_factor(G[:, index][:, :, index])
+    m = shift[:, index]
+
+    def at(i: int) -> np.ndarray:
+        """(R, nodes, nodes): the mean of the i-th of u_h, u_g, w_h, w_g given the coordinates."""
+        along = A[:, i, :, None, None]
+        return m[:, i, None, None] + along[:, 0] * axis[:, None] + along[:, 1] * axis
+
     a_h = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))  # u_h lies along the first axis
     a_g = head.activation(lam * at(1))
     rest = (A[:, 2, 2:] * A[:, 3, 2:]).sum(1)[:, None, None]  # conditional covariance

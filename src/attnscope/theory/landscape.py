@@ -115,10 +115,14 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
     if task.dim >= 4:
         starts["degenerate"] = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
     derivatives = overlap_derivatives(task, predictor, lam)
+
+    def critical(k: np.ndarray, v: np.ndarray) -> bool:
+        slope = np.linalg.norm(_tangent_gradient(derivatives, k, v))
+        return bool(slope < 1e-9 * (1 + task.signal**2))
+
     points: list[StationaryPoint] = []
     for name, o in starts.items():
         k, v = _vectors(o, min(task.dim, 4))
-        critical = lambda k, v: np.linalg.norm(_tangent_gradient(derivatives, k, v)) < 1e-9 * (1 + task.signal**2)
         if own is None:
             if not critical(k, v):  # on a plateau Newton's method would only wander
                 k, v = _newton(derivatives, k, v)

@@ -168,10 +168,14 @@ def best_attention(
         return BestAttention(math.exp(log_inverse), b, float(S1 / square), float(1 - S1**2 / square))
 
     limits, xtol = (-3.0, -math.log(NARROWEST)), {"xatol": 1e-9}
-    search = lambda: (
-        minimize_scalar(lambda a: best_gain(a, None).error, bounds=limits, method="bounded", options=xtol).x
-    )
-    alone = 0.0 if L == 1 else float(search())  # without a sink one token has weight 1 at every bandwidth
+
+    def without_sink(log_inverse: float) -> float:
+        return best_gain(log_inverse, None).error
+
+    alone = 0.0  # without a sink one token has weight 1 at every bandwidth
+    if L > 1:
+        found = minimize_scalar(without_sink, bounds=limits, method="bounded", options=xtol)
+        alone = float(found.x)
     without = best_gain(alone, None)
     if not sink:
         return without

@@ -61,7 +61,10 @@ def normalised_gradient(
     P = _polynomials(overlaps, gamma, signal, alignment)
     values = {name: average(name, p) for name, p in P.items()}
     slopes = _slopes(values, _sink(predictor, tau), L, tables[1])
-    total = lambda changes: float(sum(slopes[name] @ average(name, p) for name, p in changes.items())) * STEP
+
+    def total(changes: dict) -> float:
+        return float(sum(slopes[name] @ average(name, p) for name, p in changes.items())) * STEP
+
     by_overlap = [total(changes) for changes in _changes(overlaps, gamma, signal, alignment)]
     kappa = total({name: signal / gamma * _stein(P[name]) for name in INFORMATIVE})
     if lam > 0:

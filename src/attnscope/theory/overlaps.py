@@ -119,7 +119,11 @@ def _clearly_feasible(o: Overlaps, c: float) -> np.ndarray:
     """Whether the parts of k and v outside span{k*, v*} have a positive semidefinite Gram matrix: cheap, and true for nearly all."""
     if 1 - abs(c) < OBLIQUE:
         return np.zeros(o.kappa.shape, bool)
-    inner = lambda a, b, x, y: (a * x + b * y - c * (a * y + b * x)) / (1 - c * c)  # of the projections on the span
+
+    def inner(a: np.ndarray, b: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Of the projections on the span."""
+        return (a * x + b * y - c * (a * y + b * x)) / (1 - c * c)
+
     rest_k = 1 - inner(o.kappa, o.eta, o.kappa, o.eta)
     rest_v = 1 - inner(o.theta, o.nu, o.theta, o.nu)
     cross = o.rho - inner(o.kappa, o.eta, o.theta, o.nu)
@@ -145,7 +149,13 @@ def _moved(o: Overlaps, c: float) -> Overlaps:
     least = (rest_k + rest_v) / 2 - np.hypot((rest_k - rest_v) / 2, cross)
     t2 = 1 / (1 + np.maximum(-least, 0.0))
     t = np.sqrt(t2)
-    back = lambda x: ((root_far * x[0] + root_near * x[1]) / 2, sign * (root_far * x[0] - root_near * x[1]) / 2)
+
+    def back(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The inner products with k* and v* of a projection with these coordinates."""
+        far = root_far * x[0]
+        near = root_near * x[1]
+        return (far + near) / 2, sign * (far - near) / 2
+
     kap, eta = back(t * a)
     the, nu = back(t * b)
     return Overlaps(*(np.clip(x, -1, 1) for x in (kap, eta, the, nu, t2 * o.rho)))

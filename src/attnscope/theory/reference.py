@@ -71,14 +71,22 @@ def reference_risks(
         ReferenceRow("best linear predictor", None, task.linear_risk()),
         ReferenceRow(f"{name} oracle (k*, v*)", lam, risk(task, predictor, oracle)),
     ]
+
+    def swapped() -> ReferenceRow:
+        there = swapped_overlaps(task, lam)
+        return ReferenceRow("erf swapped minimum", lam, risk(task, predictor, there))
+
+    def swapped_best() -> ReferenceRow:
+        return ReferenceRow("erf swapped minimum, best temperature", *swapped_optimum(task))
+
+    def sigma_best() -> ReferenceRow:
+        return ReferenceRow("optimal sigma oracle", None, risk(task, optimal_sigma(task), oracle))
+
     optional: list[Callable[[], ReferenceRow]] = [lambda: _best(task, name, family)]
     if name == "erf" and task.alignment == 0 and task.signal > 0 and lam > 0:
-        optional += [
-            lambda: ReferenceRow("erf swapped minimum", lam, risk(task, predictor, swapped_overlaps(task, lam))),
-            lambda: ReferenceRow("erf swapped minimum, best temperature", *swapped_optimum(task)),
-        ]
+        optional += [swapped, swapped_best]
     if task.alignment == 0:
-        optional.append(lambda: ReferenceRow("optimal sigma oracle", None, risk(task, optimal_sigma(task), oracle)))
+        optional.append(sigma_best)
     if name != "softmax":
         optional.append(lambda: _best(task, "softmax", Softmax))
     optional.append(lambda: ReferenceRow("Bayes: E[Y | X]", None, task.bayes_risk()))

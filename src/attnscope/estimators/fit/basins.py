@@ -18,7 +18,6 @@ from attnscope.estimators.fit.starts import bag_moments, make_starts
 from attnscope.estimators.fit.tracks import (
     Fold,
     Options,
-    Stage,
     Track,
     average_loss,
     best_fold,
@@ -90,8 +89,12 @@ def em_track(
     ems = begun[name] + run(found[name][1][probe:], folds[probe:])
     held = losses_of(ems, folds)
     best = ems[best_fold(folds, held)]
-    stage: Stage = lambda model, bags: from_em(_em(best, bags, quadratic, ridge, EXACTLY), bags.family)
-    return Track([from_em(em, data.family) for em in ems], held, (("em", stage),)), losses
+
+    def to_its_end(model: Fitted, bags: Data) -> Fitted:
+        return from_em(_em(best, bags, quadratic, ridge, EXACTLY), bags.family)
+
+    models = [from_em(em, data.family) for em in ems]
+    return Track(models, held, (("em", to_its_end),)), losses
 
 
 def _em(em: Em, data: Data, quadratic: bool, ridge: float | None, tol: float) -> Em:

@@ -102,7 +102,10 @@ def _logistic_path(data: Data, parts: list[Fold], ridges: tuple[float, ...]) -> 
     blank = values_from(np.zeros((data.tokens.shape[1], data.outputs)), np.zeros(data.outputs), 1.0, 1.0)
     models, final = [_bounded(blank, part.train) for part in parts], _bounded(blank, data)
     best, lowest = models, np.inf
-    step = lambda pool, bags, ridge: pool._replace(model=refine(pool.model, bags, 1.0, ridge, STEPS))
+
+    def step(pool: MeanPool, bags: Data, ridge: float) -> MeanPool:
+        return pool._replace(model=refine(pool.model, bags, 1.0, ridge, STEPS))
+
     for ridge in ridges:
         models = [step(pool, part.train, ridge) for pool, part in zip(models, parts)]
         loss = float(np.average(output_losses(_held_out(models, parts)[0], data), weights=data.weight))

@@ -122,7 +122,11 @@ def _no_token(folds: list[Fold], track: Track, pooled: Pooled | None) -> bool:
         return False
     data = folds[0].data
     gain, error = gain_and_error(pooled.losses - track.losses, data.weight)
-    squares = lambda guess: np.average(((label_columns(data) - guess) ** 2).sum(axis=1), weights=data.weight)
+
+    def squares(guess: np.ndarray) -> float:
+        misses = ((label_columns(data) - guess) ** 2).sum(axis=1)
+        return float(np.average(misses, weights=data.weight))
+
     return bool(gain < error and squares(pooled.output) < INFORMED * squares(constant_output(data)))
 
 
@@ -142,7 +146,10 @@ def _bag_loss_stages(
         return track
     if data.family == GAUSSIAN:
         track = with_variance(track, min(mean_loss(folds, track), 1.0))
-    enough = lambda track: not forced and (_settled(folds, track) or _no_token(folds, track, pooled))
+
+    def enough(track: Track) -> bool:
+        return not forced and (_settled(folds, track) or _no_token(folds, track, pooled))
+
     track = _mixture_stages(data, folds, track, origin, options, enough)
     if enough(track):
         return track

@@ -152,11 +152,17 @@ def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, np.ndarray
     still = size <= 1e-12 * size.max(initial=0.0)
     dx, dy = (np.where(still, np.nan, d / np.where(still, 1, size)) for d in (dx, dy))
     long = ARROW * (names["arrow_axis"][1] - names["arrow_axis"][0])
-    back = lambda a, b, side: long * BARB * (math.cos(SPREAD) * a + side * math.sin(SPREAD) * b)
+
+    def back(a: np.ndarray, b: np.ndarray, side: int) -> np.ndarray:
+        return long * BARB * (math.cos(SPREAD) * a + side * math.sin(SPREAD) * b)
+
     tip_x, tip_y = x + long * dx / 2, y + long * dy / 2
     gap = np.full(x.shape, np.nan)
     barbs_x, barbs_y = ([tip - back(a, b, s) for s in (1, -1)] for tip, a, b in ((tip_x, dx, -dy), (tip_y, dy, dx)))
-    whole = lambda tail, tip, barbs: np.stack([tail, tip, barbs[0], tip, barbs[1], gap], -1).ravel()
+
+    def whole(tail: np.ndarray, tip: np.ndarray, barbs: list[np.ndarray]) -> np.ndarray:
+        return np.stack([tail, tip, barbs[0], tip, barbs[1], gap], -1).ravel()
+
     return whole(x - long * dx / 2, tip_x, barbs_x), whole(y - long * dy / 2, tip_y, barbs_y)
 
 

@@ -92,7 +92,10 @@ def limit(
     parts = np.arange(draws) % BATCHES
     sums = [(a[parts == i].T @ a[parts == i]) for a in (score, slope) for i in range(BATCHES)]
     I, G = np.array(sums[:BATCHES]), np.array(sums[BATCHES:])
-    trace = lambda use: float(np.trace(np.linalg.solve(I[use].sum(axis=0), G[use].sum(axis=0))))
+
+    def trace(use: np.ndarray) -> float:
+        return float(np.trace(np.linalg.solve(I[use].sum(axis=0), G[use].sum(axis=0))))
+
     everyone = np.arange(BATCHES)
     without = np.array([trace(everyone != i) for i in everyone])
     value_ = BATCHES * trace(everyone >= 0) - (BATCHES - 1) * without.mean()

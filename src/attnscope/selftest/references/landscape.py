@@ -127,7 +127,12 @@ def saddle_block(sigma: tuple, lam: float, gam: float, s: float, L: int) -> np.n
     with mp.workdps(DIGITS):
         h = mpf(10) ** -STEP / (1 + mpf(lam) * (mpf(s) + mpf(gam) + 1))
         numbers = mpf(lam), mpf(gam), mpf(s), L, mpf(0)
-        at = lambda steps: sum(risk_terms(sigma, (*(h * steps.get(i, 0) for i in range(4)), mpf(0)), *numbers))
+
+        def at(steps: dict[int, int]) -> Any:
+            """The risk that many steps of h away in each of the four overlaps."""
+            moved = [h * steps.get(i, 0) for i in range(4)]
+            return sum(risk_terms(sigma, (*moved, mpf(0)), *numbers))
+
         H = np.zeros((4, 4))
         for i in range(4):
             H[i, i] = float((at({i: 1}) - 2 * at({}) + at({i: -1})) / h**2)

@@ -77,6 +77,10 @@ def _softmax_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     yield at_most("an average of values and 0", np.maximum(a.value - high, low - a.value), 0.0, slack)
 
 
+def _draw_linear(rng: np.random.Generator) -> Setting:
+    return _draw_context(rng) | {"scale": log_uniform(rng, 1e-9, 1e9, [0.0, -1.0])}
+
+
 def _call_linear(s: Setting) -> Answer:
     q, k, v = _context(s)
     value = at.linear_attention(q, k, v, s["scale"])
@@ -178,6 +182,14 @@ def _underflow(s: Setting) -> str:
     return "an eigenvalue below the smallest float64" if here / first < 1e-300 else ""
 
 
+def _draw_bias(rng: np.random.Generator) -> Setting:
+    return {
+        "bandwidth": log_uniform(rng, 1e-9, 1e3),
+        "dim": int(rng.integers(2, 30)),
+        "seed": int(rng.integers(2**31)),
+    }
+
+
 def _call_bias(s: Setting) -> Answer:
     rng = np.random.default_rng(s["seed"])
     g, p = rng.standard_normal((2, s["dim"]))
@@ -201,7 +213,7 @@ SUBJECTS: list[Subject] = [
     Subject(
         "linear_attention",
         ("linear_attention",),
-        lambda rng: _draw_context(rng) | {"scale": log_uniform(rng, 1e-9, 1e9, [0.0, -1.0])},
+        _draw_linear,
         _call_linear,
         lambda s: Truth(reference.linear(*_context(s), s["scale"])),
         weight=0.5,
@@ -227,11 +239,7 @@ SUBJECTS: list[Subject] = [
     Subject(
         "density_bias",
         ("density_bias",),
-        lambda rng: {
-            "bandwidth": log_uniform(rng, 1e-9, 1e3),
-            "dim": int(rng.integers(2, 30)),
-            "seed": int(rng.integers(2**31)),
-        },
+        _draw_bias,
         _call_bias,
         _true_bias,
         weight=0.3,

@@ -120,6 +120,10 @@ def _relations_needed(setting: Setting, answer: Answer) -> Iterable[Relation]:
     yield at_most("more reaches it", errors[1][0], wanted, errors[1][1])
 
 
+def _inversion_out_of_reach(setting: Setting) -> str:
+    return "the Laplace inversion serves strengths up to 70" if setting["test"] == "bayes" else ""
+
+
 def _test_error(setting: Setting) -> tuple[float, float]:
     """(error, what it is known to) of the setting's test at its strength."""
     L, R, theta = setting["length"], setting["marked"], setting["strength"]
@@ -205,9 +209,7 @@ SUBJECTS: list[Subject] = [
         _draw_needed,
         _call_needed,
         relations=_relations_needed,
-        may_refuse=lambda setting: (
-            "the Laplace inversion serves strengths up to 70" if setting["test"] == "bayes" else ""
-        ),
+        may_refuse=_inversion_out_of_reach,
         weight=0.5,
     ),
 ]
