@@ -93,12 +93,13 @@ def _least_linear(length: int, nu: float) -> float:
     task = SingleLocation.spiked(DIM, length, nu)
     oracle = as_arrays(Overlaps.oracle())
 
-    def f(p: np.ndarray) -> float:
-        lam = math.exp(p[0])
-        return float(unchecked_risk(task, LinearAttention(lam, math.exp(p[1])), oracle, lam).value)
+    def value(logs: np.ndarray) -> float:
+        temperature, offset = map(math.exp, logs)
+        return float(unchecked_risk(task, LinearAttention(temperature, offset), oracle, temperature).value)
 
     start = [-math.log(nu), -math.log(nu)]
-    return float(minimize(f, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15, "maxiter": 2000}).fun)
+    options = {"xatol": 1e-9, "fatol": 1e-15, "maxiter": 2000}
+    return float(minimize(value, start, method="Nelder-Mead", options=options).fun)
 
 
 def _figure() -> Figure:

@@ -111,9 +111,13 @@ def ranking(task: SingleLocation) -> dict[str, Best]:
     out = {name: _best(task, partial(scores.moments, f)) for name, f in ACTIVATIONS.items()}
     out["sigma*"] = Best(math.exp(optimal_sigma_log_excess(task.gamma, task.signal, task.length)[0]), 1.0, 1.0)
     for name, kind in NORMALISED.items():
-        moments = lambda lam, kind=kind: weight_moments(kind(lam), lam, task.gamma, task.signal, 1, task.length)[:3]
-        out[name] = _best(task, moments)
+        out[name] = _best(task, partial(_normalised_moments, task, kind))
     return out
+
+
+def _normalised_moments(task: SingleLocation, kind: type[Normalised], lam: float) -> tuple[float, float, float]:
+    """E a_J, E a_J^2, E a_0^2 of a_l = h(lam u_l)/(sink + sum h)."""
+    return weight_moments(kind(lam), lam, task.gamma, task.signal, 1, task.length)[:3]
 
 
 def _best(task: SingleLocation, moments: Callable[[float], tuple[float, float, float]]) -> Best:
@@ -157,7 +161,11 @@ def _drawn(task: SingleLocation, best: dict[str, Best], n: int, seed: int) -> di
     """Mean squared errors on the same sampled sequences."""
     x, y, _ = task.sample(n, seed=int(np.random.default_rng([seed, 605]).integers(2**31)))
     u, w = x @ task.key, x @ task.value
-    output = lambda name: best[name].gain * np.sum(_weights(name, u, best[name], task) * w, axis=1)
+
+    def output(name: str) -> np.ndarray:
+        weights = _weights(name, u, best[name], task)
+        return best[name].gain * np.sum(weights * w, axis=1)
+
     return {name: mean_and_error((y - output(name)) ** 2) for name in best}
 
 

@@ -196,8 +196,11 @@ def _figure(
     least: float,
 ) -> Figure:
     star = heads_risk(task, MultiHead(Softmax(1.0), 2), (task.keys, task.values)).excess
-    flat = lambda run, y, text, color: Line([0, float(run.step[-1])], [y, y], text, color, dashed=True)
-    marks: list[Mark] = [flat(soft, shared.risk, "unspecialised minimum", 3), flat(soft, star, "(k_h*, v_h*)", 4)]
+    ends = [0, float(soft.step[-1])]
+    marks: list[Mark] = [
+        Line(ends, [shared.risk] * 2, "unspecialised minimum", 3, dashed=True),
+        Line(ends, [star] * 2, "(k_h*, v_h*)", 4, dashed=True),
+    ]
     for i, name in enumerate(("specialised", "unspecialised")):
         use = soft.outcome == name
         if use.any():

@@ -15,6 +15,8 @@ False alarm: every sampled comparison allows 5 standard errors (6e-7 for each of
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import ndtr, ndtri, ndtri_exp
@@ -97,12 +99,15 @@ def _poisson_strength(log_length: float) -> float:
     """The strength at which the max test has error ERROR in the Poisson limit, for L = e^log_length."""
 
     def error(theta: float) -> float:
-        at = lambda log_tau: 0.5 * (1 - np.exp(-np.exp(log_tau)) * ndtr(theta + ndtri_exp(log_tau - log_length)))
+        def at(log_tau: Any) -> Any:
+            no_noise_above = np.exp(-np.exp(log_tau))
+            marked_below = ndtr(theta + ndtri_exp(log_tau - log_length))
+            return 0.5 * (1 - no_noise_above * marked_below)
+
         grid = np.linspace(-40.0, 2.0, 200)
         i = int(np.clip(np.argmin(at(grid)), 1, 198))
-        return float(
-            minimize_scalar(at, bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-10}).fun
-        )
+        ends = (grid[i - 1], grid[i + 1])
+        return float(minimize_scalar(at, bounds=ends, method="bounded", options={"xatol": 1e-10}).fun)
 
     root = np.sqrt(2 * log_length)
     return float(brentq(lambda theta: error(theta) - ERROR, root - 3, root + 3, xtol=1e-9))

@@ -120,8 +120,13 @@ def _figure(exact: np.ndarray, law: np.ndarray, vectors: np.ndarray, learnt: np.
     worth = np.array(
         [[float(at(STRENGTH * a).linear_error()), float(at(STRENGTH * b).bayes_error())] for a, b in zip(c1, c2)]
     )
-    points = lambda i, color, label: Points(ALPHAS, law[:, i, 0], label, color, BAND * law[:, i, 1])
-    on = lambda i, color, label: Points(ALPHAS[:4], vectors[:, i, 0], label, color, BAND * vectors[:, i, 1])
+
+    def points(i: int, color: int, label: str) -> Points:
+        return Points(ALPHAS, law[:, i, 0], label, color, BAND * law[:, i, 1])
+
+    def on(i: int, color: int, label: str) -> Points:
+        return Points(ALPHAS[:4], vectors[:, i, 0], label, color, BAND * vectors[:, i, 1])
+
     floor = [float(_task(VECTORS).linear_error()), float(_task(VECTORS).bayes_error())]
     ends = [alpha[0], alpha[-1]]
     panels = (

@@ -113,9 +113,10 @@ def _sampled(history: BlockHistory, repeats: int, seed: int) -> dict[bool, Curve
         cases = [(partial(_at, model, hot), p) for hot in (False, True)]
         parts = [length_curves(task, cases, LENGTHS, 1024, seed + i) for i in range(repeats)]
         for hot in (False, True):
-            mean = lambda name, own=[part[hot] for part in parts]: np.mean([getattr(c, name) for c in own], axis=0)
+            excess = np.mean([part[hot].excess for part in parts], axis=0)
             error = np.sqrt(np.mean([part[hot].error ** 2 for part in parts], axis=0) / repeats)
-            rows[hot].append((mean("excess"), error, mean("weight")))
+            weight = np.mean([part[hot].weight for part in parts], axis=0)
+            rows[hot].append((excess, error, weight))
     samples = repeats * parts[0][0].samples
     return {hot: Curves(*(np.array([row[i] for row in rows[hot]]) for i in range(3)), samples) for hot in (False, True)}  # type: ignore[call-arg]
 
@@ -134,13 +135,21 @@ def _in_span(history: BlockHistory, p: Parameters) -> tuple[SingleLocation, Any,
 
 def _exact(history: BlockHistory, hot: bool, lengths: tuple[int, ...]) -> np.ndarray:
     """(runs, lengths) exact excess of simplified predictors."""
-    risk = lambda p, L: simplified_risk(at_length(history.task, L), _at(history.model, hot, L), p).excess  # type: ignore[arg-type]
+
+    def risk(p: Parameters, length: int) -> float:
+        model = _at(history.model, hot, length)  # type: ignore[arg-type]
+        return simplified_risk(at_length(history.task, length), model, p).excess  # type: ignore[arg-type]
+
     return np.array([[risk(p, length) for length in lengths] for p in history.parameters])
 
 
 def _weights(history: BlockHistory, hot: bool, lengths: tuple[int, ...]) -> np.ndarray:
     """(runs, lengths) exact mean weight of the informative token in blocks."""
-    weight = lambda p, L: informative_weight(history.task, _at(history.model, hot, L), p, L).value  # type: ignore[arg-type]
+
+    def weight(p: Parameters, length: int) -> float:
+        model = _at(history.model, hot, length)  # type: ignore[arg-type]
+        return informative_weight(history.task, model, p, length).value  # type: ignore[arg-type]
+
     return np.array([[weight(p, length) for length in lengths] for p in history.parameters])
 
 

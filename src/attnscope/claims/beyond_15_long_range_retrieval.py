@@ -91,10 +91,10 @@ def _tested(histories: dict[str, BlockHistory], repeats: int, seed: int) -> dict
     """Every run of every model on the same sequences, `repeats` sets of them pooled."""
     cases = [(h.model, p) for h in histories.values() for p in h.parameters]
     parts = [length_curves(TASK, cases, LENGTHS, 1024, seed + i) for i in range(repeats)]
-    stack = lambda name: np.array(
-        [[getattr(curve, name) for curve in part] for part in parts]
-    )  # (repeats, cases, lengths)
-    excess, error = stack("excess").mean(0), np.sqrt((stack("error") ** 2).mean(0) / repeats)
+    means = np.array([[curve.excess for curve in part] for part in parts])  # (repeats, cases, lengths)
+    errors = np.array([[curve.error for curve in part] for part in parts])
+    excess = means.mean(0)
+    error = np.sqrt((errors**2).mean(0) / repeats)
     ends = np.cumsum([h.runs for h in histories.values()])[:-1]
     return {name: Tested(*pair) for name, *pair in zip(histories, np.split(excess, ends), np.split(error, ends))}
 

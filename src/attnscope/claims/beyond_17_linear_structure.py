@@ -48,7 +48,11 @@ class Alignment(NamedTuple):
 def check(context: Context) -> Evidence:
     draws = context.pick(5000, 50_000)
     states = _states()
-    side = lambda kind, i: np.array([states[pair[i]] for pair in antonym_pairs(kind)])  # (pairs, layers, 384)
+
+    def side(kind: str, i: int) -> np.ndarray:
+        """(pairs, layers, 384) of the first or the second words."""
+        return np.array([states[pair[i]] for pair in antonym_pairs(kind)])
+
     rng = np.random.default_rng([context.seed, 17])
     seen = {name: _alignment(side(name, 0), side(name, 1), draws, rng) for name in ANTONYMS}
     differences = {name: side(name, 0) - side(name, 1) for name in ANTONYMS}

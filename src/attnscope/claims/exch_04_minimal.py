@@ -119,8 +119,12 @@ def _risk_differences(atoms: Atoms) -> np.ndarray:
 def _merged_regrets(task: Topics, atoms: Atoms, i: np.ndarray, j: np.ndarray) -> list[float]:
     everything = all_sequences(task, LENGTH)
     which = np.argmin(np.abs(everything.posterior[:, None] - atoms.posterior).sum(axis=-1), axis=1)
-    merged = lambda a, b: representation(task, LENGTH, lambda _: np.where(which == b, a, which))
-    return [merged(a, b).regret for a, b in zip(i, j)]
+
+    def merged(a: int, b: int) -> float:
+        as_one = np.where(which == b, a, which)
+        return representation(task, LENGTH, lambda _: as_one).regret
+
+    return [merged(a, b) for a, b in zip(i, j)]
 
 
 def _one_label() -> tuple[Comparison, ...]:

@@ -12,6 +12,9 @@ False alarm: every comparison allows 5 standard errors over independent contexts
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from attnscope.claims.agreement import BAND, sampled, worst
@@ -36,11 +39,13 @@ def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 508])
     contexts = context.pick((2000, 1000, 400, 150), (20_000, 10_000, 4000, 1500))
     gain = 1 / float(softmax_filter(3, FIXED, 1))
-    draw = lambda d, h, g: sampled_curve(
-        lambda q, k, v, L: g * softmax_attention(q, k, v, h(L)), d, LENGTHS, contexts, QUERIES, NOISE, rng
-    )
+
+    def draw(d: int, bandwidth: Callable[[int], float], gain: float) -> Curve:
+        predict = lambda q, k, v, L: gain * softmax_attention(q, k, v, bandwidth(L))
+        return sampled_curve(predict, d, LENGTHS, contexts, QUERIES, NOISE, rng)
+
     exact = {d: np.array([softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in LENGTHS]) for d in DIMS}
-    curves = {d: draw(d, lambda L, d=d: shrinking(d, L), 1.0) for d in DIMS}
+    curves = {d: draw(d, partial(shrinking, d), 1.0) for d in DIMS}
     fixed_exact = np.array([softmax_curve(3, int(L), FIXED, NOISE).value for L in LENGTHS])
     gained_exact = np.array([softmax_curve(3, int(L), FIXED, NOISE, gain=gain).value for L in LENGTHS])
     fixed, gained = draw(3, lambda L: FIXED, 1.0), draw(3, lambda L: FIXED, gain)

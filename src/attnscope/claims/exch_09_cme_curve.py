@@ -18,7 +18,7 @@ import numpy as np
 from attnscope.claims.agreement import BAND, Z, worst
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.sphere_errors import Curve, compare_slope, sampled_curve, spread_slope
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.operators import cme_attention
 from attnscope.theory.learning_curves import cme_curve, softmax_curve
 
@@ -39,8 +39,12 @@ def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 509])
     contexts = context.pick((300, 150, 80, 40), (3000, 1500, 800, 400))
     theory = {s: np.array([cme_curve(s[0], int(L), RULES[s[1]](L), 1.0, NOISE) for L in LENGTHS]) for s in SETTINGS}
-    operator = lambda rule: lambda q, k, v, L: cme_attention(q, k, v, "rbf", 1.0, RULES[rule](L))
-    seen = {(d, rule): sampled_curve(operator(rule), d, LENGTHS, contexts, QUERIES, NOISE, rng) for d, rule in SETTINGS}
+
+    def draw(d: int, rule: str) -> Curve:
+        predict = lambda q, k, v, L: cme_attention(q, k, v, "rbf", 1.0, RULES[rule](L))
+        return sampled_curve(predict, d, LENGTHS, contexts, QUERIES, NOISE, rng)
+
+    seen = {(d, rule): draw(d, rule) for d, rule in SETTINGS}
     comparisons = tuple(
         c
         for d, rule in SETTINGS
@@ -66,20 +70,25 @@ def check(context: Context) -> Evidence:
 
 def _figure(seen: dict[tuple[int, str], Curve]) -> Figure:
     grid = np.unique(np.geomspace(32, 4096, 22).astype(int))
-    line = lambda d, rule, name, i: Line(
-        grid, [cme_curve(d, int(L), RULES[rule](L), 1.0, NOISE) for L in grid], name, i
-    )
-    points = lambda s, i: Points(LENGTHS, seen[s][0], "", i, BAND * seen[s][1])
+
+    def marks(d: int, rule: str, name: str, color: int) -> tuple[Mark, Mark]:
+        predicted = [cme_curve(d, int(L), RULES[rule](L), 1.0, NOISE) for L in grid]
+        mean, error = seen[d, rule]
+        return Line(grid, predicted, name, color), Points(LENGTHS, mean, "", color, BAND * error)
+
     softmax = [softmax_curve(3, int(L), float(L) ** (-1 / 3), NOISE).value for L in grid]
-    dims = tuple(m for i, d in enumerate(DIMS) for m in (line(d, "s^2", f"d = {d}", i), points((d, "s^2"), i)))
-    rules = tuple(m for i, rule in enumerate(RULES) for m in (line(3, rule, f"ridge {rule}", i), points((3, rule), i)))
-    panel = lambda title, marks: Panel(title, "context length L", "mean squared error", marks, log_x=True, log_y=True)
+    dims = tuple(m for i, d in enumerate(DIMS) for m in marks(d, "s^2", f"d = {d}", i))
+    rules = tuple(m for i, rule in enumerate(RULES) for m in marks(3, rule, f"ridge {rule}", i))
     compared = Line(grid, softmax, "softmax, h = L^(-1/3)", 6, dashed=True)
-    return Figure(
-        "CME attention improves with length as predicted",
-        (panel("ridge s^2: predicted lines, sampled points", dims), panel("ridge rules, d = 3", (*rules, compared))),
-        columns=2,
+    panels = (
+        _panel("ridge s^2: predicted lines, sampled points", dims),
+        _panel("ridge rules, d = 3", (*rules, compared)),
     )
+    return Figure("CME attention improves with length as predicted", panels, columns=2)
+
+
+def _panel(title: str, marks: tuple[Mark, ...]) -> Panel:
+    return Panel(title, "context length L", "mean squared error", marks, log_x=True, log_y=True)
 
 
 CLAIM = Claim(

@@ -67,10 +67,16 @@ def _quantile_keys(length: int) -> np.ndarray:
     grid = np.linspace(0, 2 * np.pi, 256, endpoint=False)
     c = np.fft.rfft(np.exp(np.sin(2 * grid))) / 256
     j = np.arange(1, len(c))
-    density = lambda x: (c[0].real + 2 * np.real(np.exp(1j * np.outer(x, j)) @ c[1:])) / (2 * np.pi * c[0].real)
-    mass = lambda x: (
-        (c[0].real * x + 2 * np.real((np.exp(1j * np.outer(x, j)) - 1) @ (c[1:] / (1j * j)))) / (2 * np.pi * c[0].real)
-    )
+    total = 2 * np.pi * c[0].real
+
+    def density(x: np.ndarray) -> np.ndarray:
+        waves = np.exp(1j * np.outer(x, j))
+        return (c[0].real + 2 * np.real(waves @ c[1:])) / total
+
+    def mass(x: np.ndarray) -> np.ndarray:
+        waves = np.exp(1j * np.outer(x, j)) - 1
+        return (c[0].real * x + 2 * np.real(waves @ (c[1:] / (1j * j)))) / total
+
     share = (np.arange(length) + 0.5) / length
     x = np.interp(share, mass(np.linspace(0, 2 * np.pi, 513)), np.linspace(0, 2 * np.pi, 513))
     for _ in range(5):

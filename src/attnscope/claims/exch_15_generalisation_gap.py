@@ -22,7 +22,7 @@ from attnscope.claims.attention_fits import NOISE, OBJECTIVES, TASK, minimiser, 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.sphere_errors import Curve, compare_slope, spread_slope
 from attnscope.dynamics.attention_model import fit, generalisation_gap, sandwich
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 
 SIZES = np.array([256, 512, 1024, 2048])
 LENGTHS = np.array([8, 16, 32, 64])
@@ -141,19 +141,12 @@ def _slopes(name: str, law: np.ndarray, measured: Curve) -> Comparison:
 
 def _figure(in_n: dict, by_size: dict, in_length: dict, relative: dict, law: dict, positions: dict) -> Figure:
     wide = np.array([60.0, 4000.0])  # the law 1/n beyond the sizes fitted
-    both = lambda x, lines, points: tuple(
-        mark
-        for i, o in enumerate(OBJECTIVES)
-        for mark in (
-            Line(*((x, lines[o]) if x is LENGTHS else (wide, lines[o][0] * SIZES[0] / wide)), f"{o}, Takeuchi", i),
-            Points(x, points[o][0], f"{o}, fits", i, BAND * points[o][1]),
-        )
-    )
+    beyond = {o: in_n[o][0] * SIZES[0] / wide for o in OBJECTIVES}
     size = Panel(
         "attention, L = 32",
         "training contexts n",
         "generalisation gap",
-        both(SIZES, in_n, by_size),
+        _laws_and_fits(wide, beyond, SIZES, by_size),
         log_x=True,
         log_y=True,
     )
@@ -161,7 +154,7 @@ def _figure(in_n: dict, by_size: dict, in_length: dict, relative: dict, law: dic
         "attention, n = 512",
         "context length L",
         "gap / risk",
-        both(LENGTHS, in_length, relative),
+        _laws_and_fits(LENGTHS, in_length, LENGTHS, relative),
         y_range=(0.0, 0.16),
     )
     tied = Panel(
@@ -178,6 +171,16 @@ def _figure(in_n: dict, by_size: dict, in_length: dict, relative: dict, law: dic
         ),
     )
     return Figure("The gap falls with n and does not grow with L", (size, length, tied), columns=3)
+
+
+def _laws_and_fits(x: np.ndarray, laws: dict, at: np.ndarray, fits: dict) -> tuple[Mark, ...]:
+    """Of every objective, the law as a line over x and the fits as points."""
+    marks: list[Mark] = []
+    for i, objective in enumerate(OBJECTIVES):
+        mean, error = fits[objective]
+        marks.append(Line(x, laws[objective], f"{objective}, Takeuchi", i))
+        marks.append(Points(at, mean, f"{objective}, fits", i, BAND * error))
+    return tuple(marks)
 
 
 CLAIM = Claim(

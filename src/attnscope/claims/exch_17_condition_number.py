@@ -11,6 +11,8 @@ Tolerance: 5 standard errors over trials (6e-7 each), and for the second order a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from attnscope.claims.agreement import BAND, Z, mean_and_error, worst
@@ -26,10 +28,19 @@ SIZES = np.array([1000, 2000, 4000, 8000, 16_000])
 LENGTHS = np.array([4, 16, 64, 256])
 
 
+def _law(kap: Any, n: Any, L: Any) -> np.ndarray:
+    """One number for every setting, also where the law does not depend on what varies."""
+    shape = np.broadcast_shapes(np.shape(kap), np.shape(n), np.shape(L))
+    return np.broadcast_to(bottleneck_law(kap, n, L), shape)
+
+
 def check(context: Context) -> Evidence:
     seeds = iter(np.random.default_rng([context.seed, 517]).integers(2**31, size=20).tolist())
     trials = context.pick(1500, 20_000)
-    draw = lambda kap, n, L: bottleneck_trials(kap, int(n), int(L), trials, seed=next(seeds))
+
+    def draw(kap: Any, n: int, L: int) -> tuple[np.ndarray, np.ndarray]:
+        return bottleneck_trials(kap, int(n), int(L), trials, seed=next(seeds))
+
     excess, bound = draw(np.concatenate([CONDITIONS, LOST]), SAMPLES, LENGTH)
     in_condition = _mean(excess[:, : len(CONDITIONS)])
     by_size, by_length = (
@@ -37,10 +48,11 @@ def check(context: Context) -> Evidence:
         for sizes in ([(n, LENGTH) for n in SIZES], [(SAMPLES, L) for L in LENGTHS])
     )
     in_size, in_length = (_mean(np.hstack([x[0] for x in runs])) for runs in (by_size, by_length))
-    law = lambda kap, n, L: np.broadcast_to(
-        bottleneck_law(kap, n, L), np.broadcast_shapes(np.shape(kap), np.shape(n), np.shape(L))
+    laws = (
+        _law(CONDITIONS, SAMPLES, LENGTH),
+        _law(CONDITION, SIZES, LENGTH),
+        _law(CONDITION, SAMPLES, LENGTHS),
     )
-    laws = law(CONDITIONS, SAMPLES, LENGTH), law(CONDITION, SIZES, LENGTH), law(CONDITION, SAMPLES, LENGTHS)
     seen = in_condition, in_size, in_length
     axes = (CONDITIONS, SIZES, LENGTHS)
     second = laws[0] + 13 / SAMPLES, laws[1] + 13 / SIZES, laws[2] + 13 / SAMPLES

@@ -16,6 +16,7 @@ form; both are measured on sampled vectors, the softmax one through a full layer
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -106,7 +107,10 @@ def _loss_of_layer(lam: float, batch: Batch) -> np.ndarray:
 def _figure(rungs: tuple[Comparison, ...], layer: np.ndarray, erf: np.ndarray, batch: Batch) -> Figure:
     grid = np.geomspace(0.01, 3, 60)
     oracle = as_arrays(Overlaps.oracle())
-    curve = lambda kind: [unchecked_risk(TASK, kind(x), oracle, x).value for x in grid.tolist()]
+
+    def curve(kind: Callable[[float], Predictor]) -> list[float]:
+        return [float(unchecked_risk(TASK, kind(lam), oracle, lam).value) for lam in grid.tolist()]
+
     few = slice(0, 400)
     output = lambda predictor: predict(predictor, TASK.key, TASK.value, batch.tokens[few])
     best: dict[type[Predictor], float] = {kind: optimal_temperature(TASK, kind)[0] for kind in (Softmax, Erf)}

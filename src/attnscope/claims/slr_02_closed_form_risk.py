@@ -55,17 +55,21 @@ def _setting(rng: np.random.Generator) -> Setting:
 
 def _sampled(settings: list[Setting], samples: int, rng: np.random.Generator) -> np.ndarray:
     """(m, 2): mean and standard error of the risk of every setting."""
-    draw = lambda task, lam, o: risk(task, Erf(lam), o, "monte-carlo", samples, int(rng.integers(2**31)))
-    estimates = [draw(*setting) for setting in settings]
+    estimates = [risk(task, Erf(lam), o, "monte-carlo", samples, int(rng.integers(2**31))) for task, lam, o in settings]
     return np.array([(e.value, e.error) for e in estimates])
+
+
+def _halfway(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The unit vector between the unit vector x and the direction of y."""
+    between = x + y / np.linalg.norm(y)
+    return between / np.linalg.norm(between)
 
 
 def _on_vectors(n: int, seed: int) -> tuple[float, float, float]:
     """(closed form, mean, standard error) at the paper's scale, for k and v halfway between their targets and a random direction."""
     task = SingleLocation(dim=400, length=10, seed=seed)
-    halfway = lambda x, y: (x + y / np.linalg.norm(y)) / np.linalg.norm(x + y / np.linalg.norm(y))
     rest = np.random.default_rng([seed, 1]).standard_normal((2, task.dim))
-    k, v = halfway(task.key, rest[0]), halfway(task.value, rest[1])
+    k, v = _halfway(task.key, rest[0]), _halfway(task.value, rest[1])
     losses = [(predict(Erf(0.1), k, v, b.tokens) - b.target) ** 2 for b in task.batches(n, 1000, seed)]
     return risk(task, Erf(0.1), Overlaps.of(task, k, v)).value, *mean_and_error(np.concatenate(losses))
 

@@ -122,7 +122,12 @@ def _parameters(width: int) -> int:
 
 def _net_by_hand() -> Net:
     """Two units per location: relu(m + w) and relu(m - w), m = M (u - t)."""
-    one = lambda sign: np.kron(np.eye(TASK.length), (GATE * TASK.key + sign * TASK.value)[:, None])  # (p, L)
+
+    def one(sign: int) -> np.ndarray:
+        """(p, L): the same weights at every location."""
+        weights = GATE * TASK.key + sign * TASK.value
+        return np.kron(np.eye(TASK.length), weights[:, None])
+
     signs = np.repeat([0.5, -0.5], TASK.length)
     return np.hstack([one(1), one(-1)]), np.full(2 * TASK.length, -GATE * THRESHOLD), signs, np.zeros(1)
 
@@ -131,8 +136,11 @@ def _gate_risk() -> float:
     """Exact risk of that net: a trapezoid rule on +-8.5 standard deviations; the kinks limit it to about h^2 = 1e-4 relative."""
     g = np.linspace(-8.5, 8.5, 1701)
     weight = np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi) * (g[1] - g[0])
-    relu = lambda x: np.maximum(x, 0)
-    gate = lambda u, w: (relu(GATE * (u - THRESHOLD) + w) - relu(GATE * (u - THRESHOLD) - w)) / 2
+
+    def gate(u: np.ndarray, w: np.ndarray) -> np.ndarray:
+        opened = GATE * (u - THRESHOLD)
+        return (np.maximum(opened + w, 0) - np.maximum(opened - w, 0)) / 2
+
     u, w = g[:, None], g[None, :]
     gam, s = TASK.gamma, TASK.signal
     informative = weight @ (gam * w - gate(s + gam * u, gam * w)) ** 2 @ weight

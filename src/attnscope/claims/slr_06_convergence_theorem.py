@@ -192,7 +192,11 @@ def _share(lam: float, alpha: float, seed: int) -> float:
 def _time_from_saddle(lam: float) -> float:
     """Gradient-flow time from kappa = nu = 1/sqrt(d) to 0.9 on the manifold; inf beyond 1e5."""
     pull = Pull.of(TASK, lam)
-    flow = lambda t, x: [(1 - x[0] ** 2) * pull.on_key(x[0], x[1]), (1 - x[1] ** 2) * pull.on_value(x[0])]
+
+    def flow(t: float, x: np.ndarray) -> list[float]:
+        kappa, nu = x
+        return [(1 - kappa**2) * pull.on_key(kappa, nu), (1 - nu**2) * pull.on_value(kappa)]
+
     arrived = lambda t, x: min(x) - 0.9
     arrived.terminal = True  # type: ignore[attr-defined]
     found = solve_ivp(flow, (0, 1e5), [TASK.dim**-0.5] * 2, method="LSODA", events=arrived, rtol=1e-6)

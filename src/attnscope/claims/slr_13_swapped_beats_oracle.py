@@ -106,8 +106,13 @@ def _on_vectors(task: SingleLocation, lams: np.ndarray, n: int, seed: int) -> tu
             pairs = ((task.key, task.value), (task.value, v))
             losses.append([(predict(Erf(lam), a, b, batch.tokens) - batch.target) ** 2 for a, b in pairs])
     star, swap = np.array(losses).reshape(-1, len(lams), 2, 1000).transpose(2, 1, 0, 3).reshape(2, len(lams), -1)
-    summary = lambda x: np.array([x.mean(axis=1), x.std(axis=1, ddof=1) / math.sqrt(x.shape[1])])
-    return summary(star), summary(swap), summary(star - swap)
+    return _summary(star), _summary(swap), _summary(star - swap)
+
+
+def _summary(losses: np.ndarray) -> np.ndarray:
+    """(2, lams): mean and standard error of (lams, n) losses."""
+    error = losses.std(axis=1, ddof=1) / math.sqrt(losses.shape[1])
+    return np.array([losses.mean(axis=1), error])
 
 
 def _best(task: SingleLocation, samples: int, seed: int) -> tuple[float, ...]:

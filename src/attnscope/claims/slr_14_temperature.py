@@ -21,6 +21,7 @@ Weights.   At its best temperature erf is polynomially close to Bayes, softmax a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.integrate import quad
@@ -121,14 +122,22 @@ def _best(dim: int, length: int) -> tuple[float, float]:
 def _best_by_values(dim: int, length: int) -> tuple[float, float]:
     """The same by bounded search over values of the definition, integrated by QUADPACK."""
     gam, s = 0.5**0.5, math.sqrt(dim / 2)
-    density = lambda g: math.exp(-g * g / 2) / math.sqrt(2 * math.pi)
-    mean = lambda f: quad(lambda g: f(g) * density(g), -12, 12, epsabs=0, epsrel=1e-13, limit=200)[0]
-    R = lambda x: (
-        gam**2 * mean(lambda g: math.erfc(math.exp(x) * (s + gam * g)) ** 2)
-        + (length - 1) * mean(lambda g: math.erf(math.exp(x) * g) ** 2)
-    )
-    found = minimize_scalar(R, bounds=(math.log(0.01 / s), math.log(10 / s)), method="bounded", options={"xatol": 1e-8})
+
+    def value(x: float) -> float:
+        lam = math.exp(x)
+        informative = _normal_mean(lambda g: math.erfc(lam * (s + gam * g)) ** 2)
+        background = _normal_mean(lambda g: math.erf(lam * g) ** 2)
+        return gam**2 * informative + (length - 1) * background
+
+    ends = (math.log(0.01 / s), math.log(10 / s))
+    found = minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-8})
     return math.exp(found.x), float(found.fun)
+
+
+def _normal_mean(f: Callable[[float], float]) -> float:
+    density = lambda g: math.exp(-g * g / 2) / math.sqrt(2 * math.pi)
+    weighted = lambda g: f(g) * density(g)
+    return quad(weighted, -12, 12, epsabs=0, epsrel=1e-13, limit=200)[0]
 
 
 def _critical_law(task: SingleLocation) -> float:
@@ -207,7 +216,10 @@ def _figure(best: np.ndarray, gradient: np.ndarray, drawn: dict, sigma: np.ndarr
         y_range=(1e-21, 10),
     )
     wide = np.geomspace(10, 1e6, 24)
-    by_length = lambda L: [optimal_temperature(SingleLocation(int(d), L), Erf)[0] for d in wide]
+
+    def by_length(L: int) -> list[float]:
+        return [optimal_temperature(SingleLocation(int(d), L), Erf)[0] for d in wide]
+
     pick = lambda L: [i for i, size in enumerate(SIZES) if size[1] == L]
     optimum = Panel(
         "best temperature of erf",

@@ -72,9 +72,11 @@ class Trained(NamedTuple):
     def exact(self, task: SingleLocation) -> np.ndarray:
         """(runs, logs) exact risks."""
         shape = self.cosines.shape[1:]
-        one = lambda i, t: free_risk(
-            task, self.kind, self.temperature, Overlaps(*self.cosines[:, i, t]), *self.norms[:, i, t]
-        )
+
+        def one(i: int, t: int) -> float:
+            overlaps = Overlaps(*self.cosines[:, i, t])
+            return free_risk(task, self.kind, self.temperature, overlaps, *self.norms[:, i, t])
+
         return np.array([[one(i, t) for t in range(shape[1])] for i in range(shape[0])])
 
 
