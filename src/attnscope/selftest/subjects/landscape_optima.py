@@ -98,6 +98,10 @@ def _no_best(setting: Setting) -> str:
     return "alone or far off, a token is better let through at any temperature" if setting["length"] == 1 else ""
 
 
+def _draw_regime(rng: np.random.Generator) -> Setting:
+    return draw_perpendicular(rng) | {"temperature": log_uniform(rng, 1e-6, 1e6, (0.0,))}
+
+
 def _regime(setting: Setting) -> Answer:
     found = at.oracle_regime(task_of(setting), setting["temperature"])
     value = np.array(found, dtype=float)
@@ -161,7 +165,7 @@ SUBJECTS: list[Subject] = [
     Subject(
         "oracle_regime",
         ("oracle_regime",),
-        lambda rng: draw_perpendicular(rng) | {"temperature": log_uniform(rng, 1e-6, 1e6, (0.0,))},
+        _draw_regime,
         _regime,
         _regime_truth,
         weight=0.3,
