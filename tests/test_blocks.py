@@ -10,7 +10,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, softmax
 
-from attnscope.dynamics.blocks import at_length, cosine, length_curve, simplified_risk, train_block
+from attnscope.dynamics.blocks import cosine, simplified_risk, train_block
+from attnscope.dynamics.length_curves import at_length, length_curve
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.x64 import x64
 from attnscope.predictors.attention import Erf, Softmax

@@ -9,7 +9,8 @@ from claim_contract import ClaimContract, claim, ids
 from attnscope.claims.claim import Context
 from attnscope.claims.slr_07_init_manifold import two_number_map
 from attnscope.claims.slr_19_other_optimisers import free_risk
-from attnscope.predictors.attention import Erf, predict
+from attnscope.predictors.attention import Erf
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 

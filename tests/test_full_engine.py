@@ -12,7 +12,8 @@ from attnscope.dynamics.matrices import FullMatrices
 from attnscope.dynamics.population_erf import population_steps
 from attnscope.dynamics.population_exact import PopulationExact
 from attnscope.errors import AttnscopeError
-from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Predictor, Softmax, predict
+from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Predictor, Softmax
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 

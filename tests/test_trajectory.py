@@ -11,8 +11,9 @@ from attnscope.dynamics.trajectory import Trajectory, classify, swapped_theta
 from attnscope.errors import AttnscopeError
 from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
 from attnscope.figures.render_matplotlib import svg, write
-from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Softmax, attention_weights
+from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Softmax
 from attnscope.predictors.heads import MultiHead
+from attnscope.predictors.predictions import attention_weights
 from attnscope.predictors.temperature import InverseTime
 from attnscope.tasks.grid_location import GridLocation
 from attnscope.tasks.single_location import SingleLocation

@@ -25,7 +25,6 @@ from attnscope.dynamics.attention_model import excess_risk as excess_risk
 from attnscope.dynamics.attention_model import generalisation_gap as generalisation_gap
 from attnscope.dynamics.attention_model import task_contexts as task_contexts
 from attnscope.dynamics.blocks import BlockHistory as BlockHistory
-from attnscope.dynamics.blocks import length_curve as length_curve
 from attnscope.dynamics.blocks import simplified_risk as simplified_risk
 from attnscope.dynamics.blocks import train_block as train_block
 from attnscope.dynamics.experiments import EXPERIMENTS as EXPERIMENTS
@@ -37,6 +36,7 @@ from attnscope.dynamics.generic import GenericSgd as GenericSgd
 from attnscope.dynamics.gradient_flow import GradientFlow as GradientFlow
 from attnscope.dynamics.gradient_flow import gradient_flow as gradient_flow
 from attnscope.dynamics.heads import HeadTrajectory as HeadTrajectory
+from attnscope.dynamics.length_curves import length_curve as length_curve
 from attnscope.dynamics.losses import logistic_loss as logistic_loss
 from attnscope.dynamics.losses import squared_loss as squared_loss
 from attnscope.dynamics.matrices import FullMatrices as FullMatrices
@@ -59,8 +59,6 @@ from attnscope.predictors.attention import LinearAttention as LinearAttention
 from attnscope.predictors.attention import Softmax as Softmax
 from attnscope.predictors.attention import SoftmaxOne as SoftmaxOne
 from attnscope.predictors.attention import SoftplusAttention as SoftplusAttention
-from attnscope.predictors.attention import attention_weights as attention_weights
-from attnscope.predictors.attention import predict as predict
 from attnscope.predictors.blocks import TransformerBlock as TransformerBlock
 from attnscope.predictors.compared_models import DenseNet as DenseNet
 from attnscope.predictors.compared_models import GatedRecurrent as GatedRecurrent
@@ -73,6 +71,8 @@ from attnscope.predictors.operators import cme_solve as cme_solve
 from attnscope.predictors.operators import cme_variance as cme_variance
 from attnscope.predictors.operators import linear_attention as linear_attention
 from attnscope.predictors.operators import softmax_attention as softmax_attention
+from attnscope.predictors.predictions import attention_weights as attention_weights
+from attnscope.predictors.predictions import predict as predict
 from attnscope.predictors.row_column import RowColumn as RowColumn
 from attnscope.predictors.temperature import InverseTime as InverseTime
 from attnscope.reproduction import reproduce as reproduce

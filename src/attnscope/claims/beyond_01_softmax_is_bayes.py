@@ -16,7 +16,8 @@ import numpy as np
 from attnscope.claims.agreement import BAND, mean_and_error, sampled, worst
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
-from attnscope.predictors.attention import Softmax, predict
+from attnscope.predictors.attention import Softmax
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.max_location import MaxLocation
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.linear_optimum import linear_optimum

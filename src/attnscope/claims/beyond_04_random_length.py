@@ -22,7 +22,8 @@ from scipy.optimize import minimize
 from attnscope.claims.agreement import BAND, mean_and_error, sampled
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Softmax, predict
+from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Softmax
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.random_length import RandomLength
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.linear_optimum import linear_optimum

@@ -23,7 +23,8 @@ from attnscope.claims.agreement import BAND, mean_and_error, sampled, worst
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.softmax_heads import best_softmax
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.predictors.attention import Softmax, predict
+from attnscope.predictors.attention import Softmax
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.multi_location import MultiLocation
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.optimal_sigma import OptimalSigma

@@ -25,7 +25,8 @@ from attnscope.claims.agreement import BAND, mean_and_error, sampled
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.softmax_heads import best_softmax
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
-from attnscope.predictors.attention import Softmax, predict
+from attnscope.predictors.attention import Softmax
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.multi_location import MultiLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk

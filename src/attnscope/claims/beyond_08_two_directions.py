@@ -27,8 +27,9 @@ from attnscope.dynamics.full_heads import FullHeads
 from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.train import train
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
-from attnscope.predictors.attention import Erf, Softmax, predict
+from attnscope.predictors.attention import Erf, Softmax
 from attnscope.predictors.heads import MultiHead
+from attnscope.predictors.predictions import predict
 from attnscope.predictors.temperature import InverseTime
 from attnscope.tasks.direction_tokens import DirectionBatch
 from attnscope.tasks.multi_direction import MultiDirection

@@ -26,8 +26,8 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.panels import COUNT
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.numerics.x64 import x64
-from attnscope.predictors.attention import attention_weights, predict
 from attnscope.predictors.heads import BayesSoftmax
+from attnscope.predictors.predictions import attention_weights, predict
 from attnscope.tasks.spike_mixture import SpikeMixture
 
 DIM, LENGTH = 20, 10

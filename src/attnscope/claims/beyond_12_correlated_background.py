@@ -21,7 +21,8 @@ import numpy as np
 from attnscope.claims.agreement import BAND, mean_and_error, sampled, worst
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.predictors.attention import Erf, predict
+from attnscope.predictors.attention import Erf
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.correlated_background import CorrelatedBackground
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.correlated_risk import correlated_temperature

@@ -26,7 +26,8 @@ import numpy as np
 
 from attnscope.claims.agreement import BAND, Z, sampled, worst
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.dynamics.blocks import BlockHistory, at_length, length_curves, simplified_risk, train_block
+from attnscope.dynamics.blocks import BlockHistory, simplified_risk, train_block
+from attnscope.dynamics.length_curves import at_length, length_curves
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.blocks import TransformerBlock

@@ -23,8 +23,9 @@ import numpy as np
 from attnscope.claims.agreement import BAND, mean_and_error, sampled, worst
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.predictors.attention import Erf, Predictor, Softmax, predict
+from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.full import FullAttention
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.single_location import Batch, SingleLocation
 from attnscope.theory.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps, as_arrays

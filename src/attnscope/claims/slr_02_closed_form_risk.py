@@ -18,7 +18,8 @@ from scipy.special import erf, ndtri
 from attnscope.claims.agreement import BAND, Z, mean_and_error, sampled, worst
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.predictors.attention import Componentwise, Erf, predict
+from attnscope.predictors.attention import Componentwise, Erf
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk

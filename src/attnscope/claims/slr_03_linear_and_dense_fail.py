@@ -25,7 +25,8 @@ from attnscope.claims.agreement import BAND, Z, mean_and_error, sampled
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.dynamics.starts import Moments
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.predictors.attention import Erf, predict
+from attnscope.predictors.attention import Erf
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.single_location import Batch, SingleLocation
 from attnscope.theory.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps

@@ -25,7 +25,8 @@ from scipy.optimize import brentq
 from attnscope.claims.agreement import BAND, sampled, worst
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.predictors.attention import Erf, predict
+from attnscope.predictors.attention import Erf
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.landscape import stationary_points, swapped_overlaps
 from attnscope.theory.optimum import optimal_temperature

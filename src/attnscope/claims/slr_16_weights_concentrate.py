@@ -25,7 +25,8 @@ from attnscope.claims.agreement import BAND, Z, sampled, worst
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.dynamics.train import train
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.predictors.attention import Erf, attention_weights
+from attnscope.predictors.attention import Erf
+from attnscope.predictors.predictions import attention_weights
 from attnscope.tasks.single_location import SingleLocation
 
 LENGTH, TEMPERATURE, RUNS = 10, 0.1, 30

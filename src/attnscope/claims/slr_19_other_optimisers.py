@@ -32,7 +32,8 @@ from attnscope.dynamics.matrices import FullMatrices
 from attnscope.dynamics.starts import starting_overlaps
 from attnscope.dynamics.trajectory import classify
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
-from attnscope.predictors.attention import Erf, Predictor, Softmax, predict
+from attnscope.predictors.attention import Erf, Predictor, Softmax
+from attnscope.predictors.predictions import predict
 from attnscope.tasks.single_location import Batch, SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk

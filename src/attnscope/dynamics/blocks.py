@@ -22,10 +22,10 @@ R- the exact risks of unit vectors k, v and k, -v,   R(a) = (1 - a^2) E[Y^2] + (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,11 +48,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlockHistory",
-    "LengthCurve",
-    "at_length",
+    "check_fits",
     "cosine",
-    "length_curve",
-    "length_curves",
+    "mean_and_error",
+    "noiseless_batch",
     "simplified_risk",
     "train_block",
 ]
@@ -60,10 +59,6 @@ __all__ = [
 CLIP = 1.0  # gradient norm: ordinary batches are below it after the first steps, so it only tames the start and rare outliers
 WARM_UP = 0.05  # share of the steps; Adam's second moments need some tens of steps before full steps are safe
 TEST_STREAM = 11  # of the seed, apart from training's, which are JAX keys
-TOKENS, FEWEST = (
-    1 << 20,
-    256,
-)  # tokens per length of a length curve, a second of drawing at d = 32; but never fewer sequences
 ROUNDOFF = 1e-15  # of the three terms of simplified_risk, relative: a handful of roundings each
 WATCHED = 128  # test sequences whose gradients are averaged for directions
 
@@ -135,10 +130,10 @@ def train_block(
     (20, True)
     """
     of = "train_block"
-    _fitting(checked_task(task, of), model, of)
+    check_fits(checked_task(task, of), model, of)
     steps, runs = check.integer(steps, "steps", of, 1), check.integer(runs, "runs", of, 1)
     every = max(1, steps // 20) if log_every is None else check.integer(log_every, "log_every", of, 1)
-    test = _test_batch(task, check.integer(test_size, "test_size", of, 2), check.seed_value(seed, of))
+    test = noiseless_batch(task, check.integer(test_size, "test_size", of, 2), check.seed_value(seed, of))
     trainer = _Trainer(
         task,
         model,
@@ -156,7 +151,7 @@ def train_block(
     return BlockHistory(task, model, logged, excess, error, watched, tuple(run[-1] for run in results))
 
 
-def _fitting(task: SingleLocation, model: object, of: str) -> None:
+def check_fits(task: SingleLocation, model: object, of: str) -> None:
     if not is_sequence_model(model):
         raise bad("model", of, "a sequence model", model, "TransformerBlock(dim=task.dim)")
     if model.dim != task.dim:
@@ -167,7 +162,7 @@ def _fitting(task: SingleLocation, model: object, of: str) -> None:
         raise bad("model", of, must, f"length={length}")
 
 
-def _test_batch(task: SingleLocation, n: int, seed: int) -> Batch:
+def noiseless_batch(task: SingleLocation, n: int, seed: int) -> Batch:
     """A batch whose targets have no noise: X_J.v*."""
     stream = int(np.random.SeedSequence([seed, TEST_STREAM]).generate_state(1)[0])
     batch = task.sample(n, stream, "float32")
@@ -231,7 +226,7 @@ class _Trainer:
 def _watch(task: SingleLocation, model: SequenceModel, p: Parameters, test: Batch) -> dict[str, Any]:
     """Everything that is logged of one set of parameters."""
     loss = (model.predict(p, test.tokens) - test.target) ** 2
-    found: dict[str, Any] = dict(zip(("excess", "error"), _mean_and_error(loss)))
+    found: dict[str, Any] = dict(zip(("excess", "error"), mean_and_error(loss)))
     found["sensitivity"] = float(model.sensitivity(p, test.tokens[:WATCHED], test.location[:WATCHED]) @ task.value)
     if hasattr(model, "directions"):
         key, value = model.directions(p, test.tokens[:WATCHED])
@@ -250,82 +245,8 @@ def cosine(rows: np.ndarray, unit: np.ndarray) -> np.ndarray:
     return rows @ unit / np.where(size > 0, size, 1.0)
 
 
-class LengthCurve(NamedTuple):
-    """A trained model on sequences of other lengths.
-
-    excess, error, samples: (lengths,) measured risk over noise^2, its standard error, sequences drawn.
-    weight, weight_error: (lengths, heads) mean attention weight of the informative token, its standard error; heads = 0 for other models than blocks.
-    """
-
-    length: np.ndarray
-    excess: np.ndarray
-    error: np.ndarray
-    samples: np.ndarray
-    weight: np.ndarray
-    weight_error: np.ndarray
-
-
-def length_curve(
-    task: SingleLocation,
-    model: SequenceModel | Callable[[int], SequenceModel],
-    parameters: Parameters,
-    lengths: Sequence[int],
-    samples: int = 4096,
-    seed: int = 0,
-) -> LengthCurve:
-    """Measure a trained model on `samples` sequences of every length (fewer of the longest: TOKENS), location uniform.
-
-    `model` may be a function of the length, e.g. lambda L: replace(block, temperature=log(L)/log(16)). The same seed gives the same sequences.
-    """
-    return length_curves(task, [(model, parameters)], lengths, samples, seed)[0]
-
-
-def length_curves(
-    task: SingleLocation,
-    cases: Sequence[tuple[SequenceModel | Callable[[int], SequenceModel], Parameters]],
-    lengths: Sequence[int],
-    samples: int = 4096,
-    seed: int = 0,
-) -> list[LengthCurve]:
-    """`length_curve` of every case (model, parameters) on the same sequences, which are drawn once."""
-    of = "length_curve"
-    checked_task(task, of)
-    most, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
-    tasks = [at_length(task, check.integer(length, "lengths", of, 1)) for length in lengths]
-    models = [[_used(model, longer.length) for model, _ in cases] for longer in tasks]
-    for longer, row in zip(tasks, models):
-        for chosen in row:
-            _fitting(longer, chosen, of)
-    rows: list[list[tuple[Any, ...]]] = [[] for _ in cases]
-    for longer, row in zip(tasks, models):
-        test = _test_batch(longer, min(most, max(FEWEST, TOKENS // longer.length)), seed)
-        for chosen, (_, parameters), out in zip(row, cases, rows):
-            loss, weight = _observed(chosen, parameters, test)
-            out.append((longer.length, *_mean_and_error(loss), len(loss), *_mean_and_error(weight)))
-    return [LengthCurve(*(np.array(x) for x in zip(*out))) for out in rows]
-
-
-def _used(model: Any, length: int) -> SequenceModel:
-    return model if is_sequence_model(model) else model(length)
-
-
-def _observed(model: SequenceModel, parameters: Parameters, test: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """Squared errors (n,) and the informative token's weights (n, heads)."""
-    if hasattr(model, "observe"):
-        output, weights = model.observe(parameters, test.tokens)
-        return (output - test.target) ** 2, weights[np.arange(len(output)), :, test.location]
-    return (model.predict(parameters, test.tokens) - test.target) ** 2, np.empty((len(test.target), 0))
-
-
-def _mean_and_error(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_error(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x.mean(axis=0), x.std(axis=0, ddof=1) / np.sqrt(len(x))
-
-
-def at_length(task: SingleLocation, length: int) -> SingleLocation:
-    """The task with the same directions and numbers on sequences of another length, location uniform."""
-    return SingleLocation(
-        task.dim, length, task.gamma, task.noise, task.signal, key=task.key, value=task.value, seed=task.seed
-    )
 
 
 def simplified_risk(task: SingleLocation, model: SimplifiedAttention, parameters: Parameters) -> Estimate:
@@ -333,7 +254,7 @@ def simplified_risk(task: SingleLocation, model: SimplifiedAttention, parameters
     of = "simplified_risk"
     if not has_two_vectors(model):
         raise bad("model", of, "a SimplifiedAttention", model, "length_curve for other models")
-    _fitting(checked_task(task, of), model, of)
+    check_fits(checked_task(task, of), model, of)
     p = model._parameters(parameters, of)
     size_k, size_v = np.linalg.norm(p["k"]), np.linalg.norm(p["v"])
     if not (size_k > 0 and size_v > 0):

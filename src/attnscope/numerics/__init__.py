@@ -5,8 +5,9 @@ goes out has an error), `x64` (float64 without global state), `quadrature`, `res
 `interpolation` (one-dimensional rules), `bayes_integral`, `log_sums`, `mellin`, `saddle_exponent`,
 `lognormal_sum`, `max_integral`, `wishart`, `subsets` (the integrals and sums of the theory),
 `one_token`, `tilted`, `log_mixture`, `sampled_estimate` (sampled means that see rare events),
-`semidefinite`, then the compiled loops `contexts`, `data_pass`, `fast_erf`, `fast_normal`, `lanes`,
-`cosines`. Imports nothing of the project but `errors`; every room may import it.
+`semidefinite`, then the compiled loops `contexts`, `bag_losses`, `data_pass`, `fast_erf`,
+`fast_normal`, `lanes`, `cosines`. Imports nothing of the project but `errors`; every room may
+import it.
 """
 
 from attnscope.doors import door

@@ -16,10 +16,19 @@ version and differences.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
+
+from attnscope.numerics.bag_losses import (
+    BERNOULLI,
+    CATEGORICAL,
+    FLAGS,
+    GAUSSIAN,
+    mixture_loss,
+    normalise,
+    sigmoid_loss,
+    softmax_loss,
+)
 
 __all__ = [
     "BERNOULLI",
@@ -35,16 +44,9 @@ __all__ = [
 ]
 
 Array = np.ndarray
-Read = tuple[Array, Array, Array]  # u, w of a block, and the bias
-Told = tuple[float, int, float]  # label, family, variance
-Made = tuple[Array, Array, Array, Array]  # c, e, z, and room for a slope
 
-GAUSSIAN, BERNOULLI, CATEGORICAL = 0, 1, 2  # label models
 MIXTURE, SOFTMAX, SIGMOID = 0, 1, 2  # how a bag's tokens are combined
-# reassociation lets the dot products use vector registers; infinities and NaN keep their meaning
 CACHED = 2**18  # bytes of tokens in a block: half of a usual second-level cache
-NOTHING = 40.0  # exp(-40) = 4e-18 beside a weight of 1 is below the rounding of float64
-FLAGS = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
 
 def data_pass(
@@ -124,11 +126,11 @@ def _pass(
             p, q = offsets[i] - a, offsets[i + 1] - a
             told = (labels[i], family, variance)
             if combine == MIXTURE:
-                loss = _mixture(read, p, q, told, made)
+                loss = mixture_loss(read, p, q, told, made)
             elif combine == SOFTMAX:
-                loss = _softmax_pool(read, p, q, told, made)
+                loss = softmax_loss(read, p, q, told, made)
             else:
-                loss = _sigmoid_pool(read, p, q, told, made)
+                loss = sigmoid_loss(read, p, q, told, made)
             total += weight[i] * loss
             for k in range(m):
                 grad_bias[k] += weight[i] * z[k]
@@ -185,128 +187,9 @@ def _accumulate(x: Array, c: Array, e: Array, sum_c: Array, sum_e: Array) -> Non
 
 
 @njit(**FLAGS)
-def _number_loss(label: float, w: float, family: int, variance: float) -> tuple[float, float]:
-    """-log f(label | w) (constants dropped) and its derivative in w, for one output."""
-    if family == GAUSSIAN:
-        return 0.5 * (w - label) ** 2 / variance, (w - label) / variance
-    sign = 2.0 * label - 1.0
-    t = sign * w
-    s = 1.0 / (1.0 + math.exp(-abs(t)))  # the larger of the two probabilities
-    return max(-t, 0.0) - math.log(s), -sign * ((1.0 - s) if t > 0 else s)
-
-
-@njit(**FLAGS)
-def _label_loss(label: float, w: Array, family: int, variance: float, slope: Array) -> float:
-    """-log f(label | w) (constants dropped); its derivative in w goes to slope."""
-    if family != CATEGORICAL:
-        loss, slope[0] = _number_loss(label, w[0], family, variance)
-        return loss
-    top = w[0]
-    for k in range(w.shape[0]):
-        top = max(top, w[k])
-    total = 0.0
-    for k in range(w.shape[0]):
-        slope[k] = math.exp(w[k] - top)
-        total += slope[k]
-    for k in range(w.shape[0]):
-        slope[k] /= total
-    slope[int(label)] -= 1.0
-    return top + math.log(total) - w[int(label)]
-
-
-@njit(**FLAGS)
-def _normalise(u: Array, p: int, q: int) -> float:
-    """u_l -> exp u_l / sum exp u over l = p .. q-1, in place; log sum exp u."""
-    top = u[p]
-    for l in range(p, q):
-        top = max(top, u[l])
-    total = 0.0
-    for l in range(p, q):
-        gap = u[l] - top
-        u[l] = math.exp(gap) if gap > -NOTHING else 0.0
-        total += u[l]
-    scale = 1.0 / total
-    for l in range(p, q):
-        u[l] *= scale
-    return top + math.log(total)
-
-
-# Of the bag p .. q-1 of a block: fill c = d/du_l and e = d/dw_l, z = the slope in the bias; u and w are used up. Positions instead of
-# views of the bag, which would cost as much as the rest.
-
-
-@njit(**FLAGS)
-def _mixture(read: Read, p: int, q: int, told: Told, made: Made) -> float:
-    u, w, bias = read
-    label, family, variance = told
-    c, e, z, _ = made
-    m = bias.shape[0]
-    z[:] = 0.0
-    if m == 1:
-        for l in range(p, q):
-            loss, e[l, 0] = _number_loss(label, w[l, 0] + bias[0], family, variance)
-            c[l] = u[l] - loss
-    else:
-        for l in range(p, q):
-            for k in range(m):
-                w[l, k] += bias[k]
-            c[l] = u[l] - _label_loss(label, w[l], family, variance, e[l])
-    loss = _normalise(u, p, q) - _normalise(c, p, q)  # u is p_l now, c is r_l
-    for l in range(p, q):
-        for k in range(m):
-            e[l, k] *= c[l]
-            z[k] += e[l, k]
-        c[l] = u[l] - c[l]
-    return loss
-
-
-@njit(**FLAGS)
-def _pooled_loss(read: Read, p: int, q: int, told: Told, z: Array, slope: Array) -> float:
-    """The loss at z = b + sum_l u_l w_l; its derivative in z goes to slope."""
-    u, w, bias = read
-    label, family, variance = told
-    z[:] = bias
-    for l in range(p, q):
-        for k in range(bias.shape[0]):
-            z[k] += u[l] * w[l, k]
-    return _label_loss(label, z, family, variance, slope)
-
-
-@njit(**FLAGS)
-def _softmax_pool(read: Read, p: int, q: int, told: Told, made: Made) -> float:
-    u, w, bias = read
-    c, e, z, slope = made
-    _normalise(u, p, q)  # u is p_l now
-    loss = _pooled_loss(read, p, q, told, z, slope)
-    for l in range(p, q):
-        c[l] = 0.0
-        for k in range(bias.shape[0]):
-            c[l] += u[l] * slope[k] * (w[l, k] + bias[k] - z[k])
-            e[l, k] = u[l] * slope[k]
-    z[:] = slope
-    return loss
-
-
-@njit(**FLAGS)
-def _sigmoid_pool(read: Read, p: int, q: int, told: Told, made: Made) -> float:
-    u, w, bias = read
-    c, e, z, slope = made
-    for l in range(p, q):  # u is s_l from here on; exp(700) is the largest that fits
-        u[l] = 1.0 / (1.0 + math.exp(-u[l])) if u[l] > -700.0 else 0.0
-    loss = _pooled_loss(read, p, q, told, z, slope)
-    for l in range(p, q):
-        c[l] = 0.0
-        for k in range(bias.shape[0]):
-            c[l] += u[l] * (1.0 - u[l]) * slope[k] * w[l, k]
-            e[l, k] = u[l] * slope[k]
-    z[:] = slope
-    return loss
-
-
-@njit(**FLAGS)
 def _bag_softmax(u: Array, offsets: Array) -> None:
     for i in range(offsets.shape[0] - 1):
-        _normalise(u, offsets[i], offsets[i + 1])
+        normalise(u, offsets[i], offsets[i + 1])
 
 
 def bag_softmax(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:

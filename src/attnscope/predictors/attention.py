@@ -22,7 +22,7 @@ from scipy.special import erf, softmax
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.x64 import x64
-from attnscope.predictors.temperature import Temperature, checked_temperature, constant_temperature
+from attnscope.predictors.temperature import Temperature, checked_temperature
 
 __all__ = [
     "Componentwise",
@@ -34,11 +34,9 @@ __all__ = [
     "Softmax",
     "SoftmaxOne",
     "SoftplusAttention",
-    "attention_weights",
     "has_one_head",
     "is_componentwise",
     "is_normalised",
-    "predict",
 ]
 
 
@@ -298,74 +296,3 @@ def is_componentwise(predictor: object) -> TypeGuard[Componentwise]:
 def is_normalised(predictor: object) -> TypeGuard[Normalised]:
     """Whether its weights are shares of a sum, by its own word."""
     return getattr(type(predictor), "normalised", None) is True
-
-
-def _several(predictor: object) -> TypeGuard[Heads]:
-    return getattr(type(predictor), "one_head", None) is False
-
-
-def attention_weights(
-    predictor: Predictor | Heads, k: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
-) -> np.ndarray:
-    """Weights (n, L) that the predictor with query-key direction k (d,) gives to tokens (n, L, d); (n, H, L) for K (H, d) of H heads.
-
-    >>> attention_weights(Softmax(1.0), np.array([1.0, 0.0]), np.array([[[0.0, 5.0], [0.0, -3.0]]]))
-    array([[0.5, 0.5]])
-    """
-    of = "attention_weights"
-    if _several(predictor):
-        return predictor.attention(k, tokens, mask)
-    head = _predictor(predictor, of)
-    lam = constant_temperature(head, of)
-    x, real_token = check.tokens_array(tokens, of, mask=mask)
-    direction = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
-    parts = _parts(x, real_token)
-    rows = [head.weights(lam * (part @ direction), real) for part, real in parts]
-    return np.concatenate(rows)
-
-
-def predict(
-    predictor: Predictor | Heads, k: np.ndarray, v: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
-) -> np.ndarray:
-    """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,), or (H, d) for heads, and tokens (n, L, d); mask (n, L), True = real token."""
-    of = "predict"
-    if _several(predictor):
-        return predictor.output(k, v, tokens, mask)
-    head = _predictor(predictor, of)
-    lam = constant_temperature(head, of)
-    x, real_token = check.tokens_array(tokens, of, mask=mask)
-    query = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
-    value = check.array(v, "v", of, (x.shape[2],)).astype(np.float64)
-    outputs = [
-        np.sum(head.weights(lam * (part @ query), real) * (part @ value), axis=1)
-        for part, real in _parts(x, real_token)
-    ]
-    out = np.concatenate(outputs)
-    if not np.isfinite(out).all():
-        raise bad(
-            "tokens",
-            of,
-            "of a size that keeps the prediction finite",
-            "an overflow",
-            "rescaled tokens, k or v",
-        )
-    return out
-
-
-def _predictor(predictor: object, of: str) -> Predictor:
-    if not has_one_head(predictor):
-        raise bad(
-            "predictor",
-            of,
-            "a predictor such as Erf(0.1) or Softmax(2.0)",
-            predictor,
-            "FullAttention's own methods for full layers",
-        )
-    return predictor
-
-
-def _parts(x: np.ndarray, mask: np.ndarray | None):  # type: ignore[no-untyped-def]
-    """Blocks of sequences in float64: float32 tokens are promoted a few MB at a time."""
-    block = max(1, (1 << 20) // (x.shape[1] * x.shape[2]))
-    for i in range(0, len(x), block):
-        yield x[i : i + block].astype(np.float64), None if mask is None else mask[i : i + block]

@@ -71,7 +71,8 @@ class JointHeads(Heads):
 class MultiHead(JointHeads):
     """`heads` heads of one kind whose outputs are added.
 
-    >>> from attnscope.predictors.attention import Softmax, predict
+    >>> from attnscope.predictors.attention import Softmax
+    >>> from attnscope.predictors.predictions import predict
     >>> tokens = np.array([[[1.0, 5.0], [-1.0, 3.0]]])
     >>> predict(MultiHead(Softmax(0.0), heads=2), np.eye(2), np.eye(2), tokens)  # two means
     array([4.])
@@ -111,7 +112,7 @@ class BayesSoftmax(JointHeads):
         bias: (H,); its length is the number of heads.
         curvature: subtracts curvature |X_l|^2/2 from the scores of token l; 1/gam^2 - 1 for Bayes' rule, 0 without.
 
-    >>> from attnscope.predictors.attention import attention_weights
+    >>> from attnscope.predictors.predictions import attention_weights
     >>> attention_weights(BayesSoftmax(1.0, bias=(0.0, np.log(3.0))), np.zeros((2, 2)), np.zeros((1, 2, 2)))
     array([[[0.125, 0.125],
             [0.375, 0.375]]])
