@@ -44,6 +44,7 @@ class RowColumn(Predictor):
         rows, columns: the grid; tokens are (n, rows * columns, d), row by row.
         entropy: add the entropy of a row's weights to its score (softmax only): the joint softmax over all cells.
 
+    >>> from attnscope.predictors.attention import Softmax
     >>> from attnscope.predictors.predictions import attention_weights
     >>> tokens = np.array([[[2.0], [0.0], [1.0], [1.0]]])  # a 2 x 2 grid of tokens in R^1
     >>> attention_weights(RowColumn(Softmax(1.0), 2, 2), np.ones(1), tokens).round(3)
