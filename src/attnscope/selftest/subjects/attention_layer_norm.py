@@ -130,7 +130,7 @@ SUBJECTS: list[Subject] = [
         _share_relations,
         _vast_logits,
         truths=0.5,
-        weight=0.5,
+        weight=0.3,
     ),
     Subject(
         "layer_norm_floor",

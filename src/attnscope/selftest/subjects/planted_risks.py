@@ -196,7 +196,7 @@ SUBJECTS: list[Subject] = [
         _truth_multi,
         ordered(_multi),
         _too_large,
-        weight=2.0,
+        weight=1.0,
     ),
     Subject(
         "MultiLocation null and linear risk",
