@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from attnscope.errors import AttnscopeError
-from attnscope.predictors import kernel_systems, operators
+from attnscope.predictors import kernel_systems, operators, query_groups
 from attnscope.predictors.operators import cme_attention, cme_solve, cme_variance, linear_attention, softmax_attention
 
 
@@ -44,7 +44,7 @@ class TestSoftmax:
         q, k, v = context(1000, lead=(5,))
         whole = softmax_attention(q, k, v, 0.01, sink=3.0)
         monkeypatch.setattr(operators, "CHUNK", 17)
-        monkeypatch.setattr(operators, "SCORES", 100)
+        monkeypatch.setattr(query_groups, "SCORES", 100)
         np.testing.assert_allclose(softmax_attention(q, k, v, 0.01, sink=3.0), whole, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(
             softmax_attention(q[:, None] * np.ones((5, 30, 1)), k[:, None], v[:, None], 0.01, 3.0)[:, 7],

@@ -33,9 +33,10 @@ from attnscope.numerics import validation as check
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import StationaryPoint, overlap_derivatives, stationary_points
+from attnscope.theory.landscape import StationaryPoint, stationary_points
 from attnscope.theory.overlaps import Overlaps, as_arrays, checked_overlaps
 from attnscope.theory.risk import risk_gradient, unchecked_gradient
+from attnscope.theory.sphere_hessian import overlap_derivatives
 
 __all__ = [
     "EscapeTime",

@@ -2,9 +2,10 @@
 
 In reading order: `attention` (Softmax, Erf, LinearAttention, Componentwise, ...), `predictions`
 (weights and outputs on tokens), `temperature` (constants and schedules), `heads`, `row_column`,
-`full`; `operators`, `kernels` and `kernel_systems` (softmax, linear and conditional-mean attention
-on keys and values); `sequence_model`, `blocks` and `compared_models` (trainable layers in JAX).
-Imports `numerics`; imported by `theory`, `dynamics` and everything above, never by `tasks`.
+`full`; `operators`, `query_groups`, `kernels` and `kernel_systems` (softmax, linear and
+conditional-mean attention on keys and values); `sequence_model`, `blocks` and `compared_models`
+(trainable layers in JAX). Imports `numerics`; imported by `theory`, `dynamics` and everything
+above, never by `tasks`.
 """
 
 from attnscope.doors import door

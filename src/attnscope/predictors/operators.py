@@ -20,22 +20,21 @@ worked on once. Softmax streams over the context with a running maximum: 10^5 to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
-from attnscope.numerics.contexts import context_array
 from attnscope.predictors.kernel_systems import DENSE, EPS, Dense, Iterative
 from attnscope.predictors.kernels import Kernel, KernelFunction, kernel_of
+from attnscope.predictors.query_groups import GroupedQueries, grouped_queries, score_blocks, score_rows
 
 __all__ = ["CMESolution", "cme_attention", "cme_solve", "cme_variance", "linear_attention", "softmax_attention"]
 
 Rule = float | Callable[[int], float]  # a number, or its value as a function of the context length
 CHUNK = 4096  # tokens scored at a time
-SCORES = 1 << 20  # scores held at a time: 8 MB
 ILL = 1e-9  # reciprocal condition from which on what rounding does to an answer is measured
 ACCEPTED = 1e-6  # error, relative to the largest value, up to which an iterative answer is returned without its error
 
@@ -45,15 +44,6 @@ class CMESolution(NamedTuple):
 
     value: np.ndarray
     error: np.ndarray
-
-
-class _Contexts(NamedTuple):
-    """query (c, m, d_k): m queries for each of c contexts; keys (c, L, d_k), values (c, L, d_v); restore undoes the grouping."""
-
-    query: np.ndarray
-    keys: np.ndarray
-    values: np.ndarray
-    restore: Callable[[np.ndarray], np.ndarray]
 
 
 def softmax_attention(
@@ -73,9 +63,9 @@ def softmax_attention(
     of = "softmax_attention"
     h = check.real(bandwidth, "bandwidth", of, 0, strict=True)
     b = None if sink is None else check.real(sink, "sink", of)
-    c = _grouped(query, keys, values, of)
+    c = grouped_queries(query, keys, values, of)
     out = np.empty((*c.query.shape[:2], c.values.shape[2]))
-    for i, j in _blocks(c.query.shape[0], c.query.shape[1], min(CHUNK, c.keys.shape[1])):
+    for i, j in score_blocks(c.query.shape[0], c.query.shape[1], min(CHUNK, c.keys.shape[1])):
         out[i, j] = _streamed(c.query[i, j] / h, c.keys[i], c.values[i], b)
     return c.restore(out)
 
@@ -104,7 +94,7 @@ def linear_attention(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sc
     array([13.])
     """
     of = "linear_attention"
-    c = _grouped(query, keys, values, of)
+    c = grouped_queries(query, keys, values, of)
     factor = _rule(scale, "scale", of, c.keys.shape[1], -check.LARGEST)
     return c.restore(factor * (c.query @ (c.keys.swapaxes(1, 2) @ c.values)))
 
@@ -209,13 +199,13 @@ def _dense_mean(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
     if V.shape[1] > len(q):
         return system.solve(system.kernel.matrix(q, system.x).T).T @ V
     A = system.solve(V)
-    return np.concatenate([system.kernel.matrix(q[j], system.x) @ A for j in _rows(len(q), len(A))])
+    return np.concatenate([system.kernel.matrix(q[j], system.x) @ A for j in score_rows(len(q), len(A))])
 
 
 def _sensitivity(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
     """The error of _dense_mean from rounding of the kernel matrix, (m, d_v)."""
     A = system.solve(V)
-    parts = [system.sensitivity(system.kernel.matrix(q[j], system.x), A) for j in _rows(len(q), len(A))]
+    parts = [system.sensitivity(system.kernel.matrix(q[j], system.x), A) for j in score_rows(len(q), len(A))]
     return np.concatenate(parts)
 
 
@@ -226,7 +216,7 @@ def _bounded(
     system = (Dense if len(x) <= DENSE else Iterative)(kernel, x, ridge)
     A, residual = system.checked_solve(V)
     value, error = np.zeros((2, len(q), V.shape[1]))
-    for j in _rows(len(q), len(x)):
+    for j in score_rows(len(q), len(x)):
         cross = kernel.matrix(q[j], x)
         value[j] = cross @ A
         rounding = 8 * EPS * (np.abs(cross) @ np.abs(A))  # of this product, summed in blocks
@@ -241,7 +231,7 @@ def _explained(kernel: Kernel, q: np.ndarray, x: np.ndarray, ridge: float) -> np
     """k_q^T (K + lam I)^-1 k_q, (m,), of one context."""
     out = np.empty(len(q))
     system = (Dense if len(x) <= DENSE else Iterative)(kernel, x, ridge)
-    for j in _rows(len(q), len(x)):
+    for j in score_rows(len(q), len(x)):
         cross = kernel.matrix(q[j], x)
         if isinstance(system, Dense):
             out[j] = system.explained(cross)
@@ -261,8 +251,8 @@ def _accept(error: np.ndarray, scale: float, what: str, hint: str) -> None:
 
 def _system(
     query: np.ndarray, keys: np.ndarray, values: np.ndarray, kernel: object, bandwidth: object, ridge: Rule, of: str
-) -> tuple[_Contexts, Kernel, float]:
-    c = _grouped(query, keys, values, of)
+) -> tuple[GroupedQueries, Kernel, float]:
+    c = grouped_queries(query, keys, values, of)
     return c, kernel_of(kernel, bandwidth, of), _rule(ridge, "ridge", of, c.keys.shape[1], 0.0)
 
 
@@ -272,58 +262,3 @@ def _rule(rule: Rule, what: str, of: str, length: int, low: float) -> float:
     if length == 0:
         return 1.0  # unused: an empty context gives the prior whatever the rule says of length 0
     return check.real(rule(length), f"{what} (the rule at L = {length})", of, low)
-
-
-def _blocks(contexts: int, queries: int, length: int) -> Iterator[tuple[slice, slice]]:
-    """Blocks of contexts and queries with at most about SCORES scores each."""
-    if queries * length <= SCORES:
-        step = max(1, SCORES // max(queries * length, 1))
-        yield from ((slice(i, i + step), slice(None)) for i in range(0, contexts, step))
-    else:
-        yield from ((slice(i, i + 1), j) for i in range(contexts) for j in _rows(queries, length))
-
-
-def _rows(queries: int, length: int) -> Iterator[slice]:
-    step = max(1, SCORES // max(length, 1))
-    return (slice(j, j + step) for j in range(0, queries, step))
-
-
-def _grouped(query: np.ndarray, keys: np.ndarray, values: np.ndarray, of: str) -> _Contexts:
-    """Check, broadcast the leading axes, and gather the queries of each context."""
-    k = context_array(keys, "keys", of, (None, None), "an array (..., L, d_k)")
-    q = context_array(query, "query", of, (None,), "an array (..., d_k)")
-    v = context_array(values, "values", of, (None, None), "an array (..., L, d_v)")
-    if q.shape[-1] != k.shape[-1]:
-        raise bad(
-            "query",
-            of,
-            f"of the keys' dimension {k.shape[-1]}",
-            f"dimension {q.shape[-1]}",
-            "projecting both to one space",
-        )
-    if v.shape[-2] != k.shape[-2]:
-        raise bad(
-            "values", of, f"one for each of the {k.shape[-2]} keys", f"{v.shape[-2]} values", "an array (..., L, d_v)"
-        )
-    try:
-        context = np.broadcast_shapes(k.shape[:-2], v.shape[:-2])
-        lead = np.broadcast_shapes(q.shape[:-1], context)
-    except ValueError:
-        got = f"{q.shape[:-1]}, {k.shape[:-2]}, {v.shape[:-2]}"
-        raise bad("leading axes of query, keys and values", of, "of shapes that broadcast", got) from None
-    context = (1,) * (len(lead) - len(context)) + context
-    own = [i for i, size in enumerate(context) if size != 1]
-    order = own + [i for i, size in enumerate(context) if size == 1]  # axes with one context hold its queries: last
-    count = int(np.prod([context[i] for i in own]))
-    number = int(np.prod([lead[i] for i in order[len(own) :]]))
-    grouped = np.broadcast_to(q, (*lead, q.shape[-1])).transpose(*order, len(lead)).reshape(count, number, q.shape[-1])
-
-    def flat(a: np.ndarray) -> np.ndarray:
-        own_shape = a.shape[-2:]
-        return np.broadcast_to(a, (*context, *own_shape)).reshape(count, *own_shape)
-
-    def restore(out: np.ndarray) -> np.ndarray:
-        shaped = out.reshape(*(lead[i] for i in order), out.shape[-1])
-        return shaped.transpose(*np.argsort(np.array(order, dtype=int)), len(lead))
-
-    return _Contexts(grouped, flat(k), flat(v), restore)

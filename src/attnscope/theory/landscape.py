@@ -21,7 +21,6 @@ fourth-order differences of the exact gradient (about 1e-9) and Newton's method 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,7 +35,18 @@ from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.erf_risk import erf_variance
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.risk import checked_task, risk
-from attnscope.theory.route import closed_form, find_route, needed
+from attnscope.theory.route import closed_form, find_route
+from attnscope.theory.sphere_hessian import (
+    Derivatives,
+    moved,
+    outside_blocks,
+    overlap_derivatives,
+    overlaps_of,
+    sphere_hessian,
+    tangent_basis,
+    tangent_gradient,
+    vectors_with,
+)
 
 __all__ = [
     "LocalGeometry",
@@ -45,7 +55,6 @@ __all__ = [
     "known_landscape",
     "local_geometry",
     "orthogonal_task",
-    "overlap_derivatives",
     "stationary_points",
     "swapped_overlaps",
 ]
@@ -57,7 +66,6 @@ NEWTON_STEPS = 20  # of at most 0.3 rad: the way around the sphere, and then som
 NEWTON_DIFFERENCE = (
     1e-6  # one-sided differences: an error of 1e-6 in the matrix gains six digits a step, at 7 gradients instead of 25
 )
-COMPLEX_STEP = 1e-30  # derivative = Im f(x + ih)/h has no subtraction, so h may be this small
 
 
 @dataclass(frozen=True)
@@ -117,19 +125,19 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
     derivatives = overlap_derivatives(task, predictor, lam)
 
     def critical(k: np.ndarray, v: np.ndarray) -> bool:
-        slope = np.linalg.norm(_tangent_gradient(derivatives, k, v))
+        slope = np.linalg.norm(tangent_gradient(derivatives, k, v))
         return bool(slope < 1e-9 * (1 + task.signal**2))
 
     points: list[StationaryPoint] = []
     for name, o in starts.items():
-        k, v = _vectors(o, min(task.dim, 4))
+        k, v = vectors_with(o, min(task.dim, 4))
         if own is None:
             if not critical(k, v):  # on a plateau Newton's method would only wander
                 k, v = _newton(derivatives, k, v)
-            name = _name(_overlaps(k, v))
+            name = _name(overlaps_of(k, v))
         if not critical(k, v):
             continue
-        if not any(np.abs(_overlaps(k, v) - np.array(p.overlaps)).max() < NEAR for p in points):
+        if not any(np.abs(overlaps_of(k, v) - np.array(p.overlaps)).max() < NEAR for p in points):
             points.append(_point(task, predictor, derivatives, name, k, v))
     return sorted(points, key=lambda p: p.risk.value)
 
@@ -149,11 +157,11 @@ def local_geometry(task: SingleLocation, predictor: Predictor, overlaps: Overlap
     orthogonal_task(task, "local_geometry")
     lam = constant_temperature(_checked(predictor, "local_geometry"), "local_geometry")
     derivatives = overlap_derivatives(task, predictor, lam)
-    k, v = _vectors(Overlaps(*(float(x) for x in overlaps)), min(task.dim, 4))
-    inside = np.linalg.eigvalsh(_hessian(derivatives, k, v))
-    o = _overlaps(k, v)
-    outside = np.linalg.eigvalsh(_outside(derivatives.first(o), o)) if task.dim > 4 else np.empty(0)
-    gradient = float(np.linalg.norm(_tangent_gradient(derivatives, k, v)))
+    k, v = vectors_with(Overlaps(*(float(x) for x in overlaps)), min(task.dim, 4))
+    inside = np.linalg.eigvalsh(sphere_hessian(derivatives, k, v))
+    o = overlaps_of(k, v)
+    outside = np.linalg.eigvalsh(outside_blocks(derivatives.first(o), o)) if task.dim > 4 else np.empty(0)
+    gradient = float(np.linalg.norm(tangent_gradient(derivatives, k, v)))
     return LocalGeometry(gradient, np.sort(np.concatenate([inside, outside])))
 
 
@@ -193,110 +201,22 @@ def _unstable(a: float, b: float) -> np.ndarray:
 # -- derivatives in the overlaps, and the Hessian on the spheres -----------------------------------------------------------
 
 
-class Derivatives(NamedTuple):
-    """First derivatives of the risk in the five overlaps, o (5,) -> (5,), and second ones (5, 5) where they are analytic."""
-
-    first: Callable[[np.ndarray], np.ndarray]
-    second: Callable[[np.ndarray], np.ndarray] | None
-
-
-def overlap_derivatives(task: SingleLocation, predictor: Predictor, lam: float) -> Derivatives:
-    """Those of this predictor's risk."""
-    route = needed("gradient", task, predictor, "stationary_points", "Erf, Softmax or Componentwise")
-    if not closed_form(task, predictor):
-        inside = lambda o: Overlaps(*(np.asarray(x) for x in np.clip(o, -1, 1)))
-        return Derivatives(lambda o: np.asarray(route(task, predictor, inside(o), lam)).reshape(6)[:5], None)
-    first = lambda o: np.array(route(task, predictor, Overlaps(*o), lam))[:5]
-    column = lambda o, row: first(o + 1j * COMPLEX_STEP * row).imag / COMPLEX_STEP
-    return Derivatives(first, lambda o: np.array([column(o, row) for row in np.eye(5)]))
-
-
-def _vectors(o: Overlaps, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Unit k, v in R^m with these overlaps, where k* = e1 and v* = e2 (m = 4 holds every case)."""
-    k = np.array([o.kappa, o.eta, math.sqrt(max(0.0, 1 - o.kappa**2 - o.eta**2)), 0.0])
-    third = (o.rho - o.kappa * o.theta - o.eta * o.nu) / k[2] if k[2] > 1e-8 else 0.0
-    v = np.array([o.theta, o.nu, third, math.sqrt(max(0.0, 1 - o.theta**2 - o.nu**2 - third**2))])
-    if m < 4:  # dim 2, 3: fold the last coordinates; exact where they vanish, a start for Newton otherwise
-        k, v = (
-            np.append(k[: m - 1], np.linalg.norm(k[m - 1 :])),
-            np.append(v[: m - 1], np.linalg.norm(v[m - 1 :])),
-        )
-    return k / np.linalg.norm(k), v / np.linalg.norm(v)
-
-
-def _overlaps(k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return np.array([k[0], k[1], v[0], v[1], k @ v])
-
-
-def _jacobian(k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """d overlaps / d (k, v), (5, 2m)."""
-    m = len(k)
-    e, zero = np.eye(m), np.zeros(m)
-    pairs = [(e[0], zero), (e[1], zero), (zero, e[0]), (zero, e[1]), (v, k)]
-    return np.array([np.concatenate(pair) for pair in pairs])
-
-
-def _tangent_basis(k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of T_k x T_v as columns, (2m, 2m - 2)."""
-    m = len(k)
-    basis = np.zeros((2 * m, 2 * m - 2))
-    for i, x in enumerate((k, v)):
-        basis[i * m : (i + 1) * m, i * (m - 1) : (i + 1) * (m - 1)] = np.linalg.svd(x[None, :])[2][1:].T
-    return basis
-
-
-def _tangent_gradient(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The Riemannian gradient as a vector (2m,) of the ambient coordinates."""
-    euclidean = _jacobian(k, v).T @ derivatives.first(_overlaps(k, v))
-    m = len(k)
-    return np.concatenate([g - (g @ x) * x for g, x in ((euclidean[:m], k), (euclidean[m:], v))])
-
-
-def _moved(k: np.ndarray, v: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    a, b = k + step[: len(k)], v + step[len(k) :]
-    return a / np.linalg.norm(a), b / np.linalg.norm(b)
-
-
-def _hessian(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Riemannian Hessian in the tangent basis, (2m - 2, 2m - 2)."""
-    basis = _tangent_basis(k, v)
-    if (
-        derivatives.second is None
-    ):  # differences of the tangent gradient along the spheres, so that overlaps stay feasible
-        h = 1e-3  # fourth-order stencil: truncation h^4 ~ 1e-12 relative, roundoff 1e-13/h
-        at = lambda x, n: _tangent_gradient(derivatives, *_moved(k, v, np.tan(n * h) * x))
-        columns = [(8 * (at(x, 1) - at(x, -1)) - at(x, 2) + at(x, -2)) / (12 * h) for x in basis.T]
-        H = basis.T @ np.array(columns).T
-        return (H + H.T) / 2
-    o, J = _overlaps(k, v), _jacobian(k, v)
-    return (
-        basis.T @ (J.T @ derivatives.second(o) @ J + np.kron(_outside(derivatives.first(o), o), np.eye(len(k)))) @ basis
-    )
-
-
-def _outside(R: np.ndarray, o: np.ndarray) -> np.ndarray:
-    """The 2 x 2 block of every dimension outside span{k, v, k*, v*}: the second-order change of the overlaps (module docstring)."""
-    pull_k = R[0] * o[0] + R[1] * o[1] + R[4] * o[4]
-    pull_v = R[2] * o[2] + R[3] * o[3] + R[4] * o[4]
-    return np.array([[-pull_k, R[4]], [R[4], -pull_v]])
-
-
 def _newton(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Riemannian Newton steps to the nearest critical point of any index; zero modes are left alone."""
     for _ in range(NEWTON_STEPS):
-        basis = _tangent_basis(k, v)
-        ambient = _tangent_gradient(derivatives, k, v)
+        basis = tangent_basis(k, v)
+        ambient = tangent_gradient(derivatives, k, v)
         g = basis.T @ ambient
         if np.linalg.norm(g) < 1e-13:
             break
         if derivatives.second is None:
-            near = [_tangent_gradient(derivatives, *_moved(k, v, NEWTON_DIFFERENCE * x)) for x in basis.T]
+            near = [tangent_gradient(derivatives, *moved(k, v, NEWTON_DIFFERENCE * x)) for x in basis.T]
             H = basis.T @ (np.array(near) - ambient).T / NEWTON_DIFFERENCE
             H = (H + H.T) / 2
         else:
-            H = _hessian(derivatives, k, v)
+            H = sphere_hessian(derivatives, k, v)
         step = basis @ (-np.linalg.pinv(H, rcond=1e-8) @ g)
-        k, v = _moved(
+        k, v = moved(
             k, v, step * min(1.0, 0.3 / max(float(np.linalg.norm(step)), 1e-300))
         )  # at most 0.3 rad: stay near the start
     return k, v
@@ -310,8 +230,8 @@ def _point(
     k: np.ndarray,
     v: np.ndarray,
 ) -> StationaryPoint:
-    inside = np.linalg.eigvalsh(_hessian(derivatives, k, v))
-    outside = np.linalg.eigvalsh(_outside(derivatives.first(_overlaps(k, v)), _overlaps(k, v)))
+    inside = np.linalg.eigvalsh(sphere_hessian(derivatives, k, v))
+    outside = np.linalg.eigvalsh(outside_blocks(derivatives.first(overlaps_of(k, v)), overlaps_of(k, v)))
     extra = task.dim - len(k)
     eigenvalues = np.concatenate([inside, outside]) if extra else inside
     multiplicities = np.concatenate([np.ones(len(inside), int), [extra, extra]]) if extra else np.ones(len(inside), int)
@@ -319,7 +239,7 @@ def _point(
     eigenvalues, multiplicities = eigenvalues[order], multiplicities[order]
     exact = closed_form(task, predictor)
     kind = _kind(_signs(eigenvalues, 0.0 if exact else 1 + task.signal**2), multiplicities)
-    o = Overlaps(*(float(x) for x in np.clip(_overlaps(k, v), -1, 1)))
+    o = Overlaps(*(float(x) for x in np.clip(overlaps_of(k, v), -1, 1)))
     return StationaryPoint(name, o, risk(task, predictor, o), eigenvalues, multiplicities, kind)
 
 

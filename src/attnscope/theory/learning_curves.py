@@ -35,7 +35,7 @@ were independent of everything but their covariance), with N_m harmonics of degr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +44,7 @@ from scipy.optimize import brentq, minimize, minimize_scalar
 from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.numerics.quadrature import panel_nodes
-from attnscope.tasks.sphere_regression import zonal
+from attnscope.theory.curve_sums import curve_sums
 from attnscope.theory.spectral import (
     LARGEST_DEGREE,
     SMALLEST_BANDWIDTH,
@@ -56,13 +55,9 @@ from attnscope.theory.spectral import (
 __all__ = ["BestAttention", "best_attention", "cme_curve", "limit_bandwidth", "softmax_curve", "softmax_expansion"]
 
 LINEAR = (0.0, 1.0)
-STEP = 0.125  # of the outer rule: exp(-pi^2/STEP) is below 1e-34, and below 1e-17 with every other node, which is the error estimate
-NEGLIGIBLE = 45.0  # exp(-45) is below roundoff
 NARROWEST = (
     5e-3  # bandwidth of the exact route: some 40/h inner times 16/h outer nodes, a second at this one if L is small
 )
-LARGEST_LOG = 6.6  # exp(-exp(6.6)) is 1e-319
-BLOCK = 256  # outer nodes at a time: bounds the memory
 SEARCHED = (-12.0, 5.0)  # log bandwidths of limit_bandwidth; below, the recurrences take seconds
 TRACE_LEFT = 1e-12  # degrees are added until they carry all but this share of the kernel's trace
 
@@ -88,7 +83,7 @@ def softmax_curve(
     s, g = check.real(noise, "noise", of, 0), check.real(gain, "gain", of)
     b = None if sink is None else check.real(sink, "sink", of, high=1e4)
     c = _power(power, of)
-    fine, coarse = (1 - 2 * g * S[0] + g * g * ((1 + s * s) * S[1] + S[2]) for S in _sums(d, L, h, c, b))
+    fine, coarse = (1 - 2 * g * S[0] + g * g * ((1 + s * s) * S[1] + S[2]) for S in curve_sums(d, L, h, c, b))
     roundoff = 50 * np.finfo(float).eps * (1 + g * g * (1 + s * s))
     return estimate(fine, abs(fine - coarse) + roundoff, "one-dimensional integral, exact in L")
 
@@ -163,7 +158,7 @@ def best_attention(
     s, c = check.real(noise, "noise", of, 0, strict=True, hint="noise=0.5"), _power(power, of)
 
     def best_gain(log_inverse: float, b: float | None) -> BestAttention:
-        S1, S2, S11 = next(_sums(d, L, math.exp(-log_inverse), c, b))
+        S1, S2, S11 = next(curve_sums(d, L, math.exp(-log_inverse), c, b))
         square = (1 + s * s) * S2 + S11
         return BestAttention(math.exp(log_inverse), b, float(S1 / square), float(1 - S1**2 / square))
 
@@ -246,69 +241,6 @@ def _spectrum(d: int, h: float, least: int, ridge: float) -> tuple[np.ndarray, n
         if share[-1] * top <= TRACE_LEFT * min(1.0, ridge) and share[-1] <= share[-2]:
             return mu, share
         top *= 2
-
-
-def _sums(d: int, L: int, h: float, c: np.ndarray, sink: float | None) -> Iterator[np.ndarray]:
-    """(S1, S2, S11) of the module docstring: by the full rules, then by half the outer nodes and the coarser inner rule."""
-    log_B = -math.inf if sink is None else sink - 1 / h
-    for (theta, weight), every in zip(panel_nodes(_angles(d, h)), (1, 2)):
-        p = weight * np.sin(theta) ** (d - 2)
-        p = p / p.sum()
-        log_K = -2 * np.sin(theta / 2) ** 2 / h  # scaled by exp(-1/h), so the largest is 0
-        low = math.log(1e-18) - np.logaddexp(math.log(L * (p @ np.exp(log_K))), log_B)
-        high = min(2 / h + 4, math.log(NEGLIGIBLE) - log_B)
-        log_u = np.arange(low, max(high, low + 1), STEP * every)
-        harmonics = {int(m): zonal(d, int(m), np.cos(theta)) for m in np.flatnonzero(c)}
-        sums = np.zeros(3)
-        for block in np.array_split(log_u, math.ceil(len(log_u) / BLOCK)):
-            part, log_rest = _outer(block, log_K, log_B, p, harmonics, c, L)
-            sums += STEP * every * part
-            if log_rest < -NEGLIGIBLE - 2 * math.log(L):  # all that follows is smaller still
-                break
-        yield sums
-
-
-def _angles(d: int, h: float) -> np.ndarray:
-    """Panel edges in the angle: log K moves by at most 1 per panel, and the density sin^(d-2) by little.
-
-    Of a large dimension only cosines within 14 standard deviations of 0 or of the peak 2/(hd) of
-    the density times K^2 are kept: beyond, e^-98 of either is left.
-    """
-    far = 2 / (h * d) + 14 / math.sqrt(d)
-    width = math.asin(far) if far < 1 else math.pi / 2
-    low = math.pi / 2 - width
-    high = math.pi / 2 + width
-    levels = np.arccos(np.clip(1 - h * np.arange(math.ceil(2 / h)), -1, 1))
-    smooth = np.linspace(low, high, 9 + math.ceil(6 * width * math.sqrt(d) / math.pi))
-    return np.unique(np.clip(np.concatenate([levels, smooth]), low, high))
-
-
-def _outer(
-    log_u: np.ndarray,
-    log_K: np.ndarray,
-    log_B: float,
-    p: np.ndarray,
-    harmonics: dict[int, np.ndarray],
-    c: np.ndarray,
-    L: int,
-) -> tuple[np.ndarray, float]:
-    """Sums over these u, with du = u d(log u) and the factors u taken into K; and the last (L-2) log phi."""
-    power = lambda log_x: np.exp(np.minimum(log_x, LARGEST_LOG))
-    uK, sums = power(log_u[:, None] + log_K), np.zeros(3)  # (outer nodes, angles)
-    out = np.exp(-uK)
-    phi = out @ p
-    near = phi > 0.9  # there 1 - phi, not phi, has the digits
-    log_phi = np.log(np.maximum(phi, 1e-300))
-    log_phi[near] = np.log1p(np.expm1(-uK[near]) @ p)
-    base = np.exp(-power(log_u + log_B))
-    rest, rest2 = np.exp((L - 1) * log_phi), np.exp(max(L - 2, 0) * log_phi)
-    once = uK * out
-    sums[1] = L * np.sum(base * rest * ((uK * once) @ p))
-    for m, P in harmonics.items():
-        one = once @ (p * P)
-        sums[0] += c[m] * L * np.sum(base * rest * one)
-        sums[2] += c[m] * L * (L - 1) * np.sum(base * rest2 * one**2)
-    return sums, (L - 2) * float(log_phi[-1])
 
 
 def _sizes(dim: int, length: int, of: str) -> tuple[int, int]:
