@@ -32,6 +32,7 @@ from attnscope.numerics.lanes import LANES, to_tiles
 from attnscope.numerics.x64 import x64
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.law import Law
 
 GAMMA, LENGTH, NOISE, BATCH, RUNS = 0.5**0.5, 10, 0.1, 5, 30
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -120,14 +121,14 @@ def on_device(*numbers):
     return tuple(jnp.asarray(x, float) for x in numbers)
 
 
-def gate_population(k, v, numbers, setting):
+def gate_population(k, v, numbers, law):
     """200 steps of three runs, in vectors and in overlaps."""
     vectors = [(jnp.asarray(k[i]), jnp.asarray(v[i])) for i in range(3)]
     for _ in range(200):
         vectors = [population_vector_step(*pair, *numbers) for pair in vectors]
     expected = overlaps_of(*(np.array([pair[j] for pair in vectors]) for j in (0, 1)))
     start = overlaps_of(k[:3], v[:3])
-    got = population_steps(start, np.full(200, 0.1), 4e-3, **setting)
+    got = population_steps(start, np.full(200, 0.1), 4e-3, law)
     assert np.abs(got - start).max() > 1e-3, "the state is frozen"
     assert np.abs(got - expected).max() < 1e-12, "population engine: wrong overlaps"
 
@@ -160,16 +161,16 @@ def transcendentals_alone(tile, rows, steps, lanes):
 def population_rows():
     dim, steps = 400, 20_000
     k, v = sphere_vectors(RUNS, dim)
-    setting = {"gamma": GAMMA, "signal": (dim / 2) ** 0.5, "length": LENGTH}
-    numbers = on_device(0.1, GAMMA, setting["signal"], LENGTH, 4e-3)
-    gate_population(k, v, numbers, setting)
+    law = Law(GAMMA, (dim / 2) ** 0.5, LENGTH)
+    numbers = on_device(0.1, GAMMA, law.signal, LENGTH, 4e-3)
+    gate_population(k, v, numbers, law)
     baseline = vector_seconds(population_vector_step, (jnp.asarray(k[0]), jnp.asarray(v[0])), [numbers])
     start, lams = overlaps_of(k, v), np.full(steps, 0.1)
-    ours = seconds(lambda: population_steps(start, lams, 4e-3, **setting)) / steps / RUNS
+    ours = seconds(lambda: population_steps(start, lams, 4e-3, law)) / steps / RUNS
     row(f"population step per run, {RUNS} runs, d = 400", ours, baseline, 2000)
 
     tile, steps = to_tiles(start)[:1], 2000
-    rows = population_erf._constants(np.array([0.1, 0.1001]), 4e-3, *setting.values())
+    rows = population_erf._constants(np.array([0.1, 0.1001]), 4e-3, *law[:3])
     step = lambda: population_erf._advance(tile.copy(), rows[:1], steps, LANES)
     alone = lambda: transcendentals_alone(tile[0], rows, steps, LANES)
     ratio_row("a step over its four transcendentals, one thread", step, alone, steps * LANES, 2.5)
@@ -179,9 +180,9 @@ def population_rows():
 def sgd_rows():
     dim, steps = 80, 2000
     k, v = sphere_vectors(RUNS, dim)
-    setting = {"dim": dim, "gamma": GAMMA, "signal": (dim / 2) ** 0.5}
-    setting |= {"length": LENGTH, "batch_size": BATCH, "noise": NOISE}
-    numbers = on_device(0.1, GAMMA, setting["signal"], NOISE, 1e-3)
+    law = Law(GAMMA, (dim / 2) ** 0.5, LENGTH)
+    setting = {"law": law, "dim": dim, "batch_size": BATCH, "noise": NOISE}
+    numbers = on_device(0.1, GAMMA, law.signal, NOISE, 1e-3)
     gate_sgd(k, v, numbers, setting)
     keys = [(*numbers, key) for key in jax.random.split(jax.random.key(0), 1000)]
     baseline = vector_seconds(sgd_vector_step, (jnp.asarray(k[0]), jnp.asarray(v[0])), keys)
@@ -236,9 +237,9 @@ def ratio_row(what, ours, other, number, bar):
 
 def compile_seconds():
     clock = [time.perf_counter()]
-    population_steps(np.zeros((5, 1)), np.array([0.1, 0.2]), 0.1, gamma=GAMMA, signal=1.0, length=LENGTH)
+    population_steps(np.zeros((5, 1)), np.array([0.1, 0.2]), 0.1, Law(GAMMA, 1.0, LENGTH))
     clock.append(time.perf_counter())
-    setting = {"dim": 8, "gamma": GAMMA, "signal": 2.0, "length": 2, "batch_size": 1, "noise": 0.1}
+    setting = {"law": Law(GAMMA, 2.0, 2), "dim": 8, "batch_size": 1, "noise": 0.1}
     sgd_steps(np.zeros((5, 1)), seed_generators(0, 1), np.array([0.1]), 0.1, **setting)
     clock.append(time.perf_counter())
     return np.diff(clock)

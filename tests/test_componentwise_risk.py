@@ -15,6 +15,7 @@ import attnscope as at
 from attnscope.numerics import interpolation, resolved
 from attnscope.numerics.quadrature import legendre
 from attnscope.theory.componentwise_risk import componentwise_excess
+from attnscope.theory.law import Law
 
 ORACLE = at.Overlaps.oracle()
 TASK = at.SingleLocation(4, 10, gamma=0.7, signal=2.0)
@@ -173,7 +174,7 @@ def test_errors_hold_for_random_sums_of_bumps_and_waves():
         place = lam * (signal * o[0] + gamma * rng.normal()) if rng.random() < 0.5 else lam * rng.normal()
         predictor = at.Componentwise(bump(place, width), lam)
         numbers = {"gamma": gamma, "signal": signal, "length": length, "alignment": key @ value}
-        value_, error = componentwise_excess(predictor, o, lam, **numbers)
+        value_, error = componentwise_excess(predictor, o, lam, Law(**numbers))
         exact = bump_risk_anywhere(o, lam, place, width, **numbers)
         assert abs(value_ - exact) <= error
         assert error < 1e-9 * exact
@@ -288,10 +289,10 @@ def test_other_tasks_resolve_the_same_bump():
 
 def test_a_kink_where_the_integrand_vanishes_is_seen():
     """|x - a| undeclared, next to g = 0, where the value has mean 0 and the risk does not feel sigma."""
-    numbers = {"gamma": 504.2808648902046, "signal": 0.014551639505376674, "length": 10, "alignment": 1.0}
+    law = Law(504.2808648902046, 0.014551639505376674, 10, 1.0)
     the, lam, place = -0.015070800213894137, 0.0013302488351023397, -0.001615344607187179
     o = (1.0, 1.0, the, the, the)
     ramp = lambda x: -2.1 * np.abs(x - place)
-    hidden, error = componentwise_excess(at.Componentwise(ramp, lam), o, lam, **numbers)
-    declared, other = componentwise_excess(at.Componentwise(ramp, lam, kinks=(place,)), o, lam, **numbers)
+    hidden, error = componentwise_excess(at.Componentwise(ramp, lam), o, lam, law)
+    declared, other = componentwise_excess(at.Componentwise(ramp, lam, kinks=(place,)), o, lam, law)
     assert abs(hidden - declared) <= max(error, other)

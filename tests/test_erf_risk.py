@@ -7,6 +7,7 @@ from scipy.special import erf, owens_t
 import attnscope as at
 from attnscope.theory.componentwise_risk import componentwise_excess
 from attnscope.theory.erf_risk import erf_excess, erf_excess_and_error, erf_variance
+from attnscope.theory.law import Law
 
 TASK = at.SingleLocation(dim=400, length=10, gamma=0.5**0.5)
 
@@ -25,8 +26,8 @@ def extreme_setting(rng, i, low_length):
         (e[1], e[0]),
         (k, k),
     ][i % 6]
-    numbers = {"gamma": gam, "signal": (d / 2) ** 0.5, "length": L, "alignment": c}
-    return (k[0], k[1], v[0], v[1], min(1.0, k @ v)), lam, numbers
+    law = Law(gam, (d / 2) ** 0.5, L, c)
+    return (k[0], k[1], v[0], v[1], min(1.0, k @ v)), lam, law
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -35,9 +36,9 @@ def test_closed_form_equals_one_dimensional_route(seed):
     rng = np.random.default_rng(seed)
     route = at.Componentwise(erf, 1.0)
     for i in range(200):
-        o, lam, numbers = extreme_setting(rng, i, low_length=2)
-        closed, error = erf_excess_and_error(o, lam, **numbers)
-        other, other_error = componentwise_excess(route, o, lam, **numbers)
+        o, lam, law = extreme_setting(rng, i, low_length=2)
+        closed, error = erf_excess_and_error(o, lam, law)
+        other, other_error = componentwise_excess(route, o, lam, law)
         assert closed == pytest.approx(other, rel=1e-11)
         assert abs(closed - other) <= error + other_error
 
@@ -55,7 +56,7 @@ def test_length_one_has_no_cancellation():
         ):
             square = lambda g, lam=lam, gam=gam, s=s: mpmath.erfc(lam * (s + gam * g)) ** 2 * mpmath.npdf(g)
             exact = gam**2 * float(mpmath.quad(square, list(range(-30, 13))))
-            ours = erf_excess((1.0, 0.0, 0.0, 1.0, 0.0), lam, gamma=gam, signal=s, length=1, alignment=0.0)
+            ours = erf_excess((1.0, 0.0, 0.0, 1.0, 0.0), lam, Law(gam, s, 1))
             assert ours == pytest.approx(exact, rel=1e-11)
 
 
@@ -63,10 +64,10 @@ def test_errors_are_honest_at_length_one():
     rng = np.random.default_rng(5)
     route = at.Componentwise(erf, 1.0)
     for i in range(60):
-        o, lam, numbers = extreme_setting(rng, i, low_length=1)
-        numbers["length"] = 1
-        closed, error = erf_excess_and_error(o, lam, **numbers)
-        other, other_error = componentwise_excess(route, o, lam, **numbers)
+        o, lam, law = extreme_setting(rng, i, low_length=1)
+        law = law._replace(length=1)
+        closed, error = erf_excess_and_error(o, lam, law)
+        other, other_error = componentwise_excess(route, o, lam, law)
         assert abs(closed - other) <= error + other_error
 
 
@@ -101,7 +102,7 @@ def test_closed_form_equals_the_papers_grouping():
             rng.uniform(0, 6),
             int(rng.integers(1, 30)),
         )
-        ours = erf_excess(o, lam, gamma=gam, signal=s, length=L, alignment=0.0)
+        ours = erf_excess(o, lam, Law(gam, s, L))
         assert ours == pytest.approx(paper_formula(o, lam, gam, s, L), rel=1e-12)
 
 

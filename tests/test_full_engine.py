@@ -15,6 +15,7 @@ from attnscope.errors import AttnscopeError
 from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Predictor, Softmax
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.law import Law
 from attnscope.theory.overlaps import Overlaps
 
 START = np.array([[0.1, 0.05, 0.02, 0.1, 0.03], [0.3, -0.2, 0.1, -0.3, 0.5], [-0.2, 0.3, 0.4, 0.1, -0.1]]).T  # (5, 3)
@@ -48,7 +49,7 @@ def test_erf_overlaps_follow_the_vectors(angle):
 
 def test_erf_agrees_with_the_dedicated_engine():
     task, lam = SingleLocation(50, 10), np.full(4000, 0.1)
-    dedicated = population_steps(START, lam, 4e-3, gamma=task.gamma, signal=task.signal, length=task.length)
+    dedicated = population_steps(START, lam, 4e-3, Law.of(task))
     assert distance(path(PopulationExact(task, Erf(0.1), 4e-3), lam), dedicated) < 1e-11
 
 

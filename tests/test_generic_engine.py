@@ -22,6 +22,7 @@ from attnscope.errors import AttnscopeError
 from attnscope.numerics.x64 import x64
 from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Softmax
 from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.law import Law
 from attnscope.theory.optimal_sigma import optimal_sigma
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk, risk_gradient
@@ -267,9 +268,9 @@ def test_erf_has_the_law_of_the_dedicated_engine(runs, steps):
     task, _ = setting(DEDICATED)
     small, start, lam = engine(DEDICATED), orthogonal_start(runs), np.full(steps, DEDICATED.lam)
     a = small.overlaps(small.advance(small.init(start, 1), lam))
-    numbers = {"dim": task.dim, "gamma": task.gamma, "signal": task.signal, "length": task.length, "noise": task.noise}
+    numbers = {"dim": task.dim, "batch_size": DEDICATED.batch, "noise": task.noise}
     generators = dedicated.seed_generators(2, runs)
-    b, _ = dedicated.sgd_steps(start, generators, lam, DEDICATED.alpha, batch_size=DEDICATED.batch, **numbers)
+    b, _ = dedicated.sgd_steps(start, generators, lam, DEDICATED.alpha, Law.of(task), **numbers)
     assert smallest_p(DEDICATED, as_gram(DEDICATED, a), as_gram(DEDICATED, b)) > LEVEL
 
 

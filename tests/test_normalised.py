@@ -8,6 +8,7 @@ from settings import random_settings
 import attnscope as at
 from attnscope.dynamics.losses import weight_function
 from attnscope.numerics.x64 import x64
+from attnscope.theory.law import Law
 from attnscope.theory.normalised_gradient import normalised_gradient
 from attnscope.theory.normalised_risk import normalised_excess
 
@@ -64,7 +65,7 @@ def test_jax_weights_equal_numpy(kind):
 def test_quadrature_equals_the_softmax_risk():
     """The same integral by two programs, on and off the manifold: 1e-11 of the scale, within the reported error."""
     for task, lam, o in random_settings(12, seed=3):
-        value, error = normalised_excess(at.Softmax(lam), tuple(o), lam, **numbers(task))
+        value, error = normalised_excess(at.Softmax(lam), tuple(o), lam, Law.of(task))
         other = at.risk(task, at.Softmax(lam), o)
         assert abs(value - other.excess) < error + other.error
         assert error < 1e-11 * (1 + other.excess)
@@ -93,10 +94,6 @@ def test_limits():
     assert at.risk(long, at.SoftmaxOne(1.0), ORACLE).value == pytest.approx(
         at.risk(long, at.Softmax(1.0), ORACLE).value, rel=1e-4
     )
-
-
-def numbers(task):
-    return {"gamma": task.gamma, "signal": task.signal, "length": task.length, "alignment": task.alignment}
 
 
 def test_errors_hold_where_terms_cancel():
@@ -149,7 +146,7 @@ def test_gradient_equals_the_softmax_gradient():
     """Two programs for h = exp, on and off the manifold, also at temperature 0 and length 1."""
     for task, lam, o in random_settings(12, seed=4):
         for t in (lam, 0.0):
-            here = normalised_gradient(at.Softmax(t), tuple(o), t, **numbers(task))
+            here = normalised_gradient(at.Softmax(t), tuple(o), t, Law.of(task))
             np.testing.assert_allclose(here, at.risk_gradient(task, at.Softmax(t), o), atol=2e-9 if t == 0 else 1e-11)
 
 
@@ -158,7 +155,7 @@ def test_gradient_equals_differences(kind):
     """Richardson extrapolation of central differences, all six derivatives as free variables: 1e-9 of their size."""
     for task, lam, o in random_settings(5, seed=6):
         x = np.array([*o, lam])
-        value = lambda x, task=task: normalised_excess(kind(x[5]), tuple(x[:5]), x[5], **numbers(task))[0]
+        value = lambda x, task=task: normalised_excess(kind(x[5]), tuple(x[:5]), x[5], Law.of(task))[0]
         at_step = lambda h, value=value, x=x: (value(x + h) - value(x - h)) / (2 * h.sum())
         steps = np.diag([1e-3] * 5 + [1e-3 * lam])
         expected = [(4 * at_step(h) - at_step(2 * h)) / 3 for h in steps]

@@ -19,8 +19,9 @@ from attnscope.errors import AttnscopeError
 from attnscope.numerics import lanes
 from attnscope.numerics.fast_erf import FLAGS, erf_given_exp, exp_negative
 from attnscope.numerics.x64 import x64
+from attnscope.theory.law import Law
 
-PAPER = {"gamma": 0.5**0.5, "signal": 200**0.5, "length": 10}  # d = 400
+PAPER = Law(0.5**0.5, 200**0.5, 10)  # d = 400
 REFERENCE = pd.read_csv(Path(__file__).parent / "data" / "pgd_trajectories.csv")
 
 
@@ -113,7 +114,7 @@ def test_one_step_is_the_step_of_autodiff(lam, gam, s, length):
     k, v = sphere_vectors(40, 4, seed=3)  # d = 4: all overlaps of order one
     small = 0.3 / (1 + s**2)  # a step that moves by tenths
     expected = vector_descent(k, v, [lam], small, gam, s, length)
-    got = population_steps(overlaps_of(k, v), np.array([lam]), small, gamma=gam, signal=s, length=length)
+    got = population_steps(overlaps_of(k, v), np.array([lam]), small, Law(gam, s, length))
     assert np.abs(got - overlaps_of(k, v)).max() > 0.02
     np.testing.assert_allclose(got, expected, rtol=0, atol=3e-15)
 
@@ -122,8 +123,8 @@ def test_one_step_is_the_step_of_autodiff(lam, gam, s, length):
 def test_reduced_equals_full_after_4000_steps(lam):
     k, v = sphere_vectors(4, 400, seed=1)
     temperatures = np.full(4000, lam)
-    expected = vector_descent(k, v, temperatures, 4e-3, *PAPER.values())
-    got = population_steps(overlaps_of(k, v), temperatures, 4e-3, **PAPER)
+    expected = vector_descent(k, v, temperatures, 4e-3, *PAPER[:3])
+    got = population_steps(overlaps_of(k, v), temperatures, 4e-3, PAPER)
     assert np.abs(got - overlaps_of(k, v)).max() > 0.1  # the state has moved
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11)
 
@@ -139,7 +140,7 @@ def test_reference_trajectories(experiment):
             break
         times = np.arange(done, step)
         temperatures = first.lambda0 / (1 + 1e-4 * times * first.schedule)
-        state, done = population_steps(state, temperatures, first.alpha, **PAPER), step
+        state, done = population_steps(state, temperatures, first.alpha, PAPER), step
         np.testing.assert_allclose(state, [table[name].loc[step] for name in ORDER], rtol=0, atol=1e-9)
     assert done >= 500
 
@@ -201,37 +202,37 @@ def schedule(steps):
 @pytest.mark.parametrize("cut", [1, 777, 4096, 4999])
 def test_cutting_a_schedule_changes_no_bit(temperatures, cut):
     start = sphere_start(3)
-    whole = population_steps(start, temperatures, 4e-3, **PAPER)
-    part = population_steps(start, temperatures[:cut], 4e-3, **PAPER)
-    np.testing.assert_array_equal(population_steps(part, temperatures[cut:], 4e-3, **PAPER), whole)
+    whole = population_steps(start, temperatures, 4e-3, PAPER)
+    part = population_steps(start, temperatures[:cut], 4e-3, PAPER)
+    np.testing.assert_array_equal(population_steps(part, temperatures[cut:], 4e-3, PAPER), whole)
 
 
 def test_a_run_does_not_depend_on_its_company(monkeypatch):
     start, temperatures = sphere_start(45), schedule(300)
-    together = population_steps(start, temperatures, 4e-3, **PAPER)
+    together = population_steps(start, temperatures, 4e-3, PAPER)
     for run in (0, 7, 15, 16, 44):
-        alone = population_steps(start[:, run : run + 1], temperatures, 4e-3, **PAPER)
+        alone = population_steps(start[:, run : run + 1], temperatures, 4e-3, PAPER)
         np.testing.assert_array_equal(alone[:, 0], together[:, run])
     monkeypatch.setattr(lanes, "WORTH_THREADS", 0.0)
     for threads in (1, 2, 3):
         monkeypatch.setattr(lanes.config, "NUMBA_NUM_THREADS", threads)
-        np.testing.assert_array_equal(population_steps(start, temperatures, 4e-3, **PAPER), together)
+        np.testing.assert_array_equal(population_steps(start, temperatures, 4e-3, PAPER), together)
 
 
 def test_a_constant_temperature_given_step_by_step_changes_no_bit():
     start, lam = sphere_start(5), 0.1
-    expected = population_steps(start, np.full(50, lam), 4e-3, **PAPER)
+    expected = population_steps(start, np.full(50, lam), 4e-3, PAPER)
     scheduled = np.append(np.full(50, lam), 0.2)
-    varied = population_steps(start, scheduled, 4e-3, **PAPER)
-    np.testing.assert_array_equal(population_steps(expected, np.array([0.2]), 4e-3, **PAPER), varied)
+    varied = population_steps(start, scheduled, 4e-3, PAPER)
+    np.testing.assert_array_equal(population_steps(expected, np.array([0.2]), 4e-3, PAPER), varied)
 
 
 @pytest.mark.parametrize("row", range(5))
 def test_a_non_finite_run_stays_so_and_disturbs_no_other(row):
     start = sphere_start(6)
-    clean = population_steps(start, np.full(50, 0.1), 4e-3, **PAPER)
+    clean = population_steps(start, np.full(50, 0.1), 4e-3, PAPER)
     start[row, 2] = np.nan
-    got = population_steps(start, np.full(50, 0.1), 4e-3, **PAPER)
+    got = population_steps(start, np.full(50, 0.1), 4e-3, PAPER)
     assert not np.isfinite(got[:, 2]).any()
     np.testing.assert_array_equal(np.delete(got, 2, axis=1), np.delete(clean, 2, axis=1))
 
@@ -242,7 +243,7 @@ def test_overlaps_stay_those_of_vectors_for_200_000_steps():
     repelling = [[-1, 0, 0, 1, 0], [1, 0, 0, -1, 0], [0, 1, -1, 0, 0], [0, -1, 1, 0, 0], [0.6, 0.8, 0.6, 0.8, 1]]
     start[:, :5] = np.transpose(repelling)
     for lam in (0.1, 0.9, 3.0):
-        end = population_steps(start, np.full(200_000, lam), 4e-3, **PAPER)
+        end = population_steps(start, np.full(200_000, lam), 4e-3, PAPER)
         assert np.isfinite(end).all()
         assert smallest_gram_eigenvalue(end) > -1e-12
         assert np.abs(end).max() <= 1 + 1e-15
@@ -250,7 +251,7 @@ def test_overlaps_stay_those_of_vectors_for_200_000_steps():
 
 def test_the_manifold_is_invariant():
     start = np.array([[0.05, -0.02], [0, 0], [0, 0], [0.08, 0.03], [0, 0]])
-    end = population_steps(start, np.full(20_000, 0.1), 4e-3, **PAPER)
+    end = population_steps(start, np.full(20_000, 0.1), 4e-3, PAPER)
     np.testing.assert_array_equal(end[[1, 2, 4]], 0.0)
     np.testing.assert_allclose(np.abs(end[[0, 3]]), [[0.983] * 2, [1] * 2], atol=2e-3)
 
@@ -260,7 +261,7 @@ def test_memory_does_not_grow_with_the_number_of_steps():
         temperatures = schedule(steps)
         start = np.tile(sphere_start(1), runs)
         tracemalloc.start()
-        population_steps(start, temperatures, 4e-3, **PAPER)
+        population_steps(start, temperatures, 4e-3, PAPER)
         size = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return size
@@ -272,7 +273,7 @@ def test_memory_does_not_grow_with_the_number_of_steps():
 
 def test_refusals_and_empty_cases():
     with pytest.raises(AttnscopeError, match=r"state of population_steps must be an array of shape \(5"):
-        population_steps(np.zeros((4, 2)), np.ones(3), 0.1, **PAPER)
+        population_steps(np.zeros((4, 2)), np.ones(3), 0.1, PAPER)
     start = sphere_start(2)
-    np.testing.assert_array_equal(population_steps(start, np.empty(0), 0.1, **PAPER), start)
-    assert population_steps(np.empty((5, 0)), np.ones(3), 0.1, **PAPER).shape == (5, 0)
+    np.testing.assert_array_equal(population_steps(start, np.empty(0), 0.1, PAPER), start)
+    assert population_steps(np.empty((5, 0)), np.ones(3), 0.1, PAPER).shape == (5, 0)

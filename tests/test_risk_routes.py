@@ -8,6 +8,7 @@ from settings import random_settings
 
 import attnscope as at
 from attnscope.numerics.x64 import x64
+from attnscope.theory.law import Law
 from attnscope.theory.linear_risk import linear_excess
 
 FAMILIES = {
@@ -98,7 +99,7 @@ def test_linear_attention_equals_free_norm_expansion():
         q0 = c0**2 + K2 + 2 * r**2
         q1 = a**2 * b**2 + g2 * (a**2 + b**2 * K2 + 4 * a * b * r) + g2**2 * (K2 + 2 * r**2)
         R = g2 - 2 * g2 * (a * nu + b * lam * eta) + q1 + 2 * (L - 1) * r * m1 + (L - 1) * q0 + (L - 1) * (L - 2) * r**2
-        ours = linear_excess((kappa, eta, theta, nu, rho), lam, c0, gamma=g2**0.5, signal=s, length=L, alignment=0.0)
+        ours = linear_excess((kappa, eta, theta, nu, rho), lam, c0, Law(g2**0.5, s, L))
         assert ours == pytest.approx(R, rel=1e-12)
 
 

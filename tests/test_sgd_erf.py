@@ -21,6 +21,7 @@ from attnscope.errors import AttnscopeError
 from attnscope.numerics import fast_normal, lanes
 from attnscope.numerics.fast_erf import FLAGS
 from attnscope.numerics.lanes import LANES
+from attnscope.theory.law import Law
 
 GAMMA, NOISE, LENGTH = 0.5**0.5, 0.1, 4
 START = np.array([0.3, -0.2, 0.25, 0.4, 0.3])
@@ -41,8 +42,8 @@ def step_size(dim):
 
 
 def task(dim, batch):
-    sizes = {"dim": dim, "length": LENGTH, "batch_size": batch}
-    return sizes | {"gamma": GAMMA, "signal": (dim / 2) ** 0.5, "noise": NOISE}
+    law = Law(GAMMA, (dim / 2) ** 0.5, LENGTH)
+    return {"law": law, "dim": dim, "batch_size": batch, "noise": NOISE}
 
 
 # ------------------------------------------------ the second route: SGD on vectors, nothing reduced
@@ -59,9 +60,10 @@ def vectors_of(overlaps, dim):
     return k, v
 
 
-def full_step(k, v, lam, alpha, rng, *, dim, gamma, signal, length, batch_size, noise):
+def full_step(k, v, lam, alpha, rng, *, law, dim, batch_size, noise):
     """One step of k, v (paths, dim), each path on its own fresh batch."""
     paths = len(k)
+    gamma, signal, length, _ = law
     tokens = rng.standard_normal((paths, batch_size, length, dim))
     tokens[:, :, 0] *= gamma  # the predictor is permutation invariant: the informative token may be the first
     tokens[:, :, 0, 0] += signal
@@ -158,8 +160,8 @@ def test_small_steps_follow_the_population_gradient_on_average():
     dim, alpha, lam, runs = 80, 1e-5, 0.3, 400_000
     start = np.tile(START[:, None], runs)
     moved, _ = sgd_steps(start, seed_generators(5, runs), np.array([lam]), alpha, **task(dim, 1))
-    setting = {"gamma": GAMMA, "signal": (dim / 2) ** 0.5, "length": LENGTH}
-    drift = population_steps(START[:, None], np.array([lam]), alpha, **setting)
+    law = Law(GAMMA, (dim / 2) ** 0.5, LENGTH)
+    drift = population_steps(START[:, None], np.array([lam]), alpha, law)
     errors = np.mean(moved - drift, axis=1) / (np.std(moved, axis=1) / np.sqrt(runs))
     # the means differ at second order: alpha^2 |g|^2 against a standard error alpha |g| / sqrt(runs), a twentieth
     assert np.abs(errors).max() < stats.norm.isf(0.01 / 2 / 5)  # false alarm 1 % over the five overlaps

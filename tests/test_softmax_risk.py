@@ -13,19 +13,29 @@ from attnscope.numerics.x64 import x64
 from attnscope.predictors.attention import Softmax
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory import softmax_moments as sm
-from attnscope.theory import softmax_panels
+from attnscope.theory import softmax_panels, softmax_risk
+from attnscope.theory.law import Law
 from attnscope.theory.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
-from attnscope.theory.softmax_risk import (
-    softmax_excess,
-    softmax_excess_gradient,
-    softmax_excess_jax,
-    softmax_excess_with_gradient,
-)
 from attnscope.theory.softmax_trapezoid import outer_bound
 
 ORACLE = (1.0, 0.0, 0.0, 1.0, 0.0)
+
+
+def by_numbers(function):
+    """function(overlaps, temperature, Law) with every number by its name, as the settings of this file are kept."""
+
+    def called(*overlaps, temperature, **numbers):
+        point = overlaps or [numbers.pop(name) for name in Overlaps._fields]
+        return function(point, temperature, Law(**numbers))
+
+    return called
+
+
+softmax_excess = by_numbers(softmax_risk.softmax_excess)
+softmax_excess_gradient = by_numbers(softmax_risk.softmax_excess_gradient)
+softmax_excess_with_gradient = by_numbers(softmax_risk.softmax_excess_with_gradient)
 
 
 def random_overlaps(rng, dim=4, c=0.0):
@@ -242,10 +252,10 @@ def test_jax_twin_value_and_gradient():
                 o, kw = random_setting(rng, lengths=lengths)
                 lam = kw.pop("temperature")
                 lam = 256 / 45 / max(1.0, kw["gamma"]) if edge else lam / max(1.0, kw["gamma"])
-                fixed = dict(kw)
-                value, grads = jax.value_and_grad(lambda x, t, f=fixed: softmax_excess_jax(x, t, **f), (0, 1))(
-                    np.array(o), lam
-                )
+                law = Law(**kw)
+                value, grads = jax.value_and_grad(
+                    lambda x, t, law=law: softmax_risk.softmax_excess_jax(x, t, law), (0, 1)
+                )(np.array(o), lam)
                 risk, gradient = softmax_excess_with_gradient(*o, temperature=lam, **kw)
                 size = kw["gamma"] ** 2 + (kw["signal"] * kw["alignment"]) ** 2 + 1
                 assert abs(float(value) - risk.excess) < 1e-9 * size
@@ -257,7 +267,8 @@ def test_jax_twin_traces():
     import jax
 
     with x64():
-        f = jax.jit(jax.vmap(lambda o, t: softmax_excess_jax(o, t, gamma=0.7, signal=3.0, length=5), (0, None)))
+        law = Law(0.7, 3.0, 5)
+        f = jax.jit(jax.vmap(lambda o, t: softmax_risk.softmax_excess_jax(o, t, law), (0, None)))
         overlaps = np.array([ORACLE, (0.5, 0.1, 0.2, 0.3, -0.1)])
         got = np.asarray(f(overlaps, 1.5))
     want = [softmax_excess(*o, temperature=1.5, gamma=0.7, signal=3.0, length=5).excess for o in overlaps]

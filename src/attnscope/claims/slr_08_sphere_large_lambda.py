@@ -11,8 +11,6 @@ minimising the closed-form risk over pairs of unit vectors in R^4 (every set of 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.optimize import minimize
 
@@ -25,6 +23,7 @@ from attnscope.predictors.attention import Erf
 from attnscope.tasks.single_location import SingleLocation
 from attnscope.theory.erf_risk import erf_excess_gradient
 from attnscope.theory.landscape import stationary_points, swapped_overlaps
+from attnscope.theory.law import Law
 from attnscope.theory.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
@@ -73,13 +72,13 @@ def check(context: Context) -> Evidence:
 
 def tilted_minimum(task: SingleLocation, lam: float) -> float:
     """Lowest risk near the oracle, over unit k, v in R^4, by BFGS with the closed-form gradient: no training involved."""
-    numbers: dict[str, Any] = {"gamma": task.gamma, "signal": task.signal, "length": task.length, "alignment": 0.0}
+    law = Law.of(task)
 
     def value(x: np.ndarray) -> tuple[float, np.ndarray]:
         sizes = np.linalg.norm(x[:4]), np.linalg.norm(x[4:])
         k, v = x[:4] / sizes[0], x[4:] / sizes[1]
         o = Overlaps(k[0], k[1], v[0], v[1], float(np.clip(k @ v, -1, 1)))
-        R = np.array(erf_excess_gradient(tuple(np.asarray(y) for y in o), np.asarray(lam), **numbers))[:5]
+        R = np.array(erf_excess_gradient(tuple(np.asarray(y) for y in o), np.asarray(lam), law))[:5]
         parts = (
             R[0] * np.eye(4)[0] + R[1] * np.eye(4)[1] + R[4] * v,
             R[2] * np.eye(4)[0] + R[3] * np.eye(4)[1] + R[4] * k,

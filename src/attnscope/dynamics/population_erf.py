@@ -38,6 +38,7 @@ from numba import njit
 from attnscope.errors import bad
 from attnscope.numerics.fast_erf import FLAGS, erf_given_exp, exp_negative
 from attnscope.numerics.lanes import LANES, from_tiles, share, to_tiles
+from attnscope.theory.law import Law
 
 __all__ = ["ORDER", "population_steps"]
 
@@ -58,17 +59,20 @@ TILE_STEP = 2e-7  # seconds, roughly: decides only whether threads are worth sta
 
 
 def population_steps(
-    state: np.ndarray, temperatures: np.ndarray, step_size: float, *, gamma: float, signal: float, length: int
+    state: np.ndarray,
+    temperatures: np.ndarray,
+    step_size: float,
+    law: Law,
 ) -> np.ndarray:
     """The overlaps after len(temperatures) steps of projected gradient descent on the population risk.
 
-    state (5, runs) in the order of ORDER; temperatures (steps,) the lam of each step. Returns a new (5,
-    runs). Two calls with a split schedule equal one call bit for bit, and a run does not depend on the
-    others. A run that becomes non-finite stays so: check where you log. Nothing is validated beyond the shape
-    of the state.
+    state (5, runs) in the order of ORDER; temperatures (steps,) the lam of each step; the law with
+    k* perp v*. Returns a new (5, runs). Two calls with a split schedule equal one call bit for bit, and
+    a run does not depend on the others. A run that becomes non-finite stays so: check where you log.
+    Nothing is validated beyond the shape of the state.
 
     >>> start = np.array([[0.1], [0.0], [0.0], [0.1], [0.0]])
-    >>> end = population_steps(start, np.full(20_000, 0.1), 4e-3, gamma=0.5**0.5, signal=200**0.5, length=10)
+    >>> end = population_steps(start, np.full(20_000, 0.1), 4e-3, Law(0.5**0.5, 200**0.5, 10))
     >>> end[:, 0].round(3)
     array([0.984, 0.   , 0.   , 1.   , 0.   ])
     """
@@ -79,7 +83,7 @@ def population_steps(
     if state.size == 0 or temperatures.size == 0:
         return state.copy()
     tiles = to_tiles(state)
-    setting = (float(step_size), float(gamma), float(signal), int(length))
+    setting = (float(step_size), float(law.gamma), float(law.signal), int(law.length))
     if np.all(temperatures == temperatures[0]):
         _run(tiles, _constants(temperatures[:1], *setting), temperatures.size)
     else:

@@ -13,6 +13,7 @@ from attnscope.dynamics.engine import State
 from attnscope.dynamics.population_erf import population_steps
 from attnscope.dynamics.sgd_erf import seed_generators, sgd_steps
 from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.law import Law
 
 __all__ = ["PopulationErf", "SgdErf"]
 
@@ -22,14 +23,14 @@ class PopulationErf:
 
     def __init__(self, task: SingleLocation, step_size: float) -> None:
         self.step_size = step_size
-        self.numbers: dict[str, Any] = {name: getattr(task, name) for name in ("gamma", "signal", "length")}
+        self.law = Law.of(task)
 
     def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
         """Nothing is random: the seed is not used."""
         return {"overlaps": np.array(overlaps, dtype=np.float64)}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
-        return {"overlaps": population_steps(state["overlaps"], temperatures, self.step_size, **self.numbers)}
+        return {"overlaps": population_steps(state["overlaps"], temperatures, self.step_size, self.law)}
 
     def overlaps(self, state: State) -> np.ndarray:
         return state["overlaps"]
@@ -40,9 +41,8 @@ class SgdErf:
 
     def __init__(self, task: SingleLocation, step_size: float, batch_size: int) -> None:
         self.step_size = step_size
-        names = ("dim", "gamma", "signal", "length", "noise")
-        self.numbers: dict[str, Any] = {name: getattr(task, name) for name in names}
-        self.numbers["batch_size"] = batch_size
+        self.law = Law.of(task)
+        self.numbers: dict[str, Any] = {"dim": task.dim, "batch_size": batch_size, "noise": task.noise}
 
     def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
         start = np.array(overlaps, dtype=np.float64)
@@ -50,7 +50,8 @@ class SgdErf:
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         old, generators = state["overlaps"], state["generators"]
-        new, generators = sgd_steps(old, generators, temperatures, self.step_size, **self.numbers)
+        alpha = self.step_size
+        new, generators = sgd_steps(old, generators, temperatures, alpha, self.law, **self.numbers)
         return {"overlaps": new, "generators": generators}
 
     def overlaps(self, state: State) -> np.ndarray:

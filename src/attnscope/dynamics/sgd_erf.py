@@ -32,6 +32,7 @@ from attnscope.errors import bad
 from attnscope.numerics.fast_erf import FLAGS, erf_given_exp, exp_negative
 from attnscope.numerics.fast_normal import chi_square_pair, normals, seed_generators
 from attnscope.numerics.lanes import LANES, from_tiles, share, to_tiles
+from attnscope.theory.law import Law
 
 __all__ = ["ORDER", "seed_generators", "sgd_steps"]
 
@@ -58,20 +59,18 @@ def sgd_steps(
     generator_states: np.ndarray,
     temperatures: np.ndarray,
     step_size: float,
+    law: Law,
     *,
     dim: int,
-    gamma: float,
-    signal: float,
-    length: int,
     batch_size: int,
     noise: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Overlaps and generator states after len(temperatures) steps of mini-batch SGD on fresh batches.
 
     state (5, runs) in the order of ORDER; generator_states (runs, 4) from `seed_generators`; temperatures
-    (steps,) the lam of each step; dim >= 4. Run i depends on its own column and generator only. Two calls
-    with a split schedule, the generators handed on, equal one call bit for bit. A run that becomes non-finite
-    stays so.
+    (steps,) the lam of each step; the law with k* perp v*; dim >= 4. Run i depends on its own column and
+    generator only. Two calls with a split schedule, the generators handed on, equal one call bit for bit.
+    A run that becomes non-finite stays so.
     """
     state = np.ascontiguousarray(state, dtype=np.float64)
     generators = np.ascontiguousarray(generator_states, dtype=np.uint64)
@@ -83,9 +82,10 @@ def sgd_steps(
     temperatures = np.ascontiguousarray(temperatures, dtype=np.float64)
     if state.size == 0 or temperatures.size == 0:
         return state.copy(), generators.copy()
-    task = (float(step_size), float(gamma), float(signal), int(length), int(batch_size), float(noise))
+    gamma = float(law.gamma)
+    task = (float(step_size), gamma, float(law.signal), int(law.length), int(batch_size), float(noise))
     degrees = int(dim) - 4
-    variance = float(gamma) ** 2
+    variance = gamma**2
     starts = (state, generators, temperatures)
     return _run(*starts, task, degrees=degrees, informative_variance=variance)
 

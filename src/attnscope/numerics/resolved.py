@@ -35,7 +35,7 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.interpolation import COARSE, GOLDEN_GAP, golden, lobatto, through, values_at
 from attnscope.numerics.quadrature import FINE, REACH, doubling_edges, legendre
 
-__all__ = ["Law", "Resolved", "resolve", "sigma_rules"]
+__all__ = ["Resolved", "ScoreLaw", "resolve", "sigma_rules"]
 
 EPS = 2.0**-52
 ULPS = 4.0  # relative error of a library function in eps: jax.numpy.tanh has 3.5, others about 1
@@ -60,7 +60,7 @@ INTERPOLATED = 8.0
 SCALE_GAP = 6.0  # gap of the probes in units of `scale`: exp(-(x/scale)^2) is 1e-4 at 3 scales
 
 
-class Law(NamedTuple):
+class ScoreLaw(NamedTuple):
     """The score of a token: x = lam (mean + sd G)."""
 
     lam: float
@@ -141,7 +141,7 @@ class _Kinks(NamedTuple):
 Integrands = Callable[[np.ndarray, np.ndarray, Any], tuple[np.ndarray, Any]]
 
 
-def resolve(predictor: Any, law: Law, integrands: Integrands) -> Resolved:
+def resolve(predictor: Any, law: ScoreLaw, integrands: Integrands) -> Resolved:
     """Integrals of q(g, s) phi for every q of `integrands`.
 
     Args:
@@ -185,7 +185,7 @@ def resolve(predictor: Any, law: Law, integrands: Integrands) -> Resolved:
         panels = _panels(starts.ravel(), np.repeat(width / PIECES, PIECES))
 
 
-def sigma_rules(predictor: Any, law: Law) -> list[tuple[np.ndarray, np.ndarray]]:
+def sigma_rules(predictor: Any, law: ScoreLaw) -> list[tuple[np.ndarray, np.ndarray]]:
     """(g, weight), fine and coarse, on panels that resolve s, s^2, s g and (s g)^2: for integrals assembled elsewhere."""
     out = resolve(predictor, law, _plain)
     return [(out.g, out.weight), (out.coarse_g, out.coarse_weight)]
@@ -199,7 +199,7 @@ def _plain(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
     return values, slopes * ds
 
 
-def _density(predictor: Any, law: Law) -> float:
+def _density(predictor: Any, law: ScoreLaw) -> float:
     """Probes per standard deviation of the score."""
     steep = law.lam * law.sd
     if predictor.scale is None or steep == 0:
@@ -212,7 +212,7 @@ def _density(predictor: Any, law: Law) -> float:
     return max(DENSITY, wanted)
 
 
-def _kinks(predictor: Any, law: Law) -> _Kinks:
+def _kinks(predictor: Any, law: ScoreLaw) -> _Kinks:
     if law.lam * law.sd == 0 or not predictor.kinks:
         return _Kinks(np.zeros(0), np.zeros(0))
     place = np.array([law.place(x) for x in predictor.kinks])
@@ -240,7 +240,7 @@ def _keep_sides(kinks: _Kinks, g: np.ndarray) -> np.ndarray:
     return g
 
 
-def _edges(predictor: Any, law: Law, kinks: np.ndarray) -> np.ndarray:
+def _edges(predictor: Any, law: ScoreLaw, kinks: np.ndarray) -> np.ndarray:
     """The first break points: integers, places where sigma turns, kinks."""
     steep = law.lam * law.sd
     turns = [] if steep == 0 else [(law.place(x), scale / steep) for x, scale in predictor.turns()]
@@ -283,7 +283,7 @@ def _probe_places(left: np.ndarray, width: np.ndarray, density: float) -> list[t
 
 
 def _measured(
-    predictor: Any, law: Law, integrands: Integrands, panels: _Panels, places: list, kinks: _Kinks
+    predictor: Any, law: ScoreLaw, integrands: Integrands, panels: _Panels, places: list, kinks: _Kinks
 ) -> tuple[_Batch, list[np.ndarray]]:
     """Both rules on every panel, and s at the probes and on both sides of every kink; sigma is called once."""
     g, weight = panels.g, panels.weight
@@ -315,7 +315,7 @@ def _sums(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return np.einsum("kpn,pn->kp", values, weight)
 
 
-def _error_of_s(law: Law, panels: _Panels, s: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _error_of_s(law: ScoreLaw, panels: _Panels, s: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """ULPS eps of s, and what SHIFT eps of its argument does by the differences to the neighbouring nodes and ends."""
     shift = law.shift(panels.g)
     moved = np.abs(s[:, 1:] - s[:, :-1]) * np.minimum(CAP, shift[:, 1:] / panels.spacing)

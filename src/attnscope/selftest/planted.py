@@ -26,12 +26,13 @@ import attnscope as at
 from attnscope.numerics import wishart
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.quadrature import REACH, legendre
-from attnscope.numerics.resolved import Law, Resolved
+from attnscope.numerics.resolved import Resolved, ScoreLaw
 from attnscope.selftest.attack import Outcome, all_subjects, attack_one, shares
 from attnscope.tasks import linear_map
 from attnscope.tasks.topics import count_vectors
 from attnscope.theory import componentwise_gradient, componentwise_risk, risk, routes
 from attnscope.theory.erf_risk import erf_excess_gradient
+from attnscope.theory.law import Law
 from attnscope.theory.linear_risk import linear_excess
 from attnscope.theory.representation import Atoms, cells
 
@@ -103,8 +104,7 @@ def _rounded_sign(right: Any) -> Any:
     """A determinant whose two products cancel to rounding, searched for a change of sign."""
 
     def block(task: Any, lam: Any) -> Any:
-        numbers = {"gamma": task.gamma, "signal": task.signal, "length": task.length, "alignment": 0.0}
-        first = lambda o: np.array(erf_excess_gradient(tuple(o), lam, **numbers))[:5]
+        first = lambda o: np.array(erf_excess_gradient(tuple(o), lam, Law.of(task)))[:5]
         oracle = np.array(at.Overlaps.oracle())
         R = first(oracle)
         H = np.array([first(oracle + 1e-30j * row).imag / 1e-30 for row in np.eye(5)])
@@ -200,7 +200,7 @@ def _log_symmetric(logs: np.ndarray, order: int) -> np.ndarray:
 def _fixed_panels(right: Any) -> Any:
     """One panel per standard deviation, whatever sigma does there; two rules that miss a bump together agree."""
 
-    def resolve(predictor: Any, law: Law, integrands: Any) -> Resolved:
+    def resolve(predictor: Any, law: ScoreLaw, integrands: Any) -> Resolved:
         cuts = [law.place(x) for x in predictor.kinks] if law.lam * law.sd else []
         inside = [x for x in cuts if abs(x) < REACH]
         edges = np.unique([*np.arange(-REACH, REACH + 1), *inside])
@@ -220,8 +220,8 @@ def _fixed_panels(right: Any) -> Any:
 def _relative_error(right: Any) -> Any:
     """A few roundings of the result, though its terms were larger."""
 
-    def linear_excess_and_error(*args: Any, **numbers: Any) -> tuple[Any, Any]:
-        excess, _ = right(*args, **numbers)
+    def linear_excess_and_error(*args: Any) -> tuple[Any, Any]:
+        excess, _ = right(*args)
         return excess, 64 * EPS * np.abs(excess)
 
     return linear_excess_and_error
@@ -240,8 +240,8 @@ def _unmoved_overlaps(right: Any) -> Any:
 def _bare_linear(right: Any) -> Any:
     """The sum of the terms as it comes, below 0 or not, and a few roundings of it as the error."""
 
-    def linear_excess_and_error(*args: Any, **numbers: Any) -> tuple[Any, Any]:
-        excess = linear_excess(*args, **numbers)
+    def linear_excess_and_error(*args: Any) -> tuple[Any, Any]:
+        excess = linear_excess(*args)
         return excess, 64 * EPS * excess
 
     return linear_excess_and_error

@@ -1,6 +1,6 @@
 """Exact theory: risks, gradients, optima, landscapes, with an error for every number.
 
-In reading order: `overlaps`, `route` and `routes` (what is exactly known of which pair), `risk`,
+In reading order: `overlaps`, `law`, `route` and `routes` (what is exactly known of which pair), `risk`,
 `sign_error`, `monte_carlo`; the risks `erf_risk`, `linear_risk`, `componentwise_risk`,
 `componentwise_gradient`, `softmax_risk`, `softmax_integral`, `softmax_trapezoid`, `softmax_panels`,
 `softmax_moments`, `normalised_risk`, `normalised_gradient`, `several_tokens_risk`,

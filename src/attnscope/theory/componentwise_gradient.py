@@ -30,8 +30,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from attnscope.errors import AttnscopeError
-from attnscope.numerics.resolved import EPS, Law, resolve
+from attnscope.numerics.resolved import EPS, ScoreLaw, resolve
 from attnscope.predictors.attention import Componentwise
+from attnscope.theory.law import Law
 
 __all__ = ["componentwise_gradient"]
 
@@ -44,20 +45,18 @@ def componentwise_gradient(
     predictor: Componentwise,
     overlaps: tuple[float, ...],
     lam: float,
-    *,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float,
+    law: Law,
 ) -> np.ndarray:
     """(6,): d R / d (kappa, eta, theta, nu, rho, temperature) at scalar overlaps; the last from the right at temperature 0."""
     kap, eta, the, nu, rho = overlaps
-    gam, s, L = gamma, signal, float(length)
-    M1, d_kap, d_lam1 = _moments(predictor, Law(lam, s * kap, gam))
-    M0, _, d_lam0 = _moments(predictor, Law(lam, 0.0, 1.0))
+    gam = law.gamma
+    s = law.signal
+    L = float(law.length)
+    M1, d_kap, d_lam1 = _moments(predictor, ScoreLaw(lam, s * kap, gam))
+    M0, _, d_lam0 = _moments(predictor, ScoreLaw(lam, 0.0, 1.0))
     d_kap = d_kap * s
     m1 = s * the * M1[0, 0] + gam * rho * M1[0, 1]
-    bias = m1 + (L - 1) * rho * M0[0, 1] - s * alignment
+    bias = m1 + (L - 1) * rho * M0[0, 1] - s * law.alignment
     # R = gam^2 - 2 c1 + q1 - m1^2 + (L-1)(q0 - m0^2) + bias^2, differentiated in the moments ...
     pull = 2 * (bias - m1)  # of bias^2 - m1^2 through m1
     R_M1 = np.zeros((2, 3))
@@ -83,7 +82,7 @@ def componentwise_gradient(
     return np.array([np.sum(R_M1 * d_kap), R_eta, R_the, R_nu, R_rho, R_lam])
 
 
-def _moments(predictor: Componentwise, law: Law) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _moments(predictor: Componentwise, law: ScoreLaw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """M[p-1, n] for p = 1, 2 and n = 0..2, with its derivatives in the mean and in lam (module docstring)."""
     out = resolve(predictor, law, _powers)
     centre = float(predictor.activation(law.score(np.zeros(1)))[0])
@@ -113,7 +112,7 @@ def _powers(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
     return values, np.stack([0 * g + 1, high, twice, twice * high]) * ds
 
 
-def _rise(predictor: Componentwise, law: Law) -> np.ndarray:
+def _rise(predictor: Componentwise, law: ScoreLaw) -> np.ndarray:
     """d/dlam E[sigma(lam u) G^n] at lam = 0+, n = 0..2."""
     right = _slope(predictor, 1.0)
     left = _slope(predictor, -1.0)

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnscope.numerics.resolved import EPS, Law, resolve
+from attnscope.numerics.resolved import EPS, ScoreLaw, resolve
 from attnscope.predictors.attention import Componentwise
+from attnscope.theory.law import Law
 
 __all__ = ["componentwise_excess"]
 
@@ -33,9 +34,7 @@ class _Setting(NamedTuple):
     """What the integrand of the informative token needs; drift = (L-1) m0 and its error."""
 
     overlaps: tuple[float, ...]
-    gam: float
-    s: float
-    c: float
+    law: Law
     drift: float
     drift_error: float
 
@@ -44,17 +43,13 @@ def componentwise_excess(
     predictor: Componentwise,
     overlaps: tuple[float, ...],
     lam: float,
-    *,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float,
+    law: Law,
 ) -> tuple[float, float]:
     """(excess, error) at scalar overlaps and temperature."""
-    kap, rho, others = overlaps[0], overlaps[4], float(length - 1)
+    kap, rho, others = overlaps[0], overlaps[4], float(law.length - 1)
     spread = spread_error = drift = drift_error = 0.0
     if others:
-        zero = resolve(predictor, Law(lam, 0.0, 1.0), _background)
+        zero = resolve(predictor, ScoreLaw(lam, 0.0, 1.0), _background)
         mean = float(zero.value[0])
         around = float(np.sum(zero.weight * (zero.s * zero.g - mean) ** 2))
         C = (1 - rho) * (1 + rho)
@@ -62,8 +57,8 @@ def componentwise_excess(
         spread_error = C * zero.error[1] + rho**2 * (zero.error[2] + 2 * abs(mean) * zero.error[0])
         drift = others * rho * mean
         drift_error = others * abs(rho) * zero.error[0] + 2 * EPS * abs(drift)
-    setting = _Setting(overlaps, gamma, signal, alignment, drift, drift_error)
-    one = resolve(predictor, Law(lam, signal * kap, gamma), partial(_informative, setting))
+    setting = _Setting(overlaps, law, drift, drift_error)
+    one = resolve(predictor, ScoreLaw(lam, law.signal * kap, law.gamma), partial(_informative, setting))
     excess = float(one.value[0]) + others * spread
     error = float(one.error[0]) + others * spread_error + 8 * EPS * (abs(excess) + others * spread)
     return excess, float(error)
@@ -81,7 +76,8 @@ def _background(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]
 
 def _informative(setting: _Setting, g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
     """E[(Y - sigma X_J.v - drift)^2 | G = g] and its rounding."""
-    (_, eta, the, nu, rho), gam, signal, c = setting.overlaps, setting.gam, setting.s, setting.c
+    _, eta, the, nu, rho = setting.overlaps
+    gam, signal, _, c = setting.law
     sign = 1.0 if nu - rho * eta >= 0 else -1.0
     apart, less, C = eta * sign - rho, 1 - sign * nu, (1 - rho) * (1 + rho)
     D = max(2 * less - apart**2, 0.0)

@@ -31,7 +31,7 @@ from attnscope.errors import bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.quadrature import doubling_edges, normal_panels, panel_nodes
-from attnscope.numerics.resolved import Law, sigma_rules
+from attnscope.numerics.resolved import ScoreLaw, sigma_rules
 from attnscope.predictors.attention import Componentwise, Erf, is_componentwise
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import checked_law
@@ -191,7 +191,7 @@ def _rules(predictor: Componentwise, lam: float, law: _Gauss) -> list[tuple[np.n
     sigma, panels that resolve another."""
     if predictor.tame:
         return normal_panels(*_turns(predictor, lam, law))
-    return sigma_rules(predictor, Law(lam, law.mean_u, law.sd_u))
+    return sigma_rules(predictor, ScoreLaw(lam, law.mean_u, law.sd_u))
 
 
 def _student(predictor: Componentwise, lam: float, law: _Gauss, n: float, rule: int) -> tuple[np.ndarray, np.ndarray]:

@@ -31,6 +31,7 @@ import numpy as np
 from scipy import special
 
 from attnscope.numerics.quadrature import legendre
+from attnscope.theory.law import Law
 
 __all__ = ["erf_excess", "erf_excess_and_error", "erf_excess_gradient", "erf_excess_jax"]
 
@@ -51,26 +52,15 @@ class Backend(NamedTuple):
 NUMPY = Backend(np, special.erf, special.erfc)
 
 
-def erf_excess(
-    overlaps: Any,
-    lam: Any,
-    *,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float,
-    backend: Backend = NUMPY,
-) -> Any:
+def erf_excess(overlaps: Any, lam: Any, law: Law, backend: Backend = NUMPY) -> Any:
     """Excess risk R, broadcast over overlaps and lam."""
-    terms = _terms(overlaps, lam, gamma**2, signal, float(length), alignment, backend)
+    terms = _terms(overlaps, lam, law, backend)
     return sum(terms.plain) + sum(terms.steep) + (sum(terms.bias) + terms.steep_bias) ** 2
 
 
-def erf_excess_and_error(
-    overlaps: Any, lam: Any, *, gamma: float, signal: float, length: int, alignment: float
-) -> tuple[Any, Any]:
+def erf_excess_and_error(overlaps: Any, lam: Any, law: Law) -> tuple[Any, Any]:
     """R >= 0 and a bound on its roundoff (module docstring)."""
-    terms = _terms(overlaps, lam, gamma**2, signal, float(length), alignment, NUMPY)
+    terms = _terms(overlaps, lam, law, NUMPY)
     growth = 1 + terms.exponent
     bias = sum(terms.bias) + terms.steep_bias
     size = sum(np.abs(b) for b in terms.bias) + growth * np.abs(terms.steep_bias)
@@ -89,8 +79,12 @@ class Terms(NamedTuple):
     exponent: Any  # a^2
 
 
-def _terms(overlaps: Any, lam: Any, gam2: float, D: float, L: float, c: float, backend: Backend) -> Terms:
+def _terms(overlaps: Any, lam: Any, law: Law, backend: Backend) -> Terms:
     """The products of R and M (module docstring, in its order), none of them a difference."""
+    gam2 = law.gamma**2
+    D = law.signal
+    L = float(law.length)
+    c = law.alignment
     xp, pi = backend.xp, np.pi
     kap, eta, the, nu, rho = overlaps
     S, q = xp.sqrt(1 + 2 * lam**2 * gam2), xp.sqrt(1 + 4 * lam**2 * gam2)
@@ -139,12 +133,13 @@ def erf_variance(a: Any, q: Any, g2: Any, xp: Any = np) -> Any:
     return 4 / np.pi * width * total
 
 
-def erf_excess_gradient(
-    overlaps: Any, lam: Any, *, gamma: float, signal: float, length: int, alignment: float
-) -> tuple[np.ndarray, ...]:
+def erf_excess_gradient(overlaps: Any, lam: Any, law: Law) -> tuple[np.ndarray, ...]:
     """d R / d (kappa, eta, theta, nu, rho, temperature), analytic, broadcast."""
     kap, eta, the, nu, rho = overlaps
-    gam2, D, L, pi = gamma**2, signal, float(length), np.pi
+    gam2 = law.gamma**2
+    D = law.signal
+    L = float(law.length)
+    pi = np.pi
     S2, q2 = 1 + 2 * lam**2 * gam2, 1 + 4 * lam**2 * gam2
     S, q = np.sqrt(S2), np.sqrt(q2)
     a, A, al = lam * D * kap / S, lam * gam2 / S, 1 / q
@@ -158,7 +153,7 @@ def erf_excess_gradient(
     V = erf_variance(a, q, lam**2 * gam2)
     C = 2 * lam / np.sqrt(pi * (1 + 2 * lam**2))
     spread = 2 / np.sqrt(1 + 4 * lam**2) - 1
-    M = D * the * e + A * rho * e1 + (L - 1) * C * rho - D * alignment
+    M = D * the * e + A * rho * e1 + (L - 1) * C * rho - D * law.alignment
     W = 8 / pi * P * al - 4 * a * b * e1 - e1 * e1
     # partial derivatives in the intermediate variables a, al, A, C (e1' = -2 a e1; V_a = 2 e1 (b - e); b_a = al b1)
     V_a, V_al = 2 * e1 * (b - e), -4 / pi * P / (1 + al * al)
@@ -200,10 +195,10 @@ def erf_excess_gradient(
     return tuple(np.broadcast_arrays(R_a * lam * D / S, R_eta, R_the, R_nu, R_rho, R_lam))
 
 
-def erf_excess_jax(overlaps: Any, lam: Any, *, gamma: float, signal: float, length: int, alignment: float) -> Any:
+def erf_excess_jax(overlaps: Any, lam: Any, law: Law) -> Any:
     """The same formula, traceable by JAX."""
     import jax.numpy as jnp
     from jax.scipy import special as jax_special
 
     backend = Backend(jnp, jax_special.erf, jax_special.erfc)
-    return erf_excess(overlaps, lam, gamma=gamma, signal=signal, length=length, alignment=alignment, backend=backend)
+    return erf_excess(overlaps, lam, law, backend)

@@ -32,7 +32,7 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.interpolation import first_two
-from attnscope.numerics.resolved import Law, resolve
+from attnscope.numerics.resolved import ScoreLaw, resolve
 from attnscope.numerics.semidefinite import lower_factor
 from attnscope.predictors.attention import Erf, LinearAttention, Predictor, is_componentwise
 from attnscope.predictors.heads import MultiHead, adds_heads
@@ -154,7 +154,7 @@ def _resolved(head: Any, lam: float, size: float, gamma: float, furthest: float,
     axis, mass = _grid(spacing)
     for mean, sd in ((0.0, size), (furthest, gamma * size), (-furthest, gamma * size)):
         try:
-            truth = resolve(head, Law(lam, mean, sd), first_two)
+            truth = resolve(head, ScoreLaw(lam, mean, sd), first_two)
         except AttnscopeError:
             return False
         s = head.activation(lam * (mean + sd * axis))

@@ -21,52 +21,49 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.theory.law import Law
+
 __all__ = ["linear_excess", "linear_excess_and_error", "linear_excess_gradient"]
 
 ROUNDOFF = 16 * float(np.finfo(np.float64).eps)  # no term here takes more than 16 roundings, sums included
 
 
-def linear_excess(
-    overlaps: Any,
-    lam: Any,
-    offset: float,
-    *,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float,
-    xp: Any = np,
-) -> Any:
+def linear_excess(overlaps: Any, lam: Any, offset: float, law: Law, xp: Any = np) -> Any:
     """Excess risk, broadcast over overlaps and lam; `xp` is numpy or jax.numpy."""
     kap, eta, the, nu, rho = overlaps
-    g2 = gamma**2
-    others = float(length) - 1
-    al = offset + lam * signal * kap
-    be = signal * the
+    g2 = law.gamma**2
+    s = law.signal
+    others = float(law.length) - 1
+    al = offset + lam * s * kap
+    be = s * the
     miss = xp.where(al >= 0, (1 - al) ** 2 + 2 * al * (1 - nu), (1 + al) ** 2 - 2 * al * (1 + nu))
     norm = miss + (lam * be) ** 2 - 2 * lam * be * eta + 2 * al * lam * be * rho
-    M = al * be + lam * rho * (g2 + others) - signal * alignment
+    M = al * be + lam * rho * (g2 + others) - s * law.alignment
     spread = lam**2 * (1 + rho**2)
     return g2 * norm + g2**2 * spread + others * (offset**2 + spread) + M * M
 
 
 def linear_excess_and_error(
-    overlaps: Any, lam: Any, offset: float, *, gamma: float, signal: float, length: int, alignment: float
+    overlaps: Any,
+    lam: Any,
+    offset: float,
+    law: Law,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Excess risk, >= 0, and a bound on its roundoff (module docstring)."""
-    excess = linear_excess(overlaps, lam, offset, gamma=gamma, signal=signal, length=length, alignment=alignment)
+    excess = linear_excess(overlaps, lam, offset, law)
     kap, eta, the, nu, rho = overlaps
-    g2 = gamma**2
-    others = float(length) - 1
-    al = offset + lam * signal * kap
-    size = np.abs(offset) + np.abs(lam * signal * kap)  # of al before it cancels
-    be = np.abs(lam * signal * the)
+    g2 = law.gamma**2
+    s = law.signal
+    others = float(law.length) - 1
+    al = offset + lam * s * kap
+    size = np.abs(offset) + np.abs(lam * s * kap)  # of al before it cancels
+    be = np.abs(lam * s * the)
     off = ROUNDOFF * (1 + size)
     far = np.where(al >= 0, 1 - nu, 1 + nu)
     miss = 2 * np.abs(1 - np.abs(al)) * off + off**2 + 4 * off * far
     norm = miss + ROUNDOFF * (be**2 + 2 * be * np.abs(eta) + 2 * size * be * np.abs(rho))
-    M = al * signal * the + lam * rho * (g2 + others) - signal * alignment
-    parts = size * signal * np.abs(the) + np.abs(lam * rho) * (g2 + others) + np.abs(signal * alignment)
+    M = al * s * the + lam * rho * (g2 + others) - s * law.alignment
+    parts = size * s * np.abs(the) + np.abs(lam * rho) * (g2 + others) + np.abs(s * law.alignment)
     bias = 2 * np.abs(M) * ROUNDOFF * parts + (ROUNDOFF * parts) ** 2
     spread = lam**2 * (1 + rho**2)
     positive = g2**2 * spread + others * (offset**2 + spread)
@@ -74,14 +71,18 @@ def linear_excess_and_error(
 
 
 def linear_excess_gradient(
-    overlaps: Any, lam: Any, offset: float, *, gamma: float, signal: float, length: int, alignment: float
+    overlaps: Any,
+    lam: Any,
+    offset: float,
+    law: Law,
 ) -> tuple[np.ndarray, ...]:
     """d R / d (kappa, eta, theta, nu, rho, temperature)."""
     kap, eta, the, nu, rho = overlaps
-    g2, s = gamma**2, signal
-    others = float(length) - 1  # first, for g2 + L - 1 loses a small g2 at L = 1
+    g2 = law.gamma**2
+    s = law.signal
+    others = float(law.length) - 1  # first, for g2 + L - 1 loses a small g2 at L = 1
     al, be = offset + lam * s * kap, s * the
-    M = al * be + lam * rho * (g2 + others) - s * alignment
+    M = al * be + lam * rho * (g2 + others) - s * law.alignment
     R_al = 2 * g2 * (al - nu + lam * be * rho) + 2 * M * be
     R_be = 2 * g2 * lam * (lam * be - eta + al * rho) + 2 * M * al
     R_rho = 2 * g2 * al * lam * be + 2 * lam**2 * rho * (g2**2 + others) + 2 * M * lam * (g2 + others)

@@ -16,6 +16,7 @@ from attnscope.numerics.sampled_estimate import share_error
 from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask, Projections
+from attnscope.theory.law import Law
 from attnscope.theory.overlaps import Overlaps, head_gram
 
 __all__ = [
@@ -34,23 +35,21 @@ def monte_carlo_excess(
     predictor: Predictor,
     overlaps: tuple[float, ...],
     lam: float,
+    law: Law,
     *,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float,
     samples: int,
     seed: object,
 ) -> tuple[float, float]:
     """(mean, standard error) of (Y - T(X))^2 without label noise at scalar overlaps."""
     rng = np.random.default_rng(seed)  # type: ignore[arg-type]
     kap, eta, the, nu, rho = overlaps
+    length = law.length
     root = semidefinite_root(np.array([[1, rho, eta], [rho, 1, nu], [eta, nu, 1.0]]))  # of the covariance of (u, w, y)
-    mean = signal * np.array([kap, the, alignment])
+    mean = law.signal * np.array([kap, the, law.alignment])
     count, total, squares = 0, 0.0, 0.0
     while count < samples:
         n = min(samples - count, max(1, BLOCK // length))
-        informative = mean + gamma * rng.standard_normal((n, 3)) @ root.T  # (n, 3): u, w, y
+        informative = mean + law.gamma * rng.standard_normal((n, 3)) @ root.T  # (n, 3): u, w, y
         u = rng.standard_normal((n, length))
         w = rho * u + np.sqrt(max(0.0, 1 - rho**2)) * rng.standard_normal((n, length))
         u[:, 0], w[:, 0] = (

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.polynomial import polynomial as poly
 
 from attnscope.predictors.attention import Normalised
+from attnscope.theory.law import Law
 from attnscope.theory.normalised_risk import HIGHEST, STEP, Kernels, kernels, laws_of, power, rules_for, tau_range
 
 __all__ = ["normalised_gradient"]
@@ -47,26 +48,23 @@ def normalised_gradient(
     predictor: Normalised,
     overlaps: tuple[float, ...],
     lam: float,
-    *,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float,
+    law: Law,
 ) -> np.ndarray:
     """(6,): d R / d (kappa, eta, theta, nu, rho, temperature) at scalar overlaps."""
-    L, laws = float(length), laws_of(lam, overlaps[0] * signal, gamma)
+    L = float(law.length)
+    laws = laws_of(lam, overlaps[0] * law.signal, law.gamma)
     tau = tau_range(predictor, lam, laws, 1.0, L - 1.0)
     tables = [_moments(predictor, lam, mean, sd, tau) for mean, sd in laws]
     average = lambda name, P: _average(tables[name not in INFORMATIVE], name, P)
-    P = _polynomials(overlaps, gamma, signal, alignment)
+    P = _polynomials(overlaps, law)
     values = {name: average(name, p) for name, p in P.items()}
     slopes = _slopes(values, _sink(predictor, tau), L, tables[1])
 
     def total(changes: dict) -> float:
         return float(sum(slopes[name] @ average(name, p) for name, p in changes.items())) * STEP
 
-    by_overlap = [total(changes) for changes in _changes(overlaps, gamma, signal, alignment)]
-    kappa = total({name: signal / gamma * _stein(P[name]) for name in INFORMATIVE})
+    by_overlap = [total(changes) for changes in _changes(overlaps, law)]
+    kappa = total({name: law.signal / law.gamma * _stein(P[name]) for name in INFORMATIVE})
     if lam > 0:
         moved = {name: _scaled(P[name], *laws[name not in INFORMATIVE]) / lam for name in P}
         return np.array([kappa, *by_overlap, total(moved)])
@@ -85,9 +83,10 @@ def _average(table: Kernels, name: str, P: Poly) -> np.ndarray:
     return (table.k0, table.k1, table.k2)[ORDER[name]][:, : len(P)] @ np.asarray(P)
 
 
-def _polynomials(o: tuple[float, ...], gam: float, s: float, c: float) -> dict[str, Poly]:
+def _polynomials(o: tuple[float, ...], law: Law) -> dict[str, Poly]:
     """P of every average: x, z, y of the informative token, a, b, f of a background one."""
     _, eta, the, nu, rho = o
+    gam, s, _, c = law
     my, apart = np.array([s * c, gam * eta]), np.array([s * (c - the), gam * (eta - rho)])
     one, along = np.array([1.0]), np.array([0.0, rho])
     return {
@@ -106,9 +105,10 @@ def _polynomials(o: tuple[float, ...], gam: float, s: float, c: float) -> dict[s
     }
 
 
-def _changes(o: tuple[float, ...], gam: float, s: float, c: float) -> list[dict[str, Poly]]:
+def _changes(o: tuple[float, ...], law: Law) -> list[dict[str, Poly]]:
     """Derivatives of the polynomials in eta, theta, nu, rho."""
     _, eta, the, _, rho = o
+    gam, s, _, c = law
     my, apart, g = np.array([s * c, gam * eta]), np.array([s * (c - the), gam * (eta - rho)]), np.array([0.0, gam])
     g2 = gam**2
     by_eta = {

@@ -31,6 +31,7 @@ from scipy.special import ndtri
 
 from attnscope.errors import bad
 from attnscope.predictors.attention import Normalised
+from attnscope.theory.law import Law
 
 __all__ = [
     "HIGHEST",
@@ -84,22 +85,19 @@ def normalised_excess(
     predictor: Normalised,
     overlaps: tuple[float, ...],
     lam: float,
-    *,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float,
+    law: Law,
 ) -> tuple[float, float]:
     """(excess, error) at scalar overlaps and temperature."""
-    laws = laws_of(lam, overlaps[0] * signal, gamma)
-    tau = tau_range(predictor, lam, laws, 1.0, length - 1.0)
+    laws = laws_of(lam, overlaps[0] * law.signal, law.gamma)
+    tau = tau_range(predictor, lam, laws, 1.0, law.length - 1.0)
     rounding = _rounding(predictor, lam, laws, tau)
     (fine, size), (coarse, _) = (
-        _excess(predictor, overlaps, lam, gamma, signal, float(length), alignment, tau, rounding, *rules)
+        _excess(predictor, overlaps, lam, law, tau, rounding, *rules)
         for rules in zip(*(rules_for(lam * sd) for _, sd in laws))
     )
     # E Y^2, E w_J^2, and the largest of L background values
-    moments = (signal * alignment) ** 2 + (signal * overlaps[2]) ** 2 + 2 * gamma**2 + 1 + 2 * math.log(length)
+    gam, s, L, c = law
+    moments = (s * c) ** 2 + (s * overlaps[2]) ** 2 + 2 * gam**2 + 1 + 2 * math.log(L)
     return fine, abs(fine - coarse) + OUTER * abs(fine) + rounding * size + UNSEEN * moments
 
 
@@ -115,16 +113,15 @@ def _excess(
     predictor: Normalised,
     overlaps: tuple[float, ...],
     lam: float,
-    gam: float,
-    s: float,
-    L: float,
-    c: float,
+    law: Law,
     tau: np.ndarray,
     rounding: float,
     rule1: tuple[np.ndarray, np.ndarray],
     rule0: tuple[np.ndarray, np.ndarray],
 ) -> tuple[float, float]:
     """The excess, and the same integral with the absolute value of every term."""
+    gam, s, length, c = law
+    L = float(length)
     kap, eta, the, nu, rho = overlaps
     (g1, weight1), (g0, weight0) = rule1, rule0
     my, mw = s * c + gam * eta * g1, s * the + gam * rho * g1  # E[Y|g], E[w|g] of the informative token

@@ -35,6 +35,7 @@ from attnscope.theory.componentwise_gradient import componentwise_gradient
 from attnscope.theory.componentwise_risk import componentwise_excess
 from attnscope.theory.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
 from attnscope.theory.heads_risk import distinct_excess
+from attnscope.theory.law import Law
 from attnscope.theory.linear_risk import linear_excess, linear_excess_and_error, linear_excess_gradient
 from attnscope.theory.monte_carlo import monte_carlo_excess
 from attnscope.theory.normalised_gradient import normalised_gradient
@@ -45,10 +46,6 @@ from attnscope.theory.route import Excess, Route, add_route, needed, pointwise
 from attnscope.theory.several_tokens_risk import head_risk
 
 __all__: list[str] = []
-
-
-def _law(task: SingleLocation) -> dict[str, Any]:
-    return {"gamma": task.gamma, "signal": task.signal, "length": task.length, "alignment": task.alignment}
 
 
 def _table(rows: np.ndarray, o: Overlaps, method: str) -> Excess:
@@ -65,50 +62,50 @@ def _stacked(function: Callable[[tuple[float, ...]], np.ndarray], o: Overlaps) -
 
 
 def _sampled(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int) -> Excess:
-    numbers = _law(task)
+    law = Law.of(task)
     points = list(zip(*(x.ravel() for x in o)))
     rows = [
-        monte_carlo_excess(predictor, point, lam, **numbers, samples=samples, seed=[seed, i])
+        monte_carlo_excess(predictor, point, lam, law, samples=samples, seed=[seed, i])
         for i, point in enumerate(points)
     ]
     return _table(np.array(rows), o, "monte-carlo")
 
 
 def _erf(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
-    return Excess(*erf_excess_and_error(o, lam, **_law(task)), "closed form")
+    return Excess(*erf_excess_and_error(o, lam, Law.of(task)), "closed form")
 
 
 def _erf_gradient(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Any:
-    return erf_excess_gradient(o, lam, **_law(task))
+    return erf_excess_gradient(o, lam, Law.of(task))
 
 
 def _erf_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
-    return lambda o, lam: erf_excess_jax(o, lam, **_law(task))
+    return lambda o, lam: erf_excess_jax(o, lam, Law.of(task))
 
 
 def _linear(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
-    return Excess(*linear_excess_and_error(o, lam, predictor.offset, **_law(task)), "closed form")
+    return Excess(*linear_excess_and_error(o, lam, predictor.offset, Law.of(task)), "closed form")
 
 
 def _linear_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
-    return linear_excess_gradient(o, lam, predictor.offset, **_law(task))
+    return linear_excess_gradient(o, lam, predictor.offset, Law.of(task))
 
 
 def _linear_jax(task: SingleLocation, predictor: Any) -> Callable[[Overlaps, Any], Any]:
     from jax import numpy as jnp
 
-    return lambda o, lam: linear_excess(o, lam, predictor.offset, **_law(task), xp=jnp)
+    return lambda o, lam: linear_excess(o, lam, predictor.offset, Law.of(task), xp=jnp)
 
 
 def _componentwise(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
-    numbers = _law(task)
-    rows = pointwise(lambda point: componentwise_excess(predictor, point, lam, **numbers), o)
+    law = Law.of(task)
+    rows = pointwise(lambda point: componentwise_excess(predictor, point, lam, law), o)
     return _table(rows, o, "1-D quadrature")
 
 
 def _componentwise_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
-    numbers = _law(task)
-    return _stacked(lambda point: componentwise_gradient(predictor, point, lam, **numbers), o)
+    law = Law.of(task)
+    return _stacked(lambda point: componentwise_gradient(predictor, point, lam, law), o)
 
 
 def _optimal(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
@@ -123,33 +120,33 @@ def _optimal(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> E
 def _softmax(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
     from attnscope.theory.softmax_risk import softmax_excess  # here, because it loads numba
 
-    numbers = _law(task)
-    rows = pointwise(lambda point: softmax_excess(*point, temperature=lam, **numbers), o)
+    law = Law.of(task)
+    rows = pointwise(lambda point: softmax_excess(point, lam, law), o)
     return _table(rows, o, "2-D quadrature")
 
 
 def _softmax_gradient(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Any:
     from attnscope.theory.softmax_risk import softmax_excess_gradient
 
-    numbers = _law(task)
-    return _stacked(lambda point: softmax_excess_gradient(*point, temperature=lam, **numbers), o)
+    law = Law.of(task)
+    return _stacked(lambda point: softmax_excess_gradient(point, lam, law), o)
 
 
 def _softmax_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
     from attnscope.theory.softmax_risk import softmax_excess_jax
 
-    return lambda o, lam: softmax_excess_jax(o, lam, **_law(task))
+    return lambda o, lam: softmax_excess_jax(o, lam, Law.of(task))
 
 
 def _normalised(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
-    numbers = _law(task)
-    rows = pointwise(lambda point: normalised_excess(predictor, point, lam, **numbers), o)
+    law = Law.of(task)
+    rows = pointwise(lambda point: normalised_excess(predictor, point, lam, law), o)
     return _table(rows, o, "2-D quadrature")
 
 
 def _normalised_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
-    numbers = _law(task)
-    return _stacked(lambda point: normalised_gradient(predictor, point, lam, **numbers), o)
+    law = Law.of(task)
+    return _stacked(lambda point: normalised_gradient(predictor, point, lam, law), o)
 
 
 def _erf_swapped(task: SingleLocation, lam: float) -> Overlaps:

@@ -29,7 +29,7 @@ from attnscope.numerics import validation as check
 from attnscope.numerics.estimate import Estimate, estimate
 from attnscope.numerics.interpolation import first_two
 from attnscope.numerics.max_integral import max_grid, weighted_activation
-from attnscope.numerics.resolved import Law, resolve
+from attnscope.numerics.resolved import ScoreLaw, resolve
 from attnscope.predictors.attention import (
     Normalised,
     Predictor,
@@ -90,8 +90,8 @@ def _weights(predictor: Any, lam: float, task: MultiLocation, m: int) -> tuple[f
     """E a_J, E a_J^2, E a_0^2, error."""
     if predictor.normalised:
         return weight_moments(predictor, lam, task.gamma, task.signal, m, task.length)
-    one = resolve(predictor, Law(lam, task.signal, task.gamma), first_two)
-    zero = resolve(predictor, Law(lam, 0.0, 1.0), first_two)
+    one = resolve(predictor, ScoreLaw(lam, task.signal, task.gamma), first_two)
+    zero = resolve(predictor, ScoreLaw(lam, 0.0, 1.0), first_two)
     error = float(max(one.error.max(), zero.error.max()))
     return float(one.value[0]), float(one.value[1]), float(zero.value[1]), error
 
@@ -104,7 +104,7 @@ def _max(task: MaxLocation, predictor: Any, lam: float, b: float) -> tuple[float
         squares, more = L * moments.background_square, L * moments.error
     else:
         both, error = weighted_activation(nu, L, lambda chi: predictor.activation(lam * chi))
-        own = resolve(predictor, Law(lam, 0.0, 1.0), first_two)
+        own = resolve(predictor, ScoreLaw(lam, 0.0, 1.0), first_two)
         squares, more = L * float(own.value[1]), L * float(own.error[1])
     return 1 - 2 * b * both + b * b * squares, 2 * abs(b) * error + b * b * more + 1e-14 * (1 + b * b * squares)
 

@@ -15,11 +15,13 @@ risks of exp(-20000) alike. The number of tokens enters only as a power: length 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.theory.law import Law
 from attnscope.theory.softmax_panels import integrate
 from attnscope.theory.softmax_trapezoid import outer_bound
 
@@ -52,72 +54,37 @@ class SoftmaxRisk(NamedTuple):
     error: float
 
 
-def softmax_excess(
-    kappa: float,
-    eta: float,
-    theta: float,
-    nu: float,
-    rho: float,
-    *,
-    temperature: float,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float = 0.0,
-) -> SoftmaxRisk:
+def softmax_excess(overlaps: Sequence[float], temperature: float, law: Law) -> SoftmaxRisk:
     """Excess risk of softmax attention at the given overlaps.
 
     Args:
-        kappa, eta, theta, nu, rho: k.k*, k.v*, v.k*, v.v*, k.v of unit vectors; jointly feasible.
+        overlaps: kappa, eta, theta, nu, rho = k.k*, k.v*, v.k*, v.v*, k.v of unit vectors; jointly feasible.
         temperature: lambda >= 0, multiplies the scores; 0 is mean pooling.
-        gamma, signal, length: standard deviation and mean length of the informative token, number of tokens.
-        alignment: k*.v*.
+        law: of the tokens.
     """
-    q = _checked(kappa, eta, theta, nu, rho, temperature, gamma, signal, length, alignment)
-    if length == 1:
+    q = _checked(overlaps, temperature, law)
+    if law.length == 1:
         return _one_token(q)[0]
-    return _value(q, integrate(q, float(length), False, _tolerance(q)))
+    return _value(q, integrate(q, float(law.length), False, _tolerance(q)))
 
 
-def softmax_excess_gradient(
-    kappa: float,
-    eta: float,
-    theta: float,
-    nu: float,
-    rho: float,
-    *,
-    temperature: float,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float = 0.0,
-) -> np.ndarray:
+def softmax_excess_gradient(overlaps: Sequence[float], temperature: float, law: Law) -> np.ndarray:
     """Derivatives (6,) of the excess in kappa, eta, theta, nu, rho (as free variables) and temperature.
 
     Accurate to about 1e-10 of the integral of the absolute integrand: a derivative in kappa or
     temperature that is exponentially smaller than the excess itself comes with an absolute error of about
     1e-15 temperature*signal*excess.
     """
-    q = _checked(kappa, eta, theta, nu, rho, temperature, gamma, signal, length, alignment)
-    return _with_gradient(q, int(length))[1]
+    q = _checked(overlaps, temperature, law)
+    return _with_gradient(q, int(law.length))[1]
 
 
 def softmax_excess_with_gradient(
-    kappa: float,
-    eta: float,
-    theta: float,
-    nu: float,
-    rho: float,
-    *,
-    temperature: float,
-    gamma: float,
-    signal: float,
-    length: int,
-    alignment: float = 0.0,
+    overlaps: Sequence[float], temperature: float, law: Law
 ) -> tuple[SoftmaxRisk, np.ndarray]:
     """Excess and gradient together, for about the price of the gradient; arguments as softmax_excess."""
-    q = _checked(kappa, eta, theta, nu, rho, temperature, gamma, signal, length, alignment)
-    return _with_gradient(q, int(length))
+    q = _checked(overlaps, temperature, law)
+    return _with_gradient(q, int(law.length))
 
 
 def _with_gradient(q: tuple[float, ...], length: int) -> tuple[SoftmaxRisk, np.ndarray]:
@@ -178,17 +145,16 @@ def _described(q: tuple[float, ...]) -> str:
     return ", ".join(f"{name}={value:.6g}" for name, value in zip(names, q, strict=True))
 
 
-def _checked(
-    kappa: float, eta: float, theta: float, nu: float, rho: float,
-    temperature: float, gamma: float, signal: float, length: int, alignment: float,
-) -> tuple[float, ...]:  # fmt: skip
+def _checked(overlaps: Sequence[float], temperature: float, law: Law) -> tuple[float, ...]:
     """The nine parameters as floats, after the checks of the border."""
-    overlaps = {"kappa": kappa, "eta": eta, "theta": theta, "nu": nu, "rho": rho, "alignment": alignment}
+    gamma, signal, length, alignment = law
+    cosines = dict(zip(("kappa", "eta", "theta", "nu", "rho"), overlaps, strict=True))
+    cosines["alignment"] = alignment
     scales = {"temperature": temperature, "gamma": gamma, "signal": signal, "length": length}
-    for name, x in (overlaps | scales).items():
+    for name, x in (cosines | scales).items():
         if not isinstance(x, int | float | np.number) and np.ndim(x) != 0:
             raise bad(name, "softmax_excess", "a single number", x, "a loop over the entries")
-    for name, x in overlaps.items():
+    for name, x in cosines.items():
         if not abs(x) <= 1.0 + SLACK:
             raise bad(name, "softmax_excess", "a product of two unit vectors, in [-1, 1]", x)
     if not 0.0 <= temperature < math.inf:
@@ -202,18 +168,15 @@ def _checked(
     if temperature * (signal + max(1.0, gamma)) > WIDEST:
         limit = f"at most {WIDEST:.0e}/(signal + max(1, gamma))"
         raise bad("temperature", "softmax_excess", limit, temperature)
-    q = (kappa, eta, theta, nu, rho, temperature, gamma, signal, alignment)
+    q = (*overlaps, temperature, gamma, signal, alignment)
     return tuple(float(x) for x in q)
 
 
 def softmax_excess_jax(
     overlaps: Any,
     temperature: Any,
+    law: Law,
     *,
-    gamma: Any,
-    signal: Any,
-    length: int,
-    alignment: Any = 0.0,
     score_nodes: int = 256,
     scale_nodes: int = 384,
 ) -> Array:
@@ -228,7 +191,8 @@ def softmax_excess_jax(
     from jax.lax import stop_gradient
 
     kap, eta, the, nu, rho = jnp.asarray(overlaps)
-    lam, gam, s, c, n = temperature, gamma, signal, alignment, length
+    lam = temperature
+    gam, s, n, c = law
     # g within 9 standard deviations; log t between bounds of -log S that fail with probability below 1e-13
     g = jnp.linspace(-9.0, 9.0, score_nodes)
     weight = jnp.exp(-0.5 * g * g) * (18.0 / (score_nodes - 1)) / math.sqrt(2.0 * math.pi)
