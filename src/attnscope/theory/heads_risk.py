@@ -40,6 +40,7 @@ from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import PlantedTask
 from attnscope.tasks.multi_direction import MultiDirection
 from attnscope.tasks.single_location import SingleLocation
+from attnscope.theory.heads_quadrature import REACH, componentwise_heads, gaussian_grid
 from attnscope.theory.monte_carlo import sampled_heads_excess
 from attnscope.theory.route import checked_planted, find_route
 
@@ -47,7 +48,6 @@ __all__ = ["distinct_excess", "distinct_tokens", "heads_excess", "heads_gram", "
 
 NAME = "heads_risk"
 TOLERANCE = 1e-9  # as for overlaps: roundoff of float64 inner products stays far below
-REACH = 8.5  # standard deviations of the Gaussian grid: 2e-17 outside
 MOST = 600  # grid points per axis; a temperature that needs more is sampled
 KNOWN = (Erf, LinearAttention)  # activations for whose width the grid's spacing is derived
 SEEN = 1e-9  # difference of moments, relative, below which a grid sees a user's sigma: the grid's own error is 1e-12
@@ -136,8 +136,8 @@ def distinct_excess(
     smooth = is_componentwise(head) and not head.kinks and 2 * REACH / spacing <= MOST
     furthest = task.signal * math.sqrt(sizes)  # of a score's mean
     if smooth and not sampled and _resolved(head, lam, math.sqrt(sizes), task.gamma, furthest, spacing):
-        fine, size = _componentwise(task, head, H, G, lam, spacing)
-        coarse, _ = _componentwise(task, head, H, G, lam, 1.5 * spacing)
+        fine, size = componentwise_heads(task, head, H, G, lam, spacing)
+        coarse, _ = componentwise_heads(task, head, H, G, lam, 1.5 * spacing)
         rounding = ROUNDING * (1 + slope**2) * size
         return fine, np.abs(fine - coarse) + rounding, "2-D quadrature"
     return *_sampled(task, head, H, G, lam, samples, seed), "Monte Carlo over scores"
@@ -151,7 +151,7 @@ def _resolved(head: Any, lam: float, size: float, gamma: float, furthest: float,
     """
     if type(head) in KNOWN or lam * size == 0:
         return True
-    axis, mass = _grid(spacing)
+    axis, mass = gaussian_grid(spacing)
     for mean, sd in ((0.0, size), (furthest, gamma * size), (-furthest, gamma * size)):
         try:
             truth = resolve(head, ScoreLaw(lam, mean, sd), first_two)
@@ -162,98 +162,6 @@ def _resolved(head: Any, lam: float, size: float, gamma: float, furthest: float,
         if (away > truth.error + SEEN * max(1.0, float(truth.value[1]))).any():
             return False
     return True
-
-
-def _grid(h: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points of a trapezoidal rule and their normal masses."""
-    axis = h * np.arange(-math.ceil(REACH / h), math.ceil(REACH / h) + 1)
-    return axis, h / math.sqrt(2 * math.pi) * np.exp(-(axis**2) / 2)
-
-
-# -- componentwise heads: quadrature ----------------------------------------------------------------------------------
-
-
-def _componentwise(task: Task, head: Any, H: int, G: np.ndarray, lam: float, h: float) -> tuple[np.ndarray, np.ndarray]:
-    """(excess, size of its terms), (R,) each."""
-    axis, mass = _grid(h)
-    F = (G.shape[1] - 2 * H) // 2
-    block = max(1, BLOCK // (len(axis) ** 2 if H > 1 else len(axis)))
-    others = task.length - F
-    out = np.empty((2, len(G)))
-    for i in range(0, len(G), block):
-        part = G[i : i + block]
-        mean, square, size = _token(head, H, part, lam, np.zeros(part.shape[:2]), 1.0, None, axis, mass)
-        total, spread = others * mean, others * (square - mean**2)
-        sizes, roots = others * size, others * np.sqrt(size)
-        for f in range(F):
-            shift = task.signal * part[:, :, 2 * H + 2 * f]  # (R, n): projections of the mean
-            told = 2 * H + 2 * f + 1
-            mean, square, size = _token(head, H, part, lam, shift, task.gamma, told, axis, mass)
-            total, spread = total + mean, spread + (square - mean**2)
-            sizes, roots = sizes + size, roots + np.sqrt(size)
-        out[0, i : i + block] = np.maximum(spread, 0.0) + total**2
-        out[1, i : i + block] = sizes + roots**2
-    return out[0], out[1]
-
-
-def _token(
-    head: Any,
-    H: int,
-    G: np.ndarray,
-    lam: float,
-    shift: np.ndarray,
-    scale: float,
-    label: int | None,
-    axis: np.ndarray,
-    mass: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(E e, E e^2, size of its terms), (R,) each, of e = sum_h a_h w_h - y for a token N(shift, scale^2 G) in the Gram's coordinates."""
-    y = [] if label is None else [label]
-    mean = -shift[:, label] if label is not None else np.zeros(len(G))
-    square = shift[:, label] ** 2 + scale**2 * G[:, label, label] if label is not None else np.zeros(len(G))
-    size = square
-    for h in range(H):
-        index = [2 * h, 2 * h + 1, *y]
-        A, m = scale * lower_factor(G[:, index][:, :, index]), shift[:, index]
-        a = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))  # (R, points)
-        w = m[:, 1, None] + A[:, 1, :1] * axis  # E[w | u]
-        mean = mean + (a * w) @ mass
-        own = (a * a * (w * w + A[:, 1, 1, None] ** 2)) @ mass
-        square = square + own
-        size = size + own
-        if y:
-            told = m[:, 2, None] + A[:, 2, :1] * axis
-            square = square - 2 * (a * (w * told + (A[:, 1, 1] * A[:, 2, 1])[:, None])) @ mass
-        for g in range(h):
-            square = square + 2 * _pair(head, G, lam, shift, scale, h, g, axis, mass)
-    return mean, square, (H + 1) * size
-
-
-def _pair(
-    head: Any,
-    G: np.ndarray,
-    lam: float,
-    shift: np.ndarray,
-    scale: float,
-    h: int,
-    g: int,
-    axis: np.ndarray,
-    mass: np.ndarray,
-) -> np.ndarray:
-    """E[a_h a_g w_h w_g], (R,): given (u_h, u_g), that is two coordinates z, the product w_h w_g has a known mean."""
-    index = [2 * h, 2 * g, 2 * h + 1, 2 * g + 1]
-    A = scale * lower_factor(G[:, index][:, :, index])
-    m = shift[:, index]
-
-    def at(i: int) -> np.ndarray:
-        """(R, nodes, nodes): the mean of the i-th of u_h, u_g, w_h, w_g given the coordinates."""
-        along = A[:, i, :, None, None]
-        return m[:, i, None, None] + along[:, 0] * axis[:, None] + along[:, 1] * axis
-
-    a_h = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))  # u_h lies along the first axis
-    a_g = head.activation(lam * at(1))
-    rest = (A[:, 2, 2:] * A[:, 3, 2:]).sum(1)[:, None, None]  # conditional covariance
-    return np.einsum("rij,ri,i,j->r", a_g * (at(2) * at(3) + rest), a_h, mass, mass, optimize=True)
 
 
 # -- any heads: Monte Carlo over the scores ---------------------------------------------------------------------------
