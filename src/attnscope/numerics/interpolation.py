@@ -17,7 +17,17 @@ import numpy as np
 
 from attnscope.numerics.quadrature import FINE, legendre
 
-__all__ = ["COARSE", "GOLDEN_GAP", "first_two", "golden", "lobatto", "through", "values_at"]
+__all__ = [
+    "COARSE",
+    "GOLDEN_GAP",
+    "explained_by",
+    "first_two",
+    "golden",
+    "golden_interpolation",
+    "lobatto",
+    "through",
+    "values_at",
+]
 
 # points of the Lobatto rule: the weight of an end, 1/156, is above the place of the first Legendre node, 1/290
 COARSE = 13
@@ -41,15 +51,25 @@ def golden(n: int) -> np.ndarray:
 
 
 def through(s: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """(panels, places): I at the given parts of every panel; a constant is taken off, so that its rounding is not multiplied."""
+    """(panels, places): I at the given parts of every panel."""
+    return explained_by(s, values_at(places).T)
+
+
+def explained_by(s: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """The same with the matrix `values_at(places).T`.
+
+    A constant is taken off, so that its rounding is not multiplied.
+    """
     middle = s[:, FINE // 2, None]
-    return middle + (s - middle) @ _interpolation(places.tobytes()).T
+    out = (s - middle) @ matrix
+    out += middle
+    return out
 
 
 @lru_cache(maxsize=32)
-def _interpolation(places: bytes) -> np.ndarray:
-    """(places, 20): values at the places of the polynomial through the 20 nodes."""
-    return values_at(np.frombuffer(places))
+def golden_interpolation(n: int) -> np.ndarray:
+    """(20, n): values at the golden places by those at the nodes."""
+    return np.ascontiguousarray(values_at(golden(n)).T)
 
 
 def values_at(t: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -28,15 +29,28 @@ def legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def doubling_edges(
-    places: Sequence[tuple[float, float]], low: float, high: float, cuts: Sequence[float] = ()
+    places: Sequence[tuple[float, float]],
+    low: float,
+    high: float,
+    cuts: Sequence[float] | np.ndarray = (),
 ) -> np.ndarray:
     """Sorted break points in [low, high]: the cuts, and the doubling pattern around every (place, scale)."""
-    points = [np.array([low, high, *cuts])]
+    points: list[Any] = [(low, high), cuts]
     for place, scale in places:
-        doublings = 2.0 ** np.arange(4, max(5, np.ceil(np.log2((high - low) / scale)) + 1))
-        steps = scale * np.concatenate([np.arange(9.0), doublings])
+        stop = max(5, np.ceil(np.log2((high - low) / scale)) + 1)
+        steps = scale * _doubling(int(stop))
         points += [place + steps, place - steps]
-    return np.unique(np.clip(np.concatenate(points), low, high))
+    edges = np.minimum(np.maximum(np.concatenate(points), low), high)
+    edges.sort()
+    kept = np.ones(edges.size, dtype=bool)
+    np.greater(edges[1:], edges[:-1], out=kept[1:])
+    return edges[kept]
+
+
+@lru_cache(maxsize=32)
+def _doubling(stop: int) -> np.ndarray:
+    """0, 1, ..., 8, 16, 32, ..., 2^(stop - 1)."""
+    return np.concatenate([np.arange(9.0), 2.0 ** np.arange(4, stop)])
 
 
 def panel_nodes(edges: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

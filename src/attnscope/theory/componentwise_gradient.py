@@ -34,7 +34,9 @@ from attnscope.numerics.resolved import EPS, ScoreLaw, resolve
 from attnscope.predictors.attention import Componentwise
 from attnscope.theory.law import Law
 
-__all__ = ["componentwise_gradient"]
+__all__ = ["background_moments", "componentwise_gradient"]
+
+Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 STEPS = 2.0 ** -np.arange(3, 31)  # of the one-sided differences: from an eighth, where sigma is smooth, to 1e-9
 STENCIL = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12  # f'(0) from f(0), f(h), ..., f(4h), to order h^4
@@ -46,14 +48,21 @@ def componentwise_gradient(
     overlaps: tuple[float, ...],
     lam: float,
     law: Law,
+    outside: Moments | None = None,
 ) -> np.ndarray:
-    """(6,): d R / d (kappa, eta, theta, nu, rho, temperature) at scalar overlaps; the last from the right at temperature 0."""
+    """(6,): d R / d (kappa, eta, theta, nu, rho, temperature) at scalar overlaps.
+
+    At temperature 0 the last is the one from the right.
+
+    Args:
+        outside: `background_moments(predictor, lam)`, if they are known.
+    """
     kap, eta, the, nu, rho = overlaps
     gam = law.gamma
     s = law.signal
     L = float(law.length)
     M1, d_kap, d_lam1 = _moments(predictor, ScoreLaw(lam, s * kap, gam))
-    M0, _, d_lam0 = _moments(predictor, ScoreLaw(lam, 0.0, 1.0))
+    M0, _, d_lam0 = background_moments(predictor, lam) if outside is None else outside
     d_kap = d_kap * s
     m1 = s * the * M1[0, 0] + gam * rho * M1[0, 1]
     bias = m1 + (L - 1) * rho * M0[0, 1] - s * law.alignment
@@ -82,7 +91,12 @@ def componentwise_gradient(
     return np.array([np.sum(R_M1 * d_kap), R_eta, R_the, R_nu, R_rho, R_lam])
 
 
-def _moments(predictor: Componentwise, law: ScoreLaw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def background_moments(predictor: Componentwise, lam: float) -> Moments:
+    """M_0 and its derivatives: one for all overlaps of a call."""
+    return _moments(predictor, ScoreLaw(lam, 0.0, 1.0))
+
+
+def _moments(predictor: Componentwise, law: ScoreLaw) -> Moments:
     """M[p-1, n] for p = 1, 2 and n = 0..2, with its derivatives in the mean and in lam (module docstring)."""
     out = resolve(predictor, law, _powers)
     centre = float(predictor.activation(law.score(np.zeros(1)))[0])
@@ -105,11 +119,12 @@ def _moments(predictor: Componentwise, law: ScoreLaw) -> tuple[np.ndarray, np.nd
 def _powers(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
     """s and s^2 times 1 and g^4, between which the other powers of g lie."""
     high = (g * g) ** 2
-    values = np.stack([s, s * high, s * s, s * s * high])
+    square = s * s
+    values = np.stack([s, s * high, square, square * high])
     if ds is None:
         return values, None
-    twice = 2 * np.abs(s) + ds
-    return values, np.stack([0 * g + 1, high, twice, twice * high]) * ds
+    d_square = (2 * np.abs(s) + ds) * ds
+    return values, np.stack([ds, high * ds, d_square, d_square * high])
 
 
 def _rise(predictor: Componentwise, law: ScoreLaw) -> np.ndarray:

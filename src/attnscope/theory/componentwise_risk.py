@@ -27,7 +27,7 @@ from attnscope.numerics.resolved import EPS, ScoreLaw, resolve
 from attnscope.predictors.attention import Componentwise
 from attnscope.theory.law import Law
 
-__all__ = ["componentwise_excess"]
+__all__ = ["background", "componentwise_excess"]
 
 
 class _Setting(NamedTuple):
@@ -39,26 +39,52 @@ class _Setting(NamedTuple):
     drift_error: float
 
 
+class Background(NamedTuple):
+    """E s0 G, E s0^2 and Var(s0 G) of a background token, with their errors."""
+
+    mean: float
+    second: float
+    around: float
+    mean_error: float
+    second_error: float
+    around_error: float
+
+
+def background(predictor: Componentwise, lam: float) -> Background:
+    """It depends on sigma and the temperature only: one for all overlaps of a call."""
+    zero = resolve(predictor, ScoreLaw(lam, 0.0, 1.0), _background)
+    mean = float(zero.value[0])
+    around = float(np.sum(zero.weight * (zero.s * zero.g - mean) ** 2))
+    mean_error, second_error, square_error = map(float, zero.error)
+    around_error = square_error + 2 * abs(mean) * mean_error
+    second = float(zero.value[1])
+    return Background(mean, second, around, mean_error, second_error, around_error)
+
+
 def componentwise_excess(
     predictor: Componentwise,
     overlaps: tuple[float, ...],
     lam: float,
     law: Law,
+    outside: Background | None = None,
 ) -> tuple[float, float]:
-    """(excess, error) at scalar overlaps and temperature."""
+    """(excess, error) at scalar overlaps and temperature.
+
+    Args:
+        outside: `background(predictor, lam)`, if it is known.
+    """
     kap, rho, others = overlaps[0], overlaps[4], float(law.length - 1)
     spread = spread_error = drift = drift_error = 0.0
     if others:
-        zero = resolve(predictor, ScoreLaw(lam, 0.0, 1.0), _background)
-        mean = float(zero.value[0])
-        around = float(np.sum(zero.weight * (zero.s * zero.g - mean) ** 2))
+        zero = background(predictor, lam) if outside is None else outside
         C = (1 - rho) * (1 + rho)
-        spread = C * float(zero.value[1]) + rho**2 * around
-        spread_error = C * zero.error[1] + rho**2 * (zero.error[2] + 2 * abs(mean) * zero.error[0])
-        drift = others * rho * mean
-        drift_error = others * abs(rho) * zero.error[0] + 2 * EPS * abs(drift)
+        spread = C * zero.second + rho**2 * zero.around
+        spread_error = C * zero.second_error + rho**2 * zero.around_error
+        drift = others * rho * zero.mean
+        drift_error = others * abs(rho) * zero.mean_error + 2 * EPS * abs(drift)
     setting = _Setting(overlaps, law, drift, drift_error)
-    one = resolve(predictor, ScoreLaw(lam, law.signal * kap, law.gamma), partial(_informative, setting))
+    score = ScoreLaw(lam, law.signal * kap, law.gamma)
+    one = resolve(predictor, score, partial(_informative, setting))
     excess = float(one.value[0]) + others * spread
     error = float(one.error[0]) + others * spread_error + 8 * EPS * (abs(excess) + others * spread)
     return excess, float(error)
@@ -66,12 +92,20 @@ def componentwise_excess(
 
 def _background(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
     """s0 G, s0^2, (s0 G)^2."""
-    sg = s * g
-    values = np.stack([sg, s * s, sg * sg])
+    values = np.empty((3, *s.shape))
+    np.multiply(s, g, out=values[0])
+    np.multiply(s, s, out=values[1])
+    np.multiply(values[0], values[0], out=values[2])
     if ds is None:
         return values, None
-    twice = 2 * np.abs(s) + ds
-    return values, np.stack([np.abs(g), twice, twice * g * g]) * ds
+    errors = np.empty((3, *s.shape))
+    np.abs(g, out=errors[0])
+    np.abs(s, out=errors[1])
+    errors[1] *= 2
+    errors[1] += ds
+    np.multiply(errors[1], g * g, out=errors[2])
+    errors *= ds
+    return values, errors
 
 
 def _informative(setting: _Setting, g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
@@ -84,18 +118,23 @@ def _informative(setting: _Setting, g: np.ndarray, s: np.ndarray, ds: Any) -> tu
     E = -rho * apart - less
     value = signal * the + gam * rho * g
     bias = signal * c - setting.drift + gam * eta * g - s * value
+    square = bias * bias
     t = 1 - sign * s
-    q = bias * bias + gam**2 * (D + t * (2 * E + C * t))
+    q = square + gam**2 * (D + t * (2 * E + C * t))
     if ds is None:
         return q[None], None
     # absolute values of what was added, times eps: the rounding of every step is at most half of that
-    sizes = abs(signal * c) + abs(setting.drift) + abs(gam * eta) * np.abs(g)
-    value_size = abs(signal * the) + abs(gam * rho) * np.abs(g)
-    d_bias = np.abs(value) * ds + 2 * EPS * (sizes + np.abs(s) * value_size) + setting.drift_error
-    dt = ds + EPS * np.abs(t)
     far = np.abs(t)
-    d_rest = (2 * abs(E) + (2 * far + dt) * C) * dt
-    overlaps = EPS * (2 * less + 3 * apart**2) + 4 * EPS * far * (abs(rho * apart) + less)
-    dq = (2 * np.abs(bias) + d_bias) * d_bias + gam**2 * (d_rest + overlaps)
-    sizes_q = bias * bias + gam**2 * (D + far * (2 * abs(E) + C * far))
-    return q[None], (dq + 4 * EPS * sizes_q)[None]
+    size_g = np.abs(g)
+    value_size = abs(signal * the) + abs(gam * rho) * size_g
+    sizes = abs(signal * c) + abs(setting.drift) + abs(gam * eta) * size_g
+    sizes += np.abs(s) * value_size
+    d_bias = np.abs(value) * ds + 2 * EPS * sizes + setting.drift_error
+    dt = ds + EPS * far
+    d_rest = (2 * abs(E) + C * (2 * far + dt)) * dt
+    # of the coefficients D and E, and 4 eps of D + far (2 |E| + C far)
+    d_D = EPS * (2 * less + 3 * apart**2 + 4 * D)
+    d_E = 4 * EPS * (abs(rho * apart) + less + 2 * abs(E))
+    d_rest += d_D + far * (d_E + 4 * EPS * C * far)
+    dq = (2 * np.abs(bias) + d_bias) * d_bias + 4 * EPS * square + gam**2 * d_rest
+    return q[None], dq[None]

@@ -11,6 +11,7 @@ MultiLocation and MaxLocation are exact at the oracle overlaps (several_tokens_r
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ from attnscope.tasks.multi_direction import MultiDirection
 from attnscope.tasks.multi_location import MultiLocation
 from attnscope.tasks.random_length import RandomLength
 from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.componentwise_gradient import componentwise_gradient
-from attnscope.theory.componentwise_risk import componentwise_excess
+from attnscope.theory.componentwise_gradient import background_moments, componentwise_gradient
+from attnscope.theory.componentwise_risk import background, componentwise_excess
 from attnscope.theory.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
 from attnscope.theory.heads_risk import distinct_excess
 from attnscope.theory.law import Law
@@ -99,13 +100,17 @@ def _linear_jax(task: SingleLocation, predictor: Any) -> Callable[[Overlaps, Any
 
 def _componentwise(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
     law = Law.of(task)
-    rows = pointwise(lambda point: componentwise_excess(predictor, point, lam, law), o)
+    outside = background(predictor, lam) if law.length > 1 else None
+    excess = partial(componentwise_excess, predictor, lam=lam, law=law, outside=outside)
+    rows = pointwise(excess, o)
     return _table(rows, o, "1-D quadrature")
 
 
 def _componentwise_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
     law = Law.of(task)
-    return _stacked(lambda point: componentwise_gradient(predictor, point, lam, law), o)
+    outside = background_moments(predictor, lam)
+    gradient = partial(componentwise_gradient, predictor, lam=lam, law=law, outside=outside)
+    return _stacked(gradient, o)
 
 
 def _optimal(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
