@@ -22,16 +22,16 @@ from numba import njit
 from scipy.stats import ks_2samp
 from table import heading, row, seconds
 
-from attnscope.dynamics import population_erf
+from attnscope.dynamics.engines import population_erf
+from attnscope.dynamics.engines.population_erf import population_steps
+from attnscope.dynamics.engines.sgd_erf import seed_generators, sgd_steps
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
-from attnscope.dynamics.population_erf import population_steps
-from attnscope.dynamics.sgd_erf import seed_generators, sgd_steps
 from attnscope.dynamics.train import train
-from attnscope.numerics.fast_erf import FLAGS
-from attnscope.numerics.lanes import LANES, to_tiles
-from attnscope.numerics.x64 import x64
+from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.compiled.fast_erf import FLAGS
+from attnscope.numerics.compiled.run_tiles import LANES, to_tiles
 from attnscope.predictors.attention import Erf
-from attnscope.tasks.single_location import SingleLocation
+from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
 
 GAMMA, LENGTH, NOISE, BATCH, RUNS = 0.5**0.5, 10, 0.1, 5, 30

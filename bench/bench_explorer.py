@@ -1,7 +1,7 @@
 """From a slider's key press to the redrawn figure in Chromium, beside the library call behind it, measured in one run.
 
 The page adds to the computation: the request, JSON both ways, Plotly's drawing. Needs Chromium, its driver and Selenium (see
-tests/test_explorer_browser.py); says so and ends where they are missing.
+tests/explorer/test_explorer_browser.py); says so and ends where they are missing.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def main() -> None:
 
 def _measured(browser: Any, address: str, name: str, path: str, slider: str) -> tuple[str, ...]:
     """Medians over slider positions: of the page, then of the same states' lines run by the library alone."""
-    from attnscope.explorer import code
-    from attnscope.explorer.answers import RENDER
+    from attnscope.explorer import python_lines as code
+    from attnscope.explorer.compute import RENDER
     from attnscope.explorer.state import from_query
 
     browser.get(address + path)

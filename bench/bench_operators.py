@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from table import limit, shown
 
-from attnscope.predictors.operators import cme_attention, cme_solve, softmax_attention
+from attnscope.predictors.operators.context_attention import cme_attention, cme_solve, softmax_attention
 
 L, D, QUERIES, RIDGE, BAR = 2000, 64, 100, 0.25, 1.5
 

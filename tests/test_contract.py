@@ -13,13 +13,14 @@ from pkgutil import iter_modules
 
 import numpy as np
 import pytest
+from helpers.tolerances import EXACT
 from scipy.stats import ks_2samp
 
 import attnscope as at
 from attnscope import catalogue
-from attnscope.dynamics.full_heads import FullHeads
-from attnscope.dynamics.full_planted import FullPlanted
-from attnscope.dynamics.planted_sgd import PlantedSgd
+from attnscope.dynamics.engines.full_heads import FullHeads
+from attnscope.dynamics.engines.full_planted import FullPlanted
+from attnscope.dynamics.engines.planted_sgd import PlantedSgd
 from attnscope.predictors.attention import Componentwise
 from attnscope.tasks.base import Projections, gaussian_fields, is_planted, recipe, standardised
 from attnscope.theory.overlaps import head_gram
@@ -55,7 +56,7 @@ def students(task, seed=0):
 def test_a_planted_task_keeps_the_contract(word):
     task = small(word)
     assert is_planted(task)
-    np.testing.assert_allclose(task.teachers @ task.teachers.T, task.teacher_gram, atol=1e-12)
+    np.testing.assert_allclose(task.teachers @ task.teachers.T, task.teacher_gram, atol=EXACT)
     again = type(task)(**recipe(task))
     assert repr(again) == repr(task)
     assert catalogue.word_of(task) == word
@@ -87,7 +88,7 @@ def test_risk_of_every_pair_equals_that_of_vectors(word, family):
     predictor = catalogue.PREDICTORS[family].make({"temperature": 0.5})
     found = at.risk(task, predictor, SOMEWHERE, samples=20_000)
     gram = head_gram(SOMEWHERE, task.teacher_gram)
-    from attnscope.dynamics.realised import realised
+    from attnscope.dynamics.engines.realised import realised
 
     k, v = realised(gram, task.teachers, np.random.default_rng(1), "a test")
     batch = task.sample(20_000, seed=7)
@@ -186,7 +187,7 @@ def test_inference_of_every_task(word):
 
 # -- what may ask for a class ----------------------------------------------------------------
 
-TABLES = ("tasks/base.py", "theory/route.py", "dynamics/engine_table.py", "catalogue.py")
+TABLES = ("tasks/base.py", "theory/route.py", "dynamics/engines/engine_table.py", "catalogue.py")
 ROOTS = {"Predictor", "Heads", "SequenceModel", "FullAttention", "Task", "PlantedTask"}
 SOME = {"Erf", "MultiHead", "JointHeads", "OptimalSigma", "RowColumn", "DenseNet", "Planted"}
 

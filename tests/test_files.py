@@ -16,7 +16,7 @@ import attnscope as at
 from attnscope import files
 from attnscope.cli.common import app
 from attnscope.errors import AttnscopeError
-from attnscope.estimators.table_output import write_columns
+from attnscope.estimators.bags.table_output import write_columns
 from attnscope.figures.figure import Figure, Line, Panel
 from attnscope.files import check_place, whole_file, writable_folder
 from attnscope.report.folder import replace

@@ -1,7 +1,7 @@
 """How much of a claim's work is the checking of arguments.
 
 Runs a claim under cProfile and prints, of all Python and C calls, the share that are calls of functions
-defined in the validation module (attnscope.numerics.validation).
+defined in the validation module (attnscope.numerics.border.validation).
 
     python tools/validation_share.py slr-13 slr-03
 
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from attnscope.claims.claim import Claim, Context
 from attnscope.claims.registry import selected_claims
-from attnscope.numerics import validation
+from attnscope.numerics.border import validation
 
 
 class Share(NamedTuple):
@@ -61,7 +61,7 @@ def main() -> None:
             flush=True,
         )
         if arguments.callers:
-            stats.print_callers(r"numerics.validation\.py")
+            stats.print_callers(r"numerics.border.validation\.py")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import time
 import numpy as np
 from bars import Row
 
-from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, data_pass
+from attnscope.numerics.compiled.data_pass import GAUSSIAN, MIXTURE, data_pass
 
 REPEATS = 7  # the least of them
 BAR = 2.0  # times faster

@@ -11,9 +11,9 @@ from attnscope.dynamics.train import engine_for
 from attnscope.dynamics.trajectory import Setup
 from attnscope.errors import AttnscopeError
 from attnscope.explorer.knobs import knobs
-from attnscope.theory.landscape import known_landscape
+from attnscope.theory.optima.landscape import known_landscape
 from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.reference import has_head
+from attnscope.theory.risk_table import has_head
 from attnscope.theory.route import find_route
 
 PAGE = Path(__file__).parent.parent / "tasks.md"

@@ -68,14 +68,14 @@ TASKS: dict[str, Entry] = {
     for entry in (
         Entry(
             "single-location",
-            "attnscope.tasks.single_location:SingleLocation",
+            "attnscope.tasks.planted.single_location:SingleLocation",
             "one token decides",
             LOCATION,
             build=f"{FLAT}:single_location",
         ),
         Entry(
             "grid-location",
-            "attnscope.tasks.grid_location:GridLocation",
+            "attnscope.tasks.planted.grid_location:GridLocation",
             "one cell of a grid decides",
             (
                 Argument("rows", "Rows", 3, 1, 1e6, whole=True),
@@ -90,7 +90,7 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "multi-location",
-            "attnscope.tasks.multi_location:MultiLocation",
+            "attnscope.tasks.planted.multi_location:MultiLocation",
             "several tokens decide",
             (
                 DIM,
@@ -107,21 +107,21 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "max-location",
-            "attnscope.tasks.max_location:MaxLocation",
+            "attnscope.tasks.planted.max_location:MaxLocation",
             "the largest score decides",
             (DIM, LENGTH, Argument("strength", "Strength", 5.0, 0, 1e6), NOISE, SEED),
             "sampled",
         ),
         Entry(
             "random-length",
-            "attnscope.tasks.random_length:RandomLength",
+            "attnscope.tasks.planted.random_length:RandomLength",
             "sequences of random length",
             (DIM, Argument("lengths", "Lengths", (5, 15), 1, 1e9, whole=True, many=True), GAMMA2, NOISE, SIGNAL, SEED),
             build=f"{FLAT}:random_length",
         ),
         Entry(
             "correlated-background",
-            "attnscope.tasks.correlated_background:CorrelatedBackground",
+            "attnscope.tasks.planted.correlated_background:CorrelatedBackground",
             "a background with covariance",
             (
                 replace(DIM, default=20, high=10_000),
@@ -137,7 +137,7 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "multi-direction",
-            "attnscope.tasks.multi_direction:MultiDirection",
+            "attnscope.tasks.planted.multi_direction:MultiDirection",
             "several key and value directions",
             (
                 DIM,
@@ -154,7 +154,7 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "spike-mixture",
-            "attnscope.tasks.spike_mixture:SpikeMixture",
+            "attnscope.tasks.planted.spike_mixture:SpikeMixture",
             "one of several spikes",
             (
                 replace(DIM, default=20, high=1e6),
@@ -169,7 +169,7 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "sparse-tokens",
-            "attnscope.tasks.sparse_tokens:SparseTokenClassification",
+            "attnscope.tasks.planted.sparse_tokens:SparseTokenClassification",
             "is any token shifted?",
             (
                 DIM,
@@ -182,7 +182,7 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "linear-map",
-            "attnscope.tasks.linear_map:LinearMap",
+            "attnscope.tasks.exchangeable.linear_map:LinearMap",
             "a hidden linear map",
             (
                 Argument("dim_key", "Key dimension", 3, 1, 1e4, whole=True),
@@ -194,7 +194,7 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "gaussian-location",
-            "attnscope.tasks.gaussian_location:GaussianLocation",
+            "attnscope.tasks.exchangeable.gaussian_location:GaussianLocation",
             "a hidden mean",
             (
                 replace(DIM, default=3, low=1),
@@ -205,7 +205,7 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "topics",
-            "attnscope.tasks.topics:Topics",
+            "attnscope.tasks.exchangeable.topics:Topics",
             "a hidden topic",
             (
                 Argument("prior", "Topic probabilities", (0.5, 0.5), 0, 1, many=True),
@@ -216,7 +216,7 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "sphere-regression",
-            "attnscope.tasks.sphere_regression:SphereRegression",
+            "attnscope.tasks.exchangeable.sphere_regression:SphereRegression",
             "regression on the sphere",
             (
                 replace(DIM, default=3, high=64),
@@ -227,7 +227,7 @@ TASKS: dict[str, Entry] = {
         ),
         Entry(
             "order",
-            "attnscope.tasks.positions:OrderTask",
+            "attnscope.tasks.exchangeable.positions:OrderTask",
             "the order of two symbols decides",
             (Argument("symbols", "Symbols", 4, 3, 1e6, whole=True), NOISE),
             planted=False,

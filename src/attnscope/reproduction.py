@@ -20,7 +20,7 @@ from attnscope.claims.claim import Claim
 from attnscope.claims.registry import selected_claims
 from attnscope.claims.verdict import REGISTRY, Verdict, broken_off, run_named
 from attnscope.errors import AttnscopeError, bad
-from attnscope.numerics.validation import seed_value
+from attnscope.numerics.border.validation import seed_value
 from attnscope.report.build import verdicts_json, write_report
 from attnscope.report.folder import prepare, replace
 from attnscope.report.terminal import Display, display, summary

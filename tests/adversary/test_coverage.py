@@ -31,7 +31,7 @@ NOT_ANSWERS = {
     "load_model": DATA,
     "task_contexts": DATA,
     "text_bags": DATA,
-    "token_states": "hidden states of a given network; tests/test_minilm.py has its reference",
+    "token_states": "hidden states of a given network; tests/corpora/test_minilm.py has its reference",
     "logistic_loss": "a loss function of the user's labels: defines, not computes",
     "squared_loss": "a loss function of the user's labels: defines, not computes",
     "reproduce": WORK,
@@ -58,7 +58,8 @@ NOT_ANSWERING_METHODS = {
     "OptimalSigma.weights": "the sigma that optimal_sigma returns, attacked there",
     **{f"{block}.output": "what predict calls, in JAX" for block in BLOCKS},
     **{
-        f"{block}.sensitivity": "a sample mean of gradients; by differences in tests/test_blocks.py" for block in BLOCKS
+        f"{block}.sensitivity": "a sample mean of gradients; by differences in tests/predictors/test_blocks.py"
+        for block in BLOCKS
     },
     "TransformerBlock.weights": "what TransformerBlock.attention calls, in JAX",
 }

@@ -8,7 +8,8 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from families import family_tests
+from helpers.families import family_tests
+from helpers.tolerances import EXACT, LAST_DIGIT
 
 from attnscope.selftest.references import exchangeable, operators
 
@@ -29,16 +30,16 @@ def test_topic_sums_by_hand():
     p, q = np.array([0.5 * 0.7, 0.5 * 0.3]), np.array([0.5 * 0.4, 0.5 * 0.6])
     by_hand = 2 * np.sum(p * q / (p + q))
     wrong, brier = exchangeable.topic_sums([0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]], 1, np.array([0.0, 1.0]))
-    assert wrong == pytest.approx(by_hand, rel=1e-15)
-    assert brier == pytest.approx(by_hand / 2, rel=1e-15)
+    assert wrong == pytest.approx(by_hand, rel=LAST_DIGIT)
+    assert brier == pytest.approx(by_hand / 2, rel=LAST_DIGIT)
 
 
 def test_chernoff_of_mirrored_laws():
     """B and its mirror image have tilt 1/2 and rate -log sum sqrt(B B')."""
     rate, tilt, variance = exchangeable.chernoff([0.8, 0.2], [0.2, 0.8])
-    assert rate == pytest.approx(-math.log(0.8), rel=1e-15)
-    assert tilt == pytest.approx(0.5, abs=1e-15)
-    assert variance == pytest.approx(math.log(4) ** 2, rel=1e-15)
+    assert rate == pytest.approx(-math.log(0.8), rel=LAST_DIGIT)
+    assert tilt == pytest.approx(0.5, abs=LAST_DIGIT)
+    assert variance == pytest.approx(math.log(4) ** 2, rel=LAST_DIGIT)
 
 
 def test_wishart_trace_of_one_normal():
@@ -47,7 +48,7 @@ def test_wishart_trace_of_one_normal():
         with mp.workdps(60):
             a = 1 / mp.sqrt(2 * mp.mpf(c))
             truth = float(mp.sqrt(mp.pi) * a * mp.exp(a * a) * mp.erfc(a))
-        assert exchangeable.wishart_trace(1, 1, c, 0)[0] == pytest.approx(truth, rel=1e-12)
+        assert exchangeable.wishart_trace(1, 1, c, 0)[0] == pytest.approx(truth, rel=EXACT)
 
 
 def test_wishart_trace_from_two_columns_to_drawn_ones():
@@ -69,7 +70,7 @@ def test_zonal_is_legendre_in_three_dimensions():
 def test_first_filter_is_langevin():
     """d = 3: mu_1/mu_0 = coth(1/h) - h."""
     ratio = operators.eigenvalue(3, 0.5, 1) / operators.eigenvalue(3, 0.5, 0)
-    assert float(ratio) == pytest.approx(1 / math.tanh(2) - 0.5, rel=1e-15)
+    assert float(ratio) == pytest.approx(1 / math.tanh(2) - 0.5, rel=LAST_DIGIT)
 
 
 def test_softmax_error_of_one_and_two_tokens_by_drawing():

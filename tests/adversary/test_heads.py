@@ -6,6 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from adversary.families import family_tests
+from helpers.tolerances import EXACT, FEW_ROUNDINGS, FORMULA
 
 import attnscope as at
 from attnscope.selftest.references import head_weights, heads, planted_risks
@@ -31,18 +32,18 @@ def test_weights_by_hand():
 
 def test_normal_means():
     """E z^4 = 3, E e^{z} = e^{1/2}, E 1{z > 0} sharp = 1/2, and E (y z)^2 = 1 on a lattice."""
-    assert planted_risks.one_normal(lambda z: z**4)[0] == pytest.approx(3.0, rel=1e-13)
-    assert planted_risks.one_normal(np.exp)[0] == pytest.approx(math.exp(0.5), rel=1e-13)
+    assert planted_risks.one_normal(lambda z: z**4)[0] == pytest.approx(3.0, rel=FORMULA)
+    assert planted_risks.one_normal(np.exp)[0] == pytest.approx(math.exp(0.5), rel=FORMULA)
     sharp = planted_risks.one_normal(lambda z: (1 + np.tanh(1e6 * z)) / 2, 0.0, 1e-6)
-    assert sharp[0] == pytest.approx(0.5, rel=1e-13)
-    assert planted_risks.lattice_mean(lambda y, z: (y * z) ** 2, 2, 0.1)[0] == pytest.approx(1.0, rel=1e-13)
+    assert sharp[0] == pytest.approx(0.5, rel=FORMULA)
+    assert planted_risks.lattice_mean(lambda y, z: (y * z) ** 2, 2, 0.1)[0] == pytest.approx(1.0, rel=FORMULA)
 
 
 def test_a_linear_head_on_one_token():
     """One token, gamma = 1, s = 0: T = (x.k*)(x.v*), Y = x.v*, E(T - Y)^2 = E w^2 (u - 1)^2 = 2."""
     axes = np.eye(2)
     value, _ = heads.linear_heads(axes[:1], axes[1:], (axes[:1], axes[1:]), 1.0, 0.0, 1, 1.0, 0.0)
-    assert value == pytest.approx(2.0, rel=1e-14)
+    assert value == pytest.approx(2.0, rel=FEW_ROUNDINGS)
 
 
 def test_student_background_without_attention():
@@ -52,7 +53,7 @@ def test_student_background_without_attention():
     for freedom in (None, 5.0):
         background = (np.zeros(2), axes, freedom)
         found = heads.correlated_excess(0.0, (axes[0], axes[1], axes[1]), background, informative, 7, False)
-        assert found[0] == pytest.approx(0.25, rel=1e-14)
+        assert found[0] == pytest.approx(0.25, rel=FEW_ROUNDINGS)
 
 
 def test_heavy_tails_are_followed_far_enough():
@@ -71,4 +72,4 @@ def test_without_a_signal_the_best_temperature_is_zero():
     task = at.CorrelatedBackground(at.SingleLocation(3, 8, 1.0, 0.0, 0.0))
     best, risk = at.correlated_temperature(task)
     assert best == 0
-    assert risk.excess == pytest.approx(1.0, abs=1e-12)
+    assert risk.excess == pytest.approx(1.0, abs=EXACT)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from adversary.families import family_tests
+from helpers.tolerances import EXACT, FEW_ROUNDINGS, SOLVED, THREE_DIGITS
 
 from attnscope.selftest.references import attention, fisher, landscape, optimal_activation
 
@@ -18,14 +19,14 @@ def test_curvature_of_a_constant_activation():
     one = ("pieces", ((-math.inf, math.inf, (1.0,)),))
     norm, values = landscape.curvature(one, (0.3, 0.1, 0.0, 1.0, 0.1), 1.0, 0.7, 2.0, 5, 10)
     assert norm < 1e-14
-    assert np.allclose(values, [0, 0, 0, 0, 0.98, 0.98, 0.98, 8.98], atol=1e-12)
+    assert np.allclose(values, [0, 0, 0, 0, 0.98, 0.98, 0.98, 8.98], atol=EXACT)
 
 
 def test_oracle_and_saddle_blocks_are_parts_of_the_curvature():
     task = 0.1, 0.5**0.5, 5.0, 10
     a, b, c = (float(x) for x in landscape.oracle_block(("erf",), *task))
     _, values = landscape.curvature(("erf",), (1, 0, 0, 1, 0), *task, 2)
-    assert np.allclose(np.linalg.eigvalsh([[a, b], [b, c]]), values, rtol=1e-10)
+    assert np.allclose(np.linalg.eigvalsh([[a, b], [b, c]]), values, rtol=SOLVED)
     block = np.linalg.eigvalsh(landscape.saddle_block(("erf",), *task))
     _, values = landscape.curvature(("erf",), (0, 0, 0, 0, 0), *task, 4)
     assert all(np.abs(values - x).min() < 1e-9 for x in block)
@@ -34,12 +35,12 @@ def test_oracle_and_saddle_blocks_are_parts_of_the_curvature():
 def test_least_risk_of_an_activation():
     assert float(optimal_activation.least_risk(0.7, 3.0, 1)) == 0
     # no signal, gam = 1: sigma* = 1/L everywhere, R* = 1 - 1/L
-    assert float(optimal_activation.least_risk(1.0, 0.0, 5)) == pytest.approx(0.8, rel=1e-14)
+    assert float(optimal_activation.least_risk(1.0, 0.0, 5)) == pytest.approx(0.8, rel=FEW_ROUNDINGS)
     u, h = np.linspace(-40, 40, 400_001, retstep=True)
     A = 0.49 * np.exp(-(((u - 3) / 0.7) ** 2) / 2) / 0.7
     B = 9 * np.exp(-u * u / 2)
     rough = np.sum(A * B / (A + B + 1e-300)) * h / math.sqrt(2 * math.pi)
-    assert float(optimal_activation.least_risk(0.7, 3.0, 10)) == pytest.approx(rough, rel=1e-10)
+    assert float(optimal_activation.least_risk(0.7, 3.0, 10)) == pytest.approx(rough, rel=SOLVED)
 
 
 def test_weights_by_hand():
@@ -61,7 +62,7 @@ def test_limits_of_blocks_and_steps():
     value, _ = attention.floor(key, np.full(6, 6**-0.5), 0.7, 0.0)  # a value along e is lost altogether
     assert value == pytest.approx(0.49)
     c1, c2 = attention.alignment(10, 1, 5.0, 1.0)
-    assert (float(c1), float(c2)) == pytest.approx((0.62, 0.886), abs=1e-3)
+    assert (float(c1), float(c2)) == pytest.approx((0.62, 0.886), abs=THREE_DIGITS)
 
 
 def test_cramer_rao_with_the_location_known():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from adversary.families import family_tests
+from helpers.tolerances import FEW_ROUNDINGS, FORMULA, LONG_SUM, SOLVED
 
 import attnscope as at
 from attnscope.selftest.references import planted
@@ -20,16 +21,16 @@ def test_one_informative_token_is_a_softmax_of_likelihood_ratios():
     x = np.array([[1.0, 5.0], [0.0, 3.0]])
     p = 1 / (1 + math.exp(-2.0))
     one = planted.multi_location(x, AXES[0], AXES[1], 1.0, 2.0, np.array([0, 1.0, 0]), np.array([0, 1.0, 0.5]))
-    assert one.posterior == pytest.approx([p, 1 - p], rel=1e-14)
-    assert one.mean == pytest.approx(5 * p + 3 * (1 - p), rel=1e-14)
-    assert one.variance == pytest.approx(4 * p * (1 - p), rel=1e-13)
+    assert one.posterior == pytest.approx([p, 1 - p], rel=FEW_ROUNDINGS)
+    assert one.mean == pytest.approx(5 * p + 3 * (1 - p), rel=FEW_ROUNDINGS)
+    assert one.variance == pytest.approx(4 * p * (1 - p), rel=FORMULA)
     for other in (
         planted.max_location(x, AXES[0], AXES[1], 2.0),
         planted.multi_direction(x, AXES[:1], AXES[1:], 1.0, 2.0, distinct=True),
         planted.spike_mixture(x, 2 * AXES[:1], AXES[1:], np.ones(1), 1.0),
     ):
-        assert other.posterior.ravel() == pytest.approx(one.posterior, rel=1e-14)
-        assert other.mean == pytest.approx(one.mean, rel=1e-14)
+        assert other.posterior.ravel() == pytest.approx(one.posterior, rel=FEW_ROUNDINGS)
+        assert other.mean == pytest.approx(one.mean, rel=FEW_ROUNDINGS)
 
 
 def test_a_normal_background_is_the_limit_of_student():
@@ -38,17 +39,17 @@ def test_a_normal_background_is_the_limit_of_student():
     probs = np.array([0.2, 0.3, 0.5])
     normal = planted.correlated(x, (np.zeros(2), AXES, None), informative, AXES[1], probs)
     heavy = planted.correlated(x, (np.zeros(2), AXES, 1e15), informative, AXES[1], probs)
-    assert heavy[0] == pytest.approx(normal[0], abs=1e-11)
-    assert heavy[1].posterior == pytest.approx(normal[1].posterior, rel=1e-11)
+    assert heavy[0] == pytest.approx(normal[0], abs=LONG_SUM)
+    assert heavy[1].posterior == pytest.approx(normal[1].posterior, rel=LONG_SUM)
     # log N(x; 2 e_1, I/4) - log N(x; 0, I) at x = (2, -1): -2 + 5/2 + 2 log 2
-    assert normal[0][2] == pytest.approx(-2 + 2.5 + 2 * math.log(2), rel=1e-14)
+    assert normal[0][2] == pytest.approx(-2 + 2.5 + 2 * math.log(2), rel=FEW_ROUNDINGS)
 
 
 def test_marked_tokens_by_hand():
     """One token, theta = 1, u = 2: the ratio is e^{3/2}."""
     ratio, found = planted.sparse_tokens(np.array([[2.0, 7.0]]), AXES[0], 1.0, 1)
-    assert ratio == pytest.approx(1.5, rel=1e-14)
-    assert found.posterior == pytest.approx([1 / (1 + math.exp(-1.5))] * 2, rel=1e-14)
+    assert ratio == pytest.approx(1.5, rel=FEW_ROUNDINGS)
+    assert found.posterior == pytest.approx([1 / (1 + math.exp(-1.5))] * 2, rel=FEW_ROUNDINGS)
 
 
 def test_two_directions_at_one_token():
@@ -64,8 +65,8 @@ def test_posterior_keeps_its_digits_at_gamma_near_one():
     x = np.array([[[3000.0, 4000.0], [1.0, 2.0]]])
     numbers = (task.gamma, task.signal, task.count_probs, task.weight_moments()[0])
     truth = planted.multi_location(x[0], task.key, task.value, *numbers)
-    assert task.posterior(x)[0] == pytest.approx(truth.posterior, abs=1e-14)
-    assert task.bayes_predict(x)[0] == pytest.approx(truth.mean, abs=1e-10)
+    assert task.posterior(x)[0] == pytest.approx(truth.posterior, abs=FEW_ROUNDINGS)
+    assert task.bayes_predict(x)[0] == pytest.approx(truth.mean, abs=SOLVED)
 
 
 def test_student_constant_at_many_degrees_of_freedom():

@@ -1,7 +1,7 @@
 """Each kind of wrong number that 0.1.0 had is caught by the settings of the quick run; deterministic."""
 
 import pytest
-from families import LONG, LONG_SEEDS, QUICK, stands
+from helpers.families import LONG, LONG_SEEDS, QUICK, stands
 
 import attnscope as at
 from attnscope.selftest.attack import all_subjects

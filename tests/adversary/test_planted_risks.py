@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from adversary.families import family_tests
+from helpers.tolerances import EXACT, FORMULA, INTEGRAL
 
 import attnscope as at
 from attnscope.selftest.references import planted_risks, sparse_tokens
@@ -17,8 +18,8 @@ test_quick, test_long = family_tests(
 def test_limits_of_the_exchange():
     """No signal: even odds, R = |dv|^2 g^2/2; a strong one: nothing is left."""
     keys, values = np.eye(4)[0] - np.eye(4)[1], np.eye(4)[2] - np.eye(4)[3]
-    assert planted_risks.exchange_risk(keys, values, 0.7, 0.0)[0] == pytest.approx(0.49, rel=1e-13)
-    assert planted_risks.exchange_risk(keys, values, 0.7, 1e-6)[0] == pytest.approx(0.49, rel=1e-9)
+    assert planted_risks.exchange_risk(keys, values, 0.7, 0.0)[0] == pytest.approx(0.49, rel=FORMULA)
+    assert planted_risks.exchange_risk(keys, values, 0.7, 1e-6)[0] == pytest.approx(0.49, rel=INTEGRAL)
     assert planted_risks.exchange_risk(keys, values, 0.7, 60.0)[0] < 1e-300
 
 
@@ -28,14 +29,14 @@ def test_two_tokens_by_two_rules():
     # D ~ N(s^2, 2 s^2), what the two tokens say differs by a normal of variance 2
     sd = math.sqrt(8.0)
     other = planted_risks.one_normal(lambda z: 2 / (2 + 2 * np.cosh(4.0 + sd * z)), -4.0 / sd, 1 / sd)
-    assert one[0] == pytest.approx(other[0], rel=1e-12)
+    assert one[0] == pytest.approx(other[0], rel=EXACT)
 
 
 def test_marked_tokens():
     """All marked: Phi(-theta sqrt(L)/2); the max test with one token is that too; two rules agree on three tokens."""
-    assert sparse_tokens.sparse_bayes(2, 2, 3.0)[0] == pytest.approx(sparse_tokens.tail(3 / math.sqrt(2)), rel=1e-12)
-    assert sparse_tokens.max_test(1, 1, 3.0) == pytest.approx(sparse_tokens.tail(1.5), rel=1e-12)
-    assert sparse_tokens.sparse_bayes(2, 1, 4.0)[0] == pytest.approx(0.031427185664495, rel=1e-12)
+    assert sparse_tokens.sparse_bayes(2, 2, 3.0)[0] == pytest.approx(sparse_tokens.tail(3 / math.sqrt(2)), rel=EXACT)
+    assert sparse_tokens.max_test(1, 1, 3.0) == pytest.approx(sparse_tokens.tail(1.5), rel=EXACT)
+    assert sparse_tokens.sparse_bayes(2, 1, 4.0)[0] == pytest.approx(0.031427185664495, rel=EXACT)
 
 
 def test_affine_risk_of_one_token_is_nothing():
@@ -67,7 +68,7 @@ def test_the_max_test_of_many_marked_tokens():
 def test_strength_needed_where_errors_underflow():
     task = at.SparseTokenClassification(2, 632459908, 0.0, 632459908)
     needed = task.strength_needed(8.03e-9)
-    assert sparse_tokens.tail(needed * math.sqrt(task.length) / 2) == pytest.approx(8.03e-9, rel=1e-9)
+    assert sparse_tokens.tail(needed * math.sqrt(task.length) / 2) == pytest.approx(8.03e-9, rel=INTEGRAL)
 
 
 def test_an_ill_conditioned_affine_risk_says_so():

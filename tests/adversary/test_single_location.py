@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from adversary.families import family_tests
+from helpers.tolerances import EXACT, LAST_DIGIT
 from mpmath import mp
 
 from attnscope.selftest.references import (
@@ -42,8 +43,8 @@ def test_truncated_moments_add_up():
         )
         away = [abs(a - b) for x, y in zip(whole, parts, strict=True) for a, b in zip(x, y, strict=True)]
     assert float(max(away)) < 1e-60
-    assert float(whole[0][0]) == pytest.approx(0.9, abs=1e-15)  # E (0.5 + x) = 0.5 + 0.4
-    assert float(whole[1][0]) == pytest.approx(0.9**2 + 0.7**2, abs=1e-15)
+    assert float(whole[0][0]) == pytest.approx(0.9, abs=LAST_DIGIT)  # E (0.5 + x) = 0.5 + 0.4
+    assert float(whole[1][0]) == pytest.approx(0.9**2 + 0.7**2, abs=LAST_DIGIT)
 
 
 def test_risk_of_predicting_zero_and_of_the_token_itself():
@@ -62,7 +63,7 @@ def test_gradient_of_a_relu_at_temperature_zero_is_the_right_derivative():
     # R = gam^2 (1 - 2 lam E max(s + gam g, 0)) + O(lam^2), E max = s Phi(s/gam) + gam phi(s/gam)
     x = 1 / 0.7
     mean = 0.5 * math.erfc(-x / math.sqrt(2)) + 0.7 * math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
-    assert float(found[5].value) == pytest.approx(-2 * 0.49 * mean, rel=1e-12)
+    assert float(found[5].value) == pytest.approx(-2 * 0.49 * mean, rel=EXACT)
 
 
 def test_normalised_references_agree():
@@ -96,5 +97,5 @@ def test_closed_values():
     ratio = float(location_posterior.pair_error(30.0) / spiked.asymptotic(900.0, 2))
     assert ratio == pytest.approx(1, abs=5e-3)
     assert spiked.exponent(0.0) == 0.25
-    assert spiked.exponent(0.25) == pytest.approx((math.sqrt(0.5) - 0.5) ** 2, abs=1e-12)
+    assert spiked.exponent(0.25) == pytest.approx((math.sqrt(0.5) - 0.5) ** 2, abs=EXACT)
     assert float(single_location.linear_risk(0.7, 3.0, [0.25] * 4, 0.0).value) == pytest.approx(0.49 * 3 / 3.49)

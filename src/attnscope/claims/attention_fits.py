@@ -2,7 +2,7 @@
 
 Values are W k + noise 1/2 in R^2, W standard normal, keys uniform on S^2. The masked target is the value of a hidden token, the
 supervised one the label <LABEL, W q> + noise 1/2. Rows of W are independent, so for both objectives the risk is |O_y|^2-weighted copies
-of one error, minimised at A = I/h, O = g (I or LABEL) with the same h and g: theory.learning_curves.best_attention. Without a sink: from
+of one error, minimised at A = I/h, O = g (I or LABEL) with the same h and g: theory.exchangeable.learning_curves.best_attention. Without a sink: from
 L = 32 on the best sink is none.
 """
 
@@ -12,9 +12,9 @@ from functools import cache
 
 import numpy as np
 
-from attnscope.dynamics.attention_model import AttentionParameters, Contexts, task_contexts
-from attnscope.tasks.linear_map import LinearMap
-from attnscope.theory.learning_curves import BestAttention, best_attention
+from attnscope.dynamics.networks.attention_model import AttentionParameters, Contexts, task_contexts
+from attnscope.tasks.exchangeable.linear_map import LinearMap
+from attnscope.theory.exchangeable.learning_curves import BestAttention, best_attention
 
 __all__ = ["DIM", "LABEL", "NOISE", "OBJECTIVES", "TASK", "minimiser", "noiseless", "training"]
 

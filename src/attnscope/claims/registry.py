@@ -1,4 +1,4 @@
-"""All claims of this room, found by file name: those of the two papers first, then those beyond them, each by number."""
+"""All claims of this room and of its folders, found by file name: by family, then by number."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from attnscope.errors import bad
 
 __all__ = ["all_claims", "selected_claims"]
 
-PREFIXES = ("slr_", "exch_", "beyond_")  # the three papers' worth of claims
+PREFIXES = ("slr_", "exch_", "beyond_")  # the families, in the order of the report
 
 
 def all_claims() -> list[Claim]:
     """Every claim, in the order of PREFIXES and then of ids."""
-    names = [info.name for info in pkgutil.iter_modules(room.__path__) if info.name.startswith(PREFIXES)]
-    claims = [import_module(f"{room.__name__}.{name}").CLAIM for name in names]
+    files = pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
+    names = [info.name for info in files if info.name.rpartition(".")[2].startswith(PREFIXES)]
+    claims = [import_module(name).CLAIM for name in names]
     return sorted(claims, key=lambda claim: (PREFIXES.index(claim.id.split("-")[0] + "_"), claim.id))
 
 

@@ -7,8 +7,8 @@ import math
 from scipy.optimize import minimize_scalar
 
 from attnscope.predictors.attention import Softmax
-from attnscope.tasks.multi_location import MultiLocation
-from attnscope.theory.several_tokens_risk import head_risk
+from attnscope.tasks.planted.multi_location import MultiLocation
+from attnscope.theory.risks.several_tokens_risk import head_risk
 
 __all__ = ["best_softmax"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from attnscope.claims.agreement import Z
 from attnscope.claims.claim import Comparison
+from attnscope.claims.compare import Z
 
 COPIES = 16  # columns of noise: the attention operator works on all values at once, so they cost little
 __all__ = ["Curve", "compare_slope", "sampled_curve", "sphere", "spread_slope"]

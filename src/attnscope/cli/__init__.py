@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 
 from attnscope.cli import theory, training, tasks  # isort: skip
-from attnscope.cli import bags, work  # isort: skip
+from attnscope.cli import bags
+from attnscope.cli import long_jobs as work
+
 from attnscope.cli import selftest  # isort: skip
 from attnscope.cli.common import app
 from attnscope.errors import AttnscopeError

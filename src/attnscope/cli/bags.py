@@ -1,4 +1,4 @@
-"""`attnscope fit`, `predict` and `locate`: estimators for bags in files, npz, CSV or parquet (layouts: estimators/tables.py)."""
+"""`attnscope fit`, `predict` and `locate`: estimators for bags in files, npz, CSV or parquet (layouts: estimators/bags/tables.py)."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def fit_command(
     as_json: Json = False,
 ) -> None:
     """Fit bags in which one token decides the label, and save the model."""
-    from attnscope.estimators.table_columns import Columns
-    from attnscope.estimators.table_output import check_output
-    from attnscope.estimators.tables import is_classes, read_table
+    from attnscope.estimators.bags.table_columns import Columns
+    from attnscope.estimators.bags.table_output import check_output
+    from attnscope.estimators.bags.tables import is_classes, read_table
 
     check_output(out, (".npz",), keep=(data,))
     columns = Columns(bag or "bag", target, weight)
@@ -92,7 +92,7 @@ def _alpha(text: str) -> Any:
 def _save(model: Any, out: Path, columns: Any) -> Path:
     """Save the model with its columns' names; where the disk refuses, in the temporary folder: nothing computed is lost."""
     from attnscope.estimators import saved
-    from attnscope.estimators.table_columns import remember
+    from attnscope.estimators.bags.table_columns import remember
 
     def write(path: Path) -> Path:
         with whole_file(path, "attnscope fit", "--out") as part:
@@ -192,9 +192,9 @@ def locate_command(
 def _opened(model: Path, data: Path, bag: str | None, target: str | None, out: Path | None) -> tuple[Any, Any, str]:
     """The model, the bags and the name of their labels, after the output's path has been checked."""
     from attnscope import load_model
-    from attnscope.estimators.table_columns import recall
-    from attnscope.estimators.table_output import check_output
-    from attnscope.estimators.tables import read_table
+    from attnscope.estimators.bags.table_columns import recall
+    from attnscope.estimators.bags.table_output import check_output
+    from attnscope.estimators.bags.tables import read_table
 
     if out is not None:
         check_output(out, keep=(model, data))
@@ -209,7 +209,7 @@ def _opened(model: Path, data: Path, bag: str | None, target: str | None, out: P
 
 def _deliver(columns: dict[str, Any], out: Path | None, as_json: bool, score: Any, wide: Any = ()) -> None:
     """Write all rows to `out`; print them as JSON, or the first as a table without the `wide` columns."""
-    from attnscope.estimators.table_output import write_columns
+    from attnscope.estimators.bags.table_output import write_columns
 
     if out is not None:
         write_columns(out, columns)

@@ -47,7 +47,7 @@ def risk_command(
     as_json: Json = False,
 ) -> None:
     """Reference risks of a task, from predicting the mean to the Bayes optimum, each with its error."""
-    from attnscope.theory.reference import task_risks
+    from attnscope.theory.risk_table import task_risks
 
     given = {"dim": dim, "length": length, "gamma2": gamma2, "noise": noise, "signal": signal}
     chosen = chosen_pair(task, predictor, given | {"temperature": temperature}, more, "attnscope risk")
@@ -60,7 +60,7 @@ def risk_command(
 
 
 def _print_single(task: Any, rows: list[Any], as_json: bool) -> None:
-    from attnscope.theory.reference import critical
+    from attnscope.theory.risk_table import critical
 
     lambda_c = critical(task)
     if as_json:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 
 __all__ = ["DIGIT_RULES", "DigitBags", "DigitImages", "digit_bags", "digit_images"]
 

@@ -11,7 +11,7 @@ design follows the probing experiment of Marion et al. (ICLR 2025, section 2); t
     unseen structure    adjectives of train in four other structures, two of them with the remark behind
     unseen both         other adjectives in other structures
 
-Every adjective, animal and city is one word piece of BERT's vocabulary, so that "the deciding token" is one token (tests/test_minilm.py).
+Every adjective, animal and city is one word piece of BERT's vocabulary, so that "the deciding token" is one token (tests/corpora/test_minilm.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 
 __all__ = ["ANTONYMS", "SPLITS", "Sentences", "antonym_pairs", "draw_sentences"]
 

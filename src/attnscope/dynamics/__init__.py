@@ -1,11 +1,8 @@
 """Training as an exact low-dimensional process.
 
-In reading order: `train` (the door), `setup`, `engine` (the contract), `engine_table` (which serves
-which), `loop`, `runs`, `trajectory`, `starts`, `schedule`, `diagnose`, `rates`, `saved`,
-`experiments`; the engines `population_erf`, `reduced_erf`, `sgd_erf` (compiled),
-`population_exact`, `generic`, `planted_sgd` (in law), `full`, `full_heads`, `full_planted`,
-`planted_engine`, `matrices` (vectors), with `losses`, `jax_steps` and `realised`; `heads` (several
-heads), `gradient_flow`; the networks `attention_model`, `blocks`, `length_curves`. Imports
+In reading order: `train` (the door), `setup`, `loop`, `trajectory_base`, `trajectory`, `heads`
+(several heads), `starts`, `schedule`, `diagnose`, `rates`, `saved`, `experiments`,
+`gradient_flow`; `engines/` (how a state goes on), `networks/` (whole layers and blocks). Imports
 `theory`; imported by `estimators` and above.
 """
 

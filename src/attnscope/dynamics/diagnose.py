@@ -20,12 +20,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from attnscope.dynamics.engine_table import engine_for
+from attnscope.dynamics.engines.engine_table import engine_for
 from attnscope.dynamics.trajectory import ALIGNED, Trajectory, at_temperature, exact_excess, swapped_theta
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import has_classes
-from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import LocalGeometry, known_landscape, local_geometry
+from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope.theory.optima.landscape import LocalGeometry, known_landscape, local_geometry
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.route import find_route
 

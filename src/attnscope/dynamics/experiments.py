@@ -9,7 +9,7 @@ from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.temperature import InverseTime, Temperature
-from attnscope.tasks.single_location import SingleLocation
+from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["EXPERIMENTS", "Experiment", "run_experiment"]
 

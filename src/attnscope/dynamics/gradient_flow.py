@@ -25,14 +25,14 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from attnscope.dynamics.population_exact import exact_gradient
+from attnscope.dynamics.engines.population_exact import exact_gradient
 from attnscope.dynamics.starts import Start, starting_overlaps
 from attnscope.dynamics.trajectory import exact_excess
 from attnscope.errors import AttnscopeError, bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.single_location import SingleLocation
+from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import checked_task
 

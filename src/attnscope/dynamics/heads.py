@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from attnscope.dynamics.engine import GramEngine, State
-from attnscope.dynamics.engine_table import heads_engine
+from attnscope.dynamics.engines.engine import GramEngine, State
+from attnscope.dynamics.engines.engine_table import heads_engine
 from attnscope.dynamics.loop import continued
-from attnscope.dynamics.runs import Runs
 from attnscope.dynamics.setup import HeadSetup
+from attnscope.dynamics.trajectory_base import Runs
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
-from attnscope.numerics import validation as check
-from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.theory.heads_risk import heads_excess
+from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.theory.risks.multi_head_risk import heads_excess
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,10 +27,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from attnscope.dynamics.engine import Engine, State
-from attnscope.dynamics.runs import Reached, Runs
+from attnscope.dynamics.engines.engine import Engine, State
 from attnscope.dynamics.schedule import check_schedule, temperatures, temperatures_at
-from attnscope.numerics import validation as check
+from attnscope.dynamics.trajectory_base import Reached, Runs
+from attnscope.numerics.border import validation as check
 from attnscope.predictors.temperature import Temperature
 from attnscope.progress import Bar, progress
 

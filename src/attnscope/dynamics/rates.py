@@ -15,7 +15,7 @@ Near the degenerate saddle (k, v, k*, v* mutually orthogonal) the overlaps' comp
 term of order s^2 theta^2 kappa^2; a random start has s |theta| about .7 in any dimension, so from there the prediction is an
 estimate: at d = 400, lam = .1 the measured times are .7 to 1.5 times it, 1.06 in the median.
 
-Exact to first order: Hessians from theory/landscape.py (key and value orthogonal). Measured rates are
+Exact to first order: Hessians from theory/optima/landscape.py (key and value orthogonal). Measured rates are
 slopes of log(excess - limit) against the step, over the part of the log that is close to the limit but
 above rounding; their error is the slope's drift within it.
 """
@@ -29,14 +29,14 @@ import numpy as np
 
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import AttnscopeError, bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.landscape import StationaryPoint, stationary_points
+from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope.theory.optima.landscape import StationaryPoint, stationary_points
+from attnscope.theory.optima.sphere_hessian import overlap_derivatives
 from attnscope.theory.overlaps import Overlaps, as_arrays, checked_overlaps
 from attnscope.theory.risk import risk_gradient, unchecked_gradient
-from attnscope.theory.sphere_hessian import overlap_derivatives
 
 __all__ = [
     "EscapeTime",
@@ -46,7 +46,7 @@ __all__ = [
     "predicted_rate",
 ]
 
-ZERO = 1e-9  # eigenvalues below this fraction of the largest are zero modes (as in theory/landscape.py)
+ZERO = 1e-9  # eigenvalues below this fraction of the largest are zero modes (as in theory/optima/landscape.py)
 CLOSE = 1e-4  # a gap below this fraction of the first one counts as close to the limit: quadratic terms are O(sqrt) of it, 1 %
 ROUNDING = 1e-11  # ... and above this fraction of the risk as free of rounding (risks are good to 1e-14)
 FEWEST = 5  # log points in a fit

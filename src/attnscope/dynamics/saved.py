@@ -23,7 +23,7 @@ from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import InverseTime
 from attnscope.tasks.base import recipe
-from attnscope.theory.optimal_sigma import OptimalSigma
+from attnscope.theory.optima.optimal_sigma import OptimalSigma
 
 __all__ = ["load", "save"]
 
@@ -50,7 +50,7 @@ def save(run: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(kind: type[Any], path: str | os.PathLike[str], predictor: Predictor | MultiHead | None = None) -> Any:
-    """Read what `save` wrote of a `kind` of Runs (runs.py, which calls this, is not imported here)."""
+    """Read what `save` wrote of a `kind` of Runs (trajectory_base.py, which calls this, is not imported here)."""
     about, arrays = _read(kind, path)
     task = _rebuilt_task(about, _inside(arrays, "task."))
     of = f"{kind.__name__}.load"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from attnscope.errors import AttnscopeError
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 from attnscope.predictors.temperature import InverseTime, Temperature
 
 __all__ = ["check_schedule", "temperatures", "temperatures_at"]

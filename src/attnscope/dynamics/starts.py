@@ -39,12 +39,12 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 from attnscope.numerics.semidefinite import bartlett, frame_of
 from attnscope.tasks.base import PlantedTask, laws
-from attnscope.tasks.single_location import Batch, SingleLocation
-from attnscope.theory.heads_risk import heads_gram
+from attnscope.tasks.planted.single_location import Batch, SingleLocation
 from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps
+from attnscope.theory.risks.multi_head_risk import heads_gram
 
 __all__ = ["Moments", "Start", "sphere_grams", "starting_grams", "starting_overlaps"]
 

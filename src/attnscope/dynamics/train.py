@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from attnscope.dynamics.engine_table import engine_for, heads_engine
+from attnscope.dynamics.engines.engine_table import engine_for, heads_engine
 from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.loop import advance
 from attnscope.dynamics.schedule import check_schedule, temperatures
@@ -26,7 +26,7 @@ from attnscope.dynamics.setup import HeadSetup, Setup
 from attnscope.dynamics.starts import starting_grams, starting_overlaps
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.tasks.base import PlantedTask, is_planted
@@ -78,7 +78,7 @@ def train(
     Ctrl-C returns what was logged; `extend` goes on from there.
 
     >>> from attnscope.predictors.attention import Erf
-    >>> from attnscope.tasks.single_location import SingleLocation
+    >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> run = train(SingleLocation(dim=400, length=10), Erf(0.1), start="manifold", runs=3, steps=8000, log_every=4000)
     >>> run.step, run.outcome.tolist()
     (array([   0, 4000, 8000]), ['oracle', 'oracle', 'oracle'])

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from attnscope.dynamics.engine import OverlapEngine, State
-from attnscope.dynamics.engine_table import engine_for
+from attnscope.dynamics.engines.engine import OverlapEngine, State
+from attnscope.dynamics.engines.engine_table import engine_for
 from attnscope.dynamics.loop import continued
-from attnscope.dynamics.runs import Runs
 from attnscope.dynamics.setup import Setup
+from attnscope.dynamics.trajectory_base import Runs
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import Temperature
 from attnscope.tasks.base import PlantedTask, has_classes
-from attnscope.theory.landscape import known_landscape, stationary_points
+from attnscope.theory.optima.landscape import known_landscape, stationary_points
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import sampled
 from attnscope.theory.route import find_route

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from attnscope.errors import bad
-from attnscope.estimators.face import Face
-from attnscope.numerics.data_pass import BERNOULLI, CATEGORICAL
+from attnscope.estimators.base import Face
+from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
 __all__ = ["SingleLocationClassifier"]
 
@@ -19,7 +19,7 @@ NAME = "SingleLocationClassifier"
 class SingleLocationClassifier(ClassifierMixin, Face):
     """Classification of bags of tokens of which one decides the class, P(class | x_J) logistic in x_J; J is learnt, not given.
 
-    bags: (n, L, d), a list of (L_i, d), or (tokens, mask). Two classes or more. Parameters: see estimators.face.
+    bags: (n, L, d), a list of (L_i, d), or (tokens, mask). Two classes or more. Parameters: see estimators.base.
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=8, length=5, signal=5.0, noise=0.0).sample(200, seed=1)

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from attnscope.estimators.bags import Bags, first_largest
+from attnscope.estimators.bags.bags import Bags, first_largest
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.heads import residuals
 from attnscope.estimators.fit.mixture import Fitted, constant_output, output_losses, token_scores
-from attnscope.numerics.data_pass import GAUSSIAN, bag_sum
+from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_sum
 
 __all__ = ["Diagnosis", "diagnose"]
 

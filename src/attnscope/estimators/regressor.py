@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from attnscope.errors import bad
-from attnscope.estimators.face import Face
+from attnscope.estimators.base import Face
 from attnscope.estimators.fit.data import Data, Scaling
 from attnscope.estimators.fit.heads import Heads
 from attnscope.estimators.fit.intervals import conformal_scores, interval_scale
 from attnscope.estimators.fit.pooled import Pooled
-from attnscope.estimators.fit.select import Selected
-from attnscope.numerics import validation as check
-from attnscope.numerics.data_pass import GAUSSIAN
+from attnscope.estimators.fit.stages import Selected
+from attnscope.numerics.border import validation as check
+from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
 __all__ = ["SingleLocationRegressor"]
 
@@ -25,7 +25,7 @@ NAME = "SingleLocationRegressor"
 class SingleLocationRegressor(RegressorMixin, Face):
     """Regression on bags of tokens of which one decides the label, y = v.x_J + b + noise; J is learnt, not given.
 
-    bags: (n, L, d), a list of (L_i, d), or (tokens, mask). Parameters: see estimators.face.
+    bags: (n, L, d), a list of (L_i, d), or (tokens, mask). Parameters: see estimators.base.
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=10, length=5, signal=4.0, noise=0.1).sample(300, seed=1)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.estimators.base import Face
 from attnscope.estimators.classifier import SingleLocationClassifier
-from attnscope.estimators.face import Face
 from attnscope.estimators.fit.data import Scaling
 from attnscope.estimators.fit.em import TokenModel
 from attnscope.estimators.fit.mixture import FeatureMap, Fitted

@@ -1,9 +1,10 @@
 """The explorer, a local page.
 
-`app` serves it; `page` and `controls` are its skeleton, `callbacks` its wiring. `fields` and `knobs` (the one table of
-knobs), `state` (values and the address); `answers`, `live` (training that goes on) and `lanes` (work in slices)
-compute; `code` writes the lines of Python, `view` is what a view hands over, `views/` has one file per view. `flow`,
-`pixels` and `uploads` are helpers.
+`app` serves it; `page` and `controls` are its skeleton, `callbacks` its wiring. `fields` and
+`knobs` (the one table of knobs), `state` (values and the address); `compute`, `live` (training that
+goes on) and `job_queues` (work in slices) compute; `python_lines` writes the lines of Python,
+`shown` is what a view hands over, `views/` has one file per view. `flow`, `pixels` and `uploads`
+are helpers.
 
 Imports everything below `report`; imported by the command line alone.
 """

@@ -10,13 +10,13 @@ from dash import ALL, MATCH, ClientsideFunction, Dash, Input, Output, ctx, no_up
 from dash import State as Held
 
 from attnscope.errors import AttnscopeError
-from attnscope.explorer.answers import answer
+from attnscope.explorer.compute import answer
+from attnscope.explorer.job_queues import BUDGET
 from attnscope.explorer.knobs import knobs, unused
-from attnscope.explorer.lanes import BUDGET
 from attnscope.explorer.page import images, page, sentence, table
+from attnscope.explorer.shown import Shown
 from attnscope.explorer.state import VIEWS, State, carried, from_values, to_query
 from attnscope.explorer.uploads import keep
-from attnscope.explorer.view import Shown
 
 __all__ = ["add_callbacks"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnscope.dynamics.gradient_flow import velocity
 from attnscope.predictors.attention import Predictor
-from attnscope.tasks.single_location import SingleLocation
+from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk_gradient
 

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.dynamics.engine import Engine
-from attnscope.dynamics.engine_table import engine_for
+from attnscope.dynamics.engines.engine import Engine
+from attnscope.dynamics.engines.engine_table import engine_for
 from attnscope.dynamics.loop import advance
 from attnscope.dynamics.trajectory import Trajectory, exact_excess
 from attnscope.errors import bad
-from attnscope.explorer.code import (
+from attnscope.explorer.knobs import SINGLE
+from attnscope.explorer.python_lines import (
     catalogue_import,
     computed,
     cost,
@@ -30,7 +31,6 @@ from attnscope.explorer.code import (
     task_line,
     train_lines,
 )
-from attnscope.explorer.knobs import SINGLE
 from attnscope.explorer.state import State
 
 __all__ = ["LOGS", "advanced", "current", "run_lines", "total_steps"]

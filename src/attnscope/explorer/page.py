@@ -9,9 +9,9 @@ from dash import dcc, html
 
 from attnscope.errors import AttnscopeError
 from attnscope.explorer.controls import controls
+from attnscope.explorer.shown import Shown
 from attnscope.explorer.state import VIEWS, from_query
 from attnscope.explorer.uploads import LARGEST
-from attnscope.explorer.view import Shown
 from attnscope.explorer.views.training import presets
 
 __all__ = ["images", "layout", "page", "sentence", "table"]

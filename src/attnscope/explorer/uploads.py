@@ -17,8 +17,8 @@ from collections import OrderedDict
 from pathlib import Path, PurePath
 
 from attnscope.errors import AttnscopeError
-from attnscope.estimators.table_columns import Columns
-from attnscope.estimators.tables import read_table
+from attnscope.estimators.bags.table_columns import Columns
+from attnscope.estimators.bags.tables import read_table
 from attnscope.files import whole_file
 
 __all__ = ["LARGEST", "keep", "path_of"]

@@ -7,7 +7,7 @@ notation: lam = temperature, u_l = X_l.k.
     Componentwise   weight_l = sigma(lam u_l);  Erf: sigma = erf;  LinearAttention: sigma(x) = offset + x
 
 A predictor is a small frozen value: it holds the temperature, not k and v, so that one object serves `predict` (with vectors),
-`risk` (with overlaps) and `train`. Masked tokens have weight 0. FullAttention, the layer these come from, is in full.py.
+`risk` (with overlaps) and `train`. Masked tokens have weight 0. FullAttention, the layer these come from, is in full_attention.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from scipy.special import erf, softmax
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.numerics import validation as check
-from attnscope.numerics.x64 import x64
+from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.x64 import x64
 from attnscope.predictors.temperature import Temperature, checked_temperature
 
 __all__ = [

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import softmax
 
 from attnscope.errors import bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Heads, Predictor, has_one_head
 from attnscope.predictors.temperature import Temperature, checked_temperature, constant_temperature
 

@@ -10,7 +10,7 @@ from typing import TypeGuard
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Heads, Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
 

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import entr
 
 from attnscope.errors import bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor, has_one_head
 
 __all__ = ["RowColumn"]

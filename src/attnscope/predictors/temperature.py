@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from attnscope.errors import bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 
 __all__ = ["InverseTime", "Temperature", "checked_temperature", "constant_temperature"]
 

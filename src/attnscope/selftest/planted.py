@@ -23,18 +23,19 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, logsumexp
 
 import attnscope as at
-from attnscope.numerics import wishart
-from attnscope.numerics.estimate import Estimate, estimate
-from attnscope.numerics.quadrature import REACH, legendre
-from attnscope.numerics.resolved import Resolved, ScoreLaw
+from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.integrals import wishart
+from attnscope.numerics.integrals.quadrature import REACH, legendre
+from attnscope.numerics.integrals.refined_panels import Resolved, ScoreLaw
 from attnscope.selftest.attack import Outcome, all_subjects, attack_one, shares
-from attnscope.tasks import linear_map
-from attnscope.tasks.topics import count_vectors
-from attnscope.theory import componentwise_gradient, componentwise_risk, risk, routes
-from attnscope.theory.erf_risk import erf_excess_gradient
+from attnscope.tasks.exchangeable import linear_map
+from attnscope.tasks.exchangeable.topics import count_vectors
+from attnscope.theory import risk, routes
+from attnscope.theory.exchangeable.representation import Atoms, cells
 from attnscope.theory.law import Law
-from attnscope.theory.linear_risk import linear_excess
-from attnscope.theory.representation import Atoms, cells
+from attnscope.theory.risks import componentwise_gradient, componentwise_risk
+from attnscope.theory.risks.erf_risk import erf_excess_gradient
+from attnscope.theory.risks.linear_risk import linear_excess
 
 __all__ = ["DEFECTS", "Defect", "caught"]
 

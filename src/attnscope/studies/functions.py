@@ -17,11 +17,11 @@ from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import at_temperature
 from attnscope.errors import bad
 from attnscope.predictors.temperature import InverseTime
-from attnscope.theory import optimum
-from attnscope.theory.oracle_saddle import critical_temperature
+from attnscope.theory.optima import optimum
+from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps, alignment_of
-from attnscope.theory.reference import has_head, known_values
 from attnscope.theory.risk import risk
+from attnscope.theory.risk_table import has_head, known_values
 from attnscope.theory.words import Pair, pair
 
 __all__ = ["FUNCTIONS", "check_cell", "optimal_temperature", "oracle_risk", "outcomes"]

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.numerics.estimate import Estimate
+from attnscope.numerics.border.estimate import Estimate
 from attnscope.numerics.semidefinite import semidefinite_root
 
 __all__ = [

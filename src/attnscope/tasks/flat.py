@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.tasks.correlated_background import CorrelatedBackground
-from attnscope.tasks.grid_location import GridLocation
-from attnscope.tasks.multi_direction import MultiDirection
-from attnscope.tasks.multi_location import MultiLocation
-from attnscope.tasks.random_length import RandomLength
-from attnscope.tasks.single_location import SingleLocation
-from attnscope.tasks.spike_mixture import SpikeMixture
-from attnscope.tasks.topics import Topics
+from attnscope.tasks.exchangeable.topics import Topics
+from attnscope.tasks.planted.correlated_background import CorrelatedBackground
+from attnscope.tasks.planted.grid_location import GridLocation
+from attnscope.tasks.planted.multi_direction import MultiDirection
+from attnscope.tasks.planted.multi_location import MultiLocation
+from attnscope.tasks.planted.random_length import RandomLength
+from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope.tasks.planted.spike_mixture import SpikeMixture
 
 __all__ = [
     "correlated_background",

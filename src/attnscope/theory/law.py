@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from attnscope.tasks.single_location import SingleLocation
+from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["Law"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attnscope.numerics.sampled_estimate import share_error
+from attnscope.numerics.border.sampled_estimate import share_error
 from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask, Projections

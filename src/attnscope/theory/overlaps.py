@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.numerics import validation as check
+from attnscope.numerics.border import validation as check
 from attnscope.tasks.base import PlantedTask
 
 __all__ = ["MOVED", "Overlaps", "alignment_of", "as_arrays", "checked_overlaps", "gram", "head_gram"]

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.numerics import validation as check
-from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import PlantedTask, checked_law, has_classes
-from attnscope.tasks.single_location import SingleLocation
+from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.monte_carlo import sampled_excess, sampled_wrong
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.route import Excess, Route, checked_planted, checked_predictor, find_route, needed
@@ -165,7 +165,7 @@ def unchecked_gradient(task: Any, predictor: Predictor, o: Overlaps, lam: float)
 def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
     """The excess risk as a raw JAX function f(overlaps, temperature): differentiable, jit- and vmap-able.
 
-    It validates nothing and computes in whatever precision is active: call it inside `attnscope.numerics.x64.x64()` for float64.
+    It validates nothing and computes in whatever precision is active: call it inside `attnscope.numerics.border.x64.x64()` for float64.
     """
     of = "risk_function"
     checked_planted(task, of)

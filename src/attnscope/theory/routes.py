@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.numerics.estimate import Estimate, estimate
+from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.predictors.attention import (
     Componentwise,
     Erf,
@@ -26,25 +26,25 @@ from attnscope.predictors.attention import (
     Softmax,
 )
 from attnscope.predictors.heads import MultiHead
-from attnscope.tasks.correlated_background import CorrelatedBackground
-from attnscope.tasks.max_location import MaxLocation
-from attnscope.tasks.multi_direction import MultiDirection
-from attnscope.tasks.multi_location import MultiLocation
-from attnscope.tasks.random_length import RandomLength
-from attnscope.tasks.single_location import SingleLocation
-from attnscope.theory.componentwise_gradient import background_moments, componentwise_gradient
-from attnscope.theory.componentwise_risk import background, componentwise_excess
-from attnscope.theory.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
-from attnscope.theory.heads_risk import distinct_excess
+from attnscope.tasks.planted.correlated_background import CorrelatedBackground
+from attnscope.tasks.planted.max_location import MaxLocation
+from attnscope.tasks.planted.multi_direction import MultiDirection
+from attnscope.tasks.planted.multi_location import MultiLocation
+from attnscope.tasks.planted.random_length import RandomLength
+from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
-from attnscope.theory.linear_risk import linear_excess, linear_excess_and_error, linear_excess_gradient
 from attnscope.theory.monte_carlo import monte_carlo_excess
-from attnscope.theory.normalised_gradient import normalised_gradient
-from attnscope.theory.normalised_risk import normalised_excess
-from attnscope.theory.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
+from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
 from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.risks.componentwise_gradient import background_moments, componentwise_gradient
+from attnscope.theory.risks.componentwise_risk import background, componentwise_excess
+from attnscope.theory.risks.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
+from attnscope.theory.risks.linear_risk import linear_excess, linear_excess_and_error, linear_excess_gradient
+from attnscope.theory.risks.multi_head_risk import distinct_excess
+from attnscope.theory.risks.normalised_gradient import normalised_gradient
+from attnscope.theory.risks.normalised_risk import normalised_excess
+from attnscope.theory.risks.several_tokens_risk import head_risk
 from attnscope.theory.route import Excess, Route, add_route, needed, pointwise
-from attnscope.theory.several_tokens_risk import head_risk
 
 __all__: list[str] = []
 
@@ -123,7 +123,7 @@ def _optimal(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> E
 
 
 def _softmax(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
-    from attnscope.theory.softmax_risk import softmax_excess  # here, because it loads numba
+    from attnscope.theory.risks.softmax_risk import softmax_excess  # here, because it loads numba
 
     law = Law.of(task)
     rows = pointwise(lambda point: softmax_excess(point, lam, law), o)
@@ -131,14 +131,14 @@ def _softmax(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float
 
 
 def _softmax_gradient(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Any:
-    from attnscope.theory.softmax_risk import softmax_excess_gradient
+    from attnscope.theory.risks.softmax_risk import softmax_excess_gradient
 
     law = Law.of(task)
     return _stacked(lambda point: softmax_excess_gradient(point, lam, law), o)
 
 
 def _softmax_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
-    from attnscope.theory.softmax_risk import softmax_excess_jax
+    from attnscope.theory.risks.softmax_risk import softmax_excess_jax
 
     return lambda o, lam: softmax_excess_jax(o, lam, Law.of(task))
 
@@ -155,13 +155,13 @@ def _normalised_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam:
 
 
 def _erf_swapped(task: SingleLocation, lam: float) -> Overlaps:
-    from attnscope.theory.landscape import swapped_overlaps  # here: it stands on this table
+    from attnscope.theory.optima.landscape import swapped_overlaps  # here: it stands on this table
 
     return swapped_overlaps(task, lam)
 
 
 def _erf_critical(task: SingleLocation) -> float:
-    from attnscope.theory.oracle_saddle import critical_temperature
+    from attnscope.theory.optima.oracle_saddle import critical_temperature
 
     return critical_temperature(task)
 

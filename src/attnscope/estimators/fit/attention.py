@@ -3,7 +3,7 @@
     output = sum_l p_l w_l with p = softmax(u), or b + sum_l logistic(u_l) V^T x_l (several tokens may count).
 
 Squared error (or cross-entropy) of this average is what prediction is judged by, but nothing in it asks the weights to sit on the deciding
-token. Hence it is a polish, started from the mixture and kept only where held-out loss clearly improves (select.py).
+token. Hence it is a polish, started from the mixture and kept only where held-out loss clearly improves (stages.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.mixture import Fitted, token_scores
-from attnscope.numerics.data_pass import SIGMOID, SOFTMAX, bag_max
+from attnscope.numerics.compiled.data_pass import SIGMOID, SOFTMAX, bag_max
 
 __all__ = ["as_sigmoid", "as_softmax", "random_waves"]
 

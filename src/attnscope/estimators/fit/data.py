@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.numerics.data_pass import CATEGORICAL, GAUSSIAN
+from attnscope.numerics.compiled.data_pass import CATEGORICAL, GAUSSIAN
 
 __all__ = ["Data", "Scaling", "label_log_density", "one_hot", "scaling_of"]
 

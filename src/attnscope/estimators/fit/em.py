@@ -26,7 +26,7 @@ from scipy.optimize import minimize
 
 from attnscope.estimators.fit.data import Data, label_log_density
 from attnscope.estimators.fit.ridge import Values, evidence_ridge, gram, moments
-from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, bag_softmax, bag_sum, data_pass
+from attnscope.numerics.compiled.data_pass import GAUSSIAN, MIXTURE, bag_softmax, bag_sum, data_pass
 
 __all__ = [
     "Em",

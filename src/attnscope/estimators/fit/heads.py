@@ -1,7 +1,7 @@
 """Several heads: y = sum_h x_{J_h}.v_h + b + noise, each head with its own deciding token, gate and values (numbers only).
 
 Given the other heads' predictions f_g, head h sees the label y - sum_{g != h} f_g: a single-location problem again. Heads are found one after
-the other, each on the residuals of those before, with starts chosen by held-out loss (select.py); then EM steps go round the heads until
+the other, each on the residuals of those before, with starts chosen by held-out loss (stages.py); then EM steps go round the heads until
 the prediction no longer moves (backfitting; Buja, Hastie and Tibshirani 1989). Each step is EM of em.py; that the rounds as a whole
 climb a likelihood is not claimed, since the other heads enter by their predicted mean and not by their posterior.
 
@@ -17,10 +17,10 @@ import numpy as np
 
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.em import Em, run_em
+from attnscope.estimators.fit.held_out import Fold, Options, each
 from attnscope.estimators.fit.mixture import Answers, Fitted, bag_answers, bag_outputs, from_em
-from attnscope.estimators.fit.select import fit_bags
-from attnscope.estimators.fit.tracks import Fold, Options, each
-from attnscope.numerics.data_pass import GAUSSIAN
+from attnscope.estimators.fit.stages import fit_bags
+from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
 __all__ = ["Heads", "fit_heads", "residuals", "summed"]
 

@@ -3,7 +3,7 @@
     minimise  sum_i weight_i loss_i(a, V, b)  +  alpha_gate |a|^2/2  +  alpha_value |V|^2/2
 
 where a corrects a given score (that of the EM token model, or zero) by a.(x, extra features), and loss_i is the mixture likelihood, soft
-attention or sigmoid attention of numerics.data_pass. alpha_gate -> infinity keeps the given score. The noise variance is held fixed
+attention or sigmoid attention of numerics.compiled.data_pass. alpha_gate -> infinity keeps the given score. The noise variance is held fixed
 (at the squared predictive error): fitted freely it collapses onto whichever token happens to match y.
 """
 
@@ -17,8 +17,8 @@ from scipy.optimize import minimize
 from attnscope.estimators.fit.data import Data, label_log_density
 from attnscope.estimators.fit.em import Em, TokenModel, scores
 from attnscope.estimators.fit.ridge import Values
-from attnscope.numerics.cosines import cosines
-from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, SIGMOID, bag_max, bag_softmax, bag_sum, data_pass
+from attnscope.numerics.compiled.cosines import cosines
+from attnscope.numerics.compiled.data_pass import GAUSSIAN, MIXTURE, SIGMOID, bag_max, bag_softmax, bag_sum, data_pass
 
 __all__ = [
     "FeatureMap",

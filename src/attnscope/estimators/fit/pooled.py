@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from attnscope.estimators.fit.data import CONSTANT, Data
+from attnscope.estimators.fit.held_out import Fold, gain_and_error
 from attnscope.estimators.fit.mixture import (
     Answers,
     Fitted,
@@ -28,8 +29,7 @@ from attnscope.estimators.fit.mixture import (
     refine,
 )
 from attnscope.estimators.fit.ridge import Values, row_ridge, values_from
-from attnscope.estimators.fit.tracks import Fold, gain_and_error
-from attnscope.numerics.data_pass import GAUSSIAN, MIXTURE, bag_sum
+from attnscope.numerics.compiled.data_pass import GAUSSIAN, MIXTURE, bag_sum
 
 __all__ = ["MeanPool", "Pooled", "blended", "blended_outputs", "fit_pooled", "mean_share"]
 

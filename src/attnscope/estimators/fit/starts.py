@@ -19,7 +19,7 @@ import numpy as np
 from attnscope.estimators.fit.data import Data, one_hot
 from attnscope.estimators.fit.em import Em, TokenModel, whitening
 from attnscope.estimators.fit.ridge import FLOOR, values_from
-from attnscope.numerics.data_pass import GAUSSIAN, bag_sum
+from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_sum
 
 __all__ = ["BagMoments", "add_moments", "bag_moments", "make_starts"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.explorer.code import HEADER, computed
 from attnscope.explorer.pixels import data_uri
+from attnscope.explorer.python_lines import HEADER, computed
+from attnscope.explorer.shown import Shown, number
 from attnscope.explorer.state import State
 from attnscope.explorer.uploads import path_of
-from attnscope.explorer.view import Shown, number
 from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 
@@ -109,7 +109,7 @@ def _upload(state: State, path: str | None) -> str:
     load = "" if path == "path" else f"path = {path!r}  # your file\n"
     return f"""from itertools import pairwise
 
-from attnscope.estimators.tables import Columns, is_classes, read_table
+from attnscope.estimators.bags.tables import Columns, is_classes, read_table
 
 {load}table = read_table(path, Columns(bag="bag", target="y"))
 every = [table.bags.tokens[a:b] for a, b in pairwise(table.bags.offsets)]

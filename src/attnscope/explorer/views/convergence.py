@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.explorer.code import HEADER, computed
+from attnscope.explorer.python_lines import HEADER, computed
+from attnscope.explorer.shown import Shown, number
 from attnscope.explorer.state import State
-from attnscope.explorer.view import Shown, number
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 
@@ -31,7 +31,7 @@ def convergence(state: State) -> Shown:
 def lines(state: State) -> str:
     bandwidth = f"L ** (-2 / {state.keys + 3})" if state.rule == "shrinking" else repr(state.bandwidth)
     return f"""{HEADER}from attnscope.claims.sphere_errors import sampled_curve
-from attnscope.theory.learning_curves import softmax_expansion
+from attnscope.theory.exchangeable.learning_curves import softmax_expansion
 
 dim, noise, ridge = {state.keys}, {state.noise!r}, {state.ridge!r}
 # keys uniform on the sphere, values w.key + noise, w standard normal

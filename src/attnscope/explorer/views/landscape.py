@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.explorer.code import (
+from attnscope.explorer.python_lines import (
     HEADER,
     catalogue_import,
     computed,
@@ -18,8 +18,8 @@ from attnscope.explorer.code import (
     train_lines,
     training_limits,
 )
+from attnscope.explorer.shown import Shown, number
 from attnscope.explorer.state import OVERLAPS, State
-from attnscope.explorer.view import Shown, number
 from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 

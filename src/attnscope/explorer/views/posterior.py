@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.explorer.code import HEADER, USUAL, computed, families, task_line
+from attnscope.explorer.python_lines import HEADER, USUAL, computed, families, task_line
+from attnscope.explorer.shown import Shown, number
 from attnscope.explorer.state import State
-from attnscope.explorer.view import Shown, number
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 

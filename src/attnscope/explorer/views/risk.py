@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from attnscope.catalogue import PREDICTORS
-from attnscope.explorer.code import HEADER, USUAL, catalogue_import, compared, computed, families, task_line
 from attnscope.explorer.knobs import SINGLE, unused
+from attnscope.explorer.python_lines import HEADER, USUAL, catalogue_import, compared, computed, families, task_line
+from attnscope.explorer.shown import Shown, colours, number, power
 from attnscope.explorer.state import State
-from attnscope.explorer.view import Shown, colours, number, power
 from attnscope.explorer.views.risk_planted import planted_risk
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict

@@ -16,10 +16,10 @@ import numpy as np
 
 from attnscope.catalogue import PREDICTORS, TASKS, Entry
 from attnscope.errors import AttnscopeError, bad
-from attnscope.explorer.code import HEADER, catalogue_import, compared, computed, families, made_task, task_line
 from attnscope.explorer.knobs import arguments_of, unused
+from attnscope.explorer.python_lines import HEADER, catalogue_import, compared, computed, families, made_task, task_line
+from attnscope.explorer.shown import Shown, colours, number
 from attnscope.explorer.state import State
-from attnscope.explorer.view import Shown, colours, number
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope.tasks.base import has_classes

@@ -9,11 +9,11 @@ import numpy as np
 
 from attnscope.dynamics.experiments import EXPERIMENTS, Experiment
 from attnscope.dynamics.trajectory import SAMPLED, Trajectory
-from attnscope.explorer.code import computed
 from attnscope.explorer.knobs import unused
 from attnscope.explorer.live import run_lines, total_steps
+from attnscope.explorer.python_lines import computed
+from attnscope.explorer.shown import Shown, number
 from attnscope.explorer.state import State, default_state, to_query
-from attnscope.explorer.view import Shown, number
 from attnscope.figures.figure import Figure, Heat, Panel
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope.predictors.temperature import InverseTime

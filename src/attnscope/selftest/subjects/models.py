@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import attnscope as at
-from attnscope.dynamics.attention_model import Contexts, losses
+from attnscope.dynamics.networks.attention_model import Contexts, losses
 from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.estimates import answer_of
 from attnscope.selftest.references import blocks as written

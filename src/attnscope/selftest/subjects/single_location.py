@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import attnscope as at
-from attnscope.numerics.x64 import x64
+from attnscope.numerics.border.x64 import x64
 from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.location_settings import (
     draw_numbers,

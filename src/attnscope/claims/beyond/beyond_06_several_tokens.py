@@ -1,0 +1,169 @@
+"""Several informative tokens: exact inclusion probabilities, and what one head can and cannot do.
+
+notation: m informative tokens among L, S uniform, r = e^{l(x)} a token's likelihood ratio, e_j elementary symmetric polynomials, s = signal.
+
+    P(l in S | X) = r_l e_{m-1}(r without l)/e_m(r),      E[Y | X] = (1/m) sum_l P(l in S | X) w_l          (Y the mean of the m values)
+
+One softmax head spreads one unit of weight in proportion to e^{lam u}: at m = 1 and lam = s that is the posterior; at m >= 2 it cannot give
+m tokens 1/m each unless lam is small, and at lam = s it picks one of them. Its best risk is above Bayes and falls like a power of s (exact by a
+Laplace transform). If tokens are informative independently with probability q (and Y is their sum), P(l in S | X) = sigmoid(l(x_l) + logit q)
+depends on the token alone: sigmoid attention is Bayes.
+
+Routes: recursion against enumeration of all subsets; posterior variances against squared errors of the Bayes predictor; the Laplace
+transform against sampled heads, the regret of the best softmax head on the same sequences; Mellin contours against panel quadrature for the sigmoid.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.softmax_heads import best_softmax
+from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.predictors.attention import Softmax
+from attnscope.predictors.predictions import predict
+from attnscope.tasks.planted.multi_location import MultiLocation
+from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope.theory.optima.optimal_sigma import OptimalSigma
+from attnscope.theory.risks.several_tokens_risk import head_risk
+
+DIM, LENGTH, RELEVANT = 4, 10, 2
+SIGNALS = (2.0, 3.0, 4.0, 5.0)
+SHARE = 0.2  # q
+EXACT = 1e-9
+ROUNDING = 1e-12  # of log-probabilities of 120 subsets
+PUBLISHED = (0.2099, 0.1353, 0.0965, 0.0738)  # best softmax risk at these signals, computed independently beforehand
+
+
+def check(context: Context) -> Evidence:
+    rng = np.random.default_rng([context.seed, 606])
+    n, draws = context.pick((40_000, 40_000), (400_000, 400_000))
+    tasks = [_task(s) for s in SIGNALS]
+    bayes = [t.bayes_risk(draws, seed=int(rng.integers(2**31))) for t in tasks]
+    heads = [best_softmax(t) for t in tasks]
+    rows = np.array([_sampled(t, lam, n, rng) for t, (lam, _) in zip(tasks, heads)])  # (signals, 3, 2)
+    one = _task(3.0, 1)
+    value, error = np.array([b.value for b in bayes]), np.array([b.error for b in bayes])
+    softmax = np.array([r for _, r in heads])
+    independent = [MultiLocation(DIM, LENGTH, SHARE, "sum", gamma=1.0, signal=s) for s in SIGNALS]
+    integral = np.array([t.bayes_risk().value for t in independent])
+    comparisons = (
+        _enumeration(rng),
+        sampled("Bayes risk, m = 2: posterior variance and squared error", value, rows[:, 0, 0], np.hypot(error, rows[:, 0, 1])),
+        sampled("best softmax head, m = 2, sampled", softmax, rows[:, 1, 0], rows[:, 1, 1]),
+        sampled("regret of the best softmax head, m = 2", softmax - value, rows[:, 2, 0], np.hypot(error, rows[:, 2, 1])),
+        worst("best softmax head, m = 2: published digits", PUBLISHED, softmax, 5.1e-5),
+        Comparison("m = 1: softmax at temperature s against Bayes", one.bayes_risk().value, head_risk(one, Softmax(3.0)).value, EXACT),
+        worst("independent tokens: sigmoid attention against Bayes", integral, [_sigmoid(t) for t in independent], EXACT),
+    )  # fmt: skip
+    notes = (
+        "m = 2, L = 10, s = 2..5: Bayes " + ", ".join(f"{x:.4f}" for x in value)
+        + "; best softmax " + ", ".join(f"{r:.4f} (lam {lam:.3f})" for lam, r in heads)
+        + "; softmax at lam = s " + ", ".join(f"{head_risk(t, Softmax(s)).value:.3f}" for t, s in zip(tasks, SIGNALS))
+        + "; sigmoid(l + log(m/(L-m))) " + ", ".join(f"{_sigmoid(t):.4f}" for t in tasks) + "."
+    )  # fmt: skip
+    return Evidence(comparisons, _figure(value, error, rows), notes)
+
+
+def _task(s: float, m: int = RELEVANT) -> MultiLocation:
+    return MultiLocation(DIM, LENGTH, m, gamma=1.0, signal=s)
+
+
+def _sigmoid(task: MultiLocation) -> float:
+    """Exact risk of attention with weights h sigmoid(l(u) + logit q), q = E[m]/L, h the label's weight: the posterior of independent tokens."""
+    q = float(task.count_probs @ np.arange(task.length + 1)) / task.length
+    h = 1.0 if task.weights == "sum" else 1 / RELEVANT
+    odds = 1 / q  # sigma* of single-location regression has -log(L-1) where logit q stands here: L - 1 = (1-q)/q
+    return head_risk(task, OptimalSigma(1.0, task.signal, odds), gain=h).value  # type: ignore[arg-type]
+
+
+def _enumeration(rng: np.random.Generator) -> Comparison:
+    """Inclusion probabilities of the task on sampled tokens against a sum over all subsets."""
+    task = MultiLocation(3, LENGTH, 3, gamma=0.7, signal=1.5)
+    x = task.sample(20, seed=int(rng.integers(2**31))).tokens
+    log_r = 1.5 / 0.49 * (x @ task.key) - (1 / 0.49 - 1) / 2 * np.sum(x * x, axis=2)
+    brute = np.zeros(log_r.shape)
+    for S in itertools.combinations(range(LENGTH), 3):
+        brute[:, S] += np.exp(log_r[:, S].sum(axis=1) - np.sort(log_r, axis=1)[:, -3:].sum(axis=1))[:, None]
+    return worst(
+        "inclusion probabilities against 120 subsets",
+        brute / brute.sum(axis=1, keepdims=True) * 3,
+        task.posterior(x),
+        ROUNDING,
+    )
+
+
+def _sampled(task: MultiLocation, lam: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    """(3, 2): mean and standard error of the losses of Bayes and of softmax, and of their difference, on the same sequences."""
+    batch = task.sample(n, seed=int(rng.integers(2**31)))
+    bayes = (batch.target - task.bayes_predict(batch.tokens)) ** 2
+    head = (batch.target - predict(Softmax(lam), task.key, task.value, batch.tokens)) ** 2
+    return np.array([mean_and_error(x) for x in (bayes, head, head - bayes)])
+
+
+def _figure(value: np.ndarray, error: np.ndarray, rows: np.ndarray) -> Figure:
+    signals = np.linspace(1, 8, 15)
+    tasks = [_task(s) for s in signals]
+    many = np.arange(1, LENGTH)
+    counts = [_task(3.0, int(m)) for m in many]
+    level = [t.bayes_risk(samples=10_000) for t in counts]
+    single = [SingleLocation.spiked(DIM, LENGTH, s * s).bayes_risk().value for s in signals]
+    panels = (
+        Panel(
+            f"{RELEVANT} of {LENGTH} tokens informative",
+            "signal s",
+            "risk",
+            (
+                Line(signals, [t.bayes_risk(samples=10_000).value for t in tasks], "Bayes", 0),
+                Points(SIGNALS, rows[:, 0, 0], "", 0, BAND * rows[:, 0, 1]),
+                Line(signals, [best_softmax(t)[1] for t in tasks], "best softmax head", 1),
+                Points(SIGNALS, rows[:, 1, 0], "", 1, BAND * rows[:, 1, 1]),
+                Line(signals, [head_risk(t, Softmax(s)).value for t, s in zip(tasks, signals)], "softmax at lam = s", 2),
+                Line(signals, [_sigmoid(t) for t in tasks], "sigmoid(l + log(m/(L-m)))", 3),
+                Line(signals, single, "one informative token: Bayes = softmax", 4, dashed=True),
+            ),
+            log_y=True,
+            y_range=(1e-9, 1),
+        ),
+        Panel(
+            f"m of {LENGTH} tokens, s = 3 (null risk 1/m)",
+            "number m of informative tokens",
+            "risk times m",
+            (
+                Points(many, [m * b.value for m, b in zip(many, level)], "Bayes", 0, [BAND * m * b.error for m, b in zip(many, level)]),
+                Line(many, [m * best_softmax(t)[1] for m, t in zip(many, counts)], "best softmax head", 1),
+                Line(many, [m * head_risk(t, Softmax(3.0)).value for m, t in zip(many, counts)], "softmax at lam = s", 2),
+            ),
+            log_y=True,
+            y_range=(0.005, 60.0),
+        ),
+    )  # fmt: skip
+    return Figure("Several informative tokens: one softmax head is Bayes only for one", panels, columns=2)
+
+
+CLAIM = Claim(
+    id="beyond-06-several-tokens",
+    title="Several informative tokens: what one head can do",
+    statement=(
+        "With m informative tokens of L the Bayes predictor weighs tokens by their inclusion probabilities r_l e_{m-1}(r without l)/e_m(r). One "
+        "softmax head attains it at m = 1 only: at m = 2 its best temperature is far below s, its risk above Bayes and of polynomial decay. "
+        "If tokens are informative independently, sigmoid attention is Bayes."
+    ),
+    source="new here; that sums over q sparse tokens need q heads: Mousavi-Hosseini et al. 2025, as quoted",
+    hypotheses="gamma = 1, L = 10, m = 2 (mean of the values), s = 2 to 5; q = 0.2 (sum) for independent tokens",
+    routes=(
+        "recursions, posterior variances, Laplace transforms, Mellin contours",
+        "enumeration; sampled sequences; panel quadrature",
+    ),
+    check=check,
+    snippet=(
+        "import attnscope as at\n"
+        "task = at.MultiLocation(dim=20, length=10, relevant=2, gamma=1.0, signal=3.0)\n"
+        "bayes = task.bayes_risk()\n"
+        "print(bayes.value, bayes.error, bayes.method)\n"
+        "print(at.risk(task, at.Softmax(0.81), at.Overlaps.oracle()).value, at.risk(task, at.Softmax(3.0), at.Overlaps.oracle()).value)\n"
+    ),
+)

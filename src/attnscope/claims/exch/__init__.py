@@ -1,0 +1,1 @@
+"""Claims of and around exchangeability (Zhang, Liu, Cai, Wang, Wang)."""

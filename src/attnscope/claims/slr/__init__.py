@@ -1,0 +1,1 @@
+"""Claims of and around single-location regression (Marion, Berthier, Biau, Boyer)."""

@@ -1,0 +1,112 @@
+"""Which engine serves which setup: the most special one that is exact for it.
+
+For one head `engine_for`, with a row of ENGINES per task that has engines of its own; for several heads
+`heads_engine`. Engines are imported when they are chosen: each brings its own library (compiled loops, JAX).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attnscope.dynamics.engines.engine import GramEngine, OverlapEngine
+from attnscope.dynamics.setup import HeadSetup, Setup
+from attnscope.errors import bad
+from attnscope.predictors.attention import Erf
+from attnscope.tasks.base import has_classes, laws
+from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope.theory.risks.multi_head_risk import distinct_tokens
+from attnscope.theory.route import find_route
+
+__all__ = ["COMPILED", "ENGINES", "engine_for", "heads_engine"]
+
+
+def engine_for(setup: Setup) -> OverlapEngine:
+    """The engine of one head: the row of its task, or what every planted task has."""
+    special = engine_kind(setup.task, setup.predictor)
+    return special(setup) if special is not None else _planted(setup)
+
+
+def engine_kind(task: object, predictor: object) -> Callable[[Setup], OverlapEngine] | None:
+    """The row of ENGINES of the most special class of the task."""
+    return next((ENGINES[kind] for kind in laws(task) if kind in ENGINES), None)
+
+
+def _single_location(setup: Setup) -> OverlapEngine:
+    """Compiled loops for Erf with orthogonal key and value, JAX or exact gradients for the rest."""
+    task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
+    compiled = type(predictor) in COMPILED and task.alignment == 0
+    if setup.engine == "full":
+        from attnscope.dynamics.engines.full_vectors import FullPopulation, FullSgd
+
+        return FullPopulation(task, predictor, alpha) if batch is None else FullSgd(task, predictor, alpha, batch)
+    if batch is None and compiled:
+        from attnscope.dynamics.engines.erf_engines import PopulationErf
+
+        return PopulationErf(task, alpha)
+    if batch is None:
+        from attnscope.dynamics.engines.population_exact import PopulationExact
+
+        return PopulationExact(task, predictor, alpha)
+    if task.dim < 4:
+        got = f"dim={task.dim}, where the vectors k, v, k*, v* do not leave room for the law in overlaps"
+        raise bad("dim", "train(batch_size=...)", 'an integer >= 4 with engine="reduced"', got, 'engine="full"')
+    if compiled:
+        from attnscope.dynamics.engines.erf_engines import SgdErf
+
+        return SgdErf(task, alpha, batch)
+    from attnscope.dynamics.engines.gram_sgd import GenericSgd
+    from attnscope.dynamics.engines.losses import squared_loss
+
+    return GenericSgd(task, squared_loss(predictor), alpha, batch)
+
+
+def _planted(setup: Setup) -> OverlapEngine:
+    """Any other planted task: its exact gradient, SGD in law from its projections, or on its tokens."""
+    task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
+    loss = "logistic" if has_classes(task) else "squared"
+    route = find_route(task, predictor)
+    descends = route is not None and route.gradient is not None and not route.missing(task, predictor, None)
+    if batch is None and not (descends and setup.engine == "reduced"):
+        got = (
+            f"None for {predictor!r} on {type(task).__name__} with engine={setup.engine!r}, which has no exact gradient"
+        )
+        raise bad("batch_size", "train", "an integer", got, "batch_size=5")
+    if batch is None:
+        from attnscope.dynamics.engines.population_exact import PopulationExact
+
+        return PopulationExact(task, predictor, alpha)
+    if setup.engine == "full":
+        from attnscope.dynamics.engines.full_planted import FullPlanted
+
+        return FullPlanted(task, predictor, alpha, batch, loss=loss)
+    from attnscope.dynamics.engines.planted_sgd import PlantedSgd
+
+    return PlantedSgd(task, predictor, alpha, batch, loss=loss)
+
+
+ENGINES: dict[type, Callable[[Setup], OverlapEngine]] = {SingleLocation: _single_location}
+COMPILED = (Erf,)  # predictors with a compiled loop of their own
+
+
+def heads_engine(setup: HeadSetup) -> GramEngine:
+    """The engine of several heads: in law where each pair of teachers has a token, else by projections."""
+    head, heads = setup.predictor.head, setup.predictor.heads
+    task, alpha, batch = setup.task, setup.step_size, setup.batch_size
+    alone = distinct_tokens(task, setup.predictor)
+    if setup.engine == "full" and not hasattr(task, "directions") and not alone:
+        from attnscope.dynamics.engines.full_planted import FullPlanted
+
+        return FullPlanted(task, head, alpha, batch, heads=heads, constraint=setup.constraint)
+    if setup.engine == "full":
+        from attnscope.dynamics.engines.full_heads import FullHeads
+
+        return FullHeads(task, setup.predictor, alpha, batch, setup.constraint)
+    if not alone:
+        from attnscope.dynamics.engines.planted_sgd import PlantedSgd
+
+        return PlantedSgd(task, head, alpha, batch, heads=heads, constraint=setup.constraint)
+    from attnscope.dynamics.engines.gram_sgd import GenericSgd
+    from attnscope.dynamics.engines.losses import squared_loss
+
+    numbers = {"parameters": 2 * heads, "informative": len(task.teacher_gram) // 2}
+    return GenericSgd(task, squared_loss(head, heads), alpha, batch, constraint=setup.constraint, **numbers)

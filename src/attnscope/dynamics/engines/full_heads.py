@@ -1,0 +1,119 @@
+"""SGD of several heads on the vectors in R^d themselves: the second route to the Gram-matrix engine, and for positions that may coincide.
+
+    T = sum_h sum_l weight_l(lam X.k_h) X_l.v_h,    p <- (p - alpha (I - p p^T) g)/|.|  on spheres,  or  p <- p - alpha g,
+
+g the gradient of the mean of (T - Y)^2 over B fresh sequences of full tokens, by JAX autodiff. Exact up to rounding, and in law. Cost grows with d.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.full_vectors import tile_for
+from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
+from attnscope.dynamics.engines.losses import weight_function
+from attnscope.dynamics.engines.realised import realised
+from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
+from attnscope.predictors.heads import MultiHead
+from attnscope.tasks.base import checked_law, has_law
+from attnscope.tasks.planted.multi_direction import MultiDirection
+from attnscope.tasks.planted.single_location import SingleLocation
+
+__all__ = ["FullHeads"]
+
+NAME = "FullHeads"
+
+
+class FullHeads:
+    """Mini-batch SGD of heads on full tokens; state: "vectors" (runs, 2H, d), rows k_1, v_1, k_2, ..., keys and counter."""
+
+    def __init__(
+        self,
+        task: SingleLocation | MultiDirection,
+        predictor: MultiHead,
+        step_size: float,
+        batch_size: int,
+        constraint: str = "sphere",
+    ) -> None:
+        self.task = _with_directions(task)
+        self.predictor = predictor
+        self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
+        self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
+        if constraint not in ("sphere", "free"):
+            raise bad("constraint", NAME, "'sphere' or 'free'", constraint)
+        self.sphere = constraint == "sphere"
+        self.weights = weight_function(predictor.head, NAME)
+        self._stepper = Stepper(self._step, tile_for(self.batch_size * self.task.length * self.task.dim))
+
+    def start(self, matrix: np.ndarray, seed: int) -> State:
+        """Vectors with the Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...); what these leave open is drawn from (seed, run)."""
+        n = 2 * self.predictor.heads + 2 * self.task.directions
+        G = check.array(matrix, "gram", NAME, (None, n, n)).astype(np.float64)
+        seed = check.seed_value(seed, NAME)
+        vectors = [
+            realised(g, self.task.teachers, np.random.default_rng([seed, run, 5]), NAME) for run, g in enumerate(G)
+        ]
+        return fresh_state({"vectors": np.stack(vectors)}, seed)
+
+    def advance(self, state: State, temperatures: np.ndarray) -> State:
+        """State after len(temperatures) more steps."""
+        return self._stepper.advance(state, temperatures)
+
+    def gram(self, state: State) -> np.ndarray:
+        """(runs, n, n)."""
+        star = self.task.teachers
+        with np.errstate(all="ignore"):
+            rows = [np.concatenate([x, star]) for x in state["vectors"]]
+            return np.stack([x @ x.T for x in rows])
+
+    def _step(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
+        import jax
+        from jax import numpy as jnp
+
+        tokens, label = draw_batch(self.task, key, self.batch_size)
+
+        def batch_loss(x: Any) -> Any:
+            scores = jnp.einsum("bld,hd->bhl", tokens, x[0::2])
+            said = jnp.einsum("bld,hd->bhl", tokens, x[1::2])
+            return (((self.weights(lam * scores) * said).sum((1, 2)) - label) ** 2).mean()
+
+        x = arrays["vectors"]
+        g = jax.grad(batch_loss)(x)
+        if not self.sphere:
+            return {"vectors": x - self.step_size * g}
+        moved = x - self.step_size * (g - (g * x).sum(1, keepdims=True) * x)
+        return {"vectors": moved / jnp.linalg.norm(moved, axis=1, keepdims=True)}
+
+
+def draw_batch(task: MultiDirection, key: Any, n: int) -> tuple[Any, Any]:
+    """n sequences of the task inside JAX: tokens (n, L, d) and labels with noise (n,)."""
+    import jax
+    from jax import numpy as jnp
+    from jax import random
+
+    normal_key, where_key = random.split(key)
+    F, L, size = task.directions, task.length, n * task.length * task.dim
+    normals = random.normal(normal_key, (size + n,))  # one call: each costs a second of compilation
+    z, xi = normals[:size].reshape(n, L, task.dim), normals[size:]
+    if task.positions == "distinct":
+        where = jnp.argsort(random.uniform(where_key, (n, L)), axis=1)[:, :F]
+    else:
+        where = random.randint(where_key, (n, F), 0, L)
+    marks = jax.nn.one_hot(where, L, dtype=z.dtype)  # (n, F, L)
+    carried = (marks.sum(1) > 0)[:, :, None]
+    tokens = jnp.where(carried, task.gamma * z, z) + task.signal * jnp.einsum("nfl,fd->nld", marks, task.keys)
+    label = jnp.einsum("nfl,nld,fd->n", marks, tokens, task.values) + task.noise * xi
+    return tokens, label
+
+
+def _with_directions(task: Any) -> MultiDirection:
+    hint = "MultiDirection(dim=80, length=10)"
+    checked_law(task, (MultiDirection, SingleLocation), NAME, hint)
+    if has_law(task, SingleLocation):  # heads do not see positions: their law does not matter
+        numbers = {"gamma": task.gamma, "noise": task.noise, "signal": task.signal}
+        return MultiDirection(task.dim, task.length, 1, keys=task.key[None], values=task.value[None], **numbers)  # type: ignore[arg-type]
+    return task

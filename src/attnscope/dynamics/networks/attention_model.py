@@ -1,0 +1,295 @@
+"""A small attention model, fitted to contexts by least squares: one code for supervised and for masked objectives.
+
+notation: k_l, v_l = keys (n, L, d) and values (n, L, d_v) of a context, q = queries (n, M, d), y = targets (n, M, d_y), r = o - y.
+
+    o = O z,   z = sum_l w_l v_l,   w_l = exp(q'A k_l)/(exp(b) + sum_j exp(q'A k_j)),   parameters A (d, d), sink logit b or none, O (d_y,
+    d_v),
+
+and the risk is the mean over sequences and queries of |o - y|^2. A supervised objective has labels as targets; a masked one hides tokens:
+the query is the key of a hidden token and the target its value. With C = sum_l w_l (v_l - z) k_l' (d_v, d) and w_0 the sink's weight
+
+    do/dA_ij = q_i (O C)_j,     do/db = -w_0 O z,     do_y/dO_yc = z_c,
+
+so one pass gives all derivatives, and `fit` runs Levenberg-Marquardt on them: seconds, no step size to choose.
+
+Statistics of a fit (standard, M-estimation): with H the Hessian of the population risk at its minimiser theta*, and J the covariance of one
+sequence's gradient, the fit theta^ on n sequences has covariance H^-1 J H^-1/n, and
+
+    [R(theta^) - R(theta*)] + [R_train(theta*) - R_train(theta^)]  =  tr(H^-1 J)/n + o(1/n)          (Takeuchi).
+
+The left side is the gap R(theta^) - R_train(theta^) without the noise R_train(theta*) - R(theta*) that does not depend on the fit:
+`generalisation_gap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
+from attnscope.progress import progress as progress_bar
+from attnscope.tasks.exchangeable.linear_map import LinearMap
+
+__all__ = ["AttentionParameters", "Contexts", "Decomposition", "Fit", "Sandwich", "attend", "excess_risk", "fit", "generalisation_gap",
+           "losses", "sandwich", "task_contexts"]  # fmt: skip
+
+SINK_RANGE = 30.0  # beyond |b| = 30 the sink's weight is 0 or 1 to roundoff: the fit need not follow it further
+RIDGE = (
+    1e-12  # relative damping that is always there: keeps directions without effect (a vanished sink) from blowing up
+)
+TOLERANCE = 1e-9  # a fit ends when a step promises less than this share of the risk; statistical errors are above 1e-5
+DIFFERENCE = 1e-4  # step of the central differences of gradients: errors of 1e-8 relative
+
+
+class Contexts(NamedTuple):
+    """keys (n, L, d), values (n, L, d_v), queries (n, M, d), targets (n, M, d_y)."""
+
+    keys: np.ndarray
+    values: np.ndarray
+    queries: np.ndarray
+    targets: np.ndarray
+
+
+class AttentionParameters(NamedTuple):
+    """query_key A (d, d), sink b (None: no sink), output O (d_y, d_v)."""
+
+    query_key: np.ndarray
+    sink: float | None
+    output: np.ndarray
+
+    @property
+    def vector(self) -> np.ndarray:
+        """All parameters as one vector: A, b if there is one, O."""
+        b = [] if self.sink is None else [self.sink]
+        return np.concatenate([np.ravel(self.query_key), b, np.ravel(self.output)])
+
+    def with_vector(self, x: np.ndarray) -> AttentionParameters:
+        """The parameters of this shape with these numbers."""
+        a, o = self.query_key.size, self.output.size
+        b = None if self.sink is None else float(np.clip(x[a], -SINK_RANGE, SINK_RANGE))
+        return AttentionParameters(x[:a].reshape(self.query_key.shape), b, x[len(x) - o :].reshape(self.output.shape))
+
+
+class Fit(NamedTuple):
+    """parameters, risk on the fitted contexts after every iteration (the last is the final one), whether the tolerance was reached."""
+
+    parameters: AttentionParameters
+    risks: np.ndarray
+    converged: bool
+
+
+class Decomposition(NamedTuple):
+    """excess = approximation + generalisation + optimisation, each with the standard error of its estimate on the test contexts."""
+
+    approximation: float
+    generalisation: float
+    optimisation: float
+    errors: tuple[float, float, float]
+
+    @property
+    def excess(self) -> float:
+        """Risk over the Bayes risk."""
+        return self.approximation + self.generalisation + self.optimisation
+
+
+class Sandwich(NamedTuple):
+    """covariance of sqrt(n) (fit - minimiser) (p, p), and Takeuchi's trace tr(H^-1 J): n times the generalisation gap."""
+
+    covariance: np.ndarray
+    trace: float
+
+
+def task_contexts(
+    task: LinearMap,
+    n: int,
+    length: int,
+    objective: str = "masked",
+    label: np.ndarray | None = None,
+    label_noise: float = 0.0,
+    seed: int = 0,
+) -> Contexts:
+    """n contexts of a task with one query each: LinearMap(keys="sphere"), SphereRegression or any other LinearMap.
+
+    "masked": one of length + 1 tokens is hidden, the target is its value. "supervised": the target is label @ E[v | k = q, latent]
+    + label_noise, a label of the latent that never enters the context; label (d_y, d_v), the identity if None.
+    """
+    of = "task_contexts"
+    if objective not in ("masked", "supervised"):
+        raise bad("objective", of, "'masked' or 'supervised'", objective)
+    if objective == "masked":
+        b = task.masked(n, length, seed)
+        return Contexts(b.keys, b.values, b.query[:, None], b.target[:, None])
+    b = task.sample(n, length, seed)
+    T = np.eye(task.dim_value) if label is None else check.array(label, "label", of, (None, task.dim_value))
+    y = task.conditional_mean(b.latent, b.query) @ T.T
+    noise = check.real(label_noise, "label_noise", of, 0) * np.random.default_rng([seed, 2]).standard_normal(y.shape)
+    return Contexts(b.keys, b.values, b.query[:, None], (y + noise)[:, None])
+
+
+def attend(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
+    """Outputs o (n, M, d_y)."""
+    weights, _ = _weights(parameters, contexts)
+    return weights @ contexts.values @ parameters.output.T
+
+
+def losses(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
+    """Mean over queries of |o - y|^2, per sequence (n,)."""
+    return np.mean(np.sum((attend(parameters, contexts) - contexts.targets) ** 2, axis=2), axis=1)
+
+
+def fit(
+    contexts: Contexts,
+    start: AttentionParameters | None = None,
+    sink: bool = True,
+    iterations: int = 100,
+    progress: bool = True,
+) -> Fit:
+    """Least squares by Levenberg-Marquardt; `iterations` bounds the accepted and refused steps together.
+
+    `start`: identity scores, sink logit 0 if `sink`, and the least-squares output map for them, if None.
+    """
+    contexts = _checked(contexts)
+    run = _Pass(contexts)
+    theta = run.start(sink) if start is None else start
+    residual, jacobian = run.linearised(theta)
+    risks, damping, converged = [run.risk(residual)], 1e-3, False
+    with progress_bar(iterations, "fitting attention", disable=not progress) as bar:
+        for _ in range(iterations):
+            bar.advance()
+            gram, slope = jacobian.T @ jacobian, jacobian.T @ residual
+            scale = np.diag(gram) + RIDGE * np.trace(gram)
+            step = np.linalg.solve(gram + np.diag((damping + RIDGE) * scale), slope)
+            if slope @ step <= TOLERANCE * (residual @ residual):
+                converged = True
+                break
+            new = theta.with_vector(theta.vector - step)
+            trial = run.linearised(new)
+            if run.risk(trial[0]) < risks[-1]:
+                theta, (residual, jacobian), damping = new, trial, damping / 5
+                risks.append(run.risk(residual))
+            else:
+                damping *= 4
+    return Fit(theta, np.array(risks), converged)
+
+
+def sandwich(parameters: AttentionParameters, contexts: Contexts, label_noise: float = 0.0) -> Sandwich:
+    """Asymptotic covariance and Takeuchi trace at a minimiser, estimated from contexts independent of any fit.
+
+    `label_noise`: standard deviation of independent noise that the fitted targets have and those of `contexts` do not. Its part of J is
+    added exactly, 4 label_noise^2 E[do/dtheta' do/dtheta]; H does not depend on it, and is far better determined without it.
+    """
+    contexts = _checked(contexts)
+    run, x = _Pass(contexts), parameters.vector
+    mean_gradient = lambda y: run.gradients(parameters.with_vector(y)).mean(axis=0)
+    shift = DIFFERENCE * np.eye(len(x))
+    H = np.array([(mean_gradient(x + e) - mean_gradient(x - e)) / (2 * DIFFERENCE) for e in shift])
+    H = (H + H.T) / 2
+    if np.linalg.eigvalsh(H)[0] <= 0:
+        raise bad(
+            "parameters",
+            "sandwich",
+            "a strict minimiser of the risk",
+            "a Hessian that is not positive definite",
+            "sink=False",
+        )
+    n, M = contexts.queries.shape[:2]
+    jacobian = run.linearised(parameters)[1]
+    noise = check.real(label_noise, "label_noise", "sandwich", 0)
+    J = np.cov(run.gradients(parameters), rowvar=False) + 4 * noise**2 * (jacobian.T @ jacobian) / (n * M * M)
+    inverse = np.linalg.inv(H)
+    return Sandwich(inverse @ J @ inverse, float(np.trace(inverse @ J)))
+
+
+def generalisation_gap(
+    fitted: AttentionParameters, best: AttentionParameters, train: Contexts, test: Contexts
+) -> float:
+    """[R_train(best) - R_train(fitted)] + [R_test(fitted) - R_test(best)]: the gap with its noise removed by a control variate."""
+
+    def drop(contexts: Contexts) -> float:
+        return float(np.mean(losses(best, contexts) - losses(fitted, contexts)))
+
+    return drop(train) - drop(test)
+
+
+def excess_risk(
+    returned: AttentionParameters,
+    minimiser: AttentionParameters,
+    best: AttentionParameters,
+    test: Contexts,
+    bayes_predict: Callable[[Contexts], np.ndarray],
+) -> Decomposition:
+    """Split the excess over Bayes of what training returned: R(best) - Bayes, R(minimiser) - R(best), R(returned) - R(minimiser).
+
+    `minimiser`: of the training risk; `best`: of the population risk. `bayes_predict` gives the targets' conditional means (n, M, d_y).
+    """
+    bayes = np.mean(np.sum((bayes_predict(test) - test.targets) ** 2, axis=2), axis=1)
+    steps = [bayes, *(losses(p, test) for p in (best, minimiser, returned))]
+    parts = [after - before for before, after in pairwise(steps)]  # paired per sequence: the label noise drops out
+    (a, a_error), (g, g_error), (o, o_error) = ((x.mean(), x.std(ddof=1) / np.sqrt(len(x))) for x in parts)
+    return Decomposition(float(a), float(g), float(o), (float(a_error), float(g_error), float(o_error)))
+
+
+def _weights(p: AttentionParameters, c: Contexts) -> tuple[np.ndarray, np.ndarray]:
+    """Attention weights (n, M, L) and the sink's (n, M)."""
+    scores = (c.queries @ p.query_key) @ c.keys.transpose(0, 2, 1)  # (n, M, L)
+    top = scores.max(axis=2, keepdims=True)
+    if p.sink is not None:
+        top = np.maximum(top, p.sink)
+    w = np.exp(np.subtract(scores, top, out=scores), out=scores)
+    rest = np.zeros_like(top) if p.sink is None else np.exp(p.sink - top)
+    total = w.sum(axis=2, keepdims=True) + rest
+    return np.divide(w, total, out=w), (rest / total)[:, :, 0]
+
+
+class _Pass:
+    """Residuals and their derivatives on fixed contexts; products v k' are formed once."""
+
+    def __init__(self, contexts: Contexts) -> None:
+        self.contexts = contexts
+        k, v = contexts.keys, contexts.values
+        n, L, _ = k.shape
+        self.features = np.concatenate([v, k, (v[:, :, :, None] * k[:, :, None, :]).reshape(n, L, -1)], axis=2)
+
+    def linearised(self, p: AttentionParameters) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals (N,) and their derivatives (N, p), N = n M d_y."""
+        c, (w, w0) = self.contexts, _weights(p, self.contexts)
+        n, M, d = c.queries.shape
+        dv, dy = c.values.shape[2], c.targets.shape[2]
+        mixed = w @ self.features
+        z, wk, wvk = mixed[:, :, :dv], mixed[:, :, dv : dv + d], mixed[:, :, dv + d :].reshape(n, M, dv, d)
+        o = z @ p.output.T
+        OC = p.output @ (wvk - z[:, :, :, None] * wk[:, :, None, :])  # (n, M, d_y, d)
+        parts = [(c.queries[:, :, None, :, None] * OC[:, :, :, None, :]).reshape(n, M, dy, d * d)]
+        if p.sink is not None:
+            parts.append(-(w0[:, :, None] * o)[:, :, :, None])
+        parts.append((np.eye(dy)[:, :, None] * z[:, :, None, None, :]).reshape(n, M, dy, dy * dv))
+        return (o - c.targets).ravel(), np.concatenate(parts, axis=3).reshape(n * M * dy, -1)
+
+    def risk(self, residual: np.ndarray) -> float:
+        n, M = self.contexts.queries.shape[:2]
+        return float(residual @ residual) / (n * M)
+
+    def gradients(self, p: AttentionParameters) -> np.ndarray:
+        """Gradient of every sequence's loss (n, p)."""
+        residual, jacobian = self.linearised(p)
+        n, M = self.contexts.queries.shape[:2]
+        return 2 / M * np.sum((residual[:, None] * jacobian).reshape(n, -1, jacobian.shape[1]), axis=1)
+
+    def start(self, sink: bool) -> AttentionParameters:
+        d, dv, dy = self.contexts.queries.shape[2], self.contexts.values.shape[2], self.contexts.targets.shape[2]
+        first = AttentionParameters(np.eye(d), 0.0 if sink else None, np.zeros((dy, dv)))
+        z = (_weights(first, self.contexts)[0] @ self.contexts.values).reshape(-1, dv)
+        return first._replace(output=np.linalg.lstsq(z, self.contexts.targets.reshape(-1, dy), rcond=None)[0].T)
+
+
+def _checked(contexts: Contexts) -> Contexts:
+    of = "fit"
+    k = check.array(contexts.keys, "keys", of, (None, None, None))
+    n, L, d = k.shape
+    v = check.array(contexts.values, "values", of, (n, L, None))
+    q = check.array(contexts.queries, "queries", of, (n, None, d))
+    return Contexts(k, v, q, check.array(contexts.targets, "targets", of, (n, q.shape[1], None)))

@@ -1,0 +1,128 @@
+"""What Trajectory and HeadTrajectory share: training runs side by side, said in a line, drawn, and kept in a file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, replace
+from typing import Any, ClassVar, NamedTuple, Self, cast
+
+import numpy as np
+
+from attnscope.dynamics.engines.engine import State
+from attnscope.figures.figure import Figure
+
+__all__ = ["Reached", "Runs"]
+
+
+class Reached(NamedTuple):
+    """All that changes at a log point, replaced as one: an interrupt finds the old or the new."""
+
+    step: int
+    logs: int
+    state: State
+    diverged_at: np.ndarray
+    swapped_at: np.ndarray
+
+
+class Runs:
+    """Base of dataclasses with `setup` (task, predictor and settings), arrays, and the engine's `state`."""
+
+    setup: Any
+    step: np.ndarray
+    temperature: np.ndarray
+    diverged_at: np.ndarray
+    state: State
+
+    SETUP: ClassVar[type]  # of `setup`
+    LOGGED: ClassVar[str]  # the field that grows
+    LOGS: ClassVar[int]  # its axis along which log points follow each other; runs are the axis before
+
+    # What the loop (loop.py) needs: how a state is read, when a run is lost, and a longer run.
+
+    @property
+    def logged(self) -> np.ndarray:
+        """The array that grows: overlaps or Gram matrices of all runs at all log points."""
+        out: np.ndarray = getattr(self, self.LOGGED)
+        return out
+
+    @staticmethod
+    def read(engine: Any, state: State) -> np.ndarray:
+        """What one log point holds, of a state."""
+        raise NotImplementedError
+
+    @staticmethod
+    def lost(read: np.ndarray) -> np.ndarray:
+        """(runs,) whether a run has diverged."""
+        raise NotImplementedError
+
+    @staticmethod
+    def held(read: np.ndarray, before: np.ndarray, lost: np.ndarray) -> np.ndarray:
+        """The log point: what was read, or the one before again where a run is lost."""
+        raise NotImplementedError
+
+    def reached(
+        self,
+        step: np.ndarray,
+        logged: np.ndarray,
+        temperature: np.ndarray,
+        at: Reached,
+    ) -> Self:
+        """The run as far as it came: these log points, and the state and events of the last one."""
+        points = {"step": step, self.LOGGED: logged, "temperature": temperature}
+        changed = at._asdict() | points
+        own = {field.name for field in fields(cast(Any, self))}
+        news = {name: x for name, x in changed.items() if name in own}
+        made: Self = replace(cast(Any, self), **news)
+        return made
+
+    # What every reader gets.
+
+    @property
+    def runs(self) -> int:
+        """How many."""
+        return self.logged.shape[self.LOGS - 1]
+
+    @property
+    def outcome(self) -> np.ndarray:
+        """(runs,) where each ended, in a word."""
+        raise NotImplementedError
+
+    @property
+    def excess(self) -> np.ndarray:
+        """Risk over noise^2, (runs, logs), at the running temperature."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        names, counts = np.unique(self.outcome, return_counts=True)
+        found = ", ".join(f"{n} {name}" for name, n in zip(names, counts))
+        return f"{type(self).__name__}({self.runs} runs, {int(self.step[-1])} steps: {found})"
+
+    @property
+    def risk(self) -> np.ndarray:
+        """Risk, (runs, logs), at the running temperature."""
+        return self.excess + self.setup.task.noise**2
+
+    def figure(self) -> Figure:
+        """The runs as plain data to draw."""
+        raise NotImplementedError
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The figure; written to `path` as well (.svg, .png, .pdf) if one is given."""
+        figure = self.figure()
+        if path is not None:
+            figure.save(path)
+        return figure
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything, the engine's state included, to one .npz file without pickle."""
+        from attnscope.dynamics.saved import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], predictor: Any = None) -> Self:
+        """Read what `save` wrote. A predictor with a function of yours inside cannot be stored: give it again."""
+        from attnscope.dynamics.saved import load
+
+        run: Self = load(cls, path, predictor)
+        return run

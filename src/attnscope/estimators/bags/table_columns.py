@@ -1,0 +1,91 @@
+"""What a table of bags is once it is read: names of its columns, bags, labels, weights.
+
+Tokens of one bag need not be neighbours; bags keep the order in which they first appear. A model fitted from a table remembers the
+names of its columns (`remember`, `recall`), so that it finds them again in other tables.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError
+from attnscope.estimators.bags.bags import Bags, read_bags
+
+__all__ = ["Columns", "Table", "checked_bags", "grouped", "present", "recall", "remember"]
+
+MEMBER = "table.columns.npy"  # where a model file keeps the names of its columns; load_model passes over it
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of a table's columns; `features` is None where every remaining column of numbers is one. For .npz: names of arrays."""
+
+    bag: str = "bag"
+    target: str | None = None
+    weight: str | None = None
+    features: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """bags; names (n,) of the bags; target (n,) and weight (n,) where asked for; features, ignored: columns of a table, () for .npz.
+
+    rows: (N,) the row of the file, from 0, that holds each token of `bags`.
+    """
+
+    bags: Bags
+    names: np.ndarray
+    target: np.ndarray | None
+    weight: np.ndarray | None
+    features: tuple[str, ...]
+    ignored: tuple[str, ...]
+    rows: np.ndarray
+
+
+def grouped(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Names in order of first appearance, offsets, and the stable order that brings each bag's rows together."""
+    unique, first, code = np.unique(names, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # bags by first appearance
+    rank = np.empty(len(unique), int)
+    rank[order] = np.arange(len(unique))
+    rows = np.argsort(rank[code], kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(rank[code]))])
+    return unique[order], offsets, rows
+
+
+def checked_bags(tokens: np.ndarray, offsets: np.ndarray, path: Path) -> Bags:
+    held = Bags(np.ascontiguousarray(tokens, dtype=np.float64), np.asarray(offsets, dtype=np.int64), "list")
+    return read_bags(held, str(path))
+
+
+def present(values: np.ndarray, name: str, path: Path) -> np.ndarray:
+    missing = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+    if missing.any():
+        raise AttnscopeError(
+            f"{name} of {path} must be finite, got {values[missing][0]} in bag number {int(np.argmax(missing))}."
+        )
+    return values
+
+
+def remember(model_path: str | os.PathLike[str], columns: Columns) -> None:
+    """Add the columns' names to a saved model."""
+    text = json.dumps({"bag": columns.bag, "target": columns.target, "features": columns.features})
+    with zipfile.ZipFile(model_path, "a") as file, file.open(MEMBER, "w") as member:
+        np.lib.format.write_array(member, np.array(text))
+
+
+def recall(model_path: str | os.PathLike[str]) -> Columns:
+    """The columns' names that `remember` added, or the usual ones."""
+    try:
+        with np.load(model_path, allow_pickle=False) as file:
+            facts = json.loads(str(file[MEMBER.removesuffix(".npy")]))
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+        return Columns()
+    features = facts["features"]
+    return Columns(facts["bag"], facts["target"], None, None if features is None else tuple(features))

@@ -1,0 +1,10 @@
+"""The public border: what comes in is checked, what goes out has an error.
+
+In reading order: `validation` (one sentence for each bad input), `context_arrays` (arrays whose
+context may be empty), `estimate` (a number with its error), `sampled_estimate` (the same from
+draws), `x64` (float64 without global state).
+"""
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

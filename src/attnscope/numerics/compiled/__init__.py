@@ -1,0 +1,10 @@
+"""Loops in machine code, and what they are made of.
+
+In reading order: `run_tiles` (runs side by side in vector lanes), `fast_erf`, `fast_normal`
+(functions without branches), `data_pass` with `bag_losses` (one read of all tokens of all bags),
+`cosines`.
+"""
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

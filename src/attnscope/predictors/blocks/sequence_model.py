@@ -1,0 +1,136 @@
+"""A map from a sequence of tokens to a number, with its parameters beside it: what every trainable model shares.
+
+Models are frozen sizes; their numbers are a dict of NumPy arrays from `init`. `output` is a pure JAX function of single sequences
+batched by vmap, in the precision that is active; `predict` and `sensitivity` are its float64 faces, NumPy in and out.
+notation: x_l in R^d tokens, T(X) the output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, ClassVar, NamedTuple, TypeGuard
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.x64 import x64
+
+__all__ = ["Entry", "Parameters", "SequenceModel", "is_sequence_model"]
+
+BLOCK = 1 << 21  # token entries per call of a compiled map: 16 MB
+
+Parameters = dict[str, np.ndarray]
+
+
+class Entry(NamedTuple):
+    """Shape of a parameter array and its start: every entry `mean` + `deviation` N(0, 1)."""
+
+    shape: tuple[int, ...]
+    deviation: float
+    mean: float = 0.0
+
+
+class SequenceModel:
+    """A map from a sequence of tokens (L, d) to a number, with parameters beside it. Subclasses give `entries` and `one`."""
+
+    two_vectors: ClassVar[bool] = False  # the parameters are k and v alone
+
+    dim: int
+
+    def entries(self) -> dict[str, Entry]:
+        """Name, shape and start of every parameter array."""
+        raise NotImplementedError
+
+    def one(self, p: Any, x: Any, real: Any) -> Any:
+        """T(X) of one sequence x (L, d); real (L,) bool. Pure JAX."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return sum(math.prod(entry.shape) for entry in self.entries().values())
+
+    def init(self, seed: int = 0) -> Parameters:
+        """Parameters at the start of training, float64."""
+        rng = np.random.default_rng([check.seed_value(seed, f"{type(self).__name__}.init"), 7])
+        return {name: e.mean + e.deviation * rng.standard_normal(e.shape) for name, e in self.entries().items()}
+
+    def output(self, p: Any, tokens: Any, mask: Any = None) -> Any:
+        """T(X) (n,) of tokens (n, L, d), in JAX and in the active precision."""
+        import jax
+
+        real = jax.numpy.ones(tokens.shape[:2], bool) if mask is None else mask
+        return jax.vmap(partial(self.one, p))(tokens, real)
+
+    def predict(self, parameters: Parameters, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """T(X), (n,), in float64; mask (n, L), True = real token."""
+        out = self._batched("output", parameters, tokens, mask, "predict")
+        if not np.isfinite(out).all():
+            raise bad(
+                "tokens", f"{type(self).__name__}.predict", "of a size that keeps the prediction finite", "an overflow"
+            )
+        return out
+
+    def sensitivity(self, parameters: Parameters, tokens: np.ndarray, location: np.ndarray) -> np.ndarray:
+        """The gradient of T in the token at `location` (n,) of each sequence, averaged: an estimate of E[dT/dX_J], (d,)."""
+        slopes = self._batched("_slopes", parameters, tokens, None, "sensitivity")  # (n, L, d)
+        where = np.asarray(location)
+        n, length = slopes.shape[:2]
+        if where.shape != (n,) or where.dtype.kind not in "iu" or not ((where >= 0) & (where < length)).all():
+            must = f"({n},) integers from 0 to {length - 1}"
+            raise bad(
+                "location", f"{type(self).__name__}.sensitivity", must, f"dtype {where.dtype}, shape {where.shape}"
+            )
+        return slopes[np.arange(n), where].mean(axis=0)
+
+    def _slopes(self, p: Any, tokens: Any, mask: Any) -> Any:
+        import jax
+
+        return jax.vmap(jax.grad(partial(self.one, p)))(tokens, mask)
+
+    def _batched(self, name: str, parameters: object, tokens: object, mask: object, method: str) -> np.ndarray:
+        """The map self.name(p, tokens, mask) in float64, a few MB of tokens at a time."""
+        of = f"{type(self).__name__}.{method}"
+        x, real = self._tokens(tokens, mask, of)
+        p, run = self._parameters(parameters, of), _compiled(self._shape(), name)
+        if hasattr(self, "temperature"):  # an argument of the executable: another temperature compiles nothing
+            p["temperature"] = np.asarray(self.temperature)
+        block = max(1, BLOCK // (x.shape[1] * x.shape[2]))
+        parts = []
+        with x64():
+            for i in range(0, len(x), block):
+                part = slice(i, i + block)
+                parts.append(np.asarray(run(p, x[part].astype(np.float64), real[part])))
+        return np.concatenate(parts)
+
+    def _shape(self) -> SequenceModel:
+        """What an executable depends on."""
+        return self
+
+    def _tokens(self, tokens: object, mask: object, of: str) -> tuple[np.ndarray, np.ndarray]:
+        x, real = check.tokens_array(tokens, of, dim=self.dim, mask=mask)
+        return x, np.ones(x.shape[:2], bool) if real is None else real
+
+    def _parameters(self, parameters: object, of: str) -> Parameters:
+        wanted = self.entries()
+        if not isinstance(parameters, dict) or set(parameters) != set(wanted):
+            raise bad("parameters", of, f"a dict with the arrays {', '.join(wanted)}", parameters, "model.init(seed=0)")
+        return {name: check.array(parameters[name], name, of, e.shape).astype(np.float64) for name, e in wanted.items()}
+
+
+@lru_cache(
+    maxsize=64
+)  # models are small frozen sizes; an executable is compiled once for each, and each shape of tokens
+def _compiled(model: SequenceModel, name: str) -> Callable[..., Any]:
+    import jax
+
+    return jax.jit(getattr(model, name))
+
+
+def is_sequence_model(model: object) -> TypeGuard[SequenceModel]:
+    """Whether this has parameters and a map of a sequence to a number."""
+    needed = (getattr(type(model), name, None) for name in ("entries", "one"))
+    return all(callable(method) for method in needed)

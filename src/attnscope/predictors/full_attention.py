@@ -1,0 +1,78 @@
+"""A full single-head attention layer and the rungs from it down to the predictors of attention.py.
+
+notation: X (L, d) tokens, Q, K (d, p), V (d, p), O (o, p), lam = temperature, a (d,) the [CLS] token.
+
+    all rows      T(X) = softmax(lam X Q K^T X^T) X V O^T                   (L, o)
+    [CLS] row     softmax(lam a^T Q K^T X^T) X V O^T                        (o,)
+    p = o = 1     k = K Q^T a, v = V O^T:   softmax(lam k^T X^T) X v        = predict(Softmax(lam), k, v, X)
+
+The last line needs only o = 1: whatever p is, K Q^T a is one vector, so a [CLS] row with one output is softmax attention
+with one query-key direction and one value direction (`reduced`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+
+from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
+from attnscope.predictors.attention import Softmax
+from attnscope.predictors.temperature import checked_temperature, constant_temperature
+
+__all__ = ["FullAttention"]
+
+NAME = "FullAttention"
+
+
+@dataclass(frozen=True, eq=False)
+class FullAttention:
+    """softmax(lam X Q K^T X^T) X V O^T with Q, K, V (d, p) and O (o, p); all L rows, or the [CLS] row alone."""
+
+    Q: np.ndarray
+    K: np.ndarray
+    V: np.ndarray
+    O: np.ndarray
+    temperature: float
+
+    def __post_init__(self) -> None:
+        Q = check.array(self.Q, "Q", NAME, (None, None)).astype(np.float64)
+        dim, inner = Q.shape
+        matrices = {"Q": Q}
+        matrices["K"] = check.array(self.K, "K", NAME, (dim, inner)).astype(np.float64)
+        matrices["V"] = check.array(self.V, "V", NAME, (dim, None)).astype(np.float64)
+        matrices["O"] = check.array(self.O, "O", NAME, (None, matrices["V"].shape[1])).astype(np.float64)
+        for name, matrix in matrices.items():
+            object.__setattr__(self, name, matrix)
+        object.__setattr__(self, "temperature", checked_temperature(self.temperature, NAME))
+
+    def rows(self, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """All L rows of the layer: (n, L, o) from tokens (n, L, d). Rows of masked tokens are 0."""
+        lam = constant_temperature(self, f"{NAME}.rows")
+        x, real = check.tokens_array(tokens, f"{NAME}.rows", dim=len(self.Q), mask=mask)
+        x = x.astype(np.float64)
+        scores = lam * np.einsum("nid,dp,ep,nje->nij", x, self.Q, self.K, x, optimize=True)
+        out = self._mix(scores, x, None if real is None else real[:, None, :])
+        return out if real is None else np.where(real[:, :, None], out, 0.0)
+
+    def cls_row(self, tokens: np.ndarray, cls: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """The row of a [CLS] token `cls` (d,) that attends to tokens (n, L, d): (n, o)."""
+        lam = constant_temperature(self, f"{NAME}.cls_row")
+        x, real = check.tokens_array(tokens, f"{NAME}.cls_row", dim=len(self.Q), mask=mask)
+        a = check.array(cls, "cls", f"{NAME}.cls_row", (len(self.Q),)).astype(np.float64)
+        x = x.astype(np.float64)
+        scores = lam * (x @ (self.K @ (self.Q.T @ a)))[:, None, :]  # (n, 1, L)
+        return self._mix(scores, x, None if real is None else real[:, None, :])[:, 0]
+
+    def reduced(self, cls: np.ndarray) -> tuple[Softmax, np.ndarray, np.ndarray]:
+        """(Softmax, k, v) with predict(Softmax, k, v, X) equal to the [CLS] row; needs one output, o = 1."""
+        if len(self.O) != 1:
+            raise bad("O", f"{NAME}.reduced", "a matrix with one row (one output)", f"{len(self.O)} rows", "O[:1]")
+        a = check.array(cls, "cls", f"{NAME}.reduced", (len(self.Q),)).astype(np.float64)
+        return Softmax(self.temperature), self.K @ (self.Q.T @ a), self.V @ self.O[0]
+
+    def _mix(self, scores: np.ndarray, x: np.ndarray, real: np.ndarray | None) -> np.ndarray:
+        weights = softmax(scores if real is None else np.where(real, scores, -np.inf), axis=-1)  # (n, rows, L)
+        return weights @ (x @ self.V @ self.O.T)

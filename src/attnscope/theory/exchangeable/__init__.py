@@ -1,0 +1,9 @@
+"""The exchangeable side: how fast a latent is found, what attention converges to.
+
+In reading order: `chernoff` with `two_topics`, `representation`, `spectral`, `learning_curves` with
+`curve_sums`, `transfer`.
+"""
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

@@ -1,0 +1,10 @@
+"""Optima and geometry of the risk.
+
+In reading order: `optimum` (the best temperature), `optimal_sigma` (the best activation),
+`linear_optimum`, `heads_minimum`, `landscape` with `sphere_hessian` (stationary
+points), `oracle_saddle`.
+"""
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

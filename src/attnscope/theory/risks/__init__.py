@@ -1,0 +1,13 @@
+"""Risks: a closed form or an integral for each predictor.
+
+In reading order: `erf_risk`, `linear_risk`, `componentwise_risk` with `componentwise_gradient` (any
+activation), `softmax_risk` with `softmax_integral`, `softmax_trapezoid`, `softmax_panels`,
+`softmax_moments`,
+`normalised_risk` with `normalised_gradient` (any positive weights); other tasks
+`several_tokens_risk`, `correlated_risk`, `multi_head_risk` with `heads_quadrature`, `spiked`,
+`layer_norm`; classes `sign_error`.
+"""
+
+from attnscope.doors import door
+
+__getattr__, __dir__ = door(__name__)

@@ -1,0 +1,106 @@
+"""The two claims about text: contract, the identities they rest on, and what they say without the encoder."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from helpers.claim_contract import ClaimContract, claim, ids
+from helpers.tolerances import SOLVED
+
+from attnscope.claims.beyond import beyond_16_probing as probing
+from attnscope.claims.beyond import beyond_17_linear_structure as structure
+from attnscope.claims.claim import Context
+from attnscope.claims.verdict import run_claim
+from attnscope.corpora import installed, minilm
+
+TEXT = ids("beyond", ["16", "17"])
+try:
+    minilm.minilm_path()
+    ABSENT = ""
+except installed.NotInstalled as reason:
+    ABSENT = str(reason)
+
+
+@pytest.mark.skipif(bool(ABSENT), reason=ABSENT or "installed")
+@pytest.mark.parametrize("name", TEXT)
+class TestContract(ClaimContract):
+    pass
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_without_the_encoder_the_claim_is_skipped(name, monkeypatch):
+    def absent(package):
+        raise installed.PackageNotFoundError(package)
+
+    minilm._tokenizer.cache_clear()
+    monkeypatch.setattr(installed, "distribution", absent)
+    verdict = run_claim(claim(name), Context(seed=0))
+    assert verdict.holds is None and verdict.kind == "skipped" and verdict.as_expected
+    assert "install with pip install tokenizers safetensors" in verdict.record()["condition"]
+
+
+def balanced(seed, n=30, d=12):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat([-1.0, 1.0], n // 2))
+    z = rng.standard_normal((n, d)) + np.outer(y, rng.standard_normal(d))
+    return z - z.mean(axis=0), y
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_ridge_and_discriminant_have_one_direction(seed):
+    z, y = balanced(seed)
+    ridge, discriminant = probing._ridge(z, y), probing._discriminant(z, y)
+    cosine = ridge @ discriminant / np.linalg.norm(ridge) / np.linalg.norm(discriminant)
+    assert abs(cosine - 1) < 1e-12
+    primal = np.linalg.solve(z.T @ z + probing.RIDGE * np.eye(12), z.T @ y)
+    assert np.allclose(ridge, primal, rtol=SOLVED, atol=0)
+
+
+def test_newton_reaches_the_minimum():
+    z, y = balanced(3, n=400)
+    w = probing._logistic(z, y)
+
+    def loss(w):
+        return np.sum(np.logaddexp(0, -y * (z @ w))) + probing.RIDGE / 8 * w @ w
+
+    step = 1e-5
+    slopes = [(loss(w + step * e) - loss(w - step * e)) / (2 * step) for e in np.eye(12)]
+    assert np.abs(slopes).max() < 1e-6 < np.abs([loss(w + 0.1 * e) - loss(w) for e in np.eye(12)]).min()
+
+
+def test_paired_error_counts_words_not_sentences():
+    """Ten words of ten sentences; the models differ on all sentences of one word: error sqrt(10^2 + 10^2)/100."""
+    words = np.repeat([f"w{i}" for i in range(10)], 10)
+    first, second = np.ones((2, 100), dtype=bool), np.tile(words != "w3", (2, 1))
+    found = probing._paired("x", first, second, words)
+    assert (found.predicted, found.measured) == (1.0, 0.9)
+    assert np.isclose(found.tolerance, 5 * np.sqrt(200) / 100)
+
+
+def test_permutation_moments_against_enumeration():
+    """Four pairs: all 16 swaps and all 24 ways to deal out the second words."""
+    rng = np.random.default_rng(4)
+    a, b = rng.standard_normal((2, 4, 1, 6)) + 1
+    found = structure._alignment(a, b, 10, rng)
+
+    def alignment(x):
+        cosines = [x[i] @ x[j] for i in range(4) for j in range(4) if i != j]
+        return sum(cosines) / 3 / np.sum(x**2)
+
+    x = (a - b)[:, 0]
+    swaps = [alignment(x * np.array(signs)[:, None]) for signs in product([-1, 1], repeat=4)]
+    deals = [a[:, 0] - b[list(order), 0] for order in permutations(range(4))]
+    assert np.isclose(found.value[0], alignment(x)) and abs(np.mean(swaps)) < 1e-12
+    assert np.isclose(found.swap_deviation[0], np.std(swaps))
+    assert np.isclose(found.energy[0], np.mean([np.sum(d**2) for d in deals]))
+    every_swap, every_deal = (np.sort(v) for v in (swaps, [alignment(d) for d in deals]))
+    for drawn, every in ((found.swapped[0], every_swap), (found.repaired[0], every_deal)):
+        assert np.abs(drawn[:, None] - every).min(axis=1).max() < 1e-12  # every draw is one of them
+
+
+def test_directions_tell_the_order():
+    x = np.zeros((3, 1, 2))
+    x[:, 0, 0] = (1, 1, -3)  # the third points against the others
+    assert structure._by_pairs(x).tolist() == [[False, False, False]]
+    x[:, 0, 0] = (1, 1, -0.5)
+    assert structure._by_pairs(x).tolist() == [[True, True, False]]

@@ -1,0 +1,16 @@
+"""The claims on latents, representations and operators: each check runs once, and everything is asserted of that one result.
+
+False alarms: sampled comparisons allow 5 standard errors (6e-7 each) and the seed is fixed, so a failure here is a change of the code.
+"""
+
+from __future__ import annotations
+
+import pytest
+from helpers.claim_contract import ClaimContract, ids
+
+NUMBERS = ("01", "02", "03", "04", "05", "06", "12", "13", "18")
+
+
+@pytest.mark.parametrize("name", ids("exch", NUMBERS))
+class TestClaim(ClaimContract):
+    """Every check runs once, at seed 0."""

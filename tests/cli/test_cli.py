@@ -1,0 +1,353 @@
+"""The command line, as a user types it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from helpers.tolerances import EXACT
+from typer.testing import CliRunner
+
+import attnscope as at
+from attnscope import catalogue
+from attnscope.cli import app
+from attnscope.numerics.border.estimate import estimate
+from attnscope.predictors.attention import Componentwise
+from attnscope.tasks.base import Projections, gaussian_fields
+from attnscope.theory.risk_table import task_risks
+from attnscope.theory.words import pair
+
+SMALL = {
+    "dim": 12,
+    "length": 4,
+    "signal": 2.0,
+    "noise": 0.2,
+    "rows": 2,
+    "columns": 2,
+    "lengths": "2,4",
+    "strength": 2.0,
+}
+PLANTED = [word for word, row in catalogue.TASKS.items() if row.planted]
+EXCHANGEABLE = [word for word, row in catalogue.TASKS.items() if not row.planted]
+SEVERAL = ("multi-direction", "spike-mixture")  # more than one key and value: a HeadTrajectory comes back
+FORM = ("null_risk", "linear_risk", "bayes_risk", "bayes_error", "max_test_error", "linear_error", "topic_error")
+
+
+def attnscope(*arguments):
+    command = [sys.executable, "-m", "attnscope.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_risk_table_fits_100_columns_and_has_every_row():
+    run = attnscope(
+        "risk",
+        "--dim",
+        "400",
+        "--length",
+        "10",
+        "--gamma2",
+        "0.5",
+        "--predictor",
+        "erf",
+        "--temperature",
+        "0.1",
+    )
+    assert run.returncode == 0, run.stderr
+    assert max(map(len, run.stdout.splitlines())) <= 100
+    for words in (
+        "null",
+        "best linear",
+        "erf oracle (k*, v*)",
+        "swapped minimum",
+        "optimal sigma",
+        "softmax",
+        "Bayes",
+        "critical temperature",
+    ):
+        assert words in run.stdout
+    for number in ("0.50000", "0.47368", "0.11350", "0.06377", "0.06710", "0.04221", "0.05749", "0.8924"):
+        assert number in run.stdout
+
+
+@pytest.mark.parametrize("predictor", ["erf", "softmax", "linear"])
+def test_risk_json(predictor):
+    run = attnscope("risk", "--dim", "50", "--predictor", predictor, "--temperature", "0.5", "--json")
+    assert run.returncode == 0, run.stderr
+    out = json.loads(run.stdout)
+    assert out["task"]["dim"] == 50
+    rows = {row["name"]: row["value"] for row in out["risks"]}
+    assert rows["Bayes: E[Y | X]"] <= min(v for k, v in rows.items() if "Bayes" not in k)
+
+
+def test_length_one_prints_what_exists():
+    run = attnscope("risk", "--length", "1")
+    assert run.returncode == 0, run.stderr
+    assert "Bayes" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["risk", "--dim", "1"], "dim of attnscope risk, single-location must be a whole number from 2"),
+        (["risk", "--predictor", "gpt"], "predictor of attnscope risk must be one of erf, softmax, linear"),
+        (["risk", "--gamma2", "-1"], "gamma2 of attnscope risk, single-location must be a number from 1e-50"),
+        (["risk", "--temperature", "-1"], "temperature of attnscope risk, erf must be a number from 0"),
+        (["risk", "--nonsense"], "No such option"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments, words):
+    run = attnscope(*arguments)
+    assert run.returncode == 2
+    assert words in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_every_command_has_help():
+    top = attnscope("--help")
+    assert top.returncode == 0
+    from attnscope.cli import app
+
+    for command in app.registered_commands:
+        assert command.name in top.stdout
+        page = attnscope(command.name, "--help")
+        assert page.returncode == 0
+        assert "--json" in page.stdout
+
+
+def test_selftest_prints_the_worst_of_each_function():
+    run = attnscope("selftest", "--only", "density_bias", "--settings", "20", "--seed", "3")
+    assert run.returncode == 0, run.stderr
+    assert "density_bias" in run.stdout and "20 settings, 0 wrong" in run.stdout
+    assert max(map(len, run.stdout.splitlines())) <= 100
+
+
+def test_selftest_json():
+    run = attnscope("selftest", "--only", "bottleneck_law", "--settings", "5", "--json")
+    assert run.returncode == 0, run.stderr
+    (row,) = json.loads(run.stdout)
+    assert row["subject"] == "bottleneck_law" and row["settings"] == row["judged"] == 5
+    assert 0 <= row["worst"] <= 1 and row["troubles"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), [(["--settings", "0"], "at least 1"), (["--only", "nobody"], "--only")]
+)
+def test_selftest_refuses_in_a_sentence(arguments, words):
+    run = attnscope("selftest", *arguments)
+    assert run.returncode == 2
+    assert words in run.stderr and "Traceback" not in run.stderr
+
+
+# -- tasks and predictors in words, in this process ------------------------------------------------------------------
+
+
+def inside(*arguments):
+    """Standard output of a command that must succeed."""
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == 0, done.output + repr(done.exception)
+    return done.output
+
+
+def refusal(*arguments):
+    """The sentence of a command that must refuse."""
+    done = CliRunner().invoke(app, list(arguments))
+    assert isinstance(done.exception, at.AttnscopeError), done.output
+    return str(done.exception)
+
+
+def small(word):
+    """Tiny arguments of a task as they are typed: where there is an option of the name, by that."""
+    names = {argument.name for argument in catalogue.TASKS[word].arguments}
+    typed = []
+    for name, x in SMALL.items():
+        if name in names:
+            short = name in ("dim", "length", "signal", "noise")
+            typed += [f"--{name}", str(x)] if short else ["--with", f"{name}={x}"]
+    return typed
+
+
+@pytest.mark.parametrize("word", [word for word in catalogue.TASKS if word != "single-location"])
+def test_risk_of_every_task_is_what_the_library_says(word):
+    """Every method of the task that gives a risk or an error has its row, with the same digits; the table fits 100 columns."""
+    out = json.loads(inside("risk", "--task", word, *small(word), "--json"))
+    chosen = pair(word, "erf", {name: out["task"][name] for name in out["task"] if name != "word"}, "here")
+    task = chosen.make_task()
+    shown = {(row["value"], row["error"], row["method"]) for row in out["risks"]}
+    for name in FORM:
+        if hasattr(task, name):
+            found = getattr(task, name)(*([] if catalogue.TASKS[word].planted else [10]))
+            assert (found.value, found.error, found.method) in shown, name
+    page = inside("risk", "--task", word, *small(word))
+    assert max(map(len, page.splitlines())) <= 100
+    assert word in page and "error" in page and "method" in page
+    assert all(row["name"] in page for row in out["risks"])
+
+
+@pytest.mark.parametrize("word", [word for word in PLANTED if word != "sparse-tokens"])
+def test_no_head_beats_bayes_in_the_table(word):
+    for predictor in catalogue.PREDICTORS:
+        rows = json.loads(inside("risk", "--task", word, *small(word), "--predictor", predictor, "--json"))["risks"]
+        heads = [row for row in rows if predictor in row["name"] and row["temperature"] is not None]
+        best = next(row for row in rows if row["name"].startswith("Bayes"))
+        assert heads
+        for row in heads:  # 5 standard errors where both are sampled; seeds are fixed
+            assert row["value"] >= best["value"] - 5 * (row["error"] + best["error"])
+
+
+def test_the_heads_of_the_table_stand_at_the_teachers():
+    chosen = pair("multi-direction", "erf", {"dim": 12, "length": 4, "signal": 2.0}, "here")
+    task = chosen.make_task()
+    rows = {row.name: row.risk for row in task_risks(task, chosen.family, 0.5).rows}
+    each = at.heads_risk(task, at.MultiHead(at.Erf(0.5), 2), (task.keys, task.values))
+    assert rows["erf, a head per direction"].value == pytest.approx(each.value, rel=EXACT)
+    one = rows["erf head at (k_1*, v_1*)"]
+    batch = task.sample(40_000, seed=1)
+    losses = (batch.target - at.predict(at.Erf(0.5), task.keys[0], task.values[0], batch.tokens)) ** 2
+    assert abs(losses.mean() - one.value) < 5 * np.hypot(one.error, losses.std() / 200)
+
+
+COMPILED_ANEW = ("grid-location", "multi-direction")  # minutes of compilation between them, on a slow machine
+TRAINED = [pytest.param(word, marks=pytest.mark.slow) if word in COMPILED_ANEW else word for word in PLANTED]
+
+
+@pytest.mark.parametrize("word", TRAINED)
+@pytest.mark.parametrize("engine", ["reduced", "full"])
+def test_train_of_every_planted_task(word, engine, tmp_path):
+    options = ["--runs", "2", "--steps", "4", "--batch-size", "2", "--engine", engine]
+    typed = ["train", "--task", word, *small(word), "--temperature", "0.5", *options]
+    files = ["--csv", str(tmp_path / "run.csv"), "--save", str(tmp_path / "run.npz")]
+    out = json.loads(inside(*typed, *files, "--json"))
+    kind = at.HeadTrajectory if word in SEVERAL else at.Trajectory
+    run = kind.load(tmp_path / "run.npz")
+    assert catalogue.word_of(run.setup.task) == word
+    assert sum(out["outcomes"].values()) == 2
+    assert out["outcome"] == run.outcome.tolist()
+    found = run.risk_at(-1).excess if word in SEVERAL else run.excess[:, -1]
+    assert out["end"]["excess"] == found.tolist()
+    page = inside(*typed)
+    assert "2 runs, 4 steps" in page
+    assert ("form cosine" in page) == (word in SEVERAL)
+
+
+def test_several_heads_train():
+    typed = ["train", "--task", "multi-direction", "--dim", "12", "--length", "4", "--heads", "2", "--batch-size", "2"]
+    out = json.loads(inside(*typed, "--runs", "2", "--steps", "4", "--json"))
+    assert len(out["end"]["form_cosine"]) == 2
+    assert "batch_size of train must be an integer" in refusal(*typed[:-2], "--runs", "2", "--steps", "4")
+
+
+def test_population_training_where_a_gradient_exists():
+    typed = ["--runs", "2", "--steps", "4", "--dim", "12"]
+    assert "2 runs" in inside("train", "--task", "correlated-background", *typed)
+    assert "batch_size of train must be an integer" in refusal("train", "--task", "multi-location", *typed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["risk", "--task", "gpt"], "task of attnscope risk must be one of single-location, grid-location"),
+        (["risk", "--task", "topics", "--dim", "3"], "topics must be one of prior, emissions, length"),
+        (["risk", "--task", "random-length", "--length", "3"], "random-length must be one of dim, lengths"),
+        (["risk", "--with", "colour=3"], "single-location must be one of dim, length"),
+        (["risk", "--with", "offset=1"], "must be one of dim, length, .*temperature of erf"),
+        (["risk", "--with", "dim"], "--with of attnscope risk must be name=value"),
+        (["risk", "--with", "seed=1", "--with", "seed=2"], "each name once"),
+        (["risk", "--with", "dim=3", "--dim", "4"], "dim of attnscope risk must be given once"),
+        (["risk", "--task", "multi-location", "--with", "weights=blue"], "weights of .* must be one of equal, sum"),
+        (
+            ["risk", "--task", "multi-location", "--with", "relevant=0.5"],
+            "relevant of .* must be a whole number from 1",
+        ),
+        (["train", "--task", "topics"], "task of train must be a planted task"),
+        (["train", "--task", "max-location", "--gamma2", "1"], "max-location must be one of dim, length, strength"),
+    ],
+)
+def test_words_that_do_not_fit_get_one_sentence(arguments, words):
+    import re
+
+    said = refusal(*arguments)
+    assert re.search(words, said), said
+    assert "\n" not in said
+
+
+def test_arguments_of_the_predictor_are_given_with_with():
+    shifted = json.loads(inside("risk", "--predictor", "linear", "--with", "offset=0.1", "--dim", "12", "--json"))
+    task = at.SingleLocation(12, 10)
+    expected = at.risk(task, at.LinearAttention(0.1, offset=0.1), at.Overlaps.oracle())
+    assert expected.value in [row["value"] for row in shifted["risks"]]
+
+
+def test_contexts_have_a_length():
+    for length in (0, 10):
+        out = json.loads(
+            inside("risk", "--task", "linear-map", "--with", "dim_key=3", "--length", str(length), "--json")
+        )
+        assert out["risks"][0]["value"] == at.LinearMap(3, 1, 1.0, 0.5).bayes_risk(length).value
+        assert out["task"]["length"] == length
+    order = json.loads(inside("risk", "--task", "order", "--json"))["risks"]
+    assert [row["value"] for row in order] == [0.0, 1.0]
+
+
+def test_tasks_lists_every_word_and_argument_in_80_columns():
+    page = inside("tasks")
+    assert max(map(len, page.splitlines())) <= 80
+    listed = json.loads(inside("tasks", "--json"))
+    for kind, rows in (("tasks", catalogue.TASKS), ("predictors", catalogue.PREDICTORS)):
+        assert [row["word"] for row in listed[kind]] == list(rows)
+        for row in listed[kind]:
+            assert f"  {row['word']}: {row['label']}" in page
+            assert [a["name"] for a in row["arguments"]] == [a.name for a in rows[row["word"]].arguments]
+
+
+class Clipped(Componentwise):
+    """sigma(x) = min(max(x, -1), 1), from outside the package."""
+
+    def __init__(self, temperature):
+        import jax.numpy as jnp
+
+        super().__init__(lambda x: jnp.clip(x, -1.0, 1.0), temperature, kinks=(-1.0, 1.0))
+
+
+class Louder:
+    """The first token decides, twice as loud: a task from outside the package, without a base class."""
+
+    def __init__(self, dim=12, length=4):
+        self.dim = dim
+        self.length = length
+        self.noise = 0.0
+        self.teachers = np.eye(2, dim)
+        self.teacher_gram = np.eye(2)
+
+    def projections(self, n, gram, rng):
+        scales = np.ones((n, self.length))
+        means = np.zeros((n, self.length, 2))
+        means[:, 0, 0] = 2.0
+        fields = gaussian_fields(means, scales, gram, rng)
+        return Projections(fields, 2 * fields[:, 0, -1], np.zeros(n, int), scales)
+
+    def null_risk(self):
+        return estimate(4.0, 0.0, "closed form", 0.0)
+
+
+@pytest.fixture
+def rows_from_outside():
+    catalogue.add(catalogue.Entry("clipped", Clipped, "clipped", (catalogue.TEMPERATURE,)), catalogue.PREDICTORS)
+    louder = catalogue.Entry("louder", Louder, "louder labels", (catalogue.DIM, catalogue.LENGTH))
+    catalogue.add(louder, catalogue.TASKS)
+    yield
+    catalogue.remove("clipped", catalogue.PREDICTORS)
+    catalogue.remove("louder", catalogue.TASKS)
+
+
+def test_rows_from_outside_are_words_of_the_command_line(rows_from_outside):
+    out = json.loads(inside("risk", "--predictor", "clipped", "--dim", "12", "--json"))
+    expected = at.risk(at.SingleLocation(12, 10), Clipped(0.1), at.Overlaps.oracle())
+    assert expected.value in [row["value"] for row in out["risks"]]
+    rows = json.loads(inside("risk", "--task", "louder", "--temperature", "0", "--dim", "12", "--json"))["risks"]
+    assert rows[0]["value"] == 4.0
+    assert abs(rows[1]["value"] - 4.0) < 5 * rows[1]["error"]  # erf at temperature 0 predicts 0
+    typed = ["train", "--task", "louder", "--predictor", "clipped", "--dim", "12", "--runs", "2", "--steps", "4"]
+    assert "2 runs, 4 steps" in inside(*typed, "--batch-size", "2")
+    page = inside("tasks")
+    assert "clipped: clipped" in page and "louder: louder labels" in page

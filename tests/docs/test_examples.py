@@ -1,0 +1,57 @@
+"""The examples about bags run and write their figure; those that need a data wheel say so without it."""
+
+import runpy
+
+import numpy as np
+import pytest
+from helpers.paths import ROOT
+
+from attnscope.corpora import installed, minilm
+
+FOLDER = ROOT / "examples"
+NAMES = ("own_bags", "which_digit", "which_word", "which_molecule_shape")
+
+
+def example(name: str) -> dict:
+    return runpy.run_path(str(FOLDER / f"{name}.py"))  # its name is not "__main__", so it only defines
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("own_bags", {"n": 80}), ("which_digit", {"bags": 120})])
+def test_examples_without_wheels_run(name, sizes, tmp_path, capsys):
+    out = tmp_path / "figure.svg"
+    example(name)["main"](str(out), **sizes)
+    printed = capsys.readouterr().out
+    assert out.read_text().startswith("<?xml") and f"wrote {out}" in printed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_are_short(name):
+    assert len((FOLDER / f"{name}.py").read_text().splitlines()) < 80
+
+
+@pytest.mark.parametrize("name", ["which_word", "which_molecule_shape"])
+def test_examples_without_their_wheel_say_so(name, tmp_path, capsys, monkeypatch):
+    def absent(package):
+        raise installed.PackageNotFoundError(package)
+
+    minilm._tokenizer.cache_clear()
+    monkeypatch.setattr(installed, "distribution", absent)
+    out = tmp_path / "figure.svg"
+    example(name)["main"](str(out))
+    assert capsys.readouterr().out.startswith("skipped: ") and not out.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["which_word", "which_molecule_shape"])
+def test_examples_with_wheels_run(name, tmp_path, capsys):
+    out = tmp_path / "figure.svg"
+    example(name)["main"](str(out))
+    printed = capsys.readouterr().out
+    if printed.startswith("skipped: "):
+        pytest.skip(printed.strip())
+    assert out.read_text().startswith("<?xml") and f"wrote {out}" in printed
+
+
+def test_musk_example_measures_ranks():
+    auc = example("which_molecule_shape")["auc"]
+    assert auc(np.array([3.0, 1.0, 2.0, 2.0]), np.array([1, 0, 1, 0])) == (1 + 1 + 1 + 0.5) / 4

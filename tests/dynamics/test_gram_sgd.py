@@ -1,0 +1,411 @@
+"""The generic reduced SGD engine has the law of full-dimensional SGD.
+
+Its law is compared by two-sample Kolmogorov-Smirnov tests with SGD on vectors written here in NumPy, with gradients by hand: no JAX,
+no projections, no shared code. Compared are all inner products of the trained vectors among themselves and with the teachers, and all
+products of two of these. Seeds are fixed; the level of one comparison is 1 % divided by the number of all comparisons of this file
+(Bonferroni), so that a correct engine fails any of them with probability at most 1 % over the choice of seeds (the test of means
+adds 0.3 %). The same tests at the same level must reject planted errors.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+from helpers.tolerances import FEW_ROUNDINGS, FORMULA
+from scipy.special import erf, expit, kolmogorov, softmax
+from scipy.stats import chi2, kstest, norm
+
+from attnscope.dynamics.engines.full_vectors import FullSgd
+from attnscope.dynamics.engines.gram_sgd import GenericSgd, bartlett, bartlett_normals
+from attnscope.dynamics.engines.losses import logistic_loss, squared_loss, weight_function
+from attnscope.errors import AttnscopeError
+from attnscope.numerics.border.x64 import x64
+from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Softmax
+from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope.theory.law import Law
+from attnscope.theory.optima.optimal_sigma import optimal_sigma
+from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.risk import risk, risk_gradient
+
+QUICK, SLOW = 20_000, 50_000  # samples of a one-step kernel
+PATHS = 2000
+
+
+@dataclass(frozen=True)
+class Case:
+    """One law: the setting, the start (an index into random Gram matrices), and after which steps it is compared."""
+
+    name: str
+    kind: str  # of the predictor
+    dim: int
+    loss: str = "squared"
+    heads: int = 1
+    informative: int = 1
+    length: int = 4
+    batch: int = 2
+    gamma: float = 0.5
+    signal: float = 1.5
+    noise: float = 0.3
+    lam: float = 0.8
+    alpha: float = 0.5  # steps of order one: the out-of-span part then matters as much as the rest
+    constraint: str = "sphere"
+    start: str = "generic"
+
+    @property
+    def trained(self):
+        return 2 * self.heads
+
+    @property
+    def comparisons(self):
+        count = len(self.pairs())
+        return count + count * (count + 1) // 2
+
+    def pairs(self):
+        """Index pairs of the Gram matrix that move."""
+        n, m = self.trained + 2 * self.informative, self.trained
+        return [(i, j) for i in range(m) for j in range(i if self.constraint == "free" else i + 1, n)]
+
+    def vectors(self):
+        """Start vectors (n, d): unit, not orthogonal among the trained ones; teachers (k_i*, v_i*) with a common angle."""
+        rng = np.random.default_rng(5)
+        x = rng.standard_normal((self.trained + 2 * self.informative, self.dim))
+        x[: self.trained] += 1.5 * x[self.trained : 2 * self.trained] if self.heads == self.informative else 0
+        if self.start == "k = v*":
+            x[0] = x[self.trained + 1]
+        return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+SOFTMAX7 = Case("softmax, d = 7", "softmax", 7)
+CASES = [
+    SOFTMAX7,
+    Case("softmax, d = 80", "softmax", 80, alpha=0.15),
+    Case("two heads, d = 8", "softmax", 8, heads=2, informative=2, alpha=0.3),
+    Case("two heads, d = 40", "erf", 40, heads=2, informative=2, alpha=0.1),
+    Case("logistic, d = 8", "softmax", 8, loss="logistic", alpha=1.0),
+    Case("erf, d = 4, gamma = 1.5, dependent start", "erf", 4, gamma=1.5, start="k = v*", batch=1),
+    Case("softmax, d = 5, free norms", "softmax", 5, constraint="free", alpha=0.2, batch=3),
+]
+QUICK_PATHS = [(SOFTMAX7, 10), (SOFTMAX7, 100), (CASES[2], 10), (CASES[4], 10), (CASES[4], 100)]
+SLOW_PATHS = [(case, steps) for case in CASES for steps in (10, 100)] + [
+    (case, 1000) for case in (*CASES[:3], CASES[4])
+]
+DEDICATED = Case("erf, d = 9, dedicated engine", "erf", 9, length=3, alpha=0.2)
+# one-step laws, quick and slow; paths; the engine on vectors; the dedicated engine; Bartlett's factor
+FAMILY = (
+    2 * sum(case.comparisons for case in CASES)
+    + sum(case.comparisons for case, _ in QUICK_PATHS + SLOW_PATHS)
+    + SOFTMAX7.comparisons
+    + 2 * DEDICATED.comparisons
+    + 10
+)
+LEVEL = 0.01 / FAMILY
+
+
+# -- the reference: SGD on vectors, in NumPy ------------------------------------------------------------------------------
+
+
+def numpy_sgd(case, runs, steps, seed):
+    """Gram matrices (runs, n, n) after `steps` steps of full-dimensional SGD."""
+    rng = np.random.default_rng(seed)
+    block = max(1, 2_000_000 // (case.batch * case.length * case.dim))
+    parts = []
+    for first in range(0, runs, block):
+        x = np.repeat(case.vectors()[None], min(block, runs - first), axis=0)
+        for _ in range(steps):
+            x = numpy_step(case, x, rng)
+        parts.append(x @ x.transpose(0, 2, 1))
+    return np.concatenate(parts)
+
+
+def numpy_step(case, x, rng):
+    trained, teachers = x[:, : case.trained], x[:, case.trained :]
+    X = rng.standard_normal((len(x), case.batch, case.length, case.dim))
+    label = case.noise * rng.standard_normal((len(x), case.batch))
+    for i in range(case.informative):
+        X[:, :, i] = case.signal * teachers[:, None, 2 * i] + case.gamma * X[:, :, i]
+        label += np.einsum("rbd,rd->rb", X[:, :, i], teachers[:, 2 * i + 1])
+    seen = np.einsum("rbld,rad->rbla", X, trained, optimize=True)
+    u, w = seen[..., 0::2], seen[..., 1::2]  # (runs, B, L, heads)
+    if case.kind == "softmax":
+        weight = softmax(case.lam * u, axis=2)
+        slope = case.lam * weight * (w - (weight * w).sum(2, keepdims=True))
+    else:
+        weight = erf(case.lam * u)
+        slope = case.lam * 2 / np.sqrt(np.pi) * np.exp(-((case.lam * u) ** 2)) * w
+    T = (weight * w).sum((2, 3))
+    if case.loss == "squared":
+        pull = 2 * (T - label)
+    else:
+        pull = -np.sign(label) * expit(-np.sign(label) * T)
+    c = np.empty_like(seen)
+    c[..., 0::2], c[..., 1::2] = slope, weight
+    c *= pull[:, :, None, None] / case.batch
+    g = np.einsum("rbla,rbld->rad", c, X, optimize=True)
+    if case.constraint == "free":
+        moved = trained - case.alpha * g
+    else:
+        moved = trained - case.alpha * (g - (g * trained).sum(2, keepdims=True) * trained)
+        moved /= np.linalg.norm(moved, axis=2, keepdims=True)
+    return np.concatenate([moved, teachers], axis=1)
+
+
+reference = cache(numpy_sgd)
+
+
+# -- the engine under test ------------------------------------------------------------------------------------------------
+
+
+def setting(case):
+    task = SingleLocation(case.dim, case.length, gamma=case.gamma, noise=case.noise, signal=case.signal)
+    return task, Softmax(case.lam) if case.kind == "softmax" else Erf(case.lam)
+
+
+@cache
+def engine(case, extra_freedom=0, spread=None):
+    task, predictor = setting(case)
+    loss = (squared_loss if case.loss == "squared" else logistic_loss)(predictor, case.heads)
+    out = GenericSgd(
+        task,
+        loss,
+        case.alpha,
+        case.batch,
+        parameters=case.trained,
+        informative=case.informative,
+        constraint=case.constraint,
+    )
+    out.freedom += extra_freedom  # plants an error
+    out.spread = out.spread if spread is None else spread  # plants another
+    return out
+
+
+def reduced(case, runs, steps, seed, **planted):
+    sgd, x = engine(case, **planted), case.vectors()
+    state = sgd.start(np.repeat((x @ x.T)[None], runs, axis=0), seed)
+    return sgd.advance(state, np.full(steps, case.lam))["gram"]
+
+
+# -- the comparison ---------------------------------------------------------------------------------------------------------
+
+
+def smallest_p(case, G, H):
+    """Smallest p-value over all inner products that move and all products of two of them."""
+    pairs = case.pairs()
+    assert np.isfinite(G).all() and np.isfinite(H).all()
+    a, b = (np.stack([M[:, i, j] for i, j in pairs]) for M in (G, H))
+    left, right = np.triu_indices(len(pairs))
+    tests = [(a[i], b[i]) for i in range(len(pairs))] + [(a[i] * a[j], b[i] * b[j]) for i, j in zip(left, right)]
+    assert len(tests) == case.comparisons
+    return min(ks_p(x, y) for x, y in tests)
+
+
+def ks_p(x, y):
+    """p-value of the two-sample statistic by its limit law, which errs on the safe side for finite samples."""
+    x, y = np.sort(x), np.sort(y)
+    both = np.concatenate([x, y])
+    gap = np.abs(np.searchsorted(x, both, "right") / len(x) - np.searchsorted(y, both, "right") / len(y)).max()
+    return kolmogorov(gap * np.sqrt(len(x) * len(y) / (len(x) + len(y))))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_one_step_has_the_law_of_full_sgd(case):
+    assert smallest_p(case, reduced(case, QUICK, 1, 1), reference(case, QUICK, 1, 2)) > LEVEL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_one_step_has_the_law_of_full_sgd_in_many_samples(case):
+    assert smallest_p(case, reduced(case, SLOW, 1, 11), reference(case, SLOW, 1, 12)) > LEVEL
+
+
+@pytest.mark.parametrize(("case", "steps"), QUICK_PATHS, ids=lambda x: getattr(x, "name", x))
+def test_paths_have_the_law_of_full_sgd(case, steps):
+    assert smallest_p(case, reduced(case, PATHS, steps, 3), reference(case, PATHS, steps, 4)) > LEVEL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "steps"), SLOW_PATHS, ids=lambda x: getattr(x, "name", x))
+def test_paths_of_every_case_have_the_law_of_full_sgd(case, steps):
+    assert smallest_p(case, reduced(case, PATHS, steps, 13), reference(case, PATHS, steps, 14)) > LEVEL
+
+
+@pytest.mark.parametrize(
+    "planted", [{"extra_freedom": 1}, {"spread": 1.0}], ids=["one degree of freedom too many", "gamma^2 missing"]
+)
+def test_planted_errors_are_rejected(planted):
+    wrong = reduced(SOFTMAX7, QUICK, 1, 1, **planted)
+    assert smallest_p(SOFTMAX7, wrong, reference(SOFTMAX7, QUICK, 1, 2)) < LEVEL
+
+
+def five(case, G):
+    m = case.trained
+    return np.stack([G[:, 0, m], G[:, 0, m + 1], G[:, 1, m], G[:, 1, m + 1], G[:, 0, 1]])
+
+
+def as_gram(case, overlaps):
+    """(runs, 4, 4) with the entries that `pairs` reads."""
+    G = np.ones((overlaps.shape[1], 4, 4))
+    for (i, j), x in zip([(0, 2), (0, 3), (1, 2), (1, 3), (0, 1)], overlaps):
+        G[:, i, j] = x
+    return G
+
+
+def orthogonal_start(runs):
+    return np.repeat(np.array([[0.3, -0.4, 0.2, 0.5, 0.1]]).T, runs, axis=1)
+
+
+def test_one_step_has_the_law_of_the_engine_on_vectors():
+    task, predictor = setting(SOFTMAX7)
+    full, small = FullSgd(task, predictor, SOFTMAX7.alpha, SOFTMAX7.batch), engine(SOFTMAX7)
+    start, lam = orthogonal_start(QUICK), np.full(1, SOFTMAX7.lam)
+    a = small.overlaps(small.advance(small.init(start, 1), lam))
+    b = full.overlaps(full.advance(full.init(start, 2), lam))
+    assert smallest_p(SOFTMAX7, as_gram(SOFTMAX7, a), as_gram(SOFTMAX7, b)) > LEVEL
+
+
+@pytest.mark.parametrize(("runs", "steps"), [(QUICK, 1), (PATHS, 50)])
+def test_erf_has_the_law_of_the_dedicated_engine(runs, steps):
+    dedicated = pytest.importorskip("attnscope.dynamics.engines.sgd_erf")
+    task, _ = setting(DEDICATED)
+    small, start, lam = engine(DEDICATED), orthogonal_start(runs), np.full(steps, DEDICATED.lam)
+    a = small.overlaps(small.advance(small.init(start, 1), lam))
+    numbers = {"dim": task.dim, "batch_size": DEDICATED.batch, "noise": task.noise}
+    generators = dedicated.seed_generators(2, runs)
+    b, _ = dedicated.sgd_steps(start, generators, lam, DEDICATED.alpha, Law.of(task), **numbers)
+    assert smallest_p(DEDICATED, as_gram(DEDICATED, a), as_gram(DEDICATED, b)) > LEVEL
+
+
+def test_bartletts_factor_has_its_law():
+    """m = 4 and 10 degrees of freedom: two chi-squares by rejection, two by summed squares, six normals."""
+    import jax
+
+    draw = lambda key: bartlett(
+        jax.random.normal(key, (bartlett_normals(10, 4),)), jax.random.fold_in(key, 1 << 31), 10, 4
+    )
+    with x64():
+        T = np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 50_000)))
+    laws = [(T[:, i, i] ** 2, chi2(10 - i)) for i in range(4)] + [
+        (T[:, i, j], norm()) for i in range(4) for j in range(i)
+    ]
+    assert min(kstest(x, law.cdf).pvalue for x, law in laws) > LEVEL
+    assert not T[:, *np.triu_indices(4, 1)].any()
+
+
+# -- exact moments ------------------------------------------------------------------------------------------------------------
+
+
+MEAN_STEP = [Softmax(0.8)] + [
+    pytest.param(p, marks=pytest.mark.slow) for p in (Erf(0.8), LinearAttention(0.3, offset=0.2))
+]
+
+
+@pytest.mark.parametrize("predictor", MEAN_STEP, ids=lambda p: type(p).__name__)
+def test_mean_step_is_the_exact_population_gradient(predictor):
+    """Free vectors move by -alpha g, so the mean move of kappa, eta, theta, nu is known exactly."""
+    angle, runs, alpha = 0.4, 20_000, 0.1
+    key, value = np.eye(6)[0], np.array([angle, np.sqrt(1 - angle**2), 0, 0, 0, 0])
+    task = SingleLocation(6, 4, gamma=0.7, noise=0.3, signal=1.2, key=key, value=value)
+    o = np.array([0.5, 0.1, -0.2, 0.4, 0.3])
+    sgd = GenericSgd(task, squared_loss(predictor), alpha, 4, constraint="free")
+    moved = sgd.overlaps(
+        sgd.advance(sgd.init(np.repeat(o[:, None], runs, axis=1), 7), np.full(1, predictor.temperature))
+    )
+    change = alpha * np.array(_gradient_along_teachers(task, predictor, o))
+    error = (moved[:4].mean(1) - (o[:4] - change)) / (moved[:4].std(1) / np.sqrt(runs))
+    assert np.abs(error).max() < 3.7  # 12 two-sided normal tests in all three cases: false alarm 0.3 %
+
+
+def _gradient_along_teachers(task, predictor, o):
+    """(g_k.k*, g_k.v*, g_v.k*, g_v.v*) of the gradients in free vectors, at unit vectors with overlaps o.
+
+    The risk's gradient on spheres gives the tangential part. Radially, |k| multiplies the temperature, and |v| = t turns the risk into
+    E Y^2 - 2 t E[Y T] + t^2 E[T^2], where E[Y T] and E[T^2] follow from the risks of v and of -v.
+    """
+    kap, eta, the, nu, rho = o
+    c, EY2 = task.alignment, task.gamma**2 + (task.signal * task.alignment) ** 2
+    R_kap, R_eta, R_the, R_nu, R_rho, R_lam = risk_gradient(task, predictor, Overlaps(*o))
+    plus, minus = (risk(task, predictor, Overlaps(kap, eta, t * the, t * nu, t * rho)).excess for t in (1, -1))
+    radial_k = predictor.temperature * R_lam - (R_kap * kap + R_eta * eta + R_rho * rho)
+    radial_v = (plus + minus - 2 * EY2) - (minus - plus) / 2 - (R_the * the + R_nu * nu + R_rho * rho)
+    k_part = R_kap + c * R_eta + the * R_rho + radial_k * kap, c * R_kap + R_eta + nu * R_rho + radial_k * eta
+    v_part = R_the + c * R_nu + kap * R_rho + radial_v * the, c * R_the + R_nu + eta * R_rho + radial_v * nu
+    return *k_part, *v_part
+
+
+# -- the contract ---------------------------------------------------------------------------------------------------------------
+
+
+def test_splitting_and_company_do_not_change_a_bit():
+    sgd = engine(SOFTMAX7)
+    start = np.random.default_rng(0).uniform(-0.4, 0.4, (5, 40))  # more than one tile
+    lam = np.linspace(0.5, 1.0, 17)
+    whole = sgd.advance(sgd.init(start, 3), lam)
+    parts = sgd.init(start, 3)
+    for piece in np.split(lam, [1, 2, 9]):
+        parts = sgd.advance(parts, piece)
+    assert all(np.array_equal(whole[name], parts[name]) for name in whole)
+    assert int(whole["step"]) == 17
+    alone = sgd.advance(sgd.init(start[:, :3], 3), lam)
+    assert np.array_equal(alone["gram"], whole["gram"][:3])
+    other = sgd.advance(sgd.init(start[:, :3], 4), lam)
+    assert not np.array_equal(other["gram"], alone["gram"])
+
+
+@pytest.mark.slow
+def test_the_dimension_costs_nothing():
+    """d = 10^9 runs like any other: no array of that length exists."""
+    sgd = GenericSgd(SingleLocation(10**9, 3, signal=1.0), squared_loss(Softmax(1.0)), 1e-9, 1)
+    state = sgd.advance(sgd.init(orthogonal_start(1), 0), np.full(3, 1.0))
+    assert np.isfinite(state["gram"]).all()
+
+
+def test_a_diverged_run_stays_diverged_and_alone():
+    sgd = engine(CASES[-1])  # free norms
+    x = CASES[-1].vectors()
+    G = np.repeat((x @ x.T)[None], 2, axis=0)
+    state = sgd.start(G, 0)
+    state["gram"][0, 0, 0] = np.inf
+    state = sgd.advance(state, np.full(3, 0.8))
+    assert np.isnan(sgd.overlaps(state)[:, 0]).all() and np.isfinite(sgd.overlaps(state)[:, 1]).all()
+
+
+def test_a_numpy_activation_finds_its_twin_and_others_are_refused():
+    x = np.linspace(-3, 3, 7)
+    with x64():
+        for sigma in (np.tanh, expit, lambda t: t / (1 + t * t) ** 0.5):
+            assert np.allclose(
+                weight_function(Componentwise(sigma, 1.0), "test")(x), sigma(x), rtol=FEW_ROUNDINGS, atol=0
+            )
+        best = optimal_sigma(SingleLocation(9, 3))
+        assert np.allclose(weight_function(best, "test")(x), best.weights(x), rtol=FORMULA, atol=0)
+    with pytest.raises(AttnscopeError, match="JAX can differentiate"):
+        squared_loss(Componentwise(lambda t: np.frompyfunc(float, 1, 1)(t), 1.0))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"step_size": 0.0}, "step_size of GenericSgd"),
+        ({"batch_size": 0}, "batch_size of GenericSgd"),
+        ({"constraint": "cube"}, "constraint of GenericSgd"),
+        ({"informative": 5}, "informative of GenericSgd"),
+        ({"parameters": 8}, "try the full engine"),
+        ({"loss": lambda seen, told, noise, lam: seen}, "loss of GenericSgd"),
+    ],
+)
+def test_bad_input_gets_one_sentence(change, words):
+    arguments = {"loss": squared_loss(Softmax(1.0)), "step_size": 0.1, "batch_size": 2, **change}
+    with pytest.raises(AttnscopeError, match=words):
+        GenericSgd(SingleLocation(9, 4), **arguments)
+
+
+def test_bad_starts_get_one_sentence():
+    sgd = engine(SOFTMAX7)
+    with pytest.raises(AttnscopeError, match="positive semidefinite"):
+        sgd.init(np.array([[1.0, 1.0, 0.0, 0.0, 0.0]]).T, 0)
+    with pytest.raises(AttnscopeError, match="positive semidefinite"):
+        sgd.start(1.9 * np.eye(4)[None] - 0.9, 0)  # four unit vectors cannot be that far from each other
+    with pytest.raises(AttnscopeError, match="symmetric"):
+        sgd.start(np.eye(4)[None] * 2, 0)
+    with pytest.raises(AttnscopeError, match="try start"):
+        engine(CASES[2]).init(orthogonal_start(1), 0)

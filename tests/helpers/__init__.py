@@ -1,0 +1,1 @@
+"""What tests share: settings, claims that take no time, cells for other processes, places, tolerances."""
