@@ -1,7 +1,8 @@
 """The reduced engines of the erf predictor against plain vector steps, measured in one run.
 
-The baseline is the step a careful researcher would write: jitted JAX in vectors, one run, numbers on the device, keys
-drawn ahead. Every row is gated on a correctness check (a frozen state is fast too); compile time is printed apart.
+The baseline is the step a careful researcher would write: jitted JAX in vectors, one run, numbers
+on the device, keys drawn ahead. Every row is gated on a correctness check (a frozen state is fast
+too); compile time is printed apart.
 """
 
 from __future__ import annotations
@@ -34,12 +35,17 @@ from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
 
-GAMMA, LENGTH, NOISE, BATCH, RUNS = 0.5**0.5, 10, 0.1, 5, 30
+GAMMA = 0.5**0.5
+LENGTH = 10
+NOISE = 0.1
+BATCH = 5
+RUNS = 30
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 ROOT_PI = np.pi**0.5
 
 
-# ------------------------------------------------ the baseline: steps in vectors, k*, v* the first two axes
+# ------------------------------------------------ the baseline: steps in vectors, k*, v* the first
+# two axes
 
 
 def erf1(x):
@@ -54,13 +60,29 @@ def second_moment(a, q):
 
 
 def risk(k, v, lam, gam, s, length):
-    kap, eta, the, nu, rho = k[0], k[1], v[0], v[1], k @ v
-    S, q, others = jnp.sqrt(1 + 2 * (lam * gam) ** 2), jnp.sqrt(1 + 4 * (lam * gam) ** 2), length - 1
-    m, n, C = lam * s / S, lam * gam**2 / S, 2 * lam / jnp.sqrt(jnp.pi * (1 + 2 * lam**2))
+    kap = k[0]
+    eta = k[1]
+    the = v[0]
+    nu = v[1]
+    rho = k @ v
+    S = jnp.sqrt(1 + 2 * (lam * gam) ** 2)
+    q = jnp.sqrt(1 + 4 * (lam * gam) ** 2)
+    others = length - 1
+    m = lam * s / S
+    n = lam * gam**2 / S
+    C = 2 * lam / jnp.sqrt(jnp.pi * (1 + 2 * lam**2))
     a = m * kap
-    A, E, B, F = erf(a), erf1(a), erf(a / q), erf1(a / q)
-    H = 8 / np.pi * lam**2 / (jnp.sqrt(1 + 4 * lam**2) * (1 + 2 * lam**2)) + (length - 2) * C**2
-    out = (s**2 * the**2 + gam**2) * second_moment(a, q) - 2 * gam**2 * (nu * A + m * eta * the * E)
+    A = erf(a)
+    E = erf1(a)
+    B = erf(a / q)
+    F = erf1(a / q)
+    H = (
+        8 / np.pi * lam**2 / (jnp.sqrt(1 + 4 * lam**2) * (1 + 2 * lam**2))
+        + (length - 2) * C**2
+    )
+    out = (s**2 * the**2 + gam**2) * second_moment(a, q) - 2 * gam**2 * (
+        nu * A + m * eta * the * E
+    )
     out += 4 * n**2 * rho * a * E * (eta - rho * B) + 4 * gam**2 * m * the * rho * B * E
     out += 2 * n**2 * rho**2 * E * F / q + others * H * rho**2
     return out + 2 * others * C * rho * (s * the * A + n * rho * E)
@@ -83,7 +105,8 @@ def sgd_vector_step(k, v, lam, gam, s, eps, alpha, key):
     tokens = jax.random.normal(token_key, (BATCH, LENGTH, k.size))
     tokens = tokens.at[:, 0].multiply(gam).at[:, 0, 0].add(s)
     target = tokens[:, 0, 1] + eps * jax.random.normal(noise_key, (BATCH,))
-    u, w = lam * tokens @ k, tokens @ v
+    u = lam * tokens @ k
+    w = tokens @ v
     sigma = erf(u)
     factor = 2 / BATCH * (jnp.sum(sigma * w, axis=1) - target)[:, None]
     gk = jnp.einsum("bl,bld->d", factor * lam * erf1(u) * w, tokens)
@@ -134,14 +157,22 @@ def gate_population(k, v, numbers, law):
 
 
 def gate_sgd(k, v, numbers, setting, paths=2000):
-    """One step of 2,000 paths: Kolmogorov-Smirnov on the five overlaps, false alarm 1 % together."""
+    """One step of 2,000 paths: Kolmogorov-Smirnov on the five overlaps,
+    false alarm 1 % together.
+    """
     keys = jax.random.split(jax.random.key(1), paths)
-    step = jax.jit(jax.vmap(lambda key: sgd_vector_step(k[0], v[0], *numbers[:-1], jnp.asarray(0.02), key)))
+    step = jax.jit(
+        jax.vmap(
+            lambda key: sgd_vector_step(k[0], v[0], *numbers[:-1], jnp.asarray(0.02), key)
+        )
+    )
     expected = overlaps_of(*(np.asarray(x) for x in step(keys)))
     start = np.tile(overlaps_of(k[:1], v[:1]), paths)
     got, _ = sgd_steps(start, seed_generators(1, paths), np.array([0.1]), 0.02, **setting)
     assert np.std(got, axis=1).min() > 1e-4, "the state is frozen"
-    assert min(ks_2samp(a, b).pvalue for a, b in zip(got, expected)) > 0.01 / 5, "SGD engine: wrong law"
+    assert min(ks_2samp(a, b).pvalue for a, b in zip(got, expected)) > 0.01 / 5, (
+        "SGD engine: wrong law"
+    )
 
 
 @njit(**FLAGS)
@@ -151,7 +182,8 @@ def transcendentals_alone(tile, rows, steps, lanes):
     for i in range(lanes):
         x[0, i] = tile[0, i]
     for t in range(steps):
-        population_erf._transcendentals(x, rows[t % 2], lanes)  # two temperatures in turn: nothing to hoist
+        # two temperatures in turn: nothing to hoist
+        population_erf._transcendentals(x, rows[t % 2], lanes)
     return x[9, 0]
 
 
@@ -164,16 +196,21 @@ def population_rows():
     law = Law(GAMMA, (dim / 2) ** 0.5, LENGTH)
     numbers = on_device(0.1, GAMMA, law.signal, LENGTH, 4e-3)
     gate_population(k, v, numbers, law)
-    baseline = vector_seconds(population_vector_step, (jnp.asarray(k[0]), jnp.asarray(v[0])), [numbers])
+    baseline = vector_seconds(
+        population_vector_step, (jnp.asarray(k[0]), jnp.asarray(v[0])), [numbers]
+    )
     start, lams = overlaps_of(k, v), np.full(steps, 0.1)
     ours = seconds(lambda: population_steps(start, lams, 4e-3, law)) / steps / RUNS
     row(f"population step per run, {RUNS} runs, d = 400", ours, baseline, 2000)
 
-    tile, steps = to_tiles(start)[:1], 2000
+    tile = to_tiles(start)[:1]
+    steps = 2000
     rows = population_erf._constants(np.array([0.1, 0.1001]), 4e-3, *law[:3])
     step = lambda: population_erf._advance(tile.copy(), rows[:1], steps, LANES)
     alone = lambda: transcendentals_alone(tile[0], rows, steps, LANES)
-    ratio_row("a step over its four transcendentals, one thread", step, alone, steps * LANES, 2.5)
+    ratio_row(
+        "a step over its four transcendentals, one thread", step, alone, steps * LANES, 2.5
+    )
     return baseline
 
 
@@ -193,28 +230,55 @@ def sgd_rows():
 
     def one_tile(dim):
         task = setting | {"dim": dim}
-        return lambda: sgd_steps(start[:, :LANES], generators[:LANES], lams[:100], 1e-3, **task)
+        return lambda: sgd_steps(
+            start[:, :LANES], generators[:LANES], lams[:100], 1e-3, **task
+        )
 
-    ratio_row("SGD step at d = 10^6 over d = 80, one thread", one_tile(10**6), one_tile(80), 100 * LANES, 1.1)
+    ratio_row(
+        "SGD step at d = 10^6 over d = 80, one thread",
+        one_tile(10**6),
+        one_tile(80),
+        100 * LANES,
+        1.1,
+    )
     return baseline
 
 
 def experiments_row(population, sgd):
-    """The paper's five experiments with risks logged, against steps x runs of the baselines measured above."""
+    """The paper's five experiments with risks logged,
+    against steps x runs of the baselines measured above.
+    """
     clock = time.perf_counter()
     results = {name: run_experiment(name, runs=RUNS, progress=False) for name in EXPERIMENTS}
     for run in results.values():
         assert np.isfinite(run.excess).all()
     ours = time.perf_counter() - clock
     assert np.all(results["init_manifold"].outcome == "oracle"), "experiments: wrong outcome"
-    steps = {name: e.steps * RUNS * (population if e.batch_size is None else sgd) for name, e in EXPERIMENTS.items()}
-    row(f"all five experiments, {RUNS} runs each (extrapolated)", ours, sum(steps.values()), 250)
+    steps = {
+        name: e.steps * RUNS * (population if e.batch_size is None else sgd)
+        for name, e in EXPERIMENTS.items()
+    }
+    row(
+        f"all five experiments, {RUNS} runs each (extrapolated)",
+        ours,
+        sum(steps.values()),
+        250,
+    )
 
 
 def large_run_row():
-    """10,000 runs x 100,000 population steps: wall time, and the peak memory of this process up to here."""
+    """10,000 runs x 100,000 population steps:
+    wall time, and the peak memory of this process up to here.
+    """
     clock = time.perf_counter()
-    run = train(SingleLocation(400, LENGTH), Erf(0.1), runs=10_000, steps=100_000, log_every=10_000, progress=False)
+    run = train(
+        SingleLocation(400, LENGTH),
+        Erf(0.1),
+        runs=10_000,
+        steps=100_000,
+        log_every=10_000,
+        progress=False,
+    )
     assert set(run.outcome) == {"oracle", "swapped"}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # kB -> GB
     what = f"10,000 runs x 100,000 steps in {time.perf_counter() - clock:.0f} s: peak memory"
@@ -222,7 +286,9 @@ def large_run_row():
 
 
 def ratio_row(what, ours, other, number, bar):
-    """A ratio of two times that must stay below the bar: short calls in turn, so that both meet the same machine."""
+    """A ratio of two times that must stay below the bar:
+    short calls in turn, so that both meet the same machine.
+    """
     best = [np.inf, np.inf]
     for _ in range(200):
         for i, call in enumerate((ours, other)):
@@ -231,7 +297,8 @@ def ratio_row(what, ours, other, number, bar):
             best[i] = min(best[i], (time.perf_counter() - clock) / number * 1e9)
     ratio = best[0] / best[1]
     print(
-        f"{what:<52}{best[0]:>9.3g} ns{best[1]:>9.3g} ns{ratio:>8.2f}x{bar:>7.3g}x  {'yes' if ratio <= bar else 'NO'}"
+        f"{what:<52}{best[0]:>9.3g} ns{best[1]:>9.3g} ns{ratio:>8.2f}x{bar:>7.3g}x  "
+        f"{'yes' if ratio <= bar else 'NO'}"
     )
 
 
@@ -247,9 +314,15 @@ def compile_seconds():
 
 if __name__ == "__main__":
     compiled = compile_seconds()
-    heading("Reduced engines of the erf predictor against vector steps (times per step and run)")
+    heading(
+        "Reduced engines of the erf predictor against vector steps (times per step and run)"
+    )
     with x64():
         baselines = population_rows(), sgd_rows()
     experiments_row(*baselines)
     large_run_row()
-    print("compile, once, or load from the cache: population {:.2g} s, SGD {:.2g} s".format(*compiled))
+    print(
+        "compile, once, or load from the cache: population {:.2g} s, SGD {:.2g} s".format(
+            *compiled
+        )
+    )

@@ -1,7 +1,9 @@
-"""From a slider's key press to the redrawn figure in Chromium, beside the library call behind it, measured in one run.
+"""From a slider's key press to the redrawn figure in Chromium, beside the library call behind it,
+measured in one run.
 
-The page adds to the computation: the request, JSON both ways, Plotly's drawing. Needs Chromium, its driver and Selenium (see
-tests/explorer/test_explorer_browser.py); says so and ends where they are missing.
+The page adds to the computation: the request, JSON both ways, Plotly's drawing. Needs Chromium, its
+driver and Selenium (see tests/explorer/test_explorer_browser.py); says so and ends where they are
+missing.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from typing import Any
 CHROMIUM = os.environ.get("ATTNSCOPE_CHROMIUM") or shutil.which("chromium")
 DRIVER = os.environ.get("ATTNSCOPE_CHROMEDRIVER") or shutil.which("chromedriver")
 REPEATS = 15
-# Counts redraws: Plotly tells when it has drawn. The clock starts in the page, with the slider's own event.
+# Counts redraws: Plotly tells when it has drawn. The clock starts in the page, with the slider's
+# own event.
 PROBE = """
 const [name, done] = arguments;
 const graph = document.querySelector('#graph .js-plotly-plot');
@@ -47,7 +50,10 @@ CASES = {
 
 def main() -> None:
     if not (CHROMIUM and DRIVER):
-        return print("bench_explorer needs a Chromium and its driver: apt install chromium chromium-driver; skipped")
+        return print(
+            "bench_explorer needs a Chromium and its driver: apt install chromium chromium-driver; "
+            "skipped"
+        )
     try:
         from selenium import webdriver
         from selenium.webdriver.chrome.service import Service
@@ -62,7 +68,10 @@ def main() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    quiet = "--disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+    quiet = (
+        "--disable-quic --no-first-run --disable-background-networking "
+        "--disable-component-update --disable-sync"
+    )
     fresh = f"--user-data-dir={tempfile.mkdtemp()} --window-size=1200,1000"
     for argument in f"--headless --no-sandbox --disable-gpu --disable-dev-shm-usage {quiet} {fresh}".split():
         options.add_argument(argument)
@@ -82,30 +91,45 @@ def main() -> None:
         server.shutdown()
 
 
-def _measured(browser: Any, address: str, name: str, path: str, slider: str) -> tuple[str, ...]:
-    """Medians over slider positions: of the page, then of the same states' lines run by the library alone."""
+def _measured(
+    browser: Any, address: str, name: str, path: str, slider: str
+) -> tuple[str, ...]:
+    """Medians over slider positions: of the page,
+    then of the same states' lines run by the library alone.
+    """
     from attnscope.explorer import python_lines as code
     from attnscope.explorer.compute import RENDER
     from attnscope.explorer.state import from_query
 
     browser.get(address + path)
     while not browser.execute_script(
-        "const g = document.querySelector('#graph .js-plotly-plot'); return g && g.data && g.data.length"
+        "const g = document.querySelector('#graph .js-plotly-plot'); return g && g.data && "
+        "g.data.length"
     ):
         time.sleep(0.05)
     time.sleep(1.0)
     repeats = REPEATS if "softmax" not in name else 3
-    page, library = [], []
+    page = []
+    library = []
     for _ in range(repeats + 1):
         page.append(browser.execute_async_script(PROBE, slider))
         time.sleep(0.2)
         query = browser.execute_script("return location.search")
-        lines = RENDER[path[1:].split("?")[0]](from_query(path[1:].split("?")[0], query)[0]).code
+        lines = RENDER[path[1:].split("?")[0]](
+            from_query(path[1:].split("?")[0], query)[0]
+        ).code
         start = time.perf_counter()
         code.computed(lines)
         library.append(1e3 * (time.perf_counter() - start))
-    a, b = statistics.median(library[1:]), statistics.median(page[1:])
-    return name, f"{a:.0f}", f"{b:.0f}", f"{3 * a + 150:.0f}", "yes" if b <= 3 * a + 150 else "no"
+    a = statistics.median(library[1:])
+    b = statistics.median(page[1:])
+    return (
+        name,
+        f"{a:.0f}",
+        f"{b:.0f}",
+        f"{3 * a + 150:.0f}",
+        "yes" if b <= 3 * a + 150 else "no",
+    )
 
 
 if __name__ == "__main__":

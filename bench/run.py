@@ -1,4 +1,6 @@
-"""`make bench`: run every bench script in turn, each in a fresh process, and say what machine this is."""
+"""`make bench`: run every bench script in turn, each in a fresh process,
+and say what machine this is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One way to time and to print: the minimum of repeats, compile apart, ratios beside the bar they must pass."""
+"""One way to time and to print: the minimum of repeats, compile apart,
+ratios beside the bar they must pass.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from collections.abc import Callable
 
 
 def seconds(call: Callable[[], object], repeats: int = 7, at_least: float = 0.05) -> float:
-    """Least seconds per call over `repeats` groups, each long enough for the clock; the first, warming call is not counted."""
+    """Least seconds per call over `repeats` groups, each long enough for the clock;
+    the first, warming call is not counted.
+    """
     call()
     number = 1
     while True:
@@ -41,10 +45,14 @@ def row(what: str, ours: float, baseline: float, bar: float) -> None:
     """A speed-up that must reach the bar."""
     ratio = baseline / ours
     print(
-        f"{what:<52}{shown(ours):>12}{shown(baseline):>12}{ratio:>8.0f}x{bar:>7.0f}x  {'yes' if ratio >= bar else 'NO'}"
+        f"{what:<52}{shown(ours):>12}{shown(baseline):>12}{ratio:>8.0f}x{bar:>7.0f}x  "
+        f"{'yes' if ratio >= bar else 'NO'}"
     )
 
 
 def limit(what: str, ours: float, bar: float) -> None:
     """A time that must stay below the bar."""
-    print(f"{what:<52}{shown(ours):>12}{'':>12}{'':>9}{shown(bar):>8}  {'yes' if ours <= bar else 'NO'}")
+    print(
+        f"{what:<52}{shown(ours):>12}{'':>12}{'':>9}{shown(bar):>8}  "
+        f"{'yes' if ours <= bar else 'NO'}"
+    )

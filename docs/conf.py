@@ -1,4 +1,6 @@
-"""Sphinx: MyST pages, the furo theme, mathematics as MathML (no script, no outside request), the gallery and references made from the code."""
+"""Sphinx: MyST pages, the furo theme, mathematics as MathML (no script, no outside request), the
+gallery and references made from the code.
+"""
 
 import sys
 from pathlib import Path
@@ -29,7 +31,9 @@ html_math_renderer = "mathml"
 
 
 def written_pictures(block, block_vars, gallery_conf):
-    """sphinx-gallery's scraper: the pictures an example wrote beside itself become its pictures on the page."""
+    """sphinx-gallery's scraper: the pictures an example wrote beside itself become its pictures on
+    the page.
+    """
     from shutil import move
 
     from sphinx_gallery.scrapers import figure_rst

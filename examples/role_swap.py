@@ -2,9 +2,9 @@
 Why half the training runs swap roles
 =====================================
 
-At temperature 0.1 the population risk of the erf predictor has two kinds of minima on the spheres: the oracle (k, v)
-= +-(k*, v*), and the swapped one, with k along v* and v along k*. Which one a run reaches is decided at its start, by
-a rule in the four small overlaps.
+At temperature 0.1 the population risk of the erf predictor has two kinds of minima on the spheres:
+the oracle (k, v) = +-(k*, v*), and the swapped one, with k along v* and v along k*. Which one a run
+reaches is decided at its start, by a rule in the four small overlaps.
 """
 
 import numpy as np
@@ -12,21 +12,27 @@ import numpy as np
 import attnscope as at
 from attnscope.figures.figure import Figure, Heat, Line, Panel, Points
 
-task, predictor = at.SingleLocation(dim=400, length=10), at.Erf(0.1)
+task = at.SingleLocation(dim=400, length=10)
+predictor = at.Erf(0.1)
 
 points = {point.name: point for point in at.stationary_points(task, predictor)}
 for point in points.values():
     print(f"{point.name:12s} {point.kind:8s} risk {float(point.risk):.5f}")
 
-# The exact risk on a surface that holds both minima: k turns from k* to v*, v from v* to its place w in the
-# swapped minimum. w is orthogonal to v*, and only partly along k*.
-angle, share = np.linspace(-0.2, np.pi / 2 + 0.2, 81), points["swapped"].overlaps.theta
+# The exact risk on a surface that holds both minima: k turns from k* to v*, v from v* to its place
+# w in the swapped minimum. w is orthogonal to v*, and only partly along k*.
+angle = np.linspace(-0.2, np.pi / 2 + 0.2, 81)
+share = points["swapped"].overlaps.theta
 a, b = np.meshgrid(angle, angle)
 rho = np.sin(a) * np.cos(b) + share * np.cos(a) * np.sin(b)
-risk = at.risk(task, predictor, at.Overlaps(np.cos(a), np.sin(a), share * np.sin(b), np.cos(b), rho))
+risk = at.risk(
+    task, predictor, at.Overlaps(np.cos(a), np.sin(a), share * np.sin(b), np.cos(b), rho)
+)
 
 # Two hundred exact runs from random starts, and where they end.
-run = at.train(task, predictor, runs=200, steps=20_000, step_size=4e-3, log_every=200, progress=False)
+run = at.train(
+    task, predictor, runs=200, steps=20_000, step_size=4e-3, log_every=200, progress=False
+)
 names, counts = np.unique(run.outcome, return_counts=True)
 print(", ".join(f"{count} runs end {name}" for name, count in zip(names, counts)))
 
@@ -36,7 +42,8 @@ foretold = at.basin_prediction(task, 0.1, start)
 print(f"foretold from the start: {np.mean(foretold == run.outcome):.1%}")
 
 ends = {"oracle": "end at the oracle", "swapped": "end swapped"}
-paths, early = [], []
+paths = []
+early = []
 for color, (name, label) in enumerate(ends.items()):
     for count, i in enumerate(np.flatnonzero(run.outcome == name)[:30]):
         label = label if count == 0 else ""
@@ -48,7 +55,10 @@ for color, (name, label) in enumerate(ends.items()):
         early.append(Line(*product, label, color=color, thin=True))
 
 heat = Heat(angle, angle, risk.excess, "excess risk", log_z=True)
-minima = (Points([0], [0], "oracle", color=4), Points([np.pi / 2], [np.pi / 2], "swapped", color=1))
+minima = (
+    Points([0], [0], "oracle", color=4),
+    Points([np.pi / 2], [np.pi / 2], "swapped", color=1),
+)
 figure = Figure(
     "Two minima, and which start reaches which",
     (

@@ -2,8 +2,8 @@
 Which digit decided?
 ====================
 
-Bags of eight handwritten digits; the label of a bag is read off its only 0. The model sees bags and labels and is never
-told that the 0 matters. Test bags hold images that training never saw.
+Bags of eight handwritten digits; the label of a bag is read off its only 0. The model sees bags and
+labels and is never told that the 0 matters. Test bags hold images that training never saw.
 
 Run ``python examples/which_digit.py which_digit.svg`` to choose where the figure goes.
 """
@@ -24,12 +24,15 @@ def main(out: str = "which_digit.png", bags: int = 400) -> None:
     error = np.mean((model.predict(test.tokens) - test.target) ** 2) / np.var(test.target)
     found = model.locate(test.tokens)
     print(
-        f"error {error:.3f} of the labels' variance; the 0 is found in {np.mean(found == test.location):.1%} of the test bags"
+        f"error {error:.3f} of the labels' variance; the 0 is found in "
+        f"{np.mean(found == test.location):.1%} of the test bags"
     )
     draw(test, model.attention(test.tokens), found, out)
 
 
-def draw(test: DigitBags, weights: np.ndarray, found: np.ndarray, out: str, rows: int = 4) -> None:
+def draw(
+    test: DigitBags, weights: np.ndarray, found: np.ndarray, out: str, rows: int = 4
+) -> None:
     """A row is a bag; under each image its weight, around the located one a frame."""
     figure = matplotlib.figure.Figure(figsize=(8, 1.25 * rows), layout="constrained")
     for i, axes in enumerate(figure.subplots(rows, test.tokens.shape[1])):

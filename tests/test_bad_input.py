@@ -1,4 +1,6 @@
-"""Bad input: one sentence each, raised before any work; 2,400 random bad inputs give a sentence or a finite answer."""
+"""Bad input: one sentence each, raised before any work;
+2,400 random bad inputs give a sentence or a finite answer.
+"""
 
 import math
 
@@ -15,9 +17,18 @@ K, V = np.eye(4)[:2]
 X = np.random.default_rng(0).standard_normal((2, 3, 4))
 
 CASES = {
-    "dim": (lambda: at.SingleLocation(1, 10), "dim of SingleLocation must be an integer >= 2, got 1"),
-    "dim float": (lambda: at.SingleLocation(4.0, 10), "dim of SingleLocation must be an integer"),
-    "length 0": (lambda: at.SingleLocation(4, 0), "length of SingleLocation must be an integer >= 1, got 0"),
+    "dim": (
+        lambda: at.SingleLocation(1, 10),
+        "dim of SingleLocation must be an integer >= 2, got 1",
+    ),
+    "dim float": (
+        lambda: at.SingleLocation(4.0, 10),
+        "dim of SingleLocation must be an integer",
+    ),
+    "length 0": (
+        lambda: at.SingleLocation(4, 0),
+        "length of SingleLocation must be an integer >= 1, got 0",
+    ),
     "gamma": (
         lambda: at.SingleLocation(4, 3, gamma=0.0),
         "gamma of SingleLocation must be a finite number > 0, got 0.0",
@@ -54,8 +65,14 @@ CASES = {
         lambda: at.SingleLocation(4, 3, key=[math.nan, 0.0, 0.0, 0.0]),
         "key of SingleLocation must be finite",
     ),
-    "seed": (lambda: at.SingleLocation(4, 3, seed=-1), "seed of SingleLocation must be an integer >= 0"),
-    "n": (lambda: TASK.sample(0), "n of SingleLocation.sample must be an integer >= 1, got 0"),
+    "seed": (
+        lambda: at.SingleLocation(4, 3, seed=-1),
+        "seed of SingleLocation must be an integer >= 0",
+    ),
+    "n": (
+        lambda: TASK.sample(0),
+        "n of SingleLocation.sample must be an integer >= 1, got 0",
+    ),
     "dtype": (
         lambda: TASK.sample(2, dtype="float16"),
         "dtype of SingleLocation.sample must be 'float64' or 'float32'",
@@ -74,8 +91,14 @@ CASES = {
         lambda: TASK.bayes_predict(np.where(X > 0, np.nan, X)),
         "tokens of SingleLocation.bayes_predict must be finite",
     ),
-    "tokens float16": (lambda: at.predict(at.Erf(1.0), K, V, X.astype(np.float16)), "dtype float16"),
-    "tokens object": (lambda: at.predict(at.Erf(1.0), K, V, X.astype(object)), "dtype object"),
+    "tokens float16": (
+        lambda: at.predict(at.Erf(1.0), K, V, X.astype(np.float16)),
+        "dtype float16",
+    ),
+    "tokens object": (
+        lambda: at.predict(at.Erf(1.0), K, V, X.astype(object)),
+        "dtype object",
+    ),
     "tokens ragged": (
         lambda: at.predict(at.Erf(1.0), K, V, [[[1.0], [1.0, 2.0]]]),
         "tokens of predict must be a real array",
@@ -93,7 +116,10 @@ CASES = {
         lambda: at.predict(at.Erf(1.0), K, V, X, np.array([[True] * 3, [False] * 3])),
         "no token in sequence 1",
     ),
-    "predictor": (lambda: at.predict("erf", K, V, X), "predictor of predict must be a predictor"),
+    "predictor": (
+        lambda: at.predict("erf", K, V, X),
+        "predictor of predict must be a predictor",
+    ),
     "schedule in predict": (
         lambda: at.predict(at.Erf(at.InverseTime(1.0, 1e-4)), K, V, X),
         "temperature of predict must be a number, got the schedule",
@@ -102,13 +128,22 @@ CASES = {
         lambda: at.risk(TASK, at.Erf(at.InverseTime(1.0, 1e-4)), ORACLE),
         "temperature of risk must be a number",
     ),
-    "temperature": (lambda: at.Erf(-0.1), "temperature of Erf must be a finite number >= 0, got -0.1"),
-    "temperature nan": (lambda: at.Softmax(math.nan), "temperature of Softmax must be a finite number"),
+    "temperature": (
+        lambda: at.Erf(-0.1),
+        "temperature of Erf must be a finite number >= 0, got -0.1",
+    ),
+    "temperature nan": (
+        lambda: at.Softmax(math.nan),
+        "temperature of Softmax must be a finite number",
+    ),
     "temperature text": (
         lambda: at.Softmax("hot"),
         "temperature of Softmax must be a finite number >= 0, got 'hot'",
     ),
-    "sigma": (lambda: at.Componentwise(3, 1.0), "sigma of Componentwise must be an elementwise function"),
+    "sigma": (
+        lambda: at.Componentwise(3, 1.0),
+        "sigma of Componentwise must be an elementwise function",
+    ),
     "sigma shape": (
         lambda: at.risk(TASK, at.Componentwise(lambda x: x.sum(), 1.0), ORACLE),
         "sigma of Componentwise must be an elementwise function",
@@ -129,16 +164,24 @@ CASES = {
         lambda: at.risk(TASK, at.Erf(0.1), at.Overlaps(np.zeros(2), np.zeros(3), 0, 0, 0)),
         "arrays that broadcast",
     ),
-    "overlaps type": (lambda: at.risk(TASK, at.Erf(0.1), None), "overlaps of risk must be an Overlaps"),
+    "overlaps type": (
+        lambda: at.risk(TASK, at.Erf(0.1), None),
+        "overlaps of risk must be an Overlaps",
+    ),
     "overlaps nan": (
         lambda: at.risk(TASK, at.Erf(0.1), ORACLE._replace(kappa=math.nan)),
         "kappa of risk must be finite",
     ),
     "low dimension": (
-        lambda: at.risk(at.SingleLocation(2, 3), at.Erf(0.1), at.Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)),
+        lambda: at.risk(
+            at.SingleLocation(2, 3), at.Erf(0.1), at.Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
+        ),
         "vectors in dimension 2",
     ),
-    "task": (lambda: at.risk("task", at.Erf(0.1), ORACLE), "task of risk must be a planted task"),
+    "task": (
+        lambda: at.risk("task", at.Erf(0.1), ORACLE),
+        "task of risk must be a planted task",
+    ),
     "method": (
         lambda: at.risk(TASK, at.Erf(0.1), ORACLE, method="guess"),
         "method of risk must be 'auto', 'exact' or 'monte-carlo', got 'guess'",
@@ -172,10 +215,15 @@ CASES = {
         "key perpendicular to value",
     ),
     "stationary": (
-        lambda: at.stationary_points(at.SingleLocation(2, 3, key=[1.0, 0], value=[0.6, 0.8]), at.Erf(1.0)),
+        lambda: at.stationary_points(
+            at.SingleLocation(2, 3, key=[1.0, 0], value=[0.6, 0.8]), at.Erf(1.0)
+        ),
         "key.value = 0.6",
     ),
-    "inverse time": (lambda: at.InverseTime(0.0, 1e-4), "start of InverseTime must be a finite number > 0"),
+    "inverse time": (
+        lambda: at.InverseTime(0.0, 1e-4),
+        "start of InverseTime must be a finite number > 0",
+    ),
 }
 
 
@@ -226,10 +274,35 @@ def batch_like(dtype, fill=0):
 
 
 WRONG_KIND = [None, 3.0, "tokens", {"a": 1}, [], [[]], [[[1.0, 2.0], [3.0]]]]
-WRONG_DTYPE = [batch_like(np.float16), batch_like(object), batch_like(complex), batch_like("U3")]
-WRONG_SIZE = [np.zeros((0, 3, 4)), np.zeros((2, 0, 4)), np.zeros((2, 3, 5)), np.zeros((3, 4)), np.zeros(3), np.ones(4)]
-WRONG_VALUE = [batch_like(float, np.nan), batch_like(float, 1e300), np.full(4, np.inf), np.zeros((2, 3), bool)]
-FINE = [X, X.astype(np.float32), batch_like(int), K, -V, np.array([0.2, 0.3, 0.5]), np.ones((2, 3), bool)]
+WRONG_DTYPE = [
+    batch_like(np.float16),
+    batch_like(object),
+    batch_like(complex),
+    batch_like("U3"),
+]
+WRONG_SIZE = [
+    np.zeros((0, 3, 4)),
+    np.zeros((2, 0, 4)),
+    np.zeros((2, 3, 5)),
+    np.zeros((3, 4)),
+    np.zeros(3),
+    np.ones(4),
+]
+WRONG_VALUE = [
+    batch_like(float, np.nan),
+    batch_like(float, 1e300),
+    np.full(4, np.inf),
+    np.zeros((2, 3), bool),
+]
+FINE = [
+    X,
+    X.astype(np.float32),
+    batch_like(int),
+    K,
+    -V,
+    np.array([0.2, 0.3, 0.5]),
+    np.ones((2, 3), bool),
+]
 ODD_ARRAYS = st.sampled_from(WRONG_KIND + WRONG_DTYPE + WRONG_SIZE + WRONG_VALUE + FINE)
 
 
@@ -258,10 +331,23 @@ def outcome(call):
 def test_any_task_is_refused_or_gives_finite_risks(numbers, probs, key):
     def call():
         dim, length, gamma, noise, signal = numbers
-        task = at.SingleLocation(dim, length, gamma=gamma, noise=noise, signal=signal, location_probs=probs, key=key)
+        task = at.SingleLocation(
+            dim,
+            length,
+            gamma=gamma,
+            noise=noise,
+            signal=signal,
+            location_probs=probs,
+            key=key,
+        )
         if task.dim * task.length > 10**6:
             return task.null_risk()
-        return (task.null_risk(), task.linear_risk(), task.sample(2, seed=0).target, task.bayes_risk())
+        return (
+            task.null_risk(),
+            task.linear_risk(),
+            task.sample(2, seed=0).target,
+            task.bayes_risk(),
+        )
 
     outcome(call)
 
@@ -278,9 +364,14 @@ def test_any_task_is_refused_or_gives_finite_risks(numbers, probs, key):
 def test_any_prediction_is_refused_or_finite(name, temperature, k, v, tokens, mask):
     def call():
         predictor = (
-            at.Componentwise(np.tanh, temperature) if name == "Componentwise" else getattr(at, name)(temperature)
+            at.Componentwise(np.tanh, temperature)
+            if name == "Componentwise"
+            else getattr(at, name)(temperature)
         )
-        return (at.predict(predictor, k, v, tokens, mask), at.attention_weights(predictor, k, tokens))
+        return (
+            at.predict(predictor, k, v, tokens, mask),
+            at.attention_weights(predictor, k, tokens),
+        )
 
     outcome(call)
 
@@ -295,7 +386,9 @@ def test_any_prediction_is_refused_or_finite(name, temperature, k, v, tokens, ma
 def test_any_risk_is_refused_or_finite(name, temperature, overlaps, what):
     def call():
         predictor = (
-            at.Componentwise(np.tanh, temperature) if name == "Componentwise" else getattr(at, name)(temperature)
+            at.Componentwise(np.tanh, temperature)
+            if name == "Componentwise"
+            else getattr(at, name)(temperature)
         )
         o = at.Overlaps(*overlaps)
         if what == "gradient":
@@ -320,7 +413,8 @@ def test_any_call_of_the_task_is_refused_or_finite(method, array, first, second)
             return TASK.sample(first, seed=second).tokens
         return next(iter(TASK.batches(first, second))).tokens
 
-    if not (isinstance(first, int) and first == 10**6 and isinstance(second, int)):  # legal, finite, and 100 MB
+    # legal, finite, and 100 MB
+    if not (isinstance(first, int) and first == 10**6 and isinstance(second, int)):
         outcome(call)
 
 

@@ -1,7 +1,8 @@
-"""One protocol over all planted tasks and all predictors of the catalogue: every cell works, or refuses with its reason.
+"""One protocol over all planted tasks and all predictors of the catalogue: every cell works, or
+refuses with its reason.
 
-Sampled comparisons use 5 standard errors (5.7e-7 each, under a hundred of them: 6e-5 false alarms, had the seeds not been fixed);
-Kolmogorov-Smirnov tests reject below 1e-4.
+Sampled comparisons use 5 standard errors (5.7e-7 each, under a hundred of them: 6e-5 false alarms,
+had the seeds not been fixed); Kolmogorov-Smirnov tests reject below 1e-4.
 """
 
 import ast
@@ -22,7 +23,13 @@ from attnscope.dynamics.engines.full_heads import FullHeads
 from attnscope.dynamics.engines.full_planted import FullPlanted
 from attnscope.dynamics.engines.planted_sgd import PlantedSgd
 from attnscope.predictors.attention import Componentwise
-from attnscope.tasks.base import Projections, gaussian_fields, is_planted, recipe, standardised
+from attnscope.tasks.base import (
+    Projections,
+    gaussian_fields,
+    is_planted,
+    recipe,
+    standardised,
+)
 from attnscope.theory.overlaps import head_gram
 from attnscope.theory.route import Excess, Route, add_route, all_routes, find_route
 
@@ -37,7 +44,8 @@ SMALL = {
     "strength": 2.0,
 }
 PLANTED = [word for word, entry in catalogue.TASKS.items() if entry.planted]
-VALUED = [word for word in PLANTED if word != "sparse-tokens"]  # those with a label to regress on
+# those with a label to regress on
+VALUED = [word for word in PLANTED if word != "sparse-tokens"]
 SOMEWHERE = at.Overlaps(0.5, 0.1, 0.2, 0.6, -0.1)
 
 
@@ -64,18 +72,27 @@ def test_a_planted_task_keeps_the_contract(word):
 
 @pytest.mark.parametrize("word", PLANTED)
 def test_projections_have_the_law_of_sampled_tokens(word):
-    """Means and second moments of fields, labels and weighted values, of projections and of the task's own tokens."""
-    task, n = small(word), 40_000
+    """Means and second moments of fields, labels and weighted values,
+    of projections and of the task's own tokens.
+    """
+    task = small(word)
+    n = 40_000
     vectors = np.concatenate([students(task), task.teachers])
     tokens, label, _ = standardised(task, task.sample(n, seed=3))
     drawn = task.projections(n, vectors @ vectors.T, np.random.default_rng(5))
 
     def moments(fields, y):
         weighted = np.tanh(fields[:, :, 0]) * fields[:, :, 1]
-        rows = [fields.sum(1), (fields**2).sum(1), y[:, None] * fields.sum(1), y[:, None] * weighted.sum(1)[:, None]]
+        rows = [
+            fields.sum(1),
+            (fields**2).sum(1),
+            y[:, None] * fields.sum(1),
+            y[:, None] * weighted.sum(1)[:, None],
+        ]
         return np.concatenate(rows, axis=1)
 
-    a, b = moments(tokens @ vectors.T, label), moments(drawn.fields, drawn.label)
+    a = moments(tokens @ vectors.T, label)
+    b = moments(drawn.fields, drawn.label)
     spread = np.sqrt(a.var(0) / n + b.var(0) / n)
     assert np.abs((a.mean(0) - b.mean(0)) / np.where(spread > 0, spread, 1)).max() < 5
 
@@ -97,9 +114,9 @@ def test_risk_of_every_pair_equals_that_of_vectors(word, family):
     losses = unit**2 * (label - at.predict(predictor, k, v, tokens, mask)) ** 2
     slack = 5 * np.hypot(losses.std() / np.sqrt(len(losses)), found.error)
     assert abs(losses.mean() - found.value) < slack
-    exact = find_route(task, predictor) is not None and not find_route(task, predictor).missing(
-        task, predictor, SOMEWHERE
-    )
+    exact = find_route(task, predictor) is not None and not find_route(
+        task, predictor
+    ).missing(task, predictor, SOMEWHERE)
     assert (found.method == "monte-carlo") != exact
 
 
@@ -114,7 +131,8 @@ def test_sgd_in_law_equals_sgd_on_tokens(word):
     a = reduced.overlaps(reduced.advance(reduced.start(gram, 1), steps))
     b = full.overlaps(full.advance(full.start(gram, 2), steps))
     assert min(ks_2samp(x, y).pvalue for x, y in zip(a, b) if np.ptp(x) > 0) > 1e-4
-    wrong = PlantedSgd(task, at.Softmax(1.0), 0.15, 2, loss=loss)  # a planted error: another step size
+    # a planted error: another step size
+    wrong = PlantedSgd(task, at.Softmax(1.0), 0.15, 2, loss=loss)
     c = wrong.overlaps(wrong.advance(wrong.start(gram, 1), steps))
     assert min(ks_2samp(x, y).pvalue for x, y in zip(c, b) if np.ptp(x) > 0) < 1e-4
 
@@ -122,7 +140,9 @@ def test_sgd_in_law_equals_sgd_on_tokens(word):
 @pytest.mark.parametrize("engine", [PlantedSgd, FullPlanted])
 def test_planted_engines_refuse_in_one_sentence(engine):
     task = small("single-location")
-    with pytest.raises(at.AttnscopeError, match=f"constraint of {engine.__name__} must be 'sphere'"):
+    with pytest.raises(
+        at.AttnscopeError, match=f"constraint of {engine.__name__} must be 'sphere'"
+    ):
         engine(task, at.Erf(0.5), 0.1, 2, constraint="spheer")
 
 
@@ -138,15 +158,25 @@ def test_tokens_are_asked_of_tasks_that_draw_them():
     assert "_draw" in str(refused.value)
 
 
-COMPILED_ANEW = ("grid-location", "multi-direction")  # three JAX compilations each; test_heads.py trains the second
-TRAINED = [pytest.param(word, marks=pytest.mark.slow) if word in COMPILED_ANEW else word for word in PLANTED]
+# three JAX compilations each; test_heads.py trains the second
+COMPILED_ANEW = ("grid-location", "multi-direction")
+TRAINED = [
+    pytest.param(word, marks=pytest.mark.slow) if word in COMPILED_ANEW else word
+    for word in PLANTED
+]
 
 
 @pytest.mark.parametrize("word", TRAINED)
 @pytest.mark.parametrize("engine", ["reduced", "full"])
 def test_training_runs_extends_and_comes_back_from_disk(word, engine, tmp_path):
     task = small(word)
-    options = {"runs": 2, "log_every": 2, "batch_size": 2, "engine": engine, "progress": False}
+    options = {
+        "runs": 2,
+        "log_every": 2,
+        "batch_size": 2,
+        "engine": engine,
+        "progress": False,
+    }
     run = at.train(task, at.Erf(0.5), steps=4, **options)
     longer = at.train(task, at.Erf(0.5), steps=6, **options)
     run.save(tmp_path / "run.npz")
@@ -162,12 +192,21 @@ def test_training_runs_extends_and_comes_back_from_disk(word, engine, tmp_path):
 def test_population_training_where_a_gradient_exists_else_a_sentence(word):
     task = small(word)
     route = find_route(task, at.Erf(0.5))
-    known = route is not None and route.gradient is not None and not route.missing(task, at.Erf(0.5), None)
+    known = (
+        route is not None
+        and route.gradient is not None
+        and not route.missing(task, at.Erf(0.5), None)
+    )
     if known:
-        run = at.train(task, at.Erf(0.5), runs=2, steps=40, log_every=20, step_size=0.05, progress=False)
+        run = at.train(
+            task, at.Erf(0.5), runs=2, steps=40, log_every=20, step_size=0.05, progress=False
+        )
         assert (run.excess[:, -1] < run.excess[:, 0]).all()
     else:
-        with pytest.raises(at.AttnscopeError, match=r"batch_size of train must be an integer.*try batch_size=5"):
+        with pytest.raises(
+            at.AttnscopeError,
+            match=r"batch_size of train must be an integer.*try batch_size=5",
+        ):
             at.train(task, at.Erf(0.5), runs=2, steps=4, log_every=2, progress=False)
 
 
@@ -187,7 +226,12 @@ def test_inference_of_every_task(word):
 
 # -- what may ask for a class ----------------------------------------------------------------
 
-TABLES = ("tasks/base.py", "theory/route.py", "dynamics/engines/engine_table.py", "catalogue.py")
+TABLES = (
+    "tasks/base.py",
+    "theory/route.py",
+    "dynamics/engines/engine_table.py",
+    "catalogue.py",
+)
 ROOTS = {"Predictor", "Heads", "SequenceModel", "FullAttention", "Task", "PlantedTask"}
 SOME = {"Erf", "MultiHead", "JointHeads", "OptimalSigma", "RowColumn", "DenseNet", "Planted"}
 
@@ -256,7 +300,7 @@ def test_a_planted_type_test_is_found(line, named):
     assert type_tests("isinstance(x, (int, str)); type(x) is float", kinds()) == []
 
 
-# -- from outside --------------------------------------------------------------------------------------------------------------
+# -- from outside ----------------------------------------------------------------------------------
 
 
 class Clipped(Componentwise):
@@ -288,7 +332,16 @@ def test_an_activation_from_outside_is_a_citizen(clipped, tmp_path):
     assert abs(exact.excess - sampled.excess) < 5 * sampled.error
     assert np.isfinite(at.risk_gradient(task, predictor, SOMEWHERE)).all()
     for engine, batch in (("reduced", None), ("reduced", 2), ("full", None), ("full", 2)):
-        run = at.train(task, predictor, runs=2, steps=4, log_every=2, engine=engine, batch_size=batch, progress=False)
+        run = at.train(
+            task,
+            predictor,
+            runs=2,
+            steps=4,
+            log_every=2,
+            engine=engine,
+            batch_size=batch,
+            progress=False,
+        )
         assert np.isfinite(run.excess).all()
     run.save(tmp_path / "run.npz")
     assert type(at.Trajectory.load(tmp_path / "run.npz").setup.predictor) is Clipped
@@ -300,7 +353,9 @@ def test_an_activation_from_outside_is_a_citizen(clipped, tmp_path):
 
 
 class SignLocation(at.SingleLocation):
-    """The label is the sign of the informative token's value: a task that the package does not know."""
+    """The label is the sign of the informative token's value:
+    a task that the package does not know.
+    """
 
     def projections(self, n, gram, rng):
         seen = super().projections(n, gram, rng)
@@ -319,9 +374,13 @@ def test_a_subclass_with_another_law_inherits_no_formula():
     assert found.method == "monte-carlo"
     base = at.risk(at.SingleLocation(12, 4, signal=2.0), at.Erf(0.5), SOMEWHERE)
     assert abs(found.excess - base.excess) > 5 * found.error
-    run = at.train(task, at.Erf(0.5), runs=1, steps=2, log_every=1, batch_size=2, progress=False)
+    run = at.train(
+        task, at.Erf(0.5), runs=1, steps=2, log_every=1, batch_size=2, progress=False
+    )
     assert run.setup.task is task
-    with pytest.raises(at.AttnscopeError, match="task of stationary_points must be a SingleLocation"):
+    with pytest.raises(
+        at.AttnscopeError, match="task of stationary_points must be a SingleLocation"
+    ):
         at.stationary_points(task, at.Erf(0.5))
 
 
@@ -346,7 +405,9 @@ class TwoScales:
     """No base class at all: every second token has twice the spread; the first token decides."""
 
     def __init__(self, dim=12, length=4, noise=0.1):
-        self.dim, self.length, self.noise = dim, length, noise
+        self.dim = dim
+        self.length = length
+        self.noise = noise
         self.teachers = np.eye(2, dim)
         self.teacher_gram = np.eye(2)
 
@@ -358,7 +419,10 @@ class TwoScales:
         return Projections(fields, fields[:, 0, -1], np.zeros(n, int), scales)
 
     def _draw(self, n, rng, dtype):
-        tokens = rng.standard_normal((n, self.length, self.dim)) * (1.0 + np.arange(self.length) % 2)[:, None]
+        tokens = (
+            rng.standard_normal((n, self.length, self.dim))
+            * (1.0 + np.arange(self.length) % 2)[:, None]
+        )
         tokens[:, 0] += 2 * self.teachers[0]
         return tokens, tokens[:, 0] @ self.teachers[1] + self.noise * rng.standard_normal(n)
 
@@ -367,7 +431,9 @@ class TwoScales:
 
 
 def test_a_task_from_outside_is_a_citizen(tmp_path):
-    row = catalogue.Entry("two-scales", TwoScales, "two scales", (catalogue.LENGTH, catalogue.NOISE))
+    row = catalogue.Entry(
+        "two-scales", TwoScales, "two scales", (catalogue.LENGTH, catalogue.NOISE)
+    )
     catalogue.add(row, catalogue.TASKS)
     try:
         task = row.make({"length": 3})
@@ -380,11 +446,24 @@ def test_a_task_from_outside_is_a_citizen(tmp_path):
         v[2] = (-0.1 - 0.5 * 0.2 - 0.1 * 0.6) / k[2]
         v[3] = np.sqrt(1 - v @ v)
         losses = (label - at.predict(at.Softmax(1.0), k, v, tokens)) ** 2
-        assert abs(losses.mean() - found.value) < 5 * np.hypot(found.error, losses.std() / 200)
-        run = at.train(task, at.Softmax(1.0), runs=2, steps=4, log_every=2, batch_size=2, progress=False)
+        assert abs(losses.mean() - found.value) < 5 * np.hypot(
+            found.error, losses.std() / 200
+        )
+        run = at.train(
+            task, at.Softmax(1.0), runs=2, steps=4, log_every=2, batch_size=2, progress=False
+        )
         run.save(tmp_path / "run.npz")
         assert type(at.Trajectory.load(tmp_path / "run.npz").setup.task) is TwoScales
-        at.train(task, at.Erf(0.5), runs=1, steps=2, log_every=1, batch_size=2, engine="full", progress=False)
+        at.train(
+            task,
+            at.Erf(0.5),
+            runs=1,
+            steps=2,
+            log_every=1,
+            batch_size=2,
+            engine="full",
+            progress=False,
+        )
     finally:
         catalogue.remove("two-scales", catalogue.TASKS)
 
@@ -398,14 +477,19 @@ def test_catalogue_rows_are_whole():
             assert isinstance(thing, entry.kind)
             assert catalogue.named(entry.kind.__name__) is entry.kind
             if entry.build is None:
-                assert {a.name for a in entry.arguments} <= set(signature(entry.kind).parameters)
+                assert {a.name for a in entry.arguments} <= set(
+                    signature(entry.kind).parameters
+                )
             json.dumps([a.default for a in entry.arguments])
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"gamma2": -1}, "gamma2 of here, single-location must be a number from 1e-50 to 1e[+]50, got -1"),
+        (
+            {"gamma2": -1},
+            "gamma2 of here, single-location must be a number from 1e-50 to 1e[+]50, got -1",
+        ),
         ({"dim": 2.5}, "dim of here, single-location must be a whole number"),
         ({"colour": 1}, "an argument of here, single-location must be one of dim, length"),
         ({"dim": "many"}, "dim of here, single-location must be a whole number from 2 to"),
@@ -414,5 +498,8 @@ def test_catalogue_rows_are_whole():
 def test_flat_arguments_get_one_sentence(values, words):
     with pytest.raises(at.AttnscopeError, match=words):
         catalogue.make("single_location", catalogue.TASKS, values, "here", "task")
-    with pytest.raises(at.AttnscopeError, match=r"task of here must be one of single-location, .*got 'nothing'"):
+    with pytest.raises(
+        at.AttnscopeError,
+        match=r"task of here must be one of single-location, .*got 'nothing'",
+    ):
         catalogue.make("nothing", catalogue.TASKS, values, "here", "task")

@@ -1,7 +1,7 @@
 """Files are whole or absent, and a disk that refuses is one sentence that says what is kept.
 
-Every writer of the package goes through `files.whole_file`: each is tried with a disk that is full at the writing,
-at the sync and at the rename, with Ctrl-C there, and with a folder that is gone.
+Every writer of the package goes through `files.whole_file`: each is tried with a disk that is full
+at the writing, at the sync and at the rename, with Ctrl-C there, and with a folder that is gone.
 """
 
 import errno
@@ -81,13 +81,16 @@ def test_what_is_written_is_there_alone_and_replaces(tmp_path):
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("instant", ["fsync", "replace"])
 @pytest.mark.parametrize("before", [True, False])
-def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(tmp_path, monkeypatch, writers, name, instant, before):
+def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(
+    tmp_path, monkeypatch, writers, name, instant, before
+):
     path = tmp_path / f"a.{name}"
     if before:
         path.write_bytes(b"precious")
     monkeypatch.setattr(os, instant, raising(FULL))
     with pytest.raises(
-        AttnscopeError, match=r"^[^\n]* must be on a disk with space left, got [^\n]*(kept|written)[^\n]*$"
+        AttnscopeError,
+        match=r"^[^\n]* must be on a disk with space left, got [^\n]*(kept|written)[^\n]*$",
     ) as e:
         writers[name](path)
     assert "No space left on device" in str(e.value)
@@ -99,7 +102,9 @@ def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(tmp_path, monkeypatc
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("instant", ["fsync", "replace"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_any_exception_leaves_nothing_behind(tmp_path, monkeypatch, writers, name, instant, error):
+def test_any_exception_leaves_nothing_behind(
+    tmp_path, monkeypatch, writers, name, instant, error
+):
     path = tmp_path / f"a.{name}"
     path.write_bytes(b"precious")
     monkeypatch.setattr(os, instant, raising(error))
@@ -120,7 +125,9 @@ def test_a_disk_that_fills_while_writing(tmp_path, writers, name):
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2, before[1]))
-        with pytest.raises(AttnscopeError, match=r"^[^\n]* must be [^\n]*File too large[^\n]*$"):
+        with pytest.raises(
+            AttnscopeError, match=r"^[^\n]* must be [^\n]*File too large[^\n]*$"
+        ):
             writers[name](path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -136,8 +143,13 @@ def test_no_folder_and_no_permission_are_sentences(tmp_path, monkeypatch, writer
     path = tmp_path / f"a.{name}"
     path.write_bytes(b"precious")
     # tests may run as root, whom no mode of a folder stops
-    monkeypatch.setattr(files.os, "replace", raising(PermissionError(errno.EACCES, "Permission denied")))
-    with pytest.raises(AttnscopeError, match=r"^[^\n]* that can be written, got [^\n]*Permission denied[^\n]*try"):
+    monkeypatch.setattr(
+        files.os, "replace", raising(PermissionError(errno.EACCES, "Permission denied"))
+    )
+    with pytest.raises(
+        AttnscopeError,
+        match=r"^[^\n]* that can be written, got [^\n]*Permission denied[^\n]*try",
+    ):
         writers[name](path)
     assert os.listdir(tmp_path) == [path.name]
 
@@ -147,11 +159,15 @@ def test_a_read_only_folder_and_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"precious")
     path.chmod(0o444)
-    with pytest.raises(AttnscopeError, match=r"can be written, got .*the file that was there is kept"):
+    with pytest.raises(
+        AttnscopeError, match=r"can be written, got .*the file that was there is kept"
+    ):
         plain(path)
     tmp_path.chmod(0o555)
     try:
-        with pytest.raises(AttnscopeError, match=r"can be written, got .*nothing was written"):
+        with pytest.raises(
+            AttnscopeError, match=r"can be written, got .*nothing was written"
+        ):
             plain(tmp_path / "b.txt")
     finally:
         tmp_path.chmod(0o755)
@@ -162,7 +178,9 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_bytes(b"precious")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(AttnscopeError, match=r"can be written, got .*the file that was there is kept"):
+    with pytest.raises(
+        AttnscopeError, match=r"can be written, got .*the file that was there is kept"
+    ):
         plain(path)
     assert path.read_bytes() == b"precious"
 
@@ -219,7 +237,9 @@ def test_synced_before_and_after_the_rename_and_only_if_asked(tmp_path, monkeypa
     events = []
     for name in ("fsync", "replace"):
         real = getattr(os, name)
-        monkeypatch.setattr(os, name, lambda *a, name=name, real=real: (events.append(name), real(*a)))
+        monkeypatch.setattr(
+            os, name, lambda *a, name=name, real=real: (events.append(name), real(*a))
+        )
     for sync in (True, False):
         with whole_file(tmp_path / "a", "test", sync=sync) as part:
             part.write_bytes(b"new")
@@ -241,7 +261,9 @@ def test_the_store_keeps_its_words_and_leaves_nothing(tmp_path, monkeypatch):
     store.prepare()
     record = {"rows": [], "seconds": 1.0}
     monkeypatch.setattr(os, "fsync", raising(FULL))
-    with pytest.raises(AttnscopeError, match=r"is on a full disk .*; what was stored is kept"):
+    with pytest.raises(
+        AttnscopeError, match=r"is on a full disk .*; what was stored is kept"
+    ):
         store.put("key", record)
     monkeypatch.setattr(os, "fsync", raising(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
@@ -268,7 +290,9 @@ REFUSED = ["csv", "plot", "save"]
 
 @pytest.mark.parametrize("refused", [[name] for name in REFUSED] + [REFUSED])
 def test_a_refused_file_of_train_costs_no_other(tmp_path, monkeypatch, capsys, refused):
-    """Every file is tried, what was found is printed, the refusals come together, and the run is somewhere."""
+    """Every file is tried, what was found is printed, the refusals come together,
+    and the run is somewhere.
+    """
     endings = {"csv": "run.csv", "plot": "run.svg", "save": "run.npz"}
     paths = {name: tmp_path / ending for name, ending in endings.items()}
     whole = os.replace

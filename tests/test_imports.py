@@ -17,18 +17,26 @@ HEAVY = ("jax", "sklearn", "matplotlib", "dask", "dash", "numba", "pandas", "sci
     [
         "import attnscope",
         "import attnscope; attnscope.__version__; dir(attnscope)",
-        "import sys; sys.argv = ['attnscope', '--help']\nfrom attnscope.cli import app\ntry:\n    app()\nexcept SystemExit:\n    pass",
+        "import sys; sys.argv = ['attnscope', '--help']\nfrom attnscope.cli import app\ntry:\n    "
+        "app()\nexcept SystemExit:\n    pass",
     ],
 )
 def test_light_imports(code):
     check = f"\nimport sys\nprint([m for m in {HEAVY} if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code + check], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip().splitlines()[-1] == "[]"
 
 
 def test_exact_erf_risk_needs_no_jax():
-    code = "import attnscope as at, sys; at.risk(at.SingleLocation(400, 10), at.Erf(.1), at.Overlaps.oracle()); print('jax' in sys.modules)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    code = (
+        "import attnscope as at, sys; at.risk(at.SingleLocation(400, 10), at.Erf(.1), "
+        "at.Overlaps.oracle()); print('jax' in sys.modules)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip() == "False"
 
 
@@ -44,8 +52,13 @@ def test_every_public_name_exists_and_is_documented():
 
 
 def test_rooms_are_lazy_namespaces_and_say_what_they_are():
-    code = "import attnscope as at; at.theory.risk.risk; at.theory.risk_gradient; at.tasks.SingleLocation; print(at.theory.__doc__[:6])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    code = (
+        "import attnscope as at; at.theory.risk.risk; at.theory.risk_gradient; "
+        "at.tasks.SingleLocation; print(at.theory.__doc__[:6])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip() == "Exact"
     for room in at._ROOMS:
         assert len(getattr(at, room).__doc__.splitlines()) >= 3, room
@@ -55,11 +68,16 @@ def test_a_room_names_every_file_it_has():
     """A folder explains itself: every module is named in its room's docstring."""
     root = Path(at.__file__).parent
     for door in sorted(root.rglob("__init__.py")):
-        if door.parent in (root, root / "cli", root / "explorer" / "views") or {"claims", "selftest"} & set(door.parts):
+        if door.parent in (root, root / "cli", root / "explorer" / "views") or {
+            "claims",
+            "selftest",
+        } & set(door.parts):
             continue  # found by name: claims, views, subjects; the commands name themselves
         text = door.read_text()
         missing = [
-            p.stem for p in sorted(door.parent.glob("*.py")) if p.stem != "__init__" and f"`{p.stem}`" not in text
+            p.stem
+            for p in sorted(door.parent.glob("*.py"))
+            if p.stem != "__init__" and f"`{p.stem}`" not in text
         ]
         assert not missing, f"{door.parent.name}: {missing}"
 

@@ -3,7 +3,8 @@
     attnscope selftest --settings 10000 --seed 101 --json > run.json
     python tools/accuracy_table.py run.json [more.json ...]
 
-A row belongs to the subject in its first cell; several runs are added up. What no run has is left as it is.
+A row belongs to the subject in its first cell; several runs are added up. What no run has is left
+as it is.
 """
 
 from __future__ import annotations
@@ -22,8 +23,13 @@ def added_up(runs: list[Path]) -> dict[str, tuple[int, int, float]]:
     for run in runs:
         for row in json.loads(run.read_text()):
             settings, refused, worst = found.get(row["subject"], (0, 0, 0.0))
-            worse = max(worst, float("inf") if row["worst"] is None else float(row["worst"]))  # JSON has no infinity
-            found[row["subject"]] = (settings + row["settings"], refused + row["refused"], worse)
+            # JSON has no infinity
+            worse = max(worst, float("inf") if row["worst"] is None else float(row["worst"]))
+            found[row["subject"]] = (
+                settings + row["settings"],
+                refused + row["refused"],
+                worse,
+            )
     return found
 
 
@@ -35,7 +41,11 @@ def filled(page: str, found: dict[str, tuple[int, int, float]]) -> str:
         name = cells[0].strip("`")
         if line.startswith("|") and len(cells) == COLUMNS and name in found:
             settings, refused, worst = found[name]
-            line = "| " + " | ".join([*cells[:3], str(settings), str(refused), f"{worst:.2g}"]) + " |"
+            line = (
+                "| "
+                + " | ".join([*cells[:3], str(settings), str(refused), f"{worst:.2g}"])
+                + " |"
+            )
         lines.append(line)
     return "\n".join(lines) + "\n"
 

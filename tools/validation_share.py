@@ -1,7 +1,7 @@
 """How much of a claim's work is the checking of arguments.
 
-Runs a claim under cProfile and prints, of all Python and C calls, the share that are calls of functions
-defined in the validation module (attnscope.numerics.border.validation).
+Runs a claim under cProfile and prints, of all Python and C calls, the share that are calls of
+functions defined in the validation module (attnscope.numerics.border.validation).
 
     python tools/validation_share.py slr-13 slr-03
 
@@ -22,7 +22,9 @@ from attnscope.numerics.border import validation
 
 
 class Share(NamedTuple):
-    """Calls of the validation module's functions and all calls; total counts recursion, primitive does not."""
+    """Calls of the validation module's functions and all calls;
+    total counts recursion, primitive does not.
+    """
 
     checks: int
     calls: int
@@ -46,10 +48,14 @@ def validation_share(claim: Claim, seed: int = 0) -> tuple[Share, pstats.Stats]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("claims", nargs="+", help="beginnings of ids, such as slr-13")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--callers", action="store_true", help="also print who calls the checks")
+    parser.add_argument(
+        "--callers", action="store_true", help="also print who calls the checks"
+    )
     arguments = parser.parse_args()
     for claim in selected_claims([f"{word}*" for word in arguments.claims]):
         share, stats = validation_share(claim, arguments.seed)

@@ -1,10 +1,12 @@
 """Estimators against their peers on the same bags and seeds, and the bars they must pass.
 
-    python bench/estimators/bench_estimators.py [case ...] [--seeds 5] [--workers 2] [--models ours ABMIL] [--store runs/estimators] [--json out.json]
+    python bench/estimators/bench_estimators.py [case ...] [--seeds 5] [--workers 2] [--models ours
+    ABMIL] [--store runs/estimators] [--json out.json]
 
-Without a case: all of them. Every job (case, model, seed) is stored when it is done, and not run again until a source it depends on changes.
-No table is printed unless the bench's own gated attention reaches NMSE <= .06 on base and AUC >= .85 on musk1: a peer that was not trained
-properly proves nothing.
+Without a case: all of them. Every job (case, model, seed) is stored when it is done, and not run
+again until a source it depends on changes. No table is printed unless the bench's own gated
+attention reaches NMSE <= .06 on base and AUC >= .85 on musk1: a peer that was not trained properly
+proves nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+)
 
 import argparse
 import json
@@ -29,9 +33,26 @@ import efficiency
 import jobs
 import pass_times
 
-SYNTHETIC = ("base", "n=120", "key signal halved", "L=60, n=300", "correlated background", "key.value=.7", "two relevant tokens",
-             "d=n=300", "t4 tokens")  # fmt: skip
-REAL = ("digits max n=400", "digits key n=150", "digits 8 n=600", "text n=60", "text n=300", "musk1", "elephant")
+SYNTHETIC = (
+    "base",
+    "n=120",
+    "key signal halved",
+    "L=60, n=300",
+    "correlated background",
+    "key.value=.7",
+    "two relevant tokens",
+    "d=n=300",
+    "t4 tokens",
+)
+REAL = (
+    "digits max n=400",
+    "digits key n=150",
+    "digits 8 n=600",
+    "text n=60",
+    "text n=300",
+    "musk1",
+    "elephant",
+)
 ALL = (*efficiency.CASES, *SYNTHETIC, *REAL)
 
 
@@ -40,7 +61,9 @@ def wanted(options: argparse.Namespace) -> list[jobs.Job]:
     for case in dict.fromkeys([*options.case, "base", "musk1"]):
         models = jobs.models_of(case) if case in options.case else ("ABMIL", "reference")
         models = [m for m in models if not options.models or m in options.models]
-        found += [jobs.Job(case, model, seed) for model in models for seed in range(options.seeds)]
+        found += [
+            jobs.Job(case, model, seed) for model in models for seed in range(options.seeds)
+        ]
     return found
 
 
@@ -62,8 +85,12 @@ def attempt(job: jobs.Job, store: str) -> tuple[jobs.Job, dict | None, str]:
 
 
 def run_all(todo: list[jobs.Job], store: str, workers: int) -> tuple[dict, dict]:
-    """Results by (case, model), in the order of seeds, and failures by (case, model); a line per job on stderr."""
-    start, done, failed = time.perf_counter(), {}, {}
+    """Results by (case, model), in the order of seeds, and failures by (case, model);
+    a line per job on stderr.
+    """
+    start = time.perf_counter()
+    done = {}
+    failed = {}
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         pending = [pool.submit(attempt, job, store) for job in todo]
         for count, future in enumerate(as_completed(pending), 1):
@@ -73,8 +100,12 @@ def run_all(todo: list[jobs.Job], store: str, workers: int) -> tuple[dict, dict]
             else:
                 done[job] = result
             line = why or f"{result['wall']:.1f} s"
-            print(f"[{count}/{len(todo)}, {time.perf_counter() - start:.0f} s] {job.case}, {job.model}, seed {job.seed}: {line}",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            print(
+                f"[{count}/{len(todo)}, {time.perf_counter() - start:.0f} s] {job.case}, "
+                f"{job.model}, seed {job.seed}: {line}",
+                file=sys.stderr,
+                flush=True,
+            )
     grouped: dict[tuple[str, str], list] = {}
     for job in todo:
         if job in done and (job.case, job.model) not in failed:
@@ -91,7 +122,9 @@ def print_table(rows: list[bars.Row]) -> None:
     print(f"{'case':<37}{'ours':>8}  {'baseline':<16}{'':>8}{'ratio':>7}  {'bar':<16} ok")
     for r in rows:
         ok = {True: "yes", False: "NO", None: "-"}[r.ok]
-        numbers = f"{shown(r.ours):>8}  {r.against:<16}{shown(r.baseline):>8}{shown(r.ratio):>7}"
+        numbers = (
+            f"{shown(r.ours):>8}  {r.against:<16}{shown(r.baseline):>8}{shown(r.ratio):>7}"
+        )
         print(f"{r.case:<37}{numbers}  {r.bar:<16} {ok}")
 
 
@@ -100,45 +133,74 @@ def print_models(results: bars.Results) -> None:
     for case in dict.fromkeys(c for c, _ in results.found if not c.startswith("Cramér-Rao")):
         models = [m for c, m in results.found if c == case and m != "reference"]
         name = "auc" if case in ("musk1", "elephant") else "error"
-        pick = (lambda m: results.auc(case, m)[0]) if name == "auc" else lambda m: results.median(case, m)
+        pick = (
+            (lambda m: results.auc(case, m)[0])
+            if name == "auc"
+            else lambda m: results.median(case, m)
+        )
         print(f"{case}, {name}: " + ", ".join(f"{m} {pick(m):.4g}" for m in models))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("case", nargs="*", help="one or more of: " + "; ".join(ALL))
-    parser.add_argument("--seeds", type=int, default=5, help="seeds 0, 1, ...; fixed beforehand: five")
+    parser.add_argument(
+        "--seeds", type=int, default=5, help="seeds 0, 1, ...; fixed beforehand: five"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--models", nargs="*", help="only these, e.g. ours ABMIL (for filling the store)")
+    parser.add_argument(
+        "--models", nargs="*", help="only these, e.g. ours ABMIL (for filling the store)"
+    )
     parser.add_argument("--store", default="runs/estimators")
-    parser.add_argument("--collect", action="store_true", help="compute nothing: the table of what is stored")
+    parser.add_argument(
+        "--collect", action="store_true", help="compute nothing: the table of what is stored"
+    )
     parser.add_argument("--json", help="write rows and all results there as well")
     options = parser.parse_args()
     options.case = options.case or list(ALL)
     unknown = [case for case in options.case if case not in ALL]
     if unknown:
         parser.error(f"no case {unknown[0]!r}; there are: {'; '.join(ALL)}")
-    todo, store = wanted(options), options.store
-    found, failed = (collected(todo, store), {}) if options.collect else run_all(todo, store, options.workers)
+    todo = wanted(options)
+    store = options.store
+    found, failed = (
+        (collected(todo, store), {})
+        if options.collect
+        else run_all(todo, store, options.workers)
+    )
     results = bars.Results(found)
     if trouble := bars.untrained(results):
-        sys.exit("gated attention reaches only " + " and ".join(trouble) + ": the peer is not trained; no table.")
+        sys.exit(
+            "gated attention reaches only "
+            + " and ".join(trouble)
+            + ": the peer is not trained; no table."
+        )
     rows = [*efficiency.rows(results), *bars.rows(results), pass_times.row()]
     print_table(rows)
     print()
     for line in efficiency.notes(results):
         print(line)
     print_models(results)
-    fewer = {f"{case}, {model}": len(result) for (case, model), result in found.items() if len(result) < options.seeds}
+    fewer = {
+        f"{case}, {model}": len(result)
+        for (case, model), result in found.items()
+        if len(result) < options.seeds
+    }
     if fewer:
-        print(f"fewer than {options.seeds} seeds: " + "; ".join(f"{name} {count}" for name, count in fewer.items()))
+        print(
+            f"fewer than {options.seeds} seeds: "
+            + "; ".join(f"{name} {count}" for name, count in fewer.items())
+        )
     for line in not_run(failed):
         print(textwrap.fill(line, 100, subsequent_indent="  ", break_on_hyphens=False))
     if options.json:
         everything = {f"{case} | {model}": result for (case, model), result in found.items()}
         report = {"rows": [bars.as_dict(r) for r in rows], "results": everything}
         Path(options.json).write_text(json.dumps(report, indent=1))
-    sys.exit(not all(map(absent, failed.values())))  # a bar that is not reached is said in the table
+    # a bar that is not reached is said in the table
+    sys.exit(not all(map(absent, failed.values())))
 
 
 def not_run(failed: dict[tuple[str, str], str]) -> list[str]:
@@ -146,8 +208,14 @@ def not_run(failed: dict[tuple[str, str], str]) -> list[str]:
     lines = []
     for why in dict.fromkeys(failed.values()):
         keys = [key for key, reason in failed.items() if reason == why]
-        who = dict.fromkeys(case for case, _ in keys) if absent(why) else [", ".join(key) for key in keys]
-        lines.append(f"{'; '.join(who)}: {'skipped' if absent(why) else 'failed'}: {why.partition(': ')[2]}")
+        who = (
+            dict.fromkeys(case for case, _ in keys)
+            if absent(why)
+            else [", ".join(key) for key in keys]
+        )
+        lines.append(
+            f"{'; '.join(who)}: {'skipped' if absent(why) else 'failed'}: {why.partition(': ')[2]}"
+        )
     return lines
 
 

@@ -1,12 +1,16 @@
-"""Well-specified bags, n = 20 d: mean regret over 200 replicates against the Cramér-Rao limit of the model that is fitted.
+"""Well-specified bags, n = 20 d: mean regret over 200 replicates against the Cramér-Rao limit of
+the model that is fitted.
 
-The limit counts what the estimator does not know: key, spread, value, noise, intercept, the background's mean and covariance. Tokens are
-mixed by a fixed matrix, so that the background's covariance is truly unknown (the limit does not change: the model is closed under linear maps);
-with a round background an estimator that shrinks towards round ones beats it. `minimal` in the notes is the smaller limit with intercept and
-background known, which an estimator that has to learn them cannot reach.
+The limit counts what the estimator does not know: key, spread, value, noise, intercept, the
+background's mean and covariance. Tokens are mixed by a fixed matrix, so that the background's
+covariance is truly unknown (the limit does not change: the model is closed under linear maps); with
+a round background an estimator that shrinks towards round ones beats it. `minimal` in the notes is
+the smaller limit with intercept and background known, which an estimator that has to learn them
+cannot reach.
 
-Means are corrected by a control variate: least squares with the location known on the same bags, whose mean regret is known exactly. It removes
-most of the scatter between replicates; the interval is that of what remains.
+Means are corrected by a control variate: least squares with the location known on the same bags,
+whose mean regret is known exactly. It removes most of the scatter between replicates; the interval
+is that of what remains.
 """
 
 from __future__ import annotations
@@ -18,7 +22,10 @@ from bars import Results, Row
 
 import attnscope as at
 
-DIM, LENGTH, NOISE, BAGS = 20, 10, 0.3, 400
+DIM = 20
+LENGTH = 10
+NOISE = 0.3
+BAGS = 400
 CASES = {
     "Cramér-Rao s=5": 5.0,
     "Cramér-Rao s=3.2": (DIM / 2) ** 0.5,
@@ -30,32 +37,50 @@ BAR = 1.10
 
 
 def the_task(case: str, seed: int = 0) -> at.SingleLocation:
-    return at.SingleLocation(dim=DIM, length=LENGTH, noise=NOISE, signal=CASES[case], seed=seed)
+    return at.SingleLocation(
+        dim=DIM, length=LENGTH, noise=NOISE, signal=CASES[case], seed=seed
+    )
 
 
 def measure(case: str, model: str, seed: int) -> dict:
-    """Regret of each replicate on fresh test bags: mean squared distance from the Bayes predictions."""
+    """Regret of each replicate on fresh test bags:
+    mean squared distance from the Bayes predictions.
+    """
     rng = np.random.default_rng(7)
     turns = [np.linalg.qr(rng.standard_normal((DIM, DIM)))[0] for _ in range(2)]
     mix = turns[0] * np.geomspace(*WIDTHS, DIM) @ turns[1]
     regret = []
     for i in range(REPLICATES * seed, REPLICATES * (seed + 1)):
         task = the_task(case, i)
-        train, test = task.sample(BAGS, seed=10_000 + i), task.sample(TEST, seed=20_000 + i)
-        fitted = at.SingleLocationRegressor(random_state=i).fit(train.tokens @ mix, train.target)
-        regret.append(float(np.mean((fitted.predict(test.tokens @ mix) - task.bayes_predict(test.tokens)) ** 2)))
+        train = task.sample(BAGS, seed=10_000 + i)
+        test = task.sample(TEST, seed=20_000 + i)
+        fitted = at.SingleLocationRegressor(random_state=i).fit(
+            train.tokens @ mix, train.target
+        )
+        regret.append(
+            float(
+                np.mean(
+                    (fitted.predict(test.tokens @ mix) - task.bayes_predict(test.tokens)) ** 2
+                )
+            )
+        )
     return {"regret": regret}
 
 
 def least_squares(case: str, seed: int) -> list[float]:
-    """The same replicates with the location known: E (x.(v_hat - v) + b_hat)^2 over x ~ N(s k*, gamma^2 I)."""
+    """The same replicates with the location known:
+    E (x.(v_hat - v) + b_hat)^2 over x ~ N(s k*, gamma^2 I).
+    """
     out = []
     for i in range(REPLICATES * seed, REPLICATES * (seed + 1)):
         task = the_task(case, i)
         train = task.sample(BAGS, seed=10_000 + i)
         x = np.column_stack([train.tokens[np.arange(BAGS), train.location], np.ones(BAGS)])
         gap = np.linalg.lstsq(x, train.target, rcond=None)[0] - np.append(task.value, 0)
-        out.append((gap[:-1] @ task.key * task.signal + gap[-1]) ** 2 + task.gamma**2 * gap[:-1] @ gap[:-1])
+        out.append(
+            (gap[:-1] @ task.key * task.signal + gap[-1]) ** 2
+            + task.gamma**2 * gap[:-1] @ gap[:-1]
+        )
     return out
 
 
@@ -76,9 +101,15 @@ def mean_regret(results: Results, case: str) -> tuple[float, float]:
 def rows(results: Results) -> Iterator[Row]:
     for case in CASES:
         if (case, "ours") in results:
-            mean, limit = mean_regret(results, case)[0], at.cramer_rao(the_task(case), BAGS, True, True).value
+            mean = mean_regret(results, case)[0]
+            limit = at.cramer_rao(the_task(case), BAGS, True, True).value
             yield Row(
-                f"{case}, d={DIM}, n={BAGS}: regret", mean, f"<= {BAR:g}x", "Cramér-Rao", limit, mean <= BAR * limit
+                f"{case}, d={DIM}, n={BAGS}: regret",
+                mean,
+                f"<= {BAR:g}x",
+                "Cramér-Rao",
+                limit,
+                mean <= BAR * limit,
             )
 
 
@@ -91,7 +122,8 @@ def notes(results: Results) -> Iterator[str]:
             for name, unknown in (("the fitted model's", True), ("the minimal", False)):
                 limit = at.cramer_rao(the_task(case), BAGS, unknown, unknown).value
                 said.append(
-                    f"{name} limit {mean / limit:.3f} [{(mean - half) / limit:.3f}, {(mean + half) / limit:.3f}]"
+                    f"{name} limit {mean / limit:.3f} [{(mean - half) / limit:.3f}, "
+                    f"{(mean + half) / limit:.3f}]"
                 )
             count = results.values(case, "ours", "regret").size
             yield f"{case}, {count} replicates: regret over " + ", over ".join(said)

@@ -1,7 +1,9 @@
-"""One job: one model on one case with one seed. What it measured is written to the store at once, so a killed run loses nothing.
+"""One job: one model on one case with one seed. What it measured is written to the store at once,
+so a killed run loses nothing.
 
-A result is kept under a hash of the sources it depends on (the case's file and the model's): change the estimator and only its jobs run again.
-`seconds` are the processor's, on one thread, so that jobs run at different times compare; `wall` is for the progress line.
+A result is kept under a hash of the sources it depends on (the case's file and the model's): change
+the estimator and only its jobs run again. `seconds` are the processor's, on one thread, so that
+jobs run at different times compare; `wall` is for the progress line.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import numpy as np
 
 import attnscope
 
-HERE, PACKAGE = Path(__file__).parent, Path(attnscope.__file__).parent
+HERE = Path(__file__).parent
+PACKAGE = Path(attnscope.__file__).parent
 ROOM = PACKAGE / "estimators"
 ESTIMATOR = [
     *sorted((ROOM / "fit").glob("*.py")),
@@ -77,7 +80,7 @@ def models_of(case: str) -> tuple[str, ...]:
     return EVERY + EXTRA.get(case, ())
 
 
-# -- running ----------------------------------------------------------------------------------------------------------
+# -- running ---------------------------------------------------------------------------------------
 
 
 def run(job: Job, store: str) -> dict[str, Any]:
@@ -85,7 +88,10 @@ def run(job: Job, store: str) -> dict[str, Any]:
     path = stored_at(job, store)
     if not path.exists():
         clock = time.perf_counter()
-        result = measure(job) | {"job": list(job), "wall": round(time.perf_counter() - clock, 2)}
+        result = measure(job) | {
+            "job": list(job),
+            "wall": round(time.perf_counter() - clock, 2),
+        }
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}")
         part.write_text(json.dumps(result))
@@ -94,7 +100,9 @@ def run(job: Job, store: str) -> dict[str, Any]:
 
 
 def stored_at(job: Job, store: str) -> Path:
-    words = "-".join("".join(c if c.isalnum() else "_" for c in part) for part in (job.case, job.model))
+    words = "-".join(
+        "".join(c if c.isalnum() else "_" for c in part) for part in (job.case, job.model)
+    )
     return Path(store) / f"{words}-{job.seed}-{digest(job)}.json"
 
 
@@ -104,16 +112,24 @@ def digest(job: Job) -> str:
     if job.case.startswith("Cramér-Rao"):
         files = [HERE / "efficiency.py", *ESTIMATOR]
     else:
-        files = [HERE / "cases.py"] + ([] if job.case in cases.CASES else [HERE / "real_cases.py"])
+        files = [HERE / "cases.py"] + (
+            [] if job.case in cases.CASES else [HERE / "real_cases.py"]
+        )
         files += (
-            ESTIMATOR if job.model in VARIANTS else [HERE / f"{PEERS[job.model][0]}.py"] if job.model in PEERS else []
+            ESTIMATOR
+            if job.model in VARIANTS
+            else [HERE / f"{PEERS[job.model][0]}.py"]
+            if job.model in PEERS
+            else []
         )
     return hashlib.sha256("".join(map(_code, files)).encode()).hexdigest()[:12]
 
 
 @cache  # as it was when this process first asked, which is the code it runs
 def _code(file: Path) -> str:
-    """A source without comments and the words of docstrings: words may change, results stay (a docstring where there was none counts as code)."""
+    """A source without comments and the words of docstrings: words may change, results stay (a
+    docstring where there was none counts as code).
+    """
     tree = ast.parse(file.read_text())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -144,18 +160,22 @@ def _one(job: Job, split: Any) -> dict[str, float]:
     return _peer(split, job.seed, *PEERS[job.model])
 
 
-# -- measuring --------------------------------------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------------------
 
 
 def _reference(split: Any) -> dict[str, float]:
-    """Variance of the test labels; test error of Bayes and of least squares on the deciding tokens themselves."""
+    """Variance of the test labels; test error of Bayes and of least squares on the deciding tokens
+    themselves.
+    """
     out = {"variance": float(np.var(split.test_y))}
     if split.bayes is not None:
         out["bayes"] = float(np.mean((split.bayes - split.test_y) ** 2))
     if split.location is not None and not split.classes:
         pairs = ((split.bags, split.location), (split.test_bags, split.test_location))
         x, t = (np.column_stack([b[np.arange(len(j)), j], np.ones(len(j))]) for b, j in pairs)
-        out["known"] = float(np.mean((t @ np.linalg.lstsq(x, split.y, rcond=None)[0] - split.test_y) ** 2))
+        out["known"] = float(
+            np.mean((t @ np.linalg.lstsq(x, split.y, rcond=None)[0] - split.test_y) ** 2)
+        )
     return out
 
 
@@ -163,7 +183,10 @@ def _ours(split: Any, seed: int, options: dict) -> dict[str, float]:
     from attnscope import SingleLocationClassifier, SingleLocationRegressor
 
     kind = SingleLocationClassifier if split.classes else SingleLocationRegressor
-    kind(alpha=1.0).fit(split.bags[:20], split.y[:20] if not split.classes else np.arange(20) % 2)  # compiles
+    # compiles
+    kind(alpha=1.0).fit(
+        split.bags[:20], split.y[:20] if not split.classes else np.arange(20) % 2
+    )
     clock = time.process_time()
     model = kind(random_state=seed, **options).fit(split.bags, split.y)
     out = {"seconds": time.process_time() - clock}
@@ -192,10 +215,15 @@ def _peer(split: Any, seed: int, module: str, name: str) -> dict[str, float]:
     clock = time.process_time()
     model.fit(split.bags, split.y)
     seconds = time.process_time() - clock
-    out = {"seconds": getattr(model, "seconds", seconds), "one training": getattr(model, "one", seconds)}
+    out = {
+        "seconds": getattr(model, "seconds", seconds),
+        "one training": getattr(model, "one", seconds),
+    }
     score = model.predict(split.test_bags)
     return out | (
-        _class_measures(score, split) if split.classes else {"error": float(np.mean((score - split.test_y) ** 2))}
+        _class_measures(score, split)
+        if split.classes
+        else {"error": float(np.mean((score - split.test_y) ** 2))}
     )
 
 

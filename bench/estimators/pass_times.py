@@ -1,4 +1,6 @@
-"""One fused pass over the data (loss and gradient) against the same by NumPy/BLAS, checked equal first."""
+"""One fused pass over the data (loss and gradient) against the same by NumPy/BLAS,
+checked equal first.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,28 @@ def pass_times(n: int = 3000, length: int = 32, d: int = 256) -> tuple[float, fl
     """Milliseconds (fused, NumPy/BLAS) for n bags of `length` tokens in d dimensions."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((n * length, d)), rng.standard_normal(n)
-    k, v, offsets = rng.standard_normal(d) / 16, rng.standard_normal(d) / 16, np.arange(n + 1) * length
+    k, v, offsets = (
+        rng.standard_normal(d) / 16,
+        rng.standard_normal(d) / 16,
+        np.arange(n + 1) * length,
+    )
     none, zero = np.empty((len(x), 0)), np.zeros(len(x))
 
     def fused():
-        return data_pass(x, none, zero, offsets, y, np.ones(n), k, v[:, None], np.zeros(1), GAUSSIAN, MIXTURE, 1.0)
+        return data_pass(
+            x,
+            none,
+            zero,
+            offsets,
+            y,
+            np.ones(n),
+            k,
+            v[:, None],
+            np.zeros(1),
+            GAUSSIAN,
+            MIXTURE,
+            1.0,
+        )
 
     def plain():
         u, w = (x @ k).reshape(n, length), (x @ v).reshape(n, length)
@@ -29,10 +48,19 @@ def pass_times(n: int = 3000, length: int = 32, d: int = 256) -> tuple[float, fl
         joint = log_p - (y[:, None] - w) ** 2 / 2
         top = np.logaddexp.reduce(joint, axis=1, keepdims=True)
         r = np.exp(joint - top)
-        return -top.sum(), x.T @ (np.exp(log_p) - r).ravel(), x.T @ (r * (w - y[:, None])).ravel()
+        return (
+            -top.sum(),
+            x.T @ (np.exp(log_p) - r).ravel(),
+            x.T @ (r * (w - y[:, None])).ravel(),
+        )
 
-    a, b = fused(), plain()
-    assert np.allclose(a[0], b[0], rtol=1e-10) and np.allclose(a[1], b[1]) and np.allclose(a[2][:, 0], b[2])
+    a = fused()
+    b = plain()
+    assert (
+        np.allclose(a[0], b[0], rtol=1e-10)
+        and np.allclose(a[1], b[1])
+        and np.allclose(a[2][:, 0], b[2])
+    )
     fast, slow = (1e3 * min(_timed(f) for _ in range(REPEATS)) for f in (fused, plain))
     return fast, slow
 
@@ -45,4 +73,11 @@ def _timed(function) -> float:
 
 def row() -> Row:
     fused, plain = pass_times()
-    return Row("one data pass, ms", fused, f"<= {1 / BAR:g}x", "NumPy/BLAS", plain, fused <= plain / BAR)
+    return Row(
+        "one data pass, ms",
+        fused,
+        f"<= {1 / BAR:g}x",
+        "NumPy/BLAS",
+        plain,
+        fused <= plain / BAR,
+    )

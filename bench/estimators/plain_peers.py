@@ -1,6 +1,8 @@
-"""Peers without attention: mean-pool ridge or logistic regression, boosted trees on pooled features, prime-instance alternation.
+"""Peers without attention: mean-pool ridge or logistic regression, boosted trees on pooled
+features, prime-instance alternation.
 
-Each has fit(bags, y) and predict(bags); `classes=True` for labels 0/1, whose predict is a score that grows with the probability of 1.
+Each has fit(bags, y) and predict(bags); `classes=True` for labels 0/1, whose predict is a score
+that grows with the probability of 1.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge
 
 ROUNDS = 30  # of the alternation: it stops earlier when no choice changes
 GATE_C = 0.1  # inverse ridge of the alternation's gate, in standardised tokens
-CLIP = 10.0  # standardised features are cut there: one that hardly varies in training may be anything at test
-RATES, LEAVES = (0.1, 0.03), (4, 16)  # boosting: the best on the held-out fifth is taken
+# standardised features are cut there: one that hardly varies in training may be anything at test
+CLIP = 10.0
+# boosting: the best on the held-out fifth is taken
+RATES = (0.1, 0.03)
+LEAVES = (4, 16)
 
 
 def standard(x, of):
@@ -32,7 +37,11 @@ class MeanPool:
         self.mean, self.scale = x.mean(0), np.maximum(x.std(0), 1e-9)
         if self.classes:
             self.model = LogisticRegressionCV(
-                Cs=7, l1_ratios=(0,), use_legacy_attributes=False, scoring="neg_log_loss", max_iter=2000
+                Cs=7,
+                l1_ratios=(0,),
+                use_legacy_attributes=False,
+                scoring="neg_log_loss",
+                max_iter=2000,
             )
         else:
             self.model = RidgeCV(np.logspace(-2, 4, 13))
@@ -45,57 +54,83 @@ class MeanPool:
 
 
 class PooledBoosting:
-    """Histogram gradient boosting on the mean, largest and smallest value of every feature; early stopping on a fifth of the bags."""
+    """Histogram gradient boosting on the mean, largest and smallest value of every feature; early
+    stopping on a fifth of the bags.
+    """
 
     def __init__(self, seed=0, classes=False):
-        self.seed, self.classes = seed, classes
+        self.seed = seed
+        self.classes = classes
 
     def fit(self, bags, y):
-        kind = HistGradientBoostingClassifier if self.classes else HistGradientBoostingRegressor
+        kind = (
+            HistGradientBoostingClassifier if self.classes else HistGradientBoostingRegressor
+        )
         tries = [
             kind(
-                learning_rate=rate, max_leaf_nodes=leaves, max_iter=2000, early_stopping=True, validation_fraction=0.2,
-                n_iter_no_change=20, min_samples_leaf=5, random_state=self.seed,
+                learning_rate=rate,
+                max_leaf_nodes=leaves,
+                max_iter=2000,
+                early_stopping=True,
+                validation_fraction=0.2,
+                n_iter_no_change=20,
+                min_samples_leaf=5,
+                random_state=self.seed,
             ).fit(pooled(bags), y)
             for rate, leaves in itertools.product(RATES, LEAVES)
-        ]  # fmt: skip
+        ]
         self.model = max(tries, key=lambda model: model.validation_score_.max())
         return self
 
     def predict(self, bags):
-        return self.model.decision_function(pooled(bags)) if self.classes else self.model.predict(pooled(bags))
+        return (
+            self.model.decision_function(pooled(bags))
+            if self.classes
+            else self.model.predict(pooled(bags))
+        )
 
 
 def pooled(bags):
-    return np.array([np.concatenate([f(b, axis=0) for f in (np.mean, np.max, np.min)]) for b in bags])
+    return np.array(
+        [np.concatenate([f(b, axis=0) for f in (np.mean, np.max, np.min)]) for b in bags]
+    )
 
 
 class PrimeInstance:
     """Alternate: a linear model of the chosen tokens, then each bag's choice anew.
 
-    Numbers (Ray and Page 2001): the token whose prediction is nearest the label; at test, where there is no label, the token a logistic gate
-    (chosen tokens against the others) finds most likely. Classes (in the manner of MI-SVM, Andrews et al. 2003): the token with the largest score.
+    Numbers (Ray and Page 2001): the token whose prediction is nearest the label; at test, where
+    there is no label, the token a logistic gate (chosen tokens against the others) finds most
+    likely. Classes (in the manner of MI-SVM, Andrews et al. 2003): the token with the largest
+    score.
     """
 
     def __init__(self, seed=0, classes=False):
         self.classes = classes
 
     def fit(self, bags, y):
-        flat, y = np.concatenate(bags), np.asarray(y, float)
+        flat = np.concatenate(bags)
+        y = np.asarray(y, float)
         self.mean, self.scale = flat.mean(0), np.maximum(flat.std(0), 1e-9)
         self.unit = 1.0 if self.classes else y.std()
         x = [standard(b, self) for b in bags]
-        tokens, chosen = np.array([b.mean(axis=0) for b in x]), None
+        tokens = np.array([b.mean(axis=0) for b in x])
+        chosen = None
         for _ in range(ROUNDS):
-            self.model = LogisticRegression(C=1.0, max_iter=1000) if self.classes else Ridge(1.0)
+            self.model = (
+                LogisticRegression(C=1.0, max_iter=1000) if self.classes else Ridge(1.0)
+            )
             self.model.fit(tokens, y)
-            last, chosen = chosen, [self._choice(b, t) for b, t in zip(x, y)]
+            last = chosen
+            chosen = [self._choice(b, t) for b, t in zip(x, y)]
             if chosen == last:
                 break
             tokens = np.array([b[j] for b, j in zip(x, chosen)])
         if not self.classes:
             prime = np.concatenate([np.arange(len(b)) == j for b, j in zip(x, chosen)])
-            self.gate = LogisticRegression(C=GATE_C, max_iter=1000).fit(np.concatenate(x), prime)
+            self.gate = LogisticRegression(C=GATE_C, max_iter=1000).fit(
+                np.concatenate(x), prime
+            )
         return self
 
     def _choice(self, tokens, label):
@@ -107,4 +142,6 @@ class PrimeInstance:
         x = [standard(b, self) for b in bags]
         if self.classes:
             return np.array([self.model.decision_function(b).max() for b in x])
-        return np.array([self.model.predict(b[[np.argmax(self.gate.decision_function(b))]])[0] for b in x])
+        return np.array(
+            [self.model.predict(b[[np.argmax(self.gate.decision_function(b))]])[0] for b in x]
+        )

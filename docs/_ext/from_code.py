@@ -1,4 +1,5 @@
-"""Pages made from the code before each build: the command line (from the commands), the public names (from their docstrings), the claims.
+"""Pages made from the code before each build: the command line (from the commands), the public
+names (from their docstrings), the claims.
 
 The tables of tasks.md, which is kept, are made by task_table.py.
 """
@@ -31,17 +32,29 @@ def command_line():
         "--title",
         "Command line",
     ]
-    return whole_sentences(subprocess.run(command, capture_output=True, text=True, check=True, env=plain).stdout)
+    return whole_sentences(
+        subprocess.run(command, capture_output=True, text=True, check=True, env=plain).stdout
+    )
 
 
 def whole_sentences(page):
-    """The list of commands with the sentence that opens each command's section, where typer cuts it off."""
+    """The list of commands with the sentence that opens each command's section,
+    where typer cuts it off.
+    """
     said = dict(re.findall(r"^## `attnscope (\w+)`\n\n(.+)$", page, flags=re.MULTILINE))
-    return re.sub(r"^\* `(\w+)`: .*\.\.\.$", lambda m: f"* `{m[1]}`: {said.get(m[1], m[0])}", page, flags=re.MULTILINE)
+    return re.sub(
+        r"^\* `(\w+)`: .*\.\.\.$",
+        lambda m: f"* `{m[1]}`: {said.get(m[1], m[0])}",
+        page,
+        flags=re.MULTILINE,
+    )
 
 
 def public_names():
-    parts = ["# Public names", "Everything `import attnscope as at` offers, by the room it lives in.\n"]
+    parts = [
+        "# Public names",
+        "Everything `import attnscope as at` offers, by the room it lives in.\n",
+    ]
     for module, names in attnscope._HOME.items():
         parts.append(f"## {module}\n")
         parts += [described(name) for name in names]
@@ -54,31 +67,46 @@ def described(name):
         signature = str(inspect.signature(thing)) if callable(thing) else ""
     except ValueError:
         signature = ""
-    signature = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", signature)  # a default that is a class, by its name
+    # a default that is a class, by its name
+    signature = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", signature)
     signature = re.sub(
         r"(: |-> )(?:ForwardRef\()?'([^']*)'\)?", r"\1\2", signature
     )  # annotations, as they were written
     text = inspect.getdoc(thing) or ""
-    return f"### {name}\n\n```python\n{broken(name + signature)}\n```\n\n```text\n{text}\n```\n"
+    return (
+        f"### {name}\n\n```python\n{broken(name + signature)}\n```\n\n```text\n{text}\n```\n"
+    )
 
 
 def broken(signature, width=100):
     """A long signature, one argument a line."""
-    if len(signature) <= width or not (match := re.fullmatch(r"(\w+)\((.*)\)( -> .*)?", signature)):
+    if len(signature) <= width or not (
+        match := re.fullmatch(r"(\w+)\((.*)\)( -> .*)?", signature)
+    ):
         return signature
     name, inside, result = match.groups()
-    arguments, depth = [""], 0
+    arguments = [""]
+    depth = 0
     for letter in inside:
         depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and depth == 0:
             arguments.append("")
         else:
             arguments[-1] += letter
-    return "\n".join([f"{name}(", *(f"    {argument.strip()}," for argument in arguments), f"){result or ''}"])
+    return "\n".join(
+        [
+            f"{name}(",
+            *(f"    {argument.strip()}," for argument in arguments),
+            f"){result or ''}",
+        ]
+    )
 
 
 def claims():
-    rows = [f"| {c.id} | {c.title} | {c.source} | [{docs_page(c.id)}](../{docs_page(c.id)}.md) |" for c in all_claims()]
+    rows = [
+        f"| {c.id} | {c.title} | {c.source} | [{docs_page(c.id)}](../{docs_page(c.id)}.md) |"
+        for c in all_claims()
+    ]
     head = [
         "# All claims",
         "",
@@ -92,10 +120,15 @@ def claims():
 
 def write(app):
     FOLDER.mkdir(exist_ok=True)
-    for name, make in (("cli", command_line), ("names", public_names), ("all_claims", claims)):
+    for name, make in (
+        ("cli", command_line),
+        ("names", public_names),
+        ("all_claims", claims),
+    ):
         text = make()
         page = FOLDER / f"{name}.md"
-        if not page.exists() or page.read_text() != text:  # an untouched page is not read again
+        # an untouched page is not read again
+        if not page.exists() or page.read_text() != text:
             page.write_text(text)
 
 

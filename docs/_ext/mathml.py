@@ -1,9 +1,12 @@
-"""A math renderer for Sphinx that writes MathML, which browsers draw themselves: no script, no font, no request.
+"""A math renderer for Sphinx that writes MathML, which browsers draw themselves: no script, no
+font, no request.
 
-`latex2mathml` leaves some things to the browser that MathML Core, which browsers implement, does not know; `mended` says them in its words:
-the alphabets of \\mathbb and \\mathbf are characters of their own, names of functions need their thin spaces, \\sim and \\perp are relations,
-the bars of |x| stand close to what they enclose (a conditional bar is \\mid, and has its spaces), a slash close to what it divides, dots, bars and
-tildes are accents, and a prime, whose character is small and high already, must not be made smaller as an exponent.
+`latex2mathml` leaves some things to the browser that MathML Core, which browsers implement, does
+not know; `mended` says them in its words: the alphabets of \\mathbb and \\mathbf are characters of
+their own, names of functions need their thin spaces, \\sim and \\perp are relations, the bars of
+|x| stand close to what they enclose (a conditional bar is \\mid, and has its spaces), a slash close
+to what it divides, dots, bars and tildes are accents, and a prime, whose character is small and
+high already, must not be made smaller as an exponent.
 """
 
 import re
@@ -15,32 +18,52 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
-DOUBLE = {"C": "ℂ", "N": "ℕ", "P": "ℙ", "Q": "ℚ", "R": "ℝ", "Z": "ℤ"}  # older than the block with the others
-DOUBLE |= {letter: chr(0x1D538 + i) for i, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ") if letter not in DOUBLE}
+# older than the block with the others
+DOUBLE = {"C": "ℂ", "N": "ℕ", "P": "ℙ", "Q": "ℚ", "R": "ℝ", "Z": "ℤ"}
+DOUBLE |= {
+    letter: chr(0x1D538 + i)
+    for i, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    if letter not in DOUBLE
+}
 DOUBLE |= {digit: chr(0x1D7D8 + i) for i, digit in enumerate("0123456789")}
 BOLD = {letter: chr(0x1D400 + i) for i, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")}
 BOLD |= {letter: chr(0x1D41A + i) for i, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
 BOLD |= {digit: chr(0x1D7CE + i) for i, digit in enumerate("0123456789")}
 ALPHABETS = {"double-struck": DOUBLE, "bold": BOLD}
 FUNCTIONS = "arcsin|arccos|arctan|arg|log|ln|exp|sinh|cosh|tanh|sin|cos|tan|det|dim|ker"
-RELATIONS = {"&#x0007E;": "&#x0223C;", "&#x027C2;": "&#x027C2;", "&#x029F5;": "&#x02216;"}  # \sim, \perp, \setminus
+# \sim, \perp, \setminus
+RELATIONS = {"&#x0007E;": "&#x0223C;", "&#x027C2;": "&#x027C2;", "&#x029F5;": "&#x02216;"}
 
 ACCENTS = "&#x002D9;|&#x000A8;|&#x000AF;|&#x0007E;"  # dot, two dots, bar, tilde
 
 
 def mended(markup):
-    letter = lambda m: f'<{m[1]} mathvariant="normal">{ALPHABETS[m[2]].get(m[3], m[3])}</{m[1]}>'
-    markup = re.sub(r'<(m[in]) mathvariant="(double-struck|bold)">(\w)</\1>', letter, markup)
-    markup = re.sub(rf"<mi>\\?({FUNCTIONS})</mi>", r'<mo lspace="0.167em" rspace="0.167em">\1</mo>', markup)
-    markup = re.sub(
-        r"<mi>(&#x\w+;)</mi>", lambda m: f"<mo>{RELATIONS[m[1]]}</mo>" if m[1] in RELATIONS else m[0], markup
+    letter = lambda m: (
+        f'<{m[1]} mathvariant="normal">{ALPHABETS[m[2]].get(m[3], m[3])}</{m[1]}>'
     )
-    markup = re.sub(rf"<mover>(<mi>[^<]*</mi><mo[^>]*>(?:{ACCENTS}))", r'<mover accent="true">\1', markup)
+    markup = re.sub(r'<(m[in]) mathvariant="(double-struck|bold)">(\w)</\1>', letter, markup)
+    markup = re.sub(
+        rf"<mi>\\?({FUNCTIONS})</mi>",
+        r'<mo lspace="0.167em" rspace="0.167em">\1</mo>',
+        markup,
+    )
+    markup = re.sub(
+        r"<mi>(&#x\w+;)</mi>",
+        lambda m: f"<mo>{RELATIONS[m[1]]}</mo>" if m[1] in RELATIONS else m[0],
+        markup,
+    )
+    markup = re.sub(
+        rf"<mover>(<mi>[^<]*</mi><mo[^>]*>(?:{ACCENTS}))", r'<mover accent="true">\1', markup
+    )
     prime = r'<mrow>\1<mo lspace="0" rspace="0">\2</mo></mrow>'
     markup = re.sub(r"<msup>(<mi>[^<]*</mi>)<mi>(&#x0203[23];)</mi></msup>", prime, markup)
-    markup = markup.replace("<mo>&#x0002F;</mo>", '<mo lspace="0.05em" rspace="0.05em">/</mo>')
+    markup = markup.replace(
+        "<mo>&#x0002F;</mo>", '<mo lspace="0.05em" rspace="0.05em">/</mo>'
+    )
     return re.sub(
-        r"<mo(?: stretchy=\"false\")?>&#x0007C;</mo>", '<mo lspace="0" rspace="0" stretchy="false">|</mo>', markup
+        r"<mo(?: stretchy=\"false\")?>&#x0007C;</mo>",
+        '<mo lspace="0" rspace="0" stretchy="false">|</mo>',
+        markup,
     )
 
 
@@ -48,7 +71,9 @@ def mathml(node, display):
     latex = node.astext().strip()
     try:
         return mended(convert(latex, display="block" if display else "inline"))
-    except Exception as error:  # the converter raises its own kinds; any of them is a mistake in the page
+    except (
+        Exception
+    ) as error:  # the converter raises its own kinds; any of them is a mistake in the page
         logger.warning(f"cannot typeset {latex!r}: {error!r}", location=node)
         return f"<code>{escape(latex)}</code>"
 

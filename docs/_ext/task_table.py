@@ -1,6 +1,8 @@
-"""The table of docs/tasks.md: what works for which task, read off the catalogue, the classes, the routes and the engines.
+"""The table of docs/tasks.md: what works for which task, read off the catalogue, the classes, the
+routes and the engines.
 
-`python docs/_ext/task_table.py` writes it into the page; a test says when the page is not what the code says.
+`python docs/_ext/task_table.py` writes it into the page; a test says when the page is not what the
+code says.
 """
 
 import re
@@ -34,9 +36,18 @@ REASONS = {
         "classes",
     ): "a classification: `sign_error` in its place, beside `bayes_error`, `max_test_error`, `linear_error`",
     ("gradient", "classes"): "nobody has derived an exact error of a head",
-    ("population training", "classes"): "it would need that gradient; SGD has the logistic loss",
-    ("risk", "exchangeable"): "no planted directions to have overlaps with: `bayes_risk(length)` says what is possible",
-    ("gradient", "planted"): "nobody has derived an exact risk away from the oracle: `risk` samples it",
+    (
+        "population training",
+        "classes",
+    ): "it would need that gradient; SGD has the logistic loss",
+    (
+        "risk",
+        "exchangeable",
+    ): "no planted directions to have overlaps with: `bayes_risk(length)` says what is possible",
+    (
+        "gradient",
+        "planted",
+    ): "nobody has derived an exact risk away from the oracle: `risk` samples it",
     ("population training", "planted"): "it would need that gradient: give `batch_size`",
     (
         "explorer",
@@ -77,7 +88,8 @@ def _descends(task, predictor):
 
 def _has_engine(task, predictor, batch_size, engine):
     if len(task.teacher_gram) > 2:
-        return batch_size is not None  # several directions: dynamics/heads.py, which has both engines and needs batches
+        # several directions: dynamics/heads.py, which has both engines and needs batches
+        return batch_size is not None
     try:
         engine_for(Setup(task, predictor, 4e-3, 1, 0, batch_size, engine, False))
     except AttnscopeError:
@@ -89,9 +101,13 @@ def _views(row, task):
     if not row.planted:
         return ""
     table = knobs()
-    views = table["gamma2"].views if row.word == table["task"].default else table["task"].views
+    views = (
+        table["gamma2"].views if row.word == table["task"].default else table["task"].views
+    )
     # the page trains five overlaps (explorer/live.py): several keys and values need more
-    return ", ".join(view for view in views if view != "training" or len(task.teacher_gram) <= 2)
+    return ", ".join(
+        view for view in views if view != "training" or len(task.teacher_gram) <= 2
+    )
 
 
 def cells(row):
@@ -100,8 +116,12 @@ def cells(row):
     planted = row.planted
     found = {name: YES if hasattr(task, name) else "" for name in COLUMNS[:4]}
     found["risk"] = _risk(task) if planted and has_head(task) else ""
-    found["gradient"] = _served(lambda p: _descends(task, p)) if planted and has_head(task) else ""
-    trains = lambda batch, engine: _served(lambda p: _has_engine(task, p, batch, engine)) if planted else ""
+    found["gradient"] = (
+        _served(lambda p: _descends(task, p)) if planted and has_head(task) else ""
+    )
+    trains = lambda batch, engine: (
+        _served(lambda p: _has_engine(task, p, batch, engine)) if planted else ""
+    )
     found["population training"] = trains(None, "reduced")
     found["SGD in law"] = trains(2, "reduced")
     found["full engine"] = trains(2, "full")
@@ -122,13 +142,16 @@ def table():
         shown = []
         for column, cell in cells(row).items():
             if not cell:
-                reason = REASONS[column, kind]  # an empty cell without a reason is a mistake here
+                # an empty cell without a reason is a mistake here
+                reason = REASONS[column, kind]
                 if reason not in reasons:
                     reasons.append(reason)
                 cell = f"({reasons.index(reason) + 1})"
             shown.append(cell)
         lines.append(f"| `{word}` | " + " | ".join(shown) + " |")
-    return "\n".join([*lines, "", *(f"{i}. {reason}." for i, reason in enumerate(reasons, 1)), ""])
+    return "\n".join(
+        [*lines, "", *(f"{i}. {reason}." for i, reason in enumerate(reasons, 1)), ""]
+    )
 
 
 def arguments():
@@ -136,7 +159,9 @@ def arguments():
     lines = ["| word | class | in words | arguments (default) |", "|---|---|---|---|"]
     for word, row in (TASKS | PREDICTORS).items():
         texts = [f"`{a.name}` ({_default(a.default)})" for a in row.arguments]
-        lines.append(f"| `{word}` | `{row.kind.__name__}` | {row.label} | {', '.join(texts)} |")
+        lines.append(
+            f"| `{word}` | `{row.kind.__name__}` | {row.label} | {', '.join(texts)} |"
+        )
     return "\n".join([*lines, ""])
 
 
@@ -150,7 +175,9 @@ def page(text):
     """The page with its tables made anew."""
     parts = iter((table(), arguments()))
     between = re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1])
-    return re.sub(between, lambda found: MARKS[0] + next(parts) + MARKS[1], text, flags=re.DOTALL)
+    return re.sub(
+        between, lambda found: MARKS[0] + next(parts) + MARKS[1], text, flags=re.DOTALL
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """attnscope: an instrument for what attention provably does.
 
-Every public name is listed here and imported on first use, so that `import attnscope` loads neither JAX nor SciPy.
+Every public name is listed here and imported on first use, so that `import attnscope` loads neither
+JAX nor SciPy.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Any
 
 from attnscope.sweeps.package import remember
 
-remember()  # the files as they are loaded: a sweep refuses to name results by files that changed since
+# the files as they are loaded: a sweep refuses to name results by files that changed since
+remember()
 
 __version__ = "0.1.0"
 
@@ -53,7 +55,11 @@ _HOME = {
     ],
     "predictors.predictions": ["attention_weights", "predict"],
     "predictors.blocks.transformer": ["TransformerBlock"],
-    "predictors.blocks.compared_models": ["DenseNet", "GatedRecurrent", "SimplifiedAttention"],
+    "predictors.blocks.compared_models": [
+        "DenseNet",
+        "GatedRecurrent",
+        "SimplifiedAttention",
+    ],
     "predictors.full_attention": ["FullAttention"],
     "predictors.heads": ["BayesSoftmax", "MultiHead"],
     "predictors.row_column": ["RowColumn"],
@@ -61,7 +67,11 @@ _HOME = {
     "theory.overlaps": ["Overlaps"],
     "theory.risks.several_tokens_risk": ["head_risk"],
     "theory.risks.spiked": ["spiked_asymptotic", "spiked_bayes_risk", "spiked_exponent"],
-    "theory.optima.linear_optimum": ["LinearOptimum", "linear_optimum", "normalised_linear_optimum"],
+    "theory.optima.linear_optimum": [
+        "LinearOptimum",
+        "linear_optimum",
+        "normalised_linear_optimum",
+    ],
     "theory.risks.sign_error": ["sign_error"],
     "theory.risk": ["RiskGradient", "risk", "risk_function", "risk_gradient"],
     "theory.optima.optimum": ["OracleRegime", "optimal_temperature", "oracle_regime"],
@@ -70,15 +80,29 @@ _HOME = {
     "theory.optima.oracle_saddle": ["critical_temperature"],
     "theory.risks.multi_head_risk": ["heads_gram", "heads_risk"],
     "theory.risks.correlated_risk": ["correlated_risk", "correlated_temperature"],
-    "theory.samples.two_steps": ["Alignment", "simulated_alignment", "two_gradient_steps", "two_step_alignment"],
+    "theory.samples.two_steps": [
+        "Alignment",
+        "simulated_alignment",
+        "two_gradient_steps",
+        "two_step_alignment",
+    ],
     "theory.risks.layer_norm": ["informative_weight", "layer_norm_floor"],
     "theory.risk_table": ["reference_risks"],
-    "theory.exchangeable.spectral": ["cme_filter", "density_bias", "kernel_eigenvalues", "softmax_filter"],
+    "theory.exchangeable.spectral": [
+        "cme_filter",
+        "density_bias",
+        "kernel_eigenvalues",
+        "softmax_filter",
+    ],
     "theory.exchangeable.learning_curves": ["best_attention", "cme_curve", "softmax_curve"],
     "theory.exchangeable.transfer": ["bottleneck_law", "condition_number", "transfer_bound"],
     "theory.samples.cramer_rao": ["cramer_rao"],
     "theory.exchangeable.chernoff": ["asymptotic_topic_error", "chernoff", "two_topic_error"],
-    "theory.exchangeable.representation": ["merge_costs", "posterior_atoms", "representation"],
+    "theory.exchangeable.representation": [
+        "merge_costs",
+        "posterior_atoms",
+        "representation",
+    ],
     "dynamics.networks.blocks": ["BlockHistory", "simplified_risk", "train_block"],
     "dynamics.networks.length_curves": ["length_curve"],
     "dynamics.train": ["train"],
@@ -129,7 +153,8 @@ _ROOMS = (
     "theory",
 )
 
-# The documented face: what a first session needs. Every other name of _HOME stays importable, and has its room.
+# The documented face: what a first session needs. Every other name of _HOME stays importable, and
+# has its room.
 _FACE = (
     "AttnscopeError",
     "Estimate",

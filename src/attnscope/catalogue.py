@@ -1,12 +1,13 @@
 """What there is, in words: tasks and predictors with labels, colours, costs and arguments.
 
-One list, read by the command line, studies, the explorer and saved files; a word here is a word everywhere. An entry names its class by
-address, so that reading the list loads nothing. `add` puts in a row from outside: with its class (and, if it has an exact risk, a route in
-theory/route.py) a new task or predictor is a full citizen.
+One list, read by the command line, studies, the explorer and saved files; a word here is a word
+everywhere. An entry names its class by address, so that reading the list loads nothing. `add` puts
+in a row from outside: with its class (and, if it has an exact risk, a route in theory/route.py) a
+new task or predictor is a full citizen.
 
-Flat arguments are what people type: numbers, words and short lists. `gamma2` is gamma^2, as in the papers' plots; a signal of None is
-sqrt(dim/2). Where a class takes something else (a task inside a task, a matrix), `build` makes the object from flat arguments
-(tasks/flat.py).
+Flat arguments are what people type: numbers, words and short lists. `gamma2` is gamma^2, as in the
+papers' plots; a signal of None is sqrt(dim/2). Where a class takes something else (a task inside a
+task, a matrix), `build` makes the object from flat arguments (tasks/flat.py).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-# -- arguments that several entries share -------------------------------------------------------------------------------------
+# -- arguments that several entries share ----------------------------------------------------------
 
 DIM = Argument("dim", "Dimension d", 400, 2, 1e15, whole=True, log=True)
 LENGTH = Argument("length", "Tokens L", 10, 1, 1e12, whole=True, log=True)
@@ -58,8 +59,22 @@ PREDICTORS: dict[str, Entry] = {
             "closed",
             2,
         ),
-        Entry("softmax-one", f"{ATTENTION}:SoftmaxOne", "softmax with a sink", (TEMPERATURE,), "quadrature", 3),
-        Entry("softplus", f"{ATTENTION}:SoftplusAttention", "softplus", (TEMPERATURE,), "quadrature", 4),
+        Entry(
+            "softmax-one",
+            f"{ATTENTION}:SoftmaxOne",
+            "softmax with a sink",
+            (TEMPERATURE,),
+            "quadrature",
+            3,
+        ),
+        Entry(
+            "softplus",
+            f"{ATTENTION}:SoftplusAttention",
+            "softplus",
+            (TEMPERATURE,),
+            "quadrature",
+            4,
+        ),
     )
 }
 
@@ -96,7 +111,9 @@ TASKS: dict[str, Entry] = {
                 DIM,
                 LENGTH,
                 Argument("relevant", "Informative tokens", 2, 1, 1e6, whole=True),
-                Argument("weights", "Weights", "equal", options=("equal", "sum", "dirichlet")),
+                Argument(
+                    "weights", "Weights", "equal", options=("equal", "sum", "dirichlet")
+                ),
                 GAMMA2,
                 NOISE,
                 SIGNAL,
@@ -116,7 +133,14 @@ TASKS: dict[str, Entry] = {
             "random-length",
             "attnscope.tasks.planted.random_length:RandomLength",
             "sequences of random length",
-            (DIM, Argument("lengths", "Lengths", (5, 15), 1, 1e9, whole=True, many=True), GAMMA2, NOISE, SIGNAL, SEED),
+            (
+                DIM,
+                Argument("lengths", "Lengths", (5, 15), 1, 1e9, whole=True, many=True),
+                GAMMA2,
+                NOISE,
+                SIGNAL,
+                SEED,
+            ),
             build=f"{FLAT}:random_length",
         ),
         Entry(
@@ -127,7 +151,9 @@ TASKS: dict[str, Entry] = {
                 replace(DIM, default=20, high=10_000),
                 LENGTH,
                 Argument("decay", "Token variances i^-decay", 1.0, 0, 10),
-                Argument("degrees_of_freedom", "Student-t degrees of freedom", None, 2.01, 1e9),
+                Argument(
+                    "degrees_of_freedom", "Student-t degrees of freedom", None, 2.01, 1e9
+                ),
                 GAMMA2,
                 NOISE,
                 SIGNAL,
@@ -143,7 +169,9 @@ TASKS: dict[str, Entry] = {
                 DIM,
                 LENGTH,
                 Argument("directions", "Directions", 2, 1, 6, whole=True),
-                Argument("positions", "Positions", "distinct", options=("distinct", "independent")),
+                Argument(
+                    "positions", "Positions", "distinct", options=("distinct", "independent")
+                ),
                 GAMMA2,
                 NOISE,
                 SIGNAL,
@@ -209,7 +237,14 @@ TASKS: dict[str, Entry] = {
             "a hidden topic",
             (
                 Argument("prior", "Topic probabilities", (0.5, 0.5), 0, 1, many=True),
-                Argument("emissions", "Word probabilities, topic by topic", (0.7, 0.3, 0.4, 0.6), 0, 1, many=True),
+                Argument(
+                    "emissions",
+                    "Word probabilities, topic by topic",
+                    (0.7, 0.3, 0.4, 0.6),
+                    0,
+                    1,
+                    many=True,
+                ),
             ),
             build=f"{FLAT}:topics",
             planted=False,
@@ -221,7 +256,9 @@ TASKS: dict[str, Entry] = {
             (
                 replace(DIM, default=3, high=64),
                 replace(NOISE, default=0.5, low=1e-50),
-                Argument("degrees", "Degrees of the harmonics", (1,), 0, 64, whole=True, many=True),
+                Argument(
+                    "degrees", "Degrees of the harmonics", (1,), 0, 64, whole=True, many=True
+                ),
             ),
             planted=False,
         ),
@@ -239,7 +276,9 @@ TASKS: dict[str, Entry] = {
 def add(entry: Entry, table: dict[str, Entry]) -> Entry:
     """Put a row into TASKS or PREDICTORS; a word is taken once."""
     if entry.word in table:
-        raise AttnscopeError(f"word of a catalogue row must be new, got {entry.word!r}, which is taken; try another.")
+        raise AttnscopeError(
+            f"word of a catalogue row must be new, got {entry.word!r}, which is taken; try another."
+        )
     table[entry.word] = entry
     return entry
 
@@ -250,14 +289,18 @@ def remove(word: str, table: dict[str, Entry]) -> None:
 
 
 def find(word: object, table: Mapping[str, Entry], of: str, what: str) -> Entry:
-    """The row of a word, or one sentence with the words there are. An underscore serves for a hyphen."""
+    """The row of a word, or one sentence with the words there are.
+    An underscore serves for a hyphen.
+    """
     spelled = str(word).replace("_", "-")
     if spelled not in table:
         raise bad(what, of, "one of " + ", ".join(table), str(word))
     return table[spelled]
 
 
-def make(word: object, table: Mapping[str, Entry], values: Mapping[str, object], of: str, what: str) -> Any:
+def make(
+    word: object, table: Mapping[str, Entry], values: Mapping[str, object], of: str, what: str
+) -> Any:
     """The object of a word, from flat arguments."""
     return find(word, table, of, what).make(values, of)
 
@@ -265,7 +308,10 @@ def make(word: object, table: Mapping[str, Entry], values: Mapping[str, object],
 def _by_class() -> dict[str, Entry]:
     """Rows by the name of their class, which is read off its address where it is not loaded."""
     rows = [*TASKS.values(), *PREDICTORS.values()]
-    return {(row.home.rpartition(":")[2] if isinstance(row.home, str) else row.home.__name__): row for row in rows}
+    return {
+        (row.home.rpartition(":")[2] if isinstance(row.home, str) else row.home.__name__): row
+        for row in rows
+    }
 
 
 def named(name: str) -> type | None:
@@ -277,4 +323,7 @@ def named(name: str) -> type | None:
 def word_of(thing: object) -> str | None:
     """The word of an object's most special listed class."""
     rows = _by_class()
-    return next((rows[kind.__name__].word for kind in type(thing).__mro__ if kind.__name__ in rows), None)
+    return next(
+        (rows[kind.__name__].word for kind in type(thing).__mro__ if kind.__name__ in rows),
+        None,
+    )

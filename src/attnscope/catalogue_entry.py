@@ -1,6 +1,8 @@
-"""What a row of the catalogue is: a word, its class by address, a label, and arguments as people type them.
+"""What a row of the catalogue is: a word, its class by address, a label, and arguments as people
+type them.
 
-Flat arguments are numbers, words and short lists, each with its range; `parse` gives one sentence where a value is none of them.
+Flat arguments are numbers, words and short lists, each with its range; `parse` gives one sentence
+where a value is none of them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ __all__ = ["Argument", "Entry"]
 
 @dataclass(frozen=True)
 class Argument:
-    """One flat argument: a number in [low, high] (`whole`: an integer), one of `options`, or a short list (`many`) of numbers.
+    """One flat argument: a number in [low, high] (`whole`: an integer), one of `options`, or a
+    short list (`many`) of numbers.
 
     `default` None stands for "left out". `log` says how a slider moves.
     """
@@ -35,7 +38,9 @@ class Argument:
 
     def parse(self, value: object, of: str) -> Any:
         """The value in its own type, from a text or a number; one sentence if it cannot be."""
-        if value is None or (isinstance(value, str) and value.lower() == "none" and self.default is None):
+        if value is None or (
+            isinstance(value, str) and value.lower() == "none" and self.default is None
+        ):
             return None
         if self.options:
             if str(value) not in self.options:
@@ -52,9 +57,17 @@ class Argument:
             number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             number = math.nan
-        if isinstance(value, bool) or not self.low <= number <= self.high or (self.whole and number != int(number)):
+        if (
+            isinstance(value, bool)
+            or not self.low <= number <= self.high
+            or (self.whole and number != int(number))
+        ):
             raise bad(
-                self.name, of, must, str(value), f"{self.name}={self.default}" if self.default is not None else ""
+                self.name,
+                of,
+                must,
+                str(value),
+                f"{self.name}={self.default}" if self.default is not None else "",
             )
         return int(number) if self.whole else number
 
@@ -68,9 +81,10 @@ class Argument:
 class Entry:
     """A task or a predictor.
 
-    word: as people type it; home: its class, or "module:Class"; label: as figures name it; colour: place in the palette.
-    cost: of one exact risk, "closed" (microseconds), "quadrature" (milliseconds) or "sampled".
-    build: flat arguments -> object, or "module:function"; the class itself where None.
+    word: as people type it; home: its class, or "module:Class"; label: as figures name it; colour:
+    place in the palette. cost: of one exact risk, "closed" (microseconds), "quadrature"
+    (milliseconds) or "sampled". build: flat arguments -> object, or "module:function"; the class
+                   itself where None.
     planted: has projections, so that risk, train and the explorer serve it.
     """
 
@@ -88,19 +102,32 @@ class Entry:
         """The class."""
         return _loaded(self.home)
 
-    def flat(self, values: Mapping[str, object] | None = None, of: str = "the catalogue") -> dict[str, Any]:
-        """Every argument in its own type; those left out have their defaults, unknown ones get a sentence."""
+    def flat(
+        self, values: Mapping[str, object] | None = None, of: str = "the catalogue"
+    ) -> dict[str, Any]:
+        """Every argument in its own type; those left out have their defaults,
+        unknown ones get a sentence.
+        """
         given = dict(values or {})
         known = {argument.name: argument for argument in self.arguments}
         for name in given:
             if name not in known:
-                raise bad("an argument", f"{of}, {self.word}", "one of " + ", ".join(known), name)
-        return {name: a.parse(given.get(name, a.default), f"{of}, {self.word}") for name, a in known.items()}
+                raise bad(
+                    "an argument", f"{of}, {self.word}", "one of " + ", ".join(known), name
+                )
+        return {
+            name: a.parse(given.get(name, a.default), f"{of}, {self.word}")
+            for name, a in known.items()
+        }
 
-    def make(self, values: Mapping[str, object] | None = None, of: str = "the catalogue") -> Any:
+    def make(
+        self, values: Mapping[str, object] | None = None, of: str = "the catalogue"
+    ) -> Any:
         """The object from flat arguments."""
         function = self.kind if self.build is None else _loaded(self.build)
-        return function(**{name: x for name, x in self.flat(values, of).items() if x is not None})
+        return function(
+            **{name: x for name, x in self.flat(values, of).items() if x is not None}
+        )
 
 
 def _loaded(home: Any) -> Any:

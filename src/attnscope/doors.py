@@ -1,7 +1,9 @@
-"""A room as a lazy namespace: `at.theory.risk_gradient`, `at.tasks.SingleLocation`, whatever was imported before.
+"""A room as a lazy namespace: `at.theory.risk_gradient`, `at.tasks.SingleLocation`, whatever was
+imported before.
 
-A room's files come first, then its public names (the list in attnscope/__init__.py), each imported when it is first asked for. A file wins
-over a name because importing the file anywhere puts it there: `at.theory.risk` is always the file.
+A room's files come first, then its public names (the list in attnscope/__init__.py), each imported
+when it is first asked for. A file wins over a name because importing the file anywhere puts it
+there: `at.theory.risk` is always the file.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ class AttnscopeError(ValueError):
 
 
 def bad(what: str, of: str, must: str, got: object, hint: str = "") -> AttnscopeError:
-    """Build (not raise) the error that says `what` of `of` must be `must`, got `got`; try `hint`."""
+    """Build (not raise) the error that says `what` of `of` must be `must`, got `got`;
+    try `hint`.
+    """
     tail = f"; try {hint}." if hint else "."
     return AttnscopeError(f"{what} of {of} must be {must}, got {shown(got)}{tail}")
 

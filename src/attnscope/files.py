@@ -1,11 +1,11 @@
 """Files that are whole or absent, and the sentence when the disk refuses.
 
 `whole_file` writes under a temporary name in the same folder, then fsync, os.replace, fsync of the
-folder. Guaranteed: a reader meets the previous file or the whole new one, at every instant, also after
-SIGKILL (os.replace is atomic) and, if the disk honours fsync, after a power cut; whatever exception ends
-the writing, Ctrl-C included, the previous file is untouched and nothing is left behind (only SIGKILL
-leaves a hidden `.NAME.HEX.tmp`). A symbolic link is written through; a device or a pipe (/dev/stdout) is
-written directly: there is nothing to replace.
+folder. Guaranteed: a reader meets the previous file or the whole new one, at every instant, also
+after SIGKILL (os.replace is atomic) and, if the disk honours fsync, after a power cut; whatever
+exception ends the writing, Ctrl-C included, the previous file is untouched and nothing is left
+behind (only SIGKILL leaves a hidden `.NAME.HEX.tmp`). A symbolic link is written through; a device
+or a pipe (/dev/stdout) is written directly: there is nothing to replace.
 
 Trouble with the disk is one AttnscopeError: what, of whom, must be, got, try, and what is kept.
 """
@@ -28,8 +28,8 @@ __all__ = ["check_place", "is_full", "reason", "temporary", "whole_file", "writa
 Refusal = Callable[[OSError], AttnscopeError]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # no space left, on the disk or in the user's share of it
-# Characters of the target's name in the temporary's: enough to recognise it; 4 bytes each, with the dots
-# and 32 hex digits, stay below the 255 bytes that file systems allow.
+# Characters of the target's name in the temporary's: enough to recognise it; 4 bytes each, with the
+# dots and 32 hex digits, stay below the 255 bytes that file systems allow.
 NAME = 40
 
 
@@ -74,7 +74,8 @@ def whole_file(
             with suppress(OSError):
                 part.unlink(missing_ok=True)
         if sync:
-            # Not every system can sync a folder (Windows, some network disks): the file itself is synced.
+            # Not every system can sync a folder (Windows, some network disks): the file itself is
+            # synced.
             with suppress(OSError):
                 _sync(target.parent, os.O_RDONLY)
 
@@ -87,11 +88,15 @@ def check_place(
 ) -> None:
     """Refuse a path where no file can be, before long work; `whole_file` does so itself."""
     if not isinstance(path, str | os.PathLike) or "\0" in str(path):
-        raise bad(what, of, "the name of a file", repr(path) if isinstance(path, str) else path)
+        raise bad(
+            what, of, "the name of a file", repr(path) if isinstance(path, str) else path
+        )
     with _told(refusal or partial(_sentence, path=path, of=of, what=what)):
         target = Path(os.path.realpath(path))
         if refusal is None and not target.parent.is_dir():
-            raise bad(what, of, "in a folder that exists", str(path), "making the folder first")
+            raise bad(
+                what, of, "in a folder that exists", str(path), "making the folder first"
+            )
         mode = _mode(target)
         if mode is not None and stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -105,7 +110,8 @@ def writable_folder(folder: Path, refusal: Refusal) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         probe = temporary(folder / "probe")
         try:
-            probe.write_bytes(b"probe")  # not empty: on a full disk an empty file can still be made
+            # not empty: on a full disk an empty file can still be made
+            probe.write_bytes(b"probe")
         finally:
             with suppress(OSError):
                 probe.unlink(missing_ok=True)
@@ -134,9 +140,13 @@ def _told(refusal: Refusal) -> Iterator[None]:
         raise refusal(error) from None
 
 
-def _sentence(error: OSError, path: str | os.PathLike[str], of: str, what: str) -> AttnscopeError:
+def _sentence(
+    error: OSError, path: str | os.PathLike[str], of: str, what: str
+) -> AttnscopeError:
     got = f"{path} ({reason(error)})"
-    kept = "the file that was there is kept" if os.path.isfile(path) else "nothing was written"
+    kept = (
+        "the file that was there is kept" if os.path.isfile(path) else "nothing was written"
+    )
     if is_full(error):
         must = "on a disk with space left"
         return bad(what, of, must, got, f"again with space freed, or another path: {kept}")

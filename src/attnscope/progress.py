@@ -1,8 +1,8 @@
 """Progress bars with an estimate of the time left.
 
-One name, `progress`: a context manager that yields a bar with `advance(n)`. It draws on stderr with rich,
-which is imported only when something is drawn; it stays silent when stderr is not a terminal or when told
-so.
+One name, `progress`: a context manager that yields a bar with `advance(n)`. It draws on stderr with
+rich, which is imported only when something is drawn; it stays silent when stderr is not a terminal
+or when told so.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ __all__ = ["Bar", "progress"]
 
 
 class Bar:
-    """What `progress` yields. Without a rich display behind it, advancing costs nothing and shows nothing."""
+    """What `progress` yields. Without a rich display behind it,
+    advancing costs nothing and shows nothing.
+    """
 
     def __init__(self, display: Any = None, task: Any = None) -> None:
-        self._display, self._task = display, task
+        self._display = display
+        self._task = task
 
     def advance(self, n: float = 1) -> None:
         """Count `n` more units as done."""
@@ -29,7 +32,9 @@ class Bar:
 
 @contextmanager
 def progress(total: int, description: str, disable: bool = False) -> Iterator[Bar]:
-    """Show `description`, a bar, done/total, elapsed time and time left, for the length of the block."""
+    """Show `description`, a bar, done/total, elapsed time and time left,
+    for the length of the block.
+    """
     if disable or total == 0 or not _stderr_is_terminal():
         yield Bar()
         return

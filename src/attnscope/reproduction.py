@@ -1,8 +1,9 @@
 """The main job: run the claims, say what came of each, write the report.
 
-Claims run in this process, in worker processes or on a Dask cluster (`attnscope.sweeps.execute`); what travels is a
-claim's id, what comes back its verdict and its drawn figure. A check depends on the seed alone, so neither order nor
-number of workers changes a result. Every verdict is written as it lands: a run that is stopped keeps what it has.
+Claims run in this process, in worker processes or on a Dask cluster (`attnscope.sweeps.execute`);
+what travels is a claim's id, what comes back its verdict and its drawn figure. A check depends on
+the seed alone, so neither order nor number of workers changes a result. Every verdict is written as
+it lands: a run that is stopped keeps what it has.
 """
 
 from __future__ import annotations
@@ -66,8 +67,12 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
     return 0 if all(verdict.as_expected for verdict in verdicts) else 1
 
 
-def run_and_draw(claim_id: str, seed: int, full: bool, registry: str, pictures: bool) -> tuple[Verdict, Any]:
-    """What a worker does: the verdict on a claim, and its figure drawn (drawing takes as long as many a check)."""
+def run_and_draw(
+    claim_id: str, seed: int, full: bool, registry: str, pictures: bool
+) -> tuple[Verdict, Any]:
+    """What a worker does: the verdict on a claim,
+    and its figure drawn (drawing takes as long as many a check).
+    """
     verdict = run_named(claim_id, seed, full, registry)
     if not pictures or verdict.figure is None:
         return verdict, None
@@ -94,14 +99,22 @@ class Run:
         return [self.landed[claim.id] for claim in self.claims if claim.id in self.landed]
 
     def through(
-        self, out: Any = None, workers: int | None = None, scheduler: str | None = None, progress: bool = True
+        self,
+        out: Any = None,
+        workers: int | None = None,
+        scheduler: str | None = None,
+        progress: bool = True,
     ) -> list[Verdict]:
         """Run all claims; write what landed even if stopped."""
         start = time.perf_counter()
         _check_workers(workers)
         folder = None if out is None else prepare(out)
         try:
-            with display(self.claims, workers or (1 if scheduler is None else len(self.claims)), progress) as screen:
+            with display(
+                self.claims,
+                workers or (1 if scheduler is None else len(self.claims)),
+                progress,
+            ) as screen:
                 self.compute(folder, workers, scheduler, screen)
         except KeyboardInterrupt:
             self.write(folder)
@@ -116,23 +129,33 @@ class Run:
             print(summary(self.verdicts, time.perf_counter() - start))
         return self.verdicts
 
-    def compute(self, folder: Path | None, workers: int | None, scheduler: str | None, screen: Display) -> None:
+    def compute(
+        self, folder: Path | None, workers: int | None, scheduler: str | None, screen: Display
+    ) -> None:
         by_id = {claim.id: claim for claim in self.claims}
-        with closing(execute(run_and_draw, self.tasks(screen, folder), workers, scheduler)) as outcomes:
+        with closing(
+            execute(run_and_draw, self.tasks(screen, folder), workers, scheduler)
+        ) as outcomes:
             for name, outcome in outcomes:
                 verdict = self.keep(by_id[name], outcome)
                 screen.landed(verdict)
                 self.save(folder, screen)
 
-    def tasks(self, screen: Display, folder: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    def tasks(
+        self, screen: Display, folder: Path | None
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         for claim in self.claims:
             screen.started(claim)
             call = {"claim_id": claim.id, "seed": self.seed, "full": self.full}
-            yield claim.id, {**call, "registry": self.registry, "pictures": folder is not None}
+            yield (
+                claim.id,
+                {**call, "registry": self.registry, "pictures": folder is not None},
+            )
 
     def keep(self, claim: Claim, outcome: Outcome) -> Verdict:
         if outcome.error:  # the check ended its process, or the process its life
-            verdict, picture = broken_off(claim, outcome.error, outcome.seconds), None
+            verdict = broken_off(claim, outcome.error, outcome.seconds)
+            picture = None
         else:
             verdict, picture = outcome.value
         self.landed[claim.id], self.drawn[claim.id] = verdict, picture
@@ -143,7 +166,9 @@ class Run:
         if folder is None:
             return
         try:
-            replace(folder / "verdicts.json", verdicts_json(self.verdicts, self.seed, _version()))
+            replace(
+                folder / "verdicts.json", verdicts_json(self.verdicts, self.seed, _version())
+            )
         except AttnscopeError as error:
             screen.say(f"not written yet: {error}")
 
@@ -153,7 +178,15 @@ class Run:
             return
         unchecked = len(self.claims) - len(self.landed)
         try:
-            write_report(self.verdicts, folder, self.seed, _version(), self.command(), self.drawn, unchecked)
+            write_report(
+                self.verdicts,
+                folder,
+                self.seed,
+                _version(),
+                self.command(),
+                self.drawn,
+                unchecked,
+            )
         except AttnscopeError as error:
             raise NotWritten(str(error), self.verdicts) from None
 
@@ -161,12 +194,31 @@ class Run:
         """The line that makes this report again; where it ran and where to is not part of it."""
         only = [part for pattern in self.patterns for part in ("--only", pattern)]
         full = ["--full"] if self.full else []
-        return shlex.join(["attnscope", "reproduce", *only, *full, "--seed", str(self.seed), "--out", "report"])
+        return shlex.join(
+            [
+                "attnscope",
+                "reproduce",
+                *only,
+                *full,
+                "--seed",
+                str(self.seed),
+                "--out",
+                "report",
+            ]
+        )
 
 
 def _check_workers(workers: object) -> None:
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise bad("workers", "reproduce", "a whole number >= 1, or None for this process", workers, "workers=2")
+    if workers is not None and (
+        isinstance(workers, bool) or not isinstance(workers, int) or workers < 1
+    ):
+        raise bad(
+            "workers",
+            "reproduce",
+            "a whole number >= 1, or None for this process",
+            workers,
+            "workers=2",
+        )
 
 
 def _version() -> str:

@@ -1,9 +1,10 @@
-"""Every public name that returns an Estimate, a probability, a posterior or a prediction has a subject.
+"""Every public name that returns an Estimate, a probability, a posterior or a prediction has a
+subject.
 
-Found by introspection, not by a list: functions of attnscope.__all__ unless NOT_ANSWERS says why not, and
-methods and properties of public classes whose annotation says Estimate or whose name says that it answers
-(ANSWERS). A class in `covers` stands for all of its methods, and a method for the same function under another
-name or inherited by another class.
+Found by introspection, not by a list: functions of attnscope.__all__ unless NOT_ANSWERS says why
+not, and methods and properties of public classes whose annotation says Estimate or whose name says
+that it answers (ANSWERS). A class in `covers` stands for all of its methods, and a method for the
+same function under another name or inherited by another class.
 """
 
 import inspect
@@ -31,7 +32,9 @@ NOT_ANSWERS = {
     "load_model": DATA,
     "task_contexts": DATA,
     "text_bags": DATA,
-    "token_states": "hidden states of a given network; tests/corpora/test_minilm.py has its reference",
+    "token_states": (
+        "hidden states of a given network; tests/corpora/test_minilm.py has its reference"
+    ),
     "logistic_loss": "a loss function of the user's labels: defines, not computes",
     "squared_loss": "a loss function of the user's labels: defines, not computes",
     "reproduce": WORK,
@@ -52,7 +55,9 @@ NOT_ANSWERING_METHODS = {
     "Trajectory.escape": "a measured time of one run; escape_time is the prediction",
     "Trajectory.rate": "a fitted slope of one run; predicted_rate is the prediction",
     "SpikeMixture.has_exact_risk": "a yes or no",
-    "SparseTokenClassification.max_threshold": "where max_test_error is least: its value is attacked",
+    "SparseTokenClassification.max_threshold": (
+        "where max_test_error is least: its value is attacked"
+    ),
     "HeadTrajectory.risk_at": "heads_risk at the Gram matrix of a run",
     "OptimalSigma.activation": "the sigma that optimal_sigma returns, attacked there",
     "OptimalSigma.weights": "the sigma that optimal_sigma returns, attacked there",
@@ -71,29 +76,42 @@ def public_answers(package: types.ModuleType) -> set[str]:
     for name in package.__all__:
         thing = getattr(package, name)
         if inspect.isclass(thing):
-            found |= {f"{name}.{member}" for member in _answering_members(thing)} - NOT_ANSWERING_METHODS.keys()
+            found |= {
+                f"{name}.{member}" for member in _answering_members(thing)
+            } - NOT_ANSWERING_METHODS.keys()
         elif callable(thing) and name not in NOT_ANSWERS:
             found.add(name)
     return found
 
 
 def _answering_members(cls: type) -> set[str]:
-    return {name for name, member in inspect.getmembers(cls) if not name.startswith("_") and _answers(name, member)}
+    return {
+        name
+        for name, member in inspect.getmembers(cls)
+        if not name.startswith("_") and _answers(name, member)
+    }
 
 
 def _answers(name: str, member: object) -> bool:
     function = member.fget if isinstance(member, property) else member
-    if not inspect.isfunction(function) or not function.__module__.startswith(("attnscope", __name__)):
+    if not inspect.isfunction(function) or not function.__module__.startswith(
+        ("attnscope", __name__)
+    ):
         return False  # a field, or inherited from another library
-    return "Estimate" in str(function.__annotations__.get("return", "")) or bool(ANSWERS.search(name))
+    return "Estimate" in str(function.__annotations__.get("return", "")) or bool(
+        ANSWERS.search(name)
+    )
 
 
 def uncovered(package: types.ModuleType, covers: set[str]) -> set[str]:
-    functions = {_function(package, name) for name in covers | NOT_ANSWERING_METHODS.keys()} - {None}
+    functions = {
+        _function(package, name) for name in covers | NOT_ANSWERING_METHODS.keys()
+    } - {None}
     return {
         name
         for name in public_answers(package)
-        if not {name, name.split(".")[0]} & covers and _function(package, name) not in functions
+        if not {name, name.split(".")[0]} & covers
+        and _function(package, name) not in functions
     }
 
 

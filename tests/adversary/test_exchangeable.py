@@ -1,6 +1,8 @@
-"""Topics, Gaussian latents, operators: the adversary's run, and its references against values known otherwise.
+"""Topics, Gaussian latents, operators: the adversary's run, and its references against values known
+otherwise.
 
-Sampled settings: those of SphereRegression.bayes_risk alone, each a false alarm with probability 5.7e-7.
+Sampled settings: those of SphereRegression.bayes_risk alone, each a false alarm with probability
+5.7e-7.
 """
 
 import math
@@ -27,9 +29,12 @@ test_quick, test_long = family_tests(
 
 def test_topic_sums_by_hand():
     """One token, two topics, two symbols: 2 sum_x p q/(p + q)."""
-    p, q = np.array([0.5 * 0.7, 0.5 * 0.3]), np.array([0.5 * 0.4, 0.5 * 0.6])
+    p = np.array([0.5 * 0.7, 0.5 * 0.3])
+    q = np.array([0.5 * 0.4, 0.5 * 0.6])
     by_hand = 2 * np.sum(p * q / (p + q))
-    wrong, brier = exchangeable.topic_sums([0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]], 1, np.array([0.0, 1.0]))
+    wrong, brier = exchangeable.topic_sums(
+        [0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]], 1, np.array([0.0, 1.0])
+    )
     assert wrong == pytest.approx(by_hand, rel=LAST_DIGIT)
     assert brier == pytest.approx(by_hand / 2, rel=LAST_DIGIT)
 
@@ -52,11 +57,15 @@ def test_wishart_trace_of_one_normal():
 
 
 def test_wishart_trace_from_two_columns_to_drawn_ones():
-    """N = 3 is drawn, N = 2 integrated: both against the plain mean over matrices, five standard errors."""
+    """N = 3 is drawn, N = 2 integrated: both against the plain mean over matrices,
+    five standard errors.
+    """
     rng = np.random.default_rng(1)
     for rows, columns in ((5, 2), (4, 3)):
         X = rng.standard_normal((20_000, rows, columns))
-        plain = np.trace(np.linalg.inv(np.eye(columns) + 0.7 * X.swapaxes(1, 2) @ X), axis1=1, axis2=2)
+        plain = np.trace(
+            np.linalg.inv(np.eye(columns) + 0.7 * X.swapaxes(1, 2) @ X), axis1=1, axis2=2
+        )
         value, error = exchangeable.wishart_trace(rows, columns, 0.7, 0)
         assert abs(value - plain.mean()) < error + 5 * plain.std() / len(plain) ** 0.5
 
@@ -79,7 +88,12 @@ def test_softmax_error_of_one_and_two_tokens_by_drawing():
     k = rng.standard_normal((200_000, 2, 3))
     t = (k / np.linalg.norm(k, axis=-1, keepdims=True))[..., 0]
     w = np.exp(t / 0.4) / (np.exp(t / 0.4).sum(axis=1, keepdims=True) + math.exp(0.3))
-    found = 1 - 2 * np.sum(w * t, axis=1) + 1.25 * np.sum(w**2, axis=1) + 2 * w[:, 0] * w[:, 1] * t[:, 0] * t[:, 1]
+    found = (
+        1
+        - 2 * np.sum(w * t, axis=1)
+        + 1.25 * np.sum(w**2, axis=1)
+        + 2 * w[:, 0] * w[:, 1] * t[:, 0] * t[:, 1]
+    )
     value, _ = operators.softmax_error(3, 2, 0.4, 0.5, (0, 1), 1.0, 0.3, 0)
     assert abs(value - found.mean()) < 5 * found.std() / len(found) ** 0.5
 

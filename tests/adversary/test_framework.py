@@ -9,7 +9,9 @@ from attnscope.selftest.subject import Answer, Subject, Truth, at_most, ratio, s
 
 
 def _subject(call, **more):
-    return Subject("a subject", ("nothing",), lambda rng: {"x": float(rng.random())}, call, **more)
+    return Subject(
+        "a subject", ("nothing",), lambda rng: {"x": float(rng.random())}, call, **more
+    )
 
 
 def test_ratio_is_the_largest_difference_in_errors():
@@ -26,9 +28,17 @@ def test_ratio_is_the_largest_difference_in_errors():
     ("call", "truth", "word"),
     [
         (lambda s: Answer(s["x"], 1e-3), lambda s: Truth(s["x"] + 0.9e-3), ""),
-        (lambda s: Answer(s["x"], 1e-3), lambda s: Truth(s["x"] + 1.1e-3), "truth: ratio 1.1"),
+        (
+            lambda s: Answer(s["x"], 1e-3),
+            lambda s: Truth(s["x"] + 1.1e-3),
+            "truth: ratio 1.1",
+        ),
         (lambda s: Answer(s["x"], 1e-3, sampled=True), lambda s: Truth(s["x"] + 4.9e-3), ""),
-        (lambda s: Answer(s["x"], 1e-3, sampled=True), lambda s: Truth(s["x"] + 5.1e-3), "truth: ratio 5.1"),
+        (
+            lambda s: Answer(s["x"], 1e-3, sampled=True),
+            lambda s: Truth(s["x"] + 5.1e-3),
+            "truth: ratio 5.1",
+        ),
         (lambda s: Answer(np.nan, 1e-3), lambda s: None, "no number"),
         (lambda s: Answer(1.0, np.inf), lambda s: None, "no number"),
         (lambda s: Answer(1.0, -1e-3), lambda s: None, "negative error"),
@@ -48,7 +58,10 @@ def test_a_reference_that_fails_is_trouble_and_not_the_end():
 
 def test_two_calls_must_agree_to_the_bit():
     rng = np.random.default_rng(0)
-    assert "two calls differ" in attack_one(_subject(lambda s: Answer(rng.random(), 1.0)), 0, seed=1).trouble
+    assert (
+        "two calls differ"
+        in attack_one(_subject(lambda s: Answer(rng.random(), 1.0)), 0, seed=1).trouble
+    )
 
 
 def test_a_refusal_needs_a_declared_reason():
@@ -65,7 +78,10 @@ def test_relations():
     assert at_most("a", 1.0, 2.0, 0.0).ratio == 0
     assert at_most("a", 2.0, 1.0, 0.5).ratio == 2
     assert same("a", 1.0, 1.0, 0.0).ratio == 0
-    wrong = _subject(lambda s: Answer(2.0, 0.1), relations=lambda s, a: [at_most("bayes <= null", a.value, 1.0, 0.1)])
+    wrong = _subject(
+        lambda s: Answer(2.0, 0.1),
+        relations=lambda s, a: [at_most("bayes <= null", a.value, 1.0, 0.1)],
+    )
     assert attack_one(wrong, 0, seed=1).trouble.startswith("bayes <= null: ratio 10")
 
 

@@ -1,4 +1,6 @@
-"""The adversary on posteriors of planted tasks, and its reference on values that are known without it."""
+"""The adversary on posteriors of planted tasks,
+and its reference on values that are known without it.
+"""
 
 import math
 
@@ -20,7 +22,9 @@ def test_one_informative_token_is_a_softmax_of_likelihood_ratios():
     """gamma = 1: log ratio = s u - s^2/2, so two tokens with u = (1, 0) at s = 2 have odds e^2."""
     x = np.array([[1.0, 5.0], [0.0, 3.0]])
     p = 1 / (1 + math.exp(-2.0))
-    one = planted.multi_location(x, AXES[0], AXES[1], 1.0, 2.0, np.array([0, 1.0, 0]), np.array([0, 1.0, 0.5]))
+    one = planted.multi_location(
+        x, AXES[0], AXES[1], 1.0, 2.0, np.array([0, 1.0, 0]), np.array([0, 1.0, 0.5])
+    )
     assert one.posterior == pytest.approx([p, 1 - p], rel=FEW_ROUNDINGS)
     assert one.mean == pytest.approx(5 * p + 3 * (1 - p), rel=FEW_ROUNDINGS)
     assert one.variance == pytest.approx(4 * p * (1 - p), rel=FORMULA)
@@ -54,14 +58,20 @@ def test_marked_tokens_by_hand():
 
 def test_two_directions_at_one_token():
     """Independent positions on one token: both sit there, whatever it says."""
-    found = planted.multi_direction(np.array([[0.3, 0.4]]), AXES, AXES[::-1], 0.5, 1.0, distinct=False)
+    found = planted.multi_direction(
+        np.array([[0.3, 0.4]]), AXES, AXES[::-1], 0.5, 1.0, distinct=False
+    )
     assert found.posterior == pytest.approx(np.ones((2, 1)))
     assert found.mean == pytest.approx(0.7)
 
 
 def test_posterior_keeps_its_digits_at_gamma_near_one():
-    """A token of length 5000 at gamma = 1 - 1e-9: 1/gamma^2 - 1 as a difference costs 1e-9 of the logit."""
-    task = at.MultiLocation(2, 2, [0.3, 0.4, 0.3], gamma=1 - 1e-9, signal=1e-8, key=AXES[0], value=AXES[1])
+    """A token of length 5000 at gamma = 1 - 1e-9:
+    1/gamma^2 - 1 as a difference costs 1e-9 of the logit.
+    """
+    task = at.MultiLocation(
+        2, 2, [0.3, 0.4, 0.3], gamma=1 - 1e-9, signal=1e-8, key=AXES[0], value=AXES[1]
+    )
     x = np.array([[[3000.0, 4000.0], [1.0, 2.0]]])
     numbers = (task.gamma, task.signal, task.count_probs, task.weight_moments()[0])
     truth = planted.multi_location(x[0], task.key, task.value, *numbers)
@@ -77,5 +87,7 @@ def test_student_constant_at_many_degrees_of_freedom():
         task = at.CorrelatedBackground(inner, degrees_of_freedom=freedom)
         background = (task.mean, task.covariance, freedom)
         informative = (task.informative_mean, task.informative_covariance)
-        truth, _ = planted.correlated(x[0], background, informative, task.value, np.array([0.5, 0.5]))
+        truth, _ = planted.correlated(
+            x[0], background, informative, task.value, np.array([0.5, 0.5])
+        )
         assert task.log_likelihood_ratio(x)[0] == pytest.approx(truth, abs=2e-14)

@@ -1,4 +1,6 @@
-"""Each kind of wrong number that 0.1.0 had is caught by the settings of the quick run; deterministic."""
+"""Each kind of wrong number that 0.1.0 had is caught by the settings of the quick run;
+deterministic.
+"""
 
 import pytest
 from helpers.families import LONG, LONG_SEEDS, QUICK, stands
@@ -35,7 +37,12 @@ def test_a_planted_defect_goes_away():
 
 def test_what_changes_nothing_is_not_caught():
     """The judge objects to the defect, not to being watched."""
-    harmless = Defect(0, "nothing", (Place(at, "two_topic_error", lambda right: right),), ("two_topic_error",))
+    harmless = Defect(
+        0,
+        "nothing",
+        (Place(at, "two_topic_error", lambda right: right),),
+        ("two_topic_error",),
+    )
     assert caught(harmless, 200, seed=0) is None
 
 

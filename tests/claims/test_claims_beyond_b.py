@@ -1,6 +1,8 @@
-"""Claims beyond-08 and beyond-09: each check runs once, and everything is asserted of that one result.
+"""Claims beyond-08 and beyond-09: each check runs once, and everything is asserted of that one
+result.
 
-False alarms: comparisons allow 5 standard errors and the seed is fixed, so a failure here is a change of the code.
+False alarms: comparisons allow 5 standard errors and the seed is fixed, so a failure here is a
+change of the code.
 """
 
 from __future__ import annotations
@@ -28,11 +30,15 @@ class TestTrainingClaim(ClaimContract):
 
 @pytest.mark.slow
 def test_the_fraction_of_specialised_runs_is_that_of_an_independent_simulation():
-    """17 of 24 there (another engine, other seeds), same step size: difference of two fractions within 4 standard errors (false alarm 1e-4)."""
+    """17 of 24 there (another engine, other seeds), same step size: difference of two fractions
+    within 4 standard errors (false alarm 1e-4).
+    """
     (name,) = ids("beyond", ("08",))
     here = evidence(name).comparisons[0].predicted / 32
     pooled = (17 + 32 * here) / 56
-    assert 0 < here < 1 and abs(here - 17 / 24) < 4 * np.sqrt(pooled * (1 - pooled) * (1 / 24 + 1 / 32))
+    assert 0 < here < 1 and abs(here - 17 / 24) < 4 * np.sqrt(
+        pooled * (1 - pooled) * (1 / 24 + 1 / 32)
+    )
 
 
 def test_wilson_interval():
@@ -55,10 +61,8 @@ def test_gauges_have_the_teachers_form():
 def test_weights_of_every_kind_by_hand(kind):
     """Against sums over tokens, one at a time."""
     rng = np.random.default_rng(0)
-    u, p = (
-        rng.standard_normal((2, 2, 4)),
-        rng.standard_normal(2 if "head" not in kind and "softmax-1" not in kind else 6),
-    )
+    u = rng.standard_normal((2, 2, 4))
+    p = rng.standard_normal(2 if "head" not in kind and "softmax-1" not in kind else 6)
     p = p[:3] if kind == "one head" else p
     got = KINDS[kind](u, p, np)
     for i, l in np.ndindex(2, 4):

@@ -1,4 +1,6 @@
-"""The claims on sparse tokens, two gradient steps and correlated backgrounds: each check runs once, at seed 0."""
+"""The claims on sparse tokens, two gradient steps and correlated backgrounds:
+each check runs once, at seed 0.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Claims beyond-13 to 15 on trained blocks: each check runs once, and everything is asserted of that one result.
+"""Claims beyond-13 to 15 on trained blocks: each check runs once, and everything is asserted of
+that one result.
 
-False alarms: sampled comparisons allow 5 standard errors, counts are of effects measured at 4 standard errors or more, and the seed is fixed.
+False alarms: sampled comparisons allow 5 standard errors, counts are of effects measured at 4
+standard errors or more, and the seed is fixed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ class TestClaim(ClaimContract):
 def test_exact_and_sampled_curves_are_both_drawn():
     (name,) = ids("beyond", ("14",))
     panel = evidence(name).figure.panels[0]
-    assert {type(mark).__name__ for mark in panel.marks} == {"Line", "Points"} and claim(name).condition
+    assert {type(mark).__name__ for mark in panel.marks} == {"Line", "Points"} and claim(
+        name
+    ).condition
 
 
 def test_the_two_signals_are_on_either_side_of_what_can_be_found():

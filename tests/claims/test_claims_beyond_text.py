@@ -1,4 +1,6 @@
-"""The two claims about text: contract, the identities they rest on, and what they say without the encoder."""
+"""The two claims about text: contract, the identities they rest on,
+and what they say without the encoder.
+"""
 
 from itertools import permutations, product
 
@@ -49,7 +51,8 @@ def balanced(seed, n=30, d=12):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_ridge_and_discriminant_have_one_direction(seed):
     z, y = balanced(seed)
-    ridge, discriminant = probing._ridge(z, y), probing._discriminant(z, y)
+    ridge = probing._ridge(z, y)
+    discriminant = probing._discriminant(z, y)
     cosine = ridge @ discriminant / np.linalg.norm(ridge) / np.linalg.norm(discriminant)
     assert abs(cosine - 1) < 1e-12
     primal = np.linalg.solve(z.T @ z + probing.RIDGE * np.eye(12), z.T @ y)
@@ -65,13 +68,20 @@ def test_newton_reaches_the_minimum():
 
     step = 1e-5
     slopes = [(loss(w + step * e) - loss(w - step * e)) / (2 * step) for e in np.eye(12)]
-    assert np.abs(slopes).max() < 1e-6 < np.abs([loss(w + 0.1 * e) - loss(w) for e in np.eye(12)]).min()
+    assert (
+        np.abs(slopes).max()
+        < 1e-6
+        < np.abs([loss(w + 0.1 * e) - loss(w) for e in np.eye(12)]).min()
+    )
 
 
 def test_paired_error_counts_words_not_sentences():
-    """Ten words of ten sentences; the models differ on all sentences of one word: error sqrt(10^2 + 10^2)/100."""
+    """Ten words of ten sentences; the models differ on all sentences of one word:
+    error sqrt(10^2 + 10^2)/100.
+    """
     words = np.repeat([f"w{i}" for i in range(10)], 10)
-    first, second = np.ones((2, 100), dtype=bool), np.tile(words != "w3", (2, 1))
+    first = np.ones((2, 100), dtype=bool)
+    second = np.tile(words != "w3", (2, 1))
     found = probing._paired("x", first, second, words)
     assert (found.predicted, found.measured) == (1.0, 0.9)
     assert np.isclose(found.tolerance, 5 * np.sqrt(200) / 100)
@@ -95,7 +105,8 @@ def test_permutation_moments_against_enumeration():
     assert np.isclose(found.energy[0], np.mean([np.sum(d**2) for d in deals]))
     every_swap, every_deal = (np.sort(v) for v in (swaps, [alignment(d) for d in deals]))
     for drawn, every in ((found.swapped[0], every_swap), (found.repaired[0], every_deal)):
-        assert np.abs(drawn[:, None] - every).min(axis=1).max() < 1e-12  # every draw is one of them
+        # every draw is one of them
+        assert np.abs(drawn[:, None] - every).min(axis=1).max() < 1e-12
 
 
 def test_directions_tell_the_order():

@@ -1,6 +1,8 @@
-"""The claims on latents, representations and operators: each check runs once, and everything is asserted of that one result.
+"""The claims on latents, representations and operators: each check runs once, and everything is
+asserted of that one result.
 
-False alarms: sampled comparisons allow 5 standard errors (6e-7 each) and the seed is fixed, so a failure here is a change of the code.
+False alarms: sampled comparisons allow 5 standard errors (6e-7 each) and the seed is fixed, so a
+failure here is a change of the code.
 """
 
 from __future__ import annotations

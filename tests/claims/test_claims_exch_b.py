@@ -1,6 +1,8 @@
-"""Exchangeability claims 07-11 and 14-17: each check runs once, and everything is asserted of that one result.
+"""Exchangeability claims 07-11 and 14-17: each check runs once, and everything is asserted of that
+one result.
 
-False alarms: comparisons allow 5 standard errors and the seed is fixed, so a failure here is a change of the code.
+False alarms: comparisons allow 5 standard errors and the seed is fixed, so a failure here is a
+change of the code.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ def test_only_the_absolute_constant_fails():
     (name,) = ids("exch", ("07",))
     broken = [c for c in evidence(name).comparisons if not c.holds]
     assert len(broken) == 2 and all(c.what.startswith("absolute constant") for c in broken)
-    assert all(replace(c, measured=c.predicted).holds for c in broken) and claim(name).condition
+    assert (
+        all(replace(c, measured=c.predicted).holds for c in broken) and claim(name).condition
+    )
 
 
 def test_slopes_of_power_laws():

@@ -1,4 +1,6 @@
-"""Finite samples against the Cramér-Rao limit; what the claim's measured route rests on, by itself."""
+"""Finite samples against the Cramér-Rao limit;
+what the claim's measured route rests on, by itself.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ class TestClaim(ClaimContract):
 def test_finite_n_factor_is_that_of_least_squares():
     """q(n) against simulated least squares with intercept; 5 standard errors, fixed seed."""
     n, runs = 100, 3000
-    rng, d = np.random.default_rng(4), claim.DIM
+    rng = np.random.default_rng(4)
+    d = claim.DIM
     regret = np.empty(runs)
     for i in range(runs):
         x = np.column_stack([rng.standard_normal((n, d)), np.ones(n)])

@@ -1,6 +1,8 @@
-"""The single-location claims that need little or no training: each check runs once, and everything is asserted of that one result.
+"""The single-location claims that need little or no training: each check runs once, and everything
+is asserted of that one result.
 
-False alarms: sampled comparisons allow 5 standard errors (6e-7 each) and the seed is fixed, so a failure here is a change of the code.
+False alarms: sampled comparisons allow 5 standard errors (6e-7 each) and the seed is fixed, so a
+failure here is a change of the code.
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ class TestClaim(ClaimContract):
 
 def test_worst_picks_the_entry_that_strains_its_tolerance_most():
     comparison = worst("x", [1.0, 2.0, 3.0], [1.01, 2.5, 3.0], [0.001, 1.0, 1.0])
-    assert (comparison.predicted, comparison.measured, comparison.tolerance) == (1.0, 1.01, 0.001)
+    assert (comparison.predicted, comparison.measured, comparison.tolerance) == (
+        1.0,
+        1.01,
+        0.001,
+    )
     assert not comparison.holds and worst("x", [1.0, 2.0], [1.5, 2.5], 1.0).holds
 
 

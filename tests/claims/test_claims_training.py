@@ -1,4 +1,6 @@
-"""The single-location claims that train: each holds as declared, cannot hold by accident, draws, and its snippet runs."""
+"""The single-location claims that train: each holds as declared, cannot hold by accident, draws,
+and its snippet runs.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,16 @@ def test_other_seeds(name: str, seed: int) -> None:
 
 
 def test_two_number_map_has_the_oracle_as_fixed_point_and_an_odd_symmetry() -> None:
-    kappa, nu = two_number_map(0.1, 4e-3, 5, np.array([1.0, 0.2, -0.2]), np.array([1.0, 0.3, -0.3]))
+    kappa, nu = two_number_map(
+        0.1, 4e-3, 5, np.array([1.0, 0.2, -0.2]), np.array([1.0, 0.3, -0.3])
+    )
     assert kappa[0] == nu[0] == 1.0 and kappa[1] == -kappa[2] and nu[1] == -nu[2]
 
 
 def test_free_risk_is_the_mean_loss_of_unnormalised_vectors() -> None:
     """200,000 sequences; 5 standard errors, false alarm 6e-7."""
-    task, rng = SingleLocation(dim=6, length=4), np.random.default_rng(0)
+    task = SingleLocation(dim=6, length=4)
+    rng = np.random.default_rng(0)
     k, v = rng.standard_normal((2, 6))
     sizes = np.linalg.norm(k), np.linalg.norm(v)
     exact = free_risk(task, Erf, 0.4, Overlaps.of(task, k / sizes[0], v / sizes[1]), *sizes)

@@ -30,8 +30,17 @@ SMALL = {
 }
 PLANTED = [word for word, row in catalogue.TASKS.items() if row.planted]
 EXCHANGEABLE = [word for word, row in catalogue.TASKS.items() if not row.planted]
-SEVERAL = ("multi-direction", "spike-mixture")  # more than one key and value: a HeadTrajectory comes back
-FORM = ("null_risk", "linear_risk", "bayes_risk", "bayes_error", "max_test_error", "linear_error", "topic_error")
+# more than one key and value: a HeadTrajectory comes back
+SEVERAL = ("multi-direction", "spike-mixture")
+FORM = (
+    "null_risk",
+    "linear_risk",
+    "bayes_risk",
+    "bayes_error",
+    "max_test_error",
+    "linear_error",
+    "topic_error",
+)
 
 
 def attnscope(*arguments):
@@ -66,13 +75,24 @@ def test_risk_table_fits_100_columns_and_has_every_row():
         "critical temperature",
     ):
         assert words in run.stdout
-    for number in ("0.50000", "0.47368", "0.11350", "0.06377", "0.06710", "0.04221", "0.05749", "0.8924"):
+    for number in (
+        "0.50000",
+        "0.47368",
+        "0.11350",
+        "0.06377",
+        "0.06710",
+        "0.04221",
+        "0.05749",
+        "0.8924",
+    ):
         assert number in run.stdout
 
 
 @pytest.mark.parametrize("predictor", ["erf", "softmax", "linear"])
 def test_risk_json(predictor):
-    run = attnscope("risk", "--dim", "50", "--predictor", predictor, "--temperature", "0.5", "--json")
+    run = attnscope(
+        "risk", "--dim", "50", "--predictor", predictor, "--temperature", "0.5", "--json"
+    )
     assert run.returncode == 0, run.stderr
     out = json.loads(run.stdout)
     assert out["task"]["dim"] == 50
@@ -89,10 +109,22 @@ def test_length_one_prints_what_exists():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["risk", "--dim", "1"], "dim of attnscope risk, single-location must be a whole number from 2"),
-        (["risk", "--predictor", "gpt"], "predictor of attnscope risk must be one of erf, softmax, linear"),
-        (["risk", "--gamma2", "-1"], "gamma2 of attnscope risk, single-location must be a number from 1e-50"),
-        (["risk", "--temperature", "-1"], "temperature of attnscope risk, erf must be a number from 0"),
+        (
+            ["risk", "--dim", "1"],
+            "dim of attnscope risk, single-location must be a whole number from 2",
+        ),
+        (
+            ["risk", "--predictor", "gpt"],
+            "predictor of attnscope risk must be one of erf, softmax, linear",
+        ),
+        (
+            ["risk", "--gamma2", "-1"],
+            "gamma2 of attnscope risk, single-location must be a number from 1e-50",
+        ),
+        (
+            ["risk", "--temperature", "-1"],
+            "temperature of attnscope risk, erf must be a number from 0",
+        ),
         (["risk", "--nonsense"], "No such option"),
     ],
 )
@@ -131,7 +163,8 @@ def test_selftest_json():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"), [(["--settings", "0"], "at least 1"), (["--only", "nobody"], "--only")]
+    ("arguments", "words"),
+    [(["--settings", "0"], "at least 1"), (["--only", "nobody"], "--only")],
 )
 def test_selftest_refuses_in_a_sentence(arguments, words):
     run = attnscope("selftest", *arguments)
@@ -139,7 +172,7 @@ def test_selftest_refuses_in_a_sentence(arguments, words):
     assert words in run.stderr and "Traceback" not in run.stderr
 
 
-# -- tasks and predictors in words, in this process ------------------------------------------------------------------
+# -- tasks and predictors in words, in this process ------------------------------------------------
 
 
 def inside(*arguments):
@@ -167,11 +200,20 @@ def small(word):
     return typed
 
 
-@pytest.mark.parametrize("word", [word for word in catalogue.TASKS if word != "single-location"])
+@pytest.mark.parametrize(
+    "word", [word for word in catalogue.TASKS if word != "single-location"]
+)
 def test_risk_of_every_task_is_what_the_library_says(word):
-    """Every method of the task that gives a risk or an error has its row, with the same digits; the table fits 100 columns."""
+    """Every method of the task that gives a risk or an error has its row, with the same digits;
+    the table fits 100 columns.
+    """
     out = json.loads(inside("risk", "--task", word, *small(word), "--json"))
-    chosen = pair(word, "erf", {name: out["task"][name] for name in out["task"] if name != "word"}, "here")
+    chosen = pair(
+        word,
+        "erf",
+        {name: out["task"][name] for name in out["task"] if name != "word"},
+        "here",
+    )
     task = chosen.make_task()
     shown = {(row["value"], row["error"], row["method"]) for row in out["risks"]}
     for name in FORM:
@@ -187,8 +229,12 @@ def test_risk_of_every_task_is_what_the_library_says(word):
 @pytest.mark.parametrize("word", [word for word in PLANTED if word != "sparse-tokens"])
 def test_no_head_beats_bayes_in_the_table(word):
     for predictor in catalogue.PREDICTORS:
-        rows = json.loads(inside("risk", "--task", word, *small(word), "--predictor", predictor, "--json"))["risks"]
-        heads = [row for row in rows if predictor in row["name"] and row["temperature"] is not None]
+        rows = json.loads(
+            inside("risk", "--task", word, *small(word), "--predictor", predictor, "--json")
+        )["risks"]
+        heads = [
+            row for row in rows if predictor in row["name"] and row["temperature"] is not None
+        ]
         best = next(row for row in rows if row["name"].startswith("Bayes"))
         assert heads
         for row in heads:  # 5 standard errors where both are sampled; seeds are fixed
@@ -203,12 +249,18 @@ def test_the_heads_of_the_table_stand_at_the_teachers():
     assert rows["erf, a head per direction"].value == pytest.approx(each.value, rel=EXACT)
     one = rows["erf head at (k_1*, v_1*)"]
     batch = task.sample(40_000, seed=1)
-    losses = (batch.target - at.predict(at.Erf(0.5), task.keys[0], task.values[0], batch.tokens)) ** 2
+    losses = (
+        batch.target - at.predict(at.Erf(0.5), task.keys[0], task.values[0], batch.tokens)
+    ) ** 2
     assert abs(losses.mean() - one.value) < 5 * np.hypot(one.error, losses.std() / 200)
 
 
-COMPILED_ANEW = ("grid-location", "multi-direction")  # minutes of compilation between them, on a slow machine
-TRAINED = [pytest.param(word, marks=pytest.mark.slow) if word in COMPILED_ANEW else word for word in PLANTED]
+# minutes of compilation between them, on a slow machine
+COMPILED_ANEW = ("grid-location", "multi-direction")
+TRAINED = [
+    pytest.param(word, marks=pytest.mark.slow) if word in COMPILED_ANEW else word
+    for word in PLANTED
+]
 
 
 @pytest.mark.parametrize("word", TRAINED)
@@ -231,36 +283,70 @@ def test_train_of_every_planted_task(word, engine, tmp_path):
 
 
 def test_several_heads_train():
-    typed = ["train", "--task", "multi-direction", "--dim", "12", "--length", "4", "--heads", "2", "--batch-size", "2"]
+    typed = [
+        "train",
+        "--task",
+        "multi-direction",
+        "--dim",
+        "12",
+        "--length",
+        "4",
+        "--heads",
+        "2",
+        "--batch-size",
+        "2",
+    ]
     out = json.loads(inside(*typed, "--runs", "2", "--steps", "4", "--json"))
     assert len(out["end"]["form_cosine"]) == 2
-    assert "batch_size of train must be an integer" in refusal(*typed[:-2], "--runs", "2", "--steps", "4")
+    assert "batch_size of train must be an integer" in refusal(
+        *typed[:-2], "--runs", "2", "--steps", "4"
+    )
 
 
 def test_population_training_where_a_gradient_exists():
     typed = ["--runs", "2", "--steps", "4", "--dim", "12"]
     assert "2 runs" in inside("train", "--task", "correlated-background", *typed)
-    assert "batch_size of train must be an integer" in refusal("train", "--task", "multi-location", *typed)
+    assert "batch_size of train must be an integer" in refusal(
+        "train", "--task", "multi-location", *typed
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["risk", "--task", "gpt"], "task of attnscope risk must be one of single-location, grid-location"),
-        (["risk", "--task", "topics", "--dim", "3"], "topics must be one of prior, emissions, length"),
-        (["risk", "--task", "random-length", "--length", "3"], "random-length must be one of dim, lengths"),
+        (
+            ["risk", "--task", "gpt"],
+            "task of attnscope risk must be one of single-location, grid-location",
+        ),
+        (
+            ["risk", "--task", "topics", "--dim", "3"],
+            "topics must be one of prior, emissions, length",
+        ),
+        (
+            ["risk", "--task", "random-length", "--length", "3"],
+            "random-length must be one of dim, lengths",
+        ),
         (["risk", "--with", "colour=3"], "single-location must be one of dim, length"),
         (["risk", "--with", "offset=1"], "must be one of dim, length, .*temperature of erf"),
         (["risk", "--with", "dim"], "--with of attnscope risk must be name=value"),
         (["risk", "--with", "seed=1", "--with", "seed=2"], "each name once"),
-        (["risk", "--with", "dim=3", "--dim", "4"], "dim of attnscope risk must be given once"),
-        (["risk", "--task", "multi-location", "--with", "weights=blue"], "weights of .* must be one of equal, sum"),
+        (
+            ["risk", "--with", "dim=3", "--dim", "4"],
+            "dim of attnscope risk must be given once",
+        ),
+        (
+            ["risk", "--task", "multi-location", "--with", "weights=blue"],
+            "weights of .* must be one of equal, sum",
+        ),
         (
             ["risk", "--task", "multi-location", "--with", "relevant=0.5"],
             "relevant of .* must be a whole number from 1",
         ),
         (["train", "--task", "topics"], "task of train must be a planted task"),
-        (["train", "--task", "max-location", "--gamma2", "1"], "max-location must be one of dim, length, strength"),
+        (
+            ["train", "--task", "max-location", "--gamma2", "1"],
+            "max-location must be one of dim, length, strength",
+        ),
     ],
 )
 def test_words_that_do_not_fit_get_one_sentence(arguments, words):
@@ -272,7 +358,11 @@ def test_words_that_do_not_fit_get_one_sentence(arguments, words):
 
 
 def test_arguments_of_the_predictor_are_given_with_with():
-    shifted = json.loads(inside("risk", "--predictor", "linear", "--with", "offset=0.1", "--dim", "12", "--json"))
+    shifted = json.loads(
+        inside(
+            "risk", "--predictor", "linear", "--with", "offset=0.1", "--dim", "12", "--json"
+        )
+    )
     task = at.SingleLocation(12, 10)
     expected = at.risk(task, at.LinearAttention(0.1, offset=0.1), at.Overlaps.oracle())
     assert expected.value in [row["value"] for row in shifted["risks"]]
@@ -281,9 +371,20 @@ def test_arguments_of_the_predictor_are_given_with_with():
 def test_contexts_have_a_length():
     for length in (0, 10):
         out = json.loads(
-            inside("risk", "--task", "linear-map", "--with", "dim_key=3", "--length", str(length), "--json")
+            inside(
+                "risk",
+                "--task",
+                "linear-map",
+                "--with",
+                "dim_key=3",
+                "--length",
+                str(length),
+                "--json",
+            )
         )
-        assert out["risks"][0]["value"] == at.LinearMap(3, 1, 1.0, 0.5).bayes_risk(length).value
+        assert (
+            out["risks"][0]["value"] == at.LinearMap(3, 1, 1.0, 0.5).bayes_risk(length).value
+        )
         assert out["task"]["length"] == length
     order = json.loads(inside("risk", "--task", "order", "--json"))["risks"]
     assert [row["value"] for row in order] == [0.0, 1.0]
@@ -297,7 +398,9 @@ def test_tasks_lists_every_word_and_argument_in_80_columns():
         assert [row["word"] for row in listed[kind]] == list(rows)
         for row in listed[kind]:
             assert f"  {row['word']}: {row['label']}" in page
-            assert [a["name"] for a in row["arguments"]] == [a.name for a in rows[row["word"]].arguments]
+            assert [a["name"] for a in row["arguments"]] == [
+                a.name for a in rows[row["word"]].arguments
+            ]
 
 
 class Clipped(Componentwise):
@@ -310,7 +413,9 @@ class Clipped(Componentwise):
 
 
 class Louder:
-    """The first token decides, twice as loud: a task from outside the package, without a base class."""
+    """The first token decides, twice as loud:
+    a task from outside the package, without a base class.
+    """
 
     def __init__(self, dim=12, length=4):
         self.dim = dim
@@ -332,8 +437,13 @@ class Louder:
 
 @pytest.fixture
 def rows_from_outside():
-    catalogue.add(catalogue.Entry("clipped", Clipped, "clipped", (catalogue.TEMPERATURE,)), catalogue.PREDICTORS)
-    louder = catalogue.Entry("louder", Louder, "louder labels", (catalogue.DIM, catalogue.LENGTH))
+    catalogue.add(
+        catalogue.Entry("clipped", Clipped, "clipped", (catalogue.TEMPERATURE,)),
+        catalogue.PREDICTORS,
+    )
+    louder = catalogue.Entry(
+        "louder", Louder, "louder labels", (catalogue.DIM, catalogue.LENGTH)
+    )
     catalogue.add(louder, catalogue.TASKS)
     yield
     catalogue.remove("clipped", catalogue.PREDICTORS)
@@ -344,10 +454,25 @@ def test_rows_from_outside_are_words_of_the_command_line(rows_from_outside):
     out = json.loads(inside("risk", "--predictor", "clipped", "--dim", "12", "--json"))
     expected = at.risk(at.SingleLocation(12, 10), Clipped(0.1), at.Overlaps.oracle())
     assert expected.value in [row["value"] for row in out["risks"]]
-    rows = json.loads(inside("risk", "--task", "louder", "--temperature", "0", "--dim", "12", "--json"))["risks"]
+    rows = json.loads(
+        inside("risk", "--task", "louder", "--temperature", "0", "--dim", "12", "--json")
+    )["risks"]
     assert rows[0]["value"] == 4.0
-    assert abs(rows[1]["value"] - 4.0) < 5 * rows[1]["error"]  # erf at temperature 0 predicts 0
-    typed = ["train", "--task", "louder", "--predictor", "clipped", "--dim", "12", "--runs", "2", "--steps", "4"]
+    # erf at temperature 0 predicts 0
+    assert abs(rows[1]["value"] - 4.0) < 5 * rows[1]["error"]
+    typed = [
+        "train",
+        "--task",
+        "louder",
+        "--predictor",
+        "clipped",
+        "--dim",
+        "12",
+        "--runs",
+        "2",
+        "--steps",
+        "4",
+    ]
     assert "2 runs, 4 steps" in inside(*typed, "--batch-size", "2")
     page = inside("tasks")
     assert "clipped: clipped" in page and "louder: louder labels" in page

@@ -19,39 +19,58 @@ from attnscope.estimators.bags.table_output import write_columns
 from attnscope.estimators.bags.tables import is_classes, read_table
 
 PYARROW = find_spec("pyarrow") is not None  # parquet is optional
-QUICK = ("--loss", "mixture", "--alpha", "inf,1", "--n-starts", "4")  # EM alone: a second instead of ten
+# EM alone: a second instead of ten
+QUICK = ("--loss", "mixture", "--alpha", "inf,1", "--n-starts", "4")
 BATCH = at.SingleLocation(dim=5, length=4, signal=5.0, noise=0.1).sample(120, seed=1)
 
 
 def run(*arguments):
-    """In this process: the same parser and the same refusals, without a second to import everything."""
+    """In this process: the same parser and the same refusals,
+    without a second to import everything.
+    """
     result = CliRunner().invoke(app, [str(a) for a in arguments])
-    if isinstance(result.exception, at.AttnscopeError):  # what main() prints, with exit code 2
+    # what main() prints, with exit code 2
+    if isinstance(result.exception, at.AttnscopeError):
         return 2, result.stdout, f"error: {result.exception}"
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exception is None or isinstance(result.exception, SystemExit), (
+        result.exception
+    )
     return result.exit_code, result.stdout, result.stderr
 
 
 def frame_of(batch, shuffled=False):
-    """One token per row; bags are words, and shuffled rows keep the order of the tokens within a bag."""
+    """One token per row; bags are words, and shuffled rows keep the order of the tokens within a
+    bag.
+    """
     n, length, d = batch.tokens.shape
-    frame = pd.DataFrame(batch.tokens.reshape(n * length, d), columns=[f"f{i}" for i in range(d)])
+    frame = pd.DataFrame(
+        batch.tokens.reshape(n * length, d), columns=[f"f{i}" for i in range(d)]
+    )
     frame.insert(0, "bag", np.repeat([f"b{i:03d}" for i in range(n)], length))
     frame["y"] = np.repeat(batch.target, length)
     frame["word"] = "some text"
-    return frame.sample(frac=1, random_state=0).sort_index(key=lambda i: i % length) if shuffled else frame
+    return (
+        frame.sample(frac=1, random_state=0).sort_index(key=lambda i: i % length)
+        if shuffled
+        else frame
+    )
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Data in every layout, and a model fitted from the .npz and one from the .csv."""
     path = tmp_path_factory.mktemp("bags")
-    x, y = BATCH.tokens, BATCH.target
+    x = BATCH.tokens
+    y = BATCH.target
     np.savez(path / "data.npz", bags=x, y=y, word=np.where(y > 0, "up", "down"))
     padded = np.concatenate([x, np.full((120, 2, 5), np.nan)], axis=1)
-    np.savez(path / "masked.npz", bags=np.nan_to_num(padded), mask=np.isfinite(padded[..., 0]), y=y)
+    np.savez(
+        path / "masked.npz", bags=np.nan_to_num(padded), mask=np.isfinite(padded[..., 0]), y=y
+    )
     np.savez(path / "flat.npz", tokens=x.reshape(-1, 5), offsets=np.arange(121) * 4, y=y)
-    np.savez(path / "named.npz", tokens=x.reshape(-1, 5), bag=np.repeat(np.arange(120), 4), y=y)
+    np.savez(
+        path / "named.npz", tokens=x.reshape(-1, 5), bag=np.repeat(np.arange(120), 4), y=y
+    )
     frame_of(BATCH).to_csv(path / "data.csv", index=False)
     if PYARROW:
         frame_of(BATCH).to_parquet(path / "data.parquet", index=False)
@@ -61,7 +80,9 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", ["data.npz", "masked.npz", "flat.npz", "named.npz", "data.csv", "data.parquet"])
+@pytest.mark.parametrize(
+    "name", ["data.npz", "masked.npz", "flat.npz", "named.npz", "data.csv", "data.parquet"]
+)
 def test_every_layout_gives_the_same_bags(folder, name):
     if name.endswith("parquet") and not PYARROW:
         pytest.skip("parquet needs pyarrow: pip install pyarrow")
@@ -84,47 +105,79 @@ def test_rows_of_a_bag_need_not_be_neighbours(folder, tmp_path):
 
 
 def test_the_commands_say_what_the_library_says(folder, tmp_path):
-    """The table, the JSON and the three kinds of file hold the numbers of the Python calls, to the last bit (CSV too)."""
+    """The table, the JSON and the three kinds of file hold the numbers of the Python calls,
+    to the last bit (CSV too).
+    """
     model = at.load_model(folder / "data.npz.model.npz")
-    expected, ends = model.predict(BATCH.tokens), model.predict_interval(BATCH.tokens, 0.8)
-    code, out, _ = run("predict", folder / "data.npz.model.npz", folder / "data.npz", "--interval", "0.8", "--json")
+    expected = model.predict(BATCH.tokens)
+    ends = model.predict_interval(BATCH.tokens, 0.8)
+    code, out, _ = run(
+        "predict",
+        folder / "data.npz.model.npz",
+        folder / "data.npz",
+        "--interval",
+        "0.8",
+        "--json",
+    )
     answer = json.loads(out)
     assert code == 0 and [row["prediction"] for row in answer["rows"]] == expected.tolist()
     assert [[row["low"], row["high"]] for row in answer["rows"]] == ends.tolist()
-    assert answer["score"]["R2"] == pytest.approx(1 - np.mean((BATCH.target - expected) ** 2) / np.var(BATCH.target))
+    assert answer["score"]["R2"] == pytest.approx(
+        1 - np.mean((BATCH.target - expected) ** 2) / np.var(BATCH.target)
+    )
     for suffix in ("csv", "npz", *(["parquet"] if PYARROW else [])):
         code, out, _ = run(
-            "predict", folder / "data.npz.model.npz", folder / "data.npz", "--out", tmp_path / f"a.{suffix}"
+            "predict",
+            folder / "data.npz.model.npz",
+            folder / "data.npz",
+            "--out",
+            tmp_path / f"a.{suffix}",
         )
         assert code == 0 and "120 rows in" in out
     lines = (tmp_path / "a.csv").read_text().splitlines()
-    assert lines[0] == "bag,prediction,y" and [float(line.split(",")[1]) for line in lines[1:]] == expected.tolist()
+    assert (
+        lines[0] == "bag,prediction,y"
+        and [float(line.split(",")[1]) for line in lines[1:]] == expected.tolist()
+    )
     if PYARROW:
-        np.testing.assert_array_equal(pd.read_parquet(tmp_path / "a.parquet")["prediction"], expected)
+        np.testing.assert_array_equal(
+            pd.read_parquet(tmp_path / "a.parquet")["prediction"], expected
+        )
     np.testing.assert_array_equal(np.load(tmp_path / "a.npz")["prediction"], expected)
 
 
 def test_a_model_from_a_table_finds_its_columns_again(folder, tmp_path):
-    """Columns in another order, without labels, with one more column: the same predictions; rows point into the file."""
+    """Columns in another order, without labels, with one more column: the same predictions;
+    rows point into the file.
+    """
     frame = frame_of(BATCH).drop(columns="y").assign(extra=1.0)
     frame[frame.columns[::-1]].to_csv(tmp_path / "other.csv", index=False)
     model = folder / "data.csv.model.npz"
     assert recall(model) == Columns("bag", "y", None, tuple(f"f{i}" for i in range(5)))
     both = [
-        json.loads(run("predict", model, path, "--json")[1]) for path in (folder / "data.csv", tmp_path / "other.csv")
+        json.loads(run("predict", model, path, "--json")[1])
+        for path in (folder / "data.csv", tmp_path / "other.csv")
     ]
-    assert [r["prediction"] for r in both[0]["rows"]] == [r["prediction"] for r in both[1]["rows"]]
+    assert [r["prediction"] for r in both[0]["rows"]] == [
+        r["prediction"] for r in both[1]["rows"]
+    ]
     assert both[0]["score"]["R2"] > 0.9 and both[1]["score"] is None
     rows = json.loads(run("locate", model, tmp_path / "other.csv", "--json")[1])["rows"]
-    assert [row["row"] - 4 * i for i, row in enumerate(rows)] == [row["token"] for row in rows]
+    assert [row["row"] - 4 * i for i, row in enumerate(rows)] == [
+        row["token"] for row in rows
+    ]
     assert np.mean([row["token"] for row in rows] == BATCH.location) > 0.95
 
 
 def test_locate_without_and_with_labels(folder):
     model = at.load_model(folder / "data.npz.model.npz")
     for arguments, labels in (((), None), (("--target", "y"), BATCH.target)):
-        out = run("locate", folder / "data.npz.model.npz", folder / "data.npz", *arguments, "--json")[1]
-        assert [row["token"] for row in json.loads(out)["rows"]] == model.locate(BATCH.tokens, labels).tolist()
+        out = run(
+            "locate", folder / "data.npz.model.npz", folder / "data.npz", *arguments, "--json"
+        )[1]
+        assert [row["token"] for row in json.loads(out)["rows"]] == model.locate(
+            BATCH.tokens, labels
+        ).tolist()
     table = run("locate", folder / "masked.npz", folder / "masked.npz")
     assert table[0] == 2 and "a file written by save_model" in table[2]
     out = run("locate", folder / "data.npz.model.npz", folder / "masked.npz")[1].splitlines()
@@ -139,24 +192,36 @@ def test_every_head_has_its_column(tmp_path):
     rows = np.arange(200)
     tokens[rows, first, 0] += 7
     tokens[rows, second, 1] += 7
-    np.savez(tmp_path / "d.npz", bags=tokens, y=tokens[rows, first, 2] + tokens[rows, second, 3])
+    np.savez(
+        tmp_path / "d.npz", bags=tokens, y=tokens[rows, first, 2] + tokens[rows, second, 3]
+    )
     code, _, err = run("fit", tmp_path / "d.npz", "--heads", "2", "--out", tmp_path / "m.npz")
     assert code == 0, err
-    answer = json.loads(run("locate", tmp_path / "m.npz", tmp_path / "d.npz", "--json")[1])["rows"]
+    answer = json.loads(run("locate", tmp_path / "m.npz", tmp_path / "d.npz", "--json")[1])[
+        "rows"
+    ]
     model = at.load_model(tmp_path / "m.npz")
-    assert [[row["token_1"], row["token_2"]] for row in answer] == model.locate(tokens).tolist()
+    assert [[row["token_1"], row["token_2"]] for row in answer] == model.locate(
+        tokens
+    ).tolist()
     assert all(0 <= row["attention_1"] <= 1 for row in answer)
 
 
 def test_words_are_classes_and_a_flag_can_say_so(folder, tmp_path):
-    code, out, err = run("fit", folder / "data.npz", "--target", "word", "--out", tmp_path / "m.npz", *QUICK)
-    assert code == 0 and out.startswith("SingleLocationClassifier") and "log probability" in out, err
+    code, out, err = run(
+        "fit", folder / "data.npz", "--target", "word", "--out", tmp_path / "m.npz", *QUICK
+    )
+    assert (
+        code == 0 and out.startswith("SingleLocationClassifier") and "log probability" in out
+    ), err
     assert max(map(len, out.splitlines()[:-1])) <= 100  # the last holds the path
     out = run("predict", tmp_path / "m.npz", folder / "data.npz", "--json")[1]
     answer = json.loads(out)
     assert answer["score"]["accuracy"] > 0.9
     assert all(row["p_up"] + row["p_down"] == pytest.approx(1) for row in answer["rows"])
-    code, _, err = run("predict", tmp_path / "m.npz", folder / "data.npz", "--interval", "0.9")
+    code, _, err = run(
+        "predict", tmp_path / "m.npz", folder / "data.npz", "--interval", "0.9"
+    )
     assert code == 2 and "must be left out for classes" in err
     for values, classes in (
         ([0, 1, 1], True),
@@ -166,7 +231,9 @@ def test_words_are_classes_and_a_flag_can_say_so(folder, tmp_path):
         (["a"], True),
     ):
         assert is_classes(np.array(values)) == classes
-    code, out, _ = run("fit", folder / "data.npz", "--classify", "--out", tmp_path / "m2.npz", *QUICK)
+    code, out, _ = run(
+        "fit", folder / "data.npz", "--classify", "--out", tmp_path / "m2.npz", *QUICK
+    )
     assert code == 2  # fractions are no classes
 
 
@@ -175,7 +242,10 @@ def test_fit_is_reproducible_and_says_what_it_replaced(folder, tmp_path):
     code, out, _ = run("fit", folder / "data.csv", "--out", tmp_path / "m.npz", *QUICK)
     assert code == 0 and "m.npz replaced" in out and "ignored: word" in out
     facts = json.loads(first)
-    assert facts["features"] == [f"f{i}" for i in range(5)] and facts["held_out_loss"] < 0.2 * facts["mean_pool_loss"]
+    assert (
+        facts["features"] == [f"f{i}" for i in range(5)]
+        and facts["held_out_loss"] < 0.2 * facts["mean_pool_loss"]
+    )
     assert not list(tmp_path.glob("*.new")) and not list(tmp_path.glob("*.part"))
 
 
@@ -187,7 +257,10 @@ def test_fit_says_how_much_the_mean_token_explains(folder, tmp_path):
     share = re.search(r"share of the prediction read from the mean token: (\d\.\d\d)", out)
     assert code == 0 and share and float(share[1]) > 0.8 and "Most of the prediction" in out
     assert (
-        json.loads(run("fit", folder / "data.npz", "--out", tmp_path / "m.npz", *QUICK, "--json")[1])["mean_share"] == 0
+        json.loads(
+            run("fit", folder / "data.npz", "--out", tmp_path / "m.npz", *QUICK, "--json")[1]
+        )["mean_share"]
+        == 0
     )
 
 
@@ -195,7 +268,8 @@ def test_a_full_disk_loses_nothing(folder, tmp_path, monkeypatch):
     from attnscope.cli import bags
     from attnscope.estimators import saved
 
-    real, calls = saved.write_model, []
+    real = saved.write_model
+    calls = []
 
     def full(model, path):
         calls.append(path)
@@ -243,7 +317,11 @@ def broken(folder, tmp_path, kind):
         elif kind == "npz nothing":
             arrays = {"y": BATCH.target}
         elif kind == "npz offsets":
-            arrays = {"tokens": BATCH.tokens.reshape(-1, 5), "offsets": np.array([0, 5, 4, 480]), "y": BATCH.target}
+            arrays = {
+                "tokens": BATCH.tokens.reshape(-1, 5),
+                "offsets": np.array([0, 5, 4, 480]),
+                "y": BATCH.target,
+            }
         elif kind == "npz padding":
             arrays["mask"] = np.zeros((120, 4), bool)
         elif kind == "npz text":
@@ -263,7 +341,10 @@ def broken(folder, tmp_path, kind):
         ("ragged", "rows of one width"),
         ("no features", "at least one column of numbers"),
         ("empty label", "column y of .* must have a value in every row, got none in row 0"),
-        ("empty bag", "column bag of .* must name the bag in every row, got an empty cell in row 5"),
+        (
+            "empty bag",
+            "column bag of .* must name the bag in every row, got an empty cell in row 5",
+        ),
         ("empty", "at least one row"),
         ("npz nan", "finite numbers"),
         ("npz objects", "plain arrays, got arrays of Python objects"),
@@ -275,7 +356,9 @@ def broken(folder, tmp_path, kind):
     ],
 )
 def test_a_broken_file_is_one_sentence(folder, tmp_path, kind, words):
-    code, out, err = run("fit", broken(folder, tmp_path, kind), "--out", tmp_path / "m.npz", *QUICK)
+    code, out, err = run(
+        "fit", broken(folder, tmp_path, kind), "--out", tmp_path / "m.npz", *QUICK
+    )
     assert code == 2 and re.search(words, err), err + out
     assert err.count("\n") <= 1 and not (tmp_path / "m.npz").exists()
 
@@ -285,23 +368,50 @@ def test_a_broken_file_is_one_sentence(folder, tmp_path, kind, words):
     [
         (["fit", "{f}/none.npz", "--out", "{t}/m.npz"], "must exist, got no such file"),
         (["fit", "{f}/data.txt", "--out", "{t}/m.npz"], "an .npz, .csv or .parquet file"),
-        (["fit", "{f}/data.csv", "--out", "{t}/m.npz", "--target", "z"], "must have a column z, got columns bag, f0"),
-        (["fit", "{f}/data.csv", "--out", "{t}/m.npz", "--bag", "sack"], "must have a column sack"),
-        (["fit", "{f}/data.npz", "--out", "{t}/m.npz", "--target", "z"], "must hold an array z"),
+        (
+            ["fit", "{f}/data.csv", "--out", "{t}/m.npz", "--target", "z"],
+            "must have a column z, got columns bag, f0",
+        ),
+        (
+            ["fit", "{f}/data.csv", "--out", "{t}/m.npz", "--bag", "sack"],
+            "must have a column sack",
+        ),
+        (
+            ["fit", "{f}/data.npz", "--out", "{t}/m.npz", "--target", "z"],
+            "must hold an array z",
+        ),
         (["fit", "{f}/data.npz", "--out", "{t}/m.pkl"], "must end in .npz"),
         (["fit", "{f}/data.npz", "--out", "{t}/nowhere/m.npz"], "in an existing folder"),
         (["fit", "{f}/data.npz", "--out", "{f}/data.npz"], "another than the input"),
-        (["fit", "{f}/data.npz", "--out", "{t}/m.npz", "--gate", "gpt"], "gate of SingleLocationRegressor"),
-        (["fit", "{f}/data.npz", "--out", "{t}/m.npz", "--alpha", "x"], "--alpha must be cv, a number"),
+        (
+            ["fit", "{f}/data.npz", "--out", "{t}/m.npz", "--gate", "gpt"],
+            "gate of SingleLocationRegressor",
+        ),
+        (
+            ["fit", "{f}/data.npz", "--out", "{t}/m.npz", "--alpha", "x"],
+            "--alpha must be cv, a number",
+        ),
         (["predict", "{f}/none.npz", "{f}/data.npz"], "the model file .* must exist"),
         (["predict", "{f}/data.npz", "{f}/data.npz"], "a file written by save_model"),
-        (["predict", "{f}/data.npz.model.npz", "{t}/wide.npz"], "5 features as in fit, got 6 features"),
-        (["predict", "{f}/data.npz.model.npz", "{f}/data.npz", "--out", "{t}/a.txt"], "must end in .npz or .csv"),
-        (["predict", "{f}/data.npz.model.npz", "{f}/data.npz", "--interval", "2"], "coverage"),
+        (
+            ["predict", "{f}/data.npz.model.npz", "{t}/wide.npz"],
+            "5 features as in fit, got 6 features",
+        ),
+        (
+            ["predict", "{f}/data.npz.model.npz", "{f}/data.npz", "--out", "{t}/a.txt"],
+            "must end in .npz or .csv",
+        ),
+        (
+            ["predict", "{f}/data.npz.model.npz", "{f}/data.npz", "--interval", "2"],
+            "coverage",
+        ),
         (["predict", "{f}/data.csv.model.npz", "{t}/narrow.csv"], "must have a column f4"),
-        (["locate", "{f}/data.npz.model.npz", "{f}/data.npz", "--target", "z"], "must hold an array z"),
+        (
+            ["locate", "{f}/data.npz.model.npz", "{f}/data.npz", "--target", "z"],
+            "must hold an array z",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments_are_one_sentence(folder, tmp_path, arguments, words):
     np.savez(tmp_path / "wide.npz", bags=np.zeros((3, 2, 6)))
     frame_of(BATCH).drop(columns="f4").to_csv(tmp_path / "narrow.csv", index=False)
@@ -310,18 +420,24 @@ def test_bad_arguments_are_one_sentence(folder, tmp_path, arguments, words):
 
 
 def test_weights_are_read_and_used(folder, tmp_path):
-    """Bags with nonsense labels and weight zero take no part: the model is the one fitted without them."""
+    """Bags with nonsense labels and weight zero take no part:
+    the model is the one fitted without them.
+    """
     wrong = np.r_[BATCH.target, np.full(30, 50.0)]
     tokens = np.concatenate([BATCH.tokens, BATCH.tokens[:30]])
     np.savez(tmp_path / "w.npz", bags=tokens, y=wrong, w=np.r_[np.ones(120), np.zeros(30)])
-    code, _, err = run("fit", tmp_path / "w.npz", "--weight", "w", "--out", tmp_path / "m.npz", *QUICK)
+    code, _, err = run(
+        "fit", tmp_path / "w.npz", "--weight", "w", "--out", tmp_path / "m.npz", *QUICK
+    )
     assert code == 0, err
     np.testing.assert_allclose(
         at.load_model(tmp_path / "m.npz").predict(BATCH.tokens),
         at.load_model(folder / "data.npz.model.npz").predict(BATCH.tokens),
         rtol=INTEGRAL,
     )
-    code, _, err = run("fit", tmp_path / "w.npz", "--weight", "v", "--out", tmp_path / "m.npz", *QUICK)
+    code, _, err = run(
+        "fit", tmp_path / "w.npz", "--weight", "v", "--out", tmp_path / "m.npz", *QUICK
+    )
     assert code == 2 and "must hold an array v" in err
 
 
@@ -335,25 +451,39 @@ def test_an_interrupt_leaves_nothing_behind(folder, tmp_path, monkeypatch):
 
 
 def test_the_output_is_checked_before_the_fit(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(at.SingleLocationRegressor, "fit", lambda *a, **k: pytest.fail("fitted first"))
+    monkeypatch.setattr(
+        at.SingleLocationRegressor, "fit", lambda *a, **k: pytest.fail("fitted first")
+    )
     assert run("fit", folder / "data.npz", "--out", tmp_path / "no" / "m.npz")[0] == 2
 
 
 def test_constant_labels_give_a_sane_answer(tmp_path):
     """All labels alike: either one sentence, or that number for every bag; never a NaN."""
     np.savez(tmp_path / "c.npz", bags=BATCH.tokens[:40], y=np.full(40, 3.0))
-    code, _, err = run("fit", tmp_path / "c.npz", "--regress", "--out", tmp_path / "m.npz", *QUICK)
+    code, _, err = run(
+        "fit", tmp_path / "c.npz", "--regress", "--out", tmp_path / "m.npz", *QUICK
+    )
     if code == 2:
         assert err.startswith("error: y of SingleLocationRegressor")
     else:
-        rows = json.loads(run("predict", tmp_path / "m.npz", tmp_path / "c.npz", "--json")[1])["rows"]
+        rows = json.loads(
+            run("predict", tmp_path / "m.npz", tmp_path / "c.npz", "--json")[1]
+        )["rows"]
         assert all(row["prediction"] == pytest.approx(3.0) for row in rows)
 
 
 def test_parquet_without_pyarrow_names_the_remedy(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    code, _, err = run("predict", folder / "data.npz.model.npz", folder / "data.npz", "--out", tmp_path / "a.parquet")
-    assert code == 2 and "needs pyarrow, which is not installed; try pip install pyarrow" in err
+    code, _, err = run(
+        "predict",
+        folder / "data.npz.model.npz",
+        folder / "data.npz",
+        "--out",
+        tmp_path / "a.parquet",
+    )
+    assert (
+        code == 2 and "needs pyarrow, which is not installed; try pip install pyarrow" in err
+    )
 
 
 def test_columns_written_and_names_remembered(tmp_path):
@@ -365,10 +495,24 @@ def test_columns_written_and_names_remembered(tmp_path):
 
 
 def test_a_user_at_a_shell(folder, tmp_path):
-    """Once as a process of its own: verbose steps on stderr, the table on stdout, a refusal without traceback."""
-    command = [sys.executable, "-m", "attnscope.cli", "fit", str(folder / "data.csv"), "--out", str(tmp_path / "m.npz")]
+    """Once as a process of its own: verbose steps on stderr, the table on stdout,
+    a refusal without traceback.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "attnscope.cli",
+        "fit",
+        str(folder / "data.csv"),
+        "--out",
+        str(tmp_path / "m.npz"),
+    ]
     done = subprocess.run([*command, *QUICK, "--verbose"], capture_output=True, text=True)
     assert done.returncode == 0 and "held-out loss" in done.stderr, done.stderr
     assert "m.npz written" in done.stdout
     refused = subprocess.run([*command, "--target", "z"], capture_output=True, text=True)
-    assert refused.returncode == 2 and refused.stderr.startswith("error: ") and "Traceback" not in refused.stderr
+    assert (
+        refused.returncode == 2
+        and refused.stderr.startswith("error: ")
+        and "Traceback" not in refused.stderr
+    )

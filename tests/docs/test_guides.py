@@ -1,4 +1,6 @@
-"""The documentation works when followed literally: its Python runs, and a claim put where it says is found and checked."""
+"""The documentation works when followed literally:
+its Python runs, and a claim put where it says is found and checked.
+"""
 
 import json
 import os
@@ -33,11 +35,15 @@ def test_the_tour_runs(capsys):
     assert "swapped" in printed and "oracle" in printed
 
 
-@pytest.mark.parametrize("block", blocks("add_your_own.md"), ids=lambda block: block.split()[1])
+@pytest.mark.parametrize(
+    "block", blocks("add_your_own.md"), ids=lambda block: block.split()[1]
+)
 def test_own_predictors_and_tasks(block, tmp_path):
     name = block.split()[1]
     (tmp_path / name).write_text(block)
-    done = subprocess.run([sys.executable, name], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, name], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) >= 2
 
@@ -64,8 +70,14 @@ def test_two_routes_of_the_guide_agree():
     error = (best.error**2 + squares.var() / len(squares)) ** 0.5
     assert abs(best.value - squares.mean()) < 4 * error  # false alarm 6e-5
     found = at.risk(task, at.Softmax(2.0), at.Overlaps.oracle())
-    losses = (at.predict(at.Softmax(2.0), task.task.key, task.task.value, batch.tokens) - batch.target) ** 2
-    assert abs(found.value - losses.mean()) < 4 * (found.error**2 + losses.var() / len(losses)) ** 0.5
+    losses = (
+        at.predict(at.Softmax(2.0), task.task.key, task.task.value, batch.tokens)
+        - batch.target
+    ) ** 2
+    assert (
+        abs(found.value - losses.mean())
+        < 4 * (found.error**2 + losses.var() / len(losses)) ** 0.5
+    )
 
 
 def test_the_route_of_the_guide_is_exact():
@@ -75,14 +87,19 @@ def test_the_route_of_the_guide_is_exact():
     for task in (oblique, at.SingleLocation(12, 4, signal=2.0)):
         o = at.Overlaps.of(task, *(np.roll(task.teachers, 1, axis=1)))
         exact = module["mean_excess"](task, None, o, 1.0)
-        sampled = at.risk(task, module["MeanAttention"](1.0), o, "monte-carlo", samples=40_000)
+        sampled = at.risk(
+            task, module["MeanAttention"](1.0), o, "monte-carlo", samples=40_000
+        )
         assert abs(exact.excess - sampled.excess) < 4 * sampled.error
 
 
 COMMANDS = {
     "bump.py": ("risk --predictor bump:bump --dim 80", "bump oracle (k*, v*)"),
     "top_two.py": ("risk --predictor top_two:top-two --dim 80", "monte-carlo"),
-    "mean_attention.py": ("risk --predictor mean_attention:mean --dim 80", "mean oracle (k*, v*)"),
+    "mean_attention.py": (
+        "risk --predictor mean_attention:mean --dim 80",
+        "mean oracle (k*, v*)",
+    ),
     "sign_location.py": (
         "train --task sign_location:sign-location --dim 10 --batch-size 5 --runs 2 --steps 20",
         "2 runs, 20 steps",
@@ -115,10 +132,14 @@ signal = 2.0
 
 def test_own_words_in_a_study_are_followed_when_they_change(tmp_path):
     for name in ("mean_attention.py", "sign_location.py"):
-        (tmp_path / name).write_text(next(b for b in blocks("add_your_own.md") if b.split()[1] == name))
+        (tmp_path / name).write_text(
+            next(b for b in blocks("add_your_own.md") if b.split()[1] == name)
+        )
     (tmp_path / "study.toml").write_text(STUDY)
     command = [sys.executable, "-m", "attnscope.cli", "sweep", "study.toml"]
-    run = lambda *more: subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True)
+    run = lambda *more: subprocess.run(
+        [*command, *more], cwd=tmp_path, capture_output=True, text=True
+    )
     first = run("--workers", "2")
     assert "2 cells, 0 from the store, 2 computed" in first.stdout, first.stderr
     assert "2 cells, 2 from the store, 0 computed" in run().stdout
@@ -136,7 +157,8 @@ def test_the_tables_of_tasks_are_what_the_code_says(monkeypatch):
     )
     row = catalogue.TASKS["multi-location"]
     assert task_table.cells(row)["gradient"] == ""
-    add_route(row.kind, Predictor, Route(lambda *a: None, gradient=lambda *a: None))  # a route that nobody has yet
+    # a route that nobody has yet
+    add_route(row.kind, Predictor, Route(lambda *a: None, gradient=lambda *a: None))
     try:
         del all_routes()[row.kind, Componentwise], all_routes()[row.kind, Normalised]
         assert task_table.cells(row)["gradient"] == "all"
@@ -148,13 +170,21 @@ def test_the_tables_of_tasks_are_what_the_code_says(monkeypatch):
 
 def test_own_claim(tmp_path):
     package = tmp_path / "attnscope"
-    shutil.copytree(Path(attnscope.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(attnscope.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
     (package / "claims" / "slr" / "slr_21_your_words.py").write_text(blocks("claims.md")[-1])
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     run = lambda *a: subprocess.run(
-        [sys.executable, "-m", "attnscope.cli", *a], cwd=tmp_path, env=environment, capture_output=True, text=True
+        [sys.executable, "-m", "attnscope.cli", *a],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
-    assert "slr-21-your-words" in [c["id"] for c in json.loads(run("claims", "--json").stdout)]
+    assert "slr-21-your-words" in [
+        c["id"] for c in json.loads(run("claims", "--json").stdout)
+    ]
     done = run("reproduce", "--only", "slr-21*", "--out", "report")
     assert done.returncode == 0, done.stderr
     assert "Uniform numbers have mean 1/2" in (tmp_path / "report" / "index.html").read_text()

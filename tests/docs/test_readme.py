@@ -16,7 +16,9 @@ def without_errors(text):
 
 
 def test_transcripts_are_true():
-    blocks = re.findall(r"<!-- transcript: attnscope (.*?) -->\n```text\n(.*?)```", README.read_text(), re.S)
+    blocks = re.findall(
+        r"<!-- transcript: attnscope (.*?) -->\n```text\n(.*?)```", README.read_text(), re.S
+    )
     assert blocks
     for arguments, shown in blocks:
         command = [sys.executable, "-m", "attnscope.cli", *shlex.split(arguments)]

@@ -1,4 +1,5 @@
-"""The small attention model: derivatives, fits, statistics of fits and the split of the excess risk.
+"""The small attention model: derivatives, fits, statistics of fits and the split of the excess
+risk.
 
 False alarms: 5 standard errors (6e-7 each), fixed seeds.
 """
@@ -36,7 +37,9 @@ def random_parameters(seed: int, sink: float | None = 0.3) -> AttentionParameter
 
 def population_minimiser(length: int) -> AttentionParameters:
     best = best_attention(3, length, sink=False)
-    return AttentionParameters(best.inverse_bandwidth * np.eye(3), None, best.gain * np.eye(2))
+    return AttentionParameters(
+        best.inverse_bandwidth * np.eye(3), None, best.gain * np.eye(2)
+    )
 
 
 @pytest.mark.parametrize("sink", [None, 0.3])
@@ -55,9 +58,15 @@ def test_derivatives_against_differences_and_jax(sink):
 
     p, c = random_parameters(1, sink), task_contexts(TASK, 6, 5, seed=2)
     J = Pass(c).linearised(p)[1]
-    x, step = p.vector, 1e-6
-    move = lambda e: Pass(c).linearised(p.with_vector(x + e))[0] - Pass(c).linearised(p.with_vector(x - e))[0]
-    np.testing.assert_allclose(J, np.array([move(e) / (2 * step) for e in step * np.eye(len(x))]).T, atol=ROOT_EPS)
+    x = p.vector
+    step = 1e-6
+    move = lambda e: (
+        Pass(c).linearised(p.with_vector(x + e))[0]
+        - Pass(c).linearised(p.with_vector(x - e))[0]
+    )
+    np.testing.assert_allclose(
+        J, np.array([move(e) / (2 * step) for e in step * np.eye(len(x))]).T, atol=ROOT_EPS
+    )
 
     def risk(y):
         A, O = y[:9].reshape(3, 3), y[-4:].reshape(2, 2)
@@ -74,7 +83,8 @@ def test_derivatives_against_differences_and_jax(sink):
 @pytest.mark.parametrize("objective", ["masked", "supervised"])
 def test_fit_finds_a_stationary_point_below_the_population_minimiser(objective):
     c = task_contexts(TASK, 1500, 16, objective, seed=3)
-    found, best = fit(c, sink=False), population_minimiser(16)
+    found = fit(c, sink=False)
+    best = population_minimiser(16)
     assert found.converged and np.all(np.diff(found.risks) < 0)
     assert found.risks[-1] == pytest.approx(losses(found.parameters, c).mean(), rel=EXACT)
     gradient = Pass(c).gradients(found.parameters)
@@ -87,10 +97,16 @@ def test_fit_finds_a_stationary_point_below_the_population_minimiser(objective):
 
 
 def test_fit_with_a_sink_reaches_the_exact_minimiser_at_small_length():
-    best, n = best_attention(3, 8), 20_000
+    best = best_attention(3, 8)
+    n = 20_000
     found = fit(task_contexts(TASK, n, 8, "supervised", seed=4)).parameters
-    spread = np.sqrt(np.diag(sandwich(found, task_contexts(TASK, n, 8, "supervised", seed=4)).covariance) / n)
-    exact = AttentionParameters(best.inverse_bandwidth * np.eye(3), best.sink, best.gain * np.eye(2)).vector
+    spread = np.sqrt(
+        np.diag(sandwich(found, task_contexts(TASK, n, 8, "supervised", seed=4)).covariance)
+        / n
+    )
+    exact = AttentionParameters(
+        best.inverse_bandwidth * np.eye(3), best.sink, best.gain * np.eye(2)
+    ).vector
     assert np.all(np.abs(found.vector - exact) < 5 * spread)
 
 
@@ -100,9 +116,14 @@ def test_a_sink_that_does_not_help_vanishes():
 
 
 def test_sandwich_predicts_the_spread_of_fits_and_the_gap():
-    n, L, best = 600, 16, population_minimiser(16)
-    predicted = sandwich(best, task_contexts(TASK, 20_000, L, "supervised", seed=6), label_noise=0.5)
-    vectors, gaps = [], []
+    n = 600
+    L = 16
+    best = population_minimiser(16)
+    predicted = sandwich(
+        best, task_contexts(TASK, 20_000, L, "supervised", seed=6), label_noise=0.5
+    )
+    vectors = []
+    gaps = []
     test = task_contexts(TASK, 4000, L, "supervised", seed=7)
     for i in range(60):
         train = task_contexts(TASK, n, L, "masked", seed=100 + i)
@@ -110,34 +131,49 @@ def test_sandwich_predicts_the_spread_of_fits_and_the_gap():
         vectors.append(found.vector)
         gaps.append(generalisation_gap(found, best, train, test))
     ratio = np.var(vectors, axis=0).sum() * n / np.trace(predicted.covariance)
-    assert 0.6 < ratio < 1.6  # 60 fits, 13 dependent directions: standard deviation about 0.12
+    # 60 fits, 13 dependent directions: standard deviation about 0.12
+    assert 0.6 < ratio < 1.6
     assert abs(np.mean(gaps) - predicted.trace / n) < 5 * np.std(gaps) / 60**0.5
 
 
 def test_sandwich_with_noise_added_exactly_equals_sampled_noise():
     best = population_minimiser(8)
-    exact = sandwich(best, task_contexts(TASK, 30_000, 8, "supervised", seed=8), label_noise=0.5).trace
-    drawn = sandwich(best, task_contexts(TASK, 30_000, 8, "supervised", label_noise=0.5, seed=9)).trace
-    assert drawn == pytest.approx(exact, rel=0.1)  # two samples of 30,000 with heavy tails: a few per cent each
+    exact = sandwich(
+        best, task_contexts(TASK, 30_000, 8, "supervised", seed=8), label_noise=0.5
+    ).trace
+    drawn = sandwich(
+        best, task_contexts(TASK, 30_000, 8, "supervised", label_noise=0.5, seed=9)
+    ).trace
+    # two samples of 30,000 with heavy tails: a few per cent each
+    assert drawn == pytest.approx(exact, rel=0.1)
 
 
 def test_excess_splits_into_three_parts():
-    L, best = 16, population_minimiser(16)
-    train, test = task_contexts(TASK, 400, L, "masked", seed=10), task_contexts(TASK, 5000, L, "masked", seed=11)
-    early, full = fit(train, sink=False, iterations=2).parameters, fit(train, sink=False).parameters
+    L = 16
+    best = population_minimiser(16)
+    train = task_contexts(TASK, 400, L, "masked", seed=10)
+    test = task_contexts(TASK, 5000, L, "masked", seed=11)
+    early = fit(train, sink=False, iterations=2).parameters
+    full = fit(train, sink=False).parameters
     bayes = lambda c: TASK.bayes_predict(c.queries[:, 0], c.keys, c.values)[:, None]
     parts = excess_risk(early, full, best, test, bayes)
-    total = np.mean(losses(early, test) - np.sum((bayes(test) - test.targets) ** 2, axis=2)[:, 0])
+    total = np.mean(
+        losses(early, test) - np.sum((bayes(test) - test.targets) ** 2, axis=2)[:, 0]
+    )
     assert parts.excess == pytest.approx(total, rel=EXACT)
     assert parts.approximation > 5 * parts.errors[0] and parts.generalisation > 0
     assert excess_risk(full, full, best, test, bayes).optimisation == 0
     exact = 2 * (best_attention(3, L, sink=False).error + 0.25) - TASK.bayes_risk(L).value
-    assert abs(parts.approximation - exact) < 5 * parts.errors[0] + 5 * TASK.bayes_risk(L).error
+    assert (
+        abs(parts.approximation - exact) < 5 * parts.errors[0] + 5 * TASK.bayes_risk(L).error
+    )
 
 
 def test_bad_input_is_refused_in_words():
     c = task_contexts(TASK, 5, 4)
-    with pytest.raises(AttnscopeError, match="objective of task_contexts must be 'masked' or 'supervised'"):
+    with pytest.raises(
+        AttnscopeError, match="objective of task_contexts must be 'masked' or 'supervised'"
+    ):
         task_contexts(TASK, 5, 4, "causal")
     with pytest.raises(AttnscopeError, match="label of task_contexts"):
         task_contexts(TASK, 5, 4, "supervised", label=np.ones((1, 3)))

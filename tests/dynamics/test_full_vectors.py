@@ -1,7 +1,8 @@
 """Engines on vectors and matrices, and the exact population engine that they check.
 
-Population paths must agree to rounding; stochastic engines keep the contract bit for bit, and lower their loss. (The law of FullSgd is
-compared with that of the reduced engine in test_generic_engine.py.)
+Population paths must agree to rounding; stochastic engines keep the contract bit for bit, and lower
+their loss. (The law of FullSgd is compared with that of the reduced engine in
+test_generic_engine.py.)
 """
 
 import numpy as np
@@ -13,18 +14,28 @@ from attnscope.dynamics.engines.population_erf import population_steps
 from attnscope.dynamics.engines.population_exact import PopulationExact
 from attnscope.dynamics.networks.layer_matrices import FullMatrices
 from attnscope.errors import AttnscopeError
-from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Predictor, Softmax
+from attnscope.predictors.attention import (
+    Componentwise,
+    Erf,
+    LinearAttention,
+    Predictor,
+    Softmax,
+)
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
 from attnscope.theory.overlaps import Overlaps
 
-START = np.array([[0.1, 0.05, 0.02, 0.1, 0.03], [0.3, -0.2, 0.1, -0.3, 0.5], [-0.2, 0.3, 0.4, 0.1, -0.1]]).T  # (5, 3)
+# (5, 3)
+START = np.array(
+    [[0.1, 0.05, 0.02, 0.1, 0.03], [0.3, -0.2, 0.1, -0.3, 0.5], [-0.2, 0.3, 0.4, 0.1, -0.1]]
+).T
 
 
 def tilted(dim, length, angle, **numbers):
     """A task with key.value = angle."""
-    key, value = np.zeros(dim), np.zeros(dim)
+    key = np.zeros(dim)
+    value = np.zeros(dim)
     key[0], value[0], value[1] = 1, angle, np.sqrt(1 - angle**2)
     return SingleLocation(dim, length, key=key, value=value, **numbers)
 
@@ -37,7 +48,7 @@ def path(engine, temperatures, start=START, seed=0):
     return engine.overlaps(engine.advance(engine.init(start, seed), temperatures))
 
 
-# -- population -------------------------------------------------------------------------------------------------------------
+# -- population ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.4])
@@ -55,8 +66,13 @@ def test_erf_agrees_with_the_dedicated_engine():
 
 
 def test_linear_attention_overlaps_follow_the_vectors():
-    task, predictor, lam = tilted(30, 5, -0.3), LinearAttention(0.2, offset=0.1), np.full(300, 0.2)
-    reduced, full = PopulationExact(task, predictor, 1e-2), FullPopulation(task, predictor, 1e-2)
+    task, predictor, lam = (
+        tilted(30, 5, -0.3),
+        LinearAttention(0.2, offset=0.1),
+        np.full(300, 0.2),
+    )
+    reduced = PopulationExact(task, predictor, 1e-2)
+    full = FullPopulation(task, predictor, 1e-2)
     assert distance(path(reduced, lam), path(full, lam)) < 1e-10
 
 
@@ -64,7 +80,8 @@ def test_linear_attention_overlaps_follow_the_vectors():
 def test_softmax_overlaps_follow_the_vectors(steps):
     """Adaptive quadrature on one side, a fixed grid with autodiff on the other.
 
-    Step size 0.03: at 0.1 the end point is unstable, and any two starts 1e-12 apart differ by 1e-3 after 200 steps.
+    Step size 0.03: at 0.1 the end point is unstable, and any two starts 1e-12 apart differ by 1e-3
+    after 200 steps.
     """
     task, lam = tilted(30, 6, 0.2), np.full(steps, 0.9)
     reduced = path(PopulationExact(task, Softmax(0.9), 0.03), lam)
@@ -74,15 +91,19 @@ def test_softmax_overlaps_follow_the_vectors(steps):
 
 def test_any_activation_follows_the_vectors():
     task, predictor, lam = tilted(9, 4, 0.3), Componentwise(np.tanh, 0.5), np.full(40, 0.5)
-    reduced, full = PopulationExact(task, predictor, 0.05), FullPopulation(task, predictor, 0.05)
+    reduced = PopulationExact(task, predictor, 0.05)
+    full = FullPopulation(task, predictor, 0.05)
     assert distance(path(reduced, lam), path(full, lam)) < 1e-12
 
 
 def test_the_general_route_agrees_with_the_closed_form():
     """erf as any activation: quadrature against closed form along a path."""
     task, lam = tilted(40, 6, 0.3), np.full(40, 0.3)
-    general, closed = Componentwise(Erf(0.3).sigma, 0.3), Erf(0.3)
-    a, b = (path(PopulationExact(task, predictor, 1e-2), lam) for predictor in (general, closed))
+    general = Componentwise(Erf(0.3).sigma, 0.3)
+    closed = Erf(0.3)
+    a, b = (
+        path(PopulationExact(task, predictor, 1e-2), lam) for predictor in (general, closed)
+    )
     assert distance(a, b) < 1e-12
 
 
@@ -108,7 +129,7 @@ def test_a_diverged_population_run_stays_alone():
         assert np.isnan(out[:, 0]).all() and np.isfinite(out[:, 1:]).all()
 
 
-# -- vectors with given overlaps --------------------------------------------------------------------------------------------
+# -- vectors with given overlaps -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.6])
@@ -116,7 +137,9 @@ def test_a_diverged_population_run_stays_alone():
 def test_start_vectors_have_the_overlaps(dim, angle):
     task = tilted(dim, 3, angle)
     k, v = vectors_with(START, task, 1, "test")
-    found = np.stack([k @ task.key, k @ task.value, v @ task.key, v @ task.value, (k * v).sum(1)])
+    found = np.stack(
+        [k @ task.key, k @ task.value, v @ task.key, v @ task.value, (k * v).sum(1)]
+    )
     assert np.abs(found - START).max() < 1e-14
     alone, _ = vectors_with(START[:, :1], task, 1, "test")
     assert np.array_equal(alone[0], k[0])
@@ -124,7 +147,8 @@ def test_start_vectors_have_the_overlaps(dim, angle):
 
 
 def test_dependent_starts_and_small_dimensions():
-    swapped, oracle = Overlaps(0.0, 1.0, 1.0, 0.0, 0.0), Overlaps.oracle()
+    swapped = Overlaps(0.0, 1.0, 1.0, 0.0, 0.0)
+    oracle = Overlaps.oracle()
     for dim in (2, 3, 4):
         task = SingleLocation(dim, 3)
         (k, _), (v, _) = vectors_with(np.stack([oracle, swapped], axis=1), task, 0, "test")
@@ -135,27 +159,37 @@ def test_dependent_starts_and_small_dimensions():
         assert (
             np.abs(engine.overlaps(engine.init(overlaps, 0)) - overlaps).max() < 1e-8
         )  # d < 4: overlaps of exact rank only to rounding
-    with pytest.raises(AttnscopeError, match="overlaps of FullSgd must be those of vectors in dimension 3"):
+    with pytest.raises(
+        AttnscopeError, match="overlaps of FullSgd must be those of vectors in dimension 3"
+    ):
         FullSgd(SingleLocation(3, 3), Erf(0.1), 0.1, 1).init(START[:, :1], 0)
 
 
-# -- SGD on vectors ---------------------------------------------------------------------------------------------------------
+# -- SGD on vectors --------------------------------------------------------------------------------
 
 
 def mean_risk(task, predictor, k, v, loss="squared"):
     batch = task.sample(20_000, seed=99)
     T = predict(predictor, k, v, batch.tokens)
-    return np.mean((T - batch.target) ** 2 if loss == "squared" else np.logaddexp(0, -np.sign(batch.target) * T))
+    return np.mean(
+        (T - batch.target) ** 2
+        if loss == "squared"
+        else np.logaddexp(0, -np.sign(batch.target) * T)
+    )
 
 
-@pytest.mark.parametrize(("optimiser", "loss", "step_size"), [("adam", "squared", 0.02), ("sgd", "logistic", 0.2)])
+@pytest.mark.parametrize(
+    ("optimiser", "loss", "step_size"), [("adam", "squared", 0.02), ("sgd", "logistic", 0.2)]
+)
 def test_unconstrained_training_lowers_the_loss(optimiser, loss, step_size):
     task, predictor = SingleLocation(8, 4, gamma=0.7, noise=0.1, signal=3.0), Softmax(1.0)
     engine = FullSgd(task, predictor, step_size, 16, optimiser=optimiser, loss=loss)
     state = engine.init(START, 5)
     assert np.allclose(engine.norms(state), 1)
     end = engine.advance(engine.advance(state, np.full(100, 1.0)), np.full(500, 1.0))
-    before, after = (mean_risk(task, predictor, s["k"][0], s["v"][0], loss) for s in (state, end))
+    before, after = (
+        mean_risk(task, predictor, s["k"][0], s["v"][0], loss) for s in (state, end)
+    )
     assert after < 0.6 * before
     assert np.abs(engine.norms(end) - 1).min() > 1e-3  # the sphere was left
     assert np.allclose(engine.overlaps(end)[4], (end["k"] * end["v"]).sum(1))
@@ -164,8 +198,11 @@ def test_unconstrained_training_lowers_the_loss(optimiser, loss, step_size):
 def test_splitting_and_company_do_not_change_a_bit():
     task = SingleLocation(6, 3, location_probs=np.array([0.5, 0.0, 0.5]), noise=0.2)
     engine = FullSgd(task, Softmax(1.0), 0.05, 2, optimiser="adam")
-    start, lam = np.repeat(START, 7, axis=1), np.linspace(0.5, 1, 9)  # 21 runs: more than one tile
-    whole, parts = engine.advance(engine.init(start, 1), lam), engine.init(start, 1)
+    # 21 runs: more than one tile
+    start = np.repeat(START, 7, axis=1)
+    lam = np.linspace(0.5, 1, 9)
+    whole = engine.advance(engine.init(start, 1), lam)
+    parts = engine.init(start, 1)
     for piece in np.split(lam, [1, 5]):
         parts = engine.advance(parts, piece)
     assert all(np.array_equal(whole[name], parts[name]) for name in whole)
@@ -181,17 +218,28 @@ def test_a_diverged_vector_run_is_an_outcome():
 
 
 def test_batches_follow_the_task():
-    """Token and label moments of the draw inside JAX, in standard errors (8 normal tests at 4: false alarm 5e-4)."""
+    """Token and label moments of the draw inside JAX, in standard errors (8 normal tests at 4:
+    false alarm 5e-4).
+    """
     from attnscope.dynamics.engines.full_vectors import draw_batch
     from attnscope.numerics.border.x64 import x64
 
-    task = tilted(5, 3, 0.4, gamma=0.6, noise=0.5, signal=2.0, location_probs=np.array([0.2, 0.0, 0.8]))
+    task = tilted(
+        5, 3, 0.4, gamma=0.6, noise=0.5, signal=2.0, location_probs=np.array([0.2, 0.0, 0.8])
+    )
     with x64():
         import jax
 
         tokens, label = (np.asarray(x) for x in draw_batch(task, jax.random.key(3), 40_000))
     score = tokens @ task.key
-    found = [score[:, 0], score[:, 1], score[:, 2], tokens[:, 1, 3] ** 2, label, (label - 2 * 0.4) ** 2]
+    found = [
+        score[:, 0],
+        score[:, 1],
+        score[:, 2],
+        tokens[:, 1, 3] ** 2,
+        label,
+        (label - 2 * 0.4) ** 2,
+    ]
     wanted = [0.2 * 2, 0.0, 0.8 * 2, 1.0, 2 * 0.4, 0.6**2 + 0.5**2]
     found += [label * tokens[:, 0, 1], np.sum(tokens**2, axis=(1, 2))]
     wanted += [0.2 * 0.6**2 * task.value[1], 2 * 5 + 4 + 5 * 0.36]
@@ -199,12 +247,14 @@ def test_batches_follow_the_task():
     assert np.abs(z).max() < 4
 
 
-# -- matrices ---------------------------------------------------------------------------------------------------------------
+# -- matrices --------------------------------------------------------------------------------------
 
 
 def test_matrices_start_at_the_overlaps_and_learn_an_easy_task():
     task = SingleLocation(8, 3, signal=4.0, noise=0.1)
-    engine = FullMatrices(task, 1.0, inner=4, step_size=0.02, batch_size=32, scale=0.1, query="learned")
+    engine = FullMatrices(
+        task, 1.0, inner=4, step_size=0.02, batch_size=32, scale=0.1, query="learned"
+    )
     state = engine.init(START, 2)
     assert np.abs(engine.overlaps(state) - START).max() < 1e-13
     assert np.abs(engine.norms(state) - 0.1).max() < 1e-13
@@ -212,18 +262,29 @@ def test_matrices_start_at_the_overlaps_and_learn_an_easy_task():
     (kap, _, _, nu, _), batch = engine.overlaps(end), task.sample(5000, seed=7)
     assert (kap > 0.85).all() and (nu > 0.95).all()
     losses = [
-        np.mean((engine.layer(s).cls_row(batch.tokens, s["cls"][0])[:, 0] - batch.target) ** 2) for s in (state, end)
+        np.mean(
+            (engine.layer(s).cls_row(batch.tokens, s["cls"][0])[:, 0] - batch.target) ** 2
+        )
+        for s in (state, end)
     ]
     assert losses[1] < 0.2 * losses[0]
     k, v = engine.directions(end)
     reduced = predict(Softmax(1.0), k[0], v[0], batch.tokens)
-    assert np.allclose(engine.layer(end).cls_row(batch.tokens, end["cls"][0])[:, 0], reduced, atol=EXACT)
+    assert np.allclose(
+        engine.layer(end).cls_row(batch.tokens, end["cls"][0])[:, 0], reduced, atol=EXACT
+    )
     assert not np.allclose(end["cls"], state["cls"])
 
 
 def test_matrices_with_sgd_keep_the_query_and_the_contract():
     engine = FullMatrices(
-        SingleLocation(6, 3, signal=3.0), 1.0, inner=3, step_size=0.1, batch_size=4, optimiser="sgd", scale=0.3
+        SingleLocation(6, 3, signal=3.0),
+        1.0,
+        inner=3,
+        step_size=0.1,
+        batch_size=4,
+        optimiser="sgd",
+        scale=0.3,
     )
     lam = np.full(6, 1.0)
     whole = engine.advance(engine.init(START, 2), lam)
@@ -235,7 +296,7 @@ def test_matrices_with_sgd_keep_the_query_and_the_contract():
     assert not np.allclose(whole["Q"], engine.init(START, 2)["Q"])
 
 
-# -- refusals ---------------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -248,14 +309,32 @@ def test_matrices_with_sgd_keep_the_query_and_the_contract():
         (lambda task: FullSgd(task, Erf(0.1), 0.1, 1, loss="hinge"), "loss of FullSgd"),
         (lambda task: FullSgd(task, Erf(0.1), -0.1, 1), "step_size of FullSgd"),
         (lambda task: FullSgd("task", Erf(0.1), 0.1, 1), "task of FullSgd"),
-        (lambda task: FullPopulation(task, Predictor(0.1), 0.1), "predictor of FullPopulation"),
+        (
+            lambda task: FullPopulation(task, Predictor(0.1), 0.1),
+            "predictor of FullPopulation",
+        ),
         (lambda task: PopulationExact(task, "erf", 0.1), "predictor of PopulationExact"),
-        (lambda task: PopulationExact(task, Erf(0.1), np.inf), "step_size of PopulationExact"),
+        (
+            lambda task: PopulationExact(task, Erf(0.1), np.inf),
+            "step_size of PopulationExact",
+        ),
         (lambda task: FullMatrices(task, 1.0, 0, 0.1, 1), "inner of FullMatrices"),
-        (lambda task: FullMatrices(task, 1.0, 2, 0.1, 1, query="none"), "query of FullMatrices"),
-        (lambda task: PopulationExact(task, Erf(0.1), 0.1).init(np.ones((5, 1)) * 0.9, 0), "positive semidefinite"),
-        (lambda task: PopulationExact(task, Erf(0.1), 0.1).init(np.zeros((4, 1)), 0), "overlaps of PopulationExact"),
-        (lambda task: FullSgd(task, Erf(0.1), 0.1, 1).init(np.zeros(5), 0), "overlaps of FullSgd"),
+        (
+            lambda task: FullMatrices(task, 1.0, 2, 0.1, 1, query="none"),
+            "query of FullMatrices",
+        ),
+        (
+            lambda task: PopulationExact(task, Erf(0.1), 0.1).init(np.ones((5, 1)) * 0.9, 0),
+            "positive semidefinite",
+        ),
+        (
+            lambda task: PopulationExact(task, Erf(0.1), 0.1).init(np.zeros((4, 1)), 0),
+            "overlaps of PopulationExact",
+        ),
+        (
+            lambda task: FullSgd(task, Erf(0.1), 0.1, 1).init(np.zeros(5), 0),
+            "overlaps of FullSgd",
+        ),
     ],
 )
 def test_bad_input_gets_one_sentence(build, words):

@@ -1,7 +1,8 @@
-"""Gradient flow against the vector field in R^d, against training with a step size that goes to zero, and the rates of both limits.
+"""Gradient flow against the vector field in R^d, against training with a step size that goes to
+zero, and the rates of both limits.
 
-Stochastic comparisons: the SGD test takes 5 standard errors for 5 means and 30 % for 5 spreads of 4000 runs (their standard error is below 2 %):
-false alarm below 1e-5 at the fixed seed.
+Stochastic comparisons: the SGD test takes 5 standard errors for 5 means and 30 % for 5 spreads of
+4000 runs (their standard error is below 2 %): false alarm below 1e-5 at the fixed seed.
 """
 
 import numpy as np
@@ -21,7 +22,12 @@ def oblique_task(rng):
     key, value = rng.standard_normal((2, 7))
     value += key
     return at.SingleLocation(
-        7, 4, gamma=0.8, signal=1.5, key=key / np.linalg.norm(key), value=value / np.linalg.norm(value)
+        7,
+        4,
+        gamma=0.8,
+        signal=1.5,
+        key=key / np.linalg.norm(key),
+        value=value / np.linalg.norm(value),
     )
 
 
@@ -31,21 +37,32 @@ def test_velocity_is_that_of_vectors_in_space():
     k, v = (x / np.linalg.norm(x) for x in rng.standard_normal((2, 7)))
     o = at.Overlaps.of(task, k, v)
     R = np.array(at.risk_gradient(task, at.Erf(0.8), o))[:5]
-    ks, vs = task.key, task.value
-    grad_k, grad_v = R[0] * ks + R[1] * vs + R[4] * v, R[2] * ks + R[3] * vs + R[4] * k
-    dk, dv = -(grad_k - (grad_k @ k) * k), -(grad_v - (grad_v @ v) * v)
+    ks = task.key
+    vs = task.value
+    grad_k = R[0] * ks + R[1] * vs + R[4] * v
+    grad_v = R[2] * ks + R[3] * vs + R[4] * k
+    dk = -(grad_k - (grad_k @ k) * k)
+    dv = -(grad_v - (grad_v @ v) * v)
     want = [dk @ ks, dk @ vs, dv @ ks, dv @ vs, dk @ v + k @ dv]
     got = velocity(np.array(o)[:, None], R[:, None], task.alignment)[:, 0]
     np.testing.assert_allclose(got, want, rtol=0, atol=FORMULA)
 
 
-@pytest.mark.parametrize("predictor", [at.Erf(0.5), at.LinearAttention(0.3, offset=0.2)], ids=repr)
+@pytest.mark.parametrize(
+    "predictor", [at.Erf(0.5), at.LinearAttention(0.3, offset=0.2)], ids=repr
+)
 def test_flow_is_that_of_the_vectors_with_a_numerical_gradient(predictor):
     """The same flow in R^7, the gradient by central differences of the risk, another solver."""
     rng = np.random.default_rng(1)
     task = oblique_task(rng)
     k, v = (x / np.linalg.norm(x) for x in rng.standard_normal((2, 7)))
-    dots = lambda x: (x[:7] @ task.key, x[:7] @ task.value, x[7:] @ task.key, x[7:] @ task.value, x[:7] @ x[7:])
+    dots = lambda x: (
+        x[:7] @ task.key,
+        x[:7] @ task.value,
+        x[7:] @ task.key,
+        x[7:] @ task.value,
+        x[:7] @ x[7:],
+    )
     steps = np.eye(14) * 1e-5
 
     def field(_, x):
@@ -53,17 +70,22 @@ def test_flow_is_that_of_the_vectors_with_a_numerical_gradient(predictor):
         moved = np.concatenate([unit + steps, unit - steps])
         moved[:, :7] /= np.linalg.norm(moved[:, :7], axis=1, keepdims=True)
         moved[:, 7:] /= np.linalg.norm(moved[:, 7:], axis=1, keepdims=True)
-        values = at.risk(task, predictor, at.Overlaps(*np.array([dots(y) for y in moved]).T)).value
+        values = at.risk(
+            task, predictor, at.Overlaps(*np.array([dots(y) for y in moved]).T)
+        ).value
         return -(values[:14] - values[14:]) / 2e-5
 
-    found = solve_ivp(field, (0, 3.0), np.concatenate([k, v]), method="RK45", rtol=ROOT_EPS, atol=SOLVED).y[:, -1]
+    found = solve_ivp(
+        field, (0, 3.0), np.concatenate([k, v]), method="RK45", rtol=ROOT_EPS, atol=SOLVED
+    ).y[:, -1]
     flow = gradient_flow(task, predictor, (k, v), [3.0])
     np.testing.assert_allclose(flow.log[:, 0, 0], dots(found), atol=SIX_DIGITS)
 
 
 def test_descent_is_off_by_the_step_size():
     """Halving the step halves the error: slope 1, to 5 %."""
-    T, predictor = 4.0, at.Erf(0.5)
+    T = 4.0
+    predictor = at.Erf(0.5)
     flow = gradient_flow(TASK, predictor, START, [T]).log[:, 0, 0]
     errors = []
     for alpha in (0.01, 0.005, 0.0025):
@@ -75,22 +97,29 @@ def test_descent_is_off_by_the_step_size():
 
 
 def test_softmax_descent_tends_to_the_flow():
-    T, predictor = 1.0, at.Softmax(1.0)
+    T = 1.0
+    predictor = at.Softmax(1.0)
     flow = gradient_flow(TASK, predictor, START, [T], tolerance=1e-7).log[:, 0, 0]
-    errors = [np.abs(at.train(TASK, predictor, START, 1, n, T / n, n).log[:, 0, -1] - flow).max() for n in (10, 20)]
+    errors = [
+        np.abs(at.train(TASK, predictor, START, 1, n, T / n, n).log[:, 0, -1] - flow).max()
+        for n in (10, 20)
+    ]
     assert errors[0] / errors[1] == pytest.approx(2, rel=0.15)
 
 
 def sgd(alpha, T, runs, batch):
     n = round(T / alpha)
-    return at.train(TASK, at.Erf(0.5), START, runs, n, alpha, n, seed=3, batch_size=batch).log[:, :, -1]
+    return at.train(
+        TASK, at.Erf(0.5), START, runs, n, alpha, n, seed=3, batch_size=batch
+    ).log[:, :, -1]
 
 
 def test_sgd_scatters_by_the_root_of_the_step_and_is_off_by_the_step():
     """Four times smaller steps: spread halved, mean error (above its noise) divided by four."""
     T, runs = 2.0, 4000
     flow = gradient_flow(TASK, at.Erf(0.5), START, [T]).log[:, 0, 0]
-    large, small = sgd(0.004, T, runs, 4), sgd(0.001, T, runs, 4)
+    large = sgd(0.004, T, runs, 4)
+    small = sgd(0.001, T, runs, 4)
     np.testing.assert_allclose(large.std(1) / small.std(1), 2.0, rtol=0.3)
     bias = [x.mean(1) - flow for x in (large, small)]
     noise = np.hypot(large.std(1) / 4, small.std(1)) / np.sqrt(runs)
@@ -102,8 +131,11 @@ def test_any_batch_size_has_the_same_limit():
     """Two batch sizes, tiny steps: both means near the flow, the larger batch scatters less."""
     T = 1.0
     flow = gradient_flow(TASK, at.Erf(0.5), START, [T]).log[:, 0, 0]
-    one, many = sgd(2e-4, T, 400, 1), sgd(2e-4, T, 400, 16)
-    assert np.abs(one.mean(1) - flow).max() < 0.02 and np.abs(many.mean(1) - flow).max() < 0.005
+    one = sgd(2e-4, T, 400, 1)
+    many = sgd(2e-4, T, 400, 16)
+    assert (
+        np.abs(one.mean(1) - flow).max() < 0.02 and np.abs(many.mean(1) - flow).max() < 0.005
+    )
     np.testing.assert_allclose(one.std(1) / many.std(1), 4.0, rtol=0.3)
 
 
@@ -115,7 +147,8 @@ def test_risk_falls_along_the_flow_and_runs_are_independent():
     alone = gradient_flow(task, at.Erf(0.3), "sphere", np.linspace(0, 4, 21), runs=1, seed=2)
     assert np.array_equal(alone.log[:, 0], flow.log[:, 0])
     np.testing.assert_allclose(
-        flow.log[:, :, 0], at.train(task, at.Erf(0.3), runs=2, steps=1, log_every=1, seed=2).log[:, :, 0]
+        flow.log[:, :, 0],
+        at.train(task, at.Erf(0.3), runs=2, steps=1, log_every=1, seed=2).log[:, :, 0],
     )
 
 

@@ -1,10 +1,12 @@
 """The generic reduced SGD engine has the law of full-dimensional SGD.
 
-Its law is compared by two-sample Kolmogorov-Smirnov tests with SGD on vectors written here in NumPy, with gradients by hand: no JAX,
-no projections, no shared code. Compared are all inner products of the trained vectors among themselves and with the teachers, and all
-products of two of these. Seeds are fixed; the level of one comparison is 1 % divided by the number of all comparisons of this file
-(Bonferroni), so that a correct engine fails any of them with probability at most 1 % over the choice of seeds (the test of means
-adds 0.3 %). The same tests at the same level must reject planted errors.
+Its law is compared by two-sample Kolmogorov-Smirnov tests with SGD on vectors written here in
+NumPy, with gradients by hand: no JAX, no projections, no shared code. Compared are all inner
+products of the trained vectors among themselves and with the teachers, and all products of two of
+these. Seeds are fixed; the level of one comparison is 1 % divided by the number of all comparisons
+of this file (Bonferroni), so that a correct engine fails any of them with probability at most 1 %
+over the choice of seeds (the test of means adds 0.3 %). The same tests at the same level must
+reject planted errors.
 """
 
 from dataclasses import dataclass
@@ -28,13 +30,17 @@ from attnscope.theory.optima.optimal_sigma import optimal_sigma
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk, risk_gradient
 
-QUICK, SLOW = 20_000, 50_000  # samples of a one-step kernel
+# samples of a one-step kernel
+QUICK = 20_000
+SLOW = 50_000
 PATHS = 2000
 
 
 @dataclass(frozen=True)
 class Case:
-    """One law: the setting, the start (an index into random Gram matrices), and after which steps it is compared."""
+    """One law: the setting, the start (an index into random Gram matrices),
+    and after which steps it is compared.
+    """
 
     name: str
     kind: str  # of the predictor
@@ -48,7 +54,8 @@ class Case:
     signal: float = 1.5
     noise: float = 0.3
     lam: float = 0.8
-    alpha: float = 0.5  # steps of order one: the out-of-span part then matters as much as the rest
+    # steps of order one: the out-of-span part then matters as much as the rest
+    alpha: float = 0.5
     constraint: str = "sphere"
     start: str = "generic"
 
@@ -63,14 +70,23 @@ class Case:
 
     def pairs(self):
         """Index pairs of the Gram matrix that move."""
-        n, m = self.trained + 2 * self.informative, self.trained
-        return [(i, j) for i in range(m) for j in range(i if self.constraint == "free" else i + 1, n)]
+        n = self.trained + 2 * self.informative
+        m = self.trained
+        return [
+            (i, j)
+            for i in range(m)
+            for j in range(i if self.constraint == "free" else i + 1, n)
+        ]
 
     def vectors(self):
-        """Start vectors (n, d): unit, not orthogonal among the trained ones; teachers (k_i*, v_i*) with a common angle."""
+        """Start vectors (n, d): unit, not orthogonal among the trained ones;
+        teachers (k_i*, v_i*) with a common angle.
+        """
         rng = np.random.default_rng(5)
         x = rng.standard_normal((self.trained + 2 * self.informative, self.dim))
-        x[: self.trained] += 1.5 * x[self.trained : 2 * self.trained] if self.heads == self.informative else 0
+        x[: self.trained] += (
+            1.5 * x[self.trained : 2 * self.trained] if self.heads == self.informative else 0
+        )
         if self.start == "k = v*":
             x[0] = x[self.trained + 1]
         return x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -83,15 +99,29 @@ CASES = [
     Case("two heads, d = 8", "softmax", 8, heads=2, informative=2, alpha=0.3),
     Case("two heads, d = 40", "erf", 40, heads=2, informative=2, alpha=0.1),
     Case("logistic, d = 8", "softmax", 8, loss="logistic", alpha=1.0),
-    Case("erf, d = 4, gamma = 1.5, dependent start", "erf", 4, gamma=1.5, start="k = v*", batch=1),
+    Case(
+        "erf, d = 4, gamma = 1.5, dependent start",
+        "erf",
+        4,
+        gamma=1.5,
+        start="k = v*",
+        batch=1,
+    ),
     Case("softmax, d = 5, free norms", "softmax", 5, constraint="free", alpha=0.2, batch=3),
 ]
-QUICK_PATHS = [(SOFTMAX7, 10), (SOFTMAX7, 100), (CASES[2], 10), (CASES[4], 10), (CASES[4], 100)]
+QUICK_PATHS = [
+    (SOFTMAX7, 10),
+    (SOFTMAX7, 100),
+    (CASES[2], 10),
+    (CASES[4], 10),
+    (CASES[4], 100),
+]
 SLOW_PATHS = [(case, steps) for case in CASES for steps in (10, 100)] + [
     (case, 1000) for case in (*CASES[:3], CASES[4])
 ]
 DEDICATED = Case("erf, d = 9, dedicated engine", "erf", 9, length=3, alpha=0.2)
-# one-step laws, quick and slow; paths; the engine on vectors; the dedicated engine; Bartlett's factor
+# one-step laws, quick and slow; paths; the engine on vectors; the dedicated engine; Bartlett's
+# factor
 FAMILY = (
     2 * sum(case.comparisons for case in CASES)
     + sum(case.comparisons for case, _ in QUICK_PATHS + SLOW_PATHS)
@@ -102,7 +132,7 @@ FAMILY = (
 LEVEL = 0.01 / FAMILY
 
 
-# -- the reference: SGD on vectors, in NumPy ------------------------------------------------------------------------------
+# -- the reference: SGD on vectors, in NumPy -------------------------------------------------------
 
 
 def numpy_sgd(case, runs, steps, seed):
@@ -119,14 +149,17 @@ def numpy_sgd(case, runs, steps, seed):
 
 
 def numpy_step(case, x, rng):
-    trained, teachers = x[:, : case.trained], x[:, case.trained :]
+    trained = x[:, : case.trained]
+    teachers = x[:, case.trained :]
     X = rng.standard_normal((len(x), case.batch, case.length, case.dim))
     label = case.noise * rng.standard_normal((len(x), case.batch))
     for i in range(case.informative):
         X[:, :, i] = case.signal * teachers[:, None, 2 * i] + case.gamma * X[:, :, i]
         label += np.einsum("rbd,rd->rb", X[:, :, i], teachers[:, 2 * i + 1])
     seen = np.einsum("rbld,rad->rbla", X, trained, optimize=True)
-    u, w = seen[..., 0::2], seen[..., 1::2]  # (runs, B, L, heads)
+    # (runs, B, L, heads)
+    u = seen[..., 0::2]
+    w = seen[..., 1::2]
     if case.kind == "softmax":
         weight = softmax(case.lam * u, axis=2)
         slope = case.lam * weight * (w - (weight * w).sum(2, keepdims=True))
@@ -153,11 +186,13 @@ def numpy_step(case, x, rng):
 reference = cache(numpy_sgd)
 
 
-# -- the engine under test ------------------------------------------------------------------------------------------------
+# -- the engine under test -------------------------------------------------------------------------
 
 
 def setting(case):
-    task = SingleLocation(case.dim, case.length, gamma=case.gamma, noise=case.noise, signal=case.signal)
+    task = SingleLocation(
+        case.dim, case.length, gamma=case.gamma, noise=case.noise, signal=case.signal
+    )
     return task, Softmax(case.lam) if case.kind == "softmax" else Erf(case.lam)
 
 
@@ -180,12 +215,13 @@ def engine(case, extra_freedom=0, spread=None):
 
 
 def reduced(case, runs, steps, seed, **planted):
-    sgd, x = engine(case, **planted), case.vectors()
+    sgd = engine(case, **planted)
+    x = case.vectors()
     state = sgd.start(np.repeat((x @ x.T)[None], runs, axis=0), seed)
     return sgd.advance(state, np.full(steps, case.lam))["gram"]
 
 
-# -- the comparison ---------------------------------------------------------------------------------------------------------
+# -- the comparison --------------------------------------------------------------------------------
 
 
 def smallest_p(case, G, H):
@@ -194,16 +230,23 @@ def smallest_p(case, G, H):
     assert np.isfinite(G).all() and np.isfinite(H).all()
     a, b = (np.stack([M[:, i, j] for i, j in pairs]) for M in (G, H))
     left, right = np.triu_indices(len(pairs))
-    tests = [(a[i], b[i]) for i in range(len(pairs))] + [(a[i] * a[j], b[i] * b[j]) for i, j in zip(left, right)]
+    tests = [(a[i], b[i]) for i in range(len(pairs))] + [
+        (a[i] * a[j], b[i] * b[j]) for i, j in zip(left, right)
+    ]
     assert len(tests) == case.comparisons
     return min(ks_p(x, y) for x, y in tests)
 
 
 def ks_p(x, y):
-    """p-value of the two-sample statistic by its limit law, which errs on the safe side for finite samples."""
+    """p-value of the two-sample statistic by its limit law,
+    which errs on the safe side for finite samples.
+    """
     x, y = np.sort(x), np.sort(y)
     both = np.concatenate([x, y])
-    gap = np.abs(np.searchsorted(x, both, "right") / len(x) - np.searchsorted(y, both, "right") / len(y)).max()
+    gap = np.abs(
+        np.searchsorted(x, both, "right") / len(x)
+        - np.searchsorted(y, both, "right") / len(y)
+    ).max()
     return kolmogorov(gap * np.sqrt(len(x) * len(y) / (len(x) + len(y))))
 
 
@@ -220,17 +263,25 @@ def test_one_step_has_the_law_of_full_sgd_in_many_samples(case):
 
 @pytest.mark.parametrize(("case", "steps"), QUICK_PATHS, ids=lambda x: getattr(x, "name", x))
 def test_paths_have_the_law_of_full_sgd(case, steps):
-    assert smallest_p(case, reduced(case, PATHS, steps, 3), reference(case, PATHS, steps, 4)) > LEVEL
+    assert (
+        smallest_p(case, reduced(case, PATHS, steps, 3), reference(case, PATHS, steps, 4))
+        > LEVEL
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("case", "steps"), SLOW_PATHS, ids=lambda x: getattr(x, "name", x))
 def test_paths_of_every_case_have_the_law_of_full_sgd(case, steps):
-    assert smallest_p(case, reduced(case, PATHS, steps, 13), reference(case, PATHS, steps, 14)) > LEVEL
+    assert (
+        smallest_p(case, reduced(case, PATHS, steps, 13), reference(case, PATHS, steps, 14))
+        > LEVEL
+    )
 
 
 @pytest.mark.parametrize(
-    "planted", [{"extra_freedom": 1}, {"spread": 1.0}], ids=["one degree of freedom too many", "gamma^2 missing"]
+    "planted",
+    [{"extra_freedom": 1}, {"spread": 1.0}],
+    ids=["one degree of freedom too many", "gamma^2 missing"],
 )
 def test_planted_errors_are_rejected(planted):
     wrong = reduced(SOFTMAX7, QUICK, 1, 1, **planted)
@@ -256,8 +307,10 @@ def orthogonal_start(runs):
 
 def test_one_step_has_the_law_of_the_engine_on_vectors():
     task, predictor = setting(SOFTMAX7)
-    full, small = FullSgd(task, predictor, SOFTMAX7.alpha, SOFTMAX7.batch), engine(SOFTMAX7)
-    start, lam = orthogonal_start(QUICK), np.full(1, SOFTMAX7.lam)
+    full = FullSgd(task, predictor, SOFTMAX7.alpha, SOFTMAX7.batch)
+    small = engine(SOFTMAX7)
+    start = orthogonal_start(QUICK)
+    lam = np.full(1, SOFTMAX7.lam)
     a = small.overlaps(small.advance(small.init(start, 1), lam))
     b = full.overlaps(full.advance(full.init(start, 2), lam))
     assert smallest_p(SOFTMAX7, as_gram(SOFTMAX7, a), as_gram(SOFTMAX7, b)) > LEVEL
@@ -267,20 +320,29 @@ def test_one_step_has_the_law_of_the_engine_on_vectors():
 def test_erf_has_the_law_of_the_dedicated_engine(runs, steps):
     dedicated = pytest.importorskip("attnscope.dynamics.engines.sgd_erf")
     task, _ = setting(DEDICATED)
-    small, start, lam = engine(DEDICATED), orthogonal_start(runs), np.full(steps, DEDICATED.lam)
+    small = engine(DEDICATED)
+    start = orthogonal_start(runs)
+    lam = np.full(steps, DEDICATED.lam)
     a = small.overlaps(small.advance(small.init(start, 1), lam))
     numbers = {"dim": task.dim, "batch_size": DEDICATED.batch, "noise": task.noise}
     generators = dedicated.seed_generators(2, runs)
-    b, _ = dedicated.sgd_steps(start, generators, lam, DEDICATED.alpha, Law.of(task), **numbers)
+    b, _ = dedicated.sgd_steps(
+        start, generators, lam, DEDICATED.alpha, Law.of(task), **numbers
+    )
     assert smallest_p(DEDICATED, as_gram(DEDICATED, a), as_gram(DEDICATED, b)) > LEVEL
 
 
 def test_bartletts_factor_has_its_law():
-    """m = 4 and 10 degrees of freedom: two chi-squares by rejection, two by summed squares, six normals."""
+    """m = 4 and 10 degrees of freedom: two chi-squares by rejection, two by summed squares,
+    six normals.
+    """
     import jax
 
     draw = lambda key: bartlett(
-        jax.random.normal(key, (bartlett_normals(10, 4),)), jax.random.fold_in(key, 1 << 31), 10, 4
+        jax.random.normal(key, (bartlett_normals(10, 4),)),
+        jax.random.fold_in(key, 1 << 31),
+        10,
+        4,
     )
     with x64():
         T = np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 50_000)))
@@ -291,48 +353,71 @@ def test_bartletts_factor_has_its_law():
     assert not T[:, *np.triu_indices(4, 1)].any()
 
 
-# -- exact moments ------------------------------------------------------------------------------------------------------------
+# -- exact moments ---------------------------------------------------------------------------------
 
 
 MEAN_STEP = [Softmax(0.8)] + [
-    pytest.param(p, marks=pytest.mark.slow) for p in (Erf(0.8), LinearAttention(0.3, offset=0.2))
+    pytest.param(p, marks=pytest.mark.slow)
+    for p in (Erf(0.8), LinearAttention(0.3, offset=0.2))
 ]
 
 
 @pytest.mark.parametrize("predictor", MEAN_STEP, ids=lambda p: type(p).__name__)
 def test_mean_step_is_the_exact_population_gradient(predictor):
     """Free vectors move by -alpha g, so the mean move of kappa, eta, theta, nu is known exactly."""
-    angle, runs, alpha = 0.4, 20_000, 0.1
+    angle = 0.4
+    runs = 20_000
+    alpha = 0.1
     key, value = np.eye(6)[0], np.array([angle, np.sqrt(1 - angle**2), 0, 0, 0, 0])
     task = SingleLocation(6, 4, gamma=0.7, noise=0.3, signal=1.2, key=key, value=value)
     o = np.array([0.5, 0.1, -0.2, 0.4, 0.3])
     sgd = GenericSgd(task, squared_loss(predictor), alpha, 4, constraint="free")
     moved = sgd.overlaps(
-        sgd.advance(sgd.init(np.repeat(o[:, None], runs, axis=1), 7), np.full(1, predictor.temperature))
+        sgd.advance(
+            sgd.init(np.repeat(o[:, None], runs, axis=1), 7),
+            np.full(1, predictor.temperature),
+        )
     )
     change = alpha * np.array(_gradient_along_teachers(task, predictor, o))
     error = (moved[:4].mean(1) - (o[:4] - change)) / (moved[:4].std(1) / np.sqrt(runs))
-    assert np.abs(error).max() < 3.7  # 12 two-sided normal tests in all three cases: false alarm 0.3 %
+    # 12 two-sided normal tests in all three cases: false alarm 0.3 %
+    assert np.abs(error).max() < 3.7
 
 
 def _gradient_along_teachers(task, predictor, o):
-    """(g_k.k*, g_k.v*, g_v.k*, g_v.v*) of the gradients in free vectors, at unit vectors with overlaps o.
+    """(g_k.k*, g_k.v*, g_v.k*, g_v.v*) of the gradients in free vectors, at unit vectors with
+    overlaps o.
 
-    The risk's gradient on spheres gives the tangential part. Radially, |k| multiplies the temperature, and |v| = t turns the risk into
-    E Y^2 - 2 t E[Y T] + t^2 E[T^2], where E[Y T] and E[T^2] follow from the risks of v and of -v.
+    The risk's gradient on spheres gives the tangential part. Radially, |k| multiplies the
+    temperature, and |v| = t turns the risk into E Y^2 - 2 t E[Y T] + t^2 E[T^2], where E[Y T] and
+    E[T^2] follow from the risks of v and of -v.
     """
     kap, eta, the, nu, rho = o
-    c, EY2 = task.alignment, task.gamma**2 + (task.signal * task.alignment) ** 2
+    c = task.alignment
+    EY2 = task.gamma**2 + (task.signal * task.alignment) ** 2
     R_kap, R_eta, R_the, R_nu, R_rho, R_lam = risk_gradient(task, predictor, Overlaps(*o))
-    plus, minus = (risk(task, predictor, Overlaps(kap, eta, t * the, t * nu, t * rho)).excess for t in (1, -1))
+    plus, minus = (
+        risk(task, predictor, Overlaps(kap, eta, t * the, t * nu, t * rho)).excess
+        for t in (1, -1)
+    )
     radial_k = predictor.temperature * R_lam - (R_kap * kap + R_eta * eta + R_rho * rho)
-    radial_v = (plus + minus - 2 * EY2) - (minus - plus) / 2 - (R_the * the + R_nu * nu + R_rho * rho)
-    k_part = R_kap + c * R_eta + the * R_rho + radial_k * kap, c * R_kap + R_eta + nu * R_rho + radial_k * eta
-    v_part = R_the + c * R_nu + kap * R_rho + radial_v * the, c * R_the + R_nu + eta * R_rho + radial_v * nu
+    radial_v = (
+        (plus + minus - 2 * EY2)
+        - (minus - plus) / 2
+        - (R_the * the + R_nu * nu + R_rho * rho)
+    )
+    k_part = (
+        R_kap + c * R_eta + the * R_rho + radial_k * kap,
+        c * R_kap + R_eta + nu * R_rho + radial_k * eta,
+    )
+    v_part = (
+        R_the + c * R_nu + kap * R_rho + radial_v * the,
+        c * R_the + R_nu + eta * R_rho + radial_v * nu,
+    )
     return *k_part, *v_part
 
 
-# -- the contract ---------------------------------------------------------------------------------------------------------------
+# -- the contract ----------------------------------------------------------------------------------
 
 
 def test_splitting_and_company_do_not_change_a_bit():
@@ -354,7 +439,9 @@ def test_splitting_and_company_do_not_change_a_bit():
 @pytest.mark.slow
 def test_the_dimension_costs_nothing():
     """d = 10^9 runs like any other: no array of that length exists."""
-    sgd = GenericSgd(SingleLocation(10**9, 3, signal=1.0), squared_loss(Softmax(1.0)), 1e-9, 1)
+    sgd = GenericSgd(
+        SingleLocation(10**9, 3, signal=1.0), squared_loss(Softmax(1.0)), 1e-9, 1
+    )
     state = sgd.advance(sgd.init(orthogonal_start(1), 0), np.full(3, 1.0))
     assert np.isfinite(state["gram"]).all()
 
@@ -366,7 +453,10 @@ def test_a_diverged_run_stays_diverged_and_alone():
     state = sgd.start(G, 0)
     state["gram"][0, 0, 0] = np.inf
     state = sgd.advance(state, np.full(3, 0.8))
-    assert np.isnan(sgd.overlaps(state)[:, 0]).all() and np.isfinite(sgd.overlaps(state)[:, 1]).all()
+    assert (
+        np.isnan(sgd.overlaps(state)[:, 0]).all()
+        and np.isfinite(sgd.overlaps(state)[:, 1]).all()
+    )
 
 
 def test_a_numpy_activation_finds_its_twin_and_others_are_refused():
@@ -374,10 +464,15 @@ def test_a_numpy_activation_finds_its_twin_and_others_are_refused():
     with x64():
         for sigma in (np.tanh, expit, lambda t: t / (1 + t * t) ** 0.5):
             assert np.allclose(
-                weight_function(Componentwise(sigma, 1.0), "test")(x), sigma(x), rtol=FEW_ROUNDINGS, atol=0
+                weight_function(Componentwise(sigma, 1.0), "test")(x),
+                sigma(x),
+                rtol=FEW_ROUNDINGS,
+                atol=0,
             )
         best = optimal_sigma(SingleLocation(9, 3))
-        assert np.allclose(weight_function(best, "test")(x), best.weights(x), rtol=FORMULA, atol=0)
+        assert np.allclose(
+            weight_function(best, "test")(x), best.weights(x), rtol=FORMULA, atol=0
+        )
     with pytest.raises(AttnscopeError, match="JAX can differentiate"):
         squared_loss(Componentwise(lambda t: np.frompyfunc(float, 1, 1)(t), 1.0))
 
@@ -394,7 +489,12 @@ def test_a_numpy_activation_finds_its_twin_and_others_are_refused():
     ],
 )
 def test_bad_input_gets_one_sentence(change, words):
-    arguments = {"loss": squared_loss(Softmax(1.0)), "step_size": 0.1, "batch_size": 2, **change}
+    arguments = {
+        "loss": squared_loss(Softmax(1.0)),
+        "step_size": 0.1,
+        "batch_size": 2,
+        **change,
+    }
     with pytest.raises(AttnscopeError, match=words):
         GenericSgd(SingleLocation(9, 4), **arguments)
 
@@ -404,7 +504,8 @@ def test_bad_starts_get_one_sentence():
     with pytest.raises(AttnscopeError, match="positive semidefinite"):
         sgd.init(np.array([[1.0, 1.0, 0.0, 0.0, 0.0]]).T, 0)
     with pytest.raises(AttnscopeError, match="positive semidefinite"):
-        sgd.start(1.9 * np.eye(4)[None] - 0.9, 0)  # four unit vectors cannot be that far from each other
+        # four unit vectors cannot be that far from each other
+        sgd.start(1.9 * np.eye(4)[None] - 0.9, 0)
     with pytest.raises(AttnscopeError, match="symmetric"):
         sgd.start(np.eye(4)[None] * 2, 0)
     with pytest.raises(AttnscopeError, match="try start"):

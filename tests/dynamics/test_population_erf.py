@@ -1,4 +1,6 @@
-"""Population descent in overlaps: against the authors' trajectories, autodiff in vectors, and itself in pieces."""
+"""Population descent in overlaps: against the authors' trajectories, autodiff in vectors,
+and itself in pieces.
+"""
 
 from __future__ import annotations
 
@@ -42,16 +44,27 @@ def sphere_start(runs, dim=400, seed=0):
 
 def smallest_gram_eigenvalue(state):
     kap, eta, the, nu, rho = state
-    one, zero = np.ones_like(kap), np.zeros_like(kap)
-    gram = np.array([[one, rho, kap, eta], [rho, one, the, nu], [kap, the, one, zero], [eta, nu, zero, one]])
+    one = np.ones_like(kap)
+    zero = np.zeros_like(kap)
+    gram = np.array(
+        [
+            [one, rho, kap, eta],
+            [rho, one, the, nu],
+            [kap, the, one, zero],
+            [eta, nu, zero, one],
+        ]
+    )
     return np.linalg.eigvalsh(gram.transpose(2, 0, 1)).min()
 
 
-# ------------------------------------------------ second route: autodiff of the closed form, in vectors
+# ------------------------------------------------ second route: autodiff of the closed form, in
+# vectors
 
 
 def vector_risk(k, v, lam, gam, s, length):
-    """The closed form term by term, Owen's T by 40-point Gauss-Legendre; k*, v* are the first two axes."""
+    """The closed form term by term, Owen's T by 40-point Gauss-Legendre;
+    k*, v* are the first two axes.
+    """
     import jax.numpy as jnp
     from jax.scipy.special import erf
 
@@ -63,11 +76,19 @@ def vector_risk(k, v, lam, gam, s, length):
     def zeta(t, g):
         h, a = jnp.sqrt(2.0) * t / jnp.sqrt(1 + 2 * g * g), 1 / jnp.sqrt(1 + 4 * g * g)
         x = a * 0.5 * (nodes + 1)
-        owen = jnp.sum(a * 0.5 * weights * jnp.exp(-0.5 * h * h * (1 + x * x)) / (1 + x * x)) / (2 * jnp.pi)
+        owen = jnp.sum(
+            a * 0.5 * weights * jnp.exp(-0.5 * h * h * (1 + x * x)) / (1 + x * x)
+        ) / (2 * jnp.pi)
         return 1 - 8 * owen
 
-    kap, eta, the, nu, rho = k[0], k[1], v[0], v[1], k @ v
-    S, q, others = jnp.sqrt(1 + 2 * lam**2 * gam**2), jnp.sqrt(1 + 4 * lam**2 * gam**2), length - 1
+    kap = k[0]
+    eta = k[1]
+    the = v[0]
+    nu = v[1]
+    rho = k @ v
+    S = jnp.sqrt(1 + 2 * lam**2 * gam**2)
+    q = jnp.sqrt(1 + 4 * lam**2 * gam**2)
+    others = length - 1
     a, C = lam * s * kap / S, 2 * lam / jnp.sqrt(jnp.pi * (1 + 2 * lam**2))
     cross = gam**2 * nu * erf(a) + lam * gam**2 * s * eta * the * erf1(a) / S
     cross += lam**2 * gam**4 * eta * rho * (-2 * a * erf1(a)) / S**2
@@ -76,14 +97,18 @@ def vector_risk(k, v, lam, gam, s, length):
     out += 4 * lam * gam**2 * s * bracket * erf(a / q) * erf1(a) / S
     third = erf1(jnp.sqrt(2.0) * lam * s * kap / q)
     out += 4 / jnp.sqrt(jnp.pi) * lam**2 * gam**4 * rho**2 * third / (S**2 * q)
-    out += others * 8 / jnp.pi * lam**2 * rho**2 / (jnp.sqrt(1 + 4 * lam**2) * (1 + 2 * lam**2))
+    out += (
+        others * 8 / jnp.pi * lam**2 * rho**2 / (jnp.sqrt(1 + 4 * lam**2) * (1 + 2 * lam**2))
+    )
     out += others * (length - 2) * 4 / jnp.pi * lam**2 * rho**2 / (1 + 2 * lam**2)
     return out + 2 * others * C * rho * (s * the * erf(a) + lam * gam**2 * rho * erf1(a) / S)
 
 
 @functools.cache
 def compiled_descent():
-    """k, v (runs, d), temperatures, step size, gam, s, L -> final k, v, by autodiff and projection."""
+    """k, v (runs, d), temperatures, step size, gam, s, L -> final k, v,
+    by autodiff and projection.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -94,7 +119,9 @@ def compiled_descent():
     def descend(k, v, lams, alpha, *setting):
         def step(pair, lam):
             gradients = jax.grad(vector_risk, (0, 1))(*pair, lam, *setting)
-            return tuple(sphere_step(x, g, alpha) for x, g in zip(pair, gradients, strict=True)), None
+            return tuple(
+                sphere_step(x, g, alpha) for x, g in zip(pair, gradients, strict=True)
+            ), None
 
         return jax.lax.scan(step, (k, v), lams)[0]
 
@@ -109,7 +136,8 @@ def vector_descent(k, v, *setting):
 
 @pytest.mark.parametrize(
     ("lam", "gam", "s", "length"),
-    [(lam, 0.5**0.5, 200**0.5, 10) for lam in (0.02, 0.1, 1.0)] + [(3.0, 1.4, 2.0, 2), (0.7, 0.3, 5.0, 1)],
+    [(lam, 0.5**0.5, 200**0.5, 10) for lam in (0.02, 0.1, 1.0)]
+    + [(3.0, 1.4, 2.0, 2), (0.7, 0.3, 5.0, 1)],
 )
 def test_one_step_is_the_step_of_autodiff(lam, gam, s, length):
     k, v = sphere_vectors(40, 4, seed=3)  # d = 4: all overlaps of order one
@@ -135,14 +163,19 @@ def test_reference_trajectories(experiment):
     rows = REFERENCE[REFERENCE.experiment == experiment]
     table = rows.pivot(index="step", columns="run", values=list(ORDER))
     first = rows.iloc[0]
-    state, done = np.array([table[name].loc[0] for name in ORDER]), 0
+    state = np.array([table[name].loc[0] for name in ORDER])
+    done = 0
     for step in table.index[1:]:
-        if first.schedule and step > 500:  # the map is unstable there: paths of any two implementations part
+        # the map is unstable there: paths of any two implementations part
+        if first.schedule and step > 500:
             break
         times = np.arange(done, step)
         temperatures = first.lambda0 / (1 + 1e-4 * times * first.schedule)
-        state, done = population_steps(state, temperatures, first.alpha, PAPER), step
-        np.testing.assert_allclose(state, [table[name].loc[step] for name in ORDER], rtol=0, atol=INTEGRAL)
+        state = population_steps(state, temperatures, first.alpha, PAPER)
+        done = step
+        np.testing.assert_allclose(
+            state, [table[name].loc[step] for name in ORDER], rtol=0, atol=INTEGRAL
+        )
     assert done >= 500
 
 
@@ -158,13 +191,21 @@ def _erf_and_exp(x, out):
 
 def test_fast_exp_and_erf():
     rng = np.random.default_rng(0)
-    x = np.concatenate([rng.uniform(-26, 26, 1000), rng.uniform(-6, 6, 2000), rng.uniform(-0.7, 0.7, 1000)])
+    x = np.concatenate(
+        [rng.uniform(-26, 26, 1000), rng.uniform(-6, 6, 2000), rng.uniform(-0.7, 0.7, 1000)]
+    )
     x = np.concatenate([x, np.geomspace(1e-150, 0.5, 50), [0.5, -0.5]])
     out = np.empty((2, x.size))
     _erf_and_exp(x, out)
     with mpmath.workdps(30):  # against the truth: another library's rounding would enter
-        exponential = [mpmath.mpf(e) * mpmath.exp(mpmath.mpf(y * y)) - 1 for e, y in zip(out[0], x, strict=True)]
-        error = [mpmath.mpf(e) / mpmath.erf(mpmath.mpf(y)) - 1 for e, y in zip(out[1], x, strict=True)]
+        exponential = [
+            mpmath.mpf(e) * mpmath.exp(mpmath.mpf(y * y)) - 1
+            for e, y in zip(out[0], x, strict=True)
+        ]
+        error = [
+            mpmath.mpf(e) / mpmath.erf(mpmath.mpf(y)) - 1
+            for e, y in zip(out[1], x, strict=True)
+        ]
         assert max(map(abs, exponential)) < 5e-16
         assert max(map(abs, error)) < 5e-16
 
@@ -183,12 +224,17 @@ def test_series_of_the_second_moment_equals_owens_t(lam):
     row = population_erf._constants(np.array([lam]), 1.0, gam, 1.0, 10)[0]
     a = np.linspace(0, 6, 301)
     w = a * a
-    series = np.exp(-2 * w) * np.polynomial.polynomial.polyval(w, row[population_erf.CONSTANTS :])
+    series = np.exp(-2 * w) * np.polynomial.polynomial.polyval(
+        w, row[population_erf.CONSTANTS :]
+    )
     q = np.sqrt(1 + 4 * (lam * gam) ** 2)
     expected = 1 - 8 * special.owens_t(np.sqrt(2) * a, 1 / q)
-    np.testing.assert_allclose(special.erf(a) ** 2 + series, expected, rtol=0, atol=LAST_DIGIT)
+    np.testing.assert_allclose(
+        special.erf(a) ** 2 + series, expected, rtol=0, atol=LAST_DIGIT
+    )
     # at a = 0 Owen's T is known: relative accuracy, where 1 - 8T has none
-    angle = np.arctan2(2 * (lam * gam) ** 2, q)  # = arcsin(2 g^2 / (1 + 2 g^2)), well conditioned
+    # = arcsin(2 g^2 / (1 + 2 g^2)), well conditioned
+    angle = np.arctan2(2 * (lam * gam) ** 2, q)
     np.testing.assert_allclose(series[0], 2 / np.pi * angle, rtol=2e-15)
 
 
@@ -199,13 +245,17 @@ def schedule(steps):
     return 1 / (1 + 1e-2 * np.arange(steps))
 
 
-@pytest.mark.parametrize("temperatures", [np.full(5000, 0.1), schedule(5000)], ids=["constant", "schedule"])
+@pytest.mark.parametrize(
+    "temperatures", [np.full(5000, 0.1), schedule(5000)], ids=["constant", "schedule"]
+)
 @pytest.mark.parametrize("cut", [1, 777, 4096, 4999])
 def test_cutting_a_schedule_changes_no_bit(temperatures, cut):
     start = sphere_start(3)
     whole = population_steps(start, temperatures, 4e-3, PAPER)
     part = population_steps(start, temperatures[:cut], 4e-3, PAPER)
-    np.testing.assert_array_equal(population_steps(part, temperatures[cut:], 4e-3, PAPER), whole)
+    np.testing.assert_array_equal(
+        population_steps(part, temperatures[cut:], 4e-3, PAPER), whole
+    )
 
 
 def test_a_run_does_not_depend_on_its_company(monkeypatch):
@@ -217,15 +267,20 @@ def test_a_run_does_not_depend_on_its_company(monkeypatch):
     monkeypatch.setattr(lanes, "WORTH_THREADS", 0.0)
     for threads in (1, 2, 3):
         monkeypatch.setattr(lanes.config, "NUMBA_NUM_THREADS", threads)
-        np.testing.assert_array_equal(population_steps(start, temperatures, 4e-3, PAPER), together)
+        np.testing.assert_array_equal(
+            population_steps(start, temperatures, 4e-3, PAPER), together
+        )
 
 
 def test_a_constant_temperature_given_step_by_step_changes_no_bit():
-    start, lam = sphere_start(5), 0.1
+    start = sphere_start(5)
+    lam = 0.1
     expected = population_steps(start, np.full(50, lam), 4e-3, PAPER)
     scheduled = np.append(np.full(50, lam), 0.2)
     varied = population_steps(start, scheduled, 4e-3, PAPER)
-    np.testing.assert_array_equal(population_steps(expected, np.array([0.2]), 4e-3, PAPER), varied)
+    np.testing.assert_array_equal(
+        population_steps(expected, np.array([0.2]), 4e-3, PAPER), varied
+    )
 
 
 @pytest.mark.parametrize("row", range(5))
@@ -241,7 +296,13 @@ def test_a_non_finite_run_stays_so_and_disturbs_no_other(row):
 def test_overlaps_stay_those_of_vectors_for_200_000_steps():
     start = sphere_start(16, dim=5, seed=2)
     # points of the plane of k*, v* that repel: k = -k*, v = +-v*; the swapped ones; k = v
-    repelling = [[-1, 0, 0, 1, 0], [1, 0, 0, -1, 0], [0, 1, -1, 0, 0], [0, -1, 1, 0, 0], [0.6, 0.8, 0.6, 0.8, 1]]
+    repelling = [
+        [-1, 0, 0, 1, 0],
+        [1, 0, 0, -1, 0],
+        [0, 1, -1, 0, 0],
+        [0, -1, 1, 0, 0],
+        [0.6, 0.8, 0.6, 0.8, 1],
+    ]
     start[:, :5] = np.transpose(repelling)
     for lam in (0.1, 0.9, 3.0):
         end = population_steps(start, np.full(200_000, lam), 4e-3, PAPER)
@@ -273,7 +334,9 @@ def test_memory_does_not_grow_with_the_number_of_steps():
 
 
 def test_refusals_and_empty_cases():
-    with pytest.raises(AttnscopeError, match=r"state of population_steps must be an array of shape \(5"):
+    with pytest.raises(
+        AttnscopeError, match=r"state of population_steps must be an array of shape \(5"
+    ):
         population_steps(np.zeros((4, 2)), np.ones(3), 0.1, PAPER)
     start = sphere_start(2)
     np.testing.assert_array_equal(population_steps(start, np.empty(0), 0.1, PAPER), start)

@@ -1,7 +1,9 @@
-"""SGD in overlaps: its law against SGD on vectors, its random numbers against their laws, its bits in pieces.
+"""SGD in overlaps: its law against SGD on vectors, its random numbers against their laws, its bits
+in pieces.
 
-Family-wise false alarm of the law tests: 1 %, by Bonferroni over all of them together (FAMILY below); the
-tests of the random numbers have their own 1 %. Seeds are fixed: what passes once passes always.
+Family-wise false alarm of the law tests: 1 %, by Bonferroni over all of them together (FAMILY
+below); the tests of the random numbers have their own 1 %. Seeds are fixed: what passes once passes
+always.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from attnscope.numerics.compiled.fast_erf import FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES
 from attnscope.theory.law import Law
 
-GAMMA, NOISE, LENGTH = 0.5**0.5, 0.1, 4
+GAMMA = 0.5**0.5
+NOISE = 0.1
+LENGTH = 4
 START = np.array([0.3, -0.2, 0.25, 0.4, 0.3])
 CASES = [(dim, batch) for dim in (4, 5, 6, 80) for batch in (1, 5)]
 HORIZONS = (1, 10, 100, 1000)
@@ -38,7 +42,9 @@ def temperatures(steps):
 
 
 def step_size(dim):
-    """Large enough that the length of the gradient outside the frame matters: a small step hides it."""
+    """Large enough that the length of the gradient outside the frame matters:
+    a small step hides it.
+    """
     return 0.4 / (1 + dim / 2)
 
 
@@ -66,17 +72,22 @@ def full_step(k, v, lam, alpha, rng, *, law, dim, batch_size, noise):
     paths = len(k)
     gamma, signal, length, _ = law
     tokens = rng.standard_normal((paths, batch_size, length, dim))
-    tokens[:, :, 0] *= gamma  # the predictor is permutation invariant: the informative token may be the first
+    # the predictor is permutation invariant: the informative token may be the first
+    tokens[:, :, 0] *= gamma
     tokens[:, :, 0, 0] += signal
     target = tokens[:, :, 0, 1] + noise * rng.standard_normal((paths, batch_size))
     flat = tokens.reshape(paths, batch_size * length, dim)
     scores = (flat @ np.stack([k, v], axis=2)).reshape(paths, batch_size, length, 2)
-    u, w = lam * scores[..., 0], scores[..., 1]
+    u = lam * scores[..., 0]
+    w = scores[..., 1]
     sigma = special.erf(u)
     factor = 2 / batch_size * (np.sum(sigma * w, axis=2) - target)[..., None]
     slope = lam * 2 / np.sqrt(np.pi) * np.exp(-(u**2)) * w
     coefficients = np.stack([factor * slope, factor * sigma]).reshape(2, paths, 1, -1)
-    return tuple(_sphere_step(x, (c @ flat)[:, 0], alpha) for x, c in zip((k, v), coefficients, strict=True))
+    return tuple(
+        _sphere_step(x, (c @ flat)[:, 0], alpha)
+        for x, c in zip((k, v), coefficients, strict=True)
+    )
 
 
 def _sphere_step(x, gradient, alpha):
@@ -87,27 +98,37 @@ def _sphere_step(x, gradient, alpha):
 @functools.cache
 def full_paths(dim, batch, paths, horizons, seed):
     """Overlaps (5, paths) of SGD on vectors after each of the horizons."""
-    rng, out = np.random.default_rng(seed), {h: [] for h in horizons}
+    rng = np.random.default_rng(seed)
+    out = {h: [] for h in horizons}
     for part in np.array_split(np.arange(paths), max(1, paths // 2000)):
         k, v = (np.tile(x, (len(part), 1)) for x in vectors_of(START, dim))
         for t, lam in enumerate(temperatures(max(horizons))):
             k, v = full_step(k, v, lam, step_size(dim), rng, **task(dim, batch))
             if t + 1 in out:
-                out[t + 1].append(np.array([k[:, 0], k[:, 1], v[:, 0], v[:, 1], np.sum(k * v, axis=1)]))
+                out[t + 1].append(
+                    np.array([k[:, 0], k[:, 1], v[:, 0], v[:, 1], np.sum(k * v, axis=1)])
+                )
     return {h: np.concatenate(parts, axis=1) for h, parts in out.items()}
 
 
 def reduced_paths(dim, batch, paths, horizons, seed, **planted):
     """The same by the reduced engine; `planted` overrides the arguments of its private entry."""
-    state, generators, out, done = np.tile(START[:, None], paths), seed_generators(seed, paths), {}, 0
+    state = np.tile(START[:, None], paths)
+    generators = seed_generators(seed, paths)
+    out = {}
+    done = 0
     right = {"degrees": dim - 4, "informative_variance": GAMMA**2}
     setting = (step_size(dim), GAMMA, (dim / 2) ** 0.5, LENGTH, batch, NOISE)
     for h in horizons:
         lams = temperatures(h)[done:]
         if planted:
-            state, generators = sgd_erf._run(state, generators, lams, setting, **(right | planted))
+            state, generators = sgd_erf._run(
+                state, generators, lams, setting, **(right | planted)
+            )
         else:
-            state, generators = sgd_steps(state, generators, lams, step_size(dim), **task(dim, batch))
+            state, generators = sgd_steps(
+                state, generators, lams, step_size(dim), **task(dim, batch)
+            )
         out[h], done = state, h
     return out
 
@@ -115,7 +136,9 @@ def reduced_paths(dim, batch, paths, horizons, seed, **planted):
 def smallest_p_value(one, other):
     """Two-sample Kolmogorov-Smirnov over the five overlaps and their ten products."""
     rows = [(one[i], other[i]) for i in range(5)]
-    rows += [(one[i] * one[j], other[i] * other[j]) for i, j in itertools.combinations(range(5), 2)]
+    rows += [
+        (one[i] * one[j], other[i] * other[j]) for i, j in itertools.combinations(range(5), 2)
+    ]
     return min(stats.ks_2samp(a, b, method="asymp").pvalue for a, b in rows)
 
 
@@ -158,14 +181,21 @@ def test_a_missing_informative_variance_is_rejected(batch):
 
 
 def test_small_steps_follow_the_population_gradient_on_average():
-    dim, alpha, lam, runs = 80, 1e-5, 0.3, 400_000
+    dim = 80
+    alpha = 1e-5
+    lam = 0.3
+    runs = 400_000
     start = np.tile(START[:, None], runs)
-    moved, _ = sgd_steps(start, seed_generators(5, runs), np.array([lam]), alpha, **task(dim, 1))
+    moved, _ = sgd_steps(
+        start, seed_generators(5, runs), np.array([lam]), alpha, **task(dim, 1)
+    )
     law = Law(GAMMA, (dim / 2) ** 0.5, LENGTH)
     drift = population_steps(START[:, None], np.array([lam]), alpha, law)
     errors = np.mean(moved - drift, axis=1) / (np.std(moved, axis=1) / np.sqrt(runs))
-    # the means differ at second order: alpha^2 |g|^2 against a standard error alpha |g| / sqrt(runs), a twentieth
-    assert np.abs(errors).max() < stats.norm.isf(0.01 / 2 / 5)  # false alarm 1 % over the five overlaps
+    # the means differ at second order: alpha^2 |g|^2 against a standard error alpha |g| /
+    # sqrt(runs), a twentieth
+    # false alarm 1 % over the five overlaps
+    assert np.abs(errors).max() < stats.norm.isf(0.01 / 2 / 5)
 
 
 # ------------------------------------------------ random numbers
@@ -182,7 +212,8 @@ def _draw_normals(g, out):
 
 @njit(**FLAGS)
 def _draw_chi_squares(g, degrees, out):
-    z, chi2 = np.empty(2 * LANES), np.empty(2 * LANES)
+    z = np.empty(2 * LANES)
+    chi2 = np.empty(2 * LANES)
     for t in range(out.shape[0]):
         fast_normal.chi_square_pair(chi2, z, g, degrees, LANES)
         for i in range(2 * LANES):
@@ -220,26 +251,36 @@ def normal_sample():
     return out  # 1,280,000 draws: [:, i] and [:, LANES + i] are the pair of lane i
 
 
-NORMAL_TESTS = 15  # of the normals: five moments, four tails, six more; family-wise false alarm 1 %
+# of the normals: five moments, four tails, six more; family-wise false alarm 1 %
+NORMAL_TESTS = 15
 
 
 def test_normals_have_their_moments_and_their_law(normal_sample):
     z = normal_sample.ravel()
     limit = stats.norm.isf(0.01 / NORMAL_TESTS / 2)
-    for power, mean, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96), (6, 15, 10395 - 225)):
+    for power, mean, variance in (
+        (1, 0, 1),
+        (2, 1, 2),
+        (3, 0, 15),
+        (4, 3, 96),
+        (6, 15, 10395 - 225),
+    ):
         assert abs(np.mean(z**power) - mean) < limit * np.sqrt(variance / z.size)
     assert stats.kstest(z, "norm").pvalue > 0.01 / NORMAL_TESTS
 
 
 @pytest.mark.parametrize("level", [2.0, 3.0, 4.0, 4.5])
 def test_normals_have_their_tails(normal_sample, level):
-    count, p = np.sum(np.abs(normal_sample) > level), 2 * stats.norm.sf(level)
+    count = np.sum(np.abs(normal_sample) > level)
+    p = 2 * stats.norm.sf(level)
     assert stats.binomtest(int(count), normal_sample.size, p).pvalue > 0.01 / NORMAL_TESTS
 
 
 def test_normals_are_independent(normal_sample):
-    n, limit = normal_sample.shape[0] * LANES, stats.norm.isf(0.01 / NORMAL_TESTS / 2)
-    first, second = normal_sample[:, :LANES], normal_sample[:, LANES:]
+    n = normal_sample.shape[0] * LANES
+    limit = stats.norm.isf(0.01 / NORMAL_TESTS / 2)
+    first = normal_sample[:, :LANES]
+    second = normal_sample[:, LANES:]
     assert abs(np.sum(first * second)) < limit * np.sqrt(n)
     # the radius is common to a pair; their squares must not show it
     assert abs(np.sum(first**2 * second**2 - 1)) < limit * np.sqrt(8 * n)
@@ -270,38 +311,55 @@ def spread_start(runs):
 
 def test_a_stream_depends_on_its_seed_and_number_only():
     np.testing.assert_array_equal(seed_generators(3, 5)[2:], seed_generators(3, 3, first=2))
-    assert len(np.unique(np.concatenate([seed_generators(seed, 50) for seed in (0, 1)]), axis=0)) == 100
-    with pytest.raises(AttnscopeError, match="seed of seed_generators must be an integer >= 0, got -1"):
+    assert (
+        len(np.unique(np.concatenate([seed_generators(seed, 50) for seed in (0, 1)]), axis=0))
+        == 100
+    )
+    with pytest.raises(
+        AttnscopeError, match="seed of seed_generators must be an integer >= 0, got -1"
+    ):
         seed_generators(-1, 2)
 
 
 @pytest.mark.parametrize("cut", [1, 13, 49])
 def test_cutting_a_schedule_changes_no_bit(cut):
-    lams, setting = temperatures(50), task(80, 5)
-    start, seeds = spread_start(3), seed_generators(0, 3)
+    lams = temperatures(50)
+    setting = task(80, 5)
+    start = spread_start(3)
+    seeds = seed_generators(0, 3)
     whole = sgd_steps(start, seeds, lams, 1e-2, **setting)
     part = sgd_steps(start, seeds, lams[:cut], 1e-2, **setting)
-    for got, expected in zip(sgd_steps(*part, lams[cut:], 1e-2, **setting), whole, strict=True):
+    for got, expected in zip(
+        sgd_steps(*part, lams[cut:], 1e-2, **setting), whole, strict=True
+    ):
         np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("dim", [5, 7])  # few degrees of freedom: chi^2 proposals are rejected now and then
+# few degrees of freedom: chi^2 proposals are rejected now and then
+@pytest.mark.parametrize("dim", [5, 7])
 def test_a_run_does_not_depend_on_its_company(monkeypatch, dim):
-    lams, setting = temperatures(200), task(dim, 2)
-    start, seeds = spread_start(45), seed_generators(0, 45)
+    lams = temperatures(200)
+    setting = task(dim, 2)
+    start = spread_start(45)
+    seeds = seed_generators(0, 45)
     together, _ = sgd_steps(start, seeds, lams, 1e-2, **setting)
     for run in (0, 7, 15, 16, 44):
-        alone, _ = sgd_steps(start[:, run : run + 1], seeds[run : run + 1], lams, 1e-2, **setting)
+        alone, _ = sgd_steps(
+            start[:, run : run + 1], seeds[run : run + 1], lams, 1e-2, **setting
+        )
         np.testing.assert_array_equal(alone[:, 0], together[:, run])
     monkeypatch.setattr(lanes, "WORTH_THREADS", 0.0)
     for threads in (1, 2, 3):
         monkeypatch.setattr(lanes.config, "NUMBA_NUM_THREADS", threads)
-        np.testing.assert_array_equal(sgd_steps(start, seeds, lams, 1e-2, **setting)[0], together)
+        np.testing.assert_array_equal(
+            sgd_steps(start, seeds, lams, 1e-2, **setting)[0], together
+        )
 
 
 @pytest.mark.parametrize("row", range(5))
 def test_a_non_finite_run_stays_so_and_disturbs_no_other(row):
-    start, seeds = spread_start(6), seed_generators(0, 6)
+    start = spread_start(6)
+    seeds = seed_generators(0, 6)
     clean, _ = sgd_steps(start, seeds, temperatures(20), 1e-2, **task(80, 5))
     start[row, 2] = np.nan
     got, _ = sgd_steps(start, seeds, temperatures(20), 1e-2, **task(80, 5))
@@ -311,24 +369,42 @@ def test_a_non_finite_run_stays_so_and_disturbs_no_other(row):
 
 @pytest.mark.parametrize("dim", [4, 5, 80])
 @pytest.mark.parametrize(
-    "start", [[1, 0, 0, 1, 0], [-1, 0, 0, 1, 0], [0, 1, 1, 0, 0], [0.6, 0.8, 0.6, 0.8, 1], [0, 0, 0, 0, -1]]
+    "start",
+    [
+        [1, 0, 0, 1, 0],
+        [-1, 0, 0, 1, 0],
+        [0, 1, 1, 0, 0],
+        [0.6, 0.8, 0.6, 0.8, 1],
+        [0, 0, 0, 0, -1],
+    ],
 )
 def test_degenerate_starts_keep_a_gram_matrix(dim, start):
     state = np.tile(np.array(start, float)[:, None], 16)
     for steps in (1, 20, 2000):
-        state, _ = sgd_steps(state, seed_generators(steps, 16), np.full(steps, 0.3), 1e-2, **task(dim, 2))
+        state, _ = sgd_steps(
+            state, seed_generators(steps, 16), np.full(steps, 0.3), 1e-2, **task(dim, 2)
+        )
         kap, eta, the, nu, rho = state
-        one, zero = np.ones(16), np.zeros(16)
-        gram = [[one, rho, kap, eta], [rho, one, the, nu], [kap, the, one, zero], [eta, nu, zero, one]]
+        one = np.ones(16)
+        zero = np.zeros(16)
+        gram = [
+            [one, rho, kap, eta],
+            [rho, one, the, nu],
+            [kap, the, one, zero],
+            [eta, nu, zero, one],
+        ]
         assert np.linalg.eigvalsh(np.transpose(gram, (2, 0, 1))).min() > -1e-9
         assert np.abs(state).max() <= 1 + 1e-12
 
 
 def test_refusals_and_empty_cases():
-    start, seeds = spread_start(2), seed_generators(0, 2)
+    start = spread_start(2)
+    seeds = seed_generators(0, 2)
     with pytest.raises(AttnscopeError, match="dim of sgd_steps must be an integer >= 4"):
         sgd_steps(start, seeds, np.ones(3), 0.1, **task(3, 1))
-    with pytest.raises(AttnscopeError, match="state and generator_states of sgd_steps must be arrays"):
+    with pytest.raises(
+        AttnscopeError, match="state and generator_states of sgd_steps must be arrays"
+    ):
         sgd_steps(start, seeds[:1], np.ones(3), 0.1, **task(5, 1))
     same, untouched = sgd_steps(start, seeds, np.empty(0), 0.1, **task(5, 1))
     np.testing.assert_array_equal(same, start)

@@ -10,8 +10,9 @@ from attnscope.errors import AttnscopeError
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps, gram
 
-# Two-sample Kolmogorov-Smirnov on the overlaps and their products. There are at most 15 + 15 comparisons per case and 15 cases:
-# at ALARM per comparison the family-wise false-alarm rate is below 1 % (and the seeds are fixed).
+# Two-sample Kolmogorov-Smirnov on the overlaps and their products. There are at most 15 + 15
+# comparisons per case and 15 cases: at ALARM per comparison the family-wise false-alarm rate is
+# below 1 % (and the seeds are fixed).
 ALARM = 2e-5
 SAMPLES = 2500
 
@@ -28,7 +29,9 @@ def with_products(o):
 
 
 def p_values(a, b):
-    return np.array([ks_2samp(x, y).pvalue for x, y in zip(with_products(a), with_products(b))])
+    return np.array(
+        [ks_2samp(x, y).pvalue for x, y in zip(with_products(a), with_products(b))]
+    )
 
 
 def units(rng, n, dim):
@@ -37,7 +40,9 @@ def units(rng, n, dim):
 
 
 def read(task, k, v):
-    return np.array([k @ task.key, k @ task.value, v @ task.key, v @ task.value, np.sum(k * v, axis=1)])
+    return np.array(
+        [k @ task.key, k @ task.value, v @ task.key, v @ task.value, np.sum(k * v, axis=1)]
+    )
 
 
 def sphere_vectors(task, n, seed):
@@ -46,7 +51,8 @@ def sphere_vectors(task, n, seed):
 
 
 def manifold_vectors(task, n, seed):
-    rng, out = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    out = []
     for _ in range(n):
         k = rng.standard_normal(task.dim)
         k -= (k @ task.value) * task.value
@@ -66,20 +72,29 @@ def moments_vectors(task, samples, n, seed):
     return read(task, k, v)
 
 
-@pytest.mark.parametrize(("dim", "c"), [(2, 0.0), (3, 0.0), (4, 0.0), (40, 0.0), (2, 0.6), (3, -0.8), (5, 0.6)])
+@pytest.mark.parametrize(
+    ("dim", "c"), [(2, 0.0), (3, 0.0), (4, 0.0), (40, 0.0), (2, 0.6), (3, -0.8), (5, 0.6)]
+)
 def test_sphere_in_law(dim, c):
     task = aligned_task(dim, c, length=3)
-    assert p_values(starting_overlaps(task, "sphere", SAMPLES, 1), sphere_vectors(task, SAMPLES, 2)).min() > ALARM
+    assert (
+        p_values(
+            starting_overlaps(task, "sphere", SAMPLES, 1), sphere_vectors(task, SAMPLES, 2)
+        ).min()
+        > ALARM
+    )
 
 
 @pytest.mark.parametrize("dim", [2, 3, 4, 40])
 def test_manifold_in_law(dim):
     task = SingleLocation(dim, 3)
-    drawn, vectors = starting_overlaps(task, "manifold", SAMPLES, 1), manifold_vectors(task, SAMPLES, 2)
+    drawn = starting_overlaps(task, "manifold", SAMPLES, 1)
+    vectors = manifold_vectors(task, SAMPLES, 2)
     assert np.abs(drawn[[1, 2, 4]]).max() == 0
     assert np.abs(vectors[[1, 2, 4]]).max() < 1e-9
     vectors[[1, 2, 4]] = 0
-    signs = lambda o: np.where(np.abs(np.abs(o) - 1) < 1e-9, np.sign(o), o)  # rounding of +-1 must not look like a law
+    # rounding of +-1 must not look like a law
+    signs = lambda o: np.where(np.abs(np.abs(o) - 1) < 1e-9, np.sign(o), o)
     assert p_values(signs(drawn), signs(vectors)).min() > ALARM
 
 
@@ -104,49 +119,72 @@ def test_moments_in_law(name):
 
 
 def test_the_comparison_sees_planted_errors():
-    """One dimension too many, one sample too many, a missing informative variance: each is rejected."""
+    """One dimension too many, one sample too many, a missing informative variance:
+    each is rejected.
+    """
     task = SingleLocation(4, 3)
     wrong_dim = SingleLocation(5, 3)
     for start, vectors in (("sphere", sphere_vectors), ("manifold", manifold_vectors)):
-        assert p_values(starting_overlaps(wrong_dim, start, SAMPLES, 1), vectors(task, SAMPLES, 2)).min() < ALARM
+        assert (
+            p_values(
+                starting_overlaps(wrong_dim, start, SAMPLES, 1), vectors(task, SAMPLES, 2)
+            ).min()
+            < ALARM
+        )
     task, samples = MOMENT_CASES["narrow"]
     vectors = moments_vectors(task, samples, SAMPLES, 10**6)
     vectors[4] = 0
     quiet = SingleLocation(6, 3, noise=0.4, signal=1.5, gamma=0.6)  # instead of sqrt(1/2)
     loud = SingleLocation(6, 3, noise=0.8, signal=1.5)
     for wrong in (SingleLocation(7, 3, noise=0.4, signal=1.5), quiet, loud):
-        assert p_values(starting_overlaps(wrong, Moments(samples), SAMPLES, 1), vectors).min() < ALARM
+        assert (
+            p_values(starting_overlaps(wrong, Moments(samples), SAMPLES, 1), vectors).min()
+            < ALARM
+        )
     task, samples = MOMENT_CASES["two samples"]
     vectors = moments_vectors(task, samples, SAMPLES, 10**6)
-    assert p_values(starting_overlaps(task, Moments(samples + 1), SAMPLES, 1), vectors).min() < ALARM
+    assert (
+        p_values(starting_overlaps(task, Moments(samples + 1), SAMPLES, 1), vectors).min()
+        < ALARM
+    )
 
 
 def test_moments_at_the_papers_size():
-    """kappa .955 and nu about .4 from 200 samples at d = 400: k0 = s k* + tau N(0, I/n), v0 = gam^2 v* + noise."""
+    """kappa .955 and nu about .4 from 200 samples at d = 400:
+    k0 = s k* + tau N(0, I/n), v0 = gam^2 v* + noise.
+    """
     task = SingleLocation(400, 10)
     o = starting_overlaps(task, "moments", 2000, 0)
-    tau2, n, d = 9.5, 200, 400
+    tau2 = 9.5
+    n = 200
+    d = 400
     kappa = task.signal / np.sqrt(task.signal**2 + tau2 * d / n)
     nu = 0.5 / np.sqrt(0.25 + 0.5 * tau2 * d / n)
     error = lambda x: x.std() / np.sqrt(x.size)
-    assert abs(o[0].mean() - kappa) < 5 * error(o[0]) + 0.002  # + terms of second order in 1/d
-    assert abs(o[3].mean() - nu) < 5 * error(o[3]) + 0.02  # first order: y and the tokens share noise
-    assert starting_overlaps(task, "moments", 5, 0) == pytest.approx(starting_overlaps(task, Moments(200), 5, 0), abs=0)
+    # + terms of second order in 1/d
+    assert abs(o[0].mean() - kappa) < 5 * error(o[0]) + 0.002
+    # first order: y and the tokens share noise
+    assert abs(o[3].mean() - nu) < 5 * error(o[3]) + 0.02
+    assert starting_overlaps(task, "moments", 5, 0) == pytest.approx(
+        starting_overlaps(task, Moments(200), 5, 0), abs=0
+    )
 
 
 def test_estimate_accepts_a_pair_and_refuses_nothing_to_learn():
     batch = SingleLocation(5, 3).sample(50, seed=3)
     k, v = Moments().estimate(batch)
-    assert np.linalg.norm(k) == pytest.approx(1, abs=FEW_ROUNDINGS) and np.linalg.norm(v) == pytest.approx(
-        1, abs=FEW_ROUNDINGS
-    )
+    assert np.linalg.norm(k) == pytest.approx(1, abs=FEW_ROUNDINGS) and np.linalg.norm(
+        v
+    ) == pytest.approx(1, abs=FEW_ROUNDINGS)
     again = Moments().estimate((batch.tokens, batch.target))
     np.testing.assert_array_equal(again, (k, v))
     with pytest.raises(AttnscopeError, match="the covariance of target and tokens"):
         Moments().estimate((batch.tokens, np.ones(50)))
     with pytest.raises(AttnscopeError, match="at least 2 sequences"):
         Moments().estimate((batch.tokens[:1], batch.target[:1]))
-    with pytest.raises(AttnscopeError, match="samples of Moments must be an integer >= 2, got 1"):
+    with pytest.raises(
+        AttnscopeError, match="samples of Moments must be an integer >= 2, got 1"
+    ):
         Moments(1)
 
 
@@ -168,7 +206,9 @@ def test_given_overlaps_and_vectors():
     rng = np.random.default_rng(0)
     k, v = units(rng, 2, 6)
     o = Overlaps.of(task, k, v)
-    np.testing.assert_array_equal(starting_overlaps(task, (k, v), 3, 0), np.repeat(np.array(o)[:, None], 3, axis=1))
+    np.testing.assert_array_equal(
+        starting_overlaps(task, (k, v), 3, 0), np.repeat(np.array(o)[:, None], 3, axis=1)
+    )
     several = Overlaps(*(np.array([x, 0.0]) for x in o))
     np.testing.assert_array_equal(starting_overlaps(task, several, 2, 0), np.array(several))
 
@@ -179,7 +219,10 @@ def test_given_overlaps_and_vectors():
         ("spheres", "start of train must be"),
         (3, "start of train must be"),
         (Overlaps(1.0, 1.0, 0.0, 0.0, 0.0), "must be those of unit vectors"),
-        (Overlaps(np.zeros(3), 0, 0, 0, 0), r"arrays of shape \(2,\), one entry per run, got shape \(3,\)"),
+        (
+            Overlaps(np.zeros(3), 0, 0, 0, 0),
+            r"arrays of shape \(2,\), one entry per run, got shape \(3,\)",
+        ),
         ((np.ones(6), np.ones(6)), "k of Overlaps.of must be a unit vector"),
     ],
 )
@@ -189,5 +232,7 @@ def test_bad_starts(start, message):
 
 
 def test_manifold_needs_orthogonal_key_and_value():
-    with pytest.raises(AttnscopeError, match=r"key perpendicular to value, got key\.value = 0\.6"):
+    with pytest.raises(
+        AttnscopeError, match=r"key perpendicular to value, got key\.value = 0\.6"
+    ):
         starting_overlaps(aligned_task(5, 0.6, length=3), "manifold", 2, 0)

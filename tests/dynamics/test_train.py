@@ -1,4 +1,6 @@
-"""`train`: the papers' facts, the engines behind it, bad input, Ctrl-C, divergence, the swap move."""
+"""`train`: the papers' facts, the engines behind it, bad input, Ctrl-C, divergence,
+the swap move.
+"""
 
 import _thread
 import csv
@@ -46,14 +48,16 @@ def counts(run):
     return dict(zip(*(x.tolist() for x in np.unique(run.outcome, return_counts=True))))
 
 
-# -- the papers' facts -----------------------------------------------------------------------------------------------
+# -- the papers' facts -----------------------------------------------------------------------------
 
 
 def test_from_the_manifold_all_runs_reach_the_oracle():
     run = run_experiment("init_manifold")
     assert counts(run) == {"oracle": 30}
     assert np.abs(run.overlaps.nu[:, -1]) == pytest.approx(1, abs=SIX_DIGITS)
-    assert np.median(np.abs(run.overlaps.kappa[:, -1])) == pytest.approx(0.983, abs=THREE_DIGITS)
+    assert np.median(np.abs(run.overlaps.kappa[:, -1])) == pytest.approx(
+        0.983, abs=THREE_DIGITS
+    )
     assert np.median(run.excess[:, -1]) == pytest.approx(0.1137, abs=FOUR_DIGITS)
     assert run.distance.max() == 0  # the manifold is invariant, exactly
 
@@ -65,7 +69,9 @@ def test_small_temperature_from_the_sphere_splits_oracle_and_swapped():
     assert 70 <= found["oracle"] <= 130  # a fair coin leaves this with probability 2e-5
     swapped = run.outcome == "swapped"
     assert np.abs(run.overlaps.theta[swapped, -1]) == pytest.approx(0.6298, abs=2e-3)
-    assert np.abs(run.overlaps.theta[swapped, -1]) == pytest.approx(swapped_overlaps(PAPER, 0.1).theta, abs=INTEGRAL)
+    assert np.abs(run.overlaps.theta[swapped, -1]) == pytest.approx(
+        swapped_overlaps(PAPER, 0.1).theta, abs=INTEGRAL
+    )
     assert run.excess[swapped, -1] == pytest.approx(0.1155, abs=FOUR_DIGITS)
 
 
@@ -77,31 +83,45 @@ def test_large_temperature_from_the_sphere_never_aligns():
 
 
 def test_schedule_from_the_sphere():
-    """Runs that reach the oracle end at its exact risk at lam = 1/13; 3.6 % (72 of 2000) end swapped, so not all 30 always do."""
-    run = train(PAPER, Erf(InverseTime(1.0, rate=1e-4)), runs=200, steps=120_000, log_every=20_000)
+    """Runs that reach the oracle end at its exact risk at lam = 1/13; 3.6 % (72 of 2000) end
+    swapped, so not all 30 always do.
+    """
+    run = train(
+        PAPER, Erf(InverseTime(1.0, rate=1e-4)), runs=200, steps=120_000, log_every=20_000
+    )
     found = counts(run)
     assert set(found) <= {"oracle", "swapped"}
     assert found["oracle"] >= 180  # at 3.6 % fewer has probability 1e-5
     oracle = run.excess[run.outcome == "oracle", -1]
     assert oracle == pytest.approx(0.0750, abs=FOUR_DIGITS)
-    assert oracle == pytest.approx(risk(PAPER, Erf(1 / 13), Overlaps.oracle()).excess, abs=FIVE_DIGITS)
+    assert oracle == pytest.approx(
+        risk(PAPER, Erf(1 / 13), Overlaps.oracle()).excess, abs=FIVE_DIGITS
+    )
     swapped = run.excess[run.outcome == "swapped", -1]
-    assert swapped == pytest.approx(risk(PAPER, Erf(1 / 13), swapped_overlaps(PAPER, 1 / 13)).excess, abs=THREE_DIGITS)
+    assert swapped == pytest.approx(
+        risk(PAPER, Erf(1 / 13), swapped_overlaps(PAPER, 1 / 13)).excess, abs=THREE_DIGITS
+    )
 
 
 @pytest.mark.parametrize("temperature", [0.1, 0.02])
 def test_moments_start_always_reaches_the_oracle(temperature):
-    assert counts(train(PAPER, Erf(temperature), start="moments", runs=100)) == {"oracle": 100}
+    assert counts(train(PAPER, Erf(temperature), start="moments", runs=100)) == {
+        "oracle": 100
+    }
 
 
 def test_swap_move_brings_every_run_to_the_oracle():
-    plain, swapping = (train(PAPER, Erf(0.1), runs=200, swap_move=move) for move in (False, True))
+    plain, swapping = (
+        train(PAPER, Erf(0.1), runs=200, swap_move=move) for move in (False, True)
+    )
     assert counts(swapping) == {"oracle": 200}
     # exactly the runs that would have ended swapped were exchanged, once
     np.testing.assert_array_equal(swapping.swapped_at >= 0, plain.outcome == "swapped")
     i = int(np.flatnonzero(swapping.swapped_at >= 0)[0])
     before = np.flatnonzero(swapping.step <= swapping.swapped_at[i])[-1]
-    np.testing.assert_array_equal(swapping.log[:, i, : before + 1], plain.log[:, i, : before + 1])
+    np.testing.assert_array_equal(
+        swapping.log[:, i, : before + 1], plain.log[:, i, : before + 1]
+    )
     kappa, eta, theta, nu, rho = swapping.log[:, i, before]
     other = train(PAPER, Erf(0.1), Overlaps(theta, nu, kappa, eta, rho), runs=1, steps=200)
     np.testing.assert_array_equal(other.log[:, 0, -1], swapping.log[:, i, before + 1])
@@ -110,33 +130,49 @@ def test_swap_move_brings_every_run_to_the_oracle():
 def test_sgd_experiment_reaches_the_oracle():
     run = run_experiment("sgd_init_sphere_schedule", runs=16)
     assert counts(run) == {"oracle": 16}
-    oracle = risk(EXPERIMENTS["sgd_init_sphere_schedule"].task(), Erf(2 / 21), Overlaps.oracle()).excess
+    oracle = risk(
+        EXPERIMENTS["sgd_init_sphere_schedule"].task(), Erf(2 / 21), Overlaps.oracle()
+    ).excess
     assert np.median(run.excess[:, -1]) == pytest.approx(oracle, rel=0.05)
 
 
 def test_reference_trajectories():
-    """The paper authors' implementation, from its step-0 overlaps; in the schedule experiment, unstable early on, up to step 500."""
+    """The paper authors' implementation, from its step-0 overlaps; in the schedule experiment,
+    unstable early on, up to step 500.
+    """
     table = (DATA / "pgd_trajectories.csv").read_text()
     experiments = {}
     for row in csv.DictReader(io.StringIO(table)):
         if row["schedule"] == "0" or int(row["step"]) <= 500:
-            experiments.setdefault(row["experiment"], {}).setdefault(row["run"], []).append(row)
+            experiments.setdefault(row["experiment"], {}).setdefault(row["run"], []).append(
+                row
+            )
     assert len(experiments) == 4
     for by_run in experiments.values():
         rows = list(by_run.values())  # (runs, logs) rows
-        first, at = rows[0][0], [int(row["step"]) for row in rows[0]]
-        numbers = lambda name, rows=rows: np.array([[float(row[name]) for row in run] for run in rows])
+        first = rows[0][0]
+        at = [int(row["step"]) for row in rows[0]]
+        numbers = lambda name, rows=rows: np.array(
+            [[float(row[name]) for row in run] for run in rows]
+        )
         lam = float(first["lambda0"])
         predictor = Erf(InverseTime(lam, rate=1e-4) if first["schedule"] == "1" else lam)
         task = SingleLocation(int(first["d"]), int(first["L"]), gamma=float(first["gamma"]))
         expected = np.array([numbers(name) for name in Overlaps._fields])
-        options = {"runs": len(rows), "steps": at[-1], "step_size": float(first["alpha"]), "log_every": 1}
+        options = {
+            "runs": len(rows),
+            "steps": at[-1],
+            "step_size": float(first["alpha"]),
+            "log_every": 1,
+        }
         run = train(task, predictor, Overlaps(*expected[:, :, 0]), **options)
         np.testing.assert_allclose(run.log[:, :, at], expected, rtol=0, atol=INTEGRAL)
-        np.testing.assert_allclose(run.excess[:, at], numbers("excess_risk"), rtol=0, atol=INTEGRAL)
+        np.testing.assert_allclose(
+            run.excess[:, at], numbers("excess_risk"), rtol=0, atol=INTEGRAL
+        )
 
 
-# -- engines and logging ---------------------------------------------------------------------------------------------
+# -- engines and logging ---------------------------------------------------------------------------
 
 
 ENGINES = [
@@ -153,21 +189,26 @@ ENGINES = [
 
 @pytest.mark.parametrize(("predictor", "batch", "engine", "dim", "name"), ENGINES)
 def test_engine_table(predictor, batch, engine, dim, name):
-    setup = train_module.Setup(SingleLocation(dim, 3), predictor, 0.01, 2, 0, batch, engine, False)
+    setup = train_module.Setup(
+        SingleLocation(dim, 3), predictor, 0.01, 2, 0, batch, engine, False
+    )
     assert type(train_module.engine_for(setup)).__name__ == name
 
 
 @pytest.mark.slow  # half a minute of compilation
 @pytest.mark.parametrize(("predictor", "batch", "engine", "dim", "name"), ENGINES)
 def test_every_engine_runs(predictor, batch, engine, dim, name):
-    task, options = SingleLocation(dim, 3), {"batch_size": batch, "engine": engine, "step_size": 0.01}
+    task = SingleLocation(dim, 3)
+    options = {"batch_size": batch, "engine": engine, "step_size": 0.01}
     run = train(task, predictor, runs=2, steps=5, log_every=2, **options)
     assert run.step.tolist() == [0, 2, 4, 5]
     assert np.isfinite(run.log).all() and np.isfinite(run.excess).all()
     assert not np.array_equal(run.log[:, :, 0], run.log[:, :, -1])
     whole = train(task, predictor, runs=2, steps=11, log_every=2, **options)
     np.testing.assert_array_equal(run.extend(6).log, whole.log)
-    np.testing.assert_array_equal(train(task, predictor, runs=1, steps=5, log_every=2, **options).log, run.log[:, :1])
+    np.testing.assert_array_equal(
+        train(task, predictor, runs=1, steps=5, log_every=2, **options).log, run.log[:, :1]
+    )
 
 
 @pytest.mark.parametrize(("batch", "name"), [(None, "PopulationExact"), (4, "GenericSgd")])
@@ -180,8 +221,12 @@ def test_aligned_key_and_value_use_the_general_engines(batch, name):
 
 
 def test_reduced_and_full_population_agree():
-    task, temperature = SingleLocation(30, 5), InverseTime(0.5, rate=1e-2)
-    runs = [train(task, Erf(temperature), runs=3, steps=500, step_size=0.01, engine=e) for e in ("reduced", "full")]
+    task = SingleLocation(30, 5)
+    temperature = InverseTime(0.5, rate=1e-2)
+    runs = [
+        train(task, Erf(temperature), runs=3, steps=500, step_size=0.01, engine=e)
+        for e in ("reduced", "full")
+    ]
     np.testing.assert_allclose(runs[0].log, runs[1].log, rtol=0, atol=LONG_SUM)
 
 
@@ -189,14 +234,16 @@ def test_a_vector_start_is_its_overlaps():
     task = SingleLocation(30, 5)
     k, v = Moments().estimate(task.sample(50, seed=1))
     runs = [
-        train(task, Erf(0.3), start, runs=1, steps=100, log_every=50) for start in ((k, v), Overlaps.of(task, k, v))
+        train(task, Erf(0.3), start, runs=1, steps=100, log_every=50)
+        for start in ((k, v), Overlaps.of(task, k, v))
     ]
     np.testing.assert_array_equal(runs[0].log, runs[1].log)
 
 
 @pytest.mark.parametrize("batch", [None, 3])
 def test_a_run_depends_on_seed_and_index_only(batch):
-    task, options = SingleLocation(30, 5), {"steps": 60, "log_every": 20, "batch_size": batch}
+    task = SingleLocation(30, 5)
+    options = {"steps": 60, "log_every": 20, "batch_size": batch}
     many, few = (train(task, Erf(0.3), runs=n, **options) for n in (40, 3))
     np.testing.assert_array_equal(many.log[:, :3], few.log)
     assert not np.array_equal(train(task, Erf(0.3), runs=3, seed=1, **options).log, few.log)
@@ -204,12 +251,16 @@ def test_a_run_depends_on_seed_and_index_only(batch):
 
 def test_temperature_zero_stands_still():
     run = train(PAPER, Erf(0.0), runs=2, steps=10, log_every=5)
-    np.testing.assert_allclose(run.log, np.repeat(run.log[:, :, :1], 3, axis=2), rtol=0, atol=LAST_DIGIT)
+    np.testing.assert_allclose(
+        run.log, np.repeat(run.log[:, :, :1], 3, axis=2), rtol=0, atol=LAST_DIGIT
+    )
     assert run.excess == pytest.approx(0.5)
 
 
 def test_huge_dimension():
-    run = train(SingleLocation(10**8, 10), Erf(2e-4), runs=2, steps=100, log_every=50, batch_size=2)
+    run = train(
+        SingleLocation(10**8, 10), Erf(2e-4), runs=2, steps=100, log_every=50, batch_size=2
+    )
     assert np.isfinite(run.excess).all()
 
 
@@ -219,17 +270,21 @@ def test_population_engine_gets_each_step_its_temperature():
     run = train(PAPER, Erf(schedule), runs=2, steps=300, log_every=100)
     engine = PopulationErf(PAPER, 4e-3)
     state = engine.init(run.log[:, :, 0])
-    expected = engine.overlaps(engine.advance(state, np.array([schedule(t) for t in range(300)])))
+    expected = engine.overlaps(
+        engine.advance(state, np.array([schedule(t) for t in range(300)]))
+    )
     np.testing.assert_array_equal(run.log[:, :, -1], expected)
     assert run.temperature == pytest.approx([schedule(t) for t in (0, 100, 200, 300)], abs=0)
 
 
 def test_inverse_time_in_blocks_is_the_function_step_by_step():
     schedule = InverseTime(1.7, rate=3e-4)
-    np.testing.assert_array_equal(temperatures(schedule, 5, 5000), [schedule(t) for t in range(5, 5000)])
+    np.testing.assert_array_equal(
+        temperatures(schedule, 5, 5000), [schedule(t) for t in range(5, 5000)]
+    )
 
 
-# -- bad input -------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 def late(t):
@@ -237,11 +292,26 @@ def late(t):
 
 
 BAD = {
-    "step_size nan": ({"step_size": math.nan}, "step_size of train must be a finite number > 0, got nan"),
-    "step_size 0": ({"step_size": 0.0}, "step_size of train must be a finite number > 0, got 0.0"),
-    "step_size negative": ({"step_size": -1e-3}, "step_size of train must be a finite number > 0"),
-    "step_size infinite": ({"step_size": math.inf}, "step_size of train must be a finite number > 0"),
-    "log_every": ({"log_every": 2000}, "log_every of train must be at most steps = 1000, got 2000; try log_every=10"),
+    "step_size nan": (
+        {"step_size": math.nan},
+        "step_size of train must be a finite number > 0, got nan",
+    ),
+    "step_size 0": (
+        {"step_size": 0.0},
+        "step_size of train must be a finite number > 0, got 0.0",
+    ),
+    "step_size negative": (
+        {"step_size": -1e-3},
+        "step_size of train must be a finite number > 0",
+    ),
+    "step_size infinite": (
+        {"step_size": math.inf},
+        "step_size of train must be a finite number > 0",
+    ),
+    "log_every": (
+        {"log_every": 2000},
+        "log_every of train must be at most steps = 1000, got 2000; try log_every=10",
+    ),
     "log_every 0": ({"log_every": 0}, "log_every of train must be an integer >= 1, got 0"),
     "runs": ({"runs": 0}, "runs of train must be an integer >= 1, got 0"),
     "runs float": ({"runs": 3.0}, "runs of train must be an integer"),
@@ -251,7 +321,10 @@ BAD = {
     "start": ({"start": "random"}, "start of train must be"),
     "seed": ({"seed": -1}, "seed of train must be an integer >= 0"),
     "swap_move": ({"swap_move": "yes"}, "swap_move of train must be True or False"),
-    "overlaps": ({"start": Overlaps(1.0, 1.0, 0.0, 0.0, 0.0)}, "must be those of unit vectors"),
+    "overlaps": (
+        {"start": Overlaps(1.0, 1.0, 0.0, 0.0, 0.0)},
+        "must be those of unit vectors",
+    ),
     "task": ({"task": "paper"}, "task of train must be a planted task"),
     "predictor": ({"predictor": 0.1}, "predictor of train must be a Predictor"),
     "small sgd": (
@@ -270,7 +343,10 @@ BAD = {
         {"predictor": Erf(lambda t: "hot")},
         "temperature at step 0 of the schedule must be a finite number",
     ),
-    "schedule last": ({"predictor": Erf(lambda t: 1000 - t)}, "temperature at step 1000 of the schedule"),
+    "schedule last": (
+        {"predictor": Erf(lambda t: 1000 - t)},
+        "temperature at step 1000 of the schedule",
+    ),
     "schedule negative": (
         {"predictor": Erf(lambda t: t - 5)},
         "temperature at step 0 of the schedule must be a finite number > 0",
@@ -294,13 +370,15 @@ def test_bad_input_is_one_sentence_before_any_work(name, monkeypatch):
 
 
 def test_bad_names_elsewhere():
-    with pytest.raises(AttnscopeError, match="name of run_experiment must be one of init_manifold"):
+    with pytest.raises(
+        AttnscopeError, match="name of run_experiment must be one of init_manifold"
+    ):
         run_experiment("paper")
     with pytest.raises(AttnscopeError, match="steps of extend must be an integer >= 1"):
         train(PAPER, Erf(0.1), runs=1, steps=1, log_every=1).extend(0)
 
 
-# -- interruption and divergence ---------------------------------------------------------------------------------------
+# -- interruption and divergence -------------------------------------------------------------------
 
 
 def use_engine(monkeypatch, make):
@@ -334,7 +412,10 @@ def test_ctrl_c_keeps_what_was_logged(at, monkeypatch, capsys):
     kept = at // 100 * 100
     assert run.step.tolist() == list(range(0, kept + 1, 100))
     said = capsys.readouterr().err
-    assert said == f"Interrupted; {kept} of 1000 steps are kept: go on with run.extend({1000 - kept}).\n"
+    assert (
+        said
+        == f"Interrupted; {kept} of 1000 steps are kept: go on with run.extend({1000 - kept}).\n"
+    )
     rest = run.extend(1000 - kept)
     np.testing.assert_array_equal(rest.log, whole.log)
     np.testing.assert_array_equal(rest.step, whole.step)
@@ -373,12 +454,25 @@ def test_divergence_is_an_outcome_with_its_step(monkeypatch):
     run = train(PAPER, Erf(0.1), runs=4, steps=40, log_every=8)
     assert run.diverged_at.tolist() == [10, 19, 28, -1]
     assert run.outcome.tolist() == ["diverged", "diverged", "diverged", "undecided"]
-    held = np.array([[0, 8, 8, 8, 8, 8], [0, 8, 16, 16, 16, 16], [0, 8, 16, 24, 24, 24], [0, 8, 16, 24, 32, 40]]) / 100
+    held = (
+        np.array(
+            [
+                [0, 8, 8, 8, 8, 8],
+                [0, 8, 16, 16, 16, 16],
+                [0, 8, 16, 24, 24, 24],
+                [0, 8, 16, 24, 32, 40],
+            ]
+        )
+        / 100
+    )
     np.testing.assert_array_equal(run.overlaps.kappa, held)
     assert np.isfinite(run.excess).all() and np.isfinite(run.to_frame().to_numpy()).all()
     assert "3 of 4 runs end diverged, between steps 10 and 28" in " ".join(run.diagnose())
     longer = run.extend(8)
-    assert longer.diverged_at.tolist() == [10, 19, 28, -1] and longer.overlaps.kappa[0, -1] == 0.08
+    assert (
+        longer.diverged_at.tolist() == [10, 19, 28, -1]
+        and longer.overlaps.kappa[0, -1] == 0.08
+    )
 
 
 def test_pieces_follow_the_clock(monkeypatch):
@@ -427,7 +521,10 @@ def test_the_spinner_explains_a_long_first_call(monkeypatch, capfd):
     monkeypatch.setattr(loop, "PATIENCE", 0.05)
     with loop._spinner("compiling, once"):
         deadline = time.monotonic() + 60
-        while "compiling, once" not in (said := capfd.readouterr().err) and time.monotonic() < deadline:
+        while (
+            "compiling, once" not in (said := capfd.readouterr().err)
+            and time.monotonic() < deadline
+        ):
             pass
     assert "compiling, once" in said
     monkeypatch.setattr(loop, "PATIENCE", 3600.0)
@@ -441,10 +538,14 @@ def test_the_spinner_explains_a_long_first_call(monkeypatch, capfd):
 def test_ten_thousand_runs_in_little_memory():
     code = (
         "import attnscope.dynamics.train as t\n"
-        "from attnscope.tasks.planted.single_location import SingleLocation\nfrom attnscope.predictors.attention import Erf\n"
-        "run = t.train(SingleLocation(400, 10), Erf(0.1), runs=10_000, steps=100_000, log_every=10_000)\n"
+        "from attnscope.tasks.planted.single_location import SingleLocation\nfrom "
+        "attnscope.predictors.attention import Erf\n"
+        "run = t.train(SingleLocation(400, 10), Erf(0.1), runs=10_000, steps=100_000, "
+        "log_every=10_000)\n"
         "run.excess\nprint(run.runs, run.step[-1], peak())"
     )
-    out = subprocess.run([sys.executable, "-c", PEAK + code], capture_output=True, text=True, check=True).stdout.split()
+    out = subprocess.run(
+        [sys.executable, "-c", PEAK + code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert out[:2] == ["10000", "100000"]
     assert int(out[2]) < 1e9

@@ -65,7 +65,13 @@ def run():
 
 def test_shapes_and_log_points(run):
     assert run.step.tolist() == [0, 30, 60, 90, 100]
-    assert run.overlaps.kappa.shape == run.risk.shape == run.excess.shape == run.distance.shape == (5, 5)
+    assert (
+        run.overlaps.kappa.shape
+        == run.risk.shape
+        == run.excess.shape
+        == run.distance.shape
+        == (5, 5)
+    )
     assert run.temperature == pytest.approx([0.3 / (1 + 1e-3 * t) for t in run.step], abs=0)
     assert run.outcome.shape == run.diverged_at.shape == (5,)
     assert repr(run) == "Trajectory(5 runs, 100 steps: 5 undecided)"
@@ -84,17 +90,29 @@ def test_risk_is_exact_at_the_running_temperature():
 
 
 def test_risk_of_a_predictor_without_a_closed_form():
-    task, predictor = SingleLocation(10, 3), Componentwise(np.tanh, 0.3)
+    task = SingleLocation(10, 3)
+    predictor = Componentwise(np.tanh, 0.3)
     run = train(task, predictor, runs=2, steps=2, log_every=1)
-    expected = [[risk(task, predictor, Overlaps(*run.log[:, i, j])).excess for j in range(3)] for i in range(2)]
+    expected = [
+        [risk(task, predictor, Overlaps(*run.log[:, i, j])).excess for j in range(3)]
+        for i in range(2)
+    ]
     np.testing.assert_allclose(run.excess, expected, rtol=FORMULA)
 
 
 @pytest.mark.parametrize("batch", [None, 4])
 @pytest.mark.parametrize("move", [False, True])
 def test_extension_is_bit_identical(batch, move, tmp_path):
-    task, predictor = SingleLocation(50, 5), Erf(InverseTime(0.3, rate=1e-3))
-    options = {"runs": 20, "log_every": 30, "batch_size": batch, "swap_move": move, "step_size": 0.1, "seed": 3}
+    task = SingleLocation(50, 5)
+    predictor = Erf(InverseTime(0.3, rate=1e-3))
+    options = {
+        "runs": 20,
+        "log_every": 30,
+        "batch_size": batch,
+        "swap_move": move,
+        "step_size": 0.1,
+        "seed": 3,
+    }
     whole = train(task, predictor, steps=2000, **options)
     first = train(task, predictor, steps=700, **options)  # ends between two multiples of 30
     first.save(tmp_path / "run")
@@ -102,15 +120,27 @@ def test_extension_is_bit_identical(batch, move, tmp_path):
     for part in (first, loaded):
         rest = part.extend(500).extend(800)
         for name in ("step", "log", "temperature", "diverged_at", "swapped_at"):
-            np.testing.assert_array_equal(getattr(rest, name), getattr(whole, name), err_msg=name)
-    assert not move or batch is not None or (whole.swapped_at > 0).any()  # the swaps are really among what is compared
+            np.testing.assert_array_equal(
+                getattr(rest, name), getattr(whole, name), err_msg=name
+            )
+    # the swaps are really among what is compared
+    assert not move or batch is not None or (whole.swapped_at > 0).any()
 
 
 def test_save_and_load_round_trip(run, tmp_path):
     run.excess
     run.save(tmp_path / "a.npz")
     again = Trajectory.load(tmp_path / "a.npz")
-    for name in ("step", "log", "temperature", "diverged_at", "swapped_at", "excess", "outcome", "risk"):
+    for name in (
+        "step",
+        "log",
+        "temperature",
+        "diverged_at",
+        "swapped_at",
+        "excess",
+        "outcome",
+        "risk",
+    ):
         np.testing.assert_array_equal(getattr(again, name), getattr(run, name))
     assert again.setup.predictor == run.setup.predictor
     assert repr(again.setup.task) == repr(run.setup.task)
@@ -120,14 +150,20 @@ def test_save_and_load_round_trip(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "predictor", [LinearAttention(0.1, offset=0.2), Erf(0.1), OptimalSigma(0.7, 1.5, 3), Softmax(0.5)]
+    "predictor",
+    [LinearAttention(0.1, offset=0.2), Erf(0.1), OptimalSigma(0.7, 1.5, 3), Softmax(0.5)],
 )
 def test_predictors_survive_a_file(predictor, tmp_path):
     key, value = np.eye(6)[:2]
-    task = SingleLocation(6, 3, key=key, value=0.6 * key + 0.8 * value, location_probs=[0.2, 0.3, 0.5])
+    task = SingleLocation(
+        6, 3, key=key, value=0.6 * key + 0.8 * value, location_probs=[0.2, 0.3, 0.5]
+    )
     train(task, predictor, runs=1, steps=1, log_every=1).save(tmp_path / "b")
     again = Trajectory.load(tmp_path / "b").setup
-    assert repr(again.predictor) == repr(predictor) and again.predictor.temperature == predictor.temperature
+    assert (
+        repr(again.predictor) == repr(predictor)
+        and again.predictor.temperature == predictor.temperature
+    )
     assert again.task.alignment == task.alignment
     np.testing.assert_array_equal(again.task.location_probs, task.location_probs)
 
@@ -136,7 +172,9 @@ def test_a_users_function_must_be_given_again(tmp_path):
     schedule = lambda t: 0.1
     run = train(PAPER, Erf(schedule), runs=1, steps=1, log_every=1)
     run.save(tmp_path / "c")
-    with pytest.raises(AttnscopeError, match=r"predictor of Trajectory\.load must be given again"):
+    with pytest.raises(
+        AttnscopeError, match=r"predictor of Trajectory\.load must be given again"
+    ):
         Trajectory.load(tmp_path / "c")
     again = Trajectory.load(tmp_path / "c", predictor=Erf(schedule))
     np.testing.assert_array_equal(again.extend(3).log, run.extend(3).log)
@@ -152,7 +190,9 @@ def test_a_grid_comes_back_as_a_grid(tmp_path):
 
 
 def test_bad_files(tmp_path, run):
-    with pytest.raises(AttnscopeError, match=r"path of Trajectory\.load must be a file that exists"):
+    with pytest.raises(
+        AttnscopeError, match=r"path of Trajectory\.load must be a file that exists"
+    ):
         Trajectory.load(tmp_path / "none")
     (tmp_path / "text.npz").write_text("no zip")
     np.savez(tmp_path / "other.npz", step=np.zeros(3))
@@ -160,7 +200,9 @@ def test_bad_files(tmp_path, run):
     whole = (tmp_path / "cut.npz").read_bytes()
     (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
     for name in ("text", "other", "cut"):
-        with pytest.raises(AttnscopeError, match=r"must be a file that Trajectory\.save wrote"):
+        with pytest.raises(
+            AttnscopeError, match=r"must be a file that Trajectory\.save wrote"
+        ):
             Trajectory.load(tmp_path / name)
     with pytest.raises(AttnscopeError, match="path of save must be in a folder that exists"):
         run.save(tmp_path / "no" / "where")
@@ -172,34 +214,65 @@ def test_files_from_before_there_were_several_tasks(tmp_path, run):
     with np.load(tmp_path / "now.npz") as file:
         arrays = dict(file)
     about = json.loads(arrays["setup"].tobytes())
-    for name, changed in (("old", about | {"kind of task": None}), ("later", about | {"kind of task": "Unheard"})):
+    for name, changed in (
+        ("old", about | {"kind of task": None}),
+        ("later", about | {"kind of task": "Unheard"}),
+    ):
         told = {key: x for key, x in changed.items() if x is not None}
-        np.savez(tmp_path / name, **arrays | {"setup": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)})
-    np.testing.assert_array_equal(Trajectory.load(tmp_path / "old").extend(30).log, run.extend(30).log)
+        np.savez(
+            tmp_path / name,
+            **arrays | {"setup": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)},
+        )
+    np.testing.assert_array_equal(
+        Trajectory.load(tmp_path / "old").extend(30).log, run.extend(30).log
+    )
     with pytest.raises(AttnscopeError, match=r"must be a file that Trajectory\.save wrote"):
         Trajectory.load(tmp_path / "later")
 
 
 def test_a_predictor_given_again_has_one_head(tmp_path, run):
     run.save(tmp_path / "one")
-    with pytest.raises(AttnscopeError, match=r"predictor of Trajectory\.load must be a predictor with one head, as in"):
+    with pytest.raises(
+        AttnscopeError,
+        match=r"predictor of Trajectory\.load must be a predictor with one head, as in",
+    ):
         Trajectory.load(tmp_path / "one", predictor=MultiHead(Erf(0.1), 1))
 
 
 def test_frame(run):
     frame = run.to_frame()
-    names = ["run", "step", "temperature", "kappa", "eta", "theta", "nu", "rho", "excess", "distance"]
+    names = [
+        "run",
+        "step",
+        "temperature",
+        "kappa",
+        "eta",
+        "theta",
+        "nu",
+        "rho",
+        "excess",
+        "distance",
+    ]
     assert list(frame.columns) == names and len(frame) == 25
     row = frame[(frame.run == 2) & (frame.step == 60)].iloc[0]
-    assert row.nu == run.overlaps.nu[2, 2] and row.excess == run.excess[2, 2] and row.temperature == run.temperature[2]
+    assert (
+        row.nu == run.overlaps.nu[2, 2]
+        and row.excess == run.excess[2, 2]
+        and row.temperature == run.temperature[2]
+    )
 
 
-# -- figures ---------------------------------------------------------------------------------------------------------
+# -- figures ---------------------------------------------------------------------------------------
 
 
 def test_plot_has_the_papers_panels_and_fixed_bytes(run, tmp_path):
     figure = run.plot(tmp_path / "a.svg")
-    assert [p.title for p in figure.panels] == ["excess risk", "alignment", "paths", "off the manifold"]
+    assert [p.title for p in figure.panels] == [
+        "excess risk",
+        "alignment",
+        "paths",
+        "off the manifold",
+    ]
     medians = [m for m in figure.panels[0].marks if isinstance(m, Line)]
     np.testing.assert_array_equal(medians[0].y, np.median(run.excess, axis=0))
     bands = [m for m in figure.panels[0].marks if isinstance(m, Band)]
@@ -213,8 +286,12 @@ def test_plot_has_the_papers_panels_and_fixed_bytes(run, tmp_path):
 
 
 def test_a_manifold_run_is_drawn_without_a_logarithm_of_zero(tmp_path):
-    figure = train(PAPER, Erf(0.1), "manifold", runs=1, steps=2, log_every=1).plot(tmp_path / "m.png")
-    assert not figure.panels[3].log_y and not any(isinstance(m, Band) for m in figure.panels[0].marks)
+    figure = train(PAPER, Erf(0.1), "manifold", runs=1, steps=2, log_every=1).plot(
+        tmp_path / "m.png"
+    )
+    assert not figure.panels[3].log_y and not any(
+        isinstance(m, Band) for m in figure.panels[0].marks
+    )
 
 
 FIGURE = Figure(
@@ -224,11 +301,25 @@ FIGURE = Figure(
             "lines",
             "x",
             "y",
-            (Line([1, 2, 3], [1.0, np.nan, 3.0], "gap"), Band([1, 2], [0, 1], [2, 3], color=1)),
+            (
+                Line([1, 2, 3], [1.0, np.nan, 3.0], "gap"),
+                Band([1, 2], [0, 1], [2, 3], color=1),
+            ),
             log_x=True,
         ),
-        Panel("points", "x", "y", (Points([1, 2], [3, 4], "bars", error=[0.1, 0.2]), Points([1], [2])), x_range=(0, 3)),
-        Panel("heat", "x", "$ per y", (Heat([1, 2], [1, 2, 3], np.arange(1.0, 7.0).reshape(3, 2), "z", log_z=True),)),
+        Panel(
+            "points",
+            "x",
+            "y",
+            (Points([1, 2], [3, 4], "bars", error=[0.1, 0.2]), Points([1], [2])),
+            x_range=(0, 3),
+        ),
+        Panel(
+            "heat",
+            "x",
+            "$ per y",
+            (Heat([1, 2], [1, 2, 3], np.arange(1.0, 7.0).reshape(3, 2), "z", log_z=True),),
+        ),
     ),
     columns=3,
 )
@@ -238,27 +329,40 @@ def test_figures_as_text():
     text = FIGURE.to_json()
     json.loads(text, parse_constant=lambda name: pytest.fail(name))  # no NaN in JSON
     again = Figure.from_json(text)
-    assert again.to_json() == text and again.to_csv() == FIGURE.to_csv() and svg(again) == svg(FIGURE)
+    assert (
+        again.to_json() == text
+        and again.to_csv() == FIGURE.to_csv()
+        and svg(again) == svg(FIGURE)
+    )
     lines = FIGURE.to_csv().splitlines()
-    assert lines[0] == "panel,kind,label,color,x,y,low,high,z" and len(lines) == 1 + 3 + 2 + 2 + 1 + 6
+    assert (
+        lines[0] == "panel,kind,label,color,x,y,low,high,z"
+        and len(lines) == 1 + 3 + 2 + 2 + 1 + 6
+    )
     assert "heat,heat,z,,2.0,3.0,,,6.0" in lines
     assert FIGURE._repr_svg_().startswith("<?xml")
 
 
 def test_figures_refuse_what_they_cannot_hold(tmp_path):
-    with pytest.raises(AttnscopeError, match="x and y of Line must be one-dimensional and of one length"):
+    with pytest.raises(
+        AttnscopeError, match="x and y of Line must be one-dimensional and of one length"
+    ):
         Line([1, 2], [1])
     with pytest.raises(AttnscopeError, match=r"z of Heat must be of shape \(1, 2\)"):
         Heat([1, 2], [1], [[1.0]])
-    with pytest.raises(AttnscopeError, match=r"a file name that ends in \.svg, \.png or \.pdf"):
+    with pytest.raises(
+        AttnscopeError, match=r"a file name that ends in \.svg, \.png or \.pdf"
+    ):
         write(FIGURE, tmp_path / "a.gif")
     with pytest.raises(AttnscopeError, match="in a folder that exists"):
         write(FIGURE, tmp_path / "none" / "a.svg")
-    with pytest.raises(AttnscopeError, match=r"text of Figure\.from_json must be what Figure\.to_json wrote"):
+    with pytest.raises(
+        AttnscopeError, match=r"text of Figure\.from_json must be what Figure\.to_json wrote"
+    ):
         Figure.from_json("{}")
 
 
-# -- diagnosis -------------------------------------------------------------------------------------------------------
+# -- diagnosis -------------------------------------------------------------------------------------
 
 
 def said(predictor, start="sphere", task=PAPER, **options):
@@ -269,8 +373,8 @@ def test_diagnosis_of_the_good_and_of_the_swapped_runs():
     text = said(Erf(0.1), runs=30)
     assert "runs end at the oracle: |kappa| 0.983, |nu| 1.000, excess risk 0.1137." in text
     assert (
-        "with the roles swapped: k points along v* (|eta| 1.000) and v along k* (|theta| 0.630, predicted 0.630)"
-        in text
+        "with the roles swapped: k points along v* (|eta| 1.000) and v along k* (|theta| 0.630, "
+        "predicted 0.630)" in text
     )
     assert "Attention does not concentrate on the true position: |kappa| 0.000" in text
     assert "unstable" not in text and "saddle" not in text and "critical" not in text
@@ -283,26 +387,55 @@ def test_diagnosis_of_the_good_and_of_the_swapped_runs():
             {"predictor": Erf(0.9), "runs": 5, "steps": 30_000, "step_size": 1e-3},
             "0.9 is above the critical one, 0.8924",
         ),
-        ({"predictor": Erf(0.9), "runs": 5, "steps": 30_000, "step_size": 1e-3}, "is spread over the others"),
+        (
+            {"predictor": Erf(0.9), "runs": 5, "steps": 30_000, "step_size": 1e-3},
+            "is spread over the others",
+        ),
         (
             {"predictor": Erf(0.9), "runs": 5, "steps": 30_000, "step_size": 1e-3},
             "worse than 0.5 of predicting the mean",
         ),
-        ({"predictor": Erf(0.1), "runs": 30, "step_size": 8e-3}, "times the largest Hessian eigenvalue"),
-        ({"predictor": Erf(0.1), "runs": 5, "step_size": 2e-2}, "the risk of a typical run rises"),
         (
-            {"predictor": Erf(0.1), "start": Overlaps(1e-7, 0, 0, 1e-7, 0), "runs": 1, "steps": 1000},
-            "A saddle holds the runs: gradient norm 2.2e-06, but a direction of curvature -0.77 leads down",
+            {"predictor": Erf(0.1), "runs": 30, "step_size": 8e-3},
+            "times the largest Hessian eigenvalue",
         ),
         (
-            {"predictor": Erf(0.1), "start": Overlaps(1e-7, 0, 0, 1e-7, 0), "runs": 1, "steps": 1000},
+            {"predictor": Erf(0.1), "runs": 5, "step_size": 2e-2},
+            "the risk of a typical run rises",
+        ),
+        (
+            {
+                "predictor": Erf(0.1),
+                "start": Overlaps(1e-7, 0, 0, 1e-7, 0),
+                "runs": 1,
+                "steps": 1000,
+            },
+            "A saddle holds the runs: gradient norm 2.2e-06, but a direction of curvature -0.77 "
+            "leads down",
+        ),
+        (
+            {
+                "predictor": Erf(0.1),
+                "start": Overlaps(1e-7, 0, 0, 1e-7, 0),
+                "runs": 1,
+                "steps": 1000,
+            },
             "The value direction is not learned: |nu| 0.000",
         ),
         (
-            {"predictor": Erf(0.3), "start": Overlaps(0.8, 0, 0, 1, 0), "runs": 1, "steps": 1000, "step_size": 1e-4},
+            {
+                "predictor": Erf(0.3),
+                "start": Overlaps(0.8, 0, 0, 1, 0),
+                "runs": 1,
+                "steps": 1000,
+                "step_size": 1e-4,
+            },
             "A flat region holds the runs: gradient norm 1.6e-09, no descending direction",
         ),
-        ({"predictor": Erf(0.1), "start": "manifold", "runs": 2, "steps": 1000}, "The runs still move: gradient norm"),
+        (
+            {"predictor": Erf(0.1), "start": "manifold", "runs": 2, "steps": 1000},
+            "The runs still move: gradient norm",
+        ),
     ],
 )
 def test_diagnosis_names_the_failure(options, words):
@@ -317,10 +450,15 @@ def test_location_accuracy_and_share_by_counting():
         scores = batch.tokens @ k
         accuracy = location_accuracy(task, predictor, 0.7)
         hits = np.mean(scores.argmax(axis=1) == batch.location)
-        assert abs(hits - accuracy) < 4 * np.sqrt(accuracy * (1 - accuracy) / 1e5)  # false alarm 6e-5
+        # false alarm 6e-5
+        assert abs(hits - accuracy) < 4 * np.sqrt(accuracy * (1 - accuracy) / 1e5)
         weights = np.abs(attention_weights(predictor, k, batch.tokens))
-        share = np.take_along_axis(weights, batch.location[:, None], 1)[:, 0] / weights.sum(axis=1)
-        assert abs(share.mean() - attention_share(task, predictor, 0.7)) < 4 * share.std() * np.sqrt(1 / 1e5 + 1 / 2e4)
+        share = np.take_along_axis(weights, batch.location[:, None], 1)[:, 0] / weights.sum(
+            axis=1
+        )
+        assert abs(
+            share.mean() - attention_share(task, predictor, 0.7)
+        ) < 4 * share.std() * np.sqrt(1 / 1e5 + 1 / 2e4)
     assert location_accuracy(task, Erf(0.5), -0.7) == location_accuracy(task, Erf(0.5), 0.7)
     assert location_accuracy(task, Softmax(0.5), -0.7) < 0.2
     assert location_accuracy(SingleLocation(8, 1), Erf(0.5), 0.0) == pytest.approx(1)

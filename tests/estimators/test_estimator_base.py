@@ -1,4 +1,6 @@
-"""The scikit-learn faces: parameters, clones, pipelines, searches, input forms, bad input, classes, saving, diagnosis."""
+"""The scikit-learn faces: parameters, clones, pipelines, searches, input forms, bad input,
+classes, saving, diagnosis.
+"""
 
 import unittest
 import warnings
@@ -21,8 +23,10 @@ from attnscope.estimators.regressor import SingleLocationRegressor
 from attnscope.estimators.saved import load_model
 
 TASK = at.SingleLocation(dim=6, length=5, signal=5.0, noise=0.1, seed=3)
-TRAIN, TEST = TASK.sample(150, seed=1), TASK.sample(300, seed=2)
-X, Y = TRAIN.tokens, TRAIN.target
+TRAIN = TASK.sample(150, seed=1)
+TEST = TASK.sample(300, seed=2)
+X = TRAIN.tokens
+Y = TRAIN.target
 QUICK = {"gate": "quadratic", "pooling": "softmax", "loss": "mixture", "n_starts": 4}
 
 
@@ -36,14 +40,23 @@ def binary():
     return SingleLocationClassifier(**QUICK).fit(X, np.where(Y > 0, "up", "down"))
 
 
-# -- scikit-learn ---------------------------------------------------------------------------------------------------------
+# -- scikit-learn ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [SingleLocationRegressor, SingleLocationClassifier])
 def test_parameters_round_trip_and_init_does_nothing(kind):
     assert set(kind().get_params()) == {
-        "gate", "pooling", "loss", "alpha", "heads", "n_starts", "robust", "random_state", "n_jobs", "verbose",
-    }  # fmt: skip
+        "gate",
+        "pooling",
+        "loss",
+        "alpha",
+        "heads",
+        "n_starts",
+        "robust",
+        "random_state",
+        "n_jobs",
+        "verbose",
+    }
     odd = kind(alpha=[3, "x"], n_starts=-1)  # refused by fit, not here
     assert clone(odd).alpha == [3, "x"]
     assert kind().set_params(alpha=2.0).alpha == 2.0
@@ -51,11 +64,21 @@ def test_parameters_round_trip_and_init_does_nothing(kind):
 
 
 def test_pipeline_search_and_cross_validation():
-    half = make_pipeline(FunctionTransformer(lambda x: x / 2), SingleLocationRegressor(**QUICK, alpha=(np.inf, 0.1)))
+    half = make_pipeline(
+        FunctionTransformer(lambda x: x / 2),
+        SingleLocationRegressor(**QUICK, alpha=(np.inf, 0.1)),
+    )
     assert half.fit(X, Y).score(TEST.tokens, TEST.target) > 0.9
-    search = GridSearchCV(SingleLocationRegressor(**QUICK), {"alpha": [(np.inf, 0.1), (np.inf, 1e4)]}, cv=2).fit(X, Y)
+    search = GridSearchCV(
+        SingleLocationRegressor(**QUICK), {"alpha": [(np.inf, 0.1), (np.inf, 1e4)]}, cv=2
+    ).fit(X, Y)
     assert search.best_params_ == {"alpha": (np.inf, 0.1)}
-    assert cross_val_score(SingleLocationRegressor(**QUICK, alpha=(np.inf, 0.1)), X, Y, cv=2).min() > 0.8
+    assert (
+        cross_val_score(
+            SingleLocationRegressor(**QUICK, alpha=(np.inf, 0.1)), X, Y, cv=2
+        ).min()
+        > 0.8
+    )
 
 
 def test_lists_of_bags_in_search_and_cross_validation():
@@ -65,21 +88,37 @@ def test_lists_of_bags_in_search_and_cross_validation():
     em = SingleLocationRegressor(**QUICK, alpha=(np.inf, 0.1))
     assert cross_val_score(em, bags, Y, cv=2).min() > 0.8
     search = GridSearchCV(em, {"alpha": [(np.inf, 0.1), (np.inf, 1e4)]}, cv=2).fit(bags, Y)
-    assert search.best_params_ == {"alpha": (np.inf, 0.1)} and search.predict(bags).shape == (150,)
+    assert search.best_params_ == {"alpha": (np.inf, 0.1)} and search.predict(bags).shape == (
+        150,
+    )
 
 
 def test_sample_weights_are_routed_through_pipelines_and_searches():
-    """Junk bags of weight zero must leave no trace, neither in the fits nor in the scores of the search."""
-    junk = np.concatenate([X, 100 * np.ones((50, 5, 6))]), np.concatenate([Y, np.full(50, 1e3)])
+    """Junk bags of weight zero must leave no trace,
+    neither in the fits nor in the scores of the search.
+    """
+    junk = (
+        np.concatenate([X, 100 * np.ones((50, 5, 6))]),
+        np.concatenate([Y, np.full(50, 1e3)]),
+    )
     weight = np.repeat([1.0, 0.0], [150, 50])
     order = np.random.default_rng(5).permutation(200)
     with config_context(enable_metadata_routing=True):
-        em = SingleLocationRegressor(**QUICK).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        em = (
+            SingleLocationRegressor(**QUICK)
+            .set_fit_request(sample_weight=True)
+            .set_score_request(sample_weight=True)
+        )
         pipe = make_pipeline(FunctionTransformer(lambda x: x / 2), em)
         grid = {"singlelocationregressor__alpha": [(np.inf, 0.1), (np.inf, 1e4)]}
-        search = GridSearchCV(pipe, grid, cv=2).fit(junk[0][order], junk[1][order], sample_weight=weight[order])
+        search = GridSearchCV(pipe, grid, cv=2).fit(
+            junk[0][order], junk[1][order], sample_weight=weight[order]
+        )
         assert search.best_params_ == {"singlelocationregressor__alpha": (np.inf, 0.1)}
-        assert search.best_score_ > 0.8 and search.best_estimator_.score(TEST.tokens, TEST.target) > 0.9
+        assert (
+            search.best_score_ > 0.8
+            and search.best_estimator_.score(TEST.tokens, TEST.target) > 0.9
+        )
 
 
 def as_bags(x):
@@ -100,7 +139,8 @@ class Rows:
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = True, False
+        tags.input_tags.two_d_array = True
+        tags.input_tags.three_d_array = False
         return tags
 
 
@@ -129,8 +169,12 @@ NOT_MET = {  # checks that do not pass, and why
 NOT_MET_BY = {
     RowRegressor: {},
     RowClassifier: {
-        "check_estimators_partial_fit_n_features": "partial_fit learns the classes in its first pass and takes no `classes`",
-        "check_sample_weight_equivalence_on_dense_data": "to 1e-7: logistic regression by L-BFGS stops earlier than that",
+        "check_estimators_partial_fit_n_features": (
+            "partial_fit learns the classes in its first pass and takes no `classes`"
+        ),
+        "check_sample_weight_equivalence_on_dense_data": (
+            "to 1e-7: logistic regression by L-BFGS stops earlier than that"
+        ),
     },
 }
 
@@ -164,16 +208,27 @@ def test_fit_forgets_and_repeats(model):
 
 
 def test_bags_of_weight_zero_take_no_part(model):
-    junk = np.concatenate([X, 100 * np.ones((40, 5, 6))]), np.concatenate([Y, np.full(40, 1e3)])
-    weighted = SingleLocationRegressor(**QUICK).fit(*junk, sample_weight=np.repeat([1.0, 0.0], [150, 40]))
+    junk = (
+        np.concatenate([X, 100 * np.ones((40, 5, 6))]),
+        np.concatenate([Y, np.full(40, 1e3)]),
+    )
+    weighted = SingleLocationRegressor(**QUICK).fit(
+        *junk, sample_weight=np.repeat([1.0, 0.0], [150, 40])
+    )
     np.testing.assert_allclose(
-        weighted.predict(TEST.tokens), model.predict(TEST.tokens), rtol=SIX_DIGITS, atol=INTEGRAL
+        weighted.predict(TEST.tokens),
+        model.predict(TEST.tokens),
+        rtol=SIX_DIGITS,
+        atol=INTEGRAL,
     )
 
 
 def test_generators_and_verbose(capsys):
     kind = {**QUICK, "n_starts": 1, "verbose": True}
-    a, b = (SingleLocationRegressor(**kind, random_state=np.random.RandomState(3)).fit(X, Y) for _ in range(2))
+    a, b = (
+        SingleLocationRegressor(**kind, random_state=np.random.RandomState(3)).fit(X, Y)
+        for _ in range(2)
+    )
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
     assert "start sum: held-out loss" in capsys.readouterr().out
 
@@ -183,15 +238,18 @@ def test_units_do_not_matter(model):
     scale = 10.0 ** np.arange(-3, 3)
     other = SingleLocationRegressor(**QUICK).fit(X * scale + 7, 1e4 * Y - 5)
     np.testing.assert_allclose(
-        (other.predict(TEST.tokens * scale + 7) + 5) / 1e4, model.predict(TEST.tokens), atol=0.02
+        (other.predict(TEST.tokens * scale + 7) + 5) / 1e4,
+        model.predict(TEST.tokens),
+        atol=0.02,
     )
 
 
-# -- input forms ----------------------------------------------------------------------------------------------------------
+# -- input forms -----------------------------------------------------------------------------------
 
 
 def test_array_list_and_mask_agree(model):
-    padded, mask = np.full((300, 7, 6), 1e9), np.zeros((300, 7), bool)
+    padded = np.full((300, 7, 6), 1e9)
+    mask = np.zeros((300, 7), bool)
     padded[:, 1:6], mask[:, 1:6] = TEST.tokens, True
     expected = model.predict(TEST.tokens)
     np.testing.assert_allclose(model.predict(list(TEST.tokens)), expected, rtol=EXACT)
@@ -202,7 +260,8 @@ def test_array_list_and_mask_agree(model):
     weights = model.attention(TEST.tokens)
     assert weights.shape == (300, 5)
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=EXACT)
-    as_list, masked = model.attention(list(TEST.tokens)), model.attention((padded, mask))
+    as_list = model.attention(list(TEST.tokens))
+    masked = model.attention((padded, mask))
     assert isinstance(as_list, list)
     np.testing.assert_allclose(as_list, weights, rtol=EXACT)
     assert masked.shape == (300, 7) and not masked[~mask].any()
@@ -213,7 +272,9 @@ def test_ragged_bags_and_order_of_tokens():
     bags = [np.concatenate([x, rng.standard_normal((rng.integers(0, 6), 6))]) for x in X]
     model = SingleLocationRegressor(**QUICK).fit(bags, Y)
     assert np.mean(model.locate(bags) == TRAIN.location) > 0.95
-    np.testing.assert_allclose(model.predict([b[::-1] for b in bags]), model.predict(bags), rtol=SOLVED, atol=EXACT)
+    np.testing.assert_allclose(
+        model.predict([b[::-1] for b in bags]), model.predict(bags), rtol=SOLVED, atol=EXACT
+    )
 
 
 def test_float32_and_integers(model):
@@ -225,13 +286,17 @@ def test_float32_and_integers(model):
 
 def test_locating_with_the_label_is_at_least_as_good():
     task = at.SingleLocation(dim=6, length=8, signal=1.5, noise=0.05, seed=3)
-    train, test = task.sample(600, seed=1), task.sample(1000, seed=2)
+    train = task.sample(600, seed=1)
+    test = task.sample(1000, seed=2)
     model = SingleLocationRegressor(**QUICK).fit(train.tokens, train.target)
-    without, given = (np.mean(model.locate(test.tokens, y) == test.location) for y in (None, test.target))
-    assert given > without + 0.05  # the label narrows eight tokens down; other seeds: .67-.69 without, .81-.84 with
+    without, given = (
+        np.mean(model.locate(test.tokens, y) == test.location) for y in (None, test.target)
+    )
+    # the label narrows eight tokens down; other seeds: .67-.69 without, .81-.84 with
+    assert given > without + 0.05
 
 
-# -- bad input ------------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 NAN = X.copy()
 NAN[3, 2, 1] = np.nan
@@ -251,21 +316,56 @@ BAD = {
         "must be bags of one width, got 6 features in bag 0 and 3 in bag 1",
     ),
     "nan": (NAN, Y, {}, "must be finite numbers of size at most 1e.50, neither NaN nor inf"),
-    "padding": ((X, PADDING), Y, {}, "True somewhere in every bag, got only padding in bag 7"),
+    "padding": (
+        (X, PADDING),
+        Y,
+        {},
+        "True somewhere in every bag, got only padding in bag 7",
+    ),
     "mask shape": ((X, PADDING[:, :3]), Y, {}, r"bool of shape \(n, L\)"),
     "empty bag": ([X[0], X[1][:0]], Y[:2], {}, "L_i >= 1"),
     "no bags": ([], [], {}, "at least one bag"),
     "strings": (np.full((2, 2, 2), "a"), Y[:2], {}, "must be real numbers"),
     "one bag": (X[:1], Y[:1], {}, "must be at least two bags, got 1 bag"),
-    "y length": (X, Y[:-1], {}, r"y of SingleLocationRegressor.fit must be one label per bag, shape \(150,\)"),
+    "y length": (
+        X,
+        Y[:-1],
+        {},
+        r"y of SingleLocationRegressor.fit must be one label per bag, shape \(150,\)",
+    ),
     "y nan": (X, np.where(np.arange(150) == 4, np.nan, Y), {}, "must be finite"),
     "y strings": (X, np.full(150, "a"), {}, "y of SingleLocationRegressor.fit must be"),
-    "gate": (X, Y, {"gate": "cubic"}, "gate of SingleLocationRegressor.fit must be one of 'linear', 'quadratic'"),
-    "pooling": (X, Y, {"pooling": "max"}, "pooling of SingleLocationRegressor.fit must be one of"),
+    "gate": (
+        X,
+        Y,
+        {"gate": "cubic"},
+        "gate of SingleLocationRegressor.fit must be one of 'linear', 'quadratic'",
+    ),
+    "pooling": (
+        X,
+        Y,
+        {"pooling": "max"},
+        "pooling of SingleLocationRegressor.fit must be one of",
+    ),
     "loss": (X, Y, {"loss": None}, "loss of SingleLocationRegressor.fit must be one of"),
-    "sigmoid mixture": (X, Y, {"pooling": "sigmoid", "loss": "mixture"}, 'must be "attention" or "auto"'),
-    "heads": (X, Y, {"heads": 0}, "heads of SingleLocationRegressor.fit must be an integer >= 1"),
-    "heads and sigmoid": (X, Y, {"heads": 2, "pooling": "sigmoid"}, "pooling of .* 'auto' with several heads"),
+    "sigmoid mixture": (
+        X,
+        Y,
+        {"pooling": "sigmoid", "loss": "mixture"},
+        'must be "attention" or "auto"',
+    ),
+    "heads": (
+        X,
+        Y,
+        {"heads": 0},
+        "heads of SingleLocationRegressor.fit must be an integer >= 1",
+    ),
+    "heads and sigmoid": (
+        X,
+        Y,
+        {"heads": 2, "pooling": "sigmoid"},
+        "pooling of .* 'auto' with several heads",
+    ),
     "heads and attention": (
         X,
         Y,
@@ -274,11 +374,31 @@ BAD = {
     ),
     "no labels": (X, None, {}, "requires y to be passed"),
     "alpha word": (X, Y, {"alpha": "auto"}, 'must be "cv", a number or a pair'),
-    "alpha negative": (X, Y, {"alpha": -1.0}, "alpha of SingleLocationRegressor.fit must be >= 0"),
-    "n_starts": (X, Y, {"n_starts": 0}, "n_starts of SingleLocationRegressor.fit must be an integer >= 1"),
+    "alpha negative": (
+        X,
+        Y,
+        {"alpha": -1.0},
+        "alpha of SingleLocationRegressor.fit must be >= 0",
+    ),
+    "n_starts": (
+        X,
+        Y,
+        {"n_starts": 0},
+        "n_starts of SingleLocationRegressor.fit must be an integer >= 1",
+    ),
     "n_jobs": (X, Y, {"n_jobs": 0}, "n_jobs of SingleLocationRegressor.fit"),
-    "robust": (X, Y, {"robust": "yes"}, 'robust of SingleLocationRegressor.fit must be True, False or "auto"'),
-    "random_state": (X, Y, {"random_state": -3}, "random_state of SingleLocationRegressor.fit"),
+    "robust": (
+        X,
+        Y,
+        {"robust": "yes"},
+        'robust of SingleLocationRegressor.fit must be True, False or "auto"',
+    ),
+    "random_state": (
+        X,
+        Y,
+        {"random_state": -3},
+        "random_state of SingleLocationRegressor.fit",
+    ),
 }
 
 
@@ -290,12 +410,17 @@ def test_bad_input_is_one_sentence(case):
 
 
 def test_bad_input_later(model, tmp_path):
-    with pytest.raises(AttnscopeError, match="must be tokens with 6 features as in fit, got 5 features"):
+    with pytest.raises(
+        AttnscopeError, match="must be tokens with 6 features as in fit, got 5 features"
+    ):
         model.predict(X[..., :5])
-    with pytest.raises(AttnscopeError, match=r"coverage of SingleLocationRegressor\.predict_interval"):
+    with pytest.raises(
+        AttnscopeError, match=r"coverage of SingleLocationRegressor\.predict_interval"
+    ):
         model.predict_interval(X, coverage=1.5)
     with pytest.raises(
-        AttnscopeError, match=r"head of SingleLocationRegressor\.attention must be an integer >= 0 and <= 0"
+        AttnscopeError,
+        match=r"head of SingleLocationRegressor\.attention must be an integer >= 0 and <= 0",
     ):
         model.attention(X, head=1)
     with pytest.raises(AttnscopeError, match="sample_weight"):
@@ -315,14 +440,16 @@ def test_constant_labels_and_features():
     model = SingleLocationRegressor(**QUICK).fit(flat, Y)
     assert model.score(flat, Y) > 0.9
     same = np.ones((20, 3, 2))
-    assert np.isfinite(SingleLocationRegressor(**QUICK).fit(same, np.arange(20.0)).predict(same)).all()
+    assert np.isfinite(
+        SingleLocationRegressor(**QUICK).fit(same, np.arange(20.0)).predict(same)
+    ).all()
 
 
 def test_two_bags_are_enough_to_answer():
     assert np.isfinite(SingleLocationRegressor().fit(X[:2], Y[:2]).predict(X)).all()
 
 
-# -- classes --------------------------------------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------------------
 
 
 def test_binary(binary):
@@ -330,10 +457,13 @@ def test_binary(binary):
     assert list(binary.classes_) == ["down", "up"]
     p = binary.predict_proba(TEST.tokens)
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=EXACT)
-    assert binary.score(TEST.tokens, truth) > 0.9  # logistic regression with the location known: .957
+    # logistic regression with the location known: .957
+    assert binary.score(TEST.tokens, truth) > 0.9
     assert np.mean(binary.locate(TEST.tokens) == TEST.location) > 0.97
     assert np.mean(binary.locate(TEST.tokens, truth) == TEST.location) > 0.97
-    np.testing.assert_array_equal(binary.predict(TEST.tokens), binary.classes_[p.argmax(axis=1)])
+    np.testing.assert_array_equal(
+        binary.predict(TEST.tokens), binary.classes_[p.argmax(axis=1)]
+    )
 
 
 def test_three_classes():
@@ -349,7 +479,8 @@ def test_three_classes():
 def test_bags_that_are_positive_because_of_one_token():
     """Multiple-instance classification: negative bags hold no special token at all."""
     rng = np.random.default_rng(5)
-    tokens, label = rng.standard_normal((400, 6, 8)), np.arange(400) % 2
+    tokens = rng.standard_normal((400, 6, 8))
+    label = np.arange(400) % 2
     tokens[label == 1, rng.integers(0, 6, 200), 0] += 4
     model = SingleLocationClassifier(**QUICK).fit(tokens[:200], label[:200])
     assert (
@@ -361,7 +492,8 @@ def test_bad_classes(binary):
     with pytest.raises(AttnscopeError, match="at least two classes, got only"):
         SingleLocationClassifier().fit(X, np.zeros(150))
     with pytest.raises(
-        AttnscopeError, match="must be class labels, got numbers with fractions; try SingleLocationRegressor"
+        AttnscopeError,
+        match="must be class labels, got numbers with fractions; try SingleLocationRegressor",
     ):
         SingleLocationClassifier().fit(X, Y)
     with pytest.raises(AttnscopeError, match="must be 1 for classes"):
@@ -370,7 +502,7 @@ def test_bad_classes(binary):
         binary.locate(X, np.full(150, "sideways"))
 
 
-# -- saving, diagnosis, variants ------------------------------------------------------------------------------------------
+# -- saving, diagnosis, variants -------------------------------------------------------------------
 
 
 def test_saved_models_answer_alike(model, binary, tmp_path):
@@ -381,20 +513,31 @@ def test_saved_models_answer_alike(model, binary, tmp_path):
         back = load_model(tmp_path / f"{i}.npz")
         assert type(back) is type(fitted) and back.get_params() == fitted.get_params()
         np.testing.assert_array_equal(back.predict(TEST.tokens), fitted.predict(TEST.tokens))
-        np.testing.assert_array_equal(back.attention(TEST.tokens), fitted.attention(TEST.tokens))
-    np.testing.assert_array_equal(load_model(tmp_path / "0.npz").predict_interval(X), model.predict_interval(X))
+        np.testing.assert_array_equal(
+            back.attention(TEST.tokens), fitted.attention(TEST.tokens)
+        )
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "0.npz").predict_interval(X), model.predict_interval(X)
+    )
     with pytest.raises(NotFittedError, match="needs a fitted model"):
         SingleLocationRegressor().save(tmp_path / "2.npz")
 
 
 def test_diagnosis(model, binary):
     good = model.diagnose(TEST.tokens, TEST.target)
-    assert good.single_location and good.gain_low > 0 and good.attended < 1.3 and "looks like" in str(good)
+    assert (
+        good.single_location
+        and good.gain_low > 0
+        and good.attended < 1.3
+        and "looks like" in str(good)
+    )
     assert binary.diagnose(TEST.tokens, np.where(TEST.target > 0, "up", "down")).gain > 0
 
 
 def test_diagnosis_warns_of_a_lonely_start_unless_it_explains_everything(model):
-    """Agreement is in units of the gain: 90 % of the best start's; a doubtful fit of a lonely start is warned of."""
+    """Agreement is in units of the gain: 90 % of the best start's;
+    a doubtful fit of a lonely start is warned of.
+    """
     lonely = clone(model).fit(X, Y)
     lonely.start_losses_ = {"a": 0.02, "b": 0.11, "c": 0.13} | {f"{i}": 1.0 for i in range(5)}
     good = lonely.diagnose(TEST.tokens, TEST.target)
@@ -406,26 +549,39 @@ def test_diagnosis_warns_of_a_lonely_start_unless_it_explains_everything(model):
     lonely.start_losses_["b"] = 0.12
     noisy = TEST.target + np.random.default_rng(0).standard_normal(300)
     verdicts = lonely.diagnose(TEST.tokens, TEST.target), lonely.diagnose(TEST.tokens, noisy)
-    assert [v.agreement for v in verdicts] == [1 / 8] * 2 and verdicts[0].explained > 0.9 > verdicts[1].explained
+    assert [v.agreement for v in verdicts] == [1 / 8] * 2 and verdicts[
+        0
+    ].explained > 0.9 > verdicts[1].explained
     assert ["Only one start" in str(v) for v in verdicts] == [False, True]
-    assert lonely.diagnose(TEST.tokens, np.full(300, lonely.scaling_.label_mean)).explained == 0
+    assert (
+        lonely.diagnose(TEST.tokens, np.full(300, lonely.scaling_.label_mean)).explained == 0
+    )
 
 
 def test_diagnosis_of_what_is_not_single_location():
-    """Labels that all tokens make together, and labels of a token that only its position tells: mean pooling does as well."""
+    """Labels that all tokens make together, and labels of a token that only its position tells:
+    mean pooling does as well.
+    """
     rng = np.random.default_rng(6)
     tokens, test = rng.standard_normal((2, 200, 5, 6))
     for label in (lambda x: x.mean(axis=1)[:, 0], lambda x: x[:, 0, 0]):
-        fitted = SingleLocationRegressor(**QUICK).fit(tokens, label(tokens) + 0.01 * rng.standard_normal(200))
+        fitted = SingleLocationRegressor(**QUICK).fit(
+            tokens, label(tokens) + 0.01 * rng.standard_normal(200)
+        )
         verdict = fitted.diagnose(test, label(test))
-        assert not verdict.single_location and "does not look like a single-location problem" in str(verdict)
+        assert (
+            not verdict.single_location
+            and "does not look like a single-location problem" in str(verdict)
+        )
 
 
 def test_diagnosis_warns_of_positions():
-    """The deciding token always comes first; the same bags with their tokens shuffled are no reason to warn."""
-    pinned = at.SingleLocation(dim=6, length=5, signal=5.0, noise=0.1, location_probs=[1, 0, 0, 0, 0]).sample(
-        150, seed=1
-    )
+    """The deciding token always comes first;
+    the same bags with their tokens shuffled are no reason to warn.
+    """
+    pinned = at.SingleLocation(
+        dim=6, length=5, signal=5.0, noise=0.1, location_probs=[1, 0, 0, 0, 0]
+    ).sample(150, seed=1)
     fitted = SingleLocationRegressor(**QUICK).fit(pinned.tokens, pinned.target)
     verdict = fitted.diagnose(pinned.tokens, pinned.target)
     assert "position shortcut" in str(verdict) and verdict.position_share > 0.9
@@ -435,16 +591,24 @@ def test_diagnosis_warns_of_positions():
 
 
 def test_diagnosis_warns_of_swapped_roles(model):
-    """The swapped stationary point, made by hand: its gate is the true value and its values are the true key."""
+    """The swapped stationary point, made by hand:
+    its gate is the true value and its values are the true key.
+    """
     scale = model.scaling_.scale
     plain = model.fitted_.features._replace(norm=False, constant=False)
-    values = model.fitted_.values._replace(weights=(TASK.key * scale / 5)[:, None], bias=np.zeros(1))
+    values = model.fitted_.values._replace(
+        weights=(TASK.key * scale / 5)[:, None], bias=np.zeros(1)
+    )
     swapped = clone(model).fit(X[:20], Y[:20])
-    swapped.fitted_ = model.fitted_._replace(tokens=None, gate=3 * TASK.value * scale, features=plain, values=values)
-    swapped.scaling_, swapped.other_heads_ = model.scaling_, []
+    swapped.fitted_ = model.fitted_._replace(
+        tokens=None, gate=3 * TASK.value * scale, features=plain, values=values
+    )
+    swapped.scaling_ = model.scaling_
+    swapped.other_heads_ = []
     verdict = swapped.diagnose(TEST.tokens, TEST.target)
     assert (
-        "Score and value look swapped" in str(verdict) and verdict.swapped_correlation > 0.9 > verdict.value_correlation
+        "Score and value look swapped" in str(verdict)
+        and verdict.swapped_correlation > 0.9 > verdict.value_correlation
     )
     assert "swapped" not in str(model.diagnose(TEST.tokens, TEST.target))
 
@@ -469,9 +633,12 @@ def test_every_variant_solves_the_easy_case(parameters):
 
 
 def test_several_deciding_tokens_escalate_to_the_sigmoid_gate():
-    """The label adds up any number of tokens, which no weighted average can; seeds 7-9 score .989 to .994."""
+    """The label adds up any number of tokens, which no weighted average can;
+    seeds 7-9 score .989 to .994.
+    """
     rng = np.random.default_rng(7)
-    tokens, decides = rng.standard_normal((600, 6, 5)), rng.random((600, 6)) < 0.35
+    tokens = rng.standard_normal((600, 6, 5))
+    decides = rng.random((600, 6)) < 0.35
     tokens[decides, 0] += 6
     y = (tokens[..., 1] * decides).sum(axis=1)
     model = SingleLocationRegressor().fit(tokens[:300], y[:300])
@@ -483,7 +650,8 @@ def test_partial_fit_refuses_what_em_cannot_do(model):
     with pytest.raises(AttnscopeError, match=r"\(EM only\)"):
         SingleLocationRegressor(pooling="sigmoid").partial_fit(X, Y)
     with pytest.raises(NotFittedError, match="needs a fitted model"):
-        SingleLocationRegressor().partial_fit(X, Y).predict(X)  # one pass learns the scale only
+        # one pass learns the scale only
+        SingleLocationRegressor().partial_fit(X, Y).predict(X)
     streamed = SingleLocationRegressor().fit_batches([(X, Y)], passes=12)
     with pytest.raises(AttnscopeError, match="partial_fit, which holds no bags out"):
         streamed.predict_interval(X)

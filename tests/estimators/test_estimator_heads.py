@@ -1,4 +1,6 @@
-"""The regressor with several heads: each direction finds its token, and every answer is that of a sum."""
+"""The regressor with several heads: each direction finds its token,
+and every answer is that of a sum.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ from attnscope.estimators.saved import load_model
 @pytest.fixture(scope="module")
 def two_heads():
     task = at.MultiDirection(dim=10, length=8, directions=2, noise=0.1, signal=5.0, seed=1)
-    train, test = task.sample(300, seed=1), task.sample(500, seed=2)
+    train = task.sample(300, seed=1)
+    test = task.sample(500, seed=2)
     return task, train, test, SingleLocationRegressor(heads=2).fit(train.tokens, train.target)
 
 
@@ -23,7 +26,9 @@ def at_(batch, direction):
 
 
 def test_two_heads_fit_two_directions(two_heads):
-    """Each head finds one of the two tokens, and backfitting ends at least squares on both tokens jointly; one head alone explains half."""
+    """Each head finds one of the two tokens, and backfitting ends at least squares on both tokens
+    jointly; one head alone explains half.
+    """
     task, train, test, model = two_heads
     bayes = np.mean((task.bayes_predict(test.tokens) - test.target) ** 2)
     error = np.mean((model.predict(test.tokens) - test.target) ** 2)
@@ -31,13 +36,16 @@ def test_two_heads_fit_two_directions(two_heads):
     alone = SingleLocationRegressor(alpha=(np.inf, 0.1)).fit(train.tokens, train.target)
     assert error < 0.1 * np.mean((alone.predict(test.tokens) - test.target) ** 2)
     assert np.mean(model.cv_losses_) < 0.1 * np.mean(alone.cv_losses_)
-    designs = [np.column_stack([at_(b, 0), at_(b, 1), np.ones(len(b.target))]) for b in (train, test)]
+    designs = [
+        np.column_stack([at_(b, 0), at_(b, 1), np.ones(len(b.target))]) for b in (train, test)
+    ]
     joint = designs[1] @ np.linalg.lstsq(designs[0], train.target, rcond=None)[0]
     assert (
         np.sqrt(np.mean((model.predict(test.tokens) - joint) ** 2)) < 0.005
     )  # the noise is .1; seeds 0-3: .0006 to .0018
     low, high = model.predict_interval(test.tokens).T
-    assert 0.85 <= np.mean((low <= test.target) & (test.target <= high)) <= 0.95  # standard error .013
+    # standard error .013
+    assert 0.85 <= np.mean((low <= test.target) & (test.target <= high)) <= 0.95
 
 
 def test_what_several_heads_answer(two_heads, tmp_path):
@@ -50,12 +58,16 @@ def test_what_several_heads_answer(two_heads, tmp_path):
     assert np.mean(where[:, order] == test.location) > 0.97
     assert np.mean(model.locate(test.tokens, test.target)[:, order] == test.location) > 0.97
     each = [model.attention(test.tokens, head=h) for h in (0, 1)]
-    np.testing.assert_allclose(model.attention(test.tokens), np.mean(each, axis=0), rtol=EXACT)
+    np.testing.assert_allclose(
+        model.attention(test.tokens), np.mean(each, axis=0), rtol=EXACT
+    )
     np.testing.assert_allclose(each[1].sum(axis=1), 1, rtol=EXACT)
     assert model.diagnose(test.tokens, test.target).single_location
     model.save(tmp_path / "two.npz")
     back = load_model(tmp_path / "two.npz")
-    np.testing.assert_array_equal(back.predict_interval(test.tokens), model.predict_interval(test.tokens))
+    np.testing.assert_array_equal(
+        back.predict_interval(test.tokens), model.predict_interval(test.tokens)
+    )
     np.testing.assert_array_equal(back.locate(test.tokens), where)
 
 

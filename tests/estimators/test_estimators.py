@@ -17,7 +17,13 @@ from attnscope.estimators.fit.em import e_step, em_step, run_em, scores, whiteni
 from attnscope.estimators.fit.held_out import CAUTION, Track, better, make_folds
 from attnscope.estimators.fit.intervals import interval_scale
 from attnscope.estimators.fit.mixture import bag_answers, freed, from_em, token_scores
-from attnscope.estimators.fit.quick_em import Tied, screen_starts, tied_scores, token_model, whiten_all
+from attnscope.estimators.fit.quick_em import (
+    Tied,
+    screen_starts,
+    tied_scores,
+    token_model,
+    whiten_all,
+)
 from attnscope.estimators.fit.starts import add_moments, bag_moments, make_starts
 from attnscope.estimators.regressor import SingleLocationRegressor
 from attnscope.numerics.compiled.data_pass import (
@@ -33,9 +39,15 @@ from attnscope.numerics.compiled.data_pass import (
 
 RNG = np.random.default_rng(0)
 OFFSETS = np.array([0, 3, 4, 9, 11])
-TOKENS, EXTRA, GIVEN = RNG.standard_normal((11, 5)), RNG.standard_normal((11, 2)), RNG.standard_normal(11)
+TOKENS = RNG.standard_normal((11, 5))
+EXTRA = RNG.standard_normal((11, 2))
+GIVEN = RNG.standard_normal(11)
 WEIGHT = np.array([1.0, 0.5, 2.0, 0.0])
-LABELS = {GAUSSIAN: RNG.standard_normal(4), BERNOULLI: np.array([0.0, 1, 1, 0]), CATEGORICAL: np.array([2.0, 0, 1, 1])}
+LABELS = {
+    GAUSSIAN: RNG.standard_normal(4),
+    BERNOULLI: np.array([0.0, 1, 1, 0]),
+    CATEGORICAL: np.array([2.0, 0, 1, 1]),
+}
 OUTPUTS = {GAUSSIAN: 1, BERNOULLI: 1, CATEGORICAL: 3}
 VARIANCE = 0.7
 
@@ -43,12 +55,15 @@ VARIANCE = 0.7
 def plain_loss(theta, family, combine):
     """The docstring of data_pass, written bag by bag with SciPy: the second route."""
     m = OUTPUTS[family]
-    gate, values, bias = theta[:7], theta[7:-m].reshape(5, m), theta[-m:]
+    gate = theta[:7]
+    values = theta[7:-m].reshape(5, m)
+    bias = theta[-m:]
     total = 0.0
     for i in range(4):
         rows = slice(OFFSETS[i], OFFSETS[i + 1])
         u = GIVEN[rows] + np.column_stack([TOKENS[rows], EXTRA[rows]]) @ gate
-        w, y = TOKENS[rows] @ values, LABELS[family][i]
+        w = TOKENS[rows] @ values
+        y = LABELS[family][i]
 
         def log_f(w, y=y):
             if family == GAUSSIAN:
@@ -74,13 +89,26 @@ def test_data_pass_is_the_loss_and_its_gradient(family, combine):
     m = OUTPUTS[family]
     theta = np.random.default_rng(1).standard_normal(7 + 6 * m)
     args = (theta[:7], theta[7:-m].reshape(5, m), theta[-m:])
-    loss, *slopes = data_pass(TOKENS, EXTRA, GIVEN, OFFSETS, LABELS[family], WEIGHT, *args, family, combine, VARIANCE)
+    loss, *slopes = data_pass(
+        TOKENS,
+        EXTRA,
+        GIVEN,
+        OFFSETS,
+        LABELS[family],
+        WEIGHT,
+        *args,
+        family,
+        combine,
+        VARIANCE,
+    )
     assert loss == pytest.approx(plain_loss(theta, family, combine), rel=EXACT)
     slope = np.concatenate([slopes[0], slopes[1].ravel(), slopes[2]])
     h = 1e-6  # central differences: error h^2 plus rounding 1e-16/h, both below 1e-9
     steps = np.eye(len(theta)) * h
     numeric = [
-        (plain_loss(theta + s, family, combine) - plain_loss(theta - s, family, combine)) / (2 * h) for s in steps
+        (plain_loss(theta + s, family, combine) - plain_loss(theta - s, family, combine))
+        / (2 * h)
+        for s in steps
     ]
     np.testing.assert_allclose(slope, numeric, atol=2e-8)
 
@@ -108,11 +136,13 @@ def test_data_pass_does_not_depend_on_its_blocks(combine, monkeypatch):
 
 def test_better_is_a_paired_test(small):
     data, _ = small
-    folds, rng = make_folds(data, 0), np.random.default_rng(3)
+    folds = make_folds(data, 0)
+    rng = np.random.default_rng(3)
     assert sorted(np.concatenate([fold.out for fold in folds])) == list(range(200))
     verdicts = set()
     for shift in (0.0, 0.1, 0.14, 0.2, 0.3):
-        old, new = rng.standard_normal(200), rng.standard_normal(200) - shift
+        old = rng.standard_normal(200)
+        new = rng.standard_normal(200) - shift
         verdict = better(folds, Track([], new, ()), Track([], old, ()))
         assert verdict == (ttest_rel(old, new).statistic > CAUTION)
         verdicts.add(verdict)
@@ -125,25 +155,32 @@ def standard(batch, scaling=None):
     x, ones = batch.tokens.reshape(-1, d), np.ones(n)
     scaling = scaling or scaling_of(len(x), x.sum(0), (x**2).sum(0), batch.target, ones)
     labels = (batch.target - scaling.label_mean) / scaling.label_scale
-    return Data(scaling.tokens(x), np.arange(n + 1) * length, labels, ones, GAUSSIAN, 1), scaling
+    return Data(
+        scaling.tokens(x), np.arange(n + 1) * length, labels, ones, GAUSSIAN, 1
+    ), scaling
 
 
 @pytest.fixture(scope="module")
 def small():
     task = at.SingleLocation(dim=6, length=4, signal=3.0, noise=0.2, seed=1)
     data, scaling = standard(task.sample(200, seed=1))
-    start = make_starts(bag_moments(data), GAUSSIAN, -scaling.mean / scaling.scale, 1, 0)["sum"]
+    start = make_starts(bag_moments(data), GAUSSIAN, -scaling.mean / scaling.scale, 1, 0)[
+        "sum"
+    ]
     return data, start
 
 
 def full_log_likelihood(em, data):
-    """log density of all tokens and labels under the model, from multivariate normal densities: nothing shared with em.py but parameters."""
+    """log density of all tokens and labels under the model, from multivariate normal densities:
+    nothing shared with em.py but parameters.
+    """
     precision = em.tokens.whiten @ em.tokens.whiten.T
     root = np.linalg.inv(em.tokens.whiten.T)  # covariance = root root^T
     key = em.tokens.mean + root @ em.tokens.key
 
     def log_normal(x, mean, scale):
-        gap, d = x - mean, x.shape[1]
+        gap = x - mean
+        d = x.shape[1]
         quad = np.einsum("ij,jk,ik->i", gap, precision, gap) / scale
         return -0.5 * (quad + d * np.log(2 * np.pi * scale) - np.linalg.slogdet(precision)[1])
 
@@ -151,7 +188,9 @@ def full_log_likelihood(em, data):
     ratio = log_normal(data.tokens, key, em.tokens.spread) - background
     w = (data.tokens @ em.values.weights + em.values.bias)[:, 0]
     var = em.values.variance
-    label = -((data.per_token(data.labels) - w) ** 2) / (2 * var) - 0.5 * np.log(2 * np.pi * var)
+    label = -((data.per_token(data.labels) - w) ** 2) / (2 * var) - 0.5 * np.log(
+        2 * np.pi * var
+    )
     per_bag = np.logaddexp.reduceat(ratio + label, data.offsets[:-1]) - np.log(data.lengths)
     return background.sum() + per_bag.sum(), ratio
 
@@ -164,7 +203,8 @@ def test_scores_are_log_density_ratios_and_em_climbs(small, monkeypatch):
     def plain_whitening(covariance, count):
         return np.linalg.inv(np.linalg.cholesky(covariance)).T
 
-    def plain_values(gram, fixed):  # maximum likelihood: least squares and the mean squared residual
+    # maximum likelihood: least squares and the mean squared residual
+    def plain_values(gram, fixed):
         n = gram[0, 0]
         theta = np.linalg.solve(gram[:-1, :-1], gram[:-1, -1])
         rss = gram[-1, -1] - theta @ gram[:-1, -1]
@@ -175,7 +215,9 @@ def test_scores_are_log_density_ratios_and_em_climbs(small, monkeypatch):
     values = []
     for _ in range(8):
         value, ratio = full_log_likelihood(em, data)
-        np.testing.assert_allclose(scores(em.tokens, data.tokens), ratio, rtol=INTEGRAL, atol=INTEGRAL)
+        np.testing.assert_allclose(
+            scores(em.tokens, data.tokens), ratio, rtol=INTEGRAL, atol=INTEGRAL
+        )
         values.append(value)
         em, _ = em_step(em, data, True)
     assert values[-1] > values[0] + 50
@@ -198,75 +240,117 @@ def test_weights_count_as_repetition(small):
     twice = np.repeat(np.arange(200), 1 + np.arange(200) % 2)
     repeated = run_em(em, data.take(twice), True, 5, tol=0)
     weighted = run_em(em, data._replace(weight=1.0 + np.arange(200) % 2), True, 5, tol=0)
-    np.testing.assert_allclose(weighted.values.weights, repeated.values.weights, rtol=INTEGRAL)
+    np.testing.assert_allclose(
+        weighted.values.weights, repeated.values.weights, rtol=INTEGRAL
+    )
 
 
 def test_whitening_is_an_inverse_root_and_shrinks_noise():
     x = np.random.default_rng(2).standard_normal((5000, 5)) @ np.diag([1, 2, 3, 4, 5])
     covariance = np.cov(x.T, bias=True)
     w = whitening(covariance, 5000)
-    np.testing.assert_allclose(w @ w.T, np.linalg.inv(covariance), rtol=0.02, atol=THREE_DIGITS)
+    np.testing.assert_allclose(
+        w @ w.T, np.linalg.inv(covariance), rtol=0.02, atol=THREE_DIGITS
+    )
     noise = np.cov(np.random.default_rng(3).standard_normal((40, 30)).T)
-    eigenvalues = np.linalg.eigvalsh(np.linalg.inv(whitening(noise, 40) @ whitening(noise, 40).T))
+    eigenvalues = np.linalg.eigvalsh(
+        np.linalg.inv(whitening(noise, 40) @ whitening(noise, 40).T)
+    )
     assert eigenvalues.min() > 0.5 and np.linalg.eigvalsh(noise).min() < 0.1
 
 
 def test_freed_score_is_the_same_function_where_the_model_is_linear_in_the_features():
-    """Identity whitening: the EM score is exactly linear in (x, |x|^2), so least squares recovers it up to a constant."""
+    """Identity whitening: the EM score is exactly linear in (x, |x|^2),
+    so least squares recovers it up to a constant.
+    """
     rng = np.random.default_rng(4)
-    data = Data(rng.standard_normal((400, 3)), np.arange(101) * 4, rng.standard_normal(100), np.ones(100), GAUSSIAN, 1)
+    data = Data(
+        rng.standard_normal((400, 3)),
+        np.arange(101) * 4,
+        rng.standard_normal(100),
+        np.ones(100),
+        GAUSSIAN,
+        1,
+    )
     em = make_starts(bag_moments(data), GAUSSIAN, np.zeros(3), 1, 0)["sum"]
-    tokens = em.tokens._replace(whiten=np.eye(3), mean=np.zeros(3), key=np.array([0.5, 0.2, 0.0]), spread=0.8)
+    tokens = em.tokens._replace(
+        whiten=np.eye(3), mean=np.zeros(3), key=np.array([0.5, 0.2, 0.0]), spread=0.8
+    )
     model = from_em(em._replace(tokens=tokens), GAUSSIAN)
-    a, b = (bag_softmax(token_scores(f, data.tokens), data.offsets) for f in (model, freed(model, data, True)))
+    a, b = (
+        bag_softmax(token_scores(f, data.tokens), data.offsets)
+        for f in (model, freed(model, data, True))
+    )
     np.testing.assert_allclose(a, b, atol=SOLVED)
 
 
 @pytest.mark.parametrize("dof", [np.inf, 5.0])
 def test_screening_uses_the_token_model_it_returns(small, dof):
-    """Scores from |z|^2 and z.delta alone against em.scores of the model in the data's coordinates."""
+    """Scores from |z|^2 and z.delta alone against em.scores of the model in the data's
+    coordinates.
+    """
     data, em = small
     white = whiten_all(data, dof)
     state = Tied(np.random.default_rng(5).standard_normal(6) / 2, 0.6, em.values)
     expected = scores(token_model(state, white), data.tokens)
-    np.testing.assert_allclose(tied_scores(state, white)[0], expected, rtol=INTEGRAL, atol=INTEGRAL)
+    np.testing.assert_allclose(
+        tied_scores(state, white)[0], expected, rtol=INTEGRAL, atol=INTEGRAL
+    )
 
 
 def test_screening_keeps_the_moments_of_all_tokens(small):
-    """Mixing background and deciding token in their shares gives back mean and covariance of all tokens."""
+    """Mixing background and deciding token in their shares gives back mean and covariance of all
+    tokens.
+    """
     data, em = small
     white = whiten_all(data, np.inf)
     model = token_model(Tied(np.full(6, 0.3), 0.6, em.values), white)
-    s0, q = np.linalg.inv(model.whiten @ model.whiten.T), white.share
+    s0 = np.linalg.inv(model.whiten @ model.whiten.T)
+    q = white.share
     shift = np.linalg.solve(model.whiten.T, model.key)
     np.testing.assert_allclose(model.mean + q * shift, white.mean, atol=EXACT)
     total = np.linalg.inv(white.whiten @ white.whiten.T)
-    np.testing.assert_allclose((1 - q + q * 0.6) * s0 + q * (1 - q) * np.outer(shift, shift), total, atol=EXACT)
+    np.testing.assert_allclose(
+        (1 - q + q * 0.6) * s0 + q * (1 - q) * np.outer(shift, shift), total, atol=EXACT
+    )
 
 
 def test_screened_starts_are_where_em_goes(small):
-    """Six cheap steps bring the log likelihood per bag, -35.05 at the start, to within .01 of what EM reaches (seeds 0-3: .002 to .005)."""
+    """Six cheap steps bring the log likelihood per bag, -35.05 at the start, to within .01 of what
+    EM reaches (seeds 0-3: .002 to .005).
+    """
     data, em = small
     screened = screen_starts({"a": em, "again": em}, data, True, 6, None)
     assert screened["a"] is screened["again"]
-    reached, best = (full_log_likelihood(e, data)[0] for e in (screened["a"], run_em(em, data, True, 60)))
+    reached, best = (
+        full_log_likelihood(e, data)[0] for e in (screened["a"], run_em(em, data, True, 60))
+    )
     assert abs(reached - best) < 0.01 * data.size
     assert best - full_log_likelihood(em, data)[0] > 3 * data.size
 
 
 def test_waves_start_where_the_gate_was(small, monkeypatch):
-    """Zero weights leave every score; the features approximate the Gaussian kernel they stand for; their array stays within its bytes."""
+    """Zero weights leave every score; the features approximate the Gaussian kernel they stand for;
+    their array stays within its bytes.
+    """
     data, em = small
     model = from_em(em, GAUSSIAN)
     waved = random_waves(model, data, 0)
-    np.testing.assert_array_equal(token_scores(waved, data.tokens), token_scores(model, data.tokens))
+    np.testing.assert_array_equal(
+        token_scores(waved, data.tokens), token_scores(model, data.tokens)
+    )
     x = data.tokens[:40]
     gap = ((x[:, None] - x) ** 2).sum(axis=2)
-    width = WIDTH * np.sqrt(np.median(((data.tokens[:, None] - data.tokens) ** 2).sum(axis=2)))
+    width = WIDTH * np.sqrt(
+        np.median(((data.tokens[:, None] - data.tokens) ** 2).sum(axis=2))
+    )
     h = waved.features(x)
-    # 600 cosines: standard error of a mean of 2 cos cos at most sqrt(1.5/600) = .05; 5 of them for 800 pairs, and 1000 pairs gave the width
+    # 600 cosines: standard error of a mean of 2 cos cos at most sqrt(1.5/600) = .05; 5 of them for
+    # 800 pairs, and 1000 pairs gave the width
     np.testing.assert_allclose(2 * h @ h.T / WAVES, np.exp(-gap / (2 * width**2)), atol=0.25)
-    monkeypatch.setattr("attnscope.estimators.fit.attention.WAVE_BYTES", 250 * 8 * len(data.tokens))
+    monkeypatch.setattr(
+        "attnscope.estimators.fit.attention.WAVE_BYTES", 250 * 8 * len(data.tokens)
+    )
     assert random_waves(model, data, 0).features.frequency.shape == (6, 250)
 
 
@@ -282,31 +366,45 @@ def test_bags_of_one_token_are_ridge():
     y = x @ truth + 0.5 * rng.standard_normal(80) + 3
     z = (x - x.mean(0)) / x.std(0)
     model = SingleLocationRegressor(alpha=2.5).fit(x[:, None, :], y)
-    np.testing.assert_allclose(model.predict(x[:, None, :]), Ridge(alpha=2.5).fit(z, y).predict(z), rtol=ROOT_EPS)
-    evidence = BayesianRidge(alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, max_iter=2000, tol=1e-12).fit(z, y)
+    np.testing.assert_allclose(
+        model.predict(x[:, None, :]), Ridge(alpha=2.5).fit(z, y).predict(z), rtol=ROOT_EPS
+    )
+    evidence = BayesianRidge(
+        alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, max_iter=2000, tol=1e-12
+    ).fit(z, y)
     model = SingleLocationRegressor().fit(x[:, None, :], y)
-    # BayesianRidge divides the residuals by n - g, here n - 1 - g for the intercept: a tiny difference of the ridge
+    # BayesianRidge divides the residuals by n - g, here n - 1 - g for the intercept: a tiny
+    # difference of the ridge
     np.testing.assert_allclose(model.predict(x[:, None, :]), evidence.predict(z), atol=2e-3)
 
 
 def test_streaming_em_equals_em_in_memory():
     """The same steps over 7 uneven batches and over all bags at once agree to 1e-8."""
-    batch = at.SingleLocation(dim=8, length=5, signal=4.0, noise=0.2, seed=2).sample(300, seed=3)
+    batch = at.SingleLocation(dim=8, length=5, signal=4.0, noise=0.2, seed=2).sample(
+        300, seed=3
+    )
     cuts = [0, 3, 50, 90, 160, 161, 240, 300]
     pieces = [(batch.tokens[a:b], batch.target[a:b]) for a, b in itertools.pairwise(cuts)]
     streamed = SingleLocationRegressor().fit_batches(pieces, passes=14)
     whole = SingleLocationRegressor().fit_batches([(batch.tokens, batch.target)], passes=14)
     np.testing.assert_allclose(
-        streamed.predict(batch.tokens), whole.predict(batch.tokens), rtol=ROOT_EPS, atol=ROOT_EPS
+        streamed.predict(batch.tokens),
+        whole.predict(batch.tokens),
+        rtol=ROOT_EPS,
+        atol=ROOT_EPS,
     )
 
     data, scaling = standard(batch)
-    starts = make_starts(bag_moments(data), GAUSSIAN, -scaling.mean / scaling.scale, 8, streamed._stream.seed)
+    starts = make_starts(
+        bag_moments(data), GAUSSIAN, -scaling.mean / scaling.scale, 8, streamed._stream.seed
+    )
     name = next(iter(streamed._stream.ems))
     em = run_em(starts[name], data, True, 12, tol=0)
     answers = bag_answers(from_em(em, GAUSSIAN), data.tokens, data.offsets)
     expected = answers.output[:, 0] * scaling.label_scale + scaling.label_mean
-    np.testing.assert_allclose(streamed.predict(batch.tokens), expected, rtol=ROOT_EPS, atol=ROOT_EPS)
+    np.testing.assert_allclose(
+        streamed.predict(batch.tokens), expected, rtol=ROOT_EPS, atol=ROOT_EPS
+    )
     assert np.mean(streamed.locate(batch.tokens) == batch.location) > 0.95
 
 
@@ -333,4 +431,6 @@ def test_bags_of_a_hundred_thousand_tokens():
 
 def test_softmax_within_bags():
     u = np.array([1e3, 0.0, -1e3, 5.0, 2.0, 2.0])
-    np.testing.assert_allclose(bag_softmax(u, np.array([0, 3, 4, 6])), [1, 0, 0, 1, 0.5, 0.5], atol=1e-300)
+    np.testing.assert_allclose(
+        bag_softmax(u, np.array([0, 3, 4, 6])), [1, 0, 0, 1, 0.5, 0.5], atol=1e-300
+    )

@@ -1,7 +1,9 @@
-"""Fits on data that linear algebra does not like: a model with finite answers, or one sentence of ours.
+"""Fits on data that linear algebra does not like: a model with finite answers, or one sentence of
+ours.
 
-Extreme tokens, constant and repeated features, more features than bags, labels without spread, weights of all sizes.
-`TINY` data sets are drawn from seeds; nothing here is compared with a sample, so there is no false alarm.
+Extreme tokens, constant and repeated features, more features than bags, labels without spread,
+weights of all sizes. `TINY` data sets are drawn from seeds; nothing here is compared with a sample,
+so there is no false alarm.
 """
 
 import warnings
@@ -19,7 +21,11 @@ TINY = 24  # data sets; 300 more were run by hand with the same function and oth
 
 def answers(model, bags):
     """Everything a fitted model says of these bags, by name."""
-    out = {"predict": model.predict(bags), "attention": model.attention(bags), "locate": model.locate(bags)}
+    out = {
+        "predict": model.predict(bags),
+        "attention": model.attention(bags),
+        "locate": model.locate(bags),
+    }
     if hasattr(model, "predict_proba"):
         out["predict_proba"] = model.predict_proba(bags)
     else:
@@ -30,7 +36,9 @@ def answers(model, bags):
 def check(model, bags):
     for name, values in answers(model, bags).items():
         assert not np.isnan(np.asarray(values, dtype=float)).any(), name
-        assert name == "predict_interval" or np.isfinite(np.asarray(values, dtype=float)).all(), name
+        assert (
+            name == "predict_interval" or np.isfinite(np.asarray(values, dtype=float)).all()
+        ), name
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +53,11 @@ def test_one_extreme_token_is_a_model_or_a_sentence(plain, size, robust):
     tokens[3] = size
     model = at.SingleLocationRegressor(robust=robust, n_starts=2)
     with pytest.warns(
-        UserWarning, match=r"SingleLocationRegressor.fit: in one feature the farthest token is .*; try to drop or clip"
+        UserWarning,
+        match=(
+            r"SingleLocationRegressor.fit: in one feature the farthest token is .*; try to drop "
+            r"or clip"
+        ),
     ):
         model.fit(tokens, plain.target)
     check(model, tokens)
@@ -147,7 +159,9 @@ def test_nasty_data_is_a_model_with_finite_answers_or_a_sentence(seed):
 def test_labels_that_are_explained_without_rest_end_the_search():
     """Held-out loss exactly zero: the noise of the loss was lowered for ever."""
     rng = np.random.default_rng(0)
-    model = at.SingleLocationRegressor(loss="attention", n_starts=2).fit(rng.normal(size=(6, 2, 3)), np.full(6, 3.0))
+    model = at.SingleLocationRegressor(loss="attention", n_starts=2).fit(
+        rng.normal(size=(6, 2, 3)), np.full(6, 3.0)
+    )
     np.testing.assert_allclose(model.predict(rng.normal(size=(4, 2, 3))), 3.0)
 
 
@@ -155,12 +169,16 @@ def test_batches_of_nasty_data_are_a_model_or_a_sentence(plain):
     tokens = plain.tokens.copy()
     tokens[3] = 1e10
     model = at.SingleLocationRegressor(n_starts=2)
-    model.fit_batches([(tokens[:100], plain.target[:100]), (tokens[100:], plain.target[100:])], passes=4)
+    model.fit_batches(
+        [(tokens[:100], plain.target[:100]), (tokens[100:], plain.target[100:])], passes=4
+    )
     assert np.isfinite(model.predict(tokens)).all()
 
 
 def test_whitening_of_an_indefinite_matrix():
-    """What rounding leaves of a difference of sums: the nearest definite matrix is whitened, the rest as before."""
+    """What rounding leaves of a difference of sums:
+    the nearest definite matrix is whitened, the rest as before.
+    """
     rng = np.random.default_rng(1)
     a = rng.normal(size=(5, 5))
     vectors, _ = np.linalg.qr(a)

@@ -1,4 +1,6 @@
-"""EM over batches: equal to EM in memory, for numbers and for classes; dask arrays; what memory it takes; what it refuses."""
+"""EM over batches: equal to EM in memory, for numbers and for classes; dask arrays;
+what memory it takes; what it refuses.
+"""
 
 import itertools
 import tracemalloc
@@ -23,7 +25,8 @@ from attnscope.estimators.regressor import SingleLocationRegressor
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL, GAUSSIAN
 
 BATCH = at.SingleLocation(dim=6, length=5, signal=5.0, noise=0.2, seed=2).sample(300, seed=3)
-X, Y = BATCH.tokens, BATCH.target
+X = BATCH.tokens
+Y = BATCH.target
 KINDS = {
     "numbers": (SingleLocationRegressor, Y),
     "two classes": (SingleLocationClassifier, np.where(Y > 0, "up", "down")),
@@ -37,7 +40,9 @@ def answer(model):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_blocks_and_one_array_give_the_same_model(kind):
-    """7 uneven batches, a dask array cut in all three directions, and everything at once: to 1e-8."""
+    """7 uneven batches, a dask array cut in all three directions, and everything at once:
+    to 1e-8.
+    """
     family, y = KINDS[kind]
     cuts = [0, 3, 50, 90, 160, 161, 240, 300]
     pieces = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cuts)]
@@ -53,31 +58,44 @@ def test_batches_blocks_and_one_array_give_the_same_model(kind):
     assert np.mean(whole.locate(X) == BATCH.location) > 0.95
     known = X[np.arange(300), BATCH.location]
     oracle = LinearRegression() if kind == "numbers" else LogisticRegression()
-    assert whole.score(X, y) > oracle.fit(known, y).score(known, y) - 0.02  # as good as being told the location
+    # as good as being told the location
+    assert whole.score(X, y) > oracle.fit(known, y).score(known, y) - 0.02
 
 
 def test_the_passes_are_the_steps_of_em_in_memory():
     """The same start followed by `run_em` on all bags, as `fit` runs it: to 1e-8."""
-    streamed = SingleLocationRegressor().fit_batches(da.from_array(X, chunks=(41, 5, 6)), Y, passes=14)
+    streamed = SingleLocationRegressor().fit_batches(
+        da.from_array(X, chunks=(41, 5, 6)), Y, passes=14
+    )
     tokens = X.reshape(-1, 6)
-    scaling = scaling_of(len(tokens), tokens.sum(axis=0), (tokens**2).sum(axis=0), Y, np.ones(300))
+    scaling = scaling_of(
+        len(tokens), tokens.sum(axis=0), (tokens**2).sum(axis=0), Y, np.ones(300)
+    )
     labels = (Y - scaling.label_mean) / scaling.label_scale
     data = Data(scaling.tokens(tokens), np.arange(301) * 5, labels, np.ones(300), GAUSSIAN, 1)
-    starts = make_starts(bag_moments(data), GAUSSIAN, -scaling.mean / scaling.scale, 8, streamed._stream.seed)
+    starts = make_starts(
+        bag_moments(data), GAUSSIAN, -scaling.mean / scaling.scale, 8, streamed._stream.seed
+    )
     em = run_em(starts[next(iter(streamed._stream.ems))], data, True, 12, tol=0)
     output = bag_answers(from_em(em, GAUSSIAN), data.tokens, data.offsets).output[:, 0]
     np.testing.assert_allclose(
-        streamed.predict(X), output * scaling.label_scale + scaling.label_mean, rtol=ROOT_EPS, atol=ROOT_EPS
+        streamed.predict(X),
+        output * scaling.label_scale + scaling.label_mean,
+        rtol=ROOT_EPS,
+        atol=ROOT_EPS,
     )
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_class_steps_climb_to_the_ridge_logistic_regression(classes):
-    """With responsibilities held fixed: the penalised likelihood never falls, and the limit is scikit-learn's answer."""
+    """With responsibilities held fixed: the penalised likelihood never falls,
+    and the limit is scikit-learn's answer.
+    """
     rng = np.random.default_rng(classes)
     x, labels = rng.standard_normal((200, 4)), rng.integers(0, classes, 100).astype(float)
     x[::2, 0] += labels
-    r, weight = rng.uniform(0, 1, 200), rng.uniform(0.5, 2, 100)
+    r = rng.uniform(0, 1, 200)
+    weight = rng.uniform(0.5, 2, 100)
     family, m = (BERNOULLI, 1) if classes == 2 else (CATEGORICAL, classes)
     data = Data(x, np.arange(101) * 2, labels, weight, family, m)
     values = values_from(np.zeros((4, m)), np.zeros(m), 1.0, 0.7)
@@ -92,21 +110,33 @@ def test_class_steps_climb_to_the_ridge_logistic_regression(classes):
         values = class_step(values, class_sums(values, data, r))
         heights.append(objective(values))
     assert np.diff(heights).min() > -1e-10 * abs(heights[-1])
-    peer = LogisticRegression(C=1 / 0.7, tol=1e-10, max_iter=5000, solver="newton-cg").fit(x, each, sample_weight=rho)
+    peer = LogisticRegression(C=1 / 0.7, tol=1e-10, max_iter=5000, solver="newton-cg").fit(
+        x, each, sample_weight=rho
+    )
     np.testing.assert_allclose(values.weights.T, peer.coef_, atol=SIX_DIGITS)
     np.testing.assert_allclose(
-        values.bias - values.bias.mean(), peer.intercept_ - peer.intercept_.mean(), atol=SIX_DIGITS
+        values.bias - values.bias.mean(),
+        peer.intercept_ - peer.intercept_.mean(),
+        atol=SIX_DIGITS,
     )
 
 
 @pytest.mark.parametrize("kind", ["two classes", "three classes"])
 def test_classes_settle_where_em_in_memory_settles(kind):
-    """After many passes neither a further pass nor EM's own step in memory (L-BFGS for V) moves the probabilities."""
+    """After many passes neither a further pass nor EM's own step in memory (L-BFGS for V)
+    moves the probabilities.
+    """
     family, y = KINDS[kind]
     model = family().fit_batches([(X, y)], passes=250)
-    stream, index = model._stream, np.searchsorted(model.classes_, y).astype(float)
+    stream = model._stream
+    index = np.searchsorted(model.classes_, y).astype(float)
     data = Data(
-        model.scaling_.tokens(X.reshape(-1, 6)), np.arange(301) * 5, index, np.ones(300), stream.family, stream.outputs
+        model.scaling_.tokens(X.reshape(-1, 6)),
+        np.arange(301) * 5,
+        index,
+        np.ones(300),
+        stream.family,
+        stream.outputs,
     )
     em = run_em(next(iter(stream.ems.values())), data, True, 40, tol=0)
     further = bag_answers(from_em(em, stream.family), data.tokens, data.offsets).output
@@ -117,9 +147,13 @@ def test_weights_count_bags():
     """A bag of weight two is the bag twice; one of weight zero is no bag."""
     weight = np.r_[np.full(100, 2.0), np.ones(150), np.zeros(50)]
     rows = np.r_[np.arange(100), np.arange(250)]
-    weighted = SingleLocationRegressor().fit_batches([(X[:1], Y[:1], [2.0]), (X[1:], Y[1:], weight[1:])], passes=8)
+    weighted = SingleLocationRegressor().fit_batches(
+        [(X[:1], Y[:1], [2.0]), (X[1:], Y[1:], weight[1:])], passes=8
+    )
     repeated = SingleLocationRegressor().fit_batches([(X[rows], Y[rows])], passes=8)
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=ROOT_EPS, atol=ROOT_EPS)
+    np.testing.assert_allclose(
+        weighted.predict(X), repeated.predict(X), rtol=ROOT_EPS, atol=ROOT_EPS
+    )
 
 
 def test_memory_does_not_grow_with_the_number_of_batches():
@@ -155,17 +189,22 @@ def test_a_dask_block_is_computed_when_its_turn_comes():
 def test_refusals_are_one_sentence():
     blocks = da.from_array(X, chunks=(100, 5, 6))
     with pytest.raises(
-        AttnscopeError, match=r"y of dask_batches must be one per bag, shape \(300,\), got shape \(7,\)"
+        AttnscopeError,
+        match=r"y of dask_batches must be one per bag, shape \(300,\), got shape \(7,\)",
     ):
         SingleLocationRegressor().fit_batches(blocks, Y[:7])
     with pytest.raises(AttnscopeError, match="the labels of the dask array"):
         SingleLocationRegressor().fit_batches(blocks)
-    with pytest.raises(AttnscopeError, match=r"a dask array \(n, L, d\), got shape \(300, 5\)"):
+    with pytest.raises(
+        AttnscopeError, match=r"a dask array \(n, L, d\), got shape \(300, 5\)"
+    ):
         dask_batches(blocks[:, :, 0], Y)
     with pytest.raises(AttnscopeError, match=r"try bags.compute_chunk_sizes\(\)"):
         dask_batches(blocks[da.from_array(Y, chunks=100) > 0], Y)
     with pytest.raises(AttnscopeError, match="finite numbers"):
-        SingleLocationRegressor().fit_batches(da.from_array(np.where(X > 2, np.nan, X), chunks=(100, 5, 6)), Y)
+        SingleLocationRegressor().fit_batches(
+            da.from_array(np.where(X > 2, np.nan, X), chunks=(100, 5, 6)), Y
+        )
     with pytest.raises(AttnscopeError, match="inside each batch"):
         SingleLocationRegressor().fit_batches([(X, Y)], Y)
     with pytest.raises(AttnscopeError, match="no batch left"):
@@ -196,6 +235,9 @@ def test_diagnosis_of_streamed_classes_compares_with_their_shares():
     batch = at.SingleLocation(8, 5, signal=4.0).sample(300, seed=1)
     y = np.where(batch.target > 0.3, "up", "down")
     model = at.SingleLocationClassifier().fit_batches([(batch.tokens, y)], passes=8)
-    found, share = model.diagnose(batch.tokens, y), np.mean(y == "up")
-    assert found.mean_pool_loss == pytest.approx(-share * np.log(share) - (1 - share) * np.log(1 - share))
+    found = model.diagnose(batch.tokens, y)
+    share = np.mean(y == "up")
+    assert found.mean_pool_loss == pytest.approx(
+        -share * np.log(share) - (1 - share) * np.log(1 - share)
+    )
     assert found.gain > 0

@@ -1,5 +1,5 @@
-"""The explorer without a browser: states and addresses, controls, Plotly's form of a figure, the server's manners. Its views are in
-test_explorer_views.py and test_explorer_bags.py."""
+"""The explorer without a browser: states and addresses, controls, Plotly's form of a figure, the
+server's manners. Its views are in test_explorer_views.py and test_explorer_bags.py."""
 
 import gc
 import json
@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 import attnscope as at
 
-pytest.importorskip("dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'")
+pytest.importorskip(
+    "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
+)
 
 from attnscope.explorer.app import create_app, serve
 from attnscope.explorer.compute import answer
@@ -74,7 +76,10 @@ def test_any_text_in_the_address_gives_a_state_and_sentences(view, query):
     assert all(s.endswith(".") and "\n" not in s for s in sentences)
 
 
-BAD = "dim=3 dim=4.5 dim=many dim= dim=None length=1e99 temperature=nan noise=inf gamma2=-1 predictor=tanh colour=red"
+BAD = (
+    "dim=3 dim=4.5 dim=many dim= dim=None length=1e99 temperature=nan noise=inf gamma2=-1 "
+    "predictor=tanh colour=red"
+)
 
 
 @pytest.mark.parametrize("pair", BAD.split())
@@ -88,7 +93,9 @@ def test_a_bad_value_is_one_sentence_and_the_default_stands(pair):
 
 def test_what_cannot_be_computed_is_one_sentence():
     assert "another overlap" in answer("landscape", [("x", "nu"), ("y", "nu")])[2]
-    assert "at most 10000000" in answer("posterior", [("dim", "1000000"), ("length", "1000")])[2]
+    assert (
+        "at most 10000000" in answer("posterior", [("dim", "1000000"), ("length", "1000")])[2]
+    )
     assert "one of /landscape" in str(page("/nothing", "")[0])
     assert "must be a whole number" in json.dumps(
         page("/risk", "?dim=x")[-1].to_plotly_json(), default=lambda c: c.to_plotly_json()
@@ -136,7 +143,9 @@ def test_a_computation_leaves_no_circle_of_arrays_behind():
     gc.collect()
     gc.disable()
     try:
-        names = computed("import numpy as np\nbig = np.zeros(1000)\ndef use():\n    return big\n")
+        names = computed(
+            "import numpy as np\nbig = np.zeros(1000)\ndef use():\n    return big\n"
+        )
         gone = weakref.ref(names["big"])
         del names
         assert gone() is None
@@ -161,22 +170,34 @@ def test_plotly_dict_draws_every_kind_of_mark():
     out = json.loads(json.dumps(plotly_dict(figure), allow_nan=False))
     assert [t["type"] for t in out["data"]] == ["scatter"] * 4 + ["heatmap"]
     assert out["data"][0]["y"] == [1, None, 3] and out["data"][-1]["z"] == [[0, 1], [None, 3]]
-    assert out["layout"]["yaxis"]["range"] == [0, 2] and out["data"][3]["error_y"]["array"] == [0.1]
+    assert out["layout"]["yaxis"]["range"] == [0, 2] and out["data"][3]["error_y"][
+        "array"
+    ] == [0.1]
     assert out["data"][2]["fill"] == "tonexty" and out["data"][-1]["yaxis"] == "y2"
 
 
 def test_views_do_not_import_dash_and_nothing_imports_plotly():
-    code = "import attnscope.explorer.views.landscape, attnscope.explorer.views.risk, sys; print([m for m in ('dash', 'plotly') if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    code = (
+        "import attnscope.explorer.views.landscape, attnscope.explorer.views.risk, sys; "
+        "print([m for m in ('dash', 'plotly') if m in sys.modules])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip() == "[]"
 
 
 def test_the_page_forbids_the_browser_every_other_host():
     client = create_app().server.test_client()
     answer = client.get("/risk?dim=80")
-    assert answer.status_code == 200 and "default-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert (
+        answer.status_code == 200
+        and "default-src 'self'" in answer.headers["Content-Security-Policy"]
+    )
     text = answer.get_data(as_text=True)
-    sources = [part.split('"')[0] for key in ('src="', 'href="') for part in text.split(key)[1:]]
+    sources = [
+        part.split('"')[0] for key in ('src="', 'href="') for part in text.split(key)[1:]
+    ]
     assert sources and all(s.startswith("/") and not s.startswith("//") for s in sources)
     for name in ("explorer.js", "explorer.css"):
         with client.get(f"/assets/{name}") as asset:
@@ -195,9 +216,19 @@ def test_a_port_that_cannot_be_used_is_one_sentence():
 
 @pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("127.0.0.2", True)])
 def test_serve_answers_warns_and_ends_quietly(host, warns):
-    """127.0.0.2 is this machine too, but not the address that a user means by it: it stands for any other --host."""
-    code = f"from attnscope.explorer.app import serve; serve(host={host!r}, port=0, open_browser=False)"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """127.0.0.2 is this machine too, but not the address that a user means by it:
+    it stands for any other --host.
+    """
+    code = (
+        f"from attnscope.explorer.app import serve; serve(host={host!r}, port=0, "
+        "open_browser=False)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         line = process.stdout.readline()
         assert line.startswith("Warning") == warns

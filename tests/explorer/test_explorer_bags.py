@@ -12,7 +12,9 @@ from matplotlib.image import imread
 
 import attnscope as at
 
-pytest.importorskip("dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'")
+pytest.importorskip(
+    "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
+)
 
 from attnscope.explorer import uploads
 from attnscope.explorer.app import create_app
@@ -46,7 +48,11 @@ BATCH = at.SingleLocation(dim=5, length=4, signal=5.0, noise=0.1).sample(90, see
 
 def csv_of(batch, words=False):
     y = np.where(batch.target > 0, "up", "down") if words else batch.target
-    rows = [f"{i},{y[i]}," + ",".join(map(repr, t.tolist())) for i, bag in enumerate(batch.tokens) for t in bag]
+    rows = [
+        f"{i},{y[i]}," + ",".join(map(repr, t.tolist()))
+        for i, bag in enumerate(batch.tokens)
+        for t in bag
+    ]
     return "\n".join(["bag,y,a,b,c,d,e", *rows]).encode()
 
 
@@ -60,14 +66,20 @@ def csv_of(batch, words=False):
 )
 def test_an_upload_is_fitted_and_shown(name, content, classes, tmp_path, monkeypatch):
     number = uploads.keep(name, as_sent(content))
-    assert uploads.keep(name, as_sent(content)) == number  # the same file has the same address
+    # the same file has the same address
+    assert uploads.keep(name, as_sent(content)) == number
     path = uploads.path_of(number)
     assert path.parent == Path(uploads._home()) and path.stem == str(number)
-    state, what, words = answer("bags", [("data", "upload"), ("upload", str(number)), ("loss", "mixture")])
+    state, what, words = answer(
+        "bags", [("data", "upload"), ("upload", str(number)), ("loss", "mixture")]
+    )
     assert words == "" and to_query(state) == f"data=upload&upload={number}&loss=mixture"
-    assert what.header[2] == ("right" if classes else "explained") and str(path) not in what.code
+    assert (
+        what.header[2] == ("right" if classes else "explained") and str(path) not in what.code
+    )
     monkeypatch.chdir(tmp_path)
-    (tmp_path / f"bags{path.suffix}").write_bytes(content)  # where the copied lines look for the user's own file
+    # where the copied lines look for the user's own file
+    (tmp_path / f"bags{path.suffix}").write_bytes(content)
     names = {}
     exec(what.code, names)
     assert names["classes"] is classes
@@ -89,13 +101,17 @@ def bomb():
         ("x.npz", npz(bags=np.array([{}], dtype=object), y=np.zeros(1)), "Python objects"),
         ("x.npz", npz(bags=BATCH.tokens), "x.npz must hold an array y"),
         ("x.npz", npz(bags=BATCH.tokens[:3], y=BATCH.target[:3]), "at least 12 bags"),
-        ("x.npz", npz(bags=np.where(BATCH.tokens > 2, np.nan, BATCH.tokens), y=BATCH.target), "finite"),
+        (
+            "x.npz",
+            npz(bags=np.where(BATCH.tokens > 2, np.nan, BATCH.tokens), y=BATCH.target),
+            "finite",
+        ),
         ("x.csv", b"bag,y,a\n1,2\n", "x.csv"),
         ("x.csv", b"\xff\xfe\x00", "x.csv must be a table"),
         ("x.csv", b"sack,y,a\n1,2,3\n", "x.csv must have a column bag"),
         ("x.npz", bomb(), "numbers, got 100 MB unpacked"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_upload_is_one_sentence_and_is_not_kept(name, content, words):
     before = set(Path(uploads._home()).iterdir())
     with pytest.raises(at.AttnscopeError, match=re.escape(words)) as refused:
@@ -111,35 +127,56 @@ def test_uploads_are_limited_in_size_and_number():
         uploads.keep("x.npz", "data:,?")
     for i in range(uploads.KEPT + 2):
         last = uploads.keep(f"{i}.npz", as_sent(npz(bags=BATCH.tokens, y=BATCH.target)))
-    assert len(list(Path(uploads._home()).iterdir())) == uploads.KEPT and uploads.path_of(last).is_file()
+    assert (
+        len(list(Path(uploads._home()).iterdir())) == uploads.KEPT
+        and uploads.path_of(last).is_file()
+    )
     assert "no longer kept" in answer("bags", [("data", "upload"), ("upload", "123")])[2]
     assert "Choose an .npz or .csv" in answer("bags", [("data", "upload")])[2]
     client = create_app().server.test_client()
-    big = client.post("/_dash-update-component", data=b"x" * (2 * uploads.LARGEST + 1), content_type="application/json")
+    big = client.post(
+        "/_dash-update-component",
+        data=b"x" * (2 * uploads.LARGEST + 1),
+        content_type="application/json",
+    )
     assert big.status_code == 413
 
 
 def test_the_digits_view_finds_the_zero():
-    """The chosen token of every bag held out is the image of the only 0; looking at another bag does not fit again."""
+    """The chosen token of every bag held out is the image of the only 0;
+    looking at another bag does not fit again.
+    """
     what = shown(state_of("bags", {}))
     assert what.rows[0][0] == "this model" and what.rows[0][3] == "100%"
-    assert [chosen for _, _, chosen in what.images].index(True) == np.argmax([weight for _, weight, _ in what.images])
+    assert [chosen for _, _, chosen in what.images].index(True) == np.argmax(
+        [weight for _, weight, _ in what.images]
+    )
     shown(state_of("bags", {"bag": 3}))
     fits = _fitted.cache_info().misses
     other = shown(state_of("bags", {"bag": 7}))
-    assert _fitted.cache_info().misses == fits and other.code == what.code and other.note.startswith("Bag 7:")
+    assert (
+        _fitted.cache_info().misses == fits
+        and other.code == what.code
+        and other.note.startswith("Bag 7:")
+    )
 
 
 def test_digits_are_shown_as_pictures_of_their_pixels():
-    """Matplotlib reads the pixels that the view wrote, to half a shade of 255; the chosen picture is marked up."""
+    """Matplotlib reads the pixels that the view wrote, to half a shade of 255;
+    the chosen picture is marked up.
+    """
     what = shown(state_of("bags", {"bag": 2}))
     bag = at.digit_bags(100, rule="key", part="test", seed=1).tokens[1].reshape(-1, 8, 8)
     assert len(what.images) == len(bag)
     for (source, _, _), ink in zip(what.images, bag):
-        pixels = imread(io.BytesIO(base64.b64decode(source.removeprefix("data:image/png;base64,"))))
+        pixels = imread(
+            io.BytesIO(base64.b64decode(source.removeprefix("data:image/png;base64,")))
+        )
         np.testing.assert_allclose(pixels, 1 - ink, atol=0.5 / 255 + 1e-6)
     frames = [figure.children[0] for figure in images(what)]
-    assert [type(frame).__name__ == "Mark" for frame in frames] == [chosen for _, _, chosen in what.images]
+    assert [type(frame).__name__ == "Mark" for frame in frames] == [
+        chosen for _, _, chosen in what.images
+    ]
     assert images(shown(state_of("bags", {"data": "drawn", "loss": "mixture"}))) == []
 
 
@@ -157,4 +194,6 @@ def test_sentences_are_shown_with_their_words_shaded():
     words, weights, chosen = zip(*what.words)
     assert sum(chosen) == 1 and weights[chosen.index(True)] > 0.9
     marked = [part for part in sentence(what) if type(part).__name__ == "Mark"]
-    assert [m.children for m in marked] == [words[chosen.index(True)]] and float(what.rows[0][2].rstrip("%")) > 90
+    assert [m.children for m in marked] == [words[chosen.index(True)]] and float(
+        what.rows[0][2].rstrip("%")
+    ) > 90

@@ -1,4 +1,6 @@
-"""The explorer in a real browser: Debian's Chromium driven by Selenium. Nothing is downloaded: where a piece is missing, the tests skip."""
+"""The explorer in a real browser: Debian's Chromium driven by Selenium. Nothing is downloaded:
+where a piece is missing, the tests skip.
+"""
 
 import json
 import os
@@ -12,10 +14,19 @@ import numpy as np
 import pytest
 from helpers.tolerances import LAST_DIGIT
 
-pytest.importorskip("dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'")
-CHROMIUM = os.environ.get("ATTNSCOPE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+pytest.importorskip(
+    "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
+)
+CHROMIUM = (
+    os.environ.get("ATTNSCOPE_CHROMIUM")
+    or shutil.which("chromium")
+    or shutil.which("google-chrome")
+)
 DRIVER = os.environ.get("ATTNSCOPE_CHROMEDRIVER") or shutil.which("chromedriver")
-HOW = "browser tests need a Chromium, its driver and Selenium: apt install chromium chromium-driver && pip install selenium"
+HOW = (
+    "browser tests need a Chromium, its driver and Selenium: apt install chromium "
+    "chromium-driver && pip install selenium"
+)
 if not (CHROMIUM and DRIVER):
     pytest.skip(HOW, allow_module_level=True)
 pytest.importorskip("selenium", reason=HOW)
@@ -31,7 +42,10 @@ from attnscope.explorer.callbacks import LATER
 from attnscope.explorer.state import VIEWS
 
 PATIENCE = 30.0  # seconds; a page answers in well under one, but a test machine may be busy
-FIGURE = "const g = document.querySelector('#graph .js-plotly-plot'); return g && g.data ? JSON.stringify(g.data) : ''"
+FIGURE = (
+    "const g = document.querySelector('#graph .js-plotly-plot'); return g && g.data ? "
+    "JSON.stringify(g.data) : ''"
+)
 VISIBLE_SLIDERS = """return [...document.querySelectorAll('.knob input[type=range]')]
     .filter((x) => x.offsetParent !== null).map((x) => JSON.parse(x.id).name)"""
 
@@ -51,14 +65,21 @@ def address():
 def browser(tmp_path_factory):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    quiet = "--disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+    quiet = (
+        "--disable-quic --no-first-run --disable-background-networking "
+        "--disable-component-update --disable-sync"
+    )
     fresh = f"--user-data-dir={tmp_path_factory.mktemp('profile')} --window-size=1200,1000"
     for argument in f"--headless --no-sandbox --disable-gpu --disable-dev-shm-usage {quiet} {fresh}".split():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))  # explicit paths: Selenium fetches nothing
+    # explicit paths: Selenium fetches nothing
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     driver.downloads = tmp_path_factory.mktemp("downloads")
-    driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(driver.downloads)})
+    driver.execute_cdp_cmd(
+        "Browser.setDownloadBehavior",
+        {"behavior": "allow", "downloadPath": str(driver.downloads)},
+    )
     driver.get("about:blank")
     for kind in ("browser", "performance"):
         driver.get_log(kind)  # a fresh profile opens the browser's own first page
@@ -86,7 +107,8 @@ def opened(browser, url):
 
 def text(browser, identity):
     return browser.execute_script(
-        "const e = document.getElementById(arguments[0]); return e ? e.textContent : ''", identity
+        "const e = document.getElementById(arguments[0]); return e ? e.textContent : ''",
+        identity,
     )
 
 
@@ -99,12 +121,14 @@ def knob(browser, name, kind="knob"):
 
 def settled(browser):
     """The figure once it has stopped changing."""
-    last, since = browser.execute_script(FIGURE), time.monotonic()
+    last = browser.execute_script(FIGURE)
+    since = time.monotonic()
     while time.monotonic() - since < 0.4:
         time.sleep(0.05)
         now = browser.execute_script(FIGURE)
         if now != last:
-            last, since = now, time.monotonic()
+            last = now
+            since = time.monotonic()
     return last
 
 
@@ -112,9 +136,15 @@ def complaints(browser, address):
     """Console errors, and every request that went elsewhere."""
     errors = [e["message"] for e in browser.get_log("browser") if e["level"] == "SEVERE"]
     events = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
-    urls = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    urls = [
+        e["params"]["request"]["url"]
+        for e in events
+        if e["method"] == "Network.requestWillBeSent"
+    ]
     assert any(u.startswith(address) for u in urls)  # the log does record requests
-    return errors + [u for u in urls if not u.startswith((address, "data:", "blob:", "about:"))]
+    return errors + [
+        u for u in urls if not u.startswith((address, "data:", "blob:", "about:"))
+    ]
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -127,11 +157,18 @@ def test_a_page_loads_without_complaint_or_outside_request(browser, address, vie
 
 
 def test_an_outside_request_would_be_seen_and_is_refused(browser, address):
-    """The check above can fail: a request made on purpose is logged, and the page's policy stops it."""
+    """The check above can fail: a request made on purpose is logged,
+    and the page's policy stops it.
+    """
     opened(browser, f"{address}/risk")
     complaints(browser, address)
-    browser.execute_script("fetch('http://example.invalid/x').catch(() => null); fetch('/risk')")
-    assert any("example.invalid" in c for c in wait(lambda: complaints(browser, address), "the complaint"))
+    browser.execute_script(
+        "fetch('http://example.invalid/x').catch(() => null); fetch('/risk')"
+    )
+    assert any(
+        "example.invalid" in c
+        for c in wait(lambda: complaints(browser, address), "the complaint")
+    )
 
 
 @pytest.mark.slow
@@ -159,7 +196,8 @@ def test_a_link_reopens_the_view(browser, address):
     opened(browser, f"{address}/landscape")
     knob(browser, "dim", "slider").send_keys(Keys.ARROW_LEFT * 20)
     wait(lambda: "dim=" in browser.current_url, "the address")
-    shown, link = settled(browser), browser.current_url
+    shown = settled(browser)
+    link = browser.current_url
     opened(browser, link)
     assert settled(browser) == shown
 
@@ -169,11 +207,17 @@ def test_typing_moves_the_slider_and_bad_values_get_a_sentence(browser, address)
     box = knob(browser, "dim")
     box.send_keys(Keys.CONTROL + "a")
     box.send_keys("1000000" + Keys.ENTER)
-    wait(lambda: knob(browser, "dim", "slider").get_attribute("value") == "200", "the slider's end")
+    wait(
+        lambda: knob(browser, "dim", "slider").get_attribute("value") == "200",
+        "the slider's end",
+    )
     box.send_keys(Keys.CONTROL + "a")
     box.send_keys("three" + Keys.ENTER)
     sentence = wait(lambda: text(browser, "message"), "a sentence")
-    assert sentence == "dim of this page must be a whole number from 4 to 1000000, got 'three'; try dim=400."
+    assert (
+        sentence
+        == "dim of this page must be a whole number from 4 to 1000000, got 'three'; try dim=400."
+    )
     opened(browser, f"{address}/risk?dim=-1&colour=red")
     assert "dim of this page must be" in text(browser, "address-message")
     assert "Traceback" not in browser.page_source
@@ -181,18 +225,28 @@ def test_typing_moves_the_slider_and_bad_values_get_a_sentence(browser, address)
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_copied_python_reproduces_the_shown_numbers(browser, address, view):
-    task = {"convergence": "keys=2&seed=4", "bags": "data=drawn&bag=3"}.get(view, "dim=50&length=7")
+    task = {"convergence": "keys=2&seed=4", "bags": "data=drawn&bag=3"}.get(
+        view, "dim=50&length=7"
+    )
     opened(browser, f"{address}/{view}?{task}")
-    wait(lambda: text(browser, "note") and "it goes on" not in text(browser, "note"), "the end of the computation")
+    wait(
+        lambda: text(browser, "note") and "it goes on" not in text(browser, "note"),
+        "the end of the computation",
+    )
     data = json.loads(settled(browser))
-    permissions = {"origin": address, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    permissions = {
+        "origin": address,
+        "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"],
+    }
     browser.execute_cdp_cmd("Browser.grantPermissions", permissions)
     browser.find_element(By.ID, "copy").click()
     wait(lambda: text(browser, "copy") == "Copied", "the button to say so")
     code = browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
     names = {}
     exec(code, names)
-    close = lambda seen, true: np.testing.assert_allclose(np.ravel(seen).astype(float), np.ravel(true), rtol=LAST_DIGIT)
+    close = lambda seen, true: np.testing.assert_allclose(
+        np.ravel(seen).astype(float), np.ravel(true), rtol=LAST_DIGIT
+    )
     if view == "landscape":
         close(data[0]["z"], names["risk"])
     elif view == "risk":
@@ -213,7 +267,10 @@ def test_the_copied_python_reproduces_the_shown_numbers(browser, address, view):
 def test_training_plays_pauses_and_scrubs(browser, address):
     opened(browser, f"{address}/training")
     points = lambda: len(json.loads(browser.execute_script(FIGURE))[0]["x"])
-    wait(lambda: points() == 101 and text(browser, "frame-text") == "Step 20000", "the last step")
+    wait(
+        lambda: points() == 101 and text(browser, "frame-text") == "Step 20000",
+        "the last step",
+    )
     play = browser.find_element(By.ID, "play")
     play.click()
     wait(lambda: 5 < points() < 60, "some frames")
@@ -228,8 +285,13 @@ def test_training_plays_pauses_and_scrubs(browser, address):
 
 
 def test_training_grows_while_it_runs_and_stops_when_told(browser, address):
-    """A softmax run of minutes: the figure grows by itself, Stop holds it, its lines are those of what is shown, Go on goes on."""
-    opened(browser, f"{address}/training?predictor=softmax&temperature=2&runs=3&steps=2000&dim=50")
+    """A softmax run of minutes: the figure grows by itself, Stop holds it,
+    its lines are those of what is shown, Go on goes on.
+    """
+    opened(
+        browser,
+        f"{address}/training?predictor=softmax&temperature=2&runs=3&steps=2000&dim=50",
+    )
     done = lambda: int(re.search(r"Step (\d+) of 2000", text(browser, "note")).group(1))
     first = done()
     wait(lambda: done() > first, "more steps")
@@ -255,7 +317,8 @@ def chosen_file(browser, path):
 
 def test_an_upload_is_fitted_and_a_bad_one_gets_a_sentence(browser, address, tmp_path):
     rng = np.random.default_rng(0)
-    tokens, where = rng.standard_normal((60, 4, 3)), rng.integers(0, 4, 60)
+    tokens = rng.standard_normal((60, 4, 3))
+    where = rng.integers(0, 4, 60)
     tokens[np.arange(60), where, 0] += 6
     np.savez(tmp_path / "mine.npz", bags=tokens, y=tokens[np.arange(60), where, 1])
     (tmp_path / "bad.csv").write_text("sack,y,a\n1,2,3\n")
@@ -280,7 +343,10 @@ def test_a_new_draw_and_the_downloads(browser, address):
     opened(browser, f"{address}/posterior")
     before = settled(browser)
     browser.find_element(By.ID, "redraw").click()
-    wait(lambda: browser.execute_script(FIGURE) != before and "seed=2" in browser.current_url, "the next draw")
+    wait(
+        lambda: browser.execute_script(FIGURE) != before and "seed=2" in browser.current_url,
+        "the next draw",
+    )
     for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("csv", b"panel,kind,label")):
         browser.find_element(By.ID, kind).click()
         path = Path(browser.downloads, f"attnscope-posterior.{kind}")
@@ -327,9 +393,13 @@ def test_no_legend_or_number_lies_over_the_title_of_an_axis(browser, address, vi
 
 def test_digits_are_square(browser, address):
     opened(browser, f"{address}/bags")
-    size = "return [...document.querySelectorAll('#images img')].map((x) => [x.naturalWidth, x.clientWidth, x.clientHeight])"
+    size = (
+        "return [...document.querySelectorAll('#images img')].map((x) => [x.naturalWidth, "
+        "x.clientWidth, x.clientHeight])"
+    )
     seen = wait(lambda: browser.execute_script(size), "the pictures")
-    assert seen == [[8, 64, 64]] * 8  # a whole number of the screen's pixels for each of theirs
+    # a whole number of the screen's pixels for each of theirs
+    assert seen == [[8, 64, 64]] * 8
 
 
 def test_dark_pages_are_dark(browser, address):
@@ -340,6 +410,9 @@ def test_dark_pages_are_dark(browser, address):
         opened(browser, f"{address}/training")
         assert browser.execute_script(paper) == "#ffffff"
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark("dark"))
-        wait(lambda: browser.execute_script(paper) == "#1a2029", "the figure to follow the system into the dark")
+        wait(
+            lambda: browser.execute_script(paper) == "#1a2029",
+            "the figure to follow the system into the dark",
+        )
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark("light"))

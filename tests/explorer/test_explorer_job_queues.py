@@ -4,7 +4,9 @@ import threading
 
 import pytest
 
-pytest.importorskip("dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'")
+pytest.importorskip(
+    "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
+)
 
 from attnscope.errors import AttnscopeError
 from attnscope.explorer import compute as answers
@@ -41,9 +43,12 @@ class Held:
 
 
 def test_a_long_job_is_set_aside_and_found_again(impatient):
-    lane, heavy = Lane("test", spare=2), Held("heavy")
-    assert lane.ask("a", heavy, wait=0.02) is None  # answered within its time, with nothing yet
-    assert lane.ask("b", lambda: "quick", LONG).result() == "quick"  # while the heavy one still runs
+    lane = Lane("test", spare=2)
+    heavy = Held("heavy")
+    # answered within its time, with nothing yet
+    assert lane.ask("a", heavy, wait=0.02) is None
+    # while the heavy one still runs
+    assert lane.ask("b", lambda: "quick", LONG).result() == "quick"
     assert heavy.begun.is_set() and not heavy.go.is_set()
     assert lane.ask("a", heavy, wait=0.02) is None
     heavy.go.set()
@@ -52,10 +57,12 @@ def test_a_long_job_is_set_aside_and_found_again(impatient):
 
 
 def test_with_no_thread_to_spare_requests_still_come_back_in_time(impatient):
-    lane, works = Lane("test", spare=2), [Held(i) for i in range(3)]
+    lane = Lane("test", spare=2)
+    works = [Held(i) for i in range(3)]
     assert [lane.ask(i, work, wait=0.05) for i, work in enumerate(works)] == [None] * 3
     assert works[2].begun.wait(LONG)
-    assert lane.ask("quick", lambda: "quick", wait=0.05) is None  # the queue waits, the request does not
+    # the queue waits, the request does not
+    assert lane.ask("quick", lambda: "quick", wait=0.05) is None
     works[0].go.set()
     assert lane.ask("quick", lambda: "quick", LONG).result() == "quick"
     for work in works:
@@ -64,7 +71,9 @@ def test_with_no_thread_to_spare_requests_still_come_back_in_time(impatient):
 
 
 def test_jobs_run_one_after_the_other_as_long_as_they_are_short():
-    lane, running, most = Lane("test", spare=3), [], []
+    lane = Lane("test", spare=3)
+    running = []
+    most = []
 
     def work():
         running.append(1)
@@ -81,7 +90,8 @@ def test_jobs_run_one_after_the_other_as_long_as_they_are_short():
 
 
 def test_errors_are_kept_for_whoever_asks_again(impatient):
-    lane, heavy = Lane("test", spare=1), Held(None)
+    lane = Lane("test", spare=1)
+    heavy = Held(None)
 
     def fails():
         heavy()
@@ -106,7 +116,9 @@ def test_finished_jobs_nobody_asks_for_are_forgotten(impatient, monkeypatch):
 
 
 def test_a_second_client_is_answered_while_training_of_another_runs(impatient, monkeypatch):
-    """Through `answer`, as the page asks: heavy asked, told to come back, the other answered, heavy let go, heavy answered."""
+    """Through `answer`, as the page asks: heavy asked, told to come back, the other answered,
+    heavy let go, heavy answered.
+    """
     events = []
     heavy = Held("the first step")
     step = training(default_state("training").changed(runs=1, steps=10))
@@ -118,7 +130,13 @@ def test_a_second_client_is_answered_while_training_of_another_runs(impatient, m
 
     monkeypatch.setattr(answers, "QUICK", Lane("test", spare=3))
     monkeypatch.setattr(answers, "_trained", trained)
-    values = [("batch", 1000), ("length", 1000), ("runs", 50), ("steps", 200_000), ("dim", 10**6)]
+    values = [
+        ("batch", 1000),
+        ("length", 1000),
+        ("runs", 50),
+        ("steps", 200_000),
+        ("dim", 10**6),
+    ]
     state, what, words = answers.answer("training", values, wait=0.02)
     assert (state.batch, what, words) == (1000, None, "")
     other = answers.answer("posterior", [("dim", 8)], wait=LONG)
@@ -130,6 +148,8 @@ def test_a_second_client_is_answered_while_training_of_another_runs(impatient, m
 
 
 def test_what_is_not_ready_says_so_and_has_the_page_ask_again():
-    first, second = (dict(zip([name for name, _ in PARTS], _later(fresh=True))) for _ in range(2))
+    first, second = (
+        dict(zip([name for name, _ in PARTS], _later(fresh=True))) for _ in range(2)
+    )
     assert first["note"] == LATER and first["lived"]["done"] < first["lived"]["total"]
     assert first["lived"] != second["lived"]

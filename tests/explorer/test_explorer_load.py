@@ -1,4 +1,5 @@
-"""Twenty clients at once for a minute: every request answered without a sentence of complaint, and memory flat after the first third.
+"""Twenty clients at once for a minute: every request answered without a sentence of complaint, and
+memory flat after the first third.
 
 `pytest tests/explorer/test_explorer_load.py -s` prints the memory every five seconds (Linux).
 """
@@ -15,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'")
+pytest.importorskip(
+    "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
+)
 
 from attnscope.explorer.state import VIEWS, default_state, plain
 
@@ -26,7 +29,8 @@ TURNED = {
     "posterior": ("gamma2", "seed"),
     "risk": ("gamma2",),
 }
-GROWTH = 1.05  # measured: 258 -> 259 MB; before computations had two threads of their own it was 300 -> 354
+# measured: 258 -> 259 MB; before computations had two threads of their own it was 300 -> 354
+GROWTH = 1.05
 
 
 def knob(name, value):
@@ -39,15 +43,25 @@ def request_body(redraw, view, rng):
         {"runs": 10} if "runs" in VIEWS[view] else {}
     )
     for name in TURNED[view]:
-        values[name] = rng.randrange(1000) if name == "seed" else round(rng.uniform(0.1, 1.5), 3)
+        values[name] = (
+            rng.randrange(1000) if name == "seed" else round(rng.uniform(0.1, 1.5), 3)
+        )
     outputs = []
     for part in redraw["output"].strip(".").split("..."):
         identity, name = part.rsplit(".", 1)
         every = [{"id": {"type": "row", "name": n}, "property": name} for n in values]
-        outputs.append(every if identity.startswith("{") else {"id": identity, "property": name})
+        outputs.append(
+            every if identity.startswith("{") else {"id": identity, "property": name}
+        )
     state = [{"id": "view", "property": "data", "value": view}]
     inputs = [[knob(name, value) for name, value in values.items()]]
-    return {"output": redraw["output"], "outputs": outputs, "inputs": inputs, "state": state, "changedPropIds": []}
+    return {
+        "output": redraw["output"],
+        "outputs": outputs,
+        "inputs": inputs,
+        "state": state,
+        "changedPropIds": [],
+    }
 
 
 def client(address, redraw, seed, end, seen, complaints):
@@ -71,29 +85,42 @@ def megabytes(process):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="memory is read from /proc"
+)
 def test_memory_is_flat_and_nobody_is_refused():
     code = "from attnscope.explorer.app import serve; serve(port=0, open_browser=False)"
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     try:
         address = process.stdout.readline().split()[2].rstrip("/")
         with urllib.request.urlopen(f"{address}/_dash-dependencies", timeout=60) as reply:
             redraw = next(
-                d for d in json.load(reply) if "message.children" in d["output"] and "query.data" in d["output"]
+                d
+                for d in json.load(reply)
+                if "message.children" in d["output"] and "query.data" in d["output"]
             )
-        start, seen, complaints, memory = time.monotonic(), [], [], []
+        start = time.monotonic()
+        seen = []
+        complaints = []
+        memory = []
         end = start + SECONDS
         threads = [
-            threading.Thread(target=client, args=(address, redraw, i, end, seen, complaints)) for i in range(CLIENTS)
+            threading.Thread(target=client, args=(address, redraw, i, end, seen, complaints))
+            for i in range(CLIENTS)
         ]
         for thread in threads:
             thread.start()
         while time.monotonic() < end:
             time.sleep(5)
             memory.append(megabytes(process))
-            print(f"{time.monotonic() - start:5.0f} s  {memory[-1]:6.0f} MB  {len(seen)} requests")
+            print(
+                f"{time.monotonic() - start:5.0f} s  {memory[-1]:6.0f} MB  {len(seen)} requests"
+            )
         for thread in threads:
             thread.join()
     finally:

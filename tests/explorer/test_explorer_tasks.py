@@ -1,6 +1,8 @@
-"""Tasks and predictors of the catalogue in the explorer: every planted task in the risk view, rows from outside, addresses that keep working.
+"""Tasks and predictors of the catalogue in the explorer: every planted task in the risk view, rows
+from outside, addresses that keep working.
 
-Sampled comparisons use 5 standard errors (5.7e-7 each, under a hundred of them: 6e-5 false alarms, had the seeds not been fixed).
+Sampled comparisons use 5 standard errors (5.7e-7 each, under a hundred of them: 6e-5 false alarms,
+had the seeds not been fixed).
 """
 
 import json
@@ -13,7 +15,9 @@ from attnscope import catalogue
 from attnscope.predictors.attention import Componentwise
 from attnscope.tasks.base import Projections, gaussian_fields
 
-pytest.importorskip("dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'")
+pytest.importorskip(
+    "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
+)
 
 from attnscope.explorer.callbacks import _task_rows
 from attnscope.explorer.compute import answer, shown
@@ -23,7 +27,11 @@ from attnscope.explorer.state import default_state, from_query, to_query
 from attnscope.explorer.views.risk_planted import REFERENCES
 from attnscope.figures.figure import Line, Points
 
-PLANTED = [word for word, entry in catalogue.TASKS.items() if entry.planted and word != "single-location"]
+PLANTED = [
+    word
+    for word, entry in catalogue.TASKS.items()
+    if entry.planted and word != "single-location"
+]
 SMALL = {"dim": 30, "length": 5, "temperature": 0.4, "signal": 2.0}
 
 
@@ -48,7 +56,9 @@ def test_the_risk_view_shows_every_planted_task_by_the_lines_it_shows(word):
     for line, values in zip(lines, names["curves"].values()):
         seen = values[:, 1] <= values[:, 0]
         np.testing.assert_array_equal(line.y, np.where(seen, values[:, 0], np.nan))
-    bars = {m.label.split(",")[0]: m for m in what.figure.panels[0].marks if isinstance(m, Points)}
+    bars = {
+        m.label.split(",")[0]: m for m in what.figure.panels[0].marks if isinstance(m, Points)
+    }
     for name in set(names["curves"]) - set(REFERENCES):
         values = names["curves"][name]
         sampled = values[:, 2] > 0
@@ -64,14 +74,18 @@ def test_shown_risks_lie_between_bayes_and_what_fresh_draws_say(word):
     names = names_of(shown(small(word)))
     predictor = at.Softmax(0.4)
     value, error, _ = names["at_chosen"]["softmax"]
-    fresh = at.risk(names["task"], predictor, at.Overlaps.oracle(), "monte-carlo", samples=20_000, seed=77)
+    fresh = at.risk(
+        names["task"], predictor, at.Overlaps.oracle(), "monte-carlo", samples=20_000, seed=77
+    )
     assert abs(value - fresh.excess) < 5 * np.hypot(error, fresh.error)
     bayes, its_error, _ = names["curves"]["Bayes"][0]
     null = names["curves"]["null"][0]
     for name in ("erf", "softmax", "linear"):
         values = names["curves"][name]
         assert (values[:, 0] + 5 * values[:, 1] >= bayes - 5 * its_error).all()
-    at_zero = at.risk(names["task"], at.LinearAttention(0.0), at.Overlaps.oracle(), samples=20_000)
+    at_zero = at.risk(
+        names["task"], at.LinearAttention(0.0), at.Overlaps.oracle(), samples=20_000
+    )
     assert abs(null[0] - at_zero.excess) <= 5 * at_zero.error + null[1]
 
 
@@ -79,7 +93,10 @@ def test_the_error_of_classes_is_that_of_predictions_on_tokens():
     names = names_of(shown(small("sparse-tokens", strength=3.0)))
     task = names["task"]
     batch = task.sample(20_000, seed=5)
-    wrong = np.sign(at.predict(at.Softmax(0.4), task.direction, task.direction, batch.tokens)) != batch[1]
+    wrong = (
+        np.sign(at.predict(at.Softmax(0.4), task.direction, task.direction, batch.tokens))
+        != batch[1]
+    )
     value, error, _ = names["at_chosen"]["softmax"]
     assert abs(wrong.mean() - value) < 5 * np.hypot(error, wrong.std() / np.sqrt(20_000))
     assert names["curves"]["Bayes"][0][0] < names["curves"]["linear test"][0][0] < value
@@ -89,9 +106,13 @@ def test_the_error_of_classes_is_that_of_predictions_on_tokens():
 @pytest.mark.parametrize("against", ["length", "dim"])
 def test_a_sweep_shows_each_task_at_what_it_can_be(word, against):
     change = {"relevant": 4} if word == "multi-location" else {}
-    _, what, words = answer("risk", [("task", word), ("against", against), ("temperature", 0.4), *change.items()])
+    _, what, words = answer(
+        "risk", [("task", word), ("against", against), ("temperature", 0.4), *change.items()]
+    )
     if against not in arguments_of(word):
-        assert words.startswith("against of the risk view must be one of what this task has (temperature")
+        assert words.startswith(
+            "against of the risk view must be one of what this task has (temperature"
+        )
         return
     xs = names_of(what)["xs"]
     assert len(xs) >= 5 and (word != "multi-location" or against == "dim" or xs[0] >= 4)
@@ -105,7 +126,9 @@ def test_a_matrix_too_large_for_a_page_is_one_sentence():
 
 def test_knobs_of_other_tasks_are_hidden_also_where_there_is_no_answer():
     assert {"relevant", "weights"} & unused("risk", "multi-location") == set()
-    assert {"relevant", "weights", "lengths", "strengths"} <= unused("risk", "single-location")
+    assert {"relevant", "weights", "lengths", "strengths"} <= unused(
+        "risk", "single-location"
+    )
     rows = list(VIEWS["training"])
     hidden = dict(zip(rows, _task_rows("training", ["task"], ["max-location"], rows)))
     assert hidden["strength"] is False and hidden["relevant"] is True
@@ -115,7 +138,9 @@ def test_knobs_of_other_tasks_are_hidden_also_where_there_is_no_answer():
 def test_an_argument_whose_name_is_taken_has_a_longer_one():
     assert arguments_of("correlated-background")["decay"] == "task_decay"
     assert knobs()["decay"].argument == ""
-    state, sentences = from_query("training", "task=correlated-background&decay=0.001&task_decay=2")
+    state, sentences = from_query(
+        "training", "task=correlated-background&decay=0.001&task_decay=2"
+    )
     assert sentences == [] and (state.decay, state.task_decay) == (0.001, 2.0)
     assert "'decay': 2.0" in shown(small("correlated-background", task_decay=2.0)).code
 
@@ -136,11 +161,13 @@ def test_kept_addresses_keep_their_meaning(view):
     state, sentences = from_query(view, KEPT[view])
     pairs = dict(pair.split("=") for pair in KEPT[view].split("&"))
     assert sentences == []
-    assert {name: FIELDS[name].parse(text, name) for name, text in pairs.items()} == dict(state.chosen)
+    assert {name: FIELDS[name].parse(text, name) for name, text in pairs.items()} == dict(
+        state.chosen
+    )
     assert from_query(view, to_query(state)) == (state, [])
 
 
-# -- from outside ----------------------------------------------------------------------------------------------
+# -- from outside ----------------------------------------------------------------------------------
 
 
 class Clipped(Componentwise):
@@ -174,10 +201,17 @@ class TwoScales:
 @pytest.fixture
 def outside():
     spread = catalogue.Argument("spread", "Spread", 2.0, 1, 1e6)
-    clash = catalogue.Argument("predictor", "A word that the page uses otherwise", "plain", options=("plain", "odd"))
+    clash = catalogue.Argument(
+        "predictor", "A word that the page uses otherwise", "plain", options=("plain", "odd")
+    )
     arguments = (catalogue.LENGTH, spread, clash, catalogue.NOISE)
-    catalogue.add(catalogue.Entry("clipped", Clipped, "clipped", (catalogue.TEMPERATURE,)), catalogue.PREDICTORS)
-    catalogue.add(catalogue.Entry("two-scales", TwoScales, "two scales", arguments), catalogue.TASKS)
+    catalogue.add(
+        catalogue.Entry("clipped", Clipped, "clipped", (catalogue.TEMPERATURE,)),
+        catalogue.PREDICTORS,
+    )
+    catalogue.add(
+        catalogue.Entry("two-scales", TwoScales, "two scales", arguments), catalogue.TASKS
+    )
     yield
     catalogue.remove("clipped", catalogue.PREDICTORS)
     catalogue.remove("two-scales", catalogue.TASKS)
@@ -188,22 +222,44 @@ def test_rows_from_outside_are_in_the_page_and_work(outside):
     assert arguments_of("two-scales")["predictor"] == "task_predictor"
     for view in ("landscape", "risk", "training"):
         text = json.dumps(
-            [part.to_plotly_json() for part in page(f"/{view}", "")], default=lambda c: c.to_plotly_json()
+            [part.to_plotly_json() for part in page(f"/{view}", "")],
+            default=lambda c: c.to_plotly_json(),
         )
-        assert ("clipped" in text) == (view != "risk") and ("two scales" in text) == (view != "landscape")
-    few = [("predictor", "clipped"), ("temperature", 0.5), ("dim", 12), ("length", 3), ("runs", 2), ("steps", 10)]
+        assert ("clipped" in text) == (view != "risk") and ("two scales" in text) == (
+            view != "landscape"
+        )
+    few = [
+        ("predictor", "clipped"),
+        ("temperature", 0.5),
+        ("dim", 12),
+        ("length", 3),
+        ("runs", 2),
+        ("steps", 10),
+    ]
     _, what, words = answer("landscape", few)
     names = names_of(what)
-    assert words == "" and type(names["predictor"]) is Clipped and np.isfinite(names["risk"]).any()
-    _, what, words = answer("training", [*few, ("task", "two-scales"), ("batch", 2), ("spread", 3)])
+    assert (
+        words == ""
+        and type(names["predictor"]) is Clipped
+        and np.isfinite(names["risk"]).any()
+    )
+    _, what, words = answer(
+        "training", [*few, ("task", "two-scales"), ("batch", 2), ("spread", 3)]
+    )
     assert words == "" and names_of(what)["task"].spread == 3 and "sampled" in what.note
-    _, what, words = answer("risk", [("task", "two-scales"), ("spread", 3), ("compared", "all"), ("length", 3)])
+    _, what, words = answer(
+        "risk", [("task", "two-scales"), ("spread", 3), ("compared", "all"), ("length", 3)]
+    )
     names = names_of(what)
     assert words == "" and "clipped" in names["curves"] and "Bayes" not in names["curves"]
     fresh = at.risk(names["task"], Clipped(0.1), at.Overlaps.oracle(), samples=20_000, seed=9)
     value, error, _ = names["at_chosen"]["clipped"]
     assert abs(value - fresh.excess) < 5 * np.hypot(error, fresh.error)
-    colors = [m.color for m in what.figure.panels[0].marks if isinstance(m, Points) and "sampled" in m.label]
+    colors = [
+        m.color
+        for m in what.figure.panels[0].marks
+        if isinstance(m, Points) and "sampled" in m.label
+    ]
     assert len(set(colors)) == len(colors) == 6
 
 

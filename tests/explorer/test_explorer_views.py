@@ -1,4 +1,6 @@
-"""The explorer's views as pure functions: the lines they show make the shown numbers, landscape, training that goes on, convergence."""
+"""The explorer's views as pure functions: the lines they show make the shown numbers, landscape,
+training that goes on, convergence.
+"""
 
 import json
 from dataclasses import replace
@@ -9,7 +11,9 @@ from helpers.tolerances import EXACT, FORMULA, INTEGRAL, SEVEN_DIGITS
 
 import attnscope as at
 
-pytest.importorskip("dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'")
+pytest.importorskip(
+    "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
+)
 
 from attnscope.explorer import live
 from attnscope.explorer.callbacks import _parts
@@ -25,14 +29,29 @@ from attnscope.explorer.views.training import presets, training
 from attnscope.figures.figure import Band, Line, Points
 
 QUICK = {
-    "landscape": [{}, {"predictor": "linear", "x": "eta", "y": "theta", "rho": 0.3}, {"x": "kappa", "y": "rho"}],
-    "risk": [{}, {"against": "dim", "tuning": "fixed"}, {"against": "length", "tuning": "fixed", "temperature": 1.0}],
-    "training": [{}, {"start": "manifold"}, {"batch": 5, "dim": 80, "noise": 0.1, "steps": 2000}, {"decay": 1e-4}],
+    "landscape": [
+        {},
+        {"predictor": "linear", "x": "eta", "y": "theta", "rho": 0.3},
+        {"x": "kappa", "y": "rho"},
+    ],
+    "risk": [
+        {},
+        {"against": "dim", "tuning": "fixed"},
+        {"against": "length", "tuning": "fixed", "temperature": 1.0},
+    ],
+    "training": [
+        {},
+        {"start": "manifold"},
+        {"batch": 5, "dim": 80, "noise": 0.1, "steps": 2000},
+        {"decay": 1e-4},
+    ],
     "posterior": [{}, {"tuning": "fixed", "dim": 8, "length": 30, "noise": 0.5}],
     "convergence": [{}, {"rule": "shrinking", "keys": 2, "seed": 3, "noise": 0.2}],
     "bags": [{}, {"data": "drawn", "bag": 200, "loss": "mixture"}],
 }
-QUICK["training"].append({"task": "max-location", "strength": 3.0, "batch": 5, "runs": 2, "steps": 20, "dim": 30})
+QUICK["training"].append(
+    {"task": "max-location", "strength": 3.0, "batch": 5, "runs": 2, "steps": 20, "dim": 30}
+)
 QUICK["risk"].append({"compared": "all", "dim": 30, "length": 4})
 CASES = [(view, change) for view, changes in QUICK.items() for change in changes]
 
@@ -43,18 +62,26 @@ def state_of(view, change):
 
 @pytest.mark.parametrize(("view", "change"), CASES)
 def test_the_copied_lines_make_the_shown_numbers(view, change):
-    """In an interpreter's namespace of their own; the figure's arrays must be theirs to the last bit, after a trip through JSON."""
+    """In an interpreter's namespace of their own; the figure's arrays must be theirs to the last
+    bit, after a trip through JSON.
+    """
     what = shown(state_of(view, change))
     names = {}
     exec(what.code, names)
     data = json.loads(json.dumps(what.plotly, allow_nan=False))["data"]
-    array = lambda values: np.array([np.nan if x is None else x for x in np.ravel(values)], dtype=float)
+    array = lambda values: np.array(
+        [np.nan if x is None else x for x in np.ravel(values)], dtype=float
+    )
     if view == "landscape":
-        np.testing.assert_array_equal(array(data[0].get("customdata", data[0]["z"])), names["risk"].ravel())
+        np.testing.assert_array_equal(
+            array(data[0].get("customdata", data[0]["z"])), names["risk"].ravel()
+        )
         assert np.isfinite(names["risk"]).any()
     elif view == "risk":
         for trace in data[: len(names["curves"])]:
-            np.testing.assert_array_equal(array(trace["y"]), np.exp(names["curves"][trace["name"]]))
+            np.testing.assert_array_equal(
+                array(trace["y"]), np.exp(names["curves"][trace["name"]])
+            )
     elif view == "training":
         drawn = names["figure"]
         curves = [
@@ -68,7 +95,9 @@ def test_the_copied_lines_make_the_shown_numbers(view, change):
             np.testing.assert_array_equal(array(trace["y"]), y)
     elif view == "convergence":
         for trace in data[:2]:
-            np.testing.assert_array_equal(array(trace["y"]), names["curves"][trace["name"].split(",")[0]])
+            np.testing.assert_array_equal(
+                array(trace["y"]), names["curves"][trace["name"].split(",")[0]]
+            )
         assert [t["y"] for t in data if t["name"] == "CME"] == [names["read"]["CME"].tolist()]
     elif view == "bags":
         np.testing.assert_array_equal(array(data[0]["y"]), names["prediction"])
@@ -76,7 +105,12 @@ def test_the_copied_lines_make_the_shown_numbers(view, change):
         np.testing.assert_array_equal(array(heat["z"]), np.ravel(names["attention"][:30]))
     else:
         stems = [t for t in data if t["name"] == "informative token"]
-        expected = [names["scores"], names["values"], names["posterior"], *names["weights"].values()]
+        expected = [
+            names["scores"],
+            names["values"],
+            names["posterior"],
+            *names["weights"].values(),
+        ]
         assert [t["y"][0] for t in stems] == [float(x[names["location"]]) for x in expected]
 
 
@@ -91,7 +125,9 @@ def test_the_landscape_shows_the_risk_that_the_library_gives_point_by_point():
 
 
 def test_arrows_point_where_descent_goes():
-    """Each arrow is six points, tail, tip, barb, tip, barb, gap: along the flow, with barbs behind the tip on either side."""
+    """Each arrow is six points, tail, tip, barb, tip, barb, gap:
+    along the flow, with barbs behind the tip on either side.
+    """
     what = shown(default_state("landscape"))
     names = {}
     exec(what.code, names)
@@ -100,7 +136,9 @@ def test_arrows_point_where_descent_goes():
     along = np.stack([x[:, 1] - x[:, 0], y[:, 1] - y[:, 0]])
     flow = np.stack([names["flow"].kappa, names["flow"].nu])
     moving = np.hypot(*flow) > 1e-9
-    cosine = np.sum(along * flow, axis=0)[moving] / (np.hypot(*along) * np.hypot(*flow))[moving]
+    cosine = (
+        np.sum(along * flow, axis=0)[moving] / (np.hypot(*along) * np.hypot(*flow))[moving]
+    )
     np.testing.assert_allclose(cosine, 1.0, atol=EXACT)
     for barb in (2, 4):
         back = np.stack([x[:, barb] - x[:, 1], y[:, barb] - y[:, 1]])[:, moving]
@@ -113,27 +151,42 @@ def test_arrows_point_where_descent_goes():
 
 def test_drawn_paths_leave_out_only_what_no_eye_sees():
     what = shown(default_state("landscape"))
-    full = next(m for m in what.figure.panels[0].marks if isinstance(m, Line) and "oracle" in m.label)
+    full = next(
+        m for m in what.figure.panels[0].marks if isinstance(m, Line) and "oracle" in m.label
+    )
     drawn = next(t for t in what.plotly["data"] if t.get("name") == full.label)
-    assert len(drawn["x"]) < len(full.x) and drawn["x"].count(None) == int(np.isnan(full.x).sum())
+    assert len(drawn["x"]) < len(full.x) and drawn["x"].count(None) == int(
+        np.isnan(full.x).sum()
+    )
     points = np.array([(a, b) for a, b in zip(drawn["x"], drawn["y"]) if a is not None])
-    gaps = [np.min(np.abs(points - (a, b)).sum(axis=1)) for a, b in zip(full.x, full.y) if np.isfinite(a)]
+    gaps = [
+        np.min(np.abs(points - (a, b)).sum(axis=1))
+        for a, b in zip(full.x, full.y)
+        if np.isfinite(a)
+    ]
     assert max(gaps) < 2.3e-3  # a step of 2e-3, and rounding to 1e-4
 
 
 @pytest.mark.parametrize("predictor", ["erf", "linear", "sigma"])
 def test_what_is_marked_as_stationary_is(predictor):
-    """The mirror image (-k, -v) is marked only where it has the same risk: not for an activation that is not odd."""
+    """The mirror image (-k, -v) is marked only where it has the same risk:
+    not for an activation that is not odd.
+    """
     state = state_of("landscape", {"predictor": predictor, "runs": 1, "steps": 10})
-    code, figure = shown(state).code, shown(state).figure
+    code = shown(state).code
+    figure = shown(state).figure
     names = {}
     exec(code, names)
     marked = [m for m in figure.panels[0].marks if isinstance(m, Points)]
     assert len(marked) == len(names["points"])
     for mark, point in zip(marked, names["points"]):
         for sign, _ in zip((1, -1), mark.x):
-            o = at.Overlaps(*(sign * float(x) for x in point.overlaps[:4]), float(point.overlaps.rho))
-            assert at.risk(names["task"], names["predictor"], o).value == pytest.approx(point.risk.value, rel=INTEGRAL)
+            o = at.Overlaps(
+                *(sign * float(x) for x in point.overlaps[:4]), float(point.overlaps.rho)
+            )
+            assert at.risk(names["task"], names["predictor"], o).value == pytest.approx(
+                point.risk.value, rel=INTEGRAL
+            )
             flow = np.array(descent(names["task"], names["predictor"], o))
             assert np.abs(flow).max() < 1e-6 * (1 + names["task"].signal ** 2)
     oracle = next(m for m in marked if m.label.startswith("oracle"))
@@ -146,7 +199,9 @@ def test_points_that_no_unit_vectors_have_are_masked():
     np.testing.assert_array_equal(np.isfinite(z.z), inside)
 
 
-@pytest.mark.parametrize("predictor", [at.Erf(0.3), at.Softmax(1.5), at.LinearAttention(0.2), "sigma"])
+@pytest.mark.parametrize(
+    "predictor", [at.Erf(0.3), at.Softmax(1.5), at.LinearAttention(0.2), "sigma"]
+)
 def test_the_flow_is_the_limit_of_training_steps(predictor):
     task = at.SingleLocation(dim=50, length=6)
     predictor = at.optimal_sigma(task) if predictor == "sigma" else predictor
@@ -154,11 +209,25 @@ def test_the_flow_is_the_limit_of_training_steps(predictor):
     flow = np.array(descent(task, predictor, o))
 
     def slope(step_size):
-        run = at.train(task, predictor, start=o, runs=1, steps=1, step_size=step_size, log_every=1, progress=False)
+        run = at.train(
+            task,
+            predictor,
+            start=o,
+            runs=1,
+            steps=1,
+            step_size=step_size,
+            log_every=1,
+            progress=False,
+        )
         return (run.log[:, 0, 1] - run.log[:, 0, 0]) / step_size
 
     h = 1e-5  # extrapolated to h = 0: what is left is O(h^2) and roundoff 1e-16/h
-    np.testing.assert_allclose(2 * slope(h) - slope(2 * h), flow, rtol=0, atol=SEVEN_DIGITS * (1 + np.abs(flow).max()))
+    np.testing.assert_allclose(
+        2 * slope(h) - slope(2 * h),
+        flow,
+        rtol=0,
+        atol=SEVEN_DIGITS * (1 + np.abs(flow).max()),
+    )
 
 
 def test_the_presets_are_the_papers_experiments():
@@ -173,18 +242,36 @@ def test_the_presets_are_the_papers_experiments():
     state, _ = from_query("training", presets()["init manifold"])
     assert shown(state).rows[0][:2] == ("oracle", "30")
     run = at.run_experiment("init_manifold", progress=False)
-    np.testing.assert_allclose(shown(state).figure.panels[0].marks[1].y, run.figure().panels[0].marks[1].y, rtol=EXACT)
+    np.testing.assert_allclose(
+        shown(state).figure.panels[0].marks[1].y,
+        run.figure().panels[0].marks[1].y,
+        rtol=EXACT,
+    )
 
 
 def test_slow_predictors_say_that_they_are_trained_less():
     state = state_of("landscape", {"predictor": "softmax", "steps": 30, "runs": 50})
-    assert training_limits(state) == (6, 30, "Exact steps of this predictor are slow: 6 runs of 30 steps instead. ")
-    run = at.train(at.SingleLocation(400, 10), at.Softmax(2.0), runs=1, steps=20, log_every=20, progress=False)
-    slow = training(state_of("training", {"predictor": "softmax", "temperature": 2.0, "runs": 1}), run)
+    assert training_limits(state) == (
+        6,
+        30,
+        "Exact steps of this predictor are slow: 6 runs of 30 steps instead. ",
+    )
+    run = at.train(
+        at.SingleLocation(400, 10),
+        at.Softmax(2.0),
+        runs=1,
+        steps=20,
+        log_every=20,
+        progress=False,
+    )
+    slow = training(
+        state_of("training", {"predictor": "softmax", "temperature": 2.0, "runs": 1}), run
+    )
     assert "2000 of them at most" in slow.note and (slow.done, slow.total) == (20, 2000)
 
 
-# ------------------------------------------------------------------------------------------------- training that goes on
+# -------------------------------------------------------------------------------------------------
+# training that goes on
 
 
 @pytest.mark.parametrize(
@@ -195,22 +282,36 @@ def test_slow_predictors_say_that_they_are_trained_less():
         {"predictor": "softmax", "temperature": 2.0, "steps": 20, "runs": 2},
     ],
 )
-@pytest.mark.parametrize("piece", [0.002, -1.0])  # seconds; less than none, as on a machine that stalls
+# seconds; less than none, as on a machine that stalls
+@pytest.mark.parametrize("piece", [0.002, -1.0])
 def test_what_is_shown_on_the_way_is_what_its_lines_compute(monkeypatch, change, piece):
-    """Piece by piece: after every piece the copied lines give the shown figure to the last bit, and the last is all of it."""
+    """Piece by piece: after every piece the copied lines give the shown figure to the last bit,
+    and the last is all of it.
+    """
     monkeypatch.setattr(live, "PIECE", piece)
     fewer = {"steps": min(change["steps"], 60)} if piece < 0 else {}  # one step a call
-    state, seen = state_of("training", {"seed": 11, **change, **fewer}), []
+    state = state_of("training", {"seed": 11, **change, **fewer})
+    seen = []
     while not seen or seen[-1].done < seen[-1].total:
-        seen.append(answer("training", [(name, getattr(state, name)) for name in VIEWS["training"]])[1])
+        seen.append(
+            answer("training", [(name, getattr(state, name)) for name in VIEWS["training"]])[
+                1
+            ]
+        )
         assert len(seen) == 1 or seen[-1].done > seen[-2].done
     whole = training(state)
-    assert seen[-1].plotly == whole.plotly and seen[-1].code == whole.code and seen[-1].rows == whole.rows
+    assert (
+        seen[-1].plotly == whole.plotly
+        and seen[-1].code == whole.code
+        and seen[-1].rows == whole.rows
+    )
     for what in (seen[0],) if "predictor" in change else (seen[0], seen[len(seen) // 2]):
         names = {}
         exec(what.code, names)
         assert names["run"].step[-1] == what.done
-        np.testing.assert_array_equal(what.figure.panels[0].marks[1].y, names["figure"].panels[0].marks[1].y)
+        np.testing.assert_array_equal(
+            what.figure.panels[0].marks[1].y, names["figure"].panels[0].marks[1].y
+        )
     assert live.current(state) is not None and len(live._runs) <= live.KEPT
 
 
@@ -230,10 +331,14 @@ HEAVY = {"batch": 1000, "length": 1000, "runs": 50, "steps": 200_000, "dim": 10*
 
 @pytest.mark.parametrize("cost", [1e-7, 1e-4, 3e-3, 0.1, 0.39, 0.41, 5.0])
 def test_a_call_trains_as_many_steps_as_fit_at_the_measured_pace(monkeypatch, cost):
-    """With a clock that only steps move: whatever a step costs, no call takes longer than PIECE and one step."""
+    """With a clock that only steps move: whatever a step costs,
+    no call takes longer than PIECE and one step.
+    """
     clock = [0.0]
     calls = []
-    tiny = live.computed(live.run_lines(state_of("training", {"runs": 1, "steps": 2}), 1))["run"]
+    tiny = live.computed(live.run_lines(state_of("training", {"runs": 1, "steps": 2}), 1))[
+        "run"
+    ]
 
     def costing(steps):
         clock[0] += cost * steps
@@ -270,7 +375,8 @@ def test_a_step_that_is_too_much_for_any_slice_is_one_sentence():
 
 def test_the_heavy_request_that_blocked_the_page_is_a_step_at_a_time(monkeypatch):
     monkeypatch.setattr(live, "PIECE", 0.0)
-    values = [*HEAVY.items(), ("runs", 1), ("length", 200)]  # the same way through, a 250th of the work
+    # the same way through, a 250th of the work
+    values = [*HEAVY.items(), ("runs", 1), ("length", 200)]
     first, second = (answer("training", values)[1] for _ in range(2))
     assert (first.done, second.done, second.total) == (1, 2, 200_000)
     assert "Step 2 of 200000: it goes on" in second.note
@@ -284,7 +390,11 @@ def test_convergence_ends_at_the_plateau_and_beats_nobody_below_bayes():
     curves = {m.label: m.y for m in what.figure.panels[0].marks if isinstance(m, Line)}
     plateau = curves["plateau of this bandwidth"][0]
     assert plateau < curves["softmax, theory"][-1] < 1.05 * plateau
-    assert (curves["Bayes"] < curves["CME, theory"]).all() and (curves["Bayes"] < curves["softmax, theory"]).all()
-    shrinking = shown(state_of("convergence", {"rule": "shrinking"})).figure.panels[0].marks[0].y
+    assert (curves["Bayes"] < curves["CME, theory"]).all() and (
+        curves["Bayes"] < curves["softmax, theory"]
+    ).all()
+    shrinking = (
+        shown(state_of("convergence", {"rule": "shrinking"})).figure.panels[0].marks[0].y
+    )
     assert shrinking[-1] < 0.5 * plateau
     assert "must be" in answer("convergence", [("noise", "0")])[2]

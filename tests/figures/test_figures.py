@@ -14,8 +14,12 @@ HEAT = Heat(range(4), range(2), [[0, 1, 2, 3], [4, 5, 6, 7]], "weight")
 
 @pytest.fixture
 def figure():
-    named = Panel("words", "token", "layer", (HEAT,), x_names=WORDS, y_names=("static", "last"))
-    return Figure("names", (named, Panel("numbers", "x", "y", (Line([0, 1], [0, 1]),))), columns=2)
+    named = Panel(
+        "words", "token", "layer", (HEAT,), x_names=WORDS, y_names=("static", "last")
+    )
+    return Figure(
+        "names", (named, Panel("numbers", "x", "y", (Line([0, 1], [0, 1]),))), columns=2
+    )
 
 
 def test_names_survive_json(figure):
@@ -40,12 +44,24 @@ def test_names_are_drawn_as_text(figure):
 
 def test_many_letters_are_written_steeply():
     def panel(names):
-        return svg(Figure("t", (Panel("p", "x", "y", (Line([0, 3], [0, 1]),), x_names=names),)))
+        return svg(
+            Figure("t", (Panel("p", "x", "y", (Line([0, 3], [0, 1]),), x_names=names),))
+        )
 
-    assert "rotate(-60)" in panel(("extraordinarily",) * 4) and "rotate(-60)" not in panel(("short",) * 4)
+    assert "rotate(-60)" in panel(("extraordinarily",) * 4) and "rotate(-60)" not in panel(
+        ("short",) * 4
+    )
 
 
 def test_names_reach_plotly(figure):
     layout = plotly_dict(figure)["layout"]
-    assert layout["xaxis"]["ticktext"] == list(WORDS) and layout["xaxis"]["tickvals"] == [0, 1, 2, 3]
-    assert layout["yaxis"]["ticktext"] == ["static", "last"] and "ticktext" not in layout["xaxis2"]
+    assert layout["xaxis"]["ticktext"] == list(WORDS) and layout["xaxis"]["tickvals"] == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert (
+        layout["yaxis"]["ticktext"] == ["static", "last"]
+        and "ticktext" not in layout["xaxis2"]
+    )

@@ -1,1 +1,3 @@
-"""What tests share: settings, claims that take no time, cells for other processes, places, tolerances."""
+"""What tests share: settings, claims that take no time, cells for other processes, places,
+tolerances.
+"""

@@ -1,4 +1,6 @@
-"""The modules of bench/estimators, which is no package: on the path, and their names taken, only while a test file uses them."""
+"""The modules of bench/estimators, which is no package:
+on the path, and their names taken, only while a test file uses them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ NAMES = sorted(path.stem for path in BENCH.glob("*.py"))
 def bench_modules() -> Iterator[SimpleNamespace]:
     """All of them by name; afterwards path, environment and sys.modules are as before."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))  # bench_estimators sets it where it is absent
+        # bench_estimators sets it where it is absent
+        patch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
         patch.syspath_prepend(BENCH)
         assert not set(NAMES) & set(sys.modules)
         try:

@@ -1,4 +1,6 @@
-"""What every claim must satisfy, asserted of one run of its check per process. Test files subclass `ClaimContract` for their claims."""
+"""What every claim must satisfy, asserted of one run of its check per process. Test files subclass
+`ClaimContract` for their claims.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def evidence(name: str) -> Evidence:
 
 def ids(paper: str, numbers: Sequence[str]) -> list[str]:
     """The ids of a paper's claims with these numbers; all must exist."""
-    found = [c.id for c in all_claims() if c.id.startswith(tuple(f"{paper}-{n}-" for n in numbers))]
+    found = [
+        c.id for c in all_claims() if c.id.startswith(tuple(f"{paper}-{n}-" for n in numbers))
+    ]
     assert [name.split("-")[1] for name in found] == list(numbers), found
     return found
 
@@ -34,7 +38,9 @@ class ClaimContract:
     """Subclass with @pytest.mark.parametrize("name", ids(...))."""
 
     def test_verdict_is_the_expected_one(self, name: str):
-        assert evidence(name).holds == claim(name).expected, [c for c in evidence(name).comparisons if not c.holds]
+        assert evidence(name).holds == claim(name).expected, [
+            c for c in evidence(name).comparisons if not c.holds
+        ]
 
     def test_every_comparison_breaks_when_one_route_is_perturbed(self, name: str):
         assert not [c.what for c in evidence(name).comparisons if c.perturbed().holds]
@@ -55,5 +61,11 @@ class ClaimContract:
 
     def test_words_are_in_place(self, name: str):
         it = claim(name)
-        assert len(it.title) <= 60 and it.statement and it.source and it.hypotheses and len(set(it.routes)) == 2
+        assert (
+            len(it.title) <= 60
+            and it.statement
+            and it.source
+            and it.hypotheses
+            and len(set(it.routes)) == 2
+        )
         assert evidence(name).notes

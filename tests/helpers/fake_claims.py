@@ -1,4 +1,6 @@
-"""Claims that take no time, one for every kind of verdict; a registry that worker processes can import by name."""
+"""Claims that take no time, one for every kind of verdict;
+a registry that worker processes can import by name.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ def picture(seed: int) -> Figure:
     x = np.linspace(0.0, 1.0, 21)
     y = np.random.default_rng(seed).normal(size=21)
     curves = Panel(
-        "risk & <excess>", "step", "risk", (Band(x, y - 1, y + 1, "95 %"), Line(x, y, "exact"), Points(x, y, "seen", 1))
+        "risk & <excess>",
+        "step",
+        "risk",
+        (Band(x, y - 1, y + 1, "95 %"), Line(x, y, "exact"), Points(x, y, "seen", 1)),
     )
     grid = Panel("map", "dim", "temperature", (Heat(x, x, np.outer(y, y), "outcome"),))
     return Figure('A "title" with <angles>', (curves, grid), columns=2)
@@ -23,17 +28,22 @@ def picture(seed: int) -> Figure:
 def mean_of_uniforms(context: Context) -> Evidence:
     n = context.pick(1000, 4000)
     mean = float(np.random.default_rng([context.seed, 1]).random(n).mean())
-    tolerance = 5 * (1 / 12 / n) ** 0.5  # five standard errors: one false alarm in 1.7 million
+    # five standard errors: one false alarm in 1.7 million
+    tolerance = 5 * (1 / 12 / n) ** 0.5
     comparisons = (
         Comparison("mean of uniforms", 0.5, mean, tolerance),
         Comparison("largest uniform", 1.0, mean, 1e-9, "at most"),
     )
-    return Evidence(comparisons, picture(context.seed), f"{n} draws & no more.\n\nA second paragraph.")
+    return Evidence(
+        comparisons, picture(context.seed), f"{n} draws & no more.\n\nA second paragraph."
+    )
 
 
 def one_is_two(context: Context) -> Evidence:
     return Evidence(
-        (Comparison("one", 2.0, 1.0, 0.01), Comparison("two", 2.0, 2.0, 0.01)), picture(1), "One is not two."
+        (Comparison("one", 2.0, 1.0, 0.01), Comparison("two", 2.0, 2.0, 0.01)),
+        picture(1),
+        "One is not two.",
     )
 
 

@@ -1,6 +1,7 @@
 """One way to run a family of the adversary's subjects as a test.
 
-False alarms: deterministic settings have none; the sampled ones of a run count SAMPLED at most, each with 5.7e-7.
+False alarms: deterministic settings have none; the sampled ones of a run count SAMPLED at most,
+each with 5.7e-7.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import pytest
 
 from attnscope.selftest.attack import attack_one, families, shares
 
-QUICK, LONG = 1500, 10_000  # settings of `make test` and of each seed of `make test-all`
+# settings of `make test` and of each seed of `make test-all`
+QUICK = 1500
+LONG = 10_000
 LONG_SEEDS = (101, 102, 103)  # chosen before looking
 
 
@@ -34,15 +37,24 @@ def family_tests(*names: str) -> tuple[Callable[[str], None], Callable[[str, int
 def counts(settings: int) -> dict[str, int]:
     """Settings per subject's name when `settings` are spread over all families."""
     subjects = [subject for group in families().values() for subject in group]
-    return dict(zip((subject.name for subject in subjects), shares(subjects, settings), strict=True))
+    return dict(
+        zip((subject.name for subject in subjects), shares(subjects, settings), strict=True)
+    )
 
 
 def stands(family: str, settings: int, seed: int) -> None:
     """Every setting of the family keeps its rule; all failures are shown, not only the first."""
     share = counts(settings)
     outcomes = [
-        attack_one(subject, number, seed) for subject in families()[family] for number in range(share[subject.name])
+        attack_one(subject, number, seed)
+        for subject in families()[family]
+        for number in range(share[subject.name])
     ]
-    wrong = [f"{o.subject} #{o.number} {o.setting}: {o.trouble}" for o in outcomes if o.trouble]
+    wrong = [
+        f"{o.subject} #{o.number} {o.setting}: {o.trouble}" for o in outcomes if o.trouble
+    ]
     if wrong:
-        pytest.fail(f"{len(wrong)} of {len(outcomes)} settings, seed {seed}:\n" + "\n".join(wrong[:20]))
+        pytest.fail(
+            f"{len(wrong)} of {len(outcomes)} settings, seed {seed}:\n"
+            + "\n".join(wrong[:20])
+        )

@@ -1,4 +1,6 @@
-"""Location probabilities as the Bayes integral takes them: distinct probabilities, and how many positions have each."""
+"""Location probabilities as the Bayes integral takes them:
+distinct probabilities, and how many positions have each.
+"""
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""Shared by the tests: random settings (tasks, temperatures, overlaps that unit vectors really have) and what a refusal looks like."""
+"""Shared by the tests: random settings (tasks, temperatures, overlaps that unit vectors really
+have) and what a refusal looks like.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,28 @@ def unit(rng: np.random.Generator, dim: int) -> np.ndarray:
 
 
 def random_settings(
-    count: int, seed: int, aligned: bool = True, temperatures: tuple[float, float] = (0.02, 3.0)
+    count: int,
+    seed: int,
+    aligned: bool = True,
+    temperatures: tuple[float, float] = (0.02, 3.0),
 ) -> list[Setting]:
     """Off-manifold settings of moderate size; a third of them with key.value != 0 if `aligned`."""
     rng = np.random.default_rng(seed)
     out = []
     for i in range(count):
-        dim, length = int(rng.integers(4, 40)), int(rng.integers(1, 16))
-        key, value = unit(rng, dim), unit(rng, dim)
+        dim = int(rng.integers(4, 40))
+        length = int(rng.integers(1, 16))
+        key = unit(rng, dim)
+        value = unit(rng, dim)
         if not (aligned and i % 3 == 0):
             value -= (value @ key) * key
             value /= np.linalg.norm(value)
-        k, v = unit(rng, dim) + rng.uniform(0, 2) * key, unit(rng, dim) + rng.uniform(0, 2) * value
-        k, v = k / np.linalg.norm(k), v / np.linalg.norm(v)
-        gamma, signal = rng.uniform(0.3, 1.5), rng.uniform(0, 4)
+        k = unit(rng, dim) + rng.uniform(0, 2) * key
+        v = unit(rng, dim) + rng.uniform(0, 2) * value
+        k = k / np.linalg.norm(k)
+        v = v / np.linalg.norm(v)
+        gamma = rng.uniform(0.3, 1.5)
+        signal = rng.uniform(0, 4)
         task = SingleLocation(dim, length, gamma=gamma, signal=signal, key=key, value=value)
         lam = float(np.exp(rng.uniform(*np.log(temperatures))))
         out.append(Setting(task, lam, Overlaps.of(task, k, v)))

@@ -26,7 +26,10 @@ def logged(x, scale, log=None, seed=0):
     if log := log or os.environ.get("SWEEP_LOG"):
         _append(log, f"{x}\n")
     time.sleep(60 if str(x) == os.environ.get("SWEEP_WAIT") else 0.0005)
-    return [{"part": part, "value": scale * random.Random(seed + part).random()} for part in range(2)]
+    return [
+        {"part": part, "value": scale * random.Random(seed + part).random()}
+        for part in range(2)
+    ]
 
 
 def fails_on_three(x):
@@ -67,7 +70,10 @@ def slow(x, log):
 
 
 def environment(x):
-    return {name: os.environ.get(name, "") for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "XLA_FLAGS")}
+    return {
+        name: os.environ.get(name, "")
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "XLA_FLAGS")
+    }
 
 
 def returns_generator(x):
@@ -92,7 +98,8 @@ def die_at(point, count):
     def die():
         os.kill(os.getpid(), signal.SIGKILL)
 
-    replace, write = os.replace, store._write
+    replace = os.replace
+    write = store._write
 
     def killing_replace(source, target):
         if point == "before-replace" and due():
@@ -107,11 +114,14 @@ def die_at(point, count):
             die()
         write(path, content)
 
-    os.replace, store._write = killing_replace, killing_write
+    os.replace = killing_replace
+    store._write = killing_write
 
 
 def die_soon(point, seconds):
-    """Kill this process so many seconds from now, or from when the log has grown; no other process has to wake up for it."""
+    """Kill this process so many seconds from now, or from when the log has grown;
+    no other process has to wake up for it.
+    """
     log = Path(os.environ["SWEEP_LOG"])
     size = lambda: log.stat().st_size if log.exists() else 0
     before = size()
@@ -130,7 +140,8 @@ def main(store, output="", workers="", point="", count="0"):
     from attnscope.sweeps.run import run
 
     if point == "wait":
-        os.environ["SWEEP_WAIT"] = count  # a cell that lasts until somebody ends it: the sweep cannot be over before
+        # a cell that lasts until somebody ends it: the sweep cannot be over before
+        os.environ["SWEEP_WAIT"] = count
     elif point in ("after-a-cell", "after-the-start"):
         die_soon(point, float(count))
     elif point:

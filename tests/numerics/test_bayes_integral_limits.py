@@ -1,4 +1,6 @@
-"""Limits and invariances of the exact Bayes risk and location error; values by second routes: tests/numerics/test_bayes_integral.py."""
+"""Limits and invariances of the exact Bayes risk and location error; values by second routes:
+tests/numerics/test_bayes_integral.py.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_no_information(pmf):
     """signal = 0, gamma = 1: the posterior is the prior; R_B = 1 - sum pi^2 for every alignment."""
     expected = np.log(np.sum(pmf[1] * pmf[0] * (1 - pmf[0])))
     assert bayes_excess(9, 1.0, 0.0, *pmf).log_value == pytest.approx(expected, abs=SOLVED)
-    assert bayes_excess(9, 1.0, 0.0, *pmf, 0.7).log_value == pytest.approx(expected, abs=SOLVED)
+    assert bayes_excess(9, 1.0, 0.0, *pmf, 0.7).log_value == pytest.approx(
+        expected, abs=SOLVED
+    )
     assert location_error(9, 1.0, 0.0, *pmf).log_value == pytest.approx(expected, abs=SOLVED)
 
 
@@ -40,12 +44,19 @@ def test_one_position_has_no_error():
 
 @pytest.mark.parametrize("alignment", [0.0, 0.6])
 def test_grouping_and_order_do_not_matter(alignment):
-    probs, counts = np.array([0.4, 0.1, 0.05]), np.array([1, 4, 4])
+    probs = np.array([0.4, 0.1, 0.05])
+    counts = np.array([1, 4, 4])
     whole = bayes_excess(12, 0.8, 2.0, probs, counts, alignment).log_value
     split = bayes_excess(
-        12, 0.8, 2.0, np.array([0.1, 0.05, 0.4, 0.1, 0.05]), np.array([1, 1, 1, 3, 3]), alignment
+        12,
+        0.8,
+        2.0,
+        np.array([0.1, 0.05, 0.4, 0.1, 0.05]),
+        np.array([1, 1, 1, 3, 3]),
+        alignment,
     ).log_value
-    # probabilities that differ in the last digits stay separate groups: the cross-group sums must reproduce the within-group ones
+    # probabilities that differ in the last digits stay separate groups: the cross-group sums must
+    # reproduce the within-group ones
     nudged = bayes_excess(
         12,
         0.8,
@@ -59,7 +70,9 @@ def test_grouping_and_order_do_not_matter(alignment):
 
 
 def test_interpolation_agrees_with_direct_evaluation(monkeypatch):
-    """Many distinct probabilities are interpolated; the same integral with phi computed at each argument."""
+    """Many distinct probabilities are interpolated;
+    the same integral with phi computed at each argument.
+    """
     for dim, gamma, signal, alignment in (
         (6, 0.6, 1.0, 0.0),
         (50, 1.3, 4.0, 0.5),
@@ -75,12 +88,21 @@ def test_interpolation_agrees_with_direct_evaluation(monkeypatch):
 
 
 def test_length_increases_the_risk_at_most_linearly():
-    for dim, gamma, signal in ((2, 0.3, 1.0), (20, 1.0, 3.0), (100, 1.6, 2.0), (5000, 0.9, 20.0)):
+    for dim, gamma, signal in (
+        (2, 0.3, 1.0),
+        (20, 1.0, 3.0),
+        (100, 1.6, 2.0),
+        (5000, 0.9, 20.0),
+    ):
         logs = [
-            bayes_excess(dim, gamma, signal, *uniform(length)).log_value for length in (2, 3, 10, 300, 10**4, 10**6)
+            bayes_excess(dim, gamma, signal, *uniform(length)).log_value
+            for length in (2, 3, 10, 300, 10**4, 10**6)
         ]
         assert np.all(np.diff(logs) > 0)
-        assert np.all(np.array(logs) <= np.log(np.array([2, 3, 10, 300, 10**4, 10**6]) - 1.0) + logs[0] + 1e-9)
+        assert np.all(
+            np.array(logs)
+            <= np.log(np.array([2, 3, 10, 300, 10**4, 10**6]) - 1.0) + logs[0] + 1e-9
+        )
         assert np.all(np.array(logs) <= 2 * np.log(gamma))
 
 
@@ -95,7 +117,9 @@ def test_gamma_one_is_not_special(dim, alignment):
     slope = (at(1e-4) - at(-1e-4)) / 2e-4
     for x in (1e-6, -1e-6, 1e-9, -1e-9, 1e-12, -1e-12):
         exact_x = (1 + x) - 1
-        assert at(x) - at(0.0) == pytest.approx(slope * exact_x, abs=THREE_DIGITS * abs(slope * exact_x) + 2e-12)
+        assert at(x) - at(0.0) == pytest.approx(
+            slope * exact_x, abs=THREE_DIGITS * abs(slope * exact_x) + 2e-12
+        )
 
 
 def test_alignment_interpolates_between_the_orthogonal_and_the_parallel_risk():

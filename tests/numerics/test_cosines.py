@@ -28,7 +28,8 @@ def test_at_the_multiples_of_a_quarter_turn():
 
 def test_in_place_and_into_a_part_of_a_wider_array():
     x = np.random.default_rng(1).standard_normal((9, 4))
-    wide, expected = np.full((9, 6), 7.0), np.cos(x)
+    wide = np.full((9, 6), 7.0)
+    expected = np.cos(x)
     cosines(x, wide[:, :4])
     assert np.all(wide[:, 4:] == 7.0)
     cosines(x, x)

@@ -1,8 +1,8 @@
 """resolvent_trace and LinearMap.bayes_risk against integrals in many digits, for every noise.
 
 References: one column, z e^z E_{k/2}(z) with z = 1/(2c) (mpmath's exponential integral, 40 digits);
-two columns, a double integral in closed inner form; c -> inf, the inverse moment; and a second route
-for sampled keys, the exact number of the same task.
+two columns, a double integral in closed inner form; c -> inf, the inverse moment; and a second
+route for sampled keys, the exact number of the same task.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def test_two_by_two(c):
     assert abs(found.value - square_two(c)) <= found.error <= 1e-12 * found.value
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(10, 3), (50, 41), (207, 200), (10**12, 5), (10**15, 2)])
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(10, 3), (50, 41), (207, 200), (10**12, 5), (10**15, 2)]
+)
 def test_inverse_moment(rows, columns):
     """c -> inf: E tr (X^T X)^-1 = columns/(rows - columns - 1), any length."""
     found = resolvent_trace(rows, columns, 1e60)
@@ -88,12 +90,16 @@ def test_inverse_moment(rows, columns):
 
 
 def test_five_keys_little_noise():
-    """The square case decays like the noise, not its square: compared with draws where they see it."""
+    """The square case decays like the noise, not its square:
+    compared with draws where they see it.
+    """
     risk = LinearMap(5, 1, noise=0.05).bayes_risk(5)
     X = np.random.default_rng(3).standard_normal((100_000, 5, 5))
     draws = np.sum(1 / (1 + np.linalg.svd(X, compute_uv=False) ** 2 / 0.05**2), axis=1)
     assert abs(draws.mean() - risk.excess) <= SIGMAS * draws.std() / len(draws) ** 0.5
-    assert LinearMap(5, 1, noise=1e-3).bayes_risk(5).excess == pytest.approx(0.0033371859701504)
+    assert LinearMap(5, 1, noise=1e-3).bayes_risk(5).excess == pytest.approx(
+        0.0033371859701504
+    )
 
 
 @pytest.mark.parametrize("noise", [1e-12, 1e-3, 0.05, 2.0])
@@ -110,18 +116,29 @@ def test_sampled_keys_cover_the_exact_number(noise, length):
 @pytest.mark.parametrize("prior", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 6])
 def test_inference_for_every_noise(noise, prior, length):
-    """Posterior, prediction and log probability against the normal law of all values, in 250 digits."""
+    """Posterior, prediction and log probability against the normal law of all values,
+    in 250 digits.
+    """
     task = LinearMap(3, 1, prior_variance=prior, noise=noise)
     rng = np.random.default_rng([length, 7])
     keys = rng.standard_normal((length, 3))
-    values = keys @ rng.standard_normal((3, 1)) * prior**0.5 + noise * rng.standard_normal((length, 1))
+    values = keys @ rng.standard_normal((3, 1)) * prior**0.5 + noise * rng.standard_normal(
+        (length, 1)
+    )
     query = rng.standard_normal(3)
     with mp.workdps(250):
-        exact = lambda x: mp.matrix([[mp.mpf(float(y)) for y in row] for row in np.atleast_2d(x)])
-        s2, lam = mp.mpf(noise) ** 2, mp.mpf(prior)
+        exact = lambda x: mp.matrix(
+            [[mp.mpf(float(y)) for y in row] for row in np.atleast_2d(x)]
+        )
+        s2 = mp.mpf(noise) ** 2
+        lam = mp.mpf(prior)
         q = exact(query)
-        K, v, cross = (exact(keys), exact(values), exact(keys) * q.T) if length else (None, None, None)
-        mean, variance, log_p = mp.mpf(0), s2 + lam * (q * q.T)[0], mp.mpf(0)
+        K, v, cross = (
+            (exact(keys), exact(values), exact(keys) * q.T) if length else (None, None, None)
+        )
+        mean = mp.mpf(0)
+        variance = s2 + lam * (q * q.T)[0]
+        log_p = mp.mpf(0)
         if length:
             G = lam * (K * K.T) + s2 * mp.eye(length)
             weights = mp.lu_solve(G, lam * cross)
@@ -135,7 +152,11 @@ def test_inference_for_every_noise(noise, prior, length):
     posterior = task.posterior(keys, values)
     assert np.isfinite(posterior.covariance).all() and posterior.covariance.shape == (3, 3)
     if length > 3 and noise < 1e-8 * prior**0.5:
-        with pytest.raises(AttnscopeError, match=r"noise of LinearMap.log_probability must be above"):
+        with pytest.raises(
+            AttnscopeError, match=r"noise of LinearMap.log_probability must be above"
+        ):
             task.log_probability(keys, values)
     else:
-        assert float(task.log_probability(keys, values)) == pytest.approx(float(log_p), rel=INTEGRAL, abs=INTEGRAL)
+        assert float(task.log_probability(keys, values)) == pytest.approx(
+            float(log_p), rel=INTEGRAL, abs=INTEGRAL
+        )

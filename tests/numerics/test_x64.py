@@ -1,4 +1,6 @@
-"""The same float64 numbers whatever the user's JAX configuration, and from a second thread; the configuration is left alone."""
+"""The same float64 numbers whatever the user's JAX configuration, and from a second thread;
+the configuration is left alone.
+"""
 
 import json
 import subprocess
@@ -39,7 +41,10 @@ print(json.dumps(first))
 
 
 def test_same_numbers_under_both_configurations():
-    runs = [subprocess.run([sys.executable, "-c", CODE, bits], capture_output=True, text=True) for bits in ("32", "64")]
+    runs = [
+        subprocess.run([sys.executable, "-c", CODE, bits], capture_output=True, text=True)
+        for bits in ("32", "64")
+    ]
     assert all(r.returncode == 0 for r in runs), runs[0].stderr + runs[1].stderr
     narrow, wide = (json.loads(r.stdout) for r in runs)
     assert narrow == wide

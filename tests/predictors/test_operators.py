@@ -1,4 +1,5 @@
-"""Attention operators against their definitions written out, scikit-free ridge regression, and each other at the limits.
+"""Attention operators against their definitions written out, scikit-free ridge regression, and each
+other at the limits.
 
 No randomness decides a test: seeds are fixed and every comparison is deterministic up to rounding.
 """
@@ -37,9 +38,12 @@ from attnscope.predictors.operators.context_attention import (
 from attnscope.predictors.operators.context_attention import context_attention as operators
 
 
-def context(L: int, d: int = 3, dv: int = 2, seed: int = 0, lead: tuple[int, ...] = ()) -> tuple[np.ndarray, ...]:
+def context(
+    L: int, d: int = 3, dv: int = 2, seed: int = 0, lead: tuple[int, ...] = ()
+) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
-    q, k = rng.standard_normal((*lead, d)), rng.standard_normal((*lead, L, d))
+    q = rng.standard_normal((*lead, d))
+    k = rng.standard_normal((*lead, L, d))
     unit = lambda x: x / np.linalg.norm(x, axis=-1, keepdims=True)
     return unit(q), unit(k), rng.standard_normal((*lead, L, dv))
 
@@ -57,16 +61,22 @@ class TestSoftmax:
         q, k, v = context(7)
         w = np.exp(k @ q / 0.3)
         expected = w @ v / (w.sum() + (0 if sink is None else np.exp(sink)))
-        np.testing.assert_allclose(softmax_attention(q, k, v, 0.3, sink), expected, rtol=FORMULA)
+        np.testing.assert_allclose(
+            softmax_attention(q, k, v, 0.3, sink), expected, rtol=FORMULA
+        )
 
     def test_chunks_and_blocks_change_nothing(self, monkeypatch):
         q, k, v = context(1000, lead=(5,))
         whole = softmax_attention(q, k, v, 0.01, sink=3.0)
         monkeypatch.setattr(operators, "CHUNK", 17)
         monkeypatch.setattr(query_groups, "SCORES", 100)
-        np.testing.assert_allclose(softmax_attention(q, k, v, 0.01, sink=3.0), whole, rtol=EXACT, atol=LAST_DIGIT)
         np.testing.assert_allclose(
-            softmax_attention(q[:, None] * np.ones((5, 30, 1)), k[:, None], v[:, None], 0.01, 3.0)[:, 7],
+            softmax_attention(q, k, v, 0.01, sink=3.0), whole, rtol=EXACT, atol=LAST_DIGIT
+        )
+        np.testing.assert_allclose(
+            softmax_attention(
+                q[:, None] * np.ones((5, 30, 1)), k[:, None], v[:, None], 0.01, 3.0
+            )[:, 7],
             whole,
             rtol=EXACT,
             atol=LAST_DIGIT,
@@ -92,18 +102,24 @@ class TestSoftmax:
 
     def test_empty_context_is_the_prior_mean(self):
         for sink in (None, 0.0):
-            out = softmax_attention(np.ones((4, 3)), np.zeros((4, 0, 3)), np.zeros((4, 0, 2)), sink=sink)
+            out = softmax_attention(
+                np.ones((4, 3)), np.zeros((4, 0, 3)), np.zeros((4, 0, 2)), sink=sink
+            )
             assert out.shape == (4, 2) and (out == 0).all()
 
     @given(st.permutations(range(6)), st.floats(0.05, 5))
     def test_order_of_tokens_does_not_matter(self, order, h):
         q, k, v = context(6)
         np.testing.assert_allclose(
-            softmax_attention(q, k[order], v[order], h), softmax_attention(q, k, v, h), rtol=EXACT
+            softmax_attention(q, k[order], v[order], h),
+            softmax_attention(q, k, v, h),
+            rtol=EXACT,
         )
 
     def test_it_is_a_local_constant_regression(self):
-        """The minimiser of sum_l w_l |v_l - c|^2 + e^b |c|^2, by its normal equation at finite differences."""
+        """The minimiser of sum_l w_l |v_l - c|^2 + e^b |c|^2,
+        by its normal equation at finite differences.
+        """
         q, k, v = context(9, dv=1)
         w = np.exp(k @ q / 0.4)
         loss = lambda c: w @ (v[:, 0] - c) ** 2 + np.exp(0.7) * c**2
@@ -116,12 +132,17 @@ class TestLinear:
         q, k, v = context(9, lead=(2,))
         expected = np.einsum("nd,nld,nlv->nv", q, k, v)
         np.testing.assert_allclose(linear_attention(q, k, v), expected, rtol=FORMULA)
-        np.testing.assert_allclose(linear_attention(q, k, v, scale=lambda L: 1 / L), expected / 9, rtol=FORMULA)
+        np.testing.assert_allclose(
+            linear_attention(q, k, v, scale=lambda L: 1 / L), expected / 9, rtol=FORMULA
+        )
 
     def test_it_is_least_squares_for_orthonormal_keys(self):
         Q = np.linalg.qr(np.random.default_rng(0).standard_normal((8, 3)))[0]
-        q, V = np.ones(3), np.arange(16.0).reshape(8, 2)
-        np.testing.assert_allclose(linear_attention(q, Q, V), np.linalg.lstsq(Q, V, rcond=None)[0].T @ q, rtol=EXACT)
+        q = np.ones(3)
+        V = np.arange(16.0).reshape(8, 2)
+        np.testing.assert_allclose(
+            linear_attention(q, Q, V), np.linalg.lstsq(Q, V, rcond=None)[0].T @ q, rtol=EXACT
+        )
 
 
 class TestCME:
@@ -129,20 +150,31 @@ class TestCME:
     @pytest.mark.parametrize("L", [1, 6, 300])
     def test_definition(self, kernel, L):
         q, k, v = context(L)
-        K, kq = gram(kernel, k, k, 0.8), gram(kernel, k, q[None], 0.8)[:, 0]
+        K = gram(kernel, k, k, 0.8)
+        kq = gram(kernel, k, q[None], 0.8)[:, 0]
         alpha = np.linalg.solve(K + 0.3 * np.eye(L), kq)
-        np.testing.assert_allclose(cme_attention(q, k, v, kernel, 0.8, 0.3), v.T @ alpha, rtol=INTEGRAL, atol=EXACT)
+        np.testing.assert_allclose(
+            cme_attention(q, k, v, kernel, 0.8, 0.3), v.T @ alpha, rtol=INTEGRAL, atol=EXACT
+        )
         kqq = gram(kernel, q[None], q[None], 0.8)[0, 0]
-        assert cme_variance(q, k, kernel, 0.8, 0.3) == pytest.approx(kqq - kq @ alpha, rel=INTEGRAL, abs=EXACT)
+        assert cme_variance(q, k, kernel, 0.8, 0.3) == pytest.approx(
+            kqq - kq @ alpha, rel=INTEGRAL, abs=EXACT
+        )
         value, error = cme_solve(q, k, v, kernel, 0.8, 0.3)
-        assert np.abs(value - v.T @ alpha).max() <= error.max() + 1e-12 and error.max() < 1e-10
+        assert (
+            np.abs(value - v.T @ alpha).max() <= error.max() + 1e-12 and error.max() < 1e-10
+        )
 
     def test_it_is_kernel_ridge_regression(self):
-        """f = sum_l a_l k(., k_l) minimises sum |v - f|^2 + lam a^T K a: least squares in a, stacked."""
+        """f = sum_l a_l k(., k_l) minimises sum |v - f|^2 + lam a^T K a:
+        least squares in a, stacked.
+        """
         q, k, v = context(12, dv=1)
         K = gram("rbf", k, k, 1.0)
         root = np.linalg.cholesky(K + 1e-13 * np.eye(12))
-        a = np.linalg.lstsq(np.vstack([K, 0.5 * root.T]), np.append(v[:, 0], np.zeros(12)), rcond=None)[0]
+        a = np.linalg.lstsq(
+            np.vstack([K, 0.5 * root.T]), np.append(v[:, 0], np.zeros(12)), rcond=None
+        )[0]
         expected = gram("rbf", q[None], k, 1.0)[0] @ a
         assert cme_attention(q, k, v, ridge=0.25)[0] == pytest.approx(expected, rel=ROOT_EPS)
 
@@ -150,13 +182,19 @@ class TestCME:
         q, k, v = context(20)
         polynomial = lambda x, y: (1 + x @ y.T) ** 2
         out = cme_attention(q, k, v, kernel=polynomial, ridge=lambda L: L**0.75)
-        alpha = np.linalg.solve(polynomial(k, k) + 20**0.75 * np.eye(20), polynomial(k, q[None])[:, 0])
+        alpha = np.linalg.solve(
+            polynomial(k, k) + 20**0.75 * np.eye(20), polynomial(k, q[None])[:, 0]
+        )
         np.testing.assert_allclose(out, v.T @ alpha, rtol=SOLVED)
         assert cme_variance(q, k, polynomial, ridge=1.0) > 0
 
     def test_large_ridge_is_softmax(self):
         q, k, v = context(15)
-        ratio = 1e9 * cme_attention(q, k, v, "exponential", 0.5, ridge=1e9) / np.exp(k @ q / 0.5).sum()
+        ratio = (
+            1e9
+            * cme_attention(q, k, v, "exponential", 0.5, ridge=1e9)
+            / np.exp(k @ q / 0.5).sum()
+        )
         np.testing.assert_allclose(ratio, softmax_attention(q, k, v, 0.5), rtol=SIX_DIGITS)
 
     def test_more_values_than_queries_and_the_reverse(self):
@@ -165,7 +203,9 @@ class TestCME:
         np.testing.assert_allclose(many, np.stack([cme_attention(q, k, v)] * 7), rtol=SOLVED)
 
     def test_empty_context_is_the_prior(self):
-        q, k, v = np.ones((4, 3)), np.zeros((4, 0, 3)), np.zeros((4, 0, 2))
+        q = np.ones((4, 3))
+        k = np.zeros((4, 0, 3))
+        v = np.zeros((4, 0, 2))
         assert (cme_attention(q, k, v) == 0).all() and cme_attention(q, k, v).shape == (4, 2)
         assert (cme_variance(q, k) == 1).all() and (cme_variance(q, k, "linear") == 3).all()
         assert (cme_solve(q, k, v, ridge=lambda L: 1 / L).error == 0).all()
@@ -173,7 +213,9 @@ class TestCME:
     def test_far_from_the_origin(self):
         q, k, v = context(40)
         shift = np.full(3, 1e6)
-        np.testing.assert_allclose(cme_attention(q + shift, k + shift, v), cme_attention(q, k, v), rtol=SIX_DIGITS)
+        np.testing.assert_allclose(
+            cme_attention(q + shift, k + shift, v), cme_attention(q, k, v), rtol=SIX_DIGITS
+        )
 
 
 class TestIterative:
@@ -198,25 +240,38 @@ class TestIterative:
         iterative(rank)
         value, error = cme_solve(queries, k[0], v[0], kernel, 0.5, 0.1)
         assert (np.abs(value - dense) <= error + 1e-11).all() and error.max() < 1e-7
-        np.testing.assert_allclose(cme_attention(queries, k[0], v[0], kernel, 0.5, 0.1), dense, atol=SEVEN_DIGITS)
-        np.testing.assert_allclose(cme_variance(queries, k[0], kernel, 0.5, 0.1), variance, atol=SEVEN_DIGITS)
+        np.testing.assert_allclose(
+            cme_attention(queries, k[0], v[0], kernel, 0.5, 0.1), dense, atol=SEVEN_DIGITS
+        )
+        np.testing.assert_allclose(
+            cme_variance(queries, k[0], kernel, 0.5, 0.1), variance, atol=SEVEN_DIGITS
+        )
 
-    def test_unfinished_iteration_reports_an_honest_error_and_is_refused_without_it(self, iterative, monkeypatch):
+    def test_unfinished_iteration_reports_an_honest_error_and_is_refused_without_it(
+        self, iterative, monkeypatch
+    ):
         q, k, v = context(400, d=5)
         dense = cme_attention(q, k, v, "rbf", 0.1, 1e-4)
         iterative(5)
         monkeypatch.setattr(kernel_systems, "STEPS", 3)
         value, error = cme_solve(q, k, v, "rbf", 0.1, 1e-4)
         assert (np.abs(value - dense) <= error).all() and error.min() > 1e-4
-        with pytest.raises(AttnscopeError, match=r"error of cme_attention must be at most 1e-06 .* try cme_solve"):
+        with pytest.raises(
+            AttnscopeError,
+            match=r"error of cme_attention must be at most 1e-06 .* try cme_solve",
+        ):
             cme_attention(q, k, v, "rbf", 0.1, 1e-4)
 
     def test_beyond_the_dense_limit_for_real(self):
-        """20,000 tokens: the linear kernel has an exact primal form, sum over features instead of tokens."""
+        """20,000 tokens: the linear kernel has an exact primal form,
+        sum over features instead of tokens.
+        """
         q, k, v = context(20_000, d=4)
         expected = (np.linalg.solve(k.T @ k + 0.5 * np.eye(4), k.T @ v)).T @ q
         value, error = cme_solve(q, k, v, "linear", ridge=0.5)
-        assert (np.abs(value - expected) <= error).all() and error.max() < 1e-8 * np.abs(v).max()
+        assert (np.abs(value - expected) <= error).all() and error.max() < 1e-8 * np.abs(
+            v
+        ).max()
         assert cme_variance(q, k, "linear", ridge=0.5) == pytest.approx(
             0.5 * q @ np.linalg.solve(k.T @ k + 0.5 * np.eye(4), q), rel=SIX_DIGITS
         )
@@ -224,7 +279,9 @@ class TestIterative:
     def test_no_ridge_is_refused(self, iterative):
         iterative(10)
         q, k, v = context(101)
-        with pytest.raises(AttnscopeError, match="ridge of cme_attention must be > 0 for more than"):
+        with pytest.raises(
+            AttnscopeError, match="ridge of cme_attention must be > 0 for more than"
+        ):
             cme_attention(q, k, v, ridge=0.0)
 
 
@@ -249,12 +306,19 @@ class TestShapes:
             result = operator(q, k, v)
             assert result.shape == out
             lead = out[:-1]
-            one = lambda a, tail, i, lead=lead: np.broadcast_to(a, (*lead, *a.shape[a.ndim - tail :]))[i]
+            one = lambda a, tail, i, lead=lead: np.broadcast_to(
+                a, (*lead, *a.shape[a.ndim - tail :])
+            )[i]
             for i in np.ndindex(lead):
                 np.testing.assert_allclose(
-                    result[i], operator(one(q, 1, i), one(k, 2, i), one(v, 2, i)), rtol=INTEGRAL, atol=EXACT
+                    result[i],
+                    operator(one(q, 1, i), one(k, 2, i), one(v, 2, i)),
+                    rtol=INTEGRAL,
+                    atol=EXACT,
                 )
-        assert cme_variance(q, np.broadcast_to(k, keys)).shape == np.broadcast_shapes(query[:-1], keys[:-2])
+        assert cme_variance(q, np.broadcast_to(k, keys)).shape == np.broadcast_shapes(
+            query[:-1], keys[:-2]
+        )
 
 
 class TestRefusals:
@@ -262,11 +326,13 @@ class TestRefusals:
 
     def test_mismatched_dimensions(self):
         with pytest.raises(
-            AttnscopeError, match="query of softmax_attention must be of the keys' dimension 3, got dimension 2"
+            AttnscopeError,
+            match="query of softmax_attention must be of the keys' dimension 3, got dimension 2",
         ):
             softmax_attention(self.q[:2], self.k, self.v)
         with pytest.raises(
-            AttnscopeError, match="values of cme_attention must be one for each of the 5 keys, got 4 values"
+            AttnscopeError,
+            match="values of cme_attention must be one for each of the 5 keys, got 4 values",
         ):
             cme_attention(self.q, self.k, self.v[:4])
         with pytest.raises(AttnscopeError, match="leading axes"):
@@ -276,7 +342,8 @@ class TestRefusals:
         repeated = np.repeat(self.k[:1], 5, axis=0)
         for kernel in ("rbf", "linear"):
             with pytest.raises(
-                AttnscopeError, match=r"ridge of cme_attention .* not singular .* try ridge=5.0e-08 or more"
+                AttnscopeError,
+                match=r"ridge of cme_attention .* not singular .* try ridge=5.0e-08 or more",
             ):
                 cme_attention(self.q, repeated, self.v, kernel, ridge=0.0)
         assert np.isfinite(cme_attention(self.q, repeated, self.v, ridge=5e-8)).all()
@@ -288,12 +355,20 @@ class TestRefusals:
             ({"ridge": lambda L: -L}, r"ridge \(the rule at L = 5\)"),
             ({"kernel": "cosine"}, "kernel of cme_attention must be 'linear'"),
             ({"kernel": lambda x, y: x}, "kernel of cme_attention must be a function"),
-            ({"kernel": lambda x, y: x @ np.diag([1, 2, 3]) @ np.roll(y, 1, axis=1).T}, "symmetric"),
-            ({"kernel": "exponential", "bandwidth": 1e-4}, "bandwidth of cme_attention must be large enough"),
+            (
+                {"kernel": lambda x, y: x @ np.diag([1, 2, 3]) @ np.roll(y, 1, axis=1).T},
+                "symmetric",
+            ),
+            (
+                {"kernel": "exponential", "bandwidth": 1e-4},
+                "bandwidth of cme_attention must be large enough",
+            ),
         ]:
             with pytest.raises(AttnscopeError, match=match):
                 cme_attention(self.q, self.k, self.v, **arguments)
-        with pytest.raises(AttnscopeError, match="bandwidth of cme_variance must be large enough"):
+        with pytest.raises(
+            AttnscopeError, match="bandwidth of cme_variance must be large enough"
+        ):
             cme_variance(60 * self.q, self.k, "exponential", 1.0)
         with pytest.raises(AttnscopeError, match="NaN"):
             softmax_attention(self.q * np.nan, self.k, self.v)
@@ -303,7 +378,9 @@ class TestRefusals:
             cme_solve(self.q, self.k, self.v, ridge=0.0)
 
 
-def exact_cme(query: float, keys: np.ndarray, values: np.ndarray, h: float, ridge: float) -> float:
+def exact_cme(
+    query: float, keys: np.ndarray, values: np.ndarray, h: float, ridge: float
+) -> float:
     """V^T (K + ridge I)^-1 k_q of the RBF kernel for keys on a line, in 80 digits."""
     import mpmath as mp
 
@@ -331,11 +408,17 @@ class TestHonestSystems:
         noise = np.random.default_rng(0).standard_normal((25, 1))
         values = np.sin(3 * self.keys) + rough * noise
         truth = exact_cme(0.37, self.keys, values, 1.0, ridge)
-        value, error = cme_solve(np.array([0.37]), self.keys, values, bandwidth=1.0, ridge=ridge)
+        value, error = cme_solve(
+            np.array([0.37]), self.keys, values, bandwidth=1.0, ridge=ridge
+        )
         assert abs(value[0] - truth) <= error[0]
-        call = lambda: cme_attention(np.array([0.37]), self.keys, values, bandwidth=1.0, ridge=ridge)[0]
+        call = lambda: cme_attention(
+            np.array([0.37]), self.keys, values, bandwidth=1.0, ridge=ridge
+        )[0]
         if rough and ridge < 1e-8:
-            with pytest.raises(AttnscopeError, match="the error of cme_attention must be at most"):
+            with pytest.raises(
+                AttnscopeError, match="the error of cme_attention must be at most"
+            ):
                 call()
         else:
             assert abs(call() - truth) <= 1e-6 * max(np.abs(values).max(), abs(truth))
@@ -344,27 +427,40 @@ class TestHonestSystems:
         """|x|^2 + |y|^2 - 2 x.y has no digits left at 1e7 apart; differences have."""
         keys = np.array([[0.0], [1e7 + 0.3], [1e7 + 0.9], [1e7 + 1.7]])
         values = np.array([[5.0], [1.0], [3.0], [-2.0]])
-        found = cme_attention(np.array([1e7 + 0.5]), keys, values, bandwidth=0.5, ridge=0.1)[0]
+        found = cme_attention(np.array([1e7 + 0.5]), keys, values, bandwidth=0.5, ridge=0.1)[
+            0
+        ]
         assert found == pytest.approx(exact_cme(1e7 + 0.5, keys, values, 0.5, 0.1), rel=EXACT)
 
     @pytest.mark.parametrize(
         ("kernel", "got"),
         [
-            (lambda x, y: -np.exp(-np.sum((x[:, None] - y) ** 2, axis=-1)), r"got k\(x, x\) = -1"),
+            (
+                lambda x, y: -np.exp(-np.sum((x[:, None] - y) ** 2, axis=-1)),
+                r"got k\(x, x\) = -1",
+            ),
             (lambda x, y: x @ np.diag([1.0, -1.0]) @ y.T + 9, "got an eigenvalue of -"),
         ],
     )
     @pytest.mark.parametrize("ridge", [0.0, 0.25, 100.0])
     def test_indefinite_kernels(self, kernel, got, ridge):
-        """Also with a ridge that makes K + ridge I positive: error bounds and variances need K >= 0."""
+        """Also with a ridge that makes K + ridge I positive:
+        error bounds and variances need K >= 0.
+        """
         rng = np.random.default_rng(1)
-        query, keys, values = rng.standard_normal((3, 2)), rng.standard_normal((6, 2)), rng.standard_normal((6, 1))
+        query, keys, values = (
+            rng.standard_normal((3, 2)),
+            rng.standard_normal((6, 2)),
+            rng.standard_normal((6, 1)),
+        )
         calls = [lambda: cme_attention(query, keys, values, kernel=kernel, ridge=ridge)]
         calls.append(lambda: cme_variance(query, keys, kernel=kernel, ridge=ridge))
         if ridge:
             calls.append(lambda: cme_solve(query, keys, values, kernel=kernel, ridge=ridge))
         for call in calls:
-            with pytest.raises(AttnscopeError, match=r"kernel of cme_\w+ must be positive semidefinite"):
+            with pytest.raises(
+                AttnscopeError, match=r"kernel of cme_\w+ must be positive semidefinite"
+            ):
                 call()
         with pytest.raises(AttnscopeError, match=got):
             calls[0]()
@@ -372,9 +468,18 @@ class TestHonestSystems:
     def test_an_indefinite_kernel_beyond_the_dense_route(self):
         rng = np.random.default_rng(2)
         keys = rng.standard_normal((4100, 3))
-        with pytest.raises(AttnscopeError, match="kernel of cme_solve must be positive semidefinite"):
-            cme_solve(keys[:2], keys, keys[:, :1], kernel=lambda x, y: x @ np.diag([1.0, 1.0, -1.0]) @ y.T + 99)
+        with pytest.raises(
+            AttnscopeError, match="kernel of cme_solve must be positive semidefinite"
+        ):
+            cme_solve(
+                keys[:2],
+                keys,
+                keys[:, :1],
+                kernel=lambda x, y: x @ np.diag([1.0, 1.0, -1.0]) @ y.T + 99,
+            )
 
     def test_a_ridge_for_zero_keys(self):
         with pytest.raises(AttnscopeError, match=r"try ridge=3.0e-08 or more"):
-            cme_attention(np.zeros(2), np.zeros((3, 2)), np.ones((3, 1)), kernel="linear", ridge=0.0)
+            cme_attention(
+                np.zeros(2), np.zeros((3, 2)), np.ones((3, 1)), kernel="linear", ridge=0.0
+            )

@@ -1,4 +1,6 @@
-"""The report page: complete, self-contained, well-formed, the same for the same verdicts, and small."""
+"""The report page: complete, self-contained, well-formed, the same for the same verdicts,
+and small.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.open, self.ids, self.links, self.tags, self.texts = [], [], [], [], []
+        self.open = []
+        self.ids = []
+        self.links = []
+        self.tags = []
+        self.texts = []
         self.feed(html)
         self.close()
         assert self.open == []
@@ -75,7 +81,11 @@ def parsed(html):
 
 
 def test_it_asks_nobody_for_anything(html, parsed):
-    assert "http:" not in html and "https:" not in html and "//" not in re.sub(r"base64,[^\"]*", "", html)
+    assert (
+        "http:" not in html
+        and "https:" not in html
+        and "//" not in re.sub(r"base64,[^\"]*", "", html)
+    )
     assert "<script" not in html and "@import" not in html and "javascript" not in html
     assert not re.search(r"url\((?!#)", html)
     assert all(link.startswith(("#", "data:", "figures/")) for link in parsed.links)
@@ -83,7 +93,9 @@ def test_it_asks_nobody_for_anything(html, parsed):
 
 def test_ids_are_unique_and_every_anchor_leads_somewhere(parsed, html):
     assert len(parsed.ids) == len(set(parsed.ids))
-    inside = [link[1:] for link in parsed.links if link.startswith("#")] + re.findall(r"url\(#([^)]*)\)", html)
+    inside = [link[1:] for link in parsed.links if link.startswith("#")] + re.findall(
+        r"url\(#([^)]*)\)", html
+    )
     assert inside and set(inside) <= set(parsed.ids)
 
 
@@ -92,7 +104,15 @@ def test_every_claim_is_in_the_summary_and_has_its_section(parsed, verdicts):
     for verdict in verdicts:
         assert f"#{verdict.id}" in parsed.links and verdict.id in parsed.ids
         assert parsed.text.count(verdict.title) >= 2
-    for word in ("Claim", "Source", "Predicted", "Measured", "Tolerance", "Verdict", "Seconds"):
+    for word in (
+        "Claim",
+        "Source",
+        "Predicted",
+        "Measured",
+        "Tolerance",
+        "Verdict",
+        "Seconds",
+    ):
         assert word in parsed.texts
 
 
@@ -115,12 +135,19 @@ def test_a_section_has_all_there_is_to_know(parsed):
 
 
 def test_it_leads_to_the_explorer_and_the_documentation(verdicts, parsed, tmp_path):
-    assert "attnscope explore" in parsed.text and "docs/predictors.md" in parsed.text  # slr-01
-    assert not [link for link in parsed.links if "docs" in link]  # away from a clone there is nothing to link to
+    # slr-01
+    assert "attnscope explore" in parsed.text and "docs/predictors.md" in parsed.text
+    # away from a clone there is nothing to link to
+    assert not [link for link in parsed.links if "docs" in link]
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").touch()
     build.write_report(verdicts, tmp_path / "report", 0, "1.2.3")
-    assert Page((tmp_path / "report" / "index.html").read_text()).links.count("../docs/predictors.md") == 1
+    assert (
+        Page((tmp_path / "report" / "index.html").read_text()).links.count(
+            "../docs/predictors.md"
+        )
+        == 1
+    )
 
 
 def test_every_kind_of_verdict_has_its_own_words(parsed):
@@ -128,7 +155,8 @@ def test_every_kind_of_verdict_has_its_own_words(parsed):
         "Fails, and was declared to , because one: measured 1.000, predicted 2.000 ±0.01.",
         "Holds only if: one equals two",
         'Skipped: needs tokenizers; install with pip install "attnscope[text]"',
-        "The check itself broke off , so nothing is known about the claim: RuntimeError: no <luck> today",
+        "The check itself broke off , so nothing is known about the claim: RuntimeError: no "
+        "<luck> today",
         "Fails , because one: measured 1.000",
         "Holds, though it was declared to fail",
     ):
@@ -143,12 +171,21 @@ def test_it_can_be_read_aloud(parsed):
         'A "title" with <angles>: map',
     }
     levels = [int(tag[1]) for tag, _ in parsed.tags if re.fullmatch("h[1-6]", tag)]
-    assert levels[0] == 1 and levels.count(1) == 1 and all(b - a <= 1 for a, b in pairwise(levels))
+    assert (
+        levels[0] == 1
+        and levels.count(1) == 1
+        and all(b - a <= 1 for a, b in pairwise(levels))
+    )
     assert all("scope" in a for a in parsed.of("th"))
 
 
 def test_it_suits_phones_paper_and_the_dark(html):
-    for words in ("width=device-width", "prefers-color-scheme: dark", "@media print", "max-width: 44rem"):
+    for words in (
+        "width=device-width",
+        "prefers-color-scheme: dark",
+        "@media print",
+        "max-width: 44rem",
+    ):
         assert words in html
 
 
@@ -158,7 +195,9 @@ def test_the_same_verdicts_give_the_same_bytes(html, verdicts):
     other = page(slower, 0, "1.2.3")
     assert other != html and without_times(other) == without_times(html)
     changed = replace(verdicts[1], notes="Two is not one.")
-    assert without_times(page([changed], 0, "1.2.3")) != without_times(page(verdicts[1:2], 0, "1.2.3"))
+    assert without_times(page([changed], 0, "1.2.3")) != without_times(
+        page(verdicts[1:2], 0, "1.2.3")
+    )
 
 
 def test_words_are_escaped(verdicts):
@@ -182,16 +221,22 @@ def noisy_figure(points, seed=0):
 
 
 def test_a_huge_panel_becomes_a_png():
-    small, large = drawing.draw(noisy_figure(50), "a")[0], drawing.draw(noisy_figure(5_000), "b")[0]
+    small = drawing.draw(noisy_figure(50), "a")[0]
+    large = drawing.draw(noisy_figure(5_000), "b")[0]
     assert small.startswith("<svg") and large.startswith('<img src="data:image/png;base64,')
     assert 'alt="many: points"' in large and len(large) < drawing.LONGEST
 
 
 def test_the_page_stays_below_6_megabytes(verdicts):
-    """Sixty claims with four panels as large as panels get; drawn once and repeated, since drawing is slow."""
+    """Sixty claims with four panels as large as panels get;
+    drawn once and repeated, since drawing is slow.
+    """
     panel = noisy_figure(5_000).panels[0]
     one = drawing.draw(noisy_figure(5_000), "x")[0]
-    sixty = [replace(verdicts[0], id=f"slr-{i:02}-x", figure=Figure("many", (panel,) * 4)) for i in range(60)]
+    sixty = [
+        replace(verdicts[0], id=f"slr-{i:02}-x", figure=Figure("many", (panel,) * 4))
+        for i in range(60)
+    ]
     assert 240 * len(one) > 6e6
     drawn = {verdict.id: [one] * 4 for verdict in sixty}
     with pytest.MonkeyPatch.context() as patch:
@@ -222,14 +267,23 @@ def test_a_panel_that_cannot_be_drawn_costs_no_report(monkeypatch, verdicts):
 
 def test_markers_share_a_style_and_lines_stay_lines():
     drawn = drawing.draw(noisy_figure(30), "name")[0]
-    assert len(re.findall(r'<use href="#f[0-9a-f]{8}-\d+" x="[\d.]+" y="[\d.]+"/>', drawn)) >= 30
+    assert (
+        len(re.findall(r'<use href="#f[0-9a-f]{8}-\d+" x="[\d.]+" y="[\d.]+"/>', drawn)) >= 30
+    )
     assert Page(drawn).of("use")
     assert drawing._rounded("M 1.2345 2 \nL 3 4 \nL 5 6 \nz\n") == "M 1.23 2 3 4 5 6 z"
-    assert drawing._rounded("M 1 2 C 1 2 3 4 5 6 L 7 8") == "M 1 2 C 1 2 3 4 5 6 L 7 8"  # an L after a curve is needed
+    # an L after a curve is needed
+    assert drawing._rounded("M 1 2 C 1 2 3 4 5 6 L 7 8") == "M 1 2 C 1 2 3 4 5 6 L 7 8"
 
 
 def test_svg_keeps_its_texts_and_shape():
-    panel = Panel("0.123456 stays", "x", "y", (Line([0, 1], [0.123456789, 1], "label 3.14159"),), log_y=True)
+    panel = Panel(
+        "0.123456 stays",
+        "x",
+        "y",
+        (Line([0, 1], [0.123456789, 1], "label 3.14159"),),
+        log_y=True,
+    )
     drawn = drawing.draw(Figure("t", (panel,)), "name")[0]
     assert "0.123456 stays" in drawn and "label 3.14159" in drawn
     coordinates = " ".join(re.findall(r' d="([^"]*)"', drawn))

@@ -1,4 +1,6 @@
-"""`at.reproduce`: every kind of verdict, where it runs, what is written, and what is kept when it is stopped."""
+"""`at.reproduce`: every kind of verdict, where it runs, what is written,
+and what is kept when it is stopped.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,33 @@ from attnscope.report.build import without_times
 from attnscope.report.terminal import COLUMNS, WORD, Live, claims_json, claims_table, summary
 from attnscope.reproduction import NotWritten, Run, exit_code, reproduce
 
-KEYS = ["id", "title", "source", "predicted", "measured", "tolerance", "holds", "expected", "condition", "seconds"]
+KEYS = [
+    "id",
+    "title",
+    "source",
+    "predicted",
+    "measured",
+    "tolerance",
+    "holds",
+    "expected",
+    "condition",
+    "seconds",
+]
 
 
 def through(claims, out=None, seed=0, progress=False, **where):
-    return Run(list(claims), seed, registry="helpers.fake_claims").through(out, progress=progress, **where)
+    return Run(list(claims), seed, registry="helpers.fake_claims").through(
+        out, progress=progress, **where
+    )
 
 
 def files_of(out):
     """Every file of a report, without the times."""
-    found = {str(p.relative_to(out)): p.read_text("utf-8") for p in sorted(Path(out).rglob("*")) if p.is_file()}
+    found = {
+        str(p.relative_to(out)): p.read_text("utf-8")
+        for p in sorted(Path(out).rglob("*"))
+        if p.is_file()
+    }
     found["index.html"] = without_times(found["index.html"])
     content = json.loads(found["verdicts.json"])
     for verdict in content["verdicts"]:
@@ -53,7 +72,8 @@ def files_of(out):
         (fake.RAISES, "error", False, False),
         (fake.FAILS, "fails", False, False),
         (fake.SURPRISE, "surprise", True, False),
-        (fake.RAISES_DECLARED, "error", False, False),  # breaking off is not failing as declared
+        # breaking off is not failing as declared
+        (fake.RAISES_DECLARED, "error", False, False),
     ],
 )
 def test_kinds_of_verdict(claim, kind, holds, as_expected):
@@ -65,7 +85,17 @@ def test_kinds_of_verdict(claim, kind, holds, as_expected):
 
 def test_a_verdict_carries_the_claim_and_its_headline():
     verdict = run_claim(fake.FAILS, Context())
-    for name in ("id", "title", "source", "statement", "hypotheses", "routes", "snippet", "expected", "condition"):
+    for name in (
+        "id",
+        "title",
+        "source",
+        "statement",
+        "hypotheses",
+        "routes",
+        "snippet",
+        "expected",
+        "condition",
+    ):
         assert getattr(verdict, name) == getattr(fake.FAILS, name)
     assert (verdict.predicted, verdict.measured, verdict.tolerance) == (2.0, 1.0, 0.01)
     assert [c.what for c in verdict.broken] == ["one"] and len(verdict.comparisons) == 2
@@ -91,12 +121,17 @@ def test_a_skipped_check_says_why():
 
 def test_reproduce_selects_by_pattern_and_seed(monkeypatch, capsys):
     monkeypatch.setattr("attnscope.claims.registry.all_claims", lambda: fake.HARMLESS)
-    assert [v.id for v in reproduce("slr-0[12]*", progress=False)] == ["slr-01-holds", "slr-02-declared"]
+    assert [v.id for v in reproduce("slr-0[12]*", progress=False)] == [
+        "slr-01-holds",
+        "slr-02-declared",
+    ]
     assert [v.id for v in at.reproduce(only=["slr-01*", "slr-03*"], progress=False)] == [
         "slr-01-holds",
         "slr-03-skipped",
     ]
-    zero, one = (reproduce("slr-01*", seed=seed, progress=False)[0].measured for seed in (0, 1))
+    zero, one = (
+        reproduce("slr-01*", seed=seed, progress=False)[0].measured for seed in (0, 1)
+    )
     full = reproduce("slr-01*", full=True, progress=False)[0]
     assert zero != one and full.notes.startswith("4000 draws")
     assert capsys.readouterr().out == ""
@@ -104,12 +139,16 @@ def test_reproduce_selects_by_pattern_and_seed(monkeypatch, capsys):
 
 def test_the_package_name_can_be_called_whoever_imported_the_module_first():
     code = (
-        "from helpers import fake_claims; import attnscope as at, attnscope.claims.registry as r; r.all_claims = lambda: fake_claims.FINE;"
-        "from attnscope.reproduction import exit_code; print(exit_code(at.reproduce('slr-01*', progress=False)))"
+        "from helpers import fake_claims; import attnscope as at, attnscope.claims.registry as r; "
+        "r.all_claims = lambda: fake_claims.FINE;"
+        "from attnscope.reproduction import exit_code; print(exit_code(at.reproduce('slr-01*', "
+        "progress=False)))"
     )
     path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests")))
     environment = {**os.environ, "PYTHONPATH": path}
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
     assert run.stdout == "0\n", run.stderr
 
 
@@ -119,8 +158,13 @@ def test_plain_lines_fit_and_end_with_the_summary(capsys):
     assert len(lines) == 2 + len(verdicts) and max(map(len, lines)) <= COLUMNS
     for verdict, line in zip(verdicts, lines[1:]):
         assert line.startswith(verdict.id) and verdict.word in line
-    assert lines[-1].startswith("7 claims: 2 as expected, 4 not, 1 skipped, in ") and lines[-1].endswith(" seconds")
-    assert summary(verdicts[:1], 1.0) == "1 claim: 1 as expected, 0 not, 0 skipped, in 1.0 seconds"
+    assert lines[-1].startswith("7 claims: 2 as expected, 4 not, 1 skipped, in ") and lines[
+        -1
+    ].endswith(" seconds")
+    assert (
+        summary(verdicts[:1], 1.0)
+        == "1 claim: 1 as expected, 0 not, 0 skipped, in 1.0 seconds"
+    )
 
 
 def test_the_live_table_shows_what_runs_and_what_landed():
@@ -161,7 +205,8 @@ def test_a_check_that_ends_its_process_fails_alone():
     assert "ended its worker process" in verdicts[1].notes
 
 
-@pytest.mark.filterwarnings("ignore")  # Dask leaves sockets and loops to the garbage collector
+# Dask leaves sockets and loops to the garbage collector
+@pytest.mark.filterwarnings("ignore")
 def test_a_dask_cluster_gives_the_same_files(tmp_path):
     distributed = pytest.importorskip("distributed")
     through(fake.FINE, tmp_path / "here")
@@ -203,8 +248,14 @@ def never(context):
     ("options", "words"),
     [
         ({"out": "{file}"}, "out of reproduce must be a folder that can be written, got"),
-        ({"out": "{file}/inside"}, "out of reproduce must be a folder that can be written, got"),
-        ({"out": "/proc/attnscope"}, "out of reproduce must be a folder that can be written, got"),
+        (
+            {"out": "{file}/inside"},
+            "out of reproduce must be a folder that can be written, got",
+        ),
+        (
+            {"out": "/proc/attnscope"},
+            "out of reproduce must be a folder that can be written, got",
+        ),
         ({"out": ""}, "out of reproduce must be the name of a folder"),
         ({"out": 3}, "out of reproduce must be the name of a folder, got 3"),
         ({"seed": -1}, "seed of reproduce must be"),
@@ -215,7 +266,9 @@ def never(context):
     ],
 )
 def test_bad_input_is_one_sentence_before_any_work(options, words, tmp_path, monkeypatch):
-    monkeypatch.setattr("attnscope.claims.registry.all_claims", lambda: [fake.fake("slr-01-never", never)])
+    monkeypatch.setattr(
+        "attnscope.claims.registry.all_claims", lambda: [fake.fake("slr-01-never", never)]
+    )
     (tmp_path / "file").write_text("precious")
     if isinstance(options.get("out"), str):
         options = {"out": options["out"].format(file=tmp_path / "file")}
@@ -241,7 +294,8 @@ def test_a_disk_that_fills_up_costs_no_verdict(tmp_path, monkeypatch, capsys):
 
 
 def test_a_disk_that_fills_up_for_a_while_costs_nothing(tmp_path, monkeypatch):
-    sync, calls = os.fsync, []
+    sync = os.fsync
+    calls = []
 
     def once_full(descriptor):
         calls.append(descriptor)
@@ -256,7 +310,10 @@ def test_a_disk_that_fills_up_for_a_while_costs_nothing(tmp_path, monkeypatch):
 
 def test_an_unreachable_scheduler_is_one_sentence(tmp_path):
     pytest.importorskip("distributed")
-    with pytest.raises(AttnscopeError, match=r"scheduler of .* must be the address of a running Dask scheduler"):
+    with pytest.raises(
+        AttnscopeError,
+        match=r"scheduler of .* must be the address of a running Dask scheduler",
+    ):
         through(fake.FINE, tmp_path, scheduler="nonsense://nowhere")
     assert not (tmp_path / "index.html").exists()
 
@@ -281,7 +338,11 @@ def test_what_has_landed_is_kept_when_stopped(how, tmp_path):
     path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests")))
     command = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
     run = subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert run.stdout is not None and run.stdout.readline() == "waiting\n"
     time.sleep(0.1)
@@ -292,7 +353,9 @@ def test_what_has_landed_is_kept_when_stopped(how, tmp_path):
     assert [record["id"] for record in kept] == ["slr-01-holds", "slr-02-declared"]
     if how == signal.SIGINT:
         assert f"stopped; 2 of 3 claims are checked and kept in {tmp_path}" in errors
-        assert "1 further claim had not been checked" in (tmp_path / "index.html").read_text("utf-8")
+        assert "1 further claim had not been checked" in (tmp_path / "index.html").read_text(
+            "utf-8"
+        )
         assert (tmp_path / "figures" / "slr-01-holds.csv").exists()
 
 
@@ -306,7 +369,9 @@ def test_stopping_before_the_first_verdict_leaves_an_older_report_alone(tmp_path
         patch.setattr(fake, "all_claims", lambda: claims)
         with pytest.raises(KeyboardInterrupt, match=r"stopped; 0 of 2 claims are checked\."):
             through(claims, tmp_path)
-    assert (tmp_path / "index.html").read_text() == "before" and not (tmp_path / "verdicts.json").exists()
+    assert (tmp_path / "index.html").read_text() == "before" and not (
+        tmp_path / "verdicts.json"
+    ).exists()
 
 
 # lists of claims
@@ -314,18 +379,29 @@ def test_stopping_before_the_first_verdict_leaves_an_older_report_alone(tmp_path
 
 def test_claims_table_fits_100_columns_and_loses_nothing():
     title = "A title of sixty characters, as long as titles are meant to be"
-    source = "Authors of some paper, A Conference 2025, Theorem 12 and Figure 3 (corrected here)"
-    long = Claim("slr-12-" + "many-words-" * 3 + "end", title, "", source, "", ("", ""), never, "")
+    source = (
+        "Authors of some paper, A Conference 2025, Theorem 12 and Figure 3 (corrected here)"
+    )
+    long = Claim(
+        "slr-12-" + "many-words-" * 3 + "end", title, "", source, "", ("", ""), never, ""
+    )
     text = claims_table([*fake.HARMLESS, long])
     assert max(map(len, text.splitlines())) <= 100
     words = " ".join(text.split())
-    for word in [*title.split(), *source.split(), long.id, *(claim.id for claim in fake.HARMLESS)]:
+    for word in [
+        *title.split(),
+        *source.split(),
+        long.id,
+        *(claim.id for claim in fake.HARMLESS),
+    ]:
         assert word in words
     assert claims_table([]).split() == ["claim", "title", "source"]
 
 
 def test_claims_json():
-    assert claims_json([fake.HOLDS]) == [{"id": "slr-01-holds", "title": "Title of slr-01-holds", "source": "new here"}]
+    assert claims_json([fake.HOLDS]) == [
+        {"id": "slr-01-holds", "title": "Title of slr-01-holds", "source": "new here"}
+    ]
 
 
 def test_verdicts_travel():

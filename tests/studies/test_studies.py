@@ -1,4 +1,6 @@
-"""Study files: what they expand to, every mistake in one sentence, resuming through the command line."""
+"""Study files: what they expand to, every mistake in one sentence,
+resuming through the command line.
+"""
 
 import json
 import os
@@ -40,7 +42,10 @@ def study_file(tmp_path):
 
 def attnscope(*arguments, cwd):
     return subprocess.run(
-        [sys.executable, "-m", "attnscope.cli", *map(str, arguments)], capture_output=True, text=True, cwd=cwd
+        [sys.executable, "-m", "attnscope.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
     )
 
 
@@ -49,9 +54,14 @@ def test_functions_equal_the_library():
     row = oracle_risk(50, 7, temperature=0.2)
     assert row["risk"] == at.risk(task, at.Erf(0.2), at.Overlaps.oracle()).value
     assert row["bayes"] == task.bayes_risk().value
-    assert optimal_temperature(50, 7)["optimal_temperature"] == at.optimal_temperature(task, at.Erf)[0]
+    assert (
+        optimal_temperature(50, 7)["optimal_temperature"]
+        == at.optimal_temperature(task, at.Erf)[0]
+    )
     reached = outcomes(50, 0.1, runs=8, steps=4000, start="manifold", seed=3)
-    assert sum(reached[name] for name in ("oracle", "swapped", "undecided", "diverged")) == 1.0
+    assert (
+        sum(reached[name] for name in ("oracle", "swapped", "undecided", "diverged")) == 1.0
+    )
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda p: p.stem)
@@ -86,15 +96,30 @@ def test_run_resume_draw(study_file, tmp_path):
 MISTAKES = {
     "toml": ("title = ", "must be valid TOML"),
     "unknown name": ("colour = 1\n" + STUDY, "a name of .* must be one of"),
-    "no function": (STUDY.replace('function = "oracle_risk"', ""), "function of .* must be one of oracle_risk"),
-    "wrong function": (STUDY.replace("oracle_risk", "nothing"), "function of .* must be one of"),
-    "not importable": (STUDY.replace("oracle_risk", "nowhere.module:f"), "must be importable"),
+    "no function": (
+        STUDY.replace('function = "oracle_risk"', ""),
+        "function of .* must be one of oracle_risk",
+    ),
+    "wrong function": (
+        STUDY.replace("oracle_risk", "nothing"),
+        "function of .* must be one of",
+    ),
+    "not importable": (
+        STUDY.replace("oracle_risk", "nowhere.module:f"),
+        "must be importable",
+    ),
     "unknown parameter": (STUDY.replace("dim = 50", "dim = 50\ncolour = 3"), "colour"),
     "missing parameter": (STUDY.replace("dim = 50", ""), "dim"),
     "range": (STUDY.replace("from = 0.01", "from = -1"), "a range with count >= 1"),
     "range name": (STUDY.replace("count = 5", "number = 5"), "must be one of count"),
-    "both": (STUDY.replace("dim = 50", "dim = 50\nlength = 3"), "parameters that \\[grid\\] does not have"),
-    "figure": (STUDY.replace('kind = "line"', 'kind = "pie"'), "kind 'heat' with x, y and value"),
+    "both": (
+        STUDY.replace("dim = 50", "dim = 50\nlength = 3"),
+        "parameters that \\[grid\\] does not have",
+    ),
+    "figure": (
+        STUDY.replace('kind = "line"', 'kind = "pie"'),
+        "kind 'heat' with x, y and value",
+    ),
     "seed": ("seed = -1\n" + STUDY, "seed of .* must be an integer >= 0"),
     "unknown task": (
         STUDY.replace("dim = 50", 'dim = 50\ntask = "gpt"'),
@@ -133,7 +158,9 @@ def test_missing_column_is_named(study_file, tmp_path):
     study_file.write_text(STUDY.replace('value = "risk"', 'value = "colour"'))
     study = load_study(study_file)
     frame = study.run(tmp_path / "store", progress=False).frame
-    with pytest.raises(at.AttnscopeError, match="value of \\[figure\\] must be a column of the result"):
+    with pytest.raises(
+        at.AttnscopeError, match="value of \\[figure\\] must be a column of the result"
+    ):
         study.draw(frame)
 
 
@@ -152,7 +179,10 @@ def test_command_line(study_file, tmp_path):
 def test_command_line_refusals(study_file, tmp_path):
     cases = [
         (("sweep", tmp_path / "nothing.toml"), "must be readable"),
-        (("sweep", study_file, "--out", tmp_path / "nowhere"), "--out of attnscope sweep must be an existing folder"),
+        (
+            ("sweep", study_file, "--out", tmp_path / "nowhere"),
+            "--out of attnscope sweep must be an existing folder",
+        ),
         (("sweep", study_file, "--workers", "0"), "workers"),
     ]
     for arguments, words in cases:
@@ -181,7 +211,9 @@ def small(word):
 
 @pytest.mark.parametrize("word", PLANTED)
 def test_every_planted_task_is_a_study(word, tmp_path):
-    """From a file: cells of two predictors, with what the task says of itself and, where it has a key and a value, the head's risk."""
+    """From a file: cells of two predictors, with what the task says of itself and, where it has a
+    key and a value, the head's risk.
+    """
     fixed = "".join(f"{name} = {x!r}\n" for name, x in small(word).items())
     path = tmp_path / "study.toml"
     path.write_text(
@@ -196,14 +228,26 @@ def test_every_planted_task_is_a_study(word, tmp_path):
     oracle = at.Overlaps.oracle(task.teacher_gram[0, 1])
     for i, predictor in enumerate((at.Erf(0.1), at.LinearAttention(0.1))):
         found = at.risk(task, predictor, oracle)
-        slack = 0.0 if found.method != "monte-carlo" else 5 * (found.error + frame["error_of_risk"][i])
+        slack = (
+            0.0
+            if found.method != "monte-carlo"
+            else 5 * (found.error + frame["error_of_risk"][i])
+        )
         assert abs(frame["risk"][i] - found.value) <= slack
 
 
 @pytest.mark.parametrize("word", ["multi-location", "multi-direction", "sparse-tokens"])
 def test_outcomes_of_planted_tasks(word):
     row = outcomes(temperature=0.5, task=word, runs=2, steps=3, batch_size=2, **small(word))
-    ends = {"specialised", "rotated", "unspecialised", "oracle", "swapped", "undecided", "diverged"}
+    ends = {
+        "specialised",
+        "rotated",
+        "unspecialised",
+        "oracle",
+        "swapped",
+        "undecided",
+        "diverged",
+    }
     assert sum(x for name, x in row.items() if name in ends) == 1.0
     assert ("median_form_cosine" in row) == (word == "multi-direction")
     with pytest.raises(at.AttnscopeError, match="batch_size of train must be an integer"):
@@ -213,13 +257,18 @@ def test_outcomes_of_planted_tasks(word):
 def test_exchangeable_tasks_are_studies():
     row = oracle_risk(length=7, task="topics")
     task = catalogue.TASKS["topics"].make()
-    assert (row["bayes"], row["topic_error"]) == (task.bayes_risk(7).value, task.topic_error(7).value)
+    assert (row["bayes"], row["topic_error"]) == (
+        task.bayes_risk(7).value,
+        task.topic_error(7).value,
+    )
     assert "risk" not in row
     assert oracle_risk(length=7, task="order")["bayes_without_positions"] == 1.0
 
 
 def test_a_row_from_outside_is_a_word_of_studies():
-    row = catalogue.Entry("quieter", at.MaxLocation, "quieter", (catalogue.DIM, catalogue.LENGTH))
+    row = catalogue.Entry(
+        "quieter", at.MaxLocation, "quieter", (catalogue.DIM, catalogue.LENGTH)
+    )
     catalogue.add(row, catalogue.TASKS)
     try:
         found = oracle_risk(12, 4, task="quieter")

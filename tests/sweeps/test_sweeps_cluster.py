@@ -21,19 +21,29 @@ from attnscope.sweeps import cluster as cluster_module
 from attnscope.sweeps.run import run, sweep
 
 distributed = pytest.importorskip("distributed")
-# Dask leaves sockets and loops to the garbage collector when its processes are killed, as these tests do
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.filterwarnings("default::UserWarning:attnscope")]
+# Dask leaves sockets and loops to the garbage collector when its processes are killed, as these
+# tests do
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.filterwarnings("default::UserWarning:attnscope"),
+]
 
 
 @pytest.fixture(scope="module")
 def address():
-    # one death is enough for Dask to give a cell up: its default of three only makes the poison test longer
+    # one death is enough for Dask to give a cell up: its default of three only makes the poison
+    # test longer
     import dask
 
-    options = {"distributed.scheduler.allowed-failures": 1, "distributed.logging.distributed": "critical"}
+    options = {
+        "distributed.scheduler.allowed-failures": 1,
+        "distributed.logging.distributed": "critical",
+    }
     with (
         dask.config.set(options),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
     ):
         yield cluster.scheduler_address
 
@@ -43,7 +53,11 @@ def test_the_cluster_gives_the_same_frame(address, tmp_path):
     here = sweep(sweep_cells.noisy, grid, tmp_path / "here")
     there = sweep(sweep_cells.noisy, grid, tmp_path / "there", scheduler=address)
     pd.testing.assert_frame_equal(here, there, check_exact=True)
-    assert run(sweep_cells.noisy, grid, tmp_path / "there", scheduler="tcp://127.0.0.1:1").reused == 20  # none asked
+    # none asked
+    assert (
+        run(sweep_cells.noisy, grid, tmp_path / "there", scheduler="tcp://127.0.0.1:1").reused
+        == 20
+    )
 
 
 def test_a_dask_worker_that_loaded_an_older_file_is_refused(address, tmp_path, monkeypatch):
@@ -58,10 +72,15 @@ def test_a_dask_worker_that_loaded_an_older_file_is_refused(address, tmp_path, m
     with distributed.Client(address, set_as_default=False) as client:
         client.run(lambda folder: sys.path.insert(0, folder), str(tmp_path))
     module = importlib.import_module("aging_cells")
-    assert sweep(module.f, {"x": [1, 2]}, tmp_path / "runs", scheduler=address)["y"].tolist() == [2, 4]
+    assert sweep(module.f, {"x": [1, 2]}, tmp_path / "runs", scheduler=address)[
+        "y"
+    ].tolist() == [2, 4]
     (tmp_path / "aging_helper.py").write_text("A = 3\n")
     importlib.reload(module.aging_helper)
-    with pytest.raises(AttnscopeError, match=r"all 2 cells of sweep failed, .* values of aging_helper\.A; try"):
+    with pytest.raises(
+        AttnscopeError,
+        match=r"all 2 cells of sweep failed, .* values of aging_helper\.A; try",
+    ):
         sweep(module.f, {"x": [1, 2]}, tmp_path / "runs", scheduler=address)
     assert sweep(module.f, {"x": [1, 2]}, tmp_path / "runs")["y"].tolist() == [3, 6]
     for name in files:
@@ -108,11 +127,17 @@ def test_a_killed_dask_worker_loses_nothing(address, tmp_path):
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    report = run(sweep_cells.slow, {"x": list(range(12)), "log": [str(log)]}, tmp_path / "runs", scheduler=address)
+    report = run(
+        sweep_cells.slow,
+        {"x": list(range(12)), "log": [str(log)]},
+        tmp_path / "runs",
+        scheduler=address,
+    )
     killer.join()
     assert killed and not report.failures and report.frame["y"].tolist() == list(range(12))
     ran = log.read_text().split()
-    assert len(ran) <= 12 + ran.count(str(killed[0]))  # at most what ran there, or had finished there, ran again
+    # at most what ran there, or had finished there, ran again
+    assert len(ran) <= 12 + ran.count(str(killed[0]))
 
 
 def test_a_poison_cell_fails_alone(address, tmp_path):
@@ -121,15 +146,21 @@ def test_a_poison_cell_fails_alone(address, tmp_path):
     report = run(sweep_cells.poison, grid, tmp_path / "runs", scheduler=address)
     assert report.frame["y"].tolist() == [0, 1, 3, 4, 5]
     assert [failure.parameters["x"] for failure in report.failures] == [2]
-    assert report.failures[0].error == "the cell ended its Dask workers, also when tried alone"
+    assert (
+        report.failures[0].error == "the cell ended its Dask workers, also when tried alone"
+    )
 
 
 @pytest.mark.parametrize(
-    "scheduler", ["tcp://127.0.0.1:9", "nonsense", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:x", ""]
+    "scheduler",
+    ["tcp://127.0.0.1:9", "nonsense", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:x", ""],
 )
 def test_unreachable_scheduler_is_a_sentence(tmp_path, scheduler, monkeypatch):
     monkeypatch.setattr(cluster_module, "TIMEOUT", 1.0)
-    with pytest.raises(AttnscopeError, match="scheduler of sweep must be the address of a running Dask scheduler"):
+    with pytest.raises(
+        AttnscopeError,
+        match="scheduler of sweep must be the address of a running Dask scheduler",
+    ):
         sweep(sweep_cells.square, {"x": [1]}, tmp_path, scheduler=scheduler)
 
 
@@ -138,7 +169,10 @@ def test_something_else_than_a_scheduler_is_a_sentence_in_time(tmp_path, monkeyp
     start = time.monotonic()
     with socket.create_server(("127.0.0.1", 0)) as mute:  # accepts, never answers
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
-        with pytest.raises(AttnscopeError, match="scheduler of sweep must be the address of a running Dask scheduler"):
+        with pytest.raises(
+            AttnscopeError,
+            match="scheduler of sweep must be the address of a running Dask scheduler",
+        ):
             sweep(sweep_cells.square, {"x": [1]}, tmp_path, scheduler=address)
     assert time.monotonic() - start < 90  # 1 s, and room for a busy machine: not for ever
 
@@ -152,13 +186,17 @@ def test_missing_dask_names_the_extra(tmp_path, monkeypatch):
         return real(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", without_dask)
-    with pytest.raises(AttnscopeError, match=r'needs Dask, .* pip install "attnscope\[cluster\]"'):
+    with pytest.raises(
+        AttnscopeError, match=r'needs Dask, .* pip install "attnscope\[cluster\]"'
+    ):
         sweep(sweep_cells.square, {"x": [1]}, tmp_path, scheduler="tcp://127.0.0.1:9")
 
 
 def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
     log = tmp_path / "log"
-    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    )
 
     def close():
         while not log.exists():
@@ -168,6 +206,8 @@ def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
     closer = threading.Thread(target=close)
     closer.start()
     grid = {"x": list(range(40)), "log": [str(log)]}
-    with pytest.raises(AttnscopeError, match=r"the scheduler of sweep is gone; what was stored is kept"):
+    with pytest.raises(
+        AttnscopeError, match=r"the scheduler of sweep is gone; what was stored is kept"
+    ):
         run(sweep_cells.slow, grid, tmp_path / "runs", scheduler=cluster.scheduler_address)
     closer.join()

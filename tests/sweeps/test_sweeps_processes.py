@@ -23,7 +23,9 @@ from attnscope.sweeps.run import run, status, sweep
 
 
 def start(*arguments, log="", **options):
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+    )
     environment = {**os.environ, "PYTHONPATH": path, "SWEEP_LOG": str(log)}
     command = [
         sys.executable,
@@ -63,7 +65,9 @@ def test_neither_workers_nor_order_changes_a_result(tmp_path):
     frames = [
         sweep(sweep_cells.noisy, grid, tmp_path / "serial"),
         sweep(sweep_cells.noisy, grid, tmp_path / "two", workers=2),
-        sweep(sweep_cells.noisy, {"x": grid["x"][::-1]}, tmp_path / "back")[::-1].reset_index(drop=True),
+        sweep(sweep_cells.noisy, {"x": grid["x"][::-1]}, tmp_path / "back")[::-1].reset_index(
+            drop=True
+        ),
     ]
     for frame in frames[1:]:
         pd.testing.assert_frame_equal(frame, frames[0], check_exact=True)
@@ -94,7 +98,9 @@ def test_an_exception_in_a_worker_is_a_failure_with_its_traceback(tmp_path):
 
 
 def test_execute_is_usable_alone_and_survives_what_cannot_be_sent():
-    outcomes = dict(execute(sweep_cells.returns_generator, iter([("a", {"x": 1})]), workers=1))
+    outcomes = dict(
+        execute(sweep_cells.returns_generator, iter([("a", {"x": 1})]), workers=1)
+    )
     assert "the result cannot be sent to the parent process (TypeError" in outcomes["a"].error
     fine = dict(execute(sweep_cells.square, iter([("a", {"x": 3})])))
     assert fine["a"].value == {"square": 9.0} and fine["a"].error == ""
@@ -106,7 +112,10 @@ def test_workers_have_one_thread_and_the_parent_keeps_its_own(tmp_path, monkeypa
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     frame = sweep(sweep_cells.environment, {"x": [1]}, tmp_path, workers=1)
     assert frame["OMP_NUM_THREADS"][0] == "1" and frame["OPENBLAS_NUM_THREADS"][0] == "1"
-    assert frame["XLA_FLAGS"][0].split() == ["--xla_cpu_enable_fast_math=false", processes._XLA]
+    assert frame["XLA_FLAGS"][0].split() == [
+        "--xla_cpu_enable_fast_math=false",
+        processes._XLA,
+    ]
     assert os.environ["OMP_NUM_THREADS"] == "2" and "OPENBLAS_NUM_THREADS" not in os.environ
 
 
@@ -131,16 +140,24 @@ GUARD
 
 @pytest.mark.parametrize("guard", ["if __name__ == '__main__':", "if True:"])
 def test_a_script_of_ones_own(tmp_path, guard):
-    """A function in a script works; one without the main guard gets a sentence, no cascade of processes."""
+    """A function in a script works; one without the main guard gets a sentence,
+    no cascade of processes.
+    """
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT.replace("GUARD", guard).replace("STORE", repr(str(tmp_path / "runs"))))
+    script.write_text(
+        SCRIPT.replace("GUARD", guard).replace("STORE", repr(str(tmp_path / "runs")))
+    )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, timeout=60
+    )
     if "__main__" in guard:
         assert done.stdout == "[1, 4, 9]\n" and done.stderr == ""
     else:
         assert done.returncode == 1 and done.stdout == ""
-        assert 'try the call under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+        assert (
+            'try the call under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+        )
 
 
 def test_a_script_from_a_pipe_may_use_functions_of_modules(tmp_path):
@@ -153,10 +170,19 @@ print(sweep(sweep_cells.square, {{"x": [3, 4]}}, {str(tmp_path)!r}, workers=2)["
 print(sweep(local, {{"x": [3]}}, {str(tmp_path)!r})["square"].tolist())
 sweep(local, {{"x": [3]}}, {str(tmp_path)!r}, workers=2)
 """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")]),
+    }
     command = [sys.executable, "-"]
     done = subprocess.run(
-        command, input=script, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command,
+        input=script,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.stdout == "[9.0, 16.0]\n[-3]\n"
     assert "must be importable by name" in done.stderr.splitlines()[-1]
@@ -175,8 +201,13 @@ def _gone(pid, patience=60.0):
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
-            stat = Path(f"/proc/{pid}/stat").read_text() if Path("/proc/self/stat").exists() else ""
-            if stat and stat.rpartition(")")[2].split()[0] == "Z":  # dead, waiting for its parent to look
+            stat = (
+                Path(f"/proc/{pid}/stat").read_text()
+                if Path("/proc/self/stat").exists()
+                else ""
+            )
+            # dead, waiting for its parent to look
+            if stat and stat.rpartition(")")[2].split()[0] == "Z":
                 return True
             os.kill(pid, 0)
         except (ProcessLookupError, FileNotFoundError):
@@ -202,11 +233,17 @@ def _members(group):
     ("point", "ran", "stored", "leftovers"),
     [("half-written", 5, 4, 1), ("before-replace", 5, 4, 1), ("after-replace", 5, 5, 0)],
 )
-def test_killed_at_each_instant_of_a_write(tmp_path, undisturbed, point, ran, stored, leftovers):
+def test_killed_at_each_instant_of_a_write(
+    tmp_path, undisturbed, point, ran, stored, leftovers
+):
     """Killed at the 5th write, or the 5th rename."""
-    log, store = tmp_path / "log", tmp_path / "runs"
+    log = tmp_path / "log"
+    store = tmp_path / "runs"
     assert finish(start(store, "", "", point, 5, log=log)) == -signal.SIGKILL
-    assert len(list(store.glob("*.npz"))) == stored and len(list(store.glob(".*.tmp"))) == leftovers
+    assert (
+        len(list(store.glob("*.npz"))) == stored
+        and len(list(store.glob(".*.tmp"))) == leftovers
+    )
     assert executions(log) == ran
     assert finish(start(store, tmp_path / "out.csv", log=log)) == 0
     assert (tmp_path / "out.csv").read_bytes() == undisturbed
@@ -214,33 +251,48 @@ def test_killed_at_each_instant_of_a_write(tmp_path, undisturbed, point, ran, st
 
 
 def kill_at_random(store, log, times, workers=""):
-    """Kill the sweep `times` times: within 15 ms of its first new cell, every fifth while it starts."""
+    """Kill the sweep `times` times: within 15 ms of its first new cell,
+    every fifth while it starts.
+    """
     rng = random.Random(20240611)
     for turn in range(times):
         point = "after-a-cell" if turn % 5 != 4 else "after-the-start"
-        process = start(store, "", workers, point, rng.uniform(0.0, 0.015), log=log, start_new_session=True)
+        process = start(
+            store,
+            "",
+            workers,
+            point,
+            rng.uniform(0.0, 0.015),
+            log=log,
+            start_new_session=True,
+        )
         assert finish(process) == -signal.SIGKILL
-        assert all(_gone(pid) for pid in _members(process.pid))  # no worker outlives its parent
+        # no worker outlives its parent
+        assert all(_gone(pid) for pid in _members(process.pid))
 
 
 @pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_at_random_it_resumes_to_exactly_the_same_result(tmp_path, undisturbed, times):
-    log, store = tmp_path / "log", tmp_path / "runs"
+    log = tmp_path / "log"
+    store = tmp_path / "runs"
     kill_at_random(store, log, times)
     stored = len(list(store.glob("*.npz")))
     assert 0 < stored < CELLS  # it was killed under way
     assert finish(start(store, tmp_path / "out.csv", log=log)) == 0
     assert (tmp_path / "out.csv").read_bytes() == undisturbed
-    assert CELLS <= executions(log) <= CELLS + times  # at most the one cell in flight, each time
+    # at most the one cell in flight, each time
+    assert CELLS <= executions(log) <= CELLS + times
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_with_workers_it_resumes_and_leaves_no_orphan(tmp_path, undisturbed, times):
-    log, store = tmp_path / "log", tmp_path / "runs"
+    log = tmp_path / "log"
+    store = tmp_path / "runs"
     kill_at_random(store, log, times, workers="2")
     assert finish(start(store, tmp_path / "out.csv", "2", log=log)) == 0
     assert (tmp_path / "out.csv").read_bytes() == undisturbed
-    assert CELLS <= executions(log) <= CELLS + 5 * times  # two cells with each worker, one being stored
+    # two cells with each worker, one being stored
+    assert CELLS <= executions(log) <= CELLS + 5 * times
 
 
 def test_two_sweeps_on_one_store_at_once(tmp_path, undisturbed):
@@ -256,7 +308,14 @@ def test_two_sweeps_on_one_store_at_once(tmp_path, undisturbed):
 def test_ctrl_c_keeps_everything_and_says_how_to_resume(tmp_path, undisturbed, workers):
     log = tmp_path / "log"
     process = start(
-        tmp_path / "runs", "", workers, "wait", 400, log=log, stderr=subprocess.PIPE, start_new_session=True
+        tmp_path / "runs",
+        "",
+        workers,
+        "wait",
+        400,
+        log=log,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
     while executions(log) < 20:
         time.sleep(0.01)
@@ -264,11 +323,14 @@ def test_ctrl_c_keeps_everything_and_says_how_to_resume(tmp_path, undisturbed, w
     _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT
     last = errors.decode().strip().splitlines()[-1]
-    assert last.startswith("KeyboardInterrupt: stopped; ") and last.endswith("run the same sweep again to resume.")
+    assert last.startswith("KeyboardInterrupt: stopped; ") and last.endswith(
+        "run the same sweep again to resume."
+    )
     assert errors.decode().count("Traceback") == 1  # the workers are silent
     assert finish(start(tmp_path / "runs", tmp_path / "out.csv", log=log)) == 0
     assert (tmp_path / "out.csv").read_bytes() == undisturbed
-    assert executions(log) <= CELLS + (5 if workers else 1)  # two cells with each worker, one being stored
+    # two cells with each worker, one being stored
+    assert executions(log) <= CELLS + (5 if workers else 1)
 
 
 STARTING = """

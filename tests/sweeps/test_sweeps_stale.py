@@ -1,6 +1,8 @@
-"""No result of one code is ever read as that of another: files edited around an import, helpers, workers, reloads.
+"""No result of one code is ever read as that of another: files edited around an import, helpers,
+workers, reloads.
 
-The reference needs no sweep: the numbers that the files, as they are when a process imports them, plainly give.
+The reference needs no sweep: the numbers that the files, as they are when a process imports them,
+plainly give.
 """
 
 from __future__ import annotations
@@ -153,15 +155,19 @@ ORDERS = ("edit sweep", "sweep edit sweep", "sweep edit")
     ],
     ids=str,
 )
-def test_edited_between_import_and_sweep_it_is_never_a_wrong_reuse(folder, order, edits, workers):
+def test_edited_between_import_and_sweep_it_is_never_a_wrong_reuse(
+    folder, order, edits, workers
+):
     arrange(folder, edits)
     old = truth(folder)
     lines = process(folder, order, workers)  # it has loaded the old files, whatever it edits
     new = truth(folder)
     assert old != new
     assert all(line.startswith((old, "refused")) for line in lines)
-    assert workers or not any(line.startswith("refused") for line in lines)  # in this process the code is known
-    assert process(folder, "sweep", workers) == [f"{new} 0"]  # nothing of the old is taken for the new
+    # in this process the code is known
+    assert workers or not any(line.startswith("refused") for line in lines)
+    # nothing of the old is taken for the new
+    assert process(folder, "sweep", workers) == [f"{new} 0"]
     assert process(folder, "sweep") == [f"{new} 2"]  # and what is right is used again
     for name, text in FILES.items():
         (folder / name).write_text(textwrap.dedent(text))
@@ -172,13 +178,17 @@ def test_edited_between_import_and_sweep_it_is_never_a_wrong_reuse(folder, order
 FAST = ("default", "helper's table", "imported late", "method")
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[] if one in FAST else pytest.mark.slow) for one in EDITS])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[] if one in FAST else pytest.mark.slow) for one in EDITS],
+)
 def test_every_kind_of_edit_is_noticed(folder, name):
     old = process(folder, "sweep")[0].removesuffix(" 0")
     arrange(folder, [name])
     (line,) = process(folder, "edit sweep")
     new = truth(folder)
-    # loaded before the edit it is the same code, and reused; but what is imported on first use is loaded after it
+    # loaded before the edit it is the same code, and reused; but what is imported on first use is
+    # loaded after it
     assert line == (f"{new} 0" if name == "imported late" else f"{old} 2")
     assert process(folder, "sweep") == [f"{new} {2 if name == 'imported late' else 0}"]
 
@@ -186,7 +196,10 @@ def test_every_kind_of_edit_is_noticed(folder, name):
 def test_workers_that_load_other_files_are_refused_with_the_names_that_differ(folder):
     arrange(folder, ["helper", "helper's constant"])
     (line,) = process(folder, "edit sweep", workers=1)
-    assert line.startswith("refused all 2 cells") and "other code or values of helper.FACTOR, helper.scale;" in line
+    assert (
+        line.startswith("refused all 2 cells")
+        and "other code or values of helper.FACTOR, helper.scale;" in line
+    )
     assert not list((folder / "runs").glob("*.npz"))
 
 
@@ -233,7 +246,9 @@ def test_a_reloaded_helper_or_a_set_value_is_other_code(folder, modules, tmp_pat
     values = []
     for change in (None, "reload", "set"):
         if change == "reload":
-            (folder / "helper.py").write_text((folder / "helper.py").read_text().replace("FACTOR = 2", "FACTOR = 3"))
+            (folder / "helper.py").write_text(
+                (folder / "helper.py").read_text().replace("FACTOR = 2", "FACTOR = 3")
+            )
             importlib.reload(modules["helper"])
         elif change == "set":
             modules["helper"].TABLE["a"][0] = 0.25
@@ -279,7 +294,14 @@ def chosen(x, name="scaled"):
 def test_what_is_not_a_plain_function_has_a_stable_key():
     jitted = pytest.importorskip("numba").njit(lambda x: 2 * x)
     jitted(1)  # compiled code comes with use
-    for function in (remembered, along, of_task, chosen, lambda x: {"y": jitted(x)}, functools.partial(scaled)):
+    for function in (
+        remembered,
+        along,
+        of_task,
+        chosen,
+        lambda x: {"y": jitted(x)},
+        functools.partial(scaled),
+    ):
         keys = {plan_cells(function, {"x": [1]})[0].key for _ in range(2)}
         assert len(keys) == 1
     before = fingerprint(of_task)
@@ -299,7 +321,10 @@ def test_what_is_not_a_plain_function_has_a_stable_key():
 def test_values_count_by_content(monkeypatch, function, name, value):
     before = fingerprint(function)
     monkeypatch.setitem(globals(), name, value)
-    assert any(name in part for part in before.differences(fingerprint(function))) or name == "scaled"
+    assert (
+        any(name in part for part in before.differences(fingerprint(function)))
+        or name == "scaled"
+    )
     assert before.hash != fingerprint(function).hash
 
 
@@ -310,7 +335,10 @@ def test_the_functions_of_attnscope_that_are_reached_count():
         "attnscope.numerics.integrals.bayes_integral",
         "attnscope.errors",
     } <= set(parts)
-    assert not any(name.startswith(("attnscope.explorer", "attnscope.claims", "attnscope.sweeps")) for name in parts)
+    assert not any(
+        name.startswith(("attnscope.explorer", "attnscope.claims", "attnscope.sweeps"))
+        for name in parts
+    )
 
 
 def of_room(x):
@@ -320,25 +348,36 @@ def of_room(x):
 
 
 def test_names_behind_the_doors_of_rooms_count():
-    assert {"attnscope.theory.optima.optimum", "attnscope.theory.routes"} <= set(fingerprint(of_room).parts)
+    assert {"attnscope.theory.optima.optimum", "attnscope.theory.routes"} <= set(
+        fingerprint(of_room).parts
+    )
 
 
 def test_changed_source_of_attnscope_is_refused(monkeypatch, tmp_path):
     file = next(name for name in package._seen if name.endswith("bayes_integral.py"))
     inode, size, changed = package._seen[file]
     monkeypatch.setitem(package._seen, file, (inode, size, changed - 1))
-    with pytest.raises(AttnscopeError, match=r"source of attnscope\.numerics\.bayes_integral has changed since"):
+    with pytest.raises(
+        AttnscopeError,
+        match=r"source of attnscope\.numerics\.bayes_integral has changed since",
+    ):
         sweep(of_task, {"x": [1]}, tmp_path)
     assert sweep(scaled, {"x": [1]}, tmp_path)["y"][0] == 2  # which does not use it
 
 
 def test_an_edit_of_attnscope_under_way_is_refused_and_later_seen(folder):
-    shutil.copytree(ROOT / "src" / "attnscope", folder / "attnscope")  # found first: a script's folder is
+    # found first: a script's folder is
+    shutil.copytree(ROOT / "src" / "attnscope", folder / "attnscope")
     task = folder / "attnscope" / "tasks" / "single_location.py"
     original = task.read_text()
-    use = "import attnscope as at\ndef f(x):\n    return {'y': at.SingleLocation(8, 4).null_risk().value + x}\n"
+    use = (
+        "import attnscope as at\ndef f(x):\n    return {'y': at.SingleLocation(8, "
+        "4).null_risk().value + x}\n"
+    )
     (folder / "cells.py").write_text(use)
-    (folder / "driver.py").write_text(DRIVER.replace("name.name", "'attnscope/tasks/' + name.name"))
+    (folder / "driver.py").write_text(
+        DRIVER.replace("name.name", "'attnscope/tasks/' + name.name")
+    )
     (folder / "edited" / "single_location.py").write_text(original + "A = 1\n")
     first, second = process(folder, "sweep edit sweep")
     assert first.endswith(" 0") and second.startswith(

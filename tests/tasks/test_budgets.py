@@ -1,6 +1,8 @@
-"""Sampled risks that would take longer than seconds draw fewer samples, with an error that knows, or refuse.
+"""Sampled risks that would take longer than seconds draw fewer samples, with an error that knows,
+or refuse.
 
-A comparison at 5 standard errors raises a false alarm with probability 6e-7; seeds are fixed, no clock decides.
+A comparison at 5 standard errors raises a false alarm with probability 6e-7; seeds are fixed, no
+clock decides.
 """
 
 import pytest
@@ -40,10 +42,22 @@ def test_fewer_sequences_agree_with_many(monkeypatch):
 
 
 REFUSED = (
-    (lambda: at.LinearMap(2000, 1, keys="sphere").bayes_risk(3000), "length of LinearMap.bayes_risk must be one that"),
-    (lambda: at.SparseTokenClassification(2, 10**5, 0.2, marked=5000).bayes_error(), "try max_test_error"),
-    (lambda: at.MultiLocation(20, 10**4, 3000).bayes_risk(), "must be at most 5e.05 where the risk is sampled"),
-    (lambda: at.SphereRegression(3, 0.5, (900,)), "degrees of SphereRegression must be such that their bases"),
+    (
+        lambda: at.LinearMap(2000, 1, keys="sphere").bayes_risk(3000),
+        "length of LinearMap.bayes_risk must be one that",
+    ),
+    (
+        lambda: at.SparseTokenClassification(2, 10**5, 0.2, marked=5000).bayes_error(),
+        "try max_test_error",
+    ),
+    (
+        lambda: at.MultiLocation(20, 10**4, 3000).bayes_risk(),
+        "must be at most 5e.05 where the risk is sampled",
+    ),
+    (
+        lambda: at.SphereRegression(3, 0.5, (900,)),
+        "degrees of SphereRegression must be such that their bases",
+    ),
 )
 
 

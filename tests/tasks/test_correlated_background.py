@@ -1,6 +1,8 @@
-"""Correlated background: densities by SciPy, moments and risks by sampling, whitening as an exact change of variables.
+"""Correlated background: densities by SciPy, moments and risks by sampling, whitening as an exact
+change of variables.
 
-Stochastic tests have fixed seeds and allow 5 standard errors (6e-7 each, a little more for skewed squares): 1e-4 false alarms in all.
+Stochastic tests have fixed seeds and allow 5 standard errors (6e-7 each, a little more for skewed
+squares): 1e-4 false alarms in all.
 """
 
 import pickle
@@ -48,20 +50,32 @@ def test_posterior_and_bayes_predictor_equal_scipy_densities(kind):
     inner = at.SingleLocation(5, 4, 0.8, signal=2.0, location_probs=probs, seed=2)
     task = correlated(inner, **KINDS[kind])
     x = task.sample(50, seed=1).tokens
-    mu0, S0, g2, n = task.mean, task.covariance, 0.8**2, task.degrees_of_freedom
+    mu0 = task.mean
+    S0 = task.covariance
+    g2 = 0.8**2
+    n = task.degrees_of_freedom
     S1 = g2 * np.eye(5) if task.informative == "isotropic" else g2 * S0
     one = multivariate_normal(mu0 + 2.0 * inner.key, S1).logpdf(x)
-    zero = multivariate_normal(mu0, S0) if n is None else multivariate_t(mu0, S0 * (n - 2) / n, n)
+    zero = (
+        multivariate_normal(mu0, S0)
+        if n is None
+        else multivariate_t(mu0, S0 * (n - 2) / n, n)
+    )
     ratio = one - zero.logpdf(x)
     np.testing.assert_allclose(task.log_likelihood_ratio(x), ratio, rtol=SOLVED, atol=SOLVED)
     posterior = softmax(np.log(probs) + ratio, axis=1)
     np.testing.assert_allclose(task.posterior(x), posterior, atol=LONG_SUM)
-    np.testing.assert_allclose(task.bayes_predict(x), np.sum(posterior * (x @ inner.value), axis=1), atol=LONG_SUM)
+    np.testing.assert_allclose(
+        task.bayes_predict(x), np.sum(posterior * (x @ inner.value), axis=1), atol=LONG_SUM
+    )
 
 
 @pytest.mark.parametrize("kind", ["scaled", "isotropic", "student"])
 def test_samples_have_the_stated_moments(kind):
-    task = correlated(**(KINDS[kind] | ({"degrees_of_freedom": 12.0} if kind == "student" else {})))  # fourth moments
+    # fourth moments
+    task = correlated(
+        **(KINDS[kind] | ({"degrees_of_freedom": 12.0} if kind == "student" else {}))
+    )
     batch = task.sample(20_000, seed=3)
     hit = np.zeros(batch.tokens.shape[:2], dtype=bool)
     hit[np.arange(20_000), batch.location] = True
@@ -73,13 +87,19 @@ def test_samples_have_the_stated_moments(kind):
         z = x - mean
         assert np.all(np.abs(z.mean(axis=0)) < 5 * z.std(axis=0) / len(z) ** 0.5)
         products = z[:, :, None] * z[:, None, :]
-        assert np.all(np.abs(products.mean(axis=0) - covariance) < 5 * products.std(axis=0) / len(z) ** 0.5)
+        assert np.all(
+            np.abs(products.mean(axis=0) - covariance)
+            < 5 * products.std(axis=0) / len(z) ** 0.5
+        )
     noise = batch.target - batch.tokens[hit] @ task.value
-    assert abs(noise.std() - 0.3) < 5 * 0.3 / 200 and task.sample(3, dtype="float32").tokens.dtype == np.float32
+    assert (
+        abs(noise.std() - 0.3) < 5 * 0.3 / 200
+        and task.sample(3, dtype="float32").tokens.dtype == np.float32
+    )
     assert [len(b.target) for b in task.batches(7, 3, seed=0)] == [3, 3, 1]
 
 
-# -- whitening ----------------------------------------------------------------------------------------------------------
+# -- whitening -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alignment", [0.0, 0.4])
@@ -88,14 +108,19 @@ def test_whitening_is_an_exact_change_of_variables(alignment):
     value = alignment * key + (1 - alignment**2) ** 0.5 * other
     inner = at.SingleLocation(5, 4, 0.8, signal=2.0, noise=0.3, key=key, value=value)
     task = correlated(inner, seed=4)
-    white, batch = task.whiten(), task.sample(200, seed=0)
+    white = task.whiten()
+    batch = task.sample(200, seed=0)
     inside = white.tokens(batch.tokens)
-    np.testing.assert_allclose(white.task.posterior(inside), task.posterior(batch.tokens), atol=LONG_SUM)
+    np.testing.assert_allclose(
+        white.task.posterior(inside), task.posterior(batch.tokens), atol=LONG_SUM
+    )
     prediction = white.unwhiten(white.task.bayes_predict(inside))
     np.testing.assert_allclose(prediction, task.bayes_predict(batch.tokens), atol=LONG_SUM)
     rows = np.arange(200)
     clean = white.unwhiten(inside[rows, batch.location] @ white.task.value)
-    np.testing.assert_allclose(clean, batch.tokens[rows, batch.location] @ inner.value, atol=LONG_SUM)
+    np.testing.assert_allclose(
+        clean, batch.tokens[rows, batch.location] @ inner.value, atol=LONG_SUM
+    )
     gain = np.linalg.norm(np.linalg.solve(np.linalg.cholesky(task.covariance), key))
     assert white.task.signal == pytest.approx(2.0 * gain, rel=EXACT)
     # k'.v' = k*.v*, at the whitened lengths
@@ -131,10 +156,15 @@ def test_softmax_at_the_discriminant_direction_is_bayes_when_covariances_agree()
     batch = task.sample(20_000, seed=3)
     k = np.linalg.solve(task.covariance, 2.0 * inner.key)
     np.testing.assert_allclose(
-        at.predict(at.Softmax(1.0), k, inner.value, batch.tokens), task.bayes_predict(batch.tokens), atol=SOLVED
+        at.predict(at.Softmax(1.0), k, inner.value, batch.tokens),
+        task.bayes_predict(batch.tokens),
+        atol=SOLVED,
     )
     along_key = [
-        np.mean((batch.target - at.predict(at.Softmax(t), inner.key, inner.value, batch.tokens)) ** 2)
+        np.mean(
+            (batch.target - at.predict(at.Softmax(t), inner.key, inner.value, batch.tokens))
+            ** 2
+        )
         for t in np.geomspace(0.1, 10, 30)
     ]
     assert min(along_key) > 1.1 * task.bayes_risk().value
@@ -147,18 +177,24 @@ def test_linear_risk_equals_the_dense_normal_equations(kind, probs):
     task = correlated(inner, seed=3, **KINDS[kind])
     if probs is not None and task.informative == "isotropic":
         with pytest.raises(
-            at.AttnscopeError, match=r"location_probs of CorrelatedBackground\.linear_risk must be uniform"
+            at.AttnscopeError,
+            match=r"location_probs of CorrelatedBackground\.linear_risk must be uniform",
         ):
             task.linear_risk()
         return
     pi = np.full(4, 0.25) if probs is None else np.array(probs)
-    S1, mu1 = task.informative_covariance, task.informative_mean
-    means = np.array([np.concatenate([mu1 if l == j else task.mean for l in range(4)]) for j in range(4)])
+    S1 = task.informative_covariance
+    mu1 = task.informative_mean
+    means = np.array(
+        [np.concatenate([mu1 if l == j else task.mean for l in range(4)]) for j in range(4)]
+    )
     total = pi @ means
     cov = sum(p * np.outer(m - total, m - total) for p, m in zip(pi, means))
     for j in range(4):
         for l in range(4):
-            cov[5 * l : 5 * l + 5, 5 * l : 5 * l + 5] += pi[j] * (S1 if l == j else task.covariance)
+            cov[5 * l : 5 * l + 5, 5 * l : 5 * l + 5] += pi[j] * (
+                S1 if l == j else task.covariance
+            )
     cross = np.concatenate([pi[l] * S1 @ inner.value for l in range(4)])
     dense = inner.value @ S1 @ inner.value - cross @ np.linalg.solve(cov, cross)
     assert task.linear_risk().excess == pytest.approx(dense, rel=SOLVED)
@@ -166,24 +202,35 @@ def test_linear_risk_equals_the_dense_normal_equations(kind, probs):
     assert task.null_risk().excess == pytest.approx(inner.value @ S1 @ inner.value, rel=EXACT)
 
 
-# -- attention risks ----------------------------------------------------------------------------------------------------
+# -- attention risks -------------------------------------------------------------------------------
 
 
 def test_isotropic_background_gives_the_known_risk():
     plain = at.CorrelatedBackground(INNER)
-    for predictor in (at.Erf(0.3), at.Componentwise(jnp.tanh, 0.5), at.LinearAttention(0.2, offset=0.1)):
+    for predictor in (
+        at.Erf(0.3),
+        at.Componentwise(jnp.tanh, 0.5),
+        at.LinearAttention(0.2, offset=0.1),
+    ):
         known = at.risk(INNER, predictor, at.Overlaps.oracle())
-        assert at.correlated_risk(plain, predictor).value == pytest.approx(known.value, rel=LONG_SUM)
+        assert at.correlated_risk(plain, predictor).value == pytest.approx(
+            known.value, rel=LONG_SUM
+        )
     best, risk = at.correlated_temperature(plain)
     known_best, known = at.optimal_temperature(INNER, at.Erf)
-    assert best == pytest.approx(known_best, rel=FOUR_DIGITS) and risk.value == pytest.approx(known.value, rel=INTEGRAL)
+    assert best == pytest.approx(known_best, rel=FOUR_DIGITS) and risk.value == pytest.approx(
+        known.value, rel=INTEGRAL
+    )
 
 
 def test_whitening_is_kept_and_nobody_can_change_it():
-    """Asked for twice it is the same object; copies, pickles and what rebuilds the task know nothing of it."""
+    """Asked for twice it is the same object;
+    copies, pickles and what rebuilds the task know nothing of it.
+    """
     spread = np.diag([4.0, 1, 1, 1, 1, 2])
     make = lambda: at.CorrelatedBackground(at.SingleLocation(6, 4), covariance=spread)
-    fresh, task = make(), make()
+    fresh = make()
+    task = make()
     white = task.whiten()
     assert task.whiten() is white
     with pytest.raises(ValueError, match="read-only"):
@@ -193,14 +240,21 @@ def test_whitening_is_kept_and_nobody_can_change_it():
     rebuilt = type(task)(**recipe(task))
     for other in (fresh, again, rebuilt):
         assert np.array_equal(other.whiten().matrix, white.matrix)
-        assert at.risk(other, at.Erf(0.5), at.Overlaps.oracle()) == at.risk(task, at.Erf(0.5), at.Overlaps.oracle())
+        assert at.risk(other, at.Erf(0.5), at.Overlaps.oracle()) == at.risk(
+            task, at.Erf(0.5), at.Overlaps.oracle()
+        )
 
 
 def test_whitened_oracle_has_the_isotropic_risk():
-    """erf at (k', v') on whitened tokens, measured in the units of Y: |v'|^2 R_erf(s') + noise^2 is what sampling sees."""
+    """erf at (k', v') on whitened tokens, measured in the units of Y:
+    |v'|^2 R_erf(s') + noise^2 is what sampling sees.
+    """
     task = correlated(seed=9)
-    white, batch = task.whiten(), task.sample(40_000, seed=4)
-    output = at.predict(at.Erf(0.3), white.task.key, white.task.value, white.tokens(batch.tokens))
+    white = task.whiten()
+    batch = task.sample(40_000, seed=4)
+    output = at.predict(
+        at.Erf(0.3), white.task.key, white.task.value, white.tokens(batch.tokens)
+    )
     mean, error = mean_and_error((batch.target - white.unwhiten(output)) ** 2)
     exact = white.scale**2 * at.risk(white.task, at.Erf(0.3), at.Overlaps.oracle()).value
     assert abs(mean - exact) < 5 * error
@@ -209,60 +263,89 @@ def test_whitened_oracle_has_the_isotropic_risk():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_attention_risk_equals_monte_carlo(kind, intercept):
-    """Random directions of random length, mean and correlations; tanh as a second activation where moments exist."""
+    """Random directions of random length, mean and correlations;
+    tanh as a second activation where moments exist.
+    """
     task = correlated(seed=10, **KINDS[kind])
     rng = np.random.default_rng(5)
-    k, v = task.key + 0.5 * rng.standard_normal(5), 0.7 * task.value + 0.3 * rng.standard_normal(5)
+    k, v = (
+        task.key + 0.5 * rng.standard_normal(5),
+        0.7 * task.value + 0.3 * rng.standard_normal(5),
+    )
     batch = task.sample(40_000, seed=6)
-    predictors = [at.Erf(0.4)] if task.degrees_of_freedom else [at.Erf(0.4), at.Componentwise(jnp.tanh, 0.7)]
+    predictors = (
+        [at.Erf(0.4)]
+        if task.degrees_of_freedom
+        else [at.Erf(0.4), at.Componentwise(jnp.tanh, 0.7)]
+    )
     for predictor in predictors:
         off = batch.target - at.predict(predictor, k, v, batch.tokens)
         mean, error = mean_and_error((off - off.mean() if intercept else off) ** 2)
         exact = at.correlated_risk(task, predictor, k, v, intercept=intercept)
-        # n = 3 degrees of freedom: squared errors have no variance, their mean is only near; the others are held to 5 s.e.
+        # n = 3 degrees of freedom: squared errors have no variance, their mean is only near; the
+        # others are held to 5 s.e.
         slack = 0.1 * exact.value if task.degrees_of_freedom == 3.0 else 5 * error
         assert abs(mean - exact.value) < slack
         assert exact.error < 1e-9 * exact.value
 
 
 def test_student_moments_equal_a_mixture_of_gaussians():
-    """Second route for heavy tails: a t background is Gaussian given its scale; average the moments over the scale by quadrature."""
-    n, inner = 3.0, at.SingleLocation(4, 2, 0.8, signal=1.5, seed=3)
-    S, mean = random_covariance(4, 12), np.array([0.3, -0.2, 0.5, 0.1])
+    """Second route for heavy tails: a t background is Gaussian given its scale;
+    average the moments over the scale by quadrature.
+    """
+    n = 3.0
+    inner = at.SingleLocation(4, 2, 0.8, signal=1.5, seed=3)
+    S = random_covariance(4, 12)
+    mean = np.array([0.3, -0.2, 0.5, 0.1])
     student = at.CorrelatedBackground(inner, mean, S, degrees_of_freedom=n)
-    # L = 2 has one background token: R = Var A + q0 - m0^2 + (E A - m0)^2 is linear in (m0, q0) given A, so scales average
+    # L = 2 has one background token: R = Var A + q0 - m0^2 + (E A - m0)^2 is linear in (m0, q0)
+    # given A, so scales average
     y = np.arange(
         -60, 4.5, 0.05
     )  # log of the chi-square variable c; scale^2 = (n - 2)/c, second moments decay like e^{y/2}
     weight = chi2(n).pdf(np.exp(y)) * np.exp(y) * 0.05
-    mixed = np.sum(weight * [_risk_with_background(inner, mean, S, (n - 2) / c) for c in np.exp(y)])
-    # the sum over scores has steps of 1/40, and erf becomes a step function at large scales: errors of (1/40)^2/12
-    assert at.correlated_risk(student, at.Erf(0.5)).excess == pytest.approx(mixed, rel=FOUR_DIGITS)
+    mixed = np.sum(
+        weight * [_risk_with_background(inner, mean, S, (n - 2) / c) for c in np.exp(y)]
+    )
+    # the sum over scores has steps of 1/40, and erf becomes a step function at large scales: errors
+    # of (1/40)^2/12
+    assert at.correlated_risk(student, at.Erf(0.5)).excess == pytest.approx(
+        mixed, rel=FOUR_DIGITS
+    )
 
 
 def _risk_with_background(inner, mean, S, scale2):
-    """E(Y - T)^2 for L = 2 with background N(mean, scale2 S) and informative N(mean + s k*, gam^2 S), by 1-D sums over scores."""
+    """E(Y - T)^2 for L = 2 with background N(mean, scale2 S) and informative N(mean + s k*, gam^2
+    S), by 1-D sums over scores.
+    """
     g = np.linspace(-9, 9, 721)
     p = np.exp(-g * g / 2) / np.sqrt(2 * np.pi) * (g[1] - g[0])
-    k, v = inner.key, inner.value
+    k = inner.key
+    v = inner.value
 
     def moments(m, C):
         sd = np.sqrt(k @ C @ k)
-        s, line = erf(0.5 * (m @ k + sd * g)), m @ v + (v @ C @ k) / sd * g
+        s = erf(0.5 * (m @ k + sd * g))
+        line = m @ v + (v @ C @ k) / sd * g
         rest = v @ C @ v - (v @ C @ k) ** 2 / (k @ C @ k)
         return s, line, rest
 
     s1, line, rest = moments(mean + inner.signal * k, inner.gamma**2 * S)
-    mean_a, square_a = np.sum(p * (1 - s1) * line), np.sum(p * (1 - s1) ** 2 * (line**2 + rest))
+    mean_a = np.sum(p * (1 - s1) * line)
+    square_a = np.sum(p * (1 - s1) ** 2 * (line**2 + rest))
     s0, line, rest = moments(mean, scale2 * S)
-    m0, q0 = np.sum(p * s0 * line), np.sum(p * s0**2 * (line**2 + rest))
+    m0 = np.sum(p * s0 * line)
+    q0 = np.sum(p * s0**2 * (line**2 + rest))
     return square_a - 2 * mean_a * m0 + q0
 
 
 def test_published_numbers():
-    """d = 60, L = 10, gamma^2 = 1/2, each at its best temperature: plain, with intercept, whitened."""
+    """d = 60, L = 10, gamma^2 = 1/2, each at its best temperature:
+    plain, with intercept, whitened.
+    """
     inner = at.SingleLocation(dim=60, length=10)
-    k, v = inner.key, inner.value
+    k = inner.key
+    v = inner.value
     e = np.linalg.qr(np.c_[k, v, np.eye(60)[:, 0]])[0][:, 2]
     f = (k + e) / 2**0.5
     cases = [
@@ -283,7 +366,9 @@ def test_published_numbers():
 
 
 def test_error_estimate_admits_cancellation():
-    """With constant weights a mean is an intercept: however large, it changes nothing but the rounding."""
+    """With constant weights a mean is an intercept:
+    however large, it changes nothing but the rounding.
+    """
     for size in (1e4, 1e8):
         shifted = at.CorrelatedBackground(INNER, mean=size * INNER.value)
         constant = at.Componentwise(lambda x: 1.0 + 0.0 * x, 1.0)
@@ -299,12 +384,15 @@ def test_the_documentation_page_runs(capsys):
     assert "Laplace inversion" in capsys.readouterr().out
 
 
-# -- bad input ----------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 GOOD = correlated()
 STUDENT = correlated(degrees_of_freedom=4.0)
 CASES = {
-    "task": (lambda: at.CorrelatedBackground("x"), "task of CorrelatedBackground must be a SingleLocation"),
+    "task": (
+        lambda: at.CorrelatedBackground("x"),
+        "task of CorrelatedBackground must be a SingleLocation",
+    ),
     "mean": (
         lambda: at.CorrelatedBackground(INNER, mean=np.zeros(3)),
         r"mean of .* must be a real array of shape \(5,\)",
@@ -325,12 +413,18 @@ CASES = {
         lambda: at.CorrelatedBackground(INNER, degrees_of_freedom=2.0),
         "degrees_of_freedom of CorrelatedBackground must be a finite number > 2",
     ),
-    "informative": (lambda: at.CorrelatedBackground(INNER, informative="white"), "informative of .* must be one of"),
+    "informative": (
+        lambda: at.CorrelatedBackground(INNER, informative="white"),
+        "informative of .* must be one of",
+    ),
     "huge": (
         lambda: at.CorrelatedBackground(at.SingleLocation(10**7, 3)),
         "covariance of CorrelatedBackground must fit in memory",
     ),
-    "whiten": (lambda: STUDENT.whiten(), "the background of CorrelatedBackground.whiten must be Gaussian"),
+    "whiten": (
+        lambda: STUDENT.whiten(),
+        "the background of CorrelatedBackground.whiten must be Gaussian",
+    ),
     "tokens": (
         lambda: GOOD.posterior(np.zeros((2, 3, 5))),
         "tokens of CorrelatedBackground.location_posterior must be",
@@ -351,7 +445,10 @@ CASES = {
         lambda: at.correlated_risk(STUDENT, at.Componentwise(np.tanh, 1.0)),
         "predictor of correlated_risk must be Erf with degrees_of_freedom",
     ),
-    "k": (lambda: at.correlated_risk(GOOD, at.Erf(0.1), k=np.ones(3)), "k of correlated_risk must be a real array"),
+    "k": (
+        lambda: at.correlated_risk(GOOD, at.Erf(0.1), k=np.ones(3)),
+        "k of correlated_risk must be a real array",
+    ),
     "intercept": (
         lambda: at.correlated_risk(GOOD, at.Erf(0.1), intercept=1.0),
         "intercept of .* must be True or False",
@@ -371,7 +468,9 @@ def test_bad_input_gets_one_sentence(name):
 
 @pytest.mark.parametrize("aligned", [0.0, 0.6])
 def test_errors_of_the_affine_risk_know_what_whitening_rounds(aligned):
-    """v*.S0 v* that is 1e-6 of its terms: errors relative to the result were too small. Reference in 50 digits."""
+    """v*.S0 v* that is 1e-6 of its terms: errors relative to the result were too small.
+    Reference in 50 digits.
+    """
     rng = np.random.default_rng(4)
     for _ in range(20):
         frame = np.linalg.qr(rng.standard_normal((2, 2)))[0]
@@ -379,10 +478,15 @@ def test_errors_of_the_affine_risk_know_what_whitening_rounds(aligned):
         rare = 10 ** rng.uniform(-12, -1)
         value = frame[:, 0]  # where the large terms cancel
         key = aligned * value + (1 - aligned**2) ** 0.5 * frame[:, 1]
-        inner = at.SingleLocation(2, 2, 0.3, signal=2.0, location_probs=[1 - rare, rare], key=key, value=value)
+        inner = at.SingleLocation(
+            2, 2, 0.3, signal=2.0, location_probs=[1 - rare, rare], key=key, value=value
+        )
         task = at.CorrelatedBackground(inner, covariance=covariance)
         probs = task.task.location_probs
-        laws = ((task.mean, task.covariance), (task.informative_mean, task.informative_covariance))
+        laws = (
+            (task.mean, task.covariance),
+            (task.informative_mean, task.informative_covariance),
+        )
         null, affine = affine_risk(probs, *laws, task.value)
         out = task.linear_risk()
         assert abs(task.null_risk().excess - null) <= task.null_risk().error

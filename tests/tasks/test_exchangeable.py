@@ -1,6 +1,8 @@
-"""Latent tasks: exact posteriors and risks against dense Gaussian conditioning, enumeration of sequences, quadrature and Monte Carlo.
+"""Latent tasks: exact posteriors and risks against dense Gaussian conditioning, enumeration of
+sequences, quadrature and Monte Carlo.
 
-Monte-Carlo comparisons allow 5 standard errors (6e-7 each) at fixed seeds: about 40 of them, so below 3e-5 if seeds were fresh.
+Monte-Carlo comparisons allow 5 standard errors (6e-7 each) at fixed seeds: about 40 of them, so
+below 3e-5 if seeds were fresh.
 """
 
 from __future__ import annotations
@@ -9,7 +11,15 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers.tolerances import EXACT, FEW_ROUNDINGS, FORMULA, INTEGRAL, LONG_SUM, SIX_DIGITS, SOLVED
+from helpers.tolerances import (
+    EXACT,
+    FEW_ROUNDINGS,
+    FORMULA,
+    INTEGRAL,
+    LONG_SUM,
+    SIX_DIGITS,
+    SOLVED,
+)
 from scipy import integrate, special, stats
 
 from attnscope.errors import AttnscopeError
@@ -18,8 +28,17 @@ from attnscope.numerics.integrals.wishart import resolvent_trace
 from attnscope.tasks.exchangeable.gaussian_location import GaussianLocation
 from attnscope.tasks.exchangeable.latent_map import hold_out
 from attnscope.tasks.exchangeable.linear_map import LinearMap
-from attnscope.tasks.exchangeable.positions import OrderTask, attach_positions, encode_positions
-from attnscope.tasks.exchangeable.sphere_regression import Harmonics, SphereRegression, harmonic_count, zonal
+from attnscope.tasks.exchangeable.positions import (
+    OrderTask,
+    attach_positions,
+    encode_positions,
+)
+from attnscope.tasks.exchangeable.sphere_regression import (
+    Harmonics,
+    SphereRegression,
+    harmonic_count,
+    zonal,
+)
 from attnscope.tasks.exchangeable.topics import MOST_COUNTS, Topics, count_vectors
 
 Z = 5.0
@@ -41,7 +60,9 @@ def predictions(task, batch):
 
 TASKS = {
     "gaussian": GaussianLocation(2, 1.5, 0.4),
-    "gaussian label": GaussianLocation(3, 1.0, 0.25, readout=np.array([1.0, -2.0, 0.5]), noise=0.3),
+    "gaussian label": GaussianLocation(
+        3, 1.0, 0.25, readout=np.array([1.0, -2.0, 0.5]), noise=0.3
+    ),
     "linear map": LinearMap(3, 2, 0.7, 0.5),
     "features": LinearMap(2, 1, 0.5, 0.4, features=squares),
     "sphere keys": LinearMap(3, 1, keys="sphere"),
@@ -97,10 +118,14 @@ class TestGaussianLocation:
         mean, variance = self.task.posterior(x)
         dense = 1.5 * np.einsum("l,nld->nd", np.linalg.solve(cov, np.ones(L)), x)
         np.testing.assert_allclose(mean, dense, rtol=EXACT, atol=FEW_ROUNDINGS)
-        assert variance == pytest.approx(1.5 - 1.5**2 * np.linalg.solve(cov, np.ones(L)).sum(), rel=SOLVED)
+        assert variance == pytest.approx(
+            1.5 - 1.5**2 * np.linalg.solve(cov, np.ones(L)).sum(), rel=SOLVED
+        )
         joint = stats.multivariate_normal(np.zeros(L), cov)
         np.testing.assert_allclose(
-            self.task.log_probability(x), joint.logpdf(x[..., 0]) + joint.logpdf(x[..., 1]), rtol=EXACT
+            self.task.log_probability(x),
+            joint.logpdf(x[..., 0]) + joint.logpdf(x[..., 1]),
+            rtol=EXACT,
         )
 
     def test_empty_context_is_the_prior(self):
@@ -111,16 +136,23 @@ class TestGaussianLocation:
     def test_last_token_integrates_out(self):
         task, x = GaussianLocation(1, 1.5, 0.4), np.array([0.3, -1.2, 0.8])
         p = lambda *tokens: np.exp(task.log_probability(np.array(tokens)[:, None]))
-        assert integrate.quad(lambda y: p(*x, y), -20, 20, epsabs=1e-15)[0] == pytest.approx(p(*x), rel=EXACT)
+        assert integrate.quad(lambda y: p(*x, y), -20, 20, epsabs=1e-15)[0] == pytest.approx(
+            p(*x), rel=EXACT
+        )
 
     def test_long_sequences(self):
         x = np.full((10**5, 2), 0.5)
-        assert self.task.posterior(x).mean == pytest.approx(0.5 * 1.5e5 / (1.5e5 + 0.4), rel=EXACT)
+        assert self.task.posterior(x).mean == pytest.approx(
+            0.5 * 1.5e5 / (1.5e5 + 0.4), rel=EXACT
+        )
 
     def test_refusals(self):
         with pytest.raises(AttnscopeError, match="prior_variance of GaussianLocation"):
             GaussianLocation(2, 0.0)
-        with pytest.raises(AttnscopeError, match=r"tokens of GaussianLocation.posterior must be a real array of shape"):
+        with pytest.raises(
+            AttnscopeError,
+            match=r"tokens of GaussianLocation.posterior must be a real array of shape",
+        ):
             self.task.posterior(np.zeros((3, 4)))
         with pytest.raises(AttnscopeError, match="NaN"):
             self.task.posterior(np.full((3, 2), np.nan))
@@ -134,39 +166,62 @@ class TestLinearMap:
         b = task.sample(2, L, seed=3)
         mean, variance = task.predictive(b.query, b.keys, b.values)
         for i in range(2):
-            Phi, q = task.features(b.keys[i]), task.features(b.query[i])
+            Phi = task.features(b.keys[i])
+            q = task.features(b.query[i])
             cov = task.prior_variance * Phi @ Phi.T + task.noise**2 * np.eye(L)
             cross = task.prior_variance * Phi @ q
             np.testing.assert_allclose(
-                mean[i], np.linalg.solve(cov, b.values[i]).T @ cross, rtol=INTEGRAL, atol=LONG_SUM
+                mean[i],
+                np.linalg.solve(cov, b.values[i]).T @ cross,
+                rtol=INTEGRAL,
+                atol=LONG_SUM,
             )
             prior = task.noise**2 + task.prior_variance * q @ q
-            assert variance[i] == pytest.approx(prior - cross @ np.linalg.solve(cov, cross), rel=INTEGRAL)
+            assert variance[i] == pytest.approx(
+                prior - cross @ np.linalg.solve(cov, cross), rel=INTEGRAL
+            )
             law = stats.multivariate_normal(np.zeros(L), cov)
             joint = sum(law.logpdf(b.values[i][:, j]) for j in range(task.dim_value))
-            assert task.log_probability(b.keys, b.values)[i] == pytest.approx(joint, rel=SOLVED)
+            assert task.log_probability(b.keys, b.values)[i] == pytest.approx(
+                joint, rel=SOLVED
+            )
 
     def test_empty_context_is_the_prior(self):
         task = TASKS["linear map"]
         b = task.sample(3, 0, seed=0)
         mean, covariance = task.posterior(b.keys, b.values)
-        assert (mean == 0).all() and np.allclose(covariance, 0.7 * np.eye(3), rtol=FEW_ROUNDINGS)
-        assert task.log_probability(b.keys, b.values) == pytest.approx(np.zeros(3), abs=FEW_ROUNDINGS)
+        assert (mean == 0).all() and np.allclose(
+            covariance, 0.7 * np.eye(3), rtol=FEW_ROUNDINGS
+        )
+        assert task.log_probability(b.keys, b.values) == pytest.approx(
+            np.zeros(3), abs=FEW_ROUNDINGS
+        )
         assert task.bayes_risk(0).excess == pytest.approx(2 * 0.7 * 3, rel=FEW_ROUNDINGS)
 
     def test_masked_objective_hides_one_of_the_tokens(self):
         task = TASKS["linear map"]
-        plain, masked = task.sample(50, 6, seed=5), task.masked(50, 6, seed=5)
-        everything = lambda b: np.sort(np.concatenate([b.values[..., 0], b.target[:, :1]], axis=1), axis=1)
-        assert (everything(plain) == everything(masked)).all() and (plain.target != masked.target).any()
-        assert np.allclose(task.conditional_mean(masked.latent, masked.query), masked.target, atol=Z * task.noise)
+        plain = task.sample(50, 6, seed=5)
+        masked = task.masked(50, 6, seed=5)
+        everything = lambda b: np.sort(
+            np.concatenate([b.values[..., 0], b.target[:, :1]], axis=1), axis=1
+        )
+        assert (everything(plain) == everything(masked)).all() and (
+            plain.target != masked.target
+        ).any()
+        assert np.allclose(
+            task.conditional_mean(masked.latent, masked.query),
+            masked.target,
+            atol=Z * task.noise,
+        )
 
     def test_masked_risk_is_the_same_risk(self):
         task = TASKS["features"]
         b = task.masked(20_000, 5, seed=8)
         errors = np.sum((predictions(task, b) - b.target) ** 2, axis=-1)
         risk = task.bayes_risk(5)
-        assert abs(errors.mean() - risk.value) <= Z * np.hypot(errors.std() / 20_000**0.5, risk.error)
+        assert abs(errors.mean() - risk.value) <= Z * np.hypot(
+            errors.std() / 20_000**0.5, risk.error
+        )
 
     def test_hold_out_keeps_pairs_together(self):
         keys = np.arange(12.0).reshape(2, 3, 2)
@@ -175,11 +230,14 @@ class TestLinearMap:
         assert (b.values == b.keys[..., :1] * 10).all() and b.keys.shape == (2, 2, 2)
 
     def test_risk_by_two_routes(self):
-        """Exact Wishart integral against leave-one-out over sampled keys: the second is what other features use."""
+        """Exact Wishart integral against leave-one-out over sampled keys:
+        the second is what other features use.
+        """
         exact = LinearMap(4, 1, 2.0, 0.3)
         sampled = LinearMap(4, 1, 2.0, 0.3, features=lambda k: k)
         for L in (0, 2, 4, 9, 60):
-            one, two = exact.bayes_risk(L), sampled.bayes_risk(L, samples=4000, seed=1)
+            one = exact.bayes_risk(L)
+            two = sampled.bayes_risk(L, samples=4000, seed=1)
             assert (one.method, two.method) == ("Wishart resolvent", "Monte Carlo over keys")
             assert abs(one.excess - two.excess) <= Z * two.error
 
@@ -191,7 +249,9 @@ class TestLinearMap:
             LinearMap(features=lambda k: k[0])
         with pytest.raises(AttnscopeError, match="keys of LinearMap must be one of"):
             LinearMap(keys="cube")
-        with pytest.raises(AttnscopeError, match=r"values of LinearMap.posterior .* got shape \(2, 4, 2\)"):
+        with pytest.raises(
+            AttnscopeError, match=r"values of LinearMap.posterior .* got shape \(2, 4, 2\)"
+        ):
             task.posterior(np.zeros((2, 5, 3)), np.zeros((2, 4, 2)))
         with pytest.raises(AttnscopeError, match="position of hold_out"):
             hold_out(np.zeros((2, 3, 1)), np.zeros((2, 3, 1)), np.array([0, 3]))
@@ -200,17 +260,26 @@ class TestLinearMap:
 class TestWishart:
     @pytest.mark.parametrize(("rows", "c"), [(1, 0.3), (5, 1.0), (40, 7.0)])
     def test_one_column_is_a_chi_square_integral(self, rows, c):
-        expected = integrate.quad(lambda x: stats.chi2(rows).pdf(x) / (1 + c * x), 0, np.inf, epsabs=1e-13)[0]
+        expected = integrate.quad(
+            lambda x: stats.chi2(rows).pdf(x) / (1 + c * x), 0, np.inf, epsabs=1e-13
+        )[0]
         assert resolvent_trace(rows, 1, c).value == pytest.approx(
             expected, rel=INTEGRAL
         )  # quad's own accuracy at x^-1/2
-        assert resolvent_trace(1, rows, c).value == pytest.approx(expected + rows - 1, rel=INTEGRAL)
+        assert resolvent_trace(1, rows, c).value == pytest.approx(
+            expected + rows - 1, rel=INTEGRAL
+        )
 
     def test_monte_carlo(self):
         for rows, columns, c in [(3, 3, 2.0), (7, 4, 0.5), (2, 6, 5.0), (30, 20, 1.0)]:
             X = np.random.default_rng([rows, columns]).standard_normal((4000, rows, columns))
-            traces = np.sum(1 / (1 + c * np.linalg.svd(X, compute_uv=False) ** 2), axis=1) + max(columns - rows, 0)
-            assert abs(traces.mean() - resolvent_trace(rows, columns, c).value) <= Z * traces.std() / 4000**0.5
+            traces = np.sum(
+                1 / (1 + c * np.linalg.svd(X, compute_uv=False) ** 2), axis=1
+            ) + max(columns - rows, 0)
+            assert (
+                abs(traces.mean() - resolvent_trace(rows, columns, c).value)
+                <= Z * traces.std() / 4000**0.5
+            )
 
     def test_inverse_moment(self):
         """c -> inf: E tr (X^T X)^-1 = columns/(rows - columns - 1)."""
@@ -220,14 +289,22 @@ class TestWishart:
             )
 
     def test_finer_panels_change_nothing(self, monkeypatch):
-        before = [resolvent_trace(rows, columns, 0.7).value for rows, columns in ((20, 20), (200, 200), (10**5, 8))]
+        before = [
+            resolvent_trace(rows, columns, 0.7).value
+            for rows, columns in ((20, 20), (200, 200), (10**5, 8))
+        ]
         monkeypatch.setattr(wishart, "NODES", 24)
-        after = [resolvent_trace(rows, columns, 0.7).value for rows, columns in ((20, 20), (200, 200), (10**5, 8))]
+        after = [
+            resolvent_trace(rows, columns, 0.7).value
+            for rows, columns in ((20, 20), (200, 200), (10**5, 8))
+        ]
         assert after == pytest.approx(before, rel=LONG_SUM)
 
 
 class TestSphereRegression:
-    @pytest.mark.parametrize(("dim", "degree"), [(2, 1), (2, 4), (3, 0), (3, 5), (8, 2), (5, 3)])
+    @pytest.mark.parametrize(
+        ("dim", "degree"), [(2, 1), (2, 4), (3, 0), (3, 5), (8, 2), (5, 3)]
+    )
     def test_addition_theorem(self, dim, degree):
         rng = np.random.default_rng(0)
         x = rng.standard_normal((30, dim))
@@ -240,7 +317,9 @@ class TestSphereRegression:
         t = np.linspace(-1, 1, 9)
         for dim, degree in ((3, 4), (5, 3), (10, 2)):
             a = (dim - 2) / 2
-            expected = special.eval_gegenbauer(degree, a, t) / special.eval_gegenbauer(degree, a, 1.0)
+            expected = special.eval_gegenbauer(degree, a, t) / special.eval_gegenbauer(
+                degree, a, 1.0
+            )
             np.testing.assert_allclose(zonal(dim, degree, t), expected, atol=FORMULA)
         np.testing.assert_allclose(zonal(2, 5, t), np.cos(5 * np.arccos(t)), atol=FORMULA)
 
@@ -261,7 +340,10 @@ class TestSphereRegression:
 
     def test_keys_off_the_sphere_are_refused_with_what_would_happen(self):
         task = SphereRegression()
-        with pytest.raises(AttnscopeError, match=r"keys of .* unit vectors .*long keys.* got norms from 2 to 2; try"):
+        with pytest.raises(
+            AttnscopeError,
+            match=r"keys of .* unit vectors .*long keys.* got norms from 2 to 2; try",
+        ):
             task.posterior(np.array([[2.0, 0, 0]]), np.zeros((1, 1)))
         with pytest.raises(AttnscopeError, match="query"):
             task.bayes_predict(np.zeros(3), np.array([[1.0, 0, 0]]), np.zeros((1, 1)))
@@ -286,32 +368,49 @@ class TestTopics:
     def test_posterior_is_bayes_rule(self):
         x = np.array([0, 2, 2, 1])
         joint = [p * np.prod([b[s] for s in x]) for p, b in zip(PRIOR, EMISSIONS)]
-        np.testing.assert_allclose(self.task.posterior(x), np.array(joint) / sum(joint), rtol=FEW_ROUNDINGS)
-        assert self.task.log_probability(x) == pytest.approx(np.log(sum(joint)), rel=FEW_ROUNDINGS)
+        np.testing.assert_allclose(
+            self.task.posterior(x), np.array(joint) / sum(joint), rtol=FEW_ROUNDINGS
+        )
+        assert self.task.log_probability(x) == pytest.approx(
+            np.log(sum(joint)), rel=FEW_ROUNDINGS
+        )
 
     @pytest.mark.parametrize("L", [0, 1, 4, 6])
     def test_risk_is_that_of_all_sequences(self, L):
         x = np.array(list(itertools.product(range(3), repeat=L)), dtype=int).reshape(3**L, L)
         p, post = np.exp(self.task.log_probability(x)), self.task.posterior(x)
         r = self.task.labels
-        assert self.task.bayes_risk(L).excess == pytest.approx(p @ (post @ r**2 - (post @ r) ** 2), rel=EXACT)
-        assert self.task.topic_error(L).value == pytest.approx(p @ (1 - np.sum(post**2, axis=1)), rel=EXACT)
+        assert self.task.bayes_risk(L).excess == pytest.approx(
+            p @ (post @ r**2 - (post @ r) ** 2), rel=EXACT
+        )
+        assert self.task.topic_error(L).value == pytest.approx(
+            p @ (1 - np.sum(post**2, axis=1)), rel=EXACT
+        )
         tokens = Topics(PRIOR, EMISSIONS)
         assert tokens.bayes_risk(L).value == pytest.approx(
             p @ (1 - np.sum(tokens.predictive(x) ** 2, axis=1)), rel=EXACT
         )
 
     def test_small_risks_keep_relative_accuracy(self):
-        """Two topics, two symbols, mirror images: sum over k of comb(L, k) p1 p2/(p1 + p2) with exact integers."""
+        """Two topics, two symbols, mirror images:
+        sum over k of comb(L, k) p1 p2/(p1 + p2) with exact integers.
+        """
         from fractions import Fraction
         from math import comb, log
 
-        L, b = 600, Fraction(3, 4)
-        terms = [(b**k * (1 - b) ** (L - k), b ** (L - k) * (1 - b) ** k, comb(L, k)) for k in range(L + 1)]
+        L = 600
+        b = Fraction(3, 4)
+        terms = [
+            (b**k * (1 - b) ** (L - k), b ** (L - k) * (1 - b) ** k, comb(L, k))
+            for k in range(L + 1)
+        ]
         exact = sum(n * p * q / (p + q) for p, q, n in terms)  # 2 * (1/2)(1/2)/(1/2)
         out = Topics([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]]).topic_error(L)
-        expected = log(float(exact * 2**128)) - 128 * log(2)  # scaled exactly, then rounded once
-        assert expected < -80 and out.log_excess == pytest.approx(expected, abs=out.error / out.excess)
+        # scaled exactly, then rounded once
+        expected = log(float(exact * 2**128)) - 128 * log(2)
+        assert expected < -80 and out.log_excess == pytest.approx(
+            expected, abs=out.error / out.excess
+        )
 
     @pytest.mark.parametrize(("L", "V"), [(0, 3), (5, 1), (4, 2), (6, 4), (40, 5)])
     def test_count_vectors_are_all_of_them_once(self, L, V):
@@ -322,7 +421,10 @@ class TestTopics:
         assert (c.sum(axis=1) == L).all() and (c >= 0).all()
 
     def test_beyond_the_limit_a_sentence(self):
-        with pytest.raises(AttnscopeError, match=f"at most {MOST_COUNTS} count vectors .* try a shorter length"):
+        with pytest.raises(
+            AttnscopeError,
+            match=f"at most {MOST_COUNTS} count vectors .* try a shorter length",
+        ):
             Topics(np.ones(2) / 2, np.full((2, 30), 1 / 30)).bayes_risk(50)
 
     def test_impossible_symbols(self):
@@ -333,7 +435,9 @@ class TestTopics:
             task.posterior(np.array([0, 2]))
 
     def test_refusals(self):
-        with pytest.raises(AttnscopeError, match="row 1 of emissions of Topics must be probabilities"):
+        with pytest.raises(
+            AttnscopeError, match="row 1 of emissions of Topics must be probabilities"
+        ):
             Topics([0.5, 0.5], [[0.5, 0.5], [0.5, 0.6]])
         with pytest.raises(AttnscopeError, match="entries 0 to 2"):
             self.task.posterior(np.array([0, 3]))
@@ -348,14 +452,20 @@ class TestPositions:
         task = OrderTask()
         b = task.sample(2000, 9, seed=1)
         shuffled = np.random.default_rng(0).permutation(9)
-        assert (task.bayes_predict(b.content[:, shuffled], b.positions[:, shuffled]) == b.latent).all()
+        assert (
+            task.bayes_predict(b.content[:, shuffled], b.positions[:, shuffled]) == b.latent
+        ).all()
         assert (task.posterior(b.content) == 0.5).all()
 
     def test_both_labels_have_the_same_contents(self):
-        """Places of the pair are uniform for either label: chi-square over 10 unordered pairs, 9 degrees of freedom, 1e-6 quantile 45."""
+        """Places of the pair are uniform for either label: chi-square over 10 unordered pairs, 9
+        degrees of freedom, 1e-6 quantile 45.
+        """
         b = OrderTask().sample(20_000, 5, seed=3)
         for order in (-1, 1):
-            where = np.argsort(-b.content[b.latent == order][..., :2].sum(-1), axis=1, kind="stable")[:, :2]
+            where = np.argsort(
+                -b.content[b.latent == order][..., :2].sum(-1), axis=1, kind="stable"
+            )[:, :2]
             counts = np.unique(where, axis=0, return_counts=True)[1]
             assert len(counts) == 10 and stats.chisquare(counts).statistic < 45
 
@@ -370,34 +480,59 @@ class TestPositions:
         assert pairs.shape == (2, 5, 8) and (pairs[0, :, 3:] == np.eye(5)).all()
 
     def test_refusals(self):
-        with pytest.raises(AttnscopeError, match="width of encode_positions must be greater than"):
+        with pytest.raises(
+            AttnscopeError, match="width of encode_positions must be greater than"
+        ):
             encode_positions(np.arange(4), 3)
         with pytest.raises(AttnscopeError, match="one for each of the 5 tokens"):
             attach_positions(np.zeros((5, 2)), np.arange(4))
 
 
 def test_equal_tokens_far_from_zero_are_equal():
-    """log p of tokens that differ by nothing or by one rounding: no mean is subtracted from large numbers."""
+    """log p of tokens that differ by nothing or by one rounding:
+    no mean is subtracted from large numbers.
+    """
     task = GaussianLocation(1, prior_variance=1e50, noise_variance=1e-50)
     x = np.full((3, 1), 1.2573022e24 / 3)
     total = 1e-50 + 3e50
-    expected = -(2 * np.log(1e-50) + np.log(total) + 3 * np.log(2 * np.pi) + 3 * x[0, 0] ** 2 / total) / 2
+    expected = (
+        -(
+            2 * np.log(1e-50)
+            + np.log(total)
+            + 3 * np.log(2 * np.pi)
+            + 3 * x[0, 0] ** 2 / total
+        )
+        / 2
+    )
     assert float(task.log_probability(x)) == pytest.approx(expected, rel=EXACT)
     task = GaussianLocation(1, prior_variance=1.0, noise_variance=1e-32)
     x = np.array([[1.0], [1.0 + 2**-52]])
-    expected = -(np.log(1e-32) + np.log(2) + 2 * np.log(2 * np.pi) + (2**-52) ** 2 / 2 / 1e-32 + 1) / 2
+    expected = (
+        -(np.log(1e-32) + np.log(2) + 2 * np.log(2 * np.pi) + (2**-52) ** 2 / 2 / 1e-32 + 1)
+        / 2
+    )
     assert float(task.log_probability(x)) == pytest.approx(expected, rel=EXACT)
 
 
-@pytest.mark.parametrize(("size", "noise", "prior"), [(1e4, 1e-5, 6e6), (1.0, 1e-12, 1e5), (1e4, 1e-3, 15.0)])
+@pytest.mark.parametrize(
+    ("size", "noise", "prior"), [(1e4, 1e-5, 6e6), (1.0, 1e-12, 1e5), (1e4, 1e-3, 15.0)]
+)
 def test_linear_map_of_fewer_tokens_than_features_without_noise(size, noise, prior):
-    """One token shows one direction: the map along it is v/|k|, across it the prior; the precision matrix is singular in float64."""
+    """One token shows one direction: the map along it is v/|k|, across it the prior; the precision
+    matrix is singular in float64.
+    """
     task = LinearMap(3, 1, prior, noise)
     k = size * np.array([[0.6, 0.8, 0.0]])
     mean, covariance = task.posterior(k, np.array([[2.0]]))
-    assert mean[0] == pytest.approx(2.0 / size * np.array([0.6, 0.8, 0.0]), rel=INTEGRAL, abs=EXACT / size)
-    assert covariance @ [0.0, 0.0, 1.0] == pytest.approx(prior * np.array([0.0, 0.0, 1.0]), rel=EXACT)
-    assert task.predictive(k[0], k, np.array([[2.0]])).variance == pytest.approx(2 * noise**2, rel=SIX_DIGITS)
+    assert mean[0] == pytest.approx(
+        2.0 / size * np.array([0.6, 0.8, 0.0]), rel=INTEGRAL, abs=EXACT / size
+    )
+    assert covariance @ [0.0, 0.0, 1.0] == pytest.approx(
+        prior * np.array([0.0, 0.0, 1.0]), rel=EXACT
+    )
+    assert task.predictive(k[0], k, np.array([[2.0]])).variance == pytest.approx(
+        2 * noise**2, rel=SIX_DIGITS
+    )
     spread = prior * size**2 + noise**2  # of the one value
     exact = -(np.log(2 * np.pi * spread) + 4.0 / spread) / 2
     assert task.log_probability(k, np.array([[2.0]])) == pytest.approx(exact, rel=FORMULA)

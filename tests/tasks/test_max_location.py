@@ -1,4 +1,6 @@
-"""MaxLocation: softmax attention is the Bayes predictor, its risk by two routes, linear attention, refusals."""
+"""MaxLocation: softmax attention is the Bayes predictor, its risk by two routes, linear attention,
+refusals.
+"""
 
 import numpy as np
 import pytest
@@ -11,10 +13,16 @@ from attnscope.numerics.integrals.max_integral import disagreement, weighted_act
 
 ORACLE = at.Overlaps.oracle()
 TABLE = {  # beyond.md section 3
-    (2, 1): 0.363162, (2, 5): 0.109359, (2, 20): 0.028152,
-    (3, 1): 0.518434, (3, 5): 0.163744, (3, 20): 0.042226,
-    (10, 1): 0.805313, (10, 5): 0.296135, (10, 20): 0.076771,
-}  # fmt: skip
+    (2, 1): 0.363162,
+    (2, 5): 0.109359,
+    (2, 20): 0.028152,
+    (3, 1): 0.518434,
+    (3, 5): 0.163744,
+    (3, 20): 0.042226,
+    (10, 1): 0.805313,
+    (10, 5): 0.296135,
+    (10, 20): 0.076771,
+}
 
 
 @pytest.mark.parametrize(("length", "strength"), TABLE)
@@ -47,13 +55,19 @@ def test_softmax_attention_is_the_posterior_and_attains_the_risk():
     batch = task.sample(60_000, seed=1)
     some = batch.tokens[:100]
     softmax = at.Softmax(3.0)
-    np.testing.assert_allclose(task.posterior(some), at.attention_weights(softmax, task.key, some), atol=FORMULA)
-    np.testing.assert_allclose(task.bayes_predict(some), at.predict(softmax, task.key, task.value, some), atol=EXACT)
+    np.testing.assert_allclose(
+        task.posterior(some), at.attention_weights(softmax, task.key, some), atol=FORMULA
+    )
+    np.testing.assert_allclose(
+        task.bayes_predict(some), at.predict(softmax, task.key, task.value, some), atol=EXACT
+    )
     loss = (batch.target - task.bayes_predict(batch.tokens)) ** 2
     assert abs(loss.mean() - task.bayes_risk().value) < 4.5 * loss.std() / 60_000**0.5
     wrong = 1 - task.posterior(batch.tokens)[np.arange(60_000), batch.location]
     assert abs(wrong.mean() - task.location_error().value) < 4.5 * wrong.std() / 60_000**0.5
-    assert at.risk(task, softmax, ORACLE).value == pytest.approx(task.bayes_risk().value, abs=LONG_SUM)
+    assert at.risk(task, softmax, ORACLE).value == pytest.approx(
+        task.bayes_risk().value, abs=LONG_SUM
+    )
 
 
 def test_location_follows_the_softmax():
@@ -63,32 +77,50 @@ def test_location_follows_the_softmax():
     expected = task.posterior(batch.tokens)
     hits = expected[np.arange(40_000), batch.location]
     assert abs(hits.mean() - np.sum(expected**2, axis=1).mean()) < 4.5 * hits.std() / 200
-    np.testing.assert_allclose(np.bincount(batch.location) / 40_000, 0.25, atol=4.5 * 0.44 / 200)
+    np.testing.assert_allclose(
+        np.bincount(batch.location) / 40_000, 0.25, atol=4.5 * 0.44 / 200
+    )
 
 
 def test_linear_attention_risk_equals_its_optimum():
-    """Least squares over (c, a) of the exact risk of LinearAttention, and by regression on samples (|z| < 4.5, 7e-6)."""
+    """Least squares over (c, a) of the exact risk of LinearAttention,
+    and by regression on samples (|z| < 4.5, 7e-6).
+    """
     task = at.MaxLocation(6, 5, 2.0)
     best = task.linear_attention_risk()
     nu_R = 2.0 * task.bayes_risk().value
-    assert at.risk(task, at.LinearAttention(nu_R / 5, offset=1 / 5), ORACLE).value == pytest.approx(
-        best.value, abs=LONG_SUM
-    )
+    assert at.risk(
+        task, at.LinearAttention(nu_R / 5, offset=1 / 5), ORACLE
+    ).value == pytest.approx(best.value, abs=LONG_SUM)
     batch = task.sample(60_000, seed=4)
-    u, w = batch.tokens @ task.key, batch.tokens @ task.value
+    u = batch.tokens @ task.key
+    w = batch.tokens @ task.value
     design = np.stack([w.sum(1), (u * w).sum(1)], axis=1)
     loss = (batch.target - design @ np.linalg.lstsq(design, batch.target, rcond=None)[0]) ** 2
     assert abs(loss.mean() - best.value) < 4.5 * loss.std() / 60_000**0.5
-    assert task.bayes_risk().value < best.value < task.linear_risk().value < task.null_risk().value
+    assert (
+        task.bayes_risk().value
+        < best.value
+        < task.linear_risk().value
+        < task.null_risk().value
+    )
 
 
 @pytest.mark.parametrize(
-    "predictor", [at.Softmax(1.0), at.SoftmaxOne(2.0), at.SoftplusAttention(4.0), at.Erf(0.5), at.LinearAttention(0.1)]
+    "predictor",
+    [
+        at.Softmax(1.0),
+        at.SoftmaxOne(2.0),
+        at.SoftplusAttention(4.0),
+        at.Erf(0.5),
+        at.LinearAttention(0.1),
+    ],
 )
 def test_exact_risk_equals_monte_carlo(predictor):
     """|z| < 4.5: false alarm 3e-5."""
     task = at.MaxLocation(6, 5, 3.0)
-    exact, sampled = at.risk(task, predictor, ORACLE), at.risk(task, predictor, ORACLE, "monte-carlo", 60_000)
+    exact = at.risk(task, predictor, ORACLE)
+    sampled = at.risk(task, predictor, ORACLE, "monte-carlo", 60_000)
     assert abs(exact.value - sampled.value) < 4.5 * sampled.error
     assert exact.value > task.bayes_risk().value
 
@@ -96,15 +128,30 @@ def test_exact_risk_equals_monte_carlo(predictor):
 def test_small_cases():
     assert at.MaxLocation(4, 1, 3.0).bayes_risk().value == 0.0
     assert at.MaxLocation(4, 8, 0.0).bayes_risk().value == pytest.approx(7 / 8, abs=EXACT)
-    assert np.array_equal(at.MaxLocation(4, 3).sample(9, seed=2).tokens, at.MaxLocation(4, 3).sample(9, seed=2).tokens)
+    assert np.array_equal(
+        at.MaxLocation(4, 3).sample(9, seed=2).tokens,
+        at.MaxLocation(4, 3).sample(9, seed=2).tokens,
+    )
 
 
 BAD = {
-    "strength": (lambda: at.MaxLocation(4, 3, -1.0), "strength of MaxLocation must be a finite number >= 0"),
-    "strong": (lambda: at.MaxLocation(4, 3, 1e4).bayes_risk(), "strength of the max-location integral must be at most"),
-    "oblique": (lambda: at.MaxLocation(2, 3, key=[1.0, 0], value=[0.6, 0.8]), "value of MaxLocation must be perpendic"),
+    "strength": (
+        lambda: at.MaxLocation(4, 3, -1.0),
+        "strength of MaxLocation must be a finite number >= 0",
+    ),
+    "strong": (
+        lambda: at.MaxLocation(4, 3, 1e4).bayes_risk(),
+        "strength of the max-location integral must be at most",
+    ),
+    "oblique": (
+        lambda: at.MaxLocation(2, 3, key=[1.0, 0], value=[0.6, 0.8]),
+        "value of MaxLocation must be perpendic",
+    ),
     "length": (lambda: at.MaxLocation(4, 0), "length of MaxLocation must be an integer >= 1"),
-    "tokens": (lambda: at.MaxLocation(4, 3).bayes_predict(np.zeros(3)), "tokens of MaxLocation.bayes_predict must be"),
+    "tokens": (
+        lambda: at.MaxLocation(4, 3).bayes_predict(np.zeros(3)),
+        "tokens of MaxLocation.bayes_predict must be",
+    ),
 }
 
 
@@ -115,7 +162,9 @@ def test_one_sentence(name):
 
 
 def test_the_error_of_an_average_counts_the_outer_rule_beside_the_size_of_sigma():
-    """Weights sum to 1: a constant sigma comes back; for an odd one terms cancel, and the error keeps to their size."""
+    """Weights sum to 1: a constant sigma comes back;
+    for an odd one terms cancel, and the error keeps to their size.
+    """
     value, error = weighted_activation(3.0, 10, lambda chi: np.full_like(chi, 1e6))
     assert abs(value - 1e6) <= error
     assert error >= 3e-13 * 1e6  # what the rule in log t is proved to hold

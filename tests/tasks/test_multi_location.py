@@ -1,4 +1,6 @@
-"""MultiLocation: subset posterior against enumeration, the law of its samples, risks by two routes, refusals."""
+"""MultiLocation: subset posterior against enumeration, the law of its samples,
+risks by two routes, refusals.
+"""
 
 import itertools
 import re
@@ -24,7 +26,9 @@ ORACLE = at.Overlaps.oracle()
 def enumerated(log_ratios, count_probs, h):
     """P(l in S), E[h_|S| 1{l in S}] from all subsets of one row."""
     L = len(log_ratios)
-    inside, weighted, total = np.zeros(L), np.zeros(L), 0.0
+    inside = np.zeros(L)
+    weighted = np.zeros(L)
+    total = 0.0
     for m, p in enumerate(count_probs):
         for S in itertools.combinations(range(L), m):
             weight = p / special.comb(L, m) * np.exp(np.sum(log_ratios[list(S)]))
@@ -38,7 +42,8 @@ def test_inclusion_equals_enumeration():
     rng = np.random.default_rng(0)
     for m in (1, 2, 3, 6, 7, None):
         probs = rng.dirichlet(np.ones(8)) if m is None else np.arange(8) == m
-        x, h = rng.normal(0, 3, (4, 7)), rng.uniform(0, 2, 8)
+        x = rng.normal(0, 3, (4, 7))
+        h = rng.uniform(0, 2, 8)
         prior = log_subset_prior(probs, 7)
         inside, outside = (np.exp(a) for a in log_inclusion(x, prior))
         weighted = np.exp(log_weighted_inclusion(x, prior, h[: prior.size]))
@@ -49,7 +54,9 @@ def test_inclusion_equals_enumeration():
 
 
 def test_inclusion_keeps_relative_accuracy_at_any_scale():
-    """Two dominant items: P(item 0 not in S) is the ratio of the two largest alternatives, here e^-1400 and e^-700."""
+    """Two dominant items: P(item 0 not in S) is the ratio of the two largest alternatives,
+    here e^-1400 and e^-700.
+    """
     x = np.array([[1000.0, 300.0, -400.0, -5000.0]])
     inside, outside = log_inclusion(x, log_subset_prior(np.arange(5) == 2, 4))
     assert outside[0, 0] == pytest.approx(-1400, abs=INTEGRAL)  # pair (1, 2) against (0, 1)
@@ -65,7 +72,9 @@ def test_posterior_equals_brute_force_densities(relevant, gamma):
     x = task.sample(10, seed=0).tokens
     null = stats.norm.logpdf(x).sum(2)
     one = stats.norm.logpdf(x, 1.2 * task.key, gamma).sum(2)
-    inside, mean, total = np.zeros((10, 4)), np.zeros(10), np.zeros(10)
+    inside = np.zeros((10, 4))
+    mean = np.zeros(10)
+    total = np.zeros(10)
     for m, p in enumerate(task.count_probs):
         for S in itertools.combinations(range(4), m):
             chosen = np.isin(np.arange(4), S)
@@ -80,7 +89,9 @@ def test_posterior_equals_brute_force_densities(relevant, gamma):
 def test_sample_has_the_stated_law():
     """30,000 sequences, about 60 comparisons within 4.9 standard errors: false alarm 6e-5."""
     n = 30_000
-    task = at.MultiLocation(5, 4, 2, "dirichlet", concentration=0.5, gamma=0.6, noise=0.2, signal=1.7)
+    task = at.MultiLocation(
+        5, 4, 2, "dirichlet", concentration=0.5, gamma=0.6, noise=0.2, signal=1.7
+    )
     x, y, relevant, weights = task.sample(n, seed=3)
     assert np.all(relevant.sum(1) == 2)
     assert np.all(np.abs(relevant.mean(0) - 0.5) < 4.9 * 0.5 / n**0.5)
@@ -97,8 +108,14 @@ def test_sample_has_the_stated_law():
     noise = (y - np.sum(weights * (x @ task.value), axis=1)) / 0.2
     assert stats.kstest(noise, "norm").pvalue > 1e-4
     count = at.MultiLocation(2, 6, 0.3).sample(n, seed=1).relevant.sum(1)
-    assert stats.chisquare(np.bincount(count, minlength=7)[:6], n * stats.binom.pmf(range(7), 6, 0.3)[:6] + 0,
-                           sum_check=False).pvalue > 1e-5  # fmt: skip
+    assert (
+        stats.chisquare(
+            np.bincount(count, minlength=7)[:6],
+            n * stats.binom.pmf(range(7), 6, 0.3)[:6] + 0,
+            sum_check=False,
+        ).pvalue
+        > 1e-5
+    )
 
 
 def test_small_concentration_makes_one_token_decide():
@@ -114,7 +131,9 @@ def test_batches_and_dtype():
     b = batches[0]
     assert b.tokens.dtype == np.float32
     np.testing.assert_allclose(
-        np.sum(b.weights * (b.tokens.astype(float) @ task.value), axis=1), b.target, atol=FORMULA
+        np.sum(b.weights * (b.tokens.astype(float) @ task.value), axis=1),
+        b.target,
+        atol=FORMULA,
     )
     again = task.sample(50, seed=2)
     assert all(np.array_equal(p, q) for p, q in zip(again, task.sample(50, seed=2)))
@@ -134,7 +153,9 @@ SETTINGS = [
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_bayes_predictor_attains_the_bayes_risk(setting):
-    """Squared errors of E[Y|X] and of 0 on 40,000 samples, |z| < 4.5: false alarm 1e-4 for all 16 comparisons."""
+    """Squared errors of E[Y|X] and of 0 on 40,000 samples, |z| < 4.5:
+    false alarm 1e-4 for all 16 comparisons.
+    """
     task = at.MultiLocation(6, 5, signal=1.5, **setting)
     batch = task.sample(40_000, seed=5)
     for exact, prediction in (
@@ -150,21 +171,26 @@ def test_linear_risk_equals_least_squares():
     batch = task.sample(60_000, seed=2)
     design = np.concatenate([batch.tokens.reshape(60_000, -1), np.ones((60_000, 1))], axis=1)
     loss = (batch.target - design @ np.linalg.lstsq(design, batch.target, rcond=None)[0]) ** 2
-    assert abs(loss.mean() - task.linear_risk().value) < 4.5 * loss.std() / 60_000**0.5  # 7e-6
+    # 7e-6
+    assert abs(loss.mean() - task.linear_risk().value) < 4.5 * loss.std() / 60_000**0.5
     assert task.linear_risk().value < task.null_risk().value
 
 
 def test_one_relevant_token_is_single_location():
     for dim, gamma in ((10, 1.0), (12, 0.6)):
-        multi, single = at.MultiLocation(dim, 6, 1, gamma=gamma), at.SingleLocation(dim, 6, gamma=gamma)
+        multi = at.MultiLocation(dim, 6, 1, gamma=gamma)
+        single = at.SingleLocation(dim, 6, gamma=gamma)
         assert multi.bayes_risk().log_excess == single.bayes_risk().log_excess
-        assert multi.linear_risk().value == pytest.approx(single.linear_risk().value, rel=FORMULA)
+        assert multi.linear_risk().value == pytest.approx(
+            single.linear_risk().value, rel=FORMULA
+        )
         x = multi.sample(20).tokens
         np.testing.assert_allclose(multi.posterior(x), single.posterior(x), atol=FORMULA)
 
 
 @pytest.mark.parametrize(
-    ("relevant", "weights", "dim"), [(1, "equal", 10), (1, "equal", 400), (0.2, "sum", 10), (0.2, "sum", 400)]
+    ("relevant", "weights", "dim"),
+    [(1, "equal", 10), (1, "equal", 400), (0.2, "sum", 10), (0.2, "sum", 400)],
 )
 def test_importance_sampling_agrees_with_exact_integrals(relevant, weights, dim):
     """Also where the risk is 1e-21 or 1e-40; |z| < 4.5: false alarm 3e-5."""
@@ -177,8 +203,15 @@ def test_importance_sampling_agrees_with_exact_integrals(relevant, weights, dim)
 
 
 def test_bayes_risk_of_two_tokens_has_the_published_digits():
-    """beyond.md section 4 with its intervals: .1795(2) .0595(2) .0110(1) .00115(2) at s = 2..5; m = 3: .0334."""
-    for s, value, spread in ((2.0, 0.1795, 2e-4), (3.0, 0.0595, 2e-4), (4.0, 0.0110, 1e-4), (5.0, 0.00115, 2e-5)):
+    """beyond.md section 4 with its intervals: .1795(2) .0595(2) .0110(1) .00115(2) at s = 2..5;
+    m = 3: .0334.
+    """
+    for s, value, spread in (
+        (2.0, 0.1795, 2e-4),
+        (3.0, 0.0595, 2e-4),
+        (4.0, 0.0110, 1e-4),
+        (5.0, 0.00115, 2e-5),
+    ):
         out = at.MultiLocation(8, 10, 2, gamma=1.0, signal=s).bayes_risk(samples=60_000)
         assert abs(out.value - value) < 4 * np.hypot(spread, out.error)
     three = at.MultiLocation(8, 10, 3, gamma=1.0, signal=3.0).bayes_risk(samples=60_000)
@@ -190,23 +223,30 @@ def test_independent_inclusion_is_sigmoid():
     x = task.sample(50).tokens
     g2 = 0.64
     log_ratio = (
-        -5 * np.log(0.8) - 1.4**2 / (2 * g2) + 1.4 / g2 * (x @ task.key) - (1 / g2 - 1) / 2 * np.sum(x**2, axis=2)
+        -5 * np.log(0.8)
+        - 1.4**2 / (2 * g2)
+        + 1.4 / g2 * (x @ task.key)
+        - (1 / g2 - 1) / 2 * np.sum(x**2, axis=2)
     )
     sigmoid = special.expit(log_ratio + special.logit(0.25))
     np.testing.assert_allclose(task.posterior(x), sigmoid, atol=FORMULA)
     recursion = np.exp(log_inclusion(log_ratio, log_subset_prior(task.count_probs, 6))[0])
     np.testing.assert_allclose(recursion, sigmoid, atol=FORMULA)
-    np.testing.assert_allclose(task.bayes_predict(x), np.sum(sigmoid * (x @ task.value), axis=1), atol=EXACT)
+    np.testing.assert_allclose(
+        task.bayes_predict(x), np.sum(sigmoid * (x @ task.value), axis=1), atol=EXACT
+    )
     # gamma = 1: L q E_1[1 - sigmoid(l + logit q)], l ~ N(s^2/2, s^2), by another quadrature
     plain = at.MultiLocation(5, 6, 0.25, "sum", gamma=1.0, signal=1.4)
-    density = lambda g: stats.norm.pdf(g) * special.expit(-(0.98 + 1.4 * g) - special.logit(0.25))
+    density = lambda g: (
+        stats.norm.pdf(g) * special.expit(-(0.98 + 1.4 * g) - special.logit(0.25))
+    )
     assert plain.bayes_risk().value == pytest.approx(
         1.5 * integrate.quad(density, -12, 12, epsabs=1e-13)[0], rel=INTEGRAL
     )
     gamma_one = at.MultiLocation(5, 10, 2 / 10, "sum", gamma=1.0, signal=2.0)
-    assert at.risk(gamma_one, at.Componentwise(Sigmoid(2.0, 0.2), 1.0), ORACLE).value == pytest.approx(
-        gamma_one.bayes_risk().value, rel=INTEGRAL
-    )
+    assert at.risk(
+        gamma_one, at.Componentwise(Sigmoid(2.0, 0.2), 1.0), ORACLE
+    ).value == pytest.approx(gamma_one.bayes_risk().value, rel=INTEGRAL)
 
 
 class Sigmoid:
@@ -223,7 +263,12 @@ class Sigmoid:
 
 def test_best_softmax_has_the_published_digits():
     """beyond.md section 4: one softmax head at gain 1, L = 10, m = 2."""
-    for s, lam, value in ((2.0, 0.926, 0.2099), (3.0, 0.810, 0.1353), (4.0, 0.677, 0.0965), (5.0, 0.578, 0.0738)):
+    for s, lam, value in (
+        (2.0, 0.926, 0.2099),
+        (3.0, 0.810, 0.1353),
+        (4.0, 0.677, 0.0965),
+        (5.0, 0.578, 0.0738),
+    ):
         task = at.MultiLocation(8, 10, 2, gamma=1.0, signal=s)
         assert round(at.risk(task, Softmax(lam), ORACLE).value, 4) == value
         assert at.risk(task, Softmax(lam), ORACLE).value < min(
@@ -235,24 +280,52 @@ def test_best_softmax_has_the_published_digits():
 
 
 def test_softmax_decays_like_a_power_of_the_signal():
-    """Best risks at s = 8 .. 40 (checked by Monte Carlo to 0.4 %), three tokens, and the paper's scaling at d = 80."""
-    for s, lam, value in ((8.0, 0.407, 0.0409), (12.0, 0.300, 0.0238), (20.0, 0.202, 0.0114), (40.0, 0.117, 0.0040)):
-        assert round(at.risk(at.MultiLocation(8, 10, 2, gamma=1.0, signal=s), Softmax(lam), ORACLE).value, 4) == value
+    """Best risks at s = 8 .. 40 (checked by Monte Carlo to 0.4 %), three tokens,
+    and the paper's scaling at d = 80.
+    """
+    for s, lam, value in (
+        (8.0, 0.407, 0.0409),
+        (12.0, 0.300, 0.0238),
+        (20.0, 0.202, 0.0114),
+        (40.0, 0.117, 0.0040),
+    ):
+        assert (
+            round(
+                at.risk(
+                    at.MultiLocation(8, 10, 2, gamma=1.0, signal=s), Softmax(lam), ORACLE
+                ).value,
+                4,
+            )
+            == value
+        )
     three = at.MultiLocation(8, 10, 3, gamma=1.0, signal=3.0)
     assert round(at.risk(three, Softmax(0.585), ORACLE).value, 4) == 0.0852
-    assert round(at.risk(at.MultiLocation(80, 10, 2), Softmax(0.558), ORACLE).value, 4) == 0.0198
+    assert (
+        round(at.risk(at.MultiLocation(80, 10, 2), Softmax(0.558), ORACLE).value, 4) == 0.0198
+    )
 
 
 def test_weight_moments_against_the_softmax_risk():
-    """m = 1: gam^2 (1 - 2 E a + E a^2) + (L-1) E a_0^2 is the risk of theory.risks.softmax_risk; relative 1e-10 of the null."""
-    for gamma, s, lam, L in ((1.0, 3.0, 3.0, 10), (0.7, 2.0, 1.0, 5), (1.3, 1.0, 0.3, 100), (0.5, 4.0, 6.0, 2)):
+    """m = 1: gam^2 (1 - 2 E a + E a^2) + (L-1) E a_0^2 is the risk of theory.risks.softmax_risk;
+    relative 1e-10 of the null.
+    """
+    for gamma, s, lam, L in (
+        (1.0, 3.0, 3.0, 10),
+        (0.7, 2.0, 1.0, 5),
+        (1.3, 1.0, 0.3, 100),
+        (0.5, 4.0, 6.0, 2),
+    ):
         a, a2, a0, error = weight_moments(Softmax(lam), lam, gamma, s, 1, L)
         single = at.risk(at.SingleLocation(6, L, gamma=gamma, signal=s), Softmax(lam), ORACLE)
-        assert gamma**2 * (1 - 2 * a + a2) + (L - 1) * a0 == pytest.approx(single.excess, abs=LONG_SUM)
+        assert gamma**2 * (1 - 2 * a + a2) + (L - 1) * a0 == pytest.approx(
+            single.excess, abs=LONG_SUM
+        )
         assert error < 1e-10
 
 
-@pytest.mark.parametrize("predictor", [at.Softmax(0.8), at.SoftmaxOne(1.0), at.SoftplusAttention(2.0), at.Erf(0.5)])
+@pytest.mark.parametrize(
+    "predictor", [at.Softmax(0.8), at.SoftmaxOne(1.0), at.SoftplusAttention(2.0), at.Erf(0.5)]
+)
 def test_risk_equals_monte_carlo(predictor):
     """|z| < 4.5 for 3 tasks x 4 predictors: false alarm 8e-5."""
     for setting in (
@@ -264,57 +337,128 @@ def test_risk_equals_monte_carlo(predictor):
         exact = at.risk(task, predictor, ORACLE)
         sampled = at.risk(task, predictor, ORACLE, method="monte-carlo", samples=40_000)
         assert abs(sampled.value - exact.value) < 4.5 * sampled.error
-        assert exact.value >= task.bayes_risk(samples=2000).value - 4.5 * task.bayes_risk(samples=2000).error
+        assert (
+            exact.value
+            >= task.bayes_risk(samples=2000).value - 4.5 * task.bayes_risk(samples=2000).error
+        )
 
 
 def test_monte_carlo_risk_equals_vectors_at_any_overlaps():
     """Projections against whole sequences and `predict`, |z| < 4.5: false alarm 7e-6."""
     rng = np.random.default_rng(1)
     task = at.MultiLocation(6, 4, 2, gamma=0.8, signal=1.5)
-    k, v = (x / np.linalg.norm(x) for x in rng.standard_normal((2, 6)) + np.stack([task.key, task.value]))
-    sampled = at.risk(task, at.Softmax(1.2), at.Overlaps.of(task, k, v), method="monte-carlo", samples=50_000)
+    k, v = (
+        x / np.linalg.norm(x)
+        for x in rng.standard_normal((2, 6)) + np.stack([task.key, task.value])
+    )
+    sampled = at.risk(
+        task,
+        at.Softmax(1.2),
+        at.Overlaps.of(task, k, v),
+        method="monte-carlo",
+        samples=50_000,
+    )
     batch = task.sample(50_000, seed=9)
     loss = (batch.target - at.predict(at.Softmax(1.2), k, v, batch.tokens)) ** 2
-    assert abs(loss.mean() - sampled.value) < 4.5 * np.hypot(sampled.error, loss.std() / 50_000**0.5)
+    assert abs(loss.mean() - sampled.value) < 4.5 * np.hypot(
+        sampled.error, loss.std() / 50_000**0.5
+    )
 
 
 def test_gain_enters_as_a_factor():
     """gain 2 on a task with weights 1 equals 4 times gain 1 on equal weights, m = 2."""
-    equal, total = (at.MultiLocation(8, 6, 2, w, gamma=1.0, signal=2.0) for w in ("equal", "sum"))
+    equal, total = (
+        at.MultiLocation(8, 6, 2, w, gamma=1.0, signal=2.0) for w in ("equal", "sum")
+    )
     assert at.head_risk(total, Softmax(1.0), gain=2.0).value == pytest.approx(
         4 * at.head_risk(equal, Softmax(1.0)).value
     )
-    assert total.bayes_risk(samples=500).value == pytest.approx(4 * equal.bayes_risk(samples=500).value, rel=EXACT)
+    assert total.bayes_risk(samples=500).value == pytest.approx(
+        4 * equal.bayes_risk(samples=500).value, rel=EXACT
+    )
 
 
 BAD = {
-    "relevant 0": (lambda: at.MultiLocation(4, 3, 0), "relevant of MultiLocation must be an integer >= 1"),
-    "relevant 4": (lambda: at.MultiLocation(4, 3, 4), "relevant of MultiLocation must be an integer >= 1 and <= 3"),
-    "relevant 1.5": (lambda: at.MultiLocation(4, 3, 1.5), r"relevant .* a probability in \(0, 1\)"),
-    "relevant text": (lambda: at.MultiLocation(4, 3, "two"), "relevant of MultiLocation must be an integer"),
+    "relevant 0": (
+        lambda: at.MultiLocation(4, 3, 0),
+        "relevant of MultiLocation must be an integer >= 1",
+    ),
+    "relevant 4": (
+        lambda: at.MultiLocation(4, 3, 4),
+        "relevant of MultiLocation must be an integer >= 1 and <= 3",
+    ),
+    "relevant 1.5": (
+        lambda: at.MultiLocation(4, 3, 1.5),
+        r"relevant .* a probability in \(0, 1\)",
+    ),
+    "relevant text": (
+        lambda: at.MultiLocation(4, 3, "two"),
+        "relevant of MultiLocation must be an integer",
+    ),
     "relevant pmf": (lambda: at.MultiLocation(4, 3, [0.5, 0.5]), r"relevant .* shape \(4,\)"),
-    "relevant ragged": (lambda: at.MultiLocation(4, 3, [[1.0], [1.0, 2.0]]), "relevant of MultiLocation must be"),
-    "relevant none": (lambda: at.MultiLocation(4, 3, None), "relevant of MultiLocation must be an integer"),
-    "weights array": (lambda: at.MultiLocation(4, 3, weights=np.ones(3)), "weights of MultiLocation must be one of"),
-    "weights": (lambda: at.MultiLocation(4, 3, weights="mean"), "weights of MultiLocation must be one of"),
-    "concentration": (lambda: at.MultiLocation(4, 3, concentration=0.0), "concentration of MultiLocation must be"),
+    "relevant ragged": (
+        lambda: at.MultiLocation(4, 3, [[1.0], [1.0, 2.0]]),
+        "relevant of MultiLocation must be",
+    ),
+    "relevant none": (
+        lambda: at.MultiLocation(4, 3, None),
+        "relevant of MultiLocation must be an integer",
+    ),
+    "weights array": (
+        lambda: at.MultiLocation(4, 3, weights=np.ones(3)),
+        "weights of MultiLocation must be one of",
+    ),
+    "weights": (
+        lambda: at.MultiLocation(4, 3, weights="mean"),
+        "weights of MultiLocation must be one of",
+    ),
+    "concentration": (
+        lambda: at.MultiLocation(4, 3, concentration=0.0),
+        "concentration of MultiLocation must be",
+    ),
     "oblique": (
         lambda: at.MultiLocation(2, 3, key=[1.0, 0.0], value=[0.6, 0.8]),
         "value of MultiLocation must be perpendicular to key, got key.value = 0.6",
     ),
-    "gamma": (lambda: at.MultiLocation(4, 3, gamma=0.0), "gamma of MultiLocation must be a finite number > 0"),
-    "tokens": (lambda: at.MultiLocation(4, 3).posterior(np.zeros((2, 4, 4))), "tokens of MultiLocation.posterior"),
-    "samples": (lambda: at.MultiLocation(4, 3).bayes_risk(samples=1), "samples of MultiLocation.bayes_risk"),
+    "gamma": (
+        lambda: at.MultiLocation(4, 3, gamma=0.0),
+        "gamma of MultiLocation must be a finite number > 0",
+    ),
+    "tokens": (
+        lambda: at.MultiLocation(4, 3).posterior(np.zeros((2, 4, 4))),
+        "tokens of MultiLocation.posterior",
+    ),
+    "samples": (
+        lambda: at.MultiLocation(4, 3).bayes_risk(samples=1),
+        "samples of MultiLocation.bayes_risk",
+    ),
     "overlaps": (
-        lambda: at.risk(at.MultiLocation(4, 3), at.Softmax(1.0), at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0), "exact"),
-        r"overlaps or task of the exact risk on MultiLocation must be Overlaps.oracle\(\), got kappa=0.5",
+        lambda: at.risk(
+            at.MultiLocation(4, 3),
+            at.Softmax(1.0),
+            at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0),
+            "exact",
+        ),
+        r"overlaps or task of the exact risk on MultiLocation must be Overlaps.oracle\(\), got "
+        r"kappa=0.5",
     ),
     "array overlaps": (
-        lambda: at.risk(at.MultiLocation(4, 3), at.Softmax(1.0), at.Overlaps(np.ones(2), 0.0, 0.0, 1.0, 0.0), "exact"),
+        lambda: at.risk(
+            at.MultiLocation(4, 3),
+            at.Softmax(1.0),
+            at.Overlaps(np.ones(2), 0.0, 0.0, 1.0, 0.0),
+            "exact",
+        ),
         r"must be Overlaps.oracle\(\), got overlaps of shape \(2,\)",
     ),
-    "predictor": (lambda: at.head_risk(at.MultiLocation(4, 3), 3), "predictor of head_risk must be"),
-    "task": (lambda: at.head_risk(at.SingleLocation(4, 3), at.Erf(1.0)), "task of head_risk must be"),
+    "predictor": (
+        lambda: at.head_risk(at.MultiLocation(4, 3), 3),
+        "predictor of head_risk must be",
+    ),
+    "task": (
+        lambda: at.head_risk(at.SingleLocation(4, 3), at.Erf(1.0)),
+        "task of head_risk must be",
+    ),
     "gradient": (
         lambda: at.risk_gradient(at.MultiLocation(4, 3), at.Erf(1.0), ORACLE),
         "no predictor has an exact gradient on MultiLocation",
@@ -338,7 +482,23 @@ def test_the_page_runs(capsys):
 ODD = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
     st.sampled_from(
-        [0, -1, 2, 3, 10**400, True, None, "x", 1j, [], [0.5, 0.5], {}, np.array(2.0), np.float16(1), [[1], [2, 3]]]
+        [
+            0,
+            -1,
+            2,
+            3,
+            10**400,
+            True,
+            None,
+            "x",
+            1j,
+            [],
+            [0.5, 0.5],
+            {},
+            np.array(2.0),
+            np.float16(1),
+            [[1], [2, 3]],
+        ]
     ),
     st.integers(1, 6),
     st.floats(1e-3, 5),
@@ -346,7 +506,9 @@ ODD = st.one_of(
 
 
 @settings(max_examples=100)
-@given(st.lists(ODD, min_size=5, max_size=5), st.sampled_from(["equal", "sum", "dirichlet", 3]))
+@given(
+    st.lists(ODD, min_size=5, max_size=5), st.sampled_from(["equal", "sum", "dirichlet", 3])
+)
 def test_any_task_is_refused_or_gives_finite_numbers(odd, weights):
     relevant, concentration, gamma, noise, signal = odd
 
@@ -364,9 +526,17 @@ def test_any_task_is_refused_or_gives_finite_numbers(odd, weights):
 
     def largest():
         task = at.MaxLocation(3, 4, signal, noise)
-        return [task.bayes_risk().value, task.linear_attention_risk().value, *task.sample(3).target]
+        return [
+            task.bayes_risk().value,
+            task.linear_attention_risk().value,
+            *task.sample(3).target,
+        ]
 
-    for call in (multi, largest, lambda: at.RandomLength(at.SingleLocation(3, 2), relevant).probs):
+    for call in (
+        multi,
+        largest,
+        lambda: at.RandomLength(at.SingleLocation(3, 2), relevant).probs,
+    ):
         assert finite_or_sentence(call)
 
 

@@ -1,6 +1,8 @@
-"""Sparse-token classification: likelihoods by enumeration, errors by quadrature, sampling and other contours, two gradient steps by JAX.
+"""Sparse-token classification: likelihoods by enumeration, errors by quadrature, sampling and other
+contours, two gradient steps by JAX.
 
-Stochastic tests have fixed seeds and allow 5 standard errors (6e-7 each), or a Kolmogorov-Smirnov level of 1e-4: 1e-3 false alarms in all.
+Stochastic tests have fixed seeds and allow 5 standard errors (6e-7 each), or a Kolmogorov-Smirnov
+level of 1e-4: 1e-3 false alarms in all.
 """
 
 from itertools import combinations
@@ -38,7 +40,7 @@ def bayes(length, theta):
     return Task(2, length, theta).bayes_error()
 
 
-# -- likelihood and posterior -------------------------------------------------------------------------------------------
+# -- likelihood and posterior ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("marked", [1, 2, 3, 5])
@@ -48,10 +50,12 @@ def test_posteriors_equal_enumeration_over_subsets(marked):
     log_noise = norm.logpdf(x).sum(axis=2)  # (n, L)
     log_shifted = norm.logpdf(x - 1.3 * task.direction).sum(axis=2)
     sets = [np.isin(np.arange(5), s) for s in combinations(range(5), marked)]
-    each = np.array([np.exp(np.where(s, log_shifted, log_noise).sum(axis=1)) for s in sets])  # (sets, n)
+    # (sets, n)
+    each = np.array([np.exp(np.where(s, log_shifted, log_noise).sum(axis=1)) for s in sets])
     none = np.exp(log_noise.sum(axis=1))
     ratio = each.mean(axis=0) / none
-    inside = np.array(sets, dtype=float).T @ each / len(sets) / (none + each.mean(axis=0))  # (L, n)
+    # (L, n)
+    inside = np.array(sets, dtype=float).T @ each / len(sets) / (none + each.mean(axis=0))
     np.testing.assert_allclose(task.log_likelihood_ratio(x), np.log(ratio), atol=EXACT)
     np.testing.assert_allclose(task.posterior(x), ratio / (1 + ratio), rtol=EXACT)
     np.testing.assert_allclose(task.token_posterior(x), inside.T, rtol=SOLVED)
@@ -61,28 +65,39 @@ def test_posteriors_equal_enumeration_over_subsets(marked):
 def test_samples_have_the_stated_law():
     task = Task(3, 6, 2.0, marked=2)
     batch = task.sample(20_000, seed=0)
-    assert batch.tokens.shape == (20_000, 6, 3) and set(np.unique(batch.target)) == {-1.0, 1.0}
+    assert batch.tokens.shape == (20_000, 6, 3) and set(np.unique(batch.target)) == {
+        -1.0,
+        1.0,
+    }
     np.testing.assert_array_equal(batch.marked.sum(axis=1), np.where(batch.target > 0, 2, 0))
-    u, half = batch.tokens @ task.direction, int((batch.target > 0).sum())
+    u = batch.tokens @ task.direction
+    half = int((batch.target > 0).sum())
     assert abs(half - 10_000) < 5 * np.sqrt(5000)
-    assert np.abs(batch.marked[batch.target > 0].mean(axis=0) - 1 / 3).max() < 5 * np.sqrt(2 / 9 / half)
-    assert abs(u[batch.marked].mean() - 2) < 5 / np.sqrt(2 * half) and abs(u[~batch.marked].mean()) < 5 / np.sqrt(
-        80_000
+    assert np.abs(batch.marked[batch.target > 0].mean(axis=0) - 1 / 3).max() < 5 * np.sqrt(
+        2 / 9 / half
     )
+    assert abs(u[batch.marked].mean() - 2) < 5 / np.sqrt(2 * half) and abs(
+        u[~batch.marked].mean()
+    ) < 5 / np.sqrt(80_000)
     again = task.sample(20_000, seed=0)
     np.testing.assert_array_equal(again.tokens, batch.tokens)
     assert task.sample(5, dtype="float32").tokens.dtype == np.float32
     assert [len(b.target) for b in task.batches(25, 10, seed=1)] == [10, 10, 5]
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 
 
 def two_tokens(theta):
-    """2 x Bayes error for L = 2 by quadrature over one token; every term positive, so also for tiny errors."""
+    """2 x Bayes error for L = 2 by quadrature over one token;
+    every term positive, so also for tiny errors.
+    """
     edge = np.log(2) / theta + theta / 2  # r_1 < 2 below it
-    left = lambda g: (np.log(2 - np.exp(theta * g - theta**2 / 2)) + theta**2 / 2) / theta  # r_2 < 2 - r_1 below it
-    integral = lambda f: quad(f, -12, edge, epsabs=0, epsrel=1e-12, limit=400, points=[edge - 1 / theta, theta / 2])[0]
+    # r_2 < 2 - r_1 below it
+    left = lambda g: (np.log(2 - np.exp(theta * g - theta**2 / 2)) + theta**2 / 2) / theta
+    integral = lambda f: quad(
+        f, -12, edge, epsabs=0, epsrel=1e-12, limit=400, points=[edge - 1 / theta, theta / 2]
+    )[0]
     false_alarm = ndtr(-edge) + integral(lambda g: norm.pdf(g) * ndtr(-left(g)))
     return false_alarm + integral(lambda g: norm.pdf(g - theta) * ndtr(left(g)))
 
@@ -97,12 +112,18 @@ def test_one_token_is_the_gaussian_two_point_test():
         value, error = capped_mean(1, theta)
         assert abs(value - 2 * ndtr(-theta / 2)) <= error
         assert bayes(1, theta).value == pytest.approx(ndtr(-theta / 2), rel=FORMULA)
-        assert Task(2, 7, theta, marked=7).bayes_error().value == pytest.approx(ndtr(-theta * 7**0.5 / 2), rel=FORMULA)
+        assert Task(2, 7, theta, marked=7).bayes_error().value == pytest.approx(
+            ndtr(-theta * 7**0.5 / 2), rel=FORMULA
+        )
 
 
 def test_error_estimates_cover_the_difference_between_contours(monkeypatch):
     """Two other hyperbolas are two other quadratures of the same integral."""
-    settings = [(L, th) for L in (3, 100, 10**6, 10**12) for th in (0.01, 0.4, 1.0, 2.0, 3.0, 5.0, 8.0, 20.0)]
+    settings = [
+        (L, th)
+        for L in (3, 100, 10**6, 10**12)
+        for th in (0.01, 0.4, 1.0, 2.0, 3.0, 5.0, 8.0, 20.0)
+    ]
     ours = [capped_mean(*s) for s in settings]
     monkeypatch.setattr(lognormal_sum, "START", 0.5)
     monkeypatch.setattr(lognormal_sum, "BEND", 0.5)
@@ -112,30 +133,42 @@ def test_error_estimates_cover_the_difference_between_contours(monkeypatch):
 
 
 def test_bayes_error_in_the_gaussian_limit():
-    """L = 10^12, theta = 1/2: S/L is normal, error = 1/2 - sd/(2 sqrt(2 pi)) up to a relative L^(-1/2)."""
+    """L = 10^12, theta = 1/2: S/L is normal, error = 1/2 - sd/(2 sqrt(2 pi))
+    up to a relative L^(-1/2).
+    """
     sd = np.sqrt(np.expm1(0.25) / 1e12)
-    assert 1 - 2 * bayes(10**12, 0.5).value == pytest.approx(sd / np.sqrt(2 * np.pi), rel=FIVE_DIGITS)
+    assert 1 - 2 * bayes(10**12, 0.5).value == pytest.approx(
+        sd / np.sqrt(2 * np.pi), rel=FIVE_DIGITS
+    )
 
 
-@pytest.mark.parametrize(("length", "theta"), [(10, 1.0), (10, 3.0), (100, 3.0), (100, 4.0), (1000, 4.0)])
+@pytest.mark.parametrize(
+    ("length", "theta"), [(10, 1.0), (10, 3.0), (100, 3.0), (100, 4.0), (1000, 4.0)]
+)
 def test_bayes_error_equals_monte_carlo(length, theta):
     rng = np.random.default_rng(length + int(theta))
     u = rng.standard_normal((4_000_000 // length, length))
     u[::2, 0] += theta
     r = np.exp(theta * u - theta**2 / 2).mean(axis=1)
     wrong = np.minimum(r, 1) / (1 + r)
-    assert abs(wrong.mean() - bayes(length, theta).value) < 5 * wrong.std() / np.sqrt(len(wrong))
+    assert abs(wrong.mean() - bayes(length, theta).value) < 5 * wrong.std() / np.sqrt(
+        len(wrong)
+    )
 
 
 def test_bayes_error_with_two_of_three_tokens_marked_equals_quadrature():
-    """Given two tokens e_2 is linear in the third: a normal probability, summed over a grid of the other two."""
+    """Given two tokens e_2 is linear in the third:
+    a normal probability, summed over a grid of the other two.
+    """
     theta, h = 1.5, 0.05
     g = np.arange(-9, 11, h)
     r = np.exp(theta * g - theta**2 / 2)
     p = h * norm.pdf(g)
-    A, B = np.outer(r, r), np.add.outer(r, r)
+    A = np.outer(r, r)
+    B = np.add.outer(r, r)
     with np.errstate(divide="ignore"):
-        cut = (np.log(np.maximum(3 - A, 0) / B) + theta**2 / 2) / theta  # e_2 = A + B r_3 < 3 below it
+        # e_2 = A + B r_3 < 3 below it
+        cut = (np.log(np.maximum(3 - A, 0) / B) + theta**2 / 2) / theta
     wrong = ndtr(-cut) + A / 3 * ndtr(cut) + B / 3 * ndtr(cut - theta)
     exact = np.sum(np.outer(p, p) * wrong) / 2
     sampled = Task(2, 3, theta, marked=2).bayes_error(samples=200_000, seed=5)
@@ -158,7 +191,12 @@ def test_tests_make_the_errors_they_are_said_to_make():
 
 
 def test_max_threshold_is_the_best_one():
-    for length, theta, marked in ((2, 0.5, 1), (10, 3.0, 2), (10**6, 6.0, 1), (10**12, 8.0, 3)):
+    for length, theta, marked in (
+        (2, 0.5, 1),
+        (10, 3.0, 2),
+        (10**6, 6.0, 1),
+        (10**12, 8.0, 3),
+    ):
         task = Task(2, length, theta, marked)
         t = np.linspace(-4, 16, 20_001)
         below = lambda count, t=t: np.exp(count * np.log1p(-ndtr(-t)))  # Phi(t)^count
@@ -168,12 +206,17 @@ def test_max_threshold_is_the_best_one():
 
 
 def test_no_linear_test_beats_the_bound():
-    """err >= 1/2 - theta/(2 sqrt(2 pi L)) for 2,000 random weights at their best threshold; the sum test obeys it too."""
+    """err >= 1/2 - theta/(2 sqrt(2 pi L)) for 2,000 random weights at their best threshold;
+    the sum test obeys it too.
+    """
     rng = np.random.default_rng(3)
     t = np.linspace(-4, 8, 400)
     for _ in range(2000):
-        length, theta = int(rng.integers(2, 30)), rng.uniform(0.1, 8)
-        a = rng.standard_normal(length) * (rng.random(length) < rng.random()) + rng.uniform(0, 2)
+        length = int(rng.integers(2, 30))
+        theta = rng.uniform(0.1, 8)
+        a = rng.standard_normal(length) * (rng.random(length) < rng.random()) + rng.uniform(
+            0, 2
+        )
         a /= np.linalg.norm(a)
         error = 0.5 * (ndtr(-t) + ndtr(t[:, None] - theta * a).mean(axis=1)).min()
         bound = 0.5 - theta / (2 * np.sqrt(2 * np.pi * length))
@@ -181,7 +224,9 @@ def test_no_linear_test_beats_the_bound():
 
 
 def test_published_numbers():
-    """The project's table: Bayes errors were sampled there (+-.001), max-test strengths are exact to their digits."""
+    """The project's table: Bayes errors were sampled there (+-.001),
+    max-test strengths are exact to their digits.
+    """
     table = {
         10: [0.424, 0.298, 0.156, 0.061, 0.018],
         100: [0.475, 0.406, 0.273, 0.129, 0.043],
@@ -194,7 +239,9 @@ def test_published_numbers():
     for length, theta in needed.items():
         task = Task(2, length, 0.0)
         assert round(task.strength_needed(0.1, "max"), 3) == theta
-        assert task.strength_needed(0.1, "linear") == pytest.approx(2.5631031310892 * length**0.5, rel=EXACT)
+        assert task.strength_needed(0.1, "linear") == pytest.approx(
+            2.5631031310892 * length**0.5, rel=EXACT
+        )
 
 
 def test_strength_needed_inverts_the_errors():
@@ -203,17 +250,21 @@ def test_strength_needed_inverts_the_errors():
         theta = task.strength_needed(error)
         assert bayes(length, theta).value == pytest.approx(error, rel=ROOT_EPS)
         theta = Task(2, length, 0.0, marked=2).strength_needed(error, "max")
-        assert Task(2, length, theta, marked=2).max_test_error().value == pytest.approx(error, rel=ROOT_EPS)
+        assert Task(2, length, theta, marked=2).max_test_error().value == pytest.approx(
+            error, rel=ROOT_EPS
+        )
 
 
-# -- two gradient steps -------------------------------------------------------------------------------------------------
+# -- two gradient steps ----------------------------------------------------------------------------
 
 
 def test_closed_form_prints_the_projects_digits():
     task = Task(200, 10, 5.0)
     rows = [at.two_step_alignment(task, alpha) for alpha in (0.5, 1.0, 2.0, 5.0, 20.0)]
     assert [round(r.value, 3) for r in rows] == [0.488, 0.620, 0.745, 0.870, 0.962]
-    assert [round(r.query, 3) for r in rows[:4]] == [0.751, 0.886, 0.950, 0.982] and round(rows[4].query, 4) == 0.9959
+    assert [round(r.query, 3) for r in rows[:4]] == [0.751, 0.886, 0.950, 0.982] and round(
+        rows[4].query, 4
+    ) == 0.9959
 
 
 def test_two_gradient_steps_are_the_gradients_of_attention():
@@ -228,9 +279,12 @@ def test_two_gradient_steps_are_the_gradients_of_attention():
             return -jnp.mean(y * jnp.einsum("nl,nld,d->n", weights, x, value))
 
         zero = jnp.zeros(6)
-        np.testing.assert_allclose(jax.grad(loss, 0)(zero, zero), 0, atol=LAST_DIGIT)  # the query waits for the value
+        # the query waits for the value
+        np.testing.assert_allclose(jax.grad(loss, 0)(zero, zero), 0, atol=LAST_DIGIT)
         np.testing.assert_allclose(-jax.grad(loss, 1)(zero, zero), w, rtol=EXACT)
-        np.testing.assert_allclose(-jax.grad(loss, 0)(zero, jnp.asarray(w)), q, rtol=LONG_SUM, atol=FEW_ROUNDINGS)
+        np.testing.assert_allclose(
+            -jax.grad(loss, 0)(zero, jnp.asarray(w)), q, rtol=LONG_SUM, atol=FEW_ROUNDINGS
+        )
 
 
 @pytest.mark.parametrize("marked", [1, 2])
@@ -242,13 +296,17 @@ def test_reduced_simulation_has_the_law_of_the_vectors(marked):
         y = np.repeat([1.0, -1.0], 6)
         x = rng.standard_normal((12, 4, 5))
         x[:6, :marked] += 2.0 * task.direction
-        cosines.append([g @ task.direction / np.linalg.norm(g) for g in at.two_gradient_steps(x, y)])
+        cosines.append(
+            [g @ task.direction / np.linalg.norm(g) for g in at.two_gradient_steps(x, y)]
+        )
     reduced = at.simulated_alignment(task, 12, runs=2000, seed=4)
     for full, ours in zip(np.array(cosines).T, reduced):
         assert ks_2samp(full, ours).pvalue > 1e-4
 
 
-@pytest.mark.parametrize(("length", "marked", "theta"), [(10, 1, 5.0), (6, 3, 2.0), (20, 4, 3.0)])
+@pytest.mark.parametrize(
+    ("length", "marked", "theta"), [(10, 1, 5.0), (6, 3, 2.0), (20, 4, 3.0)]
+)
 def test_closed_form_is_the_large_dimension_limit(length, marked, theta):
     task = Task(4000, length, theta, marked)
     simulated = at.simulated_alignment(task, 8000, runs=40, seed=9)
@@ -256,26 +314,59 @@ def test_closed_form_is_the_large_dimension_limit(length, marked, theta):
         assert abs(ours.mean() - exact) < 5 * ours.std() / 40**0.5 + 2 / task.dim
 
 
-# -- bad input ----------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 GOOD = Task(3, 4, 2.0)
 CASES = {
-    "dim": (lambda: Task(0, 4, 1.0), "dim of SparseTokenClassification must be an integer >= 1"),
-    "length": (lambda: Task(3, 2.5, 1.0), "length of SparseTokenClassification must be an integer"),
-    "strength": (lambda: Task(3, 4, -1.0), "strength of SparseTokenClassification must be a finite number >= 0"),
-    "strength nan": (lambda: Task(3, 4, np.nan), "strength of SparseTokenClassification must be a finite number"),
-    "marked": (lambda: Task(3, 4, 1.0, marked=5), "marked of .* must be an integer >= 1 and <= 4, got 5"),
-    "direction": (lambda: Task(3, 4, 1.0, direction=[1.0, 1.0, 0.0]), "direction of .* must be a unit vector"),
-    "n": (lambda: GOOD.sample(0), "n of SparseTokenClassification.sample must be an integer >= 1"),
+    "dim": (
+        lambda: Task(0, 4, 1.0),
+        "dim of SparseTokenClassification must be an integer >= 1",
+    ),
+    "length": (
+        lambda: Task(3, 2.5, 1.0),
+        "length of SparseTokenClassification must be an integer",
+    ),
+    "strength": (
+        lambda: Task(3, 4, -1.0),
+        "strength of SparseTokenClassification must be a finite number >= 0",
+    ),
+    "strength nan": (
+        lambda: Task(3, 4, np.nan),
+        "strength of SparseTokenClassification must be a finite number",
+    ),
+    "marked": (
+        lambda: Task(3, 4, 1.0, marked=5),
+        "marked of .* must be an integer >= 1 and <= 4, got 5",
+    ),
+    "direction": (
+        lambda: Task(3, 4, 1.0, direction=[1.0, 1.0, 0.0]),
+        "direction of .* must be a unit vector",
+    ),
+    "n": (
+        lambda: GOOD.sample(0),
+        "n of SparseTokenClassification.sample must be an integer >= 1",
+    ),
     "memory": (lambda: Task(10**7, 10**6, 1.0).sample(1), "must fit in memory"),
-    "tokens": (lambda: GOOD.posterior(np.zeros((2, 5, 3))), "tokens of .* must be a real array"),
+    "tokens": (
+        lambda: GOOD.posterior(np.zeros((2, 5, 3))),
+        "tokens of .* must be a real array",
+    ),
     "too strong": (
         lambda: Task(3, 4, 80.0).bayes_error(),
         "strength of .*bayes_error must be a finite number >= 0 and <= 70",
     ),
-    "error": (lambda: GOOD.strength_needed(0.7), "error of .*strength_needed must be a finite number"),
-    "test": (lambda: GOOD.strength_needed(0.1, "mean"), "test of .*strength_needed must be one of"),
-    "sampled": (lambda: Task(3, 4, 1.0, 2).strength_needed(0.1), "marked of .* must be 1 or length for the Bayes test"),
+    "error": (
+        lambda: GOOD.strength_needed(0.7),
+        "error of .*strength_needed must be a finite number",
+    ),
+    "test": (
+        lambda: GOOD.strength_needed(0.1, "mean"),
+        "test of .*strength_needed must be one of",
+    ),
+    "sampled": (
+        lambda: Task(3, 4, 1.0, 2).strength_needed(0.1),
+        "marked of .* must be 1 or length for the Bayes test",
+    ),
     "alpha": (
         lambda: at.two_step_alignment(GOOD, 0.0),
         "samples_per_dim of two_step_alignment must be a finite number > 0",
@@ -284,9 +375,18 @@ CASES = {
         lambda: at.two_step_alignment("task", 1.0),
         "task of two_step_alignment must be a SparseTokenClassification",
     ),
-    "all marked": (lambda: at.two_step_alignment(Task(3, 4, 1.0, 4), 1.0), "marked of .* must be below length"),
-    "zero": (lambda: at.two_step_alignment(Task(3, 4, 0.0), 1.0), "strength of two_step_alignment must be between"),
-    "odd": (lambda: at.simulated_alignment(GOOD, 7), "samples of simulated_alignment must be even"),
+    "all marked": (
+        lambda: at.two_step_alignment(Task(3, 4, 1.0, 4), 1.0),
+        "marked of .* must be below length",
+    ),
+    "zero": (
+        lambda: at.two_step_alignment(Task(3, 4, 0.0), 1.0),
+        "strength of two_step_alignment must be between",
+    ),
+    "odd": (
+        lambda: at.simulated_alignment(GOOD, 7),
+        "samples of simulated_alignment must be even",
+    ),
     "labels": (
         lambda: at.two_gradient_steps(np.zeros((2, 3, 4)), np.array([0.0, 1.0])),
         "target of .* must be labels -1 and 1",
@@ -339,8 +439,10 @@ def test_sign_error_of_arrays_and_of_an_output_of_zero():
 def test_a_share_knows_what_it_has_not_seen():
     """Clopper and Pearson by the binomial law itself, and five errors of rare mistakes."""
     for count, n in ((0, 50), (1, 50), (20, 50), (50, 50), (3, 100_000)):
-        share, error = count / n, share_error(count, n)
-        low, high = share - 5 * error, share + 5 * error
+        share = count / n
+        error = share_error(count, n)
+        low = share - 5 * error
+        high = share + 5 * error
         assert high >= 1 or binom.cdf(count, n, high) <= TAIL * (1 + 1e-6)
         assert low <= 0 or binom.sf(count - 1, n, low) <= TAIL * (1 + 1e-6)
     assert 14.9 < 5 * share_error(0, 10**6) * 10**6 < 15.2

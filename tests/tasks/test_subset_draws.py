@@ -1,7 +1,8 @@
-"""MultiLocation where a number of informative tokens is rare: against independent inclusion, two-token sums and 40 digits.
+"""MultiLocation where a number of informative tokens is rare: against independent inclusion,
+two-token sums and 40 digits.
 
-notation: z = (value - truth)/error. A test of N settings at |z| <= 5 raises a false alarm with probability about
-6e-7 N if errors are standard errors; N <= 60 in each test here, seeds are fixed.
+notation: z = (value - truth)/error. A test of N settings at |z| <= 5 raises a false alarm with
+probability about 6e-7 N if errors are standard errors; N <= 60 in each test here, seeds are fixed.
 """
 
 import math
@@ -31,8 +32,12 @@ Z = 5.0
         (2, 4, 1 - 1e-7, 1.0, 6.0),
     ],
 )
-def test_a_rare_token_given_by_probabilities_is_independent_inclusion(dim, length, q, gamma, signal):
-    """0.1.0 and the draws by sizes alone: too small by any factor, or with an error 100 times too small."""
+def test_a_rare_token_given_by_probabilities_is_independent_inclusion(
+    dim, length, q, gamma, signal
+):
+    """0.1.0 and the draws by sizes alone: too small by any factor,
+    or with an error 100 times too small.
+    """
     counts = stats.binom.pmf(np.arange(length + 1), length, q)
     counts = counts / counts.sum()
     exact = at.MultiLocation(dim, length, q, "sum", gamma=gamma, signal=signal).bayes_risk()
@@ -70,7 +75,9 @@ def test_two_tokens_with_any_numbers_equal_the_sum_over_a_lattice(weights):
 @pytest.mark.parametrize("sizes", [(1, 3), (0, 2, 5), (2,), (0, 1, 2, 3, 4, 5, 6)])
 @pytest.mark.parametrize("gamma", [0.8, 1.5])
 def test_weights_have_mean_one(sizes, gamma):
-    """Weighted by true over sampling density, E sum_{l in S} w_l^2 = m gam^2 in every stratum, whatever moves there are."""
+    """Weighted by true over sampling density, E sum_{l in S} w_l^2 = m gam^2 in every stratum,
+    whatever moves there are.
+    """
     probs = np.isin(np.arange(7), sizes) * np.logspace(0, -6, 7)
     probs = probs / probs.sum()
     weight = 1 / np.maximum(np.arange(7.0), 1)
@@ -83,7 +90,9 @@ def test_weights_have_mean_one(sizes, gamma):
         y = subset_draws._shares(moves, drawn, inside, rng)
         assert ((y != inside).sum(1) > 0).any()
         log_ratios, w2 = subset_draws._drawn(task, y, rng)
-        values = (w2 * inside).sum(1) / np.exp(subset_draws._log_mixture(task, moves, drawn, log_ratios, inside))
+        values = (w2 * inside).sum(1) / np.exp(
+            subset_draws._log_mixture(task, moves, drawn, log_ratios, inside)
+        )
         assert abs(values.mean() - m * gamma**2) <= Z * values.std() / math.sqrt(len(values))
 
 

@@ -1,4 +1,6 @@
-"""The erf closed form against the 1-D route, the paper's formula written independently, and its printed numbers."""
+"""The erf closed form against the 1-D route, the paper's formula written independently,
+and its printed numbers.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ TASK = at.SingleLocation(dim=400, length=10, gamma=0.5**0.5)
 
 def extreme_setting(rng, i, low_length):
     """d to 1e8, lam 1e-6..1e3, L to 1e4; every third setting has |overlap| = 1 somewhere."""
-    d, L = int(10 ** rng.uniform(0.4, 8)), int(10 ** rng.uniform(np.log10(low_length + 0.05), 4))
+    d = int(10 ** rng.uniform(0.4, 8))
+    L = int(10 ** rng.uniform(np.log10(low_length + 0.05), 4))
     lam, gam, c = 10 ** rng.uniform(-6, 3), 10 ** rng.uniform(-0.7, 0.5), 0.0
     e = np.eye(6)
     k, v = (x / np.linalg.norm(x) for x in rng.standard_normal((2, 6)))
@@ -45,7 +48,9 @@ def test_closed_form_equals_one_dimensional_route(seed):
 
 
 def test_length_one_has_no_cancellation():
-    """At L = 1 the oracle's risk gam^2 E(1 - erf(lam (s + gam G)))^2 can be tiny: relative 1e-11 against 40-digit quadrature."""
+    """At L = 1 the oracle's risk gam^2 E(1 - erf(lam (s + gam G)))^2 can be tiny:
+    relative 1e-11 against 40-digit quadrature.
+    """
     mpmath = pytest.importorskip("mpmath")
     with mpmath.workdps(40):
         for lam, gam, s in (
@@ -55,7 +60,9 @@ def test_length_one_has_no_cancellation():
             (0.3, 1.0, 12.0),
             (2.0, 0.1, 2.5),
         ):
-            square = lambda g, lam=lam, gam=gam, s=s: mpmath.erfc(lam * (s + gam * g)) ** 2 * mpmath.npdf(g)
+            square = lambda g, lam=lam, gam=gam, s=s: (
+                mpmath.erfc(lam * (s + gam * g)) ** 2 * mpmath.npdf(g)
+            )
             exact = gam**2 * float(mpmath.quad(square, list(range(-30, 13))))
             ours = erf_excess((1.0, 0.0, 0.0, 1.0, 0.0), lam, Law(gam, s, 1))
             assert ours == pytest.approx(exact, rel=LONG_SUM)
@@ -75,18 +82,42 @@ def test_errors_are_honest_at_length_one():
 def paper_formula(o, lam, gam, s, L):
     """The risk as the paper groups it, with SciPy's Owen T; an independent transcription."""
     kap, eta, the, nu, rho = o
-    S, q = np.sqrt(1 + 2 * (lam * gam) ** 2), np.sqrt(1 + 4 * (lam * gam) ** 2)
-    a, C = lam * s * kap / S, 2 * lam / np.sqrt(np.pi * (1 + 2 * lam**2))
-    d1, d2 = 2 * np.exp(-a * a) / np.sqrt(np.pi), -4 * a * np.exp(-a * a) / np.sqrt(np.pi)
+    S = np.sqrt(1 + 2 * (lam * gam) ** 2)
+    q = np.sqrt(1 + 4 * (lam * gam) ** 2)
+    a = lam * s * kap / S
+    C = 2 * lam / np.sqrt(np.pi * (1 + 2 * lam**2))
+    d1 = 2 * np.exp(-a * a) / np.sqrt(np.pi)
+    d2 = -4 * a * np.exp(-a * a) / np.sqrt(np.pi)
     zeta = 1 - 8 * owens_t(np.sqrt(2) * a, 1 / q)
     out = gam**2 - 2 * (
-        gam**2 * nu * erf(a) + lam * gam**2 * s * eta * the * d1 / S + lam**2 * gam**4 * eta * rho * d2 / S**2
+        gam**2 * nu * erf(a)
+        + lam * gam**2 * s * eta * the * d1 / S
+        + lam**2 * gam**4 * eta * rho * d2 / S**2
     )
     out += (s**2 * the**2 + gam**2) * zeta
-    out += 4 * lam * gam**2 * s * (the * rho - lam**2 * gam**2 * rho**2 * kap / S**2) * erf(a / q) * d1 / S
+    out += (
+        4
+        * lam
+        * gam**2
+        * s
+        * (the * rho - lam**2 * gam**2 * rho**2 * kap / S**2)
+        * erf(a / q)
+        * d1
+        / S
+    )
     t = np.sqrt(2) * lam * s * kap / q
-    out += 4 / np.sqrt(np.pi) * lam**2 * gam**4 * rho**2 * (2 * np.exp(-t * t) / np.sqrt(np.pi)) / (S**2 * q)
-    out += (L - 1) * 8 / np.pi * lam**2 * rho**2 / (np.sqrt(1 + 4 * lam**2) * (1 + 2 * lam**2))
+    out += (
+        4
+        / np.sqrt(np.pi)
+        * lam**2
+        * gam**4
+        * rho**2
+        * (2 * np.exp(-t * t) / np.sqrt(np.pi))
+        / (S**2 * q)
+    )
+    out += (
+        (L - 1) * 8 / np.pi * lam**2 * rho**2 / (np.sqrt(1 + 4 * lam**2) * (1 + 2 * lam**2))
+    )
     out += (L - 1) * (L - 2) * 4 / np.pi * lam**2 * rho**2 / (1 + 2 * lam**2)
     out += 2 * (L - 1) * C * rho * (s * the * erf(a) + lam * gam**2 * rho * d1 / S)
     return out + (L - 1) * 2 / np.pi * np.arcsin(2 * lam**2 / (1 + 2 * lam**2))
@@ -149,7 +180,13 @@ def test_arrays_of_overlaps_broadcast():
     kappa = np.linspace(-0.7, 0.7, 5)[:, None]
     nu = np.linspace(-0.7, 0.7, 4)
     out = at.risk(TASK, at.Erf(0.1), at.Overlaps(kappa, 0.0, 0.0, nu, 0.0))
-    assert out.value.shape == out.error.shape == out.excess.shape == out.log_excess.shape == (5, 4)
+    assert (
+        out.value.shape
+        == out.error.shape
+        == out.excess.shape
+        == out.log_excess.shape
+        == (5, 4)
+    )
     one = at.risk(TASK, at.Erf(0.1), at.Overlaps(kappa[1, 0], 0.0, 0.0, nu[2], 0.0))
     assert out.value[1, 2] == one.value
     assert isinstance(one.value, float)

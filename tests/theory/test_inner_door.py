@@ -1,4 +1,6 @@
-"""The inner door: unchecked cores give the checked functions' numbers to the bit, and searches pay for checks once."""
+"""The inner door: unchecked cores give the checked functions' numbers to the bit,
+and searches pay for checks once.
+"""
 
 import cProfile
 import math
@@ -18,7 +20,12 @@ from attnscope.theory.risk_table import swapped_optimum, swapped_risk
 
 TASK = at.SingleLocation(dim=30, length=5)
 POINT = Overlaps(0.3, 0.25, 0.2, 0.35, 0.1)
-HEADS = (at.Erf(0.2), at.LinearAttention(0.2, 0.1), at.Softmax(0.7), at.Componentwise(np.tanh, 0.3))
+HEADS = (
+    at.Erf(0.2),
+    at.LinearAttention(0.2, 0.1),
+    at.Softmax(0.7),
+    at.Componentwise(np.tanh, 0.3),
+)
 SHARE = 0.10  # of all calls, the bar of the checks' functions
 
 
@@ -34,15 +41,23 @@ def share(function) -> float:
 def test_cores_are_the_public_functions_to_the_bit(head):
     o = as_arrays(POINT)
     assert unchecked_risk(TASK, head, o, head.temperature) == at.risk(TASK, head, POINT)
-    assert unchecked_gradient(TASK, head, o, head.temperature) == at.risk_gradient(TASK, head, POINT)
+    assert unchecked_gradient(TASK, head, o, head.temperature) == at.risk_gradient(
+        TASK, head, POINT
+    )
     drawn = at.risk(TASK, head, POINT, "monte-carlo", 1000, 3)
     assert unchecked_risk(TASK, head, o, head.temperature, "monte-carlo", 1000, 3) == drawn
 
 
 @pytest.mark.parametrize("head", HEADS[:3], ids=lambda head: type(head).__name__)
 def test_the_core_uses_the_temperature_it_is_told(head):
-    kind = lambda lam: at.LinearAttention(lam, 0.1) if isinstance(head, at.LinearAttention) else type(head)(lam)
-    assert unchecked_risk(TASK, head, as_arrays(POINT), 0.55) == at.risk(TASK, kind(0.55), POINT)
+    kind = lambda lam: (
+        at.LinearAttention(lam, 0.1)
+        if isinstance(head, at.LinearAttention)
+        else type(head)(lam)
+    )
+    assert unchecked_risk(TASK, head, as_arrays(POINT), 0.55) == at.risk(
+        TASK, kind(0.55), POINT
+    )
 
 
 @pytest.mark.parametrize("dim", [2, 3, 30])
@@ -62,7 +77,9 @@ def test_the_swapped_point_that_a_plane_cannot_hold_is_refused():
 
 def test_swapped_optimum_refuses_what_it_is_not_derived_for():
     oblique = at.SingleLocation(dim=2, length=5, key=[1.0, 0.0], value=[0.6, 0.8])
-    with pytest.raises(at.AttnscopeError, match="swapped_optimum must be one with key perpendicular to value"):
+    with pytest.raises(
+        at.AttnscopeError, match="swapped_optimum must be one with key perpendicular to value"
+    ):
         swapped_optimum(oblique)
 
 

@@ -1,4 +1,6 @@
-"""Stationary points against vectors in R^D differentiated by JAX, closed forms, limits and the basin rule."""
+"""Stationary points against vectors in R^D differentiated by JAX, closed forms,
+limits and the basin rule.
+"""
 
 import functools
 
@@ -21,7 +23,9 @@ SMALL = at.SingleLocation(D, 5, signal=4.0)
 
 @functools.cache
 def compiled(task, kind):
-    """Gradient and Hessian of R(k/|k|, v/|v|) in the 2D coordinates of (k, v), by JAX; one compilation for all points."""
+    """Gradient and Hessian of R(k/|k|, v/|v|) in the 2D coordinates of (k, v), by JAX;
+    one compilation for all points.
+    """
     f = at.risk_function(task, kind(0.1))
 
     def value(z, lam):
@@ -32,15 +36,20 @@ def compiled(task, kind):
 
 
 def ambient_spectrum(task, predictor, o):
-    """Norm of the tangent gradient and eigenvalues of the Hessian on the tangent space, at vectors in R^D with overlaps o."""
-    k, v = np.zeros(D), np.zeros(D)
+    """Norm of the tangent gradient and eigenvalues of the Hessian on the tangent space,
+    at vectors in R^D with overlaps o.
+    """
+    k = np.zeros(D)
+    v = np.zeros(D)
     k[:3] = o.kappa, o.eta, np.sqrt(max(0.0, 1 - o.kappa**2 - o.eta**2))
     v[:2] = o.theta, o.nu
     v[3] = np.sqrt(max(0.0, 1 - o.theta**2 - o.nu**2))
     with x64():
         gradient, H = map(
             np.array,
-            compiled(task, type(predictor))(jnp.asarray(np.concatenate([k, v])), jnp.asarray(predictor.temperature)),
+            compiled(task, type(predictor))(
+                jnp.asarray(np.concatenate([k, v])), jnp.asarray(predictor.temperature)
+            ),
         )
     normals = np.zeros((2 * D, 2))
     normals[:D, 0], normals[D:, 1] = k, v
@@ -72,7 +81,9 @@ def test_kinds_and_numbers_at_the_paper_setting():
     assert by_name["degenerate"].count(-1) == 2
     growth = -by_name["degenerate"].eigenvalues[:2]
     np.testing.assert_allclose(growth, [0.7715, 0.7668], atol=5e-5)
-    assert {p.name: p.kind for p in at.stationary_points(TASK, at.Erf(0.9))}["oracle"] == "saddle"
+    assert {p.name: p.kind for p in at.stationary_points(TASK, at.Erf(0.9))}[
+        "oracle"
+    ] == "saddle"
 
 
 def test_swapped_beats_oracle_at_small_temperature():
@@ -85,15 +96,24 @@ def test_swapped_beats_oracle_at_small_temperature():
 def test_critical_temperature_and_its_limit():
     assert round(at.critical_temperature(at.SingleLocation(50, 10)), 3) == 1.107
     for length in (3, 10, 100):
-        assert at.critical_temperature(at.SingleLocation(10**8, length)) == pytest.approx(3**0.5 / 2, abs=FIVE_DIGITS)
+        assert at.critical_temperature(at.SingleLocation(10**8, length)) == pytest.approx(
+            3**0.5 / 2, abs=FIVE_DIGITS
+        )
     lam = at.critical_temperature(TASK)
-    kinds = [{p.name: p.kind for p in at.stationary_points(TASK, at.Erf(lam * x))}["oracle"] for x in (0.999, 1.001)]
+    kinds = [
+        {p.name: p.kind for p in at.stationary_points(TASK, at.Erf(lam * x))}["oracle"]
+        for x in (0.999, 1.001)
+    ]
     assert kinds == ["minimum", "saddle"]
 
 
-@pytest.mark.parametrize("predictor", [at.Softmax(2.0), at.LinearAttention(0.1), at.Componentwise(jnp.tanh, 0.3)])
+@pytest.mark.parametrize(
+    "predictor", [at.Softmax(2.0), at.LinearAttention(0.1), at.Componentwise(jnp.tanh, 0.3)]
+)
 def test_other_predictors_have_stationary_points(predictor):
-    """The oracle is critical for every predictor; each point reported is critical and of the kind JAX says where there is a twin."""
+    """The oracle is critical for every predictor; each point reported is critical and of the kind
+    JAX says where there is a twin.
+    """
     points = at.stationary_points(SMALL, predictor)
     assert "oracle" in {p.name for p in points}
     for p in points:
@@ -143,36 +163,55 @@ def test_optimal_temperature_zero_and_infinite():
     useless = at.SingleLocation(30, 6, signal=0.0)
     assert at.optimal_temperature(useless, at.Erf)[0] == 0.0
     with pytest.raises(at.AttnscopeError, match="must be finite"):
-        at.optimal_temperature(at.SingleLocation(30, 1), lambda t: at.Componentwise(lambda x: x * x / (1 + x * x), t))
+        at.optimal_temperature(
+            at.SingleLocation(30, 1),
+            lambda t: at.Componentwise(lambda x: x * x / (1 + x * x), t),
+        )
 
 
 def test_a_point_without_curvature_is_called_flat():
-    """The best sigma passes no background: where k misses k* altogether, the risk hardly depends on anything."""
+    """The best sigma passes no background: where k misses k* altogether,
+    the risk hardly depends on anything.
+    """
     task = at.SingleLocation(dim=80, length=10)
     kinds = {p.name: p.kind for p in at.stationary_points(task, at.optimal_sigma(task))}
     assert kinds.pop("oracle") == "minimum"
-    assert set(kinds.values()) == {"flat"}  # where on the plateau the search ends, and so its name, says nothing
-    assert {p.name: p.kind for p in at.stationary_points(task, at.Erf(0.1))}["degenerate"] == "saddle"
+    # where on the plateau the search ends, and so its name, says nothing
+    assert set(kinds.values()) == {"flat"}
+    assert {p.name: p.kind for p in at.stationary_points(task, at.Erf(0.1))}[
+        "degenerate"
+    ] == "saddle"
 
 
 def test_points_are_named_by_where_they_are():
-    """Newton's method from the erf points ends elsewhere for softmax: k = -k* is neither degenerate nor swapped; nothing twice."""
-    for predictor in (at.Softmax(0.3), at.Softmax(2.0), at.SoftmaxOne(1.0), at.LinearAttention(0.1, 0.3)):
+    """Newton's method from the erf points ends elsewhere for softmax:
+    k = -k* is neither degenerate nor swapped; nothing twice.
+    """
+    for predictor in (
+        at.Softmax(0.3),
+        at.Softmax(2.0),
+        at.SoftmaxOne(1.0),
+        at.LinearAttention(0.1, 0.3),
+    ):
         points = at.stationary_points(SMALL, predictor)
         seen = [np.array(p.overlaps) for p in points]
         assert all(np.abs(x - y).max() > 1e-6 for i, x in enumerate(seen) for y in seen[:i])
         for p in points:
             o = p.overlaps
             assert (p.name == "degenerate") == (max(abs(x) for x in o[:4]) < 1e-6)
-            assert (p.name == "reversed") == (min(abs(o.kappa), abs(o.nu)) > 1 - 1e-6 and min(o.kappa, o.nu) < 0)
-            assert p.name != "swapped" or (abs(o.eta) > abs(o.kappa) and abs(o.theta) > abs(o.nu))
+            assert (p.name == "reversed") == (
+                min(abs(o.kappa), abs(o.nu)) > 1 - 1e-6 and min(o.kappa, o.nu) < 0
+            )
+            assert p.name != "swapped" or (
+                abs(o.eta) > abs(o.kappa) and abs(o.theta) > abs(o.nu)
+            )
     with pytest.raises(at.AttnscopeError, match="saddle at orthogonal vectors"):
         at.escape_time(SMALL, at.Softmax(0.3), 1e-2, at.Overlaps(0.01, 0.01, 0.01, 0.01, 0.0))
 
 
 def test_optimal_temperature_of_softmax_at_a_huge_signal():
-    """For s -> inf the gap g of two scores has density e^(tau g), tau = s/(1 + gamma^2), so with t = tau/lam
-    E weight^2 = t (1 - t) pi/(tau sin(pi t)), least at t = 1/2."""
+    """For s -> inf the gap g of two scores has density e^(tau g), tau = s/(1 + gamma^2), so with t
+    = tau/lam E weight^2 = t (1 - t) pi/(tau sin(pi t)), least at t = 1/2."""
     task = at.SingleLocation(10**8, 10**4)
     best, _ = at.optimal_temperature(task, at.Softmax)
     assert best == pytest.approx(2 * task.signal / (1 + task.gamma**2), rel=THREE_DIGITS)
@@ -181,7 +220,8 @@ def test_optimal_temperature_of_softmax_at_a_huge_signal():
 
 
 @pytest.mark.parametrize(
-    ("gamma", "signal", "length"), [(1.0, 20.0, 10**12), (1e4, 1.0, 2), (6e-4, 7e-4, 1), (0.7, 1e4, 1)]
+    ("gamma", "signal", "length"),
+    [(1.0, 20.0, 10**12), (1e4, 1.0, 2), (6e-4, 7e-4, 1), (0.7, 1e4, 1)],
 )
 def test_optimal_temperature_of_linear_attention_is_its_formula(gamma, signal, length):
     task = at.SingleLocation(50, length, gamma=gamma, signal=signal)

@@ -1,4 +1,6 @@
-"""The best linear attention: closed form against minimisation over free vectors, sampling, and printed numbers."""
+"""The best linear attention: closed form against minimisation over free vectors, sampling,
+and printed numbers.
+"""
 
 import numpy as np
 import pytest
@@ -10,7 +12,14 @@ import attnscope as at
 from attnscope.theory.optima.linear_optimum import free_linear_excess
 
 ORACLE = at.Overlaps.oracle()
-SETTINGS = [(0.7, 2.0, 6), (1.0, 2.0, 6), (1.3, 1.0, 3), (0.7, 5.0, 2), (1.0, 0.0, 4), (0.5, 7.0, 40)]
+SETTINGS = [
+    (0.7, 2.0, 6),
+    (1.0, 2.0, 6),
+    (1.3, 1.0, 3),
+    (0.7, 5.0, 2),
+    (1.0, 0.0, 4),
+    (0.5, 7.0, 40),
+]
 
 
 def test_free_risk_equals_monte_carlo():
@@ -19,42 +28,61 @@ def test_free_risk_equals_monte_carlo():
     task = at.SingleLocation(5, 4, gamma=0.8, signal=1.5)
     x, y, _ = task.sample(60_000, seed=2)
     for _ in range(4):
-        k, v, c = rng.normal(0, 0.5, 5), rng.normal(0, 0.5, 5), rng.normal()
+        k = rng.normal(0, 0.5, 5)
+        v = rng.normal(0, 0.5, 5)
+        c = rng.normal()
         loss = (y - np.sum((c + x @ k) * (x @ v), axis=1)) ** 2
-        assert abs(loss.mean() - free_linear_excess(task, k, v, c)) < 4.5 * loss.std() / 60_000**0.5
+        assert (
+            abs(loss.mean() - free_linear_excess(task, k, v, c))
+            < 4.5 * loss.std() / 60_000**0.5
+        )
 
 
 def test_free_risk_extends_the_unit_risk():
     rng = np.random.default_rng(3)
     task = at.SingleLocation(5, 4, gamma=0.8, signal=1.5)
     for _ in range(5):
-        k, v, lam, c = unit(rng, 5), unit(rng, 5), rng.uniform(0, 1), rng.normal()
+        k = unit(rng, 5)
+        v = unit(rng, 5)
+        lam = rng.uniform(0, 1)
+        c = rng.normal()
         here = free_linear_excess(task, lam * k, v, c)
         assert here == pytest.approx(
-            at.risk(task, at.LinearAttention(lam, c), at.Overlaps.of(task, k, v)).value, rel=EXACT
+            at.risk(task, at.LinearAttention(lam, c), at.Overlaps.of(task, k, v)).value,
+            rel=EXACT,
         )
 
 
 @pytest.mark.parametrize(("gamma", "signal", "length"), SETTINGS)
 def test_no_vectors_do_better(gamma, signal, length):
-    """8 BFGS starts over all k, v in R^4 and all offsets (9 numbers): the least found is R* to 1e-10, never below."""
+    """8 BFGS starts over all k, v in R^4 and all offsets (9 numbers):
+    the least found is R* to 1e-10, never below.
+    """
     task = at.SingleLocation(4, length, gamma=gamma, signal=signal)
     best = at.linear_optimum(task)
     rng = np.random.default_rng(0)
     f = lambda p: free_linear_excess(task, p[:4], p[4:8], p[8])
-    found = [minimize(f, rng.normal(0, 0.4, 9), method="BFGS", options={"gtol": 1e-8}).fun for _ in range(8)]
+    found = [
+        minimize(f, rng.normal(0, 0.4, 9), method="BFGS", options={"gtol": 1e-8}).fun
+        for _ in range(8)
+    ]
     assert min(found) == pytest.approx(best.risk.excess, abs=SOLVED)
     attained = at.risk(task, at.LinearAttention(best.temperature, best.offset), ORACLE)
     assert attained.value == pytest.approx(best.risk.value, rel=FORMULA)
 
 
 def test_spiked_constants():
-    """gamma = 1: 1/R* = L/(L-1) + nu/L; nu R* -> L: 2, 3, 10, 99.9999 at nu = 1e8, and .1636 at L = 10, nu = 50, not .0222."""
+    """gamma = 1: 1/R* = L/(L-1) + nu/L; nu R* -> L:
+    2, 3, 10, 99.9999 at nu = 1e8, and .1636 at L = 10, nu = 50, not .0222.
+    """
     for L, constant in ((2, 2.0), (3, 3.0), (10, 10.0), (100, 99.9999)):
         risk = at.linear_optimum(at.SingleLocation.spiked(4, L, 1e8)).risk.value
         assert round(1e8 * risk, 4) == constant
         assert 1 / risk == pytest.approx(L / (L - 1) + 1e8 / L, rel=EXACT)
-    assert round(at.linear_optimum(at.SingleLocation.spiked(4, 10, 50.0)).risk.value, 4) == 0.1636
+    assert (
+        round(at.linear_optimum(at.SingleLocation.spiked(4, 10, 50.0)).risk.value, 4)
+        == 0.1636
+    )
 
 
 def test_normalised_linear_attention():
@@ -71,7 +99,13 @@ def test_normalised_linear_attention():
         x, y, _ = task.sample(40_000, seed=4)
         u = x @ task.key
         losses = [
-            (y - np.sum((1 / 6 + a * (u - u.mean(1, keepdims=True))) * (x @ task.value), axis=1)) ** 2
+            (
+                y
+                - np.sum(
+                    (1 / 6 + a * (u - u.mean(1, keepdims=True))) * (x @ task.value), axis=1
+                )
+            )
+            ** 2
             for a in (best.slope, 1.3 * best.slope, 0.7 * best.slope)
         ]
         assert abs(losses[0].mean() - best.risk.value) < 4.5 * losses[0].std() / 200
@@ -81,12 +115,17 @@ def test_normalised_linear_attention():
 def test_one_token():
     task = at.SingleLocation(4, 1)
     assert at.linear_optimum(task).risk.excess == 0.0
-    assert at.normalised_linear_optimum(task).risk.excess == pytest.approx(0.0, abs=LAST_DIGIT)
+    assert at.normalised_linear_optimum(task).risk.excess == pytest.approx(
+        0.0, abs=LAST_DIGIT
+    )
 
 
 @pytest.mark.parametrize("function", [at.linear_optimum, at.normalised_linear_optimum])
 def test_one_sentence(function):
     oblique = at.SingleLocation(2, 3, key=[1.0, 0.0], value=[0.6, 0.8])
     for task in (oblique, "task"):
-        with pytest.raises(at.AttnscopeError, match="must be a SingleLocation with key perpendicular to value"):
+        with pytest.raises(
+            at.AttnscopeError,
+            match="must be a SingleLocation with key perpendicular to value",
+        ):
             function(task)

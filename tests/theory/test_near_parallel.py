@@ -1,9 +1,12 @@
-"""Risks of heads whose vectors are nearly parallel, or opposite, against routes without a float64 factor.
+"""Risks of heads whose vectors are nearly parallel, or opposite, against routes without a float64
+factor.
 
     linear  moments of a quadratic form in the vectors themselves: no Gram matrix
-    erf     no signal: closed forms in 60 digits; else a Gauss-Hermite rule on a factor found in 60 digits
+    erf   no signal: closed forms in 60 digits; else a Gauss-Hermite rule on a factor found in 60
+        digits
 
-With x ~ N(0, I), a = erf(p.x), b = erf(q.x) and D = (1 + 2 p.p)(1 + 2 q.q) - 4 (p.q)^2, Stein's lemma gives
+With x ~ N(0, I), a = erf(p.x), b = erf(q.x) and D = (1 + 2 p.p)(1 + 2 q.q) - 4 (p.q)^2, Stein's
+lemma gives
     E[a b (v.x)(w.x)] = v.w E[a b] + (p.v p.w A + q.v q.w B) + (p.v q.w + q.v p.w) C,
     E[a b] = 2/pi asin(2 p.q / sqrt((1 + 2 p.p)(1 + 2 q.q))),  C = E[a' b'] = 4/(pi sqrt(D)),
     A = E[a'' b] = -2 p.q C/(1 + 2 p.p),  B likewise,  E[a (v.x)] = 2 p.v/sqrt(pi (1 + 2 p.p)).
@@ -34,7 +37,8 @@ NEAR = {  # which vectors of (k_1, v_1, k_2, v_2, k_1*, v_1*, ...) come close to
 }
 DIM = 9
 LAM = 0.1
-SHARP = 1e-13  # of the risk: the rule errs by e^-33, its stated error is that of a rule 1.5 times as coarse
+# of the risk: the rule errs by e^-33, its stated error is that of a rule 1.5 times as coarse
+SHARP = 1e-13
 
 
 def rows_of(task, pattern, distance, seed):
@@ -70,7 +74,9 @@ def dot(a, b):
 
 def pair_moment(p, q, v, w):
     """E[erf(p.x) erf(q.x) (v.x)(w.x)]."""
-    own_p, own_q, cross = 1 + 2 * dot(p, p), 1 + 2 * dot(q, q), dot(p, q)
+    own_p = 1 + 2 * dot(p, p)
+    own_q = 1 + 2 * dot(q, q)
+    cross = dot(p, q)
     both = 4 / (mp.pi * mp.sqrt(own_p * own_q - 4 * cross**2))
     product = 2 / mp.pi * mp.asin(2 * cross / mp.sqrt(own_p * own_q))
     bent = dot(p, v) * dot(p, w) / own_p + dot(q, v) * dot(q, w) / own_q
@@ -81,8 +87,12 @@ def pair_moment(p, q, v, w):
 def without_signal(task, lam, rows):
     """The excess risk of erf heads at signal 0; label terms have mean 0 then."""
     with mp.workdps(60):
-        total, spread = mp.mpf(0), mp.mpf(0)
-        for scale, count in ((mp.mpf(task.gamma), task.directions), (1, task.length - task.directions)):
+        total = mp.mpf(0)
+        spread = mp.mpf(0)
+        for scale, count in (
+            (mp.mpf(task.gamma), task.directions),
+            (1, task.length - task.directions),
+        ):
             vectors = [[scale * x for x in row] for row in exact_rows(rows)]
             heads = [([lam * x for x in k], v) for k, v in zip(vectors[0::2], vectors[1::2])]
             mean = sum(2 * dot(p, v) / mp.sqrt(mp.pi * (1 + 2 * dot(p, p))) for p, v in heads)
@@ -93,7 +103,9 @@ def without_signal(task, lam, rows):
 
 
 def factor_in_digits(gram):
-    """Lower factor of a matrix of mpf; a vector in the span of earlier ones leaves its column empty."""
+    """Lower factor of a matrix of mpf; a vector in the span of earlier ones leaves its column
+    empty.
+    """
     n = len(gram)
     A = [[mp.mpf(0)] * n for _ in range(n)]
     for j in range(n):
@@ -107,7 +119,9 @@ def factor_in_digits(gram):
 
 
 def token_moments(rows, lam, shift, scale, label):
-    """(E e, E e^2) by a product rule over two scores at a time, labels and values given them in closed form."""
+    """(E e, E e^2) by a product rule over two scores at a time,
+    labels and values given them in closed form.
+    """
     x, weight = np.polynomial.hermite_e.hermegauss(64)
     weight = weight / math.sqrt(2 * math.pi)
     z = np.stack(np.meshgrid(x, x, indexing="ij"))
@@ -126,7 +140,9 @@ def token_moments(rows, lam, shift, scale, label):
 
 
 def with_signal(task, lam, rows):
-    tokens = [token_moments(rows, lam, np.zeros(DIM), 1.0, None)] * (task.length - task.directions)
+    tokens = [token_moments(rows, lam, np.zeros(DIM), 1.0, None)] * (
+        task.length - task.directions
+    )
     for key, value in zip(task.keys, task.values):
         tokens.append(token_moments(rows, lam, task.signal * key, task.gamma, value))
     means, squares = np.array(tokens).T
@@ -166,7 +182,9 @@ def test_erf_heads(pattern):
 
 
 def test_a_third_vector_in_the_plane_of_two_near_ones():
-    """v_1 is the direction from k_1 to k_2: its share of a pivot that is rounding is everything it has."""
+    """v_1 is the direction from k_1 to k_2: its share of a pivot that is rounding is everything it
+    has.
+    """
     task = task_of(1.3)
     rng = np.random.default_rng(0)
     for distance in DISTANCES:
@@ -180,7 +198,9 @@ def test_a_third_vector_in_the_plane_of_two_near_ones():
 def test_factors_reproduce_any_gram_matrix():
     rng = np.random.default_rng(1)
     for n in (2, 3, 5, 8):
-        vectors = rng.standard_normal((200, n, n + 1)) * 10.0 ** rng.uniform(-3, 3, (200, n, 1))
+        vectors = rng.standard_normal((200, n, n + 1)) * 10.0 ** rng.uniform(
+            -3, 3, (200, n, 1)
+        )
         near = 10.0 ** rng.uniform(-10, 0, (200, 1))
         vectors[:, -1] = vectors[:, 0] + near * vectors[:, -1]
         vectors[::2, n // 2] = vectors[::2, 0] - vectors[::2, -1]

@@ -1,4 +1,6 @@
-"""Feasibility of overlaps: those of vectors pass, others are refused, whatever the route of the check."""
+"""Feasibility of overlaps: those of vectors pass, others are refused,
+whatever the route of the check.
+"""
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from attnscope.theory.overlaps import checked_overlaps, gram
 @pytest.mark.parametrize("aligned", [False, True])
 def test_overlaps_of_vectors_are_feasible(dim, aligned):
     rng = np.random.default_rng(dim)
-    task = at.SingleLocation(dim, 3, key=unit(rng, dim), value=unit(rng, dim) if aligned else None)
+    task = at.SingleLocation(
+        dim, 3, key=unit(rng, dim), value=unit(rng, dim) if aligned else None
+    )
     special = [task.key, task.value, -task.key]
     for i in range(60):
         k = special[i % 3] if i % 5 == 0 else unit(rng, dim)
@@ -21,10 +25,14 @@ def test_overlaps_of_vectors_are_feasible(dim, aligned):
 
 
 def test_fast_check_agrees_with_eigenvalues():
-    """20,000 random overlaps: accepted exactly when the smallest eigenvalue of the Gram matrix is >= -1e-9."""
+    """20,000 random overlaps: accepted exactly when the smallest eigenvalue of the Gram matrix is
+    >= -1e-9.
+    """
     rng = np.random.default_rng(0)
     for c in (0.0, 0.6):
-        task = at.SingleLocation(4, 3, key=np.eye(4)[0], value=c * np.eye(4)[0] + (1 - c * c) ** 0.5 * np.eye(4)[1])
+        task = at.SingleLocation(
+            4, 3, key=np.eye(4)[0], value=c * np.eye(4)[0] + (1 - c * c) ** 0.5 * np.eye(4)[1]
+        )
         o = at.Overlaps(*rng.uniform(-1, 1, (5, 10_000)) * rng.uniform(0, 1, 10_000))
         feasible = np.linalg.eigvalsh(gram(o, c))[:, 0] >= -1e-9
         assert 0.1 < feasible.mean() < 0.9
@@ -36,4 +44,6 @@ def test_fast_check_agrees_with_eigenvalues():
 
 def test_oracle_of_an_oblique_task():
     task = at.SingleLocation(3, 4, key=[1.0, 0, 0], value=[0.6, 0.8, 0.0])
-    assert at.Overlaps.oracle(task.alignment) == pytest.approx(at.Overlaps.of(task, task.key, task.value))
+    assert at.Overlaps.oracle(task.alignment) == pytest.approx(
+        at.Overlaps.of(task, task.key, task.value)
+    )

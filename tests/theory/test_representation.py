@@ -1,4 +1,5 @@
-"""Representation numbers against their definitions: risks by loops over cells, information by joint tables, merges by enumeration.
+"""Representation numbers against their definitions: risks by loops over cells, information by joint
+tables, merges by enumeration.
 
 Deterministic: seeds only choose the topics.
 """
@@ -9,11 +10,24 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers.tolerances import EXACT, FEW_ROUNDINGS, FIVE_DIGITS, FORMULA, INTEGRAL, LAST_DIGIT, LONG_SUM, SIX_DIGITS
+from helpers.tolerances import (
+    EXACT,
+    FEW_ROUNDINGS,
+    FIVE_DIGITS,
+    FORMULA,
+    INTEGRAL,
+    LAST_DIGIT,
+    LONG_SUM,
+    SIX_DIGITS,
+)
 
 from attnscope.errors import AttnscopeError
 from attnscope.tasks.exchangeable.topics import Topics
-from attnscope.theory.exchangeable.chernoff import asymptotic_topic_error, chernoff, two_topic_error
+from attnscope.theory.exchangeable.chernoff import (
+    asymptotic_topic_error,
+    chernoff,
+    two_topic_error,
+)
 from attnscope.theory.exchangeable.representation import (
     all_sequences,
     cells,
@@ -51,7 +65,8 @@ def by_hand(task: Topics, length: int, label, means) -> tuple[float, float, floa
     ],
 )
 def test_numbers_are_those_of_the_definitions(name, label):
-    task, means = topics(0), np.array([0.0, 1.0, 4.0])
+    task = topics(0)
+    means = np.array([0.0, 1.0, 4.0])
     risk, entropy, information = by_hand(task, 4, label, means)
     best, _, _ = by_hand(task, 4, lambda x: x, means)
     out = representation(task, 4, name, labels=means)
@@ -77,7 +92,9 @@ def test_information_and_regret_by_the_empty_sequence():
 
 def test_sequences_sum_to_one_and_skip_the_impossible():
     everything = all_sequences(topics(1), 6)
-    assert len(everything.tokens) == 4**6 and everything.probability.sum() == pytest.approx(1, rel=FORMULA)
+    assert len(everything.tokens) == 4**6 and everything.probability.sum() == pytest.approx(
+        1, rel=FORMULA
+    )
     forbidding = Topics([0.5, 0.5], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
     some = all_sequences(forbidding, 2)
     assert len(some.tokens) == 7 and some.probability.sum() == pytest.approx(1, rel=FORMULA)
@@ -89,16 +106,21 @@ def test_cells_survive_rounding_and_keep_distinct_points_apart():
     noisy = np.concatenate([x, x + 1e-14, x - 1e-14])
     labels = cells(noisy)
     assert (
-        len(np.unique(labels)) == 50 and (labels[:50] == labels[50:100]).all() and (labels[:50] == labels[100:]).all()
+        len(np.unique(labels)) == 50
+        and (labels[:50] == labels[50:100]).all()
+        and (labels[:50] == labels[100:]).all()
     )
 
 
 def test_atoms_by_counts_are_the_cells_of_all_sequences():
     task = topics(2)
-    atoms, everything = posterior_atoms(task, 5), all_sequences(task, 5)
+    atoms = posterior_atoms(task, 5)
+    everything = all_sequences(task, 5)
     groups = cells(everything.posterior)
     assert len(atoms.mass) == groups.max() + 1
-    np.testing.assert_allclose(np.sort(atoms.mass), np.sort(np.bincount(groups, everything.probability)), rtol=EXACT)
+    np.testing.assert_allclose(
+        np.sort(atoms.mass), np.sort(np.bincount(groups, everything.probability)), rtol=EXACT
+    )
 
 
 def test_merge_costs_are_regrets_of_merged_representations():
@@ -109,7 +131,10 @@ def test_merge_costs_are_regrets_of_merged_representations():
     which = np.argmin(np.abs(everything.posterior[:, None] - atoms.posterior).sum(-1), axis=1)
     for i, j in itertools.combinations(range(len(atoms.mass)), 2):
         merged = representation(task, 3, lambda _, i=i, j=j: np.where(which == j, i, which))
-        assert costs[i, j] == pytest.approx(merged.regret, rel=INTEGRAL, abs=1e-16) and costs[i, j] > 0
+        assert (
+            costs[i, j] == pytest.approx(merged.regret, rel=INTEGRAL, abs=1e-16)
+            and costs[i, j] > 0
+        )
 
 
 class TestChernoff:
@@ -119,9 +144,9 @@ class TestChernoff:
         s = np.linspace(0, 1, 200_001)[:, None]
         values = np.log(np.sum(a**s * b ** (1 - s), axis=1))
         out = chernoff(task)
-        assert out.rate == pytest.approx(-values.min(), rel=INTEGRAL) and out.tilt == pytest.approx(
-            s[np.argmin(values), 0], abs=FIVE_DIGITS
-        )
+        assert out.rate == pytest.approx(
+            -values.min(), rel=INTEGRAL
+        ) and out.tilt == pytest.approx(s[np.argmin(values), 0], abs=FIVE_DIGITS)
 
     def test_the_hardest_pair_decides(self):
         task = Topics(np.ones(3) / 3, [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.7, 0.2]])
@@ -130,7 +155,10 @@ class TestChernoff:
     @pytest.mark.parametrize("seed", [0, 1, 2])
     def test_asymptote_is_approached_like_one_over_length(self, seed):
         task = topics(seed, K=2, V=3)
-        ratios = [task.topic_error(L).excess / asymptotic_topic_error(task, L).excess for L in (200, 400)]
+        ratios = [
+            task.topic_error(L).excess / asymptotic_topic_error(task, L).excess
+            for L in (200, 400)
+        ]
         gaps = [abs(r - 1) for r in ratios]
         assert gaps[1] < 0.6 * gaps[0] + 1e-9 and gaps[1] < 0.1
 
@@ -139,7 +167,8 @@ class TestChernoff:
     def test_fourier_integral_is_the_sum_over_counts(self, seed, V):
         task = topics(seed, K=2, V=V)
         for L in (1, 2, 10, 60):
-            one, two = two_topic_error(task, L), task.topic_error(L)
+            one = two_topic_error(task, L)
+            two = task.topic_error(L)
             assert one.log_excess == pytest.approx(
                 two.log_excess, abs=EXACT + one.error / one.excess + two.error / two.excess
             )
@@ -147,7 +176,10 @@ class TestChernoff:
     def test_asymptote_far_out(self):
         task = topics(1, K=2)
         gaps = [
-            abs(two_topic_error(task, L).log_excess - asymptotic_topic_error(task, L).log_excess)
+            abs(
+                two_topic_error(task, L).log_excess
+                - asymptotic_topic_error(task, L).log_excess
+            )
             for L in (10**4, 10**5, 10**6)
         ]
         assert gaps[0] < 1e-2 and gaps[1] < 0.11 * gaps[0] and gaps[2] < 0.11 * gaps[1] + 1e-9
@@ -178,7 +210,9 @@ class TestUnderflow:
     def test_posterior_atoms_are_posteriors(self):
         atoms = posterior_atoms(self.rare, 200)
         assert np.isfinite(atoms.posterior).all() and (atoms.mass == 0).any()
-        assert atoms.posterior.sum(axis=1) == pytest.approx(np.ones(len(atoms.mass)), rel=EXACT)
+        assert atoms.posterior.sum(axis=1) == pytest.approx(
+            np.ones(len(atoms.mass)), rel=EXACT
+        )
         assert atoms.mass.sum() == pytest.approx(1, rel=LONG_SUM)
         # rarest of all: 200 times the last symbol, log odds 200 log(.001/.00101)
         odds = np.exp(200 * np.log(0.001 / 0.00101))
@@ -187,7 +221,8 @@ class TestUnderflow:
     def test_merge_costs_are_numbers(self):
         atoms = posterior_atoms(self.rare, 60)
         few = type(atoms)(
-            np.concatenate([atoms.mass[::9], [0.0, 0.0]]), np.concatenate([atoms.posterior[::9], np.eye(2)])
+            np.concatenate([atoms.mass[::9], [0.0, 0.0]]),
+            np.concatenate([atoms.posterior[::9], np.eye(2)]),
         )
         costs = merge_costs(few)
         assert np.isfinite(costs).all() and (costs >= 0).all() and costs[-1, -2] == 0
@@ -208,4 +243,6 @@ class TestUnderflow:
         """I(z; T) = 2 e^2 + O(e^4) for one token of (1/2 +- e)."""
         for e in (1e-4, 1e-6, 1e-7):
             task = Topics([0.5, 0.5], [[0.5 + e, 0.5 - e], [0.5 - e, 0.5 + e]])
-            assert representation(task, 1, "tokens").information == pytest.approx(2 * e**2, rel=SIX_DIGITS + 1e-15 / e)
+            assert representation(task, 1, "tokens").information == pytest.approx(
+                2 * e**2, rel=SIX_DIGITS + 1e-15 / e
+            )

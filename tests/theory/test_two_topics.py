@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 from helpers.tolerances import ROOT_EPS
 
-from attnscope import Topics, asymptotic_topic_error, chernoff, posterior_atoms, representation, two_topic_error
+from attnscope import (
+    Topics,
+    asymptotic_topic_error,
+    chernoff,
+    posterior_atoms,
+    representation,
+    two_topic_error,
+)
 from attnscope.errors import AttnscopeError
 from attnscope.theory.exchangeable.two_topics import wrong_mass
 
@@ -73,7 +80,9 @@ def drawn(seed: int) -> tuple[Topics, int]:
         laws[1] = np.abs(laws[1]) / np.abs(laws[1]).sum()
     if seed % 7 == 0:
         laws[1] = laws[0]
-    rare = [0.0, 10 ** rng.uniform(-300, 0), 10 ** rng.uniform(-20, 0), rng.random(), 0.5][seed % 5]
+    rare = [0.0, 10 ** rng.uniform(-300, 0), 10 ** rng.uniform(-20, 0), rng.random(), 0.5][
+        seed % 5
+    ]
     prior = [1 - rare / 2, rare / 2]
     return Topics(prior if seed % 2 else prior[::-1], laws), length
 
@@ -108,9 +117,13 @@ def test_long_sequences(length):
     log-likelihood ratios are then N(+-v/2, v), v = 4 L e^2, and the mass 2 E[1/(1 + e^Lambda)]/2.
     """
     e = (1 / length) ** 0.5
-    out = two_topic_error(Topics([0.5, 0.5], [[0.5 + e, 0.5 - e], [0.5 - e, 0.5 + e]]), length)
+    out = two_topic_error(
+        Topics([0.5, 0.5], [[0.5 + e, 0.5 - e], [0.5 - e, 0.5 + e]]), length
+    )
     v = mp.mpf(16)  # L (log(p/q))^2 with log((1 + 2e)/(1 - 2e)) = 4e
-    density = lambda u: mp.exp(-((u - v / 2) ** 2) / (2 * v)) / mp.sqrt(2 * mp.pi * v) / (1 + mp.exp(u))
+    density = lambda u: (
+        mp.exp(-((u - v / 2) ** 2) / (2 * v)) / mp.sqrt(2 * mp.pi * v) / (1 + mp.exp(u))
+    )
     limit = mp.quad(density, [-60, -20, 0, 10, 20, 60])
     assert abs(out.value - limit) <= out.error + 100 / length * limit  # the next order in 1/L
     assert out.error <= (1e-12 + 4e-15 * length) * out.value
@@ -153,7 +166,9 @@ def test_rate_of_topics_that_nearly_agree():
 
 
 def test_a_length_that_float64_cannot_follow_is_refused():
-    with pytest.raises(AttnscopeError, match="length of two_topic_error must be short enough"):
+    with pytest.raises(
+        AttnscopeError, match="length of two_topic_error must be short enough"
+    ):
         two_topic_error(Topics([0.5, 0.5], [[1 - 1e-20, 1e-20], [1e-20, 1 - 1e-20]]), 10**15)
 
 

@@ -1,8 +1,9 @@
 """What a claim is, and when it holds.
 
-A claim states something in words, names its source, and compares numbers from two independent routes: `predicted` by one, `measured` by
-the other. It holds when every comparison does; nothing else enters the verdict. A claim declares beforehand whether it is expected to
-hold: a paper's statement may be declared expected false, with the condition under which it would hold.
+A claim states something in words, names its source, and compares numbers from two independent
+routes: `predicted` by one, `measured` by the other. It holds when every comparison does; nothing
+else enters the verdict. A claim declares beforehand whether it is expected to hold: a paper's
+statement may be declared expected false, with the condition under which it would hold.
 
 One file of this room is one claim: a module with `CLAIM = Claim(...)`, its `check` beside it.
 """
@@ -41,7 +42,8 @@ class Context:
 class Comparison:
     """One number by two routes; `tolerance` is absolute.
 
-    rule: "equal" |measured - predicted| <= tolerance; "at most" measured <= predicted + tolerance; "at least" the mirror image.
+    rule: "equal" |measured - predicted| <= tolerance; "at most" measured <= predicted + tolerance;
+    "at least" the mirror image.
 
     >>> Comparison("risk", predicted=0.1135, measured=0.1134, tolerance=1e-3).holds
     True
@@ -65,25 +67,41 @@ class Comparison:
     @property
     def holds(self) -> bool:
         difference = self.measured - self.predicted
-        return {"equal": abs(difference), "at most": difference, "at least": -difference}[self.rule] <= self.tolerance
+        return {"equal": abs(difference), "at most": difference, "at least": -difference}[
+            self.rule
+        ] <= self.tolerance
 
     @property
     def strain(self) -> float:
-        """How much of the tolerance is used up (above 1: it does not hold); for one-sided rules below 0 is slack."""
+        """How much of the tolerance is used up (above 1: it does not hold);
+        for one-sided rules below 0 is slack.
+        """
         difference = self.measured - self.predicted
-        used = {"equal": abs(difference), "at most": difference, "at least": -difference}[self.rule]
-        return used / self.tolerance if self.tolerance else float("inf") * used if used else 0.0
+        used = {"equal": abs(difference), "at most": difference, "at least": -difference}[
+            self.rule
+        ]
+        return (
+            used / self.tolerance if self.tolerance else float("inf") * used if used else 0.0
+        )
 
     def perturbed(self) -> Comparison:
-        """The measured route moved by three tolerances, at least 5 %, to the side where the comparison should break."""
+        """The measured route moved by three tolerances, at least 5 %,
+        to the side where the comparison should break.
+        """
         shift = max(3 * self.tolerance, 0.05 * abs(self.predicted))
-        down = self.rule == "at least" or (self.rule == "equal" and self.measured < self.predicted)
-        return replace(self, measured=self.measured - shift if down else self.measured + shift)
+        down = self.rule == "at least" or (
+            self.rule == "equal" and self.measured < self.predicted
+        )
+        return replace(
+            self, measured=self.measured - shift if down else self.measured + shift
+        )
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a check returns: the comparisons, the figure as plain data, and a sentence or two on what was seen."""
+    """What a check returns: the comparisons, the figure as plain data,
+    and a sentence or two on what was seen.
+    """
 
     comparisons: tuple[Comparison, ...]
     figure: Figure

@@ -1,9 +1,10 @@
 """Comparisons of whole arrays: the entry that strains its tolerance most stands for all of them.
 
-Sampled means are compared in standard errors, Z = 5 of them: a true statement fails with probability 6e-7 if its mean is normal. Squared
-errors are skewed, and a mean over its own standard error then errs low more often, by exp(skew Z^3/(3 sqrt n)): a factor of at most 10 or
-so at the sizes and settings used (rare errors are avoided for this reason). So a claim of a hundred such entries raises a false alarm for
-less than one seed in a thousand.
+Sampled means are compared in standard errors, Z = 5 of them: a true statement fails with
+probability 6e-7 if its mean is normal. Squared errors are skewed, and a mean over its own standard
+error then errs low more often, by exp(skew Z^3/(3 sqrt n)): a factor of at most 10 or so at the
+sizes and settings used (rare errors are avoided for this reason). So a claim of a hundred such
+entries raises a false alarm for less than one seed in a thousand.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ BAND = 1.96  # standard errors of the 95 % bars in figures
 
 
 def worst(what: str, predicted: Any, measured: Any, tolerance: Any) -> Comparison:
-    """The comparison of the entry with the largest |measured - predicted|/tolerance; it holds iff all entries agree."""
+    """The comparison of the entry with the largest |measured - predicted|/tolerance;
+    it holds iff all entries agree.
+    """
     p, m, t = (
         np.ravel(x)
-        for x in np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (predicted, measured, tolerance)))
+        for x in np.broadcast_arrays(
+            *(np.asarray(x, dtype=float) for x in (predicted, measured, tolerance))
+        )
     )
     i = int(np.argmax(np.abs(m - p) / t))
     return Comparison(what, predicted=p[i], measured=m[i], tolerance=t[i])

@@ -30,4 +30,6 @@ def docs_page(claim_id: str) -> str:
     >>> docs_page("slr-13-swapped-beats-oracle")
     'risk'
     """
-    return next((page for pattern, page in PAGES if fnmatch.fnmatch(claim_id, pattern)), "claims")
+    return next(
+        (page for pattern, page in PAGES if fnmatch.fnmatch(claim_id, pattern)), "claims"
+    )

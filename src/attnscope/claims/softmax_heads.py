@@ -16,7 +16,9 @@ LOWEST = 0.05  # a temperature at which the head is nearly mean pooling
 
 
 def best_softmax(task: MultiLocation) -> tuple[float, float]:
-    """(temperature, risk) of the best softmax head at (k*, v*) and gain 1; the risk has one minimum, below 1 + signal."""
+    """(temperature, risk) of the best softmax head at (k*, v*) and gain 1;
+    the risk has one minimum, below 1 + signal.
+    """
     value = lambda x: head_risk(task, Softmax(math.exp(x))).value
     bounds = (math.log(LOWEST), math.log(1 + task.signal))
     found = minimize_scalar(value, bounds=bounds, method="bounded", options={"xatol": 1e-6})

@@ -1,8 +1,9 @@
 """What came of one claim, and running it.
 
-A verdict holds whatever a reader needs to judge: the claim's words, the comparisons, the figure as plain data, the
-seconds. `holds` is True, False or None (skipped). A check that raises is a verdict too: it does not hold, is never
-as expected (even where the claim was declared to fail), and the other claims go on.
+A verdict holds whatever a reader needs to judge: the claim's words, the comparisons, the figure as
+plain data, the seconds. `holds` is True, False or None (skipped). A check that raises is a verdict
+too: it does not hold, is never as expected (even where the claim was declared to fail), and the
+other claims go on.
 """
 
 from __future__ import annotations
@@ -20,8 +21,27 @@ from attnscope.figures.figure import Figure
 __all__ = ["REGISTRY", "Verdict", "broken_off", "run_claim", "run_named"]
 
 REGISTRY = "attnscope.claims.registry"  # the module whose `all_claims` lists the claims
-COPIED = ("id", "title", "source", "expected", "condition", "statement", "hypotheses", "routes", "snippet")
-JSON_FIELDS = ("id", "title", "source", "predicted", "measured", "tolerance", "holds", "expected")
+COPIED = (
+    "id",
+    "title",
+    "source",
+    "expected",
+    "condition",
+    "statement",
+    "hypotheses",
+    "routes",
+    "snippet",
+)
+JSON_FIELDS = (
+    "id",
+    "title",
+    "source",
+    "predicted",
+    "measured",
+    "tolerance",
+    "holds",
+    "expected",
+)
 WORDS = {
     "holds": "holds",
     "declared": "fails, as declared",
@@ -39,11 +59,13 @@ class Verdict:
     Args:
         holds: None if skipped.
         seconds: of the check alone.
-        comparisons, figure, notes: as the check returned them; without any if it was skipped or raised.
-        skipped: why, in words ("" if it ran).
-        error: frames (file names without folders) and message of what the check raised ("" if nothing).
+        comparisons, figure, notes: as the check returned them; without any if it was skipped or
+        raised. skipped: why, in words ("" if it ran).
+        error: frames (file names without folders) and message of what the check raised ("" if
+        nothing).
 
-    predicted, measured, tolerance are those of the headline, the comparison nearest to breaking; None without one.
+    predicted, measured, tolerance are those of the headline, the comparison nearest to breaking;
+    None without one.
     """
 
     id: str
@@ -112,7 +134,11 @@ class Verdict:
         """The row of verdicts.json; `condition` says why where there are no numbers."""
         reasons = {"skipped": f"skipped: {self.skipped}", "error": f"error: {self.notes}"}
         fields = {name: getattr(self, name) for name in JSON_FIELDS}
-        return {**fields, "condition": reasons.get(self.kind, self.condition), "seconds": round(self.seconds, 3)}
+        return {
+            **fields,
+            "condition": reasons.get(self.kind, self.condition),
+            "seconds": round(self.seconds, 3),
+        }
 
 
 def run_claim(claim: Claim, context: Context) -> Verdict:
@@ -137,12 +163,16 @@ def run_claim(claim: Claim, context: Context) -> Verdict:
 def run_named(claim_id: str, seed: int, full: bool, registry: str = REGISTRY) -> Verdict:
     """Check the claim of that id: what travels to another process is the name, not the code."""
     claims = import_module(registry).all_claims()
-    return run_claim(next(claim for claim in claims if claim.id == claim_id), Context(seed, full))
+    return run_claim(
+        next(claim for claim in claims if claim.id == claim_id), Context(seed, full)
+    )
 
 
 def broken_off(claim: Claim, error: str, seconds: float) -> Verdict:
     """The verdict on a claim whose process ended under it."""
-    return Verdict(**_described(claim), holds=False, notes=error, error=error, seconds=seconds)
+    return Verdict(
+        **_described(claim), holds=False, notes=error, error=error, seconds=seconds
+    )
 
 
 def _described(claim: Claim) -> dict[str, Any]:
@@ -157,5 +187,7 @@ def _last_line(error: BaseException) -> str:
 def _account(error: BaseException) -> str:
     """A traceback below this file without folders: the same on every machine."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
-    lines = [f"{os.path.basename(f.filename)}:{f.lineno} in {f.name}: {f.line}" for f in frames]
+    lines = [
+        f"{os.path.basename(f.filename)}:{f.lineno} in {f.name}: {f.line}" for f in frames
+    ]
     return "\n".join([*lines, "".join(traceback.format_exception_only(error)).strip()])

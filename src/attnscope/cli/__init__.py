@@ -1,6 +1,8 @@
-"""The command line: parses, calls the library, prints. Exit codes: 0 fine, 1 a claim failed, 2 bad input.
+"""The command line: parses, calls the library, prints. Exit codes: 0 fine, 1 a claim failed, 2 bad
+input.
 
-One file per group of commands; importing them here is what adds them to `app`, in the order in which `--help` lists them.
+One file per group of commands; importing them here is what adds them to `app`, in the order in
+which `--help` lists them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ __all__ = ["app", "bags", "main", "selftest", "tasks", "theory", "training", "wo
 
 
 @app.callback(invoke_without_command=True)
-def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
     if version:
         from attnscope import __version__
 

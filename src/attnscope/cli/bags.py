@@ -1,4 +1,6 @@
-"""`attnscope fit`, `predict` and `locate`: estimators for bags in files, npz, CSV or parquet (layouts: estimators/bags/tables.py)."""
+"""`attnscope fit`, `predict` and `locate`: estimators for bags in files, npz, CSV or parquet
+(layouts: estimators/bags/tables.py).
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,20 @@ from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file
 
 SHOWN = 20  # rows printed; the rest is in --out and --json
-NAME_WIDTH = 30  # longer names of bags are cut in the table, so that a line stays within 100 columns
+# longer names of bags are cut in the table, so that a line stays within 100 columns
+NAME_WIDTH = 30
 
-Data = Annotated[Path, typer.Argument(help="Bags: .npz with bags (n, L, d), or tokens and offsets; .csv or .parquet.")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="Bags: .npz with bags (n, L, d), or tokens and offsets; .csv or .parquet."
+    ),
+]
 Model = Annotated[Path, typer.Argument(help="A model written by attnscope fit.")]
-Bag = Annotated[str | None, typer.Option(help="Column that names the bag; 'bag', or as in fit, if left out.")]
+Bag = Annotated[
+    str | None,
+    typer.Option(help="Column that names the bag; 'bag', or as in fit, if left out."),
+]
 Out = Annotated[Path | None, typer.Option(help="Write every row to .csv, .parquet or .npz.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print every step on stderr.")]
 
@@ -32,18 +43,29 @@ def fit_command(
     out: Annotated[Path, typer.Option(help="Model file to write, .npz.")],
     target: Annotated[str, typer.Option(help="Array or column of the labels.")] = "y",
     bag: Bag = None,
-    weight: Annotated[str | None, typer.Option(help="Array or column of bag weights.")] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Array or column of bag weights.")
+    ] = None,
     classify: Annotated[
         bool | None,
-        typer.Option("--classify/--regress", help="Left out: words, booleans and two whole numbers are classes."),
+        typer.Option(
+            "--classify/--regress",
+            help="Left out: words, booleans and two whole numbers are classes.",
+        ),
     ] = None,
-    gate: Annotated[str | None, typer.Option(help="linear, quadratic, random-features or auto.")] = None,
+    gate: Annotated[
+        str | None, typer.Option(help="linear, quadratic, random-features or auto.")
+    ] = None,
     pooling: Annotated[str | None, typer.Option(help="softmax, sigmoid or auto.")] = None,
     loss: Annotated[str | None, typer.Option(help="mixture, attention or auto.")] = None,
-    alpha: Annotated[str | None, typer.Option(help="Ridge: cv, a number, or two, gate,value.")] = None,
+    alpha: Annotated[
+        str | None, typer.Option(help="Ridge: cv, a number, or two, gate,value.")
+    ] = None,
     heads: Annotated[int | None, typer.Option(help="Number of heads.")] = None,
     n_starts: Annotated[int | None, typer.Option(help="Number of starting points.")] = None,
-    robust: Annotated[bool | None, typer.Option("--robust/--no-robust", help="Tokens with heavy tails.")] = None,
+    robust: Annotated[
+        bool | None, typer.Option("--robust/--no-robust", help="Tokens with heavy tails.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all.")] = 1,
     verbose: Verbose = False,
@@ -59,15 +81,33 @@ def fit_command(
     with working(f"reading {data}", verbose=False, quiet=as_json):
         table = read_table(data, columns)
     assert table.target is not None
-    given = {"gate": gate, "pooling": pooling, "loss": loss, "heads": heads, "n_starts": n_starts, "robust": robust}
+    given = {
+        "gate": gate,
+        "pooling": pooling,
+        "loss": loss,
+        "heads": heads,
+        "n_starts": n_starts,
+        "robust": robust,
+    }
     given |= {"alpha": None if alpha is None else _alpha(alpha), "n_jobs": jobs}
     model = _estimator(is_classes(table.target) if classify is None else classify)
-    model.set_params(random_state=seed, verbose=True, **{name: x for name, x in given.items() if x is not None})
-    size = f"{len(table.bags)} bags, {len(table.bags.tokens)} tokens, {table.bags.tokens.shape[1]} features"
+    model.set_params(
+        random_state=seed,
+        verbose=True,
+        **{name: x for name, x in given.items() if x is not None},
+    )
+    size = (
+        f"{len(table.bags)} bags, {len(table.bags.tokens)} tokens, {table.bags.tokens.shape[1]} "
+        "features"
+    )
     with interruptible(), working(f"fitting {size}", verbose, as_json):
         model.fit(table.bags, table.target, sample_weight=table.weight)
     replaced = out.exists()
-    written = _save(model.set_params(verbose=False), out, replace(columns, features=table.features or None))
+    written = _save(
+        model.set_params(verbose=False),
+        out,
+        replace(columns, features=table.features or None),
+    )
     _print_fit(model, table, size, written, replaced, as_json)
 
 
@@ -85,12 +125,16 @@ def _alpha(text: str) -> Any:
     except ValueError:
         numbers = []
     if len(numbers) not in (1, 2):
-        raise AttnscopeError(f"--alpha must be cv, a number or two numbers gate,value, got {text!r}; try --alpha cv.")
+        raise AttnscopeError(
+            f"--alpha must be cv, a number or two numbers gate,value, got {text!r}; try --alpha cv."
+        )
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
 def _save(model: Any, out: Path, columns: Any) -> Path:
-    """Save the model with its columns' names; where the disk refuses, in the temporary folder: nothing computed is lost."""
+    """Save the model with its columns' names; where the disk refuses, in the temporary folder:
+    nothing computed is lost.
+    """
     from attnscope.estimators import saved
     from attnscope.estimators.bags.table_columns import remember
 
@@ -107,12 +151,23 @@ def _save(model: Any, out: Path, columns: Any) -> Path:
         return write(Path(tempfile.mkdtemp(prefix="attnscope-"), out.name))
 
 
-def _print_fit(model: Any, table: Any, size: str, written: Path, replaced: bool, as_json: bool) -> None:
+def _print_fit(
+    model: Any, table: Any, size: str, written: Path, replaced: bool, as_json: bool
+) -> None:
     diagnosis = model.diagnose(table.bags, table.target)
-    own, pooled = float(model.cv_losses_.mean()), float(model.cv_mean_pool_losses_.mean())
+    own = float(model.cv_losses_.mean())
+    pooled = float(model.cv_mean_pool_losses_.mean())
     kind = type(model).__name__
-    facts = {"model": str(written), "kind": kind, "bags": len(table.bags), "tokens": len(table.bags.tokens)}
-    facts |= {"features": list(table.features) or table.bags.tokens.shape[1], "ignored": list(table.ignored)}
+    facts = {
+        "model": str(written),
+        "kind": kind,
+        "bags": len(table.bags),
+        "tokens": len(table.bags.tokens),
+    }
+    facts |= {
+        "features": list(table.features) or table.bags.tokens.shape[1],
+        "ignored": list(table.ignored),
+    }
     facts |= {"held_out_loss": own, "mean_pool_loss": pooled, "stages": list(model.stages_)}
     facts |= {"mean_share": model.mean_share_, "warnings": list(diagnosis.warnings)}
     if as_json:
@@ -120,13 +175,19 @@ def _print_fit(model: Any, table: Any, size: str, written: Path, replaced: bool,
         return
     name = "squared error" if kind.endswith("Regressor") else "minus log probability"
     print(f"{kind}: {size}")
-    print(f"held-out {name:<24}{own:>12.5g}\nthe same for mean pooling {'':<7}{pooled:>12.5g}")
+    print(
+        f"held-out {name:<24}{own:>12.5g}\nthe same for mean pooling {'':<7}{pooled:>12.5g}"
+    )
     print(textwrap.fill(f"stages: {', '.join(model.stages_)}", 100, subsequent_indent="  "))
     if model.mean_share_:
         print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
     if table.ignored:
         print(
-            textwrap.fill(f"columns without numbers, ignored: {', '.join(table.ignored)}", 100, subsequent_indent="  ")
+            textwrap.fill(
+                f"columns without numbers, ignored: {', '.join(table.ignored)}",
+                100,
+                subsequent_indent="  ",
+            )
         )
     for sentence in diagnosis.warnings or ("This looks like a single-location problem.",):
         print(textwrap.fill(sentence, 100))
@@ -138,17 +199,24 @@ def predict_command(
     model: Model,
     data: Data,
     interval: Annotated[
-        float | None, typer.Option(help="Also an interval that holds the label so often, as 0.9.")
+        float | None,
+        typer.Option(help="Also an interval that holds the label so often, as 0.9."),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Labels to score against; as in fit if they are there.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Labels to score against; as in fit if they are there.")
+    ] = None,
     bag: Bag = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Predict the labels of bags with a saved model; numbers with intervals, classes with probabilities."""
+    """Predict the labels of bags with a saved model;
+    numbers with intervals, classes with probabilities.
+    """
     fitted, table, name = _opened(model, data, bag, target, out)
     if interval is not None and not hasattr(fitted, "predict_interval"):
-        raise AttnscopeError("--interval of attnscope predict must be left out for classes: see the probabilities.")
+        raise AttnscopeError(
+            "--interval of attnscope predict must be left out for classes: see the probabilities."
+        )
     columns = {"bag": table.names, "prediction": fitted.predict(table.bags)}
     if interval is not None:
         ends = fitted.predict_interval(table.bags, interval)
@@ -160,20 +228,31 @@ def predict_command(
     score = None
     if table.target is not None:
         columns |= {name: table.target}
-        score = {"accuracy" if hasattr(fitted, "classes_") else "R2": float(fitted.score(table.bags, table.target))}
-    _deliver(columns, out, as_json, score, wide=[name for name in columns if name.startswith("p_")])
+        score = {
+            "accuracy" if hasattr(fitted, "classes_") else "R2": float(
+                fitted.score(table.bags, table.target)
+            )
+        }
+    _deliver(
+        columns, out, as_json, score, wide=[name for name in columns if name.startswith("p_")]
+    )
 
 
 @app.command("locate")
 def locate_command(
     model: Model,
     data: Data,
-    target: Annotated[str | None, typer.Option(help="Labels: then the token that most probably decided each.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Labels: then the token that most probably decided each."),
+    ] = None,
     bag: Bag = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Say which token of each bag decides: its position, counted from 0, and the model's attention to it."""
+    """Say which token of each bag decides: its position, counted from 0,
+    and the model's attention to it.
+    """
     import numpy as np
 
     fitted, table, _ = _opened(model, data, bag, target, out)
@@ -182,15 +261,21 @@ def locate_command(
     for head in range(fitted.heads):
         suffix = "" if fitted.heads == 1 else f"_{head + 1}"
         where = fitted.locate(table.bags, labels, head=head)
-        weight = np.array([w[i] for w, i in zip(fitted.attention(table.bags, head=head), where)])
+        weight = np.array(
+            [w[i] for w, i in zip(fitted.attention(table.bags, head=head), where)]
+        )
         columns |= {f"token{suffix}": where, f"attention{suffix}": weight}
         if table.features:  # a table: the row of the file, from 0, that holds the token
             columns |= {f"row{suffix}": table.rows[table.bags.offsets[:-1] + where]}
     _deliver(columns, out, as_json, None)
 
 
-def _opened(model: Path, data: Path, bag: str | None, target: str | None, out: Path | None) -> tuple[Any, Any, str]:
-    """The model, the bags and the name of their labels, after the output's path has been checked."""
+def _opened(
+    model: Path, data: Path, bag: str | None, target: str | None, out: Path | None
+) -> tuple[Any, Any, str]:
+    """The model, the bags and the name of their labels,
+    after the output's path has been checked.
+    """
     from attnscope import load_model
     from attnscope.estimators.bags.table_columns import recall
     from attnscope.estimators.bags.table_output import check_output
@@ -199,16 +284,23 @@ def _opened(model: Path, data: Path, bag: str | None, target: str | None, out: P
     if out is not None:
         check_output(out, keep=(model, data))
     if not model.is_file():
-        raise AttnscopeError(f"the model file {model} must exist, got no such file; try attnscope fit first.")
-    fitted, columns = load_model(model), recall(model)
+        raise AttnscopeError(
+            f"the model file {model} must exist, got no such file; try attnscope fit first."
+        )
+    fitted = load_model(model)
+    columns = recall(model)
     columns = replace(columns, bag=bag or columns.bag, target=target or columns.target)
     with working(f"reading {data}", verbose=False):
         table = read_table(data, columns, need_target=target is not None)
     return fitted, table, columns.target or "y"
 
 
-def _deliver(columns: dict[str, Any], out: Path | None, as_json: bool, score: Any, wide: Any = ()) -> None:
-    """Write all rows to `out`; print them as JSON, or the first as a table without the `wide` columns."""
+def _deliver(
+    columns: dict[str, Any], out: Path | None, as_json: bool, score: Any, wide: Any = ()
+) -> None:
+    """Write all rows to `out`; print them as JSON,
+    or the first as a table without the `wide` columns.
+    """
     from attnscope.estimators.bags.table_output import write_columns
 
     if out is not None:
@@ -218,7 +310,10 @@ def _deliver(columns: dict[str, Any], out: Path | None, as_json: bool, score: An
         print(json.dumps({"rows": rows, "score": score}, indent=1))
         return
     shown = [name for name in columns if name not in wide]
-    width = {name: max(len(name), *(len(_cell(row[name])) for row in rows[:SHOWN])) for name in shown}
+    width = {
+        name: max(len(name), *(len(_cell(row[name])) for row in rows[:SHOWN]))
+        for name in shown
+    }
     print("  ".join(f"{name:>{width[name]}}" for name in shown))
     for row in rows[:SHOWN]:
         print("  ".join(f"{_cell(row[name]):>{width[name]}}" for name in shown))

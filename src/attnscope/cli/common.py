@@ -1,4 +1,6 @@
-"""What the commands share: the application, options that mean the same everywhere, Ctrl-C, and progress on the terminal."""
+"""What the commands share: the application, options that mean the same everywhere, Ctrl-C,
+and progress on the terminal.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,29 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Workers = Annotated[int | None, typer.Option(help="Worker processes; in this process if left out.")]
-Scheduler = Annotated[str | None, typer.Option(help="Address of a running Dask scheduler, tcp://host:port.")]
-TaskWord = Annotated[str, typer.Option("--task", help="The task's word; `attnscope tasks` lists them.")]
+Workers = Annotated[
+    int | None, typer.Option(help="Worker processes; in this process if left out.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a running Dask scheduler, tcp://host:port.")
+]
+TaskWord = Annotated[
+    str, typer.Option("--task", help="The task's word; `attnscope tasks` lists them.")
+]
 With = Annotated[
     list[str] | None,
-    typer.Option("--with", metavar="NAME=VALUE", help="An argument of the task or the predictor; may be repeated."),
+    typer.Option(
+        "--with",
+        metavar="NAME=VALUE",
+        help="An argument of the task or the predictor; may be repeated.",
+    ),
 ]
 
 
 def assignments(texts: list[str] | None, of: str) -> dict[str, str]:
-    """The names and values of --with; whose they are, and whether they can be, the catalogue says."""
+    """The names and values of --with; whose they are, and whether they can be,
+    the catalogue says.
+    """
     found: dict[str, str] = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
@@ -43,9 +57,11 @@ def assignments(texts: list[str] | None, of: str) -> dict[str, str]:
 
 
 def table(head: list[str], rows: list[list[str]], texts: int = 1, width: int = 0) -> str:
-    """Columns as wide as what is in them, two spaces apart: the first `texts` and the last to the left, numbers to the right.
+    """Columns as wide as what is in them, two spaces apart: the first `texts` and the last to the
+    left, numbers to the right.
 
-    A column without an entry is left out; the last one is broken so that lines fit `width`, if that is given.
+    A column without an entry is left out; the last one is broken so that lines fit `width`, if that
+    is given.
     """
     kept = [i for i in range(len(head)) if any(row[i] for row in rows)]
     lines = [[row[i] for i in kept] for row in (head, *rows)]
@@ -53,7 +69,9 @@ def table(head: list[str], rows: list[list[str]], texts: int = 1, width: int = 0
     begin = sum(widths) + 2 * len(widths)
     out = []
     for line in lines:
-        cells = [x.ljust(w) if i < texts else x.rjust(w) for i, x, w in zip(kept, line, widths)]
+        cells = [
+            x.ljust(w) if i < texts else x.rjust(w) for i, x, w in zip(kept, line, widths)
+        ]
         parts = textwrap.wrap(line[-1], max(width - begin, 10)) if width else [line[-1]]
         out.append("  ".join([*cells, *parts[:1]]).rstrip())
         out += [" " * begin + part for part in parts[1:]]
@@ -77,14 +95,19 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def working(description: str, verbose: bool, quiet: bool = False) -> Iterator[None]:
-    """While the block runs, show on stderr that it does and what it last printed; with `verbose` every line, also where no terminal is."""
+    """While the block runs, show on stderr that it does and what it last printed; with `verbose`
+    every line, also where no terminal is.
+    """
     if verbose or quiet or not sys.stderr.isatty():
         with redirect_stdout(sys.stderr if verbose else _Nowhere()):
             yield
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(description) as status, redirect_stdout(_Status(status, description)):
+    with (
+        Console(stderr=True).status(description) as status,
+        redirect_stdout(_Status(status, description)),
+    ):
         yield
 
 
@@ -106,7 +129,9 @@ class _Status(_Nowhere):
 
     def write(self, text: str) -> int:
         if text.strip():
-            self.status.update(f"{self.description}, {time.monotonic() - self.start:.0f} s: {text.strip()}")
+            self.status.update(
+                f"{self.description}, {time.monotonic() - self.start:.0f} s: {text.strip()}"
+            )
         return len(text)
 
 

@@ -16,14 +16,22 @@ from attnscope.files import whole_file
 
 @app.command("sweep")
 def sweep_command(
-    file: Annotated[Path, typer.Argument(help="A study as TOML: function, \\[grid], \\[fixed], \\[figure].")],
-    store: Annotated[Path, typer.Option(help="Folder of results; what is there is not computed again.")] = Path("runs"),
-    out: Annotated[Path, typer.Option(help="Folder for the table (CSV) and the figure (SVG).")] = Path("."),
+    file: Annotated[
+        Path,
+        typer.Argument(help="A study as TOML: function, \\[grid], \\[fixed], \\[figure]."),
+    ],
+    store: Annotated[
+        Path, typer.Option(help="Folder of results; what is there is not computed again.")
+    ] = Path("runs"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the table (CSV) and the figure (SVG).")
+    ] = Path("."),
     workers: Workers = None,
     scheduler: Scheduler = None,
     status: Annotated[bool, typer.Option("--status", help="Only say how far it is.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be computed and for how long.")
+        bool,
+        typer.Option("--dry-run", help="Only say what would be computed and for how long."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -38,7 +46,9 @@ def sweep_command(
         print(json.dumps(asdict(account), indent=1) if as_json else _sentence(account))
         return
     if not out.is_dir():
-        raise AttnscopeError(f"--out of attnscope sweep must be an existing folder, got {str(out)!r}; try --out .")
+        raise AttnscopeError(
+            f"--out of attnscope sweep must be an existing folder, got {str(out)!r}; try --out ."
+        )
     with interruptible():
         report = study.run(store, workers, scheduler, progress=not as_json)
     table = out / f"{study.name}.csv"
@@ -56,7 +66,8 @@ def sweep_command(
     else:
         drawn = f" and {study.name}.svg" if figure is not None else ""
         print(
-            f"{report.cells} cells, {report.reused} from the store, {report.computed} computed in {report.seconds:.1f} s: {table}{drawn}"
+            f"{report.cells} cells, {report.reused} from the store, {report.computed} computed in "
+            f"{report.seconds:.1f} s: {table}{drawn}"
         )
     if report.troubles():
         print(report.troubles(), file=sys.stderr)
@@ -65,9 +76,18 @@ def sweep_command(
 
 def _sentence(account: Any) -> str:
     if hasattr(account, "todo"):
-        time = "unknown time" if account.seconds is None else f"about {account.seconds:.0f} s on one worker"
-        return f"{account.cells} cells: {account.done} done, {account.todo} to compute, {time}"
-    return f"{account.cells} cells: {account.done} done, {account.failed} failed, {account.missing} missing"
+        time = (
+            "unknown time"
+            if account.seconds is None
+            else f"about {account.seconds:.0f} s on one worker"
+        )
+        return (
+            f"{account.cells} cells: {account.done} done, {account.todo} to compute, {time}"
+        )
+    return (
+        f"{account.cells} cells: {account.done} done, {account.failed} failed, "
+        f"{account.missing} missing"
+    )
 
 
 @app.command("claims")
@@ -82,7 +102,10 @@ def claims_command(as_json: Json = False) -> None:
 
 @app.command("reproduce")
 def reproduce_command(
-    only: Annotated[list[str] | None, typer.Option(help="Pattern of claim ids, as 'slr-0*'; may be repeated.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Pattern of claim ids, as 'slr-0*'; may be repeated."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Raise runs and sizes.")] = False,
     out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"),
     seed: Seed = 0,
@@ -106,18 +129,26 @@ def reproduce_command(
 @app.command("explore")
 def explore_command(
     host: Annotated[
-        str, typer.Option(help="Address to listen on; anything but the default is open to your network.")
+        str,
+        typer.Option(
+            help="Address to listen on; anything but the default is open to your network."
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 8050,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open a browser.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Open the explorer, a local page with exact risks, landscapes and training at the turn of a knob."""
+    """Open the explorer, a local page with exact risks,
+    landscapes and training at the turn of a knob.
+    """
     try:
         from attnscope.explorer.app import serve
     except ImportError as error:
         raise AttnscopeError(
-            f"attnscope explore needs {error.name}, which is not installed; try pip install 'attnscope[explorer]'."
+            f"attnscope explore needs {error.name}, which is not installed; try pip install "
+            "'attnscope[explorer]'."
         ) from None
 
     if as_json:

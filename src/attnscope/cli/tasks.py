@@ -14,30 +14,49 @@ TERMINAL = 80  # columns that every terminal has
 
 @app.command("tasks")
 def tasks_command(as_json: Json = False) -> None:
-    """The words of --task and --predictor, with the arguments of each, their ranges and defaults."""
+    """The words of --task and --predictor, with the arguments of each,
+    their ranges and defaults.
+    """
     if as_json:
         out = {"tasks": [_entry(row) for row in TASKS.values()]}
-        print(json.dumps(out | {"predictors": [_entry(row) for row in PREDICTORS.values()]}, indent=1))
+        print(
+            json.dumps(
+                out | {"predictors": [_entry(row) for row in PREDICTORS.values()]}, indent=1
+            )
+        )
         return
     planted = [row for row in TASKS.values() if row.planted]
     exchangeable = [row for row in TASKS.values() if not row.planted]
     groups = (
         ("tasks with planted directions: attnscope risk and train --task WORD", planted),
-        ("tasks with exchangeable tokens: attnscope risk --task WORD --length L", exchangeable),
+        (
+            "tasks with exchangeable tokens: attnscope risk --task WORD --length L",
+            exchangeable,
+        ),
         ("predictors: --predictor WORD", list(PREDICTORS.values())),
     )
     for title, rows in groups:
         print(f"{title}\n")
         for row in rows:
             print(f"  {row.word}: {row.label}")
-            lines = [[f"    {a.name}", _default(a), _range(a), a.label] for a in row.arguments]
+            lines = [
+                [f"    {a.name}", _default(a), _range(a), a.label] for a in row.arguments
+            ]
             print(table(["    --with", "default", "range", ""], lines, 3, TERMINAL) + "\n")
     print("Short for --with: --dim, --length, --gamma2, --noise, --signal, --temperature.")
 
 
 def _entry(row: Entry) -> dict[str, Any]:
-    arguments = [vars(a) | {"low": plain(a.low), "high": plain(a.high)} for a in row.arguments]
-    return {"word": row.word, "label": row.label, "planted": row.planted, "cost": row.cost, "arguments": arguments}
+    arguments = [
+        vars(a) | {"low": plain(a.low), "high": plain(a.high)} for a in row.arguments
+    ]
+    return {
+        "word": row.word,
+        "label": row.label,
+        "planted": row.planted,
+        "cost": row.cost,
+        "arguments": arguments,
+    }
 
 
 def _default(argument: Argument) -> str:
@@ -49,6 +68,9 @@ def _range(argument: Argument) -> str:
     if argument.options:
         return "|".join(argument.options)
     kind = "whole" if argument.whole else "number"
-    ends = ["" if math.isinf(x) else f"{x:.3g}".replace("e+", "e") for x in (argument.low, argument.high)]
+    ends = [
+        "" if math.isinf(x) else f"{x:.3g}".replace("e+", "e")
+        for x in (argument.low, argument.high)
+    ]
     within = f" {ends[0]}..{ends[1]}" if any(ends) else ""
     return f"{'list of ' if argument.many else ''}{kind}{within}"

@@ -1,4 +1,6 @@
-"""`attnscope risk`: risks of every task of the catalogue, in words; and the options that `attnscope train` shares."""
+"""`attnscope risk`: risks of every task of the catalogue, in words;
+and the options that `attnscope train` shares.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +11,52 @@ from typing import Annotated, Any
 import typer
 
 from attnscope.catalogue import PREDICTORS
-from attnscope.cli.common import Json, TaskWord, With, app, as_typed, assignments, plain, table
+from attnscope.cli.common import (
+    Json,
+    TaskWord,
+    With,
+    app,
+    as_typed,
+    assignments,
+    plain,
+    table,
+)
 from attnscope.errors import AttnscopeError
 from attnscope.theory.words import Pair, pair
 
-# what is left out has the default of the task's row in the catalogue; those of single-location regression are shown
+# what is left out has the default of the task's row in the catalogue; those of single-location
+# regression are shown
 Dim = Annotated[int | None, typer.Option(help="Token dimension d.", show_default="400")]
 Length = Annotated[int | None, typer.Option(help="Number of tokens L.", show_default="10")]
-Gamma2 = Annotated[float | None, typer.Option(help="Variance gamma^2 of the informative token.", show_default="0.5")]
-Noise = Annotated[float | None, typer.Option(help="Standard deviation of the label noise.", show_default="0")]
-Signal = Annotated[float | None, typer.Option(help="Length of the informative token's mean; sqrt(dim/2) if left out.")]
+Gamma2 = Annotated[
+    float | None,
+    typer.Option(help="Variance gamma^2 of the informative token.", show_default="0.5"),
+]
+Noise = Annotated[
+    float | None,
+    typer.Option(help="Standard deviation of the label noise.", show_default="0"),
+]
+Signal = Annotated[
+    float | None,
+    typer.Option(help="Length of the informative token's mean; sqrt(dim/2) if left out."),
+]
 PredictorName = Annotated[str, typer.Option(help=f"{', '.join(PREDICTORS)}.")]
-Temperature = Annotated[float, typer.Option(help="Temperature lambda; it multiplies the scores.")]
+Temperature = Annotated[
+    float, typer.Option(help="Temperature lambda; it multiplies the scores.")
+]
 SINGLE = "single-location"
 
 
-def chosen_pair(task: str, predictor: str, given: dict[str, Any], more: list[str] | None, of: str) -> Pair:
+def chosen_pair(
+    task: str, predictor: str, given: dict[str, Any], more: list[str] | None, of: str
+) -> Pair:
     """Task and predictor of the options that were given."""
     named = {name: x for name, x in given.items() if x is not None}
     extra = assignments(more, of)
     for name in set(named) & set(extra):
-        raise AttnscopeError(f"{name} of {of} must be given once, got --{name} and --with {name}=; try --{name}.")
+        raise AttnscopeError(
+            f"{name} of {of} must be given once, got --{name} and --with {name}=; try --{name}."
+        )
     return pair(task, predictor, named | extra, of)
 
 
@@ -46,11 +73,15 @@ def risk_command(
     temperature: Temperature = 0.1,
     as_json: Json = False,
 ) -> None:
-    """Reference risks of a task, from predicting the mean to the Bayes optimum, each with its error."""
+    """Reference risks of a task, from predicting the mean to the Bayes optimum,
+    each with its error.
+    """
     from attnscope.theory.risk_table import task_risks
 
     given = {"dim": dim, "length": length, "gamma2": gamma2, "noise": noise, "signal": signal}
-    chosen = chosen_pair(task, predictor, given | {"temperature": temperature}, more, "attnscope risk")
+    chosen = chosen_pair(
+        task, predictor, given | {"temperature": temperature}, more, "attnscope risk"
+    )
     made = chosen.make_task()
     rows, refused = task_risks(made, chosen.family, temperature, chosen.length)
     if chosen.task.word == SINGLE:
@@ -64,25 +95,43 @@ def _print_single(task: Any, rows: list[Any], as_json: bool) -> None:
 
     lambda_c = critical(task)
     if as_json:
-        setting = {name: getattr(task, name) for name in ("dim", "length", "gamma", "noise", "signal")}
-        out = {"task": setting, "critical_temperature": plain(lambda_c), "risks": _plain_rows(rows)}
+        setting = {
+            name: getattr(task, name)
+            for name in ("dim", "length", "gamma", "noise", "signal")
+        }
+        out = {
+            "task": setting,
+            "critical_temperature": plain(lambda_c),
+            "risks": _plain_rows(rows),
+        }
         print(json.dumps(out, indent=1))
         return
     words = f"dim {task.dim}, length {task.length}, gamma^2 {task.gamma**2:g}, noise {task.noise:g}"
     print(f"single-location regression: {words}, signal {task.signal:.5g}\n")
-    print(f"{'predictor':<37}{'temperature':>12}{'risk':>9}{'excess':>12}{'error':>8}  method")
+    print(
+        f"{'predictor':<37}{'temperature':>12}{'risk':>9}{'excess':>12}{'error':>8}  method"
+    )
     for name, temperature, risk in rows:
         lam = "" if temperature is None else f"{temperature:.5f}"
-        print(f"{name:<37}{lam:>12}{risk.value:>9.5f}{_excess(risk):>12}{risk.error:>8.0e}  {risk.method}")
+        print(
+            f"{name:<37}{lam:>12}{risk.value:>9.5f}{_excess(risk):>12}{risk.error:>8.0e}  "
+            f"{risk.method}"
+        )
     if lambda_c is not None:
-        print(f"\ncritical temperature of the erf oracle: {lambda_c:.4f} (a minimum below, a saddle above)")
+        print(
+            f"\ncritical temperature of the erf oracle: {lambda_c:.4f} (a minimum below, a saddle "
+            "above)"
+        )
 
 
 def _print_risks(chosen: Pair, rows: list[Any], refused: list[str], as_json: bool) -> None:
     contexts = {} if chosen.task.planted else {"length": chosen.length}
     setting = chosen.task_values | contexts
     if as_json:
-        about = {"task": {"word": chosen.task.word, **setting}, "predictor": chosen.predictor.word}
+        about = {
+            "task": {"word": chosen.task.word, **setting},
+            "predictor": chosen.predictor.word,
+        }
         print(json.dumps(about | {"risks": _plain_rows(rows), "refused": refused}, indent=1))
         return
     words = ", ".join(f"{name} {as_typed(x)}" for name, x in setting.items() if x is not None)
@@ -90,8 +139,14 @@ def _print_risks(chosen: Pair, rows: list[Any], refused: list[str], as_json: boo
     lines = []
     for name, temperature, risk in rows:
         lam = "" if temperature is None else f"{temperature:.5f}"
-        lines.append([name, lam, f"{risk.value:.5g}", _excess(risk), f"{risk.error:.0e}", risk.method])
-    named = ["predictor", "temperature", "risk"] if any(line[1] for line in lines) else ["", "", "value"]
+        lines.append(
+            [name, lam, f"{risk.value:.5g}", _excess(risk), f"{risk.error:.0e}", risk.method]
+        )
+    named = (
+        ["predictor", "temperature", "risk"]
+        if any(line[1] for line in lines)
+        else ["", "", "value"]
+    )
     print(table([*named, "excess", "error", "method"], lines, width=100))
     for sentence in refused:
         print("\n" + textwrap.fill(f"left out: {sentence}", 100))
@@ -100,7 +155,10 @@ def _print_risks(chosen: Pair, rows: list[Any], refused: list[str], as_json: boo
 def _plain_rows(rows: list[Any]) -> list[dict[str, Any]]:
     fields = ("value", "error", "excess", "log_excess", "method")
     numbers = [{field: plain(getattr(row.risk, field)) for field in fields} for row in rows]
-    return [{"name": row.name, "temperature": row.temperature, **x} for row, x in zip(rows, numbers)]
+    return [
+        {"name": row.name, "temperature": row.temperature, **x}
+        for row, x in zip(rows, numbers)
+    ]
 
 
 def _excess(risk: Any) -> str:

@@ -12,7 +12,17 @@ from typing import Annotated, Any
 import typer
 
 from attnscope.cli.common import Json, Seed, TaskWord, With, app
-from attnscope.cli.theory import SINGLE, Dim, Gamma2, Length, Noise, PredictorName, Signal, Temperature, chosen_pair
+from attnscope.cli.theory import (
+    SINGLE,
+    Dim,
+    Gamma2,
+    Length,
+    Noise,
+    PredictorName,
+    Signal,
+    Temperature,
+    chosen_pair,
+)
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file
 
@@ -28,22 +38,39 @@ def train_command(
     signal: Signal = None,
     predictor: PredictorName = "erf",
     temperature: Temperature = 0.1,
-    rate: Annotated[float, typer.Option(help="Schedule temperature/(1 + rate step) if > 0.")] = 0.0,
+    rate: Annotated[
+        float, typer.Option(help="Schedule temperature/(1 + rate step) if > 0.")
+    ] = 0.0,
     start: Annotated[str, typer.Option(help="sphere, manifold or moments.")] = "sphere",
     runs: Annotated[int, typer.Option(help="Independent runs.")] = 30,
     steps: Annotated[int, typer.Option(help="Updates per run.")] = 20_000,
     step_size: Annotated[float, typer.Option(help="Step size alpha.")] = 4e-3,
-    log_every: Annotated[int | None, typer.Option(help="Steps between log points; steps/100 if left out.")] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="SGD on fresh batches of this size; population gradient if left out.")
+    log_every: Annotated[
+        int | None, typer.Option(help="Steps between log points; steps/100 if left out.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="reduced (overlaps, any dimension) or full (vectors).")] = "reduced",
-    heads: Annotated[int | None, typer.Option(help="Train the sum of so many heads; needs --batch-size.")] = None,
-    swap_move: Annotated[bool, typer.Option(help="Exchange k and v where the roles are swapped.")] = False,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            help="SGD on fresh batches of this size; population gradient if left out."
+        ),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="reduced (overlaps, any dimension) or full (vectors).")
+    ] = "reduced",
+    heads: Annotated[
+        int | None, typer.Option(help="Train the sum of so many heads; needs --batch-size.")
+    ] = None,
+    swap_move: Annotated[
+        bool, typer.Option(help="Exchange k and v where the roles are swapped.")
+    ] = False,
     seed: Seed = 0,
     csv: Annotated[Path | None, typer.Option(help="Write the trajectories as CSV.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the four panels to .svg, .png or .pdf.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Save the run as .npz, to be extended from Python.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the four panels to .svg, .png or .pdf.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Save the run as .npz, to be extended from Python.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Train the predictor by exact low-dimensional dynamics and say where the runs end."""
@@ -53,10 +80,13 @@ def train_command(
     for path in (csv, plot, save):
         if path is not None and not path.resolve().parent.is_dir():
             raise AttnscopeError(
-                f"the folder of {path} must exist, got no {path.resolve().parent.name}/; try another path."
+                f"the folder of {path} must exist, got no {path.resolve().parent.name}/; try "
+                "another path."
             )
     given = {"dim": dim, "length": length, "gamma2": gamma2, "noise": noise, "signal": signal}
-    chosen = chosen_pair(task, predictor, given | {"temperature": temperature}, more, "attnscope train")
+    chosen = chosen_pair(
+        task, predictor, given | {"temperature": temperature}, more, "attnscope train"
+    )
     trained = chosen.family(temperature)
     if rate:
         trained = at_temperature(trained, at.InverseTime(temperature, rate))
@@ -85,9 +115,14 @@ def train_command(
 def _written(run: Any, csv: Path | None, plot: Path | None, save: Path | None) -> list[str]:
     """Write what was asked for, each file whatever became of the others; the refusals.
 
-    Where one is refused and the run is not saved, it is kept in the temporary folder: nothing computed is lost.
+    Where one is refused and the run is not saved, it is kept in the temporary folder: nothing
+    computed is lost.
     """
-    writes = {"csv": (csv, partial(_write_csv, run)), "plot": (plot, run.plot), "save": (save, run.save)}
+    writes = {
+        "csv": (csv, partial(_write_csv, run)),
+        "plot": (plot, run.plot),
+        "save": (save, run.save),
+    }
     refused = {}
     for name, (path, write) in writes.items():
         if path is None:
@@ -123,11 +158,23 @@ def _print_run(run: Any, as_json: bool) -> None:
 
     from attnscope.tasks.base import has_classes
 
-    counts = {name: int(np.sum(run.outcome == name)) for name in ("oracle", "swapped", "undecided", "diverged")}
-    ends = {name: np.asarray(getattr(run.overlaps, name))[:, -1] for name in run.overlaps._fields}
+    counts = {
+        name: int(np.sum(run.outcome == name))
+        for name in ("oracle", "swapped", "undecided", "diverged")
+    }
+    ends = {
+        name: np.asarray(getattr(run.overlaps, name))[:, -1] for name in run.overlaps._fields
+    }
     if as_json:
-        last = {name: x.tolist() for name, x in ends.items()} | {"excess": run.excess[:, -1].tolist()}
-        out = {"steps": int(run.step[-1]), "outcomes": counts, "outcome": run.outcome.tolist(), "end": last}
+        last = {name: x.tolist() for name, x in ends.items()} | {
+            "excess": run.excess[:, -1].tolist()
+        }
+        out = {
+            "steps": int(run.step[-1]),
+            "outcomes": counts,
+            "outcome": run.outcome.tolist(),
+            "end": last,
+        }
         print(json.dumps(out | {"diagnosis": run.diagnose()}, indent=1))
         return
     _print_counts(run, counts)
@@ -137,8 +184,14 @@ def _print_run(run: Any, as_json: bool) -> None:
     for name, n in counts.items():
         if n:
             here = run.outcome == name
-            medians = [np.median(np.abs(ends[field][here])) for field in ("kappa", "eta", "theta", "nu")]
-            print(f"{name:<12}{n:>6}{np.median(run.excess[here, -1]):>12.5f}" + "".join(f"{x:>10.4f}" for x in medians))
+            medians = [
+                np.median(np.abs(ends[field][here]))
+                for field in ("kappa", "eta", "theta", "nu")
+            ]
+            print(
+                f"{name:<12}{n:>6}{np.median(run.excess[here, -1]):>12.5f}"
+                + "".join(f"{x:>10.4f}" for x in medians)
+            )
     for sentence in run.diagnose():
         print("\n" + textwrap.fill(sentence, 100), end="")
     print()
@@ -154,20 +207,34 @@ def _print_heads(run: Any, as_json: bool) -> None:
     cosine = run.form_cosine[:, -1]
     span = run.span[:, -1]
     if as_json:
-        last = {"excess": found.excess, "error": np.broadcast_to(found.error, found.excess.shape)}
+        last = {
+            "excess": found.excess,
+            "error": np.broadcast_to(found.error, found.excess.shape),
+        }
         last |= {"form_cosine": cosine, "span": span}
-        out = {"steps": int(run.step[-1]), "outcomes": counts, "outcome": run.outcome.tolist()}
-        print(json.dumps(out | {"end": {name: x.tolist() for name, x in last.items()}}, indent=1))
+        out = {
+            "steps": int(run.step[-1]),
+            "outcomes": counts,
+            "outcome": run.outcome.tolist(),
+        }
+        print(
+            json.dumps(
+                out | {"end": {name: x.tolist() for name, x in last.items()}}, indent=1
+            )
+        )
         return
     _print_counts(run, counts)
-    print(f"{'outcome':<15}{'runs':>6}{'excess':>12}{'form cosine':>14}{'span':>8}   (medians)")
+    print(
+        f"{'outcome':<15}{'runs':>6}{'excess':>12}{'form cosine':>14}{'span':>8}   (medians)"
+    )
     for name, n in counts.items():
         if n:
             here = run.outcome == name
             medians = [float(np.median(x[here])) for x in (found.excess, cosine, span)]
             print(f"{name:<15}{n:>6}{medians[0]:>12.5f}{medians[1]:>14.4f}{medians[2]:>8.4f}")
     print(
-        "\nform cosine: of the heads' sum of k v^T with the teachers'; span: share of k and v in that of the teachers"
+        "\nform cosine: of the heads' sum of k v^T with the teachers'; span: share of k and v in "
+        "that of the teachers"
     )
 
 

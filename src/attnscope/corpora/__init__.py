@@ -1,8 +1,9 @@
 """Data from installed packages and from the machine itself; nothing is fetched at run time.
 
-In reading order: `digits` (bags of digit images), `mil` (classical multiple-instance sets), `sentences`, `text` (sentences whose label one
-word decides), `minilm` (token states of a small language model), `installed` (what is there, in a sentence). Imports `numerics`; imported
-by `claims`, the explorer and the examples.
+In reading order: `digits` (bags of digit images), `mil` (classical multiple-instance sets),
+`sentences`, `text` (sentences whose label one word decides), `minilm` (token states of a small
+language model), `installed` (what is there, in a sentence). Imports `numerics`; imported by
+`claims`, the explorer and the examples.
 """
 
 from attnscope.doors import door

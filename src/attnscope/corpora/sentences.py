@@ -1,17 +1,23 @@
-"""Sentences in which one adjective decides the label: a neutral remark about a city, and what somebody says of an animal.
+"""Sentences in which one adjective decides the label: a neutral remark about a city, and what
+somebody says of an animal.
 
     "There is a museum in Rome. The cat is happy."     label 1, deciding word "happy"
 
-Label 1 if the adjective is kind, 0 if it is unkind; nothing else in the text has to do with it, and the two classes are equally frequent. The
-design follows the probing experiment of Marion et al. (ICLR 2025, section 2); the words and sentences are our own. Splits:
+Label 1 if the adjective is kind, 0 if it is unkind; nothing else in the text has to do with it, and
+the two classes are equally frequent. The design follows the probing experiment of Marion et al.
+(ICLR 2025, section 2); the words and sentences are our own. Splits:
 
-    train               32 + 32 adjectives, four structures (remark first), half of the pairs (animal, adjective)
-    test                the same adjectives and structures, the other half of the pairs: no sentence of train occurs
+    train   32 + 32 adjectives, four structures (remark first), half of the pairs (animal,
+        adjective)
+    test   the same adjectives and structures, the other half of the pairs: no sentence of train
+        occurs
     unseen adjectives   16 + 16 other adjectives
-    unseen structure    adjectives of train in four other structures, two of them with the remark behind
+    unseen structure   adjectives of train in four other structures, two of them with the remark
+        behind
     unseen both         other adjectives in other structures
 
-Every adjective, animal and city is one word piece of BERT's vocabulary, so that "the deciding token" is one token (tests/corpora/test_minilm.py).
+Every adjective, animal and city is one word piece of BERT's vocabulary, so that "the deciding
+token" is one token (tests/corpora/test_minilm.py).
 """
 
 from __future__ import annotations
@@ -31,23 +37,31 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 KIND = _words(
-    "happy good kind brave beautiful friendly gentle lovely clever charming healthy cheerful wonderful loyal sweet smart "
-    "graceful elegant adorable pretty excellent brilliant nice pleasant perfect great amazing superb polite honest generous cute "
+    "happy good kind brave beautiful friendly gentle lovely clever charming healthy cheerful "
+    "wonderful loyal sweet smart "
+    "graceful elegant adorable pretty excellent brilliant nice pleasant perfect great amazing "
+    "superb polite honest generous cute "
     # unseen in training from here on
-    "delightful playful confident splendid magnificent fantastic lucky fabulous warm patient caring faithful noble gorgeous calm proud"
+    "delightful playful confident splendid magnificent fantastic lucky fabulous warm patient "
+    "caring faithful noble gorgeous calm proud"
 )
 UNKIND = _words(
-    "sad bad cruel ugly hostile violent nasty stupid awful sick miserable terrible dangerous vicious mean dirty "
-    "clumsy filthy horrible aggressive angry dreadful evil weak rude lazy selfish bitter wicked disgusting annoying pathetic "
+    "sad bad cruel ugly hostile violent nasty stupid awful sick miserable terrible dangerous "
+    "vicious mean dirty "
+    "clumsy filthy horrible aggressive angry dreadful evil weak rude lazy selfish bitter wicked "
+    "disgusting annoying pathetic "
     # unseen in training from here on
-    "foul nervous scared lonely jealous savage grim fierce rotten hideous unpleasant unhappy brutal greedy weird sinister"
+    "foul nervous scared lonely jealous savage grim fierce rotten hideous unpleasant unhappy "
+    "brutal greedy weird sinister"
 )
 SEEN = 32  # of each list
 ANIMALS = _words(
-    "cat dog horse rabbit goat cow sheep duck fox bear wolf lion tiger monkey elephant parrot mouse donkey pig owl"
+    "cat dog horse rabbit goat cow sheep duck fox bear wolf lion tiger monkey elephant parrot "
+    "mouse donkey pig owl"
 )
 CITIES = _words(
-    "Paris London Rome Berlin Madrid Vienna Tokyo Boston Dublin Oslo Cairo Lisbon Chicago Prague Athens Moscow"
+    "Paris London Rome Berlin Madrid Vienna Tokyo Boston Dublin Oslo Cairo Lisbon Chicago Prague "
+    "Athens Moscow"
 )
 REMARKS = (
     "{city} is a city.",
@@ -79,21 +93,29 @@ SPLITS = {
 }
 ANTONYMS = {
     "sentiment": (
-        "happy sad, good bad, kind cruel, beautiful ugly, friendly hostile, gentle violent, clever stupid, healthy sick, clean dirty, "
-        "polite rude, strong weak, generous greedy, rich poor, safe dangerous, fair unfair, useful useless, wonderful terrible, love hate, "
-        "success failure, sweet bitter, excellent awful, best worst, win lose, friend enemy, joy grief, hope despair, peace war, "
+        "happy sad, good bad, kind cruel, beautiful ugly, friendly hostile, gentle violent, clever "
+        "stupid, healthy sick, clean dirty, "
+        "polite rude, strong weak, generous greedy, rich poor, safe dangerous, fair unfair, useful "
+        "useless, wonderful terrible, love hate, "
+        "success failure, sweet bitter, excellent awful, best worst, win lose, friend enemy, joy "
+        "grief, hope despair, peace war, "
         "victory defeat, praise blame, heaven hell, hero villain, lovely nasty"
     ),
     "other": (
-        "big small, hot cold, long short, old new, fast slow, wide narrow, thick thin, heavy light, hard soft, wet dry, early late, "
-        "open closed, full empty, deep shallow, high low, near far, up down, left right, north south, east west, day night, summer winter, "
-        "above below, inside outside, first last, many few, loud quiet, rough smooth, front back, top bottom, black white, buy sell"
+        "big small, hot cold, long short, old new, fast slow, wide narrow, thick thin, heavy "
+        "light, hard soft, wet dry, early late, "
+        "open closed, full empty, deep shallow, high low, near far, up down, left right, north "
+        "south, east west, day night, summer winter, "
+        "above below, inside outside, first last, many few, loud quiet, rough smooth, front back, "
+        "top bottom, black white, buy sell"
     ),
 }
 
 
 class Sentences(NamedTuple):
-    """texts (n strings), label (n,) 0 or 1, word (n strings, the deciding one), span (n, 2): texts[i][span[i, 0]:span[i, 1]] == word[i]."""
+    """texts (n strings), label (n,) 0 or 1, word (n strings, the deciding one), span (n, 2):
+    texts[i][span[i, 0]:span[i, 1]] == word[i].
+    """
 
     texts: list[str]
     label: np.ndarray
@@ -102,7 +124,8 @@ class Sentences(NamedTuple):
 
 
 def draw_sentences(n: int, split: str = "train", seed: int = 0) -> Sentences:
-    """Draw n sentences of a split, half of each label (one more of label 0 if n is odd), in random order.
+    """Draw n sentences of a split, half of each label (one more of label 0 if n is odd), in random
+    order.
 
     >>> some = draw_sentences(2, "test", seed=3)
     >>> some.texts[0]
@@ -118,7 +141,9 @@ def draw_sentences(n: int, split: str = "train", seed: int = 0) -> Sentences:
     )  # splits are independent
     label = rng.permutation(np.arange(n) % 2)
     rows = [_sentence(rng, bool(y), *SPLITS[split]) for y in label]
-    return Sentences([r[0] for r in rows], label, [r[1] for r in rows], np.array([r[2] for r in rows]))
+    return Sentences(
+        [r[0] for r in rows], label, [r[1] for r in rows], np.array([r[2] for r in rows])
+    )
 
 
 def _sentence(
@@ -130,19 +155,33 @@ def _sentence(
     animal = ANIMALS[
         2 * rng.integers(len(ANIMALS) // 2) + (a + parity) % 2
     ]  # number of animal + a: even in train, odd elsewhere
-    remark = REMARKS[rng.integers(len(REMARKS))].format(city=CITIES[rng.integers(len(CITIES))])
+    remark = REMARKS[rng.integers(len(REMARKS))].format(
+        city=CITIES[rng.integers(len(CITIES))]
+    )
     structures = OTHER_STRUCTURES if other else STRUCTURES
-    structure = structures[rng.integers(len(structures))].replace("{remark}", remark).replace("{animal}", animal)
+    structure = (
+        structures[rng.integers(len(structures))]
+        .replace("{remark}", remark)
+        .replace("{animal}", animal)
+    )
     start = structure.index("{adjective}")
-    return structure.format(adjective=adjectives[a]), adjectives[a], (start, start + len(adjectives[a]))
+    return (
+        structure.format(adjective=adjectives[a]),
+        adjectives[a],
+        (start, start + len(adjectives[a])),
+    )
 
 
 def antonym_pairs(kind: str = "sentiment") -> list[tuple[str, str]]:
-    """32 pairs of opposites: "sentiment" (the kind word first) or "other" (size, place, time: no sentiment).
+    """32 pairs of opposites: "sentiment" (the kind word first) or "other" (size, place, time: no
+    sentiment).
 
     >>> antonym_pairs()[0], antonym_pairs("other")[0]
     (('happy', 'sad'), ('big', 'small'))
     """
     if kind not in ANTONYMS:
         raise bad("kind", "antonym_pairs", "'sentiment' or 'other'", kind)
-    return [(first, second) for first, second in (pair.split() for pair in ANTONYMS[kind].split(", "))]
+    return [
+        (first, second)
+        for first, second in (pair.split() for pair in ANTONYMS[kind].split(", "))
+    ]

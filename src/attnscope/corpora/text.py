@@ -1,4 +1,6 @@
-"""Sentences as bags of token states: what an estimator takes, with the place of the deciding token known."""
+"""Sentences as bags of token states: what an estimator takes,
+with the place of the deciding token known.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ __all__ = ["TextBags", "bags_of_layer", "deciding_token", "text_bags"]
 
 
 class TextBags(NamedTuple):
-    """bags[i] (L_i, 384) float32, label (n,), location (n,) of the deciding token in its bag, words[i] the L_i word pieces."""
+    """bags[i] (L_i, 384) float32, label (n,), location (n,) of the deciding token in its bag,
+    words[i] the L_i word pieces.
+    """
 
     bags: list[np.ndarray]
     label: np.ndarray
@@ -22,16 +26,24 @@ class TextBags(NamedTuple):
     words: list[list[str]]
 
 
-def text_bags(sentences: Sentences, layer: int | str = "static", special: bool = False) -> TextBags:
-    """The sentences' token states at one layer ("static", 0 .. 6); [CLS] and [SEP] are left out unless `special`.
+def text_bags(
+    sentences: Sentences, layer: int | str = "static", special: bool = False
+) -> TextBags:
+    """The sentences' token states at one layer ("static", 0 .. 6); [CLS] and [SEP] are left out
+    unless `special`.
 
-    `text_bags(draw_sentences(300), layer="static")` is a single-location classification problem: one static embedding decides.
+    `text_bags(draw_sentences(300), layer="static")` is a single-location classification problem:
+    one static embedding decides.
     """
     return bags_of_layer(sentences, token_states(sentences.texts, [layer]), 0, special)
 
 
-def bags_of_layer(sentences: Sentences, states: TokenStates, row: int, special: bool = False) -> TextBags:
-    """The same from states that were computed before: `row` counts through the layers asked of token_states."""
+def bags_of_layer(
+    sentences: Sentences, states: TokenStates, row: int, special: bool = False
+) -> TextBags:
+    """The same from states that were computed before:
+    `row` counts through the layers asked of token_states.
+    """
     inner = slice(None) if special else slice(1, -1)
     location = deciding_token(sentences, states) - (0 if special else 1)
     bags = [state[row, inner] for state in states.states]
@@ -41,8 +53,21 @@ def bags_of_layer(sentences: Sentences, states: TokenStates, row: int, special: 
 def deciding_token(sentences: Sentences, states: TokenStates) -> np.ndarray:
     """Number (n,) of the token, [CLS] counted, that begins where the deciding word begins."""
     if len(sentences.texts) != len(states.spans):
-        raise bad("states", "deciding_token", f"of {len(sentences.texts)} texts", f"{len(states.spans)} texts")
-    starts = [np.flatnonzero((s[:, 0] == a) & (s[:, 1] > a)) for s, (a, _) in zip(states.spans, sentences.span)]
+        raise bad(
+            "states",
+            "deciding_token",
+            f"of {len(sentences.texts)} texts",
+            f"{len(states.spans)} texts",
+        )
+    starts = [
+        np.flatnonzero((s[:, 0] == a) & (s[:, 1] > a))
+        for s, (a, _) in zip(states.spans, sentences.span)
+    ]
     if any(len(found) != 1 for found in starts):
-        raise bad("states", "deciding_token", "of the sentences' own texts", "no token where the deciding word begins")
+        raise bad(
+            "states",
+            "deciding_token",
+            "of the sentences' own texts",
+            "no token where the deciding word begins",
+        )
     return np.concatenate(starts)

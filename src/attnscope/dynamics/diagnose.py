@@ -1,16 +1,22 @@
-"""What a training run did, in sentences with numbers, one group of runs (by outcome) after the other.
+"""What a training run did, in sentences with numbers, one group of runs (by outcome) after the
+other.
 
-notation: u = X.k, s = signal, gam = gamma, L = length, alpha = step size, lam = the last temperature.
+notation: u = X.k, s = signal, gam = gamma, L = length, alpha = step size, lam = the last
+temperature.
 
 Signatures and their tests, at the group's typical run (that of median excess risk):
-    attention misses the position      P(u_J is the largest score) = E Phi(s kappa + gam G)^(L-1) < MISSES          (exact)
-    attention does not concentrate     mean share of |weight| on J below DIFFUSE although u_J is the largest   (20,000 sequences)
+    attention misses the position   P(u_J is the largest score) = E Phi(s kappa + gam G)^(L-1) <
+        MISSES   (exact)
+    attention does not concentrate   mean share of |weight| on J below DIFFUSE although u_J is the
+        largest   (20,000 sequences)
     value direction not learned        |nu| < .9
     roles swapped                      outcome "swapped"
-    saddle, flat region                at this gradient, moving k or v by 0.1 takes longer than HOLDS of the whole run, and the Hessian
+    saddle, flat region   at this gradient, moving k or v by 0.1 takes longer than HOLDS of the
+        whole run, and the Hessian
                                        has a negative eigenvalue, or none
     temperature above critical         lam > critical_temperature(task), for Erf
-    step size unstable                 alpha times the largest Hessian eigenvalue > 2, or the risk rises: between logs
+    step size unstable   alpha times the largest Hessian eigenvalue > 2, or the risk rises: between
+        logs
                                        (constant temperature) or in AGAIN more steps
 The Hessian needs key and value orthogonal; elsewhere these sentences are left out.
 """
@@ -21,7 +27,13 @@ import numpy as np
 from scipy.special import ndtr
 
 from attnscope.dynamics.engines.engine_table import engine_for
-from attnscope.dynamics.trajectory import ALIGNED, Trajectory, at_temperature, exact_excess, swapped_theta
+from attnscope.dynamics.trajectory import (
+    ALIGNED,
+    Trajectory,
+    at_temperature,
+    exact_excess,
+    swapped_theta,
+)
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import has_classes
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -31,12 +43,16 @@ from attnscope.theory.route import find_route
 
 __all__ = ["attention_share", "diagnose", "location_accuracy"]
 
-MISSES = 0.9  # probability of the largest score on the true position below which attention misses it
+# probability of the largest score on the true position below which attention misses it
+MISSES = 0.9
 DIFFUSE = 0.25  # mean share of the weight below which attention is spread out
 HOLDS = 0.2  # of the run's steps
-ZERO = 1e-6  # relative size from which on an eigenvalue counts as negative: the run need not be at the point itself
+# relative size from which on an eigenvalue counts as negative: the run need not be at the point
+# itself
+ZERO = 1e-6
 SAMPLES = 20_000  # sequences behind a share: two digits
-AGAIN = 20  # extra steps that look for a rise of the risk: with a stable step size it only falls
+# extra steps that look for a rise of the risk: with a stable step size it only falls
+AGAIN = 20
 RISE = 1e-6  # relative size of a rise that is not rounding
 
 
@@ -47,31 +63,42 @@ def diagnose(run: Trajectory) -> list[str]:
     for name in ("oracle", "swapped", "undecided", "diverged"):
         group = np.flatnonzero(run.outcome == name)
         if len(group):
-            out += GROUPS[name](run, group) if known or name == "diverged" else [_plainly(run, group, name)]
+            out += (
+                GROUPS[name](run, group)
+                if known or name == "diverged"
+                else [_plainly(run, group, name)]
+            )
     return out + _temperature(run) if known else out
 
 
 def _plainly(run: Trajectory, group: np.ndarray, name: str) -> str:
     """For tasks whose landscape nobody has derived: where the runs are, and no explanation."""
-    words = ", ".join(f"|{field}| {x:.3f}" for field, x in _medians(run, group)._asdict().items())
+    words = ", ".join(
+        f"|{field}| {x:.3f}" for field, x in _medians(run, group)._asdict().items()
+    )
     value = "error" if has_classes(run.setup.task) else "excess"
     return f"{_count(run, group)} {name}: {words}, {value} {_risk(run, group):.4g}."
 
 
-# -- groups ----------------------------------------------------------------------------------------------------------
+# -- groups ----------------------------------------------------------------------------------------
 
 
 def _oracle(run: Trajectory, group: np.ndarray) -> list[str]:
     o = _medians(run, group)
-    head = f"{_count(run, group)} at the oracle: |kappa| {o.kappa:.3f}, |nu| {o.nu:.3f}, excess risk {_risk(run, group):.4g}."
+    head = (
+        f"{_count(run, group)} at the oracle: |kappa| {o.kappa:.3f}, |nu| {o.nu:.3f}, excess "
+        f"risk {_risk(run, group):.4g}."
+    )
     return [head, *_attention(run, group), *_stability(run, group)]
 
 
 def _swapped(run: Trajectory, group: np.ndarray) -> list[str]:
-    o, lam = _medians(run, group), float(run.temperature[-1])
+    o = _medians(run, group)
+    lam = float(run.temperature[-1])
     theta = swapped_theta(run.setup.task, run.setup.predictor, lam)
     head = (
-        f"{_count(run, group)} with the roles swapped: k points along v* (|eta| {o.eta:.3f}) and v along k* "
+        f"{_count(run, group)} with the roles swapped: k points along v* (|eta| {o.eta:.3f}) and v "
+        "along k* "
         f"(|theta| {o.theta:.3f}, predicted {theta:.3f}), excess risk {_risk(run, group):.4g}; "
         'train with swap_move=True or start="moments" to avoid it.'
     )
@@ -79,12 +106,14 @@ def _swapped(run: Trajectory, group: np.ndarray) -> list[str]:
 
 
 def _undecided(run: Trajectory, group: np.ndarray) -> list[str]:
-    o, null = _medians(run, group), run.setup.task.gamma**2
+    o = _medians(run, group)
+    null = run.setup.task.gamma**2
     words = ", ".join(f"|{name}| {x:.3f}" for name, x in o._asdict().items())
     risk = _risk(run, group)
     verdict = "worse" if risk > null else "better"
     out = [
-        f"{_count(run, group)} undecided: {words}, excess risk {risk:.4g}, {verdict} than {null:.4g} of predicting the mean."
+        f"{_count(run, group)} undecided: {words}, excess risk {risk:.4g}, {verdict} than "
+        f"{null:.4g} of predicting the mean."
     ]
     out += _attention(run, group)
     if o.nu < ALIGNED:
@@ -93,64 +122,89 @@ def _undecided(run: Trajectory, group: np.ndarray) -> list[str]:
 
 
 def _diverged(run: Trajectory, group: np.ndarray) -> list[str]:
-    first, last = int(run.diverged_at[group].min()), int(run.diverged_at[group].max())
+    first = int(run.diverged_at[group].min())
+    last = int(run.diverged_at[group].max())
     when = f"at step {first}" if first == last else f"between steps {first} and {last}"
     return [
-        f"{_count(run, group)} diverged, {when}: the step size {run.setup.step_size:g} is unstable; try a smaller one."
+        f"{_count(run, group)} diverged, {when}: the step size {run.setup.step_size:g} is "
+        "unstable; try a smaller one."
     ]
 
 
-GROUPS = {"oracle": _oracle, "swapped": _swapped, "undecided": _undecided, "diverged": _diverged}
+GROUPS = {
+    "oracle": _oracle,
+    "swapped": _swapped,
+    "undecided": _undecided,
+    "diverged": _diverged,
+}
 
 
-# -- signatures ------------------------------------------------------------------------------------------------------
+# -- signatures ------------------------------------------------------------------------------------
 
 
 def _attention(run: Trajectory, group: np.ndarray) -> list[str]:
-    task, predictor, o = run.setup.task, _predictor(run), _typical(run, group)
-    accuracy, share = location_accuracy(task, predictor, o.kappa), attention_share(task, predictor, o.kappa)
-    numbers = f"its score is the largest in {accuracy:.1%} of sequences (by chance {1 / task.length:.1%})"
+    task = run.setup.task
+    predictor = _predictor(run)
+    o = _typical(run, group)
+    accuracy = location_accuracy(task, predictor, o.kappa)
+    share = attention_share(task, predictor, o.kappa)
+    numbers = (
+        f"its score is the largest in {accuracy:.1%} of sequences (by chance "
+        f"{1 / task.length:.1%})"
+    )
     if accuracy < MISSES:
         head = "Attention does not concentrate on the true position"
     elif share < DIFFUSE:
         head = "Attention finds the true position but is spread over the others"
     else:
         head = "Attention concentrates on the true position"
-    return [f"{head}: |kappa| {abs(o.kappa):.3f}, {numbers}, and it carries {share:.1%} of the weight."]
+    return [
+        f"{head}: |kappa| {abs(o.kappa):.3f}, {numbers}, and it carries {share:.1%} of the weight."
+    ]
 
 
 def _held(run: Trajectory, group: np.ndarray) -> list[str]:
     local = _local(run, group)
     if local is None:
         return []
-    alpha, lowest, highest = run.setup.step_size, local.eigenvalues[0], local.eigenvalues[-1]
+    alpha = run.setup.step_size
+    lowest = local.eigenvalues[0]
+    highest = local.eigenvalues[-1]
     needed = 0.1 / (alpha * max(local.gradient, 1e-300))
     if needed < HOLDS * run.step[-1]:
         return [f"The runs still move: gradient norm {local.gradient:.2g}; extend them."]
     if lowest < -ZERO * abs(highest):
         away = f"growing e-fold every {1 / (alpha * -lowest):.3g} steps"
         return [
-            f"A saddle holds the runs: gradient norm {local.gradient:.2g}, but a direction of curvature {lowest:.2g} leads down, {away}."
+            f"A saddle holds the runs: gradient norm {local.gradient:.2g}, but a direction of "
+            f"curvature {lowest:.2g} leads down, {away}."
         ]
     slow = f"moving k or v by 0.1 takes {needed:.2g} steps of size {alpha:g}"
-    return [f"A flat region holds the runs: gradient norm {local.gradient:.2g}, no descending direction, {slow}."]
+    return [
+        f"A flat region holds the runs: gradient norm {local.gradient:.2g}, no descending "
+        f"direction, {slow}."
+    ]
 
 
 def _stability(run: Trajectory, group: np.ndarray) -> list[str]:
-    local, alpha = _local(run, group), run.setup.step_size
+    local = _local(run, group)
+    alpha = run.setup.step_size
     if local is not None and alpha * local.eigenvalues[-1] > 2:
         top = local.eigenvalues[-1]
         ratio = f"{alpha:g} times the largest Hessian eigenvalue {top:.4g} is {alpha * top:.2f} > 2"
         return [f"The step size is unstable: {ratio}; try step_size={1 / top:.2g}."]
     rises = _rises(run, group)
     if len(rises):
-        seen = f"the risk of a typical run rises {len(rises)} times, by up to {rises.max():.2g}"
+        seen = (
+            f"the risk of a typical run rises {len(rises)} times, by up to {rises.max():.2g}"
+        )
         return [f"The step size is unstable: {seen}; try step_size={alpha / 4:.2g}."]
     return []
 
 
 def _temperature(run: Trajectory) -> list[str]:
-    task, lam = run.setup.task, float(run.temperature[-1])
+    task = run.setup.task
+    lam = float(run.temperature[-1])
     row = find_route(task, run.setup.predictor)
     if row is None or row.critical is None:
         return []
@@ -160,53 +214,73 @@ def _temperature(run: Trajectory) -> list[str]:
     if lam <= critical:
         return []
     return [
-        f"The temperature {lam:.4g} is above the critical one, {critical:.4g}: the oracle is a saddle there, so no run can stay at it."
+        f"The temperature {lam:.4g} is above the critical one, {critical:.4g}: the oracle is a "
+        "saddle there, so no run can stay at it."
     ]
 
 
 def _rises(run: Trajectory, group: np.ndarray) -> np.ndarray:
-    """By how much the typical run's risk rose where it should fall: in the second half of the log, and in AGAIN more steps."""
+    """By how much the typical run's risk rose where it should fall:
+    in the second half of the log, and in AGAIN more steps.
+    """
     if run.setup.batch_size is not None:
         return np.zeros(0)  # the noise of SGD makes it rise by itself
     i = _typical_run(run, group)
-    logged = run.excess[i, len(run.step) // 2 :] if np.ptp(run.temperature) == 0 else np.zeros(0)
+    logged = (
+        run.excess[i, len(run.step) // 2 :] if np.ptp(run.temperature) == 0 else np.zeros(0)
+    )
     changes = np.concatenate([np.diff(logged), np.diff(_going_on(run, i))])
     return changes[changes > RISE * run.excess[i, -1]]
 
 
 def _going_on(run: Trajectory, i: int) -> np.ndarray:
     """Excess risk of run i over AGAIN more steps at its last temperature."""
-    setup, lam, seen = run.setup, np.full(AGAIN + 1, run.temperature[-1]), [run.log[:, i, -1]]
+    setup = run.setup
+    lam = np.full(AGAIN + 1, run.temperature[-1])
+    seen = [run.log[:, i, -1]]
     engine = engine_for(setup)
     state = engine.init(seen[0][:, None], setup.seed)
     for t in range(AGAIN):
         state = engine.advance(state, lam[t : t + 1])
         seen.append(engine.overlaps(state)[:, 0])
-    return exact_excess(setup.task, setup.predictor, np.clip(np.array(seen).T[:, None, :], -1, 1), lam)[0]
+    return exact_excess(
+        setup.task, setup.predictor, np.clip(np.array(seen).T[:, None, :], -1, 1), lam
+    )[0]
 
 
-# -- numbers ---------------------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------
 
 
 def location_accuracy(task: SingleLocation, predictor: Predictor, kappa: float) -> float:
-    """P(the informative token has the largest score): E Phi(s kappa + gam G)^(L-1), by the trapezoidal rule on [-9, 9].
+    """P(the informative token has the largest score): E Phi(s kappa + gam G)^(L-1), by the
+    trapezoidal rule on [-9, 9].
 
-    For odd sigma the scores count with the sign of kappa: (k, v) and (-k, -v) are the same predictor.
+    For odd sigma the scores count with the sign of kappa: (k, v) and (-k, -v) are the same
+    predictor.
     """
     kappa = abs(kappa) if predictor.odd else kappa
     g = np.linspace(-9, 9, 2001)
     weight = np.exp(-g * g / 2)
-    return float(np.sum(weight * ndtr(task.signal * kappa + task.gamma * g) ** (task.length - 1)) / weight.sum())
+    return float(
+        np.sum(weight * ndtr(task.signal * kappa + task.gamma * g) ** (task.length - 1))
+        / weight.sum()
+    )
 
 
-def attention_share(task: SingleLocation, predictor: Predictor, kappa: float, seed: int = 0) -> float:
-    """Mean share of |weight| on the informative token, from SAMPLES sequences of scores (fewer if they are very long)."""
+def attention_share(
+    task: SingleLocation, predictor: Predictor, kappa: float, seed: int = 0
+) -> float:
+    """Mean share of |weight| on the informative token,
+    from SAMPLES sequences of scores (fewer if they are very long).
+    """
     n = max(100, min(SAMPLES, 4_000_000 // task.length))
     scores = np.random.default_rng(seed).standard_normal((n, task.length))
     scores[:, 0] = task.signal * kappa + task.gamma * scores[:, 0]
     weights = np.abs(predictor.weights(predictor.temperature * scores))  # type: ignore[operator]
     total = weights.sum(axis=1)
-    return float(np.mean(np.where(total > 0, weights[:, 0] / np.where(total > 0, total, 1.0), 0.0)))
+    return float(
+        np.mean(np.where(total > 0, weights[:, 0] / np.where(total > 0, total, 1.0), 0.0))
+    )
 
 
 def _local(run: Trajectory, group: np.ndarray) -> LocalGeometry | None:

@@ -1,4 +1,6 @@
-"""The paper's five training experiments as named settings (Marion, Berthier, Biau, Boyer, ICLR 2025)."""
+"""The paper's five training experiments as named settings (Marion, Berthier, Biau, Boyer, ICLR
+2025).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ __all__ = ["EXPERIMENTS", "Experiment", "run_experiment"]
 
 
 class Experiment(NamedTuple):
-    """Erf at `temperature` on SingleLocation(dim, length, gamma^2 = 1/2, noise), trained from `start`."""
+    """Erf at `temperature` on SingleLocation(dim, length, gamma^2 = 1/2, noise),
+    trained from `start`.
+    """
 
     dim: int
     temperature: Temperature
@@ -36,9 +40,18 @@ EXPERIMENTS: dict[str, Experiment] = {
     "init_manifold": Experiment(400, 0.1, 4e-3, 20_000, "manifold", 200),
     "init_sphere_large_lambda": Experiment(400, 0.9, 1e-3, 120_000, "sphere", 1_000),
     "init_sphere_small_lambda": Experiment(400, 0.1, 4e-3, 20_000, "sphere", 200),
-    "init_sphere_schedule": Experiment(400, InverseTime(1.0, rate=1e-4), 4e-3, 120_000, "sphere", 1_000),
+    "init_sphere_schedule": Experiment(
+        400, InverseTime(1.0, rate=1e-4), 4e-3, 120_000, "sphere", 1_000
+    ),
     "sgd_init_sphere_schedule": Experiment(
-        80, InverseTime(2.0, rate=1e-4), 1e-3, 200_000, "sphere", 2_000, batch_size=5, noise=0.1
+        80,
+        InverseTime(2.0, rate=1e-4),
+        1e-3,
+        200_000,
+        "sphere",
+        2_000,
+        batch_size=5,
+        noise=0.1,
     ),
 }
 

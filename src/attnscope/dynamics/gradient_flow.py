@@ -1,20 +1,27 @@
 """Gradient flow on the spheres: what training tends to as the step size goes to zero.
 
-notation: R the population risk as a function of the overlaps (kap, eta, the, nu, rho), R_x its partial derivatives, c = k*.v*, t = step size x steps.
+notation: R the population risk as a function of the overlaps (kap, eta, the, nu, rho), R_x its
+partial derivatives, c = k*.v*, t = step size x steps.
 
-    dk/dt = -(I - k k^T) grad_k R,   dv/dt = -(I - v v^T) grad_v R,     grad_k R = R_kap k* + R_eta v* + R_rho v,  grad_v R likewise,
+    dk/dt = -(I - k k^T) grad_k R,   dv/dt = -(I - v v^T) grad_v R,
+        grad_k R = R_kap k* + R_eta v* + R_rho v,  grad_v R likewise,
 
 closes on the overlaps. With a = grad_k R . k and b = grad_v R . v,
 
-    kap' = a kap - (R_kap + c R_eta + R_rho the)        eta' = a eta - (c R_kap + R_eta + R_rho nu)      a = R_kap kap + R_eta eta + R_rho rho
-    the' = b the - (R_the + c R_nu + R_rho kap)         nu'  = b nu  - (c R_the + R_nu + R_rho eta)      b = R_the the + R_nu nu + R_rho rho
+    kap' = a kap - (R_kap + c R_eta + R_rho the)   eta' = a eta - (c R_kap + R_eta + R_rho nu)
+        a = R_kap kap + R_eta eta + R_rho rho
+    the' = b the - (R_the + c R_nu + R_rho kap)   nu'  = b nu  - (c R_the + R_nu + R_rho eta)
+        b = R_the the + R_nu nu + R_rho rho
     rho' = (a + b) rho - (R_kap the + R_eta nu + R_rho) - (R_the kap + R_nu eta + R_rho).
 
-Solved by an explicit Runge-Kutta method of order 8 (scipy's DOP853) with the exact gradient of the risk, to the tolerance given.
+Solved by an explicit Runge-Kutta method of order 8 (scipy's DOP853) with the exact gradient of the
+risk, to the tolerance given.
 
-Limits. Projected gradient descent with step size alpha is an Euler step up to O(alpha^2), so after time t it is off by O(alpha). SGD with any batch
-size has the same mean step and independent fluctuations of size alpha: it is off by O(alpha) in the mean and scatters by O(sqrt(alpha)) over a
-fixed time (the law of large numbers along the path), and both vanish. The dimension enters the scatter, not the flow.
+Limits. Projected gradient descent with step size alpha is an Euler step up to O(alpha^2), so after
+time t it is off by O(alpha). SGD with any batch size has the same mean step and independent
+fluctuations of size alpha: it is off by O(alpha) in the mean and scatters by O(sqrt(alpha)) over a
+fixed time (the law of large numbers along the path), and both vanish. The dimension enters the
+scatter, not the flow.
 """
 
 from __future__ import annotations
@@ -43,7 +50,9 @@ OF = "gradient_flow"
 
 @dataclass(frozen=True, eq=False)
 class GradientFlow:
-    """Overlaps along the flow: `log` (5, runs, times), `time` (times,); `error` bounds the local error of an overlap, the solver's tolerance."""
+    """Overlaps along the flow: `log` (5, runs, times), `time` (times,); `error` bounds the local
+    error of an overlap, the solver's tolerance.
+    """
 
     task: SingleLocation
     predictor: Predictor
@@ -91,31 +100,55 @@ def gradient_flow(
     """
     checked_task(task, OF)
     if not has_one_head(predictor):
-        raise bad("predictor", OF, "a predictor with one head and an exact gradient", predictor, "Erf(0.1)")
+        raise bad(
+            "predictor",
+            OF,
+            "a predictor with one head and an exact gradient",
+            predictor,
+            "Erf(0.1)",
+        )
     lam = constant_temperature(predictor, OF)
     gradient = exact_gradient(task, predictor, OF)
     t = check.array(times, "times", OF, (None,)).astype(np.float64)
     if t[0] < 0 or (np.diff(t) <= 0).any():
-        raise bad("times", OF, "increasing and >= 0", "other numbers", "numpy.linspace(0, 100, 51)")
-    runs, seed = check.integer(runs, "runs", OF, 1), check.seed_value(seed, OF)
+        raise bad(
+            "times", OF, "increasing and >= 0", "other numbers", "numpy.linspace(0, 100, 51)"
+        )
+    runs = check.integer(runs, "runs", OF, 1)
+    seed = check.seed_value(seed, OF)
     tol = check.real(tolerance, "tolerance", OF, 1e-13, 1e-2)
     o = starting_overlaps(task, start, runs, seed)
     log = np.stack(
-        [_solved(lambda x: velocity(x, gradient(x, lam), task.alignment), o[:, [i]], t, tol) for i in range(runs)], 1
+        [
+            _solved(
+                lambda x: velocity(x, gradient(x, lam), task.alignment), o[:, [i]], t, tol
+            )
+            for i in range(runs)
+        ],
+        1,
     )
     return GradientFlow(task, predictor, t, np.clip(log, -1, 1), tol)
 
 
 def _solved(field: Any, o: np.ndarray, t: np.ndarray, tol: float) -> np.ndarray:
-    """(5, times) of one run that starts at o (5, 1): each by itself, so that its accuracy does not depend on its company."""
+    """(5, times) of one run that starts at o (5, 1):
+    each by itself, so that its accuracy does not depend on its company.
+    """
     if t[-1] == 0:
         return np.repeat(o, len(t), axis=1)
     found = solve_ivp(
-        lambda _, x: field(x[:, None])[:, 0], (0.0, t[-1]), o[:, 0], method="DOP853", t_eval=t, rtol=tol, atol=tol
+        lambda _, x: field(x[:, None])[:, 0],
+        (0.0, t[-1]),
+        o[:, 0],
+        method="DOP853",
+        t_eval=t,
+        rtol=tol,
+        atol=tol,
     )
     if not found.success or not np.isfinite(found.y).all():
         raise AttnscopeError(
-            f"the solution of {OF} must exist up to time {t[-1]:g}, got {found.message}; try a shorter time."
+            f"the solution of {OF} must exist up to time {t[-1]:g}, got {found.message}; try a "
+            "shorter time."
         )
     return found.y
 
@@ -124,13 +157,16 @@ def velocity(o: np.ndarray, gradient: np.ndarray, c: float) -> np.ndarray:
     """d/dt of overlaps (5, runs) along the flow (module docstring)."""
     kap, eta, the, nu, rho = o
     R_kap, R_eta, R_the, R_nu, R_rho = gradient
-    a, b = R_kap * kap + R_eta * eta + R_rho * rho, R_the * the + R_nu * nu + R_rho * rho
+    a = R_kap * kap + R_eta * eta + R_rho * rho
+    b = R_the * the + R_nu * nu + R_rho * rho
     return np.stack(
         [
             a * kap - (R_kap + c * R_eta + R_rho * the),
             a * eta - (c * R_kap + R_eta + R_rho * nu),
             b * the - (R_the + c * R_nu + R_rho * kap),
             b * nu - (c * R_the + R_nu + R_rho * eta),
-            (a + b) * rho - (R_kap * the + R_eta * nu + R_rho) - (R_the * kap + R_nu * eta + R_rho),
+            (a + b) * rho
+            - (R_kap * the + R_eta * nu + R_rho)
+            - (R_the * kap + R_nu * eta + R_rho),
         ]
     )

@@ -1,12 +1,15 @@
 """Runs of several heads on several directions, read off their Gram matrices.
 
-notation: m = 2H trained vectors p = (k_1, v_1, ..., k_H, v_H), r = 2F teachers (k_1*, v_1*, ...), n = m + r, G (n, n) their Gram matrix.
+notation: m = 2H trained vectors p = (k_1, v_1, ..., k_H, v_H), r = 2F teachers (k_1*, v_1*, ...), n
+= m + r, G (n, n) their Gram matrix.
 
-Everything is read off G. Beside the overlaps of single vectors there are two quantities that do not depend on how the heads share the
-work. A head whose weights are nearly linear in its score sees tokens through x^T S x alone, S = sum_h sym(k_h v_h^T), and any rotation of the heads
-that keeps S, or the exchange of k and v, is the same predictor. Hence
+Everything is read off G. Beside the overlaps of single vectors there are two quantities that do not
+depend on how the heads share the work. A head whose weights are nearly linear in its score sees
+tokens through x^T S x alone, S = sum_h sym(k_h v_h^T), and any rotation of the heads that keeps S,
+or the exchange of k and v, is the same predictor. Hence
 
-    form cosine   <S, S*>/(|S||S*|),   <sym(k v^T), sym(p q^T)> = [(k.p)(v.q) + (k.q)(v.p)]/2,    S* = sum_f sym(k_f* v_f*^T)
+    form cosine   <S, S*>/(|S||S*|),   <sym(k v^T), sym(p q^T)> = [(k.p)(v.q) + (k.q)(v.p)]/2,
+        S* = sum_f sym(k_f* v_f*^T)
     span          mean over the trained vectors of |projection on the span of the teachers|^2/|p|^2
 
 For erf heads report these and the risk; overlaps of single heads say little there.
@@ -36,14 +39,19 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadOverlaps", "HeadTrajectory"]
 
-ALIGNED = 0.75  # a head counts as aligned with a direction from here on (41 degrees): a vector halfway between two is with neither
+# a head counts as aligned with a direction from here on (41 degrees): a vector halfway between two
+# is with neither
+ALIGNED = 0.75
 FORMED = 0.95  # form cosine from which a run that has no head per direction counts as rotated
-LOST = 1e12  # squared norm from which a run counts as diverged: its risk still fits in float64
+# squared norm from which a run counts as diverged: its risk still fits in float64
+LOST = 1e12
 SAMPLES = 2000  # of the risk at every log point; risk_at takes more
 
 
 class HeadOverlaps(NamedTuple):
-    """Cosines (runs, logs, H, F): kappa of k_h and k_f*, eta of k_h and v_f*, theta of v_h and k_f*, nu of v_h and v_f*."""
+    """Cosines (runs, logs, H, F): kappa of k_h and k_f*, eta of k_h and v_f*,
+    theta of v_h and k_f*, nu of v_h and v_f*.
+    """
 
     kappa: np.ndarray
     eta: np.ndarray
@@ -57,10 +65,10 @@ class HeadTrajectory(Runs):
 
     Attributes:
         step: (logs,) 0, log_every, ..., always ending with the last step.
-        gram: (runs, logs, n, n) Gram matrices of (k_1, v_1, ..., k_1*, v_1*, ...); a diverged run repeats its last one before.
-        temperature: (logs,).
-        diverged_at: (runs,) the step after which a run was no longer finite or had a norm above 10^6, or -1.
-        state: what the engine needs to go on.
+        gram: (runs, logs, n, n) Gram matrices of (k_1, v_1, ..., k_1*, v_1*, ...); a diverged run
+        repeats its last one before. temperature: (logs,).
+        diverged_at: (runs,) the step after which a run was no longer finite or had a norm above
+        10^6, or -1. state: what the engine needs to go on.
     """
 
     setup: HeadSetup
@@ -88,20 +96,27 @@ class HeadTrajectory(Runs):
         """Cosines of heads and teachers, (runs, logs, H, F) each."""
         m = 2 * self.heads
         c = self.gram[:, :, :m, m:] / np.maximum(self.norms, 1e-300)[..., None]
-        return HeadOverlaps(c[:, :, 0::2, 0::2], c[:, :, 0::2, 1::2], c[:, :, 1::2, 0::2], c[:, :, 1::2, 1::2])
+        return HeadOverlaps(
+            c[:, :, 0::2, 0::2], c[:, :, 0::2, 1::2], c[:, :, 1::2, 0::2], c[:, :, 1::2, 1::2]
+        )
 
     @cached_property
     def form_cosine(self) -> np.ndarray:
-        """(runs, logs): cosine of sum_h sym(k_h v_h^T) with the teachers' form; what heads learn together, whoever learns it."""
+        """(runs, logs): cosine of sum_h sym(k_h v_h^T) with the teachers' form;
+        what heads learn together, whoever learns it.
+        """
         m = 2 * self.heads
         inner = lambda a, b: _form(self.gram[:, :, a, b])
-        trained, star = slice(0, m), slice(m, None)
+        trained = slice(0, m)
+        star = slice(m, None)
         size = np.sqrt(np.maximum(inner(trained, trained) * inner(star, star), 1e-300))
         return inner(trained, star) / size
 
     @cached_property
     def span(self) -> np.ndarray:
-        """(runs, logs): mean squared share of the trained vectors inside the span of the teachers."""
+        """(runs, logs): mean squared share of the trained vectors inside the span of the
+        teachers.
+        """
         m = 2 * self.heads
         inverse = np.linalg.pinv(self.setup.task.teacher_gram, hermitian=True)
         cross = self.gram[:, :, :m, m:]
@@ -109,30 +124,41 @@ class HeadTrajectory(Runs):
         return (inside / np.maximum(self.norms**2, 1e-300)).mean(2)
 
     def risk_at(self, log: int = -1, samples: int = 20_000, seed: int = 0) -> Estimate:
-        """Risk of every run at a log point, (runs,), with its error: quadrature for erf and smooth heads, else Monte Carlo over scores."""
+        """Risk of every run at a log point, (runs,), with its error: quadrature for erf and smooth
+        heads, else Monte Carlo over scores.
+        """
         log = check.integer(log, "log", "risk_at", -len(self.step), len(self.step) - 1)
-        n, seed = check.integer(samples, "samples", "risk_at", 2), check.seed_value(seed, "risk_at")
+        n = check.integer(samples, "samples", "risk_at", 2)
+        seed = check.seed_value(seed, "risk_at")
         lam = float(self.temperature[log])
-        found = heads_excess(self.setup.task, self.setup.predictor, self.gram[:, log], lam, n, seed)
+        found = heads_excess(
+            self.setup.task, self.setup.predictor, self.gram[:, log], lam, n, seed
+        )
         return estimate(*found, self.setup.task.noise)
 
     @cached_property
     def excess(self) -> np.ndarray:
-        """Risk over noise^2, (runs, logs), at the running temperature; Monte Carlo with 2000 samples where there is no quadrature."""
-        return np.stack([self.risk_at(i, SAMPLES).excess for i in range(len(self.step))], axis=1)
+        """Risk over noise^2, (runs, logs), at the running temperature; Monte Carlo with 2000
+        samples where there is no quadrature.
+        """
+        return np.stack(
+            [self.risk_at(i, SAMPLES).excess for i in range(len(self.step))], axis=1
+        )
 
     @cached_property
     def outcome(self) -> np.ndarray:
         """(runs,) where the runs ended.
 
-        "specialised": every direction has a head of its own, k_h along k_f* and v_h along v_f* (cosine >= .75); "swapped": the same with the roles
-        of k and v exchanged in at least one head; "rotated": neither, but the form cosine is >= .95 (componentwise heads); "diverged";
+        "specialised": every direction has a head of its own, k_h along k_f* and v_h along v_f*
+        (cosine >= .75); "swapped": the same with the roles of k and v exchanged in at least one
+        head; "rotated": neither, but the form cosine is >= .95 (componentwise heads); "diverged";
         "unspecialised": anything else.
         """
         o = HeadOverlaps(*(x[:, -1] for x in self.overlaps))
         # (k, v) and (-k, -v) may then be the same head
         odd = self.setup.predictor.head.componentwise
-        plain, swapped = _aligned(o.kappa, o.nu, odd), _aligned(o.eta, o.theta, odd)
+        plain = _aligned(o.kappa, o.nu, odd)
+        swapped = _aligned(o.eta, o.theta, odd)
         rotated = odd & (self.form_cosine[:, -1] >= FORMED)
         names = np.where(rotated, "rotated", "unspecialised")
         names = np.where(_one_each(plain | swapped), "swapped", names)
@@ -140,12 +166,17 @@ class HeadTrajectory(Runs):
         return np.where(self.diverged_at >= 0, "diverged", names)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per run and logged step: run, step, temperature, form_cosine, span, and the cosines kappa_11 (head, direction), ..."""
+        """One row per run and logged step: run, step, temperature, form_cosine, span, and the
+        cosines kappa_11 (head, direction), ...
+        """
         import pandas as pd
 
         logs = len(self.step)
         columns: dict[str, Any] = {"run": np.repeat(np.arange(self.runs), logs)}
-        columns |= {name: np.tile(x, self.runs) for name, x in (("step", self.step), ("temperature", self.temperature))}
+        columns |= {
+            name: np.tile(x, self.runs)
+            for name, x in (("step", self.step), ("temperature", self.temperature))
+        }
         columns |= {"form_cosine": self.form_cosine.ravel(), "span": self.span.ravel()}
         for name, x in self.overlaps._asdict().items():
             for h, f in np.ndindex(x.shape[2:]):
@@ -153,8 +184,11 @@ class HeadTrajectory(Runs):
         return pd.DataFrame(columns)
 
     def figure(self) -> Figure:
-        """Excess risk, form cosine, span and the best head's alignment per direction: medians by outcome with the central 95 %."""
-        best = np.abs(self.overlaps.kappa * self.overlaps.nu).max(2).min(2)  # the worse served direction
+        """Excess risk, form cosine, span and the best head's alignment per direction: medians by
+        outcome with the central 95 %.
+        """
+        # the worse served direction
+        best = np.abs(self.overlaps.kappa * self.overlaps.nu).max(2).min(2)
         quantities = (
             ("excess risk", "excess risk", self.excess, True),
             ("form cosine", "cosine with the teachers' form", self.form_cosine, False),
@@ -163,18 +197,30 @@ class HeadTrajectory(Runs):
         )
         panels = [
             Panel(
-                title, "step", label, tuple(self._by_outcome(values)), log_y=log, y_range=None if log else (-0.05, 1.05)
+                title,
+                "step",
+                label,
+                tuple(self._by_outcome(values)),
+                log_y=log,
+                y_range=None if log else (-0.05, 1.05),
             )
             for title, label, values, log in quantities
         ]
-        return Figure(f"{self.setup.predictor!r}, {self.runs} runs (bands: 95 % of the runs)", tuple(panels), columns=2)
+        return Figure(
+            f"{self.setup.predictor!r}, {self.runs} runs (bands: 95 % of the runs)",
+            tuple(panels),
+            columns=2,
+        )
 
     def _by_outcome(self, values: np.ndarray) -> list[Mark]:
         marks: list[Mark] = []
         for i, name in enumerate(np.unique(self.outcome)):
             chosen = values[self.outcome == name]
             low, median, high = np.quantile(chosen, (0.025, 0.5, 0.975), axis=0)
-            marks += [Band(self.step, low, high, "", i), Line(self.step, median, f"{name} ({len(chosen)})", i)]
+            marks += [
+                Band(self.step, low, high, "", i),
+                Line(self.step, median, f"{name} ({len(chosen)})", i),
+            ]
         return marks
 
     def extend(self, steps: int, progress: bool = True) -> HeadTrajectory:
@@ -199,18 +245,24 @@ class HeadTrajectory(Runs):
 
 
 def _form(cross: np.ndarray) -> np.ndarray:
-    """Inner product of two sums of sym(k v^T) from the inner products (..., 2a, 2b) of their vectors."""
+    """Inner product of two sums of sym(k v^T) from the inner products (..., 2a, 2b)
+    of their vectors.
+    """
     kk, kv, vk, vv = (cross[..., i::2, j::2] for i in (0, 1) for j in (0, 1))
     return (kk * vv + kv * vk).sum((-1, -2)) / 2
 
 
 def _aligned(a: np.ndarray, b: np.ndarray, odd: bool) -> np.ndarray:
-    """(runs, H, F) whether head h serves direction f: both cosines large and positive, or of one sign if the head does not care."""
+    """(runs, H, F) whether head h serves direction f: both cosines large and positive, or of one
+    sign if the head does not care.
+    """
     large = (np.abs(a) >= ALIGNED) & (np.abs(b) >= ALIGNED)
     return large & ((a * b > 0) if odd else ((a > 0) & (b > 0)))
 
 
 def _one_each(serves: np.ndarray) -> np.ndarray:
     """(runs,) whether different heads serve all directions."""
-    matched = [serves[r][linear_sum_assignment(serves[r], maximize=True)] for r in range(len(serves))]
+    matched = [
+        serves[r][linear_sum_assignment(serves[r], maximize=True)] for r in range(len(serves))
+    ]
     return np.array([pairs.sum() == serves.shape[2] for pairs in matched])

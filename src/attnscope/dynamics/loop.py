@@ -1,18 +1,19 @@
 """The training loop over log points, for any heads: divergence, the swap move, the bar, Ctrl-C.
 
-Engines advance by n + m steps with the same bits as by n and then m, so where the work is cut changes
-nothing.
+Engines advance by n + m steps with the same bits as by n and then m, so where the work is cut
+changes nothing.
 
-Divergence. A run that is lost at a log point (overlaps or Gram matrix no longer finite, or too long)
-is followed again from the point before, by bisection, to the update that did it; from that log point
-on, its last entry before is repeated.
+Divergence. A run that is lost at a log point (overlaps or Gram matrix no longer finite, or too
+long) is followed again from the point before, by bisection, to the update that did it; from that
+log point on, its last entry before is repeated.
 
-Swap move. At small temperatures T is nearly symmetric in k and v, and about half of the random starts end
-with the roles exchanged. The token mean is s k*/L, so |v.mean| > |k.mean|, that is |theta| > |kappa|, gives
-them away (here with the exact mean; with real data, a mean over samples). A run that has settled in such a
-state, no overlap having moved by more than STILL in SETTLE_TIME units of gradient-flow time (alpha times
-steps), has k and v exchanged, (kappa, eta, theta, nu) -> (theta, nu, kappa, eta), and goes on. This is
-looked for at multiples of log_every, after they are logged.
+Swap move. At small temperatures T is nearly symmetric in k and v, and about half of the random
+starts end with the roles exchanged. The token mean is s k*/L, so |v.mean| > |k.mean|, that is
+|theta| > |kappa|, gives them away (here with the exact mean; with real data, a mean over samples).
+A run that has settled in such a state, no overlap having moved by more than STILL in SETTLE_TIME
+units of gradient-flow time (alpha times steps), has k and v exchanged, (kappa, eta, theta, nu) ->
+(theta, nu, kappa, eta), and goes on. This is looked for at multiples of log_every, after they are
+logged.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ __all__ = ["advance", "continued", "exchange"]
 
 AnyRuns = TypeVar("AnyRuns", bound=Runs)
 
-SETTLE_TIME = 10.0  # the saddle grows at .3 to .8 (d = 400, lam .02 to .1): a run there would move e^3- to e^8-fold
-STILL = 0.05  # change of an overlap that counts as none; noise of SGD at the paper's settings is smaller
+# the saddle grows at .3 to .8 (d = 400, lam .02 to .1): a run there would move e^3- to e^8-fold
+SETTLE_TIME = 10.0
+# change of an overlap that counts as none; noise of SGD at the paper's settings is smaller
+STILL = 0.05
 PIECE = 0.25  # seconds between two looks at the keyboard and two updates of the bar
 FIRST_PIECE = 64  # steps; doubled and halved from there
 PATIENCE = 0.7  # seconds after which a silent first call explains itself
@@ -49,7 +52,8 @@ def advance(run: AnyRuns, engine: Engine, end: int, show: bool) -> AnyRuns:
     """`run` continued from its last logged step to `end`."""
     every = run.setup.log_every
     begin = int(run.step[-1])
-    kept = len(run.step) - (begin % every != 0)  # an entry between two multiples gives way to the regular ones
+    # an entry between two multiples gives way to the regular ones
+    kept = len(run.step) - (begin % every != 0)
     marks = [*range(begin - begin % every + every, end, every), end]
     step = np.concatenate([run.step[:kept], np.array(marks, dtype=np.int64)])
     shape = list(run.logged.shape)
@@ -80,7 +84,9 @@ def advance(run: AnyRuns, engine: Engine, end: int, show: bool) -> AnyRuns:
     return run.reached(step[:logs], log, lam, reached)
 
 
-def continued(run: AnyRuns, engine_of: Callable[[Any], Engine], steps: int, show: bool) -> AnyRuns:
+def continued(
+    run: AnyRuns, engine_of: Callable[[Any], Engine], steps: int, show: bool
+) -> AnyRuns:
     """`run` with `steps` further updates by the engine of its setup; what `extend` is."""
     end = int(run.step[-1]) + check.integer(steps, "steps", "extend", 1)
     numbers = run.logged.size // len(run.step) * (end // run.setup.log_every + 2)
@@ -93,13 +99,19 @@ class Walker:
     """Advances states step by step number, in pieces short enough for the bar and for Ctrl-C."""
 
     def __init__(self, engine: Engine, temperature: Temperature, bar: Bar) -> None:
-        self.engine, self.temperature, self.bar, self.piece = engine, temperature, bar, FIRST_PIECE
+        self.engine = engine
+        self.temperature = temperature
+        self.bar = bar
+        self.piece = FIRST_PIECE
 
     def walk(self, state: State, begin: int, end: int) -> State:
         """The state after the updates begin, ..., end - 1."""
         while begin < end:
-            n, clock = min(self.piece, end - begin), time.perf_counter()
-            state = self.engine.advance(state, temperatures(self.temperature, begin, begin + n))
+            n = min(self.piece, end - begin)
+            clock = time.perf_counter()
+            state = self.engine.advance(
+                state, temperatures(self.temperature, begin, begin + n)
+            )
             self.bar.advance(n)
             begin += n
             self._pace(n, time.perf_counter() - clock)
@@ -148,7 +160,9 @@ def _locate(
     which: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write into `out` after how many updates, in (begin, end], each run in `which` was first lost."""
+    """Write into `out` after how many updates, in (begin, end], each run in `which` was first
+    lost.
+    """
     if end - begin == 1:
         out[which] = end
         return
@@ -161,7 +175,7 @@ def _locate(
         _locate(walker, run, half, middle, end, which & ~lost, out)
 
 
-# -- the swap move ---------------------------------------------------------------------------------------------------
+# -- the swap move ---------------------------------------------------------------------------------
 
 
 def _swap_due(
@@ -182,35 +196,49 @@ def _swap_due(
     kappa = points[-1, 0]
     theta = points[-1, 2]
     settled = np.abs(points[-1] - points[back]).max(axis=0) <= STILL
-    return settled & (np.abs(theta) > np.abs(kappa)) & ((swapped_at < 0) | (now - swapped_at >= horizon))
+    return (
+        settled
+        & (np.abs(theta) > np.abs(kappa))
+        & ((swapped_at < 0) | (now - swapped_at >= horizon))
+    )
 
 
 def exchange(state: State, which: np.ndarray) -> State:
-    """The state with k and v exchanged in the runs `which`: overlaps (5, runs), a Gram matrix (runs, 4, 4), or vectors."""
+    """The state with k and v exchanged in the runs `which`:
+    overlaps (5, runs), a Gram matrix (runs, 4, 4), or vectors.
+    """
     if not which.any():
         return state
     out = dict(state)
     if "overlaps" in state:
-        out["overlaps"] = np.where(which, state["overlaps"][[2, 3, 0, 1, 4]], state["overlaps"])
+        out["overlaps"] = np.where(
+            which, state["overlaps"][[2, 3, 0, 1, 4]], state["overlaps"]
+        )
     if "gram" in state:
         order = [1, 0, *range(2, state["gram"].shape[1])]
-        out["gram"] = np.where(which[:, None, None], state["gram"][:, order][:, :, order], state["gram"])
+        out["gram"] = np.where(
+            which[:, None, None], state["gram"][:, order][:, :, order], state["gram"]
+        )
     if "k" in state:
         out["k"] = np.where(which[:, None], state["v"], state["k"])
         out["v"] = np.where(which[:, None], state["k"], state["v"])
     return out
 
 
-# -- the first call --------------------------------------------------------------------------------------------------
+# -- the first call --------------------------------------------------------------------------------
 
 
 def _compile(engine: Engine, run: Runs, show: bool) -> None:
-    """On a terminal, take (and forget) one step under a spinner, so that compilation is not mistaken for a hang."""
+    """On a terminal, take (and forget) one step under a spinner,
+    so that compilation is not mistaken for a hang.
+    """
     if show and sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty():
         with _spinner("compiling, once"):
             engine.advance(
                 run.state,
-                temperatures(run.setup.predictor.temperature, int(run.step[-1]), int(run.step[-1]) + 1),
+                temperatures(
+                    run.setup.predictor.temperature, int(run.step[-1]), int(run.step[-1]) + 1
+                ),
             )
 
 

@@ -1,23 +1,27 @@
-"""Local rates of projected gradient descent: predicted from the Hessian, measured from a trajectory.
+"""Local rates of projected gradient descent: predicted from the Hessian, measured from a
+trajectory.
 
-notation: alpha = step size, mu = eigenvalues of the Riemannian Hessian of the risk on the two spheres.
+notation: alpha = step size, mu = eigenvalues of the Riemannian Hessian of the risk on the two
+spheres.
 
-Near a minimum the distance along an eigenvector is multiplied by 1 - alpha mu per step, so generically
+Near a minimum the distance along an eigenvector is multiplied by 1 - alpha mu per step, so
+generically
 
     distance to the limit ~ rho^t,   excess - its limit ~ rho^(2t),   rho = max |1 - alpha mu|
 
-over the directions with mu != 0 (zero modes are rotations that leave the risk unchanged). On the manifold
-{eta = theta = rho = 0} only its own directions count: k and v turn towards k* and v* through the rest of
-R^d, with mu_k = -R_kappa and mu_v = -R_nu.
+over the directions with mu != 0 (zero modes are rotations that leave the risk unchanged). On the
+manifold {eta = theta = rho = 0} only its own directions count: k and v turn towards k* and v*
+through the rest of R^d, with mu_k = -R_kappa and mu_v = -R_nu.
 
-Near the degenerate saddle (k, v, k*, v* mutually orthogonal) the overlaps' components along the unstable eigenvectors grow by
-1 + alpha |mu| per step; the first to reach `level` ends the escape. First order needs s |theta| << 1, because the risk has a
-term of order s^2 theta^2 kappa^2; a random start has s |theta| about .7 in any dimension, so from there the prediction is an
-estimate: at d = 400, lam = .1 the measured times are .7 to 1.5 times it, 1.06 in the median.
+Near the degenerate saddle (k, v, k*, v* mutually orthogonal) the overlaps' components along the
+unstable eigenvectors grow by 1 + alpha |mu| per step; the first to reach `level` ends the escape.
+First order needs s |theta| << 1, because the risk has a term of order s^2 theta^2 kappa^2; a random
+start has s |theta| about .7 in any dimension, so from there the prediction is an estimate: at d =
+400, lam = .1 the measured times are .7 to 1.5 times it, 1.06 in the median.
 
-Exact to first order: Hessians from theory/optima/landscape.py (key and value orthogonal). Measured rates are
-slopes of log(excess - limit) against the step, over the part of the log that is close to the limit but
-above rounding; their error is the slope's drift within it.
+Exact to first order: Hessians from theory/optima/landscape.py (key and value orthogonal). Measured
+rates are slopes of log(excess - limit) against the step, over the part of the log that is close to
+the limit but above rounding; their error is the slope's drift within it.
 """
 
 from __future__ import annotations
@@ -46,15 +50,21 @@ __all__ = [
     "predicted_rate",
 ]
 
-ZERO = 1e-9  # eigenvalues below this fraction of the largest are zero modes (as in theory/optima/landscape.py)
-CLOSE = 1e-4  # a gap below this fraction of the first one counts as close to the limit: quadratic terms are O(sqrt) of it, 1 %
-ROUNDING = 1e-11  # ... and above this fraction of the risk as free of rounding (risks are good to 1e-14)
+# eigenvalues below this fraction of the largest are zero modes (as in theory/optima/landscape.py)
+ZERO = 1e-9
+# a gap below this fraction of the first one counts as close to the limit: quadratic terms are
+# O(sqrt) of it, 1 %
+CLOSE = 1e-4
+# ... and above this fraction of the risk as free of rounding (risks are good to 1e-14)
+ROUNDING = 1e-11
 FEWEST = 5  # log points in a fit
 ON_MANIFOLD = 1e-9  # distance below which a run counts as on the manifold
 
 
 class PredictedRate(NamedTuple):
-    """eigenvalue: the mu that decides; contraction: rho per step; decay: -log(rho), of the distance; half of the excess' one."""
+    """eigenvalue: the mu that decides; contraction: rho per step; decay: -log(rho), of the
+    distance; half of the excess' one.
+    """
 
     limit: str
     eigenvalue: float
@@ -64,7 +74,9 @@ class PredictedRate(NamedTuple):
 
 
 class MeasuredRate(NamedTuple):
-    """decay of the distance per step, per run in `runs`, with its error, beside the predicted one."""
+    """decay of the distance per step, per run in `runs`, with its error,
+    beside the predicted one.
+    """
 
     runs: np.ndarray
     decay: np.ndarray
@@ -73,7 +85,9 @@ class MeasuredRate(NamedTuple):
 
 
 class EscapeTime(NamedTuple):
-    """Steps until a run has left the saddle, measured (of the runs in `runs`) and predicted to first order."""
+    """Steps until a run has left the saddle, measured (of the runs in `runs`)
+    and predicted to first order.
+    """
 
     runs: np.ndarray
     measured: np.ndarray
@@ -87,7 +101,8 @@ def predicted_rate(
     limit: str = "oracle",
     manifold: bool = False,
 ) -> PredictedRate:
-    """Linear rate at which training approaches a minimum, "oracle" or "swapped"; `manifold`: for runs that stay on it.
+    """Linear rate at which training approaches a minimum, "oracle" or "swapped"; `manifold`: for
+    runs that stay on it.
 
     >>> from attnscope.predictors.attention import Erf
     >>> rate = predicted_rate(SingleLocation(dim=400, length=10), Erf(0.1), step_size=4e-3)
@@ -114,14 +129,17 @@ def predicted_rate(
     contraction = abs(1 - alpha * slowest)
     if contraction >= 1:
         got = f"{alpha:g}, which does not contract along the eigenvalue {slowest:.4g}"
-        raise bad("step_size", of, f"below 2 / {mu.max():.4g}", got, f"step_size={1 / mu.max():.2g}")
+        raise bad(
+            "step_size", of, f"below 2 / {mu.max():.4g}", got, f"step_size={1 / mu.max():.2g}"
+        )
     decay = -math.log1p(-alpha * slowest) if alpha * slowest < 1 else -math.log(contraction)
     return PredictedRate(limit, slowest, contraction, decay, float(point.risk.excess))
 
 
 def measured_rate(run: Trajectory, limit: str) -> MeasuredRate:
     """See Trajectory.rate."""
-    setup, of = run.setup, "Trajectory.rate"
+    setup = run.setup
+    of = "Trajectory.rate"
     if setup.batch_size is not None:
         raise bad(
             "run",
@@ -131,34 +149,52 @@ def measured_rate(run: Trajectory, limit: str) -> MeasuredRate:
             "batch_size=None",
         )
     on_manifold = bool(run.distance.max() < ON_MANIFOLD)
-    predicted = predicted_rate(setup.task, setup.predictor, setup.step_size, limit, on_manifold)
-    fits = {int(i): _fit(run.step, run.excess[i], predicted.excess) for i in np.flatnonzero(run.outcome == limit)}
+    predicted = predicted_rate(
+        setup.task, setup.predictor, setup.step_size, limit, on_manifold
+    )
+    fits = {
+        int(i): _fit(run.step, run.excess[i], predicted.excess)
+        for i in np.flatnonzero(run.outcome == limit)
+    }
     good = {i: fit for i, fit in fits.items() if fit is not None}
     if not good:
         got = f"{len(fits)} runs at the {limit} point, none with {FEWEST} log points close to it"
-        raise AttnscopeError(f"run of {of} must approach its limit, got {got}; try run.extend({int(run.step[-1])}).")
+        raise AttnscopeError(
+            f"run of {of} must approach its limit, got {got}; try run.extend({int(run.step[-1])})."
+        )
     decay, error = np.array(list(good.values())).T
     return MeasuredRate(np.array(list(good)), decay, error, predicted)
 
 
 def _fit(step: np.ndarray, excess: np.ndarray, limit: float) -> tuple[float, float] | None:
-    """(decay of the distance per step, its drift) from the stretch of log points that are close to the limit."""
+    """(decay of the distance per step, its drift)
+    from the stretch of log points that are close to the limit.
+    """
     gap = excess - limit
     use = np.flatnonzero((gap < CLOSE * gap[0]) & (gap > ROUNDING * max(limit, excess[0])))
-    if len(use) < FEWEST or use[-1] - use[0] >= len(use):  # too few, or left and entered again
+    # too few, or left and entered again
+    if len(use) < FEWEST or use[-1] - use[0] >= len(use):
         return None
-    t, y = step[use].astype(np.float64), np.log(gap[use])
+    t = step[use].astype(np.float64)
+    y = np.log(gap[use])
     half = len(use) // 2
     early, late = (
-        -np.polyfit(t[part] - t[part].mean(), y[part], 1)[0] / 2 for part in (slice(half + 1), slice(half, None))
+        -np.polyfit(t[part] - t[part].mean(), y[part], 1)[0] / 2
+        for part in (slice(half + 1), slice(half, None))
     )
     return float(late), float(abs(late - early))
 
 
 def escape_time(
-    task: SingleLocation, predictor: Predictor, step_size: float, overlaps: Overlaps, level: float = 0.3
+    task: SingleLocation,
+    predictor: Predictor,
+    step_size: float,
+    overlaps: Overlaps,
+    level: float = 0.3,
 ) -> np.ndarray:
-    """Predicted steps, per start, until the unstable part of the overlaps has grown to `level`; to first order, from small overlaps."""
+    """Predicted steps, per start, until the unstable part of the overlaps has grown to `level`; to
+    first order, from small overlaps.
+    """
     of = "escape_time"
     alpha = check.real(step_size, "step_size", of, 0, strict=True)
     level = check.real(level, "level", of, 0, 1, strict=True)
@@ -166,22 +202,31 @@ def escape_time(
     o = checked_overlaps(overlaps, task, of)
     with np.errstate(divide="ignore"):  # a start exactly on the stable side never leaves
         needed = np.log(level / np.maximum(np.abs(_amplitudes(modes, np.array(o))), 1e-300))
-    times = np.maximum(needed, 0.0) / np.log1p(alpha * growth).reshape(-1, *(1,) * o.kappa.ndim)
+    times = np.maximum(needed, 0.0) / np.log1p(alpha * growth).reshape(
+        -1, *(1,) * o.kappa.ndim
+    )
     return times.min(axis=0)
 
 
 def measured_escape(run: Trajectory, level: float) -> EscapeTime:
     """See Trajectory.escape."""
     setup = run.setup
-    predicted = escape_time(setup.task, setup.predictor, setup.step_size, Overlaps(*run.log[:, :, 0]), level)
+    predicted = escape_time(
+        setup.task, setup.predictor, setup.step_size, Overlaps(*run.log[:, :, 0]), level
+    )
     _, modes = _unstable(setup.task, setup.predictor, "Trajectory.escape")
     size = np.abs(_amplitudes(modes, run.log)).max(axis=0)  # (runs, logs)
     out = np.flatnonzero((size >= level).any(axis=1))
     first = (size[out] >= level).argmax(axis=1)
     before = np.maximum(first - 1, 0)
-    low, high = np.log(size[out, before]), np.log(size[out, first])
-    share = np.where(first > 0, (math.log(level) - low) / np.where(high > low, high - low, 1.0), 0.0)
-    return EscapeTime(out, run.step[before] + share * (run.step[first] - run.step[before]), predicted[out])
+    low = np.log(size[out, before])
+    high = np.log(size[out, first])
+    share = np.where(
+        first > 0, (math.log(level) - low) / np.where(high > low, high - low, 1.0), 0.0
+    )
+    return EscapeTime(
+        out, run.step[before] + share * (run.step[first] - run.step[before]), predicted[out]
+    )
 
 
 def _point(task: SingleLocation, predictor: Predictor, name: str, of: str) -> StationaryPoint:
@@ -196,13 +241,18 @@ def _manifold_eigenvalues(task: SingleLocation, predictor: Predictor) -> np.ndar
     return np.array([-R.kappa, -R.nu])
 
 
-def _unstable(task: SingleLocation, predictor: Predictor, of: str) -> tuple[np.ndarray, np.ndarray]:
+def _unstable(
+    task: SingleLocation, predictor: Predictor, of: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Growth rates (m,) and directions (m, 4) in (kappa, eta, theta, nu) of the degenerate saddle.
 
-    There k and v have no component along k*, v*, so these four overlaps are orthonormal tangent coordinates; rho is stable.
+    There k and v have no component along k*, v*, so these four overlaps are orthonormal tangent
+    coordinates; rho is stable.
     """
     if not any(p.name == "degenerate" for p in stationary_points(task, predictor)):
-        raise bad("predictor", of, "one with a saddle at orthogonal vectors", predictor, "Erf(0.1)")
+        raise bad(
+            "predictor", of, "one with a saddle at orthogonal vectors", predictor, "Erf(0.1)"
+        )
     H = _saddle_hessian(task, predictor, of)
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     down = values < -1e-6 * np.abs(values).max()  # differences are good to 1e-9
@@ -212,7 +262,9 @@ def _unstable(task: SingleLocation, predictor: Predictor, of: str) -> tuple[np.n
 
 
 def _saddle_hessian(task: SingleLocation, predictor: Predictor, of: str) -> np.ndarray:
-    """Second derivatives in (kappa, eta, theta, nu) at orthogonal vectors, exact for Erf and LinearAttention."""
+    """Second derivatives in (kappa, eta, theta, nu) at orthogonal vectors,
+    exact for Erf and LinearAttention.
+    """
     lam = constant_temperature(predictor, of)
     second = overlap_derivatives(task, predictor, lam).second
     if second is not None:
@@ -222,7 +274,8 @@ def _saddle_hessian(task: SingleLocation, predictor: Predictor, of: str) -> np.n
     )  # the risk varies with kappa on the scale 1/(lam s); fourth order: truncation 1e-12
 
     def at(x: np.ndarray) -> np.ndarray:
-        o = as_arrays(Overlaps(x[0], x[1], x[2], x[3], 0.0))  # possible: one of them is 2 h at most, the rest 0
+        # possible: one of them is 2 h at most, the rest 0
+        o = as_arrays(Overlaps(x[0], x[1], x[2], x[3], 0.0))
         return np.array(unchecked_gradient(task, predictor, o, lam))[:4]
 
     def slope(e: np.ndarray) -> np.ndarray:

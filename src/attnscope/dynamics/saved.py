@@ -1,8 +1,8 @@
-"""Trajectories on disk, of one head or of several: one .npz file, no pickle. Arrays as they are; the setup as
-JSON text in the array "setup".
+"""Trajectories on disk, of one head or of several: one .npz file, no pickle. Arrays as they are;
+the setup as JSON text in the array "setup".
 
-A file is whole or absent (`files.whole_file`). A predictor with a user's function in it (a sigma, a schedule) is
-stored by its description only, and must be given again to `load`.
+A file is whole or absent (`files.whole_file`). A predictor with a user's function in it (a sigma, a
+schedule) is stored by its description only, and must be given again to `load`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ def save(run: Any, path: str | os.PathLike[str]) -> None:
     target = _named(path)
     check_place(target, "save")
     setup = run.setup
-    about = {"format": FORMAT, **_task_words(setup.task), "predictor": _described(setup.predictor)}
+    about = {
+        "format": FORMAT,
+        **_task_words(setup.task),
+        "predictor": _described(setup.predictor),
+    }
     arrays: dict[str, Any] = dict(_task_arrays(setup.task))
     about["settings"] = {name: getattr(setup, name) for name in _settings(type(run))}
     arrays |= {name: getattr(run, name) for name in _arrays(type(run))}
@@ -49,12 +53,22 @@ def save(run: Any, path: str | os.PathLike[str]) -> None:
         np.savez(file, **arrays)
 
 
-def load(kind: type[Any], path: str | os.PathLike[str], predictor: Predictor | MultiHead | None = None) -> Any:
-    """Read what `save` wrote of a `kind` of Runs (trajectory_base.py, which calls this, is not imported here)."""
+def load(
+    kind: type[Any],
+    path: str | os.PathLike[str],
+    predictor: Predictor | MultiHead | None = None,
+) -> Any:
+    """Read what `save` wrote of a `kind` of Runs (trajectory_base.py, which calls this, is not
+    imported here).
+    """
     about, arrays = _read(kind, path)
     task = _rebuilt_task(about, _inside(arrays, "task."))
     of = f"{kind.__name__}.load"
-    known = _rebuilt(about["predictor"], of) if predictor is None else _alike(predictor, about["predictor"], of)
+    known = (
+        _rebuilt(about["predictor"], of)
+        if predictor is None
+        else _alike(predictor, about["predictor"], of)
+    )
     setup = kind.SETUP(task, known, **about["settings"])
     state = _inside(arrays, "state.")
     run = kind(setup, **{name: arrays[name] for name in _arrays(kind)}, state=state)
@@ -68,22 +82,35 @@ def _arrays(kind: type[Any]) -> list[str]:
 
 
 def _settings(kind: type[Any]) -> list[str]:
-    return [field.name for field in fields(kind.SETUP) if field.name not in ("task", "predictor")]
+    return [
+        field.name for field in fields(kind.SETUP) if field.name not in ("task", "predictor")
+    ]
 
 
-def _read(kind: type[Any], path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(
+    kind: type[Any], path: str | os.PathLike[str]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     name = kind.__name__
     try:
         with open(_named(path), "rb") as file, np.load(file, allow_pickle=False) as content:
             arrays = {name: content[name] for name in content.files}
         about = json.loads(arrays.pop("setup").tobytes())
-        complete = about["format"] == FORMAT and _task_kind(about) and all(array in arrays for array in _arrays(kind))
+        complete = (
+            about["format"] == FORMAT
+            and _task_kind(about)
+            and all(array in arrays for array in _arrays(kind))
+        )
     except FileNotFoundError:
         raise bad("path", f"{name}.load", "a file that exists", str(path)) from None
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError):
         complete = False
     if not complete:
-        raise bad("path", f"{name}.load", f"a file that {name}.save wrote (format {FORMAT})", str(path))
+        raise bad(
+            "path",
+            f"{name}.load",
+            f"a file that {name}.save wrote (format {FORMAT})",
+            str(path),
+        )
     return about, arrays
 
 
@@ -93,10 +120,12 @@ def _named(path: str | os.PathLike[str]) -> Path:
 
 
 def _inside(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)
+    }
 
 
-# -- tasks -----------------------------------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 def _task_words(task: Any) -> dict[str, Any]:
@@ -136,21 +165,26 @@ def _rebuilt_task(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _task_kind(about: dict[str, Any]) -> type[Any]:
-    name = about.get("kind of task", "SingleLocation")  # files from before there were others do not say
+    # files from before there were others do not say
+    name = about.get("kind of task", "SingleLocation")
     kind = named(name)
     if kind is None:
         raise KeyError(name)
     return kind
 
 
-# -- predictors ------------------------------------------------------------------------------------------------------
+# -- predictors ------------------------------------------------------------------------------------
 
 
 def _described(predictor: Predictor | MultiHead) -> dict[str, Any]:
     """JSON that `_rebuilt` understands, or only a description in words."""
     if adds_heads(predictor):
-        return _described(predictor.head) | {"heads": predictor.heads, "words": repr(predictor)}
-    lam, kind = predictor.temperature, type(predictor).__name__
+        return _described(predictor.head) | {
+            "heads": predictor.heads,
+            "words": repr(predictor),
+        }
+    lam = predictor.temperature
+    kind = type(predictor).__name__
     out: dict[str, Any] = {"kind": kind, "words": repr(predictor)}
     if _kind(kind) is not type(predictor) or (callable(lam) and type(lam) is not InverseTime):
         return out
@@ -168,7 +202,11 @@ def _predictor_kind(name: str) -> Any:
     kind = _kind(name)
     if kind is None:
         raise bad(
-            "the file", "load", "of a predictor that the catalogue knows", name, "importing the package it is from"
+            "the file",
+            "load",
+            "of a predictor that the catalogue knows",
+            name,
+            "importing the package it is from",
         )
     return kind
 
@@ -176,8 +214,15 @@ def _predictor_kind(name: str) -> Any:
 def _rebuilt(described: dict[str, Any], of: str) -> Predictor | MultiHead:
     if "arguments" not in described:
         must = "given again, because a function of yours cannot be stored"
-        raise bad("predictor", of, must, f"a file of {described['words']}", "load(path, predictor=...)")
-    arguments, kind = dict(described["arguments"]), described["kind"]
+        raise bad(
+            "predictor",
+            of,
+            must,
+            f"a file of {described['words']}",
+            "load(path, predictor=...)",
+        )
+    arguments = dict(described["arguments"])
+    kind = described["kind"]
     if isinstance(arguments.get("temperature"), dict):
         arguments["temperature"] = InverseTime(**arguments["temperature"])
     head = _predictor_kind(kind)(**arguments)

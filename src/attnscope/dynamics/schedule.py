@@ -1,9 +1,9 @@
-"""The temperature of every step: a constant, or a schedule of the 0-based step, evaluated in blocks and
-checked.
+"""The temperature of every step: a constant, or a schedule of the 0-based step, evaluated in blocks
+and checked.
 
-A schedule's values must be finite and > 0. They are checked before training starts, up to step CHECKED;
-beyond, as they are used (an InverseTime needs no check, its values are positive by construction). No array
-of all steps is ever held.
+A schedule's values must be finite and > 0. They are checked before training starts, up to step
+CHECKED; beyond, as they are used (an InverseTime needs no check, its values are positive by
+construction). No array of all steps is ever held.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def temperatures_at(temperature: Temperature, steps: np.ndarray) -> np.ndarray:
 
 
 def check_schedule(temperature: Temperature, steps: int) -> None:
-    """Evaluate a schedule at the steps 0, ..., `steps` (up to CHECKED) and refuse the first bad value."""
+    """Evaluate a schedule at the steps 0, ..., `steps` (up to CHECKED)
+    and refuse the first bad value.
+    """
     if callable(temperature) and not isinstance(temperature, InverseTime):
         last = min(steps, CHECKED) + 1
         for begin in range(0, last, BLOCK):
@@ -59,6 +61,7 @@ def _call(schedule: Callable[[int], float], step: int) -> float:
     except Exception as error:
         said = str(error).splitlines()[0][:80] if str(error) else ""
         raise AttnscopeError(
-            f"temperature at step {step} of the schedule must be a number, got {type(error).__name__}: {said}; "
+            f"temperature at step {step} of the schedule must be a number, got "
+            f"{type(error).__name__}: {said}; "
             "try InverseTime(1.0, rate=1e-4)."
         ) from error

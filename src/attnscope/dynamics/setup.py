@@ -1,4 +1,6 @@
-"""Everything that determines a training run except its length: what a file keeps, an engine needs."""
+"""Everything that determines a training run except its length:
+what a file keeps, an engine needs.
+"""
 
 from __future__ import annotations
 

@@ -1,30 +1,33 @@
 """Where training starts, as overlaps (5, runs), drawn in law: no vector of length dim is ever made.
 
-notation: d = dim, c = k*.v*, G standard normal, chi2_m chi-square with m degrees of freedom (chi2_0 = 0),
-all independent.
+notation: d = dim, c = k*.v*, G standard normal, chi2_m chi-square with m degrees of freedom (chi2_0
+= 0), all independent.
 
-Uniform k, v on the sphere are normalised Gaussian vectors. In an orthonormal frame whose first two axes
-span k*, v* and whose third points along the rest of k, rotation invariance of that rest leaves
+Uniform k, v on the sphere are normalised Gaussian vectors. In an orthonormal frame whose first two
+axes span k*, v* and whose third points along the rest of k, rotation invariance of that rest leaves
 
-    k ~ (G, G, sqrt(chi2_{d-2}), 0),    v ~ (G, G, G, sqrt(chi2_{d-3}))                                          "sphere"
-    k ~ (G, 0, sqrt(chi2_{d-2}), 0),    v ~ (0, G, 0, sqrt(chi2_{d-3})),   c = 0                                 "manifold"
+    k ~ (G, G, sqrt(chi2_{d-2}), 0),    v ~ (G, G, G, sqrt(chi2_{d-3}))                     "sphere"
+    k ~ (G, 0, sqrt(chi2_{d-2}), 0),    v ~ (0, G, 0, sqrt(chi2_{d-3})),   c = 0          "manifold"
 
-before normalisation ("manifold": k uniform orthogonal to v*, v uniform orthogonal to k* and k; eta = theta
-= rho = 0). In d = 2 the third and fourth coordinates do not exist and are 0.
+before normalisation ("manifold": k uniform orthogonal to v*, v uniform orthogonal to k* and k; eta
+= theta = rho = 0). In d = 2 the third and fourth coordinates do not exist and are 0.
 
-Moments. From n samples, with S_i = sum_l X_il, k0 ~ mean S_i and v0 ~ mean (y_i - ybar) S_i minus its part
-along k0. Along v* the pair (y, S.v*) is bivariate normal with covariance [[gam^2 + eps^2, gam^2], [gam^2,
-tau^2]], tau^2 = gam^2 + L - 1; orthogonal to v*, S is s k* plus N(0, tau^2) noise that is independent of y.
-Sums of squares around the mean are Wishart with n - 1 degrees of freedom and independent of the mean
-(Cochran), so with A = sum (y - ybar)^2 and B = sum (y - ybar) S.v*, in the frame (v*, k* minus its v* part,
-..)
+Moments. From n samples, with S_i = sum_l X_il, k0 ~ mean S_i and v0 ~ mean (y_i - ybar) S_i minus
+its part along k0. Along v* the pair (y, S.v*) is bivariate normal with covariance [[gam^2 + eps^2,
+gam^2], [gam^2, tau^2]], tau^2 = gam^2 + L - 1; orthogonal to v*, S is s k* plus N(0, tau^2) noise
+that is independent of y. Sums of squares around the mean are Wishart with n - 1 degrees of freedom
+and independent of the mean (Cochran), so with A = sum (y - ybar)^2 and B = sum (y - ybar) S.v*, in
+the frame (v*, k* minus its v* part, ..)
 
-    A = (gam^2 + eps^2) chi2_{n-1},   B = b A + sqrt((tau^2 - b gam^2) A) G,   b = gam^2/(gam^2 + eps^2),
-    k0 ~ s k* + tau/sqrt(n) (G, G, sqrt(chi2_{d-2}), 0),   v0 ~ (B, 0, 0, 0)/n + tau sqrt(A)/n (0, G, G, sqrt(chi2_{d-3})).
+    A = (gam^2 + eps^2) chi2_{n-1},   B = b A + sqrt((tau^2 - b gam^2) A) G,
+        b = gam^2/(gam^2 + eps^2),
+    k0 ~ s k* + tau/sqrt(n) (G, G, sqrt(chi2_{d-2}), 0),
+        v0 ~ (B, 0, 0, 0)/n + tau sqrt(A)/n (0, G, G, sqrt(chi2_{d-3})).
 
-Several heads start as Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...). m = 2H uniform
-directions: coordinates along the span of the teachers are standard normal, the rest has a Wishart(I,
-d - q) Gram matrix (q the teachers' rank), sampled by Bartlett's factor; rows are normalised.
+Several heads start as Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...). m = 2H
+uniform directions: coordinates along the span of the teachers are standard normal, the rest has a
+Wishart(I, d - q) Gram matrix (q the teachers' rank), sampled by Bartlett's factor; rows are
+normalised.
 
 All these laws are exact. Run i uses its own random stream, a function of (seed, i).
 """
@@ -55,18 +58,27 @@ NAMES = '"sphere", "manifold", "moments", Moments(samples), an Overlaps, or a pa
 
 @dataclass(frozen=True)
 class Moments:
-    """Start at directions estimated from `samples` labelled sequences; knows nothing of the task's key and value.
+    """Start at directions estimated from `samples` labelled sequences; knows nothing of the task's
+    key and value.
 
-    k0 is the direction of the mean token sum; v0 that of the covariance of label and token sum, without its part along k0.
+    k0 is the direction of the mean token sum; v0 that of the covariance of label and token sum,
+    without its part along k0.
     """
 
     samples: int = 200
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "samples", check.integer(self.samples, "samples", "Moments", 2, hint="samples=200"))
+        object.__setattr__(
+            self,
+            "samples",
+            check.integer(self.samples, "samples", "Moments", 2, hint="samples=200"),
+        )
 
-    def estimate(self, batch: Batch | tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Unit vectors (k0, v0), each (d,), from tokens (n, L, d) and targets (n,): a Batch, or a pair (tokens, target).
+    def estimate(
+        self, batch: Batch | tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Unit vectors (k0, v0), each (d,), from tokens (n, L, d) and targets (n,): a Batch, or a
+        pair (tokens, target).
 
         >>> task = SingleLocation(dim=50, length=10)
         >>> k0, v0 = Moments().estimate(task.sample(5000, seed=1))
@@ -76,14 +88,21 @@ class Moments:
         of = "Moments.estimate"
         tokens, _ = check.tokens_array(batch[0], of)
         if len(tokens) < 2:
-            raise bad("tokens", of, "at least 2 sequences", f"{len(tokens)}", f"{self.samples} sequences")
+            raise bad(
+                "tokens",
+                of,
+                "at least 2 sequences",
+                f"{len(tokens)}",
+                f"{self.samples} sequences",
+            )
         target = check.array(batch[1], "target", of, (len(tokens),)).astype(np.float64)
         sums = tokens.sum(axis=1, dtype=np.float64)  # (n, d)
         mean = sums.mean(axis=0)
         k0 = _direction(mean, "the mean of the tokens", of)
         v0 = (target - target.mean()) @ (sums - mean) / len(tokens)
         v0 = _direction(v0 - (v0 @ k0) * k0, "the covariance of target and tokens", of)
-        return k0, v0 - (v0 @ k0) * k0  # once more: normalising a short remainder magnifies its roundoff
+        # once more: normalising a short remainder magnifies its roundoff
+        return k0, v0 - (v0 @ k0) * k0
 
 
 Start = str | Moments | Overlaps | tuple[np.ndarray, np.ndarray]
@@ -106,7 +125,11 @@ def starting_overlaps(task: PlantedTask, start: Start, runs: int, seed: int) -> 
             names = ", ".join(kind.__name__ for kind in MOMENTS)
             got = f"a {type(task).__name__}"
             raise bad(
-                "task", "train(start=Moments)", f"one whose moments' law is known ({names})", got, 'start="sphere"'
+                "task",
+                "train(start=Moments)",
+                f"one whose moments' law is known ({names})",
+                got,
+                'start="sphere"',
             )
         return law(task, start.samples, runs, seed)
     if isinstance(start, str) and start == "sphere":
@@ -133,7 +156,8 @@ def _given(task: PlantedTask, start: Overlaps, runs: int) -> np.ndarray:
 
 
 def _sphere(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
-    d, c = task.dim, alignment_of(task)
+    d = task.dim
+    c = alignment_of(task)
     (g1, g2, h1, h2, h3), (k_rest, v_rest) = _draws(seed, runs, 5, (d - 2, d - 3))
     zero = np.zeros(runs)
     k = np.array([g1, g2, np.sqrt(k_rest), zero])
@@ -144,35 +168,67 @@ def _sphere(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
 def _manifold(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
     if alignment_of(task) != 0:
         got = f"key.value = {alignment_of(task):.6g}"
-        raise bad("task", 'train(start="manifold")', "one with key perpendicular to value", got, 'start="sphere"')
+        raise bad(
+            "task",
+            'train(start="manifold")',
+            "one with key perpendicular to value",
+            got,
+            'start="sphere"',
+        )
     (g, h), (k_rest, v_rest) = _draws(seed, runs, 2, (task.dim - 2, task.dim - 3))
     zero = np.zeros(runs)
-    k, v = np.array([g, zero, np.sqrt(k_rest), zero]), np.array([zero, h, zero, np.sqrt(v_rest)])
+    k = np.array([g, zero, np.sqrt(k_rest), zero])
+    v = np.array([zero, h, zero, np.sqrt(v_rest)])
     return _read(k, v, key=(1.0, 0.0), value=(0.0, 1.0))
 
 
 def _moments(task: SingleLocation, n: int, runs: int, seed: int) -> np.ndarray:
-    d, c, s, gam2, eps2 = task.dim, task.alignment, task.signal, task.gamma**2, task.noise**2
-    (g0, g1, g2, h2, h3), (spread, k_rest, v_rest) = _draws(seed, runs, 5, (n - 1, d - 2, d - 3))
-    tau2, b, zero = gam2 + task.length - 1, gam2 / (gam2 + eps2), np.zeros(runs)
+    d = task.dim
+    c = task.alignment
+    s = task.signal
+    gam2 = task.gamma**2
+    eps2 = task.noise**2
+    (g0, g1, g2, h2, h3), (spread, k_rest, v_rest) = _draws(
+        seed, runs, 5, (n - 1, d - 2, d - 3)
+    )
+    tau2 = gam2 + task.length - 1
+    b = gam2 / (gam2 + eps2)
+    zero = np.zeros(runs)
     A = (gam2 + eps2) * spread
-    B = b * A + np.sqrt((task.length - 1 + b * eps2) * A) * g0  # tau^2 - b gam^2 = L - 1 + b eps^2
+    # tau^2 - b gam^2 = L - 1 + b eps^2
+    B = b * A + np.sqrt((task.length - 1 + b * eps2) * A) * g0
     key = (c, math.sqrt(1 - c * c))
-    k_noise, v_noise = math.sqrt(tau2 / n), np.sqrt(tau2 * A) / n
-    k = np.array([s * key[0] + k_noise * g1, s * key[1] + k_noise * g2, k_noise * np.sqrt(k_rest), zero])
-    v = np.array([B / n, v_noise * h2, v_noise * h3 if d > 2 else zero, v_noise * np.sqrt(v_rest)])
+    k_noise = math.sqrt(tau2 / n)
+    v_noise = np.sqrt(tau2 * A) / n
+    k = np.array(
+        [
+            s * key[0] + k_noise * g1,
+            s * key[1] + k_noise * g2,
+            k_noise * np.sqrt(k_rest),
+            zero,
+        ]
+    )
+    v = np.array(
+        [B / n, v_noise * h2, v_noise * h3 if d > 2 else zero, v_noise * np.sqrt(v_rest)]
+    )
     v -= np.sum(k * v, axis=0) / np.sum(k * k, axis=0) * k
     out = _read(k, v, key=key, value=(1.0, 0.0))
     out[4] = 0.0  # by construction; what is left is roundoff
     return out
 
 
-MOMENTS: dict[type, Callable[..., np.ndarray]] = {SingleLocation: _moments}  # tasks whose moments' law is derived
+# tasks whose moments' law is derived
+MOMENTS: dict[type, Callable[..., np.ndarray]] = {SingleLocation: _moments}
 
 
-def _draws(seed: int, runs: int, normals: int, dofs: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Standard normals (normals, runs) and chi-squares (len(dofs), runs); chi-square with dof <= 0 is 0."""
-    G, chi2 = np.empty((normals, runs)), np.zeros((len(dofs), runs))
+def _draws(
+    seed: int, runs: int, normals: int, dofs: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normals (normals, runs) and chi-squares (len(dofs), runs);
+    chi-square with dof <= 0 is 0.
+    """
+    G = np.empty((normals, runs))
+    chi2 = np.zeros((len(dofs), runs))
     for i in range(runs):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, i)))
         G[:, i] = rng.standard_normal(normals)
@@ -181,11 +237,24 @@ def _draws(seed: int, runs: int, normals: int, dofs: tuple[int, ...]) -> tuple[n
     return G, chi2
 
 
-def _read(k: np.ndarray, v: np.ndarray, key: tuple[float, float], value: tuple[float, float]) -> np.ndarray:
-    """Overlaps (5, runs) of the directions of k, v (4, runs) with unit vectors that lie in the first two axes."""
-    k, v = k / np.linalg.norm(k, axis=0), v / np.linalg.norm(v, axis=0)
+def _read(
+    k: np.ndarray, v: np.ndarray, key: tuple[float, float], value: tuple[float, float]
+) -> np.ndarray:
+    """Overlaps (5, runs) of the directions of k, v (4, runs)
+    with unit vectors that lie in the first two axes.
+    """
+    k = k / np.linalg.norm(k, axis=0)
+    v = v / np.linalg.norm(v, axis=0)
     along = lambda x, axis: axis[0] * x[0] + axis[1] * x[1]
-    return np.array([along(k, key), along(k, value), along(v, key), along(v, value), np.sum(k * v, axis=0)])
+    return np.array(
+        [
+            along(k, key),
+            along(k, value),
+            along(v, key),
+            along(v, value),
+            np.sum(k * v, axis=0),
+        ]
+    )
 
 
 def _direction(x: np.ndarray, what: str, of: str) -> np.ndarray:
@@ -210,7 +279,9 @@ def starting_grams(task: Any, heads: int, start: Any, runs: int, seed: int) -> n
     n = 2 * heads + len(task.teacher_gram)
     if G.ndim == 2:
         G = np.repeat(G[None], runs, axis=0)
-    G = check.array(G, "start", "train", (runs, n, n), hint='start="sphere"').astype(np.float64)
+    G = check.array(G, "start", "train", (runs, n, n), hint='start="sphere"').astype(
+        np.float64
+    )
     if np.abs(G[:, 2 * heads :, 2 * heads :] - task.teacher_gram).max() > 1e-9:
         must = "Gram matrices with the task's own teachers last"
         raise bad("start", "train", must, "others", "heads_gram(task, K, V)")
@@ -224,8 +295,11 @@ def sphere_grams(
     seed: int,
     sizes: tuple[float, float] = (1.0, 1.0),
 ) -> np.ndarray:
-    """(runs, n, n) of uniform directions, |k_h|, |v_h| = sizes; run i is a function of (seed, i)."""
-    star, m = task.teacher_gram, 2 * heads
+    """(runs, n, n) of uniform directions, |k_h|, |v_h| = sizes;
+    run i is a function of (seed, i).
+    """
+    star = task.teacher_gram
+    m = 2 * heads
     frame = frame_of(star)  # (r, q)
     q = frame.shape[1]
     length = np.tile(sizes, heads)

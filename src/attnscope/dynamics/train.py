@@ -1,13 +1,14 @@
-"""Training of a predictor on single-location regression: `train` draws the starts, picks the engine, runs it
-and keeps the log.
+"""Training of a predictor on single-location regression: `train` draws the starts, picks the
+engine, runs it and keeps the log.
 
 One update is a step of projected (Riemannian) gradient descent on the two unit spheres,
 
     k <- normalise(k - alpha (I - k k^T) grad_k R),   v likewise,
 
-with R the population risk (batch_size=None) or the mean squared error of a fresh batch. Which engine serves
-which case is engine_table.py; all of them advance by any number of steps with the same bits as one step at a
-time, so cutting the work at log points, for the progress bar or by Ctrl-C changes nothing.
+with R the population risk (batch_size=None) or the mean squared error of a fresh batch. Which
+engine serves which case is engine_table.py; all of them advance by any number of steps with the
+same bits as one step at a time, so cutting the work at log points, for the progress bar or by
+Ctrl-C changes nothing.
 
 The loop itself, with the swap move and Ctrl-C, is loop.py.
 """
@@ -36,11 +37,15 @@ __all__ = ["train"]
 
 
 @overload
-def train(task: PlantedTask, predictor: Predictor, *args: Any, **kwargs: Any) -> Trajectory: ...
+def train(
+    task: PlantedTask, predictor: Predictor, *args: Any, **kwargs: Any
+) -> Trajectory: ...
 
 
 @overload
-def train(task: PlantedTask, predictor: MultiHead, *args: Any, **kwargs: Any) -> HeadTrajectory: ...
+def train(
+    task: PlantedTask, predictor: MultiHead, *args: Any, **kwargs: Any
+) -> HeadTrajectory: ...
 
 
 def train(
@@ -61,8 +66,8 @@ def train(
     """Train `runs` independent copies of the predictor's directions k and v.
 
     Args:
-        start: "sphere" | "manifold" | "moments" | Moments(samples) | Overlaps (numbers, or arrays of shape (runs,)) | (k, v).
-        steps, step_size: number of updates and alpha.
+        start: "sphere" | "manifold" | "moments" | Moments(samples) | Overlaps (numbers, or arrays
+        of shape (runs,)) | (k, v). steps, step_size: number of updates and alpha.
         log_every: overlaps are kept after 0, log_every, 2 log_every, ... and `steps` updates.
         seed: run i is a function of (seed, i), whatever the number of runs.
         batch_size: None for the population gradient, an integer for SGD on fresh batches.
@@ -71,11 +76,12 @@ def train(
         progress: show a bar on stderr if that is a terminal.
         constraint: "sphere" (unit vectors), or for a MultiHead also "free" (plain SGD, norms move).
 
-    With MultiHead(head, H) and a MultiDirection (or SingleLocation) task, all H heads are trained by SGD (batch_size is then needed) and a
-    HeadTrajectory comes back; start is "sphere", a pair (K, V) of arrays (H, dim), or Gram matrices (heads.py).
+    With MultiHead(head, H) and a MultiDirection (or SingleLocation) task, all H heads are trained
+    by SGD (batch_size is then needed) and a HeadTrajectory comes back; start is "sphere", a pair
+    (K, V) of arrays (H, dim), or Gram matrices (heads.py).
 
-    A schedule (predictor.temperature a function of the step) is checked before anything runs, up to step 10^7; beyond, as it is used.
-    Ctrl-C returns what was logged; `extend` goes on from there.
+    A schedule (predictor.temperature a function of the step) is checked before anything runs, up to
+    step 10^7; beyond, as it is used. Ctrl-C returns what was logged; `extend` goes on from there.
 
     >>> from attnscope.predictors.attention import Erf
     >>> from attnscope.tasks.planted.single_location import SingleLocation
@@ -84,16 +90,23 @@ def train(
     (array([   0, 4000, 8000]), ['oracle', 'oracle', 'oracle'])
     """
     if len(getattr(task, "teacher_gram", ())) > 2 and has_one_head(predictor):
-        predictor = MultiHead(predictor, 1)  # several keys and values: five overlaps do not describe a head
+        # several keys and values: five overlaps do not describe a head
+        predictor = MultiHead(predictor, 1)
     if adds_heads(predictor):
         numbers = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
         return _train_heads(task, predictor, start, numbers, swap_move, constraint, progress)
     if constraint != "sphere":
         raise bad(
-            "constraint", "train", "'sphere' for one head on five overlaps", constraint, "MultiHead(predictor, heads=1)"
+            "constraint",
+            "train",
+            "'sphere' for one head on five overlaps",
+            constraint,
+            "MultiHead(predictor, heads=1)",
         )
     if not is_planted(task):
-        raise bad("task", "train", "a planted task", task, "SingleLocation(dim=400, length=10)")
+        raise bad(
+            "task", "train", "a planted task", task, "SingleLocation(dim=400, length=10)"
+        )
     known = checked_predictor(predictor, "train")
     n = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
     if not isinstance(swap_move, (bool, np.bool_)):
@@ -104,9 +117,12 @@ def train(
 
 
 def _run_head(setup: Setup, start: Any, runs: int, steps: int, progress: bool) -> Trajectory:
-    task, predictor = setup.task, setup.predictor
+    task = setup.task
+    predictor = setup.predictor
     machine = engine_for(setup)
-    check.fits_in_memory(5 * runs * (steps // setup.log_every + 2), 8, "the log", "train", "a larger log_every")
+    check.fits_in_memory(
+        5 * runs * (steps // setup.log_every + 2), 8, "the log", "train", "a larger log_every"
+    )
     check_schedule(predictor.temperature, steps)
     state = machine.init(starting_overlaps(task, start, runs, setup.seed), setup.seed)
     begin = Trajectory(
@@ -132,24 +148,45 @@ def _train_heads(
 ) -> HeadTrajectory:
     if numbers.batch_size is None:
         raise bad(
-            "batch_size", "train", "an integer for a MultiHead, which has no population engine", None, "batch_size=5"
+            "batch_size",
+            "train",
+            "an integer for a MultiHead, which has no population engine",
+            None,
+            "batch_size=5",
         )
     if swap_move is not False:
         raise bad("swap_move", "train", "False for a MultiHead", swap_move)
     if constraint not in ("sphere", "free"):
         raise bad("constraint", "train", "'sphere' or 'free'", constraint)
     n = numbers
-    setup = HeadSetup(task, predictor, n.step_size, n.log_every, n.seed, numbers.batch_size, n.engine, str(constraint))
+    setup = HeadSetup(
+        task,
+        predictor,
+        n.step_size,
+        n.log_every,
+        n.seed,
+        numbers.batch_size,
+        n.engine,
+        str(constraint),
+    )
     return _run_heads(setup, start, n.runs, n.steps, bool(progress))
 
 
-def _run_heads(setup: HeadSetup, start: Any, runs: int, steps: int, progress: bool) -> HeadTrajectory:
+def _run_heads(
+    setup: HeadSetup, start: Any, runs: int, steps: int, progress: bool
+) -> HeadTrajectory:
     of = "train"
     checked_planted(setup.task, of)
     check_schedule(setup.predictor.temperature, steps)
     engine = heads_engine(setup)
     size = 2 * setup.predictor.heads + len(setup.task.teacher_gram)
-    check.fits_in_memory(size**2 * runs * (steps // setup.log_every + 2), 8, "the log", of, "a larger log_every")
+    check.fits_in_memory(
+        size**2 * runs * (steps // setup.log_every + 2),
+        8,
+        "the log",
+        of,
+        "a larger log_every",
+    )
     G = starting_grams(setup.task, setup.predictor.heads, start, runs, setup.seed)
     begin = HeadTrajectory(
         setup,
@@ -189,9 +226,23 @@ def _numbers(
     alpha = check.real(step_size, "step_size", of, 0, strict=True, hint="step_size=4e-3")
     log_every = check.integer(log_every, "log_every", of, 1, hint="log_every=200")
     if log_every > steps:
-        raise bad("log_every", of, f"at most steps = {steps}", log_every, f"log_every={max(1, steps // 100)}")
+        raise bad(
+            "log_every",
+            of,
+            f"at most steps = {steps}",
+            log_every,
+            f"log_every={max(1, steps // 100)}",
+        )
     if batch_size is not None:
-        batch_size = check.integer(batch_size, "batch_size", of, 1, hint="batch_size=None for the population gradient")
+        batch_size = check.integer(
+            batch_size,
+            "batch_size",
+            of,
+            1,
+            hint="batch_size=None for the population gradient",
+        )
     if engine not in ("reduced", "full"):
         raise bad("engine", of, "'reduced' or 'full'", engine, "engine='reduced'")
-    return Numbers(runs, steps, alpha, log_every, check.seed_value(seed, of), batch_size, str(engine))
+    return Numbers(
+        runs, steps, alpha, log_every, check.seed_value(seed, of), batch_size, str(engine)
+    )

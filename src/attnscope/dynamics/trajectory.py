@@ -1,12 +1,12 @@
 """What training returns: the overlaps of every run at the logged steps, and what follows from them.
 
-notation: overlaps (kappa, eta, theta, nu, rho) = (k.k*, k.v*, v.k*, v.v*, k.v); M = {eta = theta = rho =
-0}, the paper's invariant manifold.
+notation: overlaps (kappa, eta, theta, nu, rho) = (k.k*, k.v*, v.k*, v.v*, k.v); M = {eta = theta =
+rho = 0}, the paper's invariant manifold.
 
-Entry t holds the overlaps after t updates; risk and excess are exact, at the temperature of step t. Derived
-quantities are computed on first access and kept. Where a run diverged (became non-finite at step
-diverged_at), its later entries repeat its last finite overlaps and its outcome says "diverged": nothing
-public is NaN.
+Entry t holds the overlaps after t updates; risk and excess are exact, at the temperature of step t.
+Derived quantities are computed on first access and kept. Where a run diverged (became non-finite at
+step diverged_at), its later entries repeat its last finite overlaps and its outcome says
+"diverged": nothing public is NaN.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ if TYPE_CHECKING:
 __all__ = ["Trajectory", "at_temperature", "classify", "exact_excess", "swapped_theta"]
 
 ALIGNED = 0.9  # an overlap from here on counts as aligned (within 26 degrees)
-SAMPLED = 2000  # sequences per logged point where the risk is sampled: 3 % of the null risk; `risk` takes more
+# sequences per logged point where the risk is sampled: 3 % of the null risk; `risk` takes more
+SAMPLED = 2000
 CHUNK = 1 << 18  # risks evaluated at once: about 40 temporaries of 2 MB
-SHOWN = (1e-16, 2.0)  # distances drawn: what is below float64's resolution of 1 is no distance any more
+# distances drawn: what is below float64's resolution of 1 is no distance any more
+SHOWN = (1e-16, 2.0)
 PATHS = 200  # runs drawn one by one in the (kappa, nu) panel; more would only blacken it
 
 
@@ -89,26 +91,47 @@ class Trajectory(Runs):
     @cached_property
     def outcome(self) -> np.ndarray:
         """(runs,) "oracle", "swapped", "diverged" or "undecided", from the last logged overlaps."""
-        theta = swapped_theta(self.setup.task, self.setup.predictor, float(self.temperature[-1]))
-        return np.where(self.diverged_at >= 0, "diverged", classify(Overlaps(*self.log[:, :, -1]), theta))
+        theta = swapped_theta(
+            self.setup.task, self.setup.predictor, float(self.temperature[-1])
+        )
+        return np.where(
+            self.diverged_at >= 0, "diverged", classify(Overlaps(*self.log[:, :, -1]), theta)
+        )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per run and logged step: run, step, temperature, the five overlaps, excess, distance."""
+        """One row per run and logged step: run, step, temperature, the five overlaps, excess,
+        distance.
+        """
         import pandas as pd
 
         logs = len(self.step)
         columns: dict[str, Any] = {"run": np.repeat(np.arange(self.runs), logs)}
-        columns |= {name: np.tile(x, self.runs) for name, x in (("step", self.step), ("temperature", self.temperature))}
+        columns |= {
+            name: np.tile(x, self.runs)
+            for name, x in (("step", self.step), ("temperature", self.temperature))
+        }
         columns |= {name: x.ravel() for name, x in self.overlaps._asdict().items()}
-        return pd.DataFrame(columns | {"excess": self.excess.ravel(), "distance": self.distance.ravel()})
+        return pd.DataFrame(
+            columns | {"excess": self.excess.ravel(), "distance": self.distance.ravel()}
+        )
 
     def figure(self) -> Figure:
-        """The paper's four panels as plain data: medians over runs with the central 95 % of them."""
-        kappa, nu, step = self.overlaps.kappa, self.overlaps.nu, self.step
-        aligned = [*_spread(step, np.abs(kappa), "|kappa|", 0), *_spread(step, np.abs(nu), "|nu|", 1)]
-        paths = [Line(kappa[i], nu[i], color=i, thin=True) for i in range(min(self.runs, PATHS))]
+        """The paper's four panels as plain data:
+        medians over runs with the central 95 % of them.
+        """
+        kappa = self.overlaps.kappa
+        nu = self.overlaps.nu
+        step = self.step
+        aligned = [
+            *_spread(step, np.abs(kappa), "|kappa|", 0),
+            *_spread(step, np.abs(nu), "|nu|", 1),
+        ]
+        paths = [
+            Line(kappa[i], nu[i], color=i, thin=True) for i in range(min(self.runs, PATHS))
+        ]
         away = _spread(step, self.distance, "distance", 0)
-        off = bool((self.distance > 0).all())  # on the manifold the distance is 0, which no logarithm shows
+        # on the manifold the distance is 0, which no logarithm shows
+        off = bool((self.distance > 0).all())
         square = (-1.05, 1.05)
         classes = has_classes(self.setup.task)
         long = "error" if classes else "excess risk"
@@ -117,15 +140,25 @@ class Trajectory(Runs):
             Panel(long, "step", long, _spread(step, self.excess, short, 0), log_y=True),
             Panel("alignment", "step", "|overlap|", tuple(aligned), y_range=(0.0, 1.05)),
             Panel("paths", "kappa", "nu", tuple(paths), x_range=square, y_range=square),
-            Panel("off the manifold", "step", "distance", away, log_y=off, y_range=SHOWN if off else None),
+            Panel(
+                "off the manifold",
+                "step",
+                "distance",
+                away,
+                log_y=off,
+                y_range=SHOWN if off else None,
+            ),
         )
-        title = f"{self.setup.predictor!r}, {self.setup.task.dim} dimensions, {self.runs} runs"
+        title = (
+            f"{self.setup.predictor!r}, {self.setup.task.dim} dimensions, {self.runs} runs"
+        )
         return Figure(title, panels, columns=2)
 
     def extend(self, steps: int, progress: bool = True) -> Trajectory:
         """A new Trajectory that goes `steps` further, bit for bit that of an uninterrupted run.
 
-        If this one ended between two multiples of log_every, that last entry is left out of the new one.
+        If this one ended between two multiples of log_every, that last entry is left out of the new
+        one.
         """
         return continued(self, engine_for, steps, progress)
 
@@ -142,7 +175,9 @@ class Trajectory(Runs):
         return measured_rate(self, limit)
 
     def escape(self, level: float = 0.3) -> EscapeTime:
-        """Steps until each run has left the saddle at orthogonal vectors, measured and predicted to first order."""
+        """Steps until each run has left the saddle at orthogonal vectors,
+        measured and predicted to first order.
+        """
         from attnscope.dynamics.rates import measured_escape
 
         return measured_escape(self, level)
@@ -171,8 +206,11 @@ def _spread(step: np.ndarray, values: np.ndarray, label: str, color: int) -> tup
     return (Band(step, low, high, color=color), line) if len(values) > 1 else (line,)
 
 
-def exact_excess(task: PlantedTask, predictor: Predictor, log: np.ndarray, temperature: np.ndarray) -> np.ndarray:
-    """Excess (runs, logs) at logged overlaps: exact where the pair has a route everywhere, else from SAMPLED draws per point.
+def exact_excess(
+    task: PlantedTask, predictor: Predictor, log: np.ndarray, temperature: np.ndarray
+) -> np.ndarray:
+    """Excess (runs, logs) at logged overlaps: exact where the pair has a route everywhere, else
+    from SAMPLED draws per point.
 
     A block of columns at a time; closed forms take all temperatures at once, others one by one.
     """
@@ -184,32 +222,53 @@ def exact_excess(task: PlantedTask, predictor: Predictor, log: np.ndarray, tempe
         lam = temperature[part] if block > 1 else float(temperature[i])
         o = Overlaps(*log[:, :, part])
         if row is None or row.missing(task, predictor, o):
-            out[:, part] = sampled(row, task, predictor, o, float(temperature[i]), SAMPLED, 0).excess
+            out[:, part] = sampled(
+                row, task, predictor, o, float(temperature[i]), SAMPLED, 0
+            ).excess
         else:
             out[:, part] = row.excess(task, predictor, o, lam).excess
     return out
 
 
 def classify(o: Overlaps, theta: float) -> np.ndarray:
-    """ "oracle", "swapped" or "undecided" per entry; `theta` is the size of theta at the role-swapped point."""
+    """ "oracle", "swapped" or "undecided" per entry;
+    `theta` is the size of theta at the role-swapped point.
+    """
     oracle = (o.kappa * o.nu > 0) & (np.abs(o.kappa) >= ALIGNED) & (np.abs(o.nu) >= ALIGNED)
-    swapped = (o.eta * o.theta > 0) & (np.abs(o.eta) >= ALIGNED) & (np.abs(o.theta) >= ALIGNED * theta)
+    swapped = (
+        (o.eta * o.theta > 0)
+        & (np.abs(o.eta) >= ALIGNED)
+        & (np.abs(o.theta) >= ALIGNED * theta)
+    )
     return np.where(oracle, "oracle", np.where(swapped, "swapped", "undecided"))
 
 
 def swapped_theta(task: Any, predictor: Predictor, temperature: float) -> float:
-    """|theta| at the role-swapped stationary point; 1 (full alignment) where there is none or nobody has computed it."""
-    if not known_landscape(task) or temperature == 0 or task.signal == 0 or task.alignment != 0:
+    """|theta| at the role-swapped stationary point;
+    1 (full alignment) where there is none or nobody has computed it.
+    """
+    if (
+        not known_landscape(task)
+        or temperature == 0
+        or task.signal == 0
+        or task.alignment != 0
+    ):
         return 1.0
     row = find_route(task, predictor)
     if row is not None and row.swapped is not None:
         return float(row.swapped(task, temperature).theta)
-    found = [p.overlaps for p in stationary_points(task, at_temperature(predictor, temperature)) if p.name == "swapped"]
+    found = [
+        p.overlaps
+        for p in stationary_points(task, at_temperature(predictor, temperature))
+        if p.name == "swapped"
+    ]
     return abs(float(found[0].theta)) if found and abs(found[0].eta) >= ALIGNED else 1.0
 
 
 def at_temperature(predictor: Predictor, temperature: Temperature) -> Predictor:
-    """The same predictor at another temperature (predictors are frozen, their constructors differ)."""
+    """The same predictor at another temperature (predictors are frozen, their constructors
+    differ).
+    """
     import copy
 
     out = copy.copy(predictor)

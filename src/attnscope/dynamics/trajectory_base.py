@@ -1,4 +1,6 @@
-"""What Trajectory and HeadTrajectory share: training runs side by side, said in a line, drawn, and kept in a file."""
+"""What Trajectory and HeadTrajectory share: training runs side by side, said in a line, drawn,
+and kept in a file.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Reached(NamedTuple):
 
 
 class Runs:
-    """Base of dataclasses with `setup` (task, predictor and settings), arrays, and the engine's `state`."""
+    """Base of dataclasses with `setup` (task, predictor and settings), arrays,
+    and the engine's `state`.
+    """
 
     setup: Any
     step: np.ndarray
@@ -35,7 +39,8 @@ class Runs:
 
     SETUP: ClassVar[type]  # of `setup`
     LOGGED: ClassVar[str]  # the field that grows
-    LOGS: ClassVar[int]  # its axis along which log points follow each other; runs are the axis before
+    # its axis along which log points follow each other; runs are the axis before
+    LOGS: ClassVar[int]
 
     # What the loop (loop.py) needs: how a state is read, when a run is lost, and a longer run.
 
@@ -121,7 +126,9 @@ class Runs:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], predictor: Any = None) -> Self:
-        """Read what `save` wrote. A predictor with a function of yours inside cannot be stored: give it again."""
+        """Read what `save` wrote. A predictor with a function of yours inside cannot be stored:
+        give it again.
+        """
         from attnscope.dynamics.saved import load
 
         run: Self = load(cls, path, predictor)

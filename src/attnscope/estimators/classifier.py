@@ -1,4 +1,6 @@
-"""SingleLocationClassifier: classes decided by one token of a bag. A face over estimators.fit; see docs/estimators.md."""
+"""SingleLocationClassifier: classes decided by one token of a bag. A face over estimators.fit;
+see docs/estimators.md.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ NAME = "SingleLocationClassifier"
 
 
 class SingleLocationClassifier(ClassifierMixin, Face):
-    """Classification of bags of tokens of which one decides the class, P(class | x_J) logistic in x_J; J is learnt, not given.
+    """Classification of bags of tokens of which one decides the class, P(class | x_J) logistic in
+    x_J; J is learnt, not given.
 
-    bags: (n, L, d), a list of (L_i, d), or (tokens, mask). Two classes or more. Parameters: see estimators.base.
+    bags: (n, L, d), a list of (L_i, d), or (tokens, mask). Two classes or more. Parameters: see
+    estimators.base.
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=8, length=5, signal=5.0, noise=0.0).sample(200, seed=1)
@@ -40,7 +44,9 @@ class SingleLocationClassifier(ClassifierMixin, Face):
             y = y.astype(str)
         classes, index = np.unique(y, return_inverse=True)
         if y.dtype.kind == "f" and not np.all(classes == np.round(classes)):
-            raise bad("y", of, "class labels", "numbers with fractions", "SingleLocationRegressor")
+            raise bad(
+                "y", of, "class labels", "numbers with fractions", "SingleLocationRegressor"
+            )
         if len(classes) < 2:
             raise bad("y", of, "labels of at least two classes", f"only {classes[0]!r}")
         self.classes_ = classes
@@ -50,11 +56,18 @@ class SingleLocationClassifier(ClassifierMixin, Face):
         y = y.astype(str) if y.dtype.kind == "O" else y
         index = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         if not np.array_equal(self.classes_[index], y):
-            raise bad("y", f"{NAME}.locate", f"among the {len(self.classes_)} classes seen in fit", "another label")
+            raise bad(
+                "y",
+                f"{NAME}.locate",
+                f"among the {len(self.classes_)} classes seen in fit",
+                "another label",
+            )
         return index.astype(float), *self._family()
 
     def _family(self) -> tuple[int, int]:
-        return (BERNOULLI, 1) if len(self.classes_) == 2 else (CATEGORICAL, len(self.classes_))
+        return (
+            (BERNOULLI, 1) if len(self.classes_) == 2 else (CATEGORICAL, len(self.classes_))
+        )
 
     def predict_proba(self, bags: Any) -> np.ndarray:
         """Class probabilities (n, C), columns in the order of classes_."""

@@ -1,16 +1,24 @@
-"""Does this look like a single-location problem? Numbers, and a sentence for each thing that looks wrong.
+"""Does this look like a single-location problem? Numbers, and a sentence for each thing that looks
+wrong.
 
-gain            mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 % interval of the paired mean
-agreement       share of starts that after a few EM steps reach 90 % of what the best gains over no tokens (1 after partial_fit: one start)
+gain   mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 %
+    interval of the paired mean
+agreement   share of starts that after a few EM steps reach 90 % of what the best gains over no
+    tokens (1 after partial_fit: one start)
 attended        mean over bags of exp(entropy of the token weights): 1 = one token, L = all alike
 explained       1 - loss/(loss without tokens) on these bags; 0 where all labels are alike
-mean share      how much of the prediction is read from the mean token instead of the deciding one (pooled.py)
-role swap       the roles exchanged explain y better: attend to the token with the largest (or smallest) value, read its score. A model caught at
-                the swapped stationary point (its gate is the true value, its values the true key) predicts about half of what can be,
-                its exchange nearly all. Several heads: of the head where this is most so, on the labels minus the other heads'
-position        the located positions pile up at one place of equally long bags (chi-squared test at 1e-3)
+mean share   how much of the prediction is read from the mean token instead of the deciding one
+    (pooled.py)
+role swap   the roles exchanged explain y better: attend to the token with the largest (or smallest)
+    value, read its score. A model caught at
+                the swapped stationary point (its gate is the true value, its values the true key)
+                predicts about half of what can be, its exchange nearly all. Several heads: of the
+                head where this is most so, on the labels minus the other heads'
+position   the located positions pile up at one place of equally long bags (chi-squared test at
+    1e-3)
 
-The gain is honest only on bags that were not used in fit; `cv_gain` is from fit's own held-out folds. The rest is descriptive.
+The gain is honest only on bags that were not used in fit; `cv_gain` is from fit's own held-out
+folds. The rest is descriptive.
 """
 
 from __future__ import annotations
@@ -24,14 +32,21 @@ from scipy.stats import chi2
 from attnscope.estimators.bags.bags import Bags, first_largest
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.heads import residuals
-from attnscope.estimators.fit.mixture import Fitted, constant_output, output_losses, token_scores
+from attnscope.estimators.fit.mixture import (
+    Fitted,
+    constant_output,
+    output_losses,
+    token_scores,
+)
 from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_sum
 
 __all__ = ["Diagnosis", "diagnose"]
 
 SMALL_GAIN = 0.05  # a gain below 5 % of the baseline's loss is not worth an attention model
 PILED = 1e-3  # significance at which piled-up positions are reported
-ENOUGH = 0.9  # a solution that explains more is trusted even if only one start found it: there is hardly a better one to miss
+# a solution that explains more is trusted even if only one start found it: there is hardly a better
+# one to miss
+ENOUGH = 0.9
 HALF = 0.5  # a larger share of the mean token makes the deciding one the lesser part
 DIFFUSE = 0.5  # attended tokens above this share of the bag: the weights hardly choose
 
@@ -62,20 +77,26 @@ class Diagnosis:
 
     def __str__(self) -> str:
         head = (
-            f"loss {self.loss:.4g}, mean-pool baseline {self.mean_pool_loss:.4g}: gain {self.gain:.4g} "
-            f"[{self.gain_low:.4g}, {self.gain_high:.4g}]; attended tokens {self.attended:.2f} of {self.length:.1f}; "
+            f"loss {self.loss:.4g}, mean-pool baseline {self.mean_pool_loss:.4g}: gain "
+            f"{self.gain:.4g} "
+            f"[{self.gain_low:.4g}, {self.gain_high:.4g}]; attended tokens {self.attended:.2f} of "
+            f"{self.length:.1f}; "
             f"{100 * self.agreement:.0f} % of starts agree."
         )
         if self.mean_share:
             head += f" {100 * self.mean_share:.0f} % of the prediction is the mean token's."
-        return "\n".join([head, *(self.warnings or ("This looks like a single-location problem.",))])
+        return "\n".join(
+            [head, *(self.warnings or ("This looks like a single-location problem.",))]
+        )
 
 
 def diagnose(model: Any, bags: Any, y: Any) -> Diagnosis:
     held = model._read(bags, "diagnose")
     data = model._labelled(held, y, "diagnose")
     roles = [_roles(model, head, held, data) for head in model._heads]
-    worst = max(roles, key=lambda role: role["swapped_correlation"] - role["value_correlation"])
+    worst = max(
+        roles, key=lambda role: role["swapped_correlation"] - role["value_correlation"]
+    )
     facts = {**_gain(model, data), **_attended(model, held, data), **worst}
     where = model.locate(bags)
     places = [_positions(column, held) for column in where.reshape(len(held), -1).T]
@@ -87,27 +108,44 @@ def _gain(model: Any, data: Data) -> dict[str, float]:
     unit = model.scaling_.label_scale**2
     own = output_losses(model._answers_at(data.tokens, data.offsets).output, data) * unit
     if hasattr(model, "mean_pool_"):
-        base = output_losses(model.mean_pool_.answers(data.tokens, data.offsets).output, data) * unit
+        base = (
+            output_losses(model.mean_pool_.answers(data.tokens, data.offsets).output, data)
+            * unit
+        )
         cv_gain = float(np.mean(model.cv_mean_pool_losses_) - np.mean(model.cv_losses_))
     else:  # after partial_fit there is no baseline but the mean label, or the classes' shares
-        base, cv_gain = _without_tokens(data) * unit, 0.0
+        base = _without_tokens(data) * unit
+        cv_gain = 0.0
     gain = base - own
     half = 1.96 * float(np.std(gain, ddof=1)) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
     losses = list(getattr(model, "start_losses_", {"only": 0.0}).values())
-    nothing = 1.0 if data.family == GAUSSIAN else float(_without_tokens(data).mean())  # fit's labels have variance 1
+    # fit's labels have variance 1
+    nothing = 1.0 if data.family == GAUSSIAN else float(_without_tokens(data).mean())
     enough = min(losses) + 0.1 * max(nothing - min(losses), 0.0)
     agreement = float(np.mean([loss <= enough for loss in losses]))
-    centre, null = float(gain.mean()), float(_without_tokens(data).mean()) * unit
+    centre = float(gain.mean())
+    null = float(_without_tokens(data).mean()) * unit
     return {
-        "loss": float(own.mean()), "mean_pool_loss": float(base.mean()), "gain": centre, "gain_low": centre - half,
-        "gain_high": centre + half, "cv_gain": cv_gain, "agreement": agreement,
+        "loss": float(own.mean()),
+        "mean_pool_loss": float(base.mean()),
+        "gain": centre,
+        "gain_low": centre - half,
+        "gain_high": centre + half,
+        "cv_gain": cv_gain,
+        "agreement": agreement,
         "explained": 1 - float(own.mean()) / null if null > 0 else 0.0,
-    }  # fmt: skip
+    }
 
 
 def _without_tokens(data: Data) -> np.ndarray:
-    """Loss of each bag if the tokens are not looked at: squared (fit has centred the labels), or minus the log share of its class."""
-    return data.labels**2 if data.family == GAUSSIAN else output_losses(constant_output(data), data)
+    """Loss of each bag if the tokens are not looked at: squared (fit has centred the labels), or
+    minus the log share of its class.
+    """
+    return (
+        data.labels**2
+        if data.family == GAUSSIAN
+        else output_losses(constant_output(data), data)
+    )
 
 
 def _attended(model: Any, held: Bags, data: Data) -> dict[str, float]:
@@ -115,34 +153,56 @@ def _attended(model: Any, held: Bags, data: Data) -> dict[str, float]:
     attended = []
     for head in model._heads:
         p = model._weights(held, None, head)
-        attended.append(np.exp(-bag_sum(p * np.log(np.maximum(p, 1e-300)), data.offsets)).mean())
+        attended.append(
+            np.exp(-bag_sum(p * np.log(np.maximum(p, 1e-300)), data.offsets)).mean()
+        )
     length = float(data.lengths.mean())
-    return {"attended": float(np.mean(attended)), "mean_share": model._mean_share, "length": length}
+    return {
+        "attended": float(np.mean(attended)),
+        "mean_share": model._mean_share,
+        "length": length,
+    }
 
 
 def _roles(model: Any, head: Fitted, held: Bags, data: Data) -> dict[str, float]:
-    """|correlation| of the labels with the attended value, and with the score of the token of extreme value (the largest over columns and ends)."""
+    """|correlation| of the labels with the attended value, and with the score of the token of
+    extreme value (the largest over columns and ends).
+    """
     if len(model._heads) > 1:
-        data = data._replace(labels=residuals([other for other in model._heads if other is not head], data))
-    p, score = model._weights(held, None, head), token_scores(head, data.tokens)
+        data = data._replace(
+            labels=residuals([other for other in model._heads if other is not head], data)
+        )
+    p = model._weights(held, None, head)
+    score = token_scores(head, data.tokens)
     values = data.tokens @ head.values.weights
     attended = bag_sum(p[:, None] * values, data.offsets)
-    exchanged = [score[first_largest(sign * value, held)] for value in values.T for sign in (1, -1)]
-    classes = [data.labels] if data.outputs == 1 else [data.labels == c for c in range(data.outputs)]
+    exchanged = [
+        score[first_largest(sign * value, held)] for value in values.T for sign in (1, -1)
+    ]
+    classes = (
+        [data.labels]
+        if data.outputs == 1
+        else [data.labels == c for c in range(data.outputs)]
+    )
     return {
-        "swapped_correlation": max(_correlation(read, c) for read in exchanged for c in classes),
+        "swapped_correlation": max(
+            _correlation(read, c) for read in exchanged for c in classes
+        ),
         "value_correlation": max(_correlation(v, c) for v in attended.T for c in classes),
     }
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = a - a.mean(), b - b.mean()
+    a = a - a.mean()
+    b = b - b.mean()
     size = float(np.linalg.norm(a) * np.linalg.norm(b))
     return abs(float(a @ b)) / size if size > 1e-12 else 0.0
 
 
 def _positions(where: np.ndarray, held: Bags) -> tuple[float, float]:
-    """Share of the commonest position, and the p-value of all positions being equally common (1 for unequal bags)."""
+    """Share of the commonest position, and the p-value of all positions being equally common (1 for
+    unequal bags).
+    """
     length = int(held.lengths.max())
     counts = np.bincount(where)
     share = float(counts.max() / len(where))
@@ -155,29 +215,37 @@ def _positions(where: np.ndarray, held: Bags) -> tuple[float, float]:
 
 def _warnings(facts: dict[str, float], p_value: float, n: int) -> list[str]:
     out = []
-    if facts["length"] > 1 and (facts["gain_low"] <= 0 or facts["gain"] < SMALL_GAIN * facts["mean_pool_loss"]):
+    if facts["length"] > 1 and (
+        facts["gain_low"] <= 0 or facts["gain"] < SMALL_GAIN * facts["mean_pool_loss"]
+    ):
         out.append(
-            "This does not look like a single-location problem: mean pooling does about as well; use it instead."
+            "This does not look like a single-location problem: mean pooling does about as well; "
+            "use it instead."
         )
     if facts["length"] > 1 and facts["attended"] > 1 + DIFFUSE * (facts["length"] - 1):
         out.append(
-            "The weights are spread over most tokens: no single token decides, or the key is too weak to find it."
+            "The weights are spread over most tokens: no single token decides, or the key is too "
+            "weak to find it."
         )
     if facts["mean_share"] > HALF:
         out.append(
-            "Most of the prediction is read from the mean token: `locate` names the token that the smaller part is read from."
+            "Most of the prediction is read from the mean token: `locate` names the token that the "
+            "smaller part is read from."
         )
     if facts["agreement"] <= 1 / 8 and facts["explained"] < ENOUGH:
         out.append(
-            "Only one start found this solution: refit with larger n_starts and another random_state before trusting it."
+            "Only one start found this solution: refit with larger n_starts and another "
+            "random_state before trusting it."
         )
     if facts["swapped_correlation"] > facts["value_correlation"] + 0.1:
         out.append(
-            "Score and value look swapped: the score of the token with the extreme value explains y better than this model does."
+            "Score and value look swapped: the score of the token with the extreme value explains "
+            "y better than this model does."
         )
     if p_value < PILED and n >= 20:
         share = 100 * facts["position_share"]
         out.append(
-            f"The located tokens pile up at one position ({share:.0f} % of bags): check for a position shortcut."
+            f"The located tokens pile up at one position ({share:.0f} % of bags): check for a "
+            "position shortcut."
         )
     return out

@@ -1,7 +1,9 @@
-"""A fit ends in a model with finite answers, or in one sentence: what linear algebra cannot do is said in the caller's terms.
+"""A fit ends in a model with finite answers, or in one sentence: what linear algebra cannot do is
+said in the caller's terms.
 
-Matrices are floored where they are made (`fit.em.whitening`), so this is the last resort: sizes that differ by more than
-float64 holds, weights that leave nothing. notation: `of` names the method that was called.
+Matrices are floored where they are made (`fit.em.whitening`), so this is the last resort: sizes
+that differ by more than float64 holds, weights that leave nothing. notation: `of` names the method
+that was called.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ NOT_FINITE = "infs or NaNs"  # in the ValueError of SciPy's checks
 
 @contextmanager
 def guarded(tokens: np.ndarray, of: str) -> Iterator[None]:
-    """Run a fit on these tokens (N, d) without warnings of rounding; turn a failure of arithmetic into a sentence."""
+    """Run a fit on these tokens (N, d) without warnings of rounding;
+    turn a failure of arithmetic into a sentence.
+    """
     try:
         with np.errstate(all="ignore"):
             yield
@@ -46,7 +50,9 @@ def check_finite(tokens: np.ndarray, of: str, *answers: Any) -> None:
 
 
 def warn_of_extremes(tokens: np.ndarray, of: str) -> None:
-    """Say so where a few of the tokens (N, d) are so far out that all others look alike in units of a feature's spread."""
+    """Say so where a few of the tokens (N, d)
+    are so far out that all others look alike in units of a feature's spread.
+    """
     some = tokens[:: 1 + len(tokens) // ENOUGH]
     centre = np.median(some, axis=0)  # the mean is drawn out with the extremes
     middle = np.median(np.abs(some - centre), axis=0)
@@ -54,7 +60,8 @@ def warn_of_extremes(tokens: np.ndarray, of: str) -> None:
     ratio = float(np.max(farthest[middle > 0] / middle[middle > 0], initial=0.0))
     if ratio > EXTREME:
         warnings.warn(
-            f"{of}: in one feature the farthest token is {ratio:.0e} times as far out as the middle one, so that the others "
+            f"{of}: in one feature the farthest token is {ratio:.0e} times as far out as the "
+            "middle one, so that the others "
             "look alike and the fit rests on few of them; try to drop or clip the extreme tokens.",
             stacklevel=5,
         )

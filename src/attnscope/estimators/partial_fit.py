@@ -1,7 +1,9 @@
-"""`partial_fit` and `fit_batches` of both estimators: EM over batches, see fit/em_batches.py. No numerics here.
+"""`partial_fit` and `fit_batches` of both estimators: EM over batches, see fit/em_batches.py. No
+numerics here.
 
-The first pass over the data learns the scale (and the classes), the second the starts, every later one is one EM step on all bags. The model
-can predict from the end of the second pass on. EM only: no cross-validation, no intervals.
+The first pass over the data learns the scale (and the classes), the second the starts, every later
+one is one EM step on all bags. The model can predict from the end of the second pass on. EM only:
+no cross-validation, no intervals.
 """
 
 from __future__ import annotations
@@ -29,17 +31,31 @@ PLAIN = {
 }
 
 
-def partial_fit(model: Any, bags: Any, y: Any, sample_weight: Any = None, pass_ends: bool = True) -> Any:
-    """Add a batch to the current pass over the data; `pass_ends` marks its last batch. Returns the model."""
+def partial_fit(
+    model: Any, bags: Any, y: Any, sample_weight: Any = None, pass_ends: bool = True
+) -> Any:
+    """Add a batch to the current pass over the data; `pass_ends` marks its last batch.
+    Returns the model.
+    """
     of = f"{type(model).__name__}.partial_fit"
     options = model._options(of)
     for name, allowed in PLAIN.items():
         if getattr(model, name) not in allowed:
-            raise bad(name, of, "one of " + ", ".join(map(repr, allowed)) + " (EM only)", getattr(model, name), "fit")
+            raise bad(
+                name,
+                of,
+                "one of " + ", ".join(map(repr, allowed)) + " (EM only)",
+                getattr(model, name),
+                "fit",
+            )
     if getattr(model, "_stream", None) is None:
         forget(model)
         model._stream = Stream(
-            options.gate != "linear", options.n_starts, options.seed, options.dof, options.alpha_value
+            options.gate != "linear",
+            options.n_starts,
+            options.seed,
+            options.dof,
+            options.alpha_value,
         )
     stream = model._stream
     held = read_bags(bags, of, getattr(model, "n_features_in_", None))
@@ -64,7 +80,9 @@ def _labels(model: Any, stream: Stream, y: np.ndarray, of: str) -> np.ndarray:
         return model._known_labels(y)[0]
     y = y.astype(str) if y.dtype.kind == "O" else y
     if y.dtype.kind == "f" and not np.all(y == np.round(y)):
-        raise bad("y", of, "class labels", "numbers with fractions", "SingleLocationRegressor")
+        raise bad(
+            "y", of, "class labels", "numbers with fractions", "SingleLocationRegressor"
+        )
     seen = np.unique(y)
     model.classes_ = np.union1d(model.classes_, seen) if hasattr(model, "classes_") else seen
     return np.zeros(len(y))
@@ -82,7 +100,12 @@ def _weights(sample_weight: Any, held: Bags, of: str) -> np.ndarray:
 def _end_pass(model: Any, stream: Stream, of: str) -> None:
     if stream.passes == 0 and not model._regression:
         if len(model.classes_) < 2:
-            raise bad("y", of, "labels of at least two classes over the first pass", f"only {model.classes_[0]!r}")
+            raise bad(
+                "y",
+                of,
+                "labels of at least two classes over the first pass",
+                f"only {model.classes_[0]!r}",
+            )
         stream.family, stream.outputs = model._family()
     stream.end_pass()
     if stream.ems and stream.scaling is not None:
@@ -90,11 +113,14 @@ def _end_pass(model: Any, stream: Stream, of: str) -> None:
         model.fitted_ = from_em(next(iter(stream.ems.values())), stream.family)
 
 
-def fit_batches(model: Any, batches: Any, y: Any = None, passes: int = 20, sample_weight: Any = None) -> Any:
+def fit_batches(
+    model: Any, batches: Any, y: Any = None, passes: int = 20, sample_weight: Any = None
+) -> Any:
     """EM over all batches, read `passes` times. Returns the model.
 
-    batches: (bags, y) or (bags, y, sample_weight) each, in a list, any re-iterable, or a function that returns an iterator; or, with y
-    (and sample_weight) beside it, one dask array of bags (n, L, d), read block by block.
+    batches: (bags, y) or (bags, y, sample_weight) each, in a list, any re-iterable, or a function
+    that returns an iterator; or, with y (and sample_weight) beside it, one dask array of bags (n,
+    L, d), read block by block.
     """
     of = f"{type(model).__name__}.fit_batches"
     passes = check.integer(passes, "passes", of, 3)
@@ -104,7 +130,11 @@ def fit_batches(model: Any, batches: Any, y: Any = None, passes: int = 20, sampl
         batches = dask_batches(batches, y, sample_weight)
     elif y is not None or sample_weight is not None:
         raise bad(
-            "y and sample_weight", of, "inside each batch, (bags, y, sample_weight)", "beside them", "[(bags, y)]"
+            "y and sample_weight",
+            of,
+            "inside each batch, (bags, y, sample_weight)",
+            "beside them",
+            "[(bags, y)]",
         )
     forget(model)
     model._stream = None
@@ -120,16 +150,26 @@ def _marked(batches: Any, of: str) -> Iterator[tuple[tuple, bool]]:
     held: tuple | None = None
     for batch in found:
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
-            raise bad("a batch", of, "(bags, y) or (bags, y, sample_weight)", type(batch).__name__)
+            raise bad(
+                "a batch", of, "(bags, y) or (bags, y, sample_weight)", type(batch).__name__
+            )
         if held is not None:
             yield held, False
         held = (*batch, None)[:3]
     if held is None:
-        raise bad("batches", of, "readable once per pass", "no batch left", "a function that opens them anew")
+        raise bad(
+            "batches",
+            of,
+            "readable once per pass",
+            "no batch left",
+            "a function that opens them anew",
+        )
     yield held, True
 
 
 def forget(model: Any) -> None:
     """Drop everything an earlier fit learnt."""
-    for name in [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]:
+    for name in [
+        name for name in vars(model) if name.endswith("_") and not name.startswith("_")
+    ]:
         delattr(model, name)

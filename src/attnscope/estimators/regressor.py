@@ -1,4 +1,6 @@
-"""SingleLocationRegressor: numbers decided by one token of a bag. A face over estimators.fit; see docs/estimators.md."""
+"""SingleLocationRegressor: numbers decided by one token of a bag. A face over estimators.fit;
+see docs/estimators.md.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ NAME = "SingleLocationRegressor"
 
 
 class SingleLocationRegressor(RegressorMixin, Face):
-    """Regression on bags of tokens of which one decides the label, y = v.x_J + b + noise; J is learnt, not given.
+    """Regression on bags of tokens of which one decides the label, y = v.x_J + b + noise; J is
+    learnt, not given.
 
     bags: (n, L, d), a list of (L_i, d), or (tokens, mask). Parameters: see estimators.base.
 
@@ -41,9 +44,13 @@ class SingleLocationRegressor(RegressorMixin, Face):
         self._fit(bags, y, sample_weight, f"{NAME}.fit")
         return self
 
-    def _keep(self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data) -> None:
+    def _keep(
+        self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data
+    ) -> None:
         super()._keep(scaling, selected, pooled, data)
-        self.conformal_scores_ = conformal_scores(data.labels, selected.output[:, 0], selected.spread)
+        self.conformal_scores_ = conformal_scores(
+            data.labels, selected.output[:, 0], selected.spread
+        )
 
     def _labels(self, y: np.ndarray, of: str) -> tuple[np.ndarray, int, int]:
         return check.array(y, "y", of, (len(y),)), GAUSSIAN, 1
@@ -54,17 +61,31 @@ class SingleLocationRegressor(RegressorMixin, Face):
     def predict(self, bags: Any) -> np.ndarray:
         """Expected label (n,)."""
         held = self._read(bags, "predict")
-        return self._answers(held).output[:, 0] * self.scaling_.label_scale + self.scaling_.label_mean
+        return (
+            self._answers(held).output[:, 0] * self.scaling_.label_scale
+            + self.scaling_.label_mean
+        )
 
     def predict_interval(self, bags: Any, coverage: float = 0.9) -> np.ndarray:
-        """Lower and upper ends (n, 2) of intervals that hold the label with about this probability."""
+        """Lower and upper ends (n, 2) of intervals that hold the label with about this
+        probability.
+        """
         held = self._read(bags, "predict_interval")
-        coverage = check.real(coverage, "coverage", f"{NAME}.predict_interval", 0, 1, strict=True)
+        coverage = check.real(
+            coverage, "coverage", f"{NAME}.predict_interval", 0, 1, strict=True
+        )
         if not hasattr(self, "conformal_scores_"):
             raise bad(
-                "predict_interval", NAME, "called on a model fitted by fit", "partial_fit, which holds no bags out"
+                "predict_interval",
+                NAME,
+                "called on a model fitted by fit",
+                "partial_fit, which holds no bags out",
             )
         answers = self._answers(held)
         middle = answers.output[:, 0] * self.scaling_.label_scale + self.scaling_.label_mean
-        half = interval_scale(self.conformal_scores_, coverage) * answers.spread * self.scaling_.label_scale
+        half = (
+            interval_scale(self.conformal_scores_, coverage)
+            * answers.spread
+            * self.scaling_.label_scale
+        )
         return np.column_stack([middle - half, middle + half])

@@ -1,4 +1,6 @@
-"""Models in .npz files without pickle: arrays by name, parameters as one JSON string. Reading runs no code from the file."""
+"""Models in .npz files without pickle: arrays by name, parameters as one JSON string.
+Reading runs no code from the file.
+"""
 
 from __future__ import annotations
 
@@ -30,32 +32,60 @@ def save_model(model: Face, path: Any) -> None:
 
 
 def load_model(path: Any) -> Any:
-    """The model written by `save_model`: a SingleLocationRegressor or SingleLocationClassifier ready to predict."""
+    """The model written by `save_model`: a SingleLocationRegressor or SingleLocationClassifier
+    ready to predict.
+    """
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         head = json.loads(str(arrays.pop("head")))
         if head["format"] != FORMAT:
             raise bad(
-                "format", "load_model", str(FORMAT), head["format"], "the version of attnscope that wrote the file"
+                "format",
+                "load_model",
+                str(FORMAT),
+                head["format"],
+                "the version of attnscope that wrote the file",
             )
         return _build(head, arrays)
-    except (KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile, json.JSONDecodeError) as error:
-        raise bad("path", "load_model", "a file written by save_model", f"{type(error).__name__} in {path}") from None
+    except (
+        KeyError,
+        TypeError,
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        json.JSONDecodeError,
+    ) as error:
+        raise bad(
+            "path",
+            "load_model",
+            "a file written by save_model",
+            f"{type(error).__name__} in {path}",
+        ) from None
     except AttnscopeError:
         raise
     except ValueError:
-        raise bad("path", "load_model", "a file written by save_model", f"unreadable contents in {path}") from None
+        raise bad(
+            "path",
+            "load_model",
+            "a file written by save_model",
+            f"unreadable contents in {path}",
+        ) from None
 
 
 def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
     model = KINDS[head["kind"]](**head["params"])
-    mean, scale = arrays["scaling.mean"], arrays["scaling.scale"]
-    model.scaling_ = Scaling(mean, scale, float(arrays["scaling.label_mean"]), float(arrays["scaling.label_scale"]))
+    mean = arrays["scaling.mean"]
+    scale = arrays["scaling.scale"]
+    model.scaling_ = Scaling(
+        mean, scale, float(arrays["scaling.label_mean"]), float(arrays["scaling.label_scale"])
+    )
     model.fitted_ = _unflat("fitted", arrays)
     model.other_heads_ = [_unflat(f"head{i}", arrays) for i in range(1, int(model.heads))]
     if "mean_pool.gate" in arrays:
-        model.mean_pool_ = MeanPool(_unflat("mean_pool", arrays), arrays["mean_pool.low"], arrays["mean_pool.high"])
+        model.mean_pool_ = MeanPool(
+            _unflat("mean_pool", arrays), arrays["mean_pool.low"], arrays["mean_pool.high"]
+        )
     for name in PLAIN:
         if name in arrays:
             setattr(model, name, arrays[name])
@@ -71,5 +101,13 @@ def _unflat(name: str, arrays: dict[str, np.ndarray]) -> Fitted:
         return kind(*(a.item() if a.ndim == 0 else a for a in fields))
 
     tokens = part(TokenModel, "tokens") if f"{name}.tokens.mean" in arrays else None
-    family, combine = int(arrays[f"{name}.family"]), int(arrays[f"{name}.combine"])
-    return Fitted(tokens, arrays[f"{name}.gate"], part(FeatureMap, "features"), part(Values, "values"), family, combine)
+    family = int(arrays[f"{name}.family"])
+    combine = int(arrays[f"{name}.combine"])
+    return Fitted(
+        tokens,
+        arrays[f"{name}.gate"],
+        part(FeatureMap, "features"),
+        part(Values, "values"),
+        family,
+        combine,
+    )

@@ -1,4 +1,6 @@
-"""A fitted model as one .npz file without pickle: arrays by name, parameters as one JSON string. `saved` reads it."""
+"""A fitted model as one .npz file without pickle: arrays by name, parameters as one JSON string.
+`saved` reads it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from attnscope.estimators.fit.mixture import Fitted
 __all__ = ["FORMAT", "PLAIN", "write_model"]
 
 FORMAT = 2  # raised when a reader of the old files could misread the new
-PLAIN = ("cv_losses_", "cv_mean_pool_losses_", "conformal_scores_", "classes_")  # arrays kept as they are
+# arrays kept as they are
+PLAIN = ("cv_losses_", "cv_mean_pool_losses_", "conformal_scores_", "classes_")
 
 
 def write_model(model: Any, path: Path) -> None:
@@ -24,10 +27,22 @@ def write_model(model: Any, path: Path) -> None:
         arrays |= _flat(f"head{i}", head)
     if hasattr(model, "mean_pool_"):
         pool = model.mean_pool_
-        arrays |= _flat("mean_pool", pool.model) | {"mean_pool.low": pool.low, "mean_pool.high": pool.high}
+        arrays |= _flat("mean_pool", pool.model) | {
+            "mean_pool.low": pool.low,
+            "mean_pool.high": pool.high,
+        }
     arrays |= {name: getattr(model, name) for name in PLAIN if hasattr(model, name)}
-    facts = {name: getattr(model, name) for name in ("stages_", "start_losses_", "mean_share_") if hasattr(model, name)}
-    head = {"format": FORMAT, "kind": type(model).__name__, "params": _plain(model.get_params()), "facts": facts}
+    facts = {
+        name: getattr(model, name)
+        for name in ("stages_", "start_losses_", "mean_share_")
+        if hasattr(model, name)
+    }
+    head = {
+        "format": FORMAT,
+        "kind": type(model).__name__,
+        "params": _plain(model.get_params()),
+        "facts": facts,
+    }
     contents: dict[str, Any] = {k: np.asarray(v) for k, v in arrays.items()}
     with open(path, "wb") as file:
         np.savez(file, head=np.array(json.dumps(head)), **contents)
@@ -37,11 +52,18 @@ def _plain(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters as JSON values; a random generator cannot be saved and becomes None."""
     keep = (str, int, float, bool, type(None), list, tuple)
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
-    return {k: v if isinstance(v, keep) else np.asarray(v).tolist() if k == "alpha" else None for k, v in plain.items()}
+    return {
+        k: v if isinstance(v, keep) else np.asarray(v).tolist() if k == "alpha" else None
+        for k, v in plain.items()
+    }
 
 
 def _flat(name: str, fitted: Fitted) -> dict[str, Any]:
-    out = {f"{name}.gate": fitted.gate, f"{name}.family": fitted.family, f"{name}.combine": fitted.combine}
+    out = {
+        f"{name}.gate": fitted.gate,
+        f"{name}.family": fitted.family,
+        f"{name}.combine": fitted.combine,
+    }
     parts = {"features": fitted.features, "values": fitted.values, "tokens": fitted.tokens}
     for part, value in parts.items():
         if value is not None:

@@ -1,7 +1,9 @@
-"""The application: views behind one address bar, served from this machine and asking nothing of any other.
+"""The application: views behind one address bar, served from this machine and asking nothing of any
+other.
 
-A view is a pure function from a State to what is shown (views/); page.py is the skeleton, callbacks.py carries texts to the views and
-results back. A content security policy forbids the browser every request to another host.
+A view is a pure function from a State to what is shown (views/); page.py is the skeleton,
+callbacks.py carries texts to the views and results back. A content security policy forbids the
+browser every request to another host.
 """
 
 from __future__ import annotations
@@ -23,12 +25,24 @@ __all__ = ["create_app", "serve"]
 
 def create_app() -> Dash:
     """The Dash application; `app.server` is its WSGI side."""
-    app = Dash("attnscope.explorer", title="attnscope explorer", update_title=None, suppress_callback_exceptions=True)
+    app = Dash(
+        "attnscope.explorer",
+        title="attnscope explorer",
+        update_title=None,
+        suppress_callback_exceptions=True,
+    )
     app.layout = layout()
     add_callbacks(app)
-    app.server.config["MAX_CONTENT_LENGTH"] = 2 * LARGEST  # an upload in base64, and no more than that
-    policy = f"default-src 'self'; script-src 'self' {' '.join(app.csp_hashes())}; style-src 'self' 'unsafe-inline'; "
-    policy += "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
+    # an upload in base64, and no more than that
+    app.server.config["MAX_CONTENT_LENGTH"] = 2 * LARGEST
+    policy = (
+        f"default-src 'self'; script-src 'self' {' '.join(app.csp_hashes())}; style-src "
+        "'self' 'unsafe-inline'; "
+    )
+    policy += (
+        "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
+        "frame-ancestors 'none'"
+    )
 
     @app.server.after_request
     def guard(response: Any) -> Any:
@@ -50,11 +64,18 @@ def serve(host: str = "127.0.0.1", port: int = 8050, open_browser: bool = True) 
         server = make_server(host, port, create_app().server, threaded=True)
     except (OSError, SystemExit) as error:
         raise bad(
-            "host and port", "explore", "free and of this machine", f"{host}:{port} ({error})", "another --port"
+            "host and port",
+            "explore",
+            "free and of this machine",
+            f"{host}:{port} ({error})",
+            "another --port",
         ) from None
     address = f"http://{host}:{server.server_port}/"
     if host not in ("127.0.0.1", "localhost", "::1"):
-        print(f"Warning: {host} lets other machines of the network open this page; it has no password.")
+        print(
+            f"Warning: {host} lets other machines of the network open this page; it has no "
+            "password."
+        )
     print(f"attnscope explorer: {address}  (Ctrl-C ends it)", flush=True)
     if open_browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()

@@ -1,5 +1,5 @@
-"""What happens when something is touched: texts go to `answer`, results come back; drawing, playing, copying, stopping and the address are
-client-side functions in assets/explorer.js."""
+"""What happens when something is touched: texts go to `answer`, results come back; drawing,
+playing, copying, stopping and the address are client-side functions in assets/explorer.js."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _asked = count()  # a reply that differs from the last one, so that the page tak
 
 
 def add_callbacks(app: Dash) -> None:
-    app.callback(Output("page", "children"), Input("url", "pathname"), Input("url", "search"))(
-        lambda path, query: page(path or "/", query or "")
-    )
+    app.callback(
+        Output("page", "children"), Input("url", "pathname"), Input("url", "search")
+    )(lambda path, query: page(path or "/", query or ""))
     _redraw(app)
     _advance(app)
     _files(app)
@@ -48,7 +48,17 @@ def add_callbacks(app: Dash) -> None:
 def _parts(what: Shown, fresh: bool) -> tuple[Any, ...]:
     last = max(0, what.frames - 1)
     lived = {"done": what.done, "total": what.total, "fresh": fresh}
-    return what.plotly, table(what), what.code, what.note, sentence(what), images(what), last, last, lived
+    return (
+        what.plotly,
+        table(what),
+        what.code,
+        what.note,
+        sentence(what),
+        images(what),
+        last,
+        last,
+        lived,
+    )
 
 
 def _later(fresh: bool) -> tuple[Any, ...]:
@@ -71,23 +81,36 @@ def _redraw(app: Dash) -> None:
     def redraw(values: list[Any], view: str) -> tuple[Any, ...]:
         names = [item["id"]["name"] for item in ctx.inputs_list[0]]
         rows = [item["id"]["name"] for item in ctx.outputs_list[len(PARTS) + 2]]
-        state, what, words = answer(view, list(zip(names, values)), wait=BUDGET) if names else (None, None, "")
+        state, what, words = (
+            answer(view, list(zip(names, values)), wait=BUDGET) if names else (None, None, "")
+        )
         if state is None:
             hidden = _task_rows(view, names, values, rows)
-            return *(no_update,) * len(PARTS), words, no_update, hidden, *(no_update,) * len(VIEWS)
+            return (
+                *(no_update,) * len(PARTS),
+                words,
+                no_update,
+                hidden,
+                *(no_update,) * len(VIEWS),
+            )
         parts = _later(fresh=True) if what is None else _parts(what, fresh=True)
         hidden = [no_update if what is None else name in what.hidden for name in rows]
         return *parts, "", to_query(state), hidden, *(_link(state, name) for name in VIEWS)
 
 
 def _task_rows(view: str, names: list[str], values: list[Any], rows: list[str]) -> list[Any]:
-    """Which rows to hide where there is no answer: those of other tasks; the rest stay as they are."""
+    """Which rows to hide where there is no answer: those of other tasks;
+    the rest stay as they are.
+    """
     if not names:
         return [name == "upload" or no_update for name in rows]
     state, _ = from_values(view, zip(names, values))
     away = {"upload", *unused(view, state.task)}
     table = knobs()
-    return [name in away if name == "upload" or table[name].argument else no_update for name in rows]
+    return [
+        name in away if name == "upload" or table[name].argument else no_update
+        for name in rows
+    ]
 
 
 def _link(state: State, view: str) -> str:
@@ -106,7 +129,9 @@ def _advance(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def advance(tick: Any, values: list[Any], view: str) -> tuple[Any, ...]:
-        """Training a little further, or what was not ready; the page asks again as long as there is more and nobody pressed Stop."""
+        """Training a little further, or what was not ready;
+        the page asks again as long as there is more and nobody pressed Stop.
+        """
         names = [item["id"]["name"] for item in ctx.states_list[0]]
         rows = [item["id"]["name"] for item in ctx.outputs_list[len(PARTS) + 1]]
         same = [no_update] * len(rows)
@@ -130,8 +155,16 @@ def _files(app: Dash) -> None:
     )
     def download(clicks: int | None, values: list[Any], view: str) -> Any:
         names = [item["id"]["name"] for item in ctx.states_list[0]]
-        what = answer(view, list(zip(names, values)), go_on=False, wait=BUDGET)[1] if clicks else None
-        return no_update if what is None else {"content": what.figure.to_csv(), "filename": f"attnscope-{view}.csv"}
+        what = (
+            answer(view, list(zip(names, values)), go_on=False, wait=BUDGET)[1]
+            if clicks
+            else None
+        )
+        return (
+            no_update
+            if what is None
+            else {"content": what.figure.to_csv(), "filename": f"attnscope-{view}.csv"}
+        )
 
     @app.callback(
         Output({"type": "knob", "name": "upload"}, "value", allow_duplicate=True),
@@ -151,27 +184,73 @@ def _files(app: Dash) -> None:
 
 def _client_side(app: Dash) -> None:
     def client(function: str, *parts: Any, initial: bool = False) -> None:
-        app.clientside_callback(ClientsideFunction("explorer", function), *parts, prevent_initial_call=not initial)
+        app.clientside_callback(
+            ClientsideFunction("explorer", function), *parts, prevent_initial_call=not initial
+        )
 
-    slider, knob, scale = ({"type": kind, "name": MATCH} for kind in ("slider", "knob", "scale"))
+    slider, knob, scale = (
+        {"type": kind, "name": MATCH} for kind in ("slider", "knob", "scale")
+    )
     frame = Output("frame", "value", allow_duplicate=True)
     play = (Held("clock", "disabled"), Held("frame", "value"), Held("frame", "max"))
     client("theme", Output("theme", "data"), Input("url", "pathname"), initial=True)
-    client("draw", Output("graph", "figure"), Input("figure", "data"), Input("theme", "data"), Input("frame", "value"))
-    client("frameText", Output("frame-text", "children"), Input("frame", "value"), Held("figure", "data"))
-    both = (Output(slider, "value"), Output(knob, "value"), Input(slider, "value"), Input(knob, "value"))
+    client(
+        "draw",
+        Output("graph", "figure"),
+        Input("figure", "data"),
+        Input("theme", "data"),
+        Input("frame", "value"),
+    )
+    client(
+        "frameText",
+        Output("frame-text", "children"),
+        Input("frame", "value"),
+        Held("figure", "data"),
+    )
+    both = (
+        Output(slider, "value"),
+        Output(knob, "value"),
+        Input(slider, "value"),
+        Input(knob, "value"),
+    )
     client("sync", *both, Held(scale, "data"))
     client("address", Output("sink", "data"), Input("query", "data"))
     clock = (Output("clock", "disabled"), Output("play", "children"), frame)
     client("play", *clock, Input("play", "n_clicks"), Input("clock", "n_intervals"), *play)
     client(
-        "live", Output("stop", "hidden"), Output("stop", "children"), Input("lived", "data"), Input("stop", "n_clicks")
+        "live",
+        Output("stop", "hidden"),
+        Output("stop", "children"),
+        Input("lived", "data"),
+        Input("stop", "n_clicks"),
     )
-    client("save", Output("png", "title"), Input("png", "n_clicks"), Input("svg", "n_clicks"), Held("view", "data"))
-    client("copy", Output("copy", "children"), Input("copy", "n_clicks"), Held("code", "children"))
+    client(
+        "save",
+        Output("png", "title"),
+        Input("png", "n_clicks"),
+        Input("svg", "n_clicks"),
+        Held("view", "data"),
+    )
+    client(
+        "copy",
+        Output("copy", "children"),
+        Input("copy", "n_clicks"),
+        Held("code", "children"),
+    )
     client("copyLink", Output("copy-link", "children"), Input("copy-link", "n_clicks"))
     client("named", Output("choose", "title"), Input("upload", "id"), initial=True)
     said = Output("upload-message", "children", allow_duplicate=True)
-    client("send", Output("sent", "data"), said, Input("upload", "contents"), Held("upload", "filename"))
+    client(
+        "send",
+        Output("sent", "data"),
+        said,
+        Input("upload", "contents"),
+        Held("upload", "filename"),
+    )
     seed = {"type": "knob", "name": "seed"}
-    client("redraw", Output(seed, "value", allow_duplicate=True), Input("redraw", "n_clicks"), Held(seed, "value"))
+    client(
+        "redraw",
+        Output(seed, "value", allow_duplicate=True),
+        Input("redraw", "n_clicks"),
+        Held(seed, "value"),
+    )

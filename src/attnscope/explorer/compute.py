@@ -1,5 +1,7 @@
-"""From knobs to what is shown. Two lanes compute, one for quick answers and one for fits: several tabs queue up instead of fighting for
-cores and memory, nobody's slider waits for somebody's fit or long computation (job_queues.py), and memory is allocated from few places."""
+"""From knobs to what is shown. Two lanes compute, one for quick answers and one for fits: several
+tabs queue up instead of fighting for cores and memory, nobody's slider waits for somebody's fit or
+long computation (job_queues.py), and memory is allocated from few places.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,17 @@ FITS = Lane("fits", spare=1)
 
 @lru_cache(maxsize=16)  # some 16 MB
 def shown(state: State) -> Shown:
-    """What the state's view shows; the last few are kept for downloads and for going back and forth."""
+    """What the state's view shows; the last few are kept for downloads and for going back and
+    forth.
+    """
     return RENDER[state.view](state)
 
 
 def answer(
     view: str, values: list[tuple[str, object]], go_on: bool = True, wait: float | None = None
 ) -> tuple[State | None, Shown | None, str]:
-    """(state, what it shows, ""), or (None, None, one sentence), or (state, None, "") if `wait` seconds were not enough: ask again.
+    """(state, what it shows, ""), or (None, None, one sentence), or (state, None, "") if `wait`
+    seconds were not enough: ask again.
 
     Training goes on by one piece, unless told not to.
     """
@@ -58,7 +63,12 @@ def answer(
         return None, None, str(error)
     except Exception as error:  # a defect of ours: still one sentence in the page, and the rest in the terminal
         logging.getLogger("attnscope").exception("the computation behind /%s failed", view)
-        return None, None, f"The computation behind this page failed ({type(error).__name__}: {str(error)[:120]})."
+        return (
+            None,
+            None,
+            f"The computation behind this page failed ({type(error).__name__}: "
+            f"{str(error)[:120]}).",
+        )
 
 
 def _work(state: State, go_on: bool) -> Shown:

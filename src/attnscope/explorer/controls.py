@@ -1,4 +1,6 @@
-"""The controls of a view: native inputs with labels. A number has a text box, which is the truth, and a slider that moves it."""
+"""The controls of a view: native inputs with labels.
+A number has a text box, which is the truth, and a slider that moves it.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,21 @@ from attnscope.explorer.state import State
 
 __all__ = ["controls", "position", "ticks"]
 
-TICKS = 200  # most positions of a slider: an arrow key moves a dimension by 6 %, a share by 0.5 %
-PAUSE = 0.02  # seconds a slider rests before it counts as moved: a drag asks for one figure, not for fifty
+# most positions of a slider: an arrow key moves a dimension by 6 %, a share by 0.5 %
+TICKS = 200
+# seconds a slider rests before it counts as moved: a drag asks for one figure, not for fifty
+PAUSE = 0.02
 
 
 def controls(state: State) -> list[Any]:
     """One fieldset per group of knobs that the state's view has, in reading and focus order."""
-    groups = {title: [n for n in names if n in VIEWS[state.view]] for title, names in GROUPS.items()}
+    groups = {
+        title: [n for n in names if n in VIEWS[state.view]] for title, names in GROUPS.items()
+    }
     return [
-        html.Fieldset([html.Legend(title), *(_row(name, state) for name in names)], className="group")
+        html.Fieldset(
+            [html.Legend(title), *(_row(name, state) for name in names)], className="group"
+        )
         for title, names in groups.items()
         if names
     ]
@@ -39,7 +47,11 @@ def _row(name: str, state: State) -> Any:
 def _choice(name: str, field: Choice, state: State) -> list[Any]:
     options = [{"label": text, "value": value} for value, text in field.options.items()]
     radios = dcc.RadioItems(
-        options, getattr(state, name), id={"type": "knob", "name": name}, className="pills", inline=True
+        options,
+        getattr(state, name),
+        id={"type": "knob", "name": name},
+        className="pills",
+        inline=True,
     )
     return [html.Fieldset([html.Legend(field.label), radios], className="choice")]
 
@@ -55,12 +67,21 @@ def _number(name: str, field: Number, state: State) -> list[Any]:
         debounce=PAUSE,
         className="range",
     )
-    scale = {"low": field.low, "high": field.high, "log": field.log, "whole": field.whole, "ticks": ticks(field)}
+    scale = {
+        "low": field.low,
+        "high": field.high,
+        "log": field.log,
+        "whole": field.whole,
+        "ticks": ticks(field),
+    }
     button = [html.Button("Next draw", id="redraw", type="button")] if name == "seed" else []
     return [
         _box(name, field, state, "decimal"),
         *button,
-        html.Label([html.Span(f"{field.label}, slider", className="unseen"), slider], hidden=name == "seed"),
+        html.Label(
+            [html.Span(f"{field.label}, slider", className="unseen"), slider],
+            hidden=name == "seed",
+        ),
         dcc.Store(id={"type": "scale", "name": name}, data=scale),
     ]
 
@@ -72,22 +93,32 @@ def _numbers(name: str, field: Numbers, state: State) -> list[Any]:
 def _box(name: str, field: Number | Numbers, state: State, keys: str) -> Any:
     identity = {"type": "knob", "name": name}
     text = plain(getattr(state, name))
-    box = dcc.Input(id=identity, type="text", value=text, debounce=True, inputMode=keys, className="box")
+    box = dcc.Input(
+        id=identity, type="text", value=text, debounce=True, inputMode=keys, className="box"
+    )
     hint = html.Small(f" {field.hint}" if field.hint else "")
     return html.Label([html.Span([field.label, hint]), box], className="line")
 
 
-DRAWN: dict[type, Callable[..., list[Any]]] = {Choice: _choice, Number: _number, Numbers: _numbers}
+DRAWN: dict[type, Callable[..., list[Any]]] = {
+    Choice: _choice,
+    Number: _number,
+    Numbers: _numbers,
+}
 
 
 def ticks(field: Number) -> int:
-    """Positions of a field's slider after the first: one per value where there are few, so that every key press counts."""
+    """Positions of a field's slider after the first:
+    one per value where there are few, so that every key press counts.
+    """
     few = field.whole and not field.log
     return int(min(TICKS, field.high - field.low)) if few else TICKS
 
 
 def position(value: float | None, field: Number) -> int:
-    """Where on its slider a value sits, from 0 to ticks(field); what is left out, at its beginning."""
+    """Where on its slider a value sits, from 0 to ticks(field);
+    what is left out, at its beginning.
+    """
     if value is None:
         return 0
     low, high, x = (math.log(z) if field.log else z for z in (field.low, field.high, value))

@@ -73,7 +73,9 @@ class Numbers:
     def parse(self, text: object, name: str, default: object = None) -> tuple[Any, ...]:
         given = text if isinstance(text, str) else plain(text)
         if given.count(",") >= MOST:
-            raise bad(name, PAGE, f"at most {MOST} numbers", f"{given.count(',') + 1} of them")
+            raise bad(
+                name, PAGE, f"at most {MOST} numbers", f"{given.count(',') + 1} of them"
+            )
         return tuple(self.argument.parse(given, PAGE))
 
 

@@ -1,9 +1,11 @@
-"""Work for many clients: each request waits for a bounded time, and nobody waits for somebody else's long computation.
+"""Work for many clients: each request waits for a bounded time, and nobody waits for somebody
+else's long computation.
 
-A lane does its jobs one after the other in one thread, so that several tabs queue up instead of fighting for cores and
-memory. A job that takes longer than `PATIENCE` seconds keeps its thread, but a new thread takes over the queue; at most
-`spare` jobs are set aside so, and with all of them in use the queue waits. A request that has waited for its time gets
-None, and finds the result when it asks again. Work that is asked for twice is done once.
+A lane does its jobs one after the other in one thread, so that several tabs queue up instead of
+fighting for cores and memory. A job that takes longer than `PATIENCE` seconds keeps its thread, but
+a new thread takes over the queue; at most `spare` jobs are set aside so, and with all of them in
+use the queue waits. A request that has waited for its time gets None, and finds the result when it
+asks again. Work that is asked for twice is done once.
 
 notation: the front is the thread that takes jobs from the queue.
 """
@@ -18,9 +20,12 @@ from typing import Any
 
 __all__ = ["BUDGET", "Job", "Lane"]
 
-PATIENCE = 1.0  # seconds a job may hold up the queue: most answers take less, and few threads keep memory in one place
+# seconds a job may hold up the queue: most answers take less, and few threads keep memory in one
+# place
+PATIENCE = 1.0
 LOOK = 0.25  # seconds between two looks of those who wait at whether the queue is held up
-BUDGET = 3.0  # seconds a request waits before it says that it will come back: browsers and people wait longer
+# seconds a request waits before it says that it will come back: browsers and people wait longer
+BUDGET = 3.0
 KEPT = 32  # finished jobs nobody has come back for; a figure is some 1 MB
 
 
@@ -63,8 +68,12 @@ class Lane:
         self.aside = 0
         self.staffed = False
 
-    def ask(self, key: Hashable, work: Callable[[], Any], wait: float | None = None) -> Job | None:
-        """The finished job of this key, begun now unless it was before; None if `wait` seconds (None: any) were not enough."""
+    def ask(
+        self, key: Hashable, work: Callable[[], Any], wait: float | None = None
+    ) -> Job | None:
+        """The finished job of this key, begun now unless it was before;
+        None if `wait` seconds (None: any) were not enough.
+        """
         with self.change:
             job = self.jobs.get(key)
             if job is None:
@@ -93,14 +102,22 @@ class Lane:
         """See to it that there is a front, and wake it."""
         if not self.staffed:
             self.staffed = True
-            threading.Thread(target=self.serve, name=f"attnscope-{self.name}", daemon=True).start()
+            threading.Thread(
+                target=self.serve, name=f"attnscope-{self.name}", daemon=True
+            ).start()
         self.change.notify()
 
     def relieve(self) -> None:
-        """Let another thread take over the queue from a job that holds it up, as long as there is one to spare."""
+        """Let another thread take over the queue from a job that holds it up,
+        as long as there is one to spare.
+        """
         with self.change:
             job = self.current
-            if job is None or self.aside >= self.spare or time.monotonic() < job.started + PATIENCE:
+            if (
+                job is None
+                or self.aside >= self.spare
+                or time.monotonic() < job.started + PATIENCE
+            ):
                 return
             job.aside = True
             self.aside += 1

@@ -1,8 +1,8 @@
 """Every knob of the page in one table: a row is a knob's name, kind, default, group and views.
 
-FIELDS, VIEWS, GROUPS and DEFAULTS are read off the table, and so is State (state.py). Words of tasks
-and predictors, and the arguments of tasks, come from the catalogue as it is when the page asks: a row
-added there from outside is a choice here, and its arguments are knobs.
+FIELDS, VIEWS, GROUPS and DEFAULTS are read off the table, and so is State (state.py). Words of
+tasks and predictors, and the arguments of tasks, come from the catalogue as it is when the page
+asks: a row added there from outside is a choice here, and its arguments are knobs.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def _show() -> list[Knob]:
 
 
 def _attention() -> list[Knob]:
-    rule = Choice("Softmax bandwidth", {"fixed": "as chosen", "shrinking": "shrinking with L"})
+    rule = Choice(
+        "Softmax bandwidth", {"fixed": "as chosen", "shrinking": "shrinking with L"}
+    )
     bandwidth = Number("Bandwidth h", 0.1, 4.0, log=True, hint="softmax scores are q·k/h")
     predictor = Choice("Predictor", predictor_labels())
     scores = "lambda, which multiplies the scores"
@@ -101,11 +103,15 @@ def _attention() -> list[Knob]:
 
 
 def _task() -> list[Knob]:
-    planted = Choice("Which", {word: entry.label for word, entry in TASKS.items() if entry.planted})
+    planted = Choice(
+        "Which", {word: entry.label for word, entry in TASKS.items() if entry.planted}
+    )
     keys = Number("Key dimension d", 2, 8, whole=True, hint="keys on the unit sphere")
     dim = Number("Dimension d", 4, 1e6, log=True, whole=True)
     length = Number("Tokens L", 2, 1000, log=True, whole=True)
-    gamma2 = Number("Variance gamma²", 0.05, 2.0, hint="of the informative token around its mean")
+    gamma2 = Number(
+        "Variance gamma²", 0.05, 2.0, hint="of the informative token around its mean"
+    )
     signal = Number("Length of the mean", 0.0, 100.0, hint="none is sqrt(d/2)", optional=True)
     noise = Number("Label noise", 0.0, 1.0, hint="standard deviation")
     # an excess risk does not depend on the noise
@@ -124,7 +130,9 @@ def _task() -> list[Knob]:
 
 
 def _training() -> list[Knob]:
-    batch = Number("Batch size", 0, 1000, whole=True, hint="0 is the population gradient, else SGD")
+    batch = Number(
+        "Batch size", 0, 1000, whole=True, hint="0 is the population gradient, else SGD"
+    )
     start = Choice("Start", {"sphere": "sphere", "manifold": "manifold"})
     seed = Number("Seed", 0, LARGEST_SEED, whole=True)
     steps = Number("Steps", 10, 200_000, log=True, whole=True)
@@ -133,7 +141,9 @@ def _training() -> list[Knob]:
         Knob("start", start, "sphere", "Training", _TRAINED),
         Knob("runs", Number("Runs", 1, 50, whole=True), 30, "Training", _TRAINED),
         Knob("steps", steps, 20_000, "Training", _TRAINED),
-        Knob("step_size", Number("Step size", 1e-5, 0.1, log=True), 4e-3, "Training", _TRAINED),
+        Knob(
+            "step_size", Number("Step size", 1e-5, 0.1, log=True), 4e-3, "Training", _TRAINED
+        ),
         Knob("seed", seed, 0, "Draw", _ALL, {"posterior": 1}, "seed"),
     ]
 
@@ -150,10 +160,12 @@ def _axes() -> list[Knob]:
 
 def predictor_labels() -> dict[str, str]:
     """The catalogue's predictors, and the page's own: the best activation of a task."""
-    return {word: entry.label for word, entry in PREDICTORS.items()} | {"sigma": "optimal sigma"}
+    return {word: entry.label for word, entry in PREDICTORS.items()} | {
+        "sigma": "optimal sigma"
+    }
 
 
-# -- arguments of tasks -----------------------------------------------------------------------------
+# -- arguments of tasks ----------------------------------------------------------------------------
 
 
 def _field(a: Argument) -> Field:
@@ -163,22 +175,31 @@ def _field(a: Argument) -> Field:
     if a.many:
         return Numbers(a.label, a)
     far = REACH * max(1.0, abs(a.default or 0.0))
-    low, high = max(a.low, -far), min(a.high, far)
+    low = max(a.low, -far)
+    high = min(a.high, far)
     hint = "none leaves it out" if a.default is None else ""
-    return Number(a.label, low, high, a.log and low > 0, a.whole, hint, optional=a.default is None)
+    return Number(
+        a.label, low, high, a.log and low > 0, a.whole, hint, optional=a.default is None
+    )
 
 
 def _same_kind(one: Field, other: Field) -> bool:
     def kind(field: Field) -> tuple[Any, ...]:
-        return type(field), getattr(field, "whole", False), tuple(getattr(field, "options", ()))
+        return (
+            type(field),
+            getattr(field, "whole", False),
+            tuple(getattr(field, "options", ())),
+        )
 
     return kind(one) == kind(other)
 
 
 def _with_arguments(rows: list[Knob]) -> tuple[dict[str, Knob], dict[str, dict[str, str]]]:
-    """The table with a knob for each argument of each planted task; task -> argument -> its knob's name.
+    """The table with a knob for each argument of each planted task; task -> argument -> its knob's
+    name.
 
-    Arguments of one name and kind share a knob; one whose name is taken otherwise has a longer name.
+    Arguments of one name and kind share a knob; one whose name is taken otherwise has a longer
+    name.
     """
     table = {row.name: row for row in rows}
     names: dict[str, dict[str, str]] = {}
@@ -202,8 +223,11 @@ def _settled(table: dict[str, Knob], entry: Entry, a: Argument) -> str:
 
 @lru_cache(maxsize=4)  # one, as long as nobody adds to the catalogue
 def _made(key: tuple[int, ...]) -> tuple[Any, ...]:
-    held_on = (*TASKS.values(), *PREDICTORS.values())  # so that no other row gets one of these ids
-    table, names = _with_arguments([*_show(), *_attention(), *_task(), *_axes(), *_training()])
+    # so that no other row gets one of these ids
+    held_on = (*TASKS.values(), *PREDICTORS.values())
+    table, names = _with_arguments(
+        [*_show(), *_attention(), *_task(), *_axes(), *_training()]
+    )
     return table, names, held_on
 
 
@@ -230,7 +254,7 @@ def unused(view: str, task: str) -> frozenset[str]:
     return frozenset(here - own)
 
 
-# -- what is read off the table ---------------------------------------------------------------------
+# -- what is read off the table --------------------------------------------------------------------
 
 
 class Derived(Mapping[str, Any]):
@@ -254,7 +278,9 @@ def _fields(table: dict[str, Knob]) -> dict[str, Any]:
 
 
 def _views(table: dict[str, Knob]) -> dict[str, Any]:
-    return {view: tuple(name for name, row in table.items() if view in row.views) for view in _ALL}
+    return {
+        view: tuple(name for name, row in table.items() if view in row.views) for view in _ALL
+    }
 
 
 def _groups(table: dict[str, Knob]) -> dict[str, Any]:

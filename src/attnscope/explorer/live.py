@@ -1,8 +1,10 @@
-"""Training that is shown while it runs: each call goes on for a fraction of a second from where the last one stopped.
+"""Training that is shown while it runs: each call goes on for a fraction of a second from where the
+last one stopped.
 
-How many steps that is, is measured: the first piece is one step, and each piece is sized by the pace of the one before.
-Engines give the same bits however the steps are divided, so what is shown after s steps is what
-`at.train(..., steps=s)` gives. The last few runs are kept; one that has been dropped starts again.
+How many steps that is, is measured: the first piece is one step, and each piece is sized by the
+pace of the one before. Engines give the same bits however the steps are divided, so what is shown
+after s steps is what `at.train(..., steps=s)` gives. The last few runs are kept; one that has been
+dropped starts again.
 """
 
 from __future__ import annotations
@@ -37,13 +39,16 @@ __all__ = ["LOGS", "advanced", "current", "run_lines", "total_steps"]
 
 LOGS = 100  # frames to play: at 10 a second, ten seconds
 PIECE = (
-    0.4  # seconds per call: short enough to follow and to stop, long enough that drawing does not take most of the time
+    # seconds per call: short enough to follow and to stop, long enough that drawing does not take
+    # most of the time
+    0.4
 )
-GROWTH = 8  # most by which a piece is longer than the one before: a first one, compiled on the way, says little
+# most by which a piece is longer than the one before: a first one, compiled on the way, says little
+GROWTH = 8
 # Most steps, by what one costs: of 30 runs some 20 ms, so a minute or two
 SLOW = {"quadrature": 2000, "sampled": 2000}
-# Most tokens of one step (batch x tokens x runs), which cannot be divided: 20 ns each where the loop is compiled for it,
-# else up to 30 us and 5 kB (measured on a busy machine with 10^6 of them)
+# Most tokens of one step (batch x tokens x runs), which cannot be divided: 20 ns each where the
+# loop is compiled for it, else up to 30 us and 5 kB (measured on a busy machine with 10^6 of them)
 MOST_TOKENS = {"compiled": 50_000_000}
 MOST_TOKENS_ELSE = 100_000
 KEPT = 12  # runs: 50 of 101 log points are 250 kB
@@ -67,7 +72,9 @@ def total_steps(state: State) -> int:
 
 
 def _step_cost(state: State) -> str:
-    """What a step costs: only single-location regression has compiled loops and closed forms for all overlaps."""
+    """What a step costs: only single-location regression has compiled loops and closed forms for
+    all overlaps.
+    """
     return cost(state.predictor) if state.task == SINGLE else "sampled"
 
 
@@ -84,7 +91,9 @@ task = {task}
 
 
 def advanced(state: State) -> Trajectory:
-    """The state's training, further by one call's worth (on a machine that stalls, by a step at least) or finished."""
+    """The state's training, further by one call's worth (on a machine that stalls, by a step at
+    least) or finished.
+    """
     total = total_steps(state)
     end = time.perf_counter() + PIECE
     kept = _kept(state)
@@ -92,7 +101,8 @@ def advanced(state: State) -> Trajectory:
         kept = _begun(state, total)
         steps = 1
     else:
-        steps = max(1, int(kept.pace * PIECE / 2))  # half of what fits, to measure the pace anew
+        # half of what fits, to measure the pace anew
+        steps = max(1, int(kept.pace * PIECE / 2))
         kept = _paced(kept, steps, total)
     while kept.run.step[-1] < total and (left := end - time.perf_counter()) > 0:
         steps = max(1, min(int(kept.pace * left), GROWTH * steps))
@@ -129,8 +139,12 @@ def _begun(state: State, total: int) -> Kept:
     tokens = state.batch * task.length * state.runs
     most = MOST_TOKENS.get(_step_cost(state), MOST_TOKENS_ELSE)
     if tokens > most:
-        must = f"at most {most:,} tokens in one step for this predictor (batch x tokens x runs)"
-        raise bad("the batch", "training", must, f"{tokens:,}", "fewer runs or a smaller batch")
+        must = (
+            f"at most {most:,} tokens in one step for this predictor (batch x tokens x runs)"
+        )
+        raise bad(
+            "the batch", "training", must, f"{tokens:,}", "fewer runs or a smaller batch"
+        )
     start = time.perf_counter()
     run = computed(run_lines(state, 1))["run"]
     run = replace(run, setup=replace(run.setup, log_every=log_every(total, LOGS)))
@@ -148,13 +162,19 @@ def _paced(kept: Kept, steps: int, total: int) -> Kept:
 
 
 def _since(start: float) -> float:
-    return max(time.perf_counter() - start, 1e-6)  # seconds: a clock may stand still for so long
+    # seconds: a clock may stand still for so long
+    return max(time.perf_counter() - start, 1e-6)
 
 
 def _extended(run: Trajectory, engine: Engine, steps: int) -> Trajectory:
-    """run.extend(steps) that keeps the engine and the exact risks already known: for softmax each takes a millisecond."""
+    """run.extend(steps) that keeps the engine and the exact risks already known:
+    for softmax each takes a millisecond.
+    """
     new = advance(run, engine, int(run.step[-1]) + steps, show=False)
     same = int(np.sum(run.step[: len(new.step)] == new.step[: len(run.step)]))
-    part = exact_excess(new.setup.task, new.setup.predictor, new.log[:, :, same:], new.temperature[same:])
-    vars(new)["excess"] = np.hstack([run.excess[:, :same], part])  # where its cached property looks first
+    part = exact_excess(
+        new.setup.task, new.setup.predictor, new.log[:, :, same:], new.temperature[same:]
+    )
+    # where its cached property looks first
+    vars(new)["excess"] = np.hstack([run.excess[:, :same], part])
     return new

@@ -1,4 +1,6 @@
-"""The page's skeleton: header, controls, figure, buttons, table, code. Everything is a native element with a name."""
+"""The page's skeleton: header, controls, figure, buttons, table, code.
+Everything is a native element with a name.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +19,57 @@ from attnscope.explorer.views.training import presets
 __all__ = ["images", "layout", "page", "sentence", "table"]
 
 # Nothing of Plotly's cloud: no logo, no link, no upload
-GRAPH = {"displaylogo": False, "showSendToCloud": False, "showLink": False, "plotlyServerURL": "", "responsive": True}
-GRAPH |= {"displayModeBar": False, "typesetMath": False}  # drag to zoom, double-click to return
+GRAPH = {
+    "displaylogo": False,
+    "showSendToCloud": False,
+    "showLink": False,
+    "plotlyServerURL": "",
+    "responsive": True,
+}
+# drag to zoom, double-click to return
+GRAPH |= {"displayModeBar": False, "typesetMath": False}
 # Until the first answer: Plotly's own empty figure has axes, and is white in the dark
 CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
-NOTHING = {"data": [], "layout": {"xaxis": {"visible": False}, "yaxis": {"visible": False}, **CLEAR}}
+NOTHING = {
+    "data": [],
+    "layout": {"xaxis": {"visible": False}, "yaxis": {"visible": False}, **CLEAR},
+}
 TITLES = {
-    "landscape": ("Landscape", "Exact risk over two overlaps, where it pulls, and where training ends."),
-    "risk": ("Risk", "What every predictor risks at its best, between the Bayes optimum and predicting the mean."),
-    "training": ("Training", "Exact descent in five numbers, whatever the dimension: the paper's four panels."),
-    "posterior": ("Posterior", "One sequence: which token decided, who attends to it, and how sure one can be."),
+    "landscape": (
+        "Landscape",
+        "Exact risk over two overlaps, where it pulls, and where training ends.",
+    ),
+    "risk": (
+        "Risk",
+        "What every predictor risks at its best, between the Bayes optimum and predicting the "
+        "mean.",
+    ),
+    "training": (
+        "Training",
+        "Exact descent in five numbers, whatever the dimension: the paper's four panels.",
+    ),
+    "posterior": (
+        "Posterior",
+        "One sequence: which token decided, who attends to it, and how sure one can be.",
+    ),
     "convergence": (
         "Convergence",
         "Softmax and CME attention as the context grows: theory, drawn contexts, one sequence.",
     ),
-    "bags": ("Your bags", "Fit bags in which one token decides the label, and see which. Nothing leaves this machine."),
+    "bags": (
+        "Your bags",
+        "Fit bags in which one token decides the label, and see which. Nothing leaves this "
+        "machine.",
+    ),
 }
 
 
 def layout() -> Any:
     links = [dcc.Link(TITLES[name][0], href=f"/{name}", id=f"nav-{name}") for name in VIEWS]
-    stores = [dcc.Store(id=name) for name in ("figure", "theme", "query", "sink", "lived", "tick", "sent")]
+    stores = [
+        dcc.Store(id=name)
+        for name in ("figure", "theme", "query", "sink", "lived", "tick", "sent")
+    ]
     return html.Div(
         [
             dcc.Location(id="url"),
@@ -62,22 +94,35 @@ def page(path: str, query: str) -> list[Any]:
     return [
         dcc.Store(id="view", data=view),
         html.Div([html.H2(title), html.P(subtitle)], className="title"),
-        html.Form([*controls(state), *extra], className="controls", **{"aria-label": "Settings"}),
-        html.Section(_output(view, sentences), className="output", **{"aria-label": "Result"}),
+        html.Form(
+            [*controls(state), *extra], className="controls", **{"aria-label": "Settings"}
+        ),
+        html.Section(
+            _output(view, sentences), className="output", **{"aria-label": "Result"}
+        ),
     ]
 
 
 def _presets() -> list[Any]:
-    items = [html.Li(html.A(name, href=f"/training?{query}")) for name, query in presets().items()]
-    return [html.Fieldset([html.Legend("The paper's experiments"), html.Ul(items)], className="group")]
+    items = [
+        html.Li(html.A(name, href=f"/training?{query}")) for name, query in presets().items()
+    ]
+    return [
+        html.Fieldset(
+            [html.Legend("The paper's experiments"), html.Ul(items)], className="group"
+        )
+    ]
 
 
 def _upload() -> list[Any]:
     how = (
-        f"An .npz or .csv of at most {LARGEST // 1_000_000} MB. npz: bags (n, L, d), or tokens and offsets, and labels y. "
-        "csv: a token per row, columns bag and y, numbers beside them. A third of the bags is held out."
+        f"An .npz or .csv of at most {LARGEST // 1_000_000} MB. npz: bags (n, L, d), or tokens and "
+        "offsets, and labels y. "
+        "csv: a token per row, columns bag and y, numbers beside them. A third of the bags is held "
+        "out."
     )
-    # the file input over the button takes the keys; it gets its name in explorer.js, because dcc.Upload has no property for it
+    # the file input over the button takes the keys; it gets its name in explorer.js, because
+    # dcc.Upload has no property for it
     look = html.Button("Choose a file", type="button", id="choose", tabIndex=-1)
     button = dcc.Upload(look, id="upload", max_size=-1, multiple=False)
     message = html.P(id="upload-message", role="alert", className="message")
@@ -90,22 +135,45 @@ def _button(text: str, name: str, **more: Any) -> Any:
 
 
 def _output(view: str, sentences: list[str]) -> list[Any]:
-    frame = dcc.Input(id="frame", type="range", min=0, max=0, step=1, value=0, className="range")
+    frame = dcc.Input(
+        id="frame", type="range", min=0, max=0, step=1, value=0, className="range"
+    )
     scrub = html.Label([html.Span("Step ", id="frame-text"), frame])
     buttons = [_button("Play", "play"), _button("Stop", "stop", hidden=True), scrub]
     player = html.Div(buttons, className="player", hidden=view != "training")
-    save = [_button("PNG", "png"), _button("SVG", "svg"), _button("CSV", "csv"), _button("Copy link", "copy-link")]
+    save = [
+        _button("PNG", "png"),
+        _button("SVG", "svg"),
+        _button("CSV", "csv"),
+        _button("Copy link", "copy-link"),
+    ]
     return [
-        html.P(" ".join(sentences), id="address-message", role="alert", className="message", hidden=not sentences),
+        html.P(
+            " ".join(sentences),
+            id="address-message",
+            role="alert",
+            className="message",
+            hidden=not sentences,
+        ),
         html.P(id="message", role="alert", className="message"),
         dcc.Graph(id="graph", figure=NOTHING, config=GRAPH, className="graph"),
         player,
         html.P(id="sentence", className="sentence"),
         html.Div(id="images", className="images"),
         html.P(id="note", role="status", className="note"),
-        html.Div(save, className="buttons", role="group", **{"aria-label": "Download or share"}),
-        html.Div(html.Table(id="table"), className="scroll", tabIndex=0, role="region", **{"aria-label": "Numbers"}),
-        html.Div([html.H3("As Python"), _button("Copy as Python", "copy")], className="code-title"),
+        html.Div(
+            save, className="buttons", role="group", **{"aria-label": "Download or share"}
+        ),
+        html.Div(
+            html.Table(id="table"),
+            className="scroll",
+            tabIndex=0,
+            role="region",
+            **{"aria-label": "Numbers"},
+        ),
+        html.Div(
+            [html.H3("As Python"), _button("Copy as Python", "copy")], className="code-title"
+        ),
         html.Pre(html.Code(id="code"), tabIndex=0),
     ]
 
@@ -125,21 +193,34 @@ def _shade(weight: float) -> dict[str, str]:
 
 
 def images(what: Shown) -> list[Any]:
-    """The pictures of a bag in frames shaded by attention; the chosen one is outlined, and said in words."""
+    """The pictures of a bag in frames shaded by attention;
+    the chosen one is outlined, and said in words.
+    """
     out: list[Any] = []
     for j, (source, weight, chosen) in enumerate(what.images, start=1):
         said = f"token {j}" + (", chosen" if chosen else "")
         kind = html.Mark if chosen else html.Span
-        picture = kind(html.Img(src=source, alt=said), style=_shade(weight), title=f"attention {weight:.3g}")
+        picture = kind(
+            html.Img(src=source, alt=said),
+            style=_shade(weight),
+            title=f"attention {weight:.3g}",
+        )
         out.append(html.Figure([picture, html.Figcaption(said)]))
     return out
 
 
 def sentence(what: Shown) -> list[Any]:
-    """The words shaded by attention; the one that decided is marked up as well, for those who do not see colours."""
+    """The words shaded by attention; the one that decided is marked up as well,
+    for those who do not see colours.
+    """
     out: list[Any] = []
     for word, weight, chosen in what.words:
         kind = html.Mark if chosen else html.Span
         glue = "" if word.startswith("##") or word in ".,!?" or not out else " "
-        out += [glue, kind(word.removeprefix("##"), style=_shade(weight), title=f"attention {weight:.3g}")]
+        out += [
+            glue,
+            kind(
+                word.removeprefix("##"), style=_shade(weight), title=f"attention {weight:.3g}"
+            ),
+        ]
     return out

@@ -1,5 +1,7 @@
-"""The lines of Python behind a figure. The page runs these very lines and draws what they compute, so what "copy as Python" gives is
-what is shown, by construction. Everything inserted into them is a validated number or a word of a fixed list, written by repr."""
+"""The lines of Python behind a figure. The page runs these very lines and draws what they compute,
+so what "copy as Python" gives is what is shown, by construction. Everything inserted into them is a
+validated number or a word of a fixed list, written by repr.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ MOST_RUN_STEPS = 600  # of all runs together, where a step takes about a millise
 
 
 def cost(predictor: str) -> str:
-    """What an exact step of training costs: "compiled" (a loop of its own), or the catalogue's word."""
+    """What an exact step of training costs: "compiled" (a loop of its own),
+    or the catalogue's word.
+    """
     from attnscope.dynamics.engines.engine_table import COMPILED
 
     if predictor not in PREDICTORS:
@@ -47,14 +51,18 @@ def cost(predictor: str) -> str:
 
 def catalogue_import(*texts: str) -> str:
     """The line that imports the tables of the catalogue that these lines use, if any."""
-    names = [name for name in ("PREDICTORS", "TASKS") if any(f"{name}[" in text for text in texts)]
+    names = [
+        name for name in ("PREDICTORS", "TASKS") if any(f"{name}[" in text for text in texts)
+    ]
     return f"from attnscope.catalogue import {', '.join(names)}\n" if names else ""
 
 
 def task_line(state: State, **changed: str) -> str:
     """The task as an expression; `changed` replaces an argument by an expression."""
     values = {name: getattr(state, knob) for name, knob in arguments_of(state.task).items()}
-    texts = {name: repr(value) for name, value in values.items() if value is not None} | changed
+    texts = {
+        name: repr(value) for name, value in values.items() if value is not None
+    } | changed
     if state.task != SINGLE:
         inside = ", ".join(f"{name!r}: {text}" for name, text in texts.items())
         return f"TASKS[{state.task!r}].make({{{inside}}})"
@@ -85,7 +93,9 @@ def compared(state: State) -> tuple[str, ...]:
 
 def families(words: Iterable[str]) -> str:
     """{label: class} as an expression."""
-    return "{" + ", ".join(f"{PREDICTORS[word].label!r}: {family(word)}" for word in words) + "}"
+    return (
+        "{" + ", ".join(f"{PREDICTORS[word].label!r}: {family(word)}" for word in words) + "}"
+    )
 
 
 def predictor_lines(state: State) -> str:
@@ -93,7 +103,9 @@ def predictor_lines(state: State) -> str:
     if state.predictor == "sigma":
         return "predictor = at.optimal_sigma(task)"
     schedule = (
-        f"at.InverseTime({state.temperature!r}, rate={state.decay!r})" if state.decay else repr(state.temperature)
+        f"at.InverseTime({state.temperature!r}, rate={state.decay!r})"
+        if state.decay
+        else repr(state.temperature)
     )
     return f"predictor = {family(state.predictor)}({schedule})"
 
@@ -105,11 +117,16 @@ def training_limits(state: State) -> tuple[int, int, str]:
         runs = state.runs
         steps = min(state.steps, most)
     else:
-        runs = min(state.runs, 6)  # enough to see paths part; the rest of the budget goes into steps
+        # enough to see paths part; the rest of the budget goes into steps
+        runs = min(state.runs, 6)
         steps = min(state.steps, MOST_RUN_STEPS // runs)
     if (runs, steps) == (state.runs, state.steps):
         return runs, steps, ""
-    return runs, steps, f"Exact steps of this predictor are slow: {runs} runs of {steps} steps instead. "
+    return (
+        runs,
+        steps,
+        f"Exact steps of this predictor are slow: {runs} runs of {steps} steps instead. ",
+    )
 
 
 def log_every(total: int, logs: int) -> int:
@@ -117,7 +134,9 @@ def log_every(total: int, logs: int) -> int:
     return max(1, total // logs)
 
 
-def train_lines(state: State, logs: int, runs: int, steps: int, total: int | None = None) -> str:
+def train_lines(
+    state: State, logs: int, runs: int, steps: int, total: int | None = None
+) -> str:
     """run = at.train(...) for `steps` steps, logged as if about `logs` times over `total`."""
     every = min(steps, log_every(total or steps, logs))
     batch = f", batch_size={state.batch}" if state.batch else ""
@@ -130,11 +149,15 @@ def train_lines(state: State, logs: int, runs: int, steps: int, total: int | Non
 def computed(lines: str, **given: Any) -> dict[str, Any]:
     """The names that the lines define, functions aside; `given` are names they may use.
 
-    A function holds on to the names around it, and they to it: such a circle of large arrays would wait for the garbage collector, so
-    the lines' own namespace is emptied.
+    A function holds on to the names around it, and they to it: such a circle of large arrays would
+    wait for the garbage collector, so the lines' own namespace is emptied.
     """
     names: dict[str, Any] = {"__name__": "attnscope_explorer_lines", **given}
     exec(compile(lines, "<copy as Python>", "exec"), names)
-    found = {name: x for name, x in names.items() if not (name.startswith("__") or isinstance(x, FunctionType))}
+    found = {
+        name: x
+        for name, x in names.items()
+        if not (name.startswith("__") or isinstance(x, FunctionType))
+    }
     names.clear()
     return found

@@ -14,7 +14,9 @@ __all__ = ["Shown", "colours", "number", "power"]
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure (plain data, and as Plotly draws it), a table, the lines that computed both, and sentences about them."""
+    """A figure (plain data, and as Plotly draws it), a table, the lines that computed both,
+    and sentences about them.
+    """
 
     figure: Figure
     plotly: dict[str, Any]
@@ -22,12 +24,16 @@ class Shown:
     rows: list[tuple[str, ...]]
     code: str
     note: str
-    hidden: frozenset[str] = field(default_factory=frozenset)  # knobs that do nothing in this state
+    # knobs that do nothing in this state
+    hidden: frozenset[str] = field(default_factory=frozenset)
     frames: int = 0  # number of logged steps to play through; 0 for a still
-    done: int = 0  # steps done of `total`: what is shown while it is computed goes on as long as they differ
+    # steps done of `total`: what is shown while it is computed goes on as long as they differ
+    done: int = 0
     total: int = 0
-    words: tuple[tuple[str, float, bool], ...] = ()  # a sentence: each word, its attention, and whether it was chosen
-    images: tuple[tuple[str, float, bool], ...] = ()  # the same of a bag of pictures: each as a data URI
+    # a sentence: each word, its attention, and whether it was chosen
+    words: tuple[tuple[str, float, bool], ...] = ()
+    # the same of a bag of pictures: each as a data URI
+    images: tuple[tuple[str, float, bool], ...] = ()
 
 
 def number(x: float) -> str:
@@ -36,7 +42,9 @@ def number(x: float) -> str:
 
 
 def colours(words: Iterable[str]) -> dict[str, int]:
-    """The catalogue's colours of these predictors; one that is taken gives way to the next free one."""
+    """The catalogue's colours of these predictors;
+    one that is taken gives way to the next free one.
+    """
     out: dict[str, int] = {}
     for word in words:
         wanted = PREDICTORS[word].colour
@@ -48,4 +56,8 @@ def colours(words: Iterable[str]) -> dict[str, int]:
 def power(log_x: float) -> str:
     """exp(log_x) to five digits, also where it underflows."""
     exponent = log_x / 2.302585092994046
-    return number(10**exponent) if exponent > -300 else ("0" if exponent == -float("inf") else f"10^{exponent:.1f}")
+    return (
+        number(10**exponent)
+        if exponent > -300
+        else ("0" if exponent == -float("inf") else f"10^{exponent:.1f}")
+    )

@@ -1,8 +1,8 @@
 """What a page shows, as a small frozen State, and its address: `/risk?dim=80&against=length`.
 
 One State serves every view, so that a task travels from tab to tab; a view shows the knobs that the
-table (knobs.py) lists for it. A State and an address hold only what differs from the view's defaults.
-A value that cannot be used is replaced by its default and reported in one sentence.
+table (knobs.py) lists for it. A State and an address hold only what differs from the view's
+defaults. A value that cannot be used is replaced by its default and reported in one sentence.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def from_query(view: str, query: str) -> tuple[State, list[str]]:
 
 
 def to_query(state: State) -> str:
-    """The query that reopens this state: what differs from the view's defaults, in the table's order."""
+    """The query that reopens this state: what differs from the view's defaults,
+    in the table's order.
+    """
     names = VIEWS[state.view]
     return urlencode({name: plain(value) for name, value in state.chosen if name in names})
 

@@ -1,7 +1,9 @@
-"""Files that a user hands to the page: size-limited, never unpickled, kept in a temporary folder of this process and nowhere else.
+"""Files that a user hands to the page: size-limited, never unpickled, kept in a temporary folder of
+this process and nowhere else.
 
-An upload is known by a number, the first 31 bits of a hash of its name and contents; that number is part of the address, so a link reopens
-it while this server runs. The last few are kept; the folder goes when the process does.
+An upload is known by a number, the first 31 bits of a hash of its name and contents; that number is
+part of the address, so a link reopens it while this server runs. The last few are kept; the folder
+goes when the process does.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from attnscope.files import whole_file
 
 __all__ = ["LARGEST", "keep", "path_of"]
 
-LARGEST = 16_000_000  # bytes: half a million tokens of a few numbers each, and a fit that one can wait for
+# bytes: half a million tokens of a few numbers each, and a fit that one can wait for
+LARGEST = 16_000_000
 MOST_NUMBERS = 4_000_000  # tokens times features, 32 MB in memory
 KEPT = 6
 
@@ -32,20 +35,27 @@ _folder: list[str] = []
 
 
 def keep(name: str, contents: str) -> int:
-    """Check and keep an upload as the browser sends it, "data:...;base64,..."; returns its number."""
+    """Check and keep an upload as the browser sends it, "data:...;base64,...";
+    returns its number.
+    """
     name = PurePath(name.replace("\\", "/")).name[:80] or "bags.npz"
     suffix = PurePath(name).suffix
     if suffix not in (".npz", ".csv"):
         raise AttnscopeError(f"the file must be an .npz or a .csv, got {name!r}.")
     if len(contents) > LARGEST * 4 // 3 + 200:
         raise AttnscopeError(
-            f"the file must have at most {LARGEST // 1_000_000} MB, got a larger one; try attnscope fit."
+            f"the file must have at most {LARGEST // 1_000_000} MB, got a larger one; try "
+            "attnscope fit."
         )
     try:
         content = base64.b64decode(contents.partition(",")[2], validate=True)
     except (binascii.Error, ValueError):
         raise AttnscopeError(f"the file {name!r} did not arrive whole; try again.") from None
-    number = int.from_bytes(hashlib.sha256(name.encode() + b"\0" + content).digest()[:4], "big") >> 1 or 1
+    number = (
+        int.from_bytes(hashlib.sha256(name.encode() + b"\0" + content).digest()[:4], "big")
+        >> 1
+        or 1
+    )
     path = Path(_home(), f"{number}{suffix}")  # a name of ours: theirs never touches the disk
     with whole_file(path, "the upload", "the file", sync=False) as part:
         part.write_bytes(content)
@@ -77,24 +87,31 @@ def _check(path: Path, name: str) -> None:
     table = read_table(path, Columns(target="y"))
     if table.bags.tokens.size > MOST_NUMBERS:
         raise AttnscopeError(
-            f"{name} must hold at most {MOST_NUMBERS} numbers, got {table.bags.tokens.size}; try attnscope fit."
+            f"{name} must hold at most {MOST_NUMBERS} numbers, got {table.bags.tokens.size}; try "
+            "attnscope fit."
         )
     if len(table.bags) < 12:
         raise AttnscopeError(
-            f"{name} must hold at least 12 bags, a third of which are held out, got {len(table.bags)}."
+            f"{name} must hold at least 12 bags, a third of which are held out, got "
+            f"{len(table.bags)}."
         )
 
 
 def _check_unpacked(path: Path, name: str) -> None:
-    """A small .npz may unpack to a large one: its own list of sizes is read before anything else."""
+    """A small .npz may unpack to a large one:
+    its own list of sizes is read before anything else.
+    """
     try:
         with zipfile.ZipFile(path) as file:
             size = sum(member.file_size for member in file.infolist())
     except (zipfile.BadZipFile, OSError):
-        raise AttnscopeError(f"{name} must be an .npz file of plain arrays, got unreadable contents.") from None
+        raise AttnscopeError(
+            f"{name} must be an .npz file of plain arrays, got unreadable contents."
+        ) from None
     if size > 8 * MOST_NUMBERS + 1_000_000:
         raise AttnscopeError(
-            f"{name} must hold at most {MOST_NUMBERS} numbers, got {size // 1_000_000} MB unpacked; try attnscope fit."
+            f"{name} must hold at most {MOST_NUMBERS} numbers, got {size // 1_000_000} MB "
+            "unpacked; try attnscope fit."
         )
 
 

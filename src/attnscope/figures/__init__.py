@@ -1,4 +1,5 @@
-"""Figures as plain data, drawn twice: `figure` (the data), `render_matplotlib` (files), `render_plotly` (the explorer).
+"""Figures as plain data, drawn twice: `figure` (the data), `render_matplotlib` (files),
+`render_plotly` (the explorer).
 
 Imports nothing of the project but `errors`; every room may import it.
 """

@@ -1,8 +1,8 @@
 """A figure is plain data: panels of marks with labels and scales.
 
-Whoever draws it (render_*.py, a browser) computes nothing. Arrays are float64; the JSON form holds numbers, text
-and null (for a gap in a line: NaN and infinity do not exist in JSON); the CSV form is one row per point, for people
-who redraw with their own tools.
+Whoever draws it (render_*.py, a browser) computes nothing. Arrays are float64; the JSON form holds
+numbers, text and null (for a gap in a line: NaN and infinity do not exist in JSON); the CSV form is
+one row per point, for people who redraw with their own tools.
 
 >>> median = Line([0, 1], [1.0, 0.5], "median")
 >>> figure = Figure("a title", (Panel("a panel", "step", "risk", (median,), log_y=True),))
@@ -90,7 +90,9 @@ class Heat:
         _to_arrays(self, ("x", "y"))
         z = np.asarray(self.z, dtype=np.float64)
         if z.shape != (len(self.y), len(self.x)):
-            raise bad("z", "Heat", f"of shape ({len(self.y)}, {len(self.x)})", f"shape {z.shape}")
+            raise bad(
+                "z", "Heat", f"of shape ({len(self.y)}, {len(self.x)})", f"shape {z.shape}"
+            )
         object.__setattr__(self, "z", z)
 
 
@@ -100,7 +102,9 @@ _KINDS: dict[str, type[Any]] = {"line": Line, "band": Band, "points": Points, "h
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One pair of axes; `x_names` and `y_names` are words for the places 0, 1, 2, ... of an axis, instead of numbers."""
+    """One pair of axes; `x_names` and `y_names` are words for the places 0, 1, 2, ...
+    of an axis, instead of numbers.
+    """
 
     title: str
     x_label: str
@@ -125,9 +129,12 @@ class Figure:
     def to_json(self) -> str:
         """The figure as JSON text; the same figure gives the same text."""
         panels = [
-            _plain(panel) | {"marks": [{"kind": _kind(m)} | _plain(m) for m in panel.marks]} for panel in self.panels
+            _plain(panel) | {"marks": [{"kind": _kind(m)} | _plain(m) for m in panel.marks]}
+            for panel in self.panels
         ]
-        return json.dumps({"title": self.title, "columns": self.columns, "panels": panels}, allow_nan=False)
+        return json.dumps(
+            {"title": self.title, "columns": self.columns, "panels": panels}, allow_nan=False
+        )
 
     @staticmethod
     def from_json(text: str) -> Figure:
@@ -138,7 +145,10 @@ class Figure:
             return Figure(data["title"], panels, data["columns"])
         except (ValueError, KeyError, TypeError) as error:
             raise bad(
-                "text", "Figure.from_json", "what Figure.to_json wrote", f"{type(error).__name__}: {error}"
+                "text",
+                "Figure.from_json",
+                "what Figure.to_json wrote",
+                f"{type(error).__name__}: {error}",
             ) from None
 
     def to_csv(self) -> str:
@@ -168,9 +178,16 @@ class Figure:
 def _to_arrays(mark: Any, names: tuple[str, ...]) -> None:
     """Replace the named fields by float64 arrays of one length."""
     arrays = [np.asarray(getattr(mark, name), dtype=np.float64) for name in names]
-    if any(a.ndim != 1 for a in arrays) or (not isinstance(mark, Heat) and len({a.size for a in arrays}) > 1):
+    if any(a.ndim != 1 for a in arrays) or (
+        not isinstance(mark, Heat) and len({a.size for a in arrays}) > 1
+    ):
         shapes = ", ".join(f"{name} {a.shape}" for name, a in zip(names, arrays))
-        raise bad(" and ".join(names), type(mark).__name__, "one-dimensional and of one length", shapes)
+        raise bad(
+            " and ".join(names),
+            type(mark).__name__,
+            "one-dimensional and of one length",
+            shapes,
+        )
     for name, a in zip(names, arrays):
         object.__setattr__(mark, name, a)
 
@@ -186,21 +203,30 @@ def _plain(thing: Any) -> dict[str, Any]:
 
 def _json(x: Any) -> Any:
     if isinstance(x, np.ndarray):
-        return [_json(row) for row in x] if x.ndim > 1 else [float(v) if np.isfinite(v) else None for v in x]
+        return (
+            [_json(row) for row in x]
+            if x.ndim > 1
+            else [float(v) if np.isfinite(v) else None for v in x]
+        )
     return list(x) if isinstance(x, tuple) else x
 
 
 def _panel(data: dict[str, Any]) -> Panel:
     data = dict(data)
     marks = tuple(_mark(dict(mark)) for mark in data.pop("marks"))
-    ranges = {name: None if data[name] is None else tuple(data[name]) for name in ("x_range", "y_range")}
+    ranges = {
+        name: None if data[name] is None else tuple(data[name])
+        for name in ("x_range", "y_range")
+    }
     names = {name: tuple(data.get(name, ())) for name in ("x_names", "y_names")}
     return Panel(**{**data, **ranges, **names, "marks": marks})
 
 
 def _mark(data: dict[str, Any]) -> Mark:
     kind = _KINDS[data.pop("kind")]
-    return kind(**{name: _numbers(x) if isinstance(x, list) else x for name, x in data.items()})
+    return kind(
+        **{name: _numbers(x) if isinstance(x, list) else x for name, x in data.items()}
+    )
 
 
 def _numbers(x: list[Any]) -> np.ndarray:
@@ -216,7 +242,13 @@ def _rows(mark: Mark) -> list[tuple[Any, ...]]:
             for j, x in enumerate(mark.x)
         ]
     if isinstance(mark, Band):
-        return [(float(x), "", float(low), float(high), "") for x, low, high in zip(mark.x, mark.low, mark.high)]
+        return [
+            (float(x), "", float(low), float(high), "")
+            for x, low, high in zip(mark.x, mark.low, mark.high)
+        ]
     if isinstance(mark, Points) and mark.error is not None:
-        return [(float(x), float(y), float(y - e), float(y + e), "") for x, y, e in zip(mark.x, mark.y, mark.error)]
+        return [
+            (float(x), float(y), float(y - e), float(y + e), "")
+            for x, y, e in zip(mark.x, mark.y, mark.error)
+        ]
     return [(float(x), float(y), "", "", "") for x, y in zip(mark.x, mark.y)]

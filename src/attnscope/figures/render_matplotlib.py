@@ -2,7 +2,8 @@
 
 The same data gives the same bytes: fixed ids, no dates, no user settings.
 
-matplotlib is used through its object interface and the Agg canvas: no window, and no figure outlives its call.
+matplotlib is used through its object interface and the Agg canvas: no window, and no figure
+outlives its call.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ __all__ = ["svg", "write"]
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 STYLE: dict[str, Any] = {
     "svg.hashsalt": "attnscope",  # ids of clip paths and markers: fixed instead of random
-    "svg.fonttype": "none",  # text stays text: small files that can be searched and read aloud
+    # text stays text: small files that can be searched and read aloud
+    "svg.fonttype": "none",
     "font.size": 9.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -41,8 +43,11 @@ STYLE: dict[str, Any] = {
     "legend.edgecolor": "none",
 }
 NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
-WIDTH, HEIGHT = 4.4, 3.0  # inches of one panel
-LETTERS = 44  # that fit side by side under a panel; names that would touch their neighbours are written steeply
+# inches of one panel
+WIDTH = 4.4
+HEIGHT = 3.0
+# that fit side by side under a panel; names that would touch their neighbours are written steeply
+LETTERS = 44
 
 
 def write(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -50,7 +55,13 @@ def write(figure: Figure, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     kind = target.suffix.lower()
     if kind not in NO_DATE:
-        raise bad("path", "plot", "a file name that ends in .svg, .png or .pdf", str(path), "figure.svg")
+        raise bad(
+            "path",
+            "plot",
+            "a file name that ends in .svg, .png or .pdf",
+            str(path),
+            "figure.svg",
+        )
     check_place(target, "plot")
     content = _draw(figure, kind)
     with whole_file(target, "plot") as part:
@@ -67,7 +78,9 @@ def _draw(figure: Figure, kind: str) -> bytes:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # a user's matplotlibrc must not change the bytes
         matplotlib.rcParams.update(STYLE)  # type: ignore[arg-type]
-        canvas = Canvas(figsize=(WIDTH * figure.columns, HEIGHT * rows + 0.3), layout="constrained")
+        canvas = Canvas(
+            figsize=(WIDTH * figure.columns, HEIGHT * rows + 0.3), layout="constrained"
+        )
         FigureCanvasAgg(canvas)
         canvas.suptitle(_text(figure.title))
         for i, panel in enumerate(figure.panels):
@@ -80,8 +93,13 @@ def _draw(figure: Figure, kind: str) -> bytes:
 def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
     for mark in panel.marks:
         _mark(canvas, axes, mark, panel)
-    axes.set(title=_text(panel.title), xlabel=_text(panel.x_label), ylabel=_text(panel.y_label))
-    for limits, set_limits in ((panel.x_range, axes.set_xlim), (panel.y_range, axes.set_ylim)):
+    axes.set(
+        title=_text(panel.title), xlabel=_text(panel.x_label), ylabel=_text(panel.y_label)
+    )
+    for limits, set_limits in (
+        (panel.x_range, axes.set_xlim),
+        (panel.y_range, axes.set_ylim),
+    ):
         if limits is not None:
             set_limits(*limits)
     for log, names, axis, set_scale in (
@@ -92,11 +110,17 @@ def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
             axis.set_ticks(range(len(names)), [_text(name) for name in names])
         elif log:
             set_scale("log")
-            axis.set_major_formatter(FuncFormatter(_power))  # plain text: a formula per tick triples the time
-            axis.set_minor_formatter(NullFormatter() if _decades(axis) > 1 else FuncFormatter(_power))
+            # plain text: a formula per tick triples the time
+            axis.set_major_formatter(FuncFormatter(_power))
+            axis.set_minor_formatter(
+                NullFormatter() if _decades(axis) > 1 else FuncFormatter(_power)
+            )
         else:
-            axis.set_major_locator(MaxNLocator(5))  # more labels than that run into each other at this width
-    if any(len(a) + len(b) > 2 * LETTERS / len(panel.x_names) for a, b in pairwise(panel.x_names)):
+            # more labels than that run into each other at this width
+            axis.set_major_locator(MaxNLocator(5))
+    if any(
+        len(a) + len(b) > 2 * LETTERS / len(panel.x_names) for a, b in pairwise(panel.x_names)
+    ):
         axes.tick_params(axis="x", rotation=60, labelsize=7)
     if any(mark.label for mark in panel.marks if not isinstance(mark, Heat)):
         axes.legend()
@@ -105,21 +129,49 @@ def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
 def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> None:
     label = _text(mark.label)
     if isinstance(mark, Line):
-        width, style = (0.6 if mark.thin else 1.5), ("--" if mark.dashed else "-")
-        axes.plot(mark.x, mark.y, label=label, color=_color(mark.color), linewidth=width, linestyle=style)
+        width = 0.6 if mark.thin else 1.5
+        style = "--" if mark.dashed else "-"
+        axes.plot(
+            mark.x,
+            mark.y,
+            label=label,
+            color=_color(mark.color),
+            linewidth=width,
+            linestyle=style,
+        )
     elif isinstance(mark, Band):
-        axes.fill_between(mark.x, mark.low, mark.high, label=label, color=_color(mark.color), alpha=0.2, linewidth=0)
+        axes.fill_between(
+            mark.x,
+            mark.low,
+            mark.high,
+            label=label,
+            color=_color(mark.color),
+            alpha=0.2,
+            linewidth=0,
+        )
     elif isinstance(mark, Points):
-        axes.errorbar(mark.x, mark.y, yerr=mark.error, label=label, color=_color(mark.color), fmt="o", markersize=3.5)
+        axes.errorbar(
+            mark.x,
+            mark.y,
+            yerr=mark.error,
+            label=label,
+            color=_color(mark.color),
+            fmt="o",
+            markersize=3.5,
+        )
     else:
         edges = _edges(mark.x, panel.log_x), _edges(mark.y, panel.log_y)
-        drawn = axes.pcolormesh(*edges, mark.z, norm=LogNorm() if mark.log_z else None, rasterized=True)
+        drawn = axes.pcolormesh(
+            *edges, mark.z, norm=LogNorm() if mark.log_z else None, rasterized=True
+        )
         axes.grid(False)
         canvas.colorbar(drawn, ax=axes, label=label)
 
 
 def _edges(centres: np.ndarray, log: bool) -> np.ndarray:
-    """Cell edges half-way between the centres, as the axis measures it; the end cells are as wide as their neighbours."""
+    """Cell edges half-way between the centres, as the axis measures it;
+    the end cells are as wide as their neighbours.
+    """
     x = np.log(centres) if log else centres
     if len(x) == 1:
         x = np.array([x[0] - 0.5, x[0] + 0.5])
@@ -136,7 +188,11 @@ def _decades(axis: Any) -> float:
 
 def _power(x: float, _position: int) -> str:
     """0.01, 1000, 1e-5, 2e6: short and without padding zeros."""
-    return f"{x:g}" if 1e-4 < abs(x) < 1e5 else f"{x:.0e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    return (
+        f"{x:g}"
+        if 1e-4 < abs(x) < 1e5
+        else f"{x:.0e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    )
 
 
 def _color(i: int) -> str:

@@ -1,7 +1,9 @@
-"""Figures as the dictionaries that Plotly draws, in a browser or a notebook: `plotly.graph_objects.Figure(plotly_dict(figure))`.
+"""Figures as the dictionaries that Plotly draws, in a browser or a notebook:
+`plotly.graph_objects.Figure(plotly_dict(figure))`.
 
-Only the description is made here, as plain lists and words: Plotly itself is not imported, and colours of paper and ink are left to the page.
-`layout.meta` names the number of panels and of columns, so that a narrow page can stack them.
+Only the description is made here, as plain lists and words: Plotly itself is not imported, and
+colours of paper and ink are left to the page. `layout.meta` names the number of panels and of
+columns, so that a narrow page can stack them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from attnscope.figures.figure import Band, Figure, Heat, Line, Mark, Panel, Poin
 
 __all__ = ["PALETTE", "plotly_dict"]
 
-# Okabe and Ito's palette without its black, which a dark page swallows, and its yellow, which a light one does
+# Okabe and Ito's palette without its black, which a dark page swallows, and its yellow, which a
+# light one does
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#888888")
 GAP = 0.11  # between columns, as a share of the width: room for tick labels and an axis title
 ROW_GAP = 0.34  # between rows, as a share of a row: room for a panel title as well
@@ -23,13 +26,20 @@ ROW_GAP = 0.34  # between rows, as a share of a row: room for a panel title as w
 def plotly_dict(figure: Figure) -> dict[str, Any]:
     """{"data": traces, "layout": layout}, JSON-ready: gaps are None."""
     data: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {"annotations": [], "meta": {"panels": len(figure.panels), "columns": figure.columns}}
+    layout: dict[str, Any] = {
+        "annotations": [],
+        "meta": {"panels": len(figure.panels), "columns": figure.columns},
+    }
     for i, panel in enumerate(figure.panels):
         suffix = "" if i == 0 else str(i + 1)
         axes = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
         traces = [trace | axes for mark in panel.marks for trace in _traces(mark)]
-        if len(figure.panels) > 1 and len({trace.get("name") for trace in traces} - {""}) == 1:
-            traces = [trace | {"name": ""} for trace in traces]  # the panel's title says what its only curve is
+        if (
+            len(figure.panels) > 1
+            and len({trace.get("name") for trace in traces} - {""}) == 1
+        ):
+            # the panel's title says what its only curve is
+            traces = [trace | {"name": ""} for trace in traces]
         data += traces
         layout |= _axes(panel, suffix, _place(i, len(figure.panels), figure.columns))
         if len(figure.panels) > 1:
@@ -56,10 +66,21 @@ def _traces(mark: Mark) -> list[dict[str, Any]]:
             edge | {"y": _list(mark.high), "fill": "tonexty", "fillcolor": _faint(color)},
         ]
     if isinstance(mark, Points):
-        bars = {} if mark.error is None else {"error_y": {"type": "data", "array": _list(mark.error)}}
+        bars = (
+            {}
+            if mark.error is None
+            else {"error_y": {"type": "data", "array": _list(mark.error)}}
+        )
         return [_scatter(mark, "markers", marker={"color": color, "size": 9}) | name | bars]
     dash = "dash" if mark.dashed else "solid"
-    return [_scatter(mark, "lines", line={"color": color, "width": 1.2 if mark.thin else 2.2, "dash": dash}) | name]
+    return [
+        _scatter(
+            mark,
+            "lines",
+            line={"color": color, "width": 1.2 if mark.thin else 2.2, "dash": dash},
+        )
+        | name
+    ]
 
 
 def _scatter(mark: Line | Points, mode: str, **style: Any) -> dict[str, Any]:
@@ -79,21 +100,45 @@ def _heat(mark: Heat) -> dict[str, Any]:
         "z": [_list(row) for row in z],
         "hovertemplate": f"{place}{mark.label} %{{{shown}:.5g}}<extra></extra>",
         "colorscale": "Cividis",
-        "colorbar": {"title": {"text": title, "side": "right"}, "thickness": 12, "outlinewidth": 0},
+        "colorbar": {
+            "title": {"text": title, "side": "right"},
+            "thickness": 12,
+            "outlinewidth": 0,
+        },
     }
     return trace | ({"customdata": [_list(row) for row in mark.z]} if mark.log_z else {})
 
 
-def _axes(panel: Panel, suffix: str, place: tuple[list[float], list[float]]) -> dict[str, Any]:
-    x = _axis(panel.x_label, panel.log_x, panel.x_range, panel.x_names) | {"anchor": f"y{suffix}", "domain": place[0]}
-    y = _axis(panel.y_label, panel.log_y, panel.y_range, panel.y_names) | {"anchor": f"x{suffix}", "domain": place[1]}
+def _axes(
+    panel: Panel, suffix: str, place: tuple[list[float], list[float]]
+) -> dict[str, Any]:
+    x = _axis(panel.x_label, panel.log_x, panel.x_range, panel.x_names) | {
+        "anchor": f"y{suffix}",
+        "domain": place[0],
+    }
+    y = _axis(panel.y_label, panel.log_y, panel.y_range, panel.y_names) | {
+        "anchor": f"x{suffix}",
+        "domain": place[1],
+    }
     return {f"xaxis{suffix}": x, f"yaxis{suffix}": y}
 
 
-def _axis(label: str, log: bool, limits: tuple[float, float] | None, names: tuple[str, ...]) -> dict[str, Any]:
-    scale = {"type": "log", "exponentformat": "power", "dtick": None} if log else {"type": "linear"}
-    shown = None if limits is None else [float(x) for x in (np.log10(limits) if log else limits)]
-    ticks = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": list(names)} if names else {}
+def _axis(
+    label: str, log: bool, limits: tuple[float, float] | None, names: tuple[str, ...]
+) -> dict[str, Any]:
+    scale = (
+        {"type": "log", "exponentformat": "power", "dtick": None}
+        if log
+        else {"type": "linear"}
+    )
+    shown = (
+        None if limits is None else [float(x) for x in (np.log10(limits) if log else limits)]
+    )
+    ticks = (
+        {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": list(names)}
+        if names
+        else {}
+    )
     return {"title": {"text": label, "standoff": 6}, "zeroline": False, **scale, **ticks} | (
         {} if shown is None else {"range": shown}
     )
@@ -104,14 +149,27 @@ def _place(i: int, panels: int, columns: int) -> tuple[list[float], list[float]]
     rows = -(-panels // columns)
     row, column = divmod(i, columns)
     gap = ROW_GAP / rows
-    width, height = (1 - GAP * (columns - 1)) / columns, (1 - gap * (rows - 1)) / rows
-    left, top = column * (width + GAP), 1 - row * (height + gap)
+    width = (1 - GAP * (columns - 1)) / columns
+    height = (1 - gap * (rows - 1)) / rows
+    left = column * (width + GAP)
+    top = 1 - row * (height + gap)
     return [left, min(1.0, left + width)], [max(0.0, top - height), top]
 
 
 def _title(text: str, suffix: str) -> dict[str, Any]:
-    where = {"xref": f"x{suffix} domain", "yref": f"y{suffix} domain", "x": 0, "y": 1, "yshift": 4}
-    return where | {"text": f"<b>{text}</b>", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+    where = {
+        "xref": f"x{suffix} domain",
+        "yref": f"y{suffix} domain",
+        "x": 0,
+        "y": 1,
+        "yshift": 4,
+    }
+    return where | {
+        "text": f"<b>{text}</b>",
+        "showarrow": False,
+        "xanchor": "left",
+        "yanchor": "bottom",
+    }
 
 
 def _one_legend_entry_each(data: list[dict[str, Any]]) -> None:
@@ -119,7 +177,12 @@ def _one_legend_entry_each(data: list[dict[str, Any]]) -> None:
     seen: set[str] = set()
     for trace in data:
         name = trace.get("name", "")
-        trace["showlegend"] = bool(name) and name not in seen and trace.get("hoverinfo") != "skip" and "z" not in trace
+        trace["showlegend"] = (
+            bool(name)
+            and name not in seen
+            and trace.get("hoverinfo") != "skip"
+            and "z" not in trace
+        )
         seen |= {name} if trace["showlegend"] else set()
 
 
@@ -131,4 +194,8 @@ def _faint(color: str) -> str:
 def _list(values: Any) -> list[float | None]:
     out = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(out)
-    return out.tolist() if finite.all() else [x if ok else None for x, ok in zip(out.tolist(), finite.tolist())]
+    return (
+        out.tolist()
+        if finite.all()
+        else [x if ok else None for x, ok in zip(out.tolist(), finite.tolist())]
+    )

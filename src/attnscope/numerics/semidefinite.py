@@ -2,19 +2,21 @@
 
     G = A A^T,   A = Q diag(sqrt(max(w, 0))),   G = Q diag(w) Q^T
 
-Without the columns of vanishing w, A (n, q) holds the coordinates of the n vectors behind G in a frame of
-their span.
-Cholesky's factor fails at rank deficiency, as at k = v*; this one does not. Exact up to rounding of the eigenvalues, so inner products
-come back to about 1e-15 |G|.
+Without the columns of vanishing w, A (n, q) holds the coordinates of the n vectors behind G in a
+frame of their span.
+Cholesky's factor fails at rank deficiency, as at k = v*; this one does not. Exact up to rounding of
+the eigenvalues, so inner products come back to about 1e-15 |G|.
 
-Lower triangular factors are Cholesky's, which reproduce G to a few roundings as long as no pivot is one
-itself. Two nearly parallel vectors at distance t leave a pivot t^2 that is known to 2e-16 only, while what the
-direction between them carries, G_ij - sum_l A_il A_jl, is of order t: leaving the column out loses up to t,
-and dividing by the rounded pivot loses more. So A A^T is compared with G, and where it fails A is turned
-from the root above, R^T with A^T = Q R, which reproduces G to rounding whatever its rank.
+Lower triangular factors are Cholesky's, which reproduce G to a few roundings as long as no pivot is
+one itself. Two nearly parallel vectors at distance t leave a pivot t^2 that is known to 2e-16 only,
+while what the direction between them carries, G_ij - sum_l A_il A_jl, is of order t: leaving the
+column out loses up to t, and dividing by the rounded pivot loses more. So A A^T is compared with G,
+and where it fails A is turned from the root above, R^T with A^T = Q R, which reproduces G to
+rounding whatever its rank.
 
-Bartlett: Z Z^T with Z (m, f) standard normal has the law of T T^T, T lower triangular with independent
-entries, standard normal below the diagonal and T_jj^2 chi-square with f - j degrees of freedom (j from 0).
+Bartlett: Z Z^T with Z (m, f) standard normal has the law of T T^T, T lower triangular with
+independent entries, standard normal below the diagonal and T_jj^2 chi-square with f - j degrees of
+freedom (j from 0).
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ import numpy as np
 
 __all__ = ["bartlett", "frame_of", "lower_factor", "missed", "semidefinite_root"]
 
-# share of the largest eigenvalue below which a direction is rounding of a dependent one: 50 roundings;
-# inner products come back to as much
+# share of the largest eigenvalue below which a direction is rounding of a dependent one: 50
+# roundings; inner products come back to as much
 DEPENDENT = 1e-14
 # squared distance to the span of earlier vectors, relative, below which Cholesky leaves a column
 # empty: 500 roundings, so that columns of what is left of dependent vectors are not noise
@@ -73,7 +75,8 @@ def _sizes(matrix: np.ndarray) -> np.ndarray:
 
 
 def _cholesky(matrix: np.ndarray) -> np.ndarray:
-    rest, out = matrix.copy(), np.zeros_like(matrix)
+    rest = matrix.copy()
+    out = np.zeros_like(matrix)
     for j in range(matrix.shape[1]):
         pivot = rest[:, j, j]
         ok = pivot > PIVOT * matrix[:, j, j]
@@ -104,7 +107,9 @@ def frame_of(gram: np.ndarray) -> np.ndarray:
 
 
 def bartlett(m: int, freedom: int, rng: np.random.Generator) -> np.ndarray:
-    """Lower (m, m) factor T of T T^T ~ Wishart_m(I, freedom); columns from `freedom` on are empty."""
+    """Lower (m, m) factor T of T T^T ~ Wishart_m(I, freedom);
+    columns from `freedom` on are empty.
+    """
     T = np.tril(rng.standard_normal((m, m)), -1)
     left = np.maximum(freedom - np.arange(m), 0)
     T[np.diag_indices(m)] = [np.sqrt(rng.chisquare(f)) if f else 0.0 for f in left]

@@ -1,15 +1,20 @@
-"""Posterior of a random subset from its items' likelihood ratios, by a forward and a backward pass: no subtraction, any scale.
+"""Posterior of a random subset from its items' likelihood ratios, by a forward and a backward pass:
+no subtraction, any scale.
 
-notation: S a subset of {0..L-1} with P(S) = c_|S|, x_l = log r_l the log-likelihood ratio of item l, e_j elementary symmetric polynomials.
+notation: S a subset of {0..L-1} with P(S) = c_|S|, x_l = log r_l the log-likelihood ratio of item
+l, e_j elementary symmetric polynomials.
 
     P(S | X) ~ c_|S| prod_{l in S} r_l
-    F_l(i) = e_i(r_0 .. r_{l-1})                                          forward:  F_{l+1}(i) = F_l(i) + r_l F_l(i-1)
-    G_l(i) = sum over T in {l..L-1} of c_{i+|T|} prod_T r                 backward: G_l(i) = G_{l+1}(i) + r_l G_{l+1}(i+1),  G_L = c
-    P(l in S | X) = r_l sum_i F_l(i) G_{l+1}(i+1) / G_0(0),   P(l not in S | X) = sum_i F_l(i) G_{l+1}(i) / G_0(0),
+    F_l(i) = e_i(r_0 .. r_{l-1})                        forward:  F_{l+1}(i) = F_l(i) + r_l F_l(i-1)
+    G_l(i) = sum over T in {l..L-1} of c_{i+|T|} prod_T r
+        backward: G_l(i) = G_{l+1}(i) + r_l G_{l+1}(i+1),  G_L = c
+    P(l in S | X) = r_l sum_i F_l(i) G_{l+1}(i+1) / G_0(0),
+        P(l not in S | X) = sum_i F_l(i) G_{l+1}(i) / G_0(0),
 
-and E[h_|S| 1{l in S} | X] is the first sum with c_j h_j in the backward pass. Everything is a sum of positive terms in logarithms, so both
-probabilities keep their relative accuracy however close to 0 or 1 they are. Cost L times the largest possible |S|. For a fixed size m,
-P(l in S | X) = r_l e_{m-1}(r without l)/e_m(r). Exact up to rounding.
+and E[h_|S| 1{l in S} | X] is the first sum with c_j h_j in the backward pass. Everything is a sum
+of positive terms in logarithms, so both probabilities keep their relative accuracy however close to
+0 or 1 they are. Cost L times the largest possible |S|. For a fixed size m, P(l in S | X) = r_l
+e_{m-1}(r without l)/e_m(r). Exact up to rounding.
 """
 
 from __future__ import annotations
@@ -17,7 +22,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-__all__ = ["log_inclusion", "log_size_moments", "log_subset_prior", "log_symmetric", "log_weighted_inclusion"]
+__all__ = [
+    "log_inclusion",
+    "log_size_moments",
+    "log_subset_prior",
+    "log_symmetric",
+    "log_weighted_inclusion",
+]
 
 Array = np.ndarray
 
@@ -25,7 +36,9 @@ OFTEN = 8  # items between two rescalings: sums grow at most by 2^8 r in between
 
 
 def log_subset_prior(count_probs: Array, length: int) -> Array:
-    """log c_j, j = 0 .. largest possible size: all subsets of one size are equally likely, sizes have the given probabilities."""
+    """log c_j, j = 0 .. largest possible size:
+    all subsets of one size are equally likely, sizes have the given probabilities.
+    """
     p = np.asarray(count_probs, dtype=np.float64)
     j = np.arange(int(np.flatnonzero(p)[-1]) + 1)
     ways = gammaln(length + 1) - gammaln(j + 1) - gammaln(length - j + 1)
@@ -36,9 +49,10 @@ def log_subset_prior(count_probs: Array, length: int) -> Array:
 def log_symmetric(log_ratios: Array, order: int) -> Array:
     """log e_m(r_1, ..., r_L), m = order >= 1, of every row of log r (n, L).
 
-    Largest items first, in units of the m-th largest: the first m divide the sums (e <- e/r + shifted e), the others
-    are at most 1, so that plain numbers do where logarithms would cost ten times as much. What underflows are short
-    subsets that no smaller item could still complete to a large product.
+    Largest items first, in units of the m-th largest: the first m divide the sums (e <- e/r +
+    shifted e), the others are at most 1, so that plain numbers do where logarithms would cost ten
+    times as much. What underflows are short subsets that no smaller item could still complete to a
+    large product.
 
     >>> np.exp(log_symmetric(np.log([[1.0, 2.0, 3.0]]), 2)).round(12)
     array([11.])
@@ -64,13 +78,15 @@ def log_symmetric(log_ratios: Array, order: int) -> Array:
 
 
 def log_inclusion(log_ratios: Array, log_prior: Array) -> tuple[Array, Array]:
-    """(log P(l in S | X), log P(l not in S | X)), each (n, L), from log ratios (n, L) and log c (sizes,).
+    """(log P(l in S | X), log P(l not in S | X)), each (n, L), from log ratios (n, L) and log c
+    (sizes,).
 
     >>> inside, outside = log_inclusion(np.log([[1.0, 2.0, 3.0]]), np.array([-np.inf, -np.inf, 0.0]))
     >>> np.exp(inside).round(6), np.exp(outside).round(6)  # pairs 12, 13, 23 with weights 2, 3, 6
     (array([[0.454545, 0.727273, 0.818182]]), array([[0.545455, 0.272727, 0.181818]]))
     """
-    forward, backward = _forward(log_ratios, log_prior.size), _backward(log_ratios, log_prior)
+    forward = _forward(log_ratios, log_prior.size)
+    backward = _backward(log_ratios, log_prior)
     total = backward[0][:, :1]
     inside = _joined(log_ratios, forward, backward, 1) - total
     outside = _joined(0 * log_ratios, forward, backward, 0) - total
@@ -84,17 +100,24 @@ def log_weighted_inclusion(log_ratios: Array, log_prior: Array, weights: Array) 
     return _weighted(log_ratios, log_prior, weights, forward, total)
 
 
-def log_size_moments(log_ratios: Array, log_prior: Array, weights: Array) -> tuple[Array, Array, Array, Array]:
+def log_size_moments(
+    log_ratios: Array, log_prior: Array, weights: Array
+) -> tuple[Array, Array, Array, Array]:
     """Both of log_inclusion, and log_weighted_inclusion of h and h^2, at half the price."""
-    forward, backward = _forward(log_ratios, log_prior.size), _backward(log_ratios, log_prior)
+    forward = _forward(log_ratios, log_prior.size)
+    backward = _backward(log_ratios, log_prior)
     total = backward[0][:, :1]
     inside = _joined(log_ratios, forward, backward, 1) - total
     outside = _joined(0 * log_ratios, forward, backward, 0) - total
-    first, second = (_weighted(log_ratios, log_prior, h, forward, total) for h in (weights, weights**2))
+    first, second = (
+        _weighted(log_ratios, log_prior, h, forward, total) for h in (weights, weights**2)
+    )
     return np.minimum(inside, 0.0), np.minimum(outside, 0.0), first, second
 
 
-def _weighted(log_ratios: Array, log_prior: Array, weights: Array, forward: list[Array], total: Array) -> Array:
+def _weighted(
+    log_ratios: Array, log_prior: Array, weights: Array, forward: list[Array], total: Array
+) -> Array:
     with np.errstate(divide="ignore"):
         log_h = np.log(weights)
     out = _joined(log_ratios, forward, _backward(log_ratios, log_prior + log_h), 1) - total
@@ -129,5 +152,7 @@ def _joined(x: Array, forward: list[Array], backward: list[Array], shift: int) -
     columns = []
     for F, G in zip(forward, backward[1:]):
         terms = F[:, : F.shape[1] - shift] + G[:, shift:]
-        columns.append(np.logaddexp.reduce(terms, axis=1) if terms.shape[1] else np.full(len(F), -np.inf))
+        columns.append(
+            np.logaddexp.reduce(terms, axis=1) if terms.shape[1] else np.full(len(F), -np.inf)
+        )
     return x + np.stack(columns, axis=1)

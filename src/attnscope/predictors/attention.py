@@ -1,13 +1,17 @@
-"""Attention predictors with one query-key direction k and one value direction v: T(X) = sum_l weight_l X_l.v.
+"""Attention predictors with one query-key direction k and one value direction v: T(X) = sum_l
+weight_l X_l.v.
 
 notation: lam = temperature, u_l = X_l.k.
 
-    Normalised      weight_l = h(lam u_l)/(sink + sum_m h(lam u_m)), h > 0:  Softmax: h = exp, sink 0;  SoftmaxOne: h = exp, sink 1;
+    Normalised   weight_l = h(lam u_l)/(sink + sum_m h(lam u_m)), h > 0:  Softmax: h = exp, sink 0;
+        SoftmaxOne: h = exp, sink 1;
                     SoftplusAttention: h(x) = log(1 + e^x), sink 0
-    Componentwise   weight_l = sigma(lam u_l);  Erf: sigma = erf;  LinearAttention: sigma(x) = offset + x
+    Componentwise   weight_l = sigma(lam u_l);  Erf: sigma = erf;  LinearAttention: sigma(x) =
+        offset + x
 
-A predictor is a small frozen value: it holds the temperature, not k and v, so that one object serves `predict` (with vectors),
-`risk` (with overlaps) and `train`. Masked tokens have weight 0. FullAttention, the layer these come from, is in full_attention.py.
+A predictor is a small frozen value: it holds the temperature, not k and v, so that one object
+serves `predict` (with vectors), `risk` (with overlaps) and `train`. Masked tokens have weight 0.
+FullAttention, the layer these come from, is in full_attention.py.
 """
 
 from __future__ import annotations
@@ -62,7 +66,9 @@ class Predictor:
     temperature: Temperature
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "temperature", checked_temperature(self.temperature, type(self).__name__))
+        object.__setattr__(
+            self, "temperature", checked_temperature(self.temperature, type(self).__name__)
+        )
 
     @property
     def odd(self) -> bool:
@@ -76,7 +82,9 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Normalised(Predictor):
-    """h(lam X_l.k)/(sink + sum_m h(lam X_m.k)) for a positive function h, given by its logarithm."""
+    """h(lam X_l.k)/(sink + sum_m h(lam X_m.k)) for a positive function h,
+    given by its logarithm.
+    """
 
     normalised: ClassVar[bool] = True
 
@@ -126,7 +134,8 @@ class SoftmaxOne(Normalised):
 
 @dataclass(frozen=True)
 class SoftplusAttention(Normalised):
-    """softplus(lam X_l.k)/sum_m softplus(lam X_m.k), softplus(x) = log(1 + e^x): normalised, with linear growth.
+    """softplus(lam X_l.k)/sum_m softplus(lam X_m.k), softplus(x) = log(1 + e^x): normalised, with
+    linear growth.
 
     >>> SoftplusAttention(1.0).weights(np.array([[0.0, np.log(3.0)]]))  # log 2 : log 4
     array([[0.33333333, 0.66666667]])
@@ -144,9 +153,11 @@ class Componentwise(Predictor):
     Args:
         sigma: elementwise function; `jax.numpy` functions are evaluated in float64.
         temperature: lam.
-        kinks: the places x at which sigma or its derivative jumps, as (0.0,) for a ReLU: exact risks split their integrals there.
-        scale: the width in x of the narrowest feature of sigma, as 1e-5 for exp(-((x - 1) / 1e-5)**2). Exact risks look for
-            features down to 1e-3 standard deviations of the score by themselves; narrower ones need this hint.
+        kinks: the places x at which sigma or its derivative jumps, as (0.0,) for a ReLU: exact
+        risks split their integrals there. scale: the width in x of the narrowest feature of sigma,
+        as 1e-5 for exp(-((x - 1) / 1e-5)**2). Exact risks look for
+            features down to 1e-3 standard deviations of the score by themselves; narrower ones need
+            this hint.
     """
 
     componentwise: ClassVar[bool] = True
@@ -164,7 +175,9 @@ class Componentwise(Predictor):
         scale: float | None = None,
     ) -> None:
         if not callable(sigma):
-            raise bad("sigma", "Componentwise", "an elementwise function", sigma, "jax.numpy.tanh")
+            raise bad(
+                "sigma", "Componentwise", "an elementwise function", sigma, "jax.numpy.tanh"
+            )
         places = (
             ()
             if len(np.shape(kinks)) == 1 and not len(kinks)
@@ -173,7 +186,11 @@ class Componentwise(Predictor):
         object.__setattr__(self, "sigma", sigma)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "kinks", tuple(float(x) for x in places))
-        finest = None if scale is None else check.real(scale, "scale", "Componentwise", 0, strict=True)
+        finest = (
+            None
+            if scale is None
+            else check.real(scale, "scale", "Componentwise", 0, strict=True)
+        )
         object.__setattr__(self, "scale", finest)
         self.__post_init__()
 
@@ -246,9 +263,13 @@ class LinearAttention(Componentwise):
 
 
 def _call(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
-    """Evaluate a user's function in float64, NumPy in and out; its own failures become one sentence."""
+    """Evaluate a user's function in float64, NumPy in and out;
+    its own failures become one sentence.
+    """
     try:
-        if isinstance(sigma, np.ufunc) or getattr(sigma, "__module__", "").startswith("attnscope"):
+        if isinstance(sigma, np.ufunc) or getattr(sigma, "__module__", "").startswith(
+            "attnscope"
+        ):
             return np.asarray(sigma(x), dtype=np.float64)
         with x64():
             import jax.numpy as jnp
@@ -263,22 +284,29 @@ def _call(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
         raise
     except Exception as error:
         raise AttnscopeError(
-            f"sigma of Componentwise must be an elementwise function of an array, got {type(error).__name__}: "
+            "sigma of Componentwise must be an elementwise function of an array, got "
+            f"{type(error).__name__}: "
             f"{str(error).splitlines()[0][:80] if str(error) else ''}; try jax.numpy.tanh."
         ) from error
 
 
 class Heads:
-    """Base of predictors with several heads (heads.py): directions are K, V (H, d), weights (n, H, L)."""
+    """Base of predictors with several heads (heads.py):
+    directions are K, V (H, d), weights (n, H, L).
+    """
 
     one_head: ClassVar[bool] = False
     added: ClassVar[bool] = False  # the output is the sum over `heads` copies of `head`
 
-    def attention(self, K: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    def attention(
+        self, K: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+    ) -> np.ndarray:
         """Weights (n, H, L); what `attention_weights` calls."""
         raise NotImplementedError
 
-    def output(self, K: np.ndarray, V: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    def output(
+        self, K: np.ndarray, V: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+    ) -> np.ndarray:
         """T(X), (n,); what `predict` calls."""
         raise NotImplementedError
 

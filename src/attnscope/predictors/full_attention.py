@@ -1,13 +1,15 @@
 """A full single-head attention layer and the rungs from it down to the predictors of attention.py.
 
-notation: X (L, d) tokens, Q, K (d, p), V (d, p), O (o, p), lam = temperature, a (d,) the [CLS] token.
+notation: X (L, d) tokens, Q, K (d, p), V (d, p), O (o, p), lam = temperature, a (d,) the [CLS]
+token.
 
     all rows      T(X) = softmax(lam X Q K^T X^T) X V O^T                   (L, o)
     [CLS] row     softmax(lam a^T Q K^T X^T) X V O^T                        (o,)
-    p = o = 1     k = K Q^T a, v = V O^T:   softmax(lam k^T X^T) X v        = predict(Softmax(lam), k, v, X)
+    p = o = 1   k = K Q^T a, v = V O^T:   softmax(lam k^T X^T) X v
+        = predict(Softmax(lam), k, v, X)
 
-The last line needs only o = 1: whatever p is, K Q^T a is one vector, so a [CLS] row with one output is softmax attention
-with one query-key direction and one value direction (`reduced`).
+The last line needs only o = 1: whatever p is, K Q^T a is one vector, so a [CLS] row with one output
+is softmax attention with one query-key direction and one value direction (`reduced`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ NAME = "FullAttention"
 
 @dataclass(frozen=True, eq=False)
 class FullAttention:
-    """softmax(lam X Q K^T X^T) X V O^T with Q, K, V (d, p) and O (o, p); all L rows, or the [CLS] row alone."""
+    """softmax(lam X Q K^T X^T) X V O^T with Q, K, V (d, p) and O (o, p);
+    all L rows, or the [CLS] row alone.
+    """
 
     Q: np.ndarray
     K: np.ndarray
@@ -43,7 +47,9 @@ class FullAttention:
         matrices = {"Q": Q}
         matrices["K"] = check.array(self.K, "K", NAME, (dim, inner)).astype(np.float64)
         matrices["V"] = check.array(self.V, "V", NAME, (dim, None)).astype(np.float64)
-        matrices["O"] = check.array(self.O, "O", NAME, (None, matrices["V"].shape[1])).astype(np.float64)
+        matrices["O"] = check.array(self.O, "O", NAME, (None, matrices["V"].shape[1])).astype(
+            np.float64
+        )
         for name, matrix in matrices.items():
             object.__setattr__(self, name, matrix)
         object.__setattr__(self, "temperature", checked_temperature(self.temperature, NAME))
@@ -57,7 +63,9 @@ class FullAttention:
         out = self._mix(scores, x, None if real is None else real[:, None, :])
         return out if real is None else np.where(real[:, :, None], out, 0.0)
 
-    def cls_row(self, tokens: np.ndarray, cls: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    def cls_row(
+        self, tokens: np.ndarray, cls: np.ndarray, mask: np.ndarray | None = None
+    ) -> np.ndarray:
         """The row of a [CLS] token `cls` (d,) that attends to tokens (n, L, d): (n, o)."""
         lam = constant_temperature(self, f"{NAME}.cls_row")
         x, real = check.tokens_array(tokens, f"{NAME}.cls_row", dim=len(self.Q), mask=mask)
@@ -67,12 +75,23 @@ class FullAttention:
         return self._mix(scores, x, None if real is None else real[:, None, :])[:, 0]
 
     def reduced(self, cls: np.ndarray) -> tuple[Softmax, np.ndarray, np.ndarray]:
-        """(Softmax, k, v) with predict(Softmax, k, v, X) equal to the [CLS] row; needs one output, o = 1."""
+        """(Softmax, k, v) with predict(Softmax, k, v, X) equal to the [CLS] row;
+        needs one output, o = 1.
+        """
         if len(self.O) != 1:
-            raise bad("O", f"{NAME}.reduced", "a matrix with one row (one output)", f"{len(self.O)} rows", "O[:1]")
+            raise bad(
+                "O",
+                f"{NAME}.reduced",
+                "a matrix with one row (one output)",
+                f"{len(self.O)} rows",
+                "O[:1]",
+            )
         a = check.array(cls, "cls", f"{NAME}.reduced", (len(self.Q),)).astype(np.float64)
         return Softmax(self.temperature), self.K @ (self.Q.T @ a), self.V @ self.O[0]
 
     def _mix(self, scores: np.ndarray, x: np.ndarray, real: np.ndarray | None) -> np.ndarray:
-        weights = softmax(scores if real is None else np.where(real, scores, -np.inf), axis=-1)  # (n, rows, L)
+        # (n, rows, L)
+        weights = softmax(
+            scores if real is None else np.where(real, scores, -np.inf), axis=-1
+        )
         return weights @ (x @ self.V @ self.O.T)

@@ -2,15 +2,20 @@
 
 notation: lam = temperature, H heads with rows k_h of K and v_h of V, both (H, d).
 
-    MultiHead(head, H)   T(X) = sum_h sum_l weight_l(lam X.k_h) X_l.v_h,   weights of each head by themselves (head: Softmax, Erf, ...)
+    MultiHead(head, H)   T(X) = sum_h sum_l weight_l(lam X.k_h) X_l.v_h,
+        weights of each head by themselves (head: Softmax, Erf, ...)
     BayesSoftmax(lam, bias, curvature)
-                         T(X) = sum_{h,l} p_hl X_l.v_h,   p = softmax over ALL pairs (h, l) of lam X_l.k_h + bias_h - curvature |X_l|^2/2
+                         T(X) = sum_{h,l} p_hl X_l.v_h,
+                             p = softmax over ALL pairs (h, l) of lam X_l.k_h + bias_h - curvature
+                             |X_l|^2/2
 
-One sequence has one softmax in the second: a head whose direction is absent gets no weight, while a plain head must spend its weight 1
-somewhere. With K the means of SpikeMixture, lam = 1/gam^2, bias = task.bias, curvature = task.curvature it is Bayes' rule, exactly.
+One sequence has one softmax in the second: a head whose direction is absent gets no weight, while a
+plain head must spend its weight 1 somewhere. With K the means of SpikeMixture, lam = 1/gam^2, bias
+= task.bias, curvature = task.curvature it is Bayes' rule, exactly.
 
-Both are used through `predict(predictor, K, V, tokens, mask)` and `attention_weights(predictor, K, tokens, mask)`, whose weights are
-(n, H, L) here. Masked tokens have weight 0.
+Both are used through `predict(predictor, K, V, tokens, mask)` and
+`attention_weights(predictor, K, tokens, mask)`, whose weights are (n, H, L) here. Masked tokens
+have weight 0.
 """
 
 from __future__ import annotations
@@ -25,7 +30,11 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Heads, Predictor, has_one_head
-from attnscope.predictors.temperature import Temperature, checked_temperature, constant_temperature
+from attnscope.predictors.temperature import (
+    Temperature,
+    checked_temperature,
+    constant_temperature,
+)
 
 __all__ = ["BayesSoftmax", "MultiHead", "adds_heads"]
 
@@ -38,33 +47,53 @@ class JointHeads(Heads):
     heads: int
     temperature: Any
 
-    def head_weights(self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    def head_weights(
+        self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None
+    ) -> np.ndarray:
         """Weights (n, H, L) of float64 tokens (n, L, d)."""
         raise NotImplementedError
 
-    def attention(self, K: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    def attention(
+        self, K: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+    ) -> np.ndarray:
         """Weights (n, H, L); what `attention_weights` calls."""
         of = "attention_weights"
         constant_temperature(self, of)
         x, real_token = check.tokens_array(tokens, of, mask=mask)
         keys = self._rows(K, "K", of, x.shape[2])
-        return np.concatenate([self.head_weights(part, keys, real) for part, real in _parts(x, real_token)])
+        return np.concatenate(
+            [self.head_weights(part, keys, real) for part, real in _parts(x, real_token)]
+        )
 
-    def output(self, K: np.ndarray, V: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    def output(
+        self, K: np.ndarray, V: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+    ) -> np.ndarray:
         """T(X), (n,); what `predict` calls."""
         of = "predict"
         constant_temperature(self, of)
         x, real_token = check.tokens_array(tokens, of, mask=mask)
-        keys, values = self._rows(K, "K", of, x.shape[2]), self._rows(V, "V", of, x.shape[2])
+        keys = self._rows(K, "K", of, x.shape[2])
+        values = self._rows(V, "V", of, x.shape[2])
         said = lambda part: np.einsum("nld,hd->nhl", part, values)
-        out = [(self.head_weights(part, keys, real) * said(part)).sum((1, 2)) for part, real in _parts(x, real_token)]
+        out = [
+            (self.head_weights(part, keys, real) * said(part)).sum((1, 2))
+            for part, real in _parts(x, real_token)
+        ]
         T = np.concatenate(out)
         if not np.isfinite(T).all():
-            raise bad("tokens", of, "of a size that keeps the prediction finite", "an overflow", "rescaled tokens")
+            raise bad(
+                "tokens",
+                of,
+                "of a size that keeps the prediction finite",
+                "an overflow",
+                "rescaled tokens",
+            )
         return T
 
     def _rows(self, x: object, what: str, of: str, dim: int) -> np.ndarray:
-        return check.array(x, what, of, (self.heads, dim), hint="one row per head").astype(np.float64)
+        return check.array(x, what, of, (self.heads, dim), hint="one row per head").astype(
+            np.float64
+        )
 
 
 @dataclass(frozen=True)
@@ -85,7 +114,13 @@ class MultiHead(JointHeads):
 
     def __post_init__(self) -> None:
         if not has_one_head(self.head):
-            raise bad("head", "MultiHead", "a predictor with one head", self.head, "MultiHead(Softmax(1.0), heads=2)")
+            raise bad(
+                "head",
+                "MultiHead",
+                "a predictor with one head",
+                self.head,
+                "MultiHead(Softmax(1.0), heads=2)",
+            )
         object.__setattr__(self, "heads", check.integer(self.heads, "heads", "MultiHead", 1))
 
     @property
@@ -93,9 +128,13 @@ class MultiHead(JointHeads):
         """That of every head."""
         return self.head.temperature
 
-    def head_weights(self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    def head_weights(
+        self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None
+    ) -> np.ndarray:
         lam = constant_temperature(self, "MultiHead")
-        return np.stack([self.head.weights(lam * (tokens @ key), mask) for key in keys], axis=1)
+        return np.stack(
+            [self.head.weights(lam * (tokens @ key), mask) for key in keys], axis=1
+        )
 
 
 def adds_heads(predictor: object) -> TypeGuard[MultiHead]:
@@ -105,12 +144,14 @@ def adds_heads(predictor: object) -> TypeGuard[MultiHead]:
 
 @dataclass(frozen=True, eq=False)
 class BayesSoftmax(JointHeads):
-    """One softmax over heads and tokens jointly, with a bias per head and a term in |x|^2 (module docstring).
+    """One softmax over heads and tokens jointly, with a bias per head and a term in |x|^2 (module
+    docstring).
 
     Args:
         temperature: lam.
         bias: (H,); its length is the number of heads.
-        curvature: subtracts curvature |X_l|^2/2 from the scores of token l; 1/gam^2 - 1 for Bayes' rule, 0 without.
+        curvature: subtracts curvature |X_l|^2/2 from the scores of token l; 1/gam^2 - 1 for Bayes'
+        rule, 0 without.
 
     >>> from attnscope.predictors.predictions import attention_weights
     >>> attention_weights(BayesSoftmax(1.0, bias=(0.0, np.log(3.0))), np.zeros((2, 2)), np.zeros((1, 2, 2)))
@@ -125,23 +166,37 @@ class BayesSoftmax(JointHeads):
     def __post_init__(self) -> None:
         of = "BayesSoftmax"
         object.__setattr__(self, "temperature", checked_temperature(self.temperature, of))
-        object.__setattr__(self, "bias", check.array(self.bias, "bias", of, (None,)).astype(np.float64))
+        object.__setattr__(
+            self, "bias", check.array(self.bias, "bias", of, (None,)).astype(np.float64)
+        )
         object.__setattr__(self, "curvature", check.real(self.curvature, "curvature", of))
 
     @property
     def heads(self) -> int:  # type: ignore[override]
         return len(self.bias)
 
-    def head_weights(self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    def head_weights(
+        self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None
+    ) -> np.ndarray:
         lam = constant_temperature(self, "BayesSoftmax")
         scores = lam * np.einsum("nld,hd->nhl", tokens, keys) + self.bias[:, None]
         if self.curvature:
-            scores = scores - self.curvature / 2 * np.einsum("nld,nld->nl", tokens, tokens)[:, None]
-        return softmax(scores if mask is None else np.where(mask[:, None], scores, -np.inf), axis=(1, 2))
+            scores = (
+                scores
+                - self.curvature / 2 * np.einsum("nld,nld->nl", tokens, tokens)[:, None]
+            )
+        return softmax(
+            scores if mask is None else np.where(mask[:, None], scores, -np.inf), axis=(1, 2)
+        )
 
 
-def _parts(x: np.ndarray, mask: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+def _parts(
+    x: np.ndarray, mask: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Blocks of sequences in float64."""
     block = max(1, BLOCK // (x.shape[1] * x.shape[2]))
     for i in range(0, len(x), block):
-        yield x[i : i + block].astype(np.float64), None if mask is None else mask[i : i + block]
+        yield (
+            x[i : i + block].astype(np.float64),
+            None if mask is None else mask[i : i + block],
+        )

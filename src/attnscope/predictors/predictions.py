@@ -1,6 +1,8 @@
-"""What a predictor says of tokens, given its vectors: weights and predictions, T(X) = sum_l weight_l X_l.v.
+"""What a predictor says of tokens, given its vectors: weights and predictions, T(X) = sum_l
+weight_l X_l.v.
 
-Tokens (n, L, d) are worked on in parts of a few megabytes; masked tokens have weight 0. notation: k, v key and value, as in attention.
+Tokens (n, L, d) are worked on in parts of a few megabytes; masked tokens have weight 0. notation:
+k, v key and value, as in attention.
 """
 
 from __future__ import annotations
@@ -22,9 +24,13 @@ def _several(predictor: object) -> TypeGuard[Heads]:
 
 
 def attention_weights(
-    predictor: Predictor | Heads, k: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+    predictor: Predictor | Heads,
+    k: np.ndarray,
+    tokens: np.ndarray,
+    mask: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Weights (n, L) that the predictor with query-key direction k (d,) gives to tokens (n, L, d); (n, H, L) for K (H, d) of H heads.
+    """Weights (n, L) that the predictor with query-key direction k (d,) gives to tokens (n, L, d);
+    (n, H, L) for K (H, d) of H heads.
 
     >>> attention_weights(Softmax(1.0), np.array([1.0, 0.0]), np.array([[[0.0, 5.0], [0.0, -3.0]]]))
     array([[0.5, 0.5]])
@@ -42,9 +48,15 @@ def attention_weights(
 
 
 def predict(
-    predictor: Predictor | Heads, k: np.ndarray, v: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
+    predictor: Predictor | Heads,
+    k: np.ndarray,
+    v: np.ndarray,
+    tokens: np.ndarray,
+    mask: np.ndarray | None = None,
 ) -> np.ndarray:
-    """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,), or (H, d) for heads, and tokens (n, L, d); mask (n, L), True = real token."""
+    """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,), or (H, d) for heads, and tokens
+    (n, L, d); mask (n, L), True = real token.
+    """
     of = "predict"
     if _several(predictor):
         return predictor.output(k, v, tokens, mask)
@@ -85,4 +97,7 @@ def _parts(x: np.ndarray, mask: np.ndarray | None):  # type: ignore[no-untyped-d
     """Blocks of sequences in float64: float32 tokens are promoted a few MB at a time."""
     block = max(1, (1 << 20) // (x.shape[1] * x.shape[2]))
     for i in range(0, len(x), block):
-        yield x[i : i + block].astype(np.float64), None if mask is None else mask[i : i + block]
+        yield (
+            x[i : i + block].astype(np.float64),
+            None if mask is None else mask[i : i + block],
+        )

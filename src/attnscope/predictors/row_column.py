@@ -1,21 +1,27 @@
 """Attention along the rows of a grid and then along its columns, with one key.
 
-notation: M = rows, N = columns, s_ij = lam x_ij.k, a_ij the weight of cell (i, j) within row i, r_i = sum_j a_ij x_ij, H_i = -sum_j a_ij
-log a_ij.
+notation: M = rows, N = columns, s_ij = lam x_ij.k, a_ij the weight of cell (i, j) within row i, r_i
+= sum_j a_ij x_ij, H_i = -sum_j a_ij log a_ij.
 
-The row step pools every row into one token r_i by attention with key k; the column step pools r_1 .. r_M by attention with the same key:
+The row step pools every row into one token r_i by attention with key k; the column step pools r_1
+.. r_M by attention with the same key:
 
-    T(X) = sum_i b_i r_i.v,     a_i. = attention(s_i.),     b = attention(lam r_i.k) = attention(sum_j a_ij s_ij),
+    T(X) = sum_i b_i r_i.v,   a_i. = attention(s_i.),
+        b = attention(lam r_i.k) = attention(sum_j a_ij s_ij),
 
-so it is attention over all cells with weights b_i a_ij. For softmax, compare with the joint softmax over the M N cells, which factorises as
+so it is attention over all cells with weights b_i a_ij. For softmax, compare with the joint softmax
+over the M N cells, which factorises as
 
-    softmax(s)_ij = [e^{F_i} / sum_i' e^{F_i'}] a_ij,     F_i = log sum_j e^{s_ij} = sum_j a_ij s_ij + H_i          (Gibbs' identity).
+    softmax(s)_ij = [e^{F_i} / sum_i' e^{F_i'}] a_ij,
+        F_i = log sum_j e^{s_ij} = sum_j a_ij s_ij + H_i   (Gibbs' identity).
 
-The two differ by the entropies of the row weights alone: RowColumn scores a row by the mean of its scores under a, the joint softmax adds
-H_i. They agree iff all H_i are equal (a row of one cell, equal rows); otherwise joint/row-column = e^{H_i}/sum_i' b_i' e^{H_i'}, between
-1/N and N. In words: pooling forgets how many cells a row spread its attention over, so RowColumn is not the posterior of GridLocation even
-at the posterior's temperature. `entropy=True` adds H_i to the row scores: then it is the joint softmax, exactly. For Erf and other
-componentwise attention the same two steps are done with sigma.
+The two differ by the entropies of the row weights alone: RowColumn scores a row by the mean of its
+scores under a, the joint softmax adds H_i. They agree iff all H_i are equal (a row of one cell,
+equal rows); otherwise joint/row-column = e^{H_i}/sum_i' b_i' e^{H_i'}, between 1/N and N. In words:
+pooling forgets how many cells a row spread its attention over, so RowColumn is not the posterior of
+GridLocation even at the posterior's temperature. `entropy=True` adds H_i to the row scores: then it
+is the joint softmax, exactly. For Erf and other componentwise attention the same two steps are done
+with sigma.
 """
 
 from __future__ import annotations
@@ -37,12 +43,14 @@ NAME = "RowColumn"
 
 @dataclass(frozen=True, init=False)
 class RowColumn(Predictor):
-    """Attention within the rows of a rows x columns grid of tokens, then over the pooled rows, with one key and one temperature.
+    """Attention within the rows of a rows x columns grid of tokens, then over the pooled rows, with
+    one key and one temperature.
 
     Args:
         step: the attention of both steps, with its temperature: Softmax(2.0), Erf(0.1), ...
         rows, columns: the grid; tokens are (n, rows * columns, d), row by row.
-        entropy: add the entropy of a row's weights to its score (softmax only): the joint softmax over all cells.
+        entropy: add the entropy of a row's weights to its score (softmax only): the joint softmax
+        over all cells.
 
     >>> from attnscope.predictors.attention import Softmax
     >>> from attnscope.predictors.predictions import attention_weights
@@ -60,11 +68,24 @@ class RowColumn(Predictor):
     columns: int
     entropy: bool
 
-    def __init__(self, step: Predictor, rows: int, columns: int, entropy: bool = False) -> None:
+    def __init__(
+        self, step: Predictor, rows: int, columns: int, entropy: bool = False
+    ) -> None:
         if not has_one_head(step) or not step.any_length:
-            raise bad("step", NAME, "a predictor such as Softmax(2.0) or Erf(0.1)", step, "Softmax(2.0)")
+            raise bad(
+                "step",
+                NAME,
+                "a predictor such as Softmax(2.0) or Erf(0.1)",
+                step,
+                "Softmax(2.0)",
+            )
         if not isinstance(entropy, (bool, np.bool_)) or (entropy and not step.exponential):
-            raise bad("entropy", NAME, "True or False, and False unless the step is Softmax", entropy)
+            raise bad(
+                "entropy",
+                NAME,
+                "True or False, and False unless the step is Softmax",
+                entropy,
+            )
         values = {
             "temperature": step.temperature,
             "step": step,
@@ -76,10 +97,15 @@ class RowColumn(Predictor):
             object.__setattr__(self, name, value)
 
     def weights(self, scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        """b_i a_ij as (n, rows * columns), from the scores lam u; a row without real tokens has weight 0."""
-        n, grid = len(scores), (len(scores), self.rows, self.columns)
+        """b_i a_ij as (n, rows * columns), from the scores lam u;
+        a row without real tokens has weight 0.
+        """
+        n = len(scores)
+        grid = (len(scores), self.rows, self.columns)
         if scores.shape != (n, self.rows * self.columns):
-            must = f"a grid of {self.rows} x {self.columns} = {self.rows * self.columns} tokens"
+            must = (
+                f"a grid of {self.rows} x {self.columns} = {self.rows * self.columns} tokens"
+            )
             raise bad("tokens", NAME, must, f"{scores.shape[-1]} tokens")
         s = scores.reshape(grid)
         if mask is None:
@@ -87,8 +113,11 @@ class RowColumn(Predictor):
             return (self.step.weights(self._row_scores(a, s))[..., None] * a).reshape(n, -1)
         real = mask.reshape(grid)
         some = np.any(real, axis=2)
-        usable = real | ~some[..., None]  # an empty row is pooled as if it were full, and gets weight 0 below
-        a = self.step.weights(s.reshape(-1, self.columns), usable.reshape(-1, self.columns)).reshape(grid)
+        # an empty row is pooled as if it were full, and gets weight 0 below
+        usable = real | ~some[..., None]
+        a = self.step.weights(
+            s.reshape(-1, self.columns), usable.reshape(-1, self.columns)
+        ).reshape(grid)
         b = self.step.weights(self._row_scores(a, s), some)
         return (b[..., None] * a).reshape(n, -1)
 

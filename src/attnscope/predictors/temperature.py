@@ -1,6 +1,7 @@
 """Temperature: the papers' lambda. It MULTIPLIES the scores; a number >= 0, or a schedule.
 
-A schedule is a callable of the 0-based step with values > 0. Training evaluates it step by step; risk and predict need a number.
+A schedule is a callable of the 0-based step with values > 0. Training evaluates it step by step;
+risk and predict need a number.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class InverseTime:
     rate: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "start", check.real(self.start, "start", "InverseTime", 0, strict=True))
+        object.__setattr__(
+            self, "start", check.real(self.start, "start", "InverseTime", 0, strict=True)
+        )
         object.__setattr__(self, "rate", check.real(self.rate, "rate", "InverseTime", 0))
 
     def __call__(self, step: int) -> float:

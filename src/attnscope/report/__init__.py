@@ -1,4 +1,5 @@
-"""The report: `build` (one page), `drawing`, `numbers`, `folder` (files), `terminal` (the same in text).
+"""The report: `build` (one page), `drawing`, `numbers`, `folder` (files), `terminal` (the same in
+text).
 
 Imports `claims`; imported by `reproduction` and the command line.
 """

@@ -1,8 +1,8 @@
 """The report: verdicts and figures as one page that needs nothing else.
 
-One HTML file with its style and pictures inside: it opens offline, asks no host for anything and runs no script. It
-formats and computes nothing. The same verdicts give the same bytes; times stand in `data-seconds` elements, and
-`without_times` takes them out.
+One HTML file with its style and pictures inside: it opens offline, asks no host for anything and
+runs no script. It formats and computes nothing. The same verdicts give the same bytes; times stand
+in `data-seconds` elements, and `without_times` takes them out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from attnscope.report.numbers import MOST, allowance, number, prediction, pretty
 
 __all__ = ["page", "verdicts_json", "without_times", "write_report"]
 
-LIMIT = 5_400_000  # characters of pictures: leaves a tenth of the 6 MB of a page for words and tables
+# characters of pictures: leaves a tenth of the 6 MB of a page for words and tables
+LIMIT = 5_400_000
 
 
 def write_report(
@@ -38,13 +39,16 @@ def write_report(
 
     Args:
         command: the line that made it, shown at the top.
-        drawn: pictures by claim id from `drawing.draw`, where they exist already; the others are drawn here.
-        unchecked: how many further claims a stopped run did not come to.
+        drawn: pictures by claim id from `drawing.draw`, where they exist already; the others are
+        drawn here. unchecked: how many further claims a stopped run did not come to.
     """
     place = folder.prepare(out)
     folder.replace(place / "verdicts.json", verdicts_json(verdicts, seed, version))
-    docs = "../docs" if (place.resolve().parent / "docs" / "index.md").exists() else ""  # in a clone, not elsewhere
-    folder.replace(place / "index.html", page(verdicts, seed, version, command, drawn, unchecked, docs))
+    # in a clone, not elsewhere
+    docs = "../docs" if (place.resolve().parent / "docs" / "index.md").exists() else ""
+    folder.replace(
+        place / "index.html", page(verdicts, seed, version, command, drawn, unchecked, docs)
+    )
     for verdict in verdicts:
         if verdict.figure is not None:
             folder.replace(place / "figures" / f"{verdict.id}.csv", verdict.figure.to_csv())
@@ -52,7 +56,11 @@ def write_report(
 
 def verdicts_json(verdicts: Sequence[Verdict], seed: int, version: str) -> str:
     """The text of verdicts.json."""
-    content = {"seed": seed, "version": version, "verdicts": [verdict.record() for verdict in verdicts]}
+    content = {
+        "seed": seed,
+        "version": version,
+        "verdicts": [verdict.record() for verdict in verdicts],
+    }
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
@@ -65,10 +73,14 @@ def page(
     unchecked: int = 0,
     docs: str = "",
 ) -> str:
-    """The text of index.html; `docs` is where the documentation's pages are, seen from it, if anywhere."""
+    """The text of index.html; `docs` is where the documentation's pages are, seen from it,
+    if anywhere.
+    """
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters.update(number=_number, paragraphs=_paragraphs, used=used)
     environment.filters.update(allowance=_printed(allowance), prediction=_printed(prediction))
     own = files("attnscope.report")
@@ -94,7 +106,10 @@ def without_times(html: str) -> str:
 
 def _pictures(verdicts: Sequence[Verdict], drawn: Mapping[str, Any]) -> dict[str, Any]:
     figures = {v.id: v.figure for v in verdicts if v.figure is not None}
-    pictures = {name: list(drawn.get(name) or drawing.draw(figure, name)) for name, figure in figures.items()}
+    pictures = {
+        name: list(drawn.get(name) or drawing.draw(figure, name))
+        for name, figure in figures.items()
+    }
     drawing.fit(pictures, figures, LIMIT)
     return pictures
 

@@ -1,8 +1,10 @@
-"""Figures as pieces of a page: one inline SVG per panel, so that the page can put them side by side or one below the other.
+"""Figures as pieces of a page: one inline SVG per panel, so that the page can put them side by side
+or one below the other.
 
-An SVG from matplotlib is a document of its own. Inside a page it must carry no prolog, metadata or style sheet, its ids
-must not meet those of its neighbours, and coordinates need no more than a hundredth of a point. A panel whose SVG is
-longer than `LONGEST` is drawn as PNG instead (a PNG hardly grows with the number of points).
+An SVG from matplotlib is a document of its own. Inside a page it must carry no prolog, metadata or
+style sheet, its ids must not meet those of its neighbours, and coordinates need no more than a
+hundredth of a point. A panel whose SVG is longer than `LONGEST` is drawn as PNG instead (a PNG
+hardly grows with the number of points).
 """
 
 from __future__ import annotations
@@ -20,9 +22,13 @@ from attnscope.figures.figure import Figure, Panel
 
 __all__ = ["draw", "fit"]
 
-LONGEST = 120_000  # characters: beyond this a PNG of the same panel (20 to 80 kB) is smaller and scrolls better
-COLORS = 64  # of a PNG: the palette with its blends at the edges of lines; half the bytes of the full range
-LEFT_OUT = Markup('<p class="undrawn">Left out to keep this page small; its numbers are in the CSV file.</p>')
+# characters: beyond this a PNG of the same panel (20 to 80 kB) is smaller and scrolls better
+LONGEST = 120_000
+# of a PNG: the palette with its blends at the edges of lines; half the bytes of the full range
+COLORS = 64
+LEFT_OUT = Markup(
+    '<p class="undrawn">Left out to keep this page small; its numbers are in the CSV file.</p>'
+)
 _COORDINATES = re.compile(r'\b(d|x|y|width|height|transform|points)="([^"]*)"')
 
 
@@ -32,10 +38,14 @@ def draw(figure: Figure, name: str) -> list[Markup]:
 
 
 def fit(drawn: dict[str, list[Markup]], figures: dict[str, Figure], limit: int) -> None:
-    """Bring all pieces together to at most `limit` characters: the longest as PNG, and if that is not enough, left out."""
+    """Bring all pieces together to at most `limit` characters:
+    the longest as PNG, and if that is not enough, left out.
+    """
     for shorter in (_png, lambda *_: LEFT_OUT):
         total = sum(len(piece) for pieces in drawn.values() for piece in pieces)
-        longest_first = sorted((-len(piece), name, i) for name in drawn for i, piece in enumerate(drawn[name]))
+        longest_first = sorted(
+            (-len(piece), name, i) for name in drawn for i, piece in enumerate(drawn[name])
+        )
         for _, name, i in longest_first:
             if total <= limit:
                 return
@@ -85,29 +95,42 @@ def inline(text: str, name: str, words: str) -> Markup:
     """An SVG document as an element of a page."""
     box = re.search(r'viewBox="([^"]*)"', text)
     body = text[text.index(">", text.index("<svg")) + 1 :]
-    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.DOTALL)
+    body = re.sub(
+        r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.DOTALL
+    )
     body = body.replace("xlink:href", "href")
-    body = re.sub(r' transform="rotate\(-?0 [^"]*\)"', "", body)  # matplotlib turns every text, most by nothing
+    # matplotlib turns every text, most by nothing
+    body = re.sub(r' transform="rotate\(-?0 [^"]*\)"', "", body)
     body = re.sub(r"font-family: [^;\"]*;? ?", "", body)  # the page names the font once
     body = _COORDINATES.sub(lambda m: f'{m[1]}="{_rounded(m[2])}"', body)
     body = _share_style(re.sub(r">\s+<", "><", _own_ids(body, name)).strip())
-    opening = Markup('<svg viewBox="{}" role="img" aria-label="{}">').format(box[1] if box else "", words)
+    opening = Markup('<svg viewBox="{}" role="img" aria-label="{}">').format(
+        box[1] if box else "", words
+    )
     return opening + Markup(body)
 
 
 def _rounded(coordinates: str) -> str:
-    """Two decimals (points, of which 72 make an inch), no line breaks, and no letter L where it goes without saying."""
-    short = re.sub(r"-?\d+\.\d+", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), coordinates)
+    """Two decimals (points, of which 72 make an inch), no line breaks,
+    and no letter L where it goes without saying.
+    """
+    short = re.sub(
+        r"-?\d+\.\d+", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), coordinates
+    )
     short = " ".join(short.split())
     return short.replace(" L ", " ") if re.fullmatch(r"[MLz\d. -]*", short) else short
 
 
 def _own_ids(body: str, name: str) -> str:
-    """Drop ids that nothing refers to, and rename the others by the figure's name and their order, shortly."""
+    """Drop ids that nothing refers to, and rename the others by the figure's name and their order,
+    shortly.
+    """
     used = list(dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]+)', body)))
     mine = hashlib.sha256(name.encode()).hexdigest()[:8]
     new = {old: f"f{mine}-{i}" for i, old in enumerate(used)}
-    body = re.sub(r' id="([^"]*)"', lambda m: f' id="{new[m[1]]}"' if m[1] in new else "", body)
+    body = re.sub(
+        r' id="([^"]*)"', lambda m: f' id="{new[m[1]]}"' if m[1] in new else "", body
+    )
     return re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + new[m[2]], body)
 
 

@@ -1,5 +1,6 @@
-"""The folder of a report: checked before any work, each file whole or absent (`files.whole_file`): a run killed at any
-instant leaves the previous version or the new one. Trouble with the disk is one sentence.
+"""The folder of a report: checked before any work, each file whole or absent (`files.whole_file`):
+a run killed at any instant leaves the previous version or the new one. Trouble with the disk is one
+sentence.
 """
 
 from __future__ import annotations

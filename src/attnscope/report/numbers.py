@@ -9,7 +9,9 @@ from attnscope.claims.claim import Comparison
 
 __all__ = ["allowance", "number", "prediction", "pretty", "used"]
 
-FEWEST, MOST = 3, 12  # significant digits; beyond 12 a float64 result is roundoff
+# significant digits; beyond 12 a float64 result is roundoff
+FEWEST = 3
+MOST = 12
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -46,10 +48,17 @@ def prediction(comparison: Comparison) -> str:
     >>> prediction(Comparison("risk", 0.1, 0.1, 1e-3)), prediction(Comparison("risk", 0.1, 0.1, 1e-3, "at most"))
     ('0.1000 ±0.001', 'at most 0.1000 + 0.001')
     """
-    before, after = {"equal": ("", " ±"), "at most": ("at most ", " + "), "at least": ("at least ", " − ")}[
-        comparison.rule
-    ]
-    return before + number(comparison.predicted, comparison.tolerance) + after + _tolerance(comparison)
+    before, after = {
+        "equal": ("", " ±"),
+        "at most": ("at most ", " + "),
+        "at least": ("at least ", " − "),
+    }[comparison.rule]
+    return (
+        before
+        + number(comparison.predicted, comparison.tolerance)
+        + after
+        + _tolerance(comparison)
+    )
 
 
 def used(comparison: Comparison) -> str:

@@ -1,7 +1,8 @@
-"""Verdicts and claims as text: the table that grows while claims run, the last line, and the list of claims.
+"""Verdicts and claims as text: the table that grows while claims run, the last line, and the list
+of claims.
 
-On a terminal a row is printed as each claim lands, above the claims under way with their spinners (rich, imported only
-then); elsewhere plain lines. Both fit 100 columns.
+On a terminal a row is printed as each claim lands, above the claims under way with their spinners
+(rich, imported only then); elsewhere plain lines. Both fit 100 columns.
 """
 
 from __future__ import annotations
@@ -59,10 +60,15 @@ class Plain(Display):
 
 
 class Live(Display):
-    """The same lines in colour, and below them what is running; `at_once` claims can run at a time."""
+    """The same lines in colour, and below them what is running;
+    `at_once` claims can run at a time.
+    """
 
     def __init__(self, console: Any, width: int, total: int, at_once: int) -> None:
-        self.console, self.width, self.total, self.at_once = console, width, total, at_once
+        self.console = console
+        self.width = width
+        self.total = total
+        self.at_once = at_once
         self.begun: dict[str, float] = {}
         self.done = 0
         self.spinners: dict[str, Any] = {}
@@ -84,13 +90,20 @@ class Live(Display):
         self.console.print(sentence, markup=False, highlight=False)
 
     def __rich__(self) -> Any:
-        """What rich draws below the landed rows, asked for several times a second from its own thread."""
+        """What rich draws below the landed rows,
+        asked for several times a second from its own thread.
+        """
         from rich.console import Group
         from rich.text import Text
 
         now = time.monotonic()
-        rows = [self._running(name, now - begun) for name, begun in list(self.begun.items())[: self.at_once]]
-        count = Text(f"{self.done} of {self.total} claims, {now - self.start:.0f} s", style="dim")
+        rows = [
+            self._running(name, now - begun)
+            for name, begun in list(self.begun.items())[: self.at_once]
+        ]
+        count = Text(
+            f"{self.done} of {self.total} claims, {now - self.start:.0f} s", style="dim"
+        )
         return Group(*rows, count)
 
     def _running(self, name: str, seconds: float) -> Any:
@@ -126,7 +139,10 @@ def summary(verdicts: Sequence[Verdict], seconds: float) -> str:
     against = sum(not v.as_expected for v in verdicts)
     claims = "1 claim" if len(verdicts) == 1 else f"{len(verdicts)} claims"
     fine = len(verdicts) - skipped - against
-    return f"{claims}: {fine} as expected, {against} not, {skipped} skipped, in {seconds:.1f} seconds"
+    return (
+        f"{claims}: {fine} as expected, {against} not, {skipped} skipped, in {seconds:.1f} "
+        "seconds"
+    )
 
 
 def claims_table(claims: Sequence[Claim]) -> str:
@@ -143,7 +159,9 @@ def claims_table(claims: Sequence[Claim]) -> str:
 
 def claims_json(claims: Sequence[Claim]) -> list[dict[str, str]]:
     """What `attnscope claims --json` prints."""
-    return [{"id": claim.id, "title": claim.title, "source": claim.source} for claim in claims]
+    return [
+        {"id": claim.id, "title": claim.title, "source": claim.source} for claim in claims
+    ]
 
 
 def _row(cells: tuple[str, ...], widths: tuple[int, ...]) -> list[str]:
@@ -151,7 +169,10 @@ def _row(cells: tuple[str, ...], widths: tuple[int, ...]) -> list[str]:
     wrapped = [textwrap.wrap(cell, width) or [""] for cell, width in zip(cells, widths)]
     height = max(map(len, wrapped))
     padded = [lines + [""] * (height - len(lines)) for lines in wrapped]
-    return ["  ".join(f"{part:<{width}}" for part, width in zip(parts, widths)).rstrip() for parts in zip(*padded)]
+    return [
+        "  ".join(f"{part:<{width}}" for part, width in zip(parts, widths)).rstrip()
+        for parts in zip(*padded)
+    ]
 
 
 def _header(width: int) -> str:
@@ -160,7 +181,9 @@ def _header(width: int) -> str:
 
 def _line(verdict: Verdict, width: int) -> str:
     head = f"{verdict.id:<{width}}  {verdict.word:<{WORD}}  {verdict.seconds:>6.1f} s  "
-    return head + textwrap.shorten(_reason(verdict), max(COLUMNS - len(head), 20), placeholder=" ...")
+    return head + textwrap.shorten(
+        _reason(verdict), max(COLUMNS - len(head), 20), placeholder=" ..."
+    )
 
 
 def _reason(verdict: Verdict) -> str:

@@ -1,7 +1,7 @@
 """The attack: draw settings, call the project, ask the reference, judge.
 
-Setting i of a subject is a function of (seed, subject's name, i) alone, so a failure is repeated by its number, and the settings of a short
-run are the first ones of a long run.
+Setting i of a subject is a function of (seed, subject's name, i) alone, so a failure is repeated by
+its number, and the settings of a short run are the first ones of a long run.
 """
 
 from __future__ import annotations
@@ -20,17 +20,29 @@ from attnscope.errors import AttnscopeError
 from attnscope.selftest import subjects as home
 from attnscope.selftest.subject import RULE, Answer, Setting, Subject, ratio
 
-__all__ = ["Outcome", "Score", "all_subjects", "attack", "attack_one", "families", "shares", "summary"]
+__all__ = [
+    "Outcome",
+    "Score",
+    "all_subjects",
+    "attack",
+    "attack_one",
+    "families",
+    "shares",
+    "summary",
+]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One setting: the worst ratio over its rule and where it came from; trouble is "" unless the setting failed."""
+    """One setting: the worst ratio over its rule and where it came from;
+    trouble is "" unless the setting failed.
+    """
 
     subject: str
     number: int
     setting: Setting
-    worst: float  # largest ratio / rule over truth and relations; 0 where only manners were checked
+    # largest ratio / rule over truth and relations; 0 where only manners were checked
+    worst: float
     against: str  # "truth", a relation's name, or "refused: ..."
     trouble: str
     sampled: bool
@@ -68,9 +80,14 @@ def shares(subjects: Sequence[Subject], settings: int) -> list[int]:
 
 
 def attack(
-    subjects: Sequence[Subject], settings: int, seed: int, watch: Callable[[Subject, int], None] | None = None
+    subjects: Sequence[Subject],
+    settings: int,
+    seed: int,
+    watch: Callable[[Subject, int], None] | None = None,
 ) -> Iterable[Outcome]:
-    """Outcomes of `settings` settings spread over the subjects; `watch(subject, number)` is told before each."""
+    """Outcomes of `settings` settings spread over the subjects;
+    `watch(subject, number)` is told before each.
+    """
     for subject, count in zip(subjects, shares(subjects, settings), strict=True):
         for number in range(count):
             if watch is not None:
@@ -85,7 +102,9 @@ def attack_one(subject: Subject, number: int, seed: int) -> Outcome:
     started = time.perf_counter()
 
     def outcome(worst: float, against: str, trouble: str, sampled: bool = False) -> Outcome:
-        return Outcome(subject.name, number, setting, worst, against, trouble, sampled, elapsed)
+        return Outcome(
+            subject.name, number, setting, worst, against, trouble, sampled, elapsed
+        )
 
     try:
         answer = subject.call(setting)
@@ -104,11 +123,21 @@ def attack_one(subject: Subject, number: int, seed: int) -> Outcome:
         return outcome(np.inf, "manners", fault)
     try:
         judged = _judged(subject, setting, answer, rng)
-    except Exception as error:  # of the reference: it must not end the run, nor pass for a judgement
-        return outcome(np.inf, "reference", f"the reference failed: {type(error).__name__}: {error}")
+    except (
+        Exception
+    ) as error:  # of the reference: it must not end the run, nor pass for a judgement
+        return outcome(
+            np.inf, "reference", f"the reference failed: {type(error).__name__}: {error}"
+        )
     findings = [(name, r / RULE[sampled], sampled) for name, r, sampled in judged]
-    name, worst, sampled = max(findings, key=lambda finding: finding[1], default=("", 0.0, False))
-    trouble = f"{name}: ratio {worst * RULE[sampled]:.3g}, allowed {RULE[sampled]:g}" if worst > 1 else ""
+    name, worst, sampled = max(
+        findings, key=lambda finding: finding[1], default=("", 0.0, False)
+    )
+    trouble = (
+        f"{name}: ratio {worst * RULE[sampled]:.3g}, allowed {RULE[sampled]:g}"
+        if worst > 1
+        else ""
+    )
     return outcome(worst, name, trouble, any(s for _, _, s in findings))
 
 
@@ -152,4 +181,6 @@ def _score(name: str, found: list[Outcome]) -> Score:
     refused = sum(o.against.startswith("refused") for o in found)
     troubles = tuple(o for o in found if o.trouble)
     slowest = max(o.seconds for o in found)
-    return Score(name, len(found), judged, refused, worst.worst, worst.number, slowest, troubles)
+    return Score(
+        name, len(found), judged, refused, worst.worst, worst.number, slowest, troubles
+    )

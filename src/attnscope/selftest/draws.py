@@ -1,7 +1,7 @@
 """Settings: log-uniform over the documented ranges, with their corners mixed in.
 
-A corner (L = 1, noise 0, an overlap of 1, a probability of 0, ...) is drawn with probability CORNER per argument, so that corners also
-meet corners.
+A corner (L = 1, noise 0, an overlap of 1, a probability of 0, ...) is drawn with probability CORNER
+per argument, so that corners also meet corners.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ CORNER = 0.25  # two arguments in a corner at once every 16 settings, three ever
 DECADE = np.log(10.0)
 
 
-def log_uniform(rng: np.random.Generator, low: float, high: float, corners: Sequence[float] = ()) -> float:
+def log_uniform(
+    rng: np.random.Generator, low: float, high: float, corners: Sequence[float] = ()
+) -> float:
     """A number between low and high with a uniform logarithm, or one of the corners."""
     if corners and rng.random() < CORNER:
         return float(corners[int(rng.integers(len(corners)))])
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def log_integer(rng: np.random.Generator, low: int, high: int, corners: Sequence[int] = ()) -> int:
+def log_integer(
+    rng: np.random.Generator, low: int, high: int, corners: Sequence[int] = ()
+) -> int:
     """A whole number from low to high with a nearly uniform logarithm, or one of the corners."""
     if corners and rng.random() < CORNER:
         return int(corners[int(rng.integers(len(corners)))])
@@ -37,7 +41,9 @@ def choice(rng: np.random.Generator, options: Sequence[Any]) -> Any:
 
 
 def gram_of_unit_vectors(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Gram matrix (count, count) of unit vectors in general position, sometimes equal, opposite, orthogonal or nearly so."""
+    """Gram matrix (count, count) of unit vectors in general position, sometimes equal, opposite,
+    orthogonal or nearly so.
+    """
     vectors = rng.standard_normal((count, count + 1))
     for i in range(1, count):
         if rng.random() < CORNER:
@@ -53,7 +59,9 @@ def gram_of_unit_vectors(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def overlaps(rng: np.random.Generator) -> tuple[float, float, float, float, float]:
-    """(kappa, eta, theta, nu, rho) of unit vectors k, v with orthonormal k*, v*: oracle, swapped, signed, null or in general position."""
+    """(kappa, eta, theta, nu, rho) of unit vectors k, v with orthonormal k*, v*: oracle, swapped,
+    signed, null or in general position.
+    """
     if rng.random() < CORNER:
         special = [
             (1.0, 0.0, 0.0, 1.0, 0.0),
@@ -66,8 +74,15 @@ def overlaps(rng: np.random.Generator) -> tuple[float, float, float, float, floa
     k, v = rng.standard_normal((2, 4))
     if rng.random() < CORNER:
         v = rng.choice([-1, 1]) * k + (10.0 ** rng.uniform(-9, -1)) * v
-    k, v = k / np.linalg.norm(k), v / np.linalg.norm(v)
-    return float(k[0]), float(k[1]), float(v[0]), float(v[1]), float(np.clip(k @ v, -1.0, 1.0))
+    k = k / np.linalg.norm(k)
+    v = v / np.linalg.norm(v)
+    return (
+        float(k[0]),
+        float(k[1]),
+        float(v[0]),
+        float(v[1]),
+        float(np.clip(k @ v, -1.0, 1.0)),
+    )
 
 
 def pmf(rng: np.random.Generator, size: int) -> np.ndarray:

@@ -1,4 +1,6 @@
-"""What the adversary asks of every Estimate of a risk: who is sampled, who is below whom, what a sibling says."""
+"""What the adversary asks of every Estimate of a risk:
+who is sampled, who is below whom, what a sibling says.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,28 @@ import numpy as np
 from attnscope.errors import AttnscopeError
 from attnscope.selftest.subject import Answer, Relation, Setting, at_most, same
 
-__all__ = ["answer_of", "below", "budget", "noise_adds", "ordered", "sampled_call", "several", "sibling", "strong"]
+__all__ = [
+    "answer_of",
+    "below",
+    "budget",
+    "noise_adds",
+    "ordered",
+    "sampled_call",
+    "several",
+    "sibling",
+    "strong",
+]
 
-SAMPLES = 4000  # of sampled risks in most settings: a fraction of the time of the defaults, the same promise
+# of sampled risks in most settings: a fraction of the time of the defaults, the same promise
+SAMPLES = 4000
 DEFAULT = 0.03  # share of the settings at the default number of samples
 
 
 def answer_of(found: Any) -> Answer:
     """The excess risk of an Estimate with its error; sampled where the method says so."""
-    sampled = "Monte Carlo" in found.method or "sampled" in found.method or "monte" in found.method
+    sampled = (
+        "Monte Carlo" in found.method or "sampled" in found.method or "monte" in found.method
+    )
     return Answer(found.excess, found.error, sampled)
 
 
@@ -49,7 +64,9 @@ def below(name: str, bayes: Answer, other: Any) -> Relation:
     return at_most(name, bayes.value, other.excess, bayes.error + other.error, bayes.sampled)
 
 
-def ordered(build: Callable[[Setting], Any]) -> Callable[[Setting, Answer], Iterable[Relation]]:
+def ordered(
+    build: Callable[[Setting], Any],
+) -> Callable[[Setting, Answer], Iterable[Relation]]:
     def relations(setting: Setting, answer: Answer) -> Iterable[Relation]:
         task = build(setting)
         yield at_most("a risk is at least 0", 0.0, answer.value, answer.error, answer.sampled)
@@ -64,7 +81,9 @@ def sampled_call(build: Callable[[Setting], Any]) -> Callable[[Setting], Answer]
     return lambda setting: answer_of(build(setting).bayes_risk(**setting["budget"]))
 
 
-def noise_adds(build: Callable[[Setting], Any]) -> Callable[[Setting, Answer], Iterable[Relation]]:
+def noise_adds(
+    build: Callable[[Setting], Any],
+) -> Callable[[Setting, Answer], Iterable[Relation]]:
     basic = ordered(build)
 
     def relations(setting: Setting, answer: Answer) -> Iterable[Relation]:

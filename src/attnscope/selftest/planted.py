@@ -1,12 +1,14 @@
 """Wrong numbers that were once here, put back on purpose: the adversary must catch each of them.
 
-A defect replaces one function of the project by what 0.1.0 did (or by the same mistake at its present place) for the time of
-a `with`; `caught` runs the subjects it concerns, at the settings of an ordinary run, until one of them objects.
+A defect replaces one function of the project by what 0.1.0 did (or by the same mistake at its
+present place) for the time of a `with`; `caught` runs the subjects it concerns, at the settings of
+an ordinary run, until one of them objects.
 
-    1  panels of the Wishart integral that ignore the scale 1/sqrt(c)       6  rare errors by plain sampling
-    2  the sign of a determinant that is rounding                           7  fixed panels under a narrow sigma
-    3  a small probability as 1 minus a large one                           8  an error relative to a result that cancelled
-    4  a two-sided slope at a kink                                          9  overlaps of more than 1 taken as they are
+    1  panels of the Wishart integral that ignore the scale 1/sqrt(c)
+        6  rare errors by plain sampling
+    2  the sign of a determinant that is rounding               7  fixed panels under a narrow sigma
+    3  a small probability as 1 minus a large one    8  an error relative to a result that cancelled
+    4  a two-sided slope at a kink                      9  overlaps of more than 1 taken as they are
     5  a softmax without its largest logit taken off
 """
 
@@ -53,7 +55,9 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Defect:
-    """kind: its number above; places: what `wrong` makes of home.name, for each; subjects: those that must object."""
+    """kind: its number above; places: what `wrong` makes of home.name, for each; subjects:
+    those that must object.
+    """
 
     kind: int
     what: str
@@ -73,7 +77,9 @@ class Defect:
 
 
 def caught(defect: Defect, settings: int, seed: int) -> Outcome | None:
-    """The first setting of a run of `settings` settings at which the planted defect shows; None if it stays hidden."""
+    """The first setting of a run of `settings` settings at which the planted defect shows;
+    None if it stays hidden.
+    """
     subjects = all_subjects()
     with defect.planted(), np.errstate(all="ignore"):
         for subject, count in zip(subjects, shares(subjects, settings), strict=True):
@@ -85,7 +91,9 @@ def caught(defect: Defect, settings: int, seed: int) -> Outcome | None:
 
 
 def _coarse_panels(right: Any) -> Any:
-    """Panels for the oscillation of the functions only, and 1e-11 stated whatever the integrand is."""
+    """Panels for the oscillation of the functions only,
+    and 1e-11 stated whatever the integrand is.
+    """
 
     def resolvent_trace(rows: int, columns: int, c: float) -> wishart.Trace:
         if min(rows, columns) == 0:
@@ -93,7 +101,10 @@ def _coarse_panels(right: Any) -> Any:
         grid = wishart._grid
         wishart._grid = lambda rows, columns, c, phase: grid(rows, columns, 0.0, phase)
         try:
-            value = max(columns - rows, 0) + wishart._trace(rows, columns, c, wishart.PHASES[0]).value
+            value = (
+                max(columns - rows, 0)
+                + wishart._trace(rows, columns, c, wishart.PHASES[0]).value
+            )
         finally:
             wishart._grid = grid
         return wishart.Trace(value, (1e-11 + 1e-15 * rows) * abs(value))
@@ -120,7 +131,8 @@ def _rounded_sign(right: Any) -> Any:
         falls = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
         if falls.size == 0:
             return math.inf
-        low, high = grid[falls[0]], grid[falls[0] + 1]
+        low = grid[falls[0]]
+        high = grid[falls[0] + 1]
         return float(brentq(lambda lam: float(block(task, np.array(lam))), low, high))
 
     return critical_temperature
@@ -155,7 +167,9 @@ def _two_sided_slope(right: Any) -> Any:
 
 
 def _bare_softmax(right: Any) -> Any:
-    """Weights e^logit over their sum, and atoms divided by their mass: 0/0 where the sum underflows."""
+    """Weights e^logit over their sum, and atoms divided by their mass:
+    0/0 where the sum underflows.
+    """
 
     def posterior_atoms(task: Any, length: int) -> Atoms:
         c = np.concatenate(list(count_vectors(length, task.vocabulary, "posterior_atoms")))
@@ -166,7 +180,11 @@ def _bare_softmax(right: Any) -> Any:
         post = joint / joint.sum(axis=1, keepdims=True)
         groups = cells(post)
         mass = np.bincount(groups, p)
-        return Atoms(mass, np.stack([np.bincount(groups, p * column) for column in post.T], axis=1) / mass[:, None])
+        return Atoms(
+            mass,
+            np.stack([np.bincount(groups, p * column) for column in post.T], axis=1)
+            / mass[:, None],
+        )
 
     return posterior_atoms
 
@@ -175,7 +193,9 @@ def _plain_sampling(right: Any) -> Any:
     """The mean of min(p, 1 - p) over draws from the task itself."""
 
     def bayes_error(task: Any, samples: int = SAMPLES, seed: int = 0) -> Estimate:
-        L, R, theta = task.length, task.marked, task.strength
+        L = task.length
+        R = task.marked
+        theta = task.strength
         if not 1 < R < L:
             return right(task)
         rng = np.random.default_rng(seed)
@@ -184,7 +204,9 @@ def _plain_sampling(right: Any) -> Any:
         u[marked, :R] += theta
         log_ratio = _log_symmetric(theta * u - theta**2 / 2, R) - math.log(math.comb(L, R))
         least = np.exp(-np.logaddexp(0.0, np.abs(log_ratio)))
-        return estimate(least.mean(), least.std(ddof=1) / SAMPLES**0.5, "Monte Carlo over min(p, 1-p)")
+        return estimate(
+            least.mean(), least.std(ddof=1) / SAMPLES**0.5, "Monte Carlo over min(p, 1-p)"
+        )
 
     return bayes_error
 
@@ -199,7 +221,9 @@ def _log_symmetric(logs: np.ndarray, order: int) -> np.ndarray:
 
 
 def _fixed_panels(right: Any) -> Any:
-    """One panel per standard deviation, whatever sigma does there; two rules that miss a bump together agree."""
+    """One panel per standard deviation, whatever sigma does there;
+    two rules that miss a bump together agree.
+    """
 
     def resolve(predictor: Any, law: ScoreLaw, integrands: Any) -> Resolved:
         cuts = [law.place(x) for x in predictor.kinks] if law.lam * law.sd else []
@@ -209,11 +233,23 @@ def _fixed_panels(right: Any) -> Any:
         for nodes in (20, 13):
             x, w = legendre(nodes)
             g = (edges[:-1, None] + np.diff(edges)[:, None] * x).ravel()
-            weight = (np.diff(edges)[:, None] * w).ravel() * np.exp(-g * g / 2) / math.sqrt(2 * math.pi)
+            weight = (
+                (np.diff(edges)[:, None] * w).ravel()
+                * np.exp(-g * g / 2)
+                / math.sqrt(2 * math.pi)
+            )
             s = np.asarray(predictor.activation(law.score(g)), dtype=float)
             rules.append((g, weight, s, integrands(g, s, None)[0] @ weight))
         (g, weight, s, fine), (coarse_g, coarse_weight, _, coarse) = rules
-        return Resolved(fine, np.abs(fine - coarse) + 1e-15 * np.abs(fine), g, weight, s, coarse_g, coarse_weight)
+        return Resolved(
+            fine,
+            np.abs(fine - coarse) + 1e-15 * np.abs(fine),
+            g,
+            weight,
+            s,
+            coarse_g,
+            coarse_weight,
+        )
 
     return resolve
 
@@ -261,21 +297,36 @@ DEFECTS = (
         (Place(at, "critical_temperature", _rounded_sign),),
         ("critical_temperature", "critical_temperature of one token"),
     ),
-    Defect(3, "1 - p", (Place(at.Topics, "topic_error", _by_subtraction),), ("Topics.topic_error, bayes_risk",)),
+    Defect(
+        3,
+        "1 - p",
+        (Place(at.Topics, "topic_error", _by_subtraction),),
+        ("Topics.topic_error, bayes_risk",),
+    ),
     Defect(
         4,
         "a two-sided slope at a kink",
         (Place(componentwise_gradient, "_slope", _two_sided_slope),),
         ("risk_gradient at temperature 0",),
     ),
-    Defect(5, "a bare softmax", (Place(at, "posterior_atoms", _bare_softmax),), ("posterior_atoms, merge_costs",)),
+    Defect(
+        5,
+        "a bare softmax",
+        (Place(at, "posterior_atoms", _bare_softmax),),
+        ("posterior_atoms, merge_costs",),
+    ),
     Defect(
         6,
         "plain sampling of rare errors",
         (Place(at.SparseTokenClassification, "bayes_error", _plain_sampling),),
         ("SparseTokenClassification.bayes_error", "bayes_error of rare errors"),
     ),
-    Defect(7, "fixed panels", (Place(componentwise_risk, "resolve", _fixed_panels),), ("risk(Componentwise)",)),
+    Defect(
+        7,
+        "fixed panels",
+        (Place(componentwise_risk, "resolve", _fixed_panels),),
+        ("risk(Componentwise)",),
+    ),
     Defect(
         8,
         "an error relative to the result",
@@ -285,7 +336,10 @@ DEFECTS = (
     Defect(
         9,
         "overlaps beyond 1",
-        (Place(risk, "checked_overlaps", _unmoved_overlaps), Place(routes, "linear_excess_and_error", _bare_linear)),
+        (
+            Place(risk, "checked_overlaps", _unmoved_overlaps),
+            Place(routes, "linear_excess_and_error", _bare_linear),
+        ),
         ("risk at rounded overlaps",),
     ),
 )

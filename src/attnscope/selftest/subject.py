@@ -1,10 +1,12 @@
 """What the adversary asks of one public function, and how an answer is judged.
 
-    ratio = |value - truth| / (error + error of the truth),   must be <= 1, or <= 5 where the answer is sampled
+    ratio = |value - truth| / (error + error of the truth),
+        must be <= 1, or <= 5 where the answer is sampled
 
-A relation needs no truth: `left <= right` is judged by (left - right) / slack with the same rule. A deterministic error bounds, so no
-deterministic setting may ever break its rule; a sampled error is one standard error, and five are exceeded with probability
-5.7e-7 for a normal mean: FALSE_ALARM times the number of sampled settings is the false-alarm rate of a run.
+A relation needs no truth: `left <= right` is judged by (left - right) / slack with the same rule. A
+deterministic error bounds, so no deterministic setting may ever break its rule; a sampled error is
+one standard error, and five are exceeded with probability 5.7e-7 for a normal mean: FALSE_ALARM
+times the number of sampled settings is the false-alarm rate of a run.
 """
 
 from __future__ import annotations
@@ -15,7 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["FALSE_ALARM", "RULE", "Answer", "Relation", "Setting", "Subject", "Truth", "at_most", "ratio", "same"]
+__all__ = [
+    "FALSE_ALARM",
+    "RULE",
+    "Answer",
+    "Relation",
+    "Setting",
+    "Subject",
+    "Truth",
+    "at_most",
+    "ratio",
+    "same",
+]
 
 Setting = dict[str, Any]  # plain data: printed as it is when a setting fails
 RULE = {False: 1.0, True: 5.0}  # largest ratio, by whether the answer is sampled
@@ -31,7 +44,9 @@ class Answer(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What a reference says, with the error of the reference itself (its standard error where it is sampled)."""
+    """What a reference says, with the error of the reference itself (its standard error where it is
+    sampled).
+    """
 
     value: Any
     error: Any = 0.0
@@ -49,10 +64,10 @@ class Relation(NamedTuple):
 class Subject:
     """One row of the adversary's table.
 
-    name: as it is printed; covers: the public names it attacks ("risk", "SingleLocation.bayes_risk").
-    draw: a setting over the documented range and its corners. call: the project's answer to a setting.
-    truth: the reference, or None where it does not reach; asked in a share `truths` of the settings.
-    relations: what must hold between this answer and others.
+    name: as it is printed; covers: the public names it attacks ("risk",
+    "SingleLocation.bayes_risk"). draw: a setting over the documented range and its corners. call:
+    the project's answer to a setting. truth: the reference, or None where it does not reach; asked
+    in a share `truths` of the settings. relations: what must hold between this answer and others.
     may_refuse: the reason why a sentence instead of a number is right for a setting, or "".
     weight: its share of the settings, relative to the other subjects.
     """
@@ -62,17 +77,23 @@ class Subject:
     draw: Callable[[np.random.Generator], Setting]
     call: Callable[[Setting], Answer]
     truth: Callable[[Setting], Truth | None] = field(default=lambda setting: None)
-    relations: Callable[[Setting, Answer], Iterable[Relation]] = field(default=lambda setting, answer: ())
+    relations: Callable[[Setting, Answer], Iterable[Relation]] = field(
+        default=lambda setting, answer: ()
+    )
     may_refuse: Callable[[Setting], str] = field(default=lambda setting: "")
     truths: float = 1.0
     weight: float = 1.0
 
 
 def ratio(answer: Answer, truth: Truth) -> float:
-    """The largest |value - truth| over the errors; 0 where both agree to the bit, infinite where an error of 0 is wrong."""
+    """The largest |value - truth| over the errors;
+    0 where both agree to the bit, infinite where an error of 0 is wrong.
+    """
     value = np.asarray(answer.value, dtype=np.float64)
     other = np.asarray(truth.value, dtype=np.float64)
-    allowed = np.asarray(answer.error, dtype=np.float64) + np.asarray(truth.error, dtype=np.float64)
+    allowed = np.asarray(answer.error, dtype=np.float64) + np.asarray(
+        truth.error, dtype=np.float64
+    )
     if value.shape != other.shape:
         return np.inf
     away = np.abs(value - other)
@@ -83,7 +104,9 @@ def ratio(answer: Answer, truth: Truth) -> float:
 
 def at_most(name: str, left: Any, right: Any, slack: Any, sampled: bool = False) -> Relation:
     """left <= right up to the slack (the sum of their stated errors)."""
-    over = np.maximum(np.asarray(left, dtype=np.float64) - np.asarray(right, dtype=np.float64), 0.0)
+    over = np.maximum(
+        np.asarray(left, dtype=np.float64) - np.asarray(right, dtype=np.float64), 0.0
+    )
     return Relation(name, ratio(Answer(over, slack), Truth(np.zeros_like(over))), sampled)
 
 

@@ -1,11 +1,14 @@
-"""Tokens of planted tasks for the adversary, and what float64 can promise about posteriors of their latents.
+"""Tokens of planted tasks for the adversary, and what float64 can promise about posteriors of their
+latents.
 
-notation: Q = size of the terms that a log-likelihood ratio is a sum of, summed over tokens; delta = ROUNDINGS eps d Q.
+notation: Q = size of the terms that a log-likelihood ratio is a sum of, summed over tokens; delta =
+ROUNDINGS eps d Q.
 
-A logit is a sum of terms of size Q that are each rounded, so it is known to delta, and a probability p = e^{logit}/sum is known to
-p (e^{2 delta} - 1) and never better than the spacing of numbers near 1. A prediction sum_z P(z|x) Y(z) inherits sum_z dP(z) |Y(z)|.
-These are the errors that answers state; where delta exceeds 1/2 only manners are checked (finite, between 0 and 1, repeated calls
-equal).
+A logit is a sum of terms of size Q that are each rounded, so it is known to delta, and a
+probability p = e^{logit}/sum is known to p (e^{2 delta} - 1) and never better than the spacing of
+numbers near 1. A prediction sum_z P(z|x) Y(z) inherits sum_z dP(z) |Y(z)|. These are the errors
+that answers state; where delta exceeds 1/2 only manners are checked (finite, between 0 and 1,
+repeated calls equal).
 """
 
 from __future__ import annotations
@@ -36,16 +39,24 @@ __all__ = [
 ]
 
 EPS = float(np.finfo(np.float64).eps)
-ROUNDINGS = 8  # roundings per term: a product, a sum over d, a difference, a logarithm, and the recursion's own sums
+# roundings per term: a product, a sum over d, a difference, a logarithm, and the recursion's own
+# sums
+ROUNDINGS = 8
 
 
-# -- settings ---------------------------------------------------------------------------------------------------------
+# -- settings --------------------------------------------------------------------------------------
 
 
 def gamma_and_signal(rng: np.random.Generator) -> tuple[float, float]:
-    """gamma from 1e-4 to 1e4, half of the time near 1; the signal in units of it, with 0 and 1e8."""
+    """gamma from 1e-4 to 1e4, half of the time near 1;
+    the signal in units of it, with 0 and 1e8.
+    """
     wide = rng.random() < 0.5
-    gamma = log_uniform(rng, 1e-4, 1e4) if wide else log_uniform(rng, 0.3, 3.0, (1.0, 1.0, 1 - 1e-9))
+    gamma = (
+        log_uniform(rng, 1e-4, 1e4)
+        if wide
+        else log_uniform(rng, 0.3, 3.0, (1.0, 1.0, 1 - 1e-9))
+    )
     signal = log_uniform(rng, 0.05, 20.0, (0.0, 1e-8, 1e8)) * min(1.0, gamma)
     return gamma, signal
 
@@ -64,7 +75,9 @@ def orthonormal(rng: np.random.Generator, count: int, d: int) -> np.ndarray:
 
 
 def tokens_of(task: Any, setting: Setting) -> np.ndarray:
-    """(1, L, d): a draw of the task, all of it scaled, sometimes with a zero token or two equal ones."""
+    """(1, L, d): a draw of the task, all of it scaled,
+    sometimes with a zero token or two equal ones.
+    """
     x = task.sample(1, seed=setting["seed"]).tokens * setting["scale"]
     if setting["corner"] == "zero":
         x[0, 0] = 0.0
@@ -81,11 +94,13 @@ def with_tokens(rng: np.random.Generator, setting: Setting) -> Setting:
     return setting | {"seed": int(rng.integers(1 << 31)), "scale": scale, "corner": corner}
 
 
-# -- what float64 can promise -----------------------------------------------------------------------------------------
+# -- what float64 can promise ----------------------------------------------------------------------
 
 
 def probability_error(p: np.ndarray, delta: float) -> np.ndarray:
-    """Of a probability whose logit is known to delta; 1, that is nothing, where that is not below 1/2."""
+    """Of a probability whose logit is known to delta;
+    1, that is nothing, where that is not below 1/2.
+    """
     if delta > 0.5:
         return np.ones_like(p)
     return np.minimum(1.0, p * np.expm1(2 * delta) + 4 * EPS + np.finfo(float).tiny)
@@ -102,7 +117,9 @@ def gaussian_delta(x: np.ndarray, gamma: float, signal: float) -> float:
 
 
 def inferred(posterior: np.ndarray, mean: Any, says: np.ndarray, delta: float) -> Answer:
-    """posterior, then the prediction; says: the largest |Y(z)| an entry of the posterior can add."""
+    """posterior, then the prediction; says: the largest |Y(z)| an entry of the posterior can
+    add.
+    """
     p = np.asarray(posterior).ravel()
     error = probability_error(p, delta)
     rounding = ROUNDINGS * EPS * 8 * float(np.sum(np.abs(says)))
@@ -121,7 +138,9 @@ def probabilities(setting: Setting, answer: Answer) -> Iterable[Relation]:
     yield at_most("a probability is at most 1", p, 1.0, 4 * EPS)
 
 
-def permuted(build: Callable[[Setting], Any], axis: int) -> Callable[[Setting, Answer], Iterable[Relation]]:
+def permuted(
+    build: Callable[[Setting], Any], axis: int
+) -> Callable[[Setting, Answer], Iterable[Relation]]:
     """Exchangeable tokens: reversing them reverses the posterior and leaves the prediction."""
 
     def relations(setting: Setting, answer: Answer) -> Iterable[Relation]:

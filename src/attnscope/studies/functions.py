@@ -1,8 +1,11 @@
-"""The functions a study repeats over a grid: flat numbers and words in, one flat dict of numbers out.
+"""The functions a study repeats over a grid: flat numbers and words in, one flat dict of numbers
+out.
 
-Each is a thin call of the library, importable by name (so that worker processes and Dask find it) and free of state. Tasks, predictors
-and their arguments are those of the catalogue: `gamma2` is gamma^2, `signal` None means sqrt(dim/2). `seed` is that of what is sampled
-in a cell, `task_seed` that of the task's directions. Add a function here, or name your own as "package.module:function" in the TOML file.
+Each is a thin call of the library, importable by name (so that worker processes and Dask find it)
+and free of state. Tasks, predictors and their arguments are those of the catalogue: `gamma2` is
+gamma^2, `signal` None means sqrt(dim/2). `seed` is that of what is sampled in a cell, `task_seed`
+that of the task's directions. Add a function here, or name your own as "package.module:function" in
+the TOML file.
 """
 
 from __future__ import annotations
@@ -39,17 +42,27 @@ def oracle_risk(
     task_seed: int | None = None,
     **arguments: Any,
 ) -> dict[str, float]:
-    """Risk of a predictor at (k*, v*), beside what the task knows of itself: null, linear, Bayes, ...
+    """Risk of a predictor at (k*, v*), beside what the task knows of itself: null, linear, Bayes,
+    ...
 
-    Exchangeable tasks have no such head: their Bayes risk and errors at `length`. `error_of_` says how far each may be off.
+    Exchangeable tasks have no such head: their Bayes risk and errors at `length`. `error_of_` says
+    how far each may be off.
     """
-    given = {"dim": dim, "length": length, "task_seed": task_seed, "temperature": temperature, **arguments}
+    given = {
+        "dim": dim,
+        "length": length,
+        "task_seed": task_seed,
+        "temperature": temperature,
+        **arguments,
+    }
     chosen = _chosen(oracle_risk, task, predictor, given)
     made = chosen.make_task()
     out: dict[str, float] = {}
     errors: dict[str, float] = {}
     if has_head(made):
-        found = risk(made, chosen.family(temperature), Overlaps.oracle(alignment_of(made)), seed=seed)
+        found = risk(
+            made, chosen.family(temperature), Overlaps.oracle(alignment_of(made)), seed=seed
+        )
         out |= {"risk": found.value, "excess": found.excess, "log_excess": found.log_excess}
         errors["error_of_risk"] = found.error
     for name, known in known_values(made, chosen.length).items():
@@ -68,7 +81,9 @@ def optimal_temperature(
     task_seed: int | None = None,
     **arguments: Any,
 ) -> dict[str, float]:
-    """Best temperature of a predictor at (k*, v*), its risk, and the critical temperature of the erf oracle."""
+    """Best temperature of a predictor at (k*, v*), its risk,
+    and the critical temperature of the erf oracle.
+    """
     arguments.pop("seed", None)  # nothing is sampled
     given = {"dim": dim, "length": length, "task_seed": task_seed, **arguments}
     chosen = _chosen(optimal_temperature, task, predictor, given)
@@ -96,15 +111,24 @@ def outcomes(
     task_seed: int | None = None,
     **arguments: Any,
 ) -> dict[str, float]:
-    """Fractions of training runs by where they end, and their median excess; `rate` > 0: temperature/(1 + rate t).
+    """Fractions of training runs by where they end, and their median excess; `rate` > 0:
+    temperature/(1 + rate t).
 
-    One key and value: oracle, swapped, undecided, diverged. Several: specialised, swapped, rotated, unspecialised, diverged.
+    One key and value: oracle, swapped, undecided, diverged. Several: specialised, swapped, rotated,
+    unspecialised, diverged.
     """
-    given = {"dim": dim, "length": length, "task_seed": task_seed, "temperature": temperature, **arguments}
+    given = {
+        "dim": dim,
+        "length": length,
+        "task_seed": task_seed,
+        "temperature": temperature,
+        **arguments,
+    }
     chosen = _chosen(outcomes, task, predictor, given)
     lam = chosen.predictor_values["temperature"]
     trained = chosen.family(lam)
-    run: Any = train(  # a Trajectory, or a HeadTrajectory where the task has several directions
+    # a Trajectory, or a HeadTrajectory where the task has several directions
+    run: Any = train(
         chosen.make_task(),
         at_temperature(trained, InverseTime(lam, rate)) if rate else trained,
         start=start,
@@ -118,15 +142,22 @@ def outcomes(
         progress=False,
     )
     several = hasattr(run, "form_cosine")
-    found = {name: float(np.mean(run.outcome == name)) for name in (SEVERAL if several else ONE)}
+    found = {
+        name: float(np.mean(run.outcome == name)) for name in (SEVERAL if several else ONE)
+    }
     found["median_excess"] = float(np.median(run.excess[:, -1]))
-    return found | ({"median_form_cosine": float(np.median(run.form_cosine[:, -1]))} if several else {})
+    return found | (
+        {"median_form_cosine": float(np.median(run.form_cosine[:, -1]))} if several else {}
+    )
 
 
 ONE = ("oracle", "swapped", "undecided", "diverged")
 SEVERAL = ("specialised", "swapped", "rotated", "unspecialised", "diverged")
-FUNCTIONS = {function.__name__: function for function in (oracle_risk, optimal_temperature, outcomes)}
-# what a cell must say where the task or the predictor has it: a forgotten line should not become a default
+FUNCTIONS = {
+    function.__name__: function for function in (oracle_risk, optimal_temperature, outcomes)
+}
+# what a cell must say where the task or the predictor has it: a forgotten line should not become a
+# default
 NEEDED = {
     "oracle_risk": ("dim", "length"),
     "optimal_temperature": ("dim", "length"),
@@ -135,22 +166,40 @@ NEEDED = {
 
 
 def check_cell(function: Callable[..., Any], cell: Mapping[str, Any]) -> None:
-    """Refuse, before anything runs, words and arguments that the catalogue does not have; functions of yours check themselves."""
+    """Refuse, before anything runs, words and arguments that the catalogue does not have;
+    functions of yours check themselves.
+    """
     if function not in FUNCTIONS.values():
         return
-    own = {name for name in signature(function).parameters if name not in ("dim", "length", "temperature", "task_seed")}
+    own = {
+        name
+        for name in signature(function).parameters
+        if name not in ("dim", "length", "temperature", "task_seed")
+    }
     given = {name: x for name, x in cell.items() if name not in own and name != "seed"}
     _chosen(function, cell.get("task", SINGLE), cell.get("predictor", "erf"), given)
 
 
-def _chosen(function: Callable[..., Any], task: str, predictor: str, given: Mapping[str, Any]) -> Pair:
-    """The words and arguments that were given; a seed of the directions is the task's own argument."""
+def _chosen(
+    function: Callable[..., Any], task: str, predictor: str, given: Mapping[str, Any]
+) -> Pair:
+    """The words and arguments that were given;
+    a seed of the directions is the task's own argument.
+    """
     of = "a study"
     values = {name: x for name, x in given.items() if x is not None}
     if "task_seed" in values:
         values["seed"] = values.pop("task_seed")
     chosen = pair(task, predictor, values, of)
     for name in NEEDED[function.__name__]:
-        if name not in values and (name in chosen.task_values or name in chosen.predictor_values):
-            raise bad(name, f"{of}, {chosen.task.word}", "given", "nothing", f"{name} in [grid] or [fixed]")
+        if name not in values and (
+            name in chosen.task_values or name in chosen.predictor_values
+        ):
+            raise bad(
+                name,
+                f"{of}, {chosen.task.word}",
+                "given",
+                "nothing",
+                f"{name} in [grid] or [fixed]",
+            )
     return chosen

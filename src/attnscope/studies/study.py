@@ -9,15 +9,18 @@
     length = [2, 10, 100]
 
     [fixed]                               # the same in every cell
-    gamma2 = 0.5                          # task = "multi-location", predictor = "softmax" and their arguments: `attnscope tasks`
+    gamma2 = 0.5   # task = "multi-location", predictor = "softmax" and their arguments:
+        `attnscope tasks`
 
-    [figure]                              # "heat" needs x, y and value; "line" needs x and value, and may have one curve per `group`
+    [figure]   # "heat" needs x, y and value; "line" needs x and value, and may have one curve per
+        `group`
     kind = "heat"
     x = "dim"
     y = "length"
     value = "optimal_temperature"
 
-The engine that runs it (grid, content key, crash-safe store, processes, Dask) is the room sweeps/; nothing here knows how cells are executed.
+The engine that runs it (grid, content key, crash-safe store, processes, Dask) is the room sweeps/;
+nothing here knows how cells are executed.
 """
 
 from __future__ import annotations
@@ -71,21 +74,33 @@ class Study:
         """Compute what the store does not hold yet."""
         where = {"workers": workers, "scheduler": scheduler, "progress": progress}
         version = self.version()
-        return engine.run(self.function, self.cells, store, seed=self.seed, version=version, **where)  # type: ignore[arg-type]
+        return engine.run(
+            self.function, self.cells, store, seed=self.seed, version=version, **where
+        )  # type: ignore[arg-type]
 
     def status(self, store: str | os.PathLike[str]) -> engine.Status:
-        return engine.status(self.function, self.cells, store, seed=self.seed, version=self.version())
+        return engine.status(
+            self.function, self.cells, store, seed=self.seed, version=self.version()
+        )
 
     def dry_run(self, store: str | os.PathLike[str]) -> engine.Plan:
-        return engine.dry_run(self.function, self.cells, store, seed=self.seed, version=self.version())
+        return engine.dry_run(
+            self.function, self.cells, store, seed=self.seed, version=self.version()
+        )
 
     def version(self) -> str:
-        """The source of the modules that words of yours name ("module:word"): edited, their cells are computed anew."""
-        named = modules_of(*(cell.get(name, "") for cell in self.cells for name in ("task", "predictor")))
+        """The source of the modules that words of yours name ("module:word"):
+        edited, their cells are computed anew.
+        """
+        named = modules_of(
+            *(cell.get(name, "") for cell in self.cells for name in ("task", "predictor"))
+        )
         return code_version(named) if named and self.function in FUNCTIONS.values() else ""
 
     def draw(self, frame: pd.DataFrame) -> Figure | None:
-        """The figure the file asks for, from the rows of a finished sweep; None if it asks for none."""
+        """The figure the file asks for, from the rows of a finished sweep;
+        None if it asks for none.
+        """
         if not self.figure:
             return None
         for name in ("x", "y", "value", "group"):
@@ -96,7 +111,11 @@ class Study:
                     f"a column of the result ({', '.join(map(str, frame.columns))})",
                     self.figure[name],
                 )
-        panel = _heat(frame, self.figure) if self.figure["kind"] == "heat" else _lines(frame, self.figure)
+        panel = (
+            _heat(frame, self.figure)
+            if self.figure["kind"] == "heat"
+            else _lines(frame, self.figure)
+        )
         return Figure(self.title, (panel,))
 
 
@@ -107,10 +126,13 @@ def load_study(path: str | os.PathLike[str]) -> Study:
         data = tomllib.loads(Path(path).read_text())
     except OSError as error:
         raise AttnscopeError(
-            f"the study file {of} must be readable, got {error.strerror or error}; try its full path."
+            f"the study file {of} must be readable, got {error.strerror or error}; try its full "
+            "path."
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AttnscopeError(f"the study file {of} must be valid TOML, got: {error}.") from None
+        raise AttnscopeError(
+            f"the study file {of} must be valid TOML, got: {error}."
+        ) from None
     _known(data, KEYS, of)
     grid, fixed, figure = (_table(data, name, of) for name in ("grid", "fixed", "figure"))
     function = _function(data.get("function"), of)
@@ -155,24 +177,49 @@ def _function(name: Any, of: str) -> Callable[..., Any]:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise bad(
-            "function", of, "importable", f"{name} ({error})", "python -m pip install -e . of your own package"
+            "function",
+            of,
+            "importable",
+            f"{name} ({error})",
+            "python -m pip install -e . of your own package",
         ) from None
 
 
 def _axis(values: Any, name: str, of: str) -> list[Any]:
-    """A list as it is, a single value as a list of one, or a range {from, to, count, scale, whole}."""
+    """A list as it is, a single value as a list of one, or a range {from, to, count, scale,
+    whole}.
+    """
     if not isinstance(values, dict):
         return values if isinstance(values, list) else [values]
     _known(values, RANGE_KEYS, f"{of}, [grid] {name}")
     try:
-        low, high, count = float(values["from"]), float(values["to"]), int(values["count"])
+        low = float(values["from"])
+        high = float(values["to"])
+        count = int(values["count"])
     except (KeyError, TypeError, ValueError):
-        raise bad(f"[grid] {name}", of, "a list, or a range with numbers from, to and count", values) from None
+        raise bad(
+            f"[grid] {name}", of, "a list, or a range with numbers from, to and count", values
+        ) from None
     scale = values.get("scale", "linear")
-    if scale not in ("linear", "log") or count < 1 or (scale == "log" and min(low, high) <= 0):
-        raise bad(f"[grid] {name}", of, "a range with count >= 1 and scale 'linear' or 'log' (ends > 0)", values)
-    points = np.geomspace(low, high, count) if scale == "log" else np.linspace(low, high, count)
-    return [int(round(x)) for x in points] if values.get("whole") else [float(f"{x:.12g}") for x in points]
+    if (
+        scale not in ("linear", "log")
+        or count < 1
+        or (scale == "log" and min(low, high) <= 0)
+    ):
+        raise bad(
+            f"[grid] {name}",
+            of,
+            "a range with count >= 1 and scale 'linear' or 'log' (ends > 0)",
+            values,
+        )
+    points = (
+        np.geomspace(low, high, count) if scale == "log" else np.linspace(low, high, count)
+    )
+    return (
+        [int(round(x)) for x in points]
+        if values.get("whole")
+        else [float(f"{x:.12g}") for x in points]
+    )
 
 
 def _checked_figure(figure: dict[str, Any], of: str) -> dict[str, Any]:
@@ -181,31 +228,64 @@ def _checked_figure(figure: dict[str, Any], of: str) -> dict[str, Any]:
     _known(figure, FIGURE_KEYS, f"{of}, [figure]")
     needed = {"heat": ("x", "y", "value"), "line": ("x", "value")}.get(figure.get("kind", ""))
     if needed is None or any(name not in figure for name in needed):
-        raise bad("[figure]", of, "kind 'heat' with x, y and value, or kind 'line' with x and value", figure)
+        raise bad(
+            "[figure]",
+            of,
+            "kind 'heat' with x, y and value, or kind 'line' with x and value",
+            figure,
+        )
     return figure
 
 
 def _heat(frame: pd.DataFrame, figure: dict[str, Any]) -> Panel:
-    x, y, value = figure["x"], figure["y"], figure["value"]
+    x = figure["x"]
+    y = figure["y"]
+    value = figure["value"]
     table = frame.pivot_table(index=y, columns=x, values=value, aggfunc="mean", observed=True)
-    xs, ys = table.columns.to_numpy(float), table.index.to_numpy(float)
-    heat = Heat(xs, ys, table.to_numpy(float), label=value, log_z=bool(figure.get("log_value")))
-    return Panel("", x, y, (heat,), log_x=_spans(xs, figure, "log_x"), log_y=_spans(ys, figure, "log_y"))
+    xs = table.columns.to_numpy(float)
+    ys = table.index.to_numpy(float)
+    heat = Heat(
+        xs, ys, table.to_numpy(float), label=value, log_z=bool(figure.get("log_value"))
+    )
+    return Panel(
+        "",
+        x,
+        y,
+        (heat,),
+        log_x=_spans(xs, figure, "log_x"),
+        log_y=_spans(ys, figure, "log_y"),
+    )
 
 
 def _lines(frame: pd.DataFrame, figure: dict[str, Any]) -> Panel:
-    x, value, group = figure["x"], figure["value"], figure.get("group")
+    x = figure["x"]
+    value = figure["value"]
+    group = figure.get("group")
     parts = list(frame.groupby(group, observed=True)) if group else [("", frame)]
     marks = []
     for color, (name, part) in enumerate(parts):
         means = part.groupby(x, observed=True)[value].mean()
         marks.append(
-            Line(means.index.to_numpy(float), means.to_numpy(float), f"{group} {name}" if group else "", color)
+            Line(
+                means.index.to_numpy(float),
+                means.to_numpy(float),
+                f"{group} {name}" if group else "",
+                color,
+            )
         )
     xs = frame[x].to_numpy(float)
-    return Panel("", x, value, tuple(marks), log_x=_spans(xs, figure, "log_x"), log_y=bool(figure.get("log_value")))
+    return Panel(
+        "",
+        x,
+        value,
+        tuple(marks),
+        log_x=_spans(xs, figure, "log_x"),
+        log_y=bool(figure.get("log_value")),
+    )
 
 
 def _spans(values: np.ndarray, figure: dict[str, Any], name: str) -> bool:
-    """Whether an axis is logarithmic: as the file says, otherwise when positive values span a factor of 30."""
+    """Whether an axis is logarithmic: as the file says,
+    otherwise when positive values span a factor of 30.
+    """
     return bool(figure.get(name, values.min() > 0 and values.max() > 30 * values.min()))

@@ -1,9 +1,10 @@
 """Run cells on a Dask cluster that is already up (local, SLURM through dask-jobqueue, Kubernetes).
 
-Only a window of cells, twice the number of threads, is handed over at a time: that is all a killed client can
-lose, and a cluster that grows gets more. Dask itself moves the cells of a dead worker to another. When a cell
-has seen several workers die, Dask gives it up, but may so blame a neighbour that only waited on the same
-worker; such cells are tried again at the end, one at a time, and only what then ends workers again fails.
+Only a window of cells, twice the number of threads, is handed over at a time: that is all a killed
+client can lose, and a cluster that grows gets more. Dask itself moves the cells of a dead worker to
+another. When a cell has seen several workers die, Dask gives it up, but may so blame a neighbour
+that only waited on the same worker; such cells are tried again at the end, one at a time, and only
+what then ends workers again fails.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ TIMEOUT = 10.0  # seconds to reach the scheduler: a live one answers in well und
 _REFRESH = 5.0  # seconds between two looks at the size of the cluster
 
 
-def run_on_cluster(function: Callable[..., Any], tasks: Iterator[Task], address: str) -> Outcomes:
+def run_on_cluster(
+    function: Callable[..., Any], tasks: Iterator[Task], address: str
+) -> Outcomes:
     """Yield (key, Outcome) for every task as it finishes on the cluster at `address`."""
     client = _connect(address)
     suspects: list[Task] = []
@@ -52,31 +55,43 @@ def _connect(address: str) -> Any:
         return Client(address, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         got = f"{address} ({type(error).__name__})"
-        raise bad("scheduler", "sweep", "the address of a running Dask scheduler", got, "tcp://host:8786") from None
+        raise bad(
+            "scheduler",
+            "sweep",
+            "the address of a running Dask scheduler",
+            got,
+            "tcp://host:8786",
+        ) from None
 
 
 def _knock(address: str) -> None:
     """Raise OSError or ValueError unless a Dask server answers at the address within TIMEOUT.
 
-    The client alone would not do: it waits for ever for a peer that accepts but does not answer, and one that failed to
-    connect can, when it is garbage collected, lock up the next (both seen with distributed 2026.8; in the second its
-    __del__ waits for a lock held by the thread that starts the next client).
+    The client alone would not do: it waits for ever for a peer that accepts but does not answer,
+    and one that failed to connect can, when it is garbage collected, lock up the next (both seen
+    with distributed 2026.8; in the second its __del__ waits for a lock held by the thread that
+    starts the next client).
     """
     from distributed import Security
     from distributed.comm import connect
 
     async def greet() -> None:
-        comm = await connect(address, timeout=TIMEOUT, **Security().get_connection_args("client"))
+        comm = await connect(
+            address, timeout=TIMEOUT, **Security().get_connection_args("client")
+        )
         comm.abort()
 
-    with ThreadPoolExecutor(1) as thread:  # a thread of its own: the caller's may run a loop already (notebooks)
+    # a thread of its own: the caller's may run a loop already (notebooks)
+    with ThreadPoolExecutor(1) as thread:
         thread.submit(lambda: asyncio.run(asyncio.wait_for(greet(), TIMEOUT))).result()
 
 
 def _windowed(
     client: Any, function: Callable[..., Any], tasks: Iterator[Task]
 ) -> Iterator[tuple[Task, Outcome | None]]:
-    """Keep the window full; yield each task with its Outcome, or None if it saw too many workers die."""
+    """Keep the window full; yield each task with its Outcome,
+    or None if it saw too many workers die.
+    """
     from distributed import as_completed
 
     held: dict[Any, Task] = {}
@@ -87,7 +102,8 @@ def _windowed(
             task = next(tasks, None)
             if task is None:
                 return
-            # pure=False: a key of Dask's own, so that two sweeps on one cluster do not share a future
+            # pure=False: a key of Dask's own, so that two sweeps on one cluster do not share a
+            # future
             future = client.submit(run_one, function, task[1], pure=False)
             held[future] = task
             finished.add(future)
@@ -104,7 +120,9 @@ class _Size:
     """The window, from the number of threads of the cluster, looked up now and then."""
 
     def __init__(self, client: Any) -> None:
-        self.client, self.seen, self.threads = client, -_REFRESH, 1
+        self.client = client
+        self.seen = -_REFRESH
+        self.threads = 1
 
     def window(self) -> int:
         if time.monotonic() - self.seen > _REFRESH:
@@ -123,7 +141,8 @@ def _outcome(future: Any) -> Outcome | None:
     except Exception as error:  # not the function's: run_one catches those
         if future.cancelled():
             raise AttnscopeError(
-                "the scheduler of sweep is gone; what was stored is kept: run the same sweep again to resume."
+                "the scheduler of sweep is gone; what was stored is kept: run the same sweep again "
+                "to resume."
             ) from None
         raise AttnscopeError(
             f"a worker of the cluster cannot run the function ({type(error).__name__}: {error}); "

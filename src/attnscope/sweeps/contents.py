@@ -1,7 +1,8 @@
-"""Values by content, as plain data that can be hashed: numbers, texts, containers, arrays, what wraps a function, the state of objects.
+"""Values by content, as plain data that can be hashed: numbers, texts, containers, arrays, what
+wraps a function, the state of objects.
 
-An object without readable content (a lock, an open file) counts by its type. What functions, classes and modules are made of is for
-who derives from `Contents` to say.
+An object without readable content (a lock, an open file) counts by its type. What functions,
+classes and modules are made of is for who derives from `Contents` to say.
 """
 
 from __future__ import annotations
@@ -17,9 +18,24 @@ from attnscope.sweeps.text import canonical, digest
 
 __all__ = ["PLAIN", "Contents"]
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)
+PLAIN = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    type(Ellipsis),
+    type(NotImplemented),
+    range,
+)
 BUILT_IN = (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
-DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, types.MethodDescriptorType)
+DESCRIPTORS = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    types.MethodDescriptorType,
+)
 
 
 class Contents:
@@ -69,9 +85,15 @@ class Contents:
         if isinstance(value, (list, tuple)):
             return [self.type(kind), *map(self.value, value)]
         if isinstance(value, (dict, types.MappingProxyType)):
-            return [self.type(kind), *([self.value(key), self.value(one)] for key, one in value.items())]
+            return [
+                self.type(kind),
+                *([self.value(key), self.value(one)] for key, one in value.items()),
+            ]
         if isinstance(value, (set, frozenset)):
-            return [self.type(kind), *sorted(canonical(self.value(one)) for one in sorted(value, key=repr))]
+            return [
+                self.type(kind),
+                *sorted(canonical(self.value(one)) for one in sorted(value, key=repr)),
+            ]
         if hasattr(value, "dtype") and hasattr(value, "__array__"):
             return self.array(value)
         return self.callable(value)
@@ -82,13 +104,22 @@ class Contents:
         array = np.asarray(value)
         if array.dtype.hasobject:
             return [str(array.shape), self.value(array.ravel().tolist())]
-        return [array.dtype.str, str(array.shape), hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()]
+        return [
+            array.dtype.str,
+            str(array.shape),
+            hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest(),
+        ]
 
     def callable(self, value: Any) -> Any:
         """What wraps a function, then any other object."""
         name = label_of(type(value))
         if isinstance(value, functools.partial):
-            return [name, self.value(value.func), self.value(value.args), self.value(value.keywords)]
+            return [
+                name,
+                self.value(value.func),
+                self.value(value.args),
+                self.value(value.keywords),
+            ]
         if isinstance(value, types.MethodType):
             return [name, self.value(value.__func__), self.value(value.__self__)]
         if isinstance(value, property):
@@ -96,19 +127,31 @@ class Contents:
         if isinstance(value, functools.cached_property):
             return [name, self.value(value.func)]
         if hasattr(value, "py_func"):  # compiled by Numba
-            return [name, self.value(value.py_func), repr(sorted(getattr(value, "targetoptions", {}).items()))]
+            return [
+                name,
+                self.value(value.py_func),
+                repr(sorted(getattr(value, "targetoptions", {}).items())),
+            ]
         if hasattr(value, "__wrapped__"):  # lru_cache, jax.jit, classmethod, staticmethod
             return [name, self.value(value.__wrapped__)]
         if isinstance(value, DESCRIPTORS):
             return [name, value.__name__]
         if isinstance(value, BUILT_IN):
             owner = getattr(value, "__self__", None)
-            return [label_of(value), None if isinstance(owner, types.ModuleType) else self.value(owner)]
+            return [
+                label_of(value),
+                None if isinstance(owner, types.ModuleType) else self.value(owner),
+            ]
         return self.object(value)
 
     def object(self, value: Any) -> Any:
         kind = self.type(type(value))
-        if type(value) is object or type(value).__module__ in ("weakref", "_weakref", "_thread", "threading"):
+        if type(value) is object or type(value).__module__ in (
+            "weakref",
+            "_weakref",
+            "_thread",
+            "threading",
+        ):
             return self.no_content(kind)
         try:
             reduced = value.__reduce_ex__(4)  # what pickle would keep
@@ -117,9 +160,19 @@ class Contents:
         if isinstance(reduced, str):
             return [kind, reduced]
         make, arguments, *rest = reduced
-        state = [list(one) if isinstance(one, types.GeneratorType) or hasattr(one, "__next__") else one for one in rest]
-        if state and isinstance(state[0], dict):  # what a cached property keeps comes with use
-            cached = {name for name in state[0] if isinstance(_of_class(value, name), functools.cached_property)}
+        state = [
+            list(one)
+            if isinstance(one, types.GeneratorType) or hasattr(one, "__next__")
+            else one
+            for one in rest
+        ]
+        # what a cached property keeps comes with use
+        if state and isinstance(state[0], dict):
+            cached = {
+                name
+                for name in state[0]
+                if isinstance(_of_class(value, name), functools.cached_property)
+            }
             state[0] = {name: one for name, one in state[0].items() if name not in cached}
         return [kind, self.value(make), self.value(arguments), self.value(state)]
 

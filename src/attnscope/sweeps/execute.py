@@ -1,9 +1,9 @@
 """Run many calls of one function, in this process, in worker processes, or on a Dask cluster.
 
-`execute(function, tasks, ...)` takes tasks (key, keyword arguments) lazily and yields (key, Outcome) as they
-finish, in any order. An exception of the function is an Outcome with its traceback, not an exception of
-`execute`. Nothing here knows about grids or stores, so any work that is "one function, many keyword
-arguments" can use it.
+`execute(function, tasks, ...)` takes tasks (key, keyword arguments) lazily and yields (key,
+Outcome) as they finish, in any order. An exception of the function is an Outcome with its
+traceback, not an exception of `execute`. Nothing here knows about grids or stores, so any work that
+is "one function, many keyword arguments" can use it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def execute(
     workers: int | None = None,
     scheduler: str | None = None,
 ) -> Outcomes:
-    """Yield (key, Outcome) for every task, unordered. Closing the generator stops early and ends workers."""
+    """Yield (key, Outcome) for every task, unordered.
+    Closing the generator stops early and ends workers.
+    """
     check_where(function, workers, scheduler)
     if scheduler is not None:
         from attnscope.sweeps.cluster import run_on_cluster
@@ -39,14 +41,34 @@ def execute(
     return ((key, run_one(function, call)) for key, call in tasks)
 
 
-def check_where(function: Callable[..., Any], workers: int | None, scheduler: str | None) -> None:
-    """Refuse a bad `workers` or `scheduler`, or a function that another process could not import."""
+def check_where(
+    function: Callable[..., Any], workers: int | None, scheduler: str | None
+) -> None:
+    """Refuse a bad `workers` or `scheduler`,
+    or a function that another process could not import.
+    """
     if workers is not None and scheduler is not None:
-        raise AttnscopeError("sweep must be given workers or scheduler, got both; try only one of them.")
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise bad("workers", "sweep", "a whole number >= 1, or None for this process", workers, "workers=2")
+        raise AttnscopeError(
+            "sweep must be given workers or scheduler, got both; try only one of them."
+        )
+    if workers is not None and (
+        isinstance(workers, bool) or not isinstance(workers, int) or workers < 1
+    ):
+        raise bad(
+            "workers",
+            "sweep",
+            "a whole number >= 1, or None for this process",
+            workers,
+            "workers=2",
+        )
     if scheduler is not None and not isinstance(scheduler, str):
-        raise bad("scheduler", "sweep", "the address of a Dask scheduler", scheduler, 'scheduler="tcp://host:8786"')
+        raise bad(
+            "scheduler",
+            "sweep",
+            "the address of a Dask scheduler",
+            scheduler,
+            'scheduler="tcp://host:8786"',
+        )
     if (workers is not None or scheduler is not None) and not _importable(function):
         raise bad(
             "function",
@@ -59,10 +81,13 @@ def check_where(function: Callable[..., Any], workers: int | None, scheduler: st
 
 def _importable(function: Any) -> bool:
     if isinstance(function, partial):
-        return all(_importable(part) for part in (function.func, *filter(callable, function.args)))
+        return all(
+            _importable(part) for part in (function.func, *filter(callable, function.args))
+        )
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     file = getattr(module, "__file__", None)
-    if not file or not os.path.exists(file):  # interactive, or a script read from a pipe: nothing to import
+    # interactive, or a script read from a pipe: nothing to import
+    if not file or not os.path.exists(file):
         return False
     found: Any = module
     for name in function.__qualname__.split("."):

@@ -1,7 +1,8 @@
 """From a grid to a list of cells' parameters.
 
-A grid is either a dict of lists (their product, the last name varying fastest) or a list of dicts (the cells
-themselves). Every value becomes plain data (see `key.plain`), so that the function gets what the key names.
+A grid is either a dict of lists (their product, the last name varying fastest) or a list of dicts
+(the cells themselves). Every value becomes plain data (see `key.plain`), so that the function gets
+what the key names.
 """
 
 from __future__ import annotations
@@ -31,9 +32,21 @@ def expand(grid: Grid) -> list[dict[str, Any]]:
     elif isinstance(grid, list | tuple):
         cells = [_cell(one) for one in grid]
     else:
-        raise bad("grid", "sweep", "a dict of lists or a list of dicts", grid, 'grid={"dim": [100, 200]}')
+        raise bad(
+            "grid",
+            "sweep",
+            "a dict of lists or a list of dicts",
+            grid,
+            'grid={"dim": [100, 200]}',
+        )
     if not cells:
-        raise bad("grid", "sweep", "non-empty", "a grid with no cell", "at least one value for each name")
+        raise bad(
+            "grid",
+            "sweep",
+            "non-empty",
+            "a grid with no cell",
+            "at least one value for each name",
+        )
     return cells
 
 
@@ -46,10 +59,13 @@ def _product(grid: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _values(name: Any, values: Any) -> list[Any]:
     _check_name(name)
-    if hasattr(values, "tolist") and getattr(values, "ndim", 0) == 1:  # a NumPy vector, a pandas column
+    # a NumPy vector, a pandas column
+    if hasattr(values, "tolist") and getattr(values, "ndim", 0) == 1:
         values = values.tolist()
     if not isinstance(values, list | tuple | range):
-        raise bad(f"values of {name!r}", "the grid of sweep", "a list", values, f"{name}=[...]")
+        raise bad(
+            f"values of {name!r}", "the grid of sweep", "a list", values, f"{name}=[...]"
+        )
     return [plain(value, name) for value in values]
 
 
@@ -71,13 +87,19 @@ def accepts_seed(function: Callable[..., Any]) -> bool:
     if isinstance(function, partial) and "seed" in function.keywords:
         return False  # it has one already
     parameters = _signature(function).parameters.values()
-    named = any(p.name == "seed" and p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL) for p in parameters)
+    named = any(
+        p.name == "seed" and p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)
+        for p in parameters
+    )
     return named or any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def check_fits(function: Callable[..., Any], cells: list[dict[str, Any]]) -> None:
-    """Refuse, before anything runs, a cell that names an unknown parameter or lacks a required one."""
-    signature, with_seed = _signature(function), accepts_seed(function)
+    """Refuse, before anything runs, a cell that names an unknown parameter or lacks a required
+    one.
+    """
+    signature = _signature(function)
+    with_seed = accepts_seed(function)
     for names in {tuple(cell): None for cell in cells}:
         call: dict[str, Any] = dict.fromkeys(names)
         if with_seed:
@@ -86,7 +108,8 @@ def check_fits(function: Callable[..., Any], cells: list[dict[str, Any]]) -> Non
             signature.bind(**call)
         except TypeError as error:
             raise AttnscopeError(
-                f"grid of sweep must fit the function {getattr(function, '__name__', 'given')}{signature}, "
+                "grid of sweep must fit the function "
+                f"{getattr(function, '__name__', 'given')}{signature}, "
                 f"got the parameters {', '.join(names)}: {error}."
             ) from None
 
@@ -95,4 +118,6 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):
-        raise bad("function", "sweep", "a Python function with a signature", function) from None
+        raise bad(
+            "function", "sweep", "a Python function with a signature", function
+        ) from None

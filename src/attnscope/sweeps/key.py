@@ -3,12 +3,13 @@
     key  = sha256(canonical JSON of {function, source, version, parameters, sweep seed})
     seed = first 32 bits of sha256(canonical JSON of {function, parameters, sweep seed})
 
-`function` is the qualified name (with the arguments a functools.partial binds), `source` the hash of the code that
-is loaded and of all it reaches (see `loaded`), `version` the caller's string, for instance `code_version([...])` of
-installed packages the function uses. How a cell runs (order, workers, scheduler, store, terminal) is in neither, so it
-cannot change a result. The source and version are in the key but not in the seed: edited code that computes the same
-finds the same numbers. The sweep seed is left out of both when the function takes none, or when the grid itself gives
-`seed`.
+`function` is the qualified name (with the arguments a functools.partial binds), `source` the hash
+of the code that is loaded and of all it reaches (see `loaded`), `version` the caller's string, for
+instance `code_version([...])` of installed packages the function uses. How a cell runs (order,
+workers, scheduler, store, terminal) is in neither, so it cannot change a result. The source and
+version are in the key but not in the seed: edited code that computes the same finds the same
+numbers. The sweep seed is left out of both when the function takes none, or when the grid itself
+gives `seed`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ __all__ = ["Cell", "code_version", "make_cell", "name_of", "plain", "unbound"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One call of the function: its address in the store, the grid's parameters, the call with its seed."""
+    """One call of the function: its address in the store, the grid's parameters,
+    the call with its seed.
+    """
 
     key: str
     parameters: dict[str, Any]
@@ -38,9 +41,15 @@ class Cell:
 
 
 def make_cell(
-    function: Callable[..., Any], parameters: dict[str, Any], seed: int | None, version: str, source: str
+    function: Callable[..., Any],
+    parameters: dict[str, Any],
+    seed: int | None,
+    version: str,
+    source: str,
 ) -> Cell:
-    """The cell of these plain parameters; `seed` is the sweep's, or None for a function that takes none."""
+    """The cell of these plain parameters; `seed` is the sweep's,
+    or None for a function that takes none.
+    """
     given = "seed" in parameters or seed is None
     computed = {
         "function": _identity(function),
@@ -48,12 +57,18 @@ def make_cell(
         "sweep_seed": None if given else seed,
     }
     key = digest(canonical({**computed, "source": source, "version": version}))
-    call = parameters if given else {**parameters, "seed": int(digest(canonical(computed))[:8], 16)}
+    call = (
+        parameters
+        if given
+        else {**parameters, "seed": int(digest(canonical(computed))[:8], 16)}
+    )
     return Cell(key, parameters, call)
 
 
 def plain(value: Any, name: str) -> Any:
-    """`value` as JSON data: None, bool, int, float, str, lists and dicts of these; refuses anything else."""
+    """`value` as JSON data: None, bool, int, float, str, lists and dicts of these;
+    refuses anything else.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -69,11 +84,19 @@ def plain(value: Any, name: str) -> Any:
     if is_array_scalar(value):
         return plain(value.item(), name)
     hint = "a name or a number that the function turns into the object"
-    raise bad(f"parameter {name!r}", "sweep", "a bool, number, string, or lists or dicts of these", value, hint)
+    raise bad(
+        f"parameter {name!r}",
+        "sweep",
+        "a bool, number, string, or lists or dicts of these",
+        value,
+        hint,
+    )
 
 
 def is_array_scalar(value: Any) -> bool:
-    """Whether this is a NumPy or JAX scalar, without importing either; a longdouble has no plain form."""
+    """Whether this is a NumPy or JAX scalar, without importing either;
+    a longdouble has no plain form.
+    """
     scalar = getattr(value, "shape", None) == () and hasattr(value, "item")
     return scalar and isinstance(value.item(), bool | int | float | str)
 
@@ -85,7 +108,9 @@ def _number(value: float, name: str) -> float:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """`module.qualified_name` of the function a sweep was given (looking through functools.partial)."""
+    """`module.qualified_name` of the function a sweep was given (looking through
+    functools.partial).
+    """
     inner = unbound(function)
     return f"{inner.__module__}.{inner.__qualname__}"
 
@@ -95,25 +120,38 @@ def unbound(function: Callable[..., Any]) -> Any:
     inner = function.func if isinstance(function, partial) else function
     # a bound method or a callable object carries state that a name does not show
     if not hasattr(inner, "__qualname__") or getattr(inner, "__self__", None) is not None:
-        raise bad("function", "sweep", "a plain function (or functools.partial of one)", function)
+        raise bad(
+            "function", "sweep", "a plain function (or functools.partial of one)", function
+        )
     return inner
 
 
 def _identity(function: Callable[..., Any]) -> Any:
     if not isinstance(function, partial):
         return name_of(function)
-    bound = {"args": plain(function.args, "bound"), "keywords": plain(function.keywords, "bound")}
+    bound = {
+        "args": plain(function.args, "bound"),
+        "keywords": plain(function.keywords, "bound"),
+    }
     return {"name": name_of(function), **bound}
 
 
 def code_version(modules: Iterable[str | ModuleType]) -> str:
-    """Hash of all Python source of the named modules and packages (a package with everything inside it).
+    """Hash of all Python source of the named modules and packages (a package with everything inside
+    it).
 
     Give it as `version=` to `sweep` to follow installed packages, which a key follows by name only:
-    `sweep(f, grid, version=code_version(["my_solver"]))`. Read from disk: take it before the package is updated.
+    `sweep(f, grid, version=code_version(["my_solver"]))`. Read from disk: take it before the
+    package is updated.
     """
     if isinstance(modules, str):
-        raise bad("modules", "code_version", "a list of names", modules, f"code_version([{modules!r}])")
+        raise bad(
+            "modules",
+            "code_version",
+            "a list of names",
+            modules,
+            f"code_version([{modules!r}])",
+        )
     facts = {}
     for module in modules:
         name = module if isinstance(module, str) else module.__name__
@@ -126,16 +164,24 @@ def _sources(name: str) -> list[tuple[str, Path]]:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         spec = None
-    if spec is None or not (spec.submodule_search_locations or (spec.origin or "").endswith(".py")):
+    if spec is None or not (
+        spec.submodule_search_locations or (spec.origin or "").endswith(".py")
+    ):
         raise bad("a module", "code_version", "importable and written in Python", name)
     if not spec.submodule_search_locations:
         return [(name, Path(str(spec.origin)))]
     roots = [Path(root) for root in spec.submodule_search_locations]
-    return sorted((path.relative_to(root).as_posix(), path) for root in roots for path in root.rglob("*.py"))
+    return sorted(
+        (path.relative_to(root).as_posix(), path)
+        for root in roots
+        for path in root.rglob("*.py")
+    )
 
 
 def _file_hash(path: Path) -> str:
     try:
         return file_hash(path)
     except OSError as error:
-        raise AttnscopeError(f"cannot read the source file {path} to name its version: {error.strerror}.") from None
+        raise AttnscopeError(
+            f"cannot read the source file {path} to name its version: {error.strerror}."
+        ) from None

@@ -20,7 +20,9 @@ Task = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call gave: a value, or an error in one line with its traceback. `error` is "" on success."""
+    """What one call gave: a value, or an error in one line with its traceback.
+    `error` is "" on success.
+    """
 
     value: Any = None
     seconds: float = 0.0
@@ -32,12 +34,16 @@ Outcomes = Generator[tuple[str, Outcome], None, None]
 
 
 def run_one(function: Callable[..., Any], call: dict[str, Any]) -> Outcome:
-    """Call the function once and account for whatever it does, except a request to stop (Ctrl-C)."""
+    """Call the function once and account for whatever it does,
+    except a request to stop (Ctrl-C).
+    """
     start = time.perf_counter()
     try:
         value = function(**call)
     except (Exception, SystemExit) as error:
-        return Outcome(None, time.perf_counter() - start, _one_line(error), traceback.format_exc())
+        return Outcome(
+            None, time.perf_counter() - start, _one_line(error), traceback.format_exc()
+        )
     return Outcome(value, time.perf_counter() - start)
 
 

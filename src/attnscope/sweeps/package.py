@@ -1,11 +1,12 @@
 """Which source of attnscope a computation rests on, and whether it is the source that is loaded.
 
-A module of the package rests on itself and on every module of the package its text imports, whether at its top or
-inside a function, and so on; one that imports by a computed name rests on the whole package. The hash of a module is
-that of its file.
+A module of the package rests on itself and on every module of the package its text imports, whether
+at its top or inside a function, and so on; one that imports by a computed name rests on the whole
+package. The hash of a module is that of its file.
 
-A file says what is loaded only if it has not changed since. So `attnscope/__init__.py` has the files looked at
-(inode, size, time of change) before any other module is read, and a file that looks different later is refused.
+A file says what is loaded only if it has not changed since. So `attnscope/__init__.py` has the
+files looked at (inode, size, time of change) before any other module is read, and a file that looks
+different later is refused.
 
 notation: a room is a folder of the package.
 """
@@ -24,10 +25,13 @@ __all__ = ["file_hash", "package_files", "remember"]
 
 PACKAGE = "attnscope"
 ROOT = Path(__file__).resolve().parents[1]
-_FROM = re.compile(rf"^\s*from\s+({PACKAGE}[\w.]*)\s+import\s+(\([^)]*\)|[^\n#]*)", re.MULTILINE)
+_FROM = re.compile(
+    rf"^\s*from\s+({PACKAGE}[\w.]*)\s+import\s+(\([^)]*\)|[^\n#]*)", re.MULTILINE
+)
 _IMPORT = re.compile(rf"^\s*import\s+({PACKAGE}[\w.]*)", re.MULTILINE)
 
-# They import by name what a caller's text names, and nothing else: the name is followed where it is written.
+# They import by name what a caller's text names, and nothing else: the name is followed where it is
+# written.
 DOORS = (PACKAGE, f"{PACKAGE}.doors")
 
 Look = tuple[int, int, int]
@@ -41,8 +45,11 @@ def remember() -> None:
 
 
 def package_files(modules: frozenset[str]) -> dict[str, str]:
-    """Module -> hash of its file, for these modules and what they import in the package; refuses a changed file."""
-    if PACKAGE in modules:  # the package as a whole, looked into by names that are not written out
+    """Module -> hash of its file, for these modules and what they import in the package;
+    refuses a changed file.
+    """
+    # the package as a whole, looked into by names that are not written out
+    if PACKAGE in modules:
         modules = frozenset(map(_name, _sources()))
     hashes: dict[str, str] = {}
     todo = sorted(modules)
@@ -54,7 +61,8 @@ def package_files(modules: frozenset[str]) -> dict[str, str]:
         hashes[module], needs = _read(path)
         if _look(path) != _seen.get(path):
             raise AttnscopeError(
-                f"the source of {module} has changed since Python loaded it, so that no key can name what is computed; "
+                f"the source of {module} has changed since Python loaded it, so that no key can "
+                "name what is computed; "
                 "try again in a new process."
             )
         todo.extend(needs)
@@ -80,7 +88,12 @@ def file_hash(path: Path) -> str:
 
 
 def _sources() -> list[str]:
-    return [os.path.join(folder, name) for folder, _, names in os.walk(ROOT) for name in names if name.endswith(".py")]
+    return [
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(ROOT)
+        for name in names
+        if name.endswith(".py")
+    ]
 
 
 def _name(path: str) -> str:

@@ -1,9 +1,9 @@
 """A light pool of worker processes in which a killed worker costs one retry of one cell.
 
-Each worker has its own pipe and answers in order, so a death is known at once and names its cell. A cell
-that loses its worker `ATTEMPTS` times fails alone, with a record. Workers are spawned, not forked (a fork
-of a process with JAX or BLAS threads can hang), with one numerical thread each, and end by themselves
-when the parent is gone.
+Each worker has its own pipe and answers in order, so a death is known at once and names its cell. A
+cell that loses its worker `ATTEMPTS` times fails alone, with a record. Workers are spawned, not
+forked (a fork of a process with JAX or BLAS threads can hang), with one numerical thread each, and
+end by themselves when the parent is gone.
 """
 
 from __future__ import annotations
@@ -28,22 +28,34 @@ from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
 
 __all__ = ["run_in_processes"]
 
-ATTEMPTS = 3  # one try and two retries: the first death may be an accident (memory of a neighbour, an operator)
-# A worker whose last cell was shorter than this (seconds) gets its next one in advance, so that it need not
-# wait for the parent to wake up (4 ms on a busy machine, measured). Long cells do not queue so.
+# one try and two retries: the first death may be an accident (memory of a neighbour, an operator)
+ATTEMPTS = 3
+# A worker whose last cell was shorter than this (seconds) gets its next one in advance, so that it
+# need not wait for the parent to wake up (4 ms on a busy machine, measured). Long cells do not
+# queue so.
 _SHORT = 0.1
-_SMALL = 16_384  # bytes: what is sent in advance must fit a pipe's buffer, or both ends could wait for each other
+# bytes: what is sent in advance must fit a pipe's buffer, or both ends could wait for each other
+_SMALL = 16_384
 _PATIENCE = 5.0  # seconds an idle worker gets to leave in good order before it is killed
 
-# One thread per worker: N workers with N threads each would be slower, and sums could depend on the machine.
+# One thread per worker: N workers with N threads each would be slower, and sums could depend on the
+# machine.
 _SINGLE = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC",  # NPROC is what XLA's CPU client sizes its pool by
-)  # fmt: skip
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    # NPROC is what XLA's CPU client sizes its pool by
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NPROC",
+)
 _XLA = "--xla_cpu_multi_thread_eigen=false"
 
 
-def run_in_processes(function: Callable[..., Any], tasks: Iterator[Task], workers: int) -> Outcomes:
+def run_in_processes(
+    function: Callable[..., Any], tasks: Iterator[Task], workers: int
+) -> Outcomes:
     """Yield (key, Outcome) for every task as it finishes, with up to `workers` processes."""
     pool = _Pool(function, tasks)
     try:
@@ -58,7 +70,9 @@ def run_in_processes(function: Callable[..., Any], tasks: Iterator[Task], worker
 
 
 class _Worker:
-    """One process, its pipe, and the tasks it holds: the first is running, a second waits in the pipe."""
+    """One process, its pipe, and the tasks it holds:
+    the first is running, a second waits in the pipe.
+    """
 
     def __init__(self, payload: bytes) -> None:
         context = get_context("spawn")
@@ -66,13 +80,18 @@ class _Worker:
         self.process = context.Process(target=_serve, args=(theirs, payload), daemon=True)
         self.tasks = deque[Task]()
         self.ready = False
-        with _deaf_to_ctrl_c(), _single_threaded(), _without_main(unless=b"__main__" in payload):
+        with (
+            _deaf_to_ctrl_c(),
+            _single_threaded(),
+            _without_main(unless=b"__main__" in payload),
+        ):
             self.process.start()
         theirs.close()  # so that the child's death closes the pipe
 
     def give(self, task: Task) -> None:
         self.tasks.append(task)
-        with suppress(OSError):  # it just died: its pipe says so next, and the task is tried again
+        # it just died: its pipe says so next, and the task is tried again
+        with suppress(OSError):
             self.pipe.send(task[1])
 
 
@@ -107,20 +126,30 @@ class _Pool:
             self.welcome(worker, message)
             return
         key, _ = worker.tasks.popleft()
-        self.occupy(worker, message.seconds)  # first, so that it computes while the caller stores this outcome
+        # first, so that it computes while the caller stores this outcome
+        self.occupy(worker, message.seconds)
         yield key, message
 
     def welcome(self, worker: _Worker, complaint: str) -> None:
         if complaint:
-            raise AttnscopeError(f"the workers of sweep cannot load the function: {complaint}.")
+            raise AttnscopeError(
+                f"the workers of sweep cannot load the function: {complaint}."
+            )
         worker.ready, self.stillborn = True, 0
         self.occupy(worker, last=_SHORT)
 
     def occupy(self, worker: _Worker, last: float) -> None:
-        """Give the worker, whose last cell took `last` seconds, its next task or two, or let it go."""
+        """Give the worker, whose last cell took `last` seconds, its next task or two,
+        or let it go.
+        """
         if not worker.tasks and self.has_more():
             worker.give(self.again.popleft())
-        if last < _SHORT and len(worker.tasks) == 1 and self.has_more() and self.next_is_small():
+        if (
+            last < _SHORT
+            and len(worker.tasks) == 1
+            and self.has_more()
+            and self.next_is_small()
+        ):
             worker.give(self.again.popleft())
         if not worker.tasks:
             worker.pipe.close()  # it sees the end of its pipe and leaves
@@ -157,10 +186,17 @@ class _Pool:
             self.again.append(task)
         else:
             error = f"the cell ended its worker process {deaths} times ({cause})"
-            yield task[0], Outcome(error=error, traceback=f"{error}; no Python traceback survives this.\n")
+            yield (
+                task[0],
+                Outcome(
+                    error=error, traceback=f"{error}; no Python traceback survives this.\n"
+                ),
+            )
 
     def dismiss(self, patience: float) -> None:
-        """Wait up to `patience` seconds in all for the workers to leave, then end those that remain."""
+        """Wait up to `patience` seconds in all for the workers to leave,
+        then end those that remain.
+        """
         deadline = time.monotonic() + patience
         for worker in self.team + self.leaving:
             worker.process.join(max(0.0, deadline - time.monotonic()))
@@ -168,7 +204,8 @@ class _Pool:
                 worker.process.kill()
                 worker.process.join()
             worker.pipe.close()
-        self.team, self.leaving = [], []
+        self.team = []
+        self.leaving = []
 
 
 def _cause(exitcode: int | None) -> str:
@@ -182,8 +219,9 @@ def _cause(exitcode: int | None) -> str:
 def _without_main(unless: bool) -> Iterator[None]:
     """Keep a worker from running the caller's script again, unless the function is defined there.
 
-    A spawned process first runs the file of `__main__`, whatever it imports, and fails if there is none (a script
-    read from a pipe). Finding an empty module in its place, multiprocessing skips that.
+    A spawned process first runs the file of `__main__`, whatever it imports, and fails if there is
+    none (a script read from a pipe). Finding an empty module in its place, multiprocessing skips
+    that.
     """
     main = sys.modules["__main__"]
     if not unless:
@@ -196,12 +234,15 @@ def _without_main(unless: bool) -> Iterator[None]:
 
 @contextmanager
 def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Hold Ctrl-C back while a process starts, which inherits that: it reaches the parent after this block, and a
-    worker that has not yet come to ignore it not at all (it would print a traceback)."""
+    """Hold Ctrl-C back while a process starts, which inherits that: it reaches the parent after
+    this block, and a worker that has not yet come to ignore it not at all (it would print a
+    traceback).
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # starting it later, within this block, would let Ctrl-C through again
+    # starting it later, within this block, would let Ctrl-C through again
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -211,7 +252,9 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Set one thread in the environment that a new process starts from: numerical libraries read it once."""
+    """Set one thread in the environment that a new process starts from:
+    numerical libraries read it once.
+    """
     before = dict(os.environ)
     os.environ.update(dict.fromkeys(_SINGLE, "1"))
     os.environ["XLA_FLAGS"] = f"{before.get('XLA_FLAGS', '')} {_XLA}".strip()
@@ -227,9 +270,11 @@ def _single_threaded() -> Iterator[None]:
 
 def _serve(pipe: Connection, payload: bytes) -> None:
     """The life of a worker: load the function, say so, then answer calls until the pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
+    # Ctrl-C reaches the whole group: the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # what the function itself starts hears it
+        # what the function itself starts hears it
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         function = pickle.loads(payload)

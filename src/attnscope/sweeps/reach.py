@@ -1,7 +1,9 @@
-"""What the bytecode of a function names: globals, attributes, imports, in it and in what is defined inside it.
+"""What the bytecode of a function names: globals, attributes, imports, in it and in what is defined
+inside it.
 
-notation: a code object is the compiled body of a function, class or lambda. What it names is exact; what it makes up
-while it runs (`getattr(module, name)`, `eval`) is not named, and `Names.dynamic` says that it may do so.
+notation: a code object is the compiled body of a function, class or lambda. What it names is exact;
+what it makes up while it runs (`getattr(module, name)`, `eval`) is not named, and `Names.dynamic`
+says that it may do so.
 """
 
 from __future__ import annotations
@@ -17,11 +19,30 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-__all__ = ["Names", "describe_code", "imported", "is_mine", "is_users", "label_of", "names_in"]
+__all__ = [
+    "Names",
+    "describe_code",
+    "imported",
+    "is_mine",
+    "is_users",
+    "label_of",
+    "names_in",
+]
 
 # Builtins and functions that turn a text into a reference
-DYNAMIC = {"getattr", "globals", "vars", "locals", "eval", "exec", "__dict__", "__import__", "import_module"}
-MAIN = ("__main__", "__mp_main__")  # the second is what a worker process calls the parent's script
+DYNAMIC = {
+    "getattr",
+    "globals",
+    "vars",
+    "locals",
+    "eval",
+    "exec",
+    "__dict__",
+    "__import__",
+    "import_module",
+}
+# the second is what a worker process calls the parent's script
+MAIN = ("__main__", "__mp_main__")
 
 
 @dataclass
@@ -29,8 +50,10 @@ class Names:
     """What a code object refers to."""
 
     loaded: set[str] = field(default_factory=set)  # global names
-    attributes: set[str] = field(default_factory=set)  # every name, those after a dot among them
-    imports: set[tuple[str, int]] = field(default_factory=set)  # (module, level of a relative import)
+    # every name, those after a dot among them
+    attributes: set[str] = field(default_factory=set)
+    # (module, level of a relative import)
+    imports: set[tuple[str, int]] = field(default_factory=set)
 
     @property
     def dynamic(self) -> bool:
@@ -47,7 +70,9 @@ def names_in(code: CodeType, into: Names | None = None) -> Names:
             names.loaded.add(str(instruction.argval))
         elif instruction.opname == "IMPORT_NAME":
             level = before[-2]  # pushed just before: the level, then the names wanted
-            names.imports.add((str(instruction.argval), level if isinstance(level, int) else 0))
+            names.imports.add(
+                (str(instruction.argval), level if isinstance(level, int) else 0)
+            )
         before = [before[-1], instruction.argval]
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -56,25 +81,36 @@ def names_in(code: CodeType, into: Names | None = None) -> Names:
 
 
 def describe_code(code: CodeType) -> Any:
-    """A code object as plain data, the same in every process; neither lines, nor comments, nor files are in it."""
+    """A code object as plain data, the same in every process;
+    neither lines, nor comments, nor files are in it.
+    """
     shape = [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags]
     names = [code.co_names, code.co_varnames, code.co_freevars]
     jumps = code.co_exceptiontable.hex()
-    return [code.co_code.hex(), jumps, shape, names, [_constant(one) for one in code.co_consts]]
+    return [
+        code.co_code.hex(),
+        jumps,
+        shape,
+        names,
+        [_constant(one) for one in code.co_consts],
+    ]
 
 
 def _constant(constant: Any) -> Any:
     if isinstance(constant, CodeType):
         return describe_code(constant)
     if isinstance(constant, frozenset):
-        return ["frozenset", *sorted(map(repr, constant))]  # its order differs from process to process
+        # its order differs from process to process
+        return ["frozenset", *sorted(map(repr, constant))]
     if isinstance(constant, tuple):
         return ["tuple", *map(_constant, constant)]
     return repr(constant)
 
 
 def imported(name: str, level: int, package: str | None) -> ModuleType | str:
-    """The module an import statement means, loaded if it is the user's or ours; else only its name."""
+    """The module an import statement means, loaded if it is the user's or ours;
+    else only its name.
+    """
     try:
         full = resolve_name("." * level + name, package or None) if level else name
         top = full.partition(".")[0]
@@ -94,9 +130,12 @@ def is_mine(module: str) -> bool:
 
 
 def is_users(module: str | None, home: str) -> bool:
-    """Whether the user wrote this module: a script, a module outside the installed packages, the swept function's."""
+    """Whether the user wrote this module: a script, a module outside the installed packages,
+    the swept function's.
+    """
     if module is None or module in MAIN or module not in sys.modules:
-        return True  # not in sys.modules: made by exec, sent by value, or generated (namedtuple)
+        # not in sys.modules: made by exec, sent by value, or generated (namedtuple)
+        return True
     if module.partition(".")[0] == home.partition(".")[0]:
         return True
     file = getattr(sys.modules[module], "__file__", None)

@@ -1,8 +1,8 @@
 """What a swept function may return, as rows; and rows as one tidy frame.
 
-A function returns a flat dict of scalars or a list of such dicts. Rows are plain data (float, int, str,
-bool, None), so that a row read from the store equals the row that was computed. NaN is kept as None, shown
-as a missing value in the frame and counted for the report; infinities are kept.
+A function returns a flat dict of scalars or a list of such dicts. Rows are plain data (float, int,
+str, bool, None), so that a row read from the store equals the row that was computed. NaN is kept as
+None, shown as a missing value in the frame and counted for the report; infinities are kept.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ __all__ = ["Row", "checked_call", "count_undefined", "flat_rows", "to_frame"]
 Row = dict[str, Any]
 
 
-_verified: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # functions whose code was found to be that of a key
+# functions whose code was found to be that of a key
+_verified: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 NAMED = 3  # differing parts named in the refusal: enough to know which file
 
 
-def checked_call(function: Callable[..., Any], code: Fingerprint, /, **call: Any) -> list[Row]:
-    """What runs for a cell, wherever it runs: the same code as the key says, and flat rows as a result."""
+def checked_call(
+    function: Callable[..., Any], code: Fingerprint, /, **call: Any
+) -> list[Row]:
+    """What runs for a cell, wherever it runs:
+    the same code as the key says, and flat rows as a result.
+    """
     inner = unbound(function)
     if _verified.get(inner) != code.hash:
         _verify(inner, code)
@@ -38,18 +43,24 @@ def checked_call(function: Callable[..., Any], code: Fingerprint, /, **call: Any
 
 
 def _verify(function: Any, code: Fingerprint) -> None:
-    """Refuse to compute with other code than the key names; looked at once, before the first call."""
+    """Refuse to compute with other code than the key names;
+    looked at once, before the first call.
+    """
     others = code.differences(fingerprint(function), ignore_script=not _imported(function))
     if others:
         names = ", ".join(others[:NAMED]) + (", ..." if len(others) > NAMED else "")
         raise AttnscopeError(
-            f"the worker must have loaded the same code of {name_of(function)} as the sweep, got other code or values of "
-            f"{names}; try a new Python process here, and new workers, after editing a file or setting such a value."
+            f"the worker must have loaded the same code of {name_of(function)} as the sweep, got "
+            "other code or values of "
+            f"{names}; try a new Python process here, and new workers, after editing a file or "
+            "setting such a value."
         )
 
 
 def _imported(function: Any) -> bool:
-    """Whether this process imported the function. Dask sends what a script defines by value instead: it is the key's."""
+    """Whether this process imported the function.
+    Dask sends what a script defines by value instead: it is the key's.
+    """
     found: Any = sys.modules.get(function.__module__)
     for name in function.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -57,7 +68,9 @@ def _imported(function: Any) -> bool:
 
 
 def flat_rows(value: Any, call: Row) -> list[Row]:
-    """The returned dict, or list of dicts, as rows of plain scalars (NaN as None); refuses anything else."""
+    """The returned dict, or list of dicts, as rows of plain scalars (NaN as None);
+    refuses anything else.
+    """
     rows = value if isinstance(value, list) else [value]
     if not all(isinstance(row, dict) for row in rows) or not rows:
         raise bad(
@@ -66,7 +79,9 @@ def flat_rows(value: Any, call: Row) -> list[Row]:
             "a flat dict or a non-empty list of flat dicts",
             value,
         )
-    return [{_name(name): _scalar(name, item, call) for name, item in row.items()} for row in rows]
+    return [
+        {_name(name): _scalar(name, item, call) for name, item in row.items()} for row in rows
+    ]
 
 
 def _name(name: Any) -> str:
@@ -79,20 +94,34 @@ def _scalar(name: str, value: Any, call: Row) -> Any:
     if is_array_scalar(value):
         value = value.item()
     if not (value is None or isinstance(value, bool | int | float | str)):
-        raise bad(f"result {name!r}", "the function given to sweep", "a number, string or bool", value)
+        raise bad(
+            f"result {name!r}",
+            "the function given to sweep",
+            "a number, string or bool",
+            value,
+        )
     if name in call and value != call[name]:
-        raise bad(f"result {name!r}", "the function given to sweep", "named unlike its parameters", value)
+        raise bad(
+            f"result {name!r}",
+            "the function given to sweep",
+            "named unlike its parameters",
+            value,
+        )
     return None if value != value else plain(value, name)
 
 
 def to_frame(cells: list[Cell], rows: dict[str, list[Row]]) -> pandas.DataFrame:
-    """One line per row of every cell that has rows, in the order of `cells`: parameters, then results."""
+    """One line per row of every cell that has rows, in the order of `cells`:
+    parameters, then results.
+    """
     import pandas
 
     table = []
     for cell in cells:
         for row in rows.get(cell.key, ()):
-            filled = {name: float("nan") if value is None else value for name, value in row.items()}
+            filled = {
+                name: float("nan") if value is None else value for name, value in row.items()
+            }
             table.append({**cell.parameters, **filled})
     return pandas.DataFrame(table)
 

@@ -1,7 +1,7 @@
 """The sweep: expand a grid, reuse what is stored, compute the rest, return one tidy frame.
 
-`sweep` is what users call; `run` is the same with the full account (`Report`); `status` and `dry_run` only
-look.
+`sweep` is what users call; `run` is the same with the full account (`Report`); `status` and
+`dry_run` only look.
 """
 
 from __future__ import annotations
@@ -28,14 +28,26 @@ from attnscope.sweeps.store import Store
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Failure", "Plan", "Report", "Status", "dry_run", "plan_cells", "run", "status", "sweep"]
+__all__ = [
+    "Failure",
+    "Plan",
+    "Report",
+    "Status",
+    "dry_run",
+    "plan_cells",
+    "run",
+    "status",
+    "sweep",
+]
 
 Folder = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell that failed: its parameters, the error in one line, the traceback, the file that keeps it."""
+    """A cell that failed: its parameters, the error in one line, the traceback,
+    the file that keeps it.
+    """
 
     parameters: Row
     error: str
@@ -62,15 +74,21 @@ class Report:
         if self.failures:
             first = self.failures[0]
             parts.append(
-                f"{len(self.failures)} of {self.cells} cells failed and are not in the frame, the first with "
+                f"{len(self.failures)} of {self.cells} cells failed and are not in the frame, the "
+                "first with "
                 f"{first.error} at {first.parameters} (traceback in {first.file}); "
                 "they are tried again next time."
             )
         if self.undefined:
-            names = ", ".join(f"{name} in {count} rows" for name, count in self.undefined.items())
+            names = ", ".join(
+                f"{name} in {count} rows" for name, count in self.undefined.items()
+            )
             parts.append(f"NaN, kept as a missing value: {names}.")
         if self.damaged:
-            parts.append(f"{self.damaged} stored results were truncated or altered and have been computed again.")
+            parts.append(
+                f"{self.damaged} stored results were truncated or altered and have been computed "
+                "again."
+            )
         return " ".join(parts)
 
 
@@ -87,7 +105,9 @@ class Status:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep would do: cells to compute, and the seconds it should take (None if nothing is known)."""
+    """What a sweep would do: cells to compute,
+    and the seconds it should take (None if nothing is known).
+    """
 
     cells: int
     done: int
@@ -109,14 +129,17 @@ def sweep(
 ) -> pandas.DataFrame:
     """Call `function` on every cell of `grid` and return one row per result, in grid order.
 
-    function: called as function(**parameters, seed=int), with the seed only if it takes one; returns a flat
+    function: called as function(**parameters, seed=int), with the seed only if it takes one;
+    returns a flat
         dict of numbers, strings and bools, or a list of such dicts (several rows).
     grid: dict of lists (their product) or list of dicts (the cells).
     store: folder of results; a cell found there is not computed again, so the same call resumes.
     workers: None runs here, N in N processes. scheduler: the address of a running Dask cluster.
-    seed, version: part of what is computed (see `attnscope.sweeps.key`). Neither workers nor order is.
+    seed, version: part of what is computed (see `attnscope.sweeps.key`). Neither workers nor order
+    is.
 
-    Failed cells are left out of the frame and named in a warning; if every cell fails, that is an error.
+    Failed cells are left out of the frame and named in a warning; if every cell fails, that is an
+    error.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as store:
@@ -124,7 +147,16 @@ def sweep(
     >>> frame["area"].tolist()
     [1.0, 0.5, 4.0, 2.0]
     """
-    report = run(function, grid, store, workers, scheduler, seed=seed, version=version, progress=progress)
+    report = run(
+        function,
+        grid,
+        store,
+        workers,
+        scheduler,
+        seed=seed,
+        version=version,
+        progress=progress,
+    )
     if report.troubles():
         warnings.warn(report.troubles(), stacklevel=2)
     return report.frame
@@ -149,13 +181,20 @@ def run(
     work = _Work(function, code, cells, Store(store))
     work.place.prepare()
     work.load()
-    description = f"sweep ({len(work.rows)} of {len(work.unique)} cells stored)" if work.rows else "sweep"
+    description = (
+        f"sweep ({len(work.rows)} of {len(work.unique)} cells stored)"
+        if work.rows
+        else "sweep"
+    )
     try:
-        with progress_bar(len(work.unique) - len(work.rows), description, disable=not progress) as bar:
+        with progress_bar(
+            len(work.unique) - len(work.rows), description, disable=not progress
+        ) as bar:
             work.compute(bar, workers, scheduler)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped; {len(work.rows)} of {len(work.unique)} cells are stored in {work.place.folder}: "
+            f"stopped; {len(work.rows)} of {len(work.unique)} cells are stored in "
+            f"{work.place.folder}: "
             "run the same sweep again to resume."
         ) from None
     return work.report(time.perf_counter() - start)
@@ -168,9 +207,11 @@ def plan_cells(
     version: str = "",
     code: Fingerprint | None = None,
 ) -> list[Cell]:
-    """The cells of a sweep in grid order: key, parameters, and the exact call (with the derived seed).
+    """The cells of a sweep in grid order: key, parameters, and the exact call (with the derived
+    seed).
 
-    code: the loaded code, if it is known already. It is looked at anew by each call: a helper may have been reloaded.
+    code: the loaded code, if it is known already. It is looked at anew by each call: a helper may
+    have been reloaded.
     """
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise bad("seed", "sweep", "a whole number", seed, "seed=0")
@@ -187,7 +228,9 @@ def plan_cells(
 class _Work:
     """One sweep under way: rows and failures by key."""
 
-    def __init__(self, function: Callable[..., Any], code: Fingerprint, cells: list[Cell], place: Store) -> None:
+    def __init__(
+        self, function: Callable[..., Any], code: Fingerprint, cells: list[Cell], place: Store
+    ) -> None:
         self.function = function
         self.code = code
         self.cells = cells
@@ -213,13 +256,17 @@ class _Work:
         if not missing:
             return  # no worker is started, no cluster reached, for nothing
         function = partial(checked_call, self.function, self.code)
-        with closing(execute(function, self.tasks(missing, bar), workers, scheduler)) as outcomes:
+        with closing(
+            execute(function, self.tasks(missing, bar), workers, scheduler)
+        ) as outcomes:
             for key, outcome in outcomes:
                 self.keep(self.unique[key], outcome)
                 bar.advance()
 
     def tasks(self, missing: list[str], bar: Bar) -> Iterator[Task]:
-        """The calls to make, asked for one by one: another sweep may have stored a cell in the meantime."""
+        """The calls to make, asked for one by one:
+        another sweep may have stored a cell in the meantime.
+        """
         for key in missing:
             if self.look_up(key):
                 bar.advance()
@@ -227,23 +274,35 @@ class _Work:
                 yield key, self.unique[key].call
 
     def keep(self, cell: Cell, outcome: Outcome) -> None:
-        account = {"function": name_of(self.function), "call": cell.call, "seconds": outcome.seconds}
+        account = {
+            "function": name_of(self.function),
+            "call": cell.call,
+            "seconds": outcome.seconds,
+        }
         if outcome.error:
             self.failures[cell.key] = self.failure(cell, outcome)
-            self.place.put_failure(cell.key, {**account, "error": outcome.error, "traceback": outcome.traceback})
+            self.place.put_failure(
+                cell.key, {**account, "error": outcome.error, "traceback": outcome.traceback}
+            )
         else:
             self.place.put(cell.key, {**account, "rows": outcome.value})
             self.rows[cell.key] = outcome.value
             self.computed += 1
 
     def failure(self, cell: Cell, outcome: Outcome) -> Failure:
-        return Failure(cell.parameters, outcome.error, outcome.traceback, self.place.failure_file(cell.key))
+        return Failure(
+            cell.parameters,
+            outcome.error,
+            outcome.traceback,
+            self.place.failure_file(cell.key),
+        )
 
     def report(self, seconds: float) -> Report:
         failures = tuple(self.failures.values())
         if not self.rows:
             raise AttnscopeError(
-                f"all {len(self.unique)} cells of sweep failed, the first with: {failures[0].error} "
+                f"all {len(self.unique)} cells of sweep failed, the first with: "
+                f"{failures[0].error} "
                 f"(at {failures[0].parameters}, traceback in {failures[0].file})."
             )
         return Report(
@@ -259,19 +318,32 @@ class _Work:
 
 
 def status(
-    function: Callable[..., Any], grid: Grid, store: Folder = "runs/", *, seed: int = 0, version: str = ""
+    function: Callable[..., Any],
+    grid: Grid,
+    store: Folder = "runs/",
+    *,
+    seed: int = 0,
+    version: str = "",
 ) -> Status:
-    """How many cells of the sweep are done, failed and missing, from the store alone (nothing is written)."""
+    """How many cells of the sweep are done, failed and missing,
+    from the store alone (nothing is written).
+    """
     place = Store(store)
     unique = {cell.key: cell for cell in plan_cells(function, grid, seed, version)}
     open_cells = [cell for cell in unique.values() if place.get(cell.key) is None]
     accounts = [(cell, place.failure(cell.key)) for cell in open_cells]
     failures = tuple(
-        Failure(cell.parameters, str(account.get("error")), str(account.get("traceback")), place.failure_file(cell.key))
+        Failure(
+            cell.parameters,
+            str(account.get("error")),
+            str(account.get("traceback")),
+            place.failure_file(cell.key),
+        )
         for cell, account in accounts
         if account is not None
     )
-    done, failed = len(unique) - len(open_cells), len(failures)
+    done = len(unique) - len(open_cells)
+    failed = len(failures)
     return Status(len(unique), done, failed, len(open_cells) - failed, failures)
 
 
@@ -284,9 +356,11 @@ def dry_run(
     seed: int = 0,
     version: str = "",
 ) -> Plan:
-    """What the sweep would compute, and the time it should take: mean stored duration x cells / workers.
+    """What the sweep would compute, and the time it should take: mean stored duration x cells /
+    workers.
 
-    Durations come from this sweep's own stored cells, else from any stored cell of the same function.
+    Durations come from this sweep's own stored cells, else from any stored cell of the same
+    function.
     """
     place = Store(store)
     keys = {cell.key for cell in plan_cells(function, grid, seed, version)}

@@ -1,21 +1,22 @@
 """A folder of results that survives being killed.
 
-`KEY.npz` holds one cell: an uncompressed npz (no pickle) with one array, `record`, the UTF-8 bytes of a JSON
-object {key, function, call, rows, seconds}. Its last 64 bytes, in the place of the zip comment, are the
-sha256 of all bytes before them, so any truncated or altered file is seen, counted as damaged, and computed
-again.
-`KEY.failed.json` holds the traceback of a cell that failed; never read as a result, gone when the cell
-succeeds.
+`KEY.npz` holds one cell: an uncompressed npz (no pickle) with one array, `record`, the UTF-8 bytes
+of a JSON object {key, function, call, rows, seconds}. Its last 64 bytes, in the place of the zip
+comment, are the sha256 of all bytes before them, so any truncated or altered file is seen, counted
+as damaged, and computed again.
+`KEY.failed.json` holds the traceback of a cell that failed; never read as a result, gone when the
+cell succeeds.
 
-Writing: `files.whole_file` (temporary name in the same folder, fsync, os.replace, fsync of the folder); the two
-syncs only for cells worth them (`SYNC_FROM`). Guaranteed:
-  - after SIGKILL at any instant, a file is absent or whole (os.replace is atomic), and every cell whose write
-    had returned is there;
-  - after a power cut, every cell of `SYNC_FROM` seconds or more whose write had returned is there, if the
-    disk honours fsync; cheaper ones of the last half minute or so may be gone or torn, which the checksum
-    shows, and are computed again. No result is ever wrong;
+Writing: `files.whole_file` (temporary name in the same folder, fsync, os.replace, fsync of the
+folder); the two syncs only for cells worth them (`SYNC_FROM`). Guaranteed:
+  - after SIGKILL at any instant, a file is absent or whole (os.replace is atomic), and every cell
+    whose write had returned is there;
+  - after a power cut, every cell of `SYNC_FROM` seconds or more whose write had returned is there,
+    if the disk honours fsync; cheaper ones of the last half minute or so may be gone or torn, which
+    the checksum shows, and are computed again. No result is ever wrong;
   - two writers of one key are harmless: they write the same content, the last one stays.
-Temporaries of killed writers are never read, and removed when an hour old (a write lasts milliseconds).
+Temporaries of killed writers are never read, and removed when an hour old (a write lasts
+milliseconds).
 """
 
 from __future__ import annotations
@@ -39,14 +40,17 @@ from attnscope.files import is_full, reason, whole_file, writable_folder
 __all__ = ["Store"]
 
 STALE = 3600.0  # seconds; see the module docstring
-# Seconds of computing from which a cell is synced to disk. Two syncs take 0.4 ms on an idle machine with a
-# fast disk but 10 ms on a busy one (measured): spent on cells of a millisecond they would be most of it.
+# Seconds of computing from which a cell is synced to disk. Two syncs take 0.4 ms on an idle machine
+# with a fast disk but 10 ms on a busy one (measured): spent on cells of a millisecond they would be
+# most of it.
 SYNC_FROM = 0.1
 _DIGEST = 64  # hexadecimal characters of a sha256
 
 
 class Store:
-    """Results by key, in one folder. Opening writes nothing; call `prepare` before the first `put`."""
+    """Results by key, in one folder. Opening writes nothing;
+    call `prepare` before the first `put`.
+    """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -58,7 +62,9 @@ class Store:
         self._clean()
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The record of a cell, or None if it is absent or damaged (then `key` joins `self.damaged`)."""
+        """The record of a cell, or None if it is absent or damaged (then `key` joins
+        `self.damaged`).
+        """
         try:
             content = self._path(key).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -75,15 +81,23 @@ class Store:
         return record
 
     def put(self, key: str, record: dict[str, Any]) -> None:
-        """Keep a result; the record's `seconds` decide whether it is synced to disk before returning."""
-        self._replace(self._path(key), pack({**record, "key": key}), sync=record["seconds"] >= SYNC_FROM)
+        """Keep a result; the record's `seconds` decide whether it is synced to disk before
+        returning.
+        """
+        self._replace(
+            self._path(key), pack({**record, "key": key}), sync=record["seconds"] >= SYNC_FROM
+        )
         self.damaged.discard(key)
         with suppress(OSError):
             self._failed(key).unlink()
 
     def put_failure(self, key: str, failure: dict[str, Any]) -> None:
         """Keep the account of a failed cell beside the results."""
-        self._replace(self._failed(key), json.dumps({**failure, "key": key}, indent=1).encode(), sync=False)
+        self._replace(
+            self._failed(key),
+            json.dumps({**failure, "key": key}, indent=1).encode(),
+            sync=False,
+        )
 
     def failure(self, key: str) -> dict[str, Any] | None:
         """The account of the last failure of a cell, if it is readable."""
@@ -94,7 +108,9 @@ class Store:
         return failure if isinstance(failure, dict) else None
 
     def durations(self, function: str, most: int = 1000) -> list[float]:
-        """Seconds of up to `most` stored cells of the function of that name, whatever their version."""
+        """Seconds of up to `most` stored cells of the function of that name,
+        whatever their version.
+        """
         seconds = []
         for path in self._results(most):
             record = self.get(path.stem)
@@ -130,20 +146,25 @@ class Store:
     def _refusal(self, error: OSError) -> AttnscopeError:
         if is_full(error):
             return AttnscopeError(
-                f"store {self.folder} is on a full disk ({reason(error)}); what was stored is kept: "
+                f"store {self.folder} is on a full disk ({reason(error)}); what was stored is "
+                "kept: "
                 "free some space and run the same sweep again to resume."
             )
         return AttnscopeError(
-            f"store of sweep must be a folder that can be written, got {self.folder} ({reason(error)}); "
+            f"store of sweep must be a folder that can be written, got {self.folder} "
+            f"({reason(error)}); "
             "try another store=."
         )
 
 
 def pack(record: dict[str, Any]) -> bytes:
     """A record as the bytes of an npz file that ends in its own checksum."""
-    array, file = io.BytesIO(), io.BytesIO()
+    array = io.BytesIO()
+    file = io.BytesIO()
     # names unsorted: the order of a row's names is the order of the frame's columns
-    np.save(array, np.frombuffer(json.dumps(record).encode(), dtype=np.uint8), allow_pickle=False)
+    np.save(
+        array, np.frombuffer(json.dumps(record).encode(), dtype=np.uint8), allow_pickle=False
+    )
     with zipfile.ZipFile(file, "w") as archive:
         archive.comment = b"0" * _DIGEST  # reserves the place
         archive.writestr(zipfile.ZipInfo("record.npy"), array.getvalue())
@@ -153,13 +174,19 @@ def pack(record: dict[str, Any]) -> bytes:
 
 def unpack(content: bytes) -> dict[str, Any] | None:
     """The record in these bytes, or None if they are not exactly what `pack` wrote."""
-    body, checksum = content[:-_DIGEST], content[-_DIGEST:]
+    body = content[:-_DIGEST]
+    checksum = content[-_DIGEST:]
     if hashlib.sha256(body).hexdigest().encode() != checksum:
         return None
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             record = json.loads(arrays["record"].tobytes())
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile):  # a whole file, but not one of ours
+    except (
+        ValueError,
+        KeyError,
+        OSError,
+        zipfile.BadZipFile,
+    ):  # a whole file, but not one of ours
         return None
     return record if isinstance(record, dict) else None
 

@@ -1,6 +1,7 @@
 """Plain data as the one JSON text, and text as a hash.
 
-Canonical JSON: sorted names, no spaces, floats by repr (which round-trips), so 1, 1.0, true and "1" are four values.
+Canonical JSON: sorted names, no spaces, floats by repr (which round-trips), so 1, 1.0, true and "1"
+are four values.
 """
 
 from __future__ import annotations

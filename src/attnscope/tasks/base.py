@@ -1,15 +1,19 @@
-"""What a task is: the contract that risk, training, the command line, studies and the explorer rely on.
+"""What a task is: the contract that risk, training, the command line, studies and the explorer rely
+on.
 
-notation: V vectors = the students' (trained) vectors first, the task's r teachers last; G (V, V) their Gram matrix.
+notation: V vectors = the students' (trained) vectors first, the task's r teachers last; G (V, V)
+their Gram matrix.
 
-A planted task is known through the law of its tokens' projections: a predictor sees a token only through inner products with its own
-vectors, the label only depends on those with the teachers. `projections(n, gram, rng)` draws them for n sequences, without a vector of
-length dim. Given the latent variables, token l of a sequence is
+A planted task is known through the law of its tokens' projections: a predictor sees a token only
+through inner products with its own vectors, the label only depends on those with the teachers.
+`projections(n, gram, rng)` draws them for n sequences, without a vector of length dim. Given the
+latent variables, token l of a sequence is
 
     X_l ~ N(sum_t means_lt T_t, scales_l^2 I_d),
 
-T_t the teachers; so its projections are means @ G[teachers] + scales G^(1/2) z, and what lies outside the span of the V vectors is
-scales_l N(0, I), independent of the projections: this is what makes training exact in law in any dimension.
+T_t the teachers; so its projections are means @ G[teachers] + scales G^(1/2) z, and what lies
+outside the span of the V vectors is scales_l N(0, I), independent of the projections: this is what
+makes training exact in law in any dimension.
 """
 
 from __future__ import annotations
@@ -72,7 +76,9 @@ class Task(Protocol):
         """Standard deviation of the label noise."""
 
     def sample(self, n: int, seed: int = 0, dtype: str = "float64") -> Any:
-        """n sequences: a tuple of tokens (n, L, d), target (n,) and what else the task knows of them."""
+        """n sequences: a tuple of tokens (n, L, d), target (n,)
+        and what else the task knows of them.
+        """
 
     def posterior(self, tokens: np.ndarray) -> np.ndarray:
         """The law of the latent variable given the tokens."""
@@ -100,14 +106,20 @@ class PlantedTask(Protocol):
 
     @property
     def teacher_gram(self) -> np.ndarray:
-        """(r, r) inner products of the teachers: k_1*, v_1*, k_2*, v_2*, ...; one alone where the task has no value."""
+        """(r, r) inner products of the teachers: k_1*, v_1*, k_2*, v_2*, ...;
+        one alone where the task has no value.
+        """
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
-        """Draw n sequences as far as the vectors of `gram` (students, then teachers) can see them."""
+        """Draw n sequences as far as the vectors of `gram` (students, then teachers)
+        can see them.
+        """
 
 
 def is_planted(task: object) -> bool:
-    """Whether the task has projections. (Not by isinstance: that would look at `teachers`, and make vectors of length dim.)"""
+    """Whether the task has projections. (Not by isinstance: that would look at `teachers`, and make
+    vectors of length dim.)
+    """
     return callable(getattr(type(task), "projections", None))
 
 
@@ -119,10 +131,15 @@ def has_classes(task: object) -> bool:
 def laws(task: object) -> list[type]:
     """The classes of a task whose tokens have its own law, most special first.
 
-    A subclass that draws its projections anew has left the law of its base: what is derived for the base does not hold for it.
+    A subclass that draws its projections anew has left the law of its base: what is derived for the
+    base does not hold for it.
     """
     own = getattr(type(task), "projections", None)
-    return [kind for kind in type(task).__mro__ if own is None or getattr(kind, "projections", None) is own]
+    return [
+        kind
+        for kind in type(task).__mro__
+        if own is None or getattr(kind, "projections", None) is own
+    ]
 
 
 def has_law(task: object, kind: type[T]) -> TypeGuard[T]:
@@ -142,13 +159,17 @@ def checked_law(task: object, kinds: Kinds[T], of: str, sibling: str) -> T:
 
 
 def standardised(task: Any, batch: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Tokens, labels and mask of a batch in the coordinates that heads act on: whitened where the task says so, else as they are."""
+    """Tokens, labels and mask of a batch in the coordinates that heads act on: whitened where the
+    task says so, else as they are.
+    """
     tokens, label = task.standardised(batch) if hasattr(task, "standardised") else batch[:2]
     return tokens, label, getattr(batch, "mask", None)
 
 
 def sampler_of(task: object, of: str) -> Callable[[int, np.random.Generator, np.dtype], Any]:
-    """The function (n, rng, dtype) -> batch behind `sample`: the one method `_draw` that a task writes to have its tokens drawn."""
+    """The function (n, rng, dtype) -> batch behind `sample`: the one method `_draw` that a task
+    writes to have its tokens drawn.
+    """
     sampler = getattr(task, "_draw", None)
     if not callable(sampler):
         must = "one that draws tokens, by a method _draw(n, rng, dtype)"
@@ -159,23 +180,33 @@ def sampler_of(task: object, of: str) -> Callable[[int, np.random.Generator, np.
 def recipe(task: object) -> dict[str, Any]:
     """The arguments that rebuild a task: `type(task)(**recipe(task))`.
 
-    An argument is the attribute of its name; where the task draws on first use (key, value, ...) the attribute with an underscore holds
-    what it was given. Arguments without an attribute are those that others replace.
+    An argument is the attribute of its name; where the task draws on first use (key, value, ...)
+    the attribute with an underscore holds what it was given. Arguments without an attribute are
+    those that others replace.
     """
     names = list(signature(type(task)).parameters)
     held = vars(task)
-    found = {name: held[f"_{name}"] if f"_{name}" in held else getattr(task, name, None) for name in names}
+    found = {
+        name: held[f"_{name}"] if f"_{name}" in held else getattr(task, name, None)
+        for name in names
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
-def gaussian_fields(means: np.ndarray, scales: np.ndarray, gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(n, L, V) projections of tokens with mean coefficients (n, L, r) on the teachers and standard deviations (n, L)."""
+def gaussian_fields(
+    means: np.ndarray, scales: np.ndarray, gram: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """(n, L, V) projections of tokens with mean coefficients (n, L, r)
+    on the teachers and standard deviations (n, L).
+    """
     teachers = gram[len(gram) - means.shape[2] :]
     noise = rng.standard_normal((*scales.shape, len(gram))) @ semidefinite_root(gram).T
     return means @ teachers + scales[:, :, None] * noise
 
 
-def one_hot_means(location: np.ndarray, length: int, teachers: int, which: Any, size: Any) -> np.ndarray:
+def one_hot_means(
+    location: np.ndarray, length: int, teachers: int, which: Any, size: Any
+) -> np.ndarray:
     """(n, L, r): zero, but `size` on teacher `which` at each sequence's location (n,)."""
     means = np.zeros((len(location), length, teachers))
     means[np.arange(len(location)), location, which] = size

@@ -37,7 +37,9 @@ def single_location(dim: int, length: int, gamma2: float, **rest: Any) -> Single
     return SingleLocation(dim, length, gamma=math.sqrt(gamma2), **rest)
 
 
-def grid_location(rows: int, columns: int, dim: int, gamma2: float, **rest: Any) -> GridLocation:
+def grid_location(
+    rows: int, columns: int, dim: int, gamma2: float, **rest: Any
+) -> GridLocation:
     return GridLocation(rows, columns, dim, gamma=math.sqrt(gamma2), **rest)
 
 
@@ -53,22 +55,39 @@ def spike_mixture(gamma2: float, **rest: Any) -> SpikeMixture:
     return SpikeMixture(gamma=math.sqrt(gamma2), **rest)
 
 
-def random_length(dim: int, lengths: Sequence[int], gamma2: float, **rest: Any) -> RandomLength:
+def random_length(
+    dim: int, lengths: Sequence[int], gamma2: float, **rest: Any
+) -> RandomLength:
     return RandomLength(single_location(dim, max(lengths), gamma2, **rest), lengths)
 
 
 def correlated_background(
-    dim: int, length: int, gamma2: float, decay: float, degrees_of_freedom: float | None = None, **rest: Any
+    dim: int,
+    length: int,
+    gamma2: float,
+    decay: float,
+    degrees_of_freedom: float | None = None,
+    **rest: Any,
 ) -> CorrelatedBackground:
-    """Token variances i^-decay along the axes, i = 1 .. dim; the directions are drawn, so they lie across them."""
+    """Token variances i^-decay along the axes, i = 1 .. dim;
+    the directions are drawn, so they lie across them.
+    """
     inner = single_location(dim, length, gamma2, **rest)
     variances = np.arange(1.0, dim + 1) ** -decay
-    return CorrelatedBackground(inner, covariance=np.diag(variances), degrees_of_freedom=degrees_of_freedom)
+    return CorrelatedBackground(
+        inner, covariance=np.diag(variances), degrees_of_freedom=degrees_of_freedom
+    )
 
 
 def topics(prior: Sequence[float], emissions: Sequence[float]) -> Topics:
     """Word probabilities topic by topic in one list."""
     if len(emissions) % len(prior):
         must = f"as many numbers for each of the {len(prior)} topics"
-        raise bad("emissions", "topics", must, f"{len(emissions)} numbers", "emissions=0.7,0.3,0.4,0.6 for two words")
+        raise bad(
+            "emissions",
+            "topics",
+            must,
+            f"{len(emissions)} numbers",
+            "emissions=0.7,0.3,0.4,0.6 for two words",
+        )
     return Topics(prior, np.reshape(emissions, (len(prior), -1)))

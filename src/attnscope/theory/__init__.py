@@ -1,9 +1,10 @@
 """Exact theory: risks, gradients, optima, landscapes, with an error for every number.
 
-In reading order: `overlaps`, `law`, `route` and `routes` (what is exactly known of which pair), `risk`,
-`monte_carlo`, `risk_table`, `words`; `risks/` (a formula or an integral for each predictor),
-`optima/` (best temperatures, minima, saddles), `exchangeable/` (contexts that grow), `samples/`
-(what n samples buy). Imports `tasks` and `predictors`; imported by `dynamics` and everything above.
+In reading order: `overlaps`, `law`, `route` and `routes` (what is exactly known of which pair),
+`risk`, `monte_carlo`, `risk_table`, `words`; `risks/` (a formula or an integral for each
+predictor), `optima/` (best temperatures, minima, saddles), `exchangeable/` (contexts that grow),
+`samples/` (what n samples buy). Imports `tasks` and `predictors`; imported by `dynamics` and
+everything above.
 """
 
 from attnscope.doors import door

@@ -1,12 +1,13 @@
 """The law of single-location tokens, as far as a risk in the overlaps depends on it: four numbers.
 
-One token of L, at a place J that no predictor here looks at, is informative; the rest are background:
+One token of L, at a place J that no predictor here looks at, is informative; the rest are
+background:
 
     X_J ~ N(s k*, gam^2 I),    X_l ~ N(0, I) for l != J,    Y = X_J.v*,    c = k*.v*.
 
 With (k, v) given through their overlaps, every exact risk of this room is a function of
-(overlaps, temperature, law) and of nothing else: not of the dimension, the seed or the positions. The
-label noise is left out; it adds noise^2.
+(overlaps, temperature, law) and of nothing else: not of the dimension, the seed or the positions.
+The label noise is left out; it adds noise^2.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ __all__ = ["Law"]
 
 
 class Law(NamedTuple):
-    """gamma = gam > 0, signal = s >= 0, length = L >= 1, alignment = c in [-1, 1]; not validated here.
+    """gamma = gam > 0, signal = s >= 0, length = L >= 1, alignment = c in [-1, 1]; not validated
+    here.
 
     JAX functions close over it: the length must be a number when they are traced.
 

@@ -1,15 +1,18 @@
 """The five overlaps on which every population risk depends.
 
-notation: kap = k.k*, eta = k.v*, the = v.k*, nu = v.v*, rho = k.v, c = k*.v*, all four vectors of unit length.
+notation: kap = k.k*, eta = k.v*, the = v.k*, nu = v.v*, rho = k.v, c = k*.v*, all four vectors of
+unit length.
 
-Five numbers belong to some pair of unit vectors (k, v) in R^d, d >= 4, exactly when the Gram matrix of (k, v, k*, v*) is positive
-semidefinite; in d = 2 or 3 its rank must also be at most d, which is checked too.
+Five numbers belong to some pair of unit vectors (k, v) in R^d, d >= 4, exactly when the Gram matrix
+of (k, v, k*, v*) is positive semidefinite; in d = 2 or 3 its rank must also be at most d, which is
+checked too.
 
-Numbers that miss this by rounding are moved to possible ones. Let a, b be the coordinates of k, v in an orthonormal basis
-of span{k*, v*} and Q = [[1, rho], [rho, 1]] - [a b]^T [a b] the Gram matrix of what is left of them: possible means that
-Q has no eigenvalue below 0. Shrinking a, b by t and rho by t^2 makes it (1 - t^2) I + t^2 Q, so t^2 = 1/(1 - least eigenvalue)
-is enough, for every c. |c| = 1 leaves one coordinate, (kap + c eta)/2; what contradicts eta = c kap is dropped. Numbers that would
-have to move by more than MOVED are refused.
+Numbers that miss this by rounding are moved to possible ones. Let a, b be the coordinates of k, v
+in an orthonormal basis of span{k*, v*} and Q = [[1, rho], [rho, 1]] - [a b]^T [a b] the Gram matrix
+of what is left of them: possible means that Q has no eigenvalue below 0. Shrinking a, b by t and
+rho by t^2 makes it (1 - t^2) I + t^2 Q, so t^2 = 1/(1 - least eigenvalue) is enough, for every c.
+|c| = 1 leaves one coordinate, (kap + c eta)/2; what contradicts eta = c kap is dropped. Numbers
+that would have to move by more than MOVED are refused.
 """
 
 from __future__ import annotations
@@ -22,16 +25,29 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.tasks.base import PlantedTask
 
-__all__ = ["MOVED", "Overlaps", "alignment_of", "as_arrays", "checked_overlaps", "gram", "head_gram"]
+__all__ = [
+    "MOVED",
+    "Overlaps",
+    "alignment_of",
+    "as_arrays",
+    "checked_overlaps",
+    "gram",
+    "head_gram",
+]
 
-MOVED = 1e-9  # overlaps computed in float64 scatter by 1e-15, unit vectors given to 9 digits by 1e-9; float32 (1e-7) is refused
-TOLERANCE = 1e-9  # eigenvalues of a Gram matrix below this count as 0 where dim 2 or 3 limits the rank
-OBLIQUE = 1e-3  # 1 - |c| below this: the division by 1 - c^2 of the quick check would lose digits
+# overlaps computed in float64 scatter by 1e-15, unit vectors given to 9 digits by 1e-9; float32
+# (1e-7) is refused
+MOVED = 1e-9
+# eigenvalues of a Gram matrix below this count as 0 where dim 2 or 3 limits the rank
+TOLERANCE = 1e-9
+# 1 - |c| below this: the division by 1 - c^2 of the quick check would lose digits
+OBLIQUE = 1e-3
 PARALLEL = 1e-15  # 1 - |c| below this is rounding: key and value are one direction
 
 
 class Overlaps(NamedTuple):
-    """kappa = k.k*, eta = k.v*, theta = v.k*, nu = v.v*, rho = k.v: numbers or arrays that broadcast. A pytree; not validated here.
+    """kappa = k.k*, eta = k.v*, theta = v.k*, nu = v.v*, rho = k.v: numbers or arrays that
+    broadcast. A pytree; not validated here.
 
     >>> Overlaps.oracle()
     Overlaps(kappa=1.0, eta=0.0, theta=0.0, nu=1.0, rho=0.0)
@@ -45,13 +61,18 @@ class Overlaps(NamedTuple):
 
     @classmethod
     def oracle(cls, alignment: float = 0.0) -> Overlaps:
-        """The overlaps of k = k*, v = v*; `alignment` is key.value, 0 unless the task says otherwise."""
+        """The overlaps of k = k*, v = v*; `alignment` is key.value,
+        0 unless the task says otherwise.
+        """
         return cls(1.0, alignment, alignment, 1.0, alignment)
 
     @classmethod
     def of(cls, task: PlantedTask, k: np.ndarray, v: np.ndarray) -> Overlaps:
         """The overlaps of unit vectors k, v (dim,) with the task's key and (if any) value."""
-        k, v = (check.unit_vector(x, name, "Overlaps.of", task.dim) for x, name in ((k, "k"), (v, "v")))
+        k, v = (
+            check.unit_vector(x, name, "Overlaps.of", task.dim)
+            for x, name in ((k, "k"), (v, "v"))
+        )
         key = task.teachers[0]
         value = task.teachers[1] if len(task.teachers) > 1 else np.zeros(task.dim)
         dots = (k @ key, k @ value, v @ key, v @ value, k @ v)
@@ -60,43 +81,64 @@ class Overlaps(NamedTuple):
 
 def gram(o: Overlaps, alignment: float = 0.0) -> np.ndarray:
     """Gram matrices (..., 4, 4) of (k, v, k*, v*)."""
-    kap, eta, the, nu, rho = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in o))
-    one, c = np.ones_like(kap), np.full_like(kap, alignment)
+    kap, eta, the, nu, rho = np.broadcast_arrays(
+        *(np.asarray(x, dtype=np.float64) for x in o)
+    )
+    one = np.ones_like(kap)
+    c = np.full_like(kap, alignment)
     rows = [[one, rho, kap, eta], [rho, one, the, nu], [kap, the, one, c], [eta, nu, c, one]]
     return np.stack([np.stack(row, -1) for row in rows], -2)
 
 
 def head_gram(o: Overlaps, teacher_gram: np.ndarray) -> np.ndarray:
-    """Gram matrix (2 + r, 2 + r) of (k, v) and r teachers, at scalar overlaps with the first two (kappa, theta alone where r = 1).
+    """Gram matrix (2 + r, 2 + r) of (k, v) and r teachers, at scalar overlaps with the first two
+    (kappa, theta alone where r = 1).
 
-    Of the other teachers T the vectors keep only what the first pair implies: k.T = a.(K.T, V.T) with a the coefficients of k on the pair.
+    Of the other teachers T the vectors keep only what the first pair implies: k.T = a.(K.T, V.T)
+    with a the coefficients of k on the pair.
     """
     r = len(teacher_gram)
     pair = min(2, r)
     cross = np.array([[o.kappa, o.eta], [o.theta, o.nu]], dtype=np.float64)[:, :pair]
-    implied = cross @ np.linalg.pinv(teacher_gram[:pair, :pair], hermitian=True) @ teacher_gram[:pair]
+    implied = (
+        cross
+        @ np.linalg.pinv(teacher_gram[:pair, :pair], hermitian=True)
+        @ teacher_gram[:pair]
+    )
     implied[:, :pair] = cross  # to the bit
     students = np.array([[1.0, o.rho], [o.rho, 1.0]], dtype=np.float64)
     return np.block([[students, implied], [implied.T, teacher_gram]])
 
 
 def as_arrays(o: Overlaps) -> Overlaps:
-    """The same numbers as float64 arrays, in the form `checked_overlaps` returns; nothing is checked."""
+    """The same numbers as float64 arrays, in the form `checked_overlaps` returns;
+    nothing is checked.
+    """
     return Overlaps(*(np.asarray(x, dtype=np.float64) for x in o))
 
 
 def checked_overlaps(o: object, task: PlantedTask, of: str) -> Overlaps:
-    """Float64 overlaps of one broadcast shape that some pair of unit vectors in R^dim has, or one sentence."""
+    """Float64 overlaps of one broadcast shape that some pair of unit vectors in R^dim has,
+    or one sentence.
+    """
     if not isinstance(o, tuple) or len(o) != 5:
-        raise bad("overlaps", of, "an Overlaps", o, "Overlaps.oracle() or Overlaps.of(task, k, v)")
+        raise bad(
+            "overlaps", of, "an Overlaps", o, "Overlaps.oracle() or Overlaps.of(task, k, v)"
+        )
     fields = []
     for x, name in zip(o, Overlaps._fields):
-        a = np.asarray(x) if not isinstance(x, (list, str, bytes)) else np.asarray(check.array(x, name, of, (None,)))
+        a = (
+            np.asarray(x)
+            if not isinstance(x, (list, str, bytes))
+            else np.asarray(check.array(x, name, of, (None,)))
+        )
         fields.append(check.array(a, name, of, (None,) * a.ndim))
     try:
         fields = [np.array(x, dtype=np.float64) for x in np.broadcast_arrays(*fields)]
     except ValueError:
-        raise bad("overlaps", of, "arrays that broadcast", f"shapes {[np.shape(x) for x in o]}") from None
+        raise bad(
+            "overlaps", of, "arrays that broadcast", f"shapes {[np.shape(x) for x in o]}"
+        ) from None
     out = Overlaps(*fields)
     doubtful = ~_clearly_feasible(out, alignment_of(task))
     if doubtful.any():
@@ -111,12 +153,16 @@ def checked_overlaps(o: object, task: PlantedTask, of: str) -> Overlaps:
 
 
 def alignment_of(task: PlantedTask) -> float:
-    """k*.v*; 0 where the task has no value, which may then be any direction orthogonal to the key."""
+    """k*.v*; 0 where the task has no value, which may then be any direction orthogonal to the
+    key.
+    """
     return float(task.teacher_gram[0, 1]) if len(task.teacher_gram) > 1 else 0.0
 
 
 def _clearly_feasible(o: Overlaps, c: float) -> np.ndarray:
-    """Whether the parts of k and v outside span{k*, v*} have a positive semidefinite Gram matrix: cheap, and true for nearly all."""
+    """Whether the parts of k and v outside span{k*, v*} have a positive semidefinite Gram matrix:
+    cheap, and true for nearly all.
+    """
     if 1 - abs(c) < OBLIQUE:
         return np.zeros(o.kappa.shape, bool)
 
@@ -167,10 +213,15 @@ def _refuse_impossible(given: Overlaps, moved: Overlaps, task: PlantedTask, of: 
     worst = int(np.argmax(distance))
     if distance[worst] <= MOVED:
         return
-    numbers = ", ".join(f"{name}={float(x[worst]):.10g}" for name, x in zip(Overlaps._fields, given))
-    least = np.linalg.eigvalsh(gram(Overlaps(*(x[worst] for x in given)), alignment_of(task)))[0]
+    numbers = ", ".join(
+        f"{name}={float(x[worst]):.10g}" for name, x in zip(Overlaps._fields, given)
+    )
+    least = np.linalg.eigvalsh(
+        gram(Overlaps(*(x[worst] for x in given)), alignment_of(task))
+    )[0]
     raise AttnscopeError(
-        f"overlaps of {of} must be those of unit vectors k, v with key.value = {alignment_of(task):g} "
+        f"overlaps of {of} must be those of unit vectors k, v with key.value = "
+        f"{alignment_of(task):g} "
         f"(positive semidefinite Gram matrix), got {numbers} with eigenvalue {least:.3g}; "
         "try Overlaps.of(task, k, v)."
     )
@@ -180,5 +231,6 @@ def _refuse_rank(o: Overlaps, task: PlantedTask, of: str) -> None:
     """Raise if dim 2 or 3 has no room for the rank of some Gram matrix."""
     eigenvalues = np.linalg.eigvalsh(gram(o, alignment_of(task)))  # (..., 4), ascending
     if eigenvalues.size and eigenvalues[..., 3 - task.dim].max() > TOLERANCE**0.5:
-        must, got = f"those of vectors in dimension {task.dim}", "overlaps that need a higher dimension"
+        must = f"those of vectors in dimension {task.dim}"
+        got = "overlaps that need a higher dimension"
         raise bad("overlaps", of, must, got, "Overlaps.of(task, k, v)")

@@ -2,12 +2,14 @@
 
     risk(task, predictor, overlaps) = E[(Y - T(X))^2],   excess = risk - noise^2
 
-Which exact route serves which pair is one table (route.py, routes.py). What no route reaches is sampled from the task's projections
-(monte_carlo.py), with its standard error. Overlaps are those of the head's unit vectors k, v with the task's first key and value; of
-any further teachers the head keeps only what these imply. On a CorrelatedBackground they are those of the whitened vectors.
+Which exact route serves which pair is one table (route.py, routes.py). What no route reaches is
+sampled from the task's projections (monte_carlo.py), with its standard error. Overlaps are those of
+the head's unit vectors k, v with the task's first key and value; of any further teachers the head
+keeps only what these imply. On a CorrelatedBackground they are those of the whitened vectors.
 
-Two doors lead to each number. `risk` and `risk_gradient` check what they are given; `unchecked_risk` and
-`unchecked_gradient` take it in the form the checks return, for loops that have checked it once.
+Two doors lead to each number. `risk` and `risk_gradient` check what they are given;
+`unchecked_risk` and `unchecked_gradient` take it in the form the checks return, for loops that have
+checked it once.
 """
 
 from __future__ import annotations
@@ -26,7 +28,14 @@ from attnscope.tasks.base import PlantedTask, checked_law, has_classes
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.monte_carlo import sampled_excess, sampled_wrong
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
-from attnscope.theory.route import Excess, Route, checked_planted, checked_predictor, find_route, needed
+from attnscope.theory.route import (
+    Excess,
+    Route,
+    checked_planted,
+    checked_predictor,
+    find_route,
+    needed,
+)
 
 __all__ = [
     "RiskGradient",
@@ -66,8 +75,10 @@ def risk(
 
     Args:
         task: a planted task: SingleLocation, MultiLocation, RandomLength, ...
-        method: "auto" (exact where a route exists, else sampled), "exact" (or a refusal), or "monte-carlo" on `samples` draws of the
-            projections, whose cost does not depend on the dimension. The estimate's `method` says what was done.
+        method: "auto" (exact where a route exists, else sampled), "exact" (or a refusal), or
+        "monte-carlo" on `samples` draws of the
+            projections, whose cost does not depend on the dimension. The estimate's `method` says
+            what was done.
 
     >>> from attnscope.predictors.attention import Erf
     >>> task = SingleLocation(dim=400, length=10)
@@ -94,7 +105,8 @@ def unchecked_risk(
     samples: int = 100_000,
     seed: int = 0,
 ) -> Estimate:
-    """`risk` at the temperature lam, the predictor's own or another, for arguments in the form its checks return.
+    """`risk` at the temperature lam, the predictor's own or another, for arguments in the form its
+    checks return.
 
     Args:
         o: possible overlaps, float64 arrays of one shape (`checked_overlaps`, `as_arrays`).
@@ -118,7 +130,13 @@ def _exact(task: Any, predictor: Predictor, o: Overlaps, lam: float, lacking: st
 
 
 def sampled(
-    route: Route | None, task: Any, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int
+    route: Route | None,
+    task: Any,
+    predictor: Predictor,
+    o: Overlaps,
+    lam: float,
+    samples: int,
+    seed: int,
 ) -> Excess:
     """The sampled excess at any overlaps, unchecked; the share of wrong signs of classes."""
     if route is not None and route.sampled is not None:
@@ -137,8 +155,11 @@ def _shown(o: Overlaps) -> str:
     return ", ".join(f"{name}={float(x):.6g}" for name, x in o._asdict().items())
 
 
-def risk_gradient(task: PlantedTask, predictor: Predictor, overlaps: Overlaps) -> RiskGradient:
-    """Exact partial derivatives of the risk in the overlaps (as five free variables) and in the temperature.
+def risk_gradient(
+    task: PlantedTask, predictor: Predictor, overlaps: Overlaps
+) -> RiskGradient:
+    """Exact partial derivatives of the risk in the overlaps (as five free variables) and in the
+    temperature.
 
     >>> from attnscope.predictors.attention import Erf
     >>> task = SingleLocation(dim=400, length=10)
@@ -151,25 +172,32 @@ def risk_gradient(task: PlantedTask, predictor: Predictor, overlaps: Overlaps) -
     return unchecked_gradient(task, predictor, checked_overlaps(overlaps, task, of), lam)
 
 
-def unchecked_gradient(task: Any, predictor: Predictor, o: Overlaps, lam: float) -> RiskGradient:
+def unchecked_gradient(
+    task: Any, predictor: Predictor, o: Overlaps, lam: float
+) -> RiskGradient:
     """`risk_gradient`, arguments as in `unchecked_risk`."""
     gradient = needed("gradient", task, predictor, "risk_gradient", "differences of risk")
     parts = np.array(gradient(task, predictor, o, lam))
     if not np.isfinite(parts).all():
         raise AttnscopeError(
-            "the gradient must be finite in float64, got an overflow at these parameters; try values closer to 1."
+            "the gradient must be finite in float64, got an overflow at these parameters; try "
+            "values closer to 1."
         )
     return RiskGradient(*(float(x) if x.ndim == 0 else x for x in parts))
 
 
 def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
-    """The excess risk as a raw JAX function f(overlaps, temperature): differentiable, jit- and vmap-able.
+    """The excess risk as a raw JAX function f(overlaps, temperature): differentiable, jit- and
+    vmap-able.
 
-    It validates nothing and computes in whatever precision is active: call it inside `attnscope.numerics.border.x64.x64()` for float64.
+    It validates nothing and computes in whatever precision is active: call it inside
+    `attnscope.numerics.border.x64.x64()` for float64.
     """
     of = "risk_function"
     checked_planted(task, of)
-    return needed("jax", task, checked_predictor(predictor, of), of, "risk, or risk_gradient")(task, predictor)
+    return needed(
+        "jax", task, checked_predictor(predictor, of), of, "risk, or risk_gradient"
+    )(task, predictor)
 
 
 def has_jax_form(task: PlantedTask, predictor: Predictor) -> bool:

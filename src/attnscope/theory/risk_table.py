@@ -1,13 +1,15 @@
-"""The reference risks of a task, side by side: what `attnscope risk` prints and what studies tabulate.
+"""The reference risks of a task, side by side: what `attnscope risk` prints and what studies
+tabulate.
 
-Nothing new is computed here; rows come from the closed forms, quadratures and samplers of this room and of the task. What a task knows
-of itself (null, linear, Bayes, ...) is found by the names of its methods, the table KNOWN; heads stand at the teachers themselves:
+Nothing new is computed here; rows come from the closed forms, quadratures and samplers of this room
+and of the task. What a task knows of itself (null, linear, Bayes, ...) is found by the names of its
+methods, the table KNOWN; heads stand at the teachers themselves:
 
-    one head       k = k_1*, v = v_1*                          every planted task with a key and a value
-    a head each    k_f = k_f*, v_f = v_f*, f = 1 .. F          where there are F > 1 pairs of teachers
+    one head       k = k_1*, v = v_1*                      every planted task with a key and a value
+    a head each    k_f = k_f*, v_f = v_f*, f = 1 .. F        where there are F > 1 pairs of teachers
 
-A row that does not exist for a task (no swapped minimum without signal, no optimal sigma when key and value are not orthogonal) is
-left out.
+A row that does not exist for a task (no swapped minimum without signal, no optimal sigma when key
+and value are not orthogonal) is left out.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.heads import MultiHead
 from attnscope.tasks.base import is_planted
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.optima.landscape import known_landscape, orthogonal_task, swapped_overlaps
+from attnscope.theory.optima.landscape import (
+    known_landscape,
+    orthogonal_task,
+    swapped_overlaps,
+)
 from attnscope.theory.optima.optimal_sigma import optimal_sigma
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.optima.oracle_saddle import critical_temperature
@@ -62,7 +68,9 @@ class ReferenceRow(NamedTuple):
 def reference_risks(
     task: SingleLocation, predictor: Predictor, family: Callable[[float], Predictor]
 ) -> list[ReferenceRow]:
-    """Null, best linear, the predictor at the oracle and at its best temperature, swapped minima (Erf), optimal sigma, softmax, Bayes."""
+    """Null, best linear, the predictor at the oracle and at its best temperature, swapped minima
+    (Erf), optimal sigma, softmax, Bayes.
+    """
     oracle = Overlaps.oracle(task.alignment)
     name = _word(predictor)
     lam: float = predictor.temperature  # type: ignore[assignment]
@@ -80,7 +88,9 @@ def reference_risks(
         return ReferenceRow("erf swapped minimum, best temperature", *swapped_optimum(task))
 
     def sigma_best() -> ReferenceRow:
-        return ReferenceRow("optimal sigma oracle", None, risk(task, optimal_sigma(task), oracle))
+        return ReferenceRow(
+            "optimal sigma oracle", None, risk(task, optimal_sigma(task), oracle)
+        )
 
     optional: list[Callable[[], ReferenceRow]] = [lambda: _best(task, name, family)]
     if name == "erf" and task.alignment == 0 and task.signal > 0 and lam > 0:
@@ -93,15 +103,15 @@ def reference_risks(
     for row in optional:
         try:
             rows.append(row())
-        except (
-            AttnscopeError
-        ):  # no finite best temperature (length 1), or outside a quadrature's range: the row does not exist
+        except AttnscopeError:  # no finite best temperature (length 1), or outside a quadrature's range: the row does not exist
             continue
     return rows
 
 
 class Known(NamedTuple):
-    """A method of tasks that returns an Estimate, its name in a table and in a study, and a switch it is called with."""
+    """A method of tasks that returns an Estimate, its name in a table and in a study,
+    and a switch it is called with.
+    """
 
     method: str
     label: str
@@ -135,7 +145,9 @@ class References(NamedTuple):
     refused: list[str]
 
 
-def task_risks(task: Any, family: Callable[[float], Predictor], temperature: float, length: int = 10) -> References:
+def task_risks(
+    task: Any, family: Callable[[float], Predictor], temperature: float, length: int = 10
+) -> References:
     """What is known of any task: its own risks and errors, and those of heads at the teachers.
 
     Args:
@@ -163,7 +175,9 @@ def task_risks(task: Any, family: Callable[[float], Predictor], temperature: flo
 
 
 def known_values(task: Any, length: int = 10) -> dict[str, Estimate]:
-    """What the task knows of itself, by its key in studies; what this setting has not is left out."""
+    """What the task knows of itself, by its key in studies;
+    what this setting has not is left out.
+    """
     found: dict[str, Estimate] = {}
     for known in (*BEFORE, *BEST, *WRONG):
         if _has(task, known):
@@ -179,7 +193,9 @@ def has_head(task: Any) -> bool:
     return is_planted(task) and len(task.teacher_gram) > 1
 
 
-def _known_rows(task: Any, group: tuple[Known, ...], length: int) -> tuple[list[ReferenceRow], list[str]]:
+def _known_rows(
+    task: Any, group: tuple[Known, ...], length: int
+) -> tuple[list[ReferenceRow], list[str]]:
     rows: list[ReferenceRow] = []
     refused: list[str] = []
     for known in group:
@@ -193,7 +209,9 @@ def _known_rows(task: Any, group: tuple[Known, ...], length: int) -> tuple[list[
 
 def _has(task: Any, known: Known) -> bool:
     function = getattr(task, known.method, None)
-    return callable(function) and (not known.switch or known.switch in signature(function).parameters)
+    return callable(function) and (
+        not known.switch or known.switch in signature(function).parameters
+    )
 
 
 def _called(task: Any, known: Known, length: int) -> Estimate:
@@ -220,8 +238,12 @@ def _word(predictor: Predictor) -> str:
     return word_of(predictor) or type(predictor).__name__.lower()
 
 
-def _best(task: SingleLocation, name: str, family: Callable[[float], Predictor]) -> ReferenceRow:
-    return ReferenceRow(f"{name} oracle, best temperature", *optimal_temperature(task, family))
+def _best(
+    task: SingleLocation, name: str, family: Callable[[float], Predictor]
+) -> ReferenceRow:
+    return ReferenceRow(
+        f"{name} oracle, best temperature", *optimal_temperature(task, family)
+    )
 
 
 def swapped_optimum(task: SingleLocation) -> tuple[float, Estimate]:
@@ -233,15 +255,20 @@ def swapped_optimum(task: SingleLocation) -> tuple[float, Estimate]:
     """
     orthogonal_task(task, "swapped_optimum")
     value = lambda x: swapped_risk(task, math.exp(x)).value
-    # the optimum is near sqrt(pi)/(2 s), where theta reaches 1; a factor of e^5 either side holds it for every gamma and length
+    # the optimum is near sqrt(pi)/(2 s), where theta reaches 1; a factor of e^5 either side holds
+    # it for every gamma and length
     centre = math.log(math.sqrt(math.pi) / (2 * task.signal))
-    found = minimize_scalar(value, bounds=(centre - 5, centre + 2), method="bounded", options={"xatol": 1e-9})
+    found = minimize_scalar(
+        value, bounds=(centre - 5, centre + 2), method="bounded", options={"xatol": 1e-9}
+    )
     lam = math.exp(found.x)
     return lam, swapped_risk(task, lam)
 
 
 def swapped_risk(task: SingleLocation, lam: float) -> Estimate:
-    """Risk at the role-swapped point of Erf(lam), lam > 0 and k* perp v*, neither of them checked here."""
+    """Risk at the role-swapped point of Erf(lam), lam > 0 and k* perp v*,
+    neither of them checked here.
+    """
     o = as_arrays(swapped_overlaps(task, lam))
     if task.dim < 3:  # no third direction for v: the point may not exist
         o = checked_overlaps(o, task, "swapped_risk")

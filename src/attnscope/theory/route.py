@@ -1,9 +1,11 @@
-"""What is exactly known of a predictor on a task: one table, from which risks, gradients, engines and refusals are made.
+"""What is exactly known of a predictor on a task: one table, from which risks, gradients, engines
+and refusals are made.
 
     Route(excess, gradient, jax, closed)     of a pair (kind of task, kind of predictor)
 
-A pair is looked up by the classes of the task, most special first, then by those of the predictor; so a subclass of Componentwise has a
-route without being listed. `add_route` adds a row from anywhere. What has no row is sampled from the task's projections (monte_carlo.py).
+A pair is looked up by the classes of the task, most special first, then by those of the predictor;
+so a subclass of Componentwise has a route without being listed. `add_route` adds a row from
+anywhere. What has no row is sampled from the task's projections (monte_carlo.py).
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ __all__ = [
 
 
 class Excess(NamedTuple):
-    """What an exact route returns: arrays of the overlaps' shape; log_excess None where log(excess) will do."""
+    """What an exact route returns: arrays of the overlaps' shape;
+    log_excess None where log(excess) will do.
+    """
 
     excess: Any
     error: Any
@@ -52,13 +56,14 @@ class Route:
     """The exact routes of a pair; None is what nobody has derived.
 
     excess(task, predictor, overlaps, temperature) -> Excess.
-    gradient: the same arguments -> (6, ...) partial derivatives in the five overlaps and the temperature.
-    jax(task, predictor) -> f(overlaps, temperature), a raw JAX function.
-    closed: excess and gradient are closed forms that broadcast over overlaps and temperatures; the gradient takes complex overlaps too.
-    sampled(task, predictor, overlaps, temperature, samples, seed) -> Excess: a cheaper sampler than the task's projections.
-    missing(task, predictor, overlaps): "" or what the exact excess would need ("Overlaps.oracle()").
-    swapped(task, temperature) -> Overlaps: the role-swapped point, where it has a formula.
-    critical(task): the temperature above which the oracle is a saddle.
+    gradient: the same arguments -> (6, ...) partial derivatives in the five overlaps and the
+    temperature. jax(task, predictor) -> f(overlaps, temperature), a raw JAX function.
+    closed: excess and gradient are closed forms that broadcast over overlaps and temperatures; the
+    gradient takes complex overlaps too. sampled(task, predictor, overlaps, temperature, samples,
+    seed) -> Excess: a cheaper sampler than the task's projections. missing(task, predictor,
+    overlaps): "" or what the exact excess would need ("Overlaps.oracle()"). swapped(task,
+    temperature) -> Overlaps: the role-swapped point, where it has a formula. critical(task): the
+    temperature above which the oracle is a saddle.
     """
 
     excess: Callable[..., Any]
@@ -75,7 +80,9 @@ _ROUTES: dict[tuple[type, type], Route] = {}
 
 
 def add_route(task: type, predictor: type, route: Route) -> None:
-    """Say what is exactly known of this kind of predictor on this kind of task; a later row replaces an earlier one."""
+    """Say what is exactly known of this kind of predictor on this kind of task;
+    a later row replaces an earlier one.
+    """
     _ROUTES[task, predictor] = route
 
 
@@ -99,8 +106,12 @@ def closed_form(task: object, predictor: object) -> bool:
     return route is not None and route.closed
 
 
-def needed(part: str, task: object, predictor: object, of: str, sibling: str) -> Callable[..., Any]:
-    """A part of the pair's route, or the sentence that says which predictors have it on this task and which sibling can."""
+def needed(
+    part: str, task: object, predictor: object, of: str, sibling: str
+) -> Callable[..., Any]:
+    """A part of the pair's route, or the sentence that says which predictors have it on this task
+    and which sibling can.
+    """
     route = find_route(task, predictor)
     found = None if route is None else getattr(route, part)
     if found is None:
@@ -111,7 +122,11 @@ def needed(part: str, task: object, predictor: object, of: str, sibling: str) ->
 def _sentence(part: str, task: object, predictor: object, of: str, sibling: str) -> str:
     words = {"excess": "an exact risk", "gradient": "an exact gradient", "jax": "a JAX risk"}
     kinds = laws(task)
-    names = [p.__name__ for (t, p), row in all_routes().items() if t in kinds and getattr(row, part) is not None]
+    names = [
+        p.__name__
+        for (t, p), row in all_routes().items()
+        if t in kinds and getattr(row, part) is not None
+    ]
     on = type(task).__name__
     must = (
         f"one with {words[part]} on {on} ({', '.join(sorted(set(names)))})"
@@ -122,8 +137,12 @@ def _sentence(part: str, task: object, predictor: object, of: str, sibling: str)
 
 
 def pointwise(function: Callable[[tuple[float, ...]], Any], o: Overlaps) -> np.ndarray:
-    """function(overlaps of one point) for every point of the broadcast shape, in order: (points, ...)."""
-    return np.array([function(tuple(float(x) for x in point)) for point in zip(*(x.ravel() for x in o))])
+    """function(overlaps of one point) for every point of the broadcast shape, in order:
+    (points, ...).
+    """
+    return np.array(
+        [function(tuple(float(x) for x in point)) for point in zip(*(x.ravel() for x in o))]
+    )
 
 
 def checked_planted(task: object, of: str) -> Any:
@@ -132,7 +151,8 @@ def checked_planted(task: object, of: str) -> Any:
         one = "SingleLocation(dim=400, length=10)"
         sibling = "sign_error(task, predictor, overlaps)" if has_classes(task) else one
         raise AttnscopeError(
-            f"task of {of} must be a planted task with a key and a value, got {_named(task)}; try {sibling}."
+            f"task of {of} must be a planted task with a key and a value, got {_named(task)}; try "
+            f"{sibling}."
         )
     return task
 
@@ -140,7 +160,8 @@ def checked_planted(task: object, of: str) -> Any:
 def checked_predictor(predictor: object, of: str) -> Predictor:
     if not has_one_head(predictor):
         raise AttnscopeError(
-            f"predictor of {of} must be a Predictor such as Erf, Softmax or Componentwise, got {_named(predictor)}; try Erf(0.1)."
+            f"predictor of {of} must be a Predictor such as Erf, Softmax or Componentwise, got "
+            f"{_named(predictor)}; try Erf(0.1)."
         )
     return predictor
 

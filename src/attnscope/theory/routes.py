@@ -1,11 +1,14 @@
-"""The shipped rows of the route table (route.py): which formula serves which predictor on which task.
+"""The shipped rows of the route table (route.py): which formula serves which predictor on which
+task.
 
-SingleLocation: Erf and LinearAttention in closed form, any other Componentwise by one-dimensional quadrature, Softmax by the
-two-dimensional rule of softmax_risk, other normalised weights by that of normalised_risk. These risks do not depend on the position
-pmf, because the predictors treat all positions alike.
+SingleLocation: Erf and LinearAttention in closed form, any other Componentwise by one-dimensional
+quadrature, Softmax by the two-dimensional rule of softmax_risk, other normalised weights by that of
+normalised_risk. These risks do not depend on the position pmf, because the predictors treat all
+positions alike.
 
-RandomLength averages the risks and gradients of its lengths; CorrelatedBackground is its whitened task where that is a SingleLocation;
-MultiLocation and MaxLocation are exact at the oracle overlaps (several_tokens_risk).
+RandomLength averages the risks and gradients of its lengths; CorrelatedBackground is its whitened
+task where that is a SingleLocation; MultiLocation and MaxLocation are exact at the oracle overlaps
+(several_tokens_risk).
 """
 
 from __future__ import annotations
@@ -36,10 +39,21 @@ from attnscope.theory.law import Law
 from attnscope.theory.monte_carlo import monte_carlo_excess
 from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
 from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.risks.componentwise_gradient import background_moments, componentwise_gradient
+from attnscope.theory.risks.componentwise_gradient import (
+    background_moments,
+    componentwise_gradient,
+)
 from attnscope.theory.risks.componentwise_risk import background, componentwise_excess
-from attnscope.theory.risks.erf_risk import erf_excess_and_error, erf_excess_gradient, erf_excess_jax
-from attnscope.theory.risks.linear_risk import linear_excess, linear_excess_and_error, linear_excess_gradient
+from attnscope.theory.risks.erf_risk import (
+    erf_excess_and_error,
+    erf_excess_gradient,
+    erf_excess_jax,
+)
+from attnscope.theory.risks.linear_risk import (
+    linear_excess,
+    linear_excess_and_error,
+    linear_excess_gradient,
+)
 from attnscope.theory.risks.multi_head_risk import distinct_excess
 from attnscope.theory.risks.normalised_gradient import normalised_gradient
 from attnscope.theory.risks.normalised_risk import normalised_excess
@@ -59,10 +73,17 @@ def _stacked(function: Callable[[tuple[float, ...]], np.ndarray], o: Overlaps) -
     return pointwise(function, o).T.reshape(6, *o.kappa.shape)
 
 
-# -- SingleLocation -----------------------------------------------------------------------------------------------------------
+# -- SingleLocation --------------------------------------------------------------------------------
 
 
-def _sampled(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float, samples: int, seed: int) -> Excess:
+def _sampled(
+    task: SingleLocation,
+    predictor: Predictor,
+    o: Overlaps,
+    lam: float,
+    samples: int,
+    seed: int,
+) -> Excess:
     law = Law.of(task)
     points = list(zip(*(x.ravel() for x in o)))
     rows = [
@@ -85,7 +106,9 @@ def _erf_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, 
 
 
 def _linear(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
-    return Excess(*linear_excess_and_error(o, lam, predictor.offset, Law.of(task)), "closed form")
+    return Excess(
+        *linear_excess_and_error(o, lam, predictor.offset, Law.of(task)), "closed form"
+    )
 
 
 def _linear_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
@@ -106,7 +129,9 @@ def _componentwise(task: SingleLocation, predictor: Any, o: Overlaps, lam: float
     return _table(rows, o, "1-D quadrature")
 
 
-def _componentwise_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
+def _componentwise_gradient(
+    task: SingleLocation, predictor: Any, o: Overlaps, lam: float
+) -> Any:
     law = Law.of(task)
     outside = background_moments(predictor, lam)
     gradient = partial(componentwise_gradient, predictor, lam=lam, law=law, outside=outside)
@@ -116,28 +141,37 @@ def _componentwise_gradient(task: SingleLocation, predictor: Any, o: Overlaps, l
 def _optimal(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
     sigma = predictor.sigma
     own = (sigma.gamma, sigma.signal, sigma.length) == (task.gamma, task.signal, task.length)
-    if not (own and task.alignment == 0 and o.kappa.ndim == 0 and tuple(o) == Overlaps.oracle()):
+    if not (
+        own and task.alignment == 0 and o.kappa.ndim == 0 and tuple(o) == Overlaps.oracle()
+    ):
         return _componentwise(task, predictor, o, lam)
     log_excess, error = optimal_sigma_log_excess(task.gamma, task.signal, task.length)
-    return Excess(np.exp(log_excess), error * np.exp(log_excess), "log-space quadrature", log_excess)
+    return Excess(
+        np.exp(log_excess), error * np.exp(log_excess), "log-space quadrature", log_excess
+    )
 
 
 def _softmax(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
-    from attnscope.theory.risks.softmax_risk import softmax_excess  # here, because it loads numba
+    # here, because it loads numba
+    from attnscope.theory.risks.softmax_risk import softmax_excess
 
     law = Law.of(task)
     rows = pointwise(lambda point: softmax_excess(point, lam, law), o)
     return _table(rows, o, "2-D quadrature")
 
 
-def _softmax_gradient(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Any:
+def _softmax_gradient(
+    task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float
+) -> Any:
     from attnscope.theory.risks.softmax_risk import softmax_excess_gradient
 
     law = Law.of(task)
     return _stacked(lambda point: softmax_excess_gradient(point, lam, law), o)
 
 
-def _softmax_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
+def _softmax_jax(
+    task: SingleLocation, predictor: Predictor
+) -> Callable[[Overlaps, Any], Any]:
     from attnscope.theory.risks.softmax_risk import softmax_excess_jax
 
     return lambda o, lam: softmax_excess_jax(o, lam, Law.of(task))
@@ -149,13 +183,16 @@ def _normalised(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -
     return _table(rows, o, "2-D quadrature")
 
 
-def _normalised_gradient(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Any:
+def _normalised_gradient(
+    task: SingleLocation, predictor: Any, o: Overlaps, lam: float
+) -> Any:
     law = Law.of(task)
     return _stacked(lambda point: normalised_gradient(predictor, point, lam, law), o)
 
 
 def _erf_swapped(task: SingleLocation, lam: float) -> Overlaps:
-    from attnscope.theory.optima.landscape import swapped_overlaps  # here: it stands on this table
+    # here: it stands on this table
+    from attnscope.theory.optima.landscape import swapped_overlaps
 
     return swapped_overlaps(task, lam)
 
@@ -176,40 +213,76 @@ _ERF = Route(
     critical=_erf_critical,
 )
 add_route(SingleLocation, Erf, _ERF)
-add_route(SingleLocation, LinearAttention, Route(_linear, _linear_gradient, _linear_jax, True, _sampled))
-add_route(SingleLocation, OptimalSigma, Route(_optimal, _componentwise_gradient, sampled=_sampled))
-add_route(SingleLocation, Componentwise, Route(_componentwise, _componentwise_gradient, sampled=_sampled))
-add_route(SingleLocation, Softmax, Route(_softmax, _softmax_gradient, _softmax_jax, sampled=_sampled))
-add_route(SingleLocation, Normalised, Route(_normalised, _normalised_gradient, sampled=_sampled))
+add_route(
+    SingleLocation,
+    LinearAttention,
+    Route(_linear, _linear_gradient, _linear_jax, True, _sampled),
+)
+add_route(
+    SingleLocation, OptimalSigma, Route(_optimal, _componentwise_gradient, sampled=_sampled)
+)
+add_route(
+    SingleLocation,
+    Componentwise,
+    Route(_componentwise, _componentwise_gradient, sampled=_sampled),
+)
+add_route(
+    SingleLocation,
+    Softmax,
+    Route(_softmax, _softmax_gradient, _softmax_jax, sampled=_sampled),
+)
+add_route(
+    SingleLocation, Normalised, Route(_normalised, _normalised_gradient, sampled=_sampled)
+)
 
 
-# -- other tasks --------------------------------------------------------------------------------------------------------------
+# -- other tasks -----------------------------------------------------------------------------------
 
 
 def _averaged(task: RandomLength, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
     def at_length(fixed: SingleLocation) -> Estimate:
-        part = needed("excess", fixed, predictor, "risk", "method='monte-carlo'")(fixed, predictor, o, lam)
+        part = needed("excess", fixed, predictor, "risk", "method='monte-carlo'")(
+            fixed, predictor, o, lam
+        )
         return estimate(part.excess, part.error, part.method, 0.0, part.log_excess)
 
     mean = task.average(at_length)
-    return Excess(np.asarray(mean.excess), mean.error, mean.method, np.asarray(mean.log_excess))
+    return Excess(
+        np.asarray(mean.excess), mean.error, mean.method, np.asarray(mean.log_excess)
+    )
 
 
-def _averaged_gradient(task: RandomLength, predictor: Predictor, o: Overlaps, lam: float) -> Any:
+def _averaged_gradient(
+    task: RandomLength, predictor: Predictor, o: Overlaps, lam: float
+) -> Any:
     of = "risk_gradient"
-    parts = [needed("gradient", fixed, predictor, of, "risk")(fixed, predictor, o, lam) for fixed in task.fixed]
+    parts = [
+        needed("gradient", fixed, predictor, of, "risk")(fixed, predictor, o, lam)
+        for fixed in task.fixed
+    ]
     return sum(q * np.asarray(part) for q, part in zip(task.probs, parts))
 
 
-def _whitened(task: CorrelatedBackground, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+def _whitened(
+    task: CorrelatedBackground, predictor: Predictor, o: Overlaps, lam: float
+) -> Excess:
     white = task.whiten()
-    inner = needed("excess", white.task, predictor, "risk", "method='monte-carlo'")(white.task, predictor, o, lam)
+    inner = needed("excess", white.task, predictor, "risk", "method='monte-carlo'")(
+        white.task, predictor, o, lam
+    )
     gain = white.scale**2
     log_excess = None if inner.log_excess is None else inner.log_excess + np.log(gain)
-    return Excess(gain * inner.excess, gain * np.asarray(inner.error), f"whitening, {inner.method}", log_excess)
+    return Excess(
+        gain * inner.excess,
+        gain * np.asarray(inner.error),
+        f"whitening, {inner.method}",
+        log_excess,
+    )
 
 
-def _whitened_gradient(task: CorrelatedBackground, predictor: Predictor, o: Overlaps, lam: float) -> Any:
+def _whitened_gradient(
+    task: CorrelatedBackground, predictor: Predictor, o: Overlaps, lam: float
+) -> Any:
     white = task.whiten()
     inner = needed("gradient", white.task, predictor, "risk_gradient", "risk")
     return white.scale**2 * np.asarray(inner(white.task, predictor, o, lam))
@@ -222,7 +295,9 @@ def _not_whitened(task: CorrelatedBackground, predictor: Predictor, o: Overlaps)
 
 def _one_head(task: Any, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
     found = head_risk(task, predictor)
-    return Excess(np.asarray(found.excess), found.error, found.method, np.asarray(found.log_excess))
+    return Excess(
+        np.asarray(found.excess), found.error, found.method, np.asarray(found.log_excess)
+    )
 
 
 def _not_oracle(task: Any, predictor: Predictor, o: Overlaps) -> str:
@@ -231,13 +306,17 @@ def _not_oracle(task: Any, predictor: Predictor, o: Overlaps) -> str:
 
 
 add_route(RandomLength, Predictor, Route(_averaged, _averaged_gradient))
-add_route(CorrelatedBackground, Predictor, Route(_whitened, _whitened_gradient, missing=_not_whitened))
+add_route(
+    CorrelatedBackground,
+    Predictor,
+    Route(_whitened, _whitened_gradient, missing=_not_whitened),
+)
 for _task in (MultiLocation, MaxLocation):
     add_route(_task, Componentwise, Route(_one_head, missing=_not_oracle))
     add_route(_task, Normalised, Route(_one_head, missing=_not_oracle))
 
 
-# -- several heads ------------------------------------------------------------------------------------------------------------
+# -- several heads ---------------------------------------------------------------------------------
 
 
 def _coinciding(task: MultiDirection, predictor: MultiHead, o: object) -> str:

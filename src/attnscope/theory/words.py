@@ -1,7 +1,8 @@
-"""A task and a predictor as people name them: two words and flat arguments (catalogue.py), for the command line and for studies.
+"""A task and a predictor as people name them: two words and flat arguments (catalogue.py), for the
+command line and for studies.
 
-A word of yours is "module:word": the module, which adds the row, is imported first. (Not so on the explorer's page, whose words
-may come from elsewhere.)
+A word of yours is "module:word": the module, which adds the row, is imported first. (Not so on the
+explorer's page, whose words may come from elsewhere.)
 """
 
 from __future__ import annotations
@@ -57,13 +58,17 @@ def pair(task: object, predictor: object, values: Mapping[str, object], of: str)
             raise bad("an argument", f"{of}, {first.word}", must, name)
     to_task = first.flat({name: x for name, x in values.items() if name in mine}, of)
     to_predictor = second.flat({name: x for name, x in values.items() if name in yours}, of)
-    length = replace(LENGTH, low=0).parse(values.get("length", LENGTH.default) if contexts else LENGTH.default, of)
+    length = replace(LENGTH, low=0).parse(
+        values.get("length", LENGTH.default) if contexts else LENGTH.default, of
+    )
     return Pair(first, second, to_task, to_predictor, length, of)
 
 
 def modules_of(*words: object) -> list[str]:
     """The modules that words name, each once, in order."""
-    return list(dict.fromkeys(str(word).partition(":")[0] for word in words if ":" in str(word)))
+    return list(
+        dict.fromkeys(str(word).partition(":")[0] for word in words if ":" in str(word))
+    )
 
 
 def _loaded(word: object, of: str, what: str) -> str:
@@ -73,5 +78,11 @@ def _loaded(word: object, of: str, what: str) -> str:
             import_module(module)
         except ImportError as error:
             hint = "PYTHONPATH=. for a file of this folder"
-            raise bad(what, of, "a word, or 'module:word' of a module that can be imported", str(error), hint) from None
+            raise bad(
+                what,
+                of,
+                "a word, or 'module:word' of a module that can be imported",
+                str(error),
+                hint,
+            ) from None
     return str(word).rpartition(":")[2]

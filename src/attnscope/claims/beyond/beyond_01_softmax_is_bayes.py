@@ -2,11 +2,13 @@
 
 notation: nu = strength, L = length.
 
-    spiked     X_J = sqrt(nu) k* + noise, all of unit variance: P(J = l | X) = softmax(sqrt(nu) X.k*), so softmax at temperature sqrt(nu) is E[Y | X]
+    spiked   X_J = sqrt(nu) k* + noise, all of unit variance: P(J = l | X) = softmax(sqrt(nu) X.k*),
+        so softmax at temperature sqrt(nu) is E[Y | X]
     max-type   P(J = l | X) = softmax(nu X.k*) by definition: softmax at temperature nu is E[Y | X]
 
-Routes: the risk of softmax attention (Laplace transform of its denominator; two of them for the max-type) against the Bayes risk (Mellin contours;
-one Laplace transform), and against sampled sequences. At a wrong temperature the risk is above Bayes.
+Routes: the risk of softmax attention (Laplace transform of its denominator; two of them for the
+max-type) against the Bayes risk (Mellin contours; one Laplace transform), and against sampled
+sequences. At a wrong temperature the risk is above Bayes.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from attnscope.theory.risk import risk
 
 LENGTHS = (2, 3, 10, 100)
 STRENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0)
-MAX_LENGTHS, MAX_STRENGTHS = (2, 3, 10), (1.0, 2.0, 5.0)
+MAX_LENGTHS = (2, 3, 10)
+MAX_STRENGTHS = (1.0, 2.0, 5.0)
 GAINS = (0.7, 0.9, 1.1, 1.4)
 DIM = 4  # no risk here depends on it
 ORACLE = Overlaps.oracle()
 EXACT = 1e-9  # relative; the two quadratures are good to about 1e-11
-PUBLISHED = 0.359808  # Bayes risk at L = 10, nu = 5, computed independently beforehand to six digits
+# Bayes risk at L = 10, nu = 5, computed independently beforehand to six digits
+PUBLISHED = 0.359808
 
 
 def check(context: Context) -> Evidence:
@@ -39,10 +43,14 @@ def check(context: Context) -> Evidence:
     size = context.pick(400_000, 4_000_000)  # tokens per sampled setting
     spiked = [[SingleLocation.spiked(DIM, L, nu) for nu in STRENGTHS] for L in LENGTHS]
     bayes = np.array([[t.bayes_risk().value for t in row] for row in spiked])
-    softmax = np.array([[risk(t, Softmax(t.signal), ORACLE).value for t in row] for row in spiked])
+    softmax = np.array(
+        [[risk(t, Softmax(t.signal), ORACLE).value for t in row] for row in spiked]
+    )
     maxed = [[MaxLocation(DIM, L, nu) for nu in MAX_STRENGTHS] for L in MAX_LENGTHS]
     max_bayes = np.array([[t.bayes_risk().value for t in row] for row in maxed])
-    max_softmax = np.array([[risk(t, Softmax(t.strength), ORACLE).value for t in row] for row in maxed])
+    max_softmax = np.array(
+        [[risk(t, Softmax(t.strength), ORACLE).value for t in row] for row in maxed]
+    )
     drawn = np.array([[_sampled(t, t.signal, size, rng) for t in row] for row in spiked])
     max_drawn = np.array([[_sampled(t, t.strength, size, rng) for t in row] for row in maxed])
     three = SingleLocation.spiked(DIM, 3, 5.0)
@@ -50,14 +58,29 @@ def check(context: Context) -> Evidence:
     comparisons = (
         worst("softmax and Bayes, spiked: 20 settings", bayes, softmax, EXACT * bayes),
         sampled("sampled softmax, spiked: 20 settings", bayes, drawn[..., 0], drawn[..., 1]),
-        Comparison("Bayes risk at L = 10, nu = 5, six published digits", PUBLISHED, bayes[2, 2], 5e-7),
+        Comparison(
+            "Bayes risk at L = 10, nu = 5, six published digits", PUBLISHED, bayes[2, 2], 5e-7
+        ),
         worst("softmax and Bayes, max-type: 9 settings", max_bayes, max_softmax, EXACT),
-        sampled("sampled softmax, max-type: 9 settings", max_bayes, max_drawn[..., 0], max_drawn[..., 1]),
-        Comparison("best of four wrong temperatures, L = 3, nu = 5", bayes[1, 2], min(off), 1e-9, "at least"),
+        sampled(
+            "sampled softmax, max-type: 9 settings",
+            max_bayes,
+            max_drawn[..., 0],
+            max_drawn[..., 1],
+        ),
+        Comparison(
+            "best of four wrong temperatures, L = 3, nu = 5",
+            bayes[1, 2],
+            min(off),
+            1e-9,
+            "at least",
+        ),
     )
     notes = (
-        f"At L = 3, nu = 5 the Bayes risk is {bayes[1, 2]:.5f}; softmax at {', '.join(f'{g:g}' for g in GAINS)} times the right temperature has "
-        f"{', '.join(f'{x:.4f}' for x in off)}. At L = 10, nu = 20: Bayes {bayes[2, 4]:.5f}, best linear attention "
+        f"At L = 3, nu = 5 the Bayes risk is {bayes[1, 2]:.5f}; softmax at "
+        f"{', '.join(f'{g:g}' for g in GAINS)} times the right temperature has "
+        f"{', '.join(f'{x:.4f}' for x in off)}. At L = 10, nu = 20: Bayes {bayes[2, 4]:.5f}, best "
+        "linear attention "
         f"{linear_optimum(spiked[2][4]).risk.value:.4f}."
     )
     return Evidence(comparisons, _figure(drawn, max_drawn), notes)
@@ -68,7 +91,9 @@ def _sampled(
 ) -> tuple[float, float]:
     """Mean and standard error of the squared error of softmax attention on whole sequences."""
     batch = task.sample(max(size // task.length, size // 25), seed=int(rng.integers(2**31)))
-    return mean_and_error((batch.target - predict(Softmax(lam), task.key, task.value, batch.tokens)) ** 2)
+    return mean_and_error(
+        (batch.target - predict(Softmax(lam), task.key, task.value, batch.tokens)) ** 2
+    )
 
 
 def _figure(drawn: np.ndarray, max_drawn: np.ndarray) -> Figure:
@@ -102,21 +127,47 @@ def _figure(drawn: np.ndarray, max_drawn: np.ndarray) -> Figure:
             ),
         ]
     panels = (
-        Panel("spiked: lines Bayes, points softmax", "strength nu of the spike", "risk", tuple(marks), log_y=True, y_range=(1e-6, 1.5)),
-        Panel("max-type: lines Bayes, points softmax", "strength nu", "risk", tuple(more), log_y=True, y_range=(1e-3, 1.5)),
-    )  # fmt: skip
-    return Figure("Softmax attention attains the Bayes risk; linear attention does not", panels, columns=2)
+        Panel(
+            "spiked: lines Bayes, points softmax",
+            "strength nu of the spike",
+            "risk",
+            tuple(marks),
+            log_y=True,
+            y_range=(1e-6, 1.5),
+        ),
+        Panel(
+            "max-type: lines Bayes, points softmax",
+            "strength nu",
+            "risk",
+            tuple(more),
+            log_y=True,
+            y_range=(1e-3, 1.5),
+        ),
+    )
+    return Figure(
+        "Softmax attention attains the Bayes risk; linear attention does not",
+        panels,
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="beyond-01-softmax-is-bayes",
     title="Softmax attains the Bayes risk: spiked and max-type",
     statement=(
-        "With an O(1) spike of squared length nu, softmax attention at k = sqrt(nu) k* has exactly the Bayes risk; with the max-type location "
-        "P(J = l) ~ exp(nu X_l.k*) it has it at k = nu k*. Other temperatures, and linear attention, do not."
+        "With an O(1) spike of squared length nu, softmax attention at k = sqrt(nu) k* has exactly "
+        "the Bayes risk; with the max-type location "
+        "P(J = l) ~ exp(nu X_l.k*) it has it at k = nu k*. Other temperatures, and linear "
+        "attention, do not."
     ),
-    source="Duranthon et al., Statistical Advantage of Softmax Attention (ICLR 2026, arXiv 2509.21936), as quoted in reviews",
-    hypotheses="gamma = 1, uniform location, key perpendicular to value; L = 2, 3, 10, 100 (spiked), 2, 3, 10 (max-type)",
+    source=(
+        "Duranthon et al., Statistical Advantage of Softmax Attention (ICLR 2026, arXiv "
+        "2509.21936), as quoted in reviews"
+    ),
+    hypotheses=(
+        "gamma = 1, uniform location, key perpendicular to value; L = 2, 3, 10, 100 "
+        "(spiked), 2, 3, 10 (max-type)"
+    ),
     routes=(
         "Bayes risk by Mellin contours, by one Laplace transform",
         "softmax risk by Laplace transforms; sampled sequences",
@@ -125,8 +176,10 @@ CLAIM = Claim(
     snippet=(
         "import attnscope as at\n"
         "task = at.SingleLocation.spiked(dim=50, length=10, strength=5.0)\n"
-        "print(task.bayes_risk().value, at.risk(task, at.Softmax(task.signal), at.Overlaps.oracle()).value)\n"
+        "print(task.bayes_risk().value, at.risk(task, at.Softmax(task.signal), "
+        "at.Overlaps.oracle()).value)\n"
         "task = at.MaxLocation(dim=50, length=10, strength=5.0)\n"
-        "print(task.bayes_risk().value, at.risk(task, at.Softmax(5.0), at.Overlaps.oracle()).value)\n"
+        "print(task.bayes_risk().value, at.risk(task, at.Softmax(5.0), "
+        "at.Overlaps.oracle()).value)\n"
     ),
 )

@@ -1,15 +1,19 @@
-"""The best linear attention, exactly, and the constant with which its risk falls: L/nu, not L/((L-1) nu).
+"""The best linear attention, exactly, and the constant with which its risk falls: L/nu, not
+L/((L-1) nu).
 
 notation: T = sum_l (c + X_l.k) X_l.v, g2 = gamma^2, s = signal, nu = s^2 at gamma = 1.
 
-    R* = g2/(1 + g2 [1/(L-1) + s^2/(L-1+g2^2)]),       gamma = 1:  1/R* = L/(L-1) + nu/L,  nu R* -> L
+    R* = g2/(1 + g2 [1/(L-1) + s^2/(L-1+g2^2)]),      gamma = 1:  1/R* = L/(L-1) + nu/L,  nu R* -> L
 
-L/(L-1) does occur, but as the value of 1/R* at nu = 0; as the constant of the decay, (L/(L-1))/nu, it is right at L = 2 only.
-Normalised linear attention (weights 1/L + alpha (u_l - mean u)) reaches (L-1)/(L+nu).
+L/(L-1) does occur, but as the value of 1/R* at nu = 0; as the constant of the decay, (L/(L-1))/nu,
+it is right at L = 2 only. Normalised linear attention (weights 1/L + alpha (u_l - mean u)) reaches
+(L-1)/(L+nu).
 
-Routes: the formula against minimisation over all k, v in R^4 and c from random starts (which knows only the risk as a polynomial in k, v, c),
-and against least squares on ALL linear and quadratic token statistics sum_l X_l, sum_l X_l X_l^T of sampled sequences (d = 3: 9 features).
-Fitting 9 coefficients on n sequences changes the mean squared error by about 9/n of it, a hundredth of its standard error.
+Routes: the formula against minimisation over all k, v in R^4 and c from random starts (which knows
+only the risk as a polynomial in k, v, c), and against least squares on ALL linear and quadratic
+token statistics sum_l X_l, sum_l X_l X_l^T of sampled sequences (d = 3: 9 features). Fitting 9
+coefficients on n sequences changes the mean squared error by about 9/n of it, a hundredth of its
+standard error.
 """
 
 from __future__ import annotations
@@ -21,7 +25,11 @@ from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.optima.linear_optimum import free_linear_excess, linear_optimum, normalised_linear_optimum
+from attnscope.theory.optima.linear_optimum import (
+    free_linear_excess,
+    linear_optimum,
+    normalised_linear_optimum,
+)
 
 FREE = (
     (0.7, 2.0, 6),
@@ -32,9 +40,12 @@ FREE = (
     (0.5, 3.0, 20),
 )  # gamma, signal, length
 STARTS = 6
-LENGTHS, STRENGTHS = (2, 3, 10), (2.0, 10.0, 50.0)
+LENGTHS = (2, 3, 10)
+STRENGTHS = (2.0, 10.0, 50.0)
 STRONG = (
-    1e5  # nu at which nu R* is compared with its limit; it is below L by less than L^3/((L-1) nu), 1 % for rounding
+    # nu at which nu R* is compared with its limit; it is below L by less than L^3/((L-1) nu), 1 %
+    # for rounding
+    1e5
 )
 FOUND = 1e-8  # how well BFGS resolves a minimum in nine variables
 
@@ -47,19 +58,39 @@ def check(context: Context) -> Evidence:
     found = [_least(t, rng) for t in tasks]
     grid = [[SingleLocation.spiked(3, L, nu) for nu in STRENGTHS] for L in LENGTHS]
     best = np.array([[linear_optimum(t).risk.value for t in row] for row in grid])
-    normalised = np.array([[normalised_linear_optimum(t).risk.value for t in row] for row in grid])
-    drawn = np.array([[_regressed(t, n, int(rng.integers(2**31))) for t in row] for row in grid])  # (L, nu, 2, 2)
+    normalised = np.array(
+        [[normalised_linear_optimum(t).risk.value for t in row] for row in grid]
+    )
+    # (L, nu, 2, 2)
+    drawn = np.array(
+        [[_regressed(t, n, int(rng.integers(2**31))) for t in row] for row in grid]
+    )
     L = np.array(LENGTHS)
-    strong = np.array([STRONG * _along(SingleLocation.spiked(3, length, STRONG)) for length in LENGTHS])
+    strong = np.array(
+        [STRONG * _along(SingleLocation.spiked(3, length, STRONG)) for length in LENGTHS]
+    )
     comparisons = (
         worst("R* against minimisation over k, v, c: 6 settings", exact, found, FOUND),
-        sampled("R* against least squares on all quadratic statistics", best, drawn[..., 0, 0], drawn[..., 0, 1]),
-        worst(f"nu R* at nu = {STRONG:g} against L", L, strong, 1.01 * L**3 / ((L - 1) * STRONG)),
-        sampled("normalised linear attention, (L-1)/(L+nu)", normalised, drawn[..., 1, 0], drawn[..., 1, 1]),
+        sampled(
+            "R* against least squares on all quadratic statistics",
+            best,
+            drawn[..., 0, 0],
+            drawn[..., 0, 1],
+        ),
+        worst(
+            f"nu R* at nu = {STRONG:g} against L", L, strong, 1.01 * L**3 / ((L - 1) * STRONG)
+        ),
+        sampled(
+            "normalised linear attention, (L-1)/(L+nu)",
+            normalised,
+            drawn[..., 1, 0],
+            drawn[..., 1, 1],
+        ),
     )
     ten = best[2, 2]
     notes = (
-        f"At L = 10, nu = 50 the optimum is {ten:.4f}; the quoted (L/(L-1))/nu would be {10 / 9 / 50:.4f}. nu R* at nu = {STRONG:g}: "
+        f"At L = 10, nu = 50 the optimum is {ten:.4f}; the quoted (L/(L-1))/nu would be "
+        f"{10 / 9 / 50:.4f}. nu R* at nu = {STRONG:g}: "
         + ", ".join(f"{x:.3f} (L = {length})" for x, length in zip(strong, LENGTHS))
         + "."
     )
@@ -75,7 +106,9 @@ def _least(task: SingleLocation, rng: np.random.Generator) -> float:
 
 
 def _along(task: SingleLocation) -> float:
-    """The least risk over k = a k*, v = b v*, c: given a : c the best b is a least-squares coefficient, so one variable is left."""
+    """The least risk over k = a k*, v = b v*, c: given a : c the best b is a least-squares
+    coefficient, so one variable is left.
+    """
     f = lambda a, b, c: free_linear_excess(task, a * task.key, b * task.value, c)
 
     def least(p: np.ndarray) -> float:
@@ -85,16 +118,24 @@ def _along(task: SingleLocation) -> float:
 
     angles = np.linspace(0, np.pi, 50)
     start = angles[np.argmin([least(np.array([x])) for x in angles])]
-    return float(minimize(least, [start], method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-15}).fun)
+    return float(
+        minimize(
+            least, [start], method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-15}
+        ).fun
+    )
 
 
 def _regressed(task: SingleLocation, n: int, seed: int) -> np.ndarray:
-    """(2, 2): mean squared error with its standard error of least squares on all quadratic statistics; of normalised linear attention."""
+    """(2, 2): mean squared error with its standard error of least squares on all quadratic
+    statistics; of normalised linear attention.
+    """
     x, y, _ = task.sample(n, seed=seed)
     second = np.einsum("nli,nlj->nij", x, x)[:, *np.triu_indices(task.dim)]
     features = np.concatenate([x.sum(axis=1), second, np.ones((n, 1))], axis=1)
     fit = features @ np.linalg.lstsq(features, y, rcond=None)[0]
-    u, w, a = x @ task.key, x @ task.value, normalised_linear_optimum(task).slope
+    u = x @ task.key
+    w = x @ task.value
+    a = normalised_linear_optimum(task).slope
     head = np.sum((1 / task.length + a * (u - u.mean(axis=1, keepdims=True))) * w, axis=1)
     return np.array([mean_and_error((y - t) ** 2) for t in (fit, head)])
 
@@ -104,30 +145,67 @@ def _figure(drawn: np.ndarray) -> Figure:
     panels = []
     for i, L in enumerate(LENGTHS):
         tasks = [SingleLocation.spiked(3, L, nu) for nu in nus]
-        bayes = [r for r in (t.bayes_risk().value for t in tasks if t.signal**2 < 60) if r > 1.5e-3]
+        bayes = [
+            r for r in (t.bayes_risk().value for t in tasks if t.signal**2 < 60) if r > 1.5e-3
+        ]
         marks = (
-            Line(nus, [linear_optimum(t).risk.value for t in tasks], "best linear attention", 0),
-            Points(STRENGTHS, drawn[i, :, 0, 0], "all quadratic statistics", 0, BAND * drawn[i, :, 0, 1]),
+            Line(
+                nus, [linear_optimum(t).risk.value for t in tasks], "best linear attention", 0
+            ),
+            Points(
+                STRENGTHS,
+                drawn[i, :, 0, 0],
+                "all quadratic statistics",
+                0,
+                BAND * drawn[i, :, 0, 1],
+            ),
             Line(nus, L / (L - 1) / nus, "quoted (L/(L-1))/nu", 3, dashed=True),
-            Line(nus, [normalised_linear_optimum(t).risk.value for t in tasks], "normalised linear", 1),
+            Line(
+                nus,
+                [normalised_linear_optimum(t).risk.value for t in tasks],
+                "normalised linear",
+                1,
+            ),
             Points(STRENGTHS, drawn[i, :, 1, 0], "", 1, BAND * drawn[i, :, 1, 1]),
             Line(nus[: len(bayes)], bayes, "Bayes = softmax", 2),
         )
-        panels.append(Panel(f"L = {L}", "strength nu of the spike", "risk", marks, True, True, y_range=(1e-5, 1.5)))
-    return Figure("The best linear attention falls like L/nu (lines exact, points sampled)", tuple(panels), columns=3)
+        panels.append(
+            Panel(
+                f"L = {L}",
+                "strength nu of the spike",
+                "risk",
+                marks,
+                True,
+                True,
+                y_range=(1e-5, 1.5),
+            )
+        )
+    return Figure(
+        "The best linear attention falls like L/nu (lines exact, points sampled)",
+        tuple(panels),
+        columns=3,
+    )
 
 
 CLAIM = Claim(
     id="beyond-02-linear-optimum",
     title="The exact optimum of linear attention, of order L/nu",
     statement=(
-        "Over all vectors and offsets the least risk of linear attention is gamma^2/(1 + gamma^2 [1/(L-1) + s^2/(L-1+gamma^4)]), which is also "
-        "the least over all quadratic token statistics. For unit variance and a spike nu it is 1/(L/(L-1) + nu/L) and falls like L/nu; the quoted "
+        "Over all vectors and offsets the least risk of linear attention is gamma^2/(1 + gamma^2 "
+        "[1/(L-1) + s^2/(L-1+gamma^4)]), which is also "
+        "the least over all quadratic token statistics. For unit variance and a spike nu it is "
+        "1/(L/(L-1) + nu/L) and falls like L/nu; the quoted "
         "constant L/(L-1) is the value of 1/risk at nu = 0 and agrees with the decay at L = 2 only."
     ),
-    source="new here; the quoted constant: Duranthon et al. (arXiv 2509.21936), as quoted in reviews",
+    source=(
+        "new here; the quoted constant: Duranthon et al. (arXiv 2509.21936), as quoted in "
+        "reviews"
+    ),
     hypotheses="uniform location, key perpendicular to value, population risk",
-    routes=("closed form", "minimisation over free vectors; least squares on sampled sequences"),
+    routes=(
+        "closed form",
+        "minimisation over free vectors; least squares on sampled sequences",
+    ),
     check=check,
     snippet=(
         "import attnscope as at\n"

@@ -1,16 +1,21 @@
-"""How fast the risk falls with the strength of an O(1) spike: exponentially for softmax (= Bayes), like L/nu for linear attention.
+"""How fast the risk falls with the strength of an O(1) spike: exponentially for softmax (= Bayes),
+like L/nu for linear attention.
 
 notation: nu = strength, L = length.
 
-    fixed L      R_B = (L-1) (1/2) sqrt(pi/nu) e^{-nu/4} [1 - pi^2/(4 nu) + 5 pi^4/(32 nu^2) - 61 pi^6/(384 nu^3) + ...]
-                 (moments pi^2, 5 pi^4, 61 pi^6 of the density 1/(2 pi cosh(z/2)) in the two-token integral; more than one wrong token adds
-                 an exponentially smaller relative correction)
-    L = e^{r nu} R_B = e^{-nu (E(r) + o(1))},  E(r) = 1/4 - r up to r = 1/8, then (1/sqrt 2 - sqrt r)^2 up to 1/2
+    fixed L   R_B = (L-1) (1/2) sqrt(pi/nu) e^{-nu/4} [1 - pi^2/(4 nu) + 5 pi^4/(32 nu^2) - 61
+        pi^6/(384 nu^3) + ...]
+                 (moments pi^2, 5 pi^4, 61 pi^6 of the density 1/(2 pi cosh(z/2)) in the two-token
+                 integral; more than one wrong token adds an exponentially smaller relative
+                 correction)
+    L = e^{r nu} R_B = e^{-nu (E(r) + o(1))},  E(r) = 1/4 - r up to r
+        = 1/8, then (1/sqrt 2 - sqrt r)^2 up to 1/2
     linear       |R* - L/nu| <= L^3/((L-1) nu^2)
 
-Routes: these expansions against the exact Bayes risk, by Mellin contours (fixed L) and by Laplace transforms (L up to e^{240}); for linear attention
-against numerical minimisation of its exact risk over temperature and offset. The slope of log R_B between nu and 2 nu differs from E by
-a log 2/nu when R_B ~ nu^{-a} e^{-nu E}; the allowance is that of 0 <= a <= 1.
+Routes: these expansions against the exact Bayes risk, by Mellin contours (fixed L) and by Laplace
+transforms (L up to e^{240}); for linear attention against numerical minimisation of its exact risk
+over temperature and offset. The slope of log R_B between nu and 2 nu differs from E by a log 2/nu
+when R_B ~ nu^{-a} e^{-nu E}; the allowance is that of 0 <= a <= 1.
 """
 
 from __future__ import annotations
@@ -28,11 +33,16 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.linear_optimum import linear_optimum
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import unchecked_risk
-from attnscope.theory.risks.spiked import spiked_asymptotic, spiked_bayes_risk, spiked_exponent
+from attnscope.theory.risks.spiked import (
+    spiked_asymptotic,
+    spiked_bayes_risk,
+    spiked_exponent,
+)
 
 DIM = 4
 LENGTHS = (2, 3, 10, 100)
-STRONG = (320.0, 640.0, 1280.0)  # where wrong tokens come one at a time: the rest is below 1e-9 of the risk at L = 100
+# where wrong tokens come one at a time: the rest is below 1e-9 of the risk at L = 100
+STRONG = (320.0, 640.0, 1280.0)
 PRINTED = {
     2: 0.9713,
     3: 0.9712,
@@ -45,28 +55,58 @@ LINEAR = (1e3, 1e4)
 
 
 def check(context: Context) -> Evidence:
-    nu, L = np.array(STRONG), np.array(LENGTHS)
+    nu = np.array(STRONG)
+    L = np.array(LENGTHS)
     measured = np.array([[_over_leading(length, x) for x in STRONG] for length in LENGTHS])
     predicted = 1 - np.pi**2 / (4 * nu) + 5 * np.pi**4 / (32 * nu**2)
     printed = [_over_leading(length, 80.0) for length in PRINTED]
     base = context.pick(200.0, 600.0)
-    root = math.log(2) / (2 * base)  # what a factor nu^(-1/2) adds to a slope; 0 and twice that are allowed
+    # what a factor nu^(-1/2) adds to a slope; 0 and twice that are allowed
+    root = math.log(2) / (2 * base)
     slopes = np.array([_slope(r, base) for r in RATES])
     exponents = np.array([spiked_exponent(r) for r in RATES])
     linear = np.array([[_least_linear(length, x) for x in LINEAR] for length in LENGTHS])
     bound = (L**3 / (L - 1))[:, None] / np.square(LINEAR)
     comparisons = (
-        worst("R_B over its leading term: 12 settings", predicted, measured, 61 * np.pi**6 / (384 * nu**3)),
-        worst("the same at nu = 80, L = 2 to 1000: published digits", list(PRINTED.values()), printed, 5e-5),
-        worst(f"slope of log R_B for L = e^(r nu), nu = {base:g} to {2 * base:g}", exponents + root, slopes, root),
-        Comparison("slope at r = 0, L = 10: 1/4 and the root of nu", 0.25 + root, _fixed_slope(10, base), root),
-        worst("best linear attention against L/nu: 8 settings", L[:, None] / np.array(LINEAR), linear, bound),
-    )  # fmt: skip
+        worst(
+            "R_B over its leading term: 12 settings",
+            predicted,
+            measured,
+            61 * np.pi**6 / (384 * nu**3),
+        ),
+        worst(
+            "the same at nu = 80, L = 2 to 1000: published digits",
+            list(PRINTED.values()),
+            printed,
+            5e-5,
+        ),
+        worst(
+            f"slope of log R_B for L = e^(r nu), nu = {base:g} to {2 * base:g}",
+            exponents + root,
+            slopes,
+            root,
+        ),
+        Comparison(
+            "slope at r = 0, L = 10: 1/4 and the root of nu",
+            0.25 + root,
+            _fixed_slope(10, base),
+            root,
+        ),
+        worst(
+            "best linear attention against L/nu: 8 settings",
+            L[:, None] / np.array(LINEAR),
+            linear,
+            bound,
+        ),
+    )
     notes = (
         f"Slopes between nu = {base:g} and {2 * base:g} less E(r): "
         + ", ".join(f"{a - b:+.4f} (r = {r:g})" for a, b, r in zip(slopes, exponents, RATES))
         + f"; the factor nu^(-1/2) alone would give {root:+.4f}. The threshold, R_B of order one, is nu = 2 log L: "
-        + ", ".join(f"{spiked_bayes_risk(2 * math.log(x), x).value:.3f} at L = {x:g}" for x in (10, 1e3, 1e6, 1e12))
+        + ", ".join(
+            f"{spiked_bayes_risk(2 * math.log(x), x).value:.3f} at L = {x:g}"
+            for x in (10, 1e3, 1e6, 1e12)
+        )
         + "."
     )
     return Evidence(comparisons, _figure(), notes)
@@ -79,23 +119,34 @@ def _over_leading(length: int, nu: float) -> float:
 
 
 def _slope(rate: float, nu: float) -> float:
-    low, high = (float(spiked_bayes_risk(x, math.exp(rate * x)).log_excess) for x in (nu, 2 * nu))
+    low, high = (
+        float(spiked_bayes_risk(x, math.exp(rate * x)).log_excess) for x in (nu, 2 * nu)
+    )
     return (low - high) / nu
 
 
 def _fixed_slope(length: int, nu: float) -> float:
-    low, high = (float(SingleLocation.spiked(DIM, length, x).bayes_risk().log_excess) for x in (nu, 2 * nu))
+    low, high = (
+        float(SingleLocation.spiked(DIM, length, x).bayes_risk().log_excess)
+        for x in (nu, 2 * nu)
+    )
     return (low - high) / nu
 
 
 def _least_linear(length: int, nu: float) -> float:
-    """Least exact risk of linear attention at (k*, v*) over temperature and offset, started at the zero predictor's scale."""
+    """Least exact risk of linear attention at (k*, v*) over temperature and offset,
+    started at the zero predictor's scale.
+    """
     task = SingleLocation.spiked(DIM, length, nu)
     oracle = as_arrays(Overlaps.oracle())
 
     def value(logs: np.ndarray) -> float:
         temperature, offset = map(math.exp, logs)
-        return float(unchecked_risk(task, LinearAttention(temperature, offset), oracle, temperature).value)
+        return float(
+            unchecked_risk(
+                task, LinearAttention(temperature, offset), oracle, temperature
+            ).value
+        )
 
     start = [-math.log(nu), -math.log(nu)]
     options = {"xatol": 1e-9, "fatol": 1e-15, "maxiter": 2000}
@@ -109,7 +160,13 @@ def _figure() -> Figure:
         tasks = [SingleLocation.spiked(DIM, L, nu) for nu in nus]
         marks += [
             Line(nus, [t.bayes_risk().value for t in tasks], f"Bayes = softmax, L = {L}", i),
-            Line(nus, [spiked_asymptotic(nu, L) for nu in nus], "leading term" if i == 0 else "", i, dashed=True),
+            Line(
+                nus,
+                [spiked_asymptotic(nu, L) for nu in nus],
+                "leading term" if i == 0 else "",
+                i,
+                dashed=True,
+            ),
             Line(
                 nus,
                 [linear_optimum(t).risk.value for t in tasks],
@@ -122,7 +179,14 @@ def _figure() -> Figure:
     shown = np.array([0.02, 0.05, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45])
     found = [_slope(r, 100.0) for r in shown]
     panels = (
-        Panel("fixed length", "strength nu of the spike", "risk", tuple(marks), log_y=True, y_range=(1e-15, 2)),
+        Panel(
+            "fixed length",
+            "strength nu of the spike",
+            "risk",
+            tuple(marks),
+            log_y=True,
+            y_range=(1e-15, 2),
+        ),
         Panel(
             "length e^(r nu)",
             "r = log(length)/nu",
@@ -131,23 +195,36 @@ def _figure() -> Figure:
                 Line(rates, [spiked_exponent(r) for r in rates], "E(r)", 0),
                 Points(shown, found, "slope of the exact risk, nu = 100 to 200", 1),
                 Line(
-                    rates, [spiked_exponent(r) + math.log(2) / 200 for r in rates], "E(r) and nu^(-1/2)", 1, dashed=True
+                    rates,
+                    [spiked_exponent(r) + math.log(2) / 200 for r in rates],
+                    "E(r) and nu^(-1/2)",
+                    1,
+                    dashed=True,
                 ),
             ),
         ),
     )
-    return Figure("Exponential decay of the Bayes risk, polynomial decay of linear attention", panels, columns=2)
+    return Figure(
+        "Exponential decay of the Bayes risk, polynomial decay of linear attention",
+        panels,
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="beyond-03-decay-in-the-spike",
     title="Exponential against polynomial decay in the spike",
     statement=(
-        "For a spike of strength nu the Bayes risk, attained by softmax, is (L-1) (1/2) sqrt(pi/nu) e^{-nu/4} (1 + O(1/nu)) at fixed length, and "
-        "e^{-nu E(r)} to leading order for L = e^{r nu}, with E(r) = 1/4 - r up to r = 1/8 and (1/sqrt 2 - sqrt r)^2 up to 1/2. "
+        "For a spike of strength nu the Bayes risk, attained by softmax, is (L-1) (1/2) "
+        "sqrt(pi/nu) e^{-nu/4} (1 + O(1/nu)) at fixed length, and "
+        "e^{-nu E(r)} to leading order for L = e^{r nu}, with E(r) = 1/4 - r up to r = 1/8 and "
+        "(1/sqrt 2 - sqrt r)^2 up to 1/2. "
         "The best linear attention falls only like L/nu."
     ),
-    source="new here (prefactor, exponent); that softmax decays exponentially and linear attention does not: arXiv 2509.21936, as quoted",
+    source=(
+        "new here (prefactor, exponent); that softmax decays exponentially and linear "
+        "attention does not: arXiv 2509.21936, as quoted"
+    ),
     hypotheses="gamma = 1, uniform location, key perpendicular to value",
     routes=(
         "expansions in 1/nu and error exponents",
@@ -158,6 +235,7 @@ CLAIM = Claim(
         "import attnscope as at\n"
         "for nu in (20.0, 40.0, 80.0):\n"
         "    task = at.SingleLocation.spiked(dim=20, length=10, strength=nu)\n"
-        "    print(nu, task.bayes_risk().value, at.spiked_asymptotic(nu, 10), at.linear_optimum(task).risk.value)\n"
+        "    print(nu, task.bayes_risk().value, at.spiked_asymptotic(nu, 10), "
+        "at.linear_optimum(task).risk.value)\n"
     ),
 )

@@ -1,15 +1,21 @@
-"""Under random length an unnormalised activation cannot adapt: its risk is that of the mean length. Softmax stays Bayes.
+"""Under random length an unnormalised activation cannot adapt: its risk is that of the mean length.
+Softmax stays Bayes.
 
-notation: q_L the law of the length, sigma an activation, u, w scores and values at (k*, v*), g2 = gamma^2.
+notation: q_L the law of the length, sigma an activation, u, w scores and values at (k*, v*), g2 =
+gamma^2.
 
-    sum_l sigma(u_l) w_l:   R(L) = g2 E_1(1 - sigma)^2 + (L-1) E_0 sigma^2   is linear in L, so   sum_L q_L R(L) = R(E L),
+    sum_l sigma(u_l) w_l:   R(L) = g2 E_1(1 - sigma)^2 + (L-1) E_0 sigma^2   is linear in L, so
+        sum_L q_L R(L) = R(E L),
 
-and its minimum over sigma, over linear activations, or over temperatures is R*(E L): what one would get at the fixed length E L. R* as an infimum
-of linear functions is concave, so a predictor that could adapt to the length seen would have E R*(L) <= R*(E L). Softmax adapts: at gamma = 1,
-temperature s is Bayes at every length, and its average E R_B(L) falls as the lengths spread about their mean.
+and its minimum over sigma, over linear activations, or over temperatures is R*(E L): what one would
+get at the fixed length E L. R* as an infimum of linear functions is concave, so a predictor that
+could adapt to the length seen would have E R*(L) <= R*(E L). Softmax adapts: at gamma = 1,
+temperature s is Bayes at every length, and its average E R_B(L) falls as the lengths spread about
+their mean.
 
-Routes: R* at the mean length in closed form or by log-space quadrature, against averages of fixed-length risks and against minimisation of such
-averages; all against sampled, padded and masked sequences.
+Routes: R* at the mean length in closed form or by log-space quadrature, against averages of
+fixed-length risks and against minimisation of such averages; all against sampled, padded and masked
+sequences.
 """
 
 from __future__ import annotations
@@ -32,7 +38,9 @@ from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
 
-MEAN, NU, DIM = 10, 10.0, 4
+MEAN = 10
+NU = 10.0
+DIM = 4
 BASE = SingleLocation.spiked(DIM, MEAN, NU)
 SPREAD = 8  # lengths MEAN - SPREAD and MEAN + SPREAD with probability 1/2
 ORACLE = Overlaps.oracle()
@@ -52,22 +60,54 @@ def check(context: Context) -> Evidence:
         "best linear": LinearAttention(linear.temperature, linear.offset),
     }
     averaged = {name: risk(task, head, ORACLE).value for name, head in heads.items()}
-    batch = task.sample(n, seed=int(np.random.default_rng([context.seed, 604]).integers(2**31)))
+    batch = task.sample(
+        n, seed=int(np.random.default_rng([context.seed, 604]).integers(2**31))
+    )
     output = lambda head: predict(head, task.key, task.value, batch.tokens, batch.mask)
-    drawn = {name: mean_and_error((batch.target - output(head)) ** 2) for name, head in heads.items()}
+    drawn = {
+        name: mean_and_error((batch.target - output(head)) ** 2)
+        for name, head in heads.items()
+    }
     best = math.exp(optimal_sigma_log_excess(1.0, BASE.signal, MEAN)[0])
     found = _least_linear(task)
     comparisons = (
-        Comparison("softmax at temperature s against Bayes", task.bayes_risk().value, averaged["softmax"], EXACT),
-        Comparison("best activation against the mean length", best, averaged["best activation"], EXACT),
-        Comparison("erf at its best temperature against the mean length", erf.value, averaged["erf"], EXACT),
-        Comparison("best linear attention, minimised over random lengths", linear.risk.value, found, EXACT),
-        *(sampled(f"sampled, masked: {name}", averaged[name], *drawn[name]) for name in heads),
+        Comparison(
+            "softmax at temperature s against Bayes",
+            task.bayes_risk().value,
+            averaged["softmax"],
+            EXACT,
+        ),
+        Comparison(
+            "best activation against the mean length",
+            best,
+            averaged["best activation"],
+            EXACT,
+        ),
+        Comparison(
+            "erf at its best temperature against the mean length",
+            erf.value,
+            averaged["erf"],
+            EXACT,
+        ),
+        Comparison(
+            "best linear attention, minimised over random lengths",
+            linear.risk.value,
+            found,
+            EXACT,
+        ),
+        *(
+            sampled(f"sampled, masked: {name}", averaged[name], *drawn[name])
+            for name in heads
+        ),
     )
-    adapted = np.mean([math.exp(optimal_sigma_log_excess(1.0, BASE.signal, L)[0]) for L in task.lengths])
+    adapted = np.mean(
+        [math.exp(optimal_sigma_log_excess(1.0, BASE.signal, L)[0]) for L in task.lengths]
+    )
     notes = (
-        f"Lengths {task.lengths[0]} and {task.lengths[1]}, nu = {NU:g}: softmax (Bayes) {averaged['softmax']:.4f}, at the fixed length {MEAN} "
-        f"{BASE.bayes_risk().value:.4f}; best activation {best:.4f} at both, {adapted:.4f} if it were told the length; erf {erf.value:.4f} at both, "
+        f"Lengths {task.lengths[0]} and {task.lengths[1]}, nu = {NU:g}: softmax (Bayes) "
+        f"{averaged['softmax']:.4f}, at the fixed length {MEAN} "
+        f"{BASE.bayes_risk().value:.4f}; best activation {best:.4f} at both, {adapted:.4f} if it "
+        f"were told the length; erf {erf.value:.4f} at both, "
         f"best linear {linear.risk.value:.4f} at both."
     )
     return Evidence(comparisons, _figure(drawn), notes)
@@ -78,7 +118,9 @@ def _spread(spread: int) -> RandomLength:
 
 
 def _least_linear(task: RandomLength) -> float:
-    """Least exact risk of linear attention at (k*, v*) over temperature and offset, by values alone."""
+    """Least exact risk of linear attention at (k*, v*) over temperature and offset,
+    by values alone.
+    """
     oracle = as_arrays(ORACLE)
 
     def f(p: np.ndarray) -> float:
@@ -105,10 +147,27 @@ def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
                 Line(spreads, [t.bayes_risk().value for t in tasks], "softmax = Bayes", 0),
                 Points([SPREAD], [drawn["softmax"][0]], "", 0, [BAND * drawn["softmax"][1]]),
                 Line(spreads, [sigma(MEAN)] * MEAN, "best activation", 1),
-                Points([SPREAD], [drawn["best activation"][0]], "", 1, [BAND * drawn["best activation"][1]]),
+                Points(
+                    [SPREAD],
+                    [drawn["best activation"][0]],
+                    "",
+                    1,
+                    [BAND * drawn["best activation"][1]],
+                ),
                 Line(spreads, mean_sigma, "best activation, told the length", 1, dashed=True),
-                Line(spreads, [linear_optimum(BASE).risk.value] * MEAN, "best linear attention", 2),
-                Points([SPREAD], [drawn["best linear"][0]], "", 2, [BAND * drawn["best linear"][1]]),
+                Line(
+                    spreads,
+                    [linear_optimum(BASE).risk.value] * MEAN,
+                    "best linear attention",
+                    2,
+                ),
+                Points(
+                    [SPREAD],
+                    [drawn["best linear"][0]],
+                    "",
+                    2,
+                    [BAND * drawn["best linear"][1]],
+                ),
             ),
             y_range=(0.0, 0.85),
         ),
@@ -117,26 +176,54 @@ def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
             "length L",
             "risk",
             (
-                Line(lengths, [t.bayes_risk().value for t in fixed], "softmax = Bayes at every length", 0),
-                Line(lengths, [risk(t, OptimalSigma(1.0, BASE.signal, MEAN), ORACLE).value for t in fixed], f"best activation of L = {MEAN}", 1),
-                Line(lengths, [sigma(int(L)) for L in lengths], "best activation of each L", 1, dashed=True),
+                Line(
+                    lengths,
+                    [t.bayes_risk().value for t in fixed],
+                    "softmax = Bayes at every length",
+                    0,
+                ),
+                Line(
+                    lengths,
+                    [
+                        risk(t, OptimalSigma(1.0, BASE.signal, MEAN), ORACLE).value
+                        for t in fixed
+                    ],
+                    f"best activation of L = {MEAN}",
+                    1,
+                ),
+                Line(
+                    lengths,
+                    [sigma(int(L)) for L in lengths],
+                    "best activation of each L",
+                    1,
+                    dashed=True,
+                ),
             ),
             log_x=True,
             log_y=True,
         ),
-    )  # fmt: skip
-    return Figure("Random length: softmax adapts, an unnormalised activation cannot", panels, columns=2)
+    )
+    return Figure(
+        "Random length: softmax adapts, an unnormalised activation cannot", panels, columns=2
+    )
 
 
 CLAIM = Claim(
     id="beyond-04-random-length",
     title="Normalisation matters when the length is random",
     statement=(
-        "At the oracle directions the risk of any unnormalised activation is linear in the length, so over random lengths its best risk is the one "
-        "at the mean length, whatever the spread. Softmax attention at one temperature is Bayes at every length and gains from the spread."
+        "At the oracle directions the risk of any unnormalised activation is linear in the length, "
+        "so over random lengths its best risk is the one "
+        "at the mean length, whatever the spread. Softmax attention at one temperature is Bayes at "
+        "every length and gains from the spread."
     ),
-    source="new here in this form; that random length hurts unnormalised activations: arXiv 2509.21936, as quoted in reviews",
-    hypotheses="gamma = 1, spike nu = 10, lengths 2 and 18 with equal probability, uniform location",
+    source=(
+        "new here in this form; that random length hurts unnormalised activations: arXiv "
+        "2509.21936, as quoted in reviews"
+    ),
+    hypotheses=(
+        "gamma = 1, spike nu = 10, lengths 2 and 18 with equal probability, uniform location"
+    ),
     routes=(
         "closed forms and quadratures at the mean length; Bayes integral",
         "averaged and minimised risks; sampled masked sequences",
@@ -148,6 +235,7 @@ CLAIM = Claim(
         "for spread in (0, 4, 8):\n"
         "    task = at.RandomLength(base, [10 - spread, 10 + spread])\n"
         "    heads = at.Softmax(base.signal), at.optimal_sigma(base)\n"
-        "    print(spread, task.bayes_risk().value, *(at.risk(task, head, at.Overlaps.oracle()).value for head in heads))\n"
+        "    print(spread, task.bayes_risk().value, *(at.risk(task, head, "
+        "at.Overlaps.oracle()).value for head in heads))\n"
     ),
 )

@@ -1,15 +1,19 @@
-"""Other activations at the oracle directions, ranked by exact risk, each at its best temperature and output gain.
+"""Other activations at the oracle directions, ranked by exact risk, each at its best temperature
+and output gain.
 
-notation: T = b sum_l a_l w_l at (k*, v*), b = gain, a_l = sigma(lam u_l) or h(lam u_l)/(sink + sum h); g2 = gamma^2.
+notation: T = b sum_l a_l w_l at (k*, v*), b = gain, a_l = sigma(lam u_l) or h(lam u_l)/(sink + sum
+h); g2 = gamma^2.
 
-    R(b) = g2 (1 - 2 b E a_J + b^2 E a_J^2) + b^2 (L-1) E a_0^2,   best b = g2 E a_J/(g2 E a_J^2 + (L-1) E a_0^2),   R = g2 (1 - b E a_J)
+    R(b) = g2 (1 - 2 b E a_J + b^2 E a_J^2) + b^2 (L-1) E a_0^2,
+        best b = g2 E a_J/(g2 E a_J^2 + (L-1) E a_0^2),   R = g2 (1 - b E a_J)
 
-with the moments exact (Gaussian quadrature, or a Laplace transform of the denominator for normalised weights). Of all unnormalised activations
-the best is sigma* = g2 p_1/(g2 p_1 + (L-1) p_0) (optimal_sigma); at gamma = 1 it is a sigmoid with a bias,
-sigma*(u) = sigmoid(s u - s^2/2 - log(L-1)). Bias, growth and normalisation are what tells the activations apart.
+with the moments exact (Gaussian quadrature, or a Laplace transform of the denominator for
+normalised weights). Of all unnormalised activations the best is sigma* = g2 p_1/(g2 p_1 + (L-1)
+p_0) (optimal_sigma); at gamma = 1 it is a sigmoid with a bias, sigma*(u) = sigmoid(s u - s^2/2 -
+log(L-1)). Bias, growth and normalisation are what tells the activations apart.
 
-Routes: exact moments against sampled sequences, all activations on the same ones; sigma* in closed form against a sigmoid whose temperature,
-bias and gain are found numerically; Bayes as softmax.
+Routes: exact moments against sampled sequences, all activations on the same ones; sigma* in closed
+form against a sigmoid whose temperature, bias and gain are found numerically; Bayes as softmax.
 """
 
 from __future__ import annotations
@@ -33,7 +37,9 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
 from attnscope.theory.risks.normalised_risk import weight_moments
 
-DIM, LENGTH, NU = 4, 10, 10.0
+DIM = 4
+LENGTH = 10
+NU = 10.0
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "erf": erf,
     "tanh": np.tanh,
@@ -50,7 +56,9 @@ NORMALISED: dict[str, type[Normalised]] = {
     "softmax": Softmax,
 }
 EXACT = 1e-8  # the flat bottom of a numerical minimum
-LOWEST, HIGHEST = 1e-3, 30.0  # temperatures searched: linear in effect at the low end, steps at the high end
+# temperatures searched: linear in effect at the low end, steps at the high end
+LOWEST = 1e-3
+HIGHEST = 30.0
 
 
 class Best(NamedTuple):
@@ -67,13 +75,18 @@ class Scores:
 
     task: SingleLocation
 
-    def moments(self, sigma: Callable[[np.ndarray], np.ndarray], lam: float) -> tuple[float, float, float]:
+    def moments(
+        self, sigma: Callable[[np.ndarray], np.ndarray], lam: float
+    ) -> tuple[float, float, float]:
         """E a_J, E a_J^2, E a_0^2 of a_l = sigma(lam u_l)."""
-        s, gam = self.task.signal, self.task.gamma
+        s = self.task.signal
+        gam = self.task.gamma
         (g1, w1), (g0, w0) = (
-            normal_panels([(-m / sd, 1 / max(lam * sd, 1e-9))], [-m / sd])[0] for m, sd in ((s, gam), (0.0, 1.0))
+            normal_panels([(-m / sd, 1 / max(lam * sd, 1e-9))], [-m / sd])[0]
+            for m, sd in ((s, gam), (0.0, 1.0))
         )
-        a1, a0 = sigma(lam * (s + gam * g1)), sigma(lam * g0)
+        a1 = sigma(lam * (s + gam * g1))
+        a0 = sigma(lam * g0)
         return float(w1 @ a1), float(w1 @ (a1 * a1)), float(w0 @ (a0 * a0))
 
 
@@ -87,16 +100,31 @@ def check(context: Context) -> Evidence:
     comparisons = (
         *(sampled(f"{name}: sampled", best[name].risk, *drawn[name]) for name in best),
         Comparison("sigmoid with the best bias against sigma*", star, biased, EXACT),
-        Comparison("least of the unnormalised, with bias, against sigma*", star, least, EXACT, "at least"),
-        Comparison("softmax at its best temperature against Bayes", task.bayes_risk().value, best["softmax"].risk, EXACT),
-    )  # fmt: skip
+        Comparison(
+            "least of the unnormalised, with bias, against sigma*",
+            star,
+            least,
+            EXACT,
+            "at least",
+        ),
+        Comparison(
+            "softmax at its best temperature against Bayes",
+            task.bayes_risk().value,
+            best["softmax"].risk,
+            EXACT,
+        ),
+    )
     order = sorted(best, key=lambda name: best[name].risk)
     notes = (
         f"L = {LENGTH}, nu = {NU:g}, best first: "
         + ", ".join(f"{name} {best[name].risk:.4f}" for name in order)
         + f"; Bayes {task.bayes_risk().value:.4f}, null 1. A sigmoid with bias reaches sigma* ({star:.4f}), without it {best['sigmoid'].risk:.4f}."
     )
-    ends = {name: b.temperature for name, b in best.items() if not 2 * LOWEST < b.temperature < HIGHEST / 2}
+    ends = {
+        name: b.temperature
+        for name, b in best.items()
+        if not 2 * LOWEST < b.temperature < HIGHEST / 2
+    }
     notes += (
         " Best at an end of the temperatures searched: "
         + ", ".join(f"{x} ({t:.2g})" for x, t in ends.items())
@@ -109,20 +137,29 @@ def ranking(task: SingleLocation) -> dict[str, Best]:
     """Every activation at its best temperature and gain; sigma* needs neither."""
     scores = Scores(task)
     out = {name: _best(task, partial(scores.moments, f)) for name, f in ACTIVATIONS.items()}
-    out["sigma*"] = Best(math.exp(optimal_sigma_log_excess(task.gamma, task.signal, task.length)[0]), 1.0, 1.0)
+    out["sigma*"] = Best(
+        math.exp(optimal_sigma_log_excess(task.gamma, task.signal, task.length)[0]), 1.0, 1.0
+    )
     for name, kind in NORMALISED.items():
         out[name] = _best(task, partial(_normalised_moments, task, kind))
     return out
 
 
-def _normalised_moments(task: SingleLocation, kind: type[Normalised], lam: float) -> tuple[float, float, float]:
+def _normalised_moments(
+    task: SingleLocation, kind: type[Normalised], lam: float
+) -> tuple[float, float, float]:
     """E a_J, E a_J^2, E a_0^2 of a_l = h(lam u_l)/(sink + sum h)."""
     return weight_moments(kind(lam), lam, task.gamma, task.signal, 1, task.length)[:3]
 
 
-def _best(task: SingleLocation, moments: Callable[[float], tuple[float, float, float]]) -> Best:
-    """Least risk over temperature (a coarse logarithmic grid, then golden section) and gain (closed form)."""
-    g2, L = task.gamma**2, task.length
+def _best(
+    task: SingleLocation, moments: Callable[[float], tuple[float, float, float]]
+) -> Best:
+    """Least risk over temperature (a coarse logarithmic grid, then golden section)
+    and gain (closed form).
+    """
+    g2 = task.gamma**2
+    L = task.length
 
     def at(lam: float) -> Best:
         first, second, outside = moments(lam)
@@ -131,22 +168,32 @@ def _best(task: SingleLocation, moments: Callable[[float], tuple[float, float, f
 
     grid = np.geomspace(LOWEST, HIGHEST, 15)
     i = int(np.argmin([at(float(lam)).risk for lam in grid]))
-    low, high = math.log(grid[max(i - 1, 0)]), math.log(grid[min(i + 1, grid.size - 1)])
+    low = math.log(grid[max(i - 1, 0)])
+    high = math.log(grid[min(i + 1, grid.size - 1)])
     found = minimize_scalar(
-        lambda x: at(math.exp(x)).risk, bounds=(low, high), method="bounded", options={"xatol": 1e-7}
+        lambda x: at(math.exp(x)).risk,
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": 1e-7},
     )
     return min(at(math.exp(found.x)), at(float(grid[i])))
 
 
 def _biased_sigmoid(task: SingleLocation) -> float:
-    """Least risk of b sigmoid(lam u + bias), found numerically in (log lam, bias) with the best b."""
+    """Least risk of b sigmoid(lam u + bias), found numerically in (log lam, bias)
+    with the best b.
+    """
     scores = Scores(task)
 
     def value(p: np.ndarray) -> float:
         first, second, outside = scores.moments(lambda x: expit(x + p[1]), math.exp(p[0]))
         return 1 - first**2 / (second + (task.length - 1) * outside)
 
-    return float(minimize(value, [0.0, -1.0], method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-13}).fun)
+    return float(
+        minimize(
+            value, [0.0, -1.0], method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-13}
+        ).fun
+    )
 
 
 def _weights(name: str, scores: np.ndarray, best: Best, task: SingleLocation) -> np.ndarray:
@@ -157,10 +204,13 @@ def _weights(name: str, scores: np.ndarray, best: Best, task: SingleLocation) ->
     return OptimalSigma(task.gamma, task.signal, task.length).weights(scores)
 
 
-def _drawn(task: SingleLocation, best: dict[str, Best], n: int, seed: int) -> dict[str, tuple[float, float]]:
+def _drawn(
+    task: SingleLocation, best: dict[str, Best], n: int, seed: int
+) -> dict[str, tuple[float, float]]:
     """Mean squared errors on the same sampled sequences."""
     x, y, _ = task.sample(n, seed=int(np.random.default_rng([seed, 605]).integers(2**31)))
-    u, w = x @ task.key, x @ task.value
+    u = x @ task.key
+    w = x @ task.value
 
     def output(name: str) -> np.ndarray:
         weights = _weights(name, u, best[name], task)
@@ -170,45 +220,89 @@ def _drawn(task: SingleLocation, best: dict[str, Best], n: int, seed: int) -> di
 
 
 def _figure(best: dict[str, Best], drawn: dict[str, tuple[float, float]]) -> Figure:
-    nus, lengths = np.array([1.0, 3.0, 6.0, NU, 15.0, 20.0]), np.array([2, 4, LENGTH, 30, 100])
-    by_nu = [best if nu == NU else ranking(SingleLocation.spiked(DIM, LENGTH, nu)) for nu in nus]
-    by_length = [best if L == LENGTH else ranking(SingleLocation.spiked(DIM, int(L), NU)) for L in lengths]
+    nus = np.array([1.0, 3.0, 6.0, NU, 15.0, 20.0])
+    lengths = np.array([2, 4, LENGTH, 30, 100])
+    by_nu = [
+        best if nu == NU else ranking(SingleLocation.spiked(DIM, LENGTH, nu)) for nu in nus
+    ]
+    by_length = [
+        best if L == LENGTH else ranking(SingleLocation.spiked(DIM, int(L), NU))
+        for L in lengths
+    ]
     merged = {"linear": "linear (limit of erf, tanh)", "relu": "relu (limit of softplus)"}
-    names = sorted((x for x in best if x not in ("erf", "tanh", "softplus")), key=lambda name: -best[name].risk)
+    names = sorted(
+        (x for x in best if x not in ("erf", "tanh", "softplus")),
+        key=lambda name: -best[name].risk,
+    )
 
-    def marks(x: np.ndarray, tables: list[dict[str, Best]], place: float, named: bool) -> tuple[Mark, ...]:
+    def marks(
+        x: np.ndarray, tables: list[dict[str, Best]], place: float, named: bool
+    ) -> tuple[Mark, ...]:
         out: list[Mark] = []
         for i, name in enumerate(names):
             label = merged.get(name, name) if named else ""
-            out.append(Line(x, [t[name].risk for t in tables], label, i, dashed=name in NORMALISED))
+            out.append(
+                Line(x, [t[name].risk for t in tables], label, i, dashed=name in NORMALISED)
+            )
             out.append(Points([place], [drawn[name][0]], "", i, [BAND * drawn[name][1]]))
         return tuple(out)
 
     panels = (
-        Panel(f"L = {LENGTH}; dashed: normalised", "strength nu of the spike", "risk", marks(nus, by_nu, NU, True), log_y=True,
-              x_range=(0.0, 48.0), y_range=(5e-3, 1.3)),
-        Panel(f"nu = {NU:g}, same colours", "length L", "risk", marks(lengths, by_length, LENGTH, False), True, True, y_range=(1e-2, 1.3)),
-    )  # fmt: skip
-    return Figure("Activations at their best temperature and gain (lines exact, points sampled)", panels, columns=2)
+        Panel(
+            f"L = {LENGTH}; dashed: normalised",
+            "strength nu of the spike",
+            "risk",
+            marks(nus, by_nu, NU, True),
+            log_y=True,
+            x_range=(0.0, 48.0),
+            y_range=(5e-3, 1.3),
+        ),
+        Panel(
+            f"nu = {NU:g}, same colours",
+            "length L",
+            "risk",
+            marks(lengths, by_length, LENGTH, False),
+            True,
+            True,
+            y_range=(1e-2, 1.3),
+        ),
+    )
+    return Figure(
+        "Activations at their best temperature and gain (lines exact, points sampled)",
+        panels,
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="beyond-05-activations",
     title="Other activations, ranked by exact risk",
     statement=(
-        "At the oracle directions, each with its best temperature and gain, unnormalised activations are bounded by sigma*, a sigmoid with a bias "
-        "when gamma = 1; odd ones (erf, tanh, linear) do much worse at an O(1) spike, and softmax does better than all of them: it is Bayes. "
-        "Normalised softplus, of linear growth, stays far above softmax: growth and normalisation are both needed."
+        "At the oracle directions, each with its best temperature and gain, unnormalised "
+        "activations are bounded by sigma*, a sigmoid with a bias "
+        "when gamma = 1; odd ones (erf, tanh, linear) do much worse at an O(1) spike, and softmax "
+        "does better than all of them: it is Bayes. "
+        "Normalised softplus, of linear growth, stays far above softmax: growth and normalisation "
+        "are both needed."
     ),
-    source="new here (exact risks); that normalisation and exponential growth are both needed: arXiv 2509.21936, as quoted in reviews",
-    hypotheses="gamma = 1, spike nu = 10, L = 10, k = k*, v = v*, temperatures between 0.001 and 30",
-    routes=("exact moments of the weights; sigma* in closed form", "sampled sequences; numerical minimisation"),
+    source=(
+        "new here (exact risks); that normalisation and exponential growth are both needed: "
+        "arXiv 2509.21936, as quoted in reviews"
+    ),
+    hypotheses=(
+        "gamma = 1, spike nu = 10, L = 10, k = k*, v = v*, temperatures between 0.001 and 30"
+    ),
+    routes=(
+        "exact moments of the weights; sigma* in closed form",
+        "sampled sequences; numerical minimisation",
+    ),
     check=check,
     snippet=(
         "import attnscope as at\n"
         "task = at.SingleLocation.spiked(dim=20, length=10, strength=10.0)\n"
         "oracle = at.Overlaps.oracle()\n"
-        "for head in (at.Erf(0.1), at.SoftplusAttention(3.0), at.optimal_sigma(task), at.SoftmaxOne(3.0), at.Softmax(10**0.5)):\n"
+        "for head in (at.Erf(0.1), at.SoftplusAttention(3.0), at.optimal_sigma(task), "
+        "at.SoftmaxOne(3.0), at.Softmax(10**0.5)):\n"
         "    print(head, at.risk(task, head, oracle).value)\n"
     ),
 )

@@ -1,16 +1,20 @@
 """Several informative tokens: exact inclusion probabilities, and what one head can and cannot do.
 
-notation: m informative tokens among L, S uniform, r = e^{l(x)} a token's likelihood ratio, e_j elementary symmetric polynomials, s = signal.
+notation: m informative tokens among L, S uniform, r = e^{l(x)} a token's likelihood ratio, e_j
+elementary symmetric polynomials, s = signal.
 
-    P(l in S | X) = r_l e_{m-1}(r without l)/e_m(r),      E[Y | X] = (1/m) sum_l P(l in S | X) w_l          (Y the mean of the m values)
+    P(l in S | X) = r_l e_{m-1}(r without l)/e_m(r),   E[Y | X] = (1/m) sum_l P(l in S | X) w_l
+        (Y the mean of the m values)
 
-One softmax head spreads one unit of weight in proportion to e^{lam u}: at m = 1 and lam = s that is the posterior; at m >= 2 it cannot give
-m tokens 1/m each unless lam is small, and at lam = s it picks one of them. Its best risk is above Bayes and falls like a power of s (exact by a
-Laplace transform). If tokens are informative independently with probability q (and Y is their sum), P(l in S | X) = sigmoid(l(x_l) + logit q)
-depends on the token alone: sigmoid attention is Bayes.
+One softmax head spreads one unit of weight in proportion to e^{lam u}: at m = 1 and lam = s that is
+the posterior; at m >= 2 it cannot give m tokens 1/m each unless lam is small, and at lam = s it
+picks one of them. Its best risk is above Bayes and falls like a power of s (exact by a Laplace
+transform). If tokens are informative independently with probability q (and Y is their sum), P(l in
+S | X) = sigmoid(l(x_l) + logit q) depends on the token alone: sigmoid attention is Bayes.
 
-Routes: recursion against enumeration of all subsets; posterior variances against squared errors of the Bayes predictor; the Laplace
-transform against sampled heads, the regret of the best softmax head on the same sequences; Mellin contours against panel quadrature for the sigmoid.
+Routes: recursion against enumeration of all subsets; posterior variances against squared errors of
+the Bayes predictor; the Laplace transform against sampled heads, the regret of the best softmax
+head on the same sequences; Mellin contours against panel quadrature for the sigmoid.
 """
 
 from __future__ import annotations
@@ -30,12 +34,15 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimal_sigma import OptimalSigma
 from attnscope.theory.risks.several_tokens_risk import head_risk
 
-DIM, LENGTH, RELEVANT = 4, 10, 2
+DIM = 4
+LENGTH = 10
+RELEVANT = 2
 SIGNALS = (2.0, 3.0, 4.0, 5.0)
 SHARE = 0.2  # q
 EXACT = 1e-9
 ROUNDING = 1e-12  # of log-probabilities of 120 subsets
-PUBLISHED = (0.2099, 0.1353, 0.0965, 0.0738)  # best softmax risk at these signals, computed independently beforehand
+# best softmax risk at these signals, computed independently beforehand
+PUBLISHED = (0.2099, 0.1353, 0.0965, 0.0738)
 
 
 def check(context: Context) -> Evidence:
@@ -44,27 +51,56 @@ def check(context: Context) -> Evidence:
     tasks = [_task(s) for s in SIGNALS]
     bayes = [t.bayes_risk(draws, seed=int(rng.integers(2**31))) for t in tasks]
     heads = [best_softmax(t) for t in tasks]
-    rows = np.array([_sampled(t, lam, n, rng) for t, (lam, _) in zip(tasks, heads)])  # (signals, 3, 2)
+    # (signals, 3, 2)
+    rows = np.array([_sampled(t, lam, n, rng) for t, (lam, _) in zip(tasks, heads)])
     one = _task(3.0, 1)
-    value, error = np.array([b.value for b in bayes]), np.array([b.error for b in bayes])
+    value = np.array([b.value for b in bayes])
+    error = np.array([b.error for b in bayes])
     softmax = np.array([r for _, r in heads])
-    independent = [MultiLocation(DIM, LENGTH, SHARE, "sum", gamma=1.0, signal=s) for s in SIGNALS]
+    independent = [
+        MultiLocation(DIM, LENGTH, SHARE, "sum", gamma=1.0, signal=s) for s in SIGNALS
+    ]
     integral = np.array([t.bayes_risk().value for t in independent])
     comparisons = (
         _enumeration(rng),
-        sampled("Bayes risk, m = 2: posterior variance and squared error", value, rows[:, 0, 0], np.hypot(error, rows[:, 0, 1])),
+        sampled(
+            "Bayes risk, m = 2: posterior variance and squared error",
+            value,
+            rows[:, 0, 0],
+            np.hypot(error, rows[:, 0, 1]),
+        ),
         sampled("best softmax head, m = 2, sampled", softmax, rows[:, 1, 0], rows[:, 1, 1]),
-        sampled("regret of the best softmax head, m = 2", softmax - value, rows[:, 2, 0], np.hypot(error, rows[:, 2, 1])),
+        sampled(
+            "regret of the best softmax head, m = 2",
+            softmax - value,
+            rows[:, 2, 0],
+            np.hypot(error, rows[:, 2, 1]),
+        ),
         worst("best softmax head, m = 2: published digits", PUBLISHED, softmax, 5.1e-5),
-        Comparison("m = 1: softmax at temperature s against Bayes", one.bayes_risk().value, head_risk(one, Softmax(3.0)).value, EXACT),
-        worst("independent tokens: sigmoid attention against Bayes", integral, [_sigmoid(t) for t in independent], EXACT),
-    )  # fmt: skip
+        Comparison(
+            "m = 1: softmax at temperature s against Bayes",
+            one.bayes_risk().value,
+            head_risk(one, Softmax(3.0)).value,
+            EXACT,
+        ),
+        worst(
+            "independent tokens: sigmoid attention against Bayes",
+            integral,
+            [_sigmoid(t) for t in independent],
+            EXACT,
+        ),
+    )
     notes = (
-        "m = 2, L = 10, s = 2..5: Bayes " + ", ".join(f"{x:.4f}" for x in value)
-        + "; best softmax " + ", ".join(f"{r:.4f} (lam {lam:.3f})" for lam, r in heads)
-        + "; softmax at lam = s " + ", ".join(f"{head_risk(t, Softmax(s)).value:.3f}" for t, s in zip(tasks, SIGNALS))
-        + "; sigmoid(l + log(m/(L-m))) " + ", ".join(f"{_sigmoid(t):.4f}" for t in tasks) + "."
-    )  # fmt: skip
+        "m = 2, L = 10, s = 2..5: Bayes "
+        + ", ".join(f"{x:.4f}" for x in value)
+        + "; best softmax "
+        + ", ".join(f"{r:.4f} (lam {lam:.3f})" for lam, r in heads)
+        + "; softmax at lam = s "
+        + ", ".join(f"{head_risk(t, Softmax(s)).value:.3f}" for t, s in zip(tasks, SIGNALS))
+        + "; sigmoid(l + log(m/(L-m))) "
+        + ", ".join(f"{_sigmoid(t):.4f}" for t in tasks)
+        + "."
+    )
     return Evidence(comparisons, _figure(value, error, rows), notes)
 
 
@@ -73,10 +109,13 @@ def _task(s: float, m: int = RELEVANT) -> MultiLocation:
 
 
 def _sigmoid(task: MultiLocation) -> float:
-    """Exact risk of attention with weights h sigmoid(l(u) + logit q), q = E[m]/L, h the label's weight: the posterior of independent tokens."""
+    """Exact risk of attention with weights h sigmoid(l(u) + logit q), q = E[m]/L, h the label's
+    weight: the posterior of independent tokens.
+    """
     q = float(task.count_probs @ np.arange(task.length + 1)) / task.length
     h = 1.0 if task.weights == "sum" else 1 / RELEVANT
-    odds = 1 / q  # sigma* of single-location regression has -log(L-1) where logit q stands here: L - 1 = (1-q)/q
+    # sigma* of single-location regression has -log(L-1) where logit q stands here: L - 1 = (1-q)/q
+    odds = 1 / q
     return head_risk(task, OptimalSigma(1.0, task.signal, odds), gain=h).value  # type: ignore[arg-type]
 
 
@@ -87,7 +126,9 @@ def _enumeration(rng: np.random.Generator) -> Comparison:
     log_r = 1.5 / 0.49 * (x @ task.key) - (1 / 0.49 - 1) / 2 * np.sum(x * x, axis=2)
     brute = np.zeros(log_r.shape)
     for S in itertools.combinations(range(LENGTH), 3):
-        brute[:, S] += np.exp(log_r[:, S].sum(axis=1) - np.sort(log_r, axis=1)[:, -3:].sum(axis=1))[:, None]
+        brute[:, S] += np.exp(
+            log_r[:, S].sum(axis=1) - np.sort(log_r, axis=1)[:, -3:].sum(axis=1)
+        )[:, None]
     return worst(
         "inclusion probabilities against 120 subsets",
         brute / brute.sum(axis=1, keepdims=True) * 3,
@@ -97,7 +138,9 @@ def _enumeration(rng: np.random.Generator) -> Comparison:
 
 
 def _sampled(task: MultiLocation, lam: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """(3, 2): mean and standard error of the losses of Bayes and of softmax, and of their difference, on the same sequences."""
+    """(3, 2): mean and standard error of the losses of Bayes and of softmax, and of their
+    difference, on the same sequences.
+    """
     batch = task.sample(n, seed=int(rng.integers(2**31)))
     bayes = (batch.target - task.bayes_predict(batch.tokens)) ** 2
     head = (batch.target - predict(Softmax(lam), task.key, task.value, batch.tokens)) ** 2
@@ -117,13 +160,22 @@ def _figure(value: np.ndarray, error: np.ndarray, rows: np.ndarray) -> Figure:
             "signal s",
             "risk",
             (
-                Line(signals, [t.bayes_risk(samples=10_000).value for t in tasks], "Bayes", 0),
+                Line(
+                    signals, [t.bayes_risk(samples=10_000).value for t in tasks], "Bayes", 0
+                ),
                 Points(SIGNALS, rows[:, 0, 0], "", 0, BAND * rows[:, 0, 1]),
                 Line(signals, [best_softmax(t)[1] for t in tasks], "best softmax head", 1),
                 Points(SIGNALS, rows[:, 1, 0], "", 1, BAND * rows[:, 1, 1]),
-                Line(signals, [head_risk(t, Softmax(s)).value for t, s in zip(tasks, signals)], "softmax at lam = s", 2),
+                Line(
+                    signals,
+                    [head_risk(t, Softmax(s)).value for t, s in zip(tasks, signals)],
+                    "softmax at lam = s",
+                    2,
+                ),
                 Line(signals, [_sigmoid(t) for t in tasks], "sigmoid(l + log(m/(L-m)))", 3),
-                Line(signals, single, "one informative token: Bayes = softmax", 4, dashed=True),
+                Line(
+                    signals, single, "one informative token: Bayes = softmax", 4, dashed=True
+                ),
             ),
             log_y=True,
             y_range=(1e-9, 1),
@@ -133,27 +185,55 @@ def _figure(value: np.ndarray, error: np.ndarray, rows: np.ndarray) -> Figure:
             "number m of informative tokens",
             "risk times m",
             (
-                Points(many, [m * b.value for m, b in zip(many, level)], "Bayes", 0, [BAND * m * b.error for m, b in zip(many, level)]),
-                Line(many, [m * best_softmax(t)[1] for m, t in zip(many, counts)], "best softmax head", 1),
-                Line(many, [m * head_risk(t, Softmax(3.0)).value for m, t in zip(many, counts)], "softmax at lam = s", 2),
+                Points(
+                    many,
+                    [m * b.value for m, b in zip(many, level)],
+                    "Bayes",
+                    0,
+                    [BAND * m * b.error for m, b in zip(many, level)],
+                ),
+                Line(
+                    many,
+                    [m * best_softmax(t)[1] for m, t in zip(many, counts)],
+                    "best softmax head",
+                    1,
+                ),
+                Line(
+                    many,
+                    [m * head_risk(t, Softmax(3.0)).value for m, t in zip(many, counts)],
+                    "softmax at lam = s",
+                    2,
+                ),
             ),
             log_y=True,
             y_range=(0.005, 60.0),
         ),
-    )  # fmt: skip
-    return Figure("Several informative tokens: one softmax head is Bayes only for one", panels, columns=2)
+    )
+    return Figure(
+        "Several informative tokens: one softmax head is Bayes only for one",
+        panels,
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="beyond-06-several-tokens",
     title="Several informative tokens: what one head can do",
     statement=(
-        "With m informative tokens of L the Bayes predictor weighs tokens by their inclusion probabilities r_l e_{m-1}(r without l)/e_m(r). One "
-        "softmax head attains it at m = 1 only: at m = 2 its best temperature is far below s, its risk above Bayes and of polynomial decay. "
+        "With m informative tokens of L the Bayes predictor weighs tokens by their inclusion "
+        "probabilities r_l e_{m-1}(r without l)/e_m(r). One "
+        "softmax head attains it at m = 1 only: at m = 2 its best temperature is far below s, its "
+        "risk above Bayes and of polynomial decay. "
         "If tokens are informative independently, sigmoid attention is Bayes."
     ),
-    source="new here; that sums over q sparse tokens need q heads: Mousavi-Hosseini et al. 2025, as quoted",
-    hypotheses="gamma = 1, L = 10, m = 2 (mean of the values), s = 2 to 5; q = 0.2 (sum) for independent tokens",
+    source=(
+        "new here; that sums over q sparse tokens need q heads: Mousavi-Hosseini et al. 2025, "
+        "as quoted"
+    ),
+    hypotheses=(
+        "gamma = 1, L = 10, m = 2 (mean of the values), s = 2 to 5; q = 0.2 (sum) for "
+        "independent tokens"
+    ),
     routes=(
         "recursions, posterior variances, Laplace transforms, Mellin contours",
         "enumeration; sampled sequences; panel quadrature",
@@ -164,6 +244,7 @@ CLAIM = Claim(
         "task = at.MultiLocation(dim=20, length=10, relevant=2, gamma=1.0, signal=3.0)\n"
         "bayes = task.bayes_risk()\n"
         "print(bayes.value, bayes.error, bayes.method)\n"
-        "print(at.risk(task, at.Softmax(0.81), at.Overlaps.oracle()).value, at.risk(task, at.Softmax(3.0), at.Overlaps.oracle()).value)\n"
+        "print(at.risk(task, at.Softmax(0.81), at.Overlaps.oracle()).value, at.risk(task, "
+        "at.Softmax(3.0), at.Overlaps.oracle()).value)\n"
     ),
 )

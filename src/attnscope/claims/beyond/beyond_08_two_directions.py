@@ -1,19 +1,24 @@
-"""Two directions and two heads: what SGD makes of them, on spheres, for softmax and for erf heads, and what one head can do.
+"""Two directions and two heads: what SGD makes of them, on spheres, for softmax and for erf heads,
+and what one head can do.
 
-Setting: d = 80, L = 10, gam^2 = 1/2, s = sqrt(d/2), label noise .1, two informative tokens at distinct positions, batches of 5, random starts. By
-default step sizes are 3 to 10 times those of --full and the number of steps correspondingly smaller, which leaves more noise on the final states.
+Setting: d = 80, L = 10, gam^2 = 1/2, s = sqrt(d/2), label noise .1, two informative tokens at
+distinct positions, batches of 5, random starts. By default step sizes are 3 to 10 times those of
+--full and the number of steps correspondingly smaller, which leaves more noise on the final states.
 
-Softmax, lam = 1. Part of the runs end with one head per direction, the others in an unspecialised state in which both keys share both
-directions. That state is a true local minimum: refined on a fixed sample of scores (theory/optima/heads_minimum.py) its gradient is 0 and no
-eigenvalue of its Hessian on the spheres is negative, on that sample and on an independent one. Its risk is the dividing line: a run with a
-smaller risk has left its basin.
+Softmax, lam = 1. Part of the runs end with one head per direction, the others in an unspecialised
+state in which both keys share both directions. That state is a true local minimum: refined on a
+fixed sample of scores (theory/optima/heads_minimum.py) its gradient is 0 and no eigenvalue of its
+Hessian on the spheres is negative, on that sample and on an independent one. Its risk is the
+dividing line: a run with a smaller risk has left its basin.
 
-Erf, lam = 2/(1 + .002 t). Weights become nearly linear in the scores and the heads matter only through sum_h sym(k_h v_h^T): all runs learn
-this form, hardly any as (k_1*, v_1*), (k_2*, v_2*), and the risk falls below that of these. At the temperature where that oracle is best, rotated and
+Erf, lam = 2/(1 + .002 t). Weights become nearly linear in the scores and the heads matter only
+through sum_h sym(k_h v_h^T): all runs learn this form, hardly any as (k_1*, v_1*), (k_2*, v_2*),
+and the risk falls below that of these. At the temperature where that oracle is best, rotated and
 swapped heads are below it by quadrature.
 
-Measured risks are squared errors on full tokens, of vectors in R^80 that realise the trained Gram matrices. Squared errors over Z = 5
-standard errors; a count may be off by one or two runs that are still on their way.
+Measured risks are squared errors on full tokens, of vectors in R^80 that realise the trained Gram
+matrices. Squared errors over Z = 5 standard errors; a count may be off by one or two runs that are
+still on their way.
 """
 
 from __future__ import annotations
@@ -36,22 +41,52 @@ from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.theory.optima.heads_minimum import HeadsMinimum, heads_minimum
 from attnscope.theory.risks.multi_head_risk import heads_risk
 
-DIM, LENGTH, NOISE, BATCH = 80, 10, 0.1, 5
+DIM = 80
+LENGTH = 10
+NOISE = 0.1
+BATCH = 5
 RUNS = 32  # one tile of the engine
-BEST = 0.0952  # temperature at which the erf oracle is best (a stationary point of its closed form to four digits)
+# temperature at which the erf oracle is best (a stationary point of its closed form to four digits)
+BEST = 0.0952
 UNDERWAY = 1.5  # runs that may still be between two states when a run ends
-# keys a(k_1* + k_2*) +- b(v_1* - v_2*), values along v_1* + v_2*: where unspecialised runs stay; columns k_1*, v_1*, k_2*, v_2*
-SHARED = np.array([[0.6, 0.35, 0.6, -0.35], [0.05, 0.7, -0.05, 0.7], [0.6, -0.35, 0.6, 0.35], [-0.05, 0.7, 0.05, 0.7]])
-ALONE = {"one direction": [[1.0, 0.0, 0.1, 0.0], [0.0, 1.0, 0.0, 0.1]], "shared": SHARED[:2].tolist()}
+# keys a(k_1* + k_2*) +- b(v_1* - v_2*), values along v_1* + v_2*: where unspecialised runs stay;
+# columns k_1*, v_1*, k_2*, v_2*
+SHARED = np.array(
+    [
+        [0.6, 0.35, 0.6, -0.35],
+        [0.05, 0.7, -0.05, 0.7],
+        [0.6, -0.35, 0.6, 0.35],
+        [-0.05, 0.7, 0.05, 0.7],
+    ]
+)
+ALONE = {
+    "one direction": [[1.0, 0.0, 0.1, 0.0], [0.0, 1.0, 0.0, 0.1]],
+    "shared": SHARED[:2].tolist(),
+}
 
 
 def check(context: Context) -> Evidence:
     task = MultiDirection(DIM, LENGTH, 2, noise=NOISE)
     fresh = task.sample(context.pick(10_000, 40_000), seed=context.seed + 1)
-    soft = _train(task, MultiHead(Softmax(1.0), 2), context.pick((10_000, 1e-2), (100_000, 1e-3)), context.seed)
-    one = _train(task, MultiHead(Softmax(1.0), 1), context.pick((4000, 1e-2), (100_000, 1e-3)), context.seed)
+    soft = _train(
+        task,
+        MultiHead(Softmax(1.0), 2),
+        context.pick((10_000, 1e-2), (100_000, 1e-3)),
+        context.seed,
+    )
+    one = _train(
+        task,
+        MultiHead(Softmax(1.0), 1),
+        context.pick((4000, 1e-2), (100_000, 1e-3)),
+        context.seed,
+    )
     falling = Erf(InverseTime(2.0, context.pick(2e-3, 2e-4)))
-    odd = _train(task, MultiHead(falling, 2), context.pick((10_000, 3e-3), (100_000, 1e-3)), context.seed)
+    odd = _train(
+        task,
+        MultiHead(falling, 2),
+        context.pick((10_000, 3e-3), (100_000, 1e-3)),
+        context.seed,
+    )
     size = context.pick(4000, 16_000)
     shared = heads_minimum(task, MultiHead(Softmax(1.0), 2), SHARED, size, context.seed)
     alone = {
@@ -59,9 +94,12 @@ def check(context: Context) -> Evidence:
         for name, x in ALONE.items()
     }
     least = min(x.risk for x in alone.values())
-    soft_error, one_error = _errors(soft, fresh), _errors(one, fresh)
+    soft_error = _errors(soft, fresh)
+    one_error = _errors(one, fresh)
     odd_risk = odd.risk_at().excess
-    star = heads_risk(task, MultiHead(Erf(float(odd.temperature[-1])), 2), (task.keys, task.values)).excess
+    star = heads_risk(
+        task, MultiHead(Erf(float(odd.temperature[-1])), 2), (task.keys, task.values)
+    ).excess
     comparisons = (
         Comparison(
             "specialised runs, by cosines and by squared error",
@@ -81,7 +119,9 @@ def check(context: Context) -> Evidence:
             int((shared.check_eigenvalues < 0).sum()),
             COUNT,
         ),
-        sampled("risk of the unspecialised state", shared.risk, *_error_of(task, shared, fresh)),
+        sampled(
+            "risk of the unspecialised state", shared.risk, *_error_of(task, shared, fresh)
+        ),
         sampled(
             "risk of specialised heads (k_h*, v_h*)",
             heads_risk(task, MultiHead(Softmax(1.0), 2), (task.keys, task.values)).excess,
@@ -100,22 +140,48 @@ def check(context: Context) -> Evidence:
             int((odd.outcome == "specialised").sum()),
             UNDERWAY + 1,
         ),
-        Comparison("erf: median form cosine", 1.0, float(np.median(odd.form_cosine[:, -1])), 0.05),
-        Comparison("erf: median risk above (k_h*, v_h*): yes 1, no 0", 0, int(np.median(odd_risk) > star), COUNT),
-        sampled("erf: risk of the runs, quadrature and tokens", odd_risk, *_errors(odd, fresh)),
+        Comparison(
+            "erf: median form cosine", 1.0, float(np.median(odd.form_cosine[:, -1])), 0.05
+        ),
+        Comparison(
+            "erf: median risk above (k_h*, v_h*): yes 1, no 0",
+            0,
+            int(np.median(odd_risk) > star),
+            COUNT,
+        ),
+        sampled(
+            "erf: risk of the runs, quadrature and tokens", odd_risk, *_errors(odd, fresh)
+        ),
     )
     return Evidence(
-        comparisons, _figure(task, soft, one, odd, shared, least), _notes(soft, one, odd, shared, least, star)
+        comparisons,
+        _figure(task, soft, one, odd, shared, least),
+        _notes(soft, one, odd, shared, least, star),
     )
 
 
-def _train(task: MultiDirection, predictor: MultiHead, size: tuple[int, float], seed: int) -> HeadTrajectory:
+def _train(
+    task: MultiDirection, predictor: MultiHead, size: tuple[int, float], seed: int
+) -> HeadTrajectory:
     steps, step_size = size
-    return train(task, predictor, "sphere", RUNS, steps, step_size, steps // 20, seed, BATCH, progress=False)
+    return train(
+        task,
+        predictor,
+        "sphere",
+        RUNS,
+        steps,
+        step_size,
+        steps // 20,
+        seed,
+        BATCH,
+        progress=False,
+    )
 
 
 def _errors(run: HeadTrajectory, fresh: DirectionBatch) -> tuple[np.ndarray, np.ndarray]:
-    """(mean, standard error), (runs,) each, of the squared error on full tokens less the label noise's variance."""
+    """(mean, standard error), (runs,) each, of the squared error on full tokens less the label
+    noise's variance.
+    """
     engine = FullHeads(run.setup.task, run.setup.predictor, 1.0, 1)
     vectors = engine.start(run.gram[:, -1], run.setup.seed)["vectors"]
     head = type(run.setup.predictor.head)(float(run.temperature[-1]))
@@ -123,12 +189,16 @@ def _errors(run: HeadTrajectory, fresh: DirectionBatch) -> tuple[np.ndarray, np.
     return np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
 
 
-def _squared(predictor: MultiHead, K: np.ndarray, V: np.ndarray, fresh: DirectionBatch) -> tuple[float, float]:
+def _squared(
+    predictor: MultiHead, K: np.ndarray, V: np.ndarray, fresh: DirectionBatch
+) -> tuple[float, float]:
     mean, error = mean_and_error((predict(predictor, K, V, fresh.tokens) - fresh.target) ** 2)
     return mean - NOISE**2, error
 
 
-def _error_of(task: MultiDirection, state: HeadsMinimum, fresh: DirectionBatch) -> tuple[float, float]:
+def _error_of(
+    task: MultiDirection, state: HeadsMinimum, fresh: DirectionBatch
+) -> tuple[float, float]:
     """Squared error of a refined state on full tokens; it lies in the teachers' span."""
     star = np.stack([task.keys, task.values], 1).reshape(4, -1)
     x = state.vectors[:, :4] @ star
@@ -140,51 +210,84 @@ def _star_error(task: MultiDirection, fresh: DirectionBatch) -> tuple[float, flo
 
 
 def _gauges(task: MultiDirection, fresh: DirectionBatch) -> tuple[Comparison, ...]:
-    """Quadrature against tokens for four ways to write the same form, at the best temperature of the first."""
+    """Quadrature against tokens for four ways to write the same form,
+    at the best temperature of the first.
+    """
     predictor = MultiHead(Erf(BEST), 2)
     pairs = gauges(task)
     exact = [heads_risk(task, predictor, pair).excess for pair in pairs.values()]
     drawn = [_squared(predictor, *pair, fresh) for pair in pairs.values()]
     agree = sampled(
-        "erf: oracle, swapped, half swapped, rotated heads", exact, [x[0] for x in drawn], [x[1] for x in drawn]
+        "erf: oracle, swapped, half swapped, rotated heads",
+        exact,
+        [x[0] for x in drawn],
+        [x[1] for x in drawn],
     )
     return agree, Comparison(
-        "erf: gauges above the oracle's risk", 0, int((np.array(exact[1:]) >= exact[0]).sum()), COUNT
+        "erf: gauges above the oracle's risk",
+        0,
+        int((np.array(exact[1:]) >= exact[0]).sum()),
+        COUNT,
     )
 
 
 def gauges(task: MultiDirection) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Heads (K, V) with the teachers' form sum_h sym(k_h v_h^T)."""
-    K, V, mix = task.keys, task.values, np.array([[1, 1], [1, -1]]) / np.sqrt(2)
+    K = task.keys
+    V = task.values
+    mix = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
     half = np.stack([V[0], K[1]]), np.stack([K[0], V[1]])
-    return {"oracle": (K, V), "swapped": (V, K), "half swapped": half, "rotated": (mix @ K, mix @ V)}
+    return {
+        "oracle": (K, V),
+        "swapped": (V, K),
+        "half swapped": half,
+        "rotated": (mix @ K, mix @ V),
+    }
 
 
 def wilson(count: int, n: int) -> tuple[float, float]:
     """95 % interval of a fraction (Wilson's score interval)."""
-    z, p = 1.96, count / n
-    centre, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    z = 1.96
+    p = count / n
+    centre = p + z * z / (2 * n)
+    half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return float((centre - half) / (1 + z * z / n)), float((centre + half) / (1 + z * z / n))
 
 
 def _notes(
-    soft: HeadTrajectory, one: HeadTrajectory, odd: HeadTrajectory, shared: HeadsMinimum, least: float, star: float
+    soft: HeadTrajectory,
+    one: HeadTrajectory,
+    odd: HeadTrajectory,
+    shared: HeadsMinimum,
+    least: float,
+    star: float,
 ) -> str:
     done = soft.outcome == "specialised"
     low, high = wilson(int(done.sum()), RUNS)
-    risk, odd_risk = soft.risk_at().excess, odd.risk_at().excess
+    risk = soft.risk_at().excess
+    odd_risk = odd.risk_at().excess
     kinds = ", ".join(
-        f"{int((odd.outcome == k).sum())} {k}" for k in ("specialised", "swapped", "rotated", "unspecialised")
+        f"{int((odd.outcome == k).sum())} {k}"
+        for k in ("specialised", "swapped", "rotated", "unspecialised")
     )
     medians = [
-        f"{np.median(risk[use]):.4f} {word}" for use, word in ((done, "specialised"), (~done, "not")) if use.any()
+        f"{np.median(risk[use]):.4f} {word}"
+        for use, word in ((done, "specialised"), (~done, "not"))
+        if use.any()
     ]
-    edge = f"{shared.eigenvalues[0]:.4f} ({shared.check_eigenvalues[0]:.4f} on an independent sample)"
+    edge = (
+        f"{shared.eigenvalues[0]:.4f} ({shared.check_eigenvalues[0]:.4f} on an independent "
+        "sample)"
+    )
     return (
-        f"Softmax: {int(done.sum())} of {RUNS} runs specialise (95 % interval {low:.2f} to {high:.2f}); median risk {', '.join(medians)}. "
-        f"Unspecialised minimum: risk {shared.risk:.4f}, smallest Hessian eigenvalue {edge}: flat, but a minimum. "
-        f"One head: best minimum found {least:.3f}, best run {one.risk_at().excess.min():.3f}. Erf: {kinds}; risk {odd_risk.min():.3f} to "
-        f"{odd_risk.max():.3f} (median {np.median(odd_risk):.3f}, oracle {star:.3f}), form cosine {odd.form_cosine[:, -1].min():.3f} or more."
+        f"Softmax: {int(done.sum())} of {RUNS} runs specialise (95 % interval {low:.2f} to "
+        f"{high:.2f}); median risk {', '.join(medians)}. "
+        f"Unspecialised minimum: risk {shared.risk:.4f}, smallest Hessian eigenvalue {edge}: flat, "
+        "but a minimum. "
+        f"One head: best minimum found {least:.3f}, best run {one.risk_at().excess.min():.3f}. "
+        f"Erf: {kinds}; risk {odd_risk.min():.3f} to "
+        f"{odd_risk.max():.3f} (median {np.median(odd_risk):.3f}, oracle {star:.3f}), form cosine "
+        f"{odd.form_cosine[:, -1].min():.3f} or more."
     )
 
 
@@ -206,7 +309,10 @@ def _figure(
         use = soft.outcome == name
         if use.any():
             marks += spread(soft.step, soft.excess[use], f"{name} ({int(use.sum())})", i)
-    oracle = [heads_risk(task, MultiHead(Erf(float(t)), 2), (task.keys, task.values)).excess for t in odd.temperature]
+    oracle = [
+        heads_risk(task, MultiHead(Erf(float(t)), 2), (task.keys, task.values)).excess
+        for t in odd.temperature
+    ]
     erf_risk = [
         *spread(odd.step, odd.excess, "erf heads", 2),
         Line(odd.step, oracle, "(k_h*, v_h*), same temperature", 4, dashed=True),
@@ -217,28 +323,65 @@ def _figure(
         *spread(odd.step, best, "|kappa nu|, worse served direction", 5),
     ]
     rank = np.arange(1, RUNS + 1)
-    last = [(soft, "two softmax heads", 0), (one, "one softmax head", 1), (odd, "two erf heads", 2)]
-    final: list[Mark] = [Points(rank, np.sort(run.risk_at().excess), name, i) for run, name, i in last]
+    last = [
+        (soft, "two softmax heads", 0),
+        (one, "one softmax head", 1),
+        (odd, "two erf heads", 2),
+    ]
+    final: list[Mark] = [
+        Points(rank, np.sort(run.risk_at().excess), name, i) for run, name, i in last
+    ]
     final.append(Line([1, RUNS], [least, least], "best minimum of one head", 1, dashed=True))
     panels = (
-        Panel("two softmax heads", "step", "excess risk", tuple(marks), log_y=True, y_range=(1e-3, 30.0)),
-        Panel("two erf heads, falling temperature", "step", "excess risk", tuple(erf_risk), log_y=True),
-        Panel("erf: form learnt, heads not aligned", "step", "cosine", tuple(form), y_range=(-0.05, 1.45)),
+        Panel(
+            "two softmax heads",
+            "step",
+            "excess risk",
+            tuple(marks),
+            log_y=True,
+            y_range=(1e-3, 30.0),
+        ),
+        Panel(
+            "two erf heads, falling temperature",
+            "step",
+            "excess risk",
+            tuple(erf_risk),
+            log_y=True,
+        ),
+        Panel(
+            "erf: form learnt, heads not aligned",
+            "step",
+            "cosine",
+            tuple(form),
+            y_range=(-0.05, 1.45),
+        ),
         Panel("where the runs end", "run, by risk", "excess risk", tuple(final), log_y=True),
     )
-    return Figure("Two directions: heads specialise in part of the runs (bands: 95 % of the runs)", panels, columns=2)
+    return Figure(
+        "Two directions: heads specialise in part of the runs (bands: 95 % of the runs)",
+        panels,
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="beyond-08-two-directions",
     title="Two heads: some specialise, erf learns the form, one cannot",
     statement=(
-        "With two informative tokens and SGD from random starts, two softmax heads end with one head per direction in part of the runs and otherwise "
-        "in an unspecialised local minimum. Two erf heads learn the span and the form sum_h sym(k_h v_h^T), in a rotated or swapped gauge and with a "
+        "With two informative tokens and SGD from random starts, two softmax heads end with one "
+        "head per direction in part of the runs and otherwise "
+        "in an unspecialised local minimum. Two erf heads learn the span and the form sum_h "
+        "sym(k_h v_h^T), in a rotated or swapped gauge and with a "
         "risk below that of (k_h*, v_h*). One head cannot serve two directions."
     ),
-    source="new here; specialisation of heads is studied by Sagitova, Duranthon and Zdeborova, arXiv 2603.03993",
-    hypotheses="d = 80, L = 10, gamma^2 = 1/2, signal sqrt(d/2), noise 0.1, distinct positions, batches of 5, unit vectors, softmax at temperature 1",
+    source=(
+        "new here; specialisation of heads is studied by Sagitova, Duranthon and Zdeborova, "
+        "arXiv 2603.03993"
+    ),
+    hypotheses=(
+        "d = 80, L = 10, gamma^2 = 1/2, signal sqrt(d/2), noise 0.1, distinct positions, "
+        "batches of 5, unit vectors, softmax at temperature 1"
+    ),
     routes=(
         "Gram matrices: cosines, quadrature, refined minima on sampled scores",
         "squared errors on full tokens in R^80 after SGD exact in law",
@@ -247,7 +390,8 @@ CLAIM = Claim(
     snippet=(
         "import attnscope as at\n"
         "task = at.MultiDirection(dim=80, length=10, directions=2, noise=0.1)\n"
-        "run = at.train(task, at.MultiHead(at.Softmax(1.0), 2), batch_size=5, runs=8, steps=2000, step_size=1e-2, log_every=500)\n"
+        "run = at.train(task, at.MultiHead(at.Softmax(1.0), 2), batch_size=5, runs=8, steps=2000, "
+        "step_size=1e-2, log_every=500)\n"
         "print(run, run.risk_at().excess.round(3), run.form_cosine[:, -1].round(2))\n"
     ),
 )

@@ -1,15 +1,21 @@
-"""One softmax over heads and tokens together is Bayes' rule for spikes in several directions; plain heads beside it are not.
+"""One softmax over heads and tokens together is Bayes' rule for spikes in several directions; plain
+heads beside it are not.
 
-notation: X_J = mu_h + gam Z with prior P_h, other tokens N(0, I), Y = X_J.v, scores u_hl = mu_h.x_l.
+notation: X_J = mu_h + gam Z with prior P_h, other tokens N(0, I), Y = X_J.v, scores u_hl =
+mu_h.x_l.
 
-Exact: P(h, J = l | X) is the softmax over all (h, l) of mu_h.x_l/gam^2 + b_h - (1/gam^2 - 1)|x_l|^2/2, b_h = log P_h - |mu_h|^2/(2 gam^2), against
-Gaussian densities of whole sequences, to 1e-12, for random spikes, priors and gam. Its risk at gam = 1: quadrature (tasks/planted/spike_mixture.py).
+Exact: P(h, J = l | X) is the softmax over all (h, l) of mu_h.x_l/gam^2 + b_h - (1/gam^2 -
+1)|x_l|^2/2, b_h = log P_h - |mu_h|^2/(2 gam^2), against Gaussian densities of whole sequences, to
+1e-12, for random spikes, priors and gam. Its risk at gam = 1: quadrature
+(tasks/planted/spike_mixture.py).
 
-Beside it, at gam = 1 and L = 10: the same without bias and prior; heads with a softmax each, or with softmax-1, e^x/(1 + sum e^x), which may give no
-weight at all, with and without a bias; one head. Their gains, output gains and biases are tuned by L-BFGS from one start on sampled scores (a local
-search, so a tuned risk is an upper bound of the best). At gam = 1 the outputs w_l = x_l.v are standard normal and independent of the scores, so
-any T = sum_l q_l w_l has risk E[(1 - q_J)^2 + sum_{l != J} q_l^2]: this average over fresh scores is the prediction, the squared error on
-tokens in R^20 the measurement.
+Beside it, at gam = 1 and L = 10: the same without bias and prior; heads with a softmax each, or
+with softmax-1, e^x/(1 + sum e^x), which may give no weight at all, with and without a bias; one
+head. Their gains, output gains and biases are tuned by L-BFGS from one start on sampled scores (a
+local search, so a tuned risk is an upper bound of the best). At gam = 1 the outputs w_l = x_l.v are
+standard normal and independent of the scores, so any T = sum_l q_l w_l has risk E[(1 - q_J)^2 +
+sum_{l != J} q_l^2]: this average over fresh scores is the prediction, the squared error on tokens
+in R^20 the measurement.
 """
 
 from __future__ import annotations
@@ -51,7 +57,11 @@ def check(context: Context) -> Evidence:
     quadrature = [name for name in SETTINGS if exact[name].method == "2-D quadrature"]
     bayes = [table[name]["Bayes-softmax"] for name in quadrature]
     others = [kind for kind in KINDS if kind != "Bayes-softmax"]
-    below = sum(table[name][kind][4] < -5 * table[name][kind][5] for name in SETTINGS for kind in others)
+    below = sum(
+        table[name][kind][4] < -5 * table[name][kind][5]
+        for name in SETTINGS
+        for kind in others
+    )
     comparisons = (
         Comparison("weights against whole-sequence densities", 0.0, _largest_gap(rng), EXACT),
         sampled(
@@ -62,14 +72,24 @@ def check(context: Context) -> Evidence:
         ),
         *(_agree(kind, table) for kind in KINDS),
         Comparison("alternatives below the Bayes-softmax", 0, below, COUNT),
-        Comparison("bias and prior drop for equal norms and priors", 0.0, _bias_effect("2 directions"), EXACT),
+        Comparison(
+            "bias and prior drop for equal norms and priors",
+            0.0,
+            _bias_effect("2 directions"),
+            EXACT,
+        ),
         _with_gamma(measure, context.seed),
     )
     errors = [row[kind][1] for row in table.values() for kind in KINDS]
-    listed = [f"{name}: " + ", ".join(f"{k} {table[name][k][0]:.3f}" for k in KINDS) for name in SETTINGS]
+    listed = [
+        f"{name}: " + ", ".join(f"{k} {table[name][k][0]:.3f}" for k in KINDS)
+        for name in SETTINGS
+    ]
     notes = (
-        f"Risks (null 1; standard errors {max(errors):.4f} or less): {'; '.join(listed)}. With |mu|^2 = 16, 6 and P = .3, .7 the joint softmax "
-        f"without bias and prior has {table['unequal']['no bias'][0]:.3f} instead of {exact['unequal'].value:.4f}."
+        f"Risks (null 1; standard errors {max(errors):.4f} or less): {'; '.join(listed)}. With "
+        "|mu|^2 = 16, 6 and P = .3, .7 the joint softmax "
+        f"without bias and prior has {table['unequal']['no bias'][0]:.3f} instead of "
+        f"{exact['unequal'].value:.4f}."
     )
     return Evidence(comparisons, _figure(table), notes)
 
@@ -80,7 +100,7 @@ def task(name: str) -> SpikeMixture:
     return SpikeMixture(DIM, LENGTH, means=np.array(means), prior=prior, outputs=E[-1])
 
 
-# -- weights q_l of every kind, from scores u (n, H, L) and parameters p -------------------------------------------------------
+# -- weights q_l of every kind, from scores u (n, H, L) and parameters p ---------------------------
 
 
 def _softmax(x: Any, xp: Any, axis: Any, extra: float = 0.0) -> Any:
@@ -147,10 +167,12 @@ def _tuned(kind: str, start: np.ndarray, scores: np.ndarray) -> np.ndarray:
     with x64():
         function = _value_and_slope(kind)
         numbers = lambda p: (lambda v, g: (float(v), np.asarray(g)))(*function(p, scores))
-        return minimize(numbers, start, jac=True, method="L-BFGS-B", options={"maxiter": 60}).x
+        return minimize(
+            numbers, start, jac=True, method="L-BFGS-B", options={"maxiter": 60}
+        ).x
 
 
-# -- the two routes ---------------------------------------------------------------------------------------------------------------
+# -- the two routes --------------------------------------------------------------------------------
 
 
 def _scores(it: SpikeMixture, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -162,8 +184,12 @@ def _scores(it: SpikeMixture, n: int, rng: np.random.Generator) -> np.ndarray:
     return np.einsum("nlq,hq->nhl", x, mu)
 
 
-def _row(name: str, tune: int, measure: int, rng: np.random.Generator) -> dict[str, tuple[float, ...]]:
-    """Per kind: risk over fresh scores and its error, squared error on tokens and its error, gap to Bayes on the same scores and its error."""
+def _row(
+    name: str, tune: int, measure: int, rng: np.random.Generator
+) -> dict[str, tuple[float, ...]]:
+    """Per kind: risk over fresh scores and its error, squared error on tokens and its error, gap to
+    Bayes on the same scores and its error.
+    """
     it = task(name)
     scores, fresh = _scores(it, tune, rng), _scores(it, measure, rng)
     batch = it.sample(measure, int(rng.integers(2**31)))
@@ -177,27 +203,44 @@ def _row(name: str, tune: int, measure: int, rng: np.random.Generator) -> dict[s
         else:
             u = np.einsum("nld,hd->nhl", batch.tokens, it.means)
             T = (weights(u, p, np) * (batch.tokens @ it.outputs[0])).sum(1)
-        out[kind] = (*mean_and_error(loss), *mean_and_error((T - batch.target) ** 2), *mean_and_error(loss - bayes))
+        out[kind] = (
+            *mean_and_error(loss),
+            *mean_and_error((T - batch.target) ** 2),
+            *mean_and_error(loss - bayes),
+        )
     return out
 
 
 def _agree(kind: str, table: dict[str, dict[str, tuple[float, ...]]]) -> Comparison:
     rows = np.array([row[kind] for row in table.values()])
     return sampled(
-        f"{kind}: scores and tokens, {len(rows)} settings", rows[:, 0], rows[:, 2], np.hypot(rows[:, 1], rows[:, 3])
+        f"{kind}: scores and tokens, {len(rows)} settings",
+        rows[:, 0],
+        rows[:, 2],
+        np.hypot(rows[:, 1], rows[:, 3]),
     )
 
 
 def _largest_gap(rng: np.random.Generator) -> float:
-    """Largest difference between weights and Bayes' rule with Gaussian densities of whole sequences, over random tasks."""
+    """Largest difference between weights and Bayes' rule with Gaussian densities of whole
+    sequences, over random tasks.
+    """
     gaps = []
     for gamma in (0.5, 0.8, 1.0, 1.5):
         means = 1.5 * rng.standard_normal((3, 5))
         it = SpikeMixture(5, 6, means=means, prior=rng.dirichlet([2.0] * 3), gamma=gamma)
         x = it.sample(50, int(rng.integers(2**31))).tokens
         background = -(x**2).sum(2) / 2  # log densities, without (2 pi)^(-d/2)
-        shifted = -((x[:, None] - means[:, None]) ** 2).sum(3) / (2 * gamma**2) - 5 * np.log(gamma)  # (n, H, L)
-        whole = background.sum(1)[:, None, None] - background[:, None] + shifted + np.log(it.prior)[:, None]
+        # (n, H, L)
+        shifted = -((x[:, None] - means[:, None]) ** 2).sum(3) / (2 * gamma**2) - 5 * np.log(
+            gamma
+        )
+        whole = (
+            background.sum(1)[:, None, None]
+            - background[:, None]
+            + shifted
+            + np.log(it.prior)[:, None]
+        )
         p = np.exp(whole - whole.max((1, 2), keepdims=True))
         p /= p.sum((1, 2), keepdims=True)
         q = attention_weights(BayesSoftmax(1 / gamma**2, it.bias, it.curvature), means, x)
@@ -208,17 +251,34 @@ def _largest_gap(rng: np.random.Generator) -> float:
 def _bias_effect(name: str) -> float:
     it = task(name)
     x = it.sample(200, 1).tokens
-    with_bias, without = (attention_weights(BayesSoftmax(1.0, b), it.means, x) for b in (it.bias, 0 * it.bias))
+    with_bias, without = (
+        attention_weights(BayesSoftmax(1.0, b), it.means, x) for b in (it.bias, 0 * it.bias)
+    )
     return float(np.abs(with_bias - without).max())
 
 
 def _with_gamma(n: int, seed: int) -> Comparison:
     """gam = .8, unequal spikes, outputs of their own: posterior variance against squared error."""
-    it = SpikeMixture(6, LENGTH, strengths=(2.0, 1.0), prior=(0.4, 0.6), gamma=0.8, outputs=np.eye(6)[[4, 5]], seed=3)
+    it = SpikeMixture(
+        6,
+        LENGTH,
+        strengths=(2.0, 1.0),
+        prior=(0.4, 0.6),
+        gamma=0.8,
+        outputs=np.eye(6)[[4, 5]],
+        seed=3,
+    )
     batch = it.sample(n, seed + 17)
-    T = predict(BayesSoftmax(1 / 0.64, it.bias, it.curvature), it.means, it.outputs, batch.tokens)
-    known, (mean, error) = it.bayes_risk(n, seed + 18), mean_and_error((T - batch.target) ** 2)
-    return sampled("gamma = 0.8, two outputs", known.value, mean, np.hypot(error, known.error))
+    T = predict(
+        BayesSoftmax(1 / 0.64, it.bias, it.curvature), it.means, it.outputs, batch.tokens
+    )
+    known, (mean, error) = (
+        it.bayes_risk(n, seed + 18),
+        mean_and_error((T - batch.target) ** 2),
+    )
+    return sampled(
+        "gamma = 0.8, two outputs", known.value, mean, np.hypot(error, known.error)
+    )
 
 
 def _figure(table: dict[str, dict[str, tuple[float, ...]]]) -> Figure:
@@ -226,7 +286,10 @@ def _figure(table: dict[str, dict[str, tuple[float, ...]]]) -> Figure:
     marks: list[Mark] = []
     for i, kind in enumerate(KINDS):
         values = np.array([row[kind] for row in table.values()])
-        marks += [Line(at, values[:, 0], "", i, thin=True), Points(at, values[:, 2], kind, i, BAND * values[:, 3])]
+        marks += [
+            Line(at, values[:, 0], "", i, thin=True),
+            Points(at, values[:, 2], kind, i, BAND * values[:, 3]),
+        ]
     panel = Panel(
         "lines: over scores; points: tokens, 95 %",
         "spikes",
@@ -243,12 +306,21 @@ CLAIM = Claim(
     id="beyond-09-bayes-softmax",
     title="The softmax over heads and tokens is the exact posterior",
     statement=(
-        "For one informative token with one of several spikes, the softmax over heads and tokens together, with bias log P_h - |mu_h|^2/(2 gamma^2) "
-        "and the term in |x|^2, is the exact posterior and attains the Bayes risk. Heads with a softmax or softmax-1 of their own do not, softmax-1 "
-        "gains mainly through a bias, and bias and prior may be dropped only if all norms and priors are equal."
+        "For one informative token with one of several spikes, the softmax over heads and tokens "
+        "together, with bias log P_h - |mu_h|^2/(2 gamma^2) "
+        "and the term in |x|^2, is the exact posterior and attains the Bayes risk. Heads with a "
+        "softmax or softmax-1 of their own do not, softmax-1 "
+        "gains mainly through a bias, and bias and prior may be dropped only if all norms and "
+        "priors are equal."
     ),
-    source="Sagitova, Duranthon and Zdeborova, arXiv 2603.03993 (Bayes-softmax, softmax-1); bias, prior, gamma, quadrature and table new here",
-    hypotheses="one informative token X_J = mu_h + gamma Z among N(0, I), uniform position; table: L = 10, gamma = 1, common output",
+    source=(
+        "Sagitova, Duranthon and Zdeborova, arXiv 2603.03993 (Bayes-softmax, softmax-1); bias, "
+        "prior, gamma, quadrature and table new here"
+    ),
+    hypotheses=(
+        "one informative token X_J = mu_h + gamma Z among N(0, I), uniform position; "
+        "table: L = 10, gamma = 1, common output"
+    ),
     routes=(
         "quadrature; averages over scores given which the error is known",
         "densities of whole sequences; squared errors on tokens in R^20",
@@ -261,6 +333,7 @@ CLAIM = Claim(
         "batch = task.sample(20_000)\n"
         "for bias in (task.bias, 0 * task.bias):\n"
         "    T = at.predict(at.BayesSoftmax(1.0, bias), task.means, task.outputs, batch.tokens)\n"
-        "    print(round(float(np.mean((T - batch.target) ** 2)), 3), round(task.bayes_risk().value, 4))\n"
+        "    print(round(float(np.mean((T - batch.target) ** 2)), 3), "
+        "round(task.bayes_risk().value, 4))\n"
     ),
 )

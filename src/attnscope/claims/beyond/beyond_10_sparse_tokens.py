@@ -1,14 +1,18 @@
-"""How strong must one marked token of L be: sqrt(2 log L) for the Bayes and the max test, sqrt(L) for a linear test.
+"""How strong must one marked token of L be: sqrt(2 log L) for the Bayes and the max test, sqrt(L)
+for a linear test.
 
-notation: theta = strength, eps = error = 0.1, tau = expected number of noise tokens above the threshold t of the max test.
+notation: theta = strength, eps = error = 0.1, tau = expected number of noise tokens above the
+threshold t of the max test.
 
-Errors are predicted exactly (closed forms; Laplace inversion of the law of a sum of lognormals for Bayes) and measured on sampled token
-scores, all three tests on the same sequences. For large L the max test has the Poisson limit
+Errors are predicted exactly (closed forms; Laplace inversion of the law of a sum of lognormals for
+Bayes) and measured on sampled token scores, all three tests on the same sequences. For large L the
+max test has the Poisson limit
 
     L (1 - Phi(t)) = tau,      error = min_tau [1 - e^{-tau} Phi(theta - t)]/2,
 
-which needs only log L and so reaches lengths like e^(10^8). There tau -> 0 costs nothing, and theta - sqrt(2 log L) -> Phi^{-1}(1 - 2 eps)
-= 0.84; no test does better, and every linear test needs theta >= (1 - 2 eps) sqrt(2 pi L) (both proved in docs/sparse_and_correlated.md).
+which needs only log L and so reaches lengths like e^(10^8). There tau -> 0 costs nothing, and theta
+- sqrt(2 log L) -> Phi^{-1}(1 - 2 eps) = 0.84; no test does better, and every linear test needs
+  theta >= (1 - 2 eps) sqrt(2 pi L) (both proved in docs/sparse_and_correlated.md).
 
 False alarm: every sampled comparison allows 5 standard errors (6e-7 for each of some 60 numbers).
 """
@@ -26,24 +30,35 @@ from attnscope.claims.compare import BAND, sampled, worst
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification
 
-LENGTHS, STRENGTHS = (10, 100, 1000), (1.0, 2.0, 3.0, 4.0, 5.0)
+LENGTHS = (10, 100, 1000)
+STRENGTHS = (1.0, 2.0, 3.0, 4.0, 5.0)
 GROWING = (10, 100, 1000, 10**4, 10**6, 10**8, 10**10, 10**12)
 SAMPLED = (10, 100, 1000)  # lengths at which the needed strengths are put to the test
 TESTS = ("bayes", "max", "linear")
 ERROR = 0.1
 LOG_LARGEST = (
-    1e8  # log L of the length at which the limit is read off: corrections are log log L / sqrt(2 log L) = 1e-3
+    # log L of the length at which the limit is read off: corrections are log log L / sqrt(2 log L)
+    # = 1e-3
+    1e8
 )
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 610])
     tokens = context.pick(1_500_000, 15_000_000)  # per setting
-    exact = np.array([[_exact(L, theta) for theta in STRENGTHS] for L in LENGTHS])  # (lengths, strengths, tests)
-    drawn = np.array([[_sampled(L, theta, tokens, rng) for theta in STRENGTHS] for L in LENGTHS])
-    needed = np.array([[_task(L, 0.0).strength_needed(ERROR, test) for test in TESTS] for L in GROWING])
+    # (lengths, strengths, tests)
+    exact = np.array([[_exact(L, theta) for theta in STRENGTHS] for L in LENGTHS])
+    drawn = np.array(
+        [[_sampled(L, theta, tokens, rng) for theta in STRENGTHS] for L in LENGTHS]
+    )
+    needed = np.array(
+        [[_task(L, 0.0).strength_needed(ERROR, test) for test in TESTS] for L in GROWING]
+    )
     at_needed = np.array(
-        [[_sampled(L, needed[GROWING.index(L), i], tokens, rng)[i] for L in SAMPLED] for i in range(len(TESTS))]
+        [
+            [_sampled(L, needed[GROWING.index(L), i], tokens, rng)[i] for L in SAMPLED]
+            for i in range(len(TESTS))
+        ]
     )  # (tests, lengths, 2)
     large = [i for i, L in enumerate(GROWING) if L >= 10**6]
     poisson = [_poisson_strength(np.log(GROWING[i])) for i in large]
@@ -54,17 +69,39 @@ def check(context: Context) -> Evidence:
             sampled(f"error of the {n}", exact[..., i], *np.moveaxis(drawn[..., i, :], -1, 0))
             for i, n in enumerate(names)
         ),
-        *(sampled(f"error at the {t} test's needed strength", ERROR, *at_needed[i].T) for i, t in enumerate(TESTS)),
+        *(
+            sampled(f"error at the {t} test's needed strength", ERROR, *at_needed[i].T)
+            for i, t in enumerate(TESTS)
+        ),
         # the Poisson limit is off by tau^2/L at most, and the root by a few times that
-        worst("max test's strength, exact against Poisson limit", poisson, needed[large, 1], 1e-5),
-        Comparison("theta - sqrt(2 log L) as L grows, max test", float(ndtri(1 - 2 * ERROR)), float(limit), 5e-3),
-        Comparison("Bayes strength below the max test's, L = 10^12", needed[-1, 1], needed[-1, 0], 1e-9, "at most"),
+        worst(
+            "max test's strength, exact against Poisson limit",
+            poisson,
+            needed[large, 1],
+            1e-5,
+        ),
+        Comparison(
+            "theta - sqrt(2 log L) as L grows, max test",
+            float(ndtri(1 - 2 * ERROR)),
+            float(limit),
+            5e-3,
+        ),
+        Comparison(
+            "Bayes strength below the max test's, L = 10^12",
+            needed[-1, 1],
+            needed[-1, 0],
+            1e-9,
+            "at most",
+        ),
     )
     roots = np.sqrt(2 * np.log(GROWING))
     notes = (
-        f"Strength for 10 % error at L = 10 and 10^12: Bayes {needed[0, 0]:.3f}, {needed[-1, 0]:.3f}; max test {needed[0, 1]:.3f}, "
-        f"{needed[-1, 1]:.3f}; linear {needed[0, 2]:.1f}, {needed[-1, 2]:.2g}. Bayes minus sqrt(2 log L) falls from {needed[0, 0] - roots[0]:.2f} to "
-        f"{needed[-1, 0] - roots[-1]:.2f}, while Bayes over log L falls from {needed[0, 0] / np.log(10):.2f} to "
+        f"Strength for 10 % error at L = 10 and 10^12: Bayes {needed[0, 0]:.3f}, "
+        f"{needed[-1, 0]:.3f}; max test {needed[0, 1]:.3f}, "
+        f"{needed[-1, 1]:.3f}; linear {needed[0, 2]:.1f}, {needed[-1, 2]:.2g}. Bayes minus sqrt(2 "
+        f"log L) falls from {needed[0, 0] - roots[0]:.2f} to "
+        f"{needed[-1, 0] - roots[-1]:.2f}, while Bayes over log L falls from "
+        f"{needed[0, 0] / np.log(10):.2f} to "
         f"{needed[-1, 0] / np.log(1e12):.2f}: the quoted log L is sufficient, not necessary."
     )
     return Evidence(comparisons, _figure(exact, drawn, needed), notes)
@@ -76,7 +113,9 @@ def _task(length: int, theta: float) -> SparseTokenClassification:
 
 def _exact(length: int, theta: float) -> list[float]:
     task = _task(length, theta)
-    return [float(e) for e in (task.bayes_error(), task.max_test_error(), task.linear_error())]
+    return [
+        float(e) for e in (task.bayes_error(), task.max_test_error(), task.linear_error())
+    ]
 
 
 def _sampled(length: int, theta: float, tokens: int, rng: np.random.Generator) -> np.ndarray:
@@ -84,11 +123,13 @@ def _sampled(length: int, theta: float, tokens: int, rng: np.random.Generator) -
     n = max(tokens // 250, tokens // length)
     t = _task(length, theta).max_threshold()
     wrong: list[np.ndarray] = []
-    for part in np.array_split(np.arange(n), max(1, n * length // 500_000)):  # a few MB at a time
+    # a few MB at a time
+    for part in np.array_split(np.arange(n), max(1, n * length // 500_000)):
         u = rng.standard_normal((len(part), length))
         y = part % 2 == 1
         u[y, 0] += theta  # which token is marked does not matter
-        ratio = np.exp(np.minimum(theta * u - theta**2 / 2, 700)).mean(axis=1)  # beyond, far above 1 in any case
+        # beyond, far above 1 in any case
+        ratio = np.exp(np.minimum(theta * u - theta**2 / 2, 700)).mean(axis=1)
         decisions = [ratio >= 1, u.max(axis=1) > t, u.sum(axis=1) > theta / 2]
         wrong.append(np.array([d != y for d in decisions]))
     rate = np.mean(np.concatenate(wrong, axis=1), axis=1)
@@ -96,7 +137,9 @@ def _sampled(length: int, theta: float, tokens: int, rng: np.random.Generator) -
 
 
 def _poisson_strength(log_length: float) -> float:
-    """The strength at which the max test has error ERROR in the Poisson limit, for L = e^log_length."""
+    """The strength at which the max test has error ERROR in the Poisson limit,
+    for L = e^log_length.
+    """
 
     def error(theta: float) -> float:
         def at(log_tau: Any) -> Any:
@@ -107,7 +150,9 @@ def _poisson_strength(log_length: float) -> float:
         grid = np.linspace(-40.0, 2.0, 200)
         i = int(np.clip(np.argmin(at(grid)), 1, 198))
         ends = (grid[i - 1], grid[i + 1])
-        return float(minimize_scalar(at, bounds=ends, method="bounded", options={"xatol": 1e-10}).fun)
+        return float(
+            minimize_scalar(at, bounds=ends, method="bounded", options={"xatol": 1e-10}).fun
+        )
 
     root = np.sqrt(2 * log_length)
     return float(brentq(lambda theta: error(theta) - ERROR, root - 3, root + 3, xtol=1e-9))
@@ -158,7 +203,13 @@ def _figure(exact: np.ndarray, drawn: np.ndarray, needed: np.ndarray) -> Figure:
             (
                 Line(lengths, needed[:, 0] - root, "Bayes", 0),
                 Points(lengths, needed[:, 1] - root, "max test", 1),
-                Line(lengths, np.full(len(lengths), limit), "limit, normal quantile of 0.8", 5, dashed=True),
+                Line(
+                    lengths,
+                    np.full(len(lengths), limit),
+                    "limit, normal quantile of 0.8",
+                    5,
+                    dashed=True,
+                ),
             ),
             log_x=True,
             y_range=(0.7, 1.5),
@@ -171,10 +222,15 @@ CLAIM = Claim(
     id="beyond-10-sparse-tokens",
     title="A marked token of L: sqrt(2 log L) Bayes, sqrt(L) linear",
     statement=(
-        "To tell whether one of L tokens is shifted by theta, at a fixed error, the Bayes test and the max test need theta = sqrt(2 log L) + O(1), "
-        "any linear test theta of order sqrt(L). A strength of order log L, quoted for attention, is sufficient but not necessary."
+        "To tell whether one of L tokens is shifted by theta, at a fixed error, the Bayes test and "
+        "the max test need theta = sqrt(2 log L) + O(1), "
+        "any linear test theta of order sqrt(L). A strength of order log L, quoted for attention, "
+        "is sufficient but not necessary."
     ),
-    source="Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153 (task, linear sqrt(L), attention log L); exact errors and sqrt(2 log L) are new here",
+    source=(
+        "Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153 (task, linear sqrt(L), attention log "
+        "L); exact errors and sqrt(2 log L) are new here"
+    ),
     hypotheses="balanced labels, one marked token, known direction, L = 10 to 10^12, error 10 %",
     routes=(
         "closed forms; Laplace inversion of the law of a lognormal sum",
@@ -185,6 +241,7 @@ CLAIM = Claim(
         "import attnscope as at\n"
         "for length in (10, 1000, 10**6):\n"
         "    task = at.SparseTokenClassification(dim=2, length=length, strength=0.0)\n"
-        "    print(length, [round(task.strength_needed(0.1, test), 3) for test in ('bayes', 'max', 'linear')])\n"
+        "    print(length, [round(task.strength_needed(0.1, test), 3) for test in ('bayes', 'max', "
+        "'linear')])\n"
     ),
 )

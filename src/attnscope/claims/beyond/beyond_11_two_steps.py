@@ -1,15 +1,18 @@
 """Two gradient steps from zero align the query with the marked direction, as closed forms say.
 
-notation: alpha = n/d samples per dimension, c1, c2 = cosines of value and query with the hidden direction (theory.samples.two_steps).
+notation: alpha = n/d samples per dimension, c1, c2 = cosines of value and query with the hidden
+direction (theory.samples.two_steps).
 
-Predicted: c1 and c2 in closed form for d -> infinity. Measured twice: gradients of attention on sampled tokens in R^200, random labels,
-same samples in both steps or fresh ones in the second; and balanced data sets in R^2000 drawn exactly in law. At finite d a cosine differs
-from its limit by order 1/d; measured at d = 52 and 200 the difference is -1.0/d at alpha = 1/2 and below 0.1/d at alpha = 5, and 3/d is
-allowed for.
+Predicted: c1 and c2 in closed form for d -> infinity. Measured twice: gradients of attention on
+sampled tokens in R^200, random labels, same samples in both steps or fresh ones in the second; and
+balanced data sets in R^2000 drawn exactly in law. At finite d a cosine differs from its limit by
+order 1/d; measured at d = 52 and 200 the difference is -1.0/d at alpha = 1/2 and below 0.1/d at
+alpha = 5, and 3/d is allowed for.
 
-What the learned vectors are worth is exact given their cosines: along a unit vector of cosine c the marked token is shifted by theta c. So
-the sum of tokens along w errs with probability Phi(-theta c1/(2 sqrt L)), and the likelihood ratio of the scores along q (a logsumexp of
-attention scores) with the Bayes error at strength theta c2; both are measured on fresh tokens.
+What the learned vectors are worth is exact given their cosines: along a unit vector of cosine c the
+marked token is shifted by theta c. So the sum of tokens along w errs with probability Phi(-theta
+c1/(2 sqrt L)), and the likelihood ratio of the scores along q (a logsumexp of attention scores)
+with the Bayes error at strength theta c2; both are measured on fresh tokens.
 
 False alarm: 5 standard errors for each of some 40 numbers (6e-7 each).
 """
@@ -23,11 +26,17 @@ from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, Z, sampled, worst
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification
-from attnscope.theory.samples.two_steps import simulated_alignment, two_gradient_steps, two_step_alignment
+from attnscope.theory.samples.two_steps import (
+    simulated_alignment,
+    two_gradient_steps,
+    two_step_alignment,
+)
 
 LENGTH, STRENGTH = 10, 5.0
 ALPHAS = (0.5, 1.0, 2.0, 5.0, 20.0)
-VECTORS, LAW = 200, 2000  # dimensions of the two simulations
+# dimensions of the two simulations
+VECTORS = 200
+LAW = 2000
 FINITE = 3.0  # times 1/d (module docstring)
 LEARNT = (0.5, 1.0, 2.0, 5.0)  # values of alpha at which the learned tests are measured
 
@@ -36,10 +45,17 @@ def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 611])
     seeds = lambda n: [int(rng.integers(2**31)) for _ in range(n)]
     exact = np.array([two_step_alignment(_task(VECTORS), a) for a in ALPHAS])  # (alphas, 2)
-    law = np.array([_in_law(a, context.pick(30, 150), s) for a, s in zip(ALPHAS, seeds(len(ALPHAS)))])  # (alphas, 2, 2)
+    # (alphas, 2, 2)
+    law = np.array(
+        [_in_law(a, context.pick(30, 150), s) for a, s in zip(ALPHAS, seeds(len(ALPHAS)))]
+    )
     runs = context.pick(24, 120)
-    vectors = np.array([_on_vectors(a, runs, seeds(2 * runs)) for a in ALPHAS[:4]])  # (alphas, 3, 2)
-    learnt = np.array([_learnt_errors(a, context.pick(15_000, 100_000), seeds(2)) for a in LEARNT])  # (alphas, 2, 3)
+    # (alphas, 3, 2)
+    vectors = np.array([_on_vectors(a, runs, seeds(2 * runs)) for a in ALPHAS[:4]])
+    # (alphas, 2, 3)
+    learnt = np.array(
+        [_learnt_errors(a, context.pick(15_000, 100_000), seeds(2)) for a in LEARNT]
+    )
     cosines = [("value", law[:, 0], exact[:, 0]), ("query", law[:, 1], exact[:, 1])]
     on_vectors = [
         ("value", vectors[:, 0], exact[:4, 0]),
@@ -48,12 +64,19 @@ def check(context: Context) -> Evidence:
     ]
     allowed = lambda error, d: Z * error + FINITE / d
     comparisons = (
-        *(worst(f"cosine of the {n}, d = {LAW}", p, m[:, 0], allowed(m[:, 1], LAW)) for n, m, p in cosines),
-        *(worst(f"cosine of the {n}, d = {VECTORS}", p, m[:, 0], allowed(m[:, 1], VECTORS)) for n, m, p in on_vectors),
+        *(
+            worst(f"cosine of the {n}, d = {LAW}", p, m[:, 0], allowed(m[:, 1], LAW))
+            for n, m, p in cosines
+        ),
+        *(
+            worst(f"cosine of the {n}, d = {VECTORS}", p, m[:, 0], allowed(m[:, 1], VECTORS))
+            for n, m, p in on_vectors
+        ),
         sampled("error of the summed tokens along the value", *learnt[:, 0].T),
         sampled("error of the logsumexp along the query", *learnt[:, 1].T),
     )
-    best, linear = _task(VECTORS).bayes_error().value, _task(VECTORS).linear_error().value
+    best = _task(VECTORS).bayes_error().value
+    linear = _task(VECTORS).linear_error().value
     notes = (
         "Cosines (value, query) at alpha = "
         + "; ".join(f"{a:g}: {c1:.3f}, {c2:.4f}" for a, (c1, c2) in zip(ALPHAS, exact))
@@ -79,29 +102,41 @@ def _mean(x: np.ndarray | float) -> tuple[float, float]:
 
 
 def _on_vectors(alpha: float, runs: int, seeds: list[int]) -> list[tuple[float, float]]:
-    """Mean and standard error of the cosines of w, of q on the same samples, and of q on fresh ones."""
+    """Mean and standard error of the cosines of w, of q on the same samples,
+    and of q on fresh ones.
+    """
     task = _task(VECTORS)
     cosine = lambda x: float(x @ task.direction / np.linalg.norm(x))
     rows = []
     for first, second in zip(seeds[:runs], seeds[runs:]):
         batch, fresh = (task.sample(int(alpha * VECTORS), seed) for seed in (first, second))
         w, q = two_gradient_steps(batch.tokens, batch.target)
-        rows.append([cosine(w), cosine(q), cosine(_query_step(fresh.tokens, fresh.target, w))])
+        rows.append(
+            [cosine(w), cosine(q), cosine(_query_step(fresh.tokens, fresh.target, w))]
+        )
     return [_mean(column) for column in np.array(rows).T]
 
 
 def _query_step(tokens: np.ndarray, target: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The gradient in q at q = 0 for a given w, by the derivative of softmax: (1/L) sum_l (x_l - xbar) x_l.w."""
+    """The gradient in q at q = 0 for a given w, by the derivative of softmax:
+    (1/L) sum_l (x_l - xbar) x_l.w.
+    """
     centred = tokens - tokens.mean(axis=1, keepdims=True)
     return np.einsum("n,nld,nl->d", target, centred, tokens @ w, optimize=True)
 
 
-def _learnt_errors(alpha: float, n: int, seeds: list[int]) -> list[tuple[float, float, float]]:
-    """(predicted, measured, standard error) for the summed tokens along w and the logsumexp along q of one data set."""
+def _learnt_errors(
+    alpha: float, n: int, seeds: list[int]
+) -> list[tuple[float, float, float]]:
+    """(predicted, measured, standard error) for the summed tokens along w and the logsumexp along q
+    of one data set.
+    """
     task = _task(VECTORS)
-    batch, fresh = task.sample(int(alpha * VECTORS), seeds[0]), task.batches(n, 500, seeds[1])
+    batch = task.sample(int(alpha * VECTORS), seeds[0])
+    fresh = task.batches(n, 500, seeds[1])
     w, q = (g / np.linalg.norm(g) for g in two_gradient_steps(batch.tokens, batch.target))
-    c1, c2 = STRENGTH * float(w @ task.direction), STRENGTH * float(q @ task.direction)
+    c1 = STRENGTH * float(w @ task.direction)
+    c2 = STRENGTH * float(q @ task.direction)
     wrong = []
     for tokens, target, _ in fresh:
         score_q = logsumexp(c2 * tokens @ q - c2**2 / 2, axis=1) - np.log(LENGTH)
@@ -113,12 +148,17 @@ def _learnt_errors(alpha: float, n: int, seeds: list[int]) -> list[tuple[float, 
     return [(p, float(r), float(np.sqrt(p * (1 - p) / n))) for p, r in zip(exact, rates)]
 
 
-def _figure(exact: np.ndarray, law: np.ndarray, vectors: np.ndarray, learnt: np.ndarray) -> Figure:
+def _figure(
+    exact: np.ndarray, law: np.ndarray, vectors: np.ndarray, learnt: np.ndarray
+) -> Figure:
     alpha = np.geomspace(0.1, 50, 60)
     c1, c2 = np.array([two_step_alignment(_task(VECTORS), a) for a in alpha]).T
     at = lambda theta: SparseTokenClassification(2, LENGTH, theta)
     worth = np.array(
-        [[float(at(STRENGTH * a).linear_error()), float(at(STRENGTH * b).bayes_error())] for a, b in zip(c1, c2)]
+        [
+            [float(at(STRENGTH * a).linear_error()), float(at(STRENGTH * b).bayes_error())]
+            for a, b in zip(c1, c2)
+        ]
     )
 
     def points(i: int, color: int, label: str) -> Points:
@@ -170,7 +210,9 @@ def _figure(exact: np.ndarray, law: np.ndarray, vectors: np.ndarray, learnt: np.
         ),
     )
     return Figure(
-        f"Two gradient steps, L = {LENGTH}, theta = {STRENGTH:g} (dashed: direction known)", panels, columns=3
+        f"Two gradient steps, L = {LENGTH}, theta = {STRENGTH:g} (dashed: direction known)",
+        panels,
+        columns=3,
     )
 
 
@@ -182,11 +224,19 @@ CLAIM = Claim(
     id="beyond-11-two-steps",
     title="Two gradient steps align the query as a closed form says",
     statement=(
-        "From zero, one gradient step gives the value and a second one the query a known cosine with the marked direction at n = alpha d samples, "
-        "1 - cosine falling like 1/alpha for both and ten times smaller for the query at L = 10, theta = 5; the second step may reuse the samples."
+        "From zero, one gradient step gives the value and a second one the query a known cosine "
+        "with the marked direction at n = alpha d samples, "
+        "1 - cosine falling like 1/alpha for both and ten times smaller for the query at L = 10, "
+        "theta = 5; the second step may reuse the samples."
     ),
-    source="Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153 (two steps align the query); the closed forms are new here",
-    hypotheses="balanced sparse-token classification, one marked token of 10, theta = 5, first step short, d -> infinity at fixed alpha",
+    source=(
+        "Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153 (two steps align the query); the "
+        "closed forms are new here"
+    ),
+    hypotheses=(
+        "balanced sparse-token classification, one marked token of 10, theta = 5, first "
+        "step short, d -> infinity at fixed alpha"
+    ),
     routes=(
         "closed forms",
         "gradients on sampled tokens in R^200; data sets in R^2000 exact in law; fresh test tokens",

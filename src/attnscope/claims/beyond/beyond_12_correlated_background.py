@@ -1,17 +1,21 @@
-"""A background with mean and covariance: what it costs the erf oracle, and how whitening restores the isotropic theory.
+"""A background with mean and covariance: what it costs the erf oracle, and how whitening restores
+the isotropic theory.
 
 notation: as in tasks.planted.correlated_background; m0 = E[erf(lam u) w] of a background token.
 
-Predicted: the erf oracle (k*, v*) at its best temperature, without and with intercept, by one-dimensional quadrature
-(theory.risks.correlated_risk); the whitened oracle as |v'|^2 R_erf(s') from the closed form of the isotropic task; the Bayes risk as |v'|^2 times
-the isotropic Bayes risk. Measured: squared errors of these predictors on sampled tokens in R^60, all on the same sequences (Bayes in R^6,
-where it errs often enough to be sampled).
+Predicted: the erf oracle (k*, v*) at its best temperature, without and with intercept, by
+one-dimensional quadrature (theory.risks.correlated_risk); the whitened oracle as |v'|^2 R_erf(s')
+from the closed form of the isotropic task; the Bayes risk as |v'|^2 times the isotropic Bayes risk.
+Measured: squared errors of these predictors on sampled tokens in R^60, all on the same sequences
+(Bayes in R^6, where it errs often enough to be sampled).
 
-A mean along v* or a correlation of k* and v* makes m0 != 0: the L - 1 background terms then add up to a bias (L-1) m0, of which an
-intercept removes the mean but not the fluctuations. A mean along k* shifts the scores. Extra variance along k* alone is the same task with
-a smaller s; shared with a direction outside span(k*, v*) it can be subtracted, and whitening does.
+A mean along v* or a correlation of k* and v* makes m0 != 0: the L - 1 background terms then add up
+to a bias (L-1) m0, of which an intercept removes the mean but not the fluctuations. A mean along k*
+shifts the scores. Extra variance along k* alone is the same task with a smaller s; shared with a
+direction outside span(k*, v*) it can be subtracted, and whitening does.
 
-False alarm: 5 standard errors for each of some 30 numbers (6e-7 each, a few times more for skewed squares).
+False alarm: 5 standard errors for each of some 30 numbers (6e-7 each, a few times more for skewed
+squares).
 """
 
 from __future__ import annotations
@@ -47,14 +51,24 @@ def check(context: Context) -> Evidence:
         name: np.array([_exact(_task(name, x)) for x in xs]) for name, xs in SWEEPS.items()
     }  # (settings, 3 ways, 2)
     drawn = {
-        name: np.array([_sampled(_task(name, x), exact[name][i, :, 0], n, seed()) for i, x in enumerate(xs)])
+        name: np.array(
+            [
+                _sampled(_task(name, x), exact[name][i, :, 0], n, seed())
+                for i, x in enumerate(xs)
+            ]
+        )
         for name, xs in SWEEPS.items()
     }  # (settings, 3 ways, 2)
     isotropic = optimal_temperature(BASE, Erf)[1].value
     nearby = _exact(_task("mean along k*", 0.25))[0, 1]
-    along_key = _exact(CorrelatedBackground(BASE, covariance=np.eye(DIM) + 4 * np.outer(BASE.key, BASE.key)))[:, 1]
-    bayes = np.array([_bayes(seed(), context.pick(60_000, 400_000)) for _ in range(3)])  # (tasks, 3)
-    whitened_means = np.concatenate([exact["mean along v*"][:, 2, 1], exact["mean along k*"][:, 2, 1]])
+    along_key = _exact(
+        CorrelatedBackground(BASE, covariance=np.eye(DIM) + 4 * np.outer(BASE.key, BASE.key))
+    )[:, 1]
+    # (tasks, 3)
+    bayes = np.array([_bayes(seed(), context.pick(60_000, 400_000)) for _ in range(3)])
+    whitened_means = np.concatenate(
+        [exact["mean along v*"][:, 2, 1], exact["mean along k*"][:, 2, 1]]
+    )
     comparisons = (
         *(
             sampled(
@@ -67,22 +81,34 @@ def check(context: Context) -> Evidence:
         ),
         sampled("Bayes risk by whitening, three random covariances", *bayes.T),
         # two searches of one minimum, flat to the square of their tolerance
-        worst("whitened risk under any mean, against the isotropic one", isotropic, whitened_means, 1e-9),
-        worst("variance 5 along k*: whitened against plain", along_key[2], along_key[0], 1e-9),
+        worst(
+            "whitened risk under any mean, against the isotropic one",
+            isotropic,
+            whitened_means,
+            1e-9,
+        ),
+        worst(
+            "variance 5 along k*: whitened against plain", along_key[2], along_key[0], 1e-9
+        ),
     )
     row = lambda name, i: " / ".join(f"{x:.4f}" for x in exact[name][i, :, 1])
     notes = (
-        f"Risk plain / with intercept / whitened at d = {DIM}, L = {LENGTH}: isotropic {row('mean along v*', 0)}; mean v* {row('mean along v*', 2)}; "
-        f"mean k* {row('mean along k*', 2)} (a quarter of it helps a little, {nearby:.4f}: an odd erf is not the best activation); "
-        f"correlation 0.6 {row('correlation of k* and v*', 2)}; variance 9 along (k* + e)/sqrt 2 {row('variance along (k* + e)/sqrt 2', 2)}; "
+        f"Risk plain / with intercept / whitened at d = {DIM}, L = {LENGTH}: isotropic "
+        f"{row('mean along v*', 0)}; mean v* {row('mean along v*', 2)}; "
+        f"mean k* {row('mean along k*', 2)} (a quarter of it helps a little, {nearby:.4f}: an odd "
+        "erf is not the best activation); "
+        f"correlation 0.6 {row('correlation of k* and v*', 2)}; variance 9 along (k* + e)/sqrt 2 "
+        f"{row('variance along (k* + e)/sqrt 2', 2)}; "
         f"variance 5 along k* {' / '.join(f'{x:.4f}' for x in along_key)} (nothing to gain)."
     )
     return Evidence(comparisons, _figure(exact, drawn), notes)
 
 
 def _task(name: str, x: float) -> CorrelatedBackground:
-    k, v = BASE.key, BASE.value
-    mean, covariance = np.zeros(DIM), np.eye(DIM)
+    k = BASE.key
+    v = BASE.value
+    mean = np.zeros(DIM)
+    covariance = np.eye(DIM)
     if name == "mean along v*":
         mean = x * v
     elif name == "mean along k*":
@@ -108,26 +134,37 @@ def _exact(task: CorrelatedBackground) -> np.ndarray:
     return np.array([*((t, float(r)) for t, r in ways), (lam, white.scale**2 * float(risk))])
 
 
-def _sampled(task: CorrelatedBackground, temperatures: np.ndarray, n: int, seed: int) -> np.ndarray:
+def _sampled(
+    task: CorrelatedBackground, temperatures: np.ndarray, n: int, seed: int
+) -> np.ndarray:
     """(ways, 2): mean squared error and its standard error, the three ways on the same tokens."""
-    white, parts = task.whiten(), []
+    white = task.whiten()
+    parts = []
     for tokens, target, _ in task.batches(n, 4000, seed):  # 20 MB at a time
         plain = [predict(Erf(t), task.key, task.value, tokens) for t in temperatures[:2]]
-        inner = predict(Erf(temperatures[2]), white.task.key, white.task.value, white.tokens(tokens))
+        inner = predict(
+            Erf(temperatures[2]), white.task.key, white.task.value, white.tokens(tokens)
+        )
         parts.append(target - np.array([*plain, white.unwhiten(inner)]))
     off = np.concatenate(parts, axis=1)  # (ways, n)
-    off[1] = (off[1] - off[1].mean()) * np.sqrt(n / (n - 1))  # the fitted intercept costs one degree of freedom
+    # the fitted intercept costs one degree of freedom
+    off[1] = (off[1] - off[1].mean()) * np.sqrt(n / (n - 1))
     return np.array([mean_and_error(x**2) for x in off])
 
 
 def _bayes(seed: int, n: int) -> tuple[float, float, float]:
-    """(exact, measured, standard error) of the Bayes risk before a random covariance and mean in R^6."""
+    """(exact, measured, standard error) of the Bayes risk before a random covariance and mean in
+    R^6.
+    """
     rng = np.random.default_rng(seed)
     a = rng.standard_normal((6, 12))
     inner = SingleLocation(6, 5, gamma=0.9, signal=2.0, seed=int(rng.integers(2**31)))
     task = CorrelatedBackground(inner, rng.standard_normal(6), a @ a.T / 12 + 0.2 * np.eye(6))
     batch = task.sample(n, int(rng.integers(2**31)))
-    return (float(task.bayes_risk()), *mean_and_error((batch.target - task.bayes_predict(batch.tokens)) ** 2))
+    return (
+        float(task.bayes_risk()),
+        *mean_and_error((batch.target - task.bayes_predict(batch.tokens)) ** 2),
+    )
 
 
 def _figure(exact: dict[str, np.ndarray], drawn: dict[str, np.ndarray]) -> Figure:
@@ -135,14 +172,27 @@ def _figure(exact: dict[str, np.ndarray], drawn: dict[str, np.ndarray]) -> Figur
     for name, xs in SWEEPS.items():
         fine = np.linspace(xs[0], xs[-1], 9)
         curves = np.array([_exact(_task(name, float(x)))[:, 1] for x in fine])
-        marks = [Line(fine, curves[:, i], way, i, dashed=i == 1) for i, way in enumerate(WAYS)]
-        points = [Points(xs, drawn[name][:, i, 0], "", i, BAND * drawn[name][:, i, 1]) for i in range(3)]
+        marks = [
+            Line(fine, curves[:, i], way, i, dashed=i == 1) for i, way in enumerate(WAYS)
+        ]
+        points = [
+            Points(xs, drawn[name][:, i, 0], "", i, BAND * drawn[name][:, i, 1])
+            for i in range(3)
+        ]
         top = 1.1 * float(curves.max())
         panels.append(
-            Panel(name, name.split(" ")[0], "risk at the best temperature", (*marks, *points), y_range=(0.0, top))
+            Panel(
+                name,
+                name.split(" ")[0],
+                "risk at the best temperature",
+                (*marks, *points),
+                y_range=(0.0, top),
+            )
         )
     return Figure(
-        f"Correlated background, d = {DIM}, L = {LENGTH} (lines exact, points sampled)", tuple(panels), columns=2
+        f"Correlated background, d = {DIM}, L = {LENGTH} (lines exact, points sampled)",
+        tuple(panels),
+        columns=2,
     )
 
 
@@ -150,13 +200,19 @@ CLAIM = Claim(
     id="beyond-12-correlated-background",
     title="Whitening restores the isotropic theory under correlation",
     statement=(
-        "Before a background with mean and covariance the erf oracle (k*, v*) pays for every mean along v* or correlation of k* and v*, and an "
-        "intercept repairs only part; after whitening by the background's own mean and covariance its risk is exactly |v'|^2 times the isotropic one "
+        "Before a background with mean and covariance the erf oracle (k*, v*) pays for every mean "
+        "along v* or correlation of k* and v*, and an "
+        "intercept repairs only part; after whitening by the background's own mean and covariance "
+        "its risk is exactly |v'|^2 times the isotropic one "
         "at signal s|C^-1 k*|, and so is the Bayes risk."
     ),
-    source="new here (the isotropic task and the erf oracle are those of Marion et al., ICLR 2025, arXiv 2410.01537)",
+    source=(
+        "new here (the isotropic task and the erf oracle are those of Marion et al., ICLR "
+        "2025, arXiv 2410.01537)"
+    ),
     hypotheses=(
-        "Gaussian background N(mu0, S0), informative token N(mu0 + s k*, gamma^2 S0), gamma^2 = 1/2, d = 60, L = 10, best temperatures"
+        "Gaussian background N(mu0, S0), informative token N(mu0 + s k*, gamma^2 S0), gamma^2 = "
+        "1/2, d = 60, L = 10, best temperatures"
     ),
     routes=(
         "one-dimensional quadrature; closed form of the whitened task; Bayes integral",
@@ -168,7 +224,8 @@ CLAIM = Claim(
         "inner = at.SingleLocation(dim=60, length=10)\n"
         "task = at.CorrelatedBackground(inner, mean=inner.value)\n"
         "white = task.whiten()\n"
-        "print([round(at.correlated_temperature(task, intercept=b)[1].value, 4) for b in (False, True)])\n"
+        "print([round(at.correlated_temperature(task, intercept=b)[1].value, 4) for b in (False, "
+        "True)])\n"
         "print(round(white.scale**2 * at.optimal_temperature(white.task, at.Erf)[1].value, 4))\n"
     ),
 )

@@ -1,18 +1,24 @@
-"""Trained on 16 tokens, tested on 4096: attention dilutes, and a temperature that grows like log L repairs it, if the token can be found at all.
+"""Trained on 16 tokens, tested on 4096: attention dilutes, and a temperature that grows like log L
+repairs it, if the token can be found at all.
 
-notation: lam = the length of a trained key k (its temperature), s the signal, w_J the informative token's weight, L0 = 16 the training length.
+notation: lam = the length of a trained key k (its temperature), s the signal, w_J the informative
+token's weight, L0 = 16 the training length.
 
-Why it fails. The informative score is about lam s, the L - 1 others add up to about L exp(lam^2/2), so w_J is near 1 only while
-log L < lam s - lam^2/2. Training at L0 stops raising lam when L0 tokens are told apart, so at fixed lam all L beyond exp(lam s - lam^2/2) are lost.
-What repairs it. lam -> lam log L/log L0 makes both sides grow alike, as long as lam stays below s, where lam s - lam^2/2 has its maximum s^2/2. If
-s^2/2 is no more than log L, as at s = 4 and L = 4096, no temperature helps (the best one is in the notes), and log L overshoots.
+Why it fails. The informative score is about lam s, the L - 1 others add up to about L exp(lam^2/2),
+so w_J is near 1 only while log L < lam s - lam^2/2. Training at L0 stops raising lam when L0 tokens
+are told apart, so at fixed lam all L beyond exp(lam s - lam^2/2) are lost. What repairs it. lam ->
+lam log L/log L0 makes both sides grow alike, as long as lam stays below s, where lam s - lam^2/2
+has its maximum s^2/2. If s^2/2 is no more than log L, as at s = 4 and L = 4096, no temperature
+helps (the best one is in the notes), and log L overshoots.
 
-Simplified predictor: the exact risk at the trained k, v at every length (at.risk) against sampled sequences, drawn in the span of k*, v*, k, v (the
-same law, and cheap enough for thousands of sequences: repaired predictors err in one sequence of a hundred).
-Block (layer norm, feed-forward, register): its risk has no closed form, but the mean weight E w_J of its head has (theory.risks.layer_norm), at every
-length, from the trained matrices; measured on sampled sequences. (The blocks' risks are drawn too; at 4096 tokens 512 sequences show them to
-some 20 % only, so no verdict rests on them.) A weight lies in [0, 1], so its variance is at most E w (1 - E w): the tolerance is
-Z standard errors of that kind, which also holds where misses are rare.
+Simplified predictor: the exact risk at the trained k, v at every length (at.risk) against sampled
+sequences, drawn in the span of k*, v*, k, v (the same law, and cheap enough for thousands of
+sequences: repaired predictors err in one sequence of a hundred). Block (layer norm, feed-forward,
+register): its risk has no closed form, but the mean weight E w_J of its head has
+(theory.risks.layer_norm), at every length, from the trained matrices; measured on sampled
+sequences. (The blocks' risks are drawn too; at 4096 tokens 512 sequences show them to some 20 %
+only, so no verdict rests on them.) A weight lies in [0, 1], so its variance is at most E w (1 - E
+w): the tolerance is Z standard errors of that kind, which also holds where misses are rare.
 """
 
 from __future__ import annotations
@@ -38,16 +44,18 @@ from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.risks.layer_norm import informative_weight
 
 L0 = 16
-STRONG, WEAK = (
-    SingleLocation(32, L0, signal=5.5),
-    SingleLocation(32, L0, signal=4.0),
-)  # s^2/2 = 15 and 8; log 4096 = 8.3
+# s^2/2 = 15 and 8; log 4096 = 8.3
+STRONG = SingleLocation(32, L0, signal=5.5)
+WEAK = SingleLocation(32, L0, signal=4.0)
 LENGTHS = (L0, 512, 4096)
-GRID = tuple(int(x) for x in np.unique(np.geomspace(L0, 2**17, 14).astype(int)))  # of the exact curves drawn
+# of the exact curves drawn
+GRID = tuple(int(x) for x in np.unique(np.geomspace(L0, 2**17, 14).astype(int)))
 
 
 class Curves(NamedTuple):
-    """Sampled, (runs, lengths) each: excess, its error, weight of the informative token, sequences per length (lengths,)."""
+    """Sampled, (runs, lengths) each: excess, its error, weight of the informative token,
+    sequences per length (lengths,).
+    """
 
     excess: np.ndarray
     error: np.ndarray
@@ -56,34 +64,63 @@ class Curves(NamedTuple):
 
 
 def check(context: Context) -> Evidence:
-    runs, steps = context.pick(3, 10), context.pick(1500, 5000)
+    runs = context.pick(3, 10)
+    steps = context.pick(1500, 5000)
     sets = context.pick(
         {"strong": 12, "weak": 2, "block": 2}, {"strong": 50, "weak": 12, "block": 12}
     )  # of 256 sequences of 4096 tokens
-    seeds = [int(x) for x in np.random.default_rng([context.seed, 714]).integers(2**31, size=8)]
-    simple, block = SimplifiedAttention(STRONG.dim), TransformerBlock(STRONG.dim)
-    strong = train_block(STRONG, simple, steps, runs=runs, seed=seeds[0], log_every=steps, progress=False)
-    weak = train_block(WEAK, simple, steps, runs=runs, seed=seeds[1], log_every=steps, progress=False)
-    blocks = train_block(STRONG, block, steps, runs=runs, seed=seeds[2], log_every=steps, progress=False)
+    seeds = [
+        int(x) for x in np.random.default_rng([context.seed, 714]).integers(2**31, size=8)
+    ]
+    simple = SimplifiedAttention(STRONG.dim)
+    block = TransformerBlock(STRONG.dim)
+    strong = train_block(
+        STRONG, simple, steps, runs=runs, seed=seeds[0], log_every=steps, progress=False
+    )
+    weak = train_block(
+        WEAK, simple, steps, runs=runs, seed=seeds[1], log_every=steps, progress=False
+    )
+    blocks = train_block(
+        STRONG, block, steps, runs=runs, seed=seeds[2], log_every=steps, progress=False
+    )
     histories = {"strong": strong, "weak": weak, "block": blocks}
-    curves = {name: _sampled(h, sets[name], seeds[3] + i) for i, (name, h) in enumerate(histories.items())}
+    curves = {
+        name: _sampled(h, sets[name], seeds[3] + i)
+        for i, (name, h) in enumerate(histories.items())
+    }
     found = {(name, hot): curves[name][hot] for name in histories for hot in (False, True)}
-    exact = {(name, hot): _exact(h, hot, LENGTHS) for name, h in (("strong", strong), ("weak", weak)) for hot in (False, True)}  # fmt: skip
+    exact = {
+        (name, hot): _exact(h, hot, LENGTHS)
+        for name, h in (("strong", strong), ("weak", weak))
+        for hot in (False, True)
+    }
     weights = {hot: _weights(blocks, hot, LENGTHS) for hot in (False, True)}
     common = slice(1, None)  # lengths at which errors are common enough to be sampled
     comparisons = (
         *(
-            _compare_risk(f"simplified, s = {s}, {_words(hot)}: risk", exact[name, hot], found[name, hot], common)
-            for name, s in (("strong", 5.5), ("weak", 4)) for hot in (False, True)
+            _compare_risk(
+                f"simplified, s = {s}, {_words(hot)}: risk",
+                exact[name, hot],
+                found[name, hot],
+                common,
+            )
+            for name, s in (("strong", 5.5), ("weak", 4))
+            for hot in (False, True)
         ),
-        *(_compare_weight(f"block, {_words(hot)}: weight of the informative token", weights[hot], found["block", hot]) for hot in (False, True)),
-    )  # fmt: skip
-    best, bayes = (
-        (_best(task) for task in (STRONG, WEAK)),
-        (at_length(t, 4096).bayes_risk().excess for t in (STRONG, WEAK)),
+        *(
+            _compare_weight(
+                f"block, {_words(hot)}: weight of the informative token",
+                weights[hot],
+                found["block", hot],
+            )
+            for hot in (False, True)
+        ),
     )
+    best = (_best(task) for task in (STRONG, WEAK))
+    bayes = (at_length(t, 4096).bayes_risk().excess for t in (STRONG, WEAK))
     told = [
-        f"simplified, s = {task.signal:g}: {np.median(exact[name, False][:, -1]):.3f} fixed, {np.median(exact[name, True][:, -1]):.3f} with log L, "
+        f"simplified, s = {task.signal:g}: {np.median(exact[name, False][:, -1]):.3f} fixed, "
+        f"{np.median(exact[name, True][:, -1]):.3f} with log L, "
         f"{b:.3f} at the best temperature, Bayes {y:.4f}"
         for name, task, b, y in zip(("strong", "weak"), (STRONG, WEAK), best, bayes)
     ]
@@ -91,7 +128,8 @@ def check(context: Context) -> Evidence:
     notes = (
         f"Excess at L = 4096 after training at 16 (null 0.5): {'; '.join(told)}; block, s = 5.5: "
         f"{ours[0][-1]:.3f} fixed, {ours[1][-1]:.3f} with log L "
-        f"(at 16 {ours[0][0]:.4f}), mean weight {weights[False][:, -1].mean():.3f} and {weights[True][:, -1].mean():.3f}."
+        f"(at 16 {ours[0][0]:.4f}), mean weight {weights[False][:, -1].mean():.3f} and "
+        f"{weights[True][:, -1].mean():.3f}."
     )
     return Evidence(comparisons, _figure(strong, weak, blocks, found), notes)
 
@@ -108,28 +146,44 @@ def _at(
 
 
 def _sampled(history: BlockHistory, repeats: int, seed: int) -> dict[bool, Curves]:
-    """Length curves of every run at both temperatures on the same sequences, `repeats` disjoint sets of them pooled."""
+    """Length curves of every run at both temperatures on the same sequences,
+    `repeats` disjoint sets of them pooled.
+    """
     rows: tuple[list, list] = ([], [])
     for task, model, p in (_in_span(history, p) for p in history.parameters):
         cases = [(partial(_at, model, hot), p) for hot in (False, True)]
         parts = [length_curves(task, cases, LENGTHS, 1024, seed + i) for i in range(repeats)]
         for hot in (False, True):
             excess = np.mean([part[hot].excess for part in parts], axis=0)
-            error = np.sqrt(np.mean([part[hot].error ** 2 for part in parts], axis=0) / repeats)
+            error = np.sqrt(
+                np.mean([part[hot].error ** 2 for part in parts], axis=0) / repeats
+            )
             weight = np.mean([part[hot].weight for part in parts], axis=0)
             rows[hot].append((excess, error, weight))
     samples = repeats * parts[0][0].samples
-    return {hot: Curves(*(np.array([row[i] for row in rows[hot]]) for i in range(3)), samples) for hot in (False, True)}  # type: ignore[call-arg]
+    return {
+        hot: Curves(*(np.array([row[i] for row in rows[hot]]) for i in range(3)), samples)
+        for hot in (False, True)
+    }  # type: ignore[call-arg]
 
 
 def _in_span(history: BlockHistory, p: Parameters) -> tuple[SingleLocation, Any, Parameters]:
-    """A simplified predictor in the four dimensions of k*, v*, k, v, where it has the same law; a block stays where it is."""
-    task, model = history.task, history.model
+    """A simplified predictor in the four dimensions of k*, v*, k, v, where it has the same law;
+    a block stays where it is.
+    """
+    task = history.task
+    model = history.model
     if not has_two_vectors(model):
         return task, model, p
     axes = np.linalg.qr(np.stack([task.key, task.value, p["k"], p["v"]]).T)[0].T  # (4, d)
     small = SingleLocation(
-        4, task.length, task.gamma, task.noise, task.signal, key=axes @ task.key, value=axes @ task.value
+        4,
+        task.length,
+        task.gamma,
+        task.noise,
+        task.signal,
+        key=axes @ task.key,
+        value=axes @ task.value,
     )
     return small, replace(model, dim=4), {name: axes @ x for name, x in p.items()}
 
@@ -159,7 +213,9 @@ def _compare_risk(what: str, exact: np.ndarray, found: Curves, where: slice) -> 
 
 
 def _compare_weight(what: str, exact: np.ndarray, found: Curves) -> Comparison:
-    return worst(what, exact, found.weight[:, :, 0], Z * np.sqrt(exact * (1 - exact) / found.samples))
+    return worst(
+        what, exact, found.weight[:, :, 0], Z * np.sqrt(exact * (1 - exact) / found.samples)
+    )
 
 
 def _best(task: SingleLocation) -> float:
@@ -168,31 +224,74 @@ def _best(task: SingleLocation) -> float:
 
 
 def _figure(
-    strong: BlockHistory, weak: BlockHistory, blocks: BlockHistory, found: dict[tuple[str, bool], Curves]
+    strong: BlockHistory,
+    weak: BlockHistory,
+    blocks: BlockHistory,
+    found: dict[tuple[str, bool], Curves],
 ) -> Figure:
     axis = "test length L"
     weights: list[Mark] = []
     risks: list[Mark] = []
     for hot, color in ((False, 0), (True, 1)):
-        c, lines = found["block", hot], _weights(blocks, hot, GRID)
-        weights += [Line(GRID, w, "" if i else _words(hot), color, thin=i > 0) for i, w in enumerate(lines)]
-        half = BAND * np.sqrt(np.maximum(c.weight[:, :, 0] * (1 - c.weight[:, :, 0]), 0) / c.samples)
+        c = found["block", hot]
+        lines = _weights(blocks, hot, GRID)
+        weights += [
+            Line(GRID, w, "" if i else _words(hot), color, thin=i > 0)
+            for i, w in enumerate(lines)
+        ]
+        half = BAND * np.sqrt(
+            np.maximum(c.weight[:, :, 0] * (1 - c.weight[:, :, 0]), 0) / c.samples
+        )
         weights += [Points(LENGTHS, w, "", color, e) for w, e in zip(c.weight[:, :, 0], half)]
         error = BAND * np.sqrt(
             (c.error**2).mean(axis=0)
         )  # all runs see the same sequences: their errors do not average out
         shift = 1.1 if hot else 1.0  # side by side
-        risks.append(Points(shift * np.array(LENGTHS), c.excess.mean(axis=0), _words(hot), color, error))
+        risks.append(
+            Points(
+                shift * np.array(LENGTHS), c.excess.mean(axis=0), _words(hot), color, error
+            )
+        )
     panels = (
-        Panel("simplified, s = 5.5 (lines exact)", axis, "excess risk", _risks("strong", strong, found), log_x=True, log_y=True),
-        Panel("simplified, s = 4 (lines exact)", axis, "excess risk", _risks("weak", weak, found), log_x=True, log_y=True),
-        Panel("block, s = 5.5 (lines exact)", axis, "mean informative weight", tuple(weights), log_x=True, y_range=(0, 1.05)),
-        Panel("block, s = 5.5, mean of the runs", axis, "excess risk", tuple(risks), log_x=True, y_range=(0, 0.1)),
-    )  # fmt: skip
+        Panel(
+            "simplified, s = 5.5 (lines exact)",
+            axis,
+            "excess risk",
+            _risks("strong", strong, found),
+            log_x=True,
+            log_y=True,
+        ),
+        Panel(
+            "simplified, s = 4 (lines exact)",
+            axis,
+            "excess risk",
+            _risks("weak", weak, found),
+            log_x=True,
+            log_y=True,
+        ),
+        Panel(
+            "block, s = 5.5 (lines exact)",
+            axis,
+            "mean informative weight",
+            tuple(weights),
+            log_x=True,
+            y_range=(0, 1.05),
+        ),
+        Panel(
+            "block, s = 5.5, mean of the runs",
+            axis,
+            "excess risk",
+            tuple(risks),
+            log_x=True,
+            y_range=(0, 0.1),
+        ),
+    )
     return Figure("Trained at 16 tokens, tested at more (bars: 95 %)", panels, columns=2)
 
 
-def _risks(name: str, history: BlockHistory, found: dict[tuple[str, bool], Curves]) -> tuple[Mark, ...]:
+def _risks(
+    name: str, history: BlockHistory, found: dict[tuple[str, bool], Curves]
+) -> tuple[Mark, ...]:
     """Exact lines and sampled points of the middle run of simplified predictors."""
     middle = int(np.argsort(found[name, False].excess[:, -1])[history.runs // 2])
     one = replace(history, parameters=(history.parameters[middle],))
@@ -202,21 +301,34 @@ def _risks(name: str, history: BlockHistory, found: dict[tuple[str, bool], Curve
         marks.append(Line(GRID, _exact(one, hot, GRID)[0], _words(hot), color))
         marks.append(Points(LENGTHS, c.excess[middle], "", color, BAND * c.error[middle]))
     bayes = [at_length(history.task, length).bayes_risk().excess for length in GRID]
-    return (*marks, Line(GRID, bayes, "Bayes", 3), Line([GRID[0], GRID[-1]], [0.5, 0.5], "null", 6, dashed=True))
+    return (
+        *marks,
+        Line(GRID, bayes, "Bayes", 3),
+        Line([GRID[0], GRID[-1]], [0.5, 0.5], "null", 6, dashed=True),
+    )
 
 
 CLAIM = Claim(
     id="beyond-14-length-generalisation",
     title="Attention trained short dilutes when long; log L repairs",
     statement=(
-        "Attention trained on 16 tokens does not keep its risk on 4096: at fixed temperature the weight of the informative token is diluted, along "
-        "an exactly known curve, for the simplified predictor and, less, for a layer-normed Transformer block, whose logits train to twice the "
-        "size. Multiplying logits by log L/log 16 repairs both where the signal allows it (s^2/2 well above log L); at s = 4 it does not, and "
+        "Attention trained on 16 tokens does not keep its risk on 4096: at fixed temperature the "
+        "weight of the informative token is diluted, along "
+        "an exactly known curve, for the simplified predictor and, less, for a layer-normed "
+        "Transformer block, whose logits train to twice the "
+        "size. Multiplying logits by log L/log 16 repairs both where the signal allows it (s^2/2 "
+        "well above log L); at s = 4 it does not, and "
         "no temperature does."
     ),
     source="new here",
-    hypotheses="d = 32, gamma^2 = 1/2, trained by Adam on fresh sequences of 16 tokens; s = 5.5 and s = 4; test lengths 16 to 4096",
-    condition="repair needs a token that can be told from L others, s^2/2 > log L, and temperatures that stay below s",
+    hypotheses=(
+        "d = 32, gamma^2 = 1/2, trained by Adam on fresh sequences of 16 tokens; s = 5.5 "
+        "and s = 4; test lengths 16 to 4096"
+    ),
+    condition=(
+        "repair needs a token that can be told from L others, s^2/2 > log L, and "
+        "temperatures that stay below s"
+    ),
     routes=(
         "exact risk and exact mean weight from the trained vectors and matrices",
         "trained models on sampled sequences",
@@ -227,10 +339,12 @@ CLAIM = Claim(
         "from math import log\n"
         "import attnscope as at\n"
         "task, model = at.SingleLocation(32, 16, signal=5.5), at.SimplifiedAttention(32)\n"
-        "p = at.train_block(task, model, steps=1500, log_every=1500, progress=False).parameters[0]\n"
+        "p = at.train_block(task, model, steps=1500, log_every=1500, "
+        "progress=False).parameters[0]\n"
         "for L in (16, 256, 4096):\n"
         "    longer = at.SingleLocation(32, L, signal=5.5)\n"
         "    hot = replace(model, temperature=log(L) / log(16))\n"
-        "    print(L, at.simplified_risk(longer, model, p).excess, at.simplified_risk(longer, hot, p).excess)\n"
+        "    print(L, at.simplified_risk(longer, model, p).excess, at.simplified_risk(longer, hot, "
+        "p).excess)\n"
     ),
 )

@@ -1,20 +1,28 @@
-"""Retrieval over long ranges: simplified attention, a Transformer block, a gated recurrent unit and a fully connected net, on the same budget.
+"""Retrieval over long ranges: simplified attention, a Transformer block, a gated recurrent unit and
+a fully connected net, on the same budget.
 
-All are trained on the same law (32 tokens, one informative) by the same optimiser for the same number of fresh sequences; block, recurrent unit and
-dense net have the same number of parameters to a few per cent, the simplified predictor 2 d. Then the needle is put among up to 4096 tokens.
+All are trained on the same law (32 tokens, one informative) by the same optimiser for the same
+number of fresh sequences; block, recurrent unit and dense net have the same number of parameters to
+a few per cent, the simplified predictor 2 d. Then the needle is put among up to 4096 tokens.
 
-    dense net    one weight per position and coordinate: not below the best linear risk, which is exact, by more than the sampling error (10 %);
+    dense net   one weight per position and coordinate: not below the best linear risk, which is
+        exact, by more than the sampling error (10 %);
                  and no other length at all
-    recurrent    as good as attention at its training length (better than the block, which has the floor below); beyond it the risk
-                 rises (why was not studied), and at 4096 it is no better than predicting the mean (exact null risk), or worse
-    attention    dilutes but retrieves. Simplified: exact risk at its trained k, v at every length. Block: never below the floor of layer norm
-                 (theory.risks.layer_norm), lower than the simplified one at 4096; its logits also train larger (seen at d = 32;
-                 not shown to be the cause)
+    recurrent   as good as attention at its training length (better than the block, which has the
+        floor below); beyond it the risk
+                 rises (why was not studied), and at 4096 it is no better than predicting the mean
+                 (exact null risk), or worse
+    attention   dilutes but retrieves. Simplified: exact risk at its trained k, v at every length.
+        Block: never below the floor of layer norm
+                 (theory.risks.layer_norm), lower than the simplified one at 4096; its logits also
+                 train larger (seen at d = 32; not shown to be the cause)
 
-The simplified predictor has one more weakness: from some starts Adam ends with the roles swapped (key along v*, value along k*), risk .35. At
-16 tokens 9 of 60 runs did so, none of 32 blocks. The exact risk holds for these too; the comparison with the block leaves them out.
-That comparison is one of budgets: with STEPS = 4000 and ten runs the simplified predictor's key has grown, and at 4096 tokens its eight
-runs at the oracle risk .07 to .11, the blocks .11 to .12. Nothing else changes with the longer training: recurrent .72 to .90, dense .47.
+The simplified predictor has one more weakness: from some starts Adam ends with the roles swapped
+(key along v*, value along k*), risk .35. At 16 tokens 9 of 60 runs did so, none of 32 blocks. The
+exact risk holds for these too; the comparison with the block leaves them out. That comparison is
+one of budgets: with STEPS = 4000 and ten runs the simplified predictor's key has grown, and at 4096
+tokens its eight runs at the oracle risk .07 to .11, the blocks .11 to .12. Nothing else changes
+with the longer training: recurrent .72 to .90, dense .47.
 """
 
 from __future__ import annotations
@@ -29,7 +37,11 @@ from attnscope.claims.panels import COUNT, spread
 from attnscope.dynamics.networks.blocks import BlockHistory, simplified_risk, train_block
 from attnscope.dynamics.networks.length_curves import at_length, length_curves
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
-from attnscope.predictors.blocks.compared_models import DenseNet, GatedRecurrent, SimplifiedAttention
+from attnscope.predictors.blocks.compared_models import (
+    DenseNet,
+    GatedRecurrent,
+    SimplifiedAttention,
+)
 from attnscope.predictors.blocks.sequence_model import SequenceModel
 from attnscope.predictors.blocks.transformer import TransformerBlock
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -38,8 +50,11 @@ from attnscope.theory.risks.layer_norm import layer_norm_floor
 TASK = SingleLocation(dim=16, length=32, signal=5.0)
 LENGTHS = (32, 512, 4096)
 STEPS = 1000  # the budget is part of the claim: more runs with --full, not more steps
-SURE = 2.0  # standard errors by which an order of risks must show; the differences counted are 4 or more
-SWAPPED = 0.5  # |cosine of the key with k*| below which a simplified run counts as not at the oracle; swapped runs are near .2
+# standard errors by which an order of risks must show; the differences counted are 4 or more
+SURE = 2.0
+# |cosine of the key with k*| below which a simplified run counts as not at the oracle; swapped runs
+# are near .2
+SWAPPED = 0.5
 GRID = tuple(int(x) for x in np.unique(np.geomspace(32, 2**15, 11).astype(int)))
 
 
@@ -51,8 +66,11 @@ class Tested(NamedTuple):
 
 
 def check(context: Context) -> Evidence:
-    runs, steps = context.pick(3, 10), STEPS
-    seeds = [int(x) for x in np.random.default_rng([context.seed, 715]).integers(2**31, size=8)]
+    runs = context.pick(3, 10)
+    steps = STEPS
+    seeds = [
+        int(x) for x in np.random.default_rng([context.seed, 715]).integers(2**31, size=8)
+    ]
     block = TransformerBlock(TASK.dim)
     models: dict[str, SequenceModel] = {
         "simplified": SimplifiedAttention(TASK.dim),
@@ -61,29 +79,69 @@ def check(context: Context) -> Evidence:
         "dense": DenseNet.matching(block, TASK.length),
     }
     trained = {
-        name: train_block(TASK, model, steps, runs=runs, seed=seed, log_every=steps // 10, progress=False)
+        name: train_block(
+            TASK, model, steps, runs=runs, seed=seed, log_every=steps // 10, progress=False
+        )
         for (name, model), seed in zip(models.items(), seeds)
     }
-    long = _tested({name: h for name, h in trained.items() if name != "dense"}, context.pick(1, 4), seeds[5])
+    long = _tested(
+        {name: h for name, h in trained.items() if name != "dense"},
+        context.pick(1, 4),
+        seeds[5],
+    )
     exact = _exact(trained["simplified"], LENGTHS)
-    floor, references = layer_norm_floor(TASK).excess, trained["block"].references
+    floor = layer_norm_floor(TASK).excess
+    references = trained["block"].references
     oracle = np.abs(trained["simplified"].watched["key_alignment"][:, -1, 0]) > SWAPPED
     comparisons = (
-        # at the training length the loss is made of rare misses, which are not compared in standard errors
-        sampled("simplified: risk at 512 and 4096 tokens", exact[:, 1:], long["simplified"].excess[:, 1:], long["simplified"].error[:, 1:]),
-        _lowest("dense net: not below the best linear risk", references["linear"], trained["dense"]),
+        # at the training length the loss is made of rare misses, which are not compared in standard
+        # errors
+        sampled(
+            "simplified: risk at 512 and 4096 tokens",
+            exact[:, 1:],
+            long["simplified"].excess[:, 1:],
+            long["simplified"].error[:, 1:],
+        ),
+        _lowest(
+            "dense net: not below the best linear risk",
+            references["linear"],
+            trained["dense"],
+        ),
         _lowest("block: not below the floor of layer norm", floor, trained["block"]),
-        Comparison("recurrent units at 4096 no better than the mean", runs, _count(long["recurrent"], references["null"], above=True), COUNT),
-        Comparison("blocks at 4096 below half the null risk", runs, _count(long["block"], references["null"] / 2, above=False), COUNT),
-        Comparison("simplified runs at the oracle whose exact risk at 4096 is above every block's", int(oracle.sum()),
-                   int((exact[oracle, -1] > (long["block"].excess + SURE * long["block"].error)[:, -1].max()).sum()), COUNT),
-    )  # fmt: skip
+        Comparison(
+            "recurrent units at 4096 no better than the mean",
+            runs,
+            _count(long["recurrent"], references["null"], above=True),
+            COUNT,
+        ),
+        Comparison(
+            "blocks at 4096 below half the null risk",
+            runs,
+            _count(long["block"], references["null"] / 2, above=False),
+            COUNT,
+        ),
+        Comparison(
+            "simplified runs at the oracle whose exact risk at 4096 is above every block's",
+            int(oracle.sum()),
+            int(
+                (
+                    exact[oracle, -1]
+                    > (long["block"].excess + SURE * long["block"].error)[:, -1].max()
+                ).sum()
+            ),
+            COUNT,
+        ),
+    )
     show = lambda x: ", ".join(f"{y:.3f}" for y in x)
     notes = (
-        f"Parameters: {', '.join(f'{name} {m.size}' for name, m in models.items())}. Median excess after {steps} steps at {TASK.length} tokens: "
-        f"{', '.join(f'{name} {np.median(h.excess[:, -1]):.4f}' for name, h in trained.items())} (linear {references['linear']:.3f}, null "
-        f"{references['null']:.2f}, floor of layer norm {floor:.4f}, Bayes {references['bayes']:.5f}). At 4096 tokens: "
-        f"{'; '.join(f'{name} {show(t.excess[:, -1])}' for name, t in long.items())}. Simplified runs at the oracle: {int(oracle.sum())} of {runs}."
+        f"Parameters: {', '.join(f'{name} {m.size}' for name, m in models.items())}. Median excess "
+        f"after {steps} steps at {TASK.length} tokens: "
+        f"{', '.join(f'{name} {np.median(h.excess[:, -1]):.4f}' for name, h in trained.items())} "
+        f"(linear {references['linear']:.3f}, null "
+        f"{references['null']:.2f}, floor of layer norm {floor:.4f}, Bayes "
+        f"{references['bayes']:.5f}). At 4096 tokens: "
+        f"{'; '.join(f'{name} {show(t.excess[:, -1])}' for name, t in long.items())}. Simplified "
+        f"runs at the oracle: {int(oracle.sum())} of {runs}."
     )
     return Evidence(comparisons, _figure(trained, long, exact, floor), notes)
 
@@ -92,12 +150,16 @@ def _tested(histories: dict[str, BlockHistory], repeats: int, seed: int) -> dict
     """Every run of every model on the same sequences, `repeats` sets of them pooled."""
     cases = [(h.model, p) for h in histories.values() for p in h.parameters]
     parts = [length_curves(TASK, cases, LENGTHS, 1024, seed + i) for i in range(repeats)]
-    means = np.array([[curve.excess for curve in part] for part in parts])  # (repeats, cases, lengths)
+    # (repeats, cases, lengths)
+    means = np.array([[curve.excess for curve in part] for part in parts])
     errors = np.array([[curve.error for curve in part] for part in parts])
     excess = means.mean(0)
     error = np.sqrt((errors**2).mean(0) / repeats)
     ends = np.cumsum([h.runs for h in histories.values()])[:-1]
-    return {name: Tested(*pair) for name, *pair in zip(histories, np.split(excess, ends), np.split(error, ends))}
+    return {
+        name: Tested(*pair)
+        for name, *pair in zip(histories, np.split(excess, ends), np.split(error, ends))
+    }
 
 
 def _exact(history: BlockHistory, lengths: tuple[int, ...]) -> np.ndarray:
@@ -108,21 +170,30 @@ def _exact(history: BlockHistory, lengths: tuple[int, ...]) -> np.ndarray:
 
 def _lowest(what: str, bound: float, history: BlockHistory) -> Comparison:
     i = int(np.argmin(history.excess[:, -1]))
-    return Comparison(what, bound, history.excess[i, -1], Z * history.error[i, -1], "at least")
+    return Comparison(
+        what, bound, history.excess[i, -1], Z * history.error[i, -1], "at least"
+    )
 
 
 def _count(tested: Tested, level: float, above: bool) -> int:
     """Runs whose risk at the longest length is not below the level, or surely below it."""
-    gap, room = tested.excess[:, -1] - level, SURE * tested.error[:, -1]
+    gap = tested.excess[:, -1] - level
+    room = SURE * tested.error[:, -1]
     return int((gap > -room).sum() if above else (gap < -room).sum())
 
 
-def _figure(trained: dict[str, BlockHistory], long: dict[str, Tested], exact: np.ndarray, floor: float) -> Figure:
-    references, first = trained["block"].references, trained["block"]
+def _figure(
+    trained: dict[str, BlockHistory], long: dict[str, Tested], exact: np.ndarray, floor: float
+) -> Figure:
+    references = trained["block"].references
+    first = trained["block"]
     learning: list[Mark] = []
     for color, (name, h) in enumerate(trained.items()):
         learning += spread(h.step, h.excess, f"{name}, {h.model.size} parameters", color)
-    for label, y, color in (("best linear", references["linear"], 5), ("floor of layer norm", floor, 6)):
+    for label, y, color in (
+        ("best linear", references["linear"], 5),
+        ("floor of layer norm", floor, 6),
+    ):
         learning.append(Line([0, int(first.step[-1])], [y, y], label, color, dashed=True))
     marks: list[Mark] = [
         Line(GRID, row, "simplified, exact" if i == 0 else "", 0, thin=i > 0)
@@ -136,9 +207,23 @@ def _figure(trained: dict[str, BlockHistory], long: dict[str, Tested], exact: np
     marks.append(Line([GRID[0], GRID[-1]], [references["null"]] * 2, "null", 6, dashed=True))
     room = (2e-3, 600.0)  # for the legend
     panels = (
-        Panel(f"training at {TASK.length} tokens (bands: 95 % of runs)", "step", "excess risk", tuple(learning), log_y=True, y_range=room),
-        Panel("on longer sequences (bars: 95 %)", "test length L", "excess risk", tuple(marks), log_x=True, log_y=True),
-    )  # fmt: skip
+        Panel(
+            f"training at {TASK.length} tokens (bands: 95 % of runs)",
+            "step",
+            "excess risk",
+            tuple(learning),
+            log_y=True,
+            y_range=room,
+        ),
+        Panel(
+            "on longer sequences (bars: 95 %)",
+            "test length L",
+            "excess risk",
+            tuple(marks),
+            log_x=True,
+            log_y=True,
+        ),
+    )
     return Figure("Long-range retrieval on one budget", panels, columns=2)
 
 
@@ -146,15 +231,26 @@ CLAIM = Claim(
     id="beyond-15-long-range-retrieval",
     title="Only attention retrieves one token out of 4096",
     statement=(
-        "Trained at 32 tokens with the same budget, a fully connected net of a block's size stays at the risk of the best linear predictor, while a "
-        "gated recurrent unit does as well as attention. On 4096 tokens the recurrent unit is no better than predicting the mean; the simplified "
-        "predictor loses half of the label's variance by dilution, along its exact curve; the Transformer block stays below half the null risk."
+        "Trained at 32 tokens with the same budget, a fully connected net of a block's size stays "
+        "at the risk of the best linear predictor, while a "
+        "gated recurrent unit does as well as attention. On 4096 tokens the recurrent unit is no "
+        "better than predicting the mean; the simplified "
+        "predictor loses half of the label's variance by dilution, along its exact curve; the "
+        "Transformer block stays below half the null risk."
     ),
-    source="new here; fully connected against attention in kind: Wang et al. 2024 (sparse token selection), read second-hand",
-    hypotheses="d = 16, s = 5, gamma^2 = 1/2, 1000 Adam steps on batches of 64 fresh sequences, about 2200 parameters (simplified: 32)",
+    source=(
+        "new here; fully connected against attention in kind: Wang et al. 2024 (sparse token "
+        "selection), read second-hand"
+    ),
+    hypotheses=(
+        "d = 16, s = 5, gamma^2 = 1/2, 1000 Adam steps on batches of 64 fresh sequences, "
+        "about 2200 parameters (simplified: 32)"
+    ),
     condition=(
-        "this budget and size: after 4000 steps the simplified predictor dilutes less than the block (risk at 4096 tokens .07-.11 against .11-.12); "
-        "some simplified runs (9 of 60 at 16 tokens) end with the roles swapped and retrieve at no length"
+        "this budget and size: after 4000 steps the simplified predictor dilutes less than the "
+        "block (risk at 4096 tokens .07-.11 against .11-.12); "
+        "some simplified runs (9 of 60 at 16 tokens) end with the roles swapped and retrieve at no "
+        "length"
     ),
     routes=(
         "exact risks: trained overlaps, best linear, null, floor of layer norm",
@@ -167,6 +263,7 @@ CLAIM = Claim(
         "block = at.TransformerBlock(dim=16)\n"
         "for model in (block, at.GatedRecurrent.matching(block)):\n"
         "    run = at.train_block(task, model, steps=300, log_every=300, progress=False)\n"
-        "    print(model.size, at.length_curve(task, model, run.parameters[0], (32, 1024), samples=512).excess)\n"
+        "    print(model.size, at.length_curve(task, model, run.parameters[0], (32, 1024), "
+        "samples=512).excess)\n"
     ),
 )

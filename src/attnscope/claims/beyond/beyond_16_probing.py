@@ -1,22 +1,28 @@
-"""Probing a pretrained encoder: which layer's [CLS] state holds the sentiment of the one adjective, and which token an attention model finds.
+"""Probing a pretrained encoder: which layer's [CLS] state holds the sentiment of the one adjective,
+and which token an attention model finds.
 
-notation: z in R^384 the standardised [CLS] state of a sentence, y = +-1 its label, Z the n training states, half of them of each label.
+notation: z in R^384 the standardised [CLS] state of a sentence, y = +-1 its label, Z the n training
+states, half of them of each label.
 
-Sentences (corpora.sentences): a neutral remark about a city and an adjective about an animal, whose sentiment is the label. A linear probe sees
-z alone. At layer 0, the embedding output, z is the same in all sentences, so accuracy is 1/2 exactly. Later layers have carried the
-adjective into [CLS]; how well that survives new adjectives and new structures is measured.
+Sentences (corpora.sentences): a neutral remark about a city and an adjective about an animal, whose
+sentiment is the label. A linear probe sees z alone. At layer 0, the embedding output, z is the same
+in all sentences, so accuracy is 1/2 exactly. Later layers have carried the adjective into [CLS];
+how well that survives new adjectives and new structures is measured.
 
-Two routes to a probe. Ridge regression on y, w = (Z'Z + r I)^{-1} Z'y, solved through the n x n matrix ZZ'. Discriminant analysis,
-w ~ (S + r I)^{-1} D, from the within-class scatter S and the difference D of class means. With balanced classes Z'Z = S + (n/4) D D' and
-Z'y = (n/2) D, so by Sherman-Morrison the two differ by a positive factor, and both have their threshold at the midpoint: the same ones are right.
-Logistic regression (Newton) is a third probe; it differs in its loss.
+Two routes to a probe. Ridge regression on y, w = (Z'Z + r I)^{-1} Z'y, solved through the n x n
+matrix ZZ'. Discriminant analysis, w ~ (S + r I)^{-1} D, from the within-class scatter S and the
+difference D of class means. With balanced classes Z'Z = S + (n/4) D D' and Z'y = (n/2) D, so by
+Sherman-Morrison the two differ by a positive factor, and both have their threshold at the midpoint:
+the same ones are right. Logistic regression (Newton) is a third probe; it differs in its loss.
 
-SingleLocationClassifier gets the token states of a layer without [CLS] and [SEP] (their first PARTS principal components, from the training
-tokens) and must find the adjective by itself. Two routes again: its accuracy against a ridge probe that is told which token decides; the token
-it locates against the one the sentence was built around. (In the figure: its weights, and ridge probes told to read one certain token.)
+SingleLocationClassifier gets the token states of a layer without [CLS] and [SEP] (their first PARTS
+principal components, from the training tokens) and must find the adjective by itself. Two routes
+again: its accuracy against a ridge probe that is told which token decides; the token it locates
+against the one the sentence was built around. (In the figure: its weights, and ridge probes told to
+read one certain token.)
 
-Sentences that share an adjective are not independent: differences are compared in standard errors over adjectives, and the intervals
-in the figure count adjectives, not sentences.
+Sentences that share an adjective are not independent: differences are compared in standard errors
+over adjectives, and the intervals in the figure count adjectives, not sentences.
 """
 
 from __future__ import annotations
@@ -35,10 +41,13 @@ from attnscope.corpora.text import bags_of_layer, deciding_token
 from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 
 RIDGE = 10.0  # of standardised features: between 1 and 100 mean accuracies move by 0.05
-PARTS = 64  # principal components: with 32 unseen adjectives lose 0.05, with 96 they gain 0.02 in three times the time
+# principal components: with 32 unseen adjectives lose 0.05, with 96 they gain 0.02 in three times
+# the time
+PARTS = 64
 NEWTON_STEPS = 12  # quadratic convergence: the gradient is at rounding after 8
 SHOWN = ("test", "unseen both")  # whose tokens are looked at one by one
-PLACES = ("[CLS]", "first", "before", "adjective", "after", "[SEP]")  # first word, and the words beside the adjective
+# first word, and the words beside the adjective
+PLACES = ("[CLS]", "first", "before", "adjective", "after", "[SEP]")
 UNSEEN = [name for name in SPLITS if name.startswith("unseen")]
 
 
@@ -51,7 +60,9 @@ class Split(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """What one layer gives in one split, each (n,) True where right; weights (L,) of the words of the split's first sentence."""
+    """What one layer gives in one split, each (n,) True where right;
+    weights (L,) of the words of the split's first sentence.
+    """
 
     ridge: np.ndarray
     discriminant: np.ndarray
@@ -79,13 +90,38 @@ def check(context: Context) -> Evidence:
     words = np.concatenate([data[name].sentences.word for name in held_out])
     every = lambda what: np.concatenate([right(what, name) for name in held_out], axis=1)
     comparisons = (
-        worst("[CLS] at layer 0: accuracy in every split", 0.5, [a[0] for a in cls.values()], 1e-9),
+        worst(
+            "[CLS] at layer 0: accuracy in every split",
+            0.5,
+            [a[0] for a in cls.values()],
+            1e-9,
+        ),
         # rounding may tip one undecided sentence
-        worst("ridge against discriminant probe", [*other.values()], [*cls.values()], 1.5 / sizes["test"]),
-        _paired("[CLS] probe, logistic against ridge, layers 1..6", every("logistic")[1:], every("ridge")[1:], words),
+        worst(
+            "ridge against discriminant probe",
+            [*other.values()],
+            [*cls.values()],
+            1.5 / sizes["test"],
+        ),
+        _paired(
+            "[CLS] probe, logistic against ridge, layers 1..6",
+            every("logistic")[1:],
+            every("ridge")[1:],
+            words,
+        ),
         Comparison("unseen splits in which [CLS] loses against test, of 3", 3, falls, 0.5),
-        _paired("probe on one token, told against found, layers 0..6", every("told"), every("found"), words),
-        worst("adjective located, worst split", 1.0, [right("located", name).mean() for name in SPLITS], 0.05),
+        _paired(
+            "probe on one token, told against found, layers 0..6",
+            every("told"),
+            every("found"),
+            words,
+        ),
+        worst(
+            "adjective located, worst split",
+            1.0,
+            [right("located", name).mean() for name in SPLITS],
+            0.05,
+        ),
     )
     return Evidence(comparisons, _figure(data, layers, places, right), _notes(cls, right))
 
@@ -102,10 +138,16 @@ def _split(n: int, name: str, seed: int) -> Split:
 def _layer(data: dict[str, Split], i: int, seed: int) -> dict[str, Layer]:
     """All models fitted to the train split at layer i, and their answers in every split."""
     y = data["train"].label
-    cls = _standardised({name: [s[i, 0] for s in split.states.states] for name, split in data.items()})
+    cls = _standardised(
+        {name: [s[i, 0] for s in split.states.states] for name, split in data.items()}
+    )
     bags, location = _bags(data, i)
-    one = _standardised({name: [b[j] for b, j in zip(bags[name], location[name])] for name in data})
-    ridge, discriminant, logistic = (probe(cls["train"], y) for probe in (_ridge, _discriminant, _logistic))
+    one = _standardised(
+        {name: [b[j] for b, j in zip(bags[name], location[name])] for name in data}
+    )
+    ridge, discriminant, logistic = (
+        probe(cls["train"], y) for probe in (_ridge, _discriminant, _logistic)
+    )
     told = _ridge(one["train"], y)
     model = _classifier(seed).fit(bags["train"], y)
     right = lambda split, score: (score > 0) == (split.label > 0)
@@ -124,35 +166,49 @@ def _layer(data: dict[str, Split], i: int, seed: int) -> dict[str, Layer]:
 
 
 def _by_place(data: dict[str, Split], i: int) -> dict[str, np.ndarray]:
-    """Accuracy (places,) in the SHOWN splits of ridge probes at layer i, each fitted to the token at one of PLACES."""
-    names, y = ("train", *SHOWN), data["train"].label
+    """Accuracy (places,) in the SHOWN splits of ridge probes at layer i,
+    each fitted to the token at one of PLACES.
+    """
+    names = ("train", *SHOWN)
+    y = data["train"].label
     tokens = {}
     for name in names:
         where = deciding_token(data[name].sentences, data[name].states)
-        rows = [s[i, [0, 1, j - 1, j, j + 1, -1]] for s, j in zip(data[name].states.states, where)]
+        rows = [
+            s[i, [0, 1, j - 1, j, j + 1, -1]] for s, j in zip(data[name].states.states, where)
+        ]
         tokens[name] = np.array(rows).transpose(1, 0, 2)  # (places, n, 384)
     shares = []
     for place in range(len(PLACES)):
         z = _standardised({name: tokens[name][place] for name in names})
         w = _ridge(z["train"], y)
-        shares.append([np.mean((z[name] @ w > 0) == (data[name].label > 0)) for name in SHOWN])
+        shares.append(
+            [np.mean((z[name] @ w > 0) == (data[name].label > 0)) for name in SHOWN]
+        )
     return dict(zip(SHOWN, np.array(shares).T))
 
 
 def _standardised(states: dict[str, Any]) -> dict[str, np.ndarray]:
     """(n, d) float64 per split, by mean and standard deviation of the train split."""
     x = {name: np.array(rows, dtype=float) for name, rows in states.items()}
-    mean, spread = x["train"].mean(axis=0), x["train"].std(axis=0)
-    spread[spread < 1e-6] = np.inf  # a constant, up to the rounding of float32: nothing may be read from it
+    mean = x["train"].mean(axis=0)
+    spread = x["train"].std(axis=0)
+    # a constant, up to the rounding of float32: nothing may be read from it
+    spread[spread < 1e-6] = np.inf
     return {name: (rows - mean) / spread for name, rows in x.items()}
 
 
-def _bags(data: dict[str, Split], i: int) -> tuple[dict[str, list[np.ndarray]], dict[str, np.ndarray]]:
+def _bags(
+    data: dict[str, Split], i: int
+) -> tuple[dict[str, list[np.ndarray]], dict[str, np.ndarray]]:
     """Principal components (L, PARTS) of the words' states, and where the adjective stands."""
-    text = {name: bags_of_layer(split.sentences, split.states, i) for name, split in data.items()}
+    text = {
+        name: bags_of_layer(split.sentences, split.states, i) for name, split in data.items()
+    }
     tokens = np.concatenate(text["train"].bags).astype(float)
     mean = tokens.mean(axis=0)
-    axes = np.linalg.eigh(np.cov(tokens - mean, rowvar=False))[1][:, -PARTS:]  # ascending eigenvalues
+    # ascending eigenvalues
+    axes = np.linalg.eigh(np.cov(tokens - mean, rowvar=False))[1][:, -PARTS:]
     bags = {name: [(b - mean) @ axes for b in t.bags] for name, t in text.items()}
     return bags, {name: t.location for name, t in text.items()}
 
@@ -162,7 +218,12 @@ def _classifier(seed: int) -> Any:
 
     # EM alone (no ridge of the gate): the quickest, and these adjectives are easy to find
     return SingleLocationClassifier(
-        gate="linear", pooling="softmax", loss="mixture", alpha=(np.inf, 1.0), n_starts=3, random_state=seed
+        gate="linear",
+        pooling="softmax",
+        loss="mixture",
+        alpha=(np.inf, 1.0),
+        n_starts=3,
+        random_state=seed,
     )
 
 
@@ -171,30 +232,40 @@ def _ridge(z: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _discriminant(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    kind, unkind = z[y > 0], z[y < 0]
+    kind = z[y > 0]
+    unkind = z[y < 0]
     delta = kind.mean(axis=0) - unkind.mean(axis=0)
     inner = np.concatenate([kind - kind.mean(axis=0), unkind - unkind.mean(axis=0)])
     return np.linalg.solve(inner.T @ inner + RIDGE * np.eye(z.shape[1]), delta)
 
 
 def _logistic(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """argmin sum log(1 + exp(-y z.w)) + (RIDGE/8)|w|^2 by Newton's method: at w = 0 its quadratic form is ridge's, divided by 4."""
+    """argmin sum log(1 + exp(-y z.w)) + (RIDGE/8)|w|^2 by Newton's method: at w = 0 its quadratic
+    form is ridge's, divided by 4.
+    """
     w = np.zeros(z.shape[1])
     for _ in range(NEWTON_STEPS):
         p = expit(-y * (z @ w))
         gradient = RIDGE / 4 * w - z.T @ (y * p)
-        w = w - np.linalg.solve((z.T * (p * (1 - p))) @ z + RIDGE / 4 * np.eye(len(w)), gradient)
+        w = w - np.linalg.solve(
+            (z.T * (p * (1 - p))) @ z + RIDGE / 4 * np.eye(len(w)), gradient
+        )
     return w
 
 
-def _paired(what: str, first: np.ndarray, second: np.ndarray, words: np.ndarray) -> Comparison:
-    """Mean accuracies of two models on the same held-out sentences (layers, n), in standard errors over the deciding words (n,).
+def _paired(
+    what: str, first: np.ndarray, second: np.ndarray, words: np.ndarray
+) -> Comparison:
+    """Mean accuracies of two models on the same held-out sentences (layers, n), in standard errors
+    over the deciding words (n,).
 
-    To the differences seen one word is added on which the two models differ throughout, so that the error is never zero.
+    To the differences seen one word is added on which the two models differ throughout, so that the
+    error is never zero.
     """
     difference = (second.astype(float) - first).mean(axis=0)
     group = np.unique(words, return_inverse=True)[1]
-    n, by_word = len(group), np.bincount(group, weights=difference)
+    n = len(group)
+    by_word = np.bincount(group, weights=difference)
     error = np.sqrt(np.sum(by_word**2) + (n / len(by_word)) ** 2) / n
     return Comparison(what, first.mean(), second.mean(), Z * error)
 
@@ -203,43 +274,70 @@ def _notes(cls: dict[str, np.ndarray], right: Any) -> str:
     each = lambda values: ", ".join(f"{name} {v:.3f}" for name, v in zip(SPLITS, values))
     return (
         f"[CLS], ridge probe, mean of layers 1..6: {each([a[1:].mean() for a in cls.values()])}. "
-        f"One token, found by SingleLocationClassifier, mean of layers 0..6: {each([right('found', s).mean() for s in SPLITS])}; "
+        "One token, found by SingleLocationClassifier, mean of layers 0..6: "
+        f"{each([right('found', s).mean() for s in SPLITS])}; "
         f"adjective located: {each([right('located', s).mean() for s in SPLITS])} "
         f"(worst layer {min(right('located', s).mean(axis=1).min() for s in SPLITS):.3f})."
     )
 
 
 def _figure(
-    data: dict[str, Split], layers: list[dict[str, Layer]], places: list[dict[str, np.ndarray]], right: Any
+    data: dict[str, Split],
+    layers: list[dict[str, Layer]],
+    places: list[dict[str, np.ndarray]],
+    right: Any,
 ) -> Figure:
     numbers = tuple(str(i) for i in range(len(layers)))
 
     def accuracy(title: str, what: str) -> Panel:
         marks: list[Mark] = []
         for color, name in enumerate(SPLITS):
-            share, place = right(what, name).mean(axis=1), np.arange(len(layers)) + 0.06 * (color - 2)
+            share, place = (
+                right(what, name).mean(axis=1),
+                np.arange(len(layers)) + 0.06 * (color - 2),
+            )
             marks += [
                 Line(place, share, name if what == "ridge" else "", color),
-                Points(place, share, "", color, _half_interval(share, len(set(data[name].sentences.word)))),
+                Points(
+                    place,
+                    share,
+                    "",
+                    color,
+                    _half_interval(share, len(set(data[name].sentences.word))),
+                ),
             ]
-        return Panel(title, "layer", "accuracy", tuple(marks), y_range=(0.3, 1.1), x_names=numbers)
+        return Panel(
+            title, "layer", "accuracy", tuple(marks), y_range=(0.3, 1.1), x_names=numbers
+        )
 
-    def heat(title: str, names: tuple[str, ...], values: list[np.ndarray], label: str) -> Panel:
+    def heat(
+        title: str, names: tuple[str, ...], values: list[np.ndarray], label: str
+    ) -> Panel:
         mark = Heat(range(len(names)), range(len(layers)), values, label)
         return Panel(title, "token", "layer", (mark,), x_names=names, y_names=numbers)
 
-    panels = [accuracy("linear probe on [CLS]", "ridge"), accuracy("SingleLocationClassifier on the words", "found")]
+    panels = [
+        accuracy("linear probe on [CLS]", "ridge"),
+        accuracy("SingleLocationClassifier on the words", "found"),
+    ]
     for name in SHOWN:
         shares = [place[name] for place in places]
         panels.append(heat(f"linear probe on one token ({name})", PLACES, shares, "accuracy"))
     for name in SHOWN:
-        words, weights = tuple(data[name].states.words[0][1:-1]), [layer[name].weights for layer in layers]
+        words = tuple(data[name].states.words[0][1:-1])
+        weights = [layer[name].weights for layer in layers]
         panels.append(heat(f"which word decided ({name})", words, weights, "weight"))
-    return Figure("Probing MiniLM: the label in [CLS] and in the token that decides", tuple(panels), columns=2)
+    return Figure(
+        "Probing MiniLM: the label in [CLS] and in the token that decides",
+        tuple(panels),
+        columns=2,
+    )
 
 
 def _half_interval(share: np.ndarray, adjectives: int) -> np.ndarray:
-    """Half the width of Agresti and Coull's 95 % interval, with the number of adjectives as the sample size."""
+    """Half the width of Agresti and Coull's 95 % interval,
+    with the number of adjectives as the sample size.
+    """
     n = adjectives + BAND**2
     middle = (share * adjectives + BAND**2 / 2) / n
     return BAND * np.sqrt(middle * (1 - middle) / n)
@@ -249,15 +347,23 @@ CLAIM = Claim(
     id="beyond-16-probing",
     title="Sentiment probes by layer; which word decided",
     statement=(
-        "The [CLS] state holds nothing of the label at the embedding layer and is linearly separable by it from layer 1 on for known "
-        "adjectives and structures, less for unseen ones. An attention model on the token states finds the deciding adjective at every "
-        "layer and predicts as well as a probe that is told where it stands, also for unseen adjectives and structures."
+        "The [CLS] state holds nothing of the label at the embedding layer and is linearly "
+        "separable by it from layer 1 on for known "
+        "adjectives and structures, less for unseen ones. An attention model on the token states "
+        "finds the deciding adjective at every "
+        "layer and predicts as well as a probe that is told where it stands, also for unseen "
+        "adjectives and structures."
     ),
     source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), section 2: probes on BERT, mean accuracy static .50, train 1.00, test .95, unseen "
-        "adjectives .64, unseen structure .75, both .69; sentences, encoder and token models are new here"
+        "Marion et al., ICLR 2025 (arXiv 2410.01537), section 2: probes on BERT, mean accuracy "
+        "static .50, train 1.00, test .95, unseen "
+        "adjectives .64, unseen structure .75, both .69; sentences, encoder and token models are "
+        "new here"
     ),
-    hypotheses="all-MiniLM-L6-v2, 300 training sentences with 64 adjectives, 150 per split; ridge 10 on standardised states",
+    hypotheses=(
+        "all-MiniLM-L6-v2, 300 training sentences with 64 adjectives, 150 per split; ridge "
+        "10 on standardised states"
+    ),
     routes=(
         "discriminant analysis, logistic regression; the token that the sentence was built around",
         "ridge probe on [CLS]; SingleLocationClassifier on the token states",
@@ -266,10 +372,13 @@ CLAIM = Claim(
     snippet=(
         "import numpy as np\n"
         "import attnscope as at\n"
-        "train, test = (at.text_bags(at.draw_sentences(60, split), layer=6) for split in ('train', 'test'))\n"
-        "model = at.SingleLocationClassifier(gate='linear', pooling='softmax', loss='mixture', alpha=(np.inf, 1.0), n_starts=2)\n"
+        "train, test = (at.text_bags(at.draw_sentences(60, split), layer=6) for split in ('train', "
+        "'test'))\n"
+        "model = at.SingleLocationClassifier(gate='linear', pooling='softmax', loss='mixture', "
+        "alpha=(np.inf, 1.0), n_starts=2)\n"
         "model.fit([b[:, ::4] for b in train.bags], train.label)\n"
         "test_bags = [b[:, ::4] for b in test.bags]\n"
-        "print(model.score(test_bags, test.label), np.mean(model.locate(test_bags) == test.location))\n"
+        "print(model.score(test_bags, test.label), np.mean(model.locate(test_bags) == "
+        "test.location))\n"
     ),
 )

@@ -1,20 +1,27 @@
-"""Linear structure in the representations: differences of opposite words point the same way, at every layer.
+"""Linear structure in the representations: differences of opposite words point the same way, at
+every layer.
 
-notation: pairs (a_i, b_i), i = 1 .. m; x_i = h(a_i) - h(b_i) the difference of their states at one layer; g_ij = x_i.x_j; E = sum_i |x_i|^2.
+notation: pairs (a_i, b_i), i = 1 .. m; x_i = h(a_i) - h(b_i) the difference of their states at one
+layer; g_ij = x_i.x_j; E = sum_i |x_i|^2.
 
     alignment   A = sum_{i != j} g_ij / ((m-1) E) = (|sum_i x_i|^2 / E - 1)/(m-1)
 
-is the mean cosine of two differences weighted by their lengths: 1 if all are equal, 0 on average if they point anywhere. Two baselines, each
-exact and by permutation:
+is the mean cosine of two differences weighted by their lengths: 1 if all are equal, 0 on average if
+they point anywhere. Two baselines, each exact and by permutation:
 
-    swap      the two words of a pair change places with probability 1/2: A has mean 0 and variance 4 sum_{i<j} g_ij^2 / ((m-1) E)^2
-    re-pair   the b_i are dealt out anew: sum x_i, the difference of the two classes, stays; only E changes, to
-              sum |a_i|^2 + sum |b_i|^2 - (2/m) sum a_i . sum b_i on average. What A loses is due to the pairs, what remains to the classes.
+    swap   the two words of a pair change places with probability 1/2: A has mean 0 and variance 4
+        sum_{i<j} g_ij^2 / ((m-1) E)^2
+    re-pair   the b_i are dealt out anew: sum x_i, the difference of the two classes, stays; only E
+        changes, to
+              sum |a_i|^2 + sum |b_i|^2 - (2/m) sum a_i . sum b_i on average. What A loses is due to
+              the pairs, what remains to the classes.
 
-Direction as a classifier: which word of a pair is the kind one, by the sign of x_i.sum_{j != i} x_j (the other pairs), or by x_i.D with D
-the difference of class means of adjectives that are in no pair: two routes to the same direction, from disjoint words.
+Direction as a classifier: which word of a pair is the kind one, by the sign of x_i.sum_{j != i} x_j
+(the other pairs), or by x_i.D with D the difference of class means of adjectives that are in no
+pair: two routes to the same direction, from disjoint words.
 
-A word's state is that of its token in the text that is this word alone; "static" is the row of the embedding table.
+A word's state is that of its token in the text that is this word alone; "static" is the row of the
+embedding table.
 """
 
 from __future__ import annotations
@@ -35,7 +42,9 @@ INTERVAL = (0.025, 0.975)  # central 95 % of the permutations
 
 
 class Alignment(NamedTuple):
-    """Of one kind of pairs, per layer: A; its swap null as exact standard deviation and draws (layers, draws); E and A re-paired."""
+    """Of one kind of pairs, per layer: A; its swap null as exact standard deviation and draws
+    (layers, draws); E and A re-paired.
+    """
 
     value: np.ndarray
     swap_deviation: np.ndarray
@@ -58,32 +67,58 @@ def check(context: Context) -> Evidence:
     differences = {name: side(name, 0) - side(name, 1) for name in ANTONYMS}
     told = {
         "sentiment, by the other pairs": _by_pairs(differences["sentiment"]),
-        "sentiment, by adjectives in no pair": _by_adjectives(differences["sentiment"], states),
+        "sentiment, by adjectives in no pair": _by_adjectives(
+            differences["sentiment"], states
+        ),
         "other, by the other pairs": _by_pairs(differences["other"]),
     }
     kind, other, layers = seen["sentiment"], seen["other"], len(NAMES)
     comparisons = (
         _deviation("swap null: standard deviation of A, all layers", seen),
         _energy("re-pairing: sum of squared differences, all layers", seen),
-        Comparison("layers where A of sentiment exceeds all swaps", layers, int(np.sum(kind.value > kind.swapped.max(axis=1))), 0.5),
-        Comparison("layers where A of sentiment exceeds all re-pairings", layers, int(np.sum(kind.value > kind.repaired.max(axis=1))), 0.5),
-        Comparison("layers where sentiment is more aligned than other opposites", layers, int(np.sum(kind.value > other.value)), 0.5),
+        Comparison(
+            "layers where A of sentiment exceeds all swaps",
+            layers,
+            int(np.sum(kind.value > kind.swapped.max(axis=1))),
+            0.5,
+        ),
+        Comparison(
+            "layers where A of sentiment exceeds all re-pairings",
+            layers,
+            int(np.sum(kind.value > kind.repaired.max(axis=1))),
+            0.5,
+        ),
+        Comparison(
+            "layers where sentiment is more aligned than other opposites",
+            layers,
+            int(np.sum(kind.value > other.value)),
+            0.5,
+        ),
         _same_direction("pairs put in order, mean of layers", *list(told.values())[:2]),
-    )  # fmt: skip
+    )
     return Evidence(comparisons, _figure(seen, told), _notes(seen, told))
 
 
 def _states() -> dict[str, np.ndarray]:
     """word: (layers, 384) of every word in the lists."""
-    words = sorted({*KIND, *UNKIND, *(w for kind in ANTONYMS for pair in antonym_pairs(kind) for w in pair)})
+    words = sorted(
+        {
+            *KIND,
+            *UNKIND,
+            *(w for kind in ANTONYMS for pair in antonym_pairs(kind) for w in pair),
+        }
+    )
     try:
         found = token_states(words, ["static", *range(LAYERS + 1)])
     except NotInstalled as reason:
         raise Skipped(str(reason)) from None
-    return {word: state[:, 1].astype(float) for word, state in zip(words, found.states)}  # [CLS] word [SEP]
+    # [CLS] word [SEP]
+    return {word: state[:, 1].astype(float) for word, state in zip(words, found.states)}
 
 
-def _alignment(a: np.ndarray, b: np.ndarray, draws: int, rng: np.random.Generator) -> Alignment:
+def _alignment(
+    a: np.ndarray, b: np.ndarray, draws: int, rng: np.random.Generator
+) -> Alignment:
     """a, b are (pairs, layers, 384)."""
     m = len(a)
     x = a - b
@@ -95,7 +130,10 @@ def _alignment(a: np.ndarray, b: np.ndarray, draws: int, rng: np.random.Generato
     total = np.sum(x.sum(axis=0) ** 2, axis=-1)  # (layers,)
     cross = np.einsum("ild,jld->lij", a, b)
     squares = np.sum(a**2 + b**2, axis=(0, 2))
-    dealt = np.array([cross[:, range(m), rng.permutation(m)].sum(axis=1) for _ in range(draws)])  # (draws, layers)
+    # (draws, layers)
+    dealt = np.array(
+        [cross[:, range(m), rng.permutation(m)].sum(axis=1) for _ in range(draws)]
+    )
     drawn = (squares - 2 * dealt).T
     return Alignment(
         value=apart.sum(axis=(1, 2)) / ((m - 1) * energy),
@@ -108,34 +146,50 @@ def _alignment(a: np.ndarray, b: np.ndarray, draws: int, rng: np.random.Generato
 
 
 def _by_pairs(x: np.ndarray) -> np.ndarray:
-    """(layers, pairs): does the first word of x (pairs, layers, 384) come first by the direction of the other pairs?"""
+    """(layers, pairs): does the first word of x (pairs, layers, 384)
+    come first by the direction of the other pairs?
+    """
     return (np.sum(x * (x.sum(axis=0) - x), axis=-1) > 0).T
 
 
 def _by_adjectives(x: np.ndarray, states: dict[str, np.ndarray]) -> np.ndarray:
     """The same by the direction from unkind to kind adjectives that are in no pair."""
     used = {w for pair in antonym_pairs("sentiment") for w in pair}
-    kind, unkind = (np.mean([states[w] for w in words if w not in used], axis=0) for words in (KIND, UNKIND))
+    kind, unkind = (
+        np.mean([states[w] for w in words if w not in used], axis=0)
+        for words in (KIND, UNKIND)
+    )
     return (np.sum(x * (kind - unkind), axis=-1) > 0).T
 
 
 def _deviation(what: str, seen: dict[str, Alignment]) -> Comparison:
-    """Sampled standard deviations in their own standard errors: sqrt(variance of the squares/draws)/(2 sd), mean 0 being known."""
+    """Sampled standard deviations in their own standard errors: sqrt(variance of the
+    squares/draws)/(2 sd), mean 0 being known.
+    """
     exact = np.concatenate([s.swap_deviation for s in seen.values()])
     squares = np.concatenate([s.swapped for s in seen.values()]) ** 2
     drawn = np.sqrt(squares.mean(axis=1))
-    return worst(what, exact, drawn, Z * squares.std(axis=1) / np.sqrt(squares.shape[1]) / (2 * drawn))
+    return worst(
+        what, exact, drawn, Z * squares.std(axis=1) / np.sqrt(squares.shape[1]) / (2 * drawn)
+    )
 
 
 def _energy(what: str, seen: dict[str, Alignment]) -> Comparison:
     exact = np.concatenate([s.energy for s in seen.values()])
     drawn = np.concatenate([s.energy_drawn for s in seen.values()])
     # of 1: energies of layers differ by their scale
-    return worst(what, 1.0, drawn.mean(axis=1) / exact, Z * drawn.std(axis=1, ddof=1) / np.sqrt(drawn.shape[1]) / exact)
+    return worst(
+        what,
+        1.0,
+        drawn.mean(axis=1) / exact,
+        Z * drawn.std(axis=1, ddof=1) / np.sqrt(drawn.shape[1]) / exact,
+    )
 
 
 def _same_direction(what: str, others: np.ndarray, adjectives: np.ndarray) -> Comparison:
-    """In standard errors over pairs; one pair is added on which the two directions differ, so that the error is never zero."""
+    """In standard errors over pairs; one pair is added on which the two directions differ,
+    so that the error is never zero.
+    """
     difference = (adjectives.astype(float) - others).mean(axis=0)
     error = np.sqrt(np.sum(difference**2) + 1) / len(difference)
     return Comparison(what, others.mean(), adjectives.mean(), Z * error)
@@ -146,12 +200,17 @@ def _notes(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> str:
         s = seen[kind]
         z = s.value / s.swap_deviation
         return (
-            f"{kind} opposites A = {s.value.min():.3f} to {s.value.max():.3f} over layers ({z.min():.0f} to {z.max():.0f} standard deviations of "
-            f"the swap null), re-paired {s.repaired.mean(axis=1).min():.3f} to {s.repaired.mean(axis=1).max():.3f}"
+            f"{kind} opposites A = {s.value.min():.3f} to {s.value.max():.3f} over layers "
+            f"({z.min():.0f} to {z.max():.0f} standard deviations of "
+            f"the swap null), re-paired {s.repaired.mean(axis=1).min():.3f} to "
+            f"{s.repaired.mean(axis=1).max():.3f}"
         )
 
     right = "; ".join(f"{name} {share.mean():.3f}" for name, share in told.items())
-    return f"{line('sentiment')}; {line('other')} (the larger or earlier is listed first). Pairs put in the listed order, mean of layers: {right}."
+    return (
+        f"{line('sentiment')}; {line('other')} (the larger or earlier is listed first). Pairs "
+        f"put in the listed order, mean of layers: {right}."
+    )
 
 
 def _figure(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> Figure:
@@ -173,23 +232,49 @@ def _figure(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> Figure:
         middle = (right.sum(axis=1) + BAND**2 / 2) / n
         half = BAND * np.sqrt(middle * (1 - middle) / n)
         shifted = place + 0.1 * (color - 1)
-        ordered += [Line(shifted, share, name, color), Points(shifted, share, "", color, half)]
+        ordered += [
+            Line(shifted, share, name, color),
+            Points(shifted, share, "", color, half),
+        ]
     panels = (
-        Panel("do opposites differ in one direction?", "layer", "alignment A", tuple(marks), y_range=(-0.03, 0.3), x_names=NAMES),
-        Panel("pairs put in order", "layer", "share of pairs", tuple(ordered), y_range=(0.3, 1.1), x_names=NAMES),
-    )  # fmt: skip
-    return Figure("Opposites differ along a common direction, layer by layer of MiniLM", panels, columns=2)
+        Panel(
+            "do opposites differ in one direction?",
+            "layer",
+            "alignment A",
+            tuple(marks),
+            y_range=(-0.03, 0.3),
+            x_names=NAMES,
+        ),
+        Panel(
+            "pairs put in order",
+            "layer",
+            "share of pairs",
+            tuple(ordered),
+            y_range=(0.3, 1.1),
+            x_names=NAMES,
+        ),
+    )
+    return Figure(
+        "Opposites differ along a common direction, layer by layer of MiniLM",
+        panels,
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="beyond-17-linear-structure",
     title="Differences of opposite words share a direction",
     statement=(
-        "At every layer of the encoder, and already in its embedding table, the differences of sentiment opposites are aligned across word "
-        "pairs: far beyond swapped pairs, beyond re-paired words, and more than opposites without sentiment. The direction learnt from some "
+        "At every layer of the encoder, and already in its embedding table, the differences of "
+        "sentiment opposites are aligned across word "
+        "pairs: far beyond swapped pairs, beyond re-paired words, and more than opposites without "
+        "sentiment. The direction learnt from some "
         "words orders others."
     ),
-    source="new here; motivated by section 2 of Marion et al., ICLR 2025 (arXiv 2410.01537): a label that is linear in one token's state",
+    source=(
+        "new here; motivated by section 2 of Marion et al., ICLR 2025 (arXiv 2410.01537): a "
+        "label that is linear in one token's state"
+    ),
     hypotheses="all-MiniLM-L6-v2; 32 pairs of each kind, each word alone in its text",
     routes=(
         "exact permutation moments; direction from the other pairs",
@@ -200,8 +285,10 @@ CLAIM = Claim(
         "import numpy as np\n"
         "import attnscope as at\n"
         "for kind in ('sentiment', 'other'):\n"
-        "    a, b = (np.array([s[:, 1] for s in at.token_states(list(words)).states]) for words in zip(*at.antonym_pairs(kind)))\n"
+        "    a, b = (np.array([s[:, 1] for s in at.token_states(list(words)).states]) for words in "
+        "zip(*at.antonym_pairs(kind)))\n"
         "    x = a - b  # (pairs, layers, 384)\n"
-        "    print(kind, (np.sum(x.sum(axis=0)**2, axis=-1) / np.sum(x**2, axis=(0, 2)) - 1) / (len(x) - 1))\n"
+        "    print(kind, (np.sum(x.sum(axis=0)**2, axis=-1) / np.sum(x**2, axis=(0, 2)) - 1) / "
+        "(len(x) - 1))\n"
     ),
 )

@@ -1,16 +1,20 @@
 """The latent tasks are exchangeable and consistent: one model for every number of tokens.
 
-notation: x_1 .. x_L tokens (for pairs: values given keys), p_L their law with the latent integrated out, per = a permutation.
+notation: x_1 .. x_L tokens (for pairs: values given keys), p_L their law with the latent integrated
+out, per = a permutation.
 
-    exchangeable   p_L(x_per) = p_L(x)                    consistent (Kolmogorov)   int p_{L+1}(x_1 .. x_{L+1}) dx_{L+1} = p_L(x_1 .. x_L)
+    exchangeable   p_L(x_per) = p_L(x)   consistent (Kolmogorov)
+        int p_{L+1}(x_1 .. x_{L+1}) dx_{L+1} = p_L(x_1 .. x_L)
 
-Together they say that the sequence can be continued for ever, so that by de Finetti's theorem there is a latent variable given which
-tokens are independent and whose law does not depend on L.
+Together they say that the sequence can be continued for ever, so that by de Finetti's theorem there
+is a latent variable given which tokens are independent and whose law does not depend on L.
 
-Routes. `log_probability` of the tasks works with the posterior of the latent; here p_L is written out as one multivariate normal with a
-dense covariance, or as a sum over topics of products, and evaluated in the unpermuted order. Integrals over the last token are trapezoid
-sums over 24 standard deviations (spectrally accurate; rounding remains), or sums over the vocabulary. What `sample` draws is tested apart:
-the mean product of two tokens must not depend on their positions and has a closed form.
+Routes. `log_probability` of the tasks works with the posterior of the latent; here p_L is written
+out as one multivariate normal with a dense covariance, or as a sum over topics of products, and
+evaluated in the unpermuted order. Integrals over the last token are trapezoid sums over 24 standard
+deviations (spectrally accurate; rounding remains), or sums over the vocabulary. What `sample` draws
+is tested apart: the mean product of two tokens must not depend on their positions and has a closed
+form.
 """
 
 from __future__ import annotations
@@ -30,9 +34,12 @@ from attnscope.tasks.exchangeable.sphere_regression import SphereRegression
 from attnscope.tasks.exchangeable.topics import Topics
 
 LENGTHS = (1, 2, 4, 8, 16, 32)
-PLACES = np.array([(0, 1), (0, 7), (3, 5), (6, 7)])  # pairs of positions whose products are sampled
+# pairs of positions whose products are sampled
+PLACES = np.array([(0, 1), (0, 7), (3, 5), (6, 7)])
 ROUNDING = (
-    1e-11  # relative: a logarithm of size |log p| is a sum of 32 terms through a factorisation of condition < 1e3
+    # relative: a logarithm of size |log p| is a sum of 32 terms through a factorisation of
+    # condition < 1e3
+    1e-11
 )
 SMALLEST = 1e-17  # where exact zeros are drawn
 
@@ -44,32 +51,50 @@ class Case(NamedTuple):
     joint: Callable[
         [int, np.random.Generator], tuple[float, float, float]
     ]  # (written out, task on a permutation, integral of the next)
-    products: Callable[[int, int], tuple[float, np.ndarray]]  # (exact mean product, products (pairs, n))
+    # (exact mean product, products (pairs, n))
+    products: Callable[[int, int], tuple[float, np.ndarray]]
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 1])
     cases = _cases(rng, context.pick(40_000, 400_000))
-    seen = {case.name: np.array([case.joint(L, rng) for L in LENGTHS]) for case in cases}  # (lengths, 3)
+    # (lengths, 3)
+    seen = {case.name: np.array([case.joint(L, rng) for L in LENGTHS]) for case in cases}
     products = {case.name: case.products(int(rng.integers(2**31)), 8) for case in cases}
     moments = {
-        name: (exact, *np.transpose([mean_and_error(row) for row in rows])) for name, (exact, rows) in products.items()
+        name: (exact, *np.transpose([mean_and_error(row) for row in rows]))
+        for name, (exact, rows) in products.items()
     }
     comparisons = (
         *(
-            worst(f"log-law of permuted tokens, {n}", s[:, 0], s[:, 1], ROUNDING * (1 + np.abs(s[:, 0])))
+            worst(
+                f"log-law of permuted tokens, {n}",
+                s[:, 0],
+                s[:, 1],
+                ROUNDING * (1 + np.abs(s[:, 0])),
+            )
             for n, s in seen.items()
         ),
         *(
-            worst(f"law with the last token integrated out, {n}", 1.0, s[:, 2], ROUNDING * (1 + np.abs(s[:, 0])))
+            worst(
+                f"law with the last token integrated out, {n}",
+                1.0,
+                s[:, 2],
+                ROUNDING * (1 + np.abs(s[:, 0])),
+            )
             for n, s in seen.items()
         ),
-        *(sampled(f"mean product of two tokens at any places, {n}", *moment) for n, moment in moments.items()),
+        *(
+            sampled(f"mean product of two tokens at any places, {n}", *moment)
+            for n, moment in moments.items()
+        ),
     )
     gap = max(float(np.abs(s[:, 1] - s[:, 0]).max()) for s in seen.values())
     notes = (
-        f"Over lengths {LENGTHS[0]} to {LENGTHS[-1]} and four tasks the log-law moves by at most {gap:.1e} under permutations, and integrating "
-        f"out a token changes the law by at most {max(float(np.abs(s[:, 2] - 1).max()) for s in seen.values()):.1e} of itself."
+        f"Over lengths {LENGTHS[0]} to {LENGTHS[-1]} and four tasks the log-law moves by at most "
+        f"{gap:.1e} under permutations, and integrating "
+        "out a token changes the law by at most "
+        f"{max(float(np.abs(s[:, 2] - 1).max()) for s in seen.values()):.1e} of itself."
     )
     return Evidence(comparisons, _figure(seen, moments), notes)
 
@@ -83,7 +108,9 @@ def _cases(rng: np.random.Generator, n: int) -> list[Case]:
     def location(seed: int, L: int) -> tuple[float, np.ndarray]:
         return 1.0, square(gaussian.sample(n, L, seed).tokens[..., 0]).T
 
-    def regression(task: LinearMap, exact: float) -> Callable[[int, int], tuple[float, np.ndarray]]:
+    def regression(
+        task: LinearMap, exact: float
+    ) -> Callable[[int, int], tuple[float, np.ndarray]]:
         """E v_i v_j phi(k_i).phi(k_j) = lam E (phi.phi)^2."""
 
         def products(seed: int, L: int) -> tuple[float, np.ndarray]:
@@ -105,15 +132,24 @@ def _cases(rng: np.random.Generator, n: int) -> list[Case]:
             "linear map", lambda L, r: _regression(L, r, linear), regression(linear, 3.0)
         ),  # E (k.k')^2 = d for normal keys
         # on the sphere E P_l P_m = 0 for l != m and 1/N_l for l = m, N = 3 and 5
-        Case("sphere regression", lambda L, r: _regression(L, r, sphere), regression(sphere, 1 / 3 + 1 / 5)),
+        Case(
+            "sphere regression",
+            lambda L, r: _regression(L, r, sphere),
+            regression(sphere, 1 / 3 + 1 / 5),
+        ),
         Case("topics", lambda L, r: _discrete(L, r, topics), same_token),
     ]
 
 
-def _normal(L: int, rng: np.random.Generator, task: GaussianLocation) -> tuple[float, float, float]:
+def _normal(
+    L: int, rng: np.random.Generator, task: GaussianLocation
+) -> tuple[float, float, float]:
     x = task.sample(1, L, int(rng.integers(2**31))).tokens[0]
     cov = task.noise_variance * np.eye(L) + task.prior_variance
-    grid = np.linspace(-12, 12, 801) * (task.noise_variance + task.prior_variance) ** 0.5 + x.mean()
+    grid = (
+        np.linspace(-12, 12, 801) * (task.noise_variance + task.prior_variance) ** 0.5
+        + x.mean()
+    )
     longer = np.concatenate([np.broadcast_to(x, (801, L, 1)), grid[:, None, None]], axis=1)
     next_law = np.exp(task.log_probability(longer) - task.log_probability(x))
     return (
@@ -123,12 +159,18 @@ def _normal(L: int, rng: np.random.Generator, task: GaussianLocation) -> tuple[f
     )
 
 
-def _regression(L: int, rng: np.random.Generator, task: LinearMap) -> tuple[float, float, float]:
+def _regression(
+    L: int, rng: np.random.Generator, task: LinearMap
+) -> tuple[float, float, float]:
     b = task.sample(1, L, int(rng.integers(2**31)))
-    k, v, per = b.keys[0], b.values[0], rng.permutation(L)
+    k = b.keys[0]
+    v = b.values[0]
+    per = rng.permutation(L)
     phi = task.features(k)
     cov = task.prior_variance * phi @ phi.T + task.noise**2 * np.eye(L)
-    spread = (task.noise**2 + task.prior_variance * float(np.sum(task.features(b.query[0]) ** 2))) ** 0.5
+    spread = (
+        task.noise**2 + task.prior_variance * float(np.sum(task.features(b.query[0]) ** 2))
+    ) ** 0.5
     centre = task.bayes_predict(b.query[0], k, v)[0]
     grid = centre + np.linspace(-12, 12, 801) * spread
     longer_k = np.broadcast_to(np.concatenate([k, b.query]), (801, L + 1, k.shape[1]))
@@ -146,27 +188,43 @@ def _discrete(L: int, rng: np.random.Generator, task: Topics) -> tuple[float, fl
     joint = task.prior.copy()
     for token in x:
         joint = joint * task.emissions[:, token]
-    longer = np.concatenate([np.broadcast_to(x, (task.vocabulary, L)), np.arange(task.vocabulary)[:, None]], axis=1)
+    longer = np.concatenate(
+        [np.broadcast_to(x, (task.vocabulary, L)), np.arange(task.vocabulary)[:, None]],
+        axis=1,
+    )
     next_law = np.exp(task.log_probability(longer) - task.log_probability(x))
-    return float(np.log(joint.sum())), float(task.log_probability(x[rng.permutation(L)])), float(next_law.sum())
+    return (
+        float(np.log(joint.sum())),
+        float(task.log_probability(x[rng.permutation(L)])),
+        float(next_law.sum()),
+    )
 
 
 def _log_normal(x: np.ndarray, cov: np.ndarray) -> float:
     root = cholesky(cov, lower=True)
     white = solve_triangular(root, x, lower=True)
-    return float(-np.log(np.diag(root)).sum() - (white @ white + len(x) * np.log(2 * np.pi)) / 2)
+    return float(
+        -np.log(np.diag(root)).sum() - (white @ white + len(x) * np.log(2 * np.pi)) / 2
+    )
 
 
-def _figure(seen: dict[str, np.ndarray], moments: dict[str, tuple[float, np.ndarray, np.ndarray]]) -> Figure:
+def _figure(
+    seen: dict[str, np.ndarray], moments: dict[str, tuple[float, np.ndarray, np.ndarray]]
+) -> Figure:
     moved: list[Mark] = []
     integrated: list[Mark] = []
     drawn: list[Mark] = []
     for i, (name, s) in enumerate(seen.items()):
-        moved.append(Points(LENGTHS, np.maximum(np.abs(s[:, 1] - s[:, 0]), SMALLEST), name, i))
+        moved.append(
+            Points(LENGTHS, np.maximum(np.abs(s[:, 1] - s[:, 0]), SMALLEST), name, i)
+        )
         integrated.append(Points(LENGTHS, np.maximum(np.abs(s[:, 2] - 1), SMALLEST), name, i))
         exact, mean, error = moments[name]
         places = 1 + np.arange(len(PLACES)) + 0.08 * (i - 1.5)
-        drawn += [Line([0.7, len(PLACES) + 0.3], [exact, exact], "", i), Points(places, mean, name, i, BAND * error)]
+        drawn += [
+            Line([0.7, len(PLACES) + 0.3], [exact, exact], "", i),
+            Points(places, mean, name, i, BAND * error),
+        ]
     top = [Line([1, 32], [ROUNDING, ROUNDING], "tolerance at log p = 0", 6, dashed=True)]
     panels = (
         Panel(
@@ -195,21 +253,29 @@ def _figure(seen: dict[str, np.ndarray], moments: dict[str, tuple[float, np.ndar
             x_range=(0.0, 5.0),
         ),
     )
-    return Figure("Exchangeable and consistent (lines exact, points measured)", panels, columns=3)
+    return Figure(
+        "Exchangeable and consistent (lines exact, points measured)", panels, columns=3
+    )
 
 
 CLAIM = Claim(
     id="exch-01-exchangeable",
     title="The latent tasks are exchangeable and consistent",
     statement=(
-        "Gaussian location, in-context linear regression, regression on the sphere and finite topics give sequences whose law is unchanged by "
-        "permuting tokens and whose law for L tokens is the marginal of that for L + 1: one latent variable model for every input size."
+        "Gaussian location, in-context linear regression, regression on the sphere and finite "
+        "topics give sequences whose law is unchanged by "
+        "permuting tokens and whose law for L tokens is the marginal of that for L + 1: one latent "
+        "variable model for every input size."
     ),
     source=(
-        "Zhang et al., arXiv 2212.14852 (exchangeable tokens come from a latent variable model that does not depend on their number); "
+        "Zhang et al., arXiv 2212.14852 (exchangeable tokens come from a latent variable model "
+        "that does not depend on their number); "
         "the tasks and checks are new here"
     ),
-    hypotheses="tokens independent given the latent; for (key, value) tokens the law of values given keys, keys independent",
+    hypotheses=(
+        "tokens independent given the latent; for (key, value) tokens the law of values "
+        "given keys, keys independent"
+    ),
     routes=(
         "joint law written out, exact integrals",
         "log_probability of permuted and extended sequences; sampled pairs",
@@ -221,6 +287,7 @@ CLAIM = Claim(
         "task = at.Topics([0.5, 0.5], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])\n"
         "x = np.array([0, 2, 2, 1])\n"
         "print(task.log_probability(x) - task.log_probability(x[::-1]))\n"
-        "print(sum(np.exp(task.log_probability(np.append(x, s)) - task.log_probability(x)) for s in range(3)))\n"
+        "print(sum(np.exp(task.log_probability(np.append(x, s)) - task.log_probability(x)) for s "
+        "in range(3)))\n"
     ),
 )

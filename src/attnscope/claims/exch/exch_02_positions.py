@@ -1,15 +1,20 @@
-"""Positions restore order: attention cannot see the order of tokens, attention over (content, position) pairs can.
+"""Positions restore order: attention cannot see the order of tokens, attention over (content,
+position) pairs can.
 
 notation: tokens are pairs (c_l, e_l), c_l the content and e_l the one-hot position; y the label.
 
-Synthetic task (tasks.exchangeable.positions): of L tokens one is A, one is B; y = +1 if A comes first, else -1, plus noise. The contents have the same law
-for both labels, so nothing that is invariant to permutations of contents predicts y: risk 1 + noise^2, which regression on attention features
-of the contents must reach and cannot beat. With positions two heads suffice: the query "A" returns the position of A, the query "B" that of B, and
-the sign of the difference is y: risk noise^2.
+Synthetic task (tasks.exchangeable.positions): of L tokens one is A, one is B; y = +1 if A comes
+first, else -1, plus noise. The contents have the same law for both labels, so nothing that is
+invariant to permutations of contents predicts y: risk 1 + noise^2, which regression on attention
+features of the contents must reach and cannot beat. With positions two heads suffice: the query "A"
+returns the position of A, the query "B" that of B, and the sign of the difference is y: risk
+noise^2.
 
-Digits (only where scikit-learn is installed): the sixteen 2 x 2 patches of an image, in place or with the grid of patches mirrored. Both have
-the same patches, so without positions each pair of images has identical attention features and is told apart with probability 1/2 exactly. With
-positions one head per place reads the patch there: the heads give back the image, and a linear classifier on them does what it does on pixels.
+Digits (only where scikit-learn is installed): the sixteen 2 x 2 patches of an image, in place or
+with the grid of patches mirrored. Both have the same patches, so without positions each pair of
+images has identical attention features and is told apart with probability 1/2 exactly. With
+positions one head per place reads the patch there: the heads give back the image, and a linear
+classifier on them does what it does on pixels.
 
 Routes: exact risks against sampled ones; the classifier on pixels against the one on heads.
 """
@@ -26,7 +31,8 @@ from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.positions import OrderTask, attach_positions
 
-NOISE, LENGTHS = 0.3, (2, 4, 8, 16, 32, 64)
+NOISE = 0.3
+LENGTHS = (2, 4, 8, 16, 32, 64)
 SHARP = 0.02  # bandwidth: scores 50 apart, so that 64 other tokens together have weight 1e-20
 HEADS = 12  # random queries on the contents
 
@@ -40,43 +46,69 @@ def check(context: Context) -> Evidence:
     moved = max(_permuted(task, L, seed) for L, seed in zip(LENGTHS, seeds[20:]))
     exact = [[task.bayes_risk(L, positions=p).value for L in LENGTHS] for p in (True, False)]
     comparisons = [
-        Comparison("attention over pairs, tokens permuted: change", 0.0, moved, 1e-12),  # rounding of sums of 64 terms
-        sampled("risk of two heads over (content, position) pairs", exact[0], *with_positions),
+        # rounding of sums of 64 terms
+        Comparison("attention over pairs, tokens permuted: change", 0.0, moved, 1e-12),
+        sampled(
+            "risk of two heads over (content, position) pairs", exact[0], *with_positions
+        ),
         # least squares with p features overfits by p/n of the risk
         worst(
-            "risk of regression on attention without positions", exact[1], without[0], Z * without[1] + 4 * HEADS / n
+            "risk of regression on attention without positions",
+            exact[1],
+            without[0],
+            Z * without[1] + 4 * HEADS / n,
         ),
     ]
     digits = _digits(seeds[30]) if find_spec("sklearn") else None
-    notes = f"At L = 64 the order is recovered with risk {with_positions[0][-1]:.3f} (noise {NOISE**2:.2f}); without positions {without[0][-1]:.3f}. "
+    notes = (
+        f"At L = 64 the order is recovered with risk {with_positions[0][-1]:.3f} (noise "
+        f"{NOISE**2:.2f}); without positions {without[0][-1]:.3f}. "
+    )
     if digits is None:
         notes += "The digits part needs scikit-learn, which is not installed: left out."
     else:
         comparisons += digits
-        notes += f"Digits, patches in place or mirrored: {digits[1].measured:.3f} correct with positions, {digits[0].measured:.3f} without."
-    return Evidence(tuple(comparisons), _figure(exact, with_positions, without, digits), notes)
+        notes += (
+            f"Digits, patches in place or mirrored: {digits[1].measured:.3f} correct with "
+            f"positions, {digits[0].measured:.3f} without."
+        )
+    return Evidence(
+        tuple(comparisons), _figure(exact, with_positions, without, digits), notes
+    )
 
 
 def _read(task: OrderTask, L: int, n: int, seed: int) -> tuple[float, float]:
-    """(risk, standard error) of sign(position of B - position of A), each read by one head over pairs."""
+    """(risk, standard error) of sign(position of B - position of A),
+    each read by one head over pairs.
+    """
     b = task.sample(n, L, seed)
     pairs = attach_positions(b.content, b.positions, width=L)
-    where = pairs[..., task.symbols :] @ np.arange(L)[:, None]  # a linear value map: the position as a number
+    # a linear value map: the position as a number
+    where = pairs[..., task.symbols :] @ np.arange(L)[:, None]
     query = np.eye(task.symbols + L)[:2]  # "content A", "content B", whatever the position
     a, c = softmax_attention(query[:, None], pairs, where, SHARP)[..., 0]
     return mean_and_error((np.sign(c - a) - b.target) ** 2)
 
 
 def _regress(task: OrderTask, L: int, n: int, seed: int) -> tuple[float, float]:
-    """(risk, standard error) on new data of least squares from attention features of the contents alone."""
+    """(risk, standard error) on new data of least squares from attention features of the contents
+    alone.
+    """
     query = np.random.default_rng(seed).standard_normal((HEADS, 1, task.symbols))
 
     def features(content: np.ndarray) -> np.ndarray:
         return np.concatenate(
-            [softmax_attention(query, content, content, 1.0).transpose(1, 0, 2).reshape(n, -1), np.ones((n, 1))], axis=1
+            [
+                softmax_attention(query, content, content, 1.0)
+                .transpose(1, 0, 2)
+                .reshape(n, -1),
+                np.ones((n, 1)),
+            ],
+            axis=1,
         )
 
-    train, test = task.sample(n, L, seed), task.sample(n, L, seed + 1)
+    train = task.sample(n, L, seed)
+    test = task.sample(n, L, seed + 1)
     weights = np.linalg.lstsq(features(train.content), train.target, rcond=1e-6)[0]
     return mean_and_error((features(test.content) @ weights - test.target) ** 2)
 
@@ -100,20 +132,25 @@ def _digits(seed: int) -> list[Comparison]:
     from attnscope.corpora.digits import digit_images
 
     images = digit_images().images[:600]
-    patches = images.reshape(-1, 4, 2, 4, 2).transpose(0, 1, 3, 2, 4)  # (n, row, column, 2, 2)
+    # (n, row, column, 2, 2)
+    patches = images.reshape(-1, 4, 2, 4, 2).transpose(0, 1, 3, 2, 4)
     both = np.concatenate([patches, patches[:, :, ::-1]]).reshape(-1, 16, 4)
     label = np.repeat([1.0, -1.0], len(images))
-    test = np.tile(np.random.default_rng(seed).random(len(images)) < 0.4, 2)  # an image and its mirror on the same side
-    contents = softmax_attention(np.random.default_rng(seed).standard_normal((20, 1, 4)), both, both, 0.5).transpose(
-        1, 0, 2
-    )
+    # an image and its mirror on the same side
+    test = np.tile(np.random.default_rng(seed).random(len(images)) < 0.4, 2)
+    contents = softmax_attention(
+        np.random.default_rng(seed).standard_normal((20, 1, 4)), both, both, 0.5
+    ).transpose(1, 0, 2)
     pairs = attach_positions(both)
     places = np.concatenate([np.zeros((16, 4)), np.eye(16)], axis=1)[
         :, None
     ]  # query "position p", whatever the content
     heads = softmax_attention(places, pairs, both, SHARP).transpose(1, 0, 2)
-    blind, seen, pixels = (_accuracy(x.reshape(len(both), -1), label, test) for x in (contents, heads, both))
-    half = 0.5 / test.sum()  # counts of test images are exact; ties within a pair may fall either way
+    blind, seen, pixels = (
+        _accuracy(x.reshape(len(both), -1), label, test) for x in (contents, heads, both)
+    )
+    # counts of test images are exact; ties within a pair may fall either way
+    half = 0.5 / test.sum()
     return [
         Comparison("digits: accuracy without positions", 0.5, blind, half),
         Comparison(
@@ -123,17 +160,24 @@ def _digits(seed: int) -> list[Comparison]:
 
 
 def _accuracy(x: np.ndarray, label: np.ndarray, test: np.ndarray) -> float:
-    """Of ridge classification; an image and its mirror are compared, so equal scores count one half each."""
+    """Of ridge classification; an image and its mirror are compared,
+    so equal scores count one half each.
+    """
     mean = x[~test].mean(axis=0)
     X = x - mean
-    w = np.linalg.solve(X[~test].T @ X[~test] + 1e-2 * np.eye(X.shape[1]), X[~test].T @ label[~test])
+    w = np.linalg.solve(
+        X[~test].T @ X[~test] + 1e-2 * np.eye(X.shape[1]), X[~test].T @ label[~test]
+    )
     scores = np.round(X[test] @ w, 9)  # equal up to rounding is equal
     half = len(scores) // 2
     return float(np.mean((1 + np.sign(scores[:half] - scores[half:])) / 2))
 
 
 def _figure(
-    exact: list[list[float]], with_positions: np.ndarray, without: np.ndarray, digits: list[Comparison] | None
+    exact: list[list[float]],
+    with_positions: np.ndarray,
+    without: np.ndarray,
+    digits: list[Comparison] | None,
 ) -> Figure:
     marks = (
         Line(LENGTHS, exact[1], "without positions", 1),
@@ -141,7 +185,16 @@ def _figure(
         Line(LENGTHS, exact[0], "with positions", 0),
         Points(LENGTHS, with_positions[0], "", 0, BAND * with_positions[1]),
     )
-    panels = [Panel("does A come before B?", "length L", "squared error", marks, log_x=True, y_range=(0.0, 1.3))]
+    panels = [
+        Panel(
+            "does A come before B?",
+            "length L",
+            "squared error",
+            marks,
+            log_x=True,
+            y_range=(0.0, 1.3),
+        )
+    ]
     if digits is not None:
         bars = (
             Points([-0.05, 0.95], [c.predicted for c in digits], "predicted", 0),
@@ -168,19 +221,32 @@ CLAIM = Claim(
     id="exch-02-positions",
     title="Positions restore the order that attention cannot see",
     statement=(
-        "Attention is invariant to permutations of its tokens, so a label that depends on order cannot be predicted from contents alone; with tokens "
-        "as (content, position) pairs attention is still permutation invariant and recovers the label."
+        "Attention is invariant to permutations of its tokens, so a label that depends on order "
+        "cannot be predicted from contents alone; with tokens "
+        "as (content, position) pairs attention is still permutation invariant and recovers the "
+        "label."
     ),
-    source="Zhang et al., arXiv 2212.14852 (positional encodings make tokens exchangeable, as in BERT and ViT); task and numbers are new here",
-    hypotheses="order task with L = 2 .. 64, label noise 0.3; digits patches where scikit-learn is installed",
-    routes=("exact Bayes risks; classifier on pixels", "attention heads on sampled sequences"),
+    source=(
+        "Zhang et al., arXiv 2212.14852 (positional encodings make tokens exchangeable, as in "
+        "BERT and ViT); task and numbers are new here"
+    ),
+    hypotheses=(
+        "order task with L = 2 .. 64, label noise 0.3; digits patches where scikit-learn "
+        "is installed"
+    ),
+    routes=(
+        "exact Bayes risks; classifier on pixels",
+        "attention heads on sampled sequences",
+    ),
     check=check,
     snippet=(
         "import numpy as np\n"
         "import attnscope as at\n"
         "task = at.OrderTask()\n"
         "b = task.sample(1000, length=16, seed=0)\n"
-        "a, c = (at.softmax_attention(np.eye(4)[i], b.content, b.positions[..., None], bandwidth=0.02)[:, 0] for i in (0, 1))\n"
-        "print(np.mean((np.sign(c - a) - b.target) ** 2), np.mean((task.bayes_predict(b.content) - b.target) ** 2))\n"
+        "a, c = (at.softmax_attention(np.eye(4)[i], b.content, b.positions[..., None], "
+        "bandwidth=0.02)[:, 0] for i in (0, 1))\n"
+        "print(np.mean((np.sign(c - a) - b.target) ** 2), np.mean((task.bayes_predict(b.content) - "
+        "b.target) ** 2))\n"
     ),
 )

@@ -1,13 +1,16 @@
 """The posterior of the latent is sufficient; the likeliest topic and a rounded posterior are not.
 
-notation: K = 3 topics, V = 5 symbols, L = 6 tokens (15625 sequences), label y = r_z + noise, T = T(X) a representation.
+notation: K = 3 topics, V = 5 symbols, L = 6 tokens (15625 sequences), label y = r_z + noise, T =
+T(X) a representation.
 
     regret(T) = E(y - E[y | T])^2 - E(y - E[y | X])^2 = E(E[r_z | X] - E[r_z | T])^2
 
-is 0 for T = X, the counts, the posterior; positive for the likeliest topic, the posterior rounded to 0.1, and the first L - 1 tokens.
+is 0 for T = X, the counts, the posterior; positive for the likeliest topic, the posterior rounded
+to 0.1, and the first L - 1 tokens.
 
-Routes: enumeration of all sequences for the regret, against squared errors on sampled sequences with sampled labels, the two predictors on
-the same data (the difference has less noise than its parts). Five random sets of topics per seed.
+Routes: enumeration of all sequences for the regret, against squared errors on sampled sequences
+with sampled labels, the two predictors on the same data (the difference has less noise than its
+parts). Five random sets of topics per seed.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.exchangeable.topics import Topics
 from attnscope.theory.exchangeable.representation import all_sequences, representation
 
-LENGTH, NOISE, SETS = 6, 0.2, 5
+LENGTH = 6
+NOISE = 0.2
+SETS = 5
 LABELS = np.array([0.0, 1.0, 2.0])
 EXACT = 1e-20  # squares of rounding errors are 1e-30; this is the tolerance stated beforehand
 LOSSY = {
@@ -28,13 +33,22 @@ LOSSY = {
     "rounded": 1e-5,
     "prefix": 1e-3,
 }  # regret that counts as a loss: far above rounding errors
-NAMES = {"map": "likeliest topic", "rounded": "posterior rounded to 0.1", "prefix": "all but one token"}
+NAMES = {
+    "map": "likeliest topic",
+    "rounded": "posterior rounded to 0.1",
+    "prefix": "all but one token",
+}
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 3])
     tasks = [
-        Topics(rng.dirichlet(np.full(3, 3.0)), rng.dirichlet(np.ones(5), size=3), labels=LABELS, noise=NOISE)
+        Topics(
+            rng.dirichlet(np.full(3, 3.0)),
+            rng.dirichlet(np.ones(5), size=3),
+            labels=LABELS,
+            noise=NOISE,
+        )
         for _ in range(SETS)
     ]
     sufficient = {
@@ -42,15 +56,29 @@ def check(context: Context) -> Evidence:
         for name in ("tokens", "counts", "posterior")
         for kind, labels in (("one label", LABELS), ("all labels", None))
     }
-    exact = {name: np.array([representation(task, LENGTH, name, LABELS).regret for task in tasks]) for name in LOSSY}
+    exact = {
+        name: np.array([representation(task, LENGTH, name, LABELS).regret for task in tasks])
+        for name in LOSSY
+    }
     n = context.pick(40_000, 400_000)
     measured = {
-        name: np.array([mean_and_error(_losses(task, name, n, int(rng.integers(2**31)))) for task in tasks]).T
+        name: np.array(
+            [
+                mean_and_error(_losses(task, name, n, int(rng.integers(2**31))))
+                for task in tasks
+            ]
+        ).T
         for name in LOSSY
     }
     comparisons = (
-        *(Comparison(f"regret of {name}, {kind}", 0.0, regret, EXACT) for (name, kind), regret in sufficient.items()),
-        *(sampled(f"regret of the {NAMES[name]}", exact[name], *measured[name]) for name in LOSSY),
+        *(
+            Comparison(f"regret of {name}, {kind}", 0.0, regret, EXACT)
+            for (name, kind), regret in sufficient.items()
+        ),
+        *(
+            sampled(f"regret of the {NAMES[name]}", exact[name], *measured[name])
+            for name in LOSSY
+        ),
         *(
             Comparison(
                 f"sets of topics where the {NAMES[name]} loses more than {least:g}",
@@ -73,18 +101,24 @@ def _losses(task: Topics, name: str, n: int, seed: int) -> np.ndarray:
     """(y - E[y | T])^2 - (y - E[y | X])^2 on sampled sequences, (n,)."""
     batch = task.sample(n, LENGTH, seed)
     bayes = task.bayes_predict(batch.tokens)
-    return (batch.target - _from_statistic(task, name, batch.tokens)) ** 2 - (batch.target - bayes) ** 2
+    return (batch.target - _from_statistic(task, name, batch.tokens)) ** 2 - (
+        batch.target - bayes
+    ) ** 2
 
 
 def _from_statistic(task: Topics, name: str, tokens: np.ndarray) -> np.ndarray:
-    """E[r_z | T] at the sampled sequences: a table of all sequences, averaged over those with the same T."""
+    """E[r_z | T] at the sampled sequences: a table of all sequences,
+    averaged over those with the same T.
+    """
     everything = all_sequences(task, LENGTH)
-    code = tokens @ task.vocabulary ** np.arange(LENGTH)[::-1]  # the row of each sequence in the table
+    # the row of each sequence in the table
+    code = tokens @ task.vocabulary ** np.arange(LENGTH)[::-1]
     if name == "prefix":
         return task.bayes_predict(tokens[:, :-1])  # exchangeable: what L - 1 tokens say
-    keys = {"map": lambda p: np.argmax(p, axis=1), "rounded": lambda p: np.round(p / 0.1) @ [1, 100, 10_000]}[name](
-        everything.posterior
-    )
+    keys = {
+        "map": lambda p: np.argmax(p, axis=1),
+        "rounded": lambda p: np.round(p / 0.1) @ [1, 100, 10_000],
+    }[name](everything.posterior)
     means = everything.posterior @ LABELS
     out = np.empty(len(keys))
     for key in np.unique(keys):
@@ -94,7 +128,9 @@ def _from_statistic(task: Topics, name: str, tokens: np.ndarray) -> np.ndarray:
 
 
 def _figure(
-    exact: dict[str, np.ndarray], measured: dict[str, np.ndarray], sufficient: dict[tuple[str, str], float]
+    exact: dict[str, np.ndarray],
+    measured: dict[str, np.ndarray],
+    sufficient: dict[tuple[str, str], float],
 ) -> Figure:
     sets = np.arange(1, SETS + 1)
     lossy = [
@@ -106,7 +142,15 @@ def _figure(
         )
     ]
     kept = [
-        Points([1, 2, 3], [max(sufficient[name, kind], 1e-34) for name in ("tokens", "counts", "posterior")], kind, i)
+        Points(
+            [1, 2, 3],
+            [
+                max(sufficient[name, kind], 1e-34)
+                for name in ("tokens", "counts", "posterior")
+            ],
+            kind,
+            i,
+        )
         for i, kind in enumerate(("one label", "all labels"))
     ]
     panels = (
@@ -128,19 +172,32 @@ def _figure(
             x_range=(0.0, 4.0),
         ),
     )
-    return Figure("Regret over Bayes of what is kept (lines exact, points sampled)", panels, columns=2)
+    return Figure(
+        "Regret over Bayes of what is kept (lines exact, points sampled)", panels, columns=2
+    )
 
 
 CLAIM = Claim(
     id="exch-03-posterior-sufficient",
     title="The posterior is sufficient; MAP and rounding lose",
     statement=(
-        "Predicting from the posterior of the latent is as good as predicting from all tokens, for one label and for all labels that depend on the "
-        "tokens through the latent. The likeliest topic, the posterior rounded to 0.1 and one token less are not."
+        "Predicting from the posterior of the latent is as good as predicting from all tokens, for "
+        "one label and for all labels that depend on the "
+        "tokens through the latent. The likeliest topic, the posterior rounded to 0.1 and one "
+        "token less are not."
     ),
-    source="Zhang et al., arXiv 2212.14852 (the posterior of the latent is a sufficient representation); the numbers are new here",
-    hypotheses="three random topics over five symbols, six tokens, label independent of the tokens given the topic",
-    routes=("enumeration of all sequences", "squared errors on sampled sequences; for sufficiency, exact zero"),
+    source=(
+        "Zhang et al., arXiv 2212.14852 (the posterior of the latent is a sufficient "
+        "representation); the numbers are new here"
+    ),
+    hypotheses=(
+        "three random topics over five symbols, six tokens, label independent of the "
+        "tokens given the topic"
+    ),
+    routes=(
+        "enumeration of all sequences",
+        "squared errors on sampled sequences; for sufficiency, exact zero",
+    ),
     check=check,
     snippet=(
         "import attnscope as at\n"

@@ -1,19 +1,24 @@
 """The posterior is minimal: among representations that serve every label, none is coarser.
 
-notation: K = 3 topics, V = 5 symbols of which the last two have proportional probabilities in all topics (shares a and 1 - a), L = 6 tokens;
-X the tokens, N the counts, P the posterior.
+notation: K = 3 topics, V = 5 symbols of which the last two have proportional probabilities in all
+topics (shares a and 1 - a), L = 6 tokens; X the tokens, N the counts, P the posterior.
 
-All three keep the same information about the topic while their entropy falls, by amounts known in closed form:
+All three keep the same information about the topic while their entropy falls, by amounts known in
+closed form:
 
     I(z; X) = I(z; N) = I(z; P) = H(X) - L sum_z pi_z H(B_z)
     H(X) - H(N) = E log multinomial(N)          given the counts all orders are equally likely
-    H(N) - H(P) = E H(Binomial(m, a))           given the posterior only the split of the m last-two symbols is open
+    H(N) - H(P) = E H(Binomial(m, a))   given the posterior only the split of the m last-two symbols
+        is open
 
-with V^L, C(L+4, 4) and C(L+3, 3) cells. Merging any two posterior atoms costs p_i p_j/(p_i+p_j) |post_i - post_j|^2 > 0 in summed Brier
-risk, so no coarser map is sufficient for all labels. For ONE label the law of y given X is enough and may be coarser: with topics 1 and 2
-mirror images of each other and y telling topic 0 from the rest, the posterior has (L+1)(L+2)/2 atoms and the law of y about half as many.
+with V^L, C(L+4, 4) and C(L+3, 3) cells. Merging any two posterior atoms costs p_i p_j/(p_i+p_j)
+|post_i - post_j|^2 > 0 in summed Brier risk, so no coarser map is sufficient for all labels. For
+ONE label the law of y given X is enough and may be coarser: with topics 1 and 2 mirror images of
+each other and y telling topic 0 from the rest, the posterior has (L+1)(L+2)/2 atoms and the law of
+y about half as many.
 
-Routes: closed forms and combinatorics, against enumeration of sequences (KL form of the information, regret of the merged representation).
+Routes: closed forms and combinatorics, against enumeration of sequences (KL form of the
+information, regret of the merged representation).
 """
 
 from __future__ import annotations
@@ -39,7 +44,9 @@ from attnscope.theory.exchangeable.representation import (
 
 LENGTH, SHARE = 6, 0.35
 NAMES = ("tokens", "counts", "posterior")
-EXACT, MERGE = 1e-12, 1e-14  # rounding of sums of 15625 terms; of differences of masses below 1: both stated beforehand
+# rounding of sums of 15625 terms; of differences of masses below 1: both stated beforehand
+EXACT = 1e-12
+MERGE = 1e-14
 
 
 def check(context: Context) -> Evidence:
@@ -49,9 +56,11 @@ def check(context: Context) -> Evidence:
     task = Topics(rng.dirichlet(np.full(3, 3.0)), B)
     seen = {name: representation(task, LENGTH, name) for name in NAMES}
     atoms = posterior_atoms(task, LENGTH)
-    costs, pairs = merge_costs(atoms), np.triu_indices(len(atoms.mass), 1)
+    costs = merge_costs(atoms)
+    pairs = np.triu_indices(len(atoms.mass), 1)
     some = rng.choice(len(pairs[0]), size=context.pick(40, 400), replace=False)
-    i, j = pairs[0][some], pairs[1][some]
+    i = pairs[0][some]
+    j = pairs[1][some]
     merged = _merged_regrets(task, atoms, i, j)
     expected_cells = (5**LENGTH, comb(LENGTH + 4, 4), comb(LENGTH + 3, 3))
     comparisons = (
@@ -62,7 +71,10 @@ def check(context: Context) -> Evidence:
             EXACT,
         ),
         Comparison(
-            "entropy, tokens minus counts", _order_entropy(task), seen["tokens"].entropy - seen["counts"].entropy, EXACT
+            "entropy, tokens minus counts",
+            _order_entropy(task),
+            seen["tokens"].entropy - seen["counts"].entropy,
+            EXACT,
         ),
         Comparison(
             "entropy, counts minus posterior",
@@ -70,17 +82,32 @@ def check(context: Context) -> Evidence:
             seen["counts"].entropy - seen["posterior"].entropy,
             EXACT,
         ),
-        worst("number of values of tokens, counts, posterior", expected_cells, [s.cells for s in seen.values()], 0.5),
-        worst("cost of merging two atoms, all pairs, from risks", costs[pairs], _risk_differences(atoms)[pairs], MERGE),
+        worst(
+            "number of values of tokens, counts, posterior",
+            expected_cells,
+            [s.cells for s in seen.values()],
+            0.5,
+        ),
+        worst(
+            "cost of merging two atoms, all pairs, from risks",
+            costs[pairs],
+            _risk_differences(atoms)[pairs],
+            MERGE,
+        ),
         worst("cost of merging two atoms, from merged sequences", costs[i, j], merged, MERGE),
         Comparison(
-            "pairs of atoms whose merging costs something", comb(len(atoms.mass), 2), int((costs[pairs] > 0).sum()), 0.5
+            "pairs of atoms whose merging costs something",
+            comb(len(atoms.mass), 2),
+            int((costs[pairs] > 0).sum()),
+            0.5,
         ),
         *_one_label(),
     )
     notes = (
-        f"I = {seen['posterior'].information:.6f} nats for all three; H = {seen['tokens'].entropy:.3f} > {seen['counts'].entropy:.3f} > "
-        f"{seen['posterior'].entropy:.3f}. Cheapest of {len(pairs[0])} merges: {costs[pairs].min():.1e}. Minimality is relative to all labels: "
+        f"I = {seen['posterior'].information:.6f} nats for all three; H = "
+        f"{seen['tokens'].entropy:.3f} > {seen['counts'].entropy:.3f} > "
+        f"{seen['posterior'].entropy:.3f}. Cheapest of {len(pairs[0])} merges: "
+        f"{costs[pairs].min():.1e}. Minimality is relative to all labels: "
         "for one label the law of that label may be coarser (last comparisons)."
     )
     return Evidence(comparisons, _figure(seen, costs[i, j], merged), notes)
@@ -98,7 +125,9 @@ def _order_entropy(task: Topics) -> float:
     """E log multinomial(N) = log L! - sum_x E log N_x!, with N_x binomial in each topic."""
     n = np.arange(LENGTH + 1)
     laws = binom.pmf(n[:, None, None], LENGTH, task.emissions)  # (n, K, V)
-    return float(gammaln(LENGTH + 1) - task.prior @ np.einsum("nkv,n->k", laws, gammaln(n + 1.0)))
+    return float(
+        gammaln(LENGTH + 1) - task.prior @ np.einsum("nkv,n->k", laws, gammaln(n + 1.0))
+    )
 
 
 def _split_entropy(task: Topics) -> float:
@@ -110,7 +139,8 @@ def _split_entropy(task: Topics) -> float:
 
 def _risk_differences(atoms: Atoms) -> np.ndarray:
     """Summed Brier risk sum_t p_t (1 - |post_t|^2), after minus before each merge."""
-    p, joint = atoms.mass, atoms.mass[:, None] * atoms.posterior
+    p = atoms.mass
+    joint = atoms.mass[:, None] * atoms.posterior
     before = p * np.sum(atoms.posterior**2, axis=1)
     together = np.sum((joint[:, None] + joint) ** 2, axis=-1) / (p[:, None] + p)
     return before[:, None] + before - together
@@ -118,7 +148,9 @@ def _risk_differences(atoms: Atoms) -> np.ndarray:
 
 def _merged_regrets(task: Topics, atoms: Atoms, i: np.ndarray, j: np.ndarray) -> list[float]:
     everything = all_sequences(task, LENGTH)
-    which = np.argmin(np.abs(everything.posterior[:, None] - atoms.posterior).sum(axis=-1), axis=1)
+    which = np.argmin(
+        np.abs(everything.posterior[:, None] - atoms.posterior).sum(axis=-1), axis=1
+    )
 
     def merged(a: int, b: int) -> float:
         as_one = np.where(which == b, a, which)
@@ -128,29 +160,46 @@ def _merged_regrets(task: Topics, atoms: Atoms, i: np.ndarray, j: np.ndarray) ->
 
 
 def _one_label() -> tuple[Comparison, ...]:
-    """Topic 0 against the rest, topics 1 and 2 mirror images: atoms of the posterior and of the law of y."""
-    L, indicator = 9, np.array([1.0, 0.0, 0.0])
+    """Topic 0 against the rest, topics 1 and 2 mirror images:
+    atoms of the posterior and of the law of y.
+    """
+    L = 9
+    indicator = np.array([1.0, 0.0, 0.0])
     task = Topics([0.4, 0.3, 0.3], [[0.25, 0.5, 0.25], [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
     law = lambda tokens: np.round(task.posterior(tokens)[:, 0], 10)  # P(y = 1 | X)
     counts = comb(L + 2, 2)
     symmetric = L // 2 + 1  # counts equal to their mirror image
-    one, everything = representation(task, L, law, indicator), representation(task, L, law)
-    # what the law of y loses is how the rest of the mass divides between topics 1 and 2: equally, by symmetry
+    one = representation(task, L, law, indicator)
+    everything = representation(task, L, law)
+    # what the law of y loses is how the rest of the mass divides between topics 1 and 2: equally,
+    # by symmetry
     sequences = all_sequences(task, L)
     halves = (sequences.posterior[:, 1] - sequences.posterior[:, 2]) ** 2 / 2
     return (
-        Comparison("one label: atoms of the posterior", counts, representation(task, L, "posterior").cells, 0.5),
-        Comparison("one label: atoms of the law of y", (counts + symmetric) / 2, one.cells, 0.5),
+        Comparison(
+            "one label: atoms of the posterior",
+            counts,
+            representation(task, L, "posterior").cells,
+            0.5,
+        ),
+        Comparison(
+            "one label: atoms of the law of y", (counts + symmetric) / 2, one.cells, 0.5
+        ),
         Comparison(
             "one label: regret of the law of y, that label", 0.0, one.regret, 1e-18
         ),  # rounded to 1e-10, squared
         Comparison(
-            "one label: its regret over all labels", float(sequences.probability @ halves), everything.regret, EXACT
+            "one label: its regret over all labels",
+            float(sequences.probability @ halves),
+            everything.regret,
+            EXACT,
         ),
     )
 
 
-def _figure(seen: dict[str, Representation], formula: np.ndarray, measured: list[float]) -> Figure:
+def _figure(
+    seen: dict[str, Representation], formula: np.ndarray, measured: list[float]
+) -> Figure:
     x = np.arange(3)
     sizes = (
         Points(x, [s.entropy for s in seen.values()], "entropy H(T)", 0),
@@ -178,18 +227,28 @@ def _figure(seen: dict[str, Representation], formula: np.ndarray, measured: list
             log_y=True,
         ),
     )
-    return Figure("Same information in less entropy; every further merge costs", panels, columns=2)
+    return Figure(
+        "Same information in less entropy; every further merge costs", panels, columns=2
+    )
 
 
 CLAIM = Claim(
     id="exch-04-minimal",
     title="The posterior is minimal among maps that serve all labels",
     statement=(
-        "Tokens, counts and posterior carry the same information about the latent with falling entropy, and merging any two values of the posterior "
-        "costs p_i p_j/(p_i + p_j) |post_i - post_j|^2 in summed Brier risk: nothing coarser is sufficient for all labels."
+        "Tokens, counts and posterior carry the same information about the latent with falling "
+        "entropy, and merging any two values of the posterior "
+        "costs p_i p_j/(p_i + p_j) |post_i - post_j|^2 in summed Brier risk: nothing coarser is "
+        "sufficient for all labels."
     ),
-    source="Zhang et al., arXiv 2212.14852 (the posterior is a minimal sufficient representation); the merge cost and the closed forms are new here",
-    hypotheses="random topics, two symbols with proportional probabilities; minimality relative to all labels independent of X given z",
+    source=(
+        "Zhang et al., arXiv 2212.14852 (the posterior is a minimal sufficient "
+        "representation); the merge cost and the closed forms are new here"
+    ),
+    hypotheses=(
+        "random topics, two symbols with proportional probabilities; minimality relative "
+        "to all labels independent of X given z"
+    ),
     routes=("closed forms and combinatorics", "enumeration of sequences"),
     check=check,
     snippet=(
@@ -198,5 +257,8 @@ CLAIM = Claim(
         "for name in ('tokens', 'counts', 'posterior', 'map'):\n"
         "    print(name, at.representation(task, 6, name))\n"
     ),
-    condition="minimal among representations sufficient for all labels; for one label the law of that label can be coarser",
+    condition=(
+        "minimal among representations sufficient for all labels; for one label the law of "
+        "that label can be coarser"
+    ),
 )

@@ -1,12 +1,16 @@
 """CME attention with a constant ridge is Bayesian linear regression in context, mean and variance.
 
-notation: W ~ N(0, lam), v = W phi(k) + s xi; kernel k(x, y) = phi(x).phi(y); Phi the features of the L keys.
+notation: W ~ N(0, lam), v = W phi(k) + s xi; kernel k(x, y) = phi(x).phi(y); Phi the features of
+the L keys.
 
-    E[v | q, context]  = V^T (Phi Phi^T + (s^2/lam) I)^-1 Phi phi(q)                   = cme_attention with ridge s^2/lam
-    Var[v | q, context] = s^2 + lam (k(q, q) - k_q^T (Phi Phi^T + (s^2/lam) I)^-1 k_q) = s^2 + lam cme_variance
+    E[v | q, context]  = V^T (Phi Phi^T + (s^2/lam) I)^-1 Phi phi(q)
+        = cme_attention with ridge s^2/lam
+    Var[v | q, context] = s^2 + lam (k(q, q) - k_q^T (Phi Phi^T + (s^2/lam) I)^-1 k_q)
+        = s^2 + lam cme_variance
 
-The ridge does not grow with L. Routes: the posterior of W in feature space (p x p systems) against the operator in token space (L x L
-systems); the risk, exact for normal keys, against squared errors of the operator on sampled contexts; coverage of the 90 % intervals.
+The ridge does not grow with L. Routes: the posterior of W in feature space (p x p systems) against
+the operator in token space (L x L systems); the risk, exact for normal keys, against squared errors
+of the operator on sampled contexts; coverage of the 90 % intervals.
 """
 
 from __future__ import annotations
@@ -30,9 +34,17 @@ EXACT = 1e-10  # stated beforehand: systems of condition up to L lam |phi|^2/s^2
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 6])
     tasks = _tasks(rng)
-    gaps = {name: np.array([_gaps(task, L, int(rng.integers(2**31))) for L in LENGTHS]) for name, task in tasks.items()}
+    gaps = {
+        name: np.array([_gaps(task, L, int(rng.integers(2**31))) for L in LENGTHS])
+        for name, task in tasks.items()
+    }
     task, n = tasks["identity"], context.pick(4000, 40_000)
-    errors = np.array([mean_and_error(_errors(task, L, n, int(rng.integers(2**31)))[0]) for L in RISK_LENGTHS]).T
+    errors = np.array(
+        [
+            mean_and_error(_errors(task, L, n, int(rng.integers(2**31)))[0])
+            for L in RISK_LENGTHS
+        ]
+    ).T
     exact = [task.bayes_risk(L).value for L in RISK_LENGTHS]
     inside = _errors(task, 5, n, int(rng.integers(2**31)))[1]
     comparisons = (
@@ -41,12 +53,17 @@ def check(context: Context) -> Evidence:
             for name, g in gaps.items()
         ),
         *(
-            Comparison(f"variance: CME minus posterior, {name}", 0.0, float(g[:, 1].max()), EXACT)
+            Comparison(
+                f"variance: CME minus posterior, {name}", 0.0, float(g[:, 1].max()), EXACT
+            )
             for name, g in gaps.items()
         ),
         sampled("risk of CME attention: exact Bayes risk", exact, *errors),
         Comparison(
-            "coverage of 90 % intervals, L = 5", 0.9, float(inside.mean()), Z * (0.9 * 0.1 / len(inside)) ** 0.5
+            "coverage of 90 % intervals, L = 5",
+            0.9,
+            float(inside.mean()),
+            Z * (0.9 * 0.1 / len(inside)) ** 0.5,
         ),
     )
     largest = max(float(g.max()) for g in gaps.values())
@@ -76,7 +93,9 @@ def _kernel(task: LinearMap) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return lambda x, y: task.features(x) @ task.features(y).T
 
 
-def _cme(task: LinearMap, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _cme(
+    task: LinearMap, q: np.ndarray, k: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Predictive mean and variance through the operators."""
     plain = task.dim_features == task.dim_key and not hasattr(task, "covariance")
     kernel: str | Callable = "linear" if plain else _kernel(task)
@@ -92,14 +111,19 @@ def _gaps(task: LinearMap, L: int, seed: int) -> tuple[float, float]:
     b = task.sample(3, L, seed)
     exact = task.predictive(b.query, b.keys, b.values)
     mean, variance = _cme(task, b.query, b.keys, b.values)
-    return float(np.abs(mean - exact.mean).max()), float(np.abs(variance - exact.variance).max())
+    return float(np.abs(mean - exact.mean).max()), float(
+        np.abs(variance - exact.variance).max()
+    )
 
 
 def _errors(task: LinearMap, L: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(squared error (n,), whether the value lies in its 90 % interval (n,)) of CME attention on sampled contexts."""
+    """(squared error (n,), whether the value lies in its 90 % interval (n,))
+    of CME attention on sampled contexts.
+    """
     b = task.sample(n, L, seed)
     mean, variance = _cme(task, b.query, b.keys, b.values)
-    inside = np.abs(b.target[:, 0] - mean[:, 0]) <= 1.6448536269514722 * variance**0.5  # the 95 % normal quantile
+    # the 95 % normal quantile
+    inside = np.abs(b.target[:, 0] - mean[:, 0]) <= 1.6448536269514722 * variance**0.5
     return np.sum((b.target - mean) ** 2, axis=1), inside
 
 
@@ -107,7 +131,9 @@ def _figure(gaps: dict[str, np.ndarray], exact: list[float], errors: np.ndarray)
     marks = []
     for i, (name, g) in enumerate(gaps.items()):
         marks.append(Points(LENGTHS[1:], np.maximum(g[1:, 0], 1e-17), f"mean, {name}", i))
-        marks.append(Points(LENGTHS[1:], np.maximum(g[1:, 1], 1e-17), f"variance, {name}", i + 3))
+        marks.append(
+            Points(LENGTHS[1:], np.maximum(g[1:, 1], 1e-17), f"variance, {name}", i + 3)
+        )
     panels = (
         Panel(
             "CME attention - Bayesian regression",
@@ -130,19 +156,29 @@ def _figure(gaps: dict[str, np.ndarray], exact: list[float], errors: np.ndarray)
             log_y=True,
         ),
     )
-    return Figure("CME attention with ridge noise^2/prior variance is Bayes", panels, columns=2)
+    return Figure(
+        "CME attention with ridge noise^2/prior variance is Bayes", panels, columns=2
+    )
 
 
 CLAIM = Claim(
     id="exch-06-cme-is-bayes",
     title="CME attention with constant ridge is Bayesian regression",
     statement=(
-        "For values linear in features of the key with a Gaussian latent map, CME attention with the kernel of the features and the constant ridge "
-        "noise^2/prior variance is the posterior predictive mean, and noise^2 + prior variance * cme_variance its variance, at every length."
+        "For values linear in features of the key with a Gaussian latent map, CME attention with "
+        "the kernel of the features and the constant ridge "
+        "noise^2/prior variance is the posterior predictive mean, and noise^2 + prior variance * "
+        "cme_variance its variance, at every length."
     ),
-    source="Zhang et al., arXiv 2305.19420 (follow-up; Gaussian linear model, attention as empirical CME); variance and numbers are new here",
+    source=(
+        "Zhang et al., arXiv 2305.19420 (follow-up; Gaussian linear model, attention as "
+        "empirical CME); variance and numbers are new here"
+    ),
     hypotheses="identity, cosine and spherical-harmonic features; L = 0 to 300",
-    routes=("posterior of the map in feature space; exact Bayes risk", "operators in token space on sampled contexts"),
+    routes=(
+        "posterior of the map in feature space; exact Bayes risk",
+        "operators in token space on sampled contexts",
+    ),
     check=check,
     snippet=(
         "import numpy as np\n"

@@ -1,16 +1,20 @@
-"""What softmax and CME attention keep of each harmonic degree, and when they are equal up to a constant.
+"""What softmax and CME attention keep of each harmonic degree, and when they are equal up to a
+constant.
 
-Keys uniform on S^{d-1}, values f(k), L -> infinity at fixed bandwidth h. Of the degree-m part of f softmax attention keeps rho_m and CME
-attention with RBF kernel and ridge L r keeps mu_m/(mu_m + r) (theory.exchangeable.spectral). Routes:
+Keys uniform on S^{d-1}, values f(k), L -> infinity at fixed bandwidth h. Of the degree-m part of f
+softmax attention keeps rho_m and CME attention with RBF kernel and ridge L r keeps mu_m/(mu_m + r)
+(theory.exchangeable.spectral). Routes:
 
     closed form    Bessel functions
-    integral       E[exp((t-1)/h) P_m(t)] over the law of t = q.k, by Gauss-Jacobi quadrature (1e-12)
-    operators      softmax_attention and cme_attention on L equally spaced keys of the circle: a trapezoid rule, the limit itself to
+    integral      E[exp((t-1)/h) P_m(t)] over the law of t = q.k, by Gauss-Jacobi quadrature (1e-12)
+    operators   softmax_attention and cme_attention on L equally spaced keys of the circle: a
+        trapezoid rule, the limit itself to
     roundoff
 
-"lim CME = C lim softmax with an absolute constant C" (follow-up paper, Prop. 4.3) would need one C for every function and dimension. With
-r -> 0 the ratio is 1/rho_m: on functions of ONE degree it is a constant, which depends on m, d and h. Declared expected false; the broken
-comparisons are the last two.
+"lim CME = C lim softmax with an absolute constant C" (follow-up paper, Prop. 4.3) would need one C
+for every function and dimension. With r -> 0 the ratio is 1/rho_m: on functions of ONE degree it is
+a constant, which depends on m, d and h. Declared expected false; the broken comparisons are the
+last two.
 """
 
 from __future__ import annotations
@@ -24,15 +28,24 @@ from attnscope.claims.sphere_errors import sphere
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import cme_attention, softmax_attention
 from attnscope.tasks.exchangeable.sphere_regression import zonal
-from attnscope.theory.exchangeable.spectral import cme_filter, kernel_eigenvalues, softmax_filter
+from attnscope.theory.exchangeable.spectral import (
+    cme_filter,
+    kernel_eigenvalues,
+    softmax_filter,
+)
 
-DIMS, BANDWIDTHS, DEGREES = (2, 3, 5, 8, 64), (0.05, 0.5, 1.0), np.arange(9)
-CIRCLE = 256  # keys; the next harmonic aliases onto degree m with weight mu_{256-m}, below 1e-300
+DIMS = (2, 3, 5, 8, 64)
+BANDWIDTHS = (0.05, 0.5, 1.0)
+DEGREES = np.arange(9)
+# keys; the next harmonic aliases onto degree m with weight mu_{256-m}, below 1e-300
+CIRCLE = 256
 RIDGE = 1e-3  # r = ridge/L
 TOLERANCE = 1e-12
 WIDTH = 1.0
-LENGTH = 800  # of sampled contexts: 24 of them, so 5 standard errors (Student's law) fail in 1 of 20,000 cases
-FINITE = 5 / LENGTH  # relative bias of a ratio of sums over L keys, 2 V/L at most, V = E K^2/(E K)^2 < 2.4 here
+# of sampled contexts: 24 of them, so 5 standard errors (Student's law) fail in 1 of 20,000 cases
+LENGTH = 800
+# relative bias of a ratio of sums over L keys, 2 V/L at most, V = E K^2/(E K)^2 < 2.4 here
+FINITE = 5 / LENGTH
 
 
 def check(context: Context) -> Evidence:
@@ -48,25 +61,65 @@ def check(context: Context) -> Evidence:
     measured = grid[1] / grid[0]  # CME/softmax by degree, on the circle
     comparisons = (
         worst("eigenvalues: closed form and integral", closed, integral, TOLERANCE),
-        worst("softmax filter: closed form and integral", rho, integral / integral[:, :, :1], TOLERANCE),
-        worst("softmax filter: closed form and the operator on the circle", rho[0], soft, TOLERANCE),
+        worst(
+            "softmax filter: closed form and integral",
+            rho,
+            integral / integral[:, :, :1],
+            TOLERANCE,
+        ),
+        worst(
+            "softmax filter: closed form and the operator on the circle",
+            rho[0],
+            soft,
+            TOLERANCE,
+        ),
         # the solve magnifies rounding by up to mu_0/(mu_m + r) < 1/RIDGE
-        worst("CME filter: closed form and the operator on the circle", tikhonov, cme, TOLERANCE / RIDGE),
-        worst("one degree, circle: CME/softmax is 1/rho_m", [first, second], measured[1:3], 1e-6 * np.array([first, second])),
+        worst(
+            "CME filter: closed form and the operator on the circle",
+            tikhonov,
+            cme,
+            TOLERANCE / RIDGE,
+        ),
+        worst(
+            "one degree, circle: CME/softmax is 1/rho_m",
+            [first, second],
+            measured[1:3],
+            1e-6 * np.array([first, second]),
+        ),
         *(_one_degree(d, *constants[d]) for d in constants),
-        Comparison("absolute constant: C of degree 2 equals C of degree 1, circle", first, measured[2], 0.05 * first),
-        Comparison("absolute constant: C at d = 8 equals C at d = 3, linear f", constants[3][0], constants[8][0], 0.05 * constants[3][0]),
-    )  # fmt: skip
-    table = "; ".join(
-        f"degree {m}: " + ", ".join(f"{1 / softmax_filter(d, WIDTH, m):.3g}" for d in (2, 3, 8, 64)) for m in (1, 2)
+        Comparison(
+            "absolute constant: C of degree 2 equals C of degree 1, circle",
+            first,
+            measured[2],
+            0.05 * first,
+        ),
+        Comparison(
+            "absolute constant: C at d = 8 equals C at d = 3, linear f",
+            constants[3][0],
+            constants[8][0],
+            0.05 * constants[3][0],
+        ),
     )
-    notes = f"C = 1/rho_m at width 1 for d = 2, 3, 8, 64: {table}. As h -> 0 every rho_m -> 1, and only there C = 1 for all functions."
+    table = "; ".join(
+        f"degree {m}: "
+        + ", ".join(f"{1 / softmax_filter(d, WIDTH, m):.3g}" for d in (2, 3, 8, 64))
+        for m in (1, 2)
+    )
+    notes = (
+        f"C = 1/rho_m at width 1 for d = 2, 3, 8, 64: {table}. As h -> 0 every rho_m -> 1, and "
+        "only there C = 1 for all functions."
+    )
     return Evidence(comparisons, _figure(soft, cme, measured, constants), notes)
 
 
 def _one_degree(d: int, measured: float, error: float) -> Comparison:
     C = 1 / float(softmax_filter(d, WIDTH, 1))
-    return Comparison(f"one degree, d = {d}, L = {LENGTH}: CME/softmax is 1/rho_1", C, measured, Z * error + FINITE * C)
+    return Comparison(
+        f"one degree, d = {d}, L = {LENGTH}: CME/softmax is 1/rho_1",
+        C,
+        measured,
+        Z * error + FINITE * C,
+    )
 
 
 def _integrals(d: int, h: float) -> np.ndarray:
@@ -80,7 +133,8 @@ def _on_circle(h: float, ridge: float = RIDGE) -> tuple[np.ndarray, np.ndarray]:
     """What the two operators keep of cos(m angle) at the query (1, 0)."""
     angle = 2 * np.pi * (np.arange(CIRCLE) + 0.5) / CIRCLE
     keys = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    values, query = np.cos(np.outer(angle, DEGREES)), np.array([1.0, 0.0])
+    values = np.cos(np.outer(angle, DEGREES))
+    query = np.array([1.0, 0.0])
     return (
         softmax_attention(query, keys, values, h),
         cme_attention(query, keys, values, "rbf", h, ridge * CIRCLE),
@@ -88,10 +142,13 @@ def _on_circle(h: float, ridge: float = RIDGE) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sampled_constant(d: int, contexts: int, rng: np.random.Generator) -> tuple[float, float]:
-    """CME over softmax for f(k) = k on sampled keys, projected on f, and its standard error over contexts."""
+    """CME over softmax for f(k) = k on sampled keys, projected on f,
+    and its standard error over contexts.
+    """
     share = np.empty((2, contexts))
     for i in range(contexts):
-        keys, query = sphere(rng, (LENGTH, d)), sphere(rng, (200, d))
+        keys = sphere(rng, (LENGTH, d))
+        query = sphere(rng, (200, d))
         kept = lambda out, query=query: np.mean(np.sum(out * query, axis=1))
         share[0, i] = kept(cme_attention(query, keys, keys, "rbf", WIDTH, 1e-6 * LENGTH))
         share[1, i] = kept(softmax_attention(query, keys, keys, WIDTH))
@@ -100,7 +157,10 @@ def _sampled_constant(d: int, contexts: int, rng: np.random.Generator) -> tuple[
 
 
 def _figure(
-    soft: np.ndarray, cme: np.ndarray, measured: np.ndarray, constants: dict[int, tuple[float, float]]
+    soft: np.ndarray,
+    cme: np.ndarray,
+    measured: np.ndarray,
+    constants: dict[int, tuple[float, float]],
 ) -> Figure:
     kept = Panel(
         "circle: closed form lines, operators points",
@@ -112,7 +172,13 @@ def _figure(
             for mark in (
                 Line(DEGREES, softmax_filter(2, h, DEGREES), f"softmax, h = {h:g}", i),
                 Points(DEGREES, soft[i], "", i),
-                Line(DEGREES, cme_filter(2, h, DEGREES, RIDGE), f"CME, h = {h:g}", i, dashed=True),
+                Line(
+                    DEGREES,
+                    cme_filter(2, h, DEGREES, RIDGE),
+                    f"CME, h = {h:g}",
+                    i,
+                    dashed=True,
+                ),
                 Points(DEGREES, cme[i], "", i),
             )
         ),
@@ -125,13 +191,27 @@ def _figure(
         "dimension d",
         "C = 1/rho_m",
         (
-            *(Line(dims, [1 / softmax_filter(int(d), WIDTH, m) for d in dims], f"degree {m}", m - 1) for m in (1, 2, 3)),
+            *(
+                Line(
+                    dims,
+                    [1 / softmax_filter(int(d), WIDTH, m) for d in dims],
+                    f"degree {m}",
+                    m - 1,
+                )
+                for m in (1, 2, 3)
+            ),
             Points([2, 2, 2], measured[1:4], "operators, circle", 6),
-            Points(list(constants), [c[0] for c in constants.values()], "operators, sampled", 5, [BAND * c[1] for c in constants.values()]),
+            Points(
+                list(constants),
+                [c[0] for c in constants.values()],
+                "operators, sampled",
+                5,
+                [BAND * c[1] for c in constants.values()],
+            ),
         ),
         log_x=True,
         log_y=True,
-    )  # fmt: skip
+    )
     return Figure("Two filters of one operator", (kept, needed), columns=2)
 
 
@@ -139,13 +219,21 @@ CLAIM = Claim(
     id="exch-07-spectral-filters",
     title="Softmax and CME: equal up to an absolute constant?",
     statement=(
-        "For long contexts of unit keys CME attention equals softmax attention times an absolute constant C. As stated this "
+        "For long contexts of unit keys CME attention equals softmax attention times an absolute "
+        "constant C. As stated this "
         "fails at a fixed bandwidth: the two apply "
-        "different filters, mu_m/(mu_m + r) and mu_m/mu_0, to the harmonics of degree m (confirmed to 1e-12), so C = 1/rho_m "
+        "different filters, mu_m/(mu_m + r) and mu_m/mu_0, to the harmonics of degree m (confirmed "
+        "to 1e-12), so C = 1/rho_m "
         "depends on degree, dimension and bandwidth."
     ),
-    source="Zhang et al. (arXiv 2305.19420), Prop. 4.3, as the follow-up of arXiv 2212.14852; filters new here",
-    hypotheses="keys uniform on the sphere, RBF kernel, fixed bandwidth, ridge of smaller order than L",
+    source=(
+        "Zhang et al. (arXiv 2305.19420), Prop. 4.3, as the follow-up of arXiv 2212.14852; "
+        "filters new here"
+    ),
+    hypotheses=(
+        "keys uniform on the sphere, RBF kernel, fixed bandwidth, ridge of smaller order "
+        "than L"
+    ),
     routes=(
         "closed form in Bessel functions",
         "Gauss-Jacobi integrals; the attention operators on a circle and on sampled keys",
@@ -154,12 +242,14 @@ CLAIM = Claim(
     snippet=(
         "from attnscope.theory.exchangeable.spectral import softmax_filter, cme_filter\n"
         "print('softmax keeps', softmax_filter(dim=3, bandwidth=1.0, degree=[0, 1, 2, 3]))\n"
-        "print('CME keeps', cme_filter(dim=3, bandwidth=1.0, degree=[0, 1, 2, 3], ridge_per_token=1e-3))\n"
+        "print('CME keeps', cme_filter(dim=3, bandwidth=1.0, degree=[0, 1, 2, 3], "
+        "ridge_per_token=1e-3))\n"
         "print('C', [float(1 / softmax_filter(d, 1.0, 1)) for d in (2, 3, 8, 64)])\n"
     ),
     expected=False,
     condition=(
-        "f lies in one harmonic degree m (then C = 1/rho_m, which depends on m, d and the bandwidth), or the bandwidth "
+        "f lies in one harmonic degree m (then C = 1/rho_m, which depends on m, d and the "
+        "bandwidth), or the bandwidth "
         "falls to 0 with L (then C = 1)"
     ),
 )

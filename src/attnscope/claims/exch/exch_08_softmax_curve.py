@@ -1,13 +1,18 @@
-"""Softmax attention against context length: the exact curve, its large-L expansion, and the plateau of a fixed bandwidth.
+"""Softmax attention against context length: the exact curve, its large-L expansion, and the plateau
+of a fixed bandwidth.
 
-Keys uniform on S^{d-1}, f(k) = W k, noise s = 1/2. Predicted: theory.exchangeable.learning_curves.softmax_curve, a one-dimensional integral that is
-exact for every L. Measured: the operator softmax_attention on sampled contexts.
+Keys uniform on S^{d-1}, f(k) = W k, noise s = 1/2. Predicted:
+theory.exchangeable.learning_curves.softmax_curve, a one-dimensional integral that is exact for
+every L. Measured: the operator softmax_attention on sampled contexts.
 
-    h = L^(-2/(d+3))    the rate of kernel regression; over these L the exact slope differs from its asymptotic exponent -4/(d+3) by up to
-    0.1 h = 1/2 fixed       plateau (1 - rho_1)^2: softmax keeps rho_1 of a linear function, however long the context h = 1/2, gain
+    h = L^(-2/(d+3))   the rate of kernel regression; over these L the exact slope differs from its
+        asymptotic exponent -4/(d+3) by up to
+    0.1 h = 1/2 fixed   plateau (1 - rho_1)^2: softmax keeps rho_1 of a linear function, however
+        long the context h = 1/2, gain
     1/rho_1   no plateau: slope -1
 
-False alarm: every comparison allows 5 standard errors over independent contexts (6e-7 for each of some 25 numbers).
+False alarm: every comparison allows 5 standard errors over independent contexts (6e-7 for each of
+some 25 numbers).
 """
 
 from __future__ import annotations
@@ -44,33 +49,55 @@ def check(context: Context) -> Evidence:
         predict = lambda q, k, v, L: gain * softmax_attention(q, k, v, bandwidth(L))
         return sampled_curve(predict, d, LENGTHS, contexts, QUERIES, NOISE, rng)
 
-    exact = {d: np.array([softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in LENGTHS]) for d in DIMS}
+    exact = {
+        d: np.array([softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in LENGTHS])
+        for d in DIMS
+    }
     curves = {d: draw(d, partial(shrinking, d), 1.0) for d in DIMS}
     fixed_exact = np.array([softmax_curve(3, int(L), FIXED, NOISE).value for L in LENGTHS])
-    gained_exact = np.array([softmax_curve(3, int(L), FIXED, NOISE, gain=gain).value for L in LENGTHS])
-    fixed, gained = draw(3, lambda L: FIXED, 1.0), draw(3, lambda L: FIXED, gain)
+    gained_exact = np.array(
+        [softmax_curve(3, int(L), FIXED, NOISE, gain=gain).value for L in LENGTHS]
+    )
+    fixed = draw(3, lambda L: FIXED, 1.0)
+    gained = draw(3, lambda L: FIXED, gain)
     plateau = softmax_expansion(3, np.inf, FIXED, NOISE)
     closed = [softmax_expansion(d, 1024, shrinking(d, 1024), NOISE) for d in DIMS]
     comparisons = (
         *(sampled(f"error, d = {d}, h = L^(-2/{d + 3})", exact[d], *curves[d]) for d in DIMS),
         *(compare_slope(f"slope in L, d = {d}", LENGTHS, exact[d], curves[d]) for d in DIMS),
-        worst("expansion to 1/L against the integral, L = 1024", closed, [exact[d][-1] for d in DIMS], 0.01 * np.array(closed)),
+        worst(
+            "expansion to 1/L against the integral, L = 1024",
+            closed,
+            [exact[d][-1] for d in DIMS],
+            0.01 * np.array(closed),
+        ),
         sampled("error at fixed h = 1/2, d = 3", fixed_exact, *fixed),
         # the integral at L = 10^5 leaves the plateau by V/L = 3e-5
-        Comparison("plateau at fixed h, (1 - rho_1)^2", plateau, softmax_curve(3, 10**5, FIXED, NOISE).value, 1e-4),
+        Comparison(
+            "plateau at fixed h, (1 - rho_1)^2",
+            plateau,
+            softmax_curve(3, 10**5, FIXED, NOISE).value,
+            1e-4,
+        ),
         compare_slope("slope at fixed h with gain 1/rho_1", LENGTHS, gained_exact, gained),
-    )  # fmt: skip
+    )
     slopes = ", ".join(
-        f"d = {d}: {a:.3f} [{a - BAND * e:.3f}, {a + BAND * e:.3f}], exact {spread_slope(LENGTHS, exact[d])[0]:.3f}, asymptotic "
+        f"d = {d}: {a:.3f} [{a - BAND * e:.3f}, {a + BAND * e:.3f}], exact "
+        f"{spread_slope(LENGTHS, exact[d])[0]:.3f}, asymptotic "
         f"{-4 / (d + 3):.3f}"
         for d in DIMS
         for a, e in [spread_slope(LENGTHS, *curves[d])]
     )
-    notes = f"Slopes over L = 16..1024 with 95 % intervals: {slopes}. Fixed bandwidth 1/2 stops at {plateau:.4f}."
+    notes = (
+        f"Slopes over L = 16..1024 with 95 % intervals: {slopes}. Fixed bandwidth 1/2 stops at "
+        f"{plateau:.4f}."
+    )
     return Evidence(comparisons, _figure(curves, fixed, gained, gain, plateau), notes)
 
 
-def _figure(curves: dict[int, Curve], fixed: Curve, gained: Curve, gain: float, plateau: float) -> Figure:
+def _figure(
+    curves: dict[int, Curve], fixed: Curve, gained: Curve, gain: float, plateau: float
+) -> Figure:
     grid = np.unique(np.geomspace(8, 4096, 19).astype(int))
     shrink = Panel(
         "bandwidth L^(-2/(d+3)) (points sampled)",
@@ -80,7 +107,12 @@ def _figure(curves: dict[int, Curve], fixed: Curve, gained: Curve, gain: float, 
             mark
             for i, d in enumerate(DIMS)
             for mark in (
-                Line(grid, [softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in grid], f"d = {d}", i),
+                Line(
+                    grid,
+                    [softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in grid],
+                    f"d = {d}",
+                    i,
+                ),
                 Points(LENGTHS, curves[d][0], "", i, BAND * curves[d][1]),
             )
         ),
@@ -92,36 +124,55 @@ def _figure(curves: dict[int, Curve], fixed: Curve, gained: Curve, gain: float, 
         "context length L",
         "mean squared error",
         (
-            Line(grid, [softmax_curve(3, int(L), FIXED, NOISE).value for L in grid], "softmax", 0),
+            Line(
+                grid,
+                [softmax_curve(3, int(L), FIXED, NOISE).value for L in grid],
+                "softmax",
+                0,
+            ),
             Points(LENGTHS, fixed[0], "", 0, BAND * fixed[1]),
             Line(grid, [plateau] * len(grid), "(1 - rho_1)^2", 6, dashed=True),
-            Line(grid, [softmax_curve(3, int(L), FIXED, NOISE, gain=gain).value for L in grid], "times 1/rho_1", 1),
+            Line(
+                grid,
+                [softmax_curve(3, int(L), FIXED, NOISE, gain=gain).value for L in grid],
+                "times 1/rho_1",
+                1,
+            ),
             Points(LENGTHS, gained[0], "", 1, BAND * gained[1]),
         ),
         log_x=True,
         log_y=True,
     )
-    return Figure("Softmax attention improves with length as predicted", (shrink, stay), columns=2)
+    return Figure(
+        "Softmax attention improves with length as predicted", (shrink, stay), columns=2
+    )
 
 
 CLAIM = Claim(
     id="exch-08-softmax-curve",
     title="Softmax error against length: exact curve and plateau",
     statement=(
-        "The error of softmax attention decreases in the number of tokens: with bandwidth L^(-2/(d+3)) along an exactly known "
+        "The error of softmax attention decreases in the number of tokens: with bandwidth "
+        "L^(-2/(d+3)) along an exactly known "
         "curve (slope about -0.91, -0.74, "
-        "-0.40 over L = 16..1024 in d = 2, 3, 5; the exponents -4/(d+3) are reached later), with a fixed bandwidth only down to "
+        "-0.40 over L = 16..1024 in d = 2, 3, 5; the exponents -4/(d+3) are reached later), with a "
+        "fixed bandwidth only down to "
         "(1 - rho_1)^2."
     ),
-    source="new here; that inference error decreases in input size: Zhang et al. (arXiv 2212.14852), abstract",
+    source=(
+        "new here; that inference error decreases in input size: Zhang et al. (arXiv "
+        "2212.14852), abstract"
+    ),
     hypotheses="keys uniform on the sphere, linear f with a standard normal map, noise 1/2",
     routes=("exact one-dimensional integral", "softmax_attention on sampled contexts"),
     check=check,
     snippet=(
-        "from attnscope.theory.exchangeable.learning_curves import softmax_curve, softmax_expansion\n"
+        "from attnscope.theory.exchangeable.learning_curves import softmax_curve, "
+        "softmax_expansion\n"
         "for L in (16, 64, 256, 1024):\n"
         "    h = L ** (-2 / 6)\n"
-        "    print(L, softmax_curve(dim=3, length=L, bandwidth=h).value, softmax_expansion(3, L, h))\n"
+        "    print(L, softmax_curve(dim=3, length=L, bandwidth=h).value, softmax_expansion(3, L, "
+        "h))\n"
         "print('plateau', softmax_expansion(3, float('inf'), 0.5))\n"
     ),
 )

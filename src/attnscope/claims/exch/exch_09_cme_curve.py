@@ -1,12 +1,13 @@
 """CME attention against context length: the deterministic equivalent of kernel ridge regression.
 
-Keys uniform on S^{d-1}, f(k) = W k, noise s = 1/2, RBF kernel of width 1. Predicted: theory.exchangeable.learning_curves.cme_curve. Measured: the
-operator cme_attention on sampled contexts. Three ridge rules: s^2 (constant: Bayes for a linear kernel), s^2 sqrt(L), and L^(3/4), the
-rule of the follow-up's proof.
+Keys uniform on S^{d-1}, f(k) = W k, noise s = 1/2, RBF kernel of width 1. Predicted:
+theory.exchangeable.learning_curves.cme_curve. Measured: the operator cme_attention on sampled
+contexts. Three ridge rules: s^2 (constant: Bayes for a linear kernel), s^2 sqrt(L), and L^(3/4),
+the rule of the follow-up's proof.
 
-The equivalent is an approximation: it replaces the keys' features by ones with no structure beyond their covariance, and errs relatively
-by a multiple of 1/L. A pilot with other seeds saw 0.9/L at most (d = 5, L = 64), so 2/L is allowed on top of 5 standard errors (6e-7 for
-each of 28 numbers).
+The equivalent is an approximation: it replaces the keys' features by ones with no structure beyond
+their covariance, and errs relatively by a multiple of 1/L. A pilot with other seeds saw 0.9/L at
+most (d = 5, L = 64), so 2/L is allowed on top of 5 standard errors (6e-7 for each of 28 numbers).
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ CURVE_ERROR = 2 / LENGTHS  # relative; see the module docstring
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 509])
     contexts = context.pick((300, 150, 80, 40), (3000, 1500, 800, 400))
-    theory = {s: np.array([cme_curve(s[0], int(L), RULES[s[1]](L), 1.0, NOISE) for L in LENGTHS]) for s in SETTINGS}
+    theory = {
+        s: np.array([cme_curve(s[0], int(L), RULES[s[1]](L), 1.0, NOISE) for L in LENGTHS])
+        for s in SETTINGS
+    }
 
     def draw(d: int, rule: str) -> Curve:
         predict = lambda q, k, v, L: cme_attention(q, k, v, "rbf", 1.0, RULES[rule](L))
@@ -48,7 +52,9 @@ def check(context: Context) -> Evidence:
     comparisons = tuple(
         c
         for d, rule in SETTINGS
-        for p, (mean, error), where in [(theory[d, rule], seen[d, rule], f"d = {d}, ridge {rule}")]
+        for p, (mean, error), where in [
+            (theory[d, rule], seen[d, rule], f"d = {d}, ridge {rule}")
+        ]
         for c in (
             worst(f"error, {where}", p, mean, Z * error + CURVE_ERROR * p),
             compare_slope(f"slope in L, {where}", LENGTHS, p, (mean, error), CURVE_ERROR),
@@ -64,7 +70,8 @@ def check(context: Context) -> Evidence:
     return Evidence(
         comparisons,
         _figure(seen),
-        f"Slopes over L = 64..512 with 95 % intervals: {slopes}. Largest deviation from the equivalent {largest:.1%}.",
+        f"Slopes over L = 64..512 with 95 % intervals: {slopes}. Largest deviation from the "
+        f"equivalent {largest:.1%}.",
     )
 
 
@@ -74,11 +81,15 @@ def _figure(seen: dict[tuple[int, str], Curve]) -> Figure:
     def marks(d: int, rule: str, name: str, color: int) -> tuple[Mark, Mark]:
         predicted = [cme_curve(d, int(L), RULES[rule](L), 1.0, NOISE) for L in grid]
         mean, error = seen[d, rule]
-        return Line(grid, predicted, name, color), Points(LENGTHS, mean, "", color, BAND * error)
+        return Line(grid, predicted, name, color), Points(
+            LENGTHS, mean, "", color, BAND * error
+        )
 
     softmax = [softmax_curve(3, int(L), float(L) ** (-1 / 3), NOISE).value for L in grid]
     dims = tuple(m for i, d in enumerate(DIMS) for m in marks(d, "s^2", f"d = {d}", i))
-    rules = tuple(m for i, rule in enumerate(RULES) for m in marks(3, rule, f"ridge {rule}", i))
+    rules = tuple(
+        m for i, rule in enumerate(RULES) for m in marks(3, rule, f"ridge {rule}", i)
+    )
     compared = Line(grid, softmax, "softmax, h = L^(-1/3)", 6, dashed=True)
     panels = (
         _panel("ridge s^2: predicted lines, sampled points", dims),
@@ -88,28 +99,40 @@ def _figure(seen: dict[tuple[int, str], Curve]) -> Figure:
 
 
 def _panel(title: str, marks: tuple[Mark, ...]) -> Panel:
-    return Panel(title, "context length L", "mean squared error", marks, log_x=True, log_y=True)
+    return Panel(
+        title, "context length L", "mean squared error", marks, log_x=True, log_y=True
+    )
 
 
 CLAIM = Claim(
     id="exch-09-cme-curve",
     title="CME error against length: deterministic equivalent",
     statement=(
-        "The error of CME attention decreases in the number of tokens along the deterministic equivalent of kernel ridge "
+        "The error of CME attention decreases in the number of tokens along the deterministic "
+        "equivalent of kernel ridge "
         "regression, for constant and for "
-        "growing ridges. In d = 3 the slope over L = 64..512 is -0.78 with a constant ridge and -0.18 with the ridge L^(3/4), "
+        "growing ridges. In d = 3 the slope over L = 64..512 is -0.78 with a constant ridge and "
+        "-0.18 with the ridge L^(3/4), "
         "whose exponent -1/2 needs far longer contexts."
     ),
     source=(
-        "new here; that inference error decreases in input size: Zhang et al. (arXiv 2212.14852), abstract; the rule "
+        "new here; that inference error decreases in input size: Zhang et al. (arXiv 2212.14852), "
+        "abstract; the rule "
         "L^(3/4): arXiv 2305.19420"
     ),
-    hypotheses="keys uniform on the sphere, linear f with a standard normal map, noise 1/2, RBF kernel of width 1, L >= 64",
-    routes=("deterministic equivalent from Funk-Hecke eigenvalues", "cme_attention on sampled contexts"),
+    hypotheses=(
+        "keys uniform on the sphere, linear f with a standard normal map, noise 1/2, RBF "
+        "kernel of width 1, L >= 64"
+    ),
+    routes=(
+        "deterministic equivalent from Funk-Hecke eigenvalues",
+        "cme_attention on sampled contexts",
+    ),
     check=check,
     snippet=(
         "from attnscope.theory.exchangeable.learning_curves import cme_curve\n"
         "for L in (64, 256, 1024, 4096):\n"
-        "    print(L, cme_curve(dim=3, length=L, ridge=0.25), cme_curve(dim=3, length=L, ridge=L**0.75))\n"
+        "    print(L, cme_curve(dim=3, length=L, ridge=0.25), cme_curve(dim=3, length=L, "
+        "ridge=L**0.75))\n"
     ),
 )

@@ -3,13 +3,16 @@
     softmax limit - f(q)  =  (h/2) (Laplacian f + 2 <grad f, grad log p>)(q) + O(h^2)
 
 Predicted: theory.exchangeable.spectral.density_bias. Measured, as h falls to 0.005:
-    circle    the operator softmax_attention on keys placed at the quantiles of p: the midpoint rule for a smooth periodic integrand, so
+    circle   the operator softmax_attention on keys placed at the quantiles of p: the midpoint rule
+        for a smooth periodic integrand, so
     the limit itself
               to roundoff, not a sample; p ~ exp(sin(2 angle)), f = cos(3 angle) + sin(angle)
-    sphere    keys with density ~ exp(tilt.k) in d = 3, 8 and 64: the exact limit rho_1(1/|a|) a/|a|, a = q/h + tilt, for f = w.k,
+    sphere   keys with density ~ exp(tilt.k) in d = 3, 8 and 64: the exact limit rho_1(1/|a|) a/|a|,
+        a = q/h + tilt, for f = w.k,
               and in d = 3 the same by a two-dimensional quadrature (1e-12)
-The ratio of measured to predicted tends to 1 linearly in h; 2 % is allowed at h = 0.005, and 2 bias(h)/h - bias(2h)/(2h), in which that
-order drops out, must agree at every query. Nothing is random here but the directions.
+The ratio of measured to predicted tends to 1 linearly in h; 2 % is allowed at h = 0.005, and 2
+bias(h)/h - bias(2h)/(2h), in which that order drops out, must agree at every query. Nothing is
+random here but the directions.
 """
 
 from __future__ import annotations
@@ -24,9 +27,12 @@ from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.theory.exchangeable.spectral import density_bias, tilted_limit
 
 BANDWIDTHS = np.array([0.2, 0.1, 0.05, 0.02, 0.01, 0.005])
-ALLOWED = 0.02  # at the smallest bandwidth; the next order contributes a multiple of h, here some 0.5 %
+# at the smallest bandwidth; the next order contributes a multiple of h, here some 0.5 %
+ALLOWED = 0.02
 EXTRAPOLATED = (
-    0.002  # of bias/h from two bandwidths: what is left is of order h^2 f^(6), here 3^6 h^2/8 = 0.2 % of f'' ~ 9
+    # of bias/h from two bandwidths: what is left is of order h^2 f^(6), here 3^6 h^2/8 = 0.2 % of
+    # f'' ~ 9
+    0.002
 )
 TILT = 1.5
 DIMS = (3, 8, 64)
@@ -41,29 +47,51 @@ def check(context: Context) -> Evidence:
     )  # (2, bandwidths, angles)
     ratio = _regression(predicted, measured)
     per_h = measured / BANDWIDTHS[:, None]
-    first, extrapolated = predicted[-1] / BANDWIDTHS[-1], 2 * per_h[-1] - per_h[-2]
-    on_sphere = {d: np.array([_tilted(d, h, *_directions(d, rng)) for h in BANDWIDTHS]) for d in DIMS}
+    first = predicted[-1] / BANDWIDTHS[-1]
+    extrapolated = 2 * per_h[-1] - per_h[-2]
+    on_sphere = {
+        d: np.array([_tilted(d, h, *_directions(d, rng)) for h in BANDWIDTHS]) for d in DIMS
+    }
     q, w, tilt = (x[0] for x in _directions(3, rng))
-    closed, integral = w @ tilted_limit(q, 0.1, tilt), _quadrature(q, w, tilt, 0.1)
+    closed = w @ tilted_limit(q, 0.1, tilt)
+    integral = _quadrature(q, w, tilt, 0.1)
     comparisons = (
-        Comparison("circle, h = 0.005: measured over predicted bias", 1.0, ratio[-1], ALLOWED),
-        worst("circle, at 48 queries: bias/h as h -> 0", first, extrapolated, EXTRAPOLATED * np.abs(first).max()),
+        Comparison(
+            "circle, h = 0.005: measured over predicted bias", 1.0, ratio[-1], ALLOWED
+        ),
+        worst(
+            "circle, at 48 queries: bias/h as h -> 0",
+            first,
+            extrapolated,
+            EXTRAPOLATED * np.abs(first).max(),
+        ),
         *(
-            Comparison(f"sphere, d = {d}, h = 0.015/d: measured over predicted bias", 1.0, on_sphere[d][-1], ALLOWED)
+            Comparison(
+                f"sphere, d = {d}, h = 0.015/d: measured over predicted bias",
+                1.0,
+                on_sphere[d][-1],
+                ALLOWED,
+            )
             for d in DIMS
         ),
-        Comparison("sphere, d = 3: closed form and quadrature of the limit", closed, integral, 1e-12),
+        Comparison(
+            "sphere, d = 3: closed form and quadrature of the limit", closed, integral, 1e-12
+        ),
     )
     notes = (
         "Ratio of exact to first-order bias at h = "
         + ", ".join(f"{h:g}: {r:.3f}" for h, r in zip(BANDWIDTHS, ratio))
         + " (circle)."
     )
-    return Evidence(comparisons, _figure(angles, predicted, measured, ratio, on_sphere), notes)
+    return Evidence(
+        comparisons, _figure(angles, predicted, measured, ratio, on_sphere), notes
+    )
 
 
 def _quantile_keys(length: int) -> np.ndarray:
-    """Angles at the (l + 1/2)/length quantiles of p ~ exp(sin 2x), by its Fourier series and Newton's method."""
+    """Angles at the (l + 1/2)/length quantiles of p ~ exp(sin 2x),
+    by its Fourier series and Newton's method.
+    """
     grid = np.linspace(0, 2 * np.pi, 256, endpoint=False)
     c = np.fft.rfft(np.exp(np.sin(2 * grid))) / 256
     j = np.arange(1, len(c))
@@ -88,22 +116,30 @@ def _circle(keys: np.ndarray, angles: np.ndarray, h: float) -> tuple[np.ndarray,
     """Predicted and measured bias at the query angles."""
     unit = lambda x: np.stack([np.cos(x), np.sin(x)], axis=-1)
     f = lambda x: np.cos(3 * x) + np.sin(x)
-    slope, second = -3 * np.sin(3 * angles) + np.cos(angles), -9 * np.cos(3 * angles) - np.sin(angles)
+    slope = -3 * np.sin(3 * angles) + np.cos(angles)
+    second = -9 * np.cos(3 * angles) - np.sin(angles)
     out = softmax_attention(unit(angles), unit(keys), f(keys)[:, None], h)[:, 0]
-    return density_bias(h, second, slope[:, None], 2 * np.cos(2 * angles)[:, None]), out - f(angles)
+    return density_bias(h, second, slope[:, None], 2 * np.cos(2 * angles)[:, None]), out - f(
+        angles
+    )
 
 
-def _directions(d: int, rng: np.random.Generator, n: int = 32) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _directions(
+    d: int, rng: np.random.Generator, n: int = 32
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Queries, functions w and tilts, (n, d) each."""
     return sphere(rng, (n, d)), sphere(rng, (n, d)), TILT * sphere(rng, (n, d))
 
 
 def _tilted(d: int, h: float, q: np.ndarray, w: np.ndarray, tilt: np.ndarray) -> float:
     """Measured over predicted bias at bandwidth 3h/d (the Laplacian of f grows with d)."""
-    h, inner = 3 * h / d, lambda a, b: np.sum(a * b, axis=-1)
+    h = 3 * h / d
+    inner = lambda a, b: np.sum(a * b, axis=-1)
     tangent = lambda a: a - inner(a, q)[:, None] * q
     predicted = density_bias(h, -(d - 1) * inner(w, q), tangent(w), tangent(tilt))
-    exact = np.array([w[i] @ tilted_limit(q[i], h, tilt[i]) for i in range(len(q))]) - inner(w, q)
+    exact = np.array([w[i] @ tilted_limit(q[i], h, tilt[i]) for i in range(len(q))]) - inner(
+        w, q
+    )
     return float(_regression(predicted, exact))
 
 
@@ -113,7 +149,9 @@ def _regression(predicted: np.ndarray, measured: np.ndarray) -> np.ndarray:
 
 
 def _quadrature(q: np.ndarray, w: np.ndarray, tilt: np.ndarray, h: float) -> float:
-    """The softmax limit on S^2 with weight exp(q.k/h + tilt.k): Gauss-Legendre in the height along q, trapezoid around it."""
+    """The softmax limit on S^2 with weight exp(q.k/h + tilt.k):
+    Gauss-Legendre in the height along q, trapezoid around it.
+    """
     x, weight = np.polynomial.legendre.leggauss(200)
     turn = 2 * np.pi * np.arange(64) / 64
     e1 = np.linalg.qr(np.column_stack([q, np.eye(3)]))[0][:, 1]
@@ -124,7 +162,11 @@ def _quadrature(q: np.ndarray, w: np.ndarray, tilt: np.ndarray, h: float) -> flo
 
 
 def _figure(
-    angles: np.ndarray, predicted: np.ndarray, measured: np.ndarray, ratio: np.ndarray, on_sphere: dict[int, np.ndarray]
+    angles: np.ndarray,
+    predicted: np.ndarray,
+    measured: np.ndarray,
+    ratio: np.ndarray,
+    on_sphere: dict[int, np.ndarray],
 ) -> Figure:
     shown = (1, 3, 5)
     bias = Panel(
@@ -135,7 +177,11 @@ def _figure(
             mark
             for color, i in enumerate(shown)
             for mark in (
-                *((Line(angles, predicted[i] / BANDWIDTHS[i], "first order", 6),) if color == 0 else ()),
+                *(
+                    (Line(angles, predicted[i] / BANDWIDTHS[i], "first order", 6),)
+                    if color == 0
+                    else ()
+                ),
                 Points(angles, measured[i] / BANDWIDTHS[i], f"h = {BANDWIDTHS[i]:g}", color),
             )
         ),
@@ -147,20 +193,26 @@ def _figure(
         "1 - measured/predicted bias",
         (
             Points(BANDWIDTHS, np.abs(1 - ratio), "circle", 0),
-            *(Points(BANDWIDTHS, np.abs(1 - on_sphere[d]), f"tilted keys, d = {d}", i + 1) for i, d in enumerate(DIMS)),
+            *(
+                Points(BANDWIDTHS, np.abs(1 - on_sphere[d]), f"tilted keys, d = {d}", i + 1)
+                for i, d in enumerate(DIMS)
+            ),
             Line([BANDWIDTHS[-1], BANDWIDTHS[0]], [ALLOWED, ALLOWED], "2 %", 6, dashed=True),
         ),
         log_x=True,
         log_y=True,
     )
-    return Figure("Softmax attention leans towards dense keys", (bias, convergence), columns=2)
+    return Figure(
+        "Softmax attention leans towards dense keys", (bias, convergence), columns=2
+    )
 
 
 CLAIM = Claim(
     id="exch-10-density-bias",
     title="Softmax attention leans towards dense keys",
     statement=(
-        "In the limit of long contexts softmax attention at bandwidth h returns f(q) + (h/2)(Laplacian f + 2 <grad f, grad log "
+        "In the limit of long contexts softmax attention at bandwidth h returns f(q) + "
+        "(h/2)(Laplacian f + 2 <grad f, grad log "
         "p>)(q) + O(h^2) for unit keys of "
         "density p: besides smoothing f it leans towards where keys are dense."
     ),
@@ -174,8 +226,10 @@ CLAIM = Claim(
     snippet=(
         "import numpy as np\n"
         "from attnscope.theory.exchangeable.spectral import density_bias, tilted_limit\n"
-        "q, w, tilt, h = np.array([1., 0., 0.]), np.array([.6, .8, 0.]), np.array([0., 1.5, 0.]), 0.005\n"
+        "q, w, tilt, h = np.array([1., 0., 0.]), np.array([.6, .8, 0.]), np.array([0., 1.5, 0.]), "
+        "0.005\n"
         "tangent = lambda a: a - (a @ q) * q\n"
-        "print(w @ tilted_limit(q, h, tilt) - w @ q, density_bias(h, -2 * (w @ q), tangent(w), tangent(tilt)))\n"
+        "print(w @ tilted_limit(q, h, tilt) - w @ q, density_bias(h, -2 * (w @ q), tangent(w), "
+        "tangent(tilt)))\n"
     ),
 )

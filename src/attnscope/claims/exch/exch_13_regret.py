@@ -1,15 +1,19 @@
-"""Bayesian model averaging never does worse than the best latent by more than log(1/prior) in total, on any sequence.
+"""Bayesian model averaging never does worse than the best latent by more than log(1/prior) in
+total, on any sequence.
 
-notation: p(x_l | x_<l) = sum_z P(z | x_<l) B_z(x_l) the one-step prediction, |Z| topics with prior pi, t the number of tokens.
+notation: p(x_l | x_<l) = sum_z P(z | x_<l) B_z(x_l) the one-step prediction, |Z| topics with prior
+pi, t the number of tokens.
 
-    regret(x) = 1/t [ -sum_l log p(x_l | x_<l) + max_z sum_l log B_z(x_l) ] <= log(1/pi(z*))/t = log|Z|/t for a uniform prior,
+    regret(x) = 1/t [ -sum_l log p(x_l | x_<l) + max_z sum_l log B_z(x_l) ] <= log(1/pi(z*))/t
+        = log|Z|/t for a uniform prior,
 
-z* the best topic in hindsight; not on average but on every sequence, whether or not the model produced it. The largest regret follows from the
-chain rule: total regret = log 1/pi(z*) - log(1 + sum_{z != z*} pi_z p_z/(pi_z* p_z*)), so it is largest on the sequence that leaves the least
-doubt about its topic.
+z* the best topic in hindsight; not on average but on every sequence, whether or not the model
+produced it. The largest regret follows from the chain rule: total regret = log 1/pi(z*) - log(1 +
+sum_{z != z*} pi_z p_z/(pi_z* p_z*)), so it is largest on the sequence that leaves the least doubt
+about its topic.
 
-Routes: the bound, and the chain-rule form over counts, against predictions made token by token on all sequences (V^t of them) through the
-task's `predictive`, as attention would make them.
+Routes: the bound, and the chain-rule form over counts, against predictions made token by token on
+all sequences (V^t of them) through the task's `predictive`, as attention would make them.
 """
 
 from __future__ import annotations
@@ -26,7 +30,9 @@ from attnscope.theory.exchangeable.representation import all_sequences
 TOPICS, SYMBOLS = 3, 4
 EXACT = 1e-12  # rounding of a chain of eight logarithms
 CONCENTRATION = (
-    0.5  # Dirichlet parameter of the emissions: topics distinct enough that the worst sequence nearly reaches the bound
+    # Dirichlet parameter of the emissions: topics distinct enough that the worst sequence nearly
+    # reaches the bound
+    0.5
 )
 NEAR = 0.05  # the bound counts as attained when the largest regret is within 5 % of it
 
@@ -38,13 +44,20 @@ def check(context: Context) -> Evidence:
     skewed = Topics(rng.dirichlet(np.full(TOPICS, 2.0)), task.emissions)
     uniform, weighted = ([_regrets(t, length) for length in lengths] for t in (task, skewed))
     t = np.array(lengths)
-    largest = np.array([(total / length).max() for (total, _), length in zip(uniform, lengths)])
+    largest = np.array(
+        [(total / length).max() for (total, _), length in zip(uniform, lengths)]
+    )
     bound = np.log(TOPICS) / t
-    slack = np.array([(total - bound).max() for total, bound in weighted])  # total regret over log 1/pi(z*), at most 0
+    # total regret over log 1/pi(z*), at most 0
+    slack = np.array([(total - bound).max() for total, bound in weighted])
     by_counts = np.array([_largest_by_counts(task, length) / length for length in lengths])
     comparisons = (
         Comparison(
-            f"largest regret over all sequences of {lengths[-1]} tokens", bound[-1], largest[-1], EXACT, "at most"
+            f"largest regret over all sequences of {lengths[-1]} tokens",
+            bound[-1],
+            largest[-1],
+            EXACT,
+            "at most",
         ),
         worst("largest regret: chain rule over counts", by_counts, largest, EXACT),
         worst(
@@ -62,23 +75,32 @@ def check(context: Context) -> Evidence:
     )
     number = sum(len(total) for total, _ in uniform)
     notes = (
-        f"{number} sequences, none above the bound; at t = {lengths[-1]} the largest regret is {largest[-1]:.5f} of {bound[-1]:.5f} allowed. "
-        f"With an uneven prior the largest excess of total regret over log(1/prior of the best topic) is {slack.max():.1e}."
+        f"{number} sequences, none above the bound; at t = {lengths[-1]} the largest regret is "
+        f"{largest[-1]:.5f} of {bound[-1]:.5f} allowed. "
+        "With an uneven prior the largest excess of total regret over log(1/prior of the best "
+        f"topic) is {slack.max():.1e}."
     )
     return Evidence(comparisons, _figure(t, bound, largest, by_counts, uniform), notes)
 
 
 def _topics(rng: np.random.Generator, prior: np.ndarray, length: int) -> Topics:
-    """Random topics for which the bound is nearly attained at that length: otherwise it could be lowered unnoticed."""
+    """Random topics for which the bound is nearly attained at that length:
+    otherwise it could be lowered unnoticed.
+    """
     while True:
-        B = 0.98 * rng.dirichlet(np.full(SYMBOLS, CONCENTRATION), size=TOPICS) + 0.02 / SYMBOLS
+        B = (
+            0.98 * rng.dirichlet(np.full(SYMBOLS, CONCENTRATION), size=TOPICS)
+            + 0.02 / SYMBOLS
+        )
         task = Topics(prior, B)
         if _largest_by_counts(task, length) > (1 - NEAR / 2) * np.log(TOPICS):
             return task
 
 
 def _regrets(task: Topics, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """(total regret, log 1/prior of the best topic) of every sequence, predictions made one token at a time."""
+    """(total regret, log 1/prior of the best topic) of every sequence,
+    predictions made one token at a time.
+    """
     x = all_sequences(task, length).tokens
     loss = np.zeros(len(x))
     for l in range(length):
@@ -92,10 +114,18 @@ def _largest_by_counts(task: Topics, length: int) -> float:
     """max over counts of max_z log p_z - log sum_z pi_z p_z."""
     c = np.concatenate(list(count_vectors(length, task.vocabulary, "exch-13")))
     joint = task.log_joint(c)
-    return float(np.max(np.max(joint - np.log(task.prior), axis=1) - logsumexp(joint, axis=1)))
+    return float(
+        np.max(np.max(joint - np.log(task.prior), axis=1) - logsumexp(joint, axis=1))
+    )
 
 
-def _figure(t: np.ndarray, bound: np.ndarray, largest: np.ndarray, by_counts: np.ndarray, regrets: list) -> Figure:
+def _figure(
+    t: np.ndarray,
+    bound: np.ndarray,
+    largest: np.ndarray,
+    by_counts: np.ndarray,
+    regrets: list,
+) -> Figure:
     mean = [float(np.mean(total / length)) for (total, _), length in zip(regrets, t)]
     last = np.sort(regrets[-1][0])
     share = np.linspace(0, 1, 400)
@@ -117,21 +147,35 @@ def _figure(t: np.ndarray, bound: np.ndarray, largest: np.ndarray, by_counts: np
             f"all sequences of {int(t[-1])} tokens",
             "share of sequences",
             "total regret (nats)",
-            (Line(share, np.quantile(last, share), "total regret", 1), Line([0, 1], [np.log(TOPICS)] * 2, "log|Z|", 0)),
+            (
+                Line(share, np.quantile(last, share), "total regret", 1),
+                Line([0, 1], [np.log(TOPICS)] * 2, "log|Z|", 0),
+            ),
         ),
     )
-    return Figure("Model averaging is within log|Z| of the best topic on every sequence", panels, columns=2)
+    return Figure(
+        "Model averaging is within log|Z| of the best topic on every sequence",
+        panels,
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="exch-13-regret",
     title="Model-averaging regret is at most log|Z|/t on every sequence",
     statement=(
-        "Predicting each token from the posterior over topics loses, per token, at most log|Z|/t against the best topic in hindsight, on every "
+        "Predicting each token from the posterior over topics loses, per token, at most log|Z|/t "
+        "against the best topic in hindsight, on every "
         "sequence of t tokens; with prior pi the bound is log(1/pi(z*))/t."
     ),
-    source="Zhang et al., arXiv 2305.19420 (follow-up), Corollary 4.2; the largest regret in closed form is new here",
-    hypotheses="three random topics over four symbols with positive probabilities, all sequences of 1 to 7 tokens",
+    source=(
+        "Zhang et al., arXiv 2305.19420 (follow-up), Corollary 4.2; the largest regret in "
+        "closed form is new here"
+    ),
+    hypotheses=(
+        "three random topics over four symbols with positive probabilities, all sequences "
+        "of 1 to 7 tokens"
+    ),
     routes=("bound; chain rule over counts", "token by token predictions on all sequences"),
     check=check,
     snippet=(

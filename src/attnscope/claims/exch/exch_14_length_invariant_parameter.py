@@ -1,14 +1,17 @@
 """The parameter that training finds hardly depends on the length it was trained at.
 
-The attention model is fitted (Levenberg-Marquardt from identity scores, no sink) to labels W q of contexts of L tokens. Predicted: the
-exact population minimiser A = I/h_L, O = g_L I from theory.exchangeable.learning_curves; as L grows, h_L tends to the minimiser of V(h)/rho_1(h)^2,
-which does not involve L: 1/h = 4.685 at d = 3, noise 1/2, and g_L -> 1/rho_1. Measured: fits, with standard errors from the sandwich
-formula on the fitted contexts; 5 of them are allowed (6e-7 each). 20 % is how far the minimiser itself may be from its limit at these L
-(it is within 10 %, and the fits add 2 to 3 % of noise).
+The attention model is fitted (Levenberg-Marquardt from identity scores, no sink) to labels W q of
+contexts of L tokens. Predicted: the exact population minimiser A = I/h_L, O = g_L I from
+theory.exchangeable.learning_curves; as L grows, h_L tends to the minimiser of V(h)/rho_1(h)^2,
+which does not involve L: 1/h = 4.685 at d = 3, noise 1/2, and g_L -> 1/rho_1. Measured: fits, with
+standard errors from the sandwich formula on the fitted contexts; 5 of them are allowed (6e-7 each).
+20 % is how far the minimiser itself may be from its limit at these L (it is within 10 %, and the
+fits add 2 to 3 % of noise).
 
-Scores for all lengths: the minimiser of L = 32 is used at L = 8..512; its exact error there against sampled contexts. With its gain
-refitted it is within 2 % of the best from L = 16 on; the gain itself does depend on L (0.87 at L = 8, 1.27 in the limit), and kept at
-that of L = 32 it leaves the plateau (1 - g rho_1)^2.
+Scores for all lengths: the minimiser of L = 32 is used at L = 8..512; its exact error there against
+sampled contexts. With its gain refitted it is within 2 % of the best from L = 16 on; the gain
+itself does depend on L (0.87 at L = 8, 1.27 in the limit), and kept at that of L = 32 it leaves the
+plateau (1 - g rho_1)^2.
 """
 
 from __future__ import annotations
@@ -20,13 +23,18 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.dynamics.networks.attention_model import fit, losses, sandwich
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.theory.exchangeable.learning_curves import best_attention, limit_bandwidth, softmax_curve
+from attnscope.theory.exchangeable.learning_curves import (
+    best_attention,
+    limit_bandwidth,
+    softmax_curve,
+)
 from attnscope.theory.exchangeable.spectral import softmax_filter
 
 LENGTHS = (8, 16, 32, 64, 128)
 USED_AT = (8, 32, 128, 512)
 TRAINED_AT = 32
-DIAGONAL, OFF = [0, 4, 8], [1, 2, 3, 5, 6, 7]
+DIAGONAL = [0, 4, 8]
+OFF = [1, 2, 3, 5, 6, 7]
 GAIN = [9, 12]
 
 
@@ -38,19 +46,48 @@ def check(context: Context) -> Evidence:
         np.array(x) for x in zip(*(_fitted(L, n, seed) for L, seed in zip(LENGTHS, seeds)))
     )  # (L, 2), (L, 2), (L, 2, 6)
     limit = 1 / limit_bandwidth(DIM, NOISE)
-    elsewhere = np.array([_used_at(L, context.pick(4000, 40_000), seed) for L, seed in zip(USED_AT, seeds[10:])])
+    elsewhere = np.array(
+        [
+            _used_at(L, context.pick(4000, 40_000), seed)
+            for L, seed in zip(USED_AT, seeds[10:])
+        ]
+    )
     best = minimiser("masked", TRAINED_AT)[1]
     there = np.array([_error(L) for L in USED_AT])
     refitted = np.array([_error_refitted(L) for L in LENGTHS[1:]])
     comparisons = (
-        sampled("trace A/3 of the fit, every L", [b.inverse_bandwidth for b in exact], *inverse.T),
+        sampled(
+            "trace A/3 of the fit, every L", [b.inverse_bandwidth for b in exact], *inverse.T
+        ),
         sampled("gain of the fit, every L", [b.gain for b in exact], *gain.T),
-        sampled("entries of A off the diagonal, every L", np.zeros((len(LENGTHS), len(OFF))), off[:, 0], off[:, 1]),
-        worst("trace A/3 of the fit against the limit 1/h", limit, inverse[:, 0], 0.2 * limit),
-        Comparison("minimiser at L = 4096 against the limit 1/h", limit, best_attention(DIM, 4096, NOISE, sink=False).inverse_bandwidth, 0.01),
-        worst("scores of L = 32, gain refitted: error over the best, L = 16..128", 1.0, refitted / [b.error for b in exact[1:]], 0.02),
-        sampled("error at L = 8..512 of the parameter of L = 32", there, elsewhere[:, 0], elsewhere[:, 1]),
-    )  # fmt: skip
+        sampled(
+            "entries of A off the diagonal, every L",
+            np.zeros((len(LENGTHS), len(OFF))),
+            off[:, 0],
+            off[:, 1],
+        ),
+        worst(
+            "trace A/3 of the fit against the limit 1/h", limit, inverse[:, 0], 0.2 * limit
+        ),
+        Comparison(
+            "minimiser at L = 4096 against the limit 1/h",
+            limit,
+            best_attention(DIM, 4096, NOISE, sink=False).inverse_bandwidth,
+            0.01,
+        ),
+        worst(
+            "scores of L = 32, gain refitted: error over the best, L = 16..128",
+            1.0,
+            refitted / [b.error for b in exact[1:]],
+            0.02,
+        ),
+        sampled(
+            "error at L = 8..512 of the parameter of L = 32",
+            there,
+            elsewhere[:, 0],
+            elsewhere[:, 1],
+        ),
+    )
     regret = ", ".join(
         f"L = {L}: {abs(e / b - 1):.1%} ({abs(_error_refitted(L) / b - 1):.1%})"
         for L, e in zip(USED_AT, there)
@@ -58,25 +95,33 @@ def check(context: Context) -> Evidence:
     )
     trained = ", ".join(f"L = {L}: {a:.2f} +- {e:.2f}" for L, (a, e) in zip(LENGTHS, inverse))
     notes = (
-        f"Trained 1/h: {trained}; limit {limit:.3f}, gain {1 / softmax_filter(DIM, 1 / limit, 1):.3f}. "
-        f"The parameter of L = {TRAINED_AT} (1/h = {best.inverse_bandwidth:.2f}) loses against the best at each length (with its "
+        f"Trained 1/h: {trained}; limit {limit:.3f}, gain "
+        f"{1 / softmax_filter(DIM, 1 / limit, 1):.3f}. "
+        f"The parameter of L = {TRAINED_AT} (1/h = {best.inverse_bandwidth:.2f}) loses against the "
+        "best at each length (with its "
         f"gain refitted): {regret}."
-    )  # fmt: skip
+    )
     return Evidence(comparisons, _figure(inverse, gain, limit, elsewhere), notes)
 
 
-def _fitted(length: int, n: int, seed: int) -> tuple[tuple[float, float], tuple[float, float], np.ndarray]:
-    """trace A/3 and gain, each with its standard error; off-diagonal entries of A with theirs (2, 6)."""
+def _fitted(
+    length: int, n: int, seed: int
+) -> tuple[tuple[float, float], tuple[float, float], np.ndarray]:
+    """trace A/3 and gain, each with its standard error;
+    off-diagonal entries of A with theirs (2, 6).
+    """
     data = noiseless("masked", n, length, seed)
     found = fit(data, sink=False, progress=False).parameters
-    cov, x = sandwich(found, data).covariance / n, found.vector
+    cov = sandwich(found, data).covariance / n
+    x = found.vector
     mean = lambda i: (float(x[i].mean()), float(np.sqrt(cov[np.ix_(i, i)].mean())))
     return mean(DIAGONAL), mean(GAIN), np.array([x[OFF], np.sqrt(np.diag(cov)[OFF])])
 
 
 def _used_at(length: int, n: int, seed: int) -> tuple[float, float]:
     """Error per coordinate of the minimiser of L = 32 on contexts of another length."""
-    parameters, data = minimiser("masked", TRAINED_AT)[0], noiseless("masked", n, length, seed)
+    parameters = minimiser("masked", TRAINED_AT)[0]
+    data = noiseless("masked", n, length, seed)
     return mean_and_error(losses(parameters, data) / 2)
 
 
@@ -84,18 +129,30 @@ def _error(length: int, gain: float | None = None) -> float:
     """Exact error at this length of the minimiser of L = 32."""
     best = minimiser("masked", TRAINED_AT)[1]
     return float(
-        softmax_curve(DIM, length, 1 / best.inverse_bandwidth, NOISE, gain=best.gain if gain is None else gain).value
+        softmax_curve(
+            DIM,
+            length,
+            1 / best.inverse_bandwidth,
+            NOISE,
+            gain=best.gain if gain is None else gain,
+        ).value
     )
 
 
 def _error_refitted(length: int) -> float:
-    """The same with the best gain for this length: the error is 1 - 2 g S + g^2 Q, known from g = 1 and g = -1."""
-    plus, minus = _error(length, 1.0), _error(length, -1.0)
-    S, Q = (minus - plus) / 4, (plus + minus) / 2 - 1
+    """The same with the best gain for this length:
+    the error is 1 - 2 g S + g^2 Q, known from g = 1 and g = -1.
+    """
+    plus = _error(length, 1.0)
+    minus = _error(length, -1.0)
+    S = (minus - plus) / 4
+    Q = (plus + minus) / 2 - 1
     return 1 - S**2 / Q
 
 
-def _figure(inverse: np.ndarray, gain: np.ndarray, limit: float, elsewhere: np.ndarray) -> Figure:
+def _figure(
+    inverse: np.ndarray, gain: np.ndarray, limit: float, elsewhere: np.ndarray
+) -> Figure:
     grid = (6, 8, 11, 16, 23, 32, 64, 128, 256, 512, 1024)
     best = [best_attention(DIM, L, NOISE, sink=False) for L in grid]
     ends = [grid[0], grid[-1]]
@@ -131,37 +188,53 @@ def _figure(inverse: np.ndarray, gain: np.ndarray, limit: float, elsewhere: np.n
         "error per coordinate",
         (
             Line(grid, [b.error for b in best], "best at each L", 0),
-            Line(grid, [_error_refitted(L) for L in grid], "scores of L = 32", 1, dashed=True),
+            Line(
+                grid, [_error_refitted(L) for L in grid], "scores of L = 32", 1, dashed=True
+            ),
             Line(grid, [_error(L) for L in grid], "and its gain", 2, dashed=True),
             Points(USED_AT, elsewhere[:, 0], "the same, sampled", 2, BAND * elsewhere[:, 1]),
         ),
         log_x=True,
         log_y=True,
-    )  # fmt: skip
-    return Figure("The learned score matrix is nearly the same at every length", (scores, output, used), columns=3)
+    )
+    return Figure(
+        "The learned score matrix is nearly the same at every length",
+        (scores, output, used),
+        columns=3,
+    )
 
 
 CLAIM = Claim(
     id="exch-14-length-invariant-parameter",
     title="The learned score matrix hardly depends on length",
     statement=(
-        "Attention trained on contexts of any length finds nearly the same score matrix: A = I/h_L with 1/h_L within 10 % of its "
+        "Attention trained on contexts of any length finds nearly the same score matrix: A = I/h_L "
+        "with 1/h_L within 10 % of its "
         "limit 4.685 from L = 8 on (d = 3, noise 1/2), "
-        "because the best bandwidth minimises V(h)/rho_1(h)^2, which does not involve L. The scores of one length serve the "
+        "because the best bandwidth minimises V(h)/rho_1(h)^2, which does not involve L. The "
+        "scores of one length serve the "
         "others; the output gain rises with L to 1/rho_1 and is worth refitting."
     ),
-    source="new here; the latent variable model that does not depend on the number of tokens: Zhang et al. (arXiv 2212.14852), abstract",
+    source=(
+        "new here; the latent variable model that does not depend on the number of tokens: "
+        "Zhang et al. (arXiv 2212.14852), abstract"
+    ),
     hypotheses="keys uniform on the sphere, linear f, noise 1/2, no sink; L >= 8",
-    routes=("exact minimiser of the population risk", "Levenberg-Marquardt fits on sampled contexts"),
+    routes=(
+        "exact minimiser of the population risk",
+        "Levenberg-Marquardt fits on sampled contexts",
+    ),
     check=check,
     snippet=(
         "import numpy as np\n"
         "from attnscope.dynamics.networks.attention_model import fit, task_contexts\n"
         "from attnscope.tasks.exchangeable.linear_map import LinearMap\n"
-        "from attnscope.theory.exchangeable.learning_curves import best_attention, limit_bandwidth\n"
+        "from attnscope.theory.exchangeable.learning_curves import best_attention, "
+        "limit_bandwidth\n"
         "task = LinearMap(3, 2, noise=0.5, keys='sphere')\n"
         "for L in (8, 32, 128):\n"
         "    model = fit(task_contexts(task, 2000, L, 'supervised'), sink=False).parameters\n"
-        "    print(L, np.trace(model.query_key) / 3, best_attention(3, L, sink=False).inverse_bandwidth, 1 / limit_bandwidth(3))\n"
+        "    print(L, np.trace(model.query_key) / 3, best_attention(3, L, "
+        "sink=False).inverse_bandwidth, 1 / limit_bandwidth(3))\n"
     ),
 )

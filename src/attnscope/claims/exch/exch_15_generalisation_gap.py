@@ -1,23 +1,34 @@
-"""The generalisation gap falls like 1/n and does not grow with the length, unless weights are tied to positions.
+"""The generalisation gap falls like 1/n and does not grow with the length, unless weights are tied
+to positions.
 
-gap = [R_train(theta*) - R_train(fit)] + [R(fit) - R(theta*)], theta* the exact population minimiser (a control variate: R_train(theta*) -
-R(theta*), the noise that does not depend on the fit, is left out). Predicted: Takeuchi's tr(H^-1 J)/n at theta*, from contexts no fit has
-seen; slope -1 in n. Measured: mean over independent fits of the attention model, both objectives. The absolute gap falls with L because
-the risk does; "does not grow" is stated for gap/R(theta*), R known exactly.
+gap = [R_train(theta*) - R_train(fit)] + [R(fit) - R(theta*)], theta* the exact population minimiser
+(a control variate: R_train(theta*) - R(theta*), the noise that does not depend on the fit, is left
+out). Predicted: Takeuchi's tr(H^-1 J)/n at theta*, from contexts no fit has seen; slope -1 in n.
+Measured: mean over independent fits of the attention model, both objectives. The absolute gap falls
+with L because the risk does; "does not grow" is stated for gap/R(theta*), R known exactly.
 
-Per-position weights, o = sum_l q'A_l k_l v_l with its own A_l at every position (9L parameters, least squares) on the same task: the
-relative gap grows in proportion to L; one shared A (9 parameters) stays flat. Predicted by the same trace, measured by the same control
-variate: the best weights are alpha I at every position, with alpha in closed form.
+Per-position weights, o = sum_l q'A_l k_l v_l with its own A_l at every position (9L parameters,
+least squares) on the same task: the relative gap grows in proportion to L; one shared A (9
+parameters) stays flat. Predicted by the same trace, measured by the same control variate: the best
+weights are alpha I at every position, with alpha in closed form.
 
-False alarm: 5 standard errors over fits (Student's law, 31 degrees of freedom: 2e-5 each; 15 for linear weights: 2e-4), plus 10 % for the
-sampling error of the traces and for order 1/n^2 (5 % each way for the slopes of linear weights).
+False alarm: 5 standard errors over fits (Student's law, 31 degrees of freedom: 2e-5 each; 15 for
+linear weights: 2e-4), plus 10 % for the sampling error of the traces and for order 1/n^2 (5 % each
+way for the slopes of linear weights).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.attention_fits import NOISE, OBJECTIVES, TASK, minimiser, noiseless, training
+from attnscope.claims.attention_fits import (
+    NOISE,
+    OBJECTIVES,
+    TASK,
+    minimiser,
+    noiseless,
+    training,
+)
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.sphere_errors import Curve, compare_slope, spread_slope
@@ -37,77 +48,157 @@ GROWTH = 0.1  # a slope in L up to this counts as not growing
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 515])
-    fits, tests = context.pick(32, 400), context.pick(800, 20_000)
+    fits = context.pick(32, 400)
+    tests = context.pick(800, 20_000)
     traces = {
-        (o, L): _trace(o, int(L), context.pick(160_000, 2_000_000) // int(L), rng) for o in OBJECTIVES for L in LENGTHS
+        (o, L): _trace(o, int(L), context.pick(160_000, 2_000_000) // int(L), rng)
+        for o in OBJECTIVES
+        for L in LENGTHS
     }
     settings = [(n, LENGTH) for n in SIZES] + [(SIZE, L) for L in LENGTHS if L != LENGTH]
-    gaps = {(o, n, L): _gap(o, int(n), int(L), fits, tests, rng) for o in OBJECTIVES for n, L in settings}
+    gaps = {
+        (o, n, L): _gap(o, int(n), int(L), fits, tests, rng)
+        for o in OBJECTIVES
+        for n, L in settings
+    }
     by_size, by_length = (
         {o: tuple(np.array([gaps[o, n, L] for n, L in axis]).T) for o in OBJECTIVES}
         for axis in (settings[: len(SIZES)], [(SIZE, L) for L in LENGTHS])
     )
     in_n = {o: traces[o, LENGTH] / SIZES for o in OBJECTIVES}
     risks = {
-        o: np.array([minimiser(o, int(L))[1].error + NOISE**2 for L in LENGTHS]) * (2 if o == "masked" else 1)
+        o: np.array([minimiser(o, int(L))[1].error + NOISE**2 for L in LENGTHS])
+        * (2 if o == "masked" else 1)
         for o in OBJECTIVES
     }
-    in_length = {o: np.array([traces[o, L] for L in LENGTHS]) / SIZE / risks[o] for o in OBJECTIVES}
-    relative = {o: (by_length[o][0] / risks[o], by_length[o][1] / risks[o]) for o in OBJECTIVES}
+    in_length = {
+        o: np.array([traces[o, L] for L in LENGTHS]) / SIZE / risks[o] for o in OBJECTIVES
+    }
+    relative = {
+        o: (by_length[o][0] / risks[o], by_length[o][1] / risks[o]) for o in OBJECTIVES
+    }
     positions = {
-        shared: np.array([_positions(int(L), shared, context.pick(16, 200), rng) for L in POSITIONS]).T
+        shared: np.array(
+            [_positions(int(L), shared, context.pick(16, 200), rng) for L in POSITIONS]
+        ).T
         for shared in (False, True)
     }
     law = {
-        shared: np.array([_linear_law(int(L), shared, context.pick(6000, 40_000), rng) for L in POSITIONS])
+        shared: np.array(
+            [_linear_law(int(L), shared, context.pick(6000, 40_000), rng) for L in POSITIONS]
+        )
         for shared in (False, True)
     }
     comparisons = (
-        *(worst(f"{o}: gap by n, L = 32", in_n[o], by_size[o][0], Z * by_size[o][1] + TRACE_ERROR * in_n[o]) for o in OBJECTIVES),
-        *(Comparison(f"{o}: slope of the gap in n", -1.0, spread_slope(SIZES, by_size[o][0])[0], SLOPE_ERROR) for o in OBJECTIVES),
-        *(worst(f"{o}: gap/risk by L, n = 512", in_length[o], relative[o][0], Z * relative[o][1] + TRACE_ERROR * in_length[o]) for o in OBJECTIVES),
+        *(
+            worst(
+                f"{o}: gap by n, L = 32",
+                in_n[o],
+                by_size[o][0],
+                Z * by_size[o][1] + TRACE_ERROR * in_n[o],
+            )
+            for o in OBJECTIVES
+        ),
+        *(
+            Comparison(
+                f"{o}: slope of the gap in n",
+                -1.0,
+                spread_slope(SIZES, by_size[o][0])[0],
+                SLOPE_ERROR,
+            )
+            for o in OBJECTIVES
+        ),
+        *(
+            worst(
+                f"{o}: gap/risk by L, n = 512",
+                in_length[o],
+                relative[o][0],
+                Z * relative[o][1] + TRACE_ERROR * in_length[o],
+            )
+            for o in OBJECTIVES
+        ),
         *(_does_not_grow(o, in_length[o], relative[o]) for o in OBJECTIVES),
-        *(worst(f"{name} weights: gap/risk by L", law[k], positions[k][0], Z * positions[k][1] + TRACE_ERROR * law[k]) for k, name in NAMES.items()),
-        *(_slopes(name, law[k], (positions[k][0], positions[k][1])) for k, name in NAMES.items()),
-    )  # fmt: skip
+        *(
+            worst(
+                f"{name} weights: gap/risk by L",
+                law[k],
+                positions[k][0],
+                Z * positions[k][1] + TRACE_ERROR * law[k],
+            )
+            for k, name in NAMES.items()
+        ),
+        *(
+            _slopes(name, law[k], (positions[k][0], positions[k][1]))
+            for k, name in NAMES.items()
+        ),
+    )
     notes = "; ".join(
         f"{o}: slope of the gap in n {a:.2f} +- {e:.2f}, of gap/risk in L {b:.2f} +- {f:.2f}"
         for o in OBJECTIVES
-        for (a, e), (b, f) in [(spread_slope(SIZES, *by_size[o]), spread_slope(LENGTHS, *relative[o]))]
+        for (a, e), (b, f) in [
+            (spread_slope(SIZES, *by_size[o]), spread_slope(LENGTHS, *relative[o]))
+        ]
     )
     slope, error = spread_slope(POSITIONS, *positions[False])
-    notes += f"; per-position weights: slope in L {slope:.2f} +- {error:.2f} (standard errors)."
-    return Evidence(comparisons, _figure(in_n, by_size, in_length, relative, law, positions), notes)
+    notes += (
+        f"; per-position weights: slope in L {slope:.2f} +- {error:.2f} (standard errors)."
+    )
+    return Evidence(
+        comparisons, _figure(in_n, by_size, in_length, relative, law, positions), notes
+    )
 
 
 def _does_not_grow(objective: str, predicted: np.ndarray, measured: Curve) -> Comparison:
     """Takeuchi's slope is negative; up to GROWTH is allowed, some 5 standard errors above it."""
-    law, slope = spread_slope(LENGTHS, predicted)[0], spread_slope(LENGTHS, measured[0])[0]
-    return Comparison(f"{objective}: slope of gap/risk in L is below {GROWTH:g}", law, slope, GROWTH - law, "at most")
+    law = spread_slope(LENGTHS, predicted)[0]
+    slope = spread_slope(LENGTHS, measured[0])[0]
+    return Comparison(
+        f"{objective}: slope of gap/risk in L is below {GROWTH:g}",
+        law,
+        slope,
+        GROWTH - law,
+        "at most",
+    )
 
 
 def _trace(objective: str, length: int, n: int, rng: np.random.Generator) -> float:
     return sandwich(
-        minimiser(objective, length)[0], noiseless(objective, n, length, int(rng.integers(2**31))), NOISE
+        minimiser(objective, length)[0],
+        noiseless(objective, n, length, int(rng.integers(2**31))),
+        NOISE,
     ).trace
 
 
-def _gap(objective: str, n: int, length: int, fits: int, tests: int, rng: np.random.Generator) -> tuple[float, float]:
+def _gap(
+    objective: str, n: int, length: int, fits: int, tests: int, rng: np.random.Generator
+) -> tuple[float, float]:
     """Mean gap and its standard error over fits; each has its own training and test contexts."""
-    best, seed, gaps = minimiser(objective, length)[0], lambda: int(rng.integers(2**31)), np.empty(fits)
+    best, seed, gaps = (
+        minimiser(objective, length)[0],
+        lambda: int(rng.integers(2**31)),
+        np.empty(fits),
+    )
     for i in range(fits):
         train = training(objective, n, length, seed())
         found = fit(train, best, progress=False).parameters
-        gaps[i] = generalisation_gap(found, best, train, noiseless(objective, tests, length, seed()))
+        gaps[i] = generalisation_gap(
+            found, best, train, noiseless(objective, tests, length, seed())
+        )
     return mean_and_error(gaps)
 
 
-def _positions(length: int, shared: bool, fits: int, rng: np.random.Generator) -> tuple[float, float]:
-    """gap/risk of least squares on the features q_i k_lj v_l, summed over positions if shared; same control variate."""
+def _positions(
+    length: int, shared: bool, fits: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """gap/risk of least squares on the features q_i k_lj v_l, summed over positions if shared;
+    same control variate.
+    """
     best, risk = _best_linear(length, shared)
     gaps = np.empty(fits)
     for i in range(fits):
-        (x, y), (x2, y2) = (_features(length, ROWS, shared, int(rng.integers(2**31))) for _ in range(2))
+        (x, y), (x2, y2) = (
+            _features(length, ROWS, shared, int(rng.integers(2**31))) for _ in range(2)
+        )
         found = np.linalg.lstsq(x, y, rcond=None)[0]
         drop = lambda x, y, found=found: np.mean((x @ best - y) ** 2 - (x @ found - y) ** 2)
         gaps[i] = drop(x, y) - drop(x2, y2)
@@ -115,9 +206,13 @@ def _positions(length: int, shared: bool, fits: int, rng: np.random.Generator) -
 
 
 def _best_linear(length: int, shared: bool) -> tuple[np.ndarray, float]:
-    """alpha I at every position, and its risk: alpha = E[yS]/E[S^2] for S = sum_l (q.k_l) v_l, E[yS] = L/3, E[S^2] = L (1+s^2)/3 + L (L-1)/9."""
+    """alpha I at every position, and its risk: alpha = E[yS]/E[S^2] for S = sum_l (q.k_l) v_l,
+    E[yS] = L/3, E[S^2] = L (1+s^2)/3 + L (L-1)/9.
+    """
     alpha = (1 / 3) / ((1 + NOISE**2) / 3 + (length - 1) / 9)
-    return alpha * np.tile(np.eye(3).ravel(), 1 if shared else length), 1 + NOISE**2 - alpha * length / 3
+    return alpha * np.tile(
+        np.eye(3).ravel(), 1 if shared else length
+    ), 1 + NOISE**2 - alpha * length / 3
 
 
 def _features(length: int, n: int, shared: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -127,19 +222,29 @@ def _features(length: int, n: int, shared: bool, seed: int) -> tuple[np.ndarray,
 
 
 def _linear_law(length: int, shared: bool, n: int, rng: np.random.Generator) -> float:
-    """Takeuchi's 2 tr(E[xx']^-1 E[r^2 xx'])/(n R), with the next order p/(n-p-1) + p/n of a Gaussian design in place of 2p/n."""
+    """Takeuchi's 2 tr(E[xx']^-1 E[r^2 xx'])/(n R), with the next order p/(n-p-1) + p/n of a
+    Gaussian design in place of 2p/n.
+    """
     x, y = _features(length, n, shared, int(rng.integers(2**31)))
     r2 = (x @ _best_linear(length, shared)[0] - y) ** 2
     leverage = np.sum(x * np.linalg.solve(x.T @ x, x.T).T, axis=1)
     p = x.shape[1]
-    return float(np.mean(r2 * leverage) / (np.mean(r2) * np.mean(leverage)) * (p / (ROWS - p - 1) + p / ROWS))
+    return float(
+        np.mean(r2 * leverage)
+        / (np.mean(r2) * np.mean(leverage))
+        * (p / (ROWS - p - 1) + p / ROWS)
+    )
 
 
 def _slopes(name: str, law: np.ndarray, measured: Curve) -> Comparison:
-    return compare_slope(f"{name} weights: slope of gap/risk in L", POSITIONS, law, measured, 0.05)
+    return compare_slope(
+        f"{name} weights: slope of gap/risk in L", POSITIONS, law, measured, 0.05
+    )
 
 
-def _figure(in_n: dict, by_size: dict, in_length: dict, relative: dict, law: dict, positions: dict) -> Figure:
+def _figure(
+    in_n: dict, by_size: dict, in_length: dict, relative: dict, law: dict, positions: dict
+) -> Figure:
     wide = np.array([60.0, 4000.0])  # the law 1/n beyond the sizes fitted
     beyond = {o: in_n[o][0] * SIZES[0] / wide for o in OBJECTIVES}
     size = Panel(
@@ -166,11 +271,19 @@ def _figure(in_n: dict, by_size: dict, in_length: dict, relative: dict, law: dic
             for i, shared in enumerate((False, True))
             for mark in (
                 Line(POSITIONS, law[shared], f"{NAMES[shared]}, Takeuchi", i + 2),
-                Points(POSITIONS, positions[shared][0], f"{NAMES[shared]}, fits", i + 2, BAND * positions[shared][1]),
+                Points(
+                    POSITIONS,
+                    positions[shared][0],
+                    f"{NAMES[shared]}, fits",
+                    i + 2,
+                    BAND * positions[shared][1],
+                ),
             )
         ),
     )
-    return Figure("The gap falls with n and does not grow with L", (size, length, tied), columns=3)
+    return Figure(
+        "The gap falls with n and does not grow with L", (size, length, tied), columns=3
+    )
 
 
 def _laws_and_fits(x: np.ndarray, laws: dict, at: np.ndarray, fits: dict) -> tuple[Mark, ...]:
@@ -187,15 +300,21 @@ CLAIM = Claim(
     id="exch-15-generalisation-gap",
     title="Generalisation gap: 1/n, and no growth with length",
     statement=(
-        "The generalisation gap of attention falls like 1/n, equals Takeuchi's tr(H^-1 J)/n, and relative to the risk does not "
+        "The generalisation gap of attention falls like 1/n, equals Takeuchi's tr(H^-1 J)/n, and "
+        "relative to the risk does not "
         "grow with the number of tokens, for supervised and for "
-        "masked objectives; weights of their own at every position make it grow in proportion to the length."
+        "masked objectives; weights of their own at every position make it grow in proportion to "
+        "the length."
     ),
     source=(
-        "Zhang et al. (arXiv 2212.14852), abstract: generalisation error independent of input size, supervised and "
+        "Zhang et al. (arXiv 2212.14852), abstract: generalisation error independent of input "
+        "size, supervised and "
         "self-supervised; numbers new here"
     ),
-    hypotheses="latent linear map, keys uniform on the sphere, noise 1/2, no sink; n large against the number of parameters (11 and 13)",
+    hypotheses=(
+        "latent linear map, keys uniform on the sphere, noise 1/2, no sink; n large "
+        "against the number of parameters (11 and 13)"
+    ),
     routes=(
         "Takeuchi's trace at the exact minimiser",
         "fits on independent data, gap by control variate",
@@ -203,15 +322,19 @@ CLAIM = Claim(
     check=check,
     snippet=(
         "import numpy as np\n"
-        "from attnscope.dynamics.networks.attention_model import AttentionParameters, fit, generalisation_gap, sandwich, task_contexts\n"
+        "from attnscope.dynamics.networks.attention_model import AttentionParameters, fit, "
+        "generalisation_gap, sandwich, task_contexts\n"
         "from attnscope.tasks.exchangeable.linear_map import LinearMap\n"
         "from attnscope.theory.exchangeable.learning_curves import best_attention\n"
-        "task, b = LinearMap(3, 2, noise=0.5, keys='sphere'), best_attention(dim=3, length=32, sink=False)\n"
+        "task, b = LinearMap(3, 2, noise=0.5, keys='sphere'), best_attention(dim=3, length=32, "
+        "sink=False)\n"
         "best = AttentionParameters(b.inverse_bandwidth * np.eye(3), None, b.gain * np.eye(2))\n"
         "clean = lambda n, seed: task_contexts(task, n, 32, 'supervised', seed=seed)\n"
         "print('Takeuchi', sandwich(best, clean(4000, 0), label_noise=0.5).trace / 512)\n"
-        "data = [(task_contexts(task, 512, 32, 'masked', seed=s), clean(2000, 100 + s)) for s in range(20)]\n"
-        "print('measured', np.mean([generalisation_gap(fit(a, best).parameters, best, a, b) for a, b in data]))\n"
+        "data = [(task_contexts(task, 512, 32, 'masked', seed=s), clean(2000, 100 + s)) for s in "
+        "range(20)]\n"
+        "print('measured', np.mean([generalisation_gap(fit(a, best).parameters, best, a, b) for a, "
+        "b in data]))\n"
     ),
     condition="relative to the risk: the absolute gap falls with L, as the risk does",
 )

@@ -1,19 +1,29 @@
 """Supervised and masked training find the same parameter.
 
-Both objectives are least squares on one model; only the target differs: the value of a hidden token, or a label <a, W q> of the latent.
-Rows of W are independent, so both population risks are minimised at A = I/h and O = g I or g a', with one h and one g
-(theory.exchangeable.learning_curves.best_attention). Measured: fits on independent data from identity scores, with standard errors from the sandwich
-formula.
+Both objectives are least squares on one model; only the target differs: the value of a hidden
+token, or a label <a, W q> of the latent. Rows of W are independent, so both population risks are
+minimised at A = I/h and O = g I or g a', with one h and one g
+(theory.exchangeable.learning_curves.best_attention). Measured: fits on independent data from
+identity scores, with standard errors from the sandwich formula.
 
-False alarm: 5 standard errors per number (6e-7 each); the whole difference D of the two matrices A is one chi-square of 9 degrees of
-freedom, D' Cov^-1 D, whose mean is 9 and which exceeds 46 with probability 6e-7.
+False alarm: 5 standard errors per number (6e-7 each); the whole difference D of the two matrices A
+is one chi-square of 9 degrees of freedom, D' Cov^-1 D, whose mean is 9 and which exceeds 46 with
+probability 6e-7.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.attention_fits import DIM, LABEL, NOISE, OBJECTIVES, minimiser, noiseless, training
+from attnscope.claims.attention_fits import (
+    DIM,
+    LABEL,
+    NOISE,
+    OBJECTIVES,
+    minimiser,
+    noiseless,
+    training,
+)
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, sampled
 from attnscope.dynamics.networks.attention_model import fit, sandwich
@@ -27,33 +37,65 @@ CHI_SQUARE = 46.0  # exceeded with probability 6e-7 by a chi-square of 9 degrees
 def check(context: Context) -> Evidence:
     seeds = iter(np.random.default_rng([context.seed, 516]).integers(2**31, size=20).tolist())
     n = context.pick(10_000, 60_000)
-    found = {(L, o): _fitted(o, L, n, next(seeds), next(seeds)) for L in LENGTHS for o in OBJECTIVES}
+    found = {
+        (L, o): _fitted(o, L, n, next(seeds), next(seeds))
+        for L in LENGTHS
+        for o in OBJECTIVES
+    }
     exact = {L: minimiser("masked", L)[1] for L in LENGTHS}
     comparisons = []
     for L in LENGTHS:
         (masked, cov_m), (labelled, cov_s) = (found[L, o] for o in OBJECTIVES)
-        D, cov = masked[SCORES] - labelled[SCORES], cov_m[SCORES, SCORES] + cov_s[SCORES, SCORES]
+        D = masked[SCORES] - labelled[SCORES]
+        cov = cov_m[SCORES, SCORES] + cov_s[SCORES, SCORES]
         gains, errors = zip(*(_gain(*found[L, o], o) for o in OBJECTIVES))
         comparisons += [
-            sampled(f"L = {L}: entries of A, masked - supervised", np.zeros(9), D, np.sqrt(np.diag(cov))),
-            Comparison(f"L = {L}: chi-square of the difference", 9.0, float(D @ np.linalg.solve(cov, D)), CHI_SQUARE - 9, "at most"),
-            sampled(f"L = {L}: A by both objectives and I/h exactly", np.eye(DIM).ravel() * exact[L].inverse_bandwidth,
-                    np.array([masked[SCORES], labelled[SCORES]]), np.sqrt([np.diag(c)[SCORES] for c in (cov_m, cov_s)])),
-            sampled(f"L = {L}: gain along the label, by both and exactly", exact[L].gain, gains, errors),
-        ]  # fmt: skip
+            sampled(
+                f"L = {L}: entries of A, masked - supervised",
+                np.zeros(9),
+                D,
+                np.sqrt(np.diag(cov)),
+            ),
+            Comparison(
+                f"L = {L}: chi-square of the difference",
+                9.0,
+                float(D @ np.linalg.solve(cov, D)),
+                CHI_SQUARE - 9,
+                "at most",
+            ),
+            sampled(
+                f"L = {L}: A by both objectives and I/h exactly",
+                np.eye(DIM).ravel() * exact[L].inverse_bandwidth,
+                np.array([masked[SCORES], labelled[SCORES]]),
+                np.sqrt([np.diag(c)[SCORES] for c in (cov_m, cov_s)]),
+            ),
+            sampled(
+                f"L = {L}: gain along the label, by both and exactly",
+                exact[L].gain,
+                gains,
+                errors,
+            ),
+        ]
     trace = lambda L, o: found[L, o][0][[0, 4, 8]].mean()
     notes = "; ".join(
-        f"L = {L}: trace A/3 masked {trace(L, 'masked'):.2f}, supervised {trace(L, 'supervised'):.2f}, exact "
+        f"L = {L}: trace A/3 masked {trace(L, 'masked'):.2f}, supervised "
+        f"{trace(L, 'supervised'):.2f}, exact "
         f"{exact[L].inverse_bandwidth:.2f}"
         for L in LENGTHS
     )
     return Evidence(tuple(comparisons), _figure(found), notes + f" ({n} contexts each).")
 
 
-def _fitted(objective: str, length: int, n: int, seed: int, other: int) -> tuple[np.ndarray, np.ndarray]:
-    """Parameters and their covariance; the sandwich is taken at the fit, on fresh contexts without label noise."""
+def _fitted(
+    objective: str, length: int, n: int, seed: int, other: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Parameters and their covariance; the sandwich is taken at the fit,
+    on fresh contexts without label noise.
+    """
     found = fit(training(objective, n, length, seed), sink=False, progress=False).parameters
-    return found.vector, sandwich(found, noiseless(objective, n, length, other), NOISE).covariance / n
+    return found.vector, sandwich(
+        found, noiseless(objective, n, length, other), NOISE
+    ).covariance / n
 
 
 def _gain(x: np.ndarray, cov: np.ndarray, objective: str) -> tuple[float, float]:
@@ -70,7 +112,8 @@ def _figure(found: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]]) -> Figu
         exact = np.eye(DIM).ravel() * minimiser("masked", L)[1].inverse_bandwidth
         bars = {o: BAND * np.sqrt(np.diag(found[L, o][1])[SCORES]) for o in OBJECTIVES}
         marks = [
-            Points(np.arange(1, 10) + 0.2 * i, found[L, o][0][SCORES], o, i, bars[o]) for i, o in enumerate(OBJECTIVES)
+            Points(np.arange(1, 10) + 0.2 * i, found[L, o][0][SCORES], o, i, bars[o])
+            for i, o in enumerate(OBJECTIVES)
         ]
         panels.append(
             Panel(
@@ -81,23 +124,34 @@ def _figure(found: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]]) -> Figu
                 y_range=(-1.0, 7.5),
             )
         )
-    return Figure("Masked and supervised training agree entry by entry", tuple(panels), columns=2)
+    return Figure(
+        "Masked and supervised training agree entry by entry", tuple(panels), columns=2
+    )
 
 
 CLAIM = Claim(
     id="exch-16-same-parameter",
     title="Masked and supervised training find one parameter",
     statement=(
-        "Predicting hidden tokens and predicting labels of the latent lead to the same score matrix and output gain: both "
+        "Predicting hidden tokens and predicting labels of the latent lead to the same score "
+        "matrix and output gain: both "
         "population risks have one "
-        "minimiser, and fits on independent data agree with it and with each other within their standard errors."
+        "minimiser, and fits on independent data agree with it and with each other within their "
+        "standard errors."
     ),
     source=(
-        "new here; that self-supervised training learns the representation which supervised training learns: in the "
+        "new here; that self-supervised training learns the representation which supervised "
+        "training learns: in the "
         "spirit of Zhang et al. (arXiv 2212.14852)"
     ),
-    hypotheses="labels linear in a latent linear map with independent rows, keys uniform on the sphere, noise 1/2, no sink",
-    routes=("exact minimiser of the population risk", "Levenberg-Marquardt fits with both objectives"),
+    hypotheses=(
+        "labels linear in a latent linear map with independent rows, keys uniform on the "
+        "sphere, noise 1/2, no sink"
+    ),
+    routes=(
+        "exact minimiser of the population risk",
+        "Levenberg-Marquardt fits with both objectives",
+    ),
     check=check,
     snippet=(
         "import numpy as np\n"
@@ -105,7 +159,8 @@ CLAIM = Claim(
         "from attnscope.tasks.exchangeable.linear_map import LinearMap\n"
         "task = LinearMap(3, 2, noise=0.5, keys='sphere')\n"
         "masked = fit(task_contexts(task, 4000, 32, 'masked', seed=1), sink=False).parameters\n"
-        "labelled = fit(task_contexts(task, 4000, 32, 'supervised', [[0.6, 0.8]], seed=2), sink=False).parameters\n"
+        "labelled = fit(task_contexts(task, 4000, 32, 'supervised', [[0.6, 0.8]], seed=2), "
+        "sink=False).parameters\n"
         "print(masked.query_key.round(2), labelled.query_key.round(2), sep='\\n')\n"
     ),
 )

@@ -1,12 +1,14 @@
 """The condition number of a downstream label, through a rank-r bottleneck.
 
-A representation is pretrained to predict t = T z + s_t e from contexts of L tokens, cut to rank r, and serves the label along the weakest
-direction of T, of singular value 1/kap. Predicted, to first order (theory.exchangeable.transfer): excess = (p - r)(s_t^2 kap^2 + 1 - c)/n, c = L/(L +
-s^2). Measured: fits on sampled data. The bound excess <= kap^2 E|f^ - f*|^2 is exact and may never fail. With kap -> infinity, or kap^2
-s_t^2 (p - r)/n of order 1, the label is lost: excess c.
+A representation is pretrained to predict t = T z + s_t e from contexts of L tokens, cut to rank r,
+and serves the label along the weakest direction of T, of singular value 1/kap. Predicted, to first
+order (theory.exchangeable.transfer): excess = (p - r)(s_t^2 kap^2 + 1 - c)/n, c = L/(L + s^2).
+Measured: fits on sampled data. The bound excess <= kap^2 E|f^ - f*|^2 is exact and may never fail.
+With kap -> infinity, or kap^2 s_t^2 (p - r)/n of order 1, the label is lost: excess c.
 
-Tolerance: 5 standard errors over trials (6e-7 each), and for the second order a relative error of the size of the predicted excess itself
-(at most 0.05 for these kap and n) plus (p+1)/n (the mean of an inverse Wishart matrix is 1/(n-p-1), not 1/n).
+Tolerance: 5 standard errors over trials (6e-7 each), and for the second order a relative error of
+the size of the predicted excess itself (at most 0.05 for these kap and n) plus (p+1)/n (the mean of
+an inverse Wishart matrix is 1/(n-p-1), not 1/n).
 """
 
 from __future__ import annotations
@@ -19,11 +21,17 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.sphere_errors import Curve, compare_slope
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.theory.exchangeable.transfer import bottleneck_law, bottleneck_trials, condition_number
+from attnscope.theory.exchangeable.transfer import (
+    bottleneck_law,
+    bottleneck_trials,
+    condition_number,
+)
 
 CONDITIONS = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
 LOST = np.array([128.0, 4096.0])
-SAMPLES, LENGTH, CONDITION = 16_000, 16, 8.0
+SAMPLES = 16_000
+LENGTH = 16
+CONDITION = 8.0
 SIZES = np.array([1000, 2000, 4000, 8000, 16_000])
 LENGTHS = np.array([4, 16, 64, 256])
 
@@ -47,7 +55,9 @@ def check(context: Context) -> Evidence:
         [draw(CONDITION, n, L) for n, L in sizes]
         for sizes in ([(n, LENGTH) for n in SIZES], [(SAMPLES, L) for L in LENGTHS])
     )
-    in_size, in_length = (_mean(np.hstack([x[0] for x in runs])) for runs in (by_size, by_length))
+    in_size, in_length = (
+        _mean(np.hstack([x[0] for x in runs])) for runs in (by_size, by_length)
+    )
     laws = (
         _law(CONDITIONS, SAMPLES, LENGTH),
         _law(CONDITION, SIZES, LENGTH),
@@ -61,18 +71,38 @@ def check(context: Context) -> Evidence:
     lost, spread = mean_and_error(excess[:, -1])
     T = np.diag([1.0] * 2 + [1 / CONDITION] + [0.0] * 9)
     comparisons = (
-        *(worst(f"excess, {name}", p, m[0], Z * m[1] + e * p) for name, p, m, e in zip(names, laws, seen, second)),
-        *(compare_slope(f"slope in {name.split()[0]}", x, p, m, e) for name, x, p, m, e in zip(names, axes, laws, seen, second)),
-        Comparison("condition number of the label", CONDITION, condition_number(T, np.eye(12)[2]), 1e-12),
+        *(
+            worst(f"excess, {name}", p, m[0], Z * m[1] + e * p)
+            for name, p, m, e in zip(names, laws, seen, second)
+        ),
+        *(
+            compare_slope(f"slope in {name.split()[0]}", x, p, m, e)
+            for name, x, p, m, e in zip(names, axes, laws, seen, second)
+        ),
+        Comparison(
+            "condition number of the label",
+            CONDITION,
+            condition_number(T, np.eye(12)[2]),
+            1e-12,
+        ),
         Comparison("fits whose excess exceeds the bound", 0.0, violations, 0.5),
-        # e_3 is one of p - r + 1 = 10 directions that noise cannot tell apart: 9/10 of it is lost, but for (n c/s_t^2)/kappa^2 = 1 %
-        Comparison("kappa = 4096: the label is lost", 0.9 * LENGTH / (LENGTH + 1), lost, Z * spread + 0.01),
-    )  # fmt: skip
+        # e_3 is one of p - r + 1 = 10 directions that noise cannot tell apart: 9/10 of it is lost,
+        # but for (n c/s_t^2)/kappa^2 = 1 %
+        Comparison(
+            "kappa = 4096: the label is lost",
+            0.9 * LENGTH / (LENGTH + 1),
+            lost,
+            Z * spread + 0.01,
+        ),
+    )
     notes = "Measured/predicted excess by kappa: " + ", ".join(
-        f"{k:g}: {m / p:.3f} +- {e / p:.3f}" for k, m, e, p in zip(CONDITIONS, *in_condition, laws[0])
+        f"{k:g}: {m / p:.3f} +- {e / p:.3f}"
+        for k, m, e, p in zip(CONDITIONS, *in_condition, laws[0])
     )
     return Evidence(
-        comparisons, _figure(laws, seen, excess), f"{notes}; at kappa = 4096 the excess is {excess[:, -1].mean():.3f}."
+        comparisons,
+        _figure(laws, seen, excess),
+        f"{notes}; at kappa = 4096 the excess is {excess[:, -1].mean():.3f}.",
     )
 
 
@@ -80,7 +110,9 @@ def _mean(trials: np.ndarray) -> Curve:
     return trials.mean(axis=0), trials.std(axis=0, ddof=1) / np.sqrt(len(trials))
 
 
-def _figure(laws: tuple[np.ndarray, ...], seen: tuple[Curve, ...], excess: np.ndarray) -> Figure:
+def _figure(
+    laws: tuple[np.ndarray, ...], seen: tuple[Curve, ...], excess: np.ndarray
+) -> Figure:
     kap = np.geomspace(1.5, 6000, 40)
     lost, error = _mean(excess[:, len(CONDITIONS) :])
     law = bottleneck_law(kap, SAMPLES, LENGTH)
@@ -101,7 +133,10 @@ def _figure(laws: tuple[np.ndarray, ...], seen: tuple[Curve, ...], excess: np.nd
         f"condition number {CONDITION:g}",
         "pretraining sequences n",
         "downstream excess risk",
-        (Line(SIZES, laws[1], "law", 0), Points(SIZES, seen[1][0], "fits", 0, BAND * seen[1][1])),
+        (
+            Line(SIZES, laws[1], "law", 0),
+            Points(SIZES, seen[1][0], "fits", 0, BAND * seen[1][1]),
+        ),
         log_x=True,
         log_y=True,
         y_range=(1e-3, 0.1),
@@ -111,7 +146,10 @@ def _figure(laws: tuple[np.ndarray, ...], seen: tuple[Curve, ...], excess: np.nd
         f"condition number {CONDITION:g}, n = {SAMPLES}",
         "context length L",
         "downstream excess risk",
-        (Line(LENGTHS, laws[2], "law", 0), Points(LENGTHS, seen[2][0], "fits", 0, BAND * seen[2][1])),
+        (
+            Line(LENGTHS, laws[2], "law", 0),
+            Points(LENGTHS, seen[2][0], "fits", 0, BAND * seen[2][1]),
+        ),
         log_x=True,
         y_range=(0.0, top),
     )
@@ -126,24 +164,35 @@ CLAIM = Claim(
     id="exch-17-condition-number",
     title="Downstream excess grows with the condition number^2",
     statement=(
-        "Through a bottleneck of the label's rank the downstream excess of a representation pretrained on n sequences is (p - "
+        "Through a bottleneck of the label's rank the downstream excess of a representation "
+        "pretrained on n sequences is (p - "
         "r)(s_t^2 kappa^2 + 1 - c)/n: slope 2 in the condition "
-        "number kappa of the label, -1 in n, 0 in the context length; it never exceeds kappa^2 times the pretraining error."
+        "number kappa of the label, -1 in n, 0 in the context length; it never exceeds kappa^2 "
+        "times the pretraining error."
     ),
     source=(
-        "new here; that a condition number governs downstream tasks: Zhang et al. (arXiv 2212.14852), abstract (its "
+        "new here; that a condition number governs downstream tasks: Zhang et al. (arXiv "
+        "2212.14852), abstract (its "
         "exact definition was not available)"
     ),
     hypotheses=(
-        "Gaussian latent and tokens, linear target, rank-r least squares, label on the weakest direction; predicted "
+        "Gaussian latent and tokens, linear target, rank-r least squares, label on the weakest "
+        "direction; predicted "
         "excess well below 1"
     ),
-    routes=("first-order perturbation of singular vectors", "reduced-rank least squares on sampled data"),
+    routes=(
+        "first-order perturbation of singular vectors",
+        "reduced-rank least squares on sampled data",
+    ),
     check=check,
     snippet=(
         "from attnscope.theory.exchangeable.transfer import bottleneck_law, bottleneck_trials\n"
         "excess, bound = bottleneck_trials([4.0, 16.0], samples=8000, length=16, trials=40)\n"
-        "print(excess.mean(axis=0), bottleneck_law([4.0, 16.0], 8000, 16), (excess <= bound).all())\n"
+        "print(excess.mean(axis=0), bottleneck_law([4.0, 16.0], 8000, 16), (excess <= "
+        "bound).all())\n"
     ),
-    condition="a bottleneck or a bound on the head's norm: an unrestricted head undoes any invertible linear error, whatever kappa",
+    condition=(
+        "a bottleneck or a bound on the head's norm: an unrestricted head undoes any "
+        "invertible linear error, whatever kappa"
+    ),
 )

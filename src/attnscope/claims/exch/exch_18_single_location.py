@@ -1,18 +1,25 @@
-"""Where single-location regression sits: finitely but not infinitely exchangeable, and its Bayes predictor is softmax attention.
+"""Where single-location regression sits: finitely but not infinitely exchangeable, and its Bayes
+predictor is softmax attention.
 
-notation: J uniform on L places, X_J ~ N(sqrt(d/2) k*, I), other tokens N(0, I), y = X_J.v*, v* orthogonal to k*; marks m_l = [l = J];
-w = P(J = . | X).
+notation: J uniform on L places, X_J ~ N(sqrt(d/2) k*, I), other tokens N(0, I), y = X_J.v*, v*
+orthogonal to k*; marks m_l = [l = J]; w = P(J = . | X).
 
-Not extendable. The tokens are exchangeable, but the marks have covariance -1/L^2, while every infinite exchangeable sequence has covariances >= 0.
-Among n tokens of a longer exchangeable sequence with the same pair law the number of marks would have variance n (L - n)/L^2: 0 at n = L, negative at
-n = L + 1, so not even one token can be added. The distance in total variation between the first k marks and independent ones is, exactly,
+Not extendable. The tokens are exchangeable, but the marks have covariance -1/L^2, while every
+infinite exchangeable sequence has covariances >= 0. Among n tokens of a longer exchangeable
+sequence with the same pair law the number of marks would have variance n (L - n)/L^2: 0 at n = L,
+negative at n = L + 1, so not even one token can be added. The distance in total variation between
+the first k marks and independent ones is, exactly,
 
-    TV_k = [ |(1-k/L) - (1-1/L)^k| + k |1/L - (1/L)(1-1/L)^(k-1)| + 1 - (1-1/L)^k - (k/L)(1-1/L)^(k-1) ] / 2,   about 1 - 1/e at k = L.
+    TV_k = [ |(1-k/L) - (1-1/L)^k| + k |1/L - (1/L)(1-1/L)^(k-1)| + 1 - (1-1/L)^k -
+        (k/L)(1-1/L)^(k-1) ] / 2,   about 1 - 1/e at k = L.
 
-Attention. w = softmax_l(sqrt(d/2) k*.x_l) for unit variance, so E[y | X] = sum_l w_l x_l.v* is softmax attention over the location posterior, and its
-excess risk is 1 - E w_J, which INCREASES with L: a longer input is a harder search, opposite to the latent models where more tokens are more data.
+Attention. w = softmax_l(sqrt(d/2) k*.x_l) for unit variance, so E[y | X] = sum_l w_l x_l.v* is
+softmax attention over the location posterior, and its excess risk is 1 - E w_J, which INCREASES
+with L: a longer input is a harder search, opposite to the latent models where more tokens are more
+data.
 
-Routes: closed forms and the exact integrals of the single-location task, against sampled places, sampled attention, and enumeration of all 2^k marks.
+Routes: closed forms and the exact integrals of the single-location task, against sampled places,
+sampled attention, and enumeration of all 2^k marks.
 """
 
 from __future__ import annotations
@@ -38,40 +45,72 @@ def check(context: Context) -> Evidence:
     n = context.pick(20_000, 200_000)
     draw = lambda: int(rng.integers(2**31))
     rows = [
-        _attention(SingleLocation(DIM, L, gamma=1.0, seed=draw()), context.pick(6000, 60_000), draw()) for L in LENGTHS
+        _attention(
+            SingleLocation(DIM, L, gamma=1.0, seed=draw()), context.pick(6000, 60_000), draw()
+        )
+        for L in LENGTHS
     ]
-    excess, mass, gaps = np.array([r[0] for r in rows]).T, np.array([r[1] for r in rows]).T, [r[2] for r in rows]
+    excess = np.array([r[0] for r in rows]).T
+    mass = np.array([r[1] for r in rows]).T
+    gaps = [r[2] for r in rows]
     exact = np.array([SingleLocation(DIM, L, gamma=1.0).bayes_risk().excess for L in LENGTHS])
-    location = np.array([SingleLocation(DIM, L, gamma=1.0).location_error().value for L in LENGTHS])
+    location = np.array(
+        [SingleLocation(DIM, L, gamma=1.0).location_error().value for L in LENGTHS]
+    )
     marks = np.array([_mark_covariance(L, n, draw()) for L in LENGTHS]).T
     distance = [_distance(k, TV_LENGTH) for k in ENUMERATED]
     comparisons = (
-        # at L = 2 the product of the two centred marks is always -1/4: no standard error, only rounding
-        worst("covariance of two marks: -1/L^2", [-1 / L**2 for L in LENGTHS], marks[0], Z * marks[1] + 1e-14),
+        # at L = 2 the product of the two centred marks is always -1/4: no standard error, only
+        # rounding
         worst(
-            "distance of k marks to independent ones", distance, [_enumerated(k, TV_LENGTH) for k in ENUMERATED], 1e-13
+            "covariance of two marks: -1/L^2",
+            [-1 / L**2 for L in LENGTHS],
+            marks[0],
+            Z * marks[1] + 1e-14,
         ),
-        Comparison("softmax attention minus Bayes predictor", 0.0, max(gaps), 1e-12),  # rounding of scores of size 20
+        worst(
+            "distance of k marks to independent ones",
+            distance,
+            [_enumerated(k, TV_LENGTH) for k in ENUMERATED],
+            1e-13,
+        ),
+        # rounding of scores of size 20
+        Comparison("softmax attention minus Bayes predictor", 0.0, max(gaps), 1e-12),
         worst(
             "exact Bayes excess = 1 - E w_J", location, exact, 1e-9 * location
         ),  # two different integrals, each to 1e-10
         sampled("excess risk of softmax attention", exact, *excess),
         sampled("1 - w_J of softmax attention", exact, *mass),
-        Comparison("lengths at which the excess risk grew", len(LENGTHS) - 1, int((np.diff(excess[0]) > 0).sum()), 0.5),
+        Comparison(
+            "lengths at which the excess risk grew",
+            len(LENGTHS) - 1,
+            int((np.diff(excess[0]) > 0).sum()),
+            0.5,
+        ),
     )
     notes = (
-        f"Excess risk {exact[0]:.3f} at L = {LENGTHS[0]} to {exact[-1]:.3f} at L = {LENGTHS[-1]} (d = {DIM}): more tokens make it harder. "
-        f"Total variation of L marks to independent ones at L = 64: {_distance(64, 64):.3f}. Adding one token to L = 8 would need a variance of "
+        f"Excess risk {exact[0]:.3f} at L = {LENGTHS[0]} to {exact[-1]:.3f} at L = {LENGTHS[-1]} "
+        f"(d = {DIM}): more tokens make it harder. "
+        f"Total variation of L marks to independent ones at L = 64: {_distance(64, 64):.3f}. "
+        "Adding one token to L = 8 would need a variance of "
         f"{9 * (8 - 9) / 64:.3f} for the number of marks."
     )
     return Evidence(comparisons, _figure(exact, excess, marks), notes)
 
 
-def _attention(task: SingleLocation, n: int, seed: int) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """Sampled excess risk and 1 - w_J of softmax attention with query sqrt(d/2) k*, and its largest difference to bayes_predict."""
+def _attention(
+    task: SingleLocation, n: int, seed: int
+) -> tuple[tuple[float, float], tuple[float, float], float]:
+    """Sampled excess risk and 1 - w_J of softmax attention with query sqrt(d/2) k*,
+    and its largest difference to bayes_predict.
+    """
     batch = task.sample(n, seed)
     values = np.concatenate(
-        [(batch.tokens @ task.value)[..., None], (np.arange(task.length) == batch.location[:, None])[..., None]], axis=2
+        [
+            (batch.tokens @ task.value)[..., None],
+            (np.arange(task.length) == batch.location[:, None])[..., None],
+        ],
+        axis=2,
     )
     out = softmax_attention(
         task.signal * task.key, batch.tokens, values, bandwidth=1.0
@@ -81,14 +120,17 @@ def _attention(task: SingleLocation, n: int, seed: int) -> tuple[tuple[float, fl
 
 
 def _mark_covariance(L: int, n: int, seed: int) -> tuple[float, float]:
-    """Covariance of the marks of the first two places over sampled sequences (d = 2: the places do not depend on it)."""
+    """Covariance of the marks of the first two places over sampled sequences (d = 2: the places do
+    not depend on it).
+    """
     place = SingleLocation(2, L).sample(n, seed).location
     return mean_and_error(((place == 0) - 1 / L) * ((place == 1) - 1 / L))
 
 
 def _distance(k: int, L: int) -> float:
     q = 1 - 1 / L
-    none, one = q**k, k / L * q ** (k - 1)
+    none = q**k
+    one = k / L * q ** (k - 1)
     return (abs(1 - k / L - none) + abs(k / L - one) + 1 - none - one) / 2
 
 
@@ -107,7 +149,10 @@ def _figure(exact: np.ndarray, excess: np.ndarray, marks: np.ndarray) -> Figure:
             "covariance of two marks",
             "length L",
             "-covariance",
-            (Line(grid, 1 / grid**2.0, "1/L^2", 0), Points(LENGTHS, -marks[0], "sampled", 1, BAND * marks[1])),
+            (
+                Line(grid, 1 / grid**2.0, "1/L^2", 0),
+                Points(LENGTHS, -marks[0], "sampled", 1, BAND * marks[1]),
+            ),
             log_x=True,
             log_y=True,
             y_range=(1e-5, 1),
@@ -116,31 +161,49 @@ def _figure(exact: np.ndarray, excess: np.ndarray, marks: np.ndarray) -> Figure:
             "number of marks among n tokens, L = 8",
             "tokens n",
             "variance it would have",
-            (Line(n, n * (8 - n) / 64, "n (L - n)/L^2", 0), Line([0, 14], [0, 0], "possible above", 6, dashed=True)),
+            (
+                Line(n, n * (8 - n) / 64, "n (L - n)/L^2", 0),
+                Line([0, 14], [0, 0], "possible above", 6, dashed=True),
+            ),
         ),
         Panel(
             "a longer input is harder",
             "length L",
             "excess risk",
-            (Line(LENGTHS, exact, "1 - E w_J", 0), Points(LENGTHS, excess[0], "attention", 1, BAND * excess[1])),
+            (
+                Line(LENGTHS, exact, "1 - E w_J", 0),
+                Points(LENGTHS, excess[0], "attention", 1, BAND * excess[1]),
+            ),
             log_x=True,
             y_range=(0, 0.6),
         ),
     )
-    return Figure("Single-location regression in this frame (lines exact, points sampled)", panels, columns=3)
+    return Figure(
+        "Single-location regression in this frame (lines exact, points sampled)",
+        panels,
+        columns=3,
+    )
 
 
 CLAIM = Claim(
     id="exch-18-single-location",
     title="Single-location regression: finitely exchangeable only",
     statement=(
-        "The tokens of single-location regression are exchangeable but not part of any longer exchangeable sequence "
+        "The tokens of single-location regression are exchangeable but not part of any longer "
+        "exchangeable sequence "
         "(marks have covariance -1/L^2). "
-        "Its Bayes predictor is softmax attention over the posterior of the location, with excess risk 1 - E w_J that increases with L."
+        "Its Bayes predictor is softmax attention over the posterior of the location, with excess "
+        "risk 1 - E w_J that increases with L."
     ),
     source="new here; the task is that of Marion et al., ICLR 2025 (arXiv 2410.01537)",
-    hypotheses="d = 16, gamma = 1, signal sqrt(d/2), key and value orthogonal, uniform location, L = 2 to 64",
-    routes=("closed forms and exact integrals", "sampled marks and attention; enumeration of marks"),
+    hypotheses=(
+        "d = 16, gamma = 1, signal sqrt(d/2), key and value orthogonal, uniform location, "
+        "L = 2 to 64"
+    ),
+    routes=(
+        "closed forms and exact integrals",
+        "sampled marks and attention; enumeration of marks",
+    ),
     check=check,
     snippet=(
         "import numpy as np\n"
@@ -148,7 +211,9 @@ CLAIM = Claim(
         "for length in (2, 8, 32):\n"
         "    task = at.SingleLocation(dim=16, length=length, gamma=1.0)\n"
         "    b = task.sample(5000, seed=0)\n"
-        "    out = at.softmax_attention(task.signal * task.key, b.tokens, (b.tokens @ task.value)[..., None], bandwidth=1.0)[:, 0]\n"
-        "    print(length, task.bayes_risk().value, task.location_error().value, np.mean((out - b.target) ** 2))\n"
+        "    out = at.softmax_attention(task.signal * task.key, b.tokens, (b.tokens @ "
+        "task.value)[..., None], bandwidth=1.0)[:, 0]\n"
+        "    print(length, task.bayes_risk().value, task.location_error().value, np.mean((out - "
+        "b.target) ** 2))\n"
     ),
 )

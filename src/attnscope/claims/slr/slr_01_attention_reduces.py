@@ -1,16 +1,19 @@
 """From a full attention layer down to the paper's predictor, rung by rung.
 
-notation: X (L, d) tokens, Q, K, V (d, p), O (o, p), lam = temperature, a = a token of X that plays [CLS].
+notation: X (L, d) tokens, Q, K, V (d, p), O (o, p), lam = temperature, a = a token of X that plays
+[CLS].
 
     all rows     T(X) = softmax(lam X Q K^T X^T) X V O^T                        (L, o)
     [CLS] row    softmax(lam a^T Q K^T X^T) X V O^T                             (o,)
     o = 1        softmax(lam k^T X^T) X v   with k = K Q^T a, v = V O^T
     sigma        sum_l sigma(lam X_l.k) X_l.v,   sigma = erf
 
-The first three are the same function; naive loops over the top line, in the order in which it is written, must give what the library
-gives on every rung, to roundoff (sums of at most L d = 150 terms of size one: 1e-12). The last step is not an identity: erf weights are
-another predictor. How far apart the two are is a pair of exact risks at (k*, v*), one by two-dimensional quadrature and one in closed
-form; both are measured on sampled vectors, the softmax one through a full layer with Q, K, V, O.
+The first three are the same function; naive loops over the top line, in the order in which it is
+written, must give what the library gives on every rung, to roundoff (sums of at most L d = 150
+terms of size one: 1e-12). The last step is not an identity: erf weights are another predictor. How
+far apart the two are is a pair of exact risks at (k*, v*), one by two-dimensional quadrature and
+one in closed form; both are measured on sampled vectors, the softmax one through a full layer with
+Q, K, V, O.
 """
 
 from __future__ import annotations
@@ -32,8 +35,10 @@ from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
 
 ROUNDOFF = 1e-12
-TASK = SingleLocation(dim=50, length=10)  # softmax risks are still large enough to be sampled here
-SOFTMAX_AT = (0.2, 0.4, 0.7)  # beyond, the risk becomes a rare event (2e-4 at its best) and its sampled mean is skewed
+# softmax risks are still large enough to be sampled here
+TASK = SingleLocation(dim=50, length=10)
+# beyond, the risk becomes a rare event (2e-4 at its best) and its sampled mean is skewed
+SOFTMAX_AT = (0.2, 0.4, 0.7)
 ERF_AT = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -43,35 +48,62 @@ def check(context: Context) -> Evidence:
     batch = TASK.sample(context.pick(20_000, 200_000), seed=int(rng.integers(2**31)))
     layer = np.array([mean_and_error(_loss_of_layer(lam, batch)) for lam in SOFTMAX_AT]).T
     erf = np.array(
-        [mean_and_error((predict(Erf(lam), TASK.key, TASK.value, batch.tokens) - batch.target) ** 2) for lam in ERF_AT]
+        [
+            mean_and_error(
+                (predict(Erf(lam), TASK.key, TASK.value, batch.tokens) - batch.target) ** 2
+            )
+            for lam in ERF_AT
+        ]
     ).T
     exact = lambda predictor: risk(TASK, predictor, Overlaps.oracle()).value
     risks = (
-        sampled("risk of a full softmax layer at (k*, v*)", [exact(Softmax(lam)) for lam in SOFTMAX_AT], *layer),
-        sampled("risk of the erf predictor at (k*, v*)", [exact(Erf(lam)) for lam in ERF_AT], *erf),
+        sampled(
+            "risk of a full softmax layer at (k*, v*)",
+            [exact(Softmax(lam)) for lam in SOFTMAX_AT],
+            *layer,
+        ),
+        sampled(
+            "risk of the erf predictor at (k*, v*)", [exact(Erf(lam)) for lam in ERF_AT], *erf
+        ),
     )
-    best = {kind.__name__: optimal_temperature(TASK, kind)[1].value for kind in (Softmax, Erf)}
+    best = {
+        kind.__name__: optimal_temperature(TASK, kind)[1].value for kind in (Softmax, Erf)
+    }
     notes = (
-        f"Replacing softmax by erf is a change of predictor, not a reduction: at d = {TASK.dim}, L = {TASK.length} and the best temperature "
-        f"of each, the exact risks at (k*, v*) are {best['Softmax']:.2g} (softmax) and {best['Erf']:.3f} (erf)."
+        f"Replacing softmax by erf is a change of predictor, not a reduction: at d = {TASK.dim}, L "
+        f"= {TASK.length} and the best temperature "
+        f"of each, the exact risks at (k*, v*) are {best['Softmax']:.2g} (softmax) and "
+        f"{best['Erf']:.3f} (erf)."
     )
     return Evidence((*rungs, *risks), _figure(rungs, layer, erf, batch), notes)
 
 
 def _rungs(rng: np.random.Generator) -> tuple[Comparison, ...]:
     """Every rung of a random layer on random sequences, against the loops."""
-    d, L, p, o, lam = 15, 10, 4, 3, 0.3
+    d = 15
+    L = 10
+    p = 4
+    o = 3
+    lam = 0.3
     Q, K, V = (rng.standard_normal((d, p)) / math.sqrt(p) for _ in range(3))
-    O, X = rng.standard_normal((o, p)), rng.standard_normal((5, L, d))
-    full, single = FullAttention(Q, K, V, O, lam), FullAttention(Q, K, V, O[:1], lam)
+    O = rng.standard_normal((o, p))
+    X = rng.standard_normal((5, L, d))
+    full = FullAttention(Q, K, V, O, lam)
+    single = FullAttention(Q, K, V, O[:1], lam)
     cls = X[2, 0]  # [CLS] is a token of the sequence: its row is a row of the layer
     loops = np.array([_layer_by_loops(x, Q, K, V, O, lam) for x in X])  # (5, L, o)
-    row, direct = loops[2, 0], np.array([_componentwise_by_loops(x, K @ Q.T @ cls, V @ O[0], lam) for x in X])
+    row = loops[2, 0]
+    direct = np.array([_componentwise_by_loops(x, K @ Q.T @ cls, V @ O[0], lam) for x in X])
     softmax, k, v = single.reduced(cls)
     return (
         worst("all rows of the layer", loops, full.rows(X), ROUNDOFF),
         worst("[CLS] row", row, full.cls_row(X[2:3], cls)[0], ROUNDOFF),
-        worst("one output, as softmax(lam k.X) X.v", row[0], predict(softmax, k, v, X[2:3]), ROUNDOFF),
+        worst(
+            "one output, as softmax(lam k.X) X.v",
+            row[0],
+            predict(softmax, k, v, X[2:3]),
+            ROUNDOFF,
+        ),
         worst("componentwise, sigma = erf", direct, predict(Erf(lam), k, v, X), ROUNDOFF),
     )
 
@@ -84,7 +116,10 @@ def _layer_by_loops(
     out = []
     for query in queries:
         scores = [math.exp(lam * sum(a * b for a, b in zip(query, key))) for key in keys]
-        mixed = [sum(w * value[j] for w, value in zip(scores, values)) / sum(scores) for j in range(V.shape[1])]
+        mixed = [
+            sum(w * value[j] for w, value in zip(scores, values)) / sum(scores)
+            for j in range(V.shape[1])
+        ]
         out.append([sum(a * b for a, b in zip(mixed, row)) for row in O.tolist()])
     return np.array(out)
 
@@ -99,22 +134,35 @@ def _componentwise_by_loops(X: np.ndarray, k: np.ndarray, v: np.ndarray, lam: fl
 
 
 def _loss_of_layer(lam: float, batch: Batch) -> np.ndarray:
-    """Squared errors of the full layer whose reduction is (k*, v*): Q maps the [CLS] token to 1 and K maps 1 to k*."""
+    """Squared errors of the full layer whose reduction is (k*, v*):
+    Q maps the [CLS] token to 1 and K maps 1 to k*.
+    """
     cls = np.eye(TASK.dim)[0]
-    Q, K, V, O = cls[:, None], TASK.key[:, None], TASK.value[:, None], np.ones((1, 1))
-    return (FullAttention(Q, K, V, O, lam).cls_row(batch.tokens, cls)[:, 0] - batch.target) ** 2
+    Q = cls[:, None]
+    K = TASK.key[:, None]
+    V = TASK.value[:, None]
+    O = np.ones((1, 1))
+    return (
+        FullAttention(Q, K, V, O, lam).cls_row(batch.tokens, cls)[:, 0] - batch.target
+    ) ** 2
 
 
-def _figure(rungs: tuple[Comparison, ...], layer: np.ndarray, erf: np.ndarray, batch: Batch) -> Figure:
+def _figure(
+    rungs: tuple[Comparison, ...], layer: np.ndarray, erf: np.ndarray, batch: Batch
+) -> Figure:
     grid = np.geomspace(0.01, 3, 60)
     oracle = as_arrays(Overlaps.oracle())
 
     def curve(kind: Callable[[float], Predictor]) -> list[float]:
-        return [float(unchecked_risk(TASK, kind(lam), oracle, lam).value) for lam in grid.tolist()]
+        return [
+            float(unchecked_risk(TASK, kind(lam), oracle, lam).value) for lam in grid.tolist()
+        ]
 
     few = slice(0, 400)
     output = lambda predictor: predict(predictor, TASK.key, TASK.value, batch.tokens[few])
-    best: dict[type[Predictor], float] = {kind: optimal_temperature(TASK, kind)[0] for kind in (Softmax, Erf)}
+    best: dict[type[Predictor], float] = {
+        kind: optimal_temperature(TASK, kind)[0] for kind in (Softmax, Erf)
+    }
     risks = Panel(
         f"risk at (k*, v*), d = {TASK.dim}, L = {TASK.length}",
         "temperature",
@@ -145,26 +193,40 @@ def _figure(rungs: tuple[Comparison, ...], layer: np.ndarray, erf: np.ndarray, b
         "rung (1 all rows, 2 [CLS] row, 3 one output, 4 erf)",
         "largest difference",
         (
-            Points(x, [max(abs(c.measured - c.predicted), 1e-17) for c in rungs], "measured", 0),
+            Points(
+                x, [max(abs(c.measured - c.predicted), 1e-17) for c in rungs], "measured", 0
+            ),
             Line([0.7, 4.3], [ROUNDOFF] * 2, "tolerance", 6, dashed=True),
         ),
         log_y=True,
         x_range=(0, 5),
         y_range=(1e-17, 1e-11),
     )
-    return Figure("From a full attention layer to the predictor", (differences, outputs, risks), columns=3)
+    return Figure(
+        "From a full attention layer to the predictor",
+        (differences, outputs, risks),
+        columns=3,
+    )
 
 
 CLAIM = Claim(
     id="slr-01-attention-reduces",
     title="Attention reduces to the predictor, rung by rung",
     statement=(
-        "The [CLS] row of a single attention head with one output is softmax(lam k.X) X.v with one query-key direction k = K Q^T a and "
-        "one value direction v = V O^T; taking the nonlinearity componentwise gives the predictor sum_l erf(lam X_l.k) X_l.v. All steps "
+        "The [CLS] row of a single attention head with one output is softmax(lam k.X) X.v with one "
+        "query-key direction k = K Q^T a and "
+        "one value direction v = V O^T; taking the nonlinearity componentwise gives the predictor "
+        "sum_l erf(lam X_l.k) X_l.v. All steps "
         "but the last are identities; the last gives another predictor, with another risk."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537): the predictor as a simplified attention layer; the gap softmax-erf is new here",
-    hypotheses="any Q, K, V, O; the gap at k = k*, v = v*, d = 50, L = 10, gamma^2 = 1/2, signal sqrt(d/2)",
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537): the predictor as a simplified attention "
+        "layer; the gap softmax-erf is new here"
+    ),
+    hypotheses=(
+        "any Q, K, V, O; the gap at k = k*, v = v*, d = 50, L = 10, gamma^2 = 1/2, signal "
+        "sqrt(d/2)"
+    ),
     routes=(
         "loops over the definition; exact risks by quadrature and closed form",
         "the library's layers and predictors, on sampled vectors",
@@ -174,7 +236,8 @@ CLAIM = Claim(
         "import numpy as np\n"
         "import attnscope as at\n"
         "rng = np.random.default_rng(0)\n"
-        "Q, K, V, O, X = (rng.standard_normal(shape) for shape in ((8, 3), (8, 3), (8, 3), (1, 3), (1, 6, 8)))\n"
+        "Q, K, V, O, X = (rng.standard_normal(shape) for shape in ((8, 3), (8, 3), (8, 3), (1, 3), "
+        "(1, 6, 8)))\n"
         "layer = at.FullAttention(Q, K, V, O, temperature=0.3)\n"
         "softmax, k, v = layer.reduced(X[0, 0])\n"
         "print(layer.rows(X)[0, 0, 0], at.predict(softmax, k, v, X)[0])\n"

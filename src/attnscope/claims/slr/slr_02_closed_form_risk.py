@@ -1,13 +1,17 @@
 """The closed-form erf risk in the five overlaps, by three routes.
 
-Random tasks and random pairs (k, v), most of them far from every special point (all five overlaps non-zero):
+Random tasks and random pairs (k, v), most of them far from every special point (all five overlaps
+non-zero):
 
     closed form    theory.risks.erf_risk, the paper's formula regrouped
-    quadrature     the same risk as a mean over one Gaussian, which holds for any sigma; erf enters as a black box
-    Monte Carlo    (Y - T(X))^2 on sampled projections (X.k, X.v, X.v*), and on sampled vectors X of R^d for one task
+    quadrature   the same risk as a mean over one Gaussian, which holds for any sigma; erf enters as
+        a black box
+    Monte Carlo   (Y - T(X))^2 on sampled projections (X.k, X.v, X.v*), and on sampled vectors X of
+        R^d for one task
 
-The first two must agree to roundoff. Against Monte Carlo the z-scores must look standard normal: none beyond 5, and their root mean
-square over m settings within 5/sqrt(2m) of 1 (its standard deviation is 1/sqrt(2m); false alarm 6e-7).
+The first two must agree to roundoff. Against Monte Carlo the z-scores must look standard normal:
+none beyond 5, and their root mean square over m settings within 5/sqrt(2m) of 1 (its standard
+deviation is 1/sqrt(2m); false alarm 6e-7).
 """
 
 from __future__ import annotations
@@ -32,23 +36,36 @@ def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 2])
     settings = [_setting(rng) for _ in range(context.pick(50, 200))]
     closed = np.array([risk(task, Erf(lam), o).value for task, lam, o in settings])
-    quadrature = np.array([risk(task, Componentwise(erf, lam), o).value for task, lam, o in settings])
+    quadrature = np.array(
+        [risk(task, Componentwise(erf, lam), o).value for task, lam, o in settings]
+    )
     mean, error = _sampled(settings, context.pick(40_000, 400_000), rng).T
     z = (mean - closed) / error
     vectors = _on_vectors(context.pick(4_000, 40_000), int(rng.integers(2**31)))
     comparisons = (
         worst("closed form and quadrature", closed, quadrature, ROUNDOFF * closed),
         sampled("closed form and sampled projections", closed, mean, error),
-        Comparison("root mean square of the z-scores", 1.0, float(np.sqrt(np.mean(z**2))), Z / np.sqrt(2 * len(z))),
+        Comparison(
+            "root mean square of the z-scores",
+            1.0,
+            float(np.sqrt(np.mean(z**2))),
+            Z / np.sqrt(2 * len(z)),
+        ),
         sampled("closed form and sampled vectors, d = 400", *vectors),
     )
-    notes = f"{len(settings)} random settings; largest |z| {np.abs(z).max():.2f}, root mean square {np.sqrt(np.mean(z**2)):.2f}."
+    notes = (
+        f"{len(settings)} random settings; largest |z| {np.abs(z).max():.2f}, root mean square "
+        f"{np.sqrt(np.mean(z**2)):.2f}."
+    )
     return Evidence(comparisons, _figure(closed, quadrature, mean, error), notes)
 
 
 def _setting(rng: np.random.Generator) -> Setting:
-    """A task and overlaps of two random unit vectors of R^5, in which k* and v* are the first two axes."""
-    dim, length = int(10 ** rng.uniform(1, 4)), int(10 ** rng.uniform(0.31, 1.7))
+    """A task and overlaps of two random unit vectors of R^5,
+    in which k* and v* are the first two axes.
+    """
+    dim = int(10 ** rng.uniform(1, 4))
+    length = int(10 ** rng.uniform(0.31, 1.7))
     task = SingleLocation(dim, length, gamma=rng.uniform(0.3, 1.5), noise=rng.uniform(0, 0.5))
     k, v = (x / np.linalg.norm(x) for x in rng.standard_normal((2, 5)))
     return task, 10 ** rng.uniform(-2, 0.5), Overlaps(k[0], k[1], v[0], v[1], k @ v)
@@ -56,7 +73,10 @@ def _setting(rng: np.random.Generator) -> Setting:
 
 def _sampled(settings: list[Setting], samples: int, rng: np.random.Generator) -> np.ndarray:
     """(m, 2): mean and standard error of the risk of every setting."""
-    estimates = [risk(task, Erf(lam), o, "monte-carlo", samples, int(rng.integers(2**31))) for task, lam, o in settings]
+    estimates = [
+        risk(task, Erf(lam), o, "monte-carlo", samples, int(rng.integers(2**31)))
+        for task, lam, o in settings
+    ]
     return np.array([(e.value, e.error) for e in estimates])
 
 
@@ -67,23 +87,37 @@ def _halfway(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _on_vectors(n: int, seed: int) -> tuple[float, float, float]:
-    """(closed form, mean, standard error) at the paper's scale, for k and v halfway between their targets and a random direction."""
+    """(closed form, mean, standard error) at the paper's scale, for k and v halfway between their
+    targets and a random direction.
+    """
     task = SingleLocation(dim=400, length=10, seed=seed)
     rest = np.random.default_rng([seed, 1]).standard_normal((2, task.dim))
-    k, v = _halfway(task.key, rest[0]), _halfway(task.value, rest[1])
-    losses = [(predict(Erf(0.1), k, v, b.tokens) - b.target) ** 2 for b in task.batches(n, 1000, seed)]
-    return risk(task, Erf(0.1), Overlaps.of(task, k, v)).value, *mean_and_error(np.concatenate(losses))
+    k = _halfway(task.key, rest[0])
+    v = _halfway(task.value, rest[1])
+    losses = [
+        (predict(Erf(0.1), k, v, b.tokens) - b.target) ** 2
+        for b in task.batches(n, 1000, seed)
+    ]
+    return risk(task, Erf(0.1), Overlaps.of(task, k, v)).value, *mean_and_error(
+        np.concatenate(losses)
+    )
 
 
-def _figure(closed: np.ndarray, quadrature: np.ndarray, mean: np.ndarray, error: np.ndarray) -> Figure:
-    order, ends = np.argsort(closed), [closed.min(), closed.max()]
+def _figure(
+    closed: np.ndarray, quadrature: np.ndarray, mean: np.ndarray, error: np.ndarray
+) -> Figure:
+    order = np.argsort(closed)
+    ends = [closed.min(), closed.max()]
     z = np.sort((mean - closed) / error)
     quantiles = ndtri((np.arange(len(z)) + 0.5) / len(z))
     agree = Panel(
         "Monte Carlo against the closed form",
         "risk, closed form",
         "risk, sampled (95 %)",
-        (Points(closed, mean, "settings", 0, BAND * error), Line(ends, ends, "equal", 6, dashed=True)),
+        (
+            Points(closed, mean, "settings", 0, BAND * error),
+            Line(ends, ends, "equal", 6, dashed=True),
+        ),
         log_x=True,
         log_y=True,
     )
@@ -91,7 +125,10 @@ def _figure(closed: np.ndarray, quadrature: np.ndarray, mean: np.ndarray, error:
         "z-scores, sorted",
         "standard normal quantile",
         "(sampled - closed form)/s.e.",
-        (Points(quantiles, z, "settings", 0), Line([-3, 3], [-3, 3], "standard normal", 6, dashed=True)),
+        (
+            Points(quantiles, z, "settings", 0),
+            Line([-3, 3], [-3, 3], "standard normal", 6, dashed=True),
+        ),
     )
     relative = np.maximum(np.abs(quadrature / closed - 1), 1e-17)[order]
     roundoff = Panel(
@@ -112,12 +149,20 @@ CLAIM = Claim(
     id="slr-02-closed-form-risk",
     title="The closed-form risk, by three routes",
     statement=(
-        "The population risk of the erf predictor is an explicit function of five overlaps (kappa, eta, theta, nu, rho), the temperature "
-        "and (d, L, gamma): closed form, one-dimensional quadrature and Monte Carlo agree on random settings away from the manifold."
+        "The population risk of the erf predictor is an explicit function of five overlaps (kappa, "
+        "eta, theta, nu, rho), the temperature "
+        "and (d, L, gamma): closed form, one-dimensional quadrature and Monte Carlo agree on "
+        "random settings away from the manifold."
     ),
     source="Marion et al., ICLR 2025 (arXiv 2410.01537), closed-form risk of the erf predictor",
-    hypotheses="k* perp v*, unit k and v; random d in 10..10^4, L in 2..50, gamma in 0.3..1.5, temperature in 0.01..3, any overlaps",
-    routes=("closed form", "quadrature with erf as a black box; Monte Carlo on projections and on vectors"),
+    hypotheses=(
+        "k* perp v*, unit k and v; random d in 10..10^4, L in 2..50, gamma in 0.3..1.5, "
+        "temperature in 0.01..3, any overlaps"
+    ),
+    routes=(
+        "closed form",
+        "quadrature with erf as a black box; Monte Carlo on projections and on vectors",
+    ),
     check=check,
     snippet=(
         "import attnscope as at\n"

@@ -2,19 +2,23 @@
 
 notation: p = L d inputs, the tokens of a sequence laid end to end.
 
-Linear. The best affine predictor of Y from all tokens has risk R_lin = gam^2 - gam^4/(L-1+gam^2) (uniform location, k* perp v*): whatever
-d, it tends to the null risk gam^2 as L grows. Measured by least squares on n sampled sequences. Its error on the n training sequences
-is below R_lin and its error on n fresh ones above, to first order by the same amount tr(Cov^-1 E[e^2 x x^T])/n, also when the linear
-model is wrong; their average is R_lin up to (p/n)^2.
+Linear. The best affine predictor of Y from all tokens has risk R_lin = gam^2 - gam^4/(L-1+gam^2)
+(uniform location, k* perp v*): whatever d, it tends to the null risk gam^2 as L grows. Measured by
+least squares on n sampled sequences. Its error on the n training sequences is below R_lin and its
+error on n fresh ones above, to first order by the same amount tr(Cov^-1 E[e^2 x x^T])/n, also when
+the linear model is wrong; their average is R_lin up to (p/n)^2.
 
-Dense. T(X) = a.relu(W x + b) + c on the p inputs, trained by Adam on the squared loss. The attention predictor has 2 d parameters, the
-smallest such net, with one hidden unit, has p + 3. What can be predicted of it is that it does no better than R_lin. Larger nets are
-trained on the same data to show where this ends: two units per location suffice to represent a good predictor, since for m = M (u - t)
+Dense. T(X) = a.relu(W x + b) + c on the p inputs, trained by Adam on the squared loss. The
+attention predictor has 2 d parameters, the smallest such net, with one hidden unit, has p + 3. What
+can be predicted of it is that it does no better than R_lin. Larger nets are trained on the same
+data to show where this ends: two units per location suffice to represent a good predictor, since
+for m = M (u - t)
 
     [relu(m + w) - relu(m - w)]/2 = w if m > |w|, 0 if m < -|w|,        u = X_l.k*, w = X_l.v*,
 
-so a net of 2L units is near the truth; its risk follows from a two-dimensional quadrature (gate(u, w) for the map above, an odd function
-of w, so that cross terms between tokens vanish):  R = gam^2-mean of (w - gate)^2 at the informative token + (L-1) E gate(background)^2.
+so a net of 2L units is near the truth; its risk follows from a two-dimensional quadrature (gate(u,
+w) for the map above, an odd function of w, so that cross terms between tokens vanish):  R =
+gam^2-mean of (w - gate)^2 at the informative token + (L-1) E gate(background)^2.
 """
 
 from __future__ import annotations
@@ -35,18 +39,24 @@ from attnscope.theory.risk import risk
 LENGTHS = (2, 3, 5, 10, 20, 50)
 TASK = SingleLocation(dim=50, length=10)
 WIDTHS = (1, 2, 8, 32)  # hidden units; 1 is the size comparable to attention
-GATE, THRESHOLD = 2.0, 2.7  # M and t of the net written by hand; not tuned further: rarer errors are harder to sample
-Net = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # W (p, h), b (h,), a (h,), c (1,)
+# M and t of the net written by hand; not tuned further: rarer errors are harder to sample
+GATE = 2.0
+THRESHOLD = 2.7
+# W (p, h), b (h,), a (h,), c (1,)
+Net = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def check(context: Context) -> Evidence:
     seeds = np.random.default_rng([context.seed, 3]).integers(2**31, size=20)
     tasks = [SingleLocation(dim=4, length=length) for length in LENGTHS]
     n = context.pick(40_000, 200_000)
-    squares = np.array([_least_squares(task, n, int(seed)) for task, seed in zip(tasks, seeds)])
+    squares = np.array(
+        [_least_squares(task, n, int(seed)) for task, seed in zip(tasks, seeds)]
+    )
     linear = [task.linear_risk().value for task in tasks]
     data, fresh = (
-        TASK.sample(m, int(seed), "float32") for m, seed in zip((context.pick(100_000, 400_000), 30_000), seeds[10:])
+        TASK.sample(m, int(seed), "float32")
+        for m, seed in zip((context.pick(100_000, 400_000), 30_000), seeds[10:])
     )
     nets = {width: _loss(_trained(data, width, int(seeds[12])), fresh) for width in WIDTHS}
     tested = {width: mean_and_error(loss) for width, loss in nets.items()}
@@ -56,41 +66,58 @@ def check(context: Context) -> Evidence:
     small, error = tested[WIDTHS[0]]
     comparisons = (
         sampled("linear regression: risk by length", linear, *squares.T),
-        Comparison("net with one hidden unit: not below the best linear risk", floor, small, Z * error, "at least"),
+        Comparison(
+            "net with one hidden unit: not below the best linear risk",
+            floor,
+            small,
+            Z * error,
+            "at least",
+        ),
         sampled("net of 2L units written by hand", _gate_risk(), *by_hand),
         sampled("attention with moment estimates of k and v", *attention),
     )
     best = min(tested.values())[0]
     notes = (
-        f"Null {TASK.null_risk().value:.3f}, best linear {floor:.4f}. Trained on {len(data.target):,} sequences (d = {TASK.dim}, L = {TASK.length}): "
-        + ", ".join(f"{width} hidden ({_parameters(width):,} parameters) {m:.3f}" for width, (m, _) in tested.items())
+        f"Null {TASK.null_risk().value:.3f}, best linear {floor:.4f}. Trained on "
+        f"{len(data.target):,} sequences (d = {TASK.dim}, L = {TASK.length}): "
+        + ", ".join(
+            f"{width} hidden ({_parameters(width):,} parameters) {m:.3f}"
+            for width, (m, _) in tested.items()
+        )
         + f"; attention with {2 * TASK.dim} parameters, two averages of the same data and no training {attention[1]:.3f}. The failure is one "
-        f"of size, not of kind: wide nets get to {best:.3f} with these data, and 2L = {2 * TASK.length} units written by hand reach {by_hand[0]:.3f}."
+        f"of size, not of kind: wide nets get to {best:.3f} with these data, and 2L = "
+        f"{2 * TASK.length} units written by hand reach {by_hand[0]:.3f}."
     )
     return Evidence(comparisons, _figure(squares, tested, by_hand, attention), notes)
 
 
 def _least_squares(task: SingleLocation, n: int, seed: int) -> tuple[float, float]:
-    """(mean, standard error) of the average of training and fresh error of ordinary least squares with intercept."""
+    """(mean, standard error) of the average of training and fresh error of ordinary least squares
+    with intercept.
+    """
     train, fresh = (task.sample(n, seed + i) for i in range(2))
     design = lambda batch: np.column_stack([np.ones(n), batch.tokens.reshape(n, -1)])
     x = design(train)
     weights = np.linalg.solve(x.T @ x, x.T @ train.target)
-    inside, outside = ((design(batch) @ weights - batch.target) ** 2 for batch in (train, fresh))
+    inside, outside = (
+        (design(batch) @ weights - batch.target) ** 2 for batch in (train, fresh)
+    )
     (a, da), (b, db) = mean_and_error(inside), mean_and_error(outside)
     return (a + b) / 2, float(np.hypot(da, db)) / 2
 
 
-def _trained(data: Batch, width: int, seed: int, epochs: int = 10, batch: int = 500, rate: float = 5e-3) -> Net:
+def _trained(
+    data: Batch, width: int, seed: int, epochs: int = 10, batch: int = 500, rate: float = 5e-3
+) -> Net:
     """Adam with its usual constants; the step falls linearly to zero over the second half."""
     rng = np.random.default_rng(seed)
-    x, y = data.tokens.reshape(len(data.target), -1), data.target.astype(np.float32)
-    first, last = (
-        rng.standard_normal((x.shape[1], width)) / np.sqrt(x.shape[1]),
-        rng.standard_normal(width) / np.sqrt(width),
-    )
+    x = data.tokens.reshape(len(data.target), -1)
+    y = data.target.astype(np.float32)
+    first = rng.standard_normal((x.shape[1], width)) / np.sqrt(x.shape[1])
+    last = rng.standard_normal(width) / np.sqrt(width)
     net = [part.astype(np.float32) for part in (first, np.zeros(width), last, np.zeros(1))]
-    mean, square = [np.zeros_like(part) for part in net], [np.zeros_like(part) for part in net]
+    mean = [np.zeros_like(part) for part in net]
+    square = [np.zeros_like(part) for part in net]
     blocks = len(y) // batch
     for t in range(1, epochs * blocks + 1):
         rows = slice((t - 1) % blocks * batch, (t - 1) % blocks * batch + batch)
@@ -98,7 +125,11 @@ def _trained(data: Batch, width: int, seed: int, epochs: int = 10, batch: int = 
         for i, g in enumerate(_gradient(net, x[rows], y[rows])):
             mean[i] += 0.1 * (g - mean[i])
             square[i] += 0.001 * (g * g - square[i])
-            net[i] -= np.float32(step / (1 - 0.9**t)) * mean[i] / (np.sqrt(square[i] / np.float32(1 - 0.999**t)) + 1e-8)
+            net[i] -= (
+                np.float32(step / (1 - 0.9**t))
+                * mean[i]
+                / (np.sqrt(square[i] / np.float32(1 - 0.999**t)) + 1e-8)
+            )
     return tuple(net)  # type: ignore[return-value]
 
 
@@ -114,7 +145,11 @@ def _gradient(net: list[np.ndarray], x: np.ndarray, y: np.ndarray) -> tuple[np.n
 
 def _loss(net: Net, batch: Batch) -> np.ndarray:
     W, b, a, c = net
-    return (np.maximum(batch.tokens.reshape(len(batch.target), -1) @ W + b, 0) @ a + c - batch.target) ** 2
+    return (
+        np.maximum(batch.tokens.reshape(len(batch.target), -1) @ W + b, 0) @ a
+        + c
+        - batch.target
+    ) ** 2
 
 
 def _parameters(width: int) -> int:
@@ -130,11 +165,18 @@ def _net_by_hand() -> Net:
         return np.kron(np.eye(TASK.length), weights[:, None])
 
     signs = np.repeat([0.5, -0.5], TASK.length)
-    return np.hstack([one(1), one(-1)]), np.full(2 * TASK.length, -GATE * THRESHOLD), signs, np.zeros(1)
+    return (
+        np.hstack([one(1), one(-1)]),
+        np.full(2 * TASK.length, -GATE * THRESHOLD),
+        signs,
+        np.zeros(1),
+    )
 
 
 def _gate_risk() -> float:
-    """Exact risk of that net: a trapezoid rule on +-8.5 standard deviations; the kinks limit it to about h^2 = 1e-4 relative."""
+    """Exact risk of that net: a trapezoid rule on +-8.5 standard deviations;
+    the kinks limit it to about h^2 = 1e-4 relative.
+    """
     g = np.linspace(-8.5, 8.5, 1701)
     weight = np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi) * (g[1] - g[0])
 
@@ -142,14 +184,18 @@ def _gate_risk() -> float:
         opened = GATE * (u - THRESHOLD)
         return (np.maximum(opened + w, 0) - np.maximum(opened - w, 0)) / 2
 
-    u, w = g[:, None], g[None, :]
-    gam, s = TASK.gamma, TASK.signal
+    u = g[:, None]
+    w = g[None, :]
+    gam = TASK.gamma
+    s = TASK.signal
     informative = weight @ (gam * w - gate(s + gam * u, gam * w)) ** 2 @ weight
     return float(informative + (TASK.length - 1) * (weight @ gate(u, w) ** 2 @ weight))
 
 
 def _attention(data: Batch, fresh: Batch) -> tuple[float, float, float]:
-    """(exact risk, tested mean, its standard error) of the erf predictor at the moment estimates of k* and v*."""
+    """(exact risk, tested mean, its standard error)
+    of the erf predictor at the moment estimates of k* and v*.
+    """
     k, v = Moments().estimate(data)
     lam, _ = optimal_temperature(TASK, Erf)
     exact = risk(TASK, Erf(lam), Overlaps.of(TASK, k, v)).value
@@ -163,7 +209,9 @@ def _figure(
     attention: tuple[float, float, float],
 ) -> Figure:
     lengths = np.unique(np.geomspace(2, 1000, 60).astype(int))
-    linear = [SingleLocation(dim=4, length=int(length)).linear_risk().value for length in lengths]
+    linear = [
+        SingleLocation(dim=4, length=int(length)).linear_risk().value for length in lengths
+    ]
     null = TASK.null_risk().value
     left = Panel(
         "linear regression",
@@ -189,8 +237,20 @@ def _figure(
             Line(ends, [TASK.linear_risk().value] * 2, "best linear, exact", 0),
             Line(ends, [optimal_temperature(TASK, Erf)[1].value] * 2, "erf oracle, exact", 1),
             Points(size, m, "trained nets: 1, 2, 8, 32 units", 2, BAND * e),
-            Points([_parameters(2 * TASK.length)], [by_hand[0]], "net written by hand", 3, [BAND * by_hand[1]]),
-            Points([2 * TASK.dim], [attention[1]], "attention from moments", 1, [BAND * attention[2]]),
+            Points(
+                [_parameters(2 * TASK.length)],
+                [by_hand[0]],
+                "net written by hand",
+                3,
+                [BAND * by_hand[1]],
+            ),
+            Points(
+                [2 * TASK.dim],
+                [attention[1]],
+                "attention from moments",
+                1,
+                [BAND * attention[2]],
+            ),
         ),
         log_x=True,
         y_range=(0, 1.15),  # room for the legend,
@@ -202,14 +262,29 @@ CLAIM = Claim(
     id="slr-03-linear-and-dense-fail",
     title="Linear regression and a dense net of its size fail",
     statement=(
-        "The best linear predictor of the label from all tokens has risk gamma^2 - gamma^4/(L-1+gamma^2), which tends to that of predicting "
-        "the mean as L grows, in every dimension. A fully connected ReLU net of comparable size (one hidden unit, 5 times the parameters of "
-        "attention) trained on 100,000 sequences does no better. Attention with 2d parameters does, from two averages of the same data."
+        "The best linear predictor of the label from all tokens has risk gamma^2 - "
+        "gamma^4/(L-1+gamma^2), which tends to that of predicting "
+        "the mean as L grows, in every dimension. A fully connected ReLU net of comparable size "
+        "(one hidden unit, 5 times the parameters of "
+        "attention) trained on 100,000 sequences does no better. Attention with 2d parameters "
+        "does, from two averages of the same data."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537) for linear regression; the dense nets and where their failure ends are new here",
-    hypotheses="uniform location, k* perp v*, gamma^2 = 1/2; nets with one hidden layer, Adam, 10 passes, d = 50, L = 10",
-    condition="comparable size: nets with a hundred times the parameters (two units per location) can represent the rule, and learn much of it",
-    routes=("closed form; exact risks by quadrature", "least squares and trained nets on sampled sequences"),
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537) for linear regression; the dense nets and "
+        "where their failure ends are new here"
+    ),
+    hypotheses=(
+        "uniform location, k* perp v*, gamma^2 = 1/2; nets with one hidden layer, Adam, 10 "
+        "passes, d = 50, L = 10"
+    ),
+    condition=(
+        "comparable size: nets with a hundred times the parameters (two units per location) "
+        "can represent the rule, and learn much of it"
+    ),
+    routes=(
+        "closed form; exact risks by quadrature",
+        "least squares and trained nets on sampled sequences",
+    ),
     check=check,
     snippet=(
         "import numpy as np\n"
@@ -218,6 +293,7 @@ CLAIM = Claim(
         "x, y, _ = task.sample(40_000, seed=1)\n"
         "design = np.column_stack([np.ones(len(y)), x.reshape(len(y), -1)])\n"
         "weights = np.linalg.lstsq(design, y, rcond=None)[0]\n"
-        "print(np.mean((design @ weights - y) ** 2), task.linear_risk().value, task.null_risk().value)\n"
+        "print(np.mean((design @ weights - y) ** 2), task.linear_risk().value, "
+        "task.null_risk().value)\n"
     ),
 )

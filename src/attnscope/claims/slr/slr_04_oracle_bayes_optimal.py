@@ -1,17 +1,22 @@
-"""The erf oracle is asymptotically Bayes optimal in the regime lam sqrt(d) -> inf, lam sqrt(L) -> 0, and not outside it.
+"""The erf oracle is asymptotically Bayes optimal in the regime lam sqrt(d) -> inf, lam sqrt(L) ->
+0, and not outside it.
 
-notation: lam = d^-a the temperature, s = sqrt(d/2) the signal, R the oracle's risk at (k*, v*), R_B the Bayes risk.
+notation: lam = d^-a the temperature, s = sqrt(d/2) the signal, R the oracle's risk at (k*, v*), R_B
+the Bayes risk.
 
-    R = gam^2 E(1 - erf(lam (s + gam G)))^2 + (L-1) E erf(lam G)^2  ~  gam^2 erfc(lam s)^2 + (4/pi)(L-1) lam^2     as lam -> 0.
+    R = gam^2 E(1 - erf(lam (s + gam G)))^2 + (L-1) E erf(lam G)^2  ~  gam^2 erfc(lam s)^2 +
+        (4/pi)(L-1) lam^2   as lam -> 0.
 
-With L fixed: a < 1/2 gives R -> 0 like (4/pi)(L-1) d^-2a (a = 1/4 and 2/5 here); at a = 1/2 the informative token is let through only in
-part, R -> gam^2 erfc(1/sqrt 2)^2 = 0.0503; for a > 1/2 it is shut out and R -> gam^2, the null risk. The second condition matters when L
-grows: with lam = d^-1/4 and L = sqrt(d), lam sqrt(L) = 1 and R -> (4/pi). The Bayes risk is exponentially small in d, so the
-regret R - R_B is R itself, to ten digits, from d = 100 on.
+With L fixed: a < 1/2 gives R -> 0 like (4/pi)(L-1) d^-2a (a = 1/4 and 2/5 here); at a = 1/2 the
+informative token is let through only in part, R -> gam^2 erfc(1/sqrt 2)^2 = 0.0503; for a > 1/2 it
+is shut out and R -> gam^2, the null risk. The second condition matters when L grows: with lam =
+d^-1/4 and L = sqrt(d), lam sqrt(L) = 1 and R -> (4/pi). The Bayes risk is exponentially small in d,
+so the regret R - R_B is R itself, to ten digits, from d = 100 on.
 
-Routes: the closed form and its leading order, against Monte Carlo of the projections, whose cost does not depend on d. The leading order is
-compared at the largest d. Its relative error is 2 lam^2 in the second term (asin) and lam^2 gam^2 f''/(2 f), f = erfc^2 at lam s, in the
-first: 4 lam^2 at a = 1/2, less at a = 0.6, and of no weight inside the regime. A tolerance of 10 lam^2 covers them.
+Routes: the closed form and its leading order, against Monte Carlo of the projections, whose cost
+does not depend on d. The leading order is compared at the largest d. Its relative error is 2 lam^2
+in the second term (asin) and lam^2 gam^2 f''/(2 f), f = erfc^2 at lam s, in the first: 4 lam^2 at a
+= 1/2, less at a = 0.6, and of no weight inside the regime. A tolerance of 10 lam^2 covers them.
 """
 
 from __future__ import annotations
@@ -42,11 +47,17 @@ class Path(NamedTuple):
     long: bool = False
 
     def at(self, dim: float) -> tuple[SingleLocation, float]:
-        return SingleLocation(int(dim), round(math.sqrt(dim)) if self.long else 10), float(dim) ** -self.power
+        return SingleLocation(int(dim), round(math.sqrt(dim)) if self.long else 10), float(
+            dim
+        ) ** -self.power
 
 
 INSIDE = (Path("d^-1/4", 0.25), Path("d^-0.4", 0.4))
-OUTSIDE = (Path("d^-1/2", 0.5), Path("d^-0.6", 0.6), Path("d^-1/4, L = sqrt(d)", 0.25, long=True))
+OUTSIDE = (
+    Path("d^-1/2", 0.5),
+    Path("d^-0.6", 0.6),
+    Path("d^-1/4, L = sqrt(d)", 0.25, long=True),
+)
 DIMS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7)
 LONGEST = 1e6  # for the path with L = sqrt(d): a thousand tokens per sampled sequence
 
@@ -54,18 +65,30 @@ LONGEST = 1e6  # for the path with L = sqrt(d): a thousand tokens per sampled se
 def check(context: Context) -> Evidence:
     seeds = iter(np.random.default_rng([context.seed, 4]).integers(2**31, size=100).tolist())
     size = context.pick(400_000, 4_000_000)  # tokens drawn per point
-    dims = {path: [d for d in DIMS if not path.long or d <= LONGEST] for path in (*INSIDE, *OUTSIDE)}
-    measured = {path: np.array([_sampled(*path.at(d), size, next(seeds)) for d in dims[path]]).T for path in dims}
+    dims = {
+        path: [d for d in DIMS if not path.long or d <= LONGEST]
+        for path in (*INSIDE, *OUTSIDE)
+    }
+    measured = {
+        path: np.array([_sampled(*path.at(d), size, next(seeds)) for d in dims[path]]).T
+        for path in dims
+    }
     exact = {path: [_exact(*path.at(d)) for d in dims[path]] for path in dims}
     comparisons = (
-        *(sampled(f"oracle risk, temperature {path.name}", exact[path], *measured[path]) for path in dims),
+        *(
+            sampled(f"oracle risk, temperature {path.name}", exact[path], *measured[path])
+            for path in dims
+        ),
         *(_limit(path, measured[path]) for path in dims),
         *(_leading(path) for path in dims if not path.long),
     )
     notes = (
-        f"Over d = 1e2 .. 1e7 the exact risk goes {_span(exact[INSIDE[0]])} (d^-1/4) and {_span(exact[INSIDE[1]])} (d^-0.4): optimal. It goes "
-        f"{_span(exact[OUTSIDE[0]])} (d^-1/2: a plateau), {_span(exact[OUTSIDE[1]])} (d^-0.6: back towards the null risk 0.5) and "
-        f"{_span(exact[OUTSIDE[2]])} (L = sqrt(d), to d = 1e6). Bayes at d = 100, L = 10: {SingleLocation(100, 10).bayes_risk().value:.1e}."
+        f"Over d = 1e2 .. 1e7 the exact risk goes {_span(exact[INSIDE[0]])} (d^-1/4) and "
+        f"{_span(exact[INSIDE[1]])} (d^-0.4): optimal. It goes "
+        f"{_span(exact[OUTSIDE[0]])} (d^-1/2: a plateau), {_span(exact[OUTSIDE[1]])} (d^-0.6: back "
+        "towards the null risk 0.5) and "
+        f"{_span(exact[OUTSIDE[2]])} (L = sqrt(d), to d = 1e6). Bayes at d = 100, L = 10: "
+        f"{SingleLocation(100, 10).bayes_risk().value:.1e}."
     )
     return Evidence(comparisons, _figure(dims, measured), notes)
 
@@ -75,7 +98,14 @@ def _exact(task: SingleLocation, lam: float) -> float:
 
 
 def _sampled(task: SingleLocation, lam: float, size: int, seed: int) -> tuple[float, float]:
-    out = risk(task, Erf(lam), Overlaps.oracle(), "monte-carlo", max(10_000, size // task.length), seed)
+    out = risk(
+        task,
+        Erf(lam),
+        Overlaps.oracle(),
+        "monte-carlo",
+        max(10_000, size // task.length),
+        seed,
+    )
     return float(out.excess), float(out.error)
 
 
@@ -119,7 +149,9 @@ def _figure(dims: dict[Path, list[float]], measured: dict[Path, np.ndarray]) -> 
         out: list[Line | Points] = []
         for i, path in enumerate(paths):
             grid = (
-                fine if not path.long else np.unique(np.round(np.sqrt(fine[fine <= LONGEST * 1.01]))) ** 2
+                fine
+                if not path.long
+                else np.unique(np.round(np.sqrt(fine[fine <= LONGEST * 1.01]))) ** 2
             )  # L integer
             out += [
                 Line(grid, [_exact(*path.at(d)) for d in grid], path.name, i),
@@ -146,7 +178,9 @@ def _figure(dims: dict[Path, list[float]], measured: dict[Path, np.ndarray]) -> 
         y_range=(1e-2, 100),
     )
     return Figure(
-        "Risk of the erf oracle by temperature law (lines exact, points sampled)", (inside, outside), columns=2
+        "Risk of the erf oracle by temperature law (lines exact, points sampled)",
+        (inside, outside),
+        columns=2,
     )
 
 
@@ -154,18 +188,31 @@ CLAIM = Claim(
     id="slr-04-oracle-bayes-optimal",
     title="The oracle is Bayes optimal in the regime, not outside",
     statement=(
-        "With temperature lam = d^-a the risk of the erf predictor at (k*, v*) tends to the Bayes risk as d grows when lam sqrt(d) tends to "
-        "infinity and lam sqrt(L) to 0 (a = 1/4 and 0.4, L fixed). Outside it does not: at a = 1/2 it stays at gamma^2 erfc(1/sqrt 2)^2 = 0.0503, "
-        "at a = 0.6 it returns to the null risk, and with L = sqrt(d), a = 1/4 the background leaks."
+        "With temperature lam = d^-a the risk of the erf predictor at (k*, v*) tends to the Bayes "
+        "risk as d grows when lam sqrt(d) tends to "
+        "infinity and lam sqrt(L) to 0 (a = 1/4 and 0.4, L fixed). Outside it does not: at a = 1/2 "
+        "it stays at gamma^2 erfc(1/sqrt 2)^2 = 0.0503, "
+        "at a = 0.6 it returns to the null risk, and with L = sqrt(d), a = 1/4 the background "
+        "leaks."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537), asymptotic Bayes optimality of the oracle; the behaviour outside is computed here",
-    hypotheses="k = k*, v = v*, signal sqrt(d/2), gamma^2 = 1/2, L = 10 or sqrt(d), d from 1e2 to 1e7",
-    routes=("closed form and its leading order", "Monte Carlo on projections at d = 1e2 .. 1e7"),
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537), asymptotic Bayes optimality of the "
+        "oracle; the behaviour outside is computed here"
+    ),
+    hypotheses=(
+        "k = k*, v = v*, signal sqrt(d/2), gamma^2 = 1/2, L = 10 or sqrt(d), d from 1e2 to "
+        "1e7"
+    ),
+    routes=(
+        "closed form and its leading order",
+        "Monte Carlo on projections at d = 1e2 .. 1e7",
+    ),
     check=check,
     snippet=(
         "import attnscope as at\n"
         "for dim in (10**2, 10**4, 10**6):\n"
         "    task = at.SingleLocation(dim=dim, length=10)\n"
-        "    print(dim, [round(at.risk(task, at.Erf(dim**-a), at.Overlaps.oracle()).value, 6) for a in (0.25, 0.4, 0.5, 0.6)])\n"
+        "    print(dim, [round(at.risk(task, at.Erf(dim**-a), at.Overlaps.oracle()).value, 6) for "
+        "a in (0.25, 0.4, 0.5, 0.6)])\n"
     ),
 )

@@ -1,12 +1,16 @@
-"""The manifold M = {eta = theta = rho = 0} is invariant under projected gradient descent, to rounding.
+"""The manifold M = {eta = theta = rho = 0} is invariant under projected gradient descent, to
+rounding.
 
-On M every term of R_eta, R_theta and R_rho has a factor eta, theta or rho, so grad_k R is along k* and grad_v R along v*: the step keeps k
-orthogonal to v* and v, and v orthogonal to k*. In the five overlaps these products are exact zeros and stay so in floating point. In vectors
-of R^d, rounding leaves M by about EPS per step; what becomes of that is decided by the Hessian across M. Below the critical temperature it
-stays rounding (at most EPS per step, added up: the bound used here). Above it the oracle is a saddle across M, so M is still invariant but
-repels: the rounding grows by 1 - alpha mu per step, mu < 0 the lowest Hessian eigenvalue where the run stands.
+On M every term of R_eta, R_theta and R_rho has a factor eta, theta or rho, so grad_k R is along k*
+and grad_v R along v*: the step keeps k orthogonal to v* and v, and v orthogonal to k*. In the five
+overlaps these products are exact zeros and stay so in floating point. In vectors of R^d, rounding
+leaves M by about EPS per step; what becomes of that is decided by the Hessian across M. Below the
+critical temperature it stays rounding (at most EPS per step, added up: the bound used here). Above
+it the oracle is a saddle across M, so M is still invariant but repels: the rounding grows by 1 -
+alpha mu per step, mu < 0 the lowest Hessian eigenvalue where the run stands.
 
-Routes: calculus (zero; eigenvalues of the closed-form Hessian) against both engines, five overlaps and vectors.
+Routes: calculus (zero; eigenvalues of the closed-form Hessian) against both engines, five overlaps
+and vectors.
 """
 
 from __future__ import annotations
@@ -30,12 +34,14 @@ SMALL = SingleLocation(
     dim=60, length=10
 )  # where vectors are cheap enough for the slow growth; critical temperature 1.06
 HOT, HOT_STEP = 2.5, 1e-3
-FITTED = (1e-13, 1e-8)  # distances between which growth is read off: above fresh rounding, below the nonlinear range
+# distances between which growth is read off: above fresh rounding, below the nonlinear range
+FITTED = (1e-13, 1e-8)
 SLOPE = 0.02  # relative: kappa still creeps while the distance grows, and mu with it
 
 
 def check(context: Context) -> Evidence:
-    e, steps = EXPERIMENTS[NAME], context.pick(3000, 20_000)
+    e = EXPERIMENTS[NAME]
+    steps = context.pick(3000, 20_000)
     reduced = run_experiment(NAME, seed=context.seed, progress=False)
     vectors = train(
         e.task(),
@@ -49,37 +55,73 @@ def check(context: Context) -> Evidence:
         engine="full",
         progress=False,
     )
-    hot = train(SMALL, Erf(HOT), "manifold", 8, 12_000, HOT_STEP, 200, context.seed, engine="full", progress=False)
+    hot = train(
+        SMALL,
+        Erf(HOT),
+        "manifold",
+        8,
+        12_000,
+        HOT_STEP,
+        200,
+        context.seed,
+        engine="full",
+        progress=False,
+    )
     predicted, measured = _growth(hot, context.seed)
     comparisons = (
-        Comparison("distance from M, five overlaps, 30 runs", 0.0, reduced.distance.max(), EPS),
-        Comparison(f"distance from M, vectors in R^{e.dim}, 16 runs", 0.0, vectors.distance.max(), EPS * steps),
         Comparison(
-            "growth of rounding per step above the critical temperature", predicted, measured, SLOPE * predicted
+            "distance from M, five overlaps, 30 runs", 0.0, reduced.distance.max(), EPS
+        ),
+        Comparison(
+            f"distance from M, vectors in R^{e.dim}, 16 runs",
+            0.0,
+            vectors.distance.max(),
+            EPS * steps,
+        ),
+        Comparison(
+            "growth of rounding per step above the critical temperature",
+            predicted,
+            measured,
+            SLOPE * predicted,
         ),
     )
     notes = (
-        f"Below the critical temperature the vectors stay within {vectors.distance.max():.1e} of M over {steps} steps. Above it (temperature "
-        f"{HOT} against {critical_temperature(SMALL):.2f}, d = {SMALL.dim}) M repels: rounding grows e-fold every {1 / measured:.0f} steps."
+        f"Below the critical temperature the vectors stay within {vectors.distance.max():.1e} of M "
+        f"over {steps} steps. Above it (temperature "
+        f"{HOT} against {critical_temperature(SMALL):.2f}, d = {SMALL.dim}) M repels: rounding "
+        f"grows e-fold every {1 / measured:.0f} steps."
     )
     return Evidence(comparisons, _figure(reduced, vectors, hot, predicted), notes)
 
 
 def _growth(hot: Trajectory, seed: int) -> tuple[float, float]:
-    """Growth per step of the distance from M: from the Hessian at the points the reduced engine visits, and from the vectors' rounding."""
-    run = train(SMALL, Erf(HOT), "manifold", 8, int(hot.step[-1]), HOT_STEP, 200, seed, progress=False)
+    """Growth per step of the distance from M: from the Hessian at the points the reduced engine
+    visits, and from the vectors' rounding.
+    """
+    run = train(
+        SMALL, Erf(HOT), "manifold", 8, int(hot.step[-1]), HOT_STEP, 200, seed, progress=False
+    )
     inside = (hot.distance > FITTED[0]) & (hot.distance < FITTED[1])
-    slopes = [np.polyfit(hot.step[use], np.log(d[use]), 1)[0] for d, use in zip(hot.distance, inside)]
+    slopes = [
+        np.polyfit(hot.step[use], np.log(d[use]), 1)[0]
+        for d, use in zip(hot.distance, inside)
+    ]
     rates = []
     for i, use in enumerate(inside):
         middle = int(np.median(np.flatnonzero(use)))
-        lowest = local_geometry(SMALL, Erf(HOT), Overlaps(*run.log[:, i, middle])).eigenvalues[0]
+        lowest = local_geometry(
+            SMALL, Erf(HOT), Overlaps(*run.log[:, i, middle])
+        ).eigenvalues[0]
         rates.append(np.log1p(-HOT_STEP * lowest))
     return float(np.median(rates)), float(np.median(slopes))
 
 
-def _figure(reduced: Trajectory, vectors: Trajectory, hot: Trajectory, growth: float) -> Figure:
-    median, high = (np.maximum(q, 1e-17) for q in np.quantile(vectors.distance, (0.5, 1), axis=0))
+def _figure(
+    reduced: Trajectory, vectors: Trajectory, hot: Trajectory, growth: float
+) -> Figure:
+    median, high = (
+        np.maximum(q, 1e-17) for q in np.quantile(vectors.distance, (0.5, 1), axis=0)
+    )
     steps = np.maximum(vectors.step, 1)
     cold = Panel(
         f"temperature 0.1, d = {vectors.setup.task.dim}",
@@ -97,12 +139,20 @@ def _figure(reduced: Trajectory, vectors: Trajectory, hot: Trajectory, growth: f
         y_range=(4e-18, 1e-10),
     )
     runs = tuple(
-        Line(hot.step, np.maximum(d, 1e-17), "vectors, 8 runs" if i == 0 else "", 0, thin=True)
+        Line(
+            hot.step, np.maximum(d, 1e-17), "vectors, 8 runs" if i == 0 else "", 0, thin=True
+        )
         for i, d in enumerate(hot.distance)
     )
     middle = hot.step[np.searchsorted(np.median(hot.distance, axis=0), 1e-10)]
     guide = hot.step[(hot.step > middle - 5000) & (hot.step < middle + 3000)]
-    law = Line(guide, 1e-10 * np.exp(growth * (guide - middle)), "growth from the Hessian", 1, dashed=True)
+    law = Line(
+        guide,
+        1e-10 * np.exp(growth * (guide - middle)),
+        "growth from the Hessian",
+        1,
+        dashed=True,
+    )
     warm = Panel(
         f"temperature {HOT}, above critical, d = {SMALL.dim}",
         "step",
@@ -118,12 +168,23 @@ CLAIM = Claim(
     id="slr-05-manifold-invariant",
     title="The manifold is invariant, to rounding",
     statement=(
-        "Projected gradient descent on the population risk that starts with k orthogonal to v* and v, and v orthogonal to k*, keeps these "
-        "three inner products at zero: exactly in the five overlaps, and to rounding in vectors of R^400."
+        "Projected gradient descent on the population risk that starts with k orthogonal to v* and "
+        "v, and v orthogonal to k*, keeps these "
+        "three inner products at zero: exactly in the five overlaps, and to rounding in vectors of "
+        "R^400."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537), the invariant manifold; the growth of rounding above the critical temperature is new here",
-    hypotheses="erf predictor, k* perp v*, population gradient; the paper's setting d = 400, L = 10, temperature 0.1",
-    condition="to rounding only below the critical temperature; above it the manifold repels and rounding grows at the Hessian's rate",
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537), the invariant manifold; the growth of "
+        "rounding above the critical temperature is new here"
+    ),
+    hypotheses=(
+        "erf predictor, k* perp v*, population gradient; the paper's setting d = 400, L = "
+        "10, temperature 0.1"
+    ),
+    condition=(
+        "to rounding only below the critical temperature; above it the manifold repels and "
+        "rounding grows at the Hessian's rate"
+    ),
     routes=("calculus: zero; Hessian eigenvalues", "five-overlap engine and vector engine"),
     check=check,
     snippet=(

@@ -1,17 +1,24 @@
-"""The convergence theorem: from the manifold, projected gradient descent reaches (k*, v*) or (-k*, -v*) if the step is small enough; and when.
+"""The convergence theorem: from the manifold, projected gradient descent reaches (k*, v*) or (-k*,
+-v*) if the step is small enough; and when.
 
-notation: m = lam s/S, a = m kappa, S^2 = 1 + 2 lam^2 gam^2, q^2 = 1 + 4 lam^2 gam^2, alpha = step size, f and g the pulls on k and v:
+notation: m = lam s/S, a = m kappa, S^2 = 1 + 2 lam^2 gam^2, q^2 = 1 + 4 lam^2 gam^2, alpha = step
+size, f and g the pulls on k and v:
 
-    f(kappa, nu) = -dR/dkappa = (4/sqrt(pi)) gam^2 m e^{-a^2} (nu - erf(a/q)),      g(kappa) = -dR/dnu = 2 gam^2 erf(a)      on the manifold.
+    f(kappa, nu) = -dR/dkappa = (4/sqrt(pi)) gam^2 m e^{-a^2} (nu - erf(a/q)),
+        g(kappa) = -dR/dnu = 2 gam^2 erf(a)   on the manifold.
 
-A step turns k by arctan(alpha f sin(angle)), so it never overshoots while alpha max(|f|, |g|) < 1; |f| <= (8/sqrt(pi)) gam^2 m and |g| <= 2 gam^2
-give an explicit "small enough". Sequences of 240 random settings are drawn within it. How long it takes is predicted too: the way out of the
-saddle at growth b (rates.escape_time) and then at least the rate of the flattest point, the oracle, f(1, 1) or g(1). A run gets twice
-that and must then be within 1e-6 of kappa = nu = +-1. The rate f(1, 1) falls like e^{-2 m^2}: no number of steps one can afford suffices for
-lam s > 3, although the theorem holds there. Steps beyond 2/max(f(1, 1), g(1)) break it: the oracle then repels.
+A step turns k by arctan(alpha f sin(angle)), so it never overshoots while alpha max(|f|, |g|) < 1;
+|f| <= (8/sqrt(pi)) gam^2 m and |g| <= 2 gam^2 give an explicit "small enough". Sequences of 240
+random settings are drawn within it. How long it takes is predicted too: the way out of the saddle
+at growth b (rates.escape_time) and then at least the rate of the flattest point, the oracle, f(1,
+1) or g(1). A run gets twice that and must then be within 1e-6 of kappa = nu = +-1. The rate f(1, 1)
+   falls like e^{-2 m^2}: no number of steps one can afford suffices for
+lam s > 3, although the theorem holds there. Steps beyond 2/max(f(1, 1), g(1)) break it: the oracle
+then repels.
 
-Routes: closed form and quadrature (stability limit of the step; time along nu = 1, an integral over kappa, plus the half-step correction
-(1/2) log h_end/h_start of a discrete step, h = sqrt(1 - kappa^2) f) against the engine.
+Routes: closed form and quadrature (stability limit of the step; time along nu = 1, an integral over
+kappa, plus the half-step correction (1/2) log h_end/h_start of a discrete step, h = sqrt(1 -
+kappa^2) f) against the engine.
 """
 
 from __future__ import annotations
@@ -39,7 +46,9 @@ THERE = 1e-6  # 1 - |kappa| and 1 - |nu| at the end
 BUDGET = 3000  # steps behind the map
 STABLE_AT = (0.02, 0.05, 0.1, 0.2, 0.4)
 TIMED_AT = (0.02, 0.04, 0.07, 0.1, 0.13, 0.15)
-START, REACHED = 0.1, 0.9  # kappa, for the times
+# kappa, for the times
+START = 0.1
+REACHED = 0.9
 
 
 class Pull(NamedTuple):
@@ -52,11 +61,20 @@ class Pull(NamedTuple):
     @classmethod
     def of(cls, task: SingleLocation, lam: float) -> Pull:
         g2 = (lam * task.gamma) ** 2
-        return cls(lam * task.signal / math.sqrt(1 + 2 * g2), math.sqrt(1 + 4 * g2), task.gamma**2)
+        return cls(
+            lam * task.signal / math.sqrt(1 + 2 * g2), math.sqrt(1 + 4 * g2), task.gamma**2
+        )
 
     def on_key(self, kappa: float, nu: float = 1.0) -> float:
         a = self.m * kappa
-        return 4 / math.sqrt(math.pi) * self.gam2 * self.m * math.exp(-a * a) * (nu - math.erf(a / self.q))
+        return (
+            4
+            / math.sqrt(math.pi)
+            * self.gam2
+            * self.m
+            * math.exp(-a * a)
+            * (nu - math.erf(a / self.q))
+        )
 
     def on_value(self, kappa: float) -> float:
         return 2 * self.gam2 * math.erf(self.m * kappa)
@@ -69,10 +87,14 @@ class Pull(NamedTuple):
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 6])
     settings = context.pick(240, 2000)
-    ends = np.concatenate([_one_setting(rng) for _ in range(settings)])  # +1, -1, or 0 where the run did not arrive
+    # +1, -1, or 0 where the run did not arrive
+    ends = np.concatenate([_one_setting(rng) for _ in range(settings)])
     limits = np.array(
         [
-            [2 / max(Pull.of(TASK, lam).on_key(1), Pull.of(TASK, lam).on_value(1)), _largest_step(lam)]
+            [
+                2 / max(Pull.of(TASK, lam).on_key(1), Pull.of(TASK, lam).on_value(1)),
+                _largest_step(lam),
+            ]
             for lam in STABLE_AT
         ]
     ).T
@@ -84,27 +106,42 @@ def check(context: Context) -> Evidence:
             int((ends != 0).sum()),
             COUNT,
         ),
-        Comparison("share at +(k*, v*): by symmetry 1/2", 0.5, float(np.mean(ends > 0)), Z / 2 / math.sqrt(len(ends))),
-        worst("largest stable step: 2/max(f, g)", limits[0], limits[1], 2e-3 * limits[0]),  # bisected to 1e-3
+        Comparison(
+            "share at +(k*, v*): by symmetry 1/2",
+            0.5,
+            float(np.mean(ends > 0)),
+            Z / 2 / math.sqrt(len(ends)),
+        ),
+        # bisected to 1e-3
+        worst("largest stable step: 2/max(f, g)", limits[0], limits[1], 2e-3 * limits[0]),
         worst(
-            f"steps from kappa = {START} to {REACHED}", times[0], times[1], 1 + 1e-3 * times[0]
+            f"steps from kappa = {START} to {REACHED}",
+            times[0],
+            times[1],
+            1 + 1e-3 * times[0],
         ),  # a step; logs 1/2000 apart
     )
     notes = (
-        f"{int((ends > 0).sum())} runs at (k*, v*), {int((ends < 0).sum())} at (-k*, -v*). At d = 400 and step 0.1, {REACHED} is reached in "
-        f"{times[1][0]:.0f} steps at temperature {TIMED_AT[0]} and {times[1][-1]:.0f} at {TIMED_AT[-1]}; "
+        f"{int((ends > 0).sum())} runs at (k*, v*), {int((ends < 0).sum())} at (-k*, -v*). At d = "
+        f"400 and step 0.1, {REACHED} is reached in "
+        f"{times[1][0]:.0f} steps at temperature {TIMED_AT[0]} and {times[1][-1]:.0f} at "
+        f"{TIMED_AT[-1]}; "
         f"at 0.3 it would take {_flow_time(0.3) / 0.1:.0e}."
     )
     return Evidence(comparisons, _figure(context, limits, times), notes)
 
 
 def _one_setting(rng: np.random.Generator) -> np.ndarray:
-    """Where RUNS runs of a random setting end, with a step small enough and twice the predicted number of steps."""
-    dim, length = int(np.exp(rng.uniform(np.log(4), np.log(2000)))), int(rng.integers(1, 51))
+    """Where RUNS runs of a random setting end,
+    with a step small enough and twice the predicted number of steps.
+    """
+    dim = int(np.exp(rng.uniform(np.log(4), np.log(2000))))
+    length = int(rng.integers(1, 51))
     task = SingleLocation(dim, length, gamma=float(rng.uniform(0.3, 1.5)))
     lam = float(rng.uniform(0.2, 1.5)) / task.signal
     pull = Pull.of(task, lam)
-    alpha, seed = float(rng.uniform(0.1, 0.9)) * pull.small_step, int(rng.integers(2**31))
+    alpha = float(rng.uniform(0.1, 0.9)) * pull.small_step
+    seed = int(rng.integers(2**31))
     start = Overlaps(*starting_overlaps(task, "manifold", RUNS, seed))
     slowest = min(pull.on_key(1), pull.on_value(1))
     arrive = math.log(math.pi / 2 / math.sqrt(2 * THERE)) / (
@@ -112,20 +149,24 @@ def _one_setting(rng: np.random.Generator) -> np.ndarray:
     )  # the angle falls from at most pi/2 to sqrt(2 THERE)
     steps = 2 * math.ceil(float(escape_time(task, Erf(lam), alpha, start).max()) + arrive)
     run = train(task, Erf(lam), start, RUNS, steps, alpha, steps, seed, progress=False)
-    kappa, nu = run.log[0, :, -1], run.log[3, :, -1]
+    kappa = run.log[0, :, -1]
+    nu = run.log[3, :, -1]
     there = (kappa * nu > 0) & (np.minimum(np.abs(kappa), np.abs(nu)) >= 1 - THERE)
     return np.where(there, np.sign(kappa), 0)
 
 
 def _largest_step(lam: float) -> float:
-    """The step size at which the oracle begins to repel runs on the manifold, by bisection with the engine."""
+    """The step size at which the oracle begins to repel runs on the manifold,
+    by bisection with the engine.
+    """
     low, high = 0.1, 100.0
     near = Overlaps(math.cos(1e-3), 0.0, 0.0, math.cos(1e-3), 0.0)
     for _ in range(14):  # to a factor of 1.0004
         middle = math.sqrt(low * high)
         run = train(TASK, Erf(lam), near, 1, 8000, middle, 8000, progress=False)
         away = 1 - np.abs(run.log[[0, 3], 0])  # of kappa and nu, at the start and at the end
-        stable = (away[:, 1] <= away[:, 0] + 1e-12).all()  # rounding: where it is flat, kappa stays where it is
+        # rounding: where it is flat, kappa stays where it is
+        stable = (away[:, 1] <= away[:, 0] + 1e-12).all()
         low, high = (middle, high) if stable else (low, middle)
     return math.sqrt(low * high)
 
@@ -133,7 +174,9 @@ def _largest_step(lam: float) -> float:
 def _flow_time(lam: float) -> float:
     """Time of the gradient flow from START to REACHED along nu = 1."""
     pull = Pull.of(TASK, lam)
-    return float(quad(lambda kappa: 1 / ((1 - kappa**2) * pull.on_key(kappa)), START, REACHED)[0])
+    return float(
+        quad(lambda kappa: 1 / ((1 - kappa**2) * pull.on_key(kappa)), START, REACHED)[0]
+    )
 
 
 def _time(lam: float, alpha: float = 0.1) -> tuple[float, float]:
@@ -143,13 +186,21 @@ def _time(lam: float, alpha: float = 0.1) -> tuple[float, float]:
     predicted = _flow_time(lam) / alpha + math.log(h(REACHED) / h(START)) / 2
     steps = math.ceil(1.2 * predicted) + 10
     run = train(
-        TASK, Erf(lam), Overlaps(START, 0.0, 0.0, 1.0, 0.0), 1, steps, alpha, max(1, steps // 2000), progress=False
+        TASK,
+        Erf(lam),
+        Overlaps(START, 0.0, 0.0, 1.0, 0.0),
+        1,
+        steps,
+        alpha,
+        max(1, steps // 2000),
+        progress=False,
     )
     return predicted, float(np.interp(REACHED, run.overlaps.kappa[0], run.step))
 
 
 def _figure(context: Context, limits: np.ndarray, times: np.ndarray) -> Figure:
-    lam, alpha = np.geomspace(0.003, 1, context.pick(19, 37)), np.geomspace(0.01, 100, context.pick(19, 37))
+    lam = np.geomspace(0.003, 1, context.pick(19, 37))
+    alpha = np.geomspace(0.01, 100, context.pick(19, 37))
     share = np.array([[_share(x, y, context.seed) for x in lam] for y in alpha])
     fine = np.geomspace(0.003, 1, 60)
     limit = [2 / max(Pull.of(TASK, x).on_key(1), Pull.of(TASK, x).on_value(1)) for x in fine]
@@ -162,7 +213,13 @@ def _figure(context: Context, limits: np.ndarray, times: np.ndarray) -> Figure:
             Heat(lam, alpha, 1 - share, "share of 8 runs not at the oracle"),
             Line(fine, limit, "stability limit 2/max(f, g)", 1),
             Points(STABLE_AT, limits[1], "limit, bisected", 1),
-            Line(fine, np.where(needed / BUDGET < 100, needed / BUDGET, np.nan), "too slow below", 3, dashed=True),
+            Line(
+                fine,
+                np.where(needed / BUDGET < 100, needed / BUDGET, np.nan),
+                "too slow below",
+                3,
+                dashed=True,
+            ),
         ),
         log_x=True,
         log_y=True,
@@ -181,7 +238,11 @@ def _figure(context: Context, limits: np.ndarray, times: np.ndarray) -> Figure:
         log_x=True,
         log_y=True,
     )
-    return Figure("Convergence from the manifold, and what breaks it (d = 400, L = 10)", (map_, slow), columns=2)
+    return Figure(
+        "Convergence from the manifold, and what breaks it (d = 400, L = 10)",
+        (map_, slow),
+        columns=2,
+    )
 
 
 def _share(lam: float, alpha: float, seed: int) -> float:
@@ -199,7 +260,9 @@ def _time_from_saddle(lam: float) -> float:
 
     arrived = lambda t, x: min(x) - 0.9
     arrived.terminal = True  # type: ignore[attr-defined]
-    found = solve_ivp(flow, (0, 1e5), [TASK.dim**-0.5] * 2, method="LSODA", events=arrived, rtol=1e-6)
+    found = solve_ivp(
+        flow, (0, 1e5), [TASK.dim**-0.5] * 2, method="LSODA", events=arrived, rtol=1e-6
+    )
     return float(found.t_events[0][0]) if len(found.t_events[0]) else math.inf
 
 
@@ -207,13 +270,24 @@ CLAIM = Claim(
     id="slr-06-convergence-theorem",
     title="From the manifold, runs converge to +-(k*, v*)",
     statement=(
-        "Projected gradient descent that starts on the manifold converges to (k*, v*) or (-k*, -v*), each for half of the starts, for every "
-        "dimension, length, gamma and temperature, if the step is small enough. Here: 240 random settings, all arrive to within 1e-6 in twice the "
+        "Projected gradient descent that starts on the manifold converges to (k*, v*) or (-k*, "
+        "-v*), each for half of the starts, for every "
+        "dimension, length, gamma and temperature, if the step is small enough. Here: 240 random "
+        "settings, all arrive to within 1e-6 in twice the "
         "predicted number of steps."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537), the convergence theorem; the explicit step size, the times and the map are new here",
-    hypotheses="erf predictor, population gradient; d 4 to 2000, L 1 to 50, gamma .3 to 1.5, lam s .2 to 1.5, step below 1/max(|f|, |g|)",
-    condition="in a number of steps one can afford only while temperature times signal is below about 3: the time grows like exp(2 (lam s)^2)",
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537), the convergence theorem; the explicit "
+        "step size, the times and the map are new here"
+    ),
+    hypotheses=(
+        "erf predictor, population gradient; d 4 to 2000, L 1 to 50, gamma .3 to 1.5, lam "
+        "s .2 to 1.5, step below 1/max(|f|, |g|)"
+    ),
+    condition=(
+        "in a number of steps one can afford only while temperature times signal is below "
+        "about 3: the time grows like exp(2 (lam s)^2)"
+    ),
     routes=(
         "closed-form rates and stability limit, an integral for the time",
         "five-overlap engine over random settings",

@@ -1,14 +1,18 @@
-"""The paper's first experiment: 30 runs from the manifold at temperature 0.1 all reach the oracle, slowly.
+"""The paper's first experiment: 30 runs from the manifold at temperature 0.1 all reach the oracle,
+slowly.
 
 notation: a = lam s kappa/S, S^2 = 1 + 2 lam^2 gam^2, q^2 = 1 + 4 lam^2 gam^2, alpha = step size.
 
-On M = {eta = theta = rho = 0} the risk is gam^2 (1 - 2 nu erf(a) + zeta) + constant, so the whole algorithm is a map of two numbers,
+On M = {eta = theta = rho = 0} the risk is gam^2 (1 - 2 nu erf(a) + zeta) + constant, so the whole
+algorithm is a map of two numbers,
 
     f = -dR/dkappa = 2 gam^2 (lam s/S) erf'(a) (nu - erf(a/q)),     g = -dR/dnu = 2 gam^2 erf(a),
-    kappa <- (kappa + alpha f (1 - kappa^2))/sqrt(1 + alpha^2 f^2 (1 - kappa^2)),       nu likewise with g,
+    kappa <- (kappa + alpha f (1 - kappa^2))/sqrt(1 + alpha^2 f^2 (1 - kappa^2)),
+        nu likewise with g,
 
-written out here and run beside the engines (route one). The limit is the closed-form risk at (k*, v*); the slowest direction needs
-1/(alpha f) = 23,379 steps per factor e, so after the paper's 20,000 steps |kappa| is .983 and the excess .1137 instead of .1135.
+written out here and run beside the engines (route one). The limit is the closed-form risk at (k*,
+v*); the slowest direction needs 1/(alpha f) = 23,379 steps per factor e, so after the paper's
+20,000 steps |kappa| is .983 and the excess .1137 instead of .1135.
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ from attnscope.theory.risk import risk
 
 NAME = "init_manifold"
 ROUNDING = (
-    1e-11  # of 20,000 steps, each good to 1e-16, magnified by the way out of the saddle (at most 1/kappa_0, below 100)
+    # of 20,000 steps, each good to 1e-16, magnified by the way out of the saddle (at most
+    # 1/kappa_0, below 100)
+    1e-11
 )
 LONG = 600_000  # further steps: e^(-2 * 600,000/23,379) leaves nothing of the gap
 
@@ -36,7 +42,9 @@ LONG = 600_000  # further steps: e^(-2 * 600,000/23,379) leaves nothing of the g
 def check(context: Context) -> Evidence:
     e = EXPERIMENTS[NAME]
     run = run_experiment(NAME, runs=context.pick(30, 300), seed=context.seed, progress=False)
-    kappa, nu = two_number_map(float(e.temperature), e.step_size, e.steps, *run.log[[0, 3], :, 0])  # type: ignore[arg-type]
+    kappa, nu = two_number_map(
+        float(e.temperature), e.step_size, e.steps, *run.log[[0, 3], :, 0]
+    )  # type: ignore[arg-type]
     limit = float(risk(e.task(), Erf(e.temperature), Overlaps.oracle()).excess)
     end = run.extend(LONG, progress=False)
     paths, vectors = same_path(NAME, context.seed, context.pick(1000, 6000))
@@ -49,32 +57,43 @@ def check(context: Context) -> Evidence:
     )
     first = run.step[(np.abs(run.log[[0, 3]]).min(axis=0) > 0.9).argmax(axis=1)]
     notes = (
-        f"After 20,000 steps |kappa| {np.median(np.abs(kappa)):.3f}, |nu| {np.median(np.abs(nu)):.3f}, excess {np.median(run.excess[:, -1]):.4f} "
-        f"(limit {limit:.4f}); both overlaps are above .9 after {np.median(first):.0f} steps in the median."
+        f"After 20,000 steps |kappa| {np.median(np.abs(kappa)):.3f}, |nu| "
+        f"{np.median(np.abs(nu)):.3f}, excess {np.median(run.excess[:, -1]):.4f} "
+        f"(limit {limit:.4f}); both overlaps are above .9 after {np.median(first):.0f} steps in "
+        "the median."
     )
     figure = four_panels(
-        run, f"{run.runs} runs from the manifold, temperature 0.1", [("at (k*, v*), exact", limit)], off=vectors
+        run,
+        f"{run.runs} runs from the manifold, temperature 0.1",
+        [("at (k*, v*), exact", limit)],
+        off=vectors,
     )
     return Evidence(
         comparisons,
         figure,
-        notes + " Distance to the manifold: vectors in R^400; it is exactly 0 in the five overlaps.",
+        notes
+        + " Distance to the manifold: vectors in R^400; it is exactly 0 in the five overlaps.",
     )
 
 
 def two_number_map(
     lam: float, alpha: float, steps: int, kappa: np.ndarray, nu: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """kappa and nu after `steps` steps on the manifold; see the module docstring. gam^2 and s are those of the experiment."""
+    """kappa and nu after `steps` steps on the manifold; see the module docstring.
+    gam^2 and s are those of the experiment.
+    """
     task = EXPERIMENTS[NAME].task()
-    gam2, s = task.gamma**2, task.signal
-    S, q = math.sqrt(1 + 2 * lam**2 * gam2), math.sqrt(1 + 4 * lam**2 * gam2)
+    gam2 = task.gamma**2
+    s = task.signal
+    S = math.sqrt(1 + 2 * lam**2 * gam2)
+    q = math.sqrt(1 + 4 * lam**2 * gam2)
     m = lam * s / S
     for _ in range(steps):
         a = m * kappa
         f = 4 / math.sqrt(math.pi) * gam2 * m * np.exp(-a * a) * (nu - erf(a / q))
         g = 2 * gam2 * erf(a)
-        kappa, nu = _turned(kappa, alpha * f), _turned(nu, alpha * g)
+        kappa = _turned(kappa, alpha * f)
+        nu = _turned(nu, alpha * g)
     return kappa, nu
 
 
@@ -87,11 +106,19 @@ CLAIM = Claim(
     id="slr-07-init-manifold",
     title="From the manifold, every run reaches the oracle",
     statement=(
-        "Thirty runs of projected gradient descent that start on the manifold (d = 400, L = 10, temperature 0.1, step 0.004, 20,000 steps) all "
-        "approach (k*, v*) or (-k*, -v*): |nu| = 1, |kappa| = .983 and excess risk .1137 at the end, .1135 in the limit."
+        "Thirty runs of projected gradient descent that start on the manifold (d = 400, L = 10, "
+        "temperature 0.1, step 0.004, 20,000 steps) all "
+        "approach (k*, v*) or (-k*, -v*): |nu| = 1, |kappa| = .983 and excess risk .1137 at the "
+        "end, .1135 in the limit."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537), experiment from the invariant manifold; the numbers are computed here",
-    hypotheses="erf predictor, population gradient, k uniform orthogonal to v*, v uniform orthogonal to k* and k",
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537), experiment from the invariant manifold; "
+        "the numbers are computed here"
+    ),
+    hypotheses=(
+        "erf predictor, population gradient, k uniform orthogonal to v*, v uniform "
+        "orthogonal to k* and k"
+    ),
     routes=(
         "the algorithm on the manifold as a map of two numbers, written out; closed-form limit",
         "five-overlap engine, and vectors in R^400",

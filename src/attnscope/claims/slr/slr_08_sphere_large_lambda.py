@@ -1,12 +1,16 @@
-"""The paper's second experiment: from uniform starts at temperature 0.9 no run reaches the oracle, because the oracle is a saddle there.
+"""The paper's second experiment: from uniform starts at temperature 0.9 no run reaches the oracle,
+because the oracle is a saddle there.
 
 notation: mu < 0 the lowest eigenvalue of the Riemannian Hessian at (k*, v*), alpha = step size.
 
-At d = 400, L = 10 the oracle turns from a minimum into a saddle at the critical temperature .892. At 0.9 a run that starts beside it leaves
-by the factor 1 - alpha mu per step (measured here with the engine, predicted by the closed-form Hessian), and its excess risk, 3.82, is far
-worse than the .5 of predicting the mean. Runs end at a tilted minimum with all five overlaps large (|kappa| .30, |eta| .95, |theta| .32,
+At d = 400, L = 10 the oracle turns from a minimum into a saddle at the critical temperature .892.
+At 0.9 a run that starts beside it leaves by the factor 1 - alpha mu per step (measured here with
+the engine, predicted by the closed-form Hessian), and its excess risk, 3.82, is far worse than the
+.5 of predicting the mean. Runs end at a tilted minimum with all five overlaps large (|kappa| .30,
+|eta| .95, |theta| .32,
 |nu| .95, |rho| .81, excess 3.8066) or, about one in forty, at the role-swapped minimum (3.985). Both are found again without any training, by
-minimising the closed-form risk over pairs of unit vectors in R^4 (every set of overlaps lives there), and in closed form.
+minimising the closed-form risk over pairs of unit vectors in R^4 (every set of overlaps lives
+there), and in closed form.
 """
 
 from __future__ import annotations
@@ -30,8 +34,11 @@ from attnscope.theory.risks.erf_risk import erf_excess_gradient
 
 NAME = "init_sphere_large_lambda"
 LONG = 1_000_000  # further steps until the runs have settled
-SETTLED = 1e-4  # excess within this of a minimum counts as there: the two minima are .18 apart
-SLOPE = 1e-3  # relative: the fit starts at 1e-6 and ends at 1e-3 from the oracle, where second-order terms are 1e-3
+# excess within this of a minimum counts as there: the two minima are .18 apart
+SETTLED = 1e-4
+# relative: the fit starts at 1e-6 and ends at 1e-3 from the oracle, where second-order terms are
+# 1e-3
+SLOPE = 1e-3
 
 
 def check(context: Context) -> Evidence:
@@ -40,45 +47,71 @@ def check(context: Context) -> Evidence:
     run = run_experiment(NAME, runs=context.pick(30, 300), seed=context.seed, progress=False)
     end = run.extend(LONG, progress=False)
     tilted = tilted_minimum(task, lam)
-    swapped, oracle = (float(risk(task, Erf(lam), o).excess) for o in (swapped_overlaps(task, lam), Overlaps.oracle()))
+    swapped, oracle = (
+        float(risk(task, Erf(lam), o).excess)
+        for o in (swapped_overlaps(task, lam), Overlaps.oracle())
+    )
     near = [np.abs(end.excess[:, -1] - level) < SETTLED for level in (tilted, swapped)]
-    growth = -min(stationary_points(task, Erf(lam)), key=lambda p: p.name != "oracle").eigenvalues.min()
+    growth = -min(
+        stationary_points(task, Erf(lam)), key=lambda p: p.name != "oracle"
+    ).eigenvalues.min()
     paths, _ = same_path(NAME, context.seed, context.pick(1000, 6000))
     comparisons = (
         counted(f"runs at the oracle, of {run.runs}", 0, run.outcome, "oracle"),
         Comparison(
-            "runs that settle at the tilted or the swapped minimum", run.runs, int((near[0] | near[1]).sum()), COUNT
+            "runs that settle at the tilted or the swapped minimum",
+            run.runs,
+            int((near[0] | near[1]).sum()),
+            COUNT,
         ),
         worst(
-            "excess risk of the tilted minimum", tilted, np.median(end.excess[near[0], -1]), 1e-7
+            "excess risk of the tilted minimum",
+            tilted,
+            np.median(end.excess[near[0], -1]),
+            1e-7,
         ),  # SciPy's minimum: squares of 1e-5
         Comparison(
-            "growth per step beside the oracle, over alpha", growth, _departure(task, lam, e.step_size), SLOPE * growth
+            "growth per step beside the oracle, over alpha",
+            growth,
+            _departure(task, lam, e.step_size),
+            SLOPE * growth,
         ),
         paths,
     )
     notes = (
-        f"The oracle's excess at this temperature is {oracle:.3f}, above the null predictor's {task.null_risk().value:.3g}; it is a saddle "
-        f"(critical temperature {critical_temperature(task):.4f}). {int(near[0].sum())} runs end tilted, {int(near[1].sum())} swapped; after the "
+        f"The oracle's excess at this temperature is {oracle:.3f}, above the null predictor's "
+        f"{task.null_risk().value:.3g}; it is a saddle "
+        f"(critical temperature {critical_temperature(task):.4f}). {int(near[0].sum())} runs end "
+        f"tilted, {int(near[1].sum())} swapped; after the "
         f"paper's {e.steps} steps |kappa| is {np.median(np.abs(run.overlaps.kappa[:, -1])):.2f}."
     )
     levels = [("oracle, a saddle", oracle), ("tilted minimum", tilted)]
     return Evidence(
         comparisons,
-        four_panels(run, f"{run.runs} runs from the spheres, temperature 0.9", levels, risk_range=(3.79, 4.05)),
+        four_panels(
+            run,
+            f"{run.runs} runs from the spheres, temperature 0.9",
+            levels,
+            risk_range=(3.79, 4.05),
+        ),
         notes,
     )
 
 
 def tilted_minimum(task: SingleLocation, lam: float) -> float:
-    """Lowest risk near the oracle, over unit k, v in R^4, by BFGS with the closed-form gradient: no training involved."""
+    """Lowest risk near the oracle, over unit k, v in R^4, by BFGS with the closed-form gradient:
+    no training involved.
+    """
     law = Law.of(task)
 
     def value(x: np.ndarray) -> tuple[float, np.ndarray]:
         sizes = np.linalg.norm(x[:4]), np.linalg.norm(x[4:])
-        k, v = x[:4] / sizes[0], x[4:] / sizes[1]
+        k = x[:4] / sizes[0]
+        v = x[4:] / sizes[1]
         o = Overlaps(k[0], k[1], v[0], v[1], float(np.clip(k @ v, -1, 1)))
-        R = np.array(erf_excess_gradient(tuple(np.asarray(y) for y in o), np.asarray(lam), law))[:5]
+        R = np.array(
+            erf_excess_gradient(tuple(np.asarray(y) for y in o), np.asarray(lam), law)
+        )[:5]
         parts = (
             R[0] * np.eye(4)[0] + R[1] * np.eye(4)[1] + R[4] * v,
             R[2] * np.eye(4)[0] + R[3] * np.eye(4)[1] + R[4] * k,
@@ -87,7 +120,11 @@ def tilted_minimum(task: SingleLocation, lam: float) -> float:
         return float(risk(task, Erf(lam), o).excess), np.concatenate(tangent)
 
     start = np.array([1.0, 0.3, 0.1, 0.0, -0.3, 1.0, 0.0, 0.1])
-    return float(minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 2000}).fun)
+    return float(
+        minimize(
+            value, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 2000}
+        ).fun
+    )
 
 
 def _departure(task: SingleLocation, lam: float, alpha: float) -> float:
@@ -96,7 +133,8 @@ def _departure(task: SingleLocation, lam: float, alpha: float) -> float:
     start = Overlaps(np.sqrt(1 - tilt**2), tilt, -tilt, np.sqrt(1 - tilt**2), 0.0)
     run = train(task, Erf(lam), start, 1, 500_000, alpha, 2000, progress=False)
     eta = np.abs(run.overlaps.eta[0])
-    use = (eta > 1e-6) & (eta < 1e-3) & (run.step > 10_000)  # after the stable directions have died out
+    # after the stable directions have died out
+    use = (eta > 1e-6) & (eta < 1e-3) & (run.step > 10_000)
     slope = np.polyfit(run.step[use], np.log(eta[use]), 1)[0]
     return float(np.expm1(slope) / alpha)
 
@@ -105,10 +143,15 @@ CLAIM = Claim(
     id="slr-08-sphere-large-lambda",
     title="At temperature 0.9 no run aligns: the oracle is a saddle",
     statement=(
-        "Thirty runs from uniform random starts at temperature 0.9 (d = 400, L = 10, step 0.001, 120,000 steps) do not recover (k*, v*). No step "
-        "size or patience would help: 0.9 is above the critical temperature .892, where (k*, v*) is a saddle and worse than predicting the mean."
+        "Thirty runs from uniform random starts at temperature 0.9 (d = 400, L = 10, step 0.001, "
+        "120,000 steps) do not recover (k*, v*). No step "
+        "size or patience would help: 0.9 is above the critical temperature .892, where (k*, v*) "
+        "is a saddle and worse than predicting the mean."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with large temperature; the reason is new here",
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with large temperature; the "
+        "reason is new here"
+    ),
     hypotheses="erf predictor, population gradient, k and v uniform on the sphere",
     routes=(
         "closed-form Hessian; risk minimised over pairs of vectors without training",
@@ -118,6 +161,7 @@ CLAIM = Claim(
     snippet=(
         "import attnscope as at\n"
         'run = at.run_experiment("init_sphere_large_lambda", progress=False)\n'
-        "print(run, abs(run.overlaps.kappa[:, -1]).mean(), at.critical_temperature(run.setup.task))\n"
+        "print(run, abs(run.overlaps.kappa[:, -1]).mean(), "
+        "at.critical_temperature(run.setup.task))\n"
     ),
 )

@@ -1,12 +1,16 @@
-"""The paper's fourth experiment: from uniform starts, lowering the temperature 1/(1 + 1e-4 t) leads to the oracle, for 95 % of the starts.
+"""The paper's fourth experiment: from uniform starts, lowering the temperature 1/(1 + 1e-4 t) leads
+to the oracle, for 95 % of the starts.
 
-At the high temperature of the beginning the way towards the oracle is the faster of the two that leave the saddle at orthogonal vectors (at
-0.9: growth 1.58 against .96, where at 0.1 it is .7715 against .7668), and once the temperature has fallen below critical the oracle is a
-minimum. The race is not always won: about one start in twenty ends role-swapped, at every step size (the share is the same at a quarter of
-it). End states are the closed-form stationary points at the last temperature, 1/13; runs follow them with a lag that shows beyond the fourth
-decimal. The early phase is chaotic (alpha times the largest curvature is 1.6): two implementations agree path by path for some hundred steps
-only, afterwards in law. So the share is compared in law: how many runs have |eta| > |kappa| after 2000 steps, where the race is half
-decided, in the compiled engine and in NumPy with the closed-form gradient, from different starts; Z = 5 standard errors of the difference.
+At the high temperature of the beginning the way towards the oracle is the faster of the two that
+leave the saddle at orthogonal vectors (at 0.9: growth 1.58 against .96, where at 0.1 it is .7715
+against .7668), and once the temperature has fallen below critical the oracle is a minimum. The race
+is not always won: about one start in twenty ends role-swapped, at every step size (the share is the
+same at a quarter of it). End states are the closed-form stationary points at the last temperature,
+1/13; runs follow them with a lag that shows beyond the fourth decimal. The early phase is chaotic
+(alpha times the largest curvature is 1.6): two implementations agree path by path for some hundred
+steps only, afterwards in law. So the share is compared in law: how many runs have |eta| > |kappa|
+after 2000 steps, where the race is half decided, in the compiled engine and in NumPy with the
+closed-form gradient, from different starts; Z = 5 standard errors of the difference.
 """
 
 from __future__ import annotations
@@ -29,55 +33,103 @@ from attnscope.theory.risk import risk
 NAME = "init_sphere_schedule"
 DIGITS = 5e-5  # four decimals
 HALFWAY = 2000  # steps
-TOGETHER = 300  # steps for which paths are compared: the amplification of rounding is then below 10
+# steps for which paths are compared: the amplification of rounding is then below 10
+TOGETHER = 300
 
 
 def check(context: Context) -> Evidence:
-    e, many = EXPERIMENTS[NAME], context.pick(1000, 10_000)
+    e = EXPERIMENTS[NAME]
+    many = context.pick(1000, 10_000)
     run = run_experiment(NAME, runs=context.pick(30, 300), seed=context.seed, progress=False)
-    share = float(np.mean(run_experiment(NAME, runs=many, seed=context.seed + 1, progress=False).outcome == "oracle"))
-    last, task = float(run.temperature[-1]), e.task()
+    share = float(
+        np.mean(
+            run_experiment(NAME, runs=many, seed=context.seed + 1, progress=False).outcome
+            == "oracle"
+        )
+    )
+    last = float(run.temperature[-1])
+    task = e.task()
     ends = {"oracle": Overlaps.oracle(), "swapped": swapped_overlaps(task, last)}
     exact = {name: float(risk(task, Erf(last), o).excess) for name, o in ends.items()}
     paths, _ = same_path(NAME, context.seed, TOGETHER)
     limit = np.array([exact.get(name, np.inf) for name in run.outcome])
     comparisons = (
-        counted(f"runs at the oracle or swapped, of {run.runs}", run.runs, run.outcome, "oracle", "swapped"),
-        _binomial(f"runs at the oracle, of {run.runs}: share of {many} others", share, many, run.outcome == "oracle"),
+        counted(
+            f"runs at the oracle or swapped, of {run.runs}",
+            run.runs,
+            run.outcome,
+            "oracle",
+            "swapped",
+        ),
+        _binomial(
+            f"runs at the oracle, of {run.runs}: share of {many} others",
+            share,
+            many,
+            run.outcome == "oracle",
+        ),
         worst("excess risk at the end, run by run", limit, run.excess[:, -1], DIGITS),
         _halfway(context),
         paths,
     )
     notes = (
-        f"{int((run.outcome == 'oracle').sum())} of {run.runs} runs end at the oracle (excess {exact['oracle']:.4f} at temperature {last:.4f}), the "
-        f"others swapped, with the lower excess {exact['swapped']:.4f}. Of {many} further runs {share:.1%} reach the oracle."
+        f"{int((run.outcome == 'oracle').sum())} of {run.runs} runs end at the oracle (excess "
+        f"{exact['oracle']:.4f} at temperature {last:.4f}), the "
+        f"others swapped, with the lower excess {exact['swapped']:.4f}. Of {many} further runs "
+        f"{share:.1%} reach the oracle."
     )
-    levels = [(f"{name}, exact, at the end", exact[name]) for name in exact if (run.outcome == name).any()]
+    levels = [
+        (f"{name}, exact, at the end", exact[name])
+        for name in exact
+        if (run.outcome == name).any()
+    ]
     return Evidence(
-        comparisons, four_panels(run, f"{run.runs} runs from the spheres, temperature 1/(1 + t/10,000)", levels), notes
+        comparisons,
+        four_panels(
+            run, f"{run.runs} runs from the spheres, temperature 1/(1 + t/10,000)", levels
+        ),
+        notes,
     )
 
 
 def _binomial(what: str, share: float, many: int, reached: np.ndarray) -> Comparison:
-    """A count against a share seen elsewhere; the share enters with one success and one failure more, so that its variance is never 0."""
-    p, n = (share * many + 1) / (many + 2), len(reached)
-    return Comparison(what, share * n, int(reached.sum()), Z * n * np.sqrt(p * (1 - p) * (1 / n + 1 / many)))
+    """A count against a share seen elsewhere; the share enters with one success and one failure
+    more, so that its variance is never 0.
+    """
+    p = (share * many + 1) / (many + 2)
+    n = len(reached)
+    return Comparison(
+        what, share * n, int(reached.sum()), Z * n * np.sqrt(p * (1 - p) * (1 / n + 1 / many))
+    )
 
 
 def _halfway(context: Context) -> Comparison:
-    """Runs with |eta| > |kappa| after 2000 steps: NumPy with the closed-form gradient against the compiled engine."""
-    e, slow, fast = EXPERIMENTS[NAME], context.pick(200, 1000), 4000
+    """Runs with |eta| > |kappa| after 2000 steps:
+    NumPy with the closed-form gradient against the compiled engine.
+    """
+    e = EXPERIMENTS[NAME]
+    slow = context.pick(200, 1000)
+    fast = 4000
     lam = temperatures(e.temperature, 0, HALFWAY)
     engine = PopulationExact(e.task(), Erf(1.0), e.step_size)
     start = starting_overlaps(e.task(), "sphere", slow, context.seed + 2)
     a = _behind(engine.overlaps(engine.advance(engine.init(start), lam)))
     run = train(
-        e.task(), Erf(e.temperature), "sphere", fast, HALFWAY, e.step_size, HALFWAY, context.seed + 3, progress=False
+        e.task(),
+        Erf(e.temperature),
+        "sphere",
+        fast,
+        HALFWAY,
+        e.step_size,
+        HALFWAY,
+        context.seed + 3,
+        progress=False,
     )
     b = _behind(run.log[:, :, -1])
     p = (a * slow + b * fast) / (slow + fast)
     tolerance = Z * np.sqrt(p * (1 - p) * (1 / slow + 1 / fast))
-    return Comparison(f"share of runs with |eta| > |kappa| after {HALFWAY} steps", a, b, tolerance)
+    return Comparison(
+        f"share of runs with |eta| > |kappa| after {HALFWAY} steps", a, b, tolerance
+    )
 
 
 def _behind(overlaps: np.ndarray) -> float:
@@ -88,13 +140,21 @@ CLAIM = Claim(
     id="slr-10-sphere-schedule",
     title="Falling temperature: 95 % of starts reach the oracle",
     statement=(
-        "From uniform random starts, projected gradient descent with the temperature 1/(1 + 1e-4 t) (d = 400, L = 10, step 0.004, 120,000 steps) "
-        "recovers (k*, v*), with the oracle's excess risk .0750 at the last temperature; but not always: about one run in twenty ends with the roles "
+        "From uniform random starts, projected gradient descent with the temperature 1/(1 + 1e-4 "
+        "t) (d = 400, L = 10, step 0.004, 120,000 steps) "
+        "recovers (k*, v*), with the oracle's excess risk .0750 at the last temperature; but not "
+        "always: about one run in twenty ends with the roles "
         "of k and v swapped, so thirty out of thirty happens in one batch of thirty out of five."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with decreasing temperature; the exceptions and exact values are new here",
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with decreasing temperature; "
+        "the exceptions and exact values are new here"
+    ),
     hypotheses="erf predictor, population gradient, k and v uniform on the sphere",
-    condition="for about 95 % of the starts; the others end at the role-swapped minimum, whose excess risk (.0689) is lower",
+    condition=(
+        "for about 95 % of the starts; the others end at the role-swapped minimum, whose "
+        "excess risk (.0689) is lower"
+    ),
     routes=(
         "closed-form stationary points; NumPy with the closed-form gradient",
         "compiled five-overlap engine, and vectors in R^400",

@@ -1,17 +1,23 @@
-"""The paper's fifth experiment: stochastic gradients, batches of 5, noisy labels, falling temperature, d = 80: all runs reach the oracle.
+"""The paper's fifth experiment: stochastic gradients, batches of 5, noisy labels, falling
+temperature, d = 80: all runs reach the oracle.
 
-notation: g the gradient on one sequence at (k*, v*), P the projection on the tangent spaces, B = batch size, alpha = step size.
+notation: g the gradient on one sequence at (k*, v*), P the projection on the tangent spaces, B =
+batch size, alpha = step size.
 
-Near the oracle SGD with a small step is a linear recursion with noise: along an eigenvector with eigenvalue mu the stationary variance is
-alpha N/(2 mu), N the variance of the batch gradient along it, so the excess risk it adds is mu/2 times that, alpha N/4, whatever mu is:
+Near the oracle SGD with a small step is a linear recursion with noise: along an eigenvector with
+eigenvalue mu the stationary variance is alpha N/(2 mu), N the variance of the batch gradient along
+it, so the excess risk it adds is mu/2 times that, alpha N/4, whatever mu is:
 
-    excess = (risk at (k*, v*) at the last temperature) + (alpha/4) E|P g|^2/B        to first order in alpha.
+    excess = (risk at (k*, v*) at the last temperature) + (alpha/4) E|P g|^2/B
+        to first order in alpha.
 
-E|P g|^2 is averaged over sampled sequences of full tokens (no engine involved). Relative corrections: alpha mu/2 (below 1e-3), the
-curvature beyond second order (angles of .06) and the lag behind the schedule, a few per cent of the second term each; 10 % of it is allowed
-for them beside the standard errors. The law of the compiled engine (which never draws a token) is compared with SGD on full
-tokens from one common start: means and squares of the five overlaps, t-statistics within 5 standard errors; two samples of 48 and 2000 runs, so a
-true equality fails with probability below 1e-4.
+E|P g|^2 is averaged over sampled sequences of full tokens (no engine involved). Relative
+corrections: alpha mu/2 (below 1e-3), the curvature beyond second order (angles of .06) and the lag
+behind the schedule, a few per cent of the second term each; 10 % of it is allowed for them beside
+the standard errors. The law of the compiled engine (which never draws a token) is compared with SGD
+on full tokens from one common start: means and squares of the five overlaps, t-statistics within 5
+standard errors; two samples of 48 and 2000 runs, so a true equality fails with probability below
+1e-4.
 """
 
 from __future__ import annotations
@@ -31,8 +37,11 @@ from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 
 NAME = "sgd_init_sphere_schedule"
-COMMON = Overlaps(0.3, 0.25, 0.2, 0.35, 0.1)  # off every symmetry, so that all five overlaps have something to show
-SHORT, LAST = 200, 10  # steps of the comparison in law; logs averaged at the end (18,000 steps: many relaxation times)
+# off every symmetry, so that all five overlaps have something to show
+COMMON = Overlaps(0.3, 0.25, 0.2, 0.35, 0.1)
+# steps of the comparison in law; logs averaged at the end (18,000 steps: many relaxation times)
+SHORT = 200
+LAST = 10
 FIRST_ORDER = 0.1
 
 
@@ -41,41 +50,67 @@ def check(context: Context) -> Evidence:
     run = run_experiment(NAME, runs=context.pick(30, 100), seed=context.seed, progress=False)
     middle = float(run.temperature[-LAST:].mean())
     oracle = float(
-        np.mean([risk(e.task(), Erf(float(lam)), Overlaps.oracle()).excess for lam in run.temperature[-LAST:]])
+        np.mean(
+            [
+                risk(e.task(), Erf(float(lam)), Overlaps.oracle()).excess
+                for lam in run.temperature[-LAST:]
+            ]
+        )
     )
-    noise, noise_error = stationary_excess(middle, context.pick(10_000, 100_000), context.seed)
+    noise, noise_error = stationary_excess(
+        middle, context.pick(10_000, 100_000), context.seed
+    )
     mean, error = mean_and_error(run.excess[:, -LAST:].mean(axis=1))
     tolerance = Z * math.hypot(error, noise_error) + FIRST_ORDER * noise
     law = _law(context)
     comparisons = (
         counted(f"runs at the oracle, of {run.runs}", run.runs, run.outcome, "oracle"),
-        Comparison("excess risk over the oracle's, last 18,000 steps", noise, mean - oracle, tolerance),
+        Comparison(
+            "excess risk over the oracle's, last 18,000 steps",
+            noise,
+            mean - oracle,
+            tolerance,
+        ),
         law,
     )
     notes = (
-        f"At the end |kappa| {np.median(np.abs(run.overlaps.kappa[:, -1])):.3f}, |nu| {np.median(np.abs(run.overlaps.nu[:, -1])):.3f}, excess "
-        f"{mean:.4f} = {oracle:.4f} of the oracle at these temperatures + {mean - oracle:.4f} of gradient noise (predicted {noise:.4f})."
+        f"At the end |kappa| {np.median(np.abs(run.overlaps.kappa[:, -1])):.3f}, |nu| "
+        f"{np.median(np.abs(run.overlaps.nu[:, -1])):.3f}, excess "
+        f"{mean:.4f} = {oracle:.4f} of the oracle at these temperatures + {mean - oracle:.4f} of "
+        f"gradient noise (predicted {noise:.4f})."
     )
     last = float(risk(e.task(), Erf(float(run.temperature[-1])), Overlaps.oracle()).excess)
     return Evidence(
         comparisons,
-        four_panels(run, f"SGD, {run.runs} runs from the spheres, d = 80", [("oracle, exact, at the end", last)]),
+        four_panels(
+            run,
+            f"SGD, {run.runs} runs from the spheres, d = 80",
+            [("oracle, exact, at the end", last)],
+        ),
         notes,
     )
 
 
 def stationary_excess(lam: float, samples: int, seed: int) -> tuple[float, float]:
-    """(alpha/4) E|P g|^2/B and its standard error, from sampled sequences; see the module docstring."""
+    """(alpha/4) E|P g|^2/B and its standard error, from sampled sequences;
+    see the module docstring.
+    """
     e = EXPERIMENTS[NAME]
     task = e.task()
     squares = []
     for part in range(10):  # a tenth at a time: 8 MB
-        batch = task.sample(samples // 10, seed=np.random.SeedSequence([seed, 11, part]).generate_state(1)[0])
-        u, w = batch.tokens @ task.key, batch.tokens @ task.value
+        batch = task.sample(
+            samples // 10, seed=np.random.SeedSequence([seed, 11, part]).generate_state(1)[0]
+        )
+        u = batch.tokens @ task.key
+        w = batch.tokens @ task.value
         weights = erf(lam * u)
         residual = 2 * ((weights * w).sum(axis=1) - batch.target)[:, None]
         slopes = 2 * lam / math.sqrt(math.pi) * np.exp(-((lam * u) ** 2)) * w
-        for coefficients, unit in ((residual * slopes, task.key), (residual * weights, task.value)):
+        for coefficients, unit in (
+            (residual * slopes, task.key),
+            (residual * weights, task.value),
+        ):
             g = np.matmul(coefficients[:, None, :], batch.tokens)[:, 0]  # (n, d)
             squares.append(np.sum(g * g, axis=1) - (g @ unit) ** 2)
     total = np.concatenate(squares[::2]) + np.concatenate(squares[1::2])
@@ -108,7 +143,10 @@ def _law(context: Context) -> Comparison:
     (a, va), (b, vb) = moments("full", few), moments("reduced", many)
     statistic = np.abs(a - b) / np.sqrt(va + vb)
     return Comparison(
-        f"law after {SHORT} steps: largest of 10 differences, in standard errors", 0.0, float(statistic.max()), Z
+        f"law after {SHORT} steps: largest of 10 differences, in standard errors",
+        0.0,
+        float(statistic.max()),
+        Z,
     )
 
 
@@ -116,11 +154,16 @@ CLAIM = Claim(
     id="slr-11-sgd-schedule",
     title="SGD with falling temperature reaches the oracle",
     statement=(
-        "Thirty runs of SGD on the spheres (d = 80, L = 10, batches of 5, label noise 0.1, step 0.001, temperature 2/(1 + 1e-4 t), "
-        "200,000 steps) from uniform random starts all reach (k*, v*), up to the stationary noise of SGD: excess .1842, of which .182 is "
+        "Thirty runs of SGD on the spheres (d = 80, L = 10, batches of 5, label noise 0.1, step "
+        "0.001, temperature 2/(1 + 1e-4 t), "
+        "200,000 steps) from uniform random starts all reach (k*, v*), up to the stationary noise "
+        "of SGD: excess .1842, of which .182 is "
         "the oracle's own."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with stochastic gradients; exact law and noise floor are new here",
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with stochastic gradients; "
+        "exact law and noise floor are new here"
+    ),
     hypotheses="erf predictor, fresh batches, k and v uniform on the sphere",
     routes=(
         "closed-form oracle risk + noise of sampled gradients; SGD on full tokens",

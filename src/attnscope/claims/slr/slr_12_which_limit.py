@@ -1,11 +1,15 @@
-"""Which limit a run from the spheres reaches: the oracle or the role-swapped minimum, foretold by the start for about 95 % of the runs.
+"""Which limit a run from the spheres reaches: the oracle or the role-swapped minimum, foretold by
+the start for about 95 % of the runs.
 
-notation: e_1, e_2 the unstable directions of the saddle at orthogonal vectors, in (kappa, nu) and in (theta, eta); growth rates nearly equal.
+notation: e_1, e_2 the unstable directions of the saddle at orthogonal vectors, in (kappa, nu) and
+in (theta, eta); growth rates nearly equal.
 
-First-order rule: a start goes to the oracle iff |e_1.(kappa, nu)| > |e_2.(theta, eta)|. It neglects that s |theta| is about .7 at a random
-start, in every dimension, so it is not exact in any limit; how often it is right is a property of the gradient flow. Two routes to that
-share: NumPy with the closed-form gradient on 1000 starts, and the compiled engine on others; Z = 5
-standard errors of the difference. Where the swapped runs end is compared with the closed form, k = v*, theta = min(1, A e1/(s V0)).
+First-order rule: a start goes to the oracle iff |e_1.(kappa, nu)| > |e_2.(theta, eta)|. It neglects
+that s |theta| is about .7 at a random start, in every dimension, so it is not exact in any limit;
+how often it is right is a property of the gradient flow. Two routes to that share: NumPy with the
+closed-form gradient on 1000 starts, and the compiled engine on others; Z = 5 standard errors of the
+difference. Where the swapped runs end is compared with the closed form, k = v*, theta = min(1, A
+e1/(s V0)).
 """
 
 from __future__ import annotations
@@ -31,8 +35,10 @@ from attnscope.theory.risk_table import swapped_risk
 
 TASK = SingleLocation(dim=400, length=10)
 TEMPERATURES = (0.02, 0.1)
-STEPS = {0.02: 60_000, 0.1: 40_000}  # of size 4e-3: the swapped minimum is reached to rounding
-NUMPY_STEP = {0.02: 0.02, 0.1: 4e-3}  # below the stability limits 2/45 and 2/448 (largest curvature at the two minima)
+# of size 4e-3: the swapped minimum is reached to rounding
+STEPS = {0.02: 60_000, 0.1: 40_000}
+# below the stability limits 2/45 and 2/448 (largest curvature at the two minima)
+NUMPY_STEP = {0.02: 0.02, 0.1: 4e-3}
 DECIDED = {
     0.02: 20.0,
     0.1: 10.0,
@@ -46,7 +52,8 @@ def check(context: Context) -> Evidence:
     comparisons: list[Comparison] = []
     shares = {}
     for lam, run in runs.items():
-        swapped, at_swapped = swapped_overlaps(TASK, lam), run.outcome == "swapped"
+        swapped = swapped_overlaps(TASK, lam)
+        at_swapped = run.outcome == "swapped"
         expected = float(risk(TASK, Erf(lam), swapped).excess)
         shares[lam] = (_right_by_numpy(lam, context.seed), _right(run))
         comparisons += [
@@ -64,15 +71,25 @@ def check(context: Context) -> Evidence:
                 ROUNDING,
             ),
             worst(
-                f"excess risk of the swapped runs, temperature {lam}", expected, run.excess[at_swapped, -1], ROUNDING
+                f"excess risk of the swapped runs, temperature {lam}",
+                expected,
+                run.excess[at_swapped, -1],
+                ROUNDING,
             ),
-            _same_share(f"share of starts foretold by the first-order rule, temperature {lam}", *shares[lam], run.runs),
+            _same_share(
+                f"share of starts foretold by the first-order rule, temperature {lam}",
+                *shares[lam],
+                run.runs,
+            ),
         ]
     words = "; ".join(
-        f"at {lam} {int((run.outcome == 'oracle').sum())} oracle and {int((run.outcome == 'swapped').sum())} swapped, {_right(run):.1%} foretold"
+        f"at {lam} {int((run.outcome == 'oracle').sum())} oracle and "
+        f"{int((run.outcome == 'swapped').sum())} swapped, {_right(run):.1%} foretold"
         for lam, run in runs.items()
     )
-    return Evidence(tuple(comparisons), _figure(runs, shares), f"Of {runs[0.1].runs} runs each: {words}.")
+    return Evidence(
+        tuple(comparisons), _figure(runs, shares), f"Of {runs[0.1].runs} runs each: {words}."
+    )
 
 
 def _trained(lam: float, runs: int, seed: int) -> Trajectory:
@@ -82,14 +99,20 @@ def _trained(lam: float, runs: int, seed: int) -> Trajectory:
 def _right(run: Trajectory) -> float:
     """Share of the runs whose end the first-order rule foretold."""
     lam = float(run.temperature[0])
-    return float(np.mean(basin_prediction(TASK, lam, Overlaps(*run.log[:, :, 0])) == run.outcome))
+    return float(
+        np.mean(basin_prediction(TASK, lam, Overlaps(*run.log[:, :, 0])) == run.outcome)
+    )
 
 
 def _right_by_numpy(lam: float, seed: int) -> float:
     """The same share by the other route."""
     engine = PopulationExact(TASK, Erf(lam), NUMPY_STEP[lam])
     start = starting_overlaps(TASK, "sphere", STARTS, seed + 10**6)
-    end = engine.overlaps(engine.advance(engine.init(start), np.full(round(DECIDED[lam] / NUMPY_STEP[lam]), lam)))
+    end = engine.overlaps(
+        engine.advance(
+            engine.init(start), np.full(round(DECIDED[lam] / NUMPY_STEP[lam]), lam)
+        )
+    )
     reached = np.where(np.abs(end[3]) > np.abs(end[1]), "oracle", "swapped")
     return float(np.mean(basin_prediction(TASK, lam, Overlaps(*start)) == reached))
 
@@ -99,23 +122,40 @@ def _same_share(what: str, a: float, b: float, runs: int) -> Comparison:
     return Comparison(what, a, b, Z * math.sqrt(p * (1 - p) * (1 / STARTS + 1 / runs)))
 
 
-def _figure(runs: dict[float, Trajectory], shares: dict[float, tuple[float, float]]) -> Figure:
+def _figure(
+    runs: dict[float, Trajectory], shares: dict[float, tuple[float, float]]
+) -> Figure:
     panels = [_starts(lam, run) for lam, run in runs.items()]
     grid = np.geomspace(0.01, 0.3, 60)
     oracle = as_arrays(Overlaps.oracle())
     of_oracle = [unchecked_risk(TASK, Erf(x), oracle, x).excess for x in grid.tolist()]
     marks: list[Line | Points] = [
         Line(grid, [swapped_overlaps(TASK, x).theta for x in grid], "theta, closed form", 0),
-        Line(grid, [swapped_risk(TASK, x).excess for x in grid.tolist()], "excess, closed form", 1),
+        Line(
+            grid,
+            [swapped_risk(TASK, x).excess for x in grid.tolist()],
+            "excess, closed form",
+            1,
+        ),
         Line(grid, of_oracle, "excess of the oracle", 6, dashed=True),
     ]
-    for i, values in enumerate((lambda run: np.abs(run.overlaps.theta[:, -1]), lambda run: run.excess[:, -1])):
-        ends = [float(np.median(values(run)[run.outcome == "swapped"])) for run in runs.values()]
+    for i, values in enumerate(
+        (lambda run: np.abs(run.overlaps.theta[:, -1]), lambda run: run.excess[:, -1])
+    ):
+        ends = [
+            float(np.median(values(run)[run.outcome == "swapped"])) for run in runs.values()
+        ]
         marks.append(Points(list(runs), ends, "trained runs" if i == 0 else "", i))
     limit = Panel(
-        "the swapped minimum", "temperature", "theta, excess risk", tuple(marks), log_x=True, y_range=(0, 1.5)
+        "the swapped minimum",
+        "temperature",
+        "theta, excess risk",
+        tuple(marks),
+        log_x=True,
+        y_range=(0, 1.5),
     )
-    x, n = np.array(list(runs)), np.array([run.runs for run in runs.values()])
+    x = np.array(list(runs))
+    n = np.array([run.runs for run in runs.values()])
     a, b = np.array(list(shares.values())).T
     bars = lambda p, size: BAND * np.sqrt(p * (1 - p) / size)
     right = Panel(
@@ -129,16 +169,20 @@ def _figure(runs: dict[float, Trajectory], shares: dict[float, tuple[float, floa
         x_range=(0, 0.12),
         y_range=(0.85, 1.0),
     )
-    return Figure("Which minimum a run from the spheres reaches", (*panels, limit, right), columns=2)
+    return Figure(
+        "Which minimum a run from the spheres reaches", (*panels, limit, right), columns=2
+    )
 
 
 def _starts(lam: float, run: Trajectory) -> Panel:
     """Starts in the plane of their projections on the two unstable directions."""
     kappa, eta, theta, nu, _ = run.log[:, :, 0]
     star, swap = _directions(lam)
-    x, y = np.abs(star @ [kappa, nu]), np.abs(swap @ [theta, eta])
+    x = np.abs(star @ [kappa, nu])
+    y = np.abs(swap @ [theta, eta])
     points = tuple(
-        Points(x[run.outcome == name], y[run.outcome == name], name, i) for i, name in enumerate(("oracle", "swapped"))
+        Points(x[run.outcome == name], y[run.outcome == name], name, i)
+        for i, name in enumerate(("oracle", "swapped"))
     )
     ends = [0.0, float(max(x.max(), y.max()))]
     diagonal = Line(ends, ends, "tie", 6, dashed=True)
@@ -151,7 +195,9 @@ def _starts(lam: float, run: Trajectory) -> Panel:
 
 
 def _directions(lam: float, h: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
-    """Unstable directions in (kappa, nu) and (theta, eta), from the exact gradient at overlaps h: the risk there is a quadratic form."""
+    """Unstable directions in (kappa, nu) and (theta, eta), from the exact gradient at overlaps h:
+    the risk there is a quadratic form.
+    """
     one = risk_gradient(TASK, Erf(lam), Overlaps(h, 0.0, 0.0, 0.0, 0.0))
     two = risk_gradient(TASK, Erf(lam), Overlaps(0.0, 0.0, h, 0.0, 0.0))
     forms = ([[one.kappa, one.nu], [one.nu, 0.0]], [[two.theta, two.eta], [two.eta, 0.0]])
@@ -163,8 +209,10 @@ CLAIM = Claim(
     id="slr-12-which-limit",
     title="Runs from the spheres: oracle or swapped, foretold",
     statement=(
-        "At small temperature every run of projected gradient descent from uniform random starts reaches either the oracle or the role-swapped "
-        "minimum (k = v*, v.k* = theta in closed form), about half each. The larger of the start's projections on the two unstable directions of "
+        "At small temperature every run of projected gradient descent from uniform random starts "
+        "reaches either the oracle or the role-swapped "
+        "minimum (k = v*, v.k* = theta in closed form), about half each. The larger of the start's "
+        "projections on the two unstable directions of "
         "the saddle at orthogonal vectors foretells which, for about 95 % of the starts."
     ),
     source="new here",

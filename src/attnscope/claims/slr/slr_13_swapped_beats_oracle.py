@@ -1,18 +1,22 @@
-"""At small temperature the role-swapped minimum beats the oracle: (k*, v*) is not the global minimiser on the product of spheres.
+"""At small temperature the role-swapped minimum beats the oracle: (k*, v*) is not the global
+minimiser on the product of spheres.
 
 notation: lam = temperature, s = signal, B = L - 1 + gam^4, r a unit vector orthogonal to k* and v*.
 
-Swapped: k = v*, v = theta k* + sqrt(1 - theta^2) r. At small lam, T ~ c sum_l (X_l.k)(X_l.v) with c = 2 lam/sqrt(pi) is symmetric in k and v. With
-theta = 1 the informative token contributes c X_J.v* (s + gam G), each background token variance c^2, so
+Swapped: k = v*, v = theta k* + sqrt(1 - theta^2) r. At small lam, T ~ c sum_l (X_l.k)(X_l.v) with c
+= 2 lam/sqrt(pi) is symmetric in k and v. With theta = 1 the informative token contributes c X_J.v*
+(s + gam G), each background token variance c^2, so
 
-    R_swap ~ gam^2 (1 - c s)^2 + c^2 B,   at best   R_swap* ~ gam^2 B/(gam^2 s^2 + B)   ->   B/s^2 = 2 (L - 1 + gam^4)/d   at  lam = sqrt(pi)/(2 s),
+    R_swap ~ gam^2 (1 - c s)^2 + c^2 B,   at best   R_swap* ~ gam^2 B/(gam^2 s^2 + B)   ->
+        B/s^2 = 2 (L - 1 + gam^4)/d   at  lam = sqrt(pi)/(2 s),
 
-up to a relative error of order lam^2, the next term of erf: erf(x)^2 ~ (4/pi) x^2 (1 - 2x^2/3) costs at most 2 lam^2 in each of the two
-parts; a tolerance of 5 lam^2 covers both. The oracle's best risk falls only like log(d)/d: for k* to act as a switch erf must saturate,
-and the swapped point does not need it to.
+up to a relative error of order lam^2, the next term of erf: erf(x)^2 ~ (4/pi) x^2 (1 - 2x^2/3)
+costs at most 2 lam^2 in each of the two parts; a tolerance of 5 lam^2 covers both. The oracle's
+best risk falls only like log(d)/d: for k* to act as a switch erf must saturate, and the swapped
+point does not need it to.
 
-The exact risks of both points are closed forms. They are measured on full vectors at d = 400, both points on the same sequences so that
-their difference has a small error, and on projections over d.
+The exact risks of both points are closed forms. They are measured on full vectors at d = 400, both
+points on the same sequences so that their difference has a small error, and on projections over d.
 """
 
 from __future__ import annotations
@@ -52,16 +56,30 @@ def check(context: Context) -> Evidence:
     )  # each (2, lams): mean and standard error
     exact = np.array([(_star(task, lam), _swap(task, lam)) for lam in lams]).T
     best = np.array(
-        [_best(SingleLocation(d, LENGTH), context.pick(100_000, 1_000_000), seed) for d, seed in zip(DIMS, seeds[2:])]
+        [
+            _best(SingleLocation(d, LENGTH), context.pick(100_000, 1_000_000), seed)
+            for d, seed in zip(DIMS, seeds[2:])
+        ]
     )
-    far = [(SingleLocation(int(d), LENGTH), *swapped_optimum(SingleLocation(int(d), LENGTH))) for d in FAR]
+    far = [
+        (SingleLocation(int(d), LENGTH), *swapped_optimum(SingleLocation(int(d), LENGTH)))
+        for d in FAR
+    ]
     law = np.array([_law(t) for t, _, _ in far])
     small = list(TEMPERATURES).index(0.05)
     comparisons = (
         sampled("risk at (k*, v*), vectors, d = 400", exact[0], *star),
         sampled("risk at the swapped minimum, vectors, d = 400", exact[1], *swap),
-        sampled("oracle minus swapped at temperature 0.05", exact[0, small] - exact[1, small], *gap[:, small]),
-        sampled(f"oracle minus swapped where they cross, temperature {crossing:.4f}", 0.0, *gap[:, -1]),
+        sampled(
+            "oracle minus swapped at temperature 0.05",
+            exact[0, small] - exact[1, small],
+            *gap[:, small],
+        ),
+        sampled(
+            f"oracle minus swapped where they cross, temperature {crossing:.4f}",
+            0.0,
+            *gap[:, -1],
+        ),
         sampled("best oracle risk by dimension", best[:, 0], best[:, 1], best[:, 2]),
         sampled("best swapped risk by dimension", best[:, 3], best[:, 4], best[:, 5]),
         worst(
@@ -74,9 +92,11 @@ def check(context: Context) -> Evidence:
     first = stationary_points(task, Erf(0.05))[0]
     ratios = ", ".join(f"{row[3] / row[0]:.2f} (d = {d})" for d, row in zip(DIMS, best))
     notes = (
-        f"At d = 400, temperature 0.05: oracle {exact[0, small]:.4f}, swapped {exact[1, small]:.4f}; the lowest stationary point is "
+        f"At d = 400, temperature 0.05: oracle {exact[0, small]:.4f}, swapped "
+        f"{exact[1, small]:.4f}; the lowest stationary point is "
         f'"{first.name}", a {first.kind}. Below temperature {crossing:.4f} the swapped minimum is lower, above it the oracle. Ratio of best risks, '
-        f"swapped/oracle: {ratios}. On the paper's manifold, which the swapped point is not part of, (k*, v*) is the minimiser."
+        f"swapped/oracle: {ratios}. On the paper's manifold, which the swapped point is not part "
+        "of, (k*, v*) is the minimiser."
     )
     return Evidence(comparisons, _figure(task, lams, star, swap, best), notes)
 
@@ -90,12 +110,17 @@ def _swap(task: SingleLocation, lam: float) -> float:
 
 
 def _law(task: SingleLocation) -> float:
-    B, gam2 = task.length - 1 + task.gamma**4, task.gamma**2
+    B = task.length - 1 + task.gamma**4
+    gam2 = task.gamma**2
     return gam2 * B / (gam2 * task.signal**2 + B)
 
 
-def _on_vectors(task: SingleLocation, lams: np.ndarray, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and standard error, each (2, lams), of the losses of both points and of their difference on the same sequences."""
+def _on_vectors(
+    task: SingleLocation, lams: np.ndarray, n: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and standard error, each (2, lams),
+    of the losses of both points and of their difference on the same sequences.
+    """
     rest = np.random.default_rng([seed, 1]).standard_normal(task.dim)
     rest -= (rest @ task.key) * task.key + (rest @ task.value) * task.value
     rest /= np.linalg.norm(rest)
@@ -105,8 +130,18 @@ def _on_vectors(task: SingleLocation, lams: np.ndarray, n: int, seed: int) -> tu
             theta = float(swapped_overlaps(task, lam).theta)
             v = theta * task.key + math.sqrt(1 - theta**2) * rest
             pairs = ((task.key, task.value), (task.value, v))
-            losses.append([(predict(Erf(lam), a, b, batch.tokens) - batch.target) ** 2 for a, b in pairs])
-    star, swap = np.array(losses).reshape(-1, len(lams), 2, 1000).transpose(2, 1, 0, 3).reshape(2, len(lams), -1)
+            losses.append(
+                [
+                    (predict(Erf(lam), a, b, batch.tokens) - batch.target) ** 2
+                    for a, b in pairs
+                ]
+            )
+    star, swap = (
+        np.array(losses)
+        .reshape(-1, len(lams), 2, 1000)
+        .transpose(2, 1, 0, 3)
+        .reshape(2, len(lams), -1)
+    )
     return _summary(star), _summary(swap), _summary(star - swap)
 
 
@@ -117,10 +152,18 @@ def _summary(losses: np.ndarray) -> np.ndarray:
 
 
 def _best(task: SingleLocation, samples: int, seed: int) -> tuple[float, ...]:
-    """(exact, sampled, standard error) of the oracle and of the swapped minimum, each at its best temperature."""
-    (star, exact_star), (swap, exact_swap) = optimal_temperature(task, Erf), swapped_optimum(task)
+    """(exact, sampled, standard error) of the oracle and of the swapped minimum,
+    each at its best temperature.
+    """
+    (star, exact_star), (swap, exact_swap) = (
+        optimal_temperature(task, Erf),
+        swapped_optimum(task),
+    )
     points = ((star, Overlaps.oracle()), (swap, swapped_overlaps(task, swap)))
-    a, b = (risk(task, Erf(lam), o, "monte-carlo", samples, seed + i) for i, (lam, o) in enumerate(points))
+    a, b = (
+        risk(task, Erf(lam), o, "monte-carlo", samples, seed + i)
+        for i, (lam, o) in enumerate(points)
+    )
     return (
         float(exact_star.value),
         float(a.value),
@@ -131,7 +174,13 @@ def _best(task: SingleLocation, samples: int, seed: int) -> tuple[float, ...]:
     )
 
 
-def _figure(task: SingleLocation, lams: np.ndarray, star: np.ndarray, swap: np.ndarray, best: np.ndarray) -> Figure:
+def _figure(
+    task: SingleLocation,
+    lams: np.ndarray,
+    star: np.ndarray,
+    swap: np.ndarray,
+    best: np.ndarray,
+) -> Figure:
     grid = np.geomspace(0.01, 0.2, 80)
     dims = np.geomspace(20, 1e8, 60)
     tasks = [SingleLocation(int(d), LENGTH) for d in dims]
@@ -154,28 +203,49 @@ def _figure(task: SingleLocation, lams: np.ndarray, star: np.ndarray, swap: np.n
         "dimension d",
         "risk",
         (
-            Line(dims, [optimal_temperature(t, Erf)[1].value for t in tasks], "oracle, exact", 0),
+            Line(
+                dims,
+                [optimal_temperature(t, Erf)[1].value for t in tasks],
+                "oracle, exact",
+                0,
+            ),
             Points(DIMS, best[:, 1], "sampled", 0, BAND * best[:, 2]),
             Line(dims, [swapped_optimum(t)[1].value for t in tasks], "swapped, exact", 1),
             Points(DIMS, best[:, 4], "sampled", 1, BAND * best[:, 5]),
-            Line(dims, 2 * (LENGTH - 1 + task.gamma**4) / dims, "2 (L - 1 + gamma^4)/d", 6, dashed=True),
+            Line(
+                dims,
+                2 * (LENGTH - 1 + task.gamma**4) / dims,
+                "2 (L - 1 + gamma^4)/d",
+                6,
+                dashed=True,
+            ),
         ),
         log_x=True,
         log_y=True,
     )
-    return Figure("The role-swapped minimum against the oracle", (by_temperature, by_dimension), columns=2)
+    return Figure(
+        "The role-swapped minimum against the oracle",
+        (by_temperature, by_dimension),
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="slr-13-swapped-beats-oracle",
     title="At small temperature the swapped minimum beats (k*, v*)",
     statement=(
-        "With the roles exchanged, k = v* and v = theta k* + rest, the erf predictor has a lower risk than at (k*, v*) when the temperature is "
-        "small, and a lower best risk over temperatures at every d shown: 2 (L-1+gamma^4)/d for large d, where the oracle's falls more "
-        "slowly than 1/d. So (k*, v*) is not the global minimiser of the population risk on the product of spheres."
+        "With the roles exchanged, k = v* and v = theta k* + rest, the erf predictor has a lower "
+        "risk than at (k*, v*) when the temperature is "
+        "small, and a lower best risk over temperatures at every d shown: 2 (L-1+gamma^4)/d for "
+        "large d, where the oracle's falls more "
+        "slowly than 1/d. So (k*, v*) is not the global minimiser of the population risk on the "
+        "product of spheres."
     ),
     source="new here",
-    hypotheses="erf predictor, k* perp v*, L = 10, gamma^2 = 1/2, signal sqrt(d/2); temperatures below the crossing (0.091 at d = 400)",
+    hypotheses=(
+        "erf predictor, k* perp v*, L = 10, gamma^2 = 1/2, signal sqrt(d/2); temperatures "
+        "below the crossing (0.091 at d = 400)"
+    ),
     routes=(
         "closed form at both points; limit law",
         "Monte Carlo on full vectors (d = 400) and on projections (d = 50 .. 25600)",

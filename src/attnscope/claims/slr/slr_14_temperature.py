@@ -1,21 +1,31 @@
 """Temperature: the best one, the critical one, and what the choice of weights makes of it.
 
-notation: lam = temperature, s = signal, G standard normal; all at the oracle overlaps (k = k*, v = v*) unless said.
+notation: lam = temperature, s = signal, G standard normal; all at the oracle overlaps (k = k*, v =
+v*) unless said.
 
-Best.      R(lam) = gam^2 E(1 - erf(lam (s + gam G)))^2 + (L-1) E erf(lam G)^2. The library finds its minimum as a root of the analytic derivative
-           of the closed form; here again by a search over values that a general-purpose integrator gives. A minimum found from values is
-           known to sqrt(roundoff) ~ 1e-6 in lam, and to roundoff in R.
-Critical.  Tilt k by phi towards v* and v by psi towards k*: eta = phi, theta = psi, rho = phi + psi. With erf saturated at the
+Best.   R(lam) = gam^2 E(1 - erf(lam (s + gam G)))^2 + (L-1) E erf(lam G)^2. The library finds its
+    minimum as a root of the analytic derivative
+           of the closed form; here again by a search over values that a general-purpose integrator
+           gives. A minimum found from values is known to sqrt(roundoff) ~ 1e-6 in lam, and to
+           roundoff in R.
+Critical.  Tilt k by phi towards v* and v by psi towards k*: eta = phi, theta = psi, rho = phi +
+psi. With erf saturated at the
            informative token (lam s large), to second order in the angles,
-               R = const + (s psi + (L-1) C rho)^2 + gam^2 psi^2 + (L-1) K rho^2 [8/sqrt(1 + 4 lam^2) - 4],   K = lam^2/(pi (1 + 2 lam^2)) = C^2/4.
-           Minimising over psi leaves (L-1) K rho^2 [8/sqrt(1 + 4 lam^2) - 4 (1 - del)], del = gam^2 (L-1)/(s^2 + gam^2), so (k*, v*)
+               R = const + (s psi + (L-1) C rho)^2 + gam^2 psi^2 + (L-1) K rho^2 [8/sqrt(1 + 4
+                   lam^2) - 4],   K = lam^2/(pi (1 + 2 lam^2)) = C^2/4.
+           Minimising over psi leaves (L-1) K rho^2 [8/sqrt(1 + 4 lam^2) - 4 (1 - del)], del
+               = gam^2 (L-1)/(s^2 + gam^2), so (k*, v*)
            turns from a minimum into a saddle at
-               lam_c = sqrt(4/(1 - del)^2 - 1)/2  ->  sqrt(3)/2  as d -> inf,     and never if del >= 1,
-           up to exp(-lam_c^2 s^2/(1 + 2 lam_c^2 gam^2)), below 1e-9 from d = 100 on. Measured: the library's exact Hessian, and differences
-           of the exact gradient that quadrature gives for erf as a black box (fourth order, step 1e-3, so 1e-12 in the Hessian; its
-           determinant nearly cancels at large L, which costs some digits: 1e-8 is left).
-Weights.   At its best temperature erf is polynomially close to Bayes, softmax and the best componentwise sigma exponentially: exact risks
-           against Monte Carlo, and against each other where they must coincide: at gam = 1 softmax with lam = s is the Bayes predictor.
+               lam_c = sqrt(4/(1 - del)^2 - 1)/2  ->  sqrt(3)/2  as d -> inf,
+                   and never if del >= 1,
+           up to exp(-lam_c^2 s^2/(1 + 2 lam_c^2 gam^2)), below 1e-9 from d = 100 on. Measured: the
+           library's exact Hessian, and differences of the exact gradient that quadrature gives for
+           erf as a black box (fourth order, step 1e-3, so 1e-12 in the Hessian; its determinant
+           nearly cancels at large L, which costs some digits: 1e-8 is left).
+Weights.   At its best temperature erf is polynomially close to Bayes, softmax and the best
+    componentwise sigma exponentially: exact risks
+           against Monte Carlo, and against each other where they must coincide: at gam = 1 softmax
+           with lam = s is the Bayes predictor.
 """
 
 from __future__ import annotations
@@ -40,11 +50,33 @@ from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk, risk_gradient
 
 ORACLE = Overlaps.oracle()
-SIZES = ((10, 10), (50, 10), (100, 10), (400, 10), (400, 100), (1600, 10), (6400, 10), (25600, 10))  # (d, L)
-CRITICAL = ((100, 3), (100, 10), (400, 3), (400, 10), (400, 100), (10**4, 10), (10**8, 10), (10**8, 100))
+# (d, L)
+SIZES = (
+    (10, 10),
+    (50, 10),
+    (100, 10),
+    (400, 10),
+    (400, 100),
+    (1600, 10),
+    (6400, 10),
+    (25600, 10),
+)
+CRITICAL = (
+    (100, 3),
+    (100, 10),
+    (400, 3),
+    (400, 10),
+    (400, 100),
+    (10**4, 10),
+    (10**8, 10),
+    (10**8, 100),
+)
 SHOWN = SingleLocation(dim=50, length=10)
-TRIED = {Erf: (0.03, 0.1, 0.3), Softmax: (0.2, 0.5, 1.0)}  # softmax beyond 1 errs too rarely to be sampled
-SIGMA_DIMS, BAYES_DIMS = (10, 20, 30), (5, 10)  # likewise: beyond, errors are rare and sampled means skewed
+# softmax beyond 1 errs too rarely to be sampled
+TRIED = {Erf: (0.03, 0.1, 0.3), Softmax: (0.2, 0.5, 1.0)}
+# likewise: beyond, errors are rare and sampled means skewed
+SIGMA_DIMS = (10, 20, 30)
+BAYES_DIMS = (5, 10)
 
 
 def check(context: Context) -> Evidence:
@@ -55,12 +87,19 @@ def check(context: Context) -> Evidence:
     hessian = np.array([critical_temperature(SingleLocation(d, L)) for d, L in CRITICAL])
     gradient = np.array([_critical_by_gradient(SingleLocation(d, L)) for d, L in CRITICAL])
     drawn = {
-        kind: np.array([_sampled(SHOWN, kind(lam), samples, seed) for lam, seed in zip(TRIED[kind], seeds)]).T
+        kind: np.array(
+            [
+                _sampled(SHOWN, kind(lam), samples, seed)
+                for lam, seed in zip(TRIED[kind], seeds)
+            ]
+        ).T
         for kind in TRIED
     }
     sigma = np.array(
         [
-            _sampled(SingleLocation(d, 10), optimal_sigma(SingleLocation(d, 10)), samples, seed)
+            _sampled(
+                SingleLocation(d, 10), optimal_sigma(SingleLocation(d, 10)), samples, seed
+            )
             for d, seed in zip(SIGMA_DIMS, seeds[3:])
         ]
     ).T
@@ -75,23 +114,38 @@ def check(context: Context) -> Evidence:
         worst("best temperature of erf", best[0], best[2], 1e-6 * best[0]),
         worst("risk at the best temperature of erf", best[1], best[3], 1e-9 * best[1]),
         worst("critical temperature: law and Hessian", law, hessian, 1e-9 * law),
-        worst("critical temperature: law and gradients by quadrature", law, gradient, 1e-8 * law),
+        worst(
+            "critical temperature: law and gradients by quadrature", law, gradient, 1e-8 * law
+        ),
         worst(
             "critical temperature at d = 1e8, L = 10: sqrt(3)/2",
             math.sqrt(3) / 2,
             hessian[CRITICAL.index((10**8, 10))],
             1e-6,
         ),
-        sampled("erf by temperature, d = 50", [_excess(SHOWN, Erf(lam)) for lam in TRIED[Erf]], *drawn[Erf]),
         sampled(
-            "softmax by temperature, d = 50", [_excess(SHOWN, Softmax(lam)) for lam in TRIED[Softmax]], *drawn[Softmax]
+            "erf by temperature, d = 50",
+            [_excess(SHOWN, Erf(lam)) for lam in TRIED[Erf]],
+            *drawn[Erf],
+        ),
+        sampled(
+            "softmax by temperature, d = 50",
+            [_excess(SHOWN, Softmax(lam)) for lam in TRIED[Softmax]],
+            *drawn[Softmax],
         ),
         sampled(
             "optimal sigma, d = 10, 20, 30",
-            [_excess(SingleLocation(d, 10), optimal_sigma(SingleLocation(d, 10))) for d in SIGMA_DIMS],
+            [
+                _excess(SingleLocation(d, 10), optimal_sigma(SingleLocation(d, 10)))
+                for d in SIGMA_DIMS
+            ],
             *sigma,
         ),
-        sampled("Bayes, d = 5, 10", [float(SingleLocation(d, 10).bayes_risk().excess) for d in BAYES_DIMS], *bayes),
+        sampled(
+            "Bayes, d = 5, 10",
+            [float(SingleLocation(d, 10).bayes_risk().excess) for d in BAYES_DIMS],
+            *bayes,
+        ),
         worst(
             "gamma = 1: log risk of Bayes and of softmax at lam = s",
             [t.bayes_risk().log_excess for t in ones],
@@ -101,11 +155,16 @@ def check(context: Context) -> Evidence:
     )
     notes = (
         "Best temperature and risk of erf by (d, L): "
-        + ", ".join(f"({d}, {L}) {a:.4f} {b:.3g}" for (d, L), a, b in zip(SIZES, best[0], best[1]))
+        + ", ".join(
+            f"({d}, {L}) {a:.4f} {b:.3g}" for (d, L), a, b in zip(SIZES, best[0], best[1])
+        )
         + ". "
-        f"Critical temperature at d = 400, L = 10: {hessian[CRITICAL.index((400, 10))]:.4f}; sqrt(3)/2 = {math.sqrt(3) / 2:.5f}, and (new here) "
-        "sqrt(4/(1-del)^2 - 1)/2 with del = gamma^2 (L-1)/(s^2 + gamma^2) at finite d; for del >= 1, as at d = 50, L = 100, (k*, v*) is a minimum at "
-        f"every temperature (by the Hessian: critical temperature {critical_temperature(SingleLocation(50, 100))})."
+        f"Critical temperature at d = 400, L = 10: {hessian[CRITICAL.index((400, 10))]:.4f}; "
+        f"sqrt(3)/2 = {math.sqrt(3) / 2:.5f}, and (new here) "
+        "sqrt(4/(1-del)^2 - 1)/2 with del = gamma^2 (L-1)/(s^2 + gamma^2) at finite d; for del >= "
+        "1, as at d = 50, L = 100, (k*, v*) is a minimum at "
+        "every temperature (by the Hessian: critical temperature "
+        f"{critical_temperature(SingleLocation(50, 100))})."
     )
     return Evidence(comparisons, _figure(best, gradient, drawn, sigma, bayes), notes)
 
@@ -146,13 +205,22 @@ def _critical_law(task: SingleLocation) -> float:
 
 
 def _critical_by_gradient(task: SingleLocation, h: float = 1e-3) -> float:
-    """The temperature at which the Hessian in (phi, psi), by differences of gradients, has determinant 0."""
+    """The temperature at which the Hessian in (phi, psi), by differences of gradients,
+    has determinant 0.
+    """
 
     def slope(lam: float, phi: float, psi: float) -> np.ndarray:
-        o = Overlaps(math.cos(phi), math.sin(phi), math.sin(psi), math.cos(psi), math.sin(phi + psi))
+        o = Overlaps(
+            math.cos(phi), math.sin(phi), math.sin(psi), math.cos(psi), math.sin(phi + psi)
+        )
         R = risk_gradient(task, Componentwise(erf, lam), o)
         cross = R.rho * math.cos(phi + psi)
-        return np.array([R.eta * o.kappa - R.kappa * o.eta + cross, R.theta * o.nu - R.nu * o.theta + cross])
+        return np.array(
+            [
+                R.eta * o.kappa - R.kappa * o.eta + cross,
+                R.theta * o.nu - R.nu * o.theta + cross,
+            ]
+        )
 
     def determinant(lam: float) -> float:
         central = lambda f: (8 * (f(h) - f(-h)) - f(2 * h) + f(-2 * h)) / (12 * h)
@@ -162,21 +230,28 @@ def _critical_by_gradient(task: SingleLocation, h: float = 1e-3) -> float:
     return float(brentq(determinant, 0.5, 5, xtol=1e-10))
 
 
-def _sampled(task: SingleLocation, predictor: Predictor, samples: int, seed: int) -> tuple[float, float]:
+def _sampled(
+    task: SingleLocation, predictor: Predictor, samples: int, seed: int
+) -> tuple[float, float]:
     out = risk(task, predictor, ORACLE, "monte-carlo", samples, seed)
     return float(out.excess), float(out.error)
 
 
 def _bayes_on_vectors(task: SingleLocation, n: int, seed: int) -> tuple[float, float]:
-    """Mean and standard error of Var(Y | X) on sampled sequences: its expectation is the Bayes risk."""
+    """Mean and standard error of Var(Y | X) on sampled sequences:
+    its expectation is the Bayes risk.
+    """
     variances = []
     for batch in task.batches(n, 2000, seed):
-        p, w = task.location_posterior(batch.tokens), batch.tokens @ task.value
+        p = task.location_posterior(batch.tokens)
+        w = batch.tokens @ task.value
         variances.append(np.sum(p * w**2, axis=1) - np.sum(p * w, axis=1) ** 2)
     return mean_and_error(np.concatenate(variances))
 
 
-def _figure(best: np.ndarray, gradient: np.ndarray, drawn: dict, sigma: np.ndarray, bayes: np.ndarray) -> Figure:
+def _figure(
+    best: np.ndarray, gradient: np.ndarray, drawn: dict, sigma: np.ndarray, bayes: np.ndarray
+) -> Figure:
     grid = np.geomspace(0.01, 20, 45)
     names = {Erf: "erf", Softmax: "softmax"}
     level = lambda x, name, color: Line([0.01, 20], [x, x], name, color, dashed=True)
@@ -190,7 +265,10 @@ def _figure(best: np.ndarray, gradient: np.ndarray, drawn: dict, sigma: np.ndarr
                 Line(grid, [_excess(SHOWN, kind(float(lam))) for lam in grid], names[kind], i)
                 for i, kind in enumerate(TRIED)
             ),
-            *(Points(TRIED[kind], drawn[kind][0], "", i, BAND * drawn[kind][1]) for i, kind in enumerate(TRIED)),
+            *(
+                Points(TRIED[kind], drawn[kind][0], "", i, BAND * drawn[kind][1])
+                for i, kind in enumerate(TRIED)
+            ),
             level(_excess(SHOWN, optimal_sigma(SHOWN)), "optimal sigma", 2),
             level(float(SHOWN.bayes_risk().excess), "Bayes", 3),
         ),
@@ -207,7 +285,9 @@ def _figure(best: np.ndarray, gradient: np.ndarray, drawn: dict, sigma: np.ndarr
         (
             Line(dims, [optimal_temperature(t, Erf)[1].excess for t in tasks], "erf", 0),
             Line(dims, [_excess(t, optimal_sigma(t)) for t in tasks], "optimal sigma", 2),
-            Line(dims, [optimal_temperature(t, Softmax)[1].excess for t in tasks], "softmax", 1),
+            Line(
+                dims, [optimal_temperature(t, Softmax)[1].excess for t in tasks], "softmax", 1
+            ),
             Line(dims, [float(t.bayes_risk().excess) for t in tasks], "Bayes", 3),
             Points(SIGMA_DIMS, sigma[0], "", 2, BAND * sigma[1]),
             Points(BAYES_DIMS, bayes[0], "", 3, BAND * bayes[1]),
@@ -230,7 +310,12 @@ def _figure(best: np.ndarray, gradient: np.ndarray, drawn: dict, sigma: np.ndarr
             for color, L in enumerate((10, 100))
             for mark in (
                 Line(wide, by_length(L), f"L = {L}", color),
-                Points([SIZES[i][0] for i in pick(L)], best[2, pick(L)], "search over values", color),
+                Points(
+                    [SIZES[i][0] for i in pick(L)],
+                    best[2, pick(L)],
+                    "search over values",
+                    color,
+                ),
             )
         ),
         log_x=True,
@@ -243,11 +328,21 @@ def _figure(best: np.ndarray, gradient: np.ndarray, drawn: dict, sigma: np.ndarr
         "temperature",
         (
             *(
-                Line(d, [_critical_law(SingleLocation(int(x), L)) for x in d], f"L = {L}, law", i)
+                Line(
+                    d,
+                    [_critical_law(SingleLocation(int(x), L)) for x in d],
+                    f"L = {L}, law",
+                    i,
+                )
                 for i, (L, d) in enumerate(curves)
             ),
             *(
-                Points([d for d, L in CRITICAL if length == L], gradient[[length == L for _, L in CRITICAL]], "", i)
+                Points(
+                    [d for d, L in CRITICAL if length == L],
+                    gradient[[length == L for _, L in CRITICAL]],
+                    "",
+                    i,
+                )
                 for i, (length, _) in enumerate(curves)
             ),
             Line([50, 1e8], [math.sqrt(3) / 2] * 2, "sqrt(3)/2", 6, dashed=True),
@@ -262,13 +357,19 @@ CLAIM = Claim(
     id="slr-14-temperature",
     title="Temperature: best, critical, and by kind of weight",
     statement=(
-        "At (k*, v*) the erf predictor has a best temperature, which falls like 1/sqrt(d) up to slowly growing factors, and a critical one above "
-        "which (k*, v*) is a saddle; it tends to sqrt(3)/2 as d grows, for every L, and equals sqrt(4/(1-del)^2 - 1)/2, "
+        "At (k*, v*) the erf predictor has a best temperature, which falls like 1/sqrt(d) up to "
+        "slowly growing factors, and a critical one above "
+        "which (k*, v*) is a saddle; it tends to sqrt(3)/2 as d grows, for every L, and equals "
+        "sqrt(4/(1-del)^2 - 1)/2, "
         "del = gamma^2 (L-1)/(s^2+gamma^2), at finite d. "
-        "At its best temperature erf is polynomially close to the Bayes risk; softmax and the best componentwise sigma are exponentially close."
+        "At its best temperature erf is polynomially close to the Bayes risk; softmax and the best "
+        "componentwise sigma are exponentially close."
     ),
     source="new here (the paper trains at temperatures 0.1 and 0.9, one on either side at d = 400)",
-    hypotheses="k* perp v*, gamma^2 = 1/2 (gamma = 1 where said), signal sqrt(d/2); the critical law with erf saturated, from d = 100 on",
+    hypotheses=(
+        "k* perp v*, gamma^2 = 1/2 (gamma = 1 where said), signal sqrt(d/2); the critical "
+        "law with erf saturated, from d = 100 on"
+    ),
     routes=(
         "closed forms, quadrature, the law above",
         "search over integrated values, differences of gradients, Monte Carlo",

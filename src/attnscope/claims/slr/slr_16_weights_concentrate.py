@@ -1,19 +1,27 @@
-"""Attention weights concentrate on the true location: accuracy, share of the weight, and the ideal posterior, by dimension.
+"""Attention weights concentrate on the true location: accuracy, share of the weight, and the ideal
+posterior, by dimension.
 
-notation: u_l = X_l.k, so u_J = s kap + gam G at the informative token and u_l = G elsewhere; weight_l = erf(lam u_l).
+notation: u_l = X_l.k, so u_J = s kap + gam G at the informative token and u_l = G elsewhere;
+weight_l = erf(lam u_l).
 
-(k, v) and (-k, -v) are one predictor, and training reaches either sign, so "how much the predictor looks at token l" is |weight_l|.
+(k, v) and (-k, -v) are one predictor, and training reaches either sign, so "how much the predictor
+looks at token l" is |weight_l|.
 
-    accuracy    P(|weight_J| is the largest) = E [2 Phi(|s kap + gam G|) - 1]^(L-1), at any temperature
-    share       E |weight_J|/sum_l |weight_l| = int_0^inf E[a e^{-ta}] (E e^{-tb})^{L-1} dt,   a = |erf(lam (s kap + gam G))|, b = |erf(lam G)|
+    accuracy   P(|weight_J| is the largest) = E [2 Phi(|s kap + gam G|) - 1]^(L-1), at any
+        temperature
+    share   E |weight_J|/sum_l |weight_l| = int_0^inf E[a e^{-ta}] (E e^{-tb})^{L-1} dt,
+        a = |erf(lam (s kap + gam G))|, b = |erf(lam G)|
     posterior   E P(J = location | X) = 1 - location_error, what an ideal observer puts there
 
-all by one-dimensional quadratures, for the overlaps kap before and after training (as in the paper: temperature 0.1, population
-gradient from the manifold, 30 runs). Measured on sampled vectors, each run with its own k. Before training s kap is a normal of variance
-1/2 at large d, so with gam^2 = 1/2 the informative score is distributed like any other and a random k finds the location with
-probability 1/L, in every dimension (over the law of kap, L = 10: 0.0997 at d = 3, 0.1003 at d = 10, 0.1000 at d = 400).
+all by one-dimensional quadratures, for the overlaps kap before and after training (as in the paper:
+temperature 0.1, population gradient from the manifold, 30 runs). Measured on sampled vectors, each
+run with its own k. Before training s kap is a normal of variance 1/2 at large d, so with gam^2 =
+1/2 the informative score is distributed like any other and a random k finds the location with
+probability 1/L, in every dimension (over the law of kap, L = 10: 0.0997 at d = 3, 0.1003 at d = 10,
+0.1000 at d = 400).
 
-A frequency of N trials has standard error sqrt(p (1-p)/N); 5/N is added for p near 0 or 1, where counts are Poisson.
+A frequency of N trials has standard error sqrt(p (1-p)/N); 5/N is added for p near 0 or 1, where
+counts are Poisson.
 """
 
 from __future__ import annotations
@@ -29,7 +37,9 @@ from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import attention_weights
 from attnscope.tasks.planted.single_location import SingleLocation
 
-LENGTH, TEMPERATURE, RUNS = 10, 0.1, 30
+LENGTH = 10
+TEMPERATURE = 0.1
+RUNS = 30
 DIMS = (25, 50, 100, 200, 400)
 POSTERIOR_DIMS = (5, 10, 20)  # beyond, the ideal observer errs too rarely to be sampled
 G = np.linspace(
@@ -50,7 +60,9 @@ def check(context: Context) -> Evidence:
     )  # each (dims, stage, accuracy | share)
     posterior = np.array(
         [
-            _posterior(SingleLocation(d, LENGTH, seed=seed), context.pick(20_000, 200_000), seed)
+            _posterior(
+                SingleLocation(d, LENGTH, seed=seed), context.pick(20_000, 200_000), seed
+            )
             for d, seed in zip(POSTERIOR_DIMS, seeds[10:])
         ]
     ).T
@@ -59,28 +71,53 @@ def check(context: Context) -> Evidence:
     comparisons = (
         worst("accuracy before training", predicted[:, 0, 0], measured[:, 0, 0], slack[:, 0]),
         worst("accuracy after training", predicted[:, 1, 0], measured[:, 1, 0], slack[:, 1]),
-        sampled("share of the weight before training", predicted[:, 0, 1], measured[:, 0, 1], error[:, 0, 1]),
-        sampled("share of the weight after training", predicted[:, 1, 1], measured[:, 1, 1], error[:, 1, 1]),
+        sampled(
+            "share of the weight before training",
+            predicted[:, 0, 1],
+            measured[:, 0, 1],
+            error[:, 0, 1],
+        ),
+        sampled(
+            "share of the weight after training",
+            predicted[:, 1, 1],
+            measured[:, 1, 1],
+            error[:, 1, 1],
+        ),
         sampled("posterior of the true location", *posterior),
         sampled("accuracy of a random k, d = 400: 1/L", 1 / LENGTH, *start),
     )
     last = measured[-1]
     notes = (
-        f"d = 400, temperature {TEMPERATURE}, 30 runs: accuracy {last[0, 0]:.3f} before and {last[1, 0]:.4f} after training, share of the weight "
-        f"{last[0, 1]:.3f} before and {last[1, 1]:.3f} after. The largest weight is where it should be, but erf weights are not a distribution: "
+        f"d = 400, temperature {TEMPERATURE}, 30 runs: accuracy {last[0, 0]:.3f} before and "
+        f"{last[1, 0]:.4f} after training, share of the weight "
+        f"{last[0, 1]:.3f} before and {last[1, 1]:.3f} after. The largest weight is where it "
+        "should be, but erf weights are not a distribution: "
         f"nine background tokens keep {1 - last[1, 1]:.0%} of the total."
     )
     return Evidence(comparisons, _figure(predicted, measured, error, posterior), notes)
 
 
-def _by_dimension(dim: int, per_run: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(predicted, measured, standard error), each (before | after, accuracy | share), averaged over 30 runs."""
+def _by_dimension(
+    dim: int, per_run: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(predicted, measured, standard error), each (before | after, accuracy | share),
+    averaged over 30 runs.
+    """
     task = SingleLocation(dim, LENGTH, seed=seed)
     run = train(
-        task, Erf(TEMPERATURE), start="manifold", runs=RUNS, steps=20_000, log_every=20_000, seed=seed, progress=False
+        task,
+        Erf(TEMPERATURE),
+        start="manifold",
+        runs=RUNS,
+        steps=20_000,
+        log_every=20_000,
+        seed=seed,
+        progress=False,
     )
     kappa = np.asarray(run.overlaps.kappa)[:, [0, -1]]  # (runs, before | after)
-    predicted = np.array([[(_accuracy(task, x), _share(task, x)) for x in row] for row in kappa]).mean(axis=0)
+    predicted = np.array(
+        [[(_accuracy(task, x), _share(task, x)) for x in row] for row in kappa]
+    ).mean(axis=0)
     seen = np.array(
         [_on_vectors(task, row, per_run, seed + i) for i, row in enumerate(kappa)]
     )  # (runs, before | after, accuracy | share, per_run)
@@ -102,20 +139,28 @@ def _accuracy(task: SingleLocation, kappa: float) -> float:
 
 def _miss(task: SingleLocation, kappa: float) -> float:
     """1 - accuracy, without cancellation."""
-    with np.errstate(divide="ignore"):  # a score of exactly 0 is beaten for sure: log 0 = -inf
-        log_wins = (task.length - 1) * np.log1p(-2 * ndtr(-np.abs(task.signal * kappa + task.gamma * G)))
+    # a score of exactly 0 is beaten for sure: log 0 = -inf
+    with np.errstate(divide="ignore"):
+        log_wins = (task.length - 1) * np.log1p(
+            -2 * ndtr(-np.abs(task.signal * kappa + task.gamma * G))
+        )
     return float(-(P @ np.expm1(log_wins)))
 
 
 def _share(task: SingleLocation, kappa: float) -> float:
     t = np.exp(LOG_T)[:, None]
-    a, b = np.abs(erf(TEMPERATURE * (task.signal * kappa + task.gamma * G))), np.abs(erf(TEMPERATURE * G))
-    integrand = t[:, 0] * ((a * np.exp(-t * a)) @ P) * (np.exp(-t * b) @ P) ** (task.length - 1)
+    a = np.abs(erf(TEMPERATURE * (task.signal * kappa + task.gamma * G)))
+    b = np.abs(erf(TEMPERATURE * G))
+    integrand = (
+        t[:, 0] * ((a * np.exp(-t * a)) @ P) * (np.exp(-t * b) @ P) ** (task.length - 1)
+    )
     return float(integrand.sum() * (LOG_T[1] - LOG_T[0]))
 
 
 def _on_vectors(task: SingleLocation, kappas: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """(before | after, accuracy | share, n): what predictors with these kappas do on the same n sequences."""
+    """(before | after, accuracy | share, n):
+    what predictors with these kappas do on the same n sequences.
+    """
     batch = task.sample(n, seed)
     out = []
     for kappa in kappas:
@@ -131,13 +176,22 @@ def _on_vectors(task: SingleLocation, kappas: np.ndarray, n: int, seed: int) -> 
 def _posterior(task: SingleLocation, n: int, seed: int) -> tuple[float, float, float]:
     """(exact, mean, standard error) of the posterior mass on the true location."""
     mass = np.concatenate(
-        [task.location_posterior(b.tokens)[np.arange(len(b.location)), b.location] for b in task.batches(n, 5000, seed)]
+        [
+            task.location_posterior(b.tokens)[np.arange(len(b.location)), b.location]
+            for b in task.batches(n, 5000, seed)
+        ]
     )
-    return 1 - float(task.location_error().value), float(mass.mean()), float(mass.std(ddof=1) / np.sqrt(n))
+    return (
+        1 - float(task.location_error().value),
+        float(mass.mean()),
+        float(mass.std(ddof=1) / np.sqrt(n)),
+    )
 
 
 def _random_start(dim: int, n: int, seed: int) -> tuple[float, float]:
-    """Frequency, with its standard error, at which a fresh uniform k finds the location; projections only."""
+    """Frequency, with its standard error, at which a fresh uniform k finds the location;
+    projections only.
+    """
     rng = np.random.default_rng([seed, 2])
     kappa = (x := rng.standard_normal(n)) / np.sqrt(x**2 + rng.chisquare(dim - 1, n))
     informative = np.abs(np.sqrt(dim / 2) * kappa + np.sqrt(0.5) * rng.standard_normal(n))
@@ -145,14 +199,21 @@ def _random_start(dim: int, n: int, seed: int) -> tuple[float, float]:
     return float(hit.mean()), float(np.sqrt(hit.mean() * (1 - hit.mean()) / n))
 
 
-def _figure(predicted: np.ndarray, measured: np.ndarray, error: np.ndarray, posterior: np.ndarray) -> Figure:
+def _figure(
+    predicted: np.ndarray, measured: np.ndarray, error: np.ndarray, posterior: np.ndarray
+) -> Figure:
     dims = np.array([3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 70, 100])
     tasks = [SingleLocation(int(d), LENGTH) for d in dims]
     stages = ((1, "after training", 0), (0, "before training", 1))
 
     def marks(i: int) -> list[Line | Points]:
-        lines: list[Line | Points] = [Line(DIMS, predicted[:, stage, i], name, color) for stage, name, color in stages]
-        dots = [Points(DIMS, measured[:, stage, i], "", color, BAND * error[:, stage, i]) for stage, _, color in stages]
+        lines: list[Line | Points] = [
+            Line(DIMS, predicted[:, stage, i], name, color) for stage, name, color in stages
+        ]
+        dots = [
+            Points(DIMS, measured[:, stage, i], "", color, BAND * error[:, stage, i])
+            for stage, _, color in stages
+        ]
         return [*lines, *dots, Line([20, 500], [1 / LENGTH] * 2, "1/L", 6, dashed=True)]
 
     accuracy = Panel(
@@ -179,7 +240,12 @@ def _figure(predicted: np.ndarray, measured: np.ndarray, error: np.ndarray, post
         "1 - probability",
         (
             Line(dims, [_miss(task, 1.0) for task in tasks], "largest weight, k = k*", 2),
-            Line(dims, [float(task.location_error().value) for task in tasks], "posterior, ideal observer", 3),
+            Line(
+                dims,
+                [float(task.location_error().value) for task in tasks],
+                "posterior, ideal observer",
+                3,
+            ),
             Points(POSTERIOR_DIMS, 1 - posterior[1], "", 3, BAND * posterior[2]),
         ),
         log_x=True,
@@ -197,13 +263,24 @@ CLAIM = Claim(
     id="slr-16-weights-concentrate",
     title="Attention weights concentrate on the true location",
     statement=(
-        "Before training the largest attention weight is at the true location with probability 1/L (to 0.3 % at every d); after training it is there "
-        "with a probability that tends to 1 as d grows, as does the posterior of an ideal observer. The share of the total weight at the true "
+        "Before training the largest attention weight is at the true location with probability 1/L "
+        "(to 0.3 % at every d); after training it is there "
+        "with a probability that tends to 1 as d grows, as does the posterior of an ideal "
+        "observer. The share of the total weight at the true "
         "location grows from about 1/L too, but stays well below 1 at the paper's temperature."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537) describes the behaviour; the exact probabilities and the share are new here",
-    hypotheses="erf, temperature 0.1, L = 10, gamma^2 = 1/2, population training from the manifold (30 runs), d = 25 .. 400; |weight| counts",
-    routes=("one-dimensional quadratures in kappa", "attention weights and posteriors on sampled vectors"),
+    source=(
+        "Marion et al., ICLR 2025 (arXiv 2410.01537) describes the behaviour; the exact "
+        "probabilities and the share are new here"
+    ),
+    hypotheses=(
+        "erf, temperature 0.1, L = 10, gamma^2 = 1/2, population training from the "
+        "manifold (30 runs), d = 25 .. 400; |weight| counts"
+    ),
+    routes=(
+        "one-dimensional quadratures in kappa",
+        "attention weights and posteriors on sampled vectors",
+    ),
     check=check,
     snippet=(
         "import numpy as np\n"
@@ -211,6 +288,7 @@ CLAIM = Claim(
         "task = at.SingleLocation(dim=400, length=10)\n"
         "batch = task.sample(2000, seed=1)\n"
         "weights = np.abs(at.attention_weights(at.Erf(0.1), task.key, batch.tokens))\n"
-        "print(np.mean(weights.argmax(axis=1) == batch.location), 1 - task.location_error().value)\n"
+        "print(np.mean(weights.argmax(axis=1) == batch.location), 1 - "
+        "task.location_error().value)\n"
     ),
 )

@@ -1,17 +1,20 @@
-"""Label noise and sequence length: the risk of the erf oracle, of Bayes and of the best linear predictor on a grid.
+"""Label noise and sequence length: the risk of the erf oracle, of Bayes and of the best linear
+predictor on a grid.
 
 notation: eps = label noise, u = X.k*, w = X.v*, r^2 = |X|^2 - u^2 - w^2.
 
-No predictor sees the label noise, so every risk is eps^2 + excess; the excess grows with L towards its value for a predictor that has
-learnt nothing:
+No predictor sees the label noise, so every risk is eps^2 + excess; the excess grows with L towards
+its value for a predictor that has learnt nothing:
 
     linear   gam^2 - gam^4/(L-1+gam^2)
-    oracle   gam^2 E(1 - erf(lam (s + gam G)))^2 + (L-1) E erf(lam G)^2   at its best lam, which falls with L
+    oracle   gam^2 E(1 - erf(lam (s + gam G)))^2 + (L-1) E erf(lam G)^2
+        at its best lam, which falls with L
     Bayes    a one-dimensional integral (numerics.integrals.bayes_integral)
 
-Measured together on the same sequences, with noisy labels. All three predictors see a token only through (u, w, r^2), whose law is exact and
-cheap: u and w normal, r^2 = gam^2 or 1 times chi-square with d - 2 degrees of freedom, mean s in u at the informative token. So a
-sequence costs 3 L numbers whatever d, and the posterior log-odds are s u/gam^2 - (1/gam^2 - 1)(u^2 + w^2 + r^2)/2.
+Measured together on the same sequences, with noisy labels. All three predictors see a token only
+through (u, w, r^2), whose law is exact and cheap: u and w normal, r^2 = gam^2 or 1 times chi-square
+with d - 2 degrees of freedom, mean s in u at the informative token. So a sequence costs 3 L numbers
+whatever d, and the posterior log-odds are s u/gam^2 - (1/gam^2 - 1)(u^2 + w^2 + r^2)/2.
 """
 
 from __future__ import annotations
@@ -28,24 +31,38 @@ from attnscope.theory.optima.optimum import optimal_temperature
 
 NOISES = (0.0, 0.1, 0.3, 1.0)
 LENGTHS = (2, 5, 10, 20, 50, 100, 300, 1000)
-DIMS = (10, 400)  # at 10 Bayes errs often enough to be sampled, at every length; 400 is the paper's
+# at 10 Bayes errs often enough to be sampled, at every length; 400 is the paper's
+DIMS = (10, 400)
 NAMES = ("erf oracle", "Bayes", "best linear")
 
 
 def check(context: Context) -> Evidence:
-    seeds = np.random.default_rng([context.seed, 17]).integers(2**31, size=100).reshape(len(DIMS), -1)
-    size = context.pick(400_000, 4_000_000)  # tokens per grid point, with at least size/50 sequences
-    exact = np.array([[_exact(d, L) for L in LENGTHS] for d in DIMS])  # (dims, lengths, predictors), without noise
+    seeds = (
+        np.random.default_rng([context.seed, 17])
+        .integers(2**31, size=100)
+        .reshape(len(DIMS), -1)
+    )
+    # tokens per grid point, with at least size/50 sequences
+    size = context.pick(400_000, 4_000_000)
+    # (dims, lengths, predictors), without noise
+    exact = np.array([[_exact(d, L) for L in LENGTHS] for d in DIMS])
     drawn = np.array(
-        [[_sampled(d, L, size, int(s)) for L, s in zip(LENGTHS, row)] for d, row in zip(DIMS, seeds)]
+        [
+            [_sampled(d, L, size, int(s)) for L, s in zip(LENGTHS, row)]
+            for d, row in zip(DIMS, seeds)
+        ]
     )  # (dims, lengths, noises, predictors, 2)
     predicted = exact[:, :, None, :] + np.square(NOISES)[None, None, :, None]
     usable = np.ones(predicted.shape, dtype=bool)
-    usable[1, :, 0, 1] = False  # Bayes at d = 400 without noise: 1e-40 .. 1e-37, nothing to sample
+    # Bayes at d = 400 without noise: 1e-40 .. 1e-37, nothing to sample
+    usable[1, :, 0, 1] = False
     comparisons = tuple(
         sampled(
             f"{name}, d = {d}: {usable[i, ..., j].sum()} settings",
-            *(x[usable[i, ..., j]] for x in (predicted[i, ..., j], drawn[i, ..., j, 0], drawn[i, ..., j, 1])),
+            *(
+                x[usable[i, ..., j]]
+                for x in (predicted[i, ..., j], drawn[i, ..., j, 0], drawn[i, ..., j, 1])
+            ),
         )
         for i, d in enumerate(DIMS)
         for j, name in enumerate(NAMES)
@@ -66,16 +83,26 @@ def check(context: Context) -> Evidence:
 def _exact(dim: int, length: int) -> tuple[float, float, float]:
     """Excess risks of oracle, Bayes, linear."""
     task = SingleLocation(dim, length)
-    return tuple(float(e.excess) for e in (optimal_temperature(task, Erf)[1], task.bayes_risk(), task.linear_risk()))  # type: ignore[return-value]
+    return tuple(
+        float(e.excess)
+        for e in (optimal_temperature(task, Erf)[1], task.bayes_risk(), task.linear_risk())
+    )  # type: ignore[return-value]
 
 
 def _sampled(dim: int, length: int, size: int, seed: int) -> np.ndarray:
-    """(noises, predictors, 2): mean and standard error of the squared error, on the same sequences for all."""
-    task, rng = SingleLocation(dim, length), np.random.default_rng(seed)
-    lam, linear = optimal_temperature(task, Erf)[0], task.linear_predictor().along_value
-    n, g2 = max(size // 50, size // length), task.gamma**2
-    outputs, label = [], []
-    for part in np.array_split(np.arange(n), max(1, n * length // 400_000)):  # a few MB at a time
+    """(noises, predictors, 2): mean and standard error of the squared error,
+    on the same sequences for all.
+    """
+    task = SingleLocation(dim, length)
+    rng = np.random.default_rng(seed)
+    lam = optimal_temperature(task, Erf)[0]
+    linear = task.linear_predictor().along_value
+    n = max(size // 50, size // length)
+    g2 = task.gamma**2
+    outputs = []
+    label = []
+    # a few MB at a time
+    for part in np.array_split(np.arange(n), max(1, n * length // 400_000)):
         u, w = rng.standard_normal((2, len(part), length))
         r2 = rng.chisquare(dim - 2, (len(part), length))
         u[:, 0], w[:, 0], r2[:, 0] = (
@@ -84,11 +111,17 @@ def _sampled(dim: int, length: int, size: int, seed: int) -> np.ndarray:
             g2 * r2[:, 0],
         )  # J = 0: no predictor cares
         attention = np.sum(erf(lam * u) * w, axis=1)
-        posterior = softmax(task.signal * u / g2 - (1 / g2 - 1) / 2 * (u**2 + w**2 + r2), axis=1)
+        posterior = softmax(
+            task.signal * u / g2 - (1 / g2 - 1) / 2 * (u**2 + w**2 + r2), axis=1
+        )
         outputs.append([attention, np.sum(posterior * w, axis=1), w @ linear])
         label.append(w[:, 0])
-    T, y, noise = np.concatenate(outputs, axis=1), np.concatenate(label), rng.standard_normal(n)
-    return np.array([[mean_and_error((y + eps * noise - t) ** 2) for t in T] for eps in NOISES])
+    T = np.concatenate(outputs, axis=1)
+    y = np.concatenate(label)
+    noise = rng.standard_normal(n)
+    return np.array(
+        [[mean_and_error((y + eps * noise - t) ** 2) for t in T] for eps in NOISES]
+    )
 
 
 def _figure(drawn: np.ndarray) -> Figure:
@@ -103,10 +136,17 @@ def _figure(drawn: np.ndarray) -> Figure:
                     Line(
                         lengths,
                         curves[:, j] + eps**2,
-                        f"noise {eps:g}" + (" (1e-40 to 1e-38)" if curves[0, j] + eps**2 < 1e-30 else ""),
+                        f"noise {eps:g}"
+                        + (" (1e-40 to 1e-38)" if curves[0, j] + eps**2 < 1e-30 else ""),
                         color,
                     ),
-                    Points(LENGTHS, drawn[i, :, color, j, 0], "", color, BAND * drawn[i, :, color, j, 1]),
+                    Points(
+                        LENGTHS,
+                        drawn[i, :, color, j, 0],
+                        "",
+                        color,
+                        BAND * drawn[i, :, color, j, 1],
+                    ),
                     Line(lengths, curves[:, 2] + eps**2, "", color, dashed=True),
                 ]
             panels.append(
@@ -120,22 +160,32 @@ def _figure(drawn: np.ndarray) -> Figure:
                     y_range=(3e-4, 3),
                 )
             )
-    return Figure("Label noise and sequence length (lines exact, points sampled)", tuple(panels), columns=2)
+    return Figure(
+        "Label noise and sequence length (lines exact, points sampled)",
+        tuple(panels),
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="slr-17-noise-and-length",
     title="Noise level and sequence length against exact curves",
     statement=(
-        "Over label noise 0, 0.1, 0.3, 1 and lengths 2 to 1000 the sampled risks of the erf oracle at its best temperature, of Bayes and "
-        "of the best linear predictor follow their exact curves: noise adds its variance to each and nothing else, and length drives the oracle "
+        "Over label noise 0, 0.1, 0.3, 1 and lengths 2 to 1000 the sampled risks of the erf oracle "
+        "at its best temperature, of Bayes and "
+        "of the best linear predictor follow their exact curves: noise adds its variance to each "
+        "and nothing else, and length drives the oracle "
         "and the linear predictor towards the null risk much faster than Bayes."
     ),
-    source="new here (the task, its predictors and d = 400 are those of Marion et al., ICLR 2025, arXiv 2410.01537)",
+    source=(
+        "new here (the task, its predictors and d = 400 are those of Marion et al., ICLR 2025, "
+        "arXiv 2410.01537)"
+    ),
     hypotheses="k = k*, v = v*, gamma^2 = 1/2, signal sqrt(d/2), uniform location, d = 10 and 400",
     routes=(
         "closed forms and one-dimensional integrals",
-        "Monte Carlo on exact projections with noisy labels, three predictors on the same sequences",
+        "Monte Carlo on exact projections with noisy labels, three predictors on the same "
+        "sequences",
     ),
     check=check,
     snippet=(
@@ -143,6 +193,7 @@ CLAIM = Claim(
         "for length in (2, 10, 100, 1000):\n"
         "    task = at.SingleLocation(dim=10, length=length, noise=0.3)\n"
         "    oracle = at.optimal_temperature(task, at.Erf)[1]\n"
-        "    print(length, round(oracle.value, 4), round(task.bayes_risk().value, 4), round(task.linear_risk().value, 4))\n"
+        "    print(length, round(oracle.value, 4), round(task.bayes_risk().value, 4), "
+        "round(task.linear_risk().value, 4))\n"
     ),
 )

@@ -1,11 +1,14 @@
-"""How fast training goes: local rates from the Hessian against slopes of the measured excess risk, and the time to leave the saddle.
+"""How fast training goes: local rates from the Hessian against slopes of the measured excess risk,
+and the time to leave the saddle.
 
 notation: mu an eigenvalue of the Riemannian Hessian, alpha = step size.
 
-At a minimum the distance shrinks by max |1 - alpha mu| per step (mu != 0), the excess over its limit by the square. Measured: slope of
-log(excess - limit) over log points between 1e-4 of the first gap and rounding; terms beyond second order are then of relative size sqrt(1e-4) =
-1 %, the tolerance, beside the fit's own error, the drift of the slope within the window: a start with little of the slowest mode
-shows the next one first (1 of 305 runs looked at). At the saddle at orthogonal vectors the overlaps' unstable components grow by 1 + alpha
+At a minimum the distance shrinks by max |1 - alpha mu| per step (mu != 0), the excess over its
+limit by the square. Measured: slope of log(excess - limit) over log points between 1e-4 of the
+first gap and rounding; terms beyond second order are then of relative size sqrt(1e-4) = 1 %, the
+tolerance, beside the fit's own error, the drift of the slope within the window: a start with little
+of the slowest mode shows the next one first (1 of 305 runs looked at). At the saddle at orthogonal
+vectors the overlaps' unstable components grow by 1 + alpha
 |mu|; from overlaps of size SMALL up to LEVEL the neglected terms are s SMALL + LEVEL^2 = .0023, and twice that is allowed. From random
 starts (s |theta| about .7) the first-order time is an estimate only: shown, not compared.
 """
@@ -26,7 +29,8 @@ from attnscope.theory.overlaps import Overlaps
 
 TASK = SingleLocation(dim=400, length=10)
 ALPHA = 4e-3
-STEPS = {0.03: 60_000, 0.05: 60_000, 0.08: 120_000, 0.1: 400_000}  # temperature: about ten times the slowest time
+# temperature: about ten times the slowest time
+STEPS = {0.03: 60_000, 0.05: 60_000, 0.08: 120_000, 0.1: 400_000}
 SLOPE = 0.01
 SMALL, LEVEL = 1e-4, 0.03
 
@@ -34,24 +38,47 @@ SMALL, LEVEL = 1e-4, 0.03
 def check(context: Context) -> Evidence:
     runs = context.pick(30, 200)
     trained = {
-        (lam, start): _train(lam, start, runs, context.seed) for lam in STEPS for start in ("manifold", "sphere")
+        (lam, start): _train(lam, start, runs, context.seed)
+        for lam in STEPS
+        for start in ("manifold", "sphere")
     }
-    rates = {(*where, limit): run.rate(limit) for where, run in trained.items() for limit in _limits(run)}
+    rates = {
+        (*where, limit): run.rate(limit)
+        for where, run in trained.items()
+        for limit in _limits(run)
+    }
     small = _escape_from_small(context)
-    random = train(TASK, Erf(0.1), "sphere", 200, 6000, ALPHA, 10, context.seed, progress=False).escape()
-    comparisons = (*(_slowest(limit, start, rates) for limit, start in _kinds(rates)), _escape(small))
+    random = train(
+        TASK, Erf(0.1), "sphere", 200, 6000, ALPHA, 10, context.seed, progress=False
+    ).escape()
+    comparisons = (
+        *(_slowest(limit, start, rates) for limit, start in _kinds(rates)),
+        _escape(small),
+    )
     ratio = np.quantile(random.measured / random.predicted, (0.025, 0.5, 0.975))
     slow = rates[(0.1, "manifold", "oracle")]
     notes = (
-        f"At temperature 0.1 the distance to the oracle halves every {np.log(2) / np.median(slow.decay):.0f} steps (predicted "
-        f"{np.log(2) / slow.predicted.decay:.0f}). From random starts the saddle is left after {ratio[1]:.2f} times the first-order "
+        "At temperature 0.1 the distance to the oracle halves every "
+        f"{np.log(2) / np.median(slow.decay):.0f} steps (predicted "
+        f"{np.log(2) / slow.predicted.decay:.0f}). From random starts the saddle is left after "
+        f"{ratio[1]:.2f} times the first-order "
         f"estimate in the median, {ratio[0]:.2f} to {ratio[2]:.2f} for 95 % of the runs."
     )
     return Evidence(comparisons, _figure(trained, rates, small, random), notes)
 
 
 def _train(lam: float, start: str, runs: int, seed: int) -> Trajectory:
-    return train(TASK, Erf(lam), start, runs, STEPS[lam], ALPHA, STEPS[lam] // 200, seed, progress=False)
+    return train(
+        TASK,
+        Erf(lam),
+        start,
+        runs,
+        STEPS[lam],
+        ALPHA,
+        STEPS[lam] // 200,
+        seed,
+        progress=False,
+    )
 
 
 def _limits(run: Trajectory) -> list[str]:
@@ -62,11 +89,17 @@ def _kinds(rates: dict[tuple[float, str, str], MeasuredRate]) -> list[tuple[str,
     return sorted({(limit, start) for _, start, limit in rates})
 
 
-def _slowest(limit: str, start: str, rates: dict[tuple[float, str, str], MeasuredRate]) -> Comparison:
+def _slowest(
+    limit: str, start: str, rates: dict[tuple[float, str, str], MeasuredRate]
+) -> Comparison:
     """All runs of one kind over all temperatures: the one whose rate strains its tolerance most."""
     chosen = [rate for (_, s, name), rate in rates.items() if (s, name) == (start, limit)]
-    predicted = np.concatenate([np.full(len(rate.decay), rate.predicted.decay) for rate in chosen])
-    measured, drift = (np.concatenate([getattr(rate, x) for rate in chosen]) for x in ("decay", "error"))
+    predicted = np.concatenate(
+        [np.full(len(rate.decay), rate.predicted.decay) for rate in chosen]
+    )
+    measured, drift = (
+        np.concatenate([getattr(rate, x) for rate in chosen]) for x in ("decay", "error")
+    )
     return worst(
         f"rate per step towards the {limit}, start {start}, {len(measured)} runs",
         predicted,
@@ -76,15 +109,22 @@ def _slowest(limit: str, start: str, rates: dict[tuple[float, str, str], Measure
 
 
 def _escape_from_small(context: Context) -> EscapeTime:
-    """Escape times from overlaps of size SMALL, logged often enough that interpolation does not matter."""
+    """Escape times from overlaps of size SMALL,
+    logged often enough that interpolation does not matter.
+    """
     o = SMALL * np.random.default_rng([context.seed, 18]).standard_normal((5, 30))
-    return train(TASK, Erf(0.1), Overlaps(*o), 30, 6000, ALPHA, 5, context.seed, progress=False).escape(LEVEL)
+    return train(
+        TASK, Erf(0.1), Overlaps(*o), 30, 6000, ALPHA, 5, context.seed, progress=False
+    ).escape(LEVEL)
 
 
 def _escape(small: EscapeTime) -> Comparison:
     tolerance = 2 * (TASK.signal * SMALL + LEVEL**2) * small.predicted
     return worst(
-        f"steps to leave the saddle, from overlaps of size {SMALL}", small.predicted, small.measured, tolerance
+        f"steps to leave the saddle, from overlaps of size {SMALL}",
+        small.predicted,
+        small.measured,
+        tolerance,
     )
 
 
@@ -94,7 +134,9 @@ def _figure(
     small: EscapeTime,
     random: EscapeTime,
 ) -> Figure:
-    both = np.array([[rate.predicted.decay, np.median(rate.decay)] for rate in rates.values()])
+    both = np.array(
+        [[rate.predicted.decay, np.median(rate.decay)] for rate in rates.values()]
+    )
     names = [name for *_, name in rates]
     ends = np.array([both.min() / 2, both.max() * 2])
     pick = lambda name: both[[x == name for x in names]].T
@@ -104,12 +146,20 @@ def _figure(
         "measured rate per step",
         (
             Line(ends, ends, "equal", 6, dashed=True),
-            *(Points(pick(name)[0], pick(name)[1], name, i) for i, name in enumerate(("oracle", "swapped"))),
+            *(
+                Points(pick(name)[0], pick(name)[1], name, i)
+                for i, name in enumerate(("oracle", "swapped"))
+            ),
         ),
         log_x=True,
         log_y=True,
     )
-    left = Panel("leaving the saddle", "predicted steps, first order", "measured steps", _escapes(small, random))
+    left = Panel(
+        "leaving the saddle",
+        "predicted steps, first order",
+        "measured steps",
+        _escapes(small, random),
+    )
     return Figure(
         "Local rates: Hessian against training (d = 400, step 0.004)",
         (_gaps(trained, rates), compared, left),
@@ -117,10 +167,14 @@ def _figure(
     )
 
 
-def _gaps(trained: dict[tuple[float, str], Trajectory], rates: dict[tuple[float, str, str], MeasuredRate]) -> Panel:
+def _gaps(
+    trained: dict[tuple[float, str], Trajectory],
+    rates: dict[tuple[float, str, str], MeasuredRate],
+) -> Panel:
     marks: list[Line] = []
     for i, lam in enumerate((0.05, 0.08, 0.1)):
-        run, rate = trained[(lam, "manifold")], rates[(lam, "manifold", "oracle")].predicted
+        run = trained[(lam, "manifold")]
+        rate = rates[(lam, "manifold", "oracle")].predicted
         gap = np.median(run.excess, axis=0) - rate.excess
         late = np.flatnonzero(gap < 1e-4 * gap[0])[0]
         law = gap[late] * np.exp(-2 * rate.decay * (run.step - run.step[late]))
@@ -158,12 +212,20 @@ CLAIM = Claim(
     id="slr-18-local-rates",
     title="Predicted local rates and escape times are measured",
     statement=(
-        "Near the oracle and near the role-swapped minimum training converges at the linear rate given by the Hessian on the spheres, on and off the "
-        "manifold; near the saddle at orthogonal vectors it departs at the rate of the negative eigenvalue."
+        "Near the oracle and near the role-swapped minimum training converges at the linear rate "
+        "given by the Hessian on the spheres, on and off the "
+        "manifold; near the saddle at orthogonal vectors it departs at the rate of the negative "
+        "eigenvalue."
     ),
     source="new here",
-    hypotheses="erf predictor, population gradient, d = 400, L = 10, temperatures 0.03 to 0.1, step 0.004",
-    condition="escape times to first order, from small overlaps; from random starts they are .7 to 1.5 times the estimate",
+    hypotheses=(
+        "erf predictor, population gradient, d = 400, L = 10, temperatures 0.03 to 0.1, "
+        "step 0.004"
+    ),
+    condition=(
+        "escape times to first order, from small overlaps; from random starts they are .7 "
+        "to 1.5 times the estimate"
+    ),
     routes=("eigenvalues of the closed-form Hessian", "slopes and times of trained runs"),
     check=check,
     snippet=(

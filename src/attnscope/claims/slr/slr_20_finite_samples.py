@@ -1,19 +1,26 @@
-"""How many bags does it take? Moments and a few passes of expectation-maximisation reach the Cramér-Rao limit for n >= 20 d.
+"""How many bags does it take? Moments and a few passes of expectation-maximisation reach the
+Cramér-Rao limit for n >= 20 d.
 
-notation: n bags, d = 20, L = 10, e = eps^2 = .09; s = 5 (the location nearly known) and s = sqrt(d/2) (doubtful in some bags).
+notation: n bags, d = 20, L = 10, e = eps^2 = .09; s = 5 (the location nearly known) and s =
+sqrt(d/2) (doubtful in some bags).
 
-    predicted   tr(I^-1 G)/n, the limit of the model with all its unknowns (theory.samples.cramer_rao: no data, no estimator), times the factor by which
+    predicted   tr(I^-1 G)/n, the limit of the model with all its unknowns
+        (theory.samples.cramer_rao: no data, no estimator), times the factor by which
                 least squares on d + 1 coefficients exceeds its own limit at finite n,
 
-                    q(n) = n/(d+1) [ (n+1)(n-2)/(n(n-d-2)) - 1 ]  =  1 + O(d/n)                (1.06 at n = 20 d)
+                    q(n) = n/(d+1) [ (n+1)(n-2)/(n(n-d-2)) - 1 ]  =  1 + O(d/n)   (1.06 at n = 20 d)
 
-    measured    regret of EM from moments after TEN passes, on bags whose tokens are mixed by a fixed matrix: the background's covariance is unknown
-                to the estimator and far from round (for a round one its shrinkage would know better than the limit allows).
+    measured   regret of EM from moments after TEN passes, on bags whose tokens are mixed by a fixed
+        matrix: the background's covariance is unknown
+                to the estimator and far from round (for a round one its shrinkage would know better
+                than the limit allows).
 
-q is exact for Gaussian regressors with an intercept (the mean of an inverse Wishart matrix) and serves twice: as the prediction's finite-n factor,
-and as the known mean of a control variate, the regret of least squares with the location known on the same bags; the error bars are what is left.
+q is exact for Gaussian regressors with an intercept (the mean of an inverse Wishart matrix) and
+serves twice: as the prediction's finite-n factor, and as the known mean of a control variate, the
+regret of least squares with the location known on the same bags; the error bars are what is left.
 
-Tolerance: 10 % of the limit, the statement's own. The measured ratio has a standard error of about 1 %, so a false alarm needs 7 of them.
+Tolerance: 10 % of the limit, the statement's own. The measured ratio has a standard error of about
+1 %, so a false alarm needs 7 of them.
 """
 
 from __future__ import annotations
@@ -33,13 +40,16 @@ from attnscope.numerics.compiled.data_pass import GAUSSIAN
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.cramer_rao import cramer_rao
 
-DIM, LENGTH, NOISE = 20, 10, 0.3
+DIM = 20
+LENGTH = 10
+NOISE = 0.3
 SIGNALS = (5.0, (DIM / 2) ** 0.5)
 SIZES = (100, 200, 400, 800)  # 5 d to 40 d
 PASSES = (0, 1, 2, 10)
 EFFICIENT = 20 * DIM  # from here on the claim is made
 TOLERANCE = 0.10
-TEST = 1000  # fresh bags per replicate: adds 4 % of scatter to a regret whose own scatter is 30 %
+# fresh bags per replicate: adds 4 % of scatter to a regret whose own scatter is 30 %
+TEST = 1000
 WIDTHS = (0.3, 3.0)  # of the mixed background along its principal axes
 
 
@@ -56,15 +66,24 @@ def check(context: Context) -> Evidence:
     minimal = [cramer_rao(task_of(s, 0), 1) for s in SIGNALS]
     found = [measured(s, replicates, [context.seed, i]) for i, s in enumerate(SIGNALS)]
     comparisons = [
-        Comparison("n times the limit at s = 5 against e (d+1)", NOISE**2 * (DIM + 1), limits[0].value, 0.01 * limits[0].value)
-    ]  # fmt: skip
+        Comparison(
+            "n times the limit at s = 5 against e (d+1)",
+            NOISE**2 * (DIM + 1),
+            limits[0].value,
+            0.01 * limits[0].value,
+        )
+    ]
     for s, limit, seen in zip(SIGNALS, limits, found):
         for i, n in enumerate(SIZES):
             if n >= EFFICIENT:
                 ratio = seen.mean[i, -1] * n / limit.value
                 what = f"regret over the limit, s = {s:.3g}, n = {n // DIM} d, {PASSES[-1]} passes"
-                comparisons.append(Comparison(what, float(excess_factor(n)), ratio, TOLERANCE))
-    return Evidence(tuple(comparisons), _figure(limits, minimal, found), _notes(limits, found, replicates))
+                comparisons.append(
+                    Comparison(what, float(excess_factor(n)), ratio, TOLERANCE)
+                )
+    return Evidence(
+        tuple(comparisons), _figure(limits, minimal, found), _notes(limits, found, replicates)
+    )
 
 
 def task_of(signal: float, seed: int) -> SingleLocation:
@@ -76,7 +95,7 @@ def excess_factor(n: float | np.ndarray) -> float | np.ndarray:
     return n / (DIM + 1) * ((n + 1) * (n - 2) / (n * (n - DIM - 2)) - 1)
 
 
-# -- the measured route -------------------------------------------------------------------------------------------------
+# -- the measured route ----------------------------------------------------------------------------
 
 
 def measured(signal: float, replicates: int, seed: list[int]) -> Measured:
@@ -84,30 +103,44 @@ def measured(signal: float, replicates: int, seed: list[int]) -> Measured:
     rng = np.random.default_rng([*seed, 20])
     turns = [np.linalg.qr(rng.standard_normal((DIM, DIM)))[0] for _ in range(2)]
     mix = turns[0] * np.geomspace(*WIDTHS, DIM) @ turns[1]
-    mean, error = np.empty((len(SIZES), len(PASSES))), np.empty((len(SIZES), len(PASSES)))
+    mean = np.empty((len(SIZES), len(PASSES)))
+    error = np.empty((len(SIZES), len(PASSES)))
     for i, n in enumerate(SIZES):
         seeds = rng.integers(2**31, size=(replicates, 3))
-        rows = np.array([one_fit(task_of(signal, int(a)), n, mix, int(b), int(c)) for a, b, c in seeds])
+        rows = np.array(
+            [one_fit(task_of(signal, int(a)), n, mix, int(b), int(c)) for a, b, c in seeds]
+        )
         known = NOISE**2 * (DIM + 1) / n * excess_factor(n)  # mean of the control
         for j in range(len(PASSES)):
             mean[i, j], error[i, j] = _controlled(rows[:, j], rows[:, -1], float(known))
     return Measured(mean, error)
 
 
-def one_fit(task: SingleLocation, n: int, mix: np.ndarray, train_seed: int, test_seed: int) -> list[float]:
-    """Regret after each number of passes, then that of least squares with the location known (exact, no test bags)."""
-    train, test = task.sample(n, seed=train_seed), task.sample(TEST, seed=test_seed)
+def one_fit(
+    task: SingleLocation, n: int, mix: np.ndarray, train_seed: int, test_seed: int
+) -> list[float]:
+    """Regret after each number of passes, then that of least squares with the location known
+    (exact, no test bags).
+    """
+    train = task.sample(n, seed=train_seed)
+    test = task.sample(TEST, seed=test_seed)
     bayes = task.bayes_predict(test.tokens)
     data = _data(train.tokens @ mix, train.target)
     fresh = _data(test.tokens @ mix, test.target)
     em = make_starts(bag_moments(data), GAUSSIAN, np.zeros(DIM), 2, 0)["mean"]
-    everything, regret = token_gram(data), []
+    everything = token_gram(data)
+    regret = []
     for step in range(PASSES[-1] + 1):
         if step in PASSES:
-            output = bag_answers(from_em(em, GAUSSIAN), fresh.tokens, fresh.offsets).output[:, 0]
+            output = bag_answers(from_em(em, GAUSSIAN), fresh.tokens, fresh.offsets).output[
+                :, 0
+            ]
             regret.append(float(np.mean((output - bayes) ** 2)))
         em, _ = em_step(em, data, True, None, everything)
-    return [*regret, _least_squares(task, train.tokens[np.arange(n), train.location], train.target)]
+    return [
+        *regret,
+        _least_squares(task, train.tokens[np.arange(n), train.location], train.target),
+    ]
 
 
 def _data(tokens: np.ndarray, target: np.ndarray) -> Data:
@@ -117,8 +150,13 @@ def _data(tokens: np.ndarray, target: np.ndarray) -> Data:
 
 def _least_squares(task: SingleLocation, x: np.ndarray, y: np.ndarray) -> float:
     """E (x.(v_hat - v) + b_hat)^2 over x ~ N(s k*, gam^2 I)."""
-    gap = np.linalg.lstsq(np.column_stack([x, np.ones(len(x))]), y, rcond=None)[0] - np.append(task.value, 0)
-    return float((gap[:-1] @ task.key * task.signal + gap[-1]) ** 2 + task.gamma**2 * gap[:-1] @ gap[:-1])
+    gap = np.linalg.lstsq(np.column_stack([x, np.ones(len(x))]), y, rcond=None)[
+        0
+    ] - np.append(task.value, 0)
+    return float(
+        (gap[:-1] @ task.key * task.signal + gap[-1]) ** 2
+        + task.gamma**2 * gap[:-1] @ gap[:-1]
+    )
 
 
 def _controlled(x: np.ndarray, control: np.ndarray, known: float) -> tuple[float, float]:
@@ -128,41 +166,63 @@ def _controlled(x: np.ndarray, control: np.ndarray, known: float) -> tuple[float
     return float(rest.mean()), float(rest.std(ddof=2) / np.sqrt(len(x)))
 
 
-# -- words and figure ---------------------------------------------------------------------------------------------------
+# -- words and figure ------------------------------------------------------------------------------
 
 
 def _notes(limits: list, found: list[Measured], replicates: int) -> str:
-    n, i = EFFICIENT, SIZES.index(EFFICIENT)
+    n = EFFICIENT
+    i = SIZES.index(EFFICIENT)
     parts = [
         f"s = {s:.3g}: "
-        + ", ".join(f"{seen.mean[i, j] * n / limit.value:.3g} ({p})" for j, p in enumerate(PASSES))
+        + ", ".join(
+            f"{seen.mean[i, j] * n / limit.value:.3g} ({p})" for j, p in enumerate(PASSES)
+        )
         + f" +- {seen.error[i, -1] * n / limit.value:.2g}"
         for s, limit, seen in zip(SIGNALS, limits, found)
     ]
     return (
-        f"Regret over the limit at n = 20 d, by number of EM passes in brackets, {replicates} replicates: {'; '.join(parts)}. Moments alone are "
-        f"far away; least squares with the location known would have {excess_factor(n):.3f} at s = 5."
+        f"Regret over the limit at n = 20 d, by number of EM passes in brackets, {replicates} "
+        f"replicates: {'; '.join(parts)}. Moments alone are "
+        f"far away; least squares with the location known would have {excess_factor(n):.3f} at s = "
+        "5."
     )
 
 
 def _figure(limits: list, minimal: list, found: list[Measured]) -> Figure:
-    """Left: what each pass gains where the location is doubtful. Right: ten passes close to the limit, both signals. All in units of the limit."""
-    n, sizes = np.geomspace(SIZES[0], SIZES[-1], 40), np.array(SIZES)
+    """Left: what each pass gains where the location is doubtful. Right: ten passes close to the
+    limit, both signals. All in units of the limit.
+    """
+    n = np.geomspace(SIZES[0], SIZES[-1], 40)
+    sizes = np.array(SIZES)
     one = Line(n, np.ones(len(n)), "Cramér-Rao limit", 6)
     unit = sizes[:, None] / limits[-1].value
     names = ("moments", "1 EM pass", "2 passes", f"{PASSES[-1]} passes")
     passes = tuple(
         Points(sizes, y, name, j, BAND * e)
-        for j, (name, y, e) in enumerate(zip(names, (found[-1].mean * unit).T, (found[-1].error * unit).T))
+        for j, (name, y, e) in enumerate(
+            zip(names, (found[-1].mean * unit).T, (found[-1].error * unit).T)
+        )
     )
     near = tuple(
-        Points(sizes, seen.mean[:, -1] * sizes / limit.value, f"s = {s:.3g}", j, BAND * seen.error[:, -1] * sizes / limit.value)
+        Points(
+            sizes,
+            seen.mean[:, -1] * sizes / limit.value,
+            f"s = {s:.3g}",
+            j,
+            BAND * seen.error[:, -1] * sizes / limit.value,
+        )
         for j, (s, limit, seen) in enumerate(zip(SIGNALS, limits, found))
-    )  # fmt: skip
+    )
     least = minimal[-1].value / limits[-1].value
     lines = (
         Line(n, excess_factor(n), "its finite-n form", 6, dashed=True),
-        Line(n, np.full(len(n), least), f"limit, background known, s = {SIGNALS[-1]:.3g}", 5, dashed=True),
+        Line(
+            n,
+            np.full(len(n), least),
+            f"limit, background known, s = {SIGNALS[-1]:.3g}",
+            5,
+            dashed=True,
+        ),
     )
     text = ("number of bags n", "regret over the limit")
     panels = (
@@ -175,26 +235,42 @@ def _figure(limits: list, minimal: list, found: list[Measured]) -> Figure:
         ),
         Panel("ten passes", *text, (one, *lines, *near), y_range=(0.85, 1.7)),
     )
-    return Figure(f"Finite samples: EM against the Cramér-Rao limit, d = {DIM}, L = {LENGTH}", panels, columns=2)
+    return Figure(
+        f"Finite samples: EM against the Cramér-Rao limit, d = {DIM}, L = {LENGTH}",
+        panels,
+        columns=2,
+    )
 
 
 CLAIM = Claim(
     id="slr-20-finite-samples",
     title="Moments and a few EM passes are efficient for n >= 20 d",
     statement=(
-        "From moments of the bags, ten passes of expectation-maximisation reach, for n >= 20 d, the least regret any regular estimator can have, "
-        "the Cramér-Rao limit tr(I^-1 G)/n of the model with unknown key, spread, value, noise, intercept and background, within 10 % "
+        "From moments of the bags, ten passes of expectation-maximisation reach, for n >= 20 d, "
+        "the least regret any regular estimator can have, "
+        "the Cramér-Rao limit tr(I^-1 G)/n of the model with unknown key, spread, value, noise, "
+        "intercept and background, within 10 % "
         "of its finite-n form."
     ),
-    source="new here (the task: Marion et al., ICLR 2025, arXiv 2410.01537; the limit: Cramér-Rao, Fisher information after Louis 1982)",
-    hypotheses="d = 20, L = 10, gamma^2 = 1/2, noise .3, s = 5 and sqrt(d/2); tokens mixed by a fixed matrix of condition number 10",
-    routes=("Fisher information of the model, without data", "regret of EM from moments on simulated bags"),
+    source=(
+        "new here (the task: Marion et al., ICLR 2025, arXiv 2410.01537; the limit: "
+        "Cramér-Rao, Fisher information after Louis 1982)"
+    ),
+    hypotheses=(
+        "d = 20, L = 10, gamma^2 = 1/2, noise .3, s = 5 and sqrt(d/2); tokens mixed by a "
+        "fixed matrix of condition number 10"
+    ),
+    routes=(
+        "Fisher information of the model, without data",
+        "regret of EM from moments on simulated bags",
+    ),
     check=check,
     snippet=(
         "import attnscope as at\n"
         "task = at.SingleLocation(dim=20, length=10, noise=0.3, signal=5.0)\n"
         "train, test = task.sample(400, seed=1), task.sample(4000, seed=2)\n"
-        "model = at.SingleLocationRegressor(loss='mixture', pooling='softmax').fit(train.tokens, train.target)\n"
+        "model = at.SingleLocationRegressor(loss='mixture', pooling='softmax').fit(train.tokens, "
+        "train.target)\n"
         "regret = ((model.predict(test.tokens) - task.bayes_predict(test.tokens)) ** 2).mean()\n"
         "print(regret, at.cramer_rao(task, n=400, intercept=True, background=True).value)\n"
     ),

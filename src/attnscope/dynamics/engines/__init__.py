@@ -2,8 +2,8 @@
 
 In reading order: `engine` (the contract), `engine_table` (which serves which); compiled
 `population_erf`, `sgd_erf`, `erf_engines`; in law `population_exact`, `gram_sgd`,
-`planted_engine`, `planted_sgd`; on the vectors themselves `full_vectors`, `full_heads`, `full_planted`; with `losses`,
-`jax_stepper`, `realised`.
+`planted_engine`, `planted_sgd`; on the vectors themselves `full_vectors`, `full_heads`,
+`full_planted`; with `losses`, `jax_stepper`, `realised`.
 """
 
 from attnscope.doors import door

@@ -1,12 +1,13 @@
 """What a training engine is: a state, a way to advance it, and what is read off it.
 
-An engine is built from (task, predictor, step size, ...), knows nothing of logging, starts or files,
-and advances all runs together. Its state is a flat dict of NumPy arrays (so that it can be saved as
-.npz without pickle), with the run axis last or first as the engine likes. Advancing by n and then by m
-steps is bit-identical to advancing by n + m, and run i never depends on how many runs there are.
+An engine is built from (task, predictor, step size, ...), knows nothing of logging, starts or
+files, and advances all runs together. Its state is a flat dict of NumPy arrays (so that it can be
+saved as .npz without pickle), with the run axis last or first as the engine likes. Advancing by n
+and then by m steps is bit-identical to advancing by n + m, and run i never depends on how many runs
+there are.
 
-One head with one key and one value is described by five overlaps, anything else by a Gram matrix: an
-engine is read in one of the two ways, some in both. The loop (loop.py) is the same.
+One head with one key and one value is described by five overlaps, anything else by a Gram matrix:
+an engine is read in one of the two ways, some in both. The loop (loop.py) is the same.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class GramEngine(Engine, Protocol):
     """Any number of heads: starts at Gram matrices and is read as Gram matrices."""
 
     def start(self, matrix: np.ndarray, seed: int) -> State:
-        """State of runs that start at Gram matrices (runs, n, n) of (k_1, v_1, .., k_1*, v_1*, ..)."""
+        """State of runs that start at Gram matrices (runs, n, n) of (k_1, v_1, .., k_1*, v_1*,
+        ..).
+        """
 
     def gram(self, state: State) -> np.ndarray:
         """(runs, n, n); non-finite where a run has diverged."""

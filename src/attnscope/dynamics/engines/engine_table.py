@@ -1,7 +1,8 @@
 """Which engine serves which setup: the most special one that is exact for it.
 
-For one head `engine_for`, with a row of ENGINES per task that has engines of its own; for several heads
-`heads_engine`. Engines are imported when they are chosen: each brings its own library (compiled loops, JAX).
+For one head `engine_for`, with a row of ENGINES per task that has engines of its own; for several
+heads `heads_engine`. Engines are imported when they are chosen: each brings its own library
+(compiled loops, JAX).
 """
 
 from __future__ import annotations
@@ -33,12 +34,19 @@ def engine_kind(task: object, predictor: object) -> Callable[[Setup], OverlapEng
 
 def _single_location(setup: Setup) -> OverlapEngine:
     """Compiled loops for Erf with orthogonal key and value, JAX or exact gradients for the rest."""
-    task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
+    task = setup.task
+    predictor = setup.predictor
+    alpha = setup.step_size
+    batch = setup.batch_size
     compiled = type(predictor) in COMPILED and task.alignment == 0
     if setup.engine == "full":
         from attnscope.dynamics.engines.full_vectors import FullPopulation, FullSgd
 
-        return FullPopulation(task, predictor, alpha) if batch is None else FullSgd(task, predictor, alpha, batch)
+        return (
+            FullPopulation(task, predictor, alpha)
+            if batch is None
+            else FullSgd(task, predictor, alpha, batch)
+        )
     if batch is None and compiled:
         from attnscope.dynamics.engines.erf_engines import PopulationErf
 
@@ -48,8 +56,17 @@ def _single_location(setup: Setup) -> OverlapEngine:
 
         return PopulationExact(task, predictor, alpha)
     if task.dim < 4:
-        got = f"dim={task.dim}, where the vectors k, v, k*, v* do not leave room for the law in overlaps"
-        raise bad("dim", "train(batch_size=...)", 'an integer >= 4 with engine="reduced"', got, 'engine="full"')
+        got = (
+            f"dim={task.dim}, where the vectors k, v, k*, v* do not leave room for the law in "
+            "overlaps"
+        )
+        raise bad(
+            "dim",
+            "train(batch_size=...)",
+            'an integer >= 4 with engine="reduced"',
+            got,
+            'engine="full"',
+        )
     if compiled:
         from attnscope.dynamics.engines.erf_engines import SgdErf
 
@@ -61,14 +78,24 @@ def _single_location(setup: Setup) -> OverlapEngine:
 
 
 def _planted(setup: Setup) -> OverlapEngine:
-    """Any other planted task: its exact gradient, SGD in law from its projections, or on its tokens."""
-    task, predictor, alpha, batch = setup.task, setup.predictor, setup.step_size, setup.batch_size
+    """Any other planted task: its exact gradient, SGD in law from its projections,
+    or on its tokens.
+    """
+    task = setup.task
+    predictor = setup.predictor
+    alpha = setup.step_size
+    batch = setup.batch_size
     loss = "logistic" if has_classes(task) else "squared"
     route = find_route(task, predictor)
-    descends = route is not None and route.gradient is not None and not route.missing(task, predictor, None)
+    descends = (
+        route is not None
+        and route.gradient is not None
+        and not route.missing(task, predictor, None)
+    )
     if batch is None and not (descends and setup.engine == "reduced"):
         got = (
-            f"None for {predictor!r} on {type(task).__name__} with engine={setup.engine!r}, which has no exact gradient"
+            f"None for {predictor!r} on {type(task).__name__} with engine={setup.engine!r}, "
+            "which has no exact gradient"
         )
         raise bad("batch_size", "train", "an integer", got, "batch_size=5")
     if batch is None:
@@ -89,9 +116,14 @@ COMPILED = (Erf,)  # predictors with a compiled loop of their own
 
 
 def heads_engine(setup: HeadSetup) -> GramEngine:
-    """The engine of several heads: in law where each pair of teachers has a token, else by projections."""
-    head, heads = setup.predictor.head, setup.predictor.heads
-    task, alpha, batch = setup.task, setup.step_size, setup.batch_size
+    """The engine of several heads: in law where each pair of teachers has a token,
+    else by projections.
+    """
+    head = setup.predictor.head
+    heads = setup.predictor.heads
+    task = setup.task
+    alpha = setup.step_size
+    batch = setup.batch_size
     alone = distinct_tokens(task, setup.predictor)
     if setup.engine == "full" and not hasattr(task, "directions") and not alone:
         from attnscope.dynamics.engines.full_planted import FullPlanted
@@ -109,4 +141,6 @@ def heads_engine(setup: HeadSetup) -> GramEngine:
     from attnscope.dynamics.engines.losses import squared_loss
 
     numbers = {"parameters": 2 * heads, "informative": len(task.teacher_gram) // 2}
-    return GenericSgd(task, squared_loss(head, heads), alpha, batch, constraint=setup.constraint, **numbers)
+    return GenericSgd(
+        task, squared_loss(head, heads), alpha, batch, constraint=setup.constraint, **numbers
+    )

@@ -30,7 +30,11 @@ class PopulationErf:
         return {"overlaps": np.array(overlaps, dtype=np.float64)}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
-        return {"overlaps": population_steps(state["overlaps"], temperatures, self.step_size, self.law)}
+        return {
+            "overlaps": population_steps(
+                state["overlaps"], temperatures, self.step_size, self.law
+            )
+        }
 
     def overlaps(self, state: State) -> np.ndarray:
         return state["overlaps"]
@@ -42,16 +46,23 @@ class SgdErf:
     def __init__(self, task: SingleLocation, step_size: float, batch_size: int) -> None:
         self.step_size = step_size
         self.law = Law.of(task)
-        self.numbers: dict[str, Any] = {"dim": task.dim, "batch_size": batch_size, "noise": task.noise}
+        self.numbers: dict[str, Any] = {
+            "dim": task.dim,
+            "batch_size": batch_size,
+            "noise": task.noise,
+        }
 
     def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
         start = np.array(overlaps, dtype=np.float64)
         return {"overlaps": start, "generators": seed_generators(seed, start.shape[1])}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
-        old, generators = state["overlaps"], state["generators"]
+        old = state["overlaps"]
+        generators = state["generators"]
         alpha = self.step_size
-        new, generators = sgd_steps(old, generators, temperatures, alpha, self.law, **self.numbers)
+        new, generators = sgd_steps(
+            old, generators, temperatures, alpha, self.law, **self.numbers
+        )
         return {"overlaps": new, "generators": generators}
 
     def overlaps(self, state: State) -> np.ndarray:

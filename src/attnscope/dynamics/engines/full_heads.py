@@ -1,8 +1,11 @@
-"""SGD of several heads on the vectors in R^d themselves: the second route to the Gram-matrix engine, and for positions that may coincide.
+"""SGD of several heads on the vectors in R^d themselves: the second route to the Gram-matrix
+engine, and for positions that may coincide.
 
-    T = sum_h sum_l weight_l(lam X.k_h) X_l.v_h,    p <- (p - alpha (I - p p^T) g)/|.|  on spheres,  or  p <- p - alpha g,
+    T = sum_h sum_l weight_l(lam X.k_h) X_l.v_h,
+        p <- (p - alpha (I - p p^T) g)/|.|  on spheres,  or  p <- p - alpha g,
 
-g the gradient of the mean of (T - Y)^2 over B fresh sequences of full tokens, by JAX autodiff. Exact up to rounding, and in law. Cost grows with d.
+g the gradient of the mean of (T - Y)^2 over B fresh sequences of full tokens, by JAX autodiff.
+Exact up to rounding, and in law. Cost grows with d.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ NAME = "FullHeads"
 
 
 class FullHeads:
-    """Mini-batch SGD of heads on full tokens; state: "vectors" (runs, 2H, d), rows k_1, v_1, k_2, ..., keys and counter."""
+    """Mini-batch SGD of heads on full tokens; state:
+    "vectors" (runs, 2H, d), rows k_1, v_1, k_2, ..., keys and counter.
+    """
 
     def __init__(
         self,
@@ -47,15 +52,20 @@ class FullHeads:
             raise bad("constraint", NAME, "'sphere' or 'free'", constraint)
         self.sphere = constraint == "sphere"
         self.weights = weight_function(predictor.head, NAME)
-        self._stepper = Stepper(self._step, tile_for(self.batch_size * self.task.length * self.task.dim))
+        self._stepper = Stepper(
+            self._step, tile_for(self.batch_size * self.task.length * self.task.dim)
+        )
 
     def start(self, matrix: np.ndarray, seed: int) -> State:
-        """Vectors with the Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...); what these leave open is drawn from (seed, run)."""
+        """Vectors with the Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...); what
+        these leave open is drawn from (seed, run).
+        """
         n = 2 * self.predictor.heads + 2 * self.task.directions
         G = check.array(matrix, "gram", NAME, (None, n, n)).astype(np.float64)
         seed = check.seed_value(seed, NAME)
         vectors = [
-            realised(g, self.task.teachers, np.random.default_rng([seed, run, 5]), NAME) for run, g in enumerate(G)
+            realised(g, self.task.teachers, np.random.default_rng([seed, run, 5]), NAME)
+            for run, g in enumerate(G)
         ]
         return fresh_state({"vectors": np.stack(vectors)}, seed)
 
@@ -96,16 +106,22 @@ def draw_batch(task: MultiDirection, key: Any, n: int) -> tuple[Any, Any]:
     from jax import random
 
     normal_key, where_key = random.split(key)
-    F, L, size = task.directions, task.length, n * task.length * task.dim
-    normals = random.normal(normal_key, (size + n,))  # one call: each costs a second of compilation
-    z, xi = normals[:size].reshape(n, L, task.dim), normals[size:]
+    F = task.directions
+    L = task.length
+    size = n * task.length * task.dim
+    # one call: each costs a second of compilation
+    normals = random.normal(normal_key, (size + n,))
+    z = normals[:size].reshape(n, L, task.dim)
+    xi = normals[size:]
     if task.positions == "distinct":
         where = jnp.argsort(random.uniform(where_key, (n, L)), axis=1)[:, :F]
     else:
         where = random.randint(where_key, (n, F), 0, L)
     marks = jax.nn.one_hot(where, L, dtype=z.dtype)  # (n, F, L)
     carried = (marks.sum(1) > 0)[:, :, None]
-    tokens = jnp.where(carried, task.gamma * z, z) + task.signal * jnp.einsum("nfl,fd->nld", marks, task.keys)
+    tokens = jnp.where(carried, task.gamma * z, z) + task.signal * jnp.einsum(
+        "nfl,fd->nld", marks, task.keys
+    )
     label = jnp.einsum("nfl,nld,fd->n", marks, tokens, task.values) + task.noise * xi
     return tokens, label
 
@@ -115,5 +131,7 @@ def _with_directions(task: Any) -> MultiDirection:
     checked_law(task, (MultiDirection, SingleLocation), NAME, hint)
     if has_law(task, SingleLocation):  # heads do not see positions: their law does not matter
         numbers = {"gamma": task.gamma, "noise": task.noise, "signal": task.signal}
-        return MultiDirection(task.dim, task.length, 1, keys=task.key[None], values=task.value[None], **numbers)  # type: ignore[arg-type]
+        return MultiDirection(
+            task.dim, task.length, 1, keys=task.key[None], values=task.value[None], **numbers
+        )  # type: ignore[arg-type]
     return task

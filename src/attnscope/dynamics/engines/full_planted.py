@@ -1,9 +1,11 @@
-"""Mini-batch SGD on any planted task with the vectors in R^d themselves: the second route to planted_sgd.py.
+"""Mini-batch SGD on any planted task with the vectors in R^d themselves: the second route to
+planted_sgd.py.
 
-    g_a = sum_l c_la X_l,     P <- (P - alpha (I - P P^T) g)/|.|  on spheres,   or   P <- P - alpha g,
+    g_a = sum_l c_la X_l,   P <- (P - alpha (I - P P^T) g)/|.|  on spheres,   or   P <- P - alpha g,
 
-X the tokens of B fresh sequences that the task itself draws, c the derivative of the loss in the projections (by JAX). Exact up to
-rounding, and in law, also for tokens that are not isotropic given the latent. Cost grows with d.
+X the tokens of B fresh sequences that the task itself draws, c the derivative of the loss in the
+projections (by JAX). Exact up to rounding, and in law, also for tokens that are not isotropic given
+the latent. Cost grows with d.
 """
 
 from __future__ import annotations
@@ -21,25 +23,33 @@ NAME = "FullPlanted"
 
 
 class FullPlanted(PlantedEngine):
-    """SGD on fresh batches of full tokens; state: "vectors" (runs, 2 heads, d), rows k_1, v_1, k_2, ..., "seed" and "step"."""
+    """SGD on fresh batches of full tokens; state:
+    "vectors" (runs, 2 heads, d), rows k_1, v_1, k_2, ..., "seed" and "step".
+    """
 
     def _prepare(self) -> None:
         self.sampler = sampler_of(self.task, "train(engine='full')")
 
     def start(self, matrix: np.ndarray, seed: int = 0) -> State:
-        """Vectors with the Gram matrices (runs, V, V); what these leave open is drawn from (seed, run)."""
+        """Vectors with the Gram matrices (runs, V, V);
+        what these leave open is drawn from (seed, run).
+        """
         draw = [np.random.default_rng([seed, run, 5]) for run in range(len(matrix))]
         vectors = [realised(G, self.task.teachers, rng, NAME) for G, rng in zip(matrix, draw)]
         return {"vectors": np.stack(vectors), "seed": np.array(seed), "step": np.array(0)}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps; a run that leaves the finite numbers stays outside."""
+        """State after len(temperatures) more steps;
+        a run that leaves the finite numbers stays outside.
+        """
         x = state["vectors"].copy()
         step = int(state["step"])
         with np.errstate(all="ignore"):
             for lam in np.asarray(temperatures, dtype=np.float64):
                 for run in np.flatnonzero(np.isfinite(x).all(axis=(1, 2))):
-                    x[run] = self._moved(x[run], stream(int(state["seed"]), int(run), step), float(lam))
+                    x[run] = self._moved(
+                        x[run], stream(int(state["seed"]), int(run), step), float(lam)
+                    )
                 step += 1
         return {"vectors": x, "seed": state["seed"], "step": np.array(step)}
 
@@ -50,12 +60,22 @@ class FullPlanted(PlantedEngine):
             return np.stack([x @ x.T for x in rows])
 
     def overlaps(self, state: State) -> np.ndarray:
-        """(5, runs) of the first head with the first teachers; 0 with a value that the task does not have."""
+        """(5, runs) of the first head with the first teachers;
+        0 with a value that the task does not have.
+        """
         x = state["vectors"]
         teachers = self.task.teachers
         key = x[:, :2] @ teachers[0]
         value = x[:, :2] @ teachers[1] if len(teachers) > 1 else np.zeros_like(key)
-        return np.stack([key[:, 0], value[:, 0], key[:, 1], value[:, 1], np.sum(x[:, 0] * x[:, 1], axis=1)])
+        return np.stack(
+            [
+                key[:, 0],
+                value[:, 0],
+                key[:, 1],
+                value[:, 1],
+                np.sum(x[:, 0] * x[:, 1], axis=1),
+            ]
+        )
 
     def _moved(self, x: np.ndarray, rng: np.random.Generator, lam: float) -> np.ndarray:
         batch = self.sampler(self.batch_size, rng, np.dtype(np.float64))

@@ -1,13 +1,18 @@
-"""Training on the vectors k, v in R^d themselves: the second route to everything the reduced engines say, and free of their spheres.
+"""Training on the vectors k, v in R^d themselves: the second route to everything the reduced
+engines say, and free of their spheres.
 
-    FullPopulation   k <- (k - alpha (I - k k^T) grad_k R)/|.|, v likewise, R the exact risk at the overlaps of the vectors; its gradient
-                     by JAX autodiff through inner products, or by the chain rule where the risk has no JAX form
-    FullSgd          the same step with the gradient of a batch loss on B fresh sequences of full tokens, or plain SGD or Adam (optax)
+    FullPopulation   k <- (k - alpha (I - k k^T) grad_k R)/|.|, v likewise, R the exact risk at the
+        overlaps of the vectors; its gradient
+                     by JAX autodiff through inner products, or by the chain rule where the risk has
+                     no JAX form
+    FullSgd   the same step with the gradient of a batch loss on B fresh sequences of full tokens,
+        or plain SGD or Adam (optax)
                      on unconstrained vectors
 
-The predictor is T = sum_l weight_l(lam X.k) X_l.v and the loss (T - Y)^2, or log(1 + exp(-label T)) with label = sign(Y) in {-1, 1}.
-Cost grows with d. Exact up to rounding, and in law for SGD. Overlaps are those of the raw vectors: without the sphere they are inner
-products, not cosines; `norms` gives |k| and |v|.
+The predictor is T = sum_l weight_l(lam X.k) X_l.v and the loss (T - Y)^2, or log(1 + exp(-label T))
+with label = sign(Y) in {-1, 1}. Cost grows with d. Exact up to rounding, and in law for SGD.
+Overlaps are those of the raw vectors: without the sphere they are inner products, not cosines;
+`norms` gives |k| and |v|.
 """
 
 from __future__ import annotations
@@ -42,14 +47,16 @@ __all__ = [
 ]
 
 SOFTMAX_GRID = 256 * 384  # nodes of the softmax risk's JAX form
-ROUNDING = 1e-15  # squared distance from the span of the others below which a vector counts as inside it
+# squared distance from the span of the others below which a vector counts as inside it
+ROUNDING = 1e-15
 
 
 class FullPopulation:
     """Projected gradient descent of unit vectors on the exact risk; state: "k", "v" (runs, d)."""
 
     def __init__(self, task: SingleLocation, predictor: Predictor, step_size: float) -> None:
-        self.task, self.predictor = checked_task(task, "FullPopulation"), predictor
+        self.task = checked_task(task, "FullPopulation")
+        self.predictor = predictor
         self.step_size = check.real(step_size, "step_size", "FullPopulation", 0, strict=True)
         self._analytic = exact_gradient(task, predictor, "FullPopulation")
         self.twin = has_jax_form(self.task, predictor)
@@ -59,7 +66,9 @@ class FullPopulation:
             self._stepper = Stepper(self._step, tile_for(entries))
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:
-        """Runs that start at overlaps (5, runs); what the overlaps leave open is drawn from (seed, run)."""
+        """Runs that start at overlaps (5, runs);
+        what the overlaps leave open is drawn from (seed, run).
+        """
         k, v = vectors_with(overlaps, self.task, seed, "FullPopulation")
         return fresh_state({"k": k, "v": v}, seed)
 
@@ -67,8 +76,10 @@ class FullPopulation:
         """State after len(temperatures) more steps."""
         if self.twin:
             return self._stepper.advance(state, temperatures)
-        k, v = state["k"], state["v"]
-        with np.errstate(all="ignore"):  # a run that has left the finite numbers is an outcome
+        k = state["k"]
+        v = state["v"]
+        # a run that has left the finite numbers is an outcome
+        with np.errstate(all="ignore"):
             for lam in np.asarray(temperatures, dtype=np.float64):
                 k, v = self._chain_step(k, v, float(lam))
         return {**state, "k": k, "v": v, "step": state["step"] + len(temperatures)}
@@ -80,25 +91,36 @@ class FullPopulation:
     def _step(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
         import jax
 
-        ks, vs = self.task.key, self.task.value
+        ks = self.task.key
+        vs = self.task.value
         risk = lambda k, v: self._risk(Overlaps(k @ ks, k @ vs, v @ ks, v @ vs, k @ v), lam)
-        k, v = arrays["k"], arrays["v"]
+        k = arrays["k"]
+        v = arrays["v"]
         grad_k, grad_v = jax.grad(risk, (0, 1))(k, v)
-        return {"k": _sphere_step(k, grad_k, self.step_size), "v": _sphere_step(v, grad_v, self.step_size)}
+        return {
+            "k": _sphere_step(k, grad_k, self.step_size),
+            "v": _sphere_step(v, grad_v, self.step_size),
+        }
 
-    def _chain_step(self, k: np.ndarray, v: np.ndarray, lam: float) -> tuple[np.ndarray, np.ndarray]:
-        ks, vs = self.task.key, self.task.value
+    def _chain_step(
+        self, k: np.ndarray, v: np.ndarray, lam: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        ks = self.task.key
+        vs = self.task.value
         R = self._analytic(pair_overlaps(self.task, k, v), lam)[:, :, None]  # (5, runs, 1)
-        grad_k, grad_v = R[0] * ks + R[1] * vs + R[4] * v, R[2] * ks + R[3] * vs + R[4] * k
-        return _sphere_step(k, grad_k, self.step_size), _sphere_step(v, grad_v, self.step_size)
+        grad_k = R[0] * ks + R[1] * vs + R[4] * v
+        grad_v = R[2] * ks + R[3] * vs + R[4] * k
+        return _sphere_step(k, grad_k, self.step_size), _sphere_step(
+            v, grad_v, self.step_size
+        )
 
 
 class FullSgd:
     """Mini-batch training of k and v on fresh batches of full tokens.
 
     Args:
-        optimiser: "sphere-sgd" (projected gradient on unit vectors), "sgd" or "adam" (unconstrained).
-        loss: "squared" or "logistic" (module docstring).
+        optimiser: "sphere-sgd" (projected gradient on unit vectors), "sgd" or "adam"
+        (unconstrained). loss: "squared" or "logistic" (module docstring).
 
     State: "k", "v" (runs, d), the optimiser's own arrays, keys and counter.
     """
@@ -119,11 +141,17 @@ class FullSgd:
             raise bad("loss", "FullSgd", "'squared' or 'logistic'", loss)
         self.loss = LOSSES[loss]
         self.sphere = optimiser == "sphere-sgd"
-        self.optimiser = Optimiser.named(optimiser, step_size, "FullSgd", ("sphere-sgd", "sgd", "adam"))
-        self._stepper = Stepper(self._step, tile_for(self.batch_size * task.length * task.dim))
+        self.optimiser = Optimiser.named(
+            optimiser, step_size, "FullSgd", ("sphere-sgd", "sgd", "adam")
+        )
+        self._stepper = Stepper(
+            self._step, tile_for(self.batch_size * task.length * task.dim)
+        )
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:
-        """Runs that start at overlaps (5, runs) with unit vectors; what the overlaps leave open is drawn from (seed, run)."""
+        """Runs that start at overlaps (5, runs) with unit vectors;
+        what the overlaps leave open is drawn from (seed, run).
+        """
         k, v = vectors_with(overlaps, self.task, seed, "FullSgd")
         return fresh_state(self.optimiser.begin({"k": k, "v": v}), seed)
 
@@ -151,7 +179,9 @@ class FullSgd:
         vectors = {"k": arrays["k"], "v": arrays["v"]}
         gradient = jax.grad(batch_loss)(vectors)
         if self.sphere:
-            gradient = {name: g - (g @ vectors[name]) * vectors[name] for name, g in gradient.items()}
+            gradient = {
+                name: g - (g @ vectors[name]) * vectors[name] for name, g in gradient.items()
+            }
         out = self.optimiser.update(arrays, gradient)
         if self.sphere:
             out = {name: x / jax.numpy.linalg.norm(x) for name, x in out.items()}
@@ -178,10 +208,20 @@ def _sphere_step(x: Any, gradient: Any, alpha: float) -> Any:
 
 
 def pair_overlaps(task: SingleLocation, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """(5, runs) inner products of k, v (runs, d), without a warning where a run has left the finite numbers."""
+    """(5, runs) inner products of k, v (runs, d),
+    without a warning where a run has left the finite numbers.
+    """
     dot = lambda x, y: np.einsum("rd,d->r" if y.ndim == 1 else "rd,rd->r", x, y)
     with np.errstate(all="ignore"):
-        return np.stack([dot(k, task.key), dot(k, task.value), dot(v, task.key), dot(v, task.value), dot(k, v)])
+        return np.stack(
+            [
+                dot(k, task.key),
+                dot(k, task.value),
+                dot(v, task.key),
+                dot(v, task.value),
+                dot(k, v),
+            ]
+        )
 
 
 def lengths(k: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -191,8 +231,10 @@ def lengths(k: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def tile_for(entries: int) -> int:
-    """Runs per executable for runs of this many numbers each: enough to amortise the overhead of small kernels, few enough that a
-    handful of runs does not pay for many. A function of the task alone, so bits do not depend on the number of runs."""
+    """Runs per executable for runs of this many numbers each: enough to amortise the overhead of
+    small kernels, few enough that a handful of runs does not pay for many. A function of the task
+    alone, so bits do not depend on the number of runs.
+    """
     return int(np.clip((1 << 14) // entries, 1, 16))
 
 
@@ -203,10 +245,17 @@ def draw_batch(task: SingleLocation, key: Any, n: int) -> tuple[Any, Any]:
 
     normal_key, where_key = random.split(key)
     size = n * task.length * task.dim
-    normals = random.normal(normal_key, (size + n,))  # one call: each costs a second of compilation
-    z, xi = normals[:size].reshape(n, task.length, task.dim), normals[size:]
-    pi = np.full(task.length, 1 / task.length) if task.location_probs is None else task.location_probs
-    last = int(np.flatnonzero(pi)[-1])  # roundoff of the sum must not select a position beyond it
+    # one call: each costs a second of compilation
+    normals = random.normal(normal_key, (size + n,))
+    z = normals[:size].reshape(n, task.length, task.dim)
+    xi = normals[size:]
+    pi = (
+        np.full(task.length, 1 / task.length)
+        if task.location_probs is None
+        else task.location_probs
+    )
+    # roundoff of the sum must not select a position beyond it
+    last = int(np.flatnonzero(pi)[-1])
     where = jnp.minimum((random.uniform(where_key, (n, 1)) >= np.cumsum(pi)).sum(1), last)
     marked = jnp.arange(task.length) == where[:, None]  # (n, L)
     tokens = jnp.where(marked[:, :, None], task.signal * task.key + task.gamma * z, z)
@@ -222,11 +271,16 @@ class Optimiser:
     step_size: float
 
     @classmethod
-    def named(cls, name: object, step_size: object, of: str, allowed: tuple[str, ...]) -> Optimiser:
+    def named(
+        cls, name: object, step_size: object, of: str, allowed: tuple[str, ...]
+    ) -> Optimiser:
         """The checked optimiser; "sphere-sgd" moves like "sgd", its projection is the engine's."""
         if name not in allowed:
             raise bad("optimiser", of, " or ".join(repr(x) for x in allowed), name)
-        return cls(str(name).removeprefix("sphere-"), check.real(step_size, "step_size", of, 0, strict=True))
+        return cls(
+            str(name).removeprefix("sphere-"),
+            check.real(step_size, "step_size", of, 0, strict=True),
+        )
 
     def begin(self, arrays: State) -> State:
         """The parameters (run axis first) with the optimiser's arrays at its start."""
@@ -234,7 +288,10 @@ class Optimiser:
 
         with x64():
             leaves = jax.tree.leaves(jax.vmap(self._optax().init)(arrays))
-            return {**arrays, **{f"optimiser{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}}
+            return {
+                **arrays,
+                **{f"optimiser{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)},
+            }
 
     def update(self, arrays: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Any]:
         """One step of one run: the moved parameters and the optimiser's arrays."""
@@ -244,7 +301,9 @@ class Optimiser:
         optimiser = self._optax()
         parameters = {name: arrays[name] for name in gradient}
         leaves, shape = jax.tree.flatten(jax.eval_shape(optimiser.init, parameters))
-        memory = jax.tree.unflatten(shape, [arrays[f"optimiser{i}"] for i in range(len(leaves))])
+        memory = jax.tree.unflatten(
+            shape, [arrays[f"optimiser{i}"] for i in range(len(leaves))]
+        )
         move, memory = optimiser.update(gradient, memory, parameters)
         kept = {f"optimiser{i}": leaf for i, leaf in enumerate(jax.tree.leaves(memory))}
         return {**optax.apply_updates(parameters, move), **kept}
@@ -255,23 +314,37 @@ class Optimiser:
         return {"sgd": optax.sgd, "adam": optax.adam}[self.name](self.step_size)
 
 
-def vectors_with(overlaps: np.ndarray, task: SingleLocation, seed: int, of: str) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors k, v (runs, d) with exactly these overlaps (5, runs); the rest of each pair is uniform, from (seed, run)."""
+def vectors_with(
+    overlaps: np.ndarray, task: SingleLocation, seed: int, of: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors k, v (runs, d) with exactly these overlaps (5, runs);
+    the rest of each pair is uniform, from (seed, run).
+    """
     seed = check.seed_value(seed, of)
-    o = checked_overlaps(Overlaps(*check.array(overlaps, "overlaps", of, (5, None))), task, of)
+    o = checked_overlaps(
+        Overlaps(*check.array(overlaps, "overlaps", of, (5, None))), task, of
+    )
     check.fits_in_memory(2 * o.kappa.size * task.dim, 8, "k and v", of, "the reduced engine")
-    matrices = gram(o, task.alignment)[:, [2, 3, 0, 1]][:, :, [2, 3, 0, 1]]  # teachers first: their frame is given
-    pairs = [_pair(G, task, np.random.default_rng([seed, run, 3]), of) for run, G in enumerate(matrices)]
+    # teachers first: their frame is given
+    matrices = gram(o, task.alignment)[:, [2, 3, 0, 1]][:, :, [2, 3, 0, 1]]
+    pairs = [
+        _pair(G, task, np.random.default_rng([seed, run, 3]), of)
+        for run, G in enumerate(matrices)
+    ]
     return np.stack([k for k, _ in pairs]), np.stack([v for _, v in pairs])
 
 
-def _pair(G: np.ndarray, task: SingleLocation, rng: np.random.Generator, of: str) -> tuple[np.ndarray, np.ndarray]:
+def _pair(
+    G: np.ndarray, task: SingleLocation, rng: np.random.Generator, of: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors k, v whose Gram matrix with (k*, v*), listed first, is G."""
     # in d < 4 roundoff of the overlaps must not ask for one more dimension
     coordinates, kept = _factor(G, ROUNDING if task.dim >= 4 else TOLERANCE)
     if len(kept) > task.dim:
         got = f"{len(kept)} independent vectors"
-        raise bad("overlaps", of, f"those of vectors in dimension {task.dim}", got, "a larger dim")
+        raise bad(
+            "overlaps", of, f"those of vectors in dimension {task.dim}", got, "a larger dim"
+        )
     known = [x for x, axis in ((task.key, 0), (task.value, 1)) if axis in kept]
     frame = _orthonormal([*known, *rng.standard_normal((len(kept) - len(known), task.dim))])
     k, v = coordinates[2:] @ frame
@@ -279,8 +352,12 @@ def _pair(G: np.ndarray, task: SingleLocation, rng: np.random.Generator, of: str
 
 
 def _factor(G: np.ndarray, smallest: float) -> tuple[np.ndarray, list[int]]:
-    """Cholesky factor of a positive semidefinite matrix without its empty columns, and which rows brought a new axis."""
-    columns, kept, rest = [], [], G.copy()
+    """Cholesky factor of a positive semidefinite matrix without its empty columns,
+    and which rows brought a new axis.
+    """
+    columns = []
+    kept = []
+    rest = G.copy()
     for j in range(len(G)):
         if rest[j, j] > smallest:
             columns.append(rest[:, j] / np.sqrt(rest[j, j]))

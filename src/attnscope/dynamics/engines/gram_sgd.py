@@ -1,18 +1,25 @@
 """Mini-batch SGD of any loss of projections, exact in law, in the Gram matrix of the vectors alone.
 
-notation: d = dim, L = length, F informative tokens, B = batch size, P the m trained vectors, r = 2F teachers (k_1*, v_1*, ...), n = m + r.
+notation: d = dim, L = length, F informative tokens, B = batch size, P the m trained vectors, r = 2F
+teachers (k_1*, v_1*, ...), n = m + r.
 
-Informative token i is N(s k_i*, gam^2 I_d), the others N(0, I_d), all independent. The loss of a sequence (losses.py) sees tokens
-only through projections, so with c = d loss / d (X_l.p_a) (by JAX autodiff, divided by B) the gradient in p_a is g_a = sum_l c_la X_l.
-Write R^d = span of all n vectors (+) the rest, with the frame of the span by Cholesky, trained vectors first; a dependent vector
-leaves its axis empty, an arbitrary direction orthogonal to the others. Then, given the Gram matrix,
-    - along the first m axes all tokens are drawn, along the other r the informative ones: this fixes every projection, hence c;
-    - along the other r axes the background adds independent N(0, S_0), S_0 = sum over background of c_l c_l^T (m x m);
-    - in the remaining d - n dimensions the g_a enter the new Gram matrix only through their own Gram matrix, which is
-      Wishart_m(S, d - n), S = S_0 + gam^2 sum over informative of c_l c_l^T, independent of everything else.
-A step is p <- (p - alpha (I - p p^T) g)/|.| on spheres, or p <- p - alpha g; the new inner products follow. The cost does not depend
-on d. Exact: no limit, no approximation; the Wishart matrix by Bartlett's factor (columns beyond d - n empty, so that d = n, n + 1, ...
-are right), chi-squares by summed squares or by Marsaglia and Tsang's rejection (2000), which is exact.
+Informative token i is N(s k_i*, gam^2 I_d), the others N(0, I_d), all independent. The loss of a
+sequence (losses.py) sees tokens only through projections, so with c = d loss / d (X_l.p_a) (by JAX
+autodiff, divided by B) the gradient in p_a is g_a = sum_l c_la X_l. Write R^d = span of all n
+vectors (+) the rest, with the frame of the span by Cholesky, trained vectors first; a dependent
+vector leaves its axis empty, an arbitrary direction orthogonal to the others. Then, given the Gram
+matrix,
+    - along the first m axes all tokens are drawn, along the other r the informative ones: this
+      fixes every projection, hence c;
+    - along the other r axes the background adds independent N(0, S_0), S_0 = sum over background of
+      c_l c_l^T (m x m);
+    - in the remaining d - n dimensions the g_a enter the new Gram matrix only through their own
+      Gram matrix, which is Wishart_m(S, d - n), S = S_0 + gam^2 sum over informative of c_l c_l^T,
+      independent of everything else.
+A step is p <- (p - alpha (I - p p^T) g)/|.| on spheres, or p <- p - alpha g; the new inner products
+follow. The cost does not depend on d. Exact: no limit, no approximation; the Wishart matrix by
+Bartlett's factor (columns beyond d - n empty, so that d = n, n + 1, ... are right), chi-squares by
+summed squares or by Marsaglia and Tsang's rejection (2000), which is exact.
 """
 
 from __future__ import annotations
@@ -37,25 +44,33 @@ from attnscope.theory.risks.multi_head_risk import Task, distinct_tokens
 __all__ = ["GenericSgd"]
 
 NAME = "GenericSgd"
-TILE = 32  # runs per executable: a step costs 18, 14, 11 us per run at 16, 32, 64 (L = 10, B = 5), and few runs pay for a whole tile
+# runs per executable: a step costs 18, 14, 11 us per run at 16, 32, 64 (L = 10, B = 5), and few
+# runs pay for a whole tile
+TILE = 32
 # squared distance to the span of the others, relative, below which a vector counts as dependent: 50
-# roundings; vectors that come this close take inner products with a relative error of 1e-7 into the step
+# roundings; vectors that come this close take inner products with a relative error of 1e-7 into the
+# step
 PIVOT = 1e-14
-APART = 1 << 31  # first counter of the rejection's keys: beyond all that the step's one long draw uses
-FEW = 8  # degrees of freedom up to which a chi-square is a sum of squares: cheaper than a rejection loop
+# first counter of the rejection's keys: beyond all that the step's one long draw uses
+APART = 1 << 31
+# degrees of freedom up to which a chi-square is a sum of squares: cheaper than a rejection loop
+FEW = 8
 
 
 class GenericSgd:
-    """SGD on fresh batches in the (m + 2F)-vector Gram matrix, for any loss of projections (module docstring).
+    """SGD on fresh batches in the (m + 2F)-vector Gram matrix, for any loss of projections (module
+    docstring).
 
     Args:
-        task: a SingleLocation or a MultiDirection with distinct positions; gives dim, length, gamma, signal and noise.
-        loss: squared_loss(predictor, heads), logistic_loss(...), or any function of losses.py's form.
-        parameters: m, the number of trained vectors; 2 per head, in the order k_1, v_1, k_2, v_2, ...
-        informative: F, the number of informative tokens, each with its own (key, value) teachers, all independent.
-        constraint: "sphere" (projected gradient, unit vectors) or "free".
+        task: a SingleLocation or a MultiDirection with distinct positions; gives dim, length,
+        gamma, signal and noise. loss: squared_loss(predictor, heads), logistic_loss(...), or any
+        function of losses.py's form. parameters: m, the number of trained vectors; 2 per head, in
+        the order k_1, v_1, k_2, v_2, ... informative: F, the number of informative tokens, each
+        with its own (key, value) teachers, all independent. constraint: "sphere" (projected
+        gradient, unit vectors) or "free".
 
-    State: "gram" (runs, n, n) of trained vectors, then teachers. `init` serves m = 2, F = 1; `start` any Gram matrix.
+    State: "gram" (runs, n, n) of trained vectors, then teachers. `init` serves m = 2, F = 1;
+    `start` any Gram matrix.
     """
 
     def __init__(
@@ -70,7 +85,13 @@ class GenericSgd:
         constraint: str = "sphere",
     ) -> None:
         if not distinct_tokens(task, MultiHead(Softmax(1.0), 1)):
-            raise bad("task", NAME, "one whose teacher pairs have a token each", task, "PlantedSgd(task, ...)")
+            raise bad(
+                "task",
+                NAME,
+                "one whose teacher pairs have a token each",
+                task,
+                "PlantedSgd(task, ...)",
+            )
         self.task = task
         self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
         self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
@@ -82,8 +103,11 @@ class GenericSgd:
         self.vectors = self.parameters + 2 * self.informative
         if task.dim < self.vectors:
             got = f"dim={task.dim}, too small for a frame of all {self.vectors} vectors"
-            raise bad("dim", NAME, f"an integer >= {self.vectors}", got, "the full engine, FullSgd")
-        self.freedom = task.dim - self.vectors  # dimensions no vector reaches: the Wishart law's degrees of freedom
+            raise bad(
+                "dim", NAME, f"an integer >= {self.vectors}", got, "the full engine, FullSgd"
+            )
+        # dimensions no vector reaches: the Wishart law's degrees of freedom
+        self.freedom = task.dim - self.vectors
         self.spread = self.task.gamma**2  # variance of an informative token in each of them
         self.loss = self._checked_loss(loss)
         self._stepper = Stepper(self._step, TILE)
@@ -105,7 +129,7 @@ class GenericSgd:
     def _shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
         return (self.task.length, self.parameters), (self.informative, 2 * self.informative)
 
-    # -- the contract ---------------------------------------------------------------------------------------------
+    # -- the contract ------------------------------------------------------------------------------
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:
         """Runs that start at overlaps (5, runs), for one head and one informative token."""
@@ -113,21 +137,44 @@ class GenericSgd:
         if not alone or not has_law(self.task, SingleLocation):
             got = f"{self.parameters} and {self.informative}"
             raise AttnscopeError(
-                f"init of {NAME} must have 2 parameters and 1 informative token, got {got}; try start."
+                f"init of {NAME} must have 2 parameters and 1 informative token, got {got}; try "
+                "start."
             )
-        o = checked_overlaps(Overlaps(*check.array(overlaps, "overlaps", NAME, (5, None))), self.task, NAME)
-        return fresh_state({"gram": gram(o, self.task.alignment)}, check.seed_value(seed, NAME))
+        o = checked_overlaps(
+            Overlaps(*check.array(overlaps, "overlaps", NAME, (5, None))), self.task, NAME
+        )
+        return fresh_state(
+            {"gram": gram(o, self.task.alignment)}, check.seed_value(seed, NAME)
+        )
 
     def start(self, matrix: np.ndarray, seed: int) -> State:
-        """Runs that start at Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...), unit vectors where constrained."""
+        """Runs that start at Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...),
+        unit vectors where constrained.
+        """
         n = self.vectors
         G = check.array(matrix, "gram", NAME, (None, n, n)).astype(np.float64)
-        units = np.diagonal(G, axis1=1, axis2=2)[:, 0 if self.constraint == "sphere" else self.parameters :]
-        if np.abs(G - G.transpose(0, 2, 1)).max() > TOLERANCE or np.abs(units - 1).max() > TOLERANCE:
-            raise bad("gram", NAME, "symmetric with unit teachers (and parameters, if on spheres)", "another matrix")
+        units = np.diagonal(G, axis1=1, axis2=2)[
+            :, 0 if self.constraint == "sphere" else self.parameters :
+        ]
+        if (
+            np.abs(G - G.transpose(0, 2, 1)).max() > TOLERANCE
+            or np.abs(units - 1).max() > TOLERANCE
+        ):
+            raise bad(
+                "gram",
+                NAME,
+                "symmetric with unit teachers (and parameters, if on spheres)",
+                "another matrix",
+            )
         smallest = np.linalg.eigvalsh(G)[:, 0].min()
         if smallest < -TOLERANCE * max(1.0, np.abs(G).max()):
-            raise bad("gram", NAME, "positive semidefinite", f"eigenvalue {smallest:.3g}", "vectors @ vectors.T")
+            raise bad(
+                "gram",
+                NAME,
+                "positive semidefinite",
+                f"eigenvalue {smallest:.3g}",
+                "vectors @ vectors.T",
+            )
         return fresh_state({"gram": G}, check.seed_value(seed, NAME))
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
@@ -139,20 +186,26 @@ class GenericSgd:
         return state["gram"]
 
     def overlaps(self, state: State) -> np.ndarray:
-        """(5, runs) of the first head with the first teachers; of the raw vectors, which are unit only on spheres."""
-        G, m = state["gram"], self.parameters
+        """(5, runs) of the first head with the first teachers;
+        of the raw vectors, which are unit only on spheres.
+        """
+        G = state["gram"]
+        m = self.parameters
         return np.stack([G[:, 0, m], G[:, 0, m + 1], G[:, 1, m], G[:, 1, m + 1], G[:, 0, 1]])
 
-    # -- one step of one run --------------------------------------------------------------------------------------
+    # -- one step of one run -----------------------------------------------------------------------
 
     def _step(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
         from jax import numpy as jnp
 
-        m, alpha = self.parameters, self.step_size
-        G = jnp.where(jnp.isfinite(arrays["gram"]).all(), arrays["gram"], jnp.nan)  # a diverged run stays so
+        m = self.parameters
+        alpha = self.step_size
+        # a diverged run stays so
+        G = jnp.where(jnp.isfinite(arrays["gram"]).all(), arrays["gram"], jnp.nan)
         frame = cholesky(G)  # (n, n), rows: the vectors' coordinates
         P = frame[:m]
-        inside, W = self._gradient(frame, key, lam)  # (m, n) in the frame; (m, m) Gram matrix of the rest
+        # (m, n) in the frame; (m, m) Gram matrix of the rest
+        inside, W = self._gradient(frame, key, lam)
         if self.constraint == "sphere":
             inside = inside - (P * inside).sum(1, keepdims=True) * P
         moved = P - alpha * inside
@@ -163,27 +216,46 @@ class GenericSgd:
         return {"gram": jnp.block([[block, corner], [corner.T, G[m:, m:]]])}
 
     def _gradient(self, frame: Any, key: Any, lam: Any) -> tuple[Any, Any]:
-        """The batch gradient of the m vectors: coordinates in the frame, and Gram matrix of what lies outside it."""
+        """The batch gradient of the m vectors:
+        coordinates in the frame, and Gram matrix of what lies outside it.
+        """
         import jax
         from jax import numpy as jnp
         from jax import random
 
-        B, F, m, n = self.batch_size, self.informative, self.parameters, self.vectors
-        others, task = self.task.length - F, self.task
-        sizes = np.cumsum([B * others * m, B * F * n, B, m * (n - m), bartlett_normals(self.freedom, m)])
-        normals = random.normal(key, (int(sizes[-1]),))  # one call: each costs a second of compilation
+        B = self.batch_size
+        F = self.informative
+        m = self.parameters
+        n = self.vectors
+        others = self.task.length - F
+        task = self.task
+        sizes = np.cumsum(
+            [B * others * m, B * F * n, B, m * (n - m), bartlett_normals(self.freedom, m)]
+        )
+        # one call: each costs a second of compilation
+        normals = random.normal(key, (int(sizes[-1]),))
         z0, z1, xi, z2, z3 = jnp.split(normals, sizes[:-1].tolist())
         background = z0.reshape(B, others, m)  # coordinates along the first m axes
         means = task.signal * frame[m::2]  # (F, n): of k_1*, k_2*, ...
         marked = means + task.gamma * z1.reshape(B, F, n)
         told = product(marked, frame[m:])  # (B, F, r)
-        seen = jnp.concatenate([product(marked, frame[:m]), product(background, frame[:m, :m])], axis=1)  # (B, L, m)
-        c = jax.vmap(jax.grad(self.loss), (0, 0, 0, None))(seen, told, task.noise * xi, lam) / B
-        c1, c0 = c[:, :F].reshape(-1, m), c[:, F:].reshape(-1, m)
+        # (B, L, m)
+        seen = jnp.concatenate(
+            [product(marked, frame[:m]), product(background, frame[:m, :m])], axis=1
+        )
+        c = (
+            jax.vmap(jax.grad(self.loss), (0, 0, 0, None))(seen, told, task.noise * xi, lam)
+            / B
+        )
+        c1 = c[:, :F].reshape(-1, m)
+        c0 = c[:, F:].reshape(-1, m)
         S0 = product(c0.T, c0.T)
         S = S0 + self.spread * product(c1.T, c1.T)
-        first, other = product(c0.T, background.reshape(-1, m).T), product(cholesky(S0), z2.reshape(n - m, m))
-        inside = jnp.concatenate([first, other], axis=1) + product(c1.T, marked.reshape(-1, n).T)
+        first = product(c0.T, background.reshape(-1, m).T)
+        other = product(cholesky(S0), z2.reshape(n - m, m))
+        inside = jnp.concatenate([first, other], axis=1) + product(
+            c1.T, marked.reshape(-1, n).T
+        )
         factor = product(cholesky(S), bartlett(z3, key, self.freedom, m).T)
         return inside, product(factor, factor)
 
@@ -194,14 +266,20 @@ def product(a: Any, b: Any) -> Any:
 
 
 def cholesky(G: Any) -> Any:
-    """Lower factor A, A A^T = G, of a small positive semidefinite matrix; a vanishing pivot leaves its column empty."""
+    """Lower factor A, A A^T = G, of a small positive semidefinite matrix;
+    a vanishing pivot leaves its column empty.
+    """
     from jax import numpy as jnp
 
-    n, columns, rest = G.shape[0], [], G
+    n = G.shape[0]
+    columns = []
+    rest = G
     for j in range(n):
         pivot = rest[j, j]
         ok = ~(pivot <= PIVOT * G[j, j])  # so that NaN stays NaN
-        column = jnp.where(ok, rest[:, j] / jnp.sqrt(jnp.where(ok, pivot, 1.0)), 0.0) * (jnp.arange(n) >= j)
+        column = jnp.where(ok, rest[:, j] / jnp.sqrt(jnp.where(ok, pivot, 1.0)), 0.0) * (
+            jnp.arange(n) >= j
+        )
         rest = rest - column[:, None] * column
         columns.append(column)
     return jnp.stack(columns, axis=1)
@@ -217,13 +295,16 @@ def _freedoms(freedom: int, m: int) -> list[int]:
 
 
 def bartlett(z: Any, key: Any, freedom: int, m: int) -> Any:
-    """Lower (m, m) factor T of T T^T ~ Wishart_m(I, freedom); empty columns from `freedom` on, if that is below m.
+    """Lower (m, m) factor T of T T^T ~ Wishart_m(I, freedom); empty columns from `freedom` on, if
+    that is below m.
 
-    z are standard normals; only rejection sampling, for more than FEW degrees of freedom, draws from the key.
+    z are standard normals; only rejection sampling, for more than FEW degrees of freedom, draws
+    from the key.
     """
     from jax import numpy as jnp
 
-    below, squares = z[: m * (m - 1) // 2], z[m * (m - 1) // 2 :] ** 2
+    below = z[: m * (m - 1) // 2]
+    squares = z[m * (m - 1) // 2 :] ** 2
     freedoms = _freedoms(freedom, m)
     few = [f for f in freedoms if f <= FEW]
     ends = np.cumsum(few)
@@ -236,7 +317,9 @@ def bartlett(z: Any, key: Any, freedom: int, m: int) -> Any:
 
 
 def gammas(key: Any, shapes: np.ndarray) -> Any:
-    """Independent Gamma(shape, 1), shapes >= 1: Marsaglia and Tsang's d (1 + x/sqrt(9 d))^3, accepted against a uniform."""
+    """Independent Gamma(shape, 1), shapes >= 1:
+    Marsaglia and Tsang's d (1 + x/sqrt(9 d))^3, accepted against a uniform.
+    """
     from jax import lax, random
     from jax import numpy as jnp
 
@@ -250,7 +333,8 @@ def gammas(key: Any, shapes: np.ndarray) -> Any:
         x, y, z = random.normal(random.fold_in(key, count), (3, len(shapes)))
         v = (1 + c * x) ** 3
         bound = x * x / 2 + d * (1 - v + jnp.log(jnp.where(v > 0, v, 1.0)))
-        fits = (v > 0) & (-(y * y + z * z) / 2 < bound)  # the left side is the log of a uniform
+        # the left side is the log of a uniform
+        fits = (v > 0) & (-(y * y + z * z) / 2 < bound)
         return count + 1, jnp.where(done, value, d * v), done | fits
 
     start = (jnp.asarray(APART, jnp.uint32), jnp.zeros(d.shape), jnp.zeros(d.shape, bool))

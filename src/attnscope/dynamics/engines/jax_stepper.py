@@ -1,14 +1,17 @@
 """Many steps of many runs with one JAX executable of fixed shape.
 
-A step is a pure function of one run: step(arrays, key, temperature) -> arrays. Here it is vectorised over a tile of runs (the
-last tile is padded by copies of its last run) and looped over with a step count that the executable takes as an argument.
-Nothing about its shape depends on the number of runs or of steps, so by construction the same instructions produce
+A step is a pure function of one run: step(arrays, key, temperature) -> arrays. Here it is
+vectorised over a tile of runs (the last tile is padded by copies of its last run) and looped over
+with a step count that the executable takes as an argument. Nothing about its shape depends on the
+number of runs or of steps, so by construction the same instructions produce
     - n steps and then m steps, or n + m at once: the same bits;
     - run i alone or among a thousand: the same bits.
 
-Random numbers are counters, not a stream: step t of run i uses the key fold_in(fold_in(key(seed), i), t).
+Random numbers are counters, not a stream: step t of run i uses the key fold_in(fold_in(key(seed),
+i), t).
 
-The state is a dict of NumPy arrays: the step's own arrays with the run axis first, "keys" (runs, 2) and the counter "step" ().
+The state is a dict of NumPy arrays: the step's own arrays with the run axis first, "keys" (runs, 2)
+and the counter "step" ().
 """
 
 from __future__ import annotations
@@ -24,40 +27,51 @@ from attnscope.numerics.border.x64 import x64
 __all__ = ["Stepper", "fresh_state"]
 
 BLOCK = 1024  # temperatures handed over per call; fewer are padded
-FAST_COMPILE = {"xla_backend_optimization_level": 1}  # measured: a third less compilation, the same speed
+# measured: a third less compilation, the same speed
+FAST_COMPILE = {"xla_backend_optimization_level": 1}
 GENERATOR = "threefry2x32"  # named, so that the user's default does not change results
 COMMON = ("keys", "step")  # what every state has beside the arrays of its step
 
 
 def fresh_state(arrays: State, seed: int) -> State:
-    """A state at step 0 of the runs in `arrays` (run axis first), with the random streams of (seed, run)."""
+    """A state at step 0 of the runs in `arrays` (run axis first),
+    with the random streams of (seed, run).
+    """
     import jax
 
     runs = len(next(iter(arrays.values())))
     with x64():
         root = jax.random.key(seed, impl=GENERATOR)
-        keys = jax.vmap(lambda i: jax.random.key_data(jax.random.fold_in(root, i)))(jax.numpy.arange(runs))
+        keys = jax.vmap(lambda i: jax.random.key_data(jax.random.fold_in(root, i)))(
+            jax.numpy.arange(runs)
+        )
         return {**arrays, "keys": np.asarray(keys), "step": np.array(0, dtype=np.int64)}
 
 
 class Stepper:
     """Advances states by a step function, `tile` runs at a time; compiled at first use."""
 
-    def __init__(self, step: Callable[[dict[str, Any], Any, Any], dict[str, Any]], tile: int) -> None:
-        self.step, self.tile = step, tile
+    def __init__(
+        self, step: Callable[[dict[str, Any], Any, Any], dict[str, Any]], tile: int
+    ) -> None:
+        self.step = step
+        self.tile = tile
         self._compiled: Callable[..., Any] | None = None
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         """The state after len(temperatures) more steps."""
         out = dict(state)
         for i in range(0, len(temperatures), BLOCK):
-            out = self._advance_block(out, np.asarray(temperatures[i : i + BLOCK], dtype=np.float64))
+            out = self._advance_block(
+                out, np.asarray(temperatures[i : i + BLOCK], dtype=np.float64)
+            )
         return out
 
     def _advance_block(self, state: State, temperatures: np.ndarray) -> State:
         import jax
 
-        count, start = len(temperatures), state["step"]
+        count = len(temperatures)
+        start = state["step"]
         padded = np.pad(temperatures, (0, BLOCK - count), mode="edge")
         arrays = {name: a for name, a in state.items() if name not in COMMON}
         runs = len(state["keys"])
@@ -65,13 +79,23 @@ class Stepper:
             if self._compiled is None:
                 self._compiled = jax.jit(self._loop, compiler_options=FAST_COMPILE)
             parts = []
-            for i in range(0, runs, self.tile):  # all are dispatched before the first is awaited
+            # all are dispatched before the first is awaited
+            for i in range(0, runs, self.tile):
                 tile = {name: _tile(a, i, self.tile) for name, a in arrays.items()}
-                parts.append(self._compiled(tile, _tile(state["keys"], i, self.tile), start, count, padded))
-            joined = {name: np.concatenate([np.asarray(p[name]) for p in parts])[:runs] for name in arrays}
+                parts.append(
+                    self._compiled(
+                        tile, _tile(state["keys"], i, self.tile), start, count, padded
+                    )
+                )
+            joined = {
+                name: np.concatenate([np.asarray(p[name]) for p in parts])[:runs]
+                for name in arrays
+            }
         return {**joined, "keys": state["keys"], "step": start + count}
 
-    def _loop(self, tile: dict[str, Any], keys: Any, start: Any, count: Any, temperatures: Any) -> dict[str, Any]:
+    def _loop(
+        self, tile: dict[str, Any], keys: Any, start: Any, count: Any, temperatures: Any
+    ) -> dict[str, Any]:
         import jax
         from jax import lax, random
 

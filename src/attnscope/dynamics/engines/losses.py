@@ -1,16 +1,20 @@
-"""Losses of one sequence as JAX functions of what a predictor can see: projections of the tokens, never the tokens.
+"""Losses of one sequence as JAX functions of what a predictor can see: projections of the tokens,
+never the tokens.
 
 A loss is a function loss(seen, told, noise, temperature) -> scalar of
-    seen (L, m)   the tokens' projections on the m trained vectors, rows 0..F-1 belonging to the informative tokens,
+    seen (L, m)   the tokens' projections on the m trained vectors, rows 0..F-1 belonging to the
+        informative tokens,
     told (F, 2F)  the informative tokens' projections on the teachers (k_1*, v_1*, ..., k_F*, v_F*),
     noise ()      the label noise, already scaled.
-Any such function, smooth almost everywhere, can be trained by the engines; it must not depend on the order of the other tokens,
-because the informative ones are listed first. With trained vectors (k_1, v_1, ..., k_H, v_H) and heads that add up,
+Any such function, smooth almost everywhere, can be trained by the engines; it must not depend on
+the order of the other tokens, because the informative ones are listed first. With trained vectors
+(k_1, v_1, ..., k_H, v_H) and heads that add up,
 
     T = sum_h sum_l weight_l(lam X.k_h) X_l.v_h,       Y = sum_i X_i.v_i* + noise,
-    squared    (T - Y)^2,          logistic   log(1 + exp(-label T)) with label = sign(Y) in {-1, 1}:
+    squared    (T - Y)^2,         logistic   log(1 + exp(-label T)) with label = sign(Y) in {-1, 1}:
 
-the cross-entropy of the 0/1 label 1[Y > 0] under the probability 1/(1 + e^-T). The label noise acts before the sign.
+the cross-entropy of the 0/1 label 1[Y > 0] under the probability 1/(1 + e^-T). The label noise acts
+before the sign.
 """
 
 from __future__ import annotations
@@ -40,7 +44,9 @@ Loss = Callable[[Any, Any, Any, Any], Any]
 
 
 def squared_loss(predictor: Predictor, heads: int = 1) -> Loss:
-    """(T - Y)^2 for `heads` heads of this kind (module docstring); the predictor's own temperature is not used."""
+    """(T - Y)^2 for `heads` heads of this kind (module docstring);
+    the predictor's own temperature is not used.
+    """
     output = _output(predictor, heads, "squared_loss")
     return lambda seen, told, noise, lam: (output(seen, lam) - _label(told, noise)) ** 2
 
@@ -57,14 +63,21 @@ def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
     return loss
 
 
-def output_loss(predictor: Predictor, heads: int, loss: str, of: str) -> Callable[[Any, Any, Any, Any], Any]:
-    """loss(seen (L, 2 heads), label, mask (L,), temperature) -> scalar, "squared" or "logistic", for any planted task."""
+def output_loss(
+    predictor: Predictor, heads: int, loss: str, of: str
+) -> Callable[[Any, Any, Any, Any], Any]:
+    """loss(seen (L, 2 heads), label, mask (L,), temperature) -> scalar, "squared" or "logistic",
+    for any planted task.
+    """
     import jax.numpy as jnp
 
     weights = weight_function(predictor, of)
 
     def output(seen: Any, mask: Any, lam: Any) -> Any:
-        parts = [(weights(lam * seen[:, 2 * h], mask) * seen[:, 2 * h + 1]).sum() for h in range(heads)]
+        parts = [
+            (weights(lam * seen[:, 2 * h], mask) * seen[:, 2 * h + 1]).sum()
+            for h in range(heads)
+        ]
         return sum(parts)
 
     def squared(seen: Any, label: Any, mask: Any, lam: Any) -> Any:
@@ -94,7 +107,9 @@ def _output(predictor: Predictor, heads: int, of: str) -> Callable[[Any, Any], A
 
 
 def weight_function(predictor: Predictor, of: str) -> Callable[..., Any]:
-    """The predictor's map from scores (..., L), and a mask of real tokens if there is one, to weights, as JAX can differentiate it."""
+    """The predictor's map from scores (..., L), and a mask of real tokens if there is one, to
+    weights, as JAX can differentiate it.
+    """
     if is_normalised(predictor):
         logs = _log_activation(predictor, of)
         return lambda scores, mask=None: _normalised(logs(scores), mask, predictor.sink)
@@ -103,7 +118,11 @@ def weight_function(predictor: Predictor, of: str) -> Callable[..., Any]:
 
 
 def _log_activation(predictor: Any, of: str) -> Callable[[Any], Any]:
-    twins: dict[type, Callable[[Any], Any]] = {Softmax: _same, SoftmaxOne: _same, SoftplusAttention: _log_softplus}
+    twins: dict[type, Callable[[Any], Any]] = {
+        Softmax: _same,
+        SoftmaxOne: _same,
+        SoftplusAttention: _log_softplus,
+    }
     found = next((twins[kind] for kind in type(predictor).__mro__ if kind in twins), None)
     return _traceable(predictor.log_activation, of) if found is None else found
 
@@ -155,7 +174,9 @@ def _normalised(logs: Any, mask: Any, sink: float) -> Any:
 
 
 def _log_softplus(x: Any) -> Any:
-    """log log(1 + e^x); below -37 it is x to rounding, and both branches have finite derivatives."""
+    """log log(1 + e^x); below -37 it is x to rounding,
+    and both branches have finite derivatives.
+    """
     import jax
     from jax import numpy as jnp
 
@@ -163,7 +184,9 @@ def _log_softplus(x: Any) -> Any:
 
 
 def _traceable(sigma: Callable[[Any], Any], of: str) -> Callable[[Any], Any]:
-    """sigma itself if JAX can trace it, its twin of the same name if it is a NumPy or SciPy ufunc, or one sentence."""
+    """sigma itself if JAX can trace it, its twin of the same name if it is a NumPy or SciPy ufunc,
+    or one sentence.
+    """
     import jax
     from jax import numpy as jnp
     from jax.scipy import special
@@ -175,6 +198,7 @@ def _traceable(sigma: Callable[[Any], Any], of: str) -> Callable[[Any], Any]:
             jax.eval_shape(jax.grad(lambda x: sigma(x).sum()), jnp.zeros(2))
     except Exception as error:
         raise AttnscopeError(
-            f"sigma of {of} must be a function that JAX can differentiate, got {type(error).__name__} from it; try jax.numpy.tanh."
+            f"sigma of {of} must be a function that JAX can differentiate, got "
+            f"{type(error).__name__} from it; try jax.numpy.tanh."
         ) from error
     return sigma

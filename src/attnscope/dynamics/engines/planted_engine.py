@@ -1,6 +1,8 @@
-"""What SGD on any planted task needs, whether in Gram matrices (planted_sgd.py) or on tokens (full_planted.py).
+"""What SGD on any planted task needs, whether in Gram matrices (planted_sgd.py) or on tokens
+(full_planted.py).
 
-notation: B = batch size, L = length, f (B, L, V) the tokens' projections on the vectors, u a head's output.
+notation: B = batch size, L = length, f (B, L, V) the tokens' projections on the vectors, u a head's
+output.
 
 The checked numbers of a run, its start at overlaps, the random numbers of one step of one run, and
 
@@ -27,7 +29,8 @@ from attnscope.theory.overlaps import Overlaps, checked_overlaps, head_gram
 __all__ = ["PlantedEngine", "loss_gradient", "stream"]
 
 STREAM = 0x91A47ED  # keeps these random streams apart from all others
-TILE = 32  # runs per call of the compiled gradient: its shape never changes, so neither do the bits of a run
+# runs per call of the compiled gradient: its shape never changes, so neither do the bits of a run
+TILE = 32
 
 
 class PlantedEngine:
@@ -81,23 +84,31 @@ class PlantedEngine:
 
 def stream(seed: int, run: int, step: int) -> np.random.Generator:
     """The random numbers of one step of one run."""
-    return np.random.Generator(np.random.Philox(key=[seed, run], counter=[0, 0, step, STREAM]))
+    return np.random.Generator(
+        np.random.Philox(key=[seed, run], counter=[0, 0, step, STREAM])
+    )
 
 
 def loss_gradient(
     predictor: Predictor, heads: int, loss: str, of: str
 ) -> Callable[[list[Projections], list[np.ndarray], float], np.ndarray]:
-    """A function (sequences of each run, their labels, temperature) -> d loss/d fields (runs, B, L, 2 heads)."""
+    """A function (sequences of each run, their labels, temperature) -> d loss/d fields (runs, B, L,
+    2 heads).
+    """
     import jax
 
     inner = jax.grad(output_loss(predictor, heads, loss, of))
     over_batch = jax.vmap(inner, (0, 0, 0, None))
     compiled = jax.jit(jax.vmap(over_batch, (0, 0, 0, None)))
 
-    def gradient(drawn: list[Projections], labels: list[np.ndarray], lam: float) -> np.ndarray:
+    def gradient(
+        drawn: list[Projections], labels: list[np.ndarray], lam: float
+    ) -> np.ndarray:
         seen = np.stack([x.fields[:, :, : 2 * heads] for x in drawn])
         told = np.stack(labels)
-        masks = [np.ones(x.fields.shape[:2], bool) if x.mask is None else x.mask for x in drawn]
+        masks = [
+            np.ones(x.fields.shape[:2], bool) if x.mask is None else x.mask for x in drawn
+        ]
         real = np.stack(masks)
         parts = []
         with x64():

@@ -1,18 +1,22 @@
 """Mini-batch SGD on any planted task, exact in law, in the Gram matrix of the vectors alone.
 
-notation: d = dim, L = length, B = batch size, P the m trained vectors, r teachers, V = m + r, G (V, V) their Gram matrix.
+notation: d = dim, L = length, B = batch size, P the m trained vectors, r teachers, V = m + r, G (V,
+V) their Gram matrix.
 
-The loss of a sequence sees tokens only through their projections f_lj = X_l.P_j on the vectors (tasks/base.py). With
-c_la = d loss/d f_la (by JAX), divided by B, the gradient in P_a is g_a = sum_l c_la X_l, and
+The loss of a sequence sees tokens only through their projections f_lj = X_l.P_j on the vectors
+(tasks/base.py). With c_la = d loss/d f_la (by JAX), divided by B, the gradient in P_a is g_a =
+sum_l c_la X_l, and
 
-    g_a.P_j = sum_l c_la f_lj                                             for every vector j, trained or teacher;
-    g_a.g_b = (g_a.P) G^+ (g_b.P)^T + W_ab,     W ~ Wishart_m(S, d - rank G),     S_ab = sum_l scale_l^2 c_la c_lb,
+    g_a.P_j = sum_l c_la f_lj                                for every vector j, trained or teacher;
+    g_a.g_b = (g_a.P) G^+ (g_b.P)^T + W_ab,   W ~ Wishart_m(S, d - rank G),
+        S_ab = sum_l scale_l^2 c_la c_lb,
 
-because outside the span of the vectors token l is scale_l N(0, I), independent of the projections. The step P <- (P - alpha (I - P P^T) g)/|.|
-on spheres, or P <- P - alpha g, needs nothing else. Exact: no limit, no approximation; the cost does not depend on d.
+because outside the span of the vectors token l is scale_l N(0, I), independent of the projections.
+The step P <- (P - alpha (I - P P^T) g)/|.| on spheres, or P <- P - alpha g, needs nothing else.
+Exact: no limit, no approximation; the cost does not depend on d.
 
-Step t of run i draws from a counter-based stream of (seed, i, t): n and then m steps, or n + m, give the same bits, and run i never
-depends on how many runs there are.
+Step t of run i draws from a counter-based stream of (seed, i, t): n and then m steps, or n + m,
+give the same bits, and run i never depends on how many runs there are.
 """
 
 from __future__ import annotations
@@ -46,10 +50,16 @@ class PlantedSgd(PlantedEngine):
 
     def start(self, matrix: np.ndarray, seed: int = 0) -> State:
         """Runs that start at Gram matrices (runs, V, V)."""
-        return {"gram": np.array(matrix, dtype=np.float64), "seed": np.array(seed), "step": np.array(0)}
+        return {
+            "gram": np.array(matrix, dtype=np.float64),
+            "seed": np.array(seed),
+            "step": np.array(0),
+        }
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps; a run that leaves the finite numbers stays outside."""
+        """State after len(temperatures) more steps;
+        a run that leaves the finite numbers stays outside.
+        """
         G = state["gram"].copy()
         step = int(state["step"])
         with np.errstate(all="ignore"):
@@ -66,44 +76,67 @@ class PlantedSgd(PlantedEngine):
         """(5, runs) of the first head with the first teachers."""
         G = state["gram"]
         m = self.students
-        if G.shape[1] == m + 1:  # one teacher only, as in classification: no value to be aligned with
+        # one teacher only, as in classification: no value to be aligned with
+        if G.shape[1] == m + 1:
             none = np.zeros(len(G))
             return np.stack([G[:, 0, m], none, G[:, 1, m], none, G[:, 0, 1]])
         return np.stack([G[:, 0, m], G[:, 0, m + 1], G[:, 1, m], G[:, 1, m + 1], G[:, 0, 1]])
 
-    # -- one step ---------------------------------------------------------------------------------------------------------
+    # -- one step ----------------------------------------------------------------------------------
 
     def _step(self, G: np.ndarray, seed: int, step: int, lam: float) -> np.ndarray:
         alive = np.flatnonzero(np.isfinite(G).all(axis=(1, 2)))
         if not alive.size:
             return G
         rngs = [stream(seed, int(i), step) for i in alive]
-        drawn = [self.task.projections(self.batch_size, G[i], rng) for i, rng in zip(alive, rngs)]
-        labels = [x.label + self.task.noise / x.unit * rng.standard_normal(len(x.label)) for x, rng in zip(drawn, rngs)]
+        drawn = [
+            self.task.projections(self.batch_size, G[i], rng) for i, rng in zip(alive, rngs)
+        ]
+        labels = [
+            x.label + self.task.noise / x.unit * rng.standard_normal(len(x.label))
+            for x, rng in zip(drawn, rngs)
+        ]
         c = self.gradient(drawn, labels, lam) / self.batch_size
         out = G.copy()
-        out[alive] = self._moved(G[alive], drawn, c.reshape(len(alive), -1, self.students), rngs)
+        out[alive] = self._moved(
+            G[alive], drawn, c.reshape(len(alive), -1, self.students), rngs
+        )
         return out
 
     def _moved(
-        self, G: np.ndarray, drawn: list[Projections], c: np.ndarray, rngs: list[np.random.Generator]
+        self,
+        G: np.ndarray,
+        drawn: list[Projections],
+        c: np.ndarray,
+        rngs: list[np.random.Generator],
     ) -> np.ndarray:
-        """The new Gram matrices (runs, V, V), c (runs, B L, m). One product per run, so its bits do not depend on the others."""
-        m, alpha = self.students, self.step_size
+        """The new Gram matrices (runs, V, V), c (runs, B L, m).
+        One product per run, so its bits do not depend on the others.
+        """
+        m = self.students
+        alpha = self.step_size
         fields = np.stack([x.fields.reshape(c.shape[1], -1) for x in drawn])
         spread = c * np.stack([x.scales.reshape(-1, 1) for x in drawn])
         turned = np.ascontiguousarray(c.swapaxes(1, 2))
         along = turned @ fields  # (runs, m, V): g_a.P_j
-        pairs = self._pairs(G, along, spread.swapaxes(1, 2) @ spread, rngs)  # (runs, m, m): g_a.g_b
+        # (runs, m, m): g_a.g_b
+        pairs = self._pairs(G, along, spread.swapaxes(1, 2) @ spread, rngs)
         own = np.diagonal(along, axis1=1, axis2=2) if self.sphere else np.zeros((len(G), m))
         kept = (1 + alpha * own)[:, :, None]
         cross = alpha * kept * along[:, :, :m].swapaxes(1, 2)  # [a, b]: alpha kept_a P_a.g_b
-        block = kept * kept.swapaxes(1, 2) * G[:, :m, :m] - cross - cross.swapaxes(1, 2) + alpha**2 * pairs
+        block = (
+            kept * kept.swapaxes(1, 2) * G[:, :m, :m]
+            - cross
+            - cross.swapaxes(1, 2)
+            + alpha**2 * pairs
+        )
         corner = kept * G[:, :m, m:] - alpha * along[:, :, m:]
         if self.sphere:
             size = np.sqrt(np.diagonal(block, axis1=1, axis2=2))[:, :, None]
             block = block / (size * size.swapaxes(1, 2))
-            block[:, np.arange(m), np.arange(m)] = np.where(np.isfinite(size[:, :, 0]), 1.0, np.nan)
+            block[:, np.arange(m), np.arange(m)] = np.where(
+                np.isfinite(size[:, :, 0]), 1.0, np.nan
+            )
             corner = corner / size
         out = G.copy()
         out[:, :m, :m] = block
@@ -111,12 +144,16 @@ class PlantedSgd(PlantedEngine):
         out[:, m:, :m] = corner.swapaxes(1, 2)
         return out
 
-    def _pairs(self, G: np.ndarray, along: np.ndarray, S: np.ndarray, rngs: list[np.random.Generator]) -> np.ndarray:
+    def _pairs(
+        self, G: np.ndarray, along: np.ndarray, S: np.ndarray, rngs: list[np.random.Generator]
+    ) -> np.ndarray:
         values, axes = np.linalg.eigh(G)
         kept = values > DEPENDENT * values[:, -1:]
         inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
         inside = along @ axes * inverse[:, None, :]
         freedom = self.task.dim - kept.sum(axis=1)
-        factors = np.stack([bartlett(self.students, int(f), rng) for f, rng in zip(freedom, rngs)])
+        factors = np.stack(
+            [bartlett(self.students, int(f), rng) for f, rng in zip(freedom, rngs)]
+        )
         outside = semidefinite_root(np.where(np.isfinite(S), S, 0.0)) @ factors
         return inside @ inside.swapaxes(1, 2) + outside @ outside.swapaxes(1, 2)

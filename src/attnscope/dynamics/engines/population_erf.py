@@ -1,31 +1,36 @@
 """Population projected gradient descent of the erf predictor, in its five overlaps.
 
-The predictor is T(X) = sum_l erf(lam X_l.k) X_l.v with k, v on the unit sphere; its risk R depends on
+The predictor is T(X) = sum_l erf(lam X_l.k) X_l.v with k, v on the unit sphere; its risk R depends
+on
     kappa = k.k*,  eta = k.v*,  theta = v.k*,  nu = v.v*,  rho = k.v        (k*.v* = 0).
 notation: s signal, L length, gam scale of the informative token, lam temperature; g = lam gam,
-    S^2 = 1 + 2 g^2, q^2 = 1 + 4 g^2, m = lam s / S, n = lam gam^2 / S, C = 2 lam / sqrt(pi (1 + 2 lam^2));
-    a = m kappa, A = erf(a), E = erf'(a), B = erf(a/q), F = erf'(a/q), Z = E_G erf(lam s kappa + g G)^2.
+    S^2 = 1 + 2 g^2, q^2 = 1 + 4 g^2, m = lam s / S, n = lam gam^2 / S, C
+        = 2 lam / sqrt(pi (1 + 2 lam^2));
+    a = m kappa, A = erf(a), E = erf'(a), B = erf(a/q), F = erf'(a/q), Z
+        = E_G erf(lam s kappa + g G)^2.
 
     R = gam^2 - 2 gam^2 nu A - 2 gam^2 m eta theta E + 4 n^2 eta rho a E + (s^2 theta^2 + gam^2) Z
         + 4 gam^2 m theta rho B E - 4 n^2 rho^2 a B E + 2 n^2 rho^2 E F / q + H rho^2
         + 2 (L-1) C rho (s theta A + n rho E) + constant,
     H = (L-1) (8/pi) lam^2 / (sqrt(1 + 4 lam^2) (1 + 2 lam^2)) + (L-1)(L-2) C^2.
 
-With A' = E, E' = -2aE, B' = F/q, F' = -2aF/q^2, Z' = 2EB (derivatives in a), partial derivatives follow, and
+With A' = E, E' = -2aE, B' = F/q, F' = -2aF/q^2, Z' = 2EB (derivatives in a), partial derivatives
+follow, and
     grad_k R = R_kappa k* + R_eta v* + R_rho v,     grad_v R = R_theta k* + R_nu v* + R_rho k.
-A step moves k to (k - alpha t_k) / |k - alpha t_k| with t_k = (I - k k^T) grad_k R, and v likewise; the new
-overlaps are inner products of combinations of (k, v, k*, v*): they follow from the old five in any dimension.
+A step moves k to (k - alpha t_k) / |k - alpha t_k| with t_k = (I - k k^T) grad_k R, and v likewise;
+the new overlaps are inner products of combinations of (k, v, k*, v*): they follow from the old five
+in any dimension.
 
 Z without quadrature in the loop: Z = A^2 + V, and with w = a^2, y = 1 - x^2,
     V = (4/pi) int_{1/q}^1 e^{-w(1+x^2)} / (1+x^2) dx = e^{-2w} sum_j c_j w^j,
     c_j = (4/pi) int_{1/q}^1 y^j / (j! (2-y)) dx > 0.
-The c_j depend on the temperature alone, so all runs share them. As w^j e^{-2w} / j! <= 2^{-j}, what follows
-term j is below (y_max / 2)^j, y_max = 1 - 1/q^2 < 1: for gam^2 = 1/2, 10 terms do at lam = .1, 37 at lam = 1,
-58 at any.
+The c_j depend on the temperature alone, so all runs share them. As w^j e^{-2w} / j! <= 2^{-j}, what
+follows term j is below (y_max / 2)^j, y_max = 1 - 1/q^2 < 1: for gam^2 = 1/2, 10 terms do at lam =
+.1, 37 at lam = 1, 58 at any.
 
 Exact up to rounding. Runs go through the processor's vector lanes in tiles of fixed width
-(numerics/compiled/run_tiles.py): a run's bits depend neither on the other runs, nor on the threads, nor on how a schedule
-is cut into calls.
+(numerics/compiled/run_tiles.py): a run's bits depend neither on the other runs, nor on the threads,
+nor on how a schedule is cut into calls.
 """
 
 from __future__ import annotations
@@ -46,7 +51,8 @@ Array = np.ndarray
 
 ORDER = ("kappa", "eta", "theta", "nu", "rho")
 BLOCK = 4096  # steps whose constants are tabulated at once under a schedule: 2.4 MB
-# Gauss-Legendre for the c_j. Measured: with 12 nodes already Z is right to 3e-16 for lam from 1e-3 to 1e3.
+# Gauss-Legendre for the c_j. Measured: with 12 nodes already Z is right to 3e-16 for lam from 1e-3
+# to 1e3.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 SMALL = 1e-17  # where the series ends: below the rounding of Z
 GROUP = 12  # terms of the series added per sweep over the lanes
@@ -64,12 +70,13 @@ def population_steps(
     step_size: float,
     law: Law,
 ) -> np.ndarray:
-    """The overlaps after len(temperatures) steps of projected gradient descent on the population risk.
+    """The overlaps after len(temperatures) steps of projected gradient descent on the population
+    risk.
 
     state (5, runs) in the order of ORDER; temperatures (steps,) the lam of each step; the law with
-    k* perp v*. Returns a new (5, runs). Two calls with a split schedule equal one call bit for bit, and
-    a run does not depend on the others. A run that becomes non-finite stays so: check where you log.
-    Nothing is validated beyond the shape of the state.
+    k* perp v*. Returns a new (5, runs). Two calls with a split schedule equal one call bit for bit,
+    and a run does not depend on the others. A run that becomes non-finite stays so: check where you
+    log. Nothing is validated beyond the shape of the state.
 
     >>> start = np.array([[0.1], [0.0], [0.0], [0.1], [0.0]])
     >>> end = population_steps(start, np.full(20_000, 0.1), 4e-3, Law(0.5**0.5, 200**0.5, 10))
@@ -78,7 +85,9 @@ def population_steps(
     """
     state = np.ascontiguousarray(state, dtype=np.float64)
     if state.ndim != 2 or state.shape[0] != len(ORDER):
-        raise bad("state", "population_steps", "an array of shape (5, runs)", f"shape {state.shape}")
+        raise bad(
+            "state", "population_steps", "an array of shape (5, runs)", f"shape {state.shape}"
+        )
     temperatures = np.ascontiguousarray(temperatures, dtype=np.float64)
     if state.size == 0 or temperatures.size == 0:
         return state.copy()
@@ -100,17 +109,38 @@ def _run(tiles: np.ndarray, rows: np.ndarray, steps: int) -> None:
     share(work, len(tiles), len(tiles) * steps * TILE_STEP)
 
 
-def _constants(lam: np.ndarray, alpha: float, gam: float, s: float, length: int) -> np.ndarray:
-    """A row per temperature: the constants of a step (the gradient's times the step size), then the c_j."""
-    g2, others, slope = (lam * gam) ** 2, length - 1.0, alpha * ERF_SLOPE
-    S, q = np.sqrt(1 + 2 * g2), np.sqrt(1 + 4 * g2)
-    m, n = lam * s / S, lam * gam**2 / S
+def _constants(
+    lam: np.ndarray, alpha: float, gam: float, s: float, length: int
+) -> np.ndarray:
+    """A row per temperature: the constants of a step (the gradient's times the step size),
+    then the c_j.
+    """
+    g2 = (lam * gam) ** 2
+    others = length - 1.0
+    slope = alpha * ERF_SLOPE
+    S = np.sqrt(1 + 2 * g2)
+    q = np.sqrt(1 + 4 * g2)
+    m = lam * s / S
+    n = lam * gam**2 / S
     C = 2 * lam / np.sqrt(np.pi * (1 + 2 * lam**2))
-    H = 8 / np.pi * lam**2 / (np.sqrt(1 + 4 * lam**2) * (1 + 2 * lam**2)) + (length - 2) * C**2
+    H = (
+        8 / np.pi * lam**2 / (np.sqrt(1 + 4 * lam**2) * (1 + 2 * lam**2))
+        + (length - 2) * C**2
+    )
     columns: list[np.ndarray | float] = [m, 1 / q, 2 + 1 / q**2]
-    columns += [alpha * 2 * gam**2, alpha * 2 * s**2, alpha * 2 * others * C * s, alpha * 2 * others * H]
+    columns += [
+        alpha * 2 * gam**2,
+        alpha * 2 * s**2,
+        alpha * 2 * others * C * s,
+        alpha * 2 * others * H,
+    ]
     # the factor erf'(0) of E = erf'(0) e^{-a^2} is moved into the constants that meet E
-    columns += [slope * 2 * gam**2, slope * 2 * gam**2 * m, slope * 4 * n**2, slope * 2 * s**2]
+    columns += [
+        slope * 2 * gam**2,
+        slope * 2 * gam**2 * m,
+        slope * 4 * n**2,
+        slope * 2 * s**2,
+    ]
     columns += [slope * 2 * others * C * s, slope * 4 * others * C * n]
     rows = np.zeros((lam.size, CONSTANTS + TERMS))
     for i, column in enumerate(columns):
@@ -129,8 +159,12 @@ def _coefficients(
     weights: Array,
     lanes: int,
 ) -> None:
-    """Write the number of terms and the c_j into the rows: Gauss-Legendre on [1/q, 1], of that width."""
-    y, power, c = np.empty(LANES), np.empty(LANES), np.empty((TERMS, LANES))
+    """Write the number of terms and the c_j into the rows:
+    Gauss-Legendre on [1/q, 1], of that width.
+    """
+    y = np.empty(LANES)
+    power = np.empty(LANES)
+    c = np.empty((TERMS, LANES))
     for first in range(0, width.size, lanes):
         here = min(lanes, width.size - first)
         most = 0
@@ -166,10 +200,12 @@ def _terms(y_max: float) -> int:
 
 @njit(**FLAGS)
 def _advance(tiles: Array, rows: Array, steps: int, lanes: int) -> None:
-    """Advance tiles (n, 5, LANES) in place; `lanes` = LANES, at run time: a constant unrolls the loops."""
-    # x: five overlaps; w = a^2, e^{-a^2}, e^{-a^2/q^2}, erf(a), erf(a/q); the series. One local array of
-    # constant shape: the compiler then knows that its rows do not overlap. Loops copy it: slices take 3 s to
-    # compile.
+    """Advance tiles (n, 5, LANES) in place; `lanes` = LANES, at run time:
+    a constant unrolls the loops.
+    """
+    # x: five overlaps; w = a^2, e^{-a^2}, e^{-a^2/q^2}, erf(a), erf(a/q); the series. One local
+    # array of constant shape: the compiler then knows that its rows do not overlap. Loops copy it:
+    # slices take 3 s to compile.
     x = np.empty((11, LANES))
     scheduled = rows.shape[0] > 1
     for tile in range(tiles.shape[0]):
@@ -188,13 +224,15 @@ def _advance(tiles: Array, rows: Array, steps: int, lanes: int) -> None:
 
 @njit(forceinline=True, **FLAGS)
 def _transcendentals(x: Array, row: Array, lanes: int) -> None:
-    m, q_inverse = row[0], row[1]
+    m = row[0]
+    q_inverse = row[1]
     for i in range(lanes):
         a = m * x[0, i]
         b = a * q_inverse
         w = a * a
         w = w if w < LARGEST else LARGEST
-        e, f = exp_negative(w), exp_negative(b * b)
+        e = exp_negative(w)
+        f = exp_negative(b * b)
         x[5, i], x[6, i], x[7, i] = w, e, f
         x[8, i], x[9, i] = erf_given_exp(a, e), erf_given_exp(b, f)
 
@@ -206,8 +244,18 @@ def _series(x: Array, row: Array, lanes: int) -> None:
         x[10, i] = 0.0
     last = CONSTANTS + (int(row[COUNT]) - 1) // GROUP * GROUP
     for j in range(last, CONSTANTS - 1, -GROUP):
-        c0, c1, c2, c3, c4, c5 = row[j], row[j + 1], row[j + 2], row[j + 3], row[j + 4], row[j + 5]
-        c6, c7, c8, c9, c10, c11 = row[j + 6], row[j + 7], row[j + 8], row[j + 9], row[j + 10], row[j + 11]
+        c0 = row[j]
+        c1 = row[j + 1]
+        c2 = row[j + 2]
+        c3 = row[j + 3]
+        c4 = row[j + 4]
+        c5 = row[j + 5]
+        c6 = row[j + 6]
+        c7 = row[j + 7]
+        c8 = row[j + 8]
+        c9 = row[j + 9]
+        c10 = row[j + 10]
+        c11 = row[j + 11]
         for i in range(lanes):
             w = x[5, i]
             w2 = w * w
@@ -221,18 +269,40 @@ def _series(x: Array, row: Array, lanes: int) -> None:
 @njit(forceinline=True, **FLAGS)
 def _move(x: Array, row: Array, lanes: int) -> None:
     """One step of the five overlaps. R_* are the partial derivatives times the step size."""
-    m, q_inverse, q_two, gam2, s2, c_s, h2 = row[0], row[1], row[2], row[3], row[4], row[5], row[6]
-    e_gam2, e_m, e_n, e_s2, e_cs, e_cn = row[7], row[8], row[9], row[10], row[11], row[12]
+    m = row[0]
+    q_inverse = row[1]
+    q_two = row[2]
+    gam2 = row[3]
+    s2 = row[4]
+    c_s = row[5]
+    h2 = row[6]
+    e_gam2 = row[7]
+    e_m = row[8]
+    e_n = row[9]
+    e_s2 = row[10]
+    e_cs = row[11]
+    e_cn = row[12]
     slope_q = ERF_SLOPE * q_inverse
     for i in range(lanes):
-        kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]
-        a, e, f, A, B = m * kap, x[6, i], x[7, i] * slope_q, x[8, i], x[9, i]  # f is F/q
+        kap = x[0, i]
+        eta = x[1, i]
+        the = x[2, i]
+        nu = x[3, i]
+        rho = x[4, i]
+        # f is F/q
+        a = m * kap
+        e = x[6, i]
+        f = x[7, i] * slope_q
+        A = x[8, i]
+        B = x[9, i]
         Z = A * A + e * e * x[10, i]
 
         h = eta - 2 * rho * B
         p = a * h + rho * f
         by_theta = e_s2 * the * B + 2 * e_m * p + e_cs * rho
-        by_rho = e_n * ((1 - 2 * a * a) * (eta - rho * B) - q_two * a * f * rho) - e_cn * rho * a
+        by_rho = (
+            e_n * ((1 - 2 * a * a) * (eta - rho * B) - q_two * a * f * rho) - e_cn * rho * a
+        )
         R_kap = m * e * (e_gam2 * (B - nu) + the * by_theta + rho * by_rho)
         R_eta = e * (e_n * rho * a - e_m * the)
         R_the = s2 * the * Z + c_s * rho * A - e * e_m * h
@@ -240,24 +310,36 @@ def _move(x: Array, row: Array, lanes: int) -> None:
         R_rho = e * (e_n * p + 2 * e_m * the * B + e_cn * rho) + h2 * rho + c_s * the * A
 
         # inner products of grad_k, grad_v with k*, v*, k, v and with each other
-        k_ks, k_vs = R_kap + R_rho * the, R_eta + R_rho * nu
-        v_ks, v_vs = R_the + R_rho * kap, R_nu + R_rho * eta
-        k_v, v_k = R_kap * the + R_eta * nu + R_rho, R_the * kap + R_nu * eta + R_rho
-        k_k, v_v = R_kap * kap + R_eta * eta + R_rho * rho, R_the * the + R_nu * nu + R_rho * rho
+        k_ks = R_kap + R_rho * the
+        k_vs = R_eta + R_rho * nu
+        v_ks = R_the + R_rho * kap
+        v_vs = R_nu + R_rho * eta
+        k_v = R_kap * the + R_eta * nu + R_rho
+        v_k = R_the * kap + R_nu * eta + R_rho
+        k_k = R_kap * kap + R_eta * eta + R_rho * rho
+        v_v = R_the * the + R_nu * nu + R_rho * rho
         both = R_kap * v_ks + R_eta * v_vs + R_rho * v_v
         # squared lengths of k - alpha t_k and v - alpha t_v
         k2 = 1 + (R_kap * k_ks + R_eta * k_vs + R_rho * k_v - k_k * k_k)
         v2 = 1 + (R_the * v_ks + R_nu * v_vs + R_rho * v_k - v_v * v_v)
 
-        ck, cv = 1 + k_k, 1 + v_v  # k - alpha t_k = ck k - alpha grad_k
-        kap, eta, the, nu = ck * kap - k_ks, ck * eta - k_vs, cv * the - v_ks, cv * nu - v_vs
+        # k - alpha t_k = ck k - alpha grad_k
+        ck = 1 + k_k
+        cv = 1 + v_v
+        kap = ck * kap - k_ks
+        eta = ck * eta - k_vs
+        the = cv * the - v_ks
+        nu = cv * nu - v_vs
         rho = ck * (cv * rho - v_k) - cv * k_v + both
-        # A vector is no shorter than its part in the plane of k*, v*. Without this, rounding at a point of
-        # that plane which repels (k = -k*, say) may grow into overlaps that no vectors have.
-        k_plane, v_plane = kap * kap + eta * eta, the * the + nu * nu
+        # A vector is no shorter than its part in the plane of k*, v*. Without this, rounding at a
+        # point of that plane which repels (k = -k*, say) may grow into overlaps that no vectors
+        # have.
+        k_plane = kap * kap + eta * eta
+        v_plane = the * the + nu * nu
         k_length = math.sqrt(k2 if k2 > k_plane else k_plane)
         v_length = math.sqrt(v2 if v2 > v_plane else v_plane)
         scale = 1 / (k_length * v_length)  # one division for both
-        k_scale, v_scale = scale * v_length, scale * k_length
+        k_scale = scale * v_length
+        v_scale = scale * k_length
         x[0, i], x[1, i] = kap * k_scale, eta * k_scale
         x[2, i], x[3, i], x[4, i] = the * v_scale, nu * v_scale, rho * scale

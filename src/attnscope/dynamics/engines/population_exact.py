@@ -1,13 +1,16 @@
-"""Population projected gradient descent in the five overlaps, for any predictor whose risk has an exact gradient.
+"""Population projected gradient descent in the five overlaps, for any predictor whose risk has an
+exact gradient.
 
-notation: R_kap ... R_rho the partial derivatives of the risk in the overlaps (theory/risk.py), alpha = step size, c = k*.v*.
+notation: R_kap ... R_rho the partial derivatives of the risk in the overlaps (theory/risk.py),
+alpha = step size, c = k*.v*.
 
     grad_k R = R_kap k* + R_eta v* + R_rho v,      grad_v R = R_the k* + R_nu v* + R_rho k,
     k <- (k - alpha (I - k k^T) grad_k R)/|.|,     v likewise, both from the old pair.
 
-New k and v are combinations of (k, v, k*, v*), so their inner products follow from the 4 x 4 Gram matrix of these, whatever the
-dimension. As the step is tangential, |k - alpha t|^2 = 1 + alpha^2 |t|^2 >= 1 and nothing cancels. Exact up to rounding and the error of
-the gradient's route (closed form for Erf and LinearAttention, vectorised over runs; quadrature, run by run, for the others).
+New k and v are combinations of (k, v, k*, v*), so their inner products follow from the 4 x 4 Gram
+matrix of these, whatever the dimension. As the step is tangential, |k - alpha t|^2 = 1 + alpha^2
+|t|^2 >= 1 and nothing cancels. Exact up to rounding and the error of the gradient's route (closed
+form for Erf and LinearAttention, vectorised over runs; quadrature, run by run, for the others).
 Every operation is elementwise over runs, so a run's bits do not depend on the others.
 """
 
@@ -45,7 +48,9 @@ class PopulationExact:
         return {"overlaps": np.stack(checked_overlaps(o, self.task, NAME))}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps; a run that leaves the finite numbers stays outside."""
+        """State after len(temperatures) more steps;
+        a run that leaves the finite numbers stays outside.
+        """
         o = state["overlaps"]
         with np.errstate(all="ignore"):
             for lam in np.asarray(temperatures, dtype=np.float64):
@@ -61,24 +66,43 @@ class PopulationExact:
         c = alignment_of(self.task)
         alpha = self.step_size
         R_kap, R_eta, R_the, R_nu, R_rho = self.gradient(o, lam)
-        along_k, along_v = R_kap * kap + R_eta * eta + R_rho * rho, R_the * the + R_nu * nu + R_rho * rho
+        along_k = R_kap * kap + R_eta * eta + R_rho * rho
+        along_v = R_the * the + R_nu * nu + R_rho * rho
         # coefficients of the new vectors, before normalising, in (k, v, k*, v*) ...
         a = (1 + alpha * along_k, -alpha * R_rho, -alpha * R_kap, -alpha * R_eta)
         b = (-alpha * R_rho, 1 + alpha * along_v, -alpha * R_the, -alpha * R_nu)
         # ... and their inner products with these four
-        rows = ((1.0, rho, kap, eta), (rho, 1.0, the, nu), (kap, the, 1.0, c), (eta, nu, c, 1.0))
+        rows = (
+            (1.0, rho, kap, eta),
+            (rho, 1.0, the, nu),
+            (kap, the, 1.0, c),
+            (eta, nu, c, 1.0),
+        )
         a_dot, b_dot = ([_combine(x, row) for row in rows] for x in (a, b))
-        size_a, size_b = np.sqrt(_combine(a, a_dot)), np.sqrt(_combine(b, b_dot))
+        size_a = np.sqrt(_combine(a, a_dot))
+        size_b = np.sqrt(_combine(b, b_dot))
         new_rho = _combine(b, a_dot) / (size_a * size_b)
-        return np.stack([a_dot[2] / size_a, a_dot[3] / size_a, b_dot[2] / size_b, b_dot[3] / size_b, new_rho])
+        return np.stack(
+            [
+                a_dot[2] / size_a,
+                a_dot[3] / size_a,
+                b_dot[2] / size_b,
+                b_dot[3] / size_b,
+                new_rho,
+            ]
+        )
 
 
 def _combine(x: Any, y: Any) -> Any:
     return x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3]
 
 
-def exact_gradient(task: PlantedTask, predictor: Predictor, of: str) -> Callable[[np.ndarray, float], np.ndarray]:
-    """The exact gradient as a raw function: overlaps (5, runs) and a temperature to (5, runs); NaN at non-finite overlaps."""
+def exact_gradient(
+    task: PlantedTask, predictor: Predictor, of: str
+) -> Callable[[np.ndarray, float], np.ndarray]:
+    """The exact gradient as a raw function: overlaps (5, runs) and a temperature to (5, runs);
+    NaN at non-finite overlaps.
+    """
     route = needed("gradient", task, predictor, of, "mini-batch SGD, which needs none")
     if closed_form(task, predictor):  # closed forms broadcast, and NaN passes through
         return lambda o, lam: np.stack(route(task, predictor, Overlaps(*o), lam)[:5])
@@ -86,7 +110,9 @@ def exact_gradient(task: PlantedTask, predictor: Predictor, of: str) -> Callable
     def gradient(o: np.ndarray, lam: float) -> np.ndarray:
         out, finite = np.full(o.shape, np.nan), np.isfinite(o).all(axis=0)
         if finite.any():
-            out[:, finite] = np.asarray(route(task, predictor, Overlaps(*o[:, finite]), lam))[:5]
+            out[:, finite] = np.asarray(route(task, predictor, Overlaps(*o[:, finite]), lam))[
+                :5
+            ]
         return out
 
     return gradient

@@ -2,8 +2,9 @@
 
 notation: T (r, d) teachers, G (m + r, m + r) the Gram matrix of m students and the teachers.
 
-A student is its part in the span of the teachers, G_st (T T^T)^+ T, plus a rest whose Gram matrix is what is left of G; the rest is laid
-along orthonormal directions, drawn uniformly among those orthogonal to the teachers. Exact up to rounding.
+A student is its part in the span of the teachers, G_st (T T^T)^+ T, plus a rest whose Gram matrix
+is what is left of G; the rest is laid along orthonormal directions, drawn uniformly among those
+orthogonal to the teachers. Exact up to rounding.
 """
 
 from __future__ import annotations
@@ -15,23 +16,34 @@ from attnscope.tasks.planted.direction_tokens import orthonormal_rows
 
 __all__ = ["realised"]
 
-PIVOT = 1e-13  # squared distance to the span of earlier vectors below which a vector lies inside it
-NEGATIVE = (
-    -1e-8
-)  # an eigenvalue below this is not rounding: overlaps given as float32 scatter by 1e-7, their squares by less
+# squared distance to the span of earlier vectors below which a vector lies inside it
+PIVOT = 1e-13
+# an eigenvalue below this is not rounding: overlaps given as float32 scatter by 1e-7, their squares
+# by less
+NEGATIVE = -1e-8
 
 
-def realised(G: np.ndarray, teachers: np.ndarray, rng: np.random.Generator, of: str) -> np.ndarray:
+def realised(
+    G: np.ndarray, teachers: np.ndarray, rng: np.random.Generator, of: str
+) -> np.ndarray:
     """(m, d) vectors whose inner products among themselves and with the teachers (r, d) are G's."""
     m = len(G) - len(teachers)
     dim = teachers.shape[1]
     along = np.linalg.lstsq(teachers @ teachers.T, G[m:, :m], rcond=1e-12)[0].T @ teachers
     values, vectors = np.linalg.eigh(G[:m, :m] - along @ along.T)
     if values[0] < NEGATIVE:
-        raise bad("gram", of, "positive semidefinite", f"eigenvalue {values[0]:.3g}", "heads_gram(task, K, V)")
+        raise bad(
+            "gram",
+            of,
+            "positive semidefinite",
+            f"eigenvalue {values[0]:.3g}",
+            "heads_gram(task, K, V)",
+        )
     kept = values > PIVOT
     count = int(kept.sum())
     if count + np.linalg.matrix_rank(teachers) > dim:
-        raise bad("gram", of, f"that of vectors in dimension {dim}", "a larger rank", "a larger dim")
+        raise bad(
+            "gram", of, f"that of vectors in dimension {dim}", "a larger rank", "a larger dim"
+        )
     axes = orthonormal_rows(rng.standard_normal((count, dim)), teachers)
     return along + (vectors[:, kept] * np.sqrt(values[kept])) @ axes

@@ -1,24 +1,31 @@
-"""Mini-batch SGD of the erf predictor in its five overlaps: exact in law, at the same cost in any dimension.
+"""Mini-batch SGD of the erf predictor in its five overlaps: exact in law, at the same cost in any
+dimension.
 
-The predictor is T(X) = sum_l erf(lam X_l.k) X_l.v with k, v on the unit sphere. A step draws a fresh batch of
-B samples of single-location regression (one token N(s k*, gam^2 I_d), the others N(0, I_d), Y = X_inf.v* +
-eps xi), takes the gradient of the mean of (T - Y)^2, projects it on the tangent spaces of the spheres, steps
-and renormalises.
+The predictor is T(X) = sum_l erf(lam X_l.k) X_l.v with k, v on the unit sphere. A step draws a
+fresh batch of B samples of single-location regression (one token N(s k*, gam^2 I_d), the others
+N(0, I_d), Y = X_inf.v* + eps xi), takes the gradient of the mean of (T - Y)^2, projects it on the
+tangent spaces of the spheres, steps and renormalises.
 
 notation: Gram-Schmidt of (k, v, v*, k*) gives the frame e1..e4 (k*.v* = 0),
-    k = e1,  v = rho e1 + r2 e2,  v* = eta e1 + n2 e2 + n3 e3,  k* = kappa e1 + t2 e2 + t3 e3 + t4 e4.
-With u = x.e1, x2 = x.e2, w = x.v = rho u + r2 x2, the gradients are sum c_l x_l and sum e_l x_l over the batch,
+    k = e1,  v = rho e1 + r2 e2,  v* = eta e1 + n2 e2 + n3 e3,
+        k* = kappa e1 + t2 e2 + t3 e3 + t4 e4.
+With u = x.e1, x2 = x.e2, w = x.v = rho u + r2 x2, the gradients are sum c_l x_l and sum e_l x_l
+over the batch,
     c_l = (2/B)(T - Y) lam erf'(lam u_l) w_l,    e_l = (2/B)(T - Y) erf(lam u_l).
-They depend on the tokens through (u, x2), and by Y through x3 = x.e3 of the informative token. Given them:
+They depend on the tokens through (u, x2), and by Y through x3 = x.e3 of the informative token.
+Given them:
   along e1, e2 the gradients are known;
-  along e3     the informative part is known, the background adds N(0, Q), Q = sum_background (c, e)(c, e)^T;
+  along e3   the informative part is known, the background adds N(0, Q), Q = sum_background (c,
+      e)(c, e)^T;
   along e4     s t4 sum_informative (c, e) + N(0, P), P = Q + gam^2 sum_informative (c, e)(c, e)^T;
-  elsewhere    only the Gram matrix of the two gradients matters: Wishart_2(P, d - 4), drawn by Bartlett's
-               decomposition with chi^2 of d - 4 and d - 5 degrees of freedom (d = 4: zero, d = 5: rank one).
+  elsewhere   only the Gram matrix of the two gradients matters: Wishart_2(P, d - 4), drawn by
+      Bartlett's
+               decomposition with chi^2 of d - 4 and d - 5 degrees of freedom (d = 4: zero, d = 5:
+               rank one).
 So a step needs 2 normals per background token, 4 per informative one and a handful more.
 
-Exact in law for d >= 4 up to rounding; where a pivot of Gram-Schmidt vanishes (r2 or n3 below 3e-8) its
-direction is a fresh one, orthogonal to the others, and the coordinates along it are zero.
+Exact in law for d >= 4 up to rounding; where a pivot of Gram-Schmidt vanishes (r2 or n3 below 3e-8)
+its direction is a fresh one, orthogonal to the others, and the coordinates along it are zero.
 """
 
 from __future__ import annotations
@@ -43,15 +50,17 @@ ERF_SLOPE = 2 / math.sqrt(math.pi)  # erf'(0)
 PIVOT = 1e-15  # squared pivots below are rounding: 1 - x^2 is known to about 2e-16
 # rows of the work array: the overlaps (0..4), the frame, ...
 R2, N2, N3, T2, T3, T4 = range(5, 11)
-# ... sums over the background tokens of a sample, with p = lam erf'(lam u) w and sigma = erf(lam u):
-# sigma w; p x2, sigma u, sigma x2; p^2, p sigma, sigma^2, ...
+# ... sums over the background tokens of a sample, with p = lam erf'(lam u) w and sigma = erf(lam
+# u): sigma w; p x2, sigma u, sigma x2; p^2, p sigma, sigma^2, ...
 OUT, P_2, S_1, S_2, P_P, P_S, S_S = range(11, 18)
-# ... sums over the batch: gradients along e1, e2, e3; informative c and e; Q and its informative partner, ...
+# ... sums over the batch: gradients along e1, e2, e3; informative c and e; Q and its informative
+# partner, ...
 GK2, GK3, GV1, GV2, GV3, C_INF, E_INF, Q11, Q12, Q22, I11, I12, I22 = range(18, 31)
 # ... (u, x2) of an informative token; gradients along e4; the Cholesky factor of P
 U, X2, GK4, GV4, L11, L21, L22 = range(31, 38)
 ROWS = 38
-TOKEN = 1e-7  # seconds per token and tile, roughly: decides only whether threads are worth starting
+# seconds per token and tile, roughly: decides only whether threads are worth starting
+TOKEN = 1e-7
 
 
 def sgd_steps(
@@ -65,25 +74,47 @@ def sgd_steps(
     batch_size: int,
     noise: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Overlaps and generator states after len(temperatures) steps of mini-batch SGD on fresh batches.
+    """Overlaps and generator states after len(temperatures) steps of mini-batch SGD on fresh
+    batches.
 
-    state (5, runs) in the order of ORDER; generator_states (runs, 4) from `seed_generators`; temperatures
-    (steps,) the lam of each step; the law with k* perp v*; dim >= 4. Run i depends on its own column and
-    generator only. Two calls with a split schedule, the generators handed on, equal one call bit for bit.
-    A run that becomes non-finite stays so.
+    state (5, runs) in the order of ORDER; generator_states (runs, 4) from `seed_generators`;
+    temperatures (steps,) the lam of each step; the law with k* perp v*; dim >= 4. Run i depends on
+    its own column and generator only. Two calls with a split schedule, the generators handed on,
+    equal one call bit for bit. A run that becomes non-finite stays so.
     """
     state = np.ascontiguousarray(state, dtype=np.float64)
     generators = np.ascontiguousarray(generator_states, dtype=np.uint64)
-    if state.ndim != 2 or state.shape[0] != len(ORDER) or generators.shape != (state.shape[1], 4):
+    if (
+        state.ndim != 2
+        or state.shape[0] != len(ORDER)
+        or generators.shape != (state.shape[1], 4)
+    ):
         got = f"shapes {state.shape} and {generators.shape}"
-        raise bad("state and generator_states", "sgd_steps", "arrays of shapes (5, runs) and (runs, 4)", got)
+        raise bad(
+            "state and generator_states",
+            "sgd_steps",
+            "arrays of shapes (5, runs) and (runs, 4)",
+            got,
+        )
     if dim < 4:
-        raise bad("dim", "sgd_steps", "an integer >= 4 (the four vectors k, v, k*, v* need room)", dim)
+        raise bad(
+            "dim",
+            "sgd_steps",
+            "an integer >= 4 (the four vectors k, v, k*, v* need room)",
+            dim,
+        )
     temperatures = np.ascontiguousarray(temperatures, dtype=np.float64)
     if state.size == 0 or temperatures.size == 0:
         return state.copy(), generators.copy()
     gamma = float(law.gamma)
-    task = (float(step_size), gamma, float(law.signal), int(law.length), int(batch_size), float(noise))
+    task = (
+        float(step_size),
+        gamma,
+        float(law.signal),
+        int(law.length),
+        int(batch_size),
+        float(noise),
+    )
     degrees = int(dim) - 4
     variance = gamma**2
     starts = (state, generators, temperatures)
@@ -99,7 +130,9 @@ def _run(
     degrees: int,
     informative_variance: float,
 ) -> tuple[Array, Array]:
-    """`degrees` of the Wishart law and `informative_variance` in P are arguments: tests plant errors there."""
+    """`degrees` of the Wishart law and `informative_variance` in P are arguments:
+    tests plant errors there.
+    """
     tiles, seeds = to_tiles(state), to_tiles(generators.T)
 
     setting = (*task, degrees, informative_variance, LANES)
@@ -107,7 +140,9 @@ def _run(
     def work(begin: int, end: int) -> None:
         _advance(tiles[begin:end], seeds[begin:end], temperatures, *setting)
 
-    length, batch_size, runs = task[3], task[4], state.shape[1]
+    length = task[3]
+    batch_size = task[4]
+    runs = state.shape[1]
     share(work, len(tiles), len(tiles) * temperatures.size * batch_size * length * TOKEN)
     return from_tiles(tiles, runs), np.ascontiguousarray(from_tiles(seeds, runs).T)
 
@@ -127,10 +162,14 @@ def _advance(
     variance: float,
     lanes: int,
 ) -> None:
-    """Advance tiles (n, 5, LANES), generators (n, 4, LANES) in place; `lanes` = LANES (see population_erf)."""
+    """Advance tiles (n, 5, LANES), generators (n, 4, LANES) in place;
+    `lanes` = LANES (see population_erf).
+    """
     # local arrays of constant shape: the compiler then knows that their rows do not overlap
-    x, g = np.empty((ROWS, LANES)), np.empty(4 * LANES, np.uint64)
-    z, chi2 = np.empty(2 * LANES), np.empty(2 * LANES)
+    x = np.empty((ROWS, LANES))
+    g = np.empty(4 * LANES, np.uint64)
+    z = np.empty(2 * LANES)
+    chi2 = np.empty(2 * LANES)
     for tile in range(tiles.shape[0]):
         for i in range(lanes):
             for j in range(5):
@@ -175,10 +214,15 @@ def _inverse_root(x: float) -> float:
 def _frame(x: Array, lanes: int) -> None:
     """Coordinates of v, v*, k* in the frame."""
     for i in range(lanes):
-        kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]
+        kap = x[0, i]
+        eta = x[1, i]
+        the = x[2, i]
+        nu = x[3, i]
+        rho = x[4, i]
         r2 = 1.0 - rho * rho
         inverse = _inverse_root(r2)
-        n2, t2 = (nu - rho * eta) * inverse, (the - rho * kap) * inverse
+        n2 = (nu - rho * eta) * inverse
+        t2 = (the - rho * kap) * inverse
         n3 = 1.0 - eta * eta - n2 * n2
         inverse_3 = _inverse_root(n3)
         t3 = -(eta * kap + n2 * t2) * inverse_3
@@ -191,11 +235,13 @@ def _frame(x: Array, lanes: int) -> None:
 def _background(x: Array, z: Array, lam: float, lanes: int) -> None:
     """Add one background token, (u, x2) = z, to the sums of its sample."""
     for i in range(lanes):
-        u, x2 = z[i], z[LANES + i]
+        u = z[i]
+        x2 = z[LANES + i]
         w = x[4, i] * u + x[R2, i] * x2
         score = lam * u
         e = exp_negative(score * score)
-        sigma, p = erf_given_exp(score, e), lam * ERF_SLOPE * e * w
+        sigma = erf_given_exp(score, e)
+        p = lam * ERF_SLOPE * e * w
         x[OUT, i] += sigma * w
         x[P_2, i] += p * x2
         x[S_1, i] += sigma * u
@@ -217,20 +263,28 @@ def _informative(
     weight: float,
     lanes: int,
 ) -> None:
-    """Draw the informative token and the label of a sample; add the sample to the sums over the batch."""
+    """Draw the informative token and the label of a sample;
+    add the sample to the sums over the batch.
+    """
     normals(z, g, lanes)
     for i in range(lanes):
         x[U, i], x[X2, i] = s * x[0, i] + gam * z[i], s * x[T2, i] + gam * z[LANES + i]
     normals(z, g, lanes)
     for i in range(lanes):
-        u, x2, x3 = x[U, i], x[X2, i], s * x[T3, i] + gam * z[i]
+        u = x[U, i]
+        x2 = x[X2, i]
+        x3 = s * x[T3, i] + gam * z[i]
         w = x[4, i] * u + x[R2, i] * x2
         y = x[1, i] * u + x[N2, i] * x2 + x[N3, i] * x3 + eps * z[LANES + i]
         score = lam * u
         e = exp_negative(score * score)
-        sigma, p = erf_given_exp(score, e), lam * ERF_SLOPE * e * w
+        sigma = erf_given_exp(score, e)
+        p = lam * ERF_SLOPE * e * w
         factor = weight * (x[OUT, i] + sigma * w - y)
-        c, e, square = factor * p, factor * sigma, factor * factor  # c and e of the docstring
+        # c and e of the docstring
+        c = factor * p
+        e = factor * sigma
+        square = factor * factor
         x[GK2, i] += factor * x[P_2, i] + c * x2
         x[GK3, i] += c * x3
         x[GV1, i] += factor * x[S_1, i] + e * u
@@ -272,7 +326,8 @@ def _gradient_outside(
         x[GV3, i] += l21 * z[i] + l22 * z[LANES + i]
     normals(z, g, lanes)
     for i in range(lanes):
-        p11, p22 = x[Q11, i] + variance * x[I11, i], x[Q22, i] + variance * x[I22, i]
+        p11 = x[Q11, i] + variance * x[I11, i]
+        p22 = x[Q22, i] + variance * x[I22, i]
         l11, l21, l22 = _cholesky(p11, x[Q12, i] + variance * x[I12, i], p22)
         x[GK4, i] = s * x[T4, i] * x[C_INF, i] + l11 * z[i]
         x[GV4, i] = s * x[T4, i] * x[E_INF, i] + l21 * z[i] + l22 * z[LANES + i]
@@ -281,25 +336,51 @@ def _gradient_outside(
 
 @njit(forceinline=True, **FLAGS)
 def _move(x: Array, z: Array, chi2: Array, alpha: float, some: float, lanes: int) -> None:
-    """Add the Gram matrix of the other directions (`some` = 1 if any, else 0), step, renormalise."""
+    """Add the Gram matrix of the other directions (`some` = 1 if any, else 0), step,
+    renormalise.
+    """
     for i in range(lanes):
-        kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]
-        r2, n2, n3, t2, t3, t4 = x[R2, i], x[N2, i], x[N3, i], x[T2, i], x[T3, i], x[T4, i]
-        gk2, gk3, gk4 = x[GK2, i], x[GK3, i], x[GK4, i]
-        gv1, gv2, gv3, gv4 = x[GV1, i], x[GV2, i], x[GV3, i], x[GV4, i]
-        # Bartlett: P = l l^T, the Wishart matrix is m m^T with m = l b, b = [[chi, 0], [normal, chi']]
-        l22, b11 = x[L22, i], math.sqrt(chi2[i])
-        m11, m21 = x[L11, i] * b11, x[L21, i] * b11 + l22 * some * z[i]
-        w11, w12, w22 = m11 * m11, m11 * m21, m21 * m21 + l22 * l22 * chi2[LANES + i]
+        kap = x[0, i]
+        eta = x[1, i]
+        the = x[2, i]
+        nu = x[3, i]
+        rho = x[4, i]
+        r2 = x[R2, i]
+        n2 = x[N2, i]
+        n3 = x[N3, i]
+        t2 = x[T2, i]
+        t3 = x[T3, i]
+        t4 = x[T4, i]
+        gk2 = x[GK2, i]
+        gk3 = x[GK3, i]
+        gk4 = x[GK4, i]
+        gv1 = x[GV1, i]
+        gv2 = x[GV2, i]
+        gv3 = x[GV3, i]
+        gv4 = x[GV4, i]
+        # Bartlett: P = l l^T, the Wishart matrix is m m^T with m = l b, b = [[chi, 0], [normal,
+        # chi']]
+        l22 = x[L22, i]
+        b11 = math.sqrt(chi2[i])
+        m11 = x[L11, i] * b11
+        m21 = x[L21, i] * b11 + l22 * some * z[i]
+        w11 = m11 * m11
+        w12 = m11 * m21
+        w22 = m21 * m21 + l22 * l22 * chi2[LANES + i]
 
         radial = rho * gv1 + r2 * gv2
-        gv1, gv2 = gv1 - radial * rho, gv2 - radial * r2  # tangent; grad_k just loses its e1 = k component
+        # tangent; grad_k just loses its e1 = k component
+        gv1 = gv1 - radial * rho
+        gv2 = gv2 - radial * r2
         k2 = 1.0 + alpha * alpha * (gk2 * gk2 + gk3 * gk3 + gk4 * gk4 + w11)
         v2 = 1.0 + alpha * alpha * (gv1 * gv1 + gv2 * gv2 + gv3 * gv3 + gv4 * gv4 + w22)
         cross = gk2 * gv2 + gk3 * gv3 + gk4 * gv4 + w12
-        k_scale, v_scale = 1.0 / math.sqrt(k2), 1.0 / math.sqrt(v2)
+        k_scale = 1.0 / math.sqrt(k2)
+        v_scale = 1.0 / math.sqrt(v2)
         x[0, i] = (kap - alpha * (gk2 * t2 + gk3 * t3 + gk4 * t4)) * k_scale
         x[1, i] = (eta - alpha * (gk2 * n2 + gk3 * n3)) * k_scale
         x[2, i] = (the - alpha * (gv1 * kap + gv2 * t2 + gv3 * t3 + gv4 * t4)) * v_scale
         x[3, i] = (nu - alpha * (gv1 * eta + gv2 * n2 + gv3 * n3)) * v_scale
-        x[4, i] = (rho - alpha * (gk2 * r2 + gv1) + alpha * alpha * cross) * (k_scale * v_scale)
+        x[4, i] = (rho - alpha * (gk2 * r2 + gv1) + alpha * alpha * cross) * (
+            k_scale * v_scale
+        )

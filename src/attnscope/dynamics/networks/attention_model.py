@@ -1,24 +1,31 @@
-"""A small attention model, fitted to contexts by least squares: one code for supervised and for masked objectives.
+"""A small attention model, fitted to contexts by least squares: one code for supervised and for
+masked objectives.
 
-notation: k_l, v_l = keys (n, L, d) and values (n, L, d_v) of a context, q = queries (n, M, d), y = targets (n, M, d_y), r = o - y.
+notation: k_l, v_l = keys (n, L, d) and values (n, L, d_v) of a context, q = queries (n, M, d), y =
+targets (n, M, d_y), r = o - y.
 
-    o = O z,   z = sum_l w_l v_l,   w_l = exp(q'A k_l)/(exp(b) + sum_j exp(q'A k_j)),   parameters A (d, d), sink logit b or none, O (d_y,
+    o = O z,   z = sum_l w_l v_l,   w_l = exp(q'A k_l)/(exp(b) + sum_j exp(q'A k_j)),
+        parameters A (d, d), sink logit b or none, O (d_y,
     d_v),
 
-and the risk is the mean over sequences and queries of |o - y|^2. A supervised objective has labels as targets; a masked one hides tokens:
-the query is the key of a hidden token and the target its value. With C = sum_l w_l (v_l - z) k_l' (d_v, d) and w_0 the sink's weight
+and the risk is the mean over sequences and queries of |o - y|^2. A supervised objective has labels
+as targets; a masked one hides tokens: the query is the key of a hidden token and the target its
+value. With C = sum_l w_l (v_l - z) k_l' (d_v, d) and w_0 the sink's weight
 
     do/dA_ij = q_i (O C)_j,     do/db = -w_0 O z,     do_y/dO_yc = z_c,
 
-so one pass gives all derivatives, and `fit` runs Levenberg-Marquardt on them: seconds, no step size to choose.
+so one pass gives all derivatives, and `fit` runs Levenberg-Marquardt on them: seconds, no step size
+to choose.
 
-Statistics of a fit (standard, M-estimation): with H the Hessian of the population risk at its minimiser theta*, and J the covariance of one
-sequence's gradient, the fit theta^ on n sequences has covariance H^-1 J H^-1/n, and
+Statistics of a fit (standard, M-estimation): with H the Hessian of the population risk at its
+minimiser theta*, and J the covariance of one sequence's gradient, the fit theta^ on n sequences has
+covariance H^-1 J H^-1/n, and
 
-    [R(theta^) - R(theta*)] + [R_train(theta*) - R_train(theta^)]  =  tr(H^-1 J)/n + o(1/n)          (Takeuchi).
+    [R(theta^) - R(theta*)] + [R_train(theta*) - R_train(theta^)]  =  tr(H^-1 J)/n + o(1/n)
+        (Takeuchi).
 
-The left side is the gap R(theta^) - R_train(theta^) without the noise R_train(theta*) - R(theta*) that does not depend on the fit:
-`generalisation_gap`.
+The left side is the gap R(theta^) - R_train(theta^) without the noise R_train(theta*) - R(theta*)
+that does not depend on the fit: `generalisation_gap`.
 """
 
 from __future__ import annotations
@@ -34,14 +41,31 @@ from attnscope.numerics.border import validation as check
 from attnscope.progress import progress as progress_bar
 from attnscope.tasks.exchangeable.linear_map import LinearMap
 
-__all__ = ["AttentionParameters", "Contexts", "Decomposition", "Fit", "Sandwich", "attend", "excess_risk", "fit", "generalisation_gap",
-           "losses", "sandwich", "task_contexts"]  # fmt: skip
+__all__ = [
+    "AttentionParameters",
+    "Contexts",
+    "Decomposition",
+    "Fit",
+    "Sandwich",
+    "attend",
+    "excess_risk",
+    "fit",
+    "generalisation_gap",
+    "losses",
+    "sandwich",
+    "task_contexts",
+]
 
-SINK_RANGE = 30.0  # beyond |b| = 30 the sink's weight is 0 or 1 to roundoff: the fit need not follow it further
+# beyond |b| = 30 the sink's weight is 0 or 1 to roundoff: the fit need not follow it further
+SINK_RANGE = 30.0
 RIDGE = (
-    1e-12  # relative damping that is always there: keeps directions without effect (a vanished sink) from blowing up
+    # relative damping that is always there: keeps directions without effect (a vanished sink) from
+    # blowing up
+    1e-12
 )
-TOLERANCE = 1e-9  # a fit ends when a step promises less than this share of the risk; statistical errors are above 1e-5
+# a fit ends when a step promises less than this share of the risk; statistical errors are above
+# 1e-5
+TOLERANCE = 1e-9
 DIFFERENCE = 1e-4  # step of the central differences of gradients: errors of 1e-8 relative
 
 
@@ -69,13 +93,18 @@ class AttentionParameters(NamedTuple):
 
     def with_vector(self, x: np.ndarray) -> AttentionParameters:
         """The parameters of this shape with these numbers."""
-        a, o = self.query_key.size, self.output.size
+        a = self.query_key.size
+        o = self.output.size
         b = None if self.sink is None else float(np.clip(x[a], -SINK_RANGE, SINK_RANGE))
-        return AttentionParameters(x[:a].reshape(self.query_key.shape), b, x[len(x) - o :].reshape(self.output.shape))
+        return AttentionParameters(
+            x[:a].reshape(self.query_key.shape), b, x[len(x) - o :].reshape(self.output.shape)
+        )
 
 
 class Fit(NamedTuple):
-    """parameters, risk on the fitted contexts after every iteration (the last is the final one), whether the tolerance was reached."""
+    """parameters, risk on the fitted contexts after every iteration (the last is the final one),
+    whether the tolerance was reached.
+    """
 
     parameters: AttentionParameters
     risks: np.ndarray
@@ -83,7 +112,9 @@ class Fit(NamedTuple):
 
 
 class Decomposition(NamedTuple):
-    """excess = approximation + generalisation + optimisation, each with the standard error of its estimate on the test contexts."""
+    """excess = approximation + generalisation + optimisation, each with the standard error of its
+    estimate on the test contexts.
+    """
 
     approximation: float
     generalisation: float
@@ -97,7 +128,9 @@ class Decomposition(NamedTuple):
 
 
 class Sandwich(NamedTuple):
-    """covariance of sqrt(n) (fit - minimiser) (p, p), and Takeuchi's trace tr(H^-1 J): n times the generalisation gap."""
+    """covariance of sqrt(n) (fit - minimiser) (p, p), and Takeuchi's trace tr(H^-1 J):
+    n times the generalisation gap.
+    """
 
     covariance: np.ndarray
     trace: float
@@ -112,10 +145,13 @@ def task_contexts(
     label_noise: float = 0.0,
     seed: int = 0,
 ) -> Contexts:
-    """n contexts of a task with one query each: LinearMap(keys="sphere"), SphereRegression or any other LinearMap.
+    """n contexts of a task with one query each: LinearMap(keys="sphere"), SphereRegression or any
+    other LinearMap.
 
-    "masked": one of length + 1 tokens is hidden, the target is its value. "supervised": the target is label @ E[v | k = q, latent]
-    + label_noise, a label of the latent that never enters the context; label (d_y, d_v), the identity if None.
+    "masked": one of length + 1 tokens is hidden, the target is its value. "supervised": the target
+    is label @ E[v | k = q, latent]
+    + label_noise, a label of the latent that never enters the context; label (d_y, d_v), the
+      identity if None.
     """
     of = "task_contexts"
     if objective not in ("masked", "supervised"):
@@ -124,9 +160,15 @@ def task_contexts(
         b = task.masked(n, length, seed)
         return Contexts(b.keys, b.values, b.query[:, None], b.target[:, None])
     b = task.sample(n, length, seed)
-    T = np.eye(task.dim_value) if label is None else check.array(label, "label", of, (None, task.dim_value))
+    T = (
+        np.eye(task.dim_value)
+        if label is None
+        else check.array(label, "label", of, (None, task.dim_value))
+    )
     y = task.conditional_mean(b.latent, b.query) @ T.T
-    noise = check.real(label_noise, "label_noise", of, 0) * np.random.default_rng([seed, 2]).standard_normal(y.shape)
+    noise = check.real(label_noise, "label_noise", of, 0) * np.random.default_rng(
+        [seed, 2]
+    ).standard_normal(y.shape)
     return Contexts(b.keys, b.values, b.query[:, None], (y + noise)[:, None])
 
 
@@ -138,7 +180,9 @@ def attend(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
 
 def losses(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
     """Mean over queries of |o - y|^2, per sequence (n,)."""
-    return np.mean(np.sum((attend(parameters, contexts) - contexts.targets) ** 2, axis=2), axis=1)
+    return np.mean(
+        np.sum((attend(parameters, contexts) - contexts.targets) ** 2, axis=2), axis=1
+    )
 
 
 def fit(
@@ -148,19 +192,24 @@ def fit(
     iterations: int = 100,
     progress: bool = True,
 ) -> Fit:
-    """Least squares by Levenberg-Marquardt; `iterations` bounds the accepted and refused steps together.
+    """Least squares by Levenberg-Marquardt; `iterations` bounds the accepted and refused steps
+    together.
 
-    `start`: identity scores, sink logit 0 if `sink`, and the least-squares output map for them, if None.
+    `start`: identity scores, sink logit 0 if `sink`, and the least-squares output map for them, if
+    None.
     """
     contexts = _checked(contexts)
     run = _Pass(contexts)
     theta = run.start(sink) if start is None else start
     residual, jacobian = run.linearised(theta)
-    risks, damping, converged = [run.risk(residual)], 1e-3, False
+    risks = [run.risk(residual)]
+    damping = 1e-3
+    converged = False
     with progress_bar(iterations, "fitting attention", disable=not progress) as bar:
         for _ in range(iterations):
             bar.advance()
-            gram, slope = jacobian.T @ jacobian, jacobian.T @ residual
+            gram = jacobian.T @ jacobian
+            slope = jacobian.T @ residual
             scale = np.diag(gram) + RIDGE * np.trace(gram)
             step = np.linalg.solve(gram + np.diag((damping + RIDGE) * scale), slope)
             if slope @ step <= TOLERANCE * (residual @ residual):
@@ -176,17 +225,24 @@ def fit(
     return Fit(theta, np.array(risks), converged)
 
 
-def sandwich(parameters: AttentionParameters, contexts: Contexts, label_noise: float = 0.0) -> Sandwich:
-    """Asymptotic covariance and Takeuchi trace at a minimiser, estimated from contexts independent of any fit.
+def sandwich(
+    parameters: AttentionParameters, contexts: Contexts, label_noise: float = 0.0
+) -> Sandwich:
+    """Asymptotic covariance and Takeuchi trace at a minimiser, estimated from contexts independent
+    of any fit.
 
-    `label_noise`: standard deviation of independent noise that the fitted targets have and those of `contexts` do not. Its part of J is
-    added exactly, 4 label_noise^2 E[do/dtheta' do/dtheta]; H does not depend on it, and is far better determined without it.
+    `label_noise`: standard deviation of independent noise that the fitted targets have and those of
+    `contexts` do not. Its part of J is added exactly, 4 label_noise^2 E[do/dtheta' do/dtheta]; H
+    does not depend on it, and is far better determined without it.
     """
     contexts = _checked(contexts)
-    run, x = _Pass(contexts), parameters.vector
+    run = _Pass(contexts)
+    x = parameters.vector
     mean_gradient = lambda y: run.gradients(parameters.with_vector(y)).mean(axis=0)
     shift = DIFFERENCE * np.eye(len(x))
-    H = np.array([(mean_gradient(x + e) - mean_gradient(x - e)) / (2 * DIFFERENCE) for e in shift])
+    H = np.array(
+        [(mean_gradient(x + e) - mean_gradient(x - e)) / (2 * DIFFERENCE) for e in shift]
+    )
     H = (H + H.T) / 2
     if np.linalg.eigvalsh(H)[0] <= 0:
         raise bad(
@@ -199,7 +255,9 @@ def sandwich(parameters: AttentionParameters, contexts: Contexts, label_noise: f
     n, M = contexts.queries.shape[:2]
     jacobian = run.linearised(parameters)[1]
     noise = check.real(label_noise, "label_noise", "sandwich", 0)
-    J = np.cov(run.gradients(parameters), rowvar=False) + 4 * noise**2 * (jacobian.T @ jacobian) / (n * M * M)
+    J = np.cov(run.gradients(parameters), rowvar=False) + 4 * noise**2 * (
+        jacobian.T @ jacobian
+    ) / (n * M * M)
     inverse = np.linalg.inv(H)
     return Sandwich(inverse @ J @ inverse, float(np.trace(inverse @ J)))
 
@@ -207,7 +265,9 @@ def sandwich(parameters: AttentionParameters, contexts: Contexts, label_noise: f
 def generalisation_gap(
     fitted: AttentionParameters, best: AttentionParameters, train: Contexts, test: Contexts
 ) -> float:
-    """[R_train(best) - R_train(fitted)] + [R_test(fitted) - R_test(best)]: the gap with its noise removed by a control variate."""
+    """[R_train(best) - R_train(fitted)] + [R_test(fitted) - R_test(best)]:
+    the gap with its noise removed by a control variate.
+    """
 
     def drop(contexts: Contexts) -> float:
         return float(np.mean(losses(best, contexts) - losses(fitted, contexts)))
@@ -222,15 +282,22 @@ def excess_risk(
     test: Contexts,
     bayes_predict: Callable[[Contexts], np.ndarray],
 ) -> Decomposition:
-    """Split the excess over Bayes of what training returned: R(best) - Bayes, R(minimiser) - R(best), R(returned) - R(minimiser).
+    """Split the excess over Bayes of what training returned: R(best) - Bayes, R(minimiser) -
+    R(best), R(returned) - R(minimiser).
 
-    `minimiser`: of the training risk; `best`: of the population risk. `bayes_predict` gives the targets' conditional means (n, M, d_y).
+    `minimiser`: of the training risk; `best`: of the population risk. `bayes_predict` gives the
+    targets' conditional means (n, M, d_y).
     """
     bayes = np.mean(np.sum((bayes_predict(test) - test.targets) ** 2, axis=2), axis=1)
     steps = [bayes, *(losses(p, test) for p in (best, minimiser, returned))]
-    parts = [after - before for before, after in pairwise(steps)]  # paired per sequence: the label noise drops out
-    (a, a_error), (g, g_error), (o, o_error) = ((x.mean(), x.std(ddof=1) / np.sqrt(len(x))) for x in parts)
-    return Decomposition(float(a), float(g), float(o), (float(a_error), float(g_error), float(o_error)))
+    # paired per sequence: the label noise drops out
+    parts = [after - before for before, after in pairwise(steps)]
+    (a, a_error), (g, g_error), (o, o_error) = (
+        (x.mean(), x.std(ddof=1) / np.sqrt(len(x))) for x in parts
+    )
+    return Decomposition(
+        float(a), float(g), float(o), (float(a_error), float(g_error), float(o_error))
+    )
 
 
 def _weights(p: AttentionParameters, c: Contexts) -> tuple[np.ndarray, np.ndarray]:
@@ -250,23 +317,33 @@ class _Pass:
 
     def __init__(self, contexts: Contexts) -> None:
         self.contexts = contexts
-        k, v = contexts.keys, contexts.values
+        k = contexts.keys
+        v = contexts.values
         n, L, _ = k.shape
-        self.features = np.concatenate([v, k, (v[:, :, :, None] * k[:, :, None, :]).reshape(n, L, -1)], axis=2)
+        self.features = np.concatenate(
+            [v, k, (v[:, :, :, None] * k[:, :, None, :]).reshape(n, L, -1)], axis=2
+        )
 
     def linearised(self, p: AttentionParameters) -> tuple[np.ndarray, np.ndarray]:
         """Residuals (N,) and their derivatives (N, p), N = n M d_y."""
         c, (w, w0) = self.contexts, _weights(p, self.contexts)
         n, M, d = c.queries.shape
-        dv, dy = c.values.shape[2], c.targets.shape[2]
+        dv = c.values.shape[2]
+        dy = c.targets.shape[2]
         mixed = w @ self.features
-        z, wk, wvk = mixed[:, :, :dv], mixed[:, :, dv : dv + d], mixed[:, :, dv + d :].reshape(n, M, dv, d)
+        z = mixed[:, :, :dv]
+        wk = mixed[:, :, dv : dv + d]
+        wvk = mixed[:, :, dv + d :].reshape(n, M, dv, d)
         o = z @ p.output.T
         OC = p.output @ (wvk - z[:, :, :, None] * wk[:, :, None, :])  # (n, M, d_y, d)
-        parts = [(c.queries[:, :, None, :, None] * OC[:, :, :, None, :]).reshape(n, M, dy, d * d)]
+        parts = [
+            (c.queries[:, :, None, :, None] * OC[:, :, :, None, :]).reshape(n, M, dy, d * d)
+        ]
         if p.sink is not None:
             parts.append(-(w0[:, :, None] * o)[:, :, :, None])
-        parts.append((np.eye(dy)[:, :, None] * z[:, :, None, None, :]).reshape(n, M, dy, dy * dv))
+        parts.append(
+            (np.eye(dy)[:, :, None] * z[:, :, None, None, :]).reshape(n, M, dy, dy * dv)
+        )
         return (o - c.targets).ravel(), np.concatenate(parts, axis=3).reshape(n * M * dy, -1)
 
     def risk(self, residual: np.ndarray) -> float:
@@ -277,13 +354,21 @@ class _Pass:
         """Gradient of every sequence's loss (n, p)."""
         residual, jacobian = self.linearised(p)
         n, M = self.contexts.queries.shape[:2]
-        return 2 / M * np.sum((residual[:, None] * jacobian).reshape(n, -1, jacobian.shape[1]), axis=1)
+        return (
+            2
+            / M
+            * np.sum((residual[:, None] * jacobian).reshape(n, -1, jacobian.shape[1]), axis=1)
+        )
 
     def start(self, sink: bool) -> AttentionParameters:
-        d, dv, dy = self.contexts.queries.shape[2], self.contexts.values.shape[2], self.contexts.targets.shape[2]
+        d = self.contexts.queries.shape[2]
+        dv = self.contexts.values.shape[2]
+        dy = self.contexts.targets.shape[2]
         first = AttentionParameters(np.eye(d), 0.0 if sink else None, np.zeros((dy, dv)))
         z = (_weights(first, self.contexts)[0] @ self.contexts.values).reshape(-1, dv)
-        return first._replace(output=np.linalg.lstsq(z, self.contexts.targets.reshape(-1, dy), rcond=None)[0].T)
+        return first._replace(
+            output=np.linalg.lstsq(z, self.contexts.targets.reshape(-1, dy), rcond=None)[0].T
+        )
 
 
 def _checked(contexts: Contexts) -> Contexts:
@@ -292,4 +377,6 @@ def _checked(contexts: Contexts) -> Contexts:
     n, L, d = k.shape
     v = check.array(contexts.values, "values", of, (n, L, None))
     q = check.array(contexts.queries, "queries", of, (n, None, d))
-    return Contexts(k, v, q, check.array(contexts.targets, "targets", of, (n, q.shape[1], None)))
+    return Contexts(
+        k, v, q, check.array(contexts.targets, "targets", of, (n, q.shape[1], None))
+    )

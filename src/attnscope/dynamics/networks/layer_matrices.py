@@ -1,16 +1,18 @@
-"""Training of a whole softmax attention layer Q, K, V, O with one [CLS] query, by SGD or Adam on fresh batches.
+"""Training of a whole softmax attention layer Q, K, V, O with one [CLS] query, by SGD or Adam on
+fresh batches.
 
 notation: a (d,) the [CLS] token, Q, K, V (d, p), O (p,), p = inner, lam = temperature.
 
     T(X) = softmax(lam a^T Q K^T X^T) X V O = softmax(lam k^T X^T) X v,    k = K Q^T a,  v = V O:
 
-the layer computes what softmax attention with the directions k and v computes, whatever p is, but its gradient steps are those of the
-factors. `overlaps` are of k/|k| and v/|v|, so they mean what they mean in the other engines; `norms` are |k| and |v|. The layer's
-effective temperature is lam |k|.
+the layer computes what softmax attention with the directions k and v computes, whatever p is, but
+its gradient steps are those of the factors. `overlaps` are of k/|k| and v/|v|, so they mean what
+they mean in the other engines; `norms` are |k| and |v|. The layer's effective temperature is lam
+|k|.
 
-Start: all entries N(0, sigma^2), then K and V are corrected by one rank each so that k and v have exactly the wished overlaps and the norm
-`scale`; sigma^2 = scale/sqrt(p d) is the size at which uncorrected k and v would have about this norm too. Exact in law: batches are drawn
-in full.
+Start: all entries N(0, sigma^2), then K and V are corrected by one rank each so that k and v have
+exactly the wished overlaps and the norm `scale`; sigma^2 = scale/sqrt(p d) is the size at which
+uncorrected k and v would have about this norm too. Exact in law: batches are drawn in full.
 """
 
 from __future__ import annotations
@@ -44,13 +46,14 @@ class FullMatrices:
     """A softmax attention layer trained on the squared loss of its [CLS] row (module docstring).
 
     Args:
-        temperature: lam of the layer that `layer` returns; `advance` is told its temperatures step by step, as every engine.
-        inner: p, the inner dimension.
+        temperature: lam of the layer that `layer` returns; `advance` is told its temperatures step
+        by step, as every engine. inner: p, the inner dimension.
         optimiser: "sgd" or "adam".
         scale: the norm of k and of v at the start.
         query: "fixed" (the [CLS] token keeps its random direction) or "learned".
 
-    State: "Q", "K", "V" (runs, d, p), "O" (runs, p), "cls" (runs, d), the optimiser's arrays, keys and counter.
+    State: "Q", "K", "V" (runs, d, p), "O" (runs, p), "cls" (runs, d), the optimiser's arrays, keys
+    and counter.
     """
 
     def __init__(
@@ -72,30 +75,44 @@ class FullMatrices:
         self.scale = check.real(scale, "scale", NAME, 0, strict=True)
         if query not in ("fixed", "learned"):
             raise bad("query", NAME, "'fixed' or 'learned'", query)
-        self.trained = ("Q", "K", "V", "O") if query == "fixed" else ("Q", "K", "V", "O", "cls")
+        self.trained = (
+            ("Q", "K", "V", "O") if query == "fixed" else ("Q", "K", "V", "O", "cls")
+        )
         # numbers per run: the tokens, or the matrices with their gradients and moments
         entries = max(self.batch_size * task.length, 8 * self.inner) * task.dim
         self._stepper = Stepper(self._step, tile_for(entries))
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:
-        """Runs whose k/|k| and v/|v| start at overlaps (5, runs); everything else is drawn from (seed, run)."""
+        """Runs whose k/|k| and v/|v| start at overlaps (5, runs);
+        everything else is drawn from (seed, run).
+        """
         k, v = vectors_with(overlaps, self.task, seed, NAME)
         entries = (
             12 * len(k) * self.task.dim * self.inner
         )  # three matrices with two moments each, and the step's copies
         check.fits_in_memory(entries, 8, "Q, K, V", NAME, "fewer runs or a smaller inner")
-        layers = [self._random_layer(k[run], v[run], np.random.default_rng([seed, run, 4])) for run in range(len(k))]
-        arrays = {name: np.stack([layer[name] for layer in layers]) for name in ("Q", "K", "V", "O", "cls")}
+        layers = [
+            self._random_layer(k[run], v[run], np.random.default_rng([seed, run, 4]))
+            for run in range(len(k))
+        ]
+        arrays = {
+            name: np.stack([layer[name] for layer in layers])
+            for name in ("Q", "K", "V", "O", "cls")
+        }
         memory = self.optimiser.begin({name: arrays[name] for name in self.trained})
         return fresh_state({**arrays, **memory}, seed)
 
     def _random_layer(self, k: np.ndarray, v: np.ndarray, rng: np.random.Generator) -> State:
-        d, p = self.task.dim, self.inner
+        d = self.task.dim
+        p = self.inner
         sigma = (self.scale / np.sqrt(p * d)) ** 0.5
         cls = rng.standard_normal(d)
         cls = cls / np.linalg.norm(cls)
-        Q, K, V, O = (sigma * rng.standard_normal(shape) for shape in ((d, p), (d, p), (d, p), (p,)))
-        K, V = _mapping(K, Q.T @ cls, self.scale * k), _mapping(V, O, self.scale * v)
+        Q, K, V, O = (
+            sigma * rng.standard_normal(shape) for shape in ((d, p), (d, p), (d, p), (p,))
+        )
+        K = _mapping(K, Q.T @ cls, self.scale * k)
+        V = _mapping(V, O, self.scale * v)
         return {"Q": Q, "K": K, "V": V, "O": O, "cls": cls}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
@@ -105,14 +122,17 @@ class FullMatrices:
     def directions(self, state: State) -> tuple[np.ndarray, np.ndarray]:
         """The effective k = K Q^T a and v = V O, (runs, d) each."""
         with np.errstate(all="ignore"):
-            k = np.einsum("rdp,rep,re->rd", state["K"], state["Q"], state["cls"], optimize=True)
+            k = np.einsum(
+                "rdp,rep,re->rd", state["K"], state["Q"], state["cls"], optimize=True
+            )
             return k, np.einsum("rdp,rp->rd", state["V"], state["O"])
 
     def overlaps(self, state: State) -> np.ndarray:
         """(5, runs) of the normalised effective directions."""
         k, v = self.directions(state)
         size_k, size_v = lengths(k, v)[:, :, None]
-        with np.errstate(all="ignore"):  # a run that has left the finite numbers is an outcome
+        # a run that has left the finite numbers is an outcome
+        with np.errstate(all="ignore"):
             return pair_overlaps(self.task, k / size_k, v / size_v)
 
     def norms(self, state: State) -> np.ndarray:

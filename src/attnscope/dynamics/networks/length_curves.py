@@ -1,6 +1,8 @@
-"""Trained models on sequences of other lengths: measured risk, and the weight of the informative token.
+"""Trained models on sequences of other lengths: measured risk, and the weight of the informative
+token.
 
-notation: as in blocks. Sequences are drawn once for several models; measured risks have sampling errors, which are given.
+notation: as in blocks. Sequences are drawn once for several models; measured risks have sampling
+errors, which are given.
 """
 
 from __future__ import annotations
@@ -12,23 +14,27 @@ import numpy as np
 
 from attnscope.dynamics.networks.blocks import check_fits, mean_and_error, noiseless_batch
 from attnscope.numerics.border import validation as check
-from attnscope.predictors.blocks.sequence_model import Parameters, SequenceModel, is_sequence_model
+from attnscope.predictors.blocks.sequence_model import (
+    Parameters,
+    SequenceModel,
+    is_sequence_model,
+)
 from attnscope.tasks.planted.single_location import Batch, SingleLocation
 from attnscope.theory.risk import checked_task
 
 __all__ = ["LengthCurve", "at_length", "length_curve", "length_curves"]
 
-TOKENS, FEWEST = (
-    1 << 20,
-    256,
-)  # tokens per length of a length curve, a second of drawing at d = 32; but never fewer sequences
+# tokens per length of a length curve, a second of drawing at d = 32; but never fewer sequences
+TOKENS = 1 << 20
+FEWEST = 256
 
 
 class LengthCurve(NamedTuple):
     """A trained model on sequences of other lengths.
 
-    excess, error, samples: (lengths,) measured risk over noise^2, its standard error, sequences drawn.
-    weight, weight_error: (lengths, heads) mean attention weight of the informative token, its standard error; heads = 0 for other models than blocks.
+    excess, error, samples: (lengths,) measured risk over noise^2, its standard error, sequences
+    drawn. weight, weight_error: (lengths, heads) mean attention weight of the informative token,
+    its standard error; heads = 0 for other models than blocks.
     """
 
     length: np.ndarray
@@ -47,9 +53,11 @@ def length_curve(
     samples: int = 4096,
     seed: int = 0,
 ) -> LengthCurve:
-    """Measure a trained model on `samples` sequences of every length (fewer of the longest: TOKENS), location uniform.
+    """Measure a trained model on `samples` sequences of every length (fewer of the longest:
+    TOKENS), location uniform.
 
-    `model` may be a function of the length, e.g. lambda L: replace(block, temperature=log(L)/log(16)). The same seed gives the same sequences.
+    `model` may be a function of the length, e.g. lambda L: replace(block,
+    temperature=log(L)/log(16)). The same seed gives the same sequences.
     """
     return length_curves(task, [(model, parameters)], lengths, samples, seed)[0]
 
@@ -61,10 +69,13 @@ def length_curves(
     samples: int = 4096,
     seed: int = 0,
 ) -> list[LengthCurve]:
-    """`length_curve` of every case (model, parameters) on the same sequences, which are drawn once."""
+    """`length_curve` of every case (model, parameters) on the same sequences,
+    which are drawn once.
+    """
     of = "length_curve"
     checked_task(task, of)
-    most, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
+    most = check.integer(samples, "samples", of, 2)
+    seed = check.seed_value(seed, of)
     tasks = [at_length(task, check.integer(length, "lengths", of, 1)) for length in lengths]
     models = [[_used(model, longer.length) for model, _ in cases] for longer in tasks]
     for longer, row in zip(tasks, models):
@@ -75,7 +86,9 @@ def length_curves(
         test = noiseless_batch(longer, min(most, max(FEWEST, TOKENS // longer.length)), seed)
         for chosen, (_, parameters), out in zip(row, cases, rows):
             loss, weight = _observed(chosen, parameters, test)
-            out.append((longer.length, *mean_and_error(loss), len(loss), *mean_and_error(weight)))
+            out.append(
+                (longer.length, *mean_and_error(loss), len(loss), *mean_and_error(weight))
+            )
     return [LengthCurve(*(np.array(x) for x in zip(*out))) for out in rows]
 
 
@@ -83,16 +96,29 @@ def _used(model: Any, length: int) -> SequenceModel:
     return model if is_sequence_model(model) else model(length)
 
 
-def _observed(model: SequenceModel, parameters: Parameters, test: Batch) -> tuple[np.ndarray, np.ndarray]:
+def _observed(
+    model: SequenceModel, parameters: Parameters, test: Batch
+) -> tuple[np.ndarray, np.ndarray]:
     """Squared errors (n,) and the informative token's weights (n, heads)."""
     if hasattr(model, "observe"):
         output, weights = model.observe(parameters, test.tokens)
         return (output - test.target) ** 2, weights[np.arange(len(output)), :, test.location]
-    return (model.predict(parameters, test.tokens) - test.target) ** 2, np.empty((len(test.target), 0))
+    return (model.predict(parameters, test.tokens) - test.target) ** 2, np.empty(
+        (len(test.target), 0)
+    )
 
 
 def at_length(task: SingleLocation, length: int) -> SingleLocation:
-    """The task with the same directions and numbers on sequences of another length, location uniform."""
+    """The task with the same directions and numbers on sequences of another length,
+    location uniform.
+    """
     return SingleLocation(
-        task.dim, length, task.gamma, task.noise, task.signal, key=task.key, value=task.value, seed=task.seed
+        task.dim,
+        length,
+        task.gamma,
+        task.noise,
+        task.signal,
+        key=task.key,
+        value=task.value,
+        seed=task.seed,
     )

@@ -1,7 +1,8 @@
 """Bags of token vectors: three ways to hand them over, one way to hold them.
 
-A bag is L_i >= 1 tokens in R^d. Accepted: an array (n, L, d); a list of (L_i, d) arrays; a pair (tokens (n, L, d), mask (n, L)) with
-True = real token. Held as flat tokens (N, d), N = sum L_i, and offsets (n+1,): memory is linear in the number of real tokens.
+A bag is L_i >= 1 tokens in R^d. Accepted: an array (n, L, d); a list of (L_i, d) arrays; a pair
+(tokens (n, L, d), mask (n, L)) with True = real token. Held as flat tokens (N, d), N = sum L_i, and
+offsets (n+1,): memory is linear in the number of real tokens.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Bags:
         return out
 
     def position(self, token: np.ndarray) -> np.ndarray:
-        """Flat token numbers, one per bag (n,), as positions within the bag as the caller gave it."""
+        """Flat token numbers, one per bag (n,),
+        as positions within the bag as the caller gave it.
+        """
         if self.mask is None:
             return token - self.offsets[:-1]
         return np.flatnonzero(self.mask)[token] % self.mask.shape[1]
@@ -54,7 +57,9 @@ class Bags:
 
 def first_largest(per_token: np.ndarray, bags: Bags) -> np.ndarray:
     """Flat number of the first largest of (N,) numbers in each bag, (n,)."""
-    top = np.flatnonzero(per_token == np.repeat(bag_max(per_token, bags.offsets), bags.lengths))
+    top = np.flatnonzero(
+        per_token == np.repeat(bag_max(per_token, bags.offsets), bags.lengths)
+    )
     return top[np.searchsorted(top, bags.offsets[:-1])]
 
 
@@ -62,14 +67,26 @@ def read_bags(bags: Any, of: str, width: int | None = None) -> Bags:
     """Check and flatten; `width` is the number of features a fitted model expects."""
     if isinstance(bags, Bags):
         out = bags
-    elif isinstance(bags, tuple) and len(bags) == 2 and np.ndim(bags[1]) == 2 and np.asarray(bags[1]).dtype == bool:
+    elif (
+        isinstance(bags, tuple)
+        and len(bags) == 2
+        and np.ndim(bags[1]) == 2
+        and np.asarray(bags[1]).dtype == bool
+    ):
         out = _from_mask(*bags, of)
-    elif isinstance(bags, (list, tuple)) or (isinstance(bags, np.ndarray) and bags.dtype == object):
+    elif isinstance(bags, (list, tuple)) or (
+        isinstance(bags, np.ndarray) and bags.dtype == object
+    ):
         out = _from_list(list(bags), of)
     else:
         out = _from_array(bags, of)
     if out.tokens.shape[1] == 0 or len(out) == 0:
-        raise bad("bags", of, "at least one bag of tokens with at least one feature", f"shape {out.tokens.shape}")
+        raise bad(
+            "bags",
+            of,
+            "at least one bag of tokens with at least one feature",
+            f"shape {out.tokens.shape}",
+        )
     largest = np.abs(out.tokens).max()  # NaN and infinity fail the comparison
     if not largest <= LARGEST:
         raise bad(
@@ -80,7 +97,12 @@ def read_bags(bags: Any, of: str, width: int | None = None) -> Bags:
             "to drop or impute those tokens",
         )
     if width is not None and out.tokens.shape[1] != width:
-        raise bad("bags", of, f"tokens with {width} features as in fit", f"{out.tokens.shape[1]} features")
+        raise bad(
+            "bags",
+            of,
+            f"tokens with {width} features as in fit",
+            f"{out.tokens.shape[1]} features",
+        )
     return out
 
 
@@ -91,7 +113,10 @@ def _numbers(x: Any, of: str) -> np.ndarray:
             raise TypeError
     except (TypeError, ValueError):
         raise bad(
-            "bags", of, "real numbers in an (n, L, d) array or a list of (L_i, d) arrays", type(x).__name__
+            "bags",
+            of,
+            "real numbers in an (n, L, d) array or a list of (L_i, d) arrays",
+            type(x).__name__,
         ) from None
     return np.ascontiguousarray(a, dtype=np.float64)
 
@@ -101,7 +126,11 @@ def _from_array(x: Any, of: str) -> Bags:
     if a.ndim != 3:
         hint = "bags[:, None, :] for bags of one token" if a.ndim == 2 else ""
         raise bad(
-            "bags", of, "an (n, L, d) array, a list of (L_i, d) arrays or (tokens, mask)", f"shape {a.shape}", hint
+            "bags",
+            of,
+            "an (n, L, d) array, a list of (L_i, d) arrays or (tokens, mask)",
+            f"shape {a.shape}",
+            hint,
         )
     n, length, d = a.shape
     if length == 0:
@@ -115,18 +144,32 @@ def _from_list(items: list, of: str) -> Bags:
         raise bad("bags", of, "at least one bag", "an empty list")
     for i, a in enumerate(arrays):
         if a.ndim != 2 or len(a) == 0:
-            raise bad("bags", of, "a list of (L_i, d) arrays with L_i >= 1", f"shape {a.shape} in bag {i}")
+            raise bad(
+                "bags",
+                of,
+                "a list of (L_i, d) arrays with L_i >= 1",
+                f"shape {a.shape} in bag {i}",
+            )
         if a.shape[1] != arrays[0].shape[1]:
             raise bad(
-                "bags", of, "bags of one width", f"{arrays[0].shape[1]} features in bag 0 and {a.shape[1]} in bag {i}"
+                "bags",
+                of,
+                "bags of one width",
+                f"{arrays[0].shape[1]} features in bag 0 and {a.shape[1]} in bag {i}",
             )
     return Bags(np.concatenate(arrays), np.cumsum([0, *(len(a) for a in arrays)]), "list")
 
 
 def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
-    a, mask = _numbers(tokens, of), np.asarray(mask)
+    a = _numbers(tokens, of)
+    mask = np.asarray(mask)
     if a.ndim != 3 or a.shape[:2] != mask.shape:
-        raise bad("mask", of, "bool of shape (n, L) for tokens (n, L, d)", f"mask {mask.shape} for tokens {a.shape}")
+        raise bad(
+            "mask",
+            of,
+            "bool of shape (n, L) for tokens (n, L, d)",
+            f"mask {mask.shape} for tokens {a.shape}",
+        )
     lengths = mask.sum(axis=1)
     if not lengths.all():
         raise bad(
@@ -142,7 +185,9 @@ def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
 def check_labels(y: Any, n: int, of: str) -> np.ndarray:
     """One label per bag, (n,)."""
     if y is None:
-        raise AttnscopeError(f"{of} requires y to be passed, but the target y is None; try one label per bag.")
+        raise AttnscopeError(
+            f"{of} requires y to be passed, but the target y is None; try one label per bag."
+        )
     a = np.asarray(y)
     if a.ndim == 2 and a.shape[1] == 1:
         a = a[:, 0]
@@ -164,5 +209,8 @@ def check_weights(weight: Any, n: int, of: str) -> np.ndarray:
     if a.shape != (n,) or not np.isfinite(a).all() or a.min() < 0:
         raise bad("sample_weight", of, f"{n} finite numbers >= 0", f"shape {a.shape}")
     if np.count_nonzero(a) < 2:
-        raise AttnscopeError(f"sample_weight of {of} must be positive for at least two bags, got weight zero for more.")
+        raise AttnscopeError(
+            f"sample_weight of {of} must be positive for at least two bags, got weight zero for "
+            "more."
+        )
     return a

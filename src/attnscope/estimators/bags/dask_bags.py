@@ -1,7 +1,8 @@
 """Bags as dask arrays, read block by block: what `fit_batches` iterates over, once per pass.
 
-A dask array (n, L, d) is cut along n; one block at a time is computed and forgotten, so that memory is one block and whatever dask needs to
-make it. Blocks that are also cut along L or d are put together first. The only file of this room that imports dask.
+A dask array (n, L, d) is cut along n; one block at a time is computed and forgotten, so that memory
+is one block and whatever dask needs to make it. Blocks that are also cut along L or d are put
+together first. The only file of this room that imports dask.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ def is_dask(x: Any) -> bool:
 
 
 class DaskBatches:
-    """Batches (bags, y) or (bags, y, sample_weight) of blocks of a dask array; may be read any number of times."""
+    """Batches (bags, y) or (bags, y, sample_weight) of blocks of a dask array;
+    may be read any number of times.
+    """
 
     def __init__(self, bags: Any, per_bag: tuple[Any, ...]) -> None:
-        self.bags, self.per_bag = bags, per_bag
+        self.bags = bags
+        self.per_bag = per_bag
         self.edges = np.concatenate([[0], np.cumsum(bags.chunks[0])])
 
     def __len__(self) -> int:
@@ -36,11 +40,14 @@ class DaskBatches:
 
         for i, (start, stop) in enumerate(zip(self.edges[:-1], self.edges[1:])):
             if stop > start:  # an empty block has nothing to add
-                yield dask.compute(self.bags.blocks[i], *(x[start:stop] for x in self.per_bag))
+                yield dask.compute(
+                    self.bags.blocks[i], *(x[start:stop] for x in self.per_bag)
+                )
 
 
 def dask_batches(bags: Any, y: Any, sample_weight: Any = None) -> DaskBatches:
-    """The blocks of a dask array of bags (n, L, d) with labels (n,) and weights (n,), dask or NumPy, as batches.
+    """The blocks of a dask array of bags (n, L, d) with labels (n,) and weights (n,), dask or
+    NumPy, as batches.
 
     >>> import dask.array as da
     >>> batches = dask_batches(da.zeros((10, 3, 2), chunks=(4, 3, 1)), np.arange(10.0))
@@ -53,9 +60,13 @@ def dask_batches(bags: Any, y: Any, sample_weight: Any = None) -> DaskBatches:
         raise bad("bags", of, "a dask array (n, L, d)", got)
     if np.isnan(bags.shape).any():
         raise AttnscopeError(
-            "bags of dask_batches must have known chunk sizes, got unknown ones; try bags.compute_chunk_sizes()."
+            "bags of dask_batches must have known chunk sizes, got unknown ones; try "
+            "bags.compute_chunk_sizes()."
         )
-    per_bag = tuple(x if is_dask(x) else np.asarray(x) for x in ((y,) if sample_weight is None else (y, sample_weight)))
+    per_bag = tuple(
+        x if is_dask(x) else np.asarray(x)
+        for x in ((y,) if sample_weight is None else (y, sample_weight))
+    )
     for name, x in zip(("y", "sample_weight"), per_bag):
         if x.shape != (bags.shape[0],):
             raise bad(name, of, f"one per bag, shape ({bags.shape[0]},)", f"shape {x.shape}")

@@ -1,7 +1,8 @@
 """What a table of bags is once it is read: names of its columns, bags, labels, weights.
 
-Tokens of one bag need not be neighbours; bags keep the order in which they first appear. A model fitted from a table remembers the
-names of its columns (`remember`, `recall`), so that it finds them again in other tables.
+Tokens of one bag need not be neighbours; bags keep the order in which they first appear. A model
+fitted from a table remembers the names of its columns (`remember`, `recall`), so that it finds them
+again in other tables.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from attnscope.estimators.bags.bags import Bags, read_bags
 
 __all__ = ["Columns", "Table", "checked_bags", "grouped", "present", "recall", "remember"]
 
-MEMBER = "table.columns.npy"  # where a model file keeps the names of its columns; load_model passes over it
+# where a model file keeps the names of its columns; load_model passes over it
+MEMBER = "table.columns.npy"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of a table's columns; `features` is None where every remaining column of numbers is one. For .npz: names of arrays."""
+    """Names of a table's columns; `features` is None where every remaining column of numbers is
+    one. For .npz: names of arrays.
+    """
 
     bag: str = "bag"
     target: str | None = None
@@ -34,7 +38,8 @@ class Columns:
 
 @dataclass(frozen=True)
 class Table:
-    """bags; names (n,) of the bags; target (n,) and weight (n,) where asked for; features, ignored: columns of a table, () for .npz.
+    """bags; names (n,) of the bags; target (n,) and weight (n,) where asked for; features, ignored:
+    columns of a table, () for .npz.
 
     rows: (N,) the row of the file, from 0, that holds each token of `bags`.
     """
@@ -49,7 +54,9 @@ class Table:
 
 
 def grouped(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Names in order of first appearance, offsets, and the stable order that brings each bag's rows together."""
+    """Names in order of first appearance, offsets,
+    and the stable order that brings each bag's rows together.
+    """
     unique, first, code = np.unique(names, return_index=True, return_inverse=True)
     order = np.argsort(first)  # bags by first appearance
     rank = np.empty(len(unique), int)
@@ -60,22 +67,31 @@ def grouped(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def checked_bags(tokens: np.ndarray, offsets: np.ndarray, path: Path) -> Bags:
-    held = Bags(np.ascontiguousarray(tokens, dtype=np.float64), np.asarray(offsets, dtype=np.int64), "list")
+    held = Bags(
+        np.ascontiguousarray(tokens, dtype=np.float64),
+        np.asarray(offsets, dtype=np.int64),
+        "list",
+    )
     return read_bags(held, str(path))
 
 
 def present(values: np.ndarray, name: str, path: Path) -> np.ndarray:
-    missing = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+    missing = (
+        ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+    )
     if missing.any():
         raise AttnscopeError(
-            f"{name} of {path} must be finite, got {values[missing][0]} in bag number {int(np.argmax(missing))}."
+            f"{name} of {path} must be finite, got {values[missing][0]} in bag number "
+            f"{int(np.argmax(missing))}."
         )
     return values
 
 
 def remember(model_path: str | os.PathLike[str], columns: Columns) -> None:
     """Add the columns' names to a saved model."""
-    text = json.dumps({"bag": columns.bag, "target": columns.target, "features": columns.features})
+    text = json.dumps(
+        {"bag": columns.bag, "target": columns.target, "features": columns.features}
+    )
     with zipfile.ZipFile(model_path, "a") as file, file.open(MEMBER, "w") as member:
         np.lib.format.write_array(member, np.array(text))
 
@@ -88,4 +104,6 @@ def recall(model_path: str | os.PathLike[str]) -> Columns:
     except (KeyError, ValueError, OSError, zipfile.BadZipFile):
         return Columns()
     features = facts["features"]
-    return Columns(facts["bag"], facts["target"], None, None if features is None else tuple(features))
+    return Columns(
+        facts["bag"], facts["target"], None, None if features is None else tuple(features)
+    )

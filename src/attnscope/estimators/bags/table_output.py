@@ -16,23 +16,39 @@ from attnscope.files import whole_file
 
 __all__ = ["check_output", "write_columns"]
 
-# -- answers ----------------------------------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 
 
 def check_output(
-    path: str | os.PathLike[str], suffixes: tuple[str, ...] = SUFFIXES, keep: tuple[Any, ...] = ()
+    path: str | os.PathLike[str],
+    suffixes: tuple[str, ...] = SUFFIXES,
+    keep: tuple[Any, ...] = (),
 ) -> None:
-    """Refuse, before any work, a path that could not be written afterwards, or that would replace one of the inputs `keep`."""
+    """Refuse, before any work, a path that could not be written afterwards,
+    or that would replace one of the inputs `keep`.
+    """
     path = Path(path)
     if path.suffix not in suffixes:
-        raise AttnscopeError(f"the output file must end in {' or '.join(suffixes)}, got {path}.")
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        raise AttnscopeError(f"the output file {path} must be a file in an existing folder; try another path.")
-    if any(path.exists() and other is not None and Path(other).exists() and path.samefile(other) for other in keep):
-        raise AttnscopeError(f"the output file must be another than the input {path}; try another name.")
-    if not os.access(path.resolve().parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise AttnscopeError(
-            f"the output file {path} must be writable, got a file or folder that is not; try another path."
+            f"the output file must end in {' or '.join(suffixes)}, got {path}."
+        )
+    if path.is_dir() or not path.resolve().parent.is_dir():
+        raise AttnscopeError(
+            f"the output file {path} must be a file in an existing folder; try another path."
+        )
+    if any(
+        path.exists() and other is not None and Path(other).exists() and path.samefile(other)
+        for other in keep
+    ):
+        raise AttnscopeError(
+            f"the output file must be another than the input {path}; try another name."
+        )
+    if not os.access(path.resolve().parent, os.W_OK) or (
+        path.exists() and not os.access(path, os.W_OK)
+    ):
+        raise AttnscopeError(
+            f"the output file {path} must be writable, got a file or folder that is not; try "
+            "another path."
         )
     if path.suffix == ".parquet":
         with needs_pyarrow(path):
@@ -40,7 +56,9 @@ def check_output(
 
 
 def write_columns(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray]) -> None:
-    """Write columns of equal length as .npz, .csv or .parquet; the file appears whole or not at all."""
+    """Write columns of equal length as .npz, .csv or .parquet;
+    the file appears whole or not at all.
+    """
     path = Path(path)
     with whole_file(path, "write_columns") as part:
         if path.suffix == ".npz":

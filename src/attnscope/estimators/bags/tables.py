@@ -1,9 +1,11 @@
 """Bags in files: npz, CSV and parquet.
 
-Two layouts. An .npz file holds arrays: `bags` (n, L, d), with `mask` (n, L) if they are padded; or `tokens` (N, d) with `offsets` (n+1,) or
-with `bag` (N,), the name of each token's bag; labels and weights are further arrays of n numbers. A .csv or .parquet file holds one token
-per row: a column names the bag, the label and the weight are columns that are constant within a bag, and every other column of numbers is
-a feature. Tokens of one bag need not be neighbours; bags keep the order in which they first appear. Nothing is ever unpickled.
+Two layouts. An .npz file holds arrays: `bags` (n, L, d), with `mask` (n, L) if they are padded; or
+`tokens` (N, d) with `offsets` (n+1,) or with `bag` (N,), the name of each token's bag; labels and
+weights are further arrays of n numbers. A .csv or .parquet file holds one token per row: a column
+names the bag, the label and the weight are columns that are constant within a bag, and every other
+column of numbers is a feature. Tokens of one bag need not be neighbours; bags keep the order in
+which they first appear. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -20,7 +22,13 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags.bags import Bags, read_bags
-from attnscope.estimators.bags.table_columns import Columns, Table, checked_bags, grouped, present
+from attnscope.estimators.bags.table_columns import (
+    Columns,
+    Table,
+    checked_bags,
+    grouped,
+    present,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +39,12 @@ SUFFIXES = (".npz", ".csv", ".parquet")
 PYARROW = "pip install pyarrow"
 
 
-def read_table(path: str | os.PathLike[str], columns: Columns, need_target: bool = True) -> Table:
-    """Bags with labels from a file; a target that is None is not read, nor one that is absent and not needed."""
+def read_table(
+    path: str | os.PathLike[str], columns: Columns, need_target: bool = True
+) -> Table:
+    """Bags with labels from a file; a target that is None is not read,
+    nor one that is absent and not needed.
+    """
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise bad("the data file", "read_table", "an .npz, .csv or .parquet file", str(path))
@@ -41,7 +53,11 @@ def read_table(path: str | os.PathLike[str], columns: Columns, need_target: bool
     found: Any = _arrays(path) if path.suffix == ".npz" else _frame(path)
     if not need_target and columns.target not in found:
         columns = replace(columns, target=None)
-    return _from_arrays(found, columns, path) if path.suffix == ".npz" else _from_frame(found, columns, path)
+    return (
+        _from_arrays(found, columns, path)
+        if path.suffix == ".npz"
+        else _from_frame(found, columns, path)
+    )
 
 
 def is_classes(target: np.ndarray) -> bool:
@@ -52,24 +68,29 @@ def is_classes(target: np.ndarray) -> bool:
     return len(values) == 2 and bool(np.all(values == np.round(values)))
 
 
-# -- npz --------------------------------------------------------------------------------------------------------------
+# -- npz -------------------------------------------------------------------------------------------
 
 
 def _from_arrays(arrays: dict[str, np.ndarray], columns: Columns, path: Path) -> Table:
     names = np.arange(0)
     if "bags" in arrays:
         mask = arrays.get("mask")
-        bags = read_bags(arrays["bags"] if mask is None else (arrays["bags"], _mask(mask, path)), str(path))
+        bags = read_bags(
+            arrays["bags"] if mask is None else (arrays["bags"], _mask(mask, path)), str(path)
+        )
         rows = np.arange(len(bags.tokens))
     elif "tokens" in arrays:
         bags, names, rows = _flat_bags(arrays, columns.bag, path)
     else:
         got = f"arrays {', '.join(sorted(arrays)) or '(none)'}"
         raise AttnscopeError(
-            f"{path} must hold an array bags (n, L, d), or tokens (N, d) with offsets or {columns.bag}, got {got}."
+            f"{path} must hold an array bags (n, L, d), or tokens (N, d) with offsets or "
+            f"{columns.bag}, got {got}."
         )
     names = names if len(names) else np.arange(len(bags))
-    target, weight = (_per_bag(arrays, name, len(bags), path) for name in (columns.target, columns.weight))
+    target, weight = (
+        _per_bag(arrays, name, len(bags), path) for name in (columns.target, columns.weight)
+    )
     return Table(bags, names, target, weight, (), (), rows)
 
 
@@ -78,42 +99,67 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        words = "arrays of Python objects" if "pickle" in str(error) else "unreadable contents"
-        raise AttnscopeError(f"{path} must be an .npz file of plain arrays, got {words}.") from None
+        words = (
+            "arrays of Python objects" if "pickle" in str(error) else "unreadable contents"
+        )
+        raise AttnscopeError(
+            f"{path} must be an .npz file of plain arrays, got {words}."
+        ) from None
 
 
 def _mask(mask: np.ndarray, path: Path) -> np.ndarray:
     if mask.ndim != 2 or not np.isin(mask, (0, 1)).all():
-        raise AttnscopeError(f"mask of {path} must be (n, L) true or false, got shape {mask.shape} of {mask.dtype}.")
+        raise AttnscopeError(
+            f"mask of {path} must be (n, L) true or false, got shape {mask.shape} of {mask.dtype}."
+        )
     return mask.astype(bool)
 
 
-def _flat_bags(arrays: dict[str, np.ndarray], bag: str, path: Path) -> tuple[Bags, np.ndarray, np.ndarray]:
+def _flat_bags(
+    arrays: dict[str, np.ndarray], bag: str, path: Path
+) -> tuple[Bags, np.ndarray, np.ndarray]:
     tokens = arrays["tokens"]
     if tokens.ndim != 2 or tokens.dtype.kind not in "fiub":
-        raise AttnscopeError(f"tokens of {path} must be numbers (N, d), got shape {tokens.shape} of {tokens.dtype}.")
+        raise AttnscopeError(
+            f"tokens of {path} must be numbers (N, d), got shape {tokens.shape} of {tokens.dtype}."
+        )
     if bag in arrays and arrays[bag].shape == (len(tokens),):
         names, offsets, rows = grouped(arrays[bag])
         return checked_bags(tokens[rows], offsets, path), names, rows
     offsets = arrays.get("offsets", np.empty(0))
     whole = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) >= 2
-    if not (whole and offsets[0] == 0 and offsets[-1] == len(tokens) and (np.diff(offsets) > 0).all()):
-        must = f"increasing whole numbers from 0 to {len(tokens)}, or {bag} one name per token"
-        raise AttnscopeError(f"offsets of {path} must be {must}, got shape {offsets.shape} of {offsets.dtype}.")
+    if not (
+        whole
+        and offsets[0] == 0
+        and offsets[-1] == len(tokens)
+        and (np.diff(offsets) > 0).all()
+    ):
+        must = (
+            f"increasing whole numbers from 0 to {len(tokens)}, or {bag} one name per token"
+        )
+        raise AttnscopeError(
+            f"offsets of {path} must be {must}, got shape {offsets.shape} of {offsets.dtype}."
+        )
     return checked_bags(tokens, offsets, path), np.arange(0), np.arange(len(tokens))
 
 
-def _per_bag(arrays: dict[str, np.ndarray], name: str | None, n: int, path: Path) -> np.ndarray | None:
+def _per_bag(
+    arrays: dict[str, np.ndarray], name: str | None, n: int, path: Path
+) -> np.ndarray | None:
     if name is None:
         return None
     if name not in arrays:
-        raise AttnscopeError(f"{path} must hold an array {name}, got {', '.join(sorted(arrays))}.")
+        raise AttnscopeError(
+            f"{path} must hold an array {name}, got {', '.join(sorted(arrays))}."
+        )
     if arrays[name].shape != (n,):
-        raise AttnscopeError(f"{name} of {path} must hold one entry per bag, ({n},), got shape {arrays[name].shape}.")
+        raise AttnscopeError(
+            f"{name} of {path} must hold one entry per bag, ({n},), got shape {arrays[name].shape}."
+        )
     return present(arrays[name], name, path)
 
 
-# -- tables -----------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
 def _frame(path: Path) -> pd.DataFrame:
@@ -126,9 +172,7 @@ def _frame(path: Path) -> pd.DataFrame:
             return pd.read_parquet(path)
     except AttnscopeError:
         raise
-    except (
-        Exception
-    ) as error:  # parsers raise what they like; a file that cannot be read is bad input, whatever the reason
+    except Exception as error:  # parsers raise what they like; a file that cannot be read is bad input, whatever the reason
         words = " ".join(str(error).split())[:120]
         raise AttnscopeError(
             f"{path} must be a table with one header line and rows of one width, got: {words}."
@@ -136,7 +180,9 @@ def _frame(path: Path) -> pd.DataFrame:
 
 
 def _exact(version: str) -> dict[str, Any]:
-    """Numbers read to the last bit: the default since pandas 3.1, which warns about the option that older versions need."""
+    """Numbers read to the last bit: the default since pandas 3.1,
+    which warns about the option that older versions need.
+    """
     major, minor = (int(part) for part in version.split(".")[:2])
     return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
 
@@ -146,25 +192,34 @@ def needs_pyarrow(path: Path) -> Iterator[None]:
     try:
         yield
     except ImportError:
-        raise AttnscopeError(f"parquet file {path} needs pyarrow, which is not installed; try {PYARROW}.") from None
+        raise AttnscopeError(
+            f"parquet file {path} needs pyarrow, which is not installed; try {PYARROW}."
+        ) from None
 
 
 def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
-    named = [name for name in (columns.bag, columns.target, columns.weight) if name is not None]
+    named = [
+        name for name in (columns.bag, columns.target, columns.weight) if name is not None
+    ]
     for name in [*named, *(columns.features or ())]:
         if name not in frame.columns:
-            have = ", ".join(map(str, frame.columns[:8])) + (", ..." if len(frame.columns) > 8 else "")
+            have = ", ".join(map(str, frame.columns[:8])) + (
+                ", ..." if len(frame.columns) > 8 else ""
+            )
             raise AttnscopeError(f"{path} must have a column {name}, got columns {have}.")
     if len(frame) == 0:
         raise AttnscopeError(f"{path} must have at least one row, got none.")
     if frame[columns.bag].isna().any():
         raise AttnscopeError(
-            f"column {columns.bag} of {path} must name the bag in every row, got an empty cell in row {_first(frame[columns.bag].isna())}."
+            f"column {columns.bag} of {path} must name the bag in every row, got an empty cell in "
+            f"row {_first(frame[columns.bag].isna())}."
         )
     names, offsets, rows = grouped(_plain(frame[columns.bag]))
     features, ignored = _features(frame, columns, named)
     if not features:
-        raise AttnscopeError(f"{path} must have at least one column of numbers beside {', '.join(named)}, got none.")
+        raise AttnscopeError(
+            f"{path} must have at least one column of numbers beside {', '.join(named)}, got none."
+        )
     tokens = _numbers(frame, features, path)[rows]
     bag_of = np.repeat(np.arange(len(names)), np.diff(offsets))
 
@@ -190,7 +245,9 @@ def _plain(column: pd.Series) -> np.ndarray:
     return np.asarray(column) if kind in "iufb" else np.asarray(column.astype(str), dtype=str)
 
 
-def _features(frame: pd.DataFrame, columns: Columns, named: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _features(
+    frame: pd.DataFrame, columns: Columns, named: list[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     rest = [str(name) for name in frame.columns if name not in named]
     if columns.features is not None:
         return columns.features, tuple(name for name in rest if name not in columns.features)
@@ -202,12 +259,15 @@ def _numbers(frame: pd.DataFrame, features: tuple[str, ...], path: Path) -> np.n
     for name in features:
         values = np.asarray(frame[name])
         wrong = (
-            ~np.isfinite(values) if values.dtype.kind == "f" else np.full(len(values), values.dtype.kind not in "iub")
+            ~np.isfinite(values)
+            if values.dtype.kind == "f"
+            else np.full(len(values), values.dtype.kind not in "iub")
         )
         if wrong.any():
             where = _first(wrong)
             raise AttnscopeError(
-                f"column {name} of {path} must hold finite numbers, got {values[where]!s} in row {where}; try dropping that token."
+                f"column {name} of {path} must hold finite numbers, got {values[where]!s} in row "
+                f"{where}; try dropping that token."
             )
     return frame[list(features)].to_numpy(dtype=np.float64)
 
@@ -228,13 +288,17 @@ def _constant(
     """A column's one value per bag, checked to be one."""
     if frame[name].isna().any():
         raise AttnscopeError(
-            f"column {name} of {path} must have a value in every row, got none in row {_first(frame[name].isna())}."
+            f"column {name} of {path} must have a value in every row, got none in row "
+            f"{_first(frame[name].isna())}."
         )
     values = _plain(frame[name])[rows]
     per_bag = values[offsets[:-1]]
     other = values != per_bag[bag_of]
     if other.any():
-        bag, where = names[bag_of[_first(other)]], _first(other)
+        bag = names[bag_of[_first(other)]]
+        where = _first(other)
         got = f"{per_bag[bag_of[where]]!s} and {values[where]!s} in bag {bag!s}"
-        raise AttnscopeError(f"column {name} of {path} must be constant within a bag, got {got}.")
+        raise AttnscopeError(
+            f"column {name} of {path} must be constant within a bag, got {got}."
+        )
     return present(per_bag, name, path)

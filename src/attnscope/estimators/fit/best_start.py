@@ -1,7 +1,10 @@
-"""Which basin to go down: EM, or L-BFGS on the bag loss, from the start whose held-out loss is lowest.
+"""Which basin to go down: EM, or L-BFGS on the bag loss, from the start whose held-out loss is
+lowest.
 
-Every start takes a few steps on a few folds; the best that differ go on to all folds (`_screened`). EM then runs to its end from the best, and on a
-few folds from the second unless it is clearly worse. On all bags it goes on from the fold that did best: a fresh start could fall into another basin.
+Every start takes a few steps on a few folds; the best that differ go on to all folds (`_screened`).
+EM then runs to its end from the best, and on a few folds from the second unless it is clearly
+worse. On all bags it goes on from the fold that did best: a fresh start could fall into another
+basin.
 """
 
 from __future__ import annotations
@@ -33,16 +36,23 @@ from attnscope.numerics.compiled.data_pass import GAUSSIAN
 __all__ = ["em_track", "fresh_track"]
 
 SCREEN_STEPS = 4  # EM steps before starts are compared: right and wrong basins differ by then
-EM_STEPS = 30  # the likelihood has settled by then where the token model fits; elsewhere its last digits do not matter
-ROUGHLY = 1e-4  # gain in log likelihood per bag that ends EM on folds, which are compared to a standard error
+# the likelihood has settled by then where the token model fits; elsewhere its last digits do not
+# matter
+EM_STEPS = 30
+# gain in log likelihood per bag that ends EM on folds, which are compared to a standard error
+ROUGHLY = 1e-4
 EXACTLY = 1e-6  # the same on all bags
-OWN = 2  # bags per feature from which the deciding tokens' own covariance enters: with fewer it is mostly noise
-SAME = 0.01  # starts whose held-out losses differ bag by bag by less than this share have found the same
+# bags per feature from which the deciding tokens' own covariance enters: with fewer it is mostly
+# noise
+OWN = 2
+# starts whose held-out losses differ bag by bag by less than this share have found the same
+SAME = 0.01
 LOST = 2.0  # standard errors by which a start may be behind the best on a few folds and go on
 FINALISTS = 3  # starts that are run on all folds, after all of them on a few
 SCREEN_LBFGS = 30  # L-BFGS steps before fresh starts are compared
 FRESH_RIDGE = 10.0  # gate ridge of fresh starts: mid-path
-CLASS_PRECISION = 1.0  # first ridge of V for classes: one unit of log likelihood per unit weight, as is usual
+# first ridge of V for classes: one unit of log likelihood per unit weight, as is usual
+CLASS_PRECISION = 1.0
 
 
 def em_track(
@@ -53,21 +63,38 @@ def em_track(
     rival: Track | None = None,
     beat: float = np.inf,
 ) -> tuple[Track | None, dict[str, float]]:
-    """EM from the best start, and the starts' losses; None if after a few steps no loss is below `beat`, or EM does not lead over `rival`
-    on the first folds."""
-    quadratic, ridge = options.gate != "linear", options.alpha_value
+    """EM from the best start, and the starts' losses; None if after a few steps no loss is below
+    `beat`, or EM does not lead over `rival` on the first folds."""
+    quadratic = options.gate != "linear"
+    ridge = options.alpha_value
     precision = CLASS_PRECISION if ridge is None or data.family == GAUSSIAN else ridge
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Em]:
         train = fold.train
         starts = make_starts(
-            bag_moments(train), data.family, origin, options.n_starts, options.seed, options.dof, precision
+            bag_moments(train),
+            data.family,
+            origin,
+            options.n_starts,
+            options.seed,
+            options.dof,
+            precision,
         )
-        return screen_starts({name: starts[name] for name in names or starts}, train, quadratic, SCREEN_STEPS, ridge)
+        return screen_starts(
+            {name: starts[name] for name in names or starts},
+            train,
+            quadratic,
+            SCREEN_STEPS,
+            ridge,
+        )
 
     def run(started: list[Em], folds: list[Fold]) -> list[Em]:
         jobs = list(zip(started, folds))
-        return each(lambda job: _em(job[0], job[1].train, quadratic, ridge, ROUGHLY), jobs, options.workers)
+        return each(
+            lambda job: _em(job[0], job[1].train, quadratic, ridge, ROUGHLY),
+            jobs,
+            options.workers,
+        )
 
     def losses_of(ems: list[Em], folds: list[Fold]) -> np.ndarray:
         return held_out(folds, [from_em(em, data.family) for em in ems])
@@ -79,11 +106,15 @@ def em_track(
     for name in names:
         tails = "" if np.isinf(options.dof) else ", Student-t tokens"
         loss = mean_loss(folds, found[name][0])
-        options.say(f"start {name}{tails}: held-out loss {loss:.4g} after {SCREEN_STEPS} EM steps")
+        options.say(
+            f"start {name}{tails}: held-out loss {loss:.4g} after {SCREEN_STEPS} EM steps"
+        )
     probe = probe_folds(folds)
     begun = {name: run(found[name][1], folds[:probe]) for name in names}
     seen = {name: losses_of(ems, folds[:probe]) for name, ems in begun.items()}
-    name = min(names, key=lambda name: average_loss(folds, seen[name], np.isfinite(seen[name])))
+    name = min(
+        names, key=lambda name: average_loss(folds, seen[name], np.isfinite(seen[name]))
+    )
     if rival is not None and gain_and_error(rival.losses - seen[name], data.weight)[0] <= 0:
         return None, losses
     ems = begun[name] + run(found[name][1][probe:], folds[probe:])
@@ -104,20 +135,31 @@ def _em(em: Em, data: Data, quadratic: bool, ridge: float | None, tol: float) ->
 
 
 def _screened(
-    folds: list[Fold], screen: Callable[..., dict], as_model: Callable[..., Fitted], options: Options
+    folds: list[Fold],
+    screen: Callable[..., dict],
+    as_model: Callable[..., Fitted],
+    options: Options,
 ) -> tuple[dict[str, tuple[Track, list]], dict[str, float]]:
-    """Every start on a few folds, the best that differ on all: by name a track and what `screen` made of each fold; and every start's loss."""
+    """Every start on a few folds, the best that differ on all: by name a track and what `screen`
+    made of each fold; and every start's loss.
+    """
     first = folds[: probe_folds(folds)]
     probed = each(screen, first, options.workers)
-    seen = {name: held_out(first, [as_model(made[name]) for made in probed]) for name in probed[0]}
+    seen = {
+        name: held_out(first, [as_model(made[name]) for made in probed]) for name in probed[0]
+    }
     losses = {name: average_loss(folds, row, np.isfinite(row)) for name, row in seen.items()}
     names: list[str] = []
     for name in sorted(losses, key=lambda name: losses[name]):
-        behind, error = gain_and_error(seen[name] - seen[names[0] if names else name], folds[0].data.weight)
+        behind, error = gain_and_error(
+            seen[name] - seen[names[0] if names else name], folds[0].data.weight
+        )
         known = any(_same(seen[name], seen[other]) for other in names)
         if len(names) < FINALISTS and not known and behind <= LOST * error:
             names.append(name)
-    made = probed + each(lambda fold: screen(fold, names), folds[len(first) :], options.workers)
+    made = probed + each(
+        lambda fold: screen(fold, names), folds[len(first) :], options.workers
+    )
     found = {}
     for name in names:
         parts = [part[name] for part in made]
@@ -134,25 +176,45 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 def _finalists(folds: list[Fold], found: dict[str, Track]) -> list[str]:
     """The best start, and the second unless it is clearly worse or is the same solution."""
     first, *rest = sorted(found, key=lambda name: mean_loss(folds, found[name]))
-    second = next((name for name in rest if not _same(found[name].losses, found[first].losses)), None)
-    return [first] if second is None or better(folds, found[first], found[second]) else [first, second]
+    second = next(
+        (name for name in rest if not _same(found[name].losses, found[first].losses)), None
+    )
+    return (
+        [first]
+        if second is None or better(folds, found[first], found[second])
+        else [first, second]
+    )
 
 
 def fresh_track(data: Data, folds: list[Fold], origin: np.ndarray, options: Options) -> Track:
-    """L-BFGS straight from the starts, without EM: for tokens whose mixture the token model would explain by something other than y."""
+    """L-BFGS straight from the starts, without EM: for tokens whose mixture the token model would
+    explain by something other than y.
+    """
     precision = CLASS_PRECISION if options.alpha_value is None else options.alpha_value
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Fitted]:
         train = fold.train
         starts = make_starts(
-            bag_moments(train), data.family, origin, options.n_starts, options.seed, options.dof, precision
+            bag_moments(train),
+            data.family,
+            origin,
+            options.n_starts,
+            options.seed,
+            options.dof,
+            precision,
         )
         models = {
-            name: freed(from_em(starts[name], data.family), train, options.gate != "linear") for name in names or starts
+            name: freed(from_em(starts[name], data.family), train, options.gate != "linear")
+            for name in names or starts
         }
-        return {name: refine(m, train, FRESH_RIDGE, m.values.precision, SCREEN_LBFGS) for name, m in models.items()}
+        return {
+            name: refine(m, train, FRESH_RIDGE, m.values.precision, SCREEN_LBFGS)
+            for name, m in models.items()
+        }
 
     found, _ = _screened(folds, screen, lambda model: model, options)
-    best = min((track for track, _ in found.values()), key=lambda track: mean_loss(folds, track))
+    best = min(
+        (track for track, _ in found.values()), key=lambda track: mean_loss(folds, track)
+    )
     chosen = best.models[best_fold(folds, best.losses)]
     return best._replace(stages=(("fresh start", lambda model, bags: chosen),))

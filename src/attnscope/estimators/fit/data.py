@@ -1,7 +1,8 @@
 """Standardised bags with labels: what every fitting function works on.
 
-Tokens are centred and scaled feature by feature; a feature whose spread is below 1e-9 of its size (or of the widest feature) carries
-rounding noise only and is left unscaled. Numbers y are centred and scaled too, so that every default holds for any unit.
+Tokens are centred and scaled feature by feature; a feature whose spread is below 1e-9 of its size
+(or of the widest feature) carries rounding noise only and is left unscaled. Numbers y are centred
+and scaled too, so that every default holds for any unit.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from attnscope.numerics.compiled.data_pass import CATEGORICAL, GAUSSIAN
 
 __all__ = ["Data", "Scaling", "label_log_density", "one_hot", "scaling_of"]
 
-FARTHEST = 1e50  # standard deviations: farther tokens count as that far, so that sums of squares stay finite
+# standard deviations: farther tokens count as that far, so that sums of squares stay finite
+FARTHEST = 1e50
 CONSTANT = 1e-9  # relative spread below which a feature counts as constant
 
 
@@ -33,7 +35,9 @@ class Scaling(NamedTuple):
 
 
 class Data(NamedTuple):
-    """tokens (N, d), offsets (n+1,), labels (n,) numbers or class indices as floats, weight (n,), label family, outputs m."""
+    """tokens (N, d), offsets (n+1,), labels (n,) numbers or class indices as floats, weight (n,),
+    label family, outputs m.
+    """
 
     tokens: np.ndarray
     offsets: np.ndarray
@@ -55,18 +59,28 @@ class Data(NamedTuple):
 
     def take(self, bags: np.ndarray) -> Data:
         """The bags of these numbers."""
-        starts, lengths = self.offsets[bags], self.lengths[bags]
+        starts = self.offsets[bags]
+        lengths = self.lengths[bags]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return self._replace(
-            tokens=self.tokens[rows], offsets=offsets, labels=self.labels[bags], weight=self.weight[bags]
+            tokens=self.tokens[rows],
+            offsets=offsets,
+            labels=self.labels[bags],
+            weight=self.weight[bags],
         )
 
 
 def scaling_of(
-    count: float, total: np.ndarray, square: np.ndarray, y: np.ndarray | None, weight: np.ndarray
+    count: float,
+    total: np.ndarray,
+    square: np.ndarray,
+    y: np.ndarray | None,
+    weight: np.ndarray,
 ) -> Scaling:
-    """From additive sums: count of tokens, their sum (d,) and sum of squares (d,); y=None leaves labels as they are."""
+    """From additive sums: count of tokens, their sum (d,) and sum of squares (d,);
+    y=None leaves labels as they are.
+    """
     mean = total / count
     spread = np.sqrt(np.maximum(square / count - mean**2, 0))
     floor = CONSTANT * np.maximum(np.abs(mean), spread.max())
@@ -75,7 +89,12 @@ def scaling_of(
         return Scaling(mean, scale, 0.0, 1.0)
     label_mean = float(np.average(y, weights=weight))
     label_scale = float(np.sqrt(np.average((y - label_mean) ** 2, weights=weight)))
-    return Scaling(mean, scale, label_mean, label_scale if label_scale > CONSTANT * abs(label_mean) else 1.0)
+    return Scaling(
+        mean,
+        scale,
+        label_mean,
+        label_scale if label_scale > CONSTANT * abs(label_mean) else 1.0,
+    )
 
 
 def one_hot(data: Data) -> np.ndarray:
@@ -86,7 +105,9 @@ def one_hot(data: Data) -> np.ndarray:
     return y[:, None]
 
 
-def label_log_density(labels: np.ndarray, w: np.ndarray, family: int, variance: float) -> np.ndarray:
+def label_log_density(
+    labels: np.ndarray, w: np.ndarray, family: int, variance: float
+) -> np.ndarray:
     """log f(label | w), constants dropped; labels (N,), w (N, m)."""
     if family == GAUSSIAN:
         return -0.5 * (labels - w[:, 0]) ** 2 / variance

@@ -1,19 +1,23 @@
 """Expectation-maximisation for one deciding token among background tokens.
 
-notation: z = a token in the background's whitened coordinates, mu, gam^2 = mean and variance of the deciding token there,
-r_l = responsibility of token l for its bag's label, nu = degrees of freedom (infinite: Gaussian).
+notation: z = a token in the background's whitened coordinates, mu, gam^2 = mean and variance of the
+deciding token there, r_l = responsibility of token l for its bag's label, nu = degrees of freedom
+(infinite: Gaussian).
 
-    background N(m0, S0), deciding token N(mu, gam^2 I) in z = W^T (x - m0), W W^T = S0^-1, each of the bag's positions alike;
-    y | deciding token x: f(y | V^T x + b).
-    score  l(x) = -d log gam - |z-mu|^2/(2 gam^2) + |z|^2/2                              (gate "linear": gam = 1, l is linear)
-           l(x) = -d log gam - (nu+d)/2 [log(1 + |z-mu|^2/(nu gam^2)) - log(1 + |z|^2/nu)]       (Student t, robust)
-    E step r ~ exp(l(x_l)) f(y | V^T x_l + b) within the bag.     M step: weighted means and covariances; S0, then gam; V by ridge.
+    background N(m0, S0), deciding token N(mu, gam^2 I) in z = W^T (x - m0), W W^T = S0^-1, each of
+    the bag's positions alike; y | deciding token x: f(y | V^T x + b).
+    score  l(x) = -d log gam - |z-mu|^2/(2 gam^2) + |z|^2/2    (gate "linear": gam = 1, l is linear)
+           l(x) = -d log gam - (nu+d)/2 [log(1 + |z-mu|^2/(nu gam^2)) - log(1 + |z|^2/nu)]
+               (Student t, robust)
+    E step r ~ exp(l(x_l)) f(y | V^T x_l + b) within the bag.
+        M step: weighted means and covariances; S0, then gam; V by ridge.
 
-The sums of the E step (`Sums`) are additive over batches and take O(d^2) memory. Numbers: V, its ridge and the noise are set by the
-evidence (ridge.py). S0 is shrunk towards a multiple of the identity by the oracle-approximating rule (Chen et al. 2010).
-Classes: V by weighted ridge logistic regression, whose tokens (those with r > 1e-6) must be in memory. Without shrinkage and
-with sigma^2 = RSS/n this is exact EM (in its conditional form, Meng and Rubin 1993: the likelihood never falls); shrinkage and
-the evidence's RSS/(n - g) depart from it on purpose.
+The sums of the E step (`Sums`) are additive over batches and take O(d^2) memory. Numbers: V, its
+ridge and the noise are set by the evidence (ridge.py). S0 is shrunk towards a multiple of the
+identity by the oracle-approximating rule (Chen et al. 2010). Classes: V by weighted ridge logistic
+regression, whose tokens (those with r > 1e-6) must be in memory. Without shrinkage and with sigma^2
+= RSS/n this is exact EM (in its conditional form, Meng and Rubin 1993: the likelihood never falls);
+shrinkage and the evidence's RSS/(n - g) depart from it on purpose.
 """
 
 from __future__ import annotations
@@ -26,7 +30,13 @@ from scipy.optimize import minimize
 
 from attnscope.estimators.fit.data import Data, label_log_density
 from attnscope.estimators.fit.ridge import Values, evidence_ridge, gram, moments
-from attnscope.numerics.compiled.data_pass import GAUSSIAN, MIXTURE, bag_softmax, bag_sum, data_pass
+from attnscope.numerics.compiled.data_pass import (
+    GAUSSIAN,
+    MIXTURE,
+    bag_softmax,
+    bag_sum,
+    data_pass,
+)
 
 __all__ = [
     "Em",
@@ -43,10 +53,13 @@ __all__ = [
     "whitening",
 ]
 
-NEGLIGIBLE = 1e-12  # responsibilities below this do not enter the Gram matrix: 1e5 tokens of them weigh 1e-7 of one
+# responsibilities below this do not enter the Gram matrix: 1e5 tokens of them weigh 1e-7 of one
+NEGLIGIBLE = 1e-12
 NEGLIGIBLE_CLASS = 1e-6  # the same for the logistic fit, which is iterative
-SPREADS = (1e-3, 1e3)  # gam^2 is kept within: outside, one token's score would be decided by rounding
-LOGISTIC_STEPS = 5  # L-BFGS steps per M step, from the last V: EM needs an improvement, not the optimum
+# gam^2 is kept within: outside, one token's score would be decided by rounding
+SPREADS = (1e-3, 1e3)
+# L-BFGS steps per M step, from the last V: EM needs an improvement, not the optimum
+LOGISTIC_STEPS = 5
 
 
 class TokenModel(NamedTuple):
@@ -65,12 +78,16 @@ class Em(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Additive sums over bags. Background: weight, x, xx^T; deciding: the same with responsibilities; xy, y, yy, bags, log likelihood."""
+    """Additive sums over bags. Background: weight, x, xx^T; deciding: the same with
+    responsibilities; xy, y, yy, bags, log likelihood.
+    """
 
     other: np.ndarray  # (1+d, 1+d): sum of weight (1, x)(1, x)^T over background tokens
     key: np.ndarray  # (1+d, 1+d): the same over deciding tokens, in the token model
     label: np.ndarray  # (2+d, 2+d): sum of r (1, x, y)(1, x, y)^T, in the label model
-    bags: np.ndarray  # (4,): weight of bags, of tokens, log likelihood, squared error of the prediction (0 for classes)
+    # (4,): weight of bags, of tokens, log likelihood, squared error of the prediction (0 for
+    # classes)
+    bags: np.ndarray
 
 
 def scores(model: TokenModel, tokens: np.ndarray) -> np.ndarray:
@@ -80,7 +97,11 @@ def scores(model: TokenModel, tokens: np.ndarray) -> np.ndarray:
     if np.isinf(model.dof):
         log_ratio = -near / (2 * model.spread) + far / 2
     else:
-        log_ratio = -(model.dof + d) / 2 * (np.log1p(near / (model.dof * model.spread)) - np.log1p(far / model.dof))
+        log_ratio = (
+            -(model.dof + d)
+            / 2
+            * (np.log1p(near / (model.dof * model.spread)) - np.log1p(far / model.dof))
+        )
     return log_ratio - d / 2 * np.log(model.spread)
 
 
@@ -94,16 +115,22 @@ def distances(model: TokenModel, tokens: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def responsibilities(em: Em, data: Data) -> tuple[np.ndarray, float, float]:
-    """r (N,), the log likelihood (relative to all tokens being background) and the squared error of the prediction without the label."""
+    """r (N,), the log likelihood (relative to all tokens being background) and the squared error of
+    the prediction without the label.
+    """
     u = scores(em.tokens, data.tokens)
     w = data.tokens @ em.values.weights + em.values.bias
-    joint = u + label_log_density(data.per_token(data.labels), w, data.family, em.values.variance)
+    joint = u + label_log_density(
+        data.per_token(data.labels), w, data.family, em.values.variance
+    )
     if data.family == GAUSSIAN:
         joint -= 0.5 * np.log(em.values.variance)
     r = bag_softmax(joint, data.offsets)
     first = data.offsets[:-1]
     with np.errstate(divide="ignore"):
-        evidence = np.where(r[first] > 0, joint[first] - np.log(r[first]), np.logaddexp.reduceat(joint, first))
+        evidence = np.where(
+            r[first] > 0, joint[first] - np.log(r[first]), np.logaddexp.reduceat(joint, first)
+        )
     error = 0.0
     if data.family == GAUSSIAN:
         output = bag_sum(bag_softmax(u, data.offsets) * w[:, 0], data.offsets)
@@ -111,17 +138,25 @@ def responsibilities(em: Em, data: Data) -> tuple[np.ndarray, float, float]:
     return r, float(data.weight @ (evidence - np.log(data.lengths))), error
 
 
-def e_step(em: Em, data: Data, everything: np.ndarray | None = None) -> tuple[Sums, np.ndarray]:
-    """The sums of one pass over `data`, and the responsibilities; `everything` = `token_gram(data)` if it is at hand."""
+def e_step(
+    em: Em, data: Data, everything: np.ndarray | None = None
+) -> tuple[Sums, np.ndarray]:
+    """The sums of one pass over `data`, and the responsibilities;
+    `everything` = `token_gram(data)` if it is at hand.
+    """
     r, log_likelihood, error = responsibilities(em, data)
     weight = data.per_token(data.weight)
-    near_weight, far_weight = np.ones(1), np.ones(1)
+    near_weight = np.ones(1)
+    far_weight = np.ones(1)
     if np.isfinite(em.tokens.dof):  # the weights of a multivariate t
         near, far = distances(em.tokens, data.tokens)
-        d, nu = data.tokens.shape[1], em.tokens.dof
-        near_weight, far_weight = (nu + d) / (nu + near / em.tokens.spread), (nu + d) / (nu + far)
+        d = data.tokens.shape[1]
+        nu = em.tokens.dof
+        near_weight = (nu + d) / (nu + near / em.tokens.spread)
+        far_weight = (nu + d) / (nu + far)
     kept = r * weight > NEGLIGIBLE
-    x, rw = data.tokens[kept], (r * weight)[kept]
+    x = data.tokens[kept]
+    rw = (r * weight)[kept]
     label = gram(np.column_stack([x, data.per_token(data.labels)[kept]]), rw)
     if near_weight.size == 1:
         key = label[:-1, :-1]
@@ -142,18 +177,29 @@ def add(a: Sums, b: Sums) -> Sums:
     return Sums(*(x + y for x, y in zip(a, b)))
 
 
-def m_step(em: Em, sums: Sums, quadratic: bool, family: int = GAUSSIAN, precision: float | None = None) -> Em:
+def m_step(
+    em: Em,
+    sums: Sums,
+    quadratic: bool,
+    family: int = GAUSSIAN,
+    precision: float | None = None,
+) -> Em:
     """New parameters from the sums; for classes the values are left as they are (see `em_step`)."""
     tokens = _token_step(em.tokens, sums, quadratic)
     values = evidence_ridge(sums.label, precision) if family == GAUSSIAN else em.values
     return Em(tokens, values)
 
 
-INDEFINITE = 1e-8  # eigenvalues are raised to this share of the largest: 1e8 times what rounding does to them
+# eigenvalues are raised to this share of the largest: 1e8 times what rounding does to them
+INDEFINITE = 1e-8
 
 
 def em_step(
-    em: Em, data: Data, quadratic: bool, precision: float | None = None, everything: np.ndarray | None = None
+    em: Em,
+    data: Data,
+    quadratic: bool,
+    precision: float | None = None,
+    everything: np.ndarray | None = None,
 ) -> tuple[Em, float]:
     """One pass over data in memory: new parameters, and the log likelihood of the old ones."""
     sums, r = e_step(em, data, everything)
@@ -163,9 +209,17 @@ def em_step(
     return new, float(sums.bags[2])
 
 
-def run_em(em: Em, data: Data, quadratic: bool, steps: int, precision: float | None = None, tol: float = 1e-6) -> Em:
+def run_em(
+    em: Em,
+    data: Data,
+    quadratic: bool,
+    steps: int,
+    precision: float | None = None,
+    tol: float = 1e-6,
+) -> Em:
     """EM until the log likelihood per bag gains less than `tol`, at most `steps` passes."""
-    last, everything = -np.inf, token_gram(data)
+    last = -np.inf
+    everything = token_gram(data)
     for _ in range(steps):
         em, value = em_step(em, data, quadratic, precision, everything)
         if abs(value - last) < tol * data.size:
@@ -174,7 +228,7 @@ def run_em(em: Em, data: Data, quadratic: bool, steps: int, precision: float | N
     return em
 
 
-# -- M step -----------------------------------------------------------------------------------------------------------
+# -- M step ----------------------------------------------------------------------------------------
 
 
 def _token_step(model: TokenModel, sums: Sums, quadratic: bool) -> TokenModel:
@@ -184,12 +238,20 @@ def _token_step(model: TokenModel, sums: Sums, quadratic: bool) -> TokenModel:
         return model
     weight, centre, scatter = moments(sums.other)
     key_weight, mean, key_scatter = moments(sums.key)
-    # conditional maximisation: the covariance given gam^2 (both kinds of token inform it), then gam^2 given the covariance
+    # conditional maximisation: the covariance given gam^2 (both kinds of token inform it), then
+    # gam^2 given the covariance
     pooled = (weight * scatter + key_weight * key_scatter / model.spread) / tokens
     whiten = whitening(pooled, tokens)
-    spread = float(np.einsum("ij,ij->", whiten, key_scatter @ whiten)) * key_weight / (bags * d) if quadratic else 1.0
+    spread = (
+        float(np.einsum("ij,ij->", whiten, key_scatter @ whiten)) * key_weight / (bags * d)
+        if quadratic
+        else 1.0
+    )
     return model._replace(
-        mean=centre, whiten=whiten, key=(mean - centre) @ whiten, spread=float(np.clip(spread, *SPREADS))
+        mean=centre,
+        whiten=whiten,
+        key=(mean - centre) @ whiten,
+        spread=float(np.clip(spread, *SPREADS)),
     )
 
 
@@ -208,13 +270,17 @@ def whitening(covariance: np.ndarray, count: float) -> np.ndarray:
 
 
 def _factor(matrix: np.ndarray) -> np.ndarray:
-    """Lower Cholesky factor; where rounding left a symmetric matrix indefinite, of the nearest one that is not nearly so."""
+    """Lower Cholesky factor; where rounding left a symmetric matrix indefinite,
+    of the nearest one that is not nearly so.
+    """
     try:
         return cholesky(matrix, lower=True)
     except np.linalg.LinAlgError:  # a difference of sums that an extreme token has emptied
         values, vectors = np.linalg.eigh(matrix)
         largest = float(np.abs(values).max())
-        return cholesky((vectors * np.maximum(values, INDEFINITE * largest)) @ vectors.T, lower=True)
+        return cholesky(
+            (vectors * np.maximum(values, INDEFINITE * largest)) @ vectors.T, lower=True
+        )
 
 
 def logistic(data: Data, r: np.ndarray, old: Values) -> Values:
@@ -225,15 +291,31 @@ def logistic(data: Data, r: np.ndarray, old: Values) -> Values:
     one_per_bag = np.arange(len(x) + 1)
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        weights, bias = theta[:-m].reshape(d, m), theta[-m:]
+        weights = theta[:-m].reshape(d, m)
+        bias = theta[-m:]
         value, _, slope, slope_bias = data_pass(
-            x, none, zeros, one_per_bag, labels, weight, np.zeros(d), weights, bias, data.family, MIXTURE, 1.0
+            x,
+            none,
+            zeros,
+            one_per_bag,
+            labels,
+            weight,
+            np.zeros(d),
+            weights,
+            bias,
+            data.family,
+            MIXTURE,
+            1.0,
         )
         penalty = old.precision / 2 * (weights**2).sum()
-        return value + penalty, np.concatenate([(slope + old.precision * weights).ravel(), slope_bias])
+        return value + penalty, np.concatenate(
+            [(slope + old.precision * weights).ravel(), slope_bias]
+        )
 
     d, m = old.weights.shape
     none, zeros = np.empty((len(x), 0)), np.zeros(len(x))
     start = np.concatenate([old.weights.ravel(), old.bias])
-    theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": LOGISTIC_STEPS}).x
+    theta = minimize(
+        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": LOGISTIC_STEPS}
+    ).x
     return old._replace(weights=theta[:-m].reshape(d, m), bias=theta[-m:])

@@ -1,19 +1,22 @@
 """EM over batches that do not fit in memory together: additive sums, O(d^2) memory per start.
 
-Pass 1 adds up the scale of tokens and labels, pass 2 the moments the starts need, every later pass is one EM step of every
-start; after SCREEN passes only the start that predicts best goes on. One EM step over batches equals one over all bags at once up to
-the rounding of sums.
+Pass 1 adds up the scale of tokens and labels, pass 2 the moments the starts need, every later pass
+is one EM step of every start; after SCREEN passes only the start that predicts best goes on. One EM
+step over batches equals one over all bags at once up to the rounding of sums.
 
-Classes: the logistic regression of the M step is not additive, but one step of it on a quadratic bound is. notation: x = (1, token),
-rho = r weight, w = V^T x the old logits, p = their probabilities, a = ridge (not on the bias).
+Classes: the logistic regression of the M step is not additive, but one step of it on a quadratic
+bound is. notation: x = (1, token), rho = r weight, w = V^T x the old logits, p = their
+probabilities, a = ridge (not on the bias).
 
-    two classes    log s(z) >= log s(w) + (z-w)/2 - l(w)(z^2 - w^2), l(w) = tanh(w/2)/(4w)              (Jaakkola and Jordan 2000)
+    two classes   log s(z) >= log s(w) + (z-w)/2 - l(w)(z^2 - w^2), l(w) = tanh(w/2)/(4w)
+        (Jaakkola and Jordan 2000)
                    V <- (sum 2 l(w) rho x x^T + a)^-1 sum rho (t - 1/2) x
-    more           the Hessian is at most (1/2)(I - 11^T/C) in the classes                                (Boehning 1992)
+    more           the Hessian is at most (1/2)(I - 11^T/C) in the classes           (Boehning 1992)
                    V <- V + ((1/2) sum rho x x^T + a)^-1 (sum rho (t - p)^T x - a V)
 
-Both bounds touch the likelihood at the old V: the penalised likelihood never falls, and a fixed point of these passes is one of EM with the
-M step carried to its end. (Columns of V sum to zero from the start and stay so, where I - 11^T/C is the identity.)
+Both bounds touch the likelihood at the old V: the penalised likelihood never falls, and a fixed
+point of these passes is one of EM with the M step carried to its end. (Columns of V sum to zero
+from the start and stay so, where I - 11^T/C is the identity.)
 """
 
 from __future__ import annotations
@@ -55,14 +58,20 @@ class Stream:
     class_sums: dict[str, np.ndarray] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
 
-    def add_batch(self, tokens: np.ndarray, offsets: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
-        """y: numbers, or class indices (in the first pass of classes: zeros, they have no scale)."""
+    def add_batch(
+        self, tokens: np.ndarray, offsets: np.ndarray, y: np.ndarray, weight: np.ndarray
+    ) -> None:
+        """y: numbers, or class indices (in the first pass of classes: zeros, they have no
+        scale).
+        """
         if self.passes == 0:
             self._add_scale(tokens, offsets, y, weight)
             return
         assert self.scaling is not None
         labels = (y - self.scaling.label_mean) / self.scaling.label_scale
-        data = Data(self.scaling.tokens(tokens), offsets, labels, weight, self.family, self.outputs)
+        data = Data(
+            self.scaling.tokens(tokens), offsets, labels, weight, self.family, self.outputs
+        )
         if self.passes == 1:
             new = bag_moments(data)
             self.moments = new if self.moments is None else add_moments(self.moments, new)
@@ -75,18 +84,30 @@ class Stream:
         self.sums[name] = add(self.sums[name], new) if name in self.sums else new
         error = float(new.bags[3])
         if self.family != GAUSSIAN:
-            self.class_sums[name] = self.class_sums.get(name, 0.0) + class_sums(em.values, data, r)
+            self.class_sums[name] = self.class_sums.get(name, 0.0) + class_sums(
+                em.values, data, r
+            )
             error = _log_loss(em, data)
         self.errors[name] = self.errors.get(name, 0.0) + error
 
-    def _add_scale(self, tokens: np.ndarray, offsets: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
+    def _add_scale(
+        self, tokens: np.ndarray, offsets: np.ndarray, y: np.ndarray, weight: np.ndarray
+    ) -> None:
         each = np.repeat(weight, np.diff(offsets))
         if self.totals is None:
             # sums about the first batch's mean: no cancellation when squares are subtracted
             centre = tokens.mean(axis=0)
-            self.totals = [centre, np.zeros(1), np.zeros(len(centre)), np.zeros(len(centre)), np.zeros(3), y[:1].copy()]
+            self.totals = [
+                centre,
+                np.zeros(1),
+                np.zeros(len(centre)),
+                np.zeros(len(centre)),
+                np.zeros(3),
+                y[:1].copy(),
+            ]
         centre, count, total, square, labels, base = self.totals
-        x, t = tokens - centre, y - base
+        x = tokens - centre
+        t = y - base
         count += each.sum()
         total += each @ x
         square += each @ x**2
@@ -99,16 +120,26 @@ class Stream:
             self.ems = self._starts()
         else:
             self.ems = {name: self._stepped(name, em) for name, em in self.ems.items()}
-            best = sorted(self.ems, key=lambda name: self.errors[name])  # the first is what predictions use meanwhile
-            self.ems = {name: self.ems[name] for name in (best[:1] if self.passes == 1 + SCREEN else best)}
-            self.sums, self.class_sums, self.errors = {}, {}, {}
+            # the first is what predictions use meanwhile
+            best = sorted(self.ems, key=lambda name: self.errors[name])
+            self.ems = {
+                name: self.ems[name]
+                for name in (best[:1] if self.passes == 1 + SCREEN else best)
+            }
+            self.sums = {}
+            self.class_sums = {}
+            self.errors = {}
         self.passes += 1
 
     def _starts(self) -> dict[str, Em]:
         assert self.moments is not None and self.scaling is not None
         origin = -self.scaling.mean / self.scaling.scale
-        precision = CLASS_PRECISION if self.ridge is None or self.family == GAUSSIAN else self.ridge
-        return make_starts(self.moments, self.family, origin, self.n_starts, self.seed, self.dof, precision)
+        precision = (
+            CLASS_PRECISION if self.ridge is None or self.family == GAUSSIAN else self.ridge
+        )
+        return make_starts(
+            self.moments, self.family, origin, self.n_starts, self.seed, self.dof, precision
+        )
 
     def _stepped(self, name: str, em: Em) -> Em:
         new = m_step(em, self.sums[name], self.quadratic, self.family, self.ridge)
@@ -128,10 +159,13 @@ class Stream:
 
 
 def class_sums(values: Values, data: Data, r: np.ndarray) -> np.ndarray:
-    """(1+d, 1+d+m): the bound's curvature beside its linear part, see the module docstring; additive over batches."""
+    """(1+d, 1+d+m): the bound's curvature beside its linear part, see the module docstring;
+    additive over batches.
+    """
     x = np.column_stack([np.ones(len(data.tokens)), data.tokens])
     w = data.tokens @ values.weights + values.bias
-    rho, t = r * data.per_token(data.weight), data.per_token(data.labels)
+    rho = r * data.per_token(data.weight)
+    t = data.per_token(data.labels)
     if data.family == BERNOULLI:
         half = np.abs(w[:, 0]) / 2
         curve = np.where(
@@ -139,18 +173,22 @@ def class_sums(values: Values, data: Data, r: np.ndarray) -> np.ndarray:
         )  # 2 l(w); 1/4 at w = 0, to 1e-13
         pull = (t - 0.5)[:, None]
     else:
-        curve, pull = np.full(len(x), 0.5), np.eye(data.outputs)[t.astype(int)] - probabilities(w)
+        curve = np.full(len(x), 0.5)
+        pull = np.eye(data.outputs)[t.astype(int)] - probabilities(w)
     weighted = x * rho[:, None]
     return np.hstack([(weighted * curve[:, None]).T @ x, weighted.T @ pull])
 
 
 def class_step(values: Values, sums: np.ndarray) -> Values:
     """The maximiser of the bound; the bias (first row) has no ridge."""
-    size, m = len(sums), values.weights.shape[1]
-    curvature, linear = sums[:, :size].copy(), sums[:, size:]
+    size = len(sums)
+    m = values.weights.shape[1]
+    curvature = sums[:, :size].copy()
+    linear = sums[:, size:]
     old = np.vstack([values.bias, values.weights])
     ridge = np.full(size, values.precision)
-    ridge[0] = 1e-12 * np.trace(curvature)  # keeps the bias defined where the responsible tokens have no weight
+    # keeps the bias defined where the responsible tokens have no weight
+    ridge[0] = 1e-12 * np.trace(curvature)
     curvature[np.diag_indices(size)] += ridge
     if m == 1:
         new = np.linalg.solve(curvature, linear)
@@ -160,7 +198,9 @@ def class_step(values: Values, sums: np.ndarray) -> Values:
 
 
 def _log_loss(em: Em, data: Data) -> float:
-    """Minus the log probability of the labels given the bags, summed: what the starts are compared by."""
+    """Minus the log probability of the labels given the bags, summed:
+    what the starts are compared by.
+    """
     p = bag_softmax(scores(em.tokens, data.tokens), data.offsets)
     w = data.tokens @ em.values.weights + em.values.bias
     f = np.exp(label_log_density(data.per_token(data.labels), w, data.family, 1.0))

@@ -1,12 +1,15 @@
-"""Several heads: y = sum_h x_{J_h}.v_h + b + noise, each head with its own deciding token, gate and values (numbers only).
+"""Several heads: y = sum_h x_{J_h}.v_h + b + noise, each head with its own deciding token, gate and
+values (numbers only).
 
-Given the other heads' predictions f_g, head h sees the label y - sum_{g != h} f_g: a single-location problem again. Heads are found one after
-the other, each on the residuals of those before, with starts chosen by held-out loss (stages.py); then EM steps go round the heads until
-the prediction no longer moves (backfitting; Buja, Hastie and Tibshirani 1989). Each step is EM of em.py; that the rounds as a whole
-climb a likelihood is not claimed, since the other heads enter by their predicted mean and not by their posterior.
+Given the other heads' predictions f_g, head h sees the label y - sum_{g != h} f_g: a
+single-location problem again. Heads are found one after the other, each on the residuals of those
+before, with starts chosen by held-out loss (stages.py); then EM steps go round the heads until the
+prediction no longer moves (backfitting; Buja, Hastie and Tibshirani 1989). Each step is EM of
+em.py; that the rounds as a whole climb a likelihood is not claimed, since the other heads enter by
+their predicted mean and not by their posterior.
 
-Held-out predictions come from the same rounds on each fold's bags, started at the heads found on all bags: they never see a held-out
-label, but the basin was chosen with it.
+Held-out predictions come from the same rounds on each fold's bags, started at the heads found on
+all bags: they never see a held-out label, but the basin was chosen with it.
 """
 
 from __future__ import annotations
@@ -18,7 +21,13 @@ import numpy as np
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.em import Em, run_em
 from attnscope.estimators.fit.held_out import Fold, Options, each
-from attnscope.estimators.fit.mixture import Answers, Fitted, bag_answers, bag_outputs, from_em
+from attnscope.estimators.fit.mixture import (
+    Answers,
+    Fitted,
+    bag_answers,
+    bag_outputs,
+    from_em,
+)
 from attnscope.estimators.fit.stages import fit_bags
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
@@ -26,7 +35,8 @@ __all__ = ["Heads", "fit_heads", "residuals", "summed"]
 
 ROUNDS = 30
 STEPS = 2  # EM steps per head and round
-SETTLED = 1e-8  # mean squared move of the prediction in a round, in units of the labels' variance
+# mean squared move of the prediction in a round, in units of the labels' variance
+SETTLED = 1e-8
 
 
 class Heads(NamedTuple):
@@ -41,22 +51,30 @@ class Heads(NamedTuple):
     mean_share: float = 0.0
 
 
-def fit_heads(data: Data, folds: list[Fold], origin: np.ndarray, options: Options, count: int) -> Heads:
+def fit_heads(
+    data: Data, folds: list[Fold], origin: np.ndarray, options: Options, count: int
+) -> Heads:
     """`count` heads fitted together; `options` as for one head, EM only."""
-    quadratic, ridge = options.gate != "linear", options.alpha_value
+    quadratic = options.gate != "linear"
+    ridge = options.alpha_value
     alone = options._replace(alpha_gate=np.inf)
     ems: list[Em] = []
     first: dict[str, float] = {}
     for head in range(count):
         options.say(f"head {head}")
         left = data._replace(labels=residuals([from_em(em, GAUSSIAN) for em in ems], data))
-        found = fit_bags(left, [fold._replace(data=left) for fold in folds], origin, alone, None)
+        found = fit_bags(
+            left, [fold._replace(data=left) for fold in folds], origin, alone, None
+        )
         assert found.fitted.tokens is not None
         ems.append(Em(found.fitted.tokens, found.fitted.values))
         ems = _rounds(ems, data, quadratic, ridge)
         first = first or found.start_losses
-    parts = each(lambda fold: _rounds(ems, fold.train, quadratic, ridge), folds, options.workers)
-    output, spread = np.empty((data.size, 1)), np.empty(data.size)
+    parts = each(
+        lambda fold: _rounds(ems, fold.train, quadratic, ridge), folds, options.workers
+    )
+    output = np.empty((data.size, 1))
+    spread = np.empty(data.size)
     for fold, part in zip(folds, parts):
         held = fold.held
         answers = summed([from_em(em, GAUSSIAN) for em in part], held.tokens, held.offsets)
@@ -74,7 +92,9 @@ def _rounds(ems: list[Em], data: Data, quadratic: bool, ridge: float | None) -> 
         before = sum(outputs)
         for h, em in enumerate(ems):
             others = sum(outputs) - outputs[h]
-            ems[h] = run_em(em, data._replace(labels=data.labels - others), quadratic, STEPS, ridge)
+            ems[h] = run_em(
+                em, data._replace(labels=data.labels - others), quadratic, STEPS, ridge
+            )
             outputs[h] = _output(ems[h], data)
         if float(np.mean((sum(outputs) - before) ** 2)) < SETTLED:
             break
@@ -87,11 +107,15 @@ def _output(em: Em, data: Data) -> np.ndarray:
 
 def residuals(heads: list[Fitted], data: Data) -> np.ndarray:
     """Labels minus the heads' predictions (n,)."""
-    return data.labels - sum(bag_outputs(head, data.tokens, data.offsets)[2][:, 0] for head in heads)
+    return data.labels - sum(
+        bag_outputs(head, data.tokens, data.offsets)[2][:, 0] for head in heads
+    )
 
 
 def summed(heads: list[Fitted], tokens: np.ndarray, offsets: np.ndarray) -> Answers:
-    """All heads together: weights averaged; values and outputs added; the noise once, the heads' own doubts added."""
+    """All heads together: weights averaged; values and outputs added;
+    the noise once, the heads' own doubts added.
+    """
     each_head = [bag_answers(head, tokens, offsets) for head in heads]
     if len(heads) == 1:
         return each_head[0]

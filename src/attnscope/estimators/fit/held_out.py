@@ -1,9 +1,11 @@
-"""Candidates judged by K-fold held-out loss: a track is one model per fold, its held-out losses, and the stages that made it.
+"""Candidates judged by K-fold held-out loss: a track is one model per fold, its held-out losses,
+and the stages that made it.
 
-A stage maps (model, data) to a model. It is run on every fold's training part from that fold's current model, and replaces the current
-model only if the held-out loss (squared error, or minus log probability) falls by more than CAUTION standard errors of the
-paired differences. To save work a rival is first run on a few folds and dropped if it does not lead there. The accepted stages
-are finally run on all bags.
+A stage maps (model, data) to a model. It is run on every fold's training part from that fold's
+current model, and replaces the current model only if the held-out loss (squared error, or minus log
+probability) falls by more than CAUTION standard errors of the paired differences. To save work a
+rival is first run on a few folds and dropped if it does not lead there. The accepted stages are
+finally run on all bags.
 """
 
 from __future__ import annotations
@@ -15,25 +17,52 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.estimators.fit.data import Data
-from attnscope.estimators.fit.mixture import Answers, Fitted, Inputs, bag_answers, bag_losses, gate_inputs, refine
+from attnscope.estimators.fit.mixture import (
+    Answers,
+    Fitted,
+    Inputs,
+    bag_answers,
+    bag_losses,
+    gate_inputs,
+    refine,
+)
 from attnscope.estimators.fit.ridge import FLOOR
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
-__all__ = ["Fold", "Options", "Track", "better", "gain_and_error", "make_folds", "path", "with_variance"]
+__all__ = [
+    "Fold",
+    "Options",
+    "Track",
+    "better",
+    "gain_and_error",
+    "make_folds",
+    "path",
+    "with_variance",
+]
 
 FOLDS = 5
-PROBE = 2  # folds a rival is tried on before it is run on all: 40 % of the bags tell a clear loser, if they are
+# folds a rival is tried on before it is run on all: 40 % of the bags tell a clear loser, if they
+# are
+PROBE = 2
 PROBE_BAGS = 30  # this many held-out bags; more folds otherwise
-LBFGS_STEPS = 40  # per point of a path, each from the one before; with 60 no more accurate (digits, eight further seeds) and a fifth slower
+# per point of a path, each from the one before; with 60 no more accurate (digits, eight further
+# seeds) and a fifth slower
+LBFGS_STEPS = 40
 GATE_PATH = (
     300.0,
     30.0,
     3.0,
     0.3,
 )  # ridge on the gate, strong to weak, beside a sum of log likelihoods in standardised tokens
-STALL = 0.001  # a path ends where the loss moves by less than this share, or after two points that do not lower it by as much
-HINT = 0.25  # standard errors by which a rival must lead on the first folds; less hardly ever becomes CAUTION on all
-CAUTION = 1.5  # standard errors a richer model must gain: half a dozen are tried, and the best of six useless ones gains 1.3 on average
+# a path ends where the loss moves by less than this share, or after two points that do not lower it
+# by as much
+STALL = 0.001
+# standard errors by which a rival must lead on the first folds; less hardly ever becomes CAUTION on
+# all
+HINT = 0.25
+# standard errors a richer model must gain: half a dozen are tried, and the best of six useless ones
+# gains 1.3 on average
+CAUTION = 1.5
 Stage = Callable[..., Fitted]  # (model, data) -> model
 
 
@@ -52,7 +81,9 @@ class Options(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Which bags are held out; the parts are copied when asked for, so that folds take no memory between stages."""
+    """Which bags are held out; the parts are copied when asked for,
+    so that folds take no memory between stages.
+    """
 
     data: Data
     rest: np.ndarray
@@ -76,7 +107,9 @@ class Track(NamedTuple):
 
 
 def make_folds(data: Data, seed: int) -> list[Fold]:
-    """Random folds; sorted by label first so that every fold sees every class and the whole range."""
+    """Random folds; sorted by label first so that every fold sees every class and the whole
+    range.
+    """
     rng = np.random.default_rng([seed, 0])
     count = min(FOLDS, data.size)
     order = np.lexsort((rng.random(data.size), data.labels))
@@ -85,10 +118,14 @@ def make_folds(data: Data, seed: int) -> list[Fold]:
         rows = order[block : block + count]
         fold[rows] = rng.permutation(count)[: len(rows)]
     everyone = np.arange(data.size)
-    return [Fold(data, everyone[fold != f], everyone[fold == f]) for f in range(count) if (fold == f).any()]
+    return [
+        Fold(data, everyone[fold != f], everyone[fold == f])
+        for f in range(count)
+        if (fold == f).any()
+    ]
 
 
-# -- rivals -------------------------------------------------------------------------------------------------------------
+# -- rivals ----------------------------------------------------------------------------------------
 
 
 def path(
@@ -103,32 +140,50 @@ def path(
     caution: float = CAUTION,
     costly: bool = False,
 ) -> Track:
-    """`change` followed by L-BFGS along the gate's ridge path; its best point if it beats `against`, which is returned otherwise.
+    """`change` followed by L-BFGS along the gate's ridge path; its best point if it beats
+    `against`, which is returned otherwise.
 
-    against=None: must be taken. `factor` multiplies the ridge of V, once. A `costly` path ends at its first point that does not lead.
+    against=None: must be taken. `factor` multiplies the ridge of V, once. A `costly` path ends at
+    its first point that does not lead.
     """
     if options.alpha_gate is not None:
         ridges = (options.alpha_gate,)
-    steps = [_refinement(ridge, factor if i == 0 else 1.0, options) for i, ridge in enumerate(ridges)]
+    steps = [
+        _refinement(ridge, factor if i == 0 else 1.0, options)
+        for i, ridge in enumerate(ridges)
+    ]
     probe = probe_folds(folds)
     first = folds if against is None else folds[:probe]
     held = np.concatenate([fold.out for fold in first])
-    par = average_loss(folds, against.losses, held) if costly and against is not None else np.inf
+    par = (
+        average_loss(folds, against.losses, held)
+        if costly and against is not None
+        else np.inf
+    )
     reached = _walk(first, track.models[: len(first)], change, steps, options, True, par)
     if len(first) < len(folds):
         assert against is not None
-        lead, error = max(gain_and_error(against.losses - losses, folds[0].data.weight) for _, losses in reached)
+        lead, error = max(
+            gain_and_error(against.losses - losses, folds[0].data.weight)
+            for _, losses in reached
+        )
         options.say(f"{name}: held-out loss lower by {lead:.4g} on {probe} folds")
         if (
             lead <= (min(caution, HINT) if caution > 0 else -1) * error
         ):  # one that need not win clearly is dropped if it clearly loses
             return against
-        others = _walk(folds[probe:], track.models[probe:], change, steps[: len(reached)], options, False)
-        reached = [(a + b, np.where(np.isnan(x), y, x)) for (a, x), (b, y) in zip(reached, others)]
+        others = _walk(
+            folds[probe:], track.models[probe:], change, steps[: len(reached)], options, False
+        )
+        reached = [
+            (a + b, np.where(np.isnan(x), y, x)) for (a, x), (b, y) in zip(reached, others)
+        ]
     best = int(np.argmin([average_loss(folds, losses) for _, losses in reached]))
     done = tuple((f"ridge {ridge:g}", step) for ridge, step in zip(ridges[: best + 1], steps))
     new = Track(*reached[best], (*track.stages, (name, change), *done))
-    options.say(f"{name}, gate ridge {ridges[best]:g}: held-out loss {mean_loss(folds, new):.4g}")
+    options.say(
+        f"{name}, gate ridge {ridges[best]:g}: held-out loss {mean_loss(folds, new):.4g}"
+    )
     return new if against is None or better(folds, new, against, caution) else against
 
 
@@ -147,7 +202,9 @@ def _walk(
     stop: bool,
     par: float = np.inf,
 ) -> list[tuple[list[Fitted], np.ndarray]]:
-    """Models and held-out losses (NaN outside these folds) after each step; `stop` once the loss no longer falls or is above `par`."""
+    """Models and held-out losses (NaN outside these folds) after each step; `stop` once the loss no
+    longer falls or is above `par`.
+    """
 
     def begin(job: tuple[Fitted, Fold]) -> tuple[Fitted, Inputs, Inputs]:
         train = job[1].train
@@ -157,7 +214,9 @@ def _walk(
     changed = each(begin, list(zip(models, folds)), options.workers)
     models, inputs, held_inputs = ([part[i] for part in changed] for i in range(3))
     out: list[tuple[list[Fitted], np.ndarray]] = []
-    bags, lowest, worse = np.concatenate([f.out for f in folds]), np.inf, 0
+    bags = np.concatenate([f.out for f in folds])
+    lowest = np.inf
+    worse = 0
     for step in steps:
         jobs = list(zip(models, folds, inputs))
         models = each(lambda job: step(job[0], job[1].train, job[2]), jobs, options.workers)  # noqa: B023
@@ -174,7 +233,9 @@ def _refinement(ridge: float, factor: float, options: Options) -> Stage:
     def step(model: Fitted, bags: Data, inputs: Inputs | None = None) -> Fitted:
         precision = model.values.precision * factor
         if options.alpha_value is not None:
-            precision = options.alpha_value / (model.values.variance if bags.family == GAUSSIAN else 1.0)
+            precision = options.alpha_value / (
+                model.values.variance if bags.family == GAUSSIAN else 1.0
+            )
         return refine(model, bags, ridge, precision, LBFGS_STEPS, inputs)
 
     return step
@@ -186,22 +247,37 @@ def last_ridge(track: Track) -> float:
 
 
 def with_variance(track: Track, variance: float) -> Track:
-    """Fix the noise variance, not below what labels of variance 1 let float64 see; lambda = precision * variance is kept."""
+    """Fix the noise variance, not below what labels of variance 1 let float64 see;
+    lambda = precision * variance is kept.
+    """
     variance = max(variance, FLOOR**2)
 
     def stage(model: Fitted, bags: Data | None) -> Fitted:
         old = model.values
-        return model._replace(values=old._replace(variance=variance, precision=old.precision * old.variance / variance))
+        return model._replace(
+            values=old._replace(
+                variance=variance, precision=old.precision * old.variance / variance
+            )
+        )
 
-    return track._replace(models=[stage(m, None) for m in track.models], stages=(*track.stages, ("noise", stage)))
+    return track._replace(
+        models=[stage(m, None) for m in track.models],
+        stages=(*track.stages, ("noise", stage)),
+    )
 
 
-# -- judging ------------------------------------------------------------------------------------------------------------
+# -- judging ---------------------------------------------------------------------------------------
 
 
-def average_loss(folds: list[Fold], losses: np.ndarray, bags: np.ndarray | None = None) -> float:
+def average_loss(
+    folds: list[Fold], losses: np.ndarray, bags: np.ndarray | None = None
+) -> float:
     weight = folds[0].data.weight
-    return float(np.average(losses, weights=weight) if bags is None else np.average(losses[bags], weights=weight[bags]))
+    return float(
+        np.average(losses, weights=weight)
+        if bags is None
+        else np.average(losses[bags], weights=weight[bags])
+    )
 
 
 def mean_loss(folds: list[Fold], track: Track) -> float:
@@ -209,7 +285,9 @@ def mean_loss(folds: list[Fold], track: Track) -> float:
 
 
 def better(folds: list[Fold], new: Track, old: Track, caution: float = CAUTION) -> bool:
-    """Is the held-out loss of `new` lower by more than `caution` standard errors of the paired differences?"""
+    """Is the held-out loss of `new` lower by more than `caution` standard errors of the paired
+    differences?
+    """
     mean, error = gain_and_error(old.losses - new.losses, folds[0].data.weight)
     return bool(mean > caution * error)
 
@@ -217,9 +295,12 @@ def better(folds: list[Fold], new: Track, old: Track, caution: float = CAUTION) 
 def gain_and_error(gain: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Weighted mean of (n,) gains and its standard error; NaN where a bag was not held out."""
     known = np.isfinite(gain)
-    gain, weight = gain[known], weight[known]
+    gain = gain[known]
+    weight = weight[known]
     mean = float(np.average(gain, weights=weight))
-    return mean, float(np.sqrt(np.average((gain - mean) ** 2, weights=weight) / max(len(gain) - 1, 1)))
+    return mean, float(
+        np.sqrt(np.average((gain - mean) ** 2, weights=weight) / max(len(gain) - 1, 1))
+    )
 
 
 def best_fold(folds: list[Fold], losses: np.ndarray) -> int:
@@ -233,22 +314,36 @@ def each(function: Callable, jobs: list, workers: int) -> list:
         return list(pool.map(function, jobs))
 
 
-def held_out(folds: list[Fold], models: list[Fitted], inputs: list[Inputs] | None = None) -> np.ndarray:
-    """Losses (n,) of bags held out by these folds, NaN elsewhere; `inputs`: `gate_inputs` of their tokens if they are at hand."""
+def held_out(
+    folds: list[Fold], models: list[Fitted], inputs: list[Inputs] | None = None
+) -> np.ndarray:
+    """Losses (n,) of bags held out by these folds, NaN elsewhere; `inputs`:
+    `gate_inputs` of their tokens if they are at hand.
+    """
     out = np.full(folds[0].data.size, np.nan)
     for i, (fold, model) in enumerate(zip(folds, models)):
         out[fold.out] = bag_losses(model, fold.held, inputs[i] if inputs else None)
     return out
 
 
-def held_out_answers(folds: list[Fold], track: Track) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Outputs (n, m), spreads (n,) and the part of the squared spread due to uncertain values (n,)."""
+def held_out_answers(
+    folds: list[Fold], track: Track
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Outputs (n, m), spreads (n,) and the part of the squared spread due to uncertain values
+    (n,).
+    """
     answers: list[Answers] = []
     for model, fold in zip(track.models, folds):
         held = fold.held
         answers.append(bag_answers(model, held.tokens, held.offsets))
     n = folds[0].data.size
-    output, spread, unsure = np.empty((n, answers[0].output.shape[1])), np.empty(n), np.empty(n)
+    output = np.empty((n, answers[0].output.shape[1]))
+    spread = np.empty(n)
+    unsure = np.empty(n)
     for fold, answer in zip(folds, answers):
-        output[fold.out], spread[fold.out], unsure[fold.out] = answer.output, answer.spread, answer.unsure
+        output[fold.out], spread[fold.out], unsure[fold.out] = (
+            answer.output,
+            answer.spread,
+            answer.unsure,
+        )
     return output, spread, unsure

@@ -2,9 +2,11 @@
 
     minimise  sum_i weight_i loss_i(a, V, b)  +  alpha_gate |a|^2/2  +  alpha_value |V|^2/2
 
-where a corrects a given score (that of the EM token model, or zero) by a.(x, extra features), and loss_i is the mixture likelihood, soft
-attention or sigmoid attention of numerics.compiled.data_pass. alpha_gate -> infinity keeps the given score. The noise variance is held fixed
-(at the squared predictive error): fitted freely it collapses onto whichever token happens to match y.
+where a corrects a given score (that of the EM token model, or zero) by a.(x, extra features), and
+loss_i is the mixture likelihood, soft attention or sigmoid attention of
+numerics.compiled.data_pass. alpha_gate -> infinity keeps the given score. The noise variance is
+held fixed (at the squared predictive error): fitted freely it collapses onto whichever token
+happens to match y.
 """
 
 from __future__ import annotations
@@ -18,7 +20,15 @@ from attnscope.estimators.fit.data import Data, label_log_density
 from attnscope.estimators.fit.em import Em, TokenModel, scores
 from attnscope.estimators.fit.ridge import Values
 from attnscope.numerics.compiled.cosines import cosines
-from attnscope.numerics.compiled.data_pass import GAUSSIAN, MIXTURE, SIGMOID, bag_max, bag_softmax, bag_sum, data_pass
+from attnscope.numerics.compiled.data_pass import (
+    GAUSSIAN,
+    MIXTURE,
+    SIGMOID,
+    bag_max,
+    bag_softmax,
+    bag_sum,
+    data_pass,
+)
 
 __all__ = [
     "FeatureMap",
@@ -42,13 +52,18 @@ Inputs = tuple[
     np.ndarray, np.ndarray
 ]  # of `gate_inputs`, passed on where tokens and everything but the weights stay the same
 ENOUGH = (
-    1e-7  # relative gain of a step below which L-BFGS ends: with n bags the loss itself is known to about 1/sqrt(n)
+    # relative gain of a step below which L-BFGS ends: with n bags the loss itself is known to about
+    # 1/sqrt(n)
+    1e-7
 )
-CLIP = 20.0  # scores this far below the bag's best have weight 2e-9: their exact size carries no information
+# scores this far below the bag's best have weight 2e-9: their exact size carries no information
+CLIP = 20.0
 
 
 class FeatureMap(NamedTuple):
-    """Extra gate features of a token x: cos(frequency^T x + phase); (|x|^2 - d)/sqrt(2d) if `norm`; 1 if `constant` (a threshold)."""
+    """Extra gate features of a token x: cos(frequency^T x + phase); (|x|^2 - d)/sqrt(2d) if `norm`;
+    1 if `constant` (a threshold).
+    """
 
     frequency: np.ndarray  # (d, D), D may be 0
     phase: np.ndarray  # (D,)
@@ -66,7 +81,9 @@ class FeatureMap(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A model in standardised coordinates: token model (None: no given score), gate a, features, values, combination."""
+    """A model in standardised coordinates: token model (None: no given score), gate a, features,
+    values, combination.
+    """
 
     tokens: TokenModel | None
     gate: np.ndarray
@@ -86,9 +103,11 @@ def from_em(em: Em, family: int) -> Fitted:
 
 
 def freed(fitted: Fitted, data: Data, norm: bool) -> Fitted:
-    """The same model with its score as a ridge-penalised linear function of (x, |x|^2) instead of a given token model.
+    """The same model with its score as a ridge-penalised linear function of (x, |x|^2) instead of a
+    given token model.
 
-    Least squares of the score on the features, scaled to a spread of at most 3: a token model that does not fit is too sure of itself.
+    Least squares of the score on the features, scaled to a spread of at most 3: a token model that
+    does not fit is too sure of itself.
     """
     d = data.tokens.shape[1]
     features = no_features(d)._replace(norm=norm)
@@ -96,7 +115,8 @@ def freed(fitted: Fitted, data: Data, norm: bool) -> Fitted:
     u = token_scores(fitted, data.tokens)
     u = np.maximum(u, data.per_token(bag_max(u, data.offsets)) - CLIP)
     gram = design.T @ design
-    gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram)  # constant features; far below what changes a score
+    # constant features; far below what changes a score
+    gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram)
     slope = np.linalg.solve(gram, design.T @ u)[:-1]
     gate = slope * min(1.0, 3 / max(float(np.std(design[:, :-1] @ slope)), 1e-12))
     return fitted._replace(tokens=None, gate=gate, features=features)
@@ -119,7 +139,8 @@ def refine(
     steps: int,
     inputs: Inputs | None = None,
 ) -> Fitted:
-    """L-BFGS from `fitted`; alpha_value is the precision on V (for numbers: ridge divided by the noise variance).
+    """L-BFGS from `fitted`; alpha_value is the precision on V (for numbers: ridge divided by the
+    noise variance).
 
     `inputs` = `gate_inputs(fitted, data.tokens)` if they are at hand.
     """
@@ -130,31 +151,52 @@ def refine(
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
         gate, weights, bias = _unpack(theta, d, e, m)
         loss, slope_gate, slope_weights, slope_bias = data_pass(
-            data.tokens, extra, given, data.offsets, data.labels, data.weight, gate, weights, bias,
-            fitted.family, fitted.combine, fitted.values.variance,
-        )  # fmt: skip
+            data.tokens,
+            extra,
+            given,
+            data.offsets,
+            data.labels,
+            data.weight,
+            gate,
+            weights,
+            bias,
+            fitted.family,
+            fitted.combine,
+            fitted.values.variance,
+        )
         loss += alpha_gate / 2 * gate @ gate + alpha_value / 2 * (weights**2).sum()
-        slope = [slope_gate + alpha_gate * gate, (slope_weights + alpha_value * weights).ravel(), slope_bias]
+        slope = [
+            slope_gate + alpha_gate * gate,
+            (slope_weights + alpha_value * weights).ravel(),
+            slope_bias,
+        ]
         return loss, np.concatenate(slope)
 
     start = np.concatenate([fitted.gate, fitted.values.weights.ravel(), fitted.values.bias])
     options = {"maxiter": steps, "maxcor": 20, "ftol": ENOUGH}
     theta = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
     gate, weights, bias = _unpack(theta, d, e, m)
-    return fitted._replace(gate=gate, values=fitted.values._replace(weights=weights, bias=bias, precision=alpha_value))
+    return fitted._replace(
+        gate=gate,
+        values=fitted.values._replace(weights=weights, bias=bias, precision=alpha_value),
+    )
 
 
-def _unpack(theta: np.ndarray, d: int, e: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _unpack(
+    theta: np.ndarray, d: int, e: int, m: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return theta[: d + e], theta[d + e : -m].reshape(d, m), theta[-m:]
 
 
-# -- answers ----------------------------------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 
 
 class Answers(NamedTuple):
-    """weight (N,), value (N, m) per token; output (n, m): mean, or class probabilities (n, C) with C = 2 for binary.
+    """weight (N,), value (N, m) per token; output (n, m): mean, or class probabilities (n, C) with
+    C = 2 for binary.
 
-    Numbers: spread (n,), the standard deviation of the label, and the part of its square that is due to uncertain values.
+    Numbers: spread (n,), the standard deviation of the label, and the part of its square that is
+    due to uncertain values.
     """
 
     weight: np.ndarray
@@ -164,24 +206,32 @@ class Answers(NamedTuple):
     unsure: np.ndarray
 
 
-def token_scores(fitted: Fitted, tokens: np.ndarray, inputs: Inputs | None = None) -> np.ndarray:
+def token_scores(
+    fitted: Fitted, tokens: np.ndarray, inputs: Inputs | None = None
+) -> np.ndarray:
     extra, given = inputs or gate_inputs(fitted, tokens)
     d = tokens.shape[1]
     return given + tokens @ fitted.gate[:d] + extra @ fitted.gate[d:]
 
 
 def bag_answers(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
-    """Token weights and values, the bag's output, and for numbers the mixture's standard deviation."""
+    """Token weights and values, the bag's output,
+    and for numbers the mixture's standard deviation.
+    """
     weight, value, output = bag_outputs(fitted, tokens, offsets)
     if fitted.family == GAUSSIAN:
-        return Answers(weight, value, output, *_spread(fitted, tokens, weight, value, output, offsets))
+        return Answers(
+            weight, value, output, *_spread(fitted, tokens, weight, value, output, offsets)
+        )
     return Answers(weight, value, output, np.zeros(len(output)), np.zeros(len(output)))
 
 
 def bag_outputs(
     fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray, inputs: Inputs | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weight, value and output of `Answers`, without the spread, which costs more than all of them."""
+    """Weight, value and output of `Answers`, without the spread,
+    which costs more than all of them.
+    """
     u = token_scores(fitted, tokens, inputs)
     if fitted.combine == SIGMOID:
         weight = 1 / (1 + np.exp(-np.clip(u, -700, 700)))
@@ -200,9 +250,16 @@ def bag_outputs(
 
 
 def _spread(
-    fitted: Fitted, tokens: np.ndarray, weight: np.ndarray, value: np.ndarray, pooled: np.ndarray, offsets: np.ndarray
+    fitted: Fitted,
+    tokens: np.ndarray,
+    weight: np.ndarray,
+    value: np.ndarray,
+    pooled: np.ndarray,
+    offsets: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """sqrt(noise + sum_l p_l [(w_l - mean)^2 + uncertainty of w_l]) and sum_l p_l uncertainty; sigmoid weights are no distribution: no squares."""
+    """sqrt(noise + sum_l p_l [(w_l - mean)^2 + uncertainty of w_l]) and sum_l p_l uncertainty;
+    sigmoid weights are no distribution: no squares.
+    """
     unsure = bag_sum(weight * fitted.values.uncertainty(tokens), offsets)
     if fitted.combine == SIGMOID:
         return np.sqrt(fitted.values.noise + unsure), unsure
@@ -246,5 +303,7 @@ def responsibilities(fitted: Fitted, data: Data) -> np.ndarray:
     """Token weights given the label too (N,): r ~ p_l f(y | w_l)."""
     u = token_scores(fitted, data.tokens)
     w = data.tokens @ fitted.values.weights + fitted.values.bias
-    log_f = label_log_density(data.per_token(data.labels), w, data.family, fitted.values.variance)
+    log_f = label_log_density(
+        data.per_token(data.labels), w, data.family, fitted.values.variance
+    )
     return bag_softmax(u + log_f, data.offsets)

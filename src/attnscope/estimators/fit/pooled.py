@@ -1,13 +1,19 @@
-"""The mean token: the baseline every model of one deciding token is held against, and what it may borrow from.
+"""The mean token: the baseline every model of one deciding token is held against, and what it may
+borrow from.
 
-    mean-pool      output g(bag) = f(U^T xbar + c), xbar = the bag's mean token, feature by feature of unit variance over bags; a ridge on U by the
-                   evidence (numbers; ridge.py) or by a warm K-fold path (classes). A mean token outside the range of those seen in training is
-                   read as at its edge: a feature that hardly varied there may be anything later, and a ridge says nothing about it
-    mean share     output (1-w) f(bag) + w g(bag), w in [0, 1] minimising the held-out loss of both: the label comes from the deciding token with
-                   probability 1-w and from the mean token with probability w (stacking; Wolpert 1992, Breiman 1996)
+    mean-pool   output g(bag) = f(U^T xbar + c), xbar = the bag's mean token, feature by feature of
+        unit variance over bags; a ridge on U by the
+                   evidence (numbers; ridge.py) or by a warm K-fold path (classes). A mean token
+                   outside the range of those seen in training is read as at its edge: a feature
+                   that hardly varied there may be anything later, and a ridge says nothing about it
+    mean share   output (1-w) f(bag) + w g(bag), w in [0, 1] minimising the held-out loss of both:
+        the label comes from the deciding token with
+                   probability 1-w and from the mean token with probability w (stacking; Wolpert
+                   1992, Breiman 1996)
 
-Both terms are held-out predictions of the same folds; the loss is convex in w. w = 0 unless the gain exceeds a standard error.
-Bags of one token: the baseline is ridge (or ridge logistic) regression on it, and all there is.
+Both terms are held-out predictions of the same folds; the loss is convex in w. w = 0 unless the
+gain exceeds a standard error. Bags of one token: the baseline is ridge (or ridge logistic)
+regression on it, and all there is.
 """
 
 from __future__ import annotations
@@ -33,10 +39,13 @@ from attnscope.numerics.compiled.data_pass import GAUSSIAN, MIXTURE, bag_sum
 
 __all__ = ["MeanPool", "Pooled", "blended", "blended_outputs", "fit_pooled", "mean_share"]
 
-RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # of U beside a sum of log likelihoods in features of unit variance
+# of U beside a sum of log likelihoods in features of unit variance
+RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)
 STEPS = 100  # L-BFGS steps per point of the path, each from the point before
-SAYS = 2.0  # standard errors by which the mean token must beat a constant before it may take part
-CAUTION = 1.0  # standard errors the mean share must gain: it is one number, not one of several richer models
+# standard errors by which the mean token must beat a constant before it may take part
+SAYS = 2.0
+# standard errors the mean share must gain: it is one number, not one of several richer models
+CAUTION = 1.0
 
 
 class MeanPool(NamedTuple):
@@ -65,7 +74,9 @@ def mean_tokens(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def fit_pooled(data: Data, folds: list[Fold], ridge: float | None) -> Pooled:
-    """`ridge` as in ridge.evidence_ridge for numbers, the precision of U for classes; None: chosen."""
+    """`ridge` as in ridge.evidence_ridge for numbers, the precision of U for classes; None:
+    chosen.
+    """
     mean = mean_tokens(data.tokens, data.offsets)
     centre = np.average(mean, axis=0, weights=data.weight)
     scale = np.sqrt(np.average((mean - centre) ** 2, axis=0, weights=data.weight))
@@ -73,7 +84,8 @@ def fit_pooled(data: Data, folds: list[Fold], ridge: float | None) -> Pooled:
     alone = data._replace(tokens=mean / scale, offsets=np.arange(data.size + 1))
     parts = [fold._replace(data=alone) for fold in folds]
     if data.family == GAUSSIAN:
-        models, final = [_ridge(part.train, ridge) for part in parts], _ridge(alone, ridge)
+        models = [_ridge(part.train, ridge) for part in parts]
+        final = _ridge(alone, ridge)
     else:
         models, final = _logistic_path(alone, parts, RIDGES if ridge is None else (ridge,))
     output, spread = _held_out(models, parts)
@@ -88,30 +100,47 @@ def _bounded(values: Values, data: Data) -> MeanPool:
 
 
 def _held_out(models: list[MeanPool], parts: list[Fold]) -> tuple[np.ndarray, np.ndarray]:
-    answers = [model.answers(part.held.tokens, part.held.offsets) for model, part in zip(models, parts)]
+    answers = [
+        model.answers(part.held.tokens, part.held.offsets)
+        for model, part in zip(models, parts)
+    ]
     order = np.argsort(np.concatenate([part.out for part in parts]))
-    return np.concatenate([a.output for a in answers])[order], np.concatenate([a.spread for a in answers])[order]
+    return np.concatenate([a.output for a in answers])[order], np.concatenate(
+        [a.spread for a in answers]
+    )[order]
 
 
 def _ridge(data: Data, ridge: float | None) -> MeanPool:
     return _bounded(row_ridge(data.tokens, data.labels, data.weight, ridge), data)
 
 
-def _logistic_path(data: Data, parts: list[Fold], ridges: tuple[float, ...]) -> tuple[list[MeanPool], MeanPool]:
-    """From strong to weak until the held-out loss rises; the best point of every fold, and on all bags."""
-    blank = values_from(np.zeros((data.tokens.shape[1], data.outputs)), np.zeros(data.outputs), 1.0, 1.0)
-    models, final = [_bounded(blank, part.train) for part in parts], _bounded(blank, data)
-    best, lowest = models, np.inf
+def _logistic_path(
+    data: Data, parts: list[Fold], ridges: tuple[float, ...]
+) -> tuple[list[MeanPool], MeanPool]:
+    """From strong to weak until the held-out loss rises;
+    the best point of every fold, and on all bags.
+    """
+    blank = values_from(
+        np.zeros((data.tokens.shape[1], data.outputs)), np.zeros(data.outputs), 1.0, 1.0
+    )
+    models = [_bounded(blank, part.train) for part in parts]
+    final = _bounded(blank, data)
+    best = models
+    lowest = np.inf
 
     def step(pool: MeanPool, bags: Data, ridge: float) -> MeanPool:
         return pool._replace(model=refine(pool.model, bags, 1.0, ridge, STEPS))
 
     for ridge in ridges:
         models = [step(pool, part.train, ridge) for pool, part in zip(models, parts)]
-        loss = float(np.average(output_losses(_held_out(models, parts)[0], data), weights=data.weight))
+        loss = float(
+            np.average(output_losses(_held_out(models, parts)[0], data), weights=data.weight)
+        )
         if loss > lowest:
             break
-        best, lowest, final = models, loss, step(final, data, ridge)
+        best = models
+        lowest = loss
+        final = step(final, data, ridge)
     return best, final
 
 
@@ -120,20 +149,28 @@ def _unscaled(fitted: Fitted, scale: np.ndarray) -> Fitted:
     old = fitted.values
     root = old.root / scale[:, None] if old.root.size else old.root
     return fitted._replace(
-        values=old._replace(weights=old.weights / scale[:, None], centre=old.centre * scale, root=root)
+        values=old._replace(
+            weights=old.weights / scale[:, None], centre=old.centre * scale, root=root
+        )
     )
 
 
-# -- both together ------------------------------------------------------------------------------------------------------
+# -- both together ---------------------------------------------------------------------------------
 
 
 def mean_share(data: Data, output: np.ndarray, pooled: Pooled) -> float:
-    """w from held-out outputs (n, m); 0 unless the mean token says something, and with it the loss falls by more than CAUTION standard errors."""
+    """w from held-out outputs (n, m); 0 unless the mean token says something, and with it the loss
+    falls by more than CAUTION standard errors.
+    """
     losses = lambda w: output_losses((1 - w) * output + w * pooled.output, data)
-    gain, error = gain_and_error(output_losses(constant_output(data), data) - pooled.losses, data.weight)
+    gain, error = gain_and_error(
+        output_losses(constant_output(data), data) - pooled.losses, data.weight
+    )
     if gain <= SAYS * error:
         return 0.0
-    best = minimize_scalar(lambda w: np.average(losses(w), weights=data.weight), bounds=(0, 1), method="bounded")
+    best = minimize_scalar(
+        lambda w: np.average(losses(w), weights=data.weight), bounds=(0, 1), method="bounded"
+    )
     gain, error = gain_and_error(losses(0.0) - losses(best.x), data.weight)
     return float(best.x) if gain > CAUTION * error else 0.0
 
@@ -145,7 +182,13 @@ def blended(own: Answers, mean: Answers, w: float) -> Answers:
 
 
 def blended_outputs(
-    output: np.ndarray, spread: np.ndarray, mean_output: np.ndarray, mean_spread: np.ndarray, w: float
+    output: np.ndarray,
+    spread: np.ndarray,
+    mean_output: np.ndarray,
+    mean_spread: np.ndarray,
+    w: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     apart = w * (1 - w) * (output[:, 0] - mean_output[:, 0]) ** 2
-    return (1 - w) * output + w * mean_output, np.sqrt((1 - w) * spread**2 + w * mean_spread**2 + apart)
+    return (1 - w) * output + w * mean_output, np.sqrt(
+        (1 - w) * spread**2 + w * mean_spread**2 + apart
+    )

@@ -1,19 +1,24 @@
 """A few cheap EM steps from every start, with all tokens whitened once.
 
-notation: z = tokens whitened by their covariance (mean 0, covariance I over all tokens), q = bags/tokens, the share of deciding tokens.
-If background is N(m0, S0) and the deciding token N(m0 + delta, gam^2 S0), then over all tokens
+notation: z = tokens whitened by their covariance (mean 0, covariance I over all tokens), q =
+bags/tokens, the share of deciding tokens. If background is N(m0, S0) and the deciding token N(m0 +
+delta, gam^2 S0), then over all tokens
 
     m0 = -q delta,      I = (1-q) S0 + q gam^2 S0 + q (1-q) delta delta^T,      hence
-    S0^-1 = a (I + beta delta delta^T),     a = 1 - q + q gam^2,     beta = q (1-q)/(1 - q (1-q) |delta|^2):
+    S0^-1 = a (I + beta delta delta^T),   a = 1 - q + q gam^2,
+        beta = q (1-q)/(1 - q (1-q) |delta|^2):
 
-the background's precision is known from delta and gam^2, and scores need only |z|^2 (once) and z.delta:
+the background's precision is known from delta and gam^2, and scores need only |z|^2 (once) and
+z.delta:
 
-    (z - c delta)^T S0^-1 (z - c delta) = a [ |z|^2 - 2 c t + c^2 D + beta (t - c D)^2 ],     t = z.delta, D = |delta|^2.
+    (z - c delta)^T S0^-1 (z - c delta) = a [ |z|^2 - 2 c t + c^2 D + beta (t - c D)^2 ],
+        t = z.delta, D = |delta|^2.
 
-A step costs O(N d) and the ridge of V, instead of a new covariance, factor and whitening per start and step (em.py). It is not exact EM: the
-deciding tokens' own covariance is taken to be gam^2 S0. Good enough to tell basins apart, where em.py goes on (`screen_starts`); and all there
-is to learn where bags are so few that the deciding tokens have no covariance of their own to show (`run_tied`). Student-t tokens: the
-covariance of all tokens is the t scatter, tokens are weighted as in em.py.
+A step costs O(N d) and the ridge of V, instead of a new covariance, factor and whitening per start
+and step (em.py). It is not exact EM: the deciding tokens' own covariance is taken to be gam^2 S0.
+Good enough to tell basins apart, where em.py goes on (`screen_starts`); and all there is to learn
+where bags are so few that the deciding tokens have no covariance of their own to show (`run_tied`).
+Student-t tokens: the covariance of all tokens is the t scatter, tokens are weighted as in em.py.
 """
 
 from __future__ import annotations
@@ -38,18 +43,28 @@ from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_softmax
 __all__ = ["run_tied", "screen_starts"]
 
 KEPT = (
-    1e-3  # responsibilities below this are left out of the ridge: at most a per cent of a bag's weight, and most tokens
+    # responsibilities below this are left out of the ridge: at most a per cent of a bag's weight,
+    # and most tokens
+    1e-3
 )
-ALIKE = 0.01  # starts whose responsibilities differ by less than this (mean total variation) are one
+# starts whose responsibilities differ by less than this (mean total variation) are one
+ALIKE = 0.01
 SCATTER_STEPS = (
-    10  # fixed-point steps of the t scatter, each contracting by about d/(nu + d) or better from the covariance
+    # fixed-point steps of the t scatter, each contracting by about d/(nu + d) or better from the
+    # covariance
+    10
 )
-STILL = 1e-4  # mean total variation of the responsibilities below which steps end: it changes a prediction by as little
-BETWEEN = 0.99  # largest q (1-q) |delta|^2: it is below 1 for a true covariance, shrinkage may let it exceed
+# mean total variation of the responsibilities below which steps end: it changes a prediction by as
+# little
+STILL = 1e-4
+# largest q (1-q) |delta|^2: it is below 1 for a true covariance, shrinkage may let it exceed
+BETWEEN = 0.99
 
 
 class White(NamedTuple):
-    """Tokens whitened together: z (N, d), |z|^2, their mean and W in the data's coordinates, q, nu, weights of tokens (N,)."""
+    """Tokens whitened together: z (N, d), |z|^2, their mean and W in the data's coordinates, q,
+    nu, weights of tokens (N,).
+    """
 
     z: np.ndarray
     square: np.ndarray
@@ -68,8 +83,12 @@ class Tied(NamedTuple):
     values: Values
 
 
-def screen_starts(starts: dict[str, Em], data: Data, quadratic: bool, steps: int, ridge: float | None) -> dict[str, Em]:
-    """Each start after `steps` steps; starts that agree half-way share one result (the same object)."""
+def screen_starts(
+    starts: dict[str, Em], data: Data, quadratic: bool, steps: int, ridge: float | None
+) -> dict[str, Em]:
+    """Each start after `steps` steps; starts that agree half-way share one result (the same
+    object).
+    """
     dof = next(iter(starts.values())).tokens.dof
     white = whiten_all(data, dof)
     half = steps // 2
@@ -77,8 +96,12 @@ def screen_starts(starts: dict[str, Em], data: Data, quadratic: bool, steps: int
     kept: dict[str, np.ndarray] = {}
     for name, em in starts.items():
         r = _first_responsibilities(em, white, data)
-        state, r = _run(Tied(em.tokens.key, 1.0, em.values), r, white, data, quadratic, half, ridge)
-        twin = next((other for other, s in kept.items() if _distance(r, s, data) < ALIKE), None)
+        state, r = _run(
+            Tied(em.tokens.key, 1.0, em.values), r, white, data, quadratic, half, ridge
+        )
+        twin = next(
+            (other for other, s in kept.items() if _distance(r, s, data) < ALIKE), None
+        )
         if twin is None:
             kept[name] = r
             state, r = _run(state, r, white, data, quadratic, steps - half, ridge)
@@ -102,7 +125,8 @@ def run_tied(em: Em, data: Data, quadratic: bool, steps: int, ridge: float | Non
 
 
 def whiten_all(data: Data, dof: float) -> White:
-    x, weight = data.tokens, data.per_token(data.weight)
+    x = data.tokens
+    weight = data.per_token(data.weight)
     total, mean, covariance = moments(token_gram(data))
     whiten = whitening(covariance, total)
     d = x.shape[1]
@@ -111,7 +135,9 @@ def whiten_all(data: Data, dof: float) -> White:
         weighted, mean, covariance = moments(gram(x, weight * (dof + d) / (dof + far)))
         whiten = whitening(covariance * (weighted / total), total)
     z = x @ whiten - mean @ whiten
-    return White(z, np.einsum("ij,ij->i", z, z), mean, whiten, data.weight.sum() / total, dof, weight)
+    return White(
+        z, np.einsum("ij,ij->i", z, z), mean, whiten, data.weight.sum() / total, dof, weight
+    )
 
 
 def _first_responsibilities(em: Em, white: White, data: Data) -> np.ndarray:
@@ -122,64 +148,96 @@ def _first_responsibilities(em: Em, white: White, data: Data) -> np.ndarray:
 def _given_label(scores: np.ndarray, values: Values, data: Data) -> np.ndarray:
     w = data.tokens @ values.weights + values.bias
     return bag_softmax(
-        scores + label_log_density(data.per_token(data.labels), w, data.family, values.variance), data.offsets
+        scores
+        + label_log_density(data.per_token(data.labels), w, data.family, values.variance),
+        data.offsets,
     )
 
 
 def _run(
-    state: Tied, r: np.ndarray, white: White, data: Data, quadratic: bool, steps: int, ridge: float | None
+    state: Tied,
+    r: np.ndarray,
+    white: White,
+    data: Data,
+    quadratic: bool,
+    steps: int,
+    ridge: float | None,
 ) -> tuple[Tied, np.ndarray]:
     near = np.ones(1)
     for _ in range(steps):
         weight = r * white.weight
-        state = Tied(*_token_step(weight, near, white, quadratic), _value_step(weight, r, state.values, data, ridge))
+        state = Tied(
+            *_token_step(weight, near, white, quadratic),
+            _value_step(weight, r, state.values, data, ridge),
+        )
         u, near = tied_scores(state, white)
         r = _given_label(u, state.values, data)
     return state, r
 
 
-def _token_step(weight: np.ndarray, near: np.ndarray, white: White, quadratic: bool) -> tuple[np.ndarray, float]:
-    """delta and gam^2 from responsibilities times bag weights; `near` are the weights of a t (1 for Gaussian tokens)."""
-    total, d, q = weight.sum(), white.z.shape[1], white.share
+def _token_step(
+    weight: np.ndarray, near: np.ndarray, white: White, quadratic: bool
+) -> tuple[np.ndarray, float]:
+    """delta and gam^2 from responsibilities times bag weights;
+    `near` are the weights of a t (1 for Gaussian tokens).
+    """
+    total = weight.sum()
+    d = white.z.shape[1]
+    q = white.share
     pull = weight * near
-    delta = (pull @ white.z) / pull.sum() / max(1 - q, 1e-12)  # q = 1: bags of one token, where z sums to zero
+    # q = 1: bags of one token, where z sums to zero
+    delta = (pull @ white.z) / pull.sum() / max(1 - q, 1e-12)
     delta *= min(1.0, np.sqrt(BETWEEN / max(q * (1 - q) * float(delta @ delta), 1e-300)))
     if not quadratic:
         return delta, 1.0
-    ratio = float(pull @ _quadratic_form(white.z @ delta, delta, 1 - q, white)) / (total * d)  # gam^2/a
+    # gam^2/a
+    ratio = float(pull @ _quadratic_form(white.z @ delta, delta, 1 - q, white)) / (total * d)
     spread = (1 - q) * ratio / max(1 - q * ratio, 1e-3)
     return delta, float(np.clip(spread, *SPREADS))
 
 
 def _quadratic_form(t: np.ndarray, delta: np.ndarray, c: float, white: White) -> np.ndarray:
     """(z - c delta)^T S0^-1 (z - c delta)/a."""
-    size, q = float(delta @ delta), white.share
+    size = float(delta @ delta)
+    q = white.share
     beta = q * (1 - q) / (1 - q * (1 - q) * size)
     return np.maximum(white.square - 2 * c * t + c * c * size + beta * (t - c * size) ** 2, 0)
 
 
 def tied_scores(state: Tied, white: White) -> tuple[np.ndarray, np.ndarray]:
     """l(x) (N,) and the t weights of the deciding token (N,), or (1,) ones for Gaussian tokens."""
-    d, q, nu = white.z.shape[1], white.share, white.dof
-    a, t = 1 - q + q * state.spread, white.z @ state.delta
+    d = white.z.shape[1]
+    q = white.share
+    nu = white.dof
+    a = 1 - q + q * state.spread
+    t = white.z @ state.delta
     near = a / state.spread * _quadratic_form(t, state.delta, 1 - q, white)
     far = a * _quadratic_form(t, state.delta, -q, white)
     constant = -d / 2 * np.log(state.spread)
     if np.isinf(nu):
         return constant + (far - near) / 2, np.ones(1)
-    return constant - (nu + d) / 2 * (np.log1p(near / nu) - np.log1p(far / nu)), (nu + d) / (nu + near)
+    return constant - (nu + d) / 2 * (np.log1p(near / nu) - np.log1p(far / nu)), (nu + d) / (
+        nu + near
+    )
 
 
-def _value_step(weight: np.ndarray, r: np.ndarray, old: Values, data: Data, ridge: float | None) -> Values:
+def _value_step(
+    weight: np.ndarray, r: np.ndarray, old: Values, data: Data, ridge: float | None
+) -> Values:
     if data.family != GAUSSIAN:
         return logistic(data, r, old)
     kept = weight > KEPT
-    return row_ridge(data.tokens[kept], data.per_token(data.labels)[kept], weight[kept], ridge)
+    return row_ridge(
+        data.tokens[kept], data.per_token(data.labels)[kept], weight[kept], ridge
+    )
 
 
 def token_model(state: Tied, white: White) -> TokenModel:
-    """The same background and deciding token in the data's coordinates: W0 = W sqrt(a) (I + eta delta delta^T)."""
-    delta, q = state.delta, white.share
+    """The same background and deciding token in the data's coordinates:
+    W0 = W sqrt(a) (I + eta delta delta^T).
+    """
+    delta = state.delta
+    q = white.share
     size = float(delta @ delta)
     beta = q * (1 - q) / (1 - q * (1 - q) * size)
     a = np.sqrt(1 - q + q * state.spread)

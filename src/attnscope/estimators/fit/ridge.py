@@ -1,16 +1,22 @@
-"""Weighted ridge of numbers on tokens, its strength and the noise set by the evidence (MacKay 1992).
+"""Weighted ridge of numbers on tokens, its strength and the noise set by the evidence (MacKay
+1992).
 
-notation: x_c, y_c = rows centred and weighted by sqrt(weight), n = sum of weights; t_j, e_j = eigenvalues and eigenvectors of x_c^T x_c (d, d);
-c = e^T x_c^T y_c; alpha = precision of V, sigma^2 = noise, lambda = alpha sigma^2.
+notation: x_c, y_c = rows centred and weighted by sqrt(weight), n = sum of weights; t_j, e_j =
+eigenvalues and eigenvectors of x_c^T x_c (d, d); c = e^T x_c^T y_c; alpha = precision of V, sigma^2
+= noise, lambda = alpha sigma^2.
 
-    V = sum_j e_j c_j/(t_j + lambda),     Q = |y_c|^2 - sum_j c_j^2/(t_j + lambda) = RSS + lambda |V|^2,     sigma^2 = Q/(n-1);
-    lambda minimises  (n-1) log Q + sum_j log(1 + t_j/lambda),  minus twice the log evidence with sigma^2 at its best.
+    V = sum_j e_j c_j/(t_j + lambda),   Q = |y_c|^2 - sum_j c_j^2/(t_j + lambda) = RSS + lambda
+        |V|^2,   sigma^2 = Q/(n-1);
+    lambda minimises  (n-1) log Q + sum_j log(1 + t_j/lambda),  minus twice the log evidence with
+    sigma^2 at its best.
 
-Where the slope is zero alpha = g/|V|^2 and sigma^2 = RSS/(n-1-g), g = sum_j t_j/(t_j + lambda): the g keeps sigma from collapsing where d is
-near n. Found on a grid first: iterating these two equations, as is usual, can end at an interpolation of the labels. A small part of the
-labels' variance is added to sigma^2, so that data without noise have a finite lambda.
-The spectrum comes from the Gram matrix of (1, x, y), which is additive over batches (`evidence_ridge`), or, where rows are fewer than
-features, from x_c x_c^T = u t u^T, with e_j = x_c^T u_j/sqrt t_j (`row_ridge`): the same V.
+Where the slope is zero alpha = g/|V|^2 and sigma^2 = RSS/(n-1-g), g = sum_j t_j/(t_j + lambda): the
+g keeps sigma from collapsing where d is near n. Found on a grid first: iterating these two
+equations, as is usual, can end at an interpolation of the labels. A small part of the labels'
+variance is added to sigma^2, so that data without noise have a finite lambda. The spectrum comes
+from the Gram matrix of (1, x, y), which is additive over batches (`evidence_ridge`), or, where rows
+are fewer than features, from x_c x_c^T = u t u^T, with e_j = x_c^T u_j/sqrt t_j (`row_ridge`): the
+same V.
 """
 
 from __future__ import annotations
@@ -22,16 +28,19 @@ from scipy.optimize import brentq
 
 __all__ = ["FLOOR", "Values", "evidence_ridge", "gram", "moments", "row_ridge", "values_from"]
 
-FLOOR = 1e-6  # smallest variance of noise, relative to the labels': below it float64 sums of squares are rounding
-DECADES = np.arange(-12, 4.25, 0.25)  # of lambda over the largest eigenvalue: from none to all shrunk
+# smallest variance of noise, relative to the labels': below it float64 sums of squares are rounding
+FLOOR = 1e-6
+# of lambda over the largest eigenvalue: from none to all shrunk
+DECADES = np.arange(-12, 4.25, 0.25)
 EMPTY = 1e-12  # eigenvalues below this share of the largest are rounding
 
 
 class Values(NamedTuple):
-    """V (d, m), b (m,), ridge precision alpha (on |V|^2/2 beside the negative log likelihood), and for numbers:
+    """V (d, m), b (m,), ridge precision alpha (on |V|^2/2 beside the negative log likelihood), and
+    for numbers:
 
-    variance that enters losses and responsibilities, variance of the noise, and the uncertainty of a prediction at x that comes
-    from V and b: noise/n + |root^T (x - centre)|^2.
+    variance that enters losses and responsibilities, variance of the noise, and the uncertainty of
+    a prediction at x that comes from V and b: noise/n + |root^T (x - centre)|^2.
     """
 
     weights: np.ndarray
@@ -49,10 +58,14 @@ class Values(NamedTuple):
         return self.noise / self.bags + np.einsum("ij,ij->i", shifted, shifted)
 
 
-def values_from(weights: np.ndarray, bias: np.ndarray, variance: float, precision: float) -> Values:
+def values_from(
+    weights: np.ndarray, bias: np.ndarray, variance: float, precision: float
+) -> Values:
     """Values before any fit: no uncertainty yet."""
     d = len(weights)
-    return Values(weights, bias, variance, precision, variance, np.zeros(d), np.zeros((d, 0)), 1.0)
+    return Values(
+        weights, bias, variance, precision, variance, np.zeros(d), np.zeros((d, 0)), 1.0
+    )
 
 
 def moments(gram: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -64,7 +77,8 @@ def moments(gram: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 
 def gram(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """sum_l weight_l (1, x_l)(1, x_l)^T."""
-    xw = x * np.sqrt(np.maximum(weight, 0))[:, None]  # a matrix times its own transpose takes half the work
+    # a matrix times its own transpose takes half the work
+    xw = x * np.sqrt(np.maximum(weight, 0))[:, None]
     out = np.empty((x.shape[1] + 1, x.shape[1] + 1))
     out[0, 0], out[0, 1:], out[1:, 1:] = weight.sum(), weight @ x, xw.T @ xw
     out[1:, 0] = out[0, 1:]
@@ -72,7 +86,9 @@ def gram(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 class Spectrum(NamedTuple):
-    """Weight n, means of x (d,) and y, t > 0 (k,), e (d, k), c (k,), |y_c|^2; directions outside e have t = 0."""
+    """Weight n, means of x (d,) and y, t > 0 (k,), e (d, k), c (k,), |y_c|^2;
+    directions outside e have t = 0.
+    """
 
     n: float
     mean: np.ndarray
@@ -84,25 +100,34 @@ class Spectrum(NamedTuple):
 
 
 def evidence_ridge(gram: np.ndarray, fixed: float | None) -> Values:
-    """From the Gram matrix of (1, x, y); `fixed` is the ridge lambda = alpha sigma^2, None sets it by the evidence."""
+    """From the Gram matrix of (1, x, y); `fixed` is the ridge lambda = alpha sigma^2,
+    None sets it by the evidence.
+    """
     n, mean, covariance = moments(gram)
     t, basis = np.linalg.eigh(n * covariance[:-1, :-1])
     t, basis = _nonzero(t, basis)
     c = basis.T @ (n * covariance[:-1, -1])
-    return _solved(Spectrum(n, mean[:-1], mean[-1], t, basis, c, max(n * covariance[-1, -1], 0.0)), fixed)
+    return _solved(
+        Spectrum(n, mean[:-1], mean[-1], t, basis, c, max(n * covariance[-1, -1], 0.0)), fixed
+    )
 
 
-def row_ridge(x: np.ndarray, y: np.ndarray, weight: np.ndarray, fixed: float | None) -> Values:
+def row_ridge(
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray, fixed: float | None
+) -> Values:
     """The same from rows x (k, d), y (k,), by whichever of the two matrices is smaller."""
     k, d = x.shape
     if k >= d:
         return evidence_ridge(gram(np.column_stack([x, y]), weight), fixed)
     n = float(weight.sum())
-    mean, label_mean = weight @ x / n, float(weight @ y) / n
+    mean = weight @ x / n
+    label_mean = float(weight @ y) / n
     root = np.sqrt(weight)
-    centred, label = (x - mean) * root[:, None], (y - label_mean) * root
+    centred = (x - mean) * root[:, None]
+    label = (y - label_mean) * root
     t, u = _nonzero(*np.linalg.eigh(centred @ centred.T))
-    basis, c = centred.T @ (u / np.sqrt(t)), np.sqrt(t) * (label @ u)
+    basis = centred.T @ (u / np.sqrt(t))
+    c = np.sqrt(t) * (label @ u)
     return _solved(Spectrum(n, mean, label_mean, t, basis, c, float(label @ label)), fixed)
 
 
@@ -112,9 +137,13 @@ def _nonzero(t: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _solved(rows: Spectrum, fixed: float | None) -> Values:
-    n, t, c, total = rows.n, rows.t, rows.c, rows.total
+    n = rows.n
+    t = rows.t
+    c = rows.c
+    total = rows.total
     floor = max(FLOOR * total / n, FLOOR**2)
-    free = max(n - 1, 0.05 * n)  # one degree for the intercept; what is left of a single bag must not be zero
+    # one degree for the intercept; what is left of a single bag must not be zero
+    free = max(n - 1, 0.05 * n)
     ridge = _best_ridge(t, c, total, free, floor) if fixed is None else fixed
     v = c / (t + ridge)
     rss = max(total - 2 * v @ c + v @ (t * v), 0.0)
@@ -126,12 +155,23 @@ def _solved(rows: Spectrum, fixed: float | None) -> Values:
     bias = np.array([rows.label_mean - rows.mean @ weights])
     root = _posterior_root(rows.basis, t, variance, max(ridge, EMPTY * t.max(initial=1e-288)))
     return Values(
-        weights[:, None], bias, float(variance), float(ridge / variance), float(variance), rows.mean, root, float(n)
+        weights[:, None],
+        bias,
+        float(variance),
+        float(ridge / variance),
+        float(variance),
+        rows.mean,
+        root,
+        float(n),
     )
 
 
-def _best_ridge(t: np.ndarray, c: np.ndarray, total: float, free: float, floor: float) -> float:
-    """lambda of the largest evidence: over a grid, because there may be a second optimum near interpolation, then where the slope is zero."""
+def _best_ridge(
+    t: np.ndarray, c: np.ndarray, total: float, free: float, floor: float
+) -> float:
+    """lambda of the largest evidence: over a grid, because there may be a second optimum near
+    interpolation, then where the slope is zero.
+    """
     if not len(t):
         return 1.0  # tokens without spread: nothing depends on it
     beyond = max(total - c @ (c / t), 0.0) + free * floor
@@ -148,13 +188,16 @@ def _best_ridge(t: np.ndarray, c: np.ndarray, total: float, free: float, floor: 
     ridge = np.exp(grid)
     loss = free * np.log(misfit(ridge)) + np.log1p(t / ridge[:, None]).sum(axis=-1)
     at = int(np.argmin(loss))
-    low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
+    low = grid[max(at - 1, 0)]
+    high = grid[min(at + 1, len(grid) - 1)]
     if not slope(low) < 0 < slope(high):  # the best is at an end of the grid
         return float(ridge[at])
     return float(np.exp(brentq(slope, low, high, xtol=1e-12)))
 
 
-def _posterior_root(basis: np.ndarray, t: np.ndarray, variance: float, ridge: float) -> np.ndarray:
+def _posterior_root(
+    basis: np.ndarray, t: np.ndarray, variance: float, ridge: float
+) -> np.ndarray:
     """R with R R^T = variance (x_c^T x_c + ridge)^-1, the posterior covariance of V."""
     d, k = basis.shape
     if k == d:

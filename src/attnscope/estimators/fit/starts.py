@@ -1,13 +1,15 @@
 """Where to start: directions for the deciding token and values, from additive moments of the bags.
 
-notation: x centred tokens, S = sum_l x_l of a bag, y centred labels, one column per output; k, v the directions sought.
-For the single-location task with whitened background (s = shift, gam^2 = spread):
+notation: x centred tokens, S = sum_l x_l of a bag, y centred labels, one column per output; k, v
+the directions sought. For the single-location task with whitened background (s = shift, gam^2 =
+spread):
 
     Cov(S, y) ~ v (up to the k.v part),      M = E[y sum_l x_l x_l^T] ~ gam^2 s (v k^T + k v^T),
 
-so ridge of y on S gives v ("sum"), M v gives k without any assumption on the background's mean, and the extreme eigenvectors of M
-are (k +- v)/sqrt 2 ("spectral"). Bags decided by their largest value have k = +-v ("tied"). If the background's mean is zero in
-the caller's units the mean token is k ("mean"). Every statistic is additive over batches and takes O(d^2) memory.
+so ridge of y on S gives v ("sum"), M v gives k without any assumption on the background's mean, and
+the extreme eigenvectors of M are (k +- v)/sqrt 2 ("spectral"). Bags decided by their largest value
+have k = +-v ("tied"). If the background's mean is zero in the caller's units the mean token is k
+("mean"). Every statistic is additive over batches and takes O(d^2) memory.
 """
 
 from __future__ import annotations
@@ -23,12 +25,18 @@ from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_sum
 
 __all__ = ["BagMoments", "add_moments", "bag_moments", "make_starts"]
 
-SHIFT = 2.0  # length of the first key, in background standard deviations: scores of +-2 weigh tokens without deciding
-POOL_RIDGE = 0.1  # ridge of y on the sum, relative to the mean eigenvalue of Cov(S): the sum is mostly background noise
+# length of the first key, in background standard deviations: scores of +-2 weigh tokens without
+# deciding
+SHIFT = 2.0
+# ridge of y on the sum, relative to the mean eigenvalue of Cov(S): the sum is mostly background
+# noise
+POOL_RIDGE = 0.1
 
 
 class BagMoments(NamedTuple):
-    """Sums over bags of weight times: 1, y, y^2 | tokens: count, x, xx^T | S, S S^T, y S | y sum xx^T | y times number of tokens, y sum x."""
+    """Sums over bags of weight times: 1, y, y^2 | tokens: count, x, xx^T | S, S S^T, y S | y sum
+    xx^T | y times number of tokens, y sum x.
+    """
 
     bags: np.ndarray  # (1 + 2 m,)
     tokens: float
@@ -40,12 +48,15 @@ class BagMoments(NamedTuple):
 
 
 def bag_moments(data: Data) -> BagMoments:
-    y, weight = one_hot(data), data.weight
+    y = one_hot(data)
+    weight = data.weight
     token_weight = data.per_token(weight)
     s = bag_sum(data.tokens, data.offsets)
     s1 = np.column_stack([np.ones(len(s)), s])
     xw = data.tokens * token_weight[:, None]
-    yxx = np.array([_token_gram(data.tokens, token_weight * data.per_token(column)) for column in y.T])
+    yxx = np.array(
+        [_token_gram(data.tokens, token_weight * data.per_token(column)) for column in y.T]
+    )
     return BagMoments(
         np.concatenate([[weight.sum()], weight @ y, weight @ y**2]),
         float(token_weight.sum()),
@@ -75,7 +86,9 @@ def make_starts(
     dof: float = np.inf,
     precision: float = 1.0,
 ) -> dict[str, Em]:
-    """At most `count` starts by name. `origin` (d,) is the caller's zero in the data's coordinates."""
+    """At most `count` starts by name. `origin` (d,)
+    is the caller's zero in the data's coordinates.
+    """
     m = len(moments.ys)
     n = moments.bags[0]
     mean_y = moments.bags[1 : 1 + m] / n
@@ -89,9 +102,16 @@ def make_starts(
     size = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", v, covariance, v), 0))
     v = v * (np.sqrt(var_y) / np.maximum(size, 1e-12)) if family == GAUSSIAN else 0 * v
     bias = mean_y - mean_x @ v if family == GAUSSIAN else np.zeros(m)
-    values = values_from(v, bias, max(float(var_y.mean()), FLOOR**2) if family == GAUSSIAN else 1.0, precision)
+    values = values_from(
+        v, bias, max(float(var_y.mean()), FLOOR**2) if family == GAUSSIAN else 1.0, precision
+    )
     return {
-        name: Em(TokenModel(mean_x, whiten, SHIFT * key / max(float(np.linalg.norm(key)), 1e-12), 1.0, dof), values)
+        name: Em(
+            TokenModel(
+                mean_x, whiten, SHIFT * key / max(float(np.linalg.norm(key)), 1e-12), 1.0, dof
+            ),
+            values,
+        )
         for name, key in keys.items()
     }
 
@@ -108,11 +128,19 @@ def _sum_ridge(moments: BagMoments, mean_y: np.ndarray, n: float) -> np.ndarray:
 def _twist(moments: BagMoments, mean_y: np.ndarray, mean_x: np.ndarray) -> np.ndarray:
     """M: sum of (y - mean)(x - mean)(x - mean)^T over tokens, one (d, d) per output."""
     total = np.empty((1 + len(mean_x),) * 2)
-    total[0, 0], total[0, 1:], total[1:, 0], total[1:, 1:] = moments.tokens, moments.x, moments.x, moments.xx
+    total[0, 0], total[0, 1:], total[1:, 0], total[1:, 1:] = (
+        moments.tokens,
+        moments.x,
+        moments.x,
+        moments.xx,
+    )
     gram = moments.yxx - mean_y[:, None, None] * total  # of (y - mean)(1, x)
     shift = gram[:, 0, 1:, None] * mean_x
     return (
-        gram[:, 1:, 1:] - shift - np.swapaxes(shift, 1, 2) + gram[:, 0, 0, None, None] * np.outer(mean_x, mean_x)
+        gram[:, 1:, 1:]
+        - shift
+        - np.swapaxes(shift, 1, 2)
+        + gram[:, 0, 0, None, None] * np.outer(mean_x, mean_x)
     ) / moments.bags[0]
 
 
@@ -125,17 +153,22 @@ def _keys(
     count: int,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """First keys in whitened coordinates: a shift mu of the mean corresponds to W^T mu, a slope a to W^-1 a."""
+    """First keys in whitened coordinates: a shift mu of the mean corresponds to W^T mu,
+    a slope a to W^-1 a.
+    """
     d, m = v.shape
     white_twist = whiten.T @ twist @ whiten  # (m, d, d)
     slopes = np.linalg.solve(whiten, v).T  # (m, d)
     sum_key = np.einsum("mij,mj->i", white_twist, slopes)
-    _, e = np.linalg.eigh(white_twist[0] if m == 1 else np.einsum("mij,mjk->ik", white_twist, white_twist))
+    _, e = np.linalg.eigh(
+        white_twist[0] if m == 1 else np.einsum("mij,mjk->ik", white_twist, white_twist)
+    )
     tied = slopes[0] if m == 1 else e[:, -2 if d > 1 else -1]
     pair = (e[:, -1] + e[:, 0], e[:, -1] - e[:, 0]) if m == 1 else (e[:, -1], -e[:, -1])
     if m == 1 and abs(pair[0] @ slopes[0]) > abs(pair[1] @ slopes[0]):
         pair = pair[::-1]  # the key is the one that is not the value
-    sign = 1.0 if m > 1 else np.sign(pair[1] @ slopes[0]) or 1.0  # M ~ k v^T + v k^T: the value's sign fixes the key's
+    # M ~ k v^T + v k^T: the value's sign fixes the key's
+    sign = 1.0 if m > 1 else np.sign(pair[1] @ slopes[0]) or 1.0
     named = {
         "sum": sum_key,
         "mean": (mean_x - origin) @ whiten,

@@ -1,4 +1,6 @@
-"""Bags, a fit, and which token decided: predictions beside the truth, attention bag by bag, one bag in detail, warnings in words."""
+"""Bags, a fit, and which token decided: predictions beside the truth, attention bag by bag,
+one bag in detail, warnings in words.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ from attnscope.figures.render_plotly import plotly_dict
 __all__ = ["bags"]
 
 ROWS = 30  # bags in the map of attention: more would be thinner than a finger
-OTHER, CHOSEN, TRUE = 0, 1, 2  # colours of the tokens, of the one the model chose, and of the one that decided
+# colours of the tokens, of the one the model chose, and of the one that decided
+OTHER = 0
+CHOSEN = 1
+TRUE = 2
 
 
 def bags(state: State) -> Shown:
@@ -30,7 +35,12 @@ def bags(state: State) -> Shown:
     figure = _figure(names, i)
     code = lines(state, f"bags{path.suffix}" if path else None)
     hidden = frozenset({"upload"})
-    header = ("on bags held out", "loss", "right" if names["classes"] else "explained", "located")
+    header = (
+        "on bags held out",
+        "loss",
+        "right" if names["classes"] else "explained",
+        "located",
+    )
     return Shown(
         figure,
         _plain_scales(plotly_dict(figure)),
@@ -50,8 +60,15 @@ def _fitted(code: str, path: str) -> dict[str, Any]:
 
 
 def lines(state: State, path: str | None) -> str:
-    """`path` is the name that the code gives to the uploaded file; "path" where that is a variable."""
-    source: Callable[..., str] = {"digits": _digits, "text": _text, "drawn": _drawn, "upload": _upload}[state.data]
+    """`path` is the name that the code gives to the uploaded file;
+    "path" where that is a variable.
+    """
+    source: Callable[..., str] = {
+        "digits": _digits,
+        "text": _text,
+        "drawn": _drawn,
+        "upload": _upload,
+    }[state.data]
     return f"""{HEADER}
 {source(state, path)}
 classes = {_classes(state)}
@@ -69,7 +86,12 @@ alone = [answer([token[None, :] for token in np.asarray(bag)]) for bag in test_b
 
 
 def _classes(state: State) -> str:
-    return {"digits": "False", "drawn": "False", "text": "True", "upload": "is_classes(table.target)"}[state.data]
+    return {
+        "digits": "False",
+        "drawn": "False",
+        "text": "True",
+        "upload": "is_classes(table.target)",
+    }[state.data]
 
 
 def _digits(state: State, path: str | None) -> str:
@@ -121,11 +143,16 @@ truth = None
 """
 
 
-# -- the figure -------------------------------------------------------------------------------------------------------
+# -- the figure ------------------------------------------------------------------------------------
 
 
 def _figure(names: dict[str, Any], i: int) -> Figure:
-    panels = (_predictions(names, i), _attention_map(names), _one_bag(names, i), _alone(names, i))
+    panels = (
+        _predictions(names, i),
+        _attention_map(names),
+        _one_bag(names, i),
+        _alone(names, i),
+    )
     return Figure("bags and the tokens that decided", panels, columns=2)
 
 
@@ -138,19 +165,33 @@ def _plain_scales(plotly: dict[str, Any]) -> dict[str, Any]:
 
 
 def _predictions(names: dict[str, Any], i: int) -> Panel:
-    y, p, spread = names["test_y"], names["prediction"], names["spread"]
+    y = names["test_y"]
+    p = names["prediction"]
+    spread = names["spread"]
     if names["classes"]:
         share = spread[np.arange(len(y)), np.searchsorted(names["model"].classes_, y)]
         order = np.argsort(-share)
         right = (p == y)[order]
         rank = np.arange(1, len(y) + 1)
         found = ((right, "right", TRUE), (~right, "wrong", CHOSEN))
-        dots = tuple(Points(rank[ok], share[order][ok], name, color) for ok, name, color in found)
-        return Panel("probability of the true class", "bags, sorted", "probability", dots, y_range=(-0.03, 1.03))
+        dots = tuple(
+            Points(rank[ok], share[order][ok], name, color) for ok, name, color in found
+        )
+        return Panel(
+            "probability of the true class",
+            "bags, sorted",
+            "probability",
+            dots,
+            y_range=(-0.03, 1.03),
+        )
     half = (spread[:, 1] - spread[:, 0]) / 2
     ends = [float(y.min()), float(y.max())]
     this = Points(y[[i]], p[[i]], f"bag {i + 1}", CHOSEN)
-    marks = (Points(y, p, "bags with 90 % intervals", OTHER, half), this, Line(ends, ends, "", 6, dashed=True))
+    marks = (
+        Points(y, p, "bags with 90 % intervals", OTHER, half),
+        this,
+        Line(ends, ends, "", 6, dashed=True),
+    )
     return Panel("prediction against truth", "label", "prediction", marks)
 
 
@@ -158,7 +199,8 @@ def _attention_map(names: dict[str, Any]) -> Panel:
     rows = [np.asarray(a) for a in list(names["attention"])[:ROWS]]
     width = max(map(len, rows))
     z = np.array([np.pad(a, (0, width - len(a)), constant_values=np.nan) for a in rows])
-    bag, token = np.arange(1, len(rows) + 1), np.arange(1, width + 1)
+    bag = np.arange(1, len(rows) + 1)
+    token = np.arange(1, width + 1)
     marks: list[Mark] = [Heat(token, bag, z, "attention")]
     if names["truth"] is not None:
         marks.append(Points(names["truth"][: len(rows)] + 1, bag, "token that decided", TRUE))
@@ -167,15 +209,19 @@ def _attention_map(names: dict[str, Any]) -> Panel:
 
 
 def _tokens(names: dict[str, Any], i: int, values: np.ndarray) -> list[Mark]:
-    """A stem per token: the one the model chose and, where it is another, the one that decided stand out."""
-    token, chosen = np.arange(len(values)), int(names["located"][i])
+    """A stem per token: the one the model chose and, where it is another,
+    the one that decided stand out.
+    """
+    token = np.arange(len(values))
+    chosen = int(names["located"][i])
     groups = [(token == chosen, "chosen token", CHOSEN)]
     if names["truth"] is not None and int(names["truth"][i]) != chosen:
         groups.append((token == int(names["truth"][i]), "token that decided", TRUE))
     rest = ~np.any([mask for mask, _, _ in groups], axis=0)
     marks: list[Mark] = []
     for mask, label, color in [(rest, "other tokens", OTHER), *groups]:
-        x, y = token[mask] + 1.0, values[mask]
+        x = token[mask] + 1.0
+        y = values[mask]
         stem = np.column_stack([x, x, np.full(len(x), np.nan)]).ravel()
         rise = np.column_stack([np.zeros(len(y)), y, np.full(len(y), np.nan)]).ravel()
         marks += [Line(stem, rise, "", color, thin=True), Points(x, y, label, color)]
@@ -184,44 +230,67 @@ def _tokens(names: dict[str, Any], i: int, values: np.ndarray) -> list[Mark]:
 
 def _one_bag(names: dict[str, Any], i: int) -> Panel:
     weights = np.asarray(names["attention"][i])
-    marks, across = tuple(_tokens(names, i, weights)), (0.4, len(weights) + 0.6)
-    return Panel(f"attention in bag {i + 1}", "token", "attention", marks, x_range=across, y_range=(-0.03, 1.05))
+    marks = tuple(_tokens(names, i, weights))
+    across = (0.4, len(weights) + 0.6)
+    return Panel(
+        f"attention in bag {i + 1}",
+        "token",
+        "attention",
+        marks,
+        x_range=across,
+        y_range=(-0.03, 1.05),
+    )
 
 
 def _alone(names: dict[str, Any], i: int) -> Panel:
-    answers, label = names["alone"][i], names["test_y"][i]
+    answers = names["alone"][i]
+    label = names["test_y"][i]
     if names["classes"]:
         answers = answers[:, int(np.searchsorted(names["model"].classes_, label))]
-        title, y_label, line = f"each token's own P(class {label})", "probability", []
+        title = f"each token's own P(class {label})"
+        y_label = "probability"
+        line = []
     else:
-        title, y_label = "each token's own answer", "answer"
+        title = "each token's own answer"
+        y_label = "answer"
         line = [Line([0.4, len(answers) + 0.6], [float(label)] * 2, "label", 5, dashed=True)]
     marks = (*line, *_tokens(names, i, np.asarray(answers)))
     return Panel(title, "token", y_label, marks, x_range=(0.4, len(answers) + 0.6))
 
 
-# -- words and images -------------------------------------------------------------------------------------------------
+# -- words and images ------------------------------------------------------------------------------
 
 
 def _words(names: dict[str, Any], i: int) -> tuple[tuple[str, float, bool], ...]:
     if "words" not in names:
         return ()
-    weights, chosen = names["attention"][i], int(names["located"][i])
-    return tuple((word, float(w), j == chosen) for j, (word, w) in enumerate(zip(names["words"][i], weights)))
+    weights = names["attention"][i]
+    chosen = int(names["located"][i])
+    return tuple(
+        (word, float(w), j == chosen)
+        for j, (word, w) in enumerate(zip(names["words"][i], weights))
+    )
 
 
 def _images(names: dict[str, Any], i: int) -> tuple[tuple[str, float, bool], ...]:
     """The bag's tokens as pictures, where they are: digits of 8 by 8 pixels, ink from 0 to 1."""
     if not hasattr(names.get("test"), "digit"):
         return ()
-    pictures, chosen = np.asarray(names["test_bags"][i]).reshape(-1, 8, 8), int(names["located"][i])
+    pictures = np.asarray(names["test_bags"][i]).reshape(-1, 8, 8)
+    chosen = int(names["located"][i])
     weights = names["attention"][i]
-    return tuple((data_uri(ink), float(w), j == chosen) for j, (ink, w) in enumerate(zip(pictures, weights)))
+    return tuple(
+        (data_uri(ink), float(w), j == chosen)
+        for j, (ink, w) in enumerate(zip(pictures, weights))
+    )
 
 
 def _rows(names: dict[str, Any]) -> list[tuple[str, ...]]:
-    y, d = names["test_y"], names["diagnosis"]
-    found = "" if names["truth"] is None else f"{np.mean(names['located'] == names['truth']):.0%}"
+    y = names["test_y"]
+    d = names["diagnosis"]
+    found = (
+        "" if names["truth"] is None else f"{np.mean(names['located'] == names['truth']):.0%}"
+    )
     if names["classes"]:
         _, counts = np.unique(names["fit_y"], return_counts=True)
         usual = np.unique(names["fit_y"])[np.argmax(counts)]
@@ -242,10 +311,14 @@ def _rows(names: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def _note(names: dict[str, Any], i: int) -> str:
     kind = "minus the log probability of the class" if names["classes"] else "squared error"
-    p, chosen = names["prediction"][i], int(names["located"][i]) + 1
+    p = names["prediction"][i]
+    chosen = int(names["located"][i]) + 1
     shown = f"{p!s}" if names["classes"] else number(float(p))
-    label = f"{names['test_y'][i]!s}" if names["classes"] else number(float(names["test_y"][i]))
+    label = (
+        f"{names['test_y'][i]!s}" if names["classes"] else number(float(names["test_y"][i]))
+    )
     return (
-        f"Bag {i + 1}: label {label}, prediction {shown}, decided by token {chosen} according to the model. "
+        f"Bag {i + 1}: label {label}, prediction {shown}, decided by token {chosen} according to "
+        "the model. "
         f"Loss is {kind}. Diagnosis: {' '.join(str(names['diagnosis']).split())}"
     )

@@ -1,4 +1,6 @@
-"""Attention in the length of its context: exact and sampled errors of softmax and CME attention, and one sequence read token by token."""
+"""Attention in the length of its context: exact and sampled errors of softmax and CME attention,
+and one sequence read token by token.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,17 @@ def convergence(state: State) -> Shown:
     figure = _figure(state, names)
     hidden = frozenset({"bandwidth"} if state.rule == "shrinking" else ())
     header = ("L", "softmax, exact", "sampled", "CME, equivalent", "sampled", "Bayes", "±")
-    return Shown(figure, plotly_dict(figure), header, _rows(names), code, _note(state, names), hidden)
+    return Shown(
+        figure, plotly_dict(figure), header, _rows(names), code, _note(state, names), hidden
+    )
 
 
 def lines(state: State) -> str:
-    bandwidth = f"L ** (-2 / {state.keys + 3})" if state.rule == "shrinking" else repr(state.bandwidth)
+    bandwidth = (
+        f"L ** (-2 / {state.keys + 3})"
+        if state.rule == "shrinking"
+        else repr(state.bandwidth)
+    )
     return f"""{HEADER}from attnscope.claims.sphere_errors import sampled_curve
 from attnscope.theory.exchangeable.learning_curves import softmax_expansion
 
@@ -83,17 +91,45 @@ read = {{
 
 def _figure(state: State, names: dict[str, Any]) -> Figure:
     L = names["lengths"]
-    error: list[Mark] = [Line(L, y, f"{name}, theory", COLOR[name]) for name, y in names["curves"].items()]
+    error: list[Mark] = [
+        Line(L, y, f"{name}, theory", COLOR[name]) for name, y in names["curves"].items()
+    ]
     for name, (mean, spread) in names["sampled"].items():
-        error.append(Points(names["drawn"], mean, f"{name}, drawn contexts", COLOR[name], BAND * spread))
-    error.append(Line(L, [e.excess for e in names["bayes"]], "Bayes", COLOR["Bayes"], dashed=True))
+        error.append(
+            Points(
+                names["drawn"], mean, f"{name}, drawn contexts", COLOR[name], BAND * spread
+            )
+        )
+    error.append(
+        Line(L, [e.excess for e in names["bayes"]], "Bayes", COLOR["Bayes"], dashed=True)
+    )
     if state.rule == "fixed":
-        error.append(Line(L[[0, -1]], [names["plateau"]] * 2, "plateau of this bandwidth", 6, dashed=True))
+        error.append(
+            Line(
+                L[[0, -1]],
+                [names["plateau"]] * 2,
+                "plateau of this bandwidth",
+                6,
+                dashed=True,
+            )
+        )
     grown = names["grown"]
-    path: list[Mark] = [Line(grown, y, name, COLOR[name], name == "Bayes") for name, y in names["read"].items()]
-    path.append(Line(grown[[0, -1]], [names["truth"]] * 2, "truth w.q", COLOR["truth"], dashed=True))
+    path: list[Mark] = [
+        Line(grown, y, name, COLOR[name], name == "Bayes")
+        for name, y in names["read"].items()
+    ]
+    path.append(
+        Line(grown[[0, -1]], [names["truth"]] * 2, "truth w.q", COLOR["truth"], dashed=True)
+    )
     panels = (
-        Panel("error against length", "tokens L", "mean squared error", tuple(error), log_x=True, log_y=True),
+        Panel(
+            "error against length",
+            "tokens L",
+            "mean squared error",
+            tuple(error),
+            log_x=True,
+            log_y=True,
+        ),
         Panel("one growing sequence", "tokens L", "answer at q", tuple(path), log_x=True),
     )
     return Figure("attention in the length of its context", panels, columns=2)
@@ -116,16 +152,25 @@ def _rows(names: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def _note(state: State, names: dict[str, Any]) -> str:
     off = {
-        name: np.max(np.abs(mean - names["curves"][name][np.searchsorted(names["lengths"], names["drawn"])]) / spread)
+        name: np.max(
+            np.abs(
+                mean
+                - names["curves"][name][np.searchsorted(names["lengths"], names["drawn"])]
+            )
+            / spread
+        )
         for name, (mean, spread) in names["sampled"].items()
     }
     rule = (
-        f"A fixed bandwidth stops at {number(names['plateau'])}, however long the context: softmax keeps only part of the function."
+        f"A fixed bandwidth stops at {number(names['plateau'])}, however long the context: softmax "
+        "keeps only part of the function."
         if state.rule == "fixed"
         else f"The bandwidth shrinks as L^(-2/{state.keys + 3}), and the error goes to zero like a power of L."
     )
     return (
-        f"{rule} Softmax theory is exact for every L; drawn contexts (bars: {BAND:g} standard errors) lie within "
-        f"{off['softmax']:.1f} standard errors of it, and within {off['CME']:.1f} of CME's deterministic equivalent, an approximation "
+        f"{rule} Softmax theory is exact for every L; drawn contexts (bars: {BAND:g} standard "
+        "errors) lie within "
+        f"{off['softmax']:.1f} standard errors of it, and within {off['CME']:.1f} of CME's "
+        "deterministic equivalent, an approximation "
         "that is meant for long contexts. All errors are over the noise of the values."
     )

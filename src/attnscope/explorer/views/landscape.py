@@ -1,4 +1,6 @@
-"""The exact risk over two overlaps, the others held fixed: heat map, descent directions, stationary points and training paths."""
+"""The exact risk over two overlaps, the others held fixed:
+heat map, descent directions, stationary points and training paths.
+"""
 
 from __future__ import annotations
 
@@ -25,24 +27,39 @@ from attnscope.figures.render_plotly import plotly_dict
 
 __all__ = ["landscape"]
 
-FINE, COARSE = (
-    (61, 15),
-    (21, 9),
-)  # points per axis of the risk and of the arrows; coarse where a point costs a millisecond
+# points per axis of the risk and of the arrows; coarse where a point costs a millisecond
+FINE = (61, 15)
+COARSE = (21, 9)
 ARROW = 0.55  # length of an arrow, as a share of the distance between arrows
-BARB, SPREAD = 0.38, math.radians(28)  # of its head: length as a share of the arrow's, and angle
+# of its head: length as a share of the arrow's, and angle
+BARB, SPREAD = 0.38, math.radians(28)
 STEP = 2e-3  # distance of two drawn points of a path: less than a pixel
 LOG_FROM = 100.0  # a risk that varies by more than this factor is coloured by its logarithm
 DEEPEST = 0.05  # on a logarithmic scale this share of the points, the deepest, has one colour
-COLORS = {"oracle": "#2fc6f0", "swapped": "#ff6b3d", "undecided": "#c9c9c9", "diverged": "#e6399b"}
+COLORS = {
+    "oracle": "#2fc6f0",
+    "swapped": "#ff6b3d",
+    "undecided": "#c9c9c9",
+    "diverged": "#e6399b",
+}
 # (symbol, size): a saddle is small enough to show a minimum that is projected onto the same place
-SYMBOLS = {"minimum": ("star", 21), "saddle": ("x", 10), "maximum": ("diamond", 13), "flat": ("circle", 10)}
+SYMBOLS = {
+    "minimum": ("star", 21),
+    "saddle": ("x", 10),
+    "maximum": ("diamond", 13),
+    "flat": ("circle", 10),
+}
 
 
 def landscape(state: State) -> Shown:
     """The view; the flow and the paths are projections of what happens in all five overlaps."""
     if state.x == state.y:
-        raise bad("the vertical axis", "the landscape", "another overlap than the horizontal one", state.y)
+        raise bad(
+            "the vertical axis",
+            "the landscape",
+            "another overlap than the horizontal one",
+            state.y,
+        )
     code = lines(state)
     names = computed(code)
     figure = _figure(state, names)
@@ -54,7 +71,8 @@ def lines(state: State) -> str:
     points, arrows = COARSE if _slow(state) else FINE
     predictor = predictor_lines(state)
     place = ", ".join(
-        f"{name}=" + ("a" if name == state.x else "b" if name == state.y else repr(getattr(state, name)))
+        f"{name}="
+        + ("a" if name == state.x else "b" if name == state.y else repr(getattr(state, name)))
         for name in OVERLAPS
     )
     return f'''{HEADER}{catalogue_import(predictor)}from attnscope.explorer.flow import descent
@@ -89,7 +107,8 @@ outcome, final_risk = run.outcome, run.risk[:, -1]
 
 
 def _figure(state: State, names: dict[str, Any]) -> Figure:
-    risk, run = names["risk"], names["run"]
+    risk = names["risk"]
+    run = names["run"]
     lowest = np.nanmin(risk, initial=np.inf)
     log = bool(lowest > 0 and np.nanmax(risk, initial=0.0) > LOG_FROM * lowest)
     x, y = (getattr(run.overlaps, name) for name in (state.x, state.y))
@@ -99,7 +118,14 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
     ]
     for name in dict.fromkeys(names["outcome"]):
         ended = names["outcome"] == name
-        marks.append(Line(_joined(x[ended]), _joined(y[ended]), f"{ended.sum()} paths: {name}", thin=True))
+        marks.append(
+            Line(
+                _joined(x[ended]),
+                _joined(y[ended]),
+                f"{ended.sum()} paths: {name}",
+                thin=True,
+            )
+        )
     for p in names["points"]:
         marks.append(Points(*_places(p.overlaps, state, names["predictor"]), _label(p)))
     square = (-1.04, 1.04)
@@ -114,28 +140,49 @@ def _slow(state: State) -> bool:
 def _odd(predictor: Any) -> bool:
     """Whether its weights change sign with the scores."""
     scores = np.array([[-1.3, 0.2, 0.7, 2.1]])
-    return bool(np.allclose(predictor.weights(-scores), -predictor.weights(scores), rtol=1e-12, atol=0))
+    return bool(
+        np.allclose(
+            predictor.weights(-scores), -predictor.weights(scores), rtol=1e-12, atol=0
+        )
+    )
 
 
 def _places(o: Any, state: State, predictor: Any) -> tuple[list[float], list[float]]:
-    """Where a stationary point is drawn. For an odd activation (-k, -v) has the risk of (k, v): every overlap but rho changes sign."""
+    """Where a stationary point is drawn. For an odd activation (-k, -v) has the risk of (k, v):
+    every overlap but rho changes sign.
+    """
     a, b = ([float(getattr(o, name))] for name in (state.x, state.y))
     if not _odd(predictor):
         return a, b
-    return [*a, a[0] if state.x == "rho" else -a[0]], [*b, b[0] if state.y == "rho" else -b[0]]
+    return [*a, a[0] if state.x == "rho" else -a[0]], [
+        *b,
+        b[0] if state.y == "rho" else -b[0],
+    ]
 
 
 def _joined(paths: np.ndarray) -> np.ndarray:
-    """Paths (runs, logs) as one line with gaps: a browser draws one such trace much faster than many."""
+    """Paths (runs, logs) as one line with gaps:
+    a browser draws one such trace much faster than many.
+    """
     return np.hstack([paths, np.full((len(paths), 1), np.nan)]).ravel()
 
 
-def _moved(x: list[float | None], y: list[float | None]) -> tuple[list[float | None], list[float | None]]:
-    """The points of paths with gaps that lie at least STEP from the one before: a path that has arrived stands still for half its points."""
+def _moved(
+    x: list[float | None], y: list[float | None]
+) -> tuple[list[float | None], list[float | None]]:
+    """The points of paths with gaps that lie at least STEP from the one before: a path that has
+    arrived stands still for half its points.
+    """
     out: list[tuple[float | None, float | None]] = []
     for a, b in zip(x, y):
         last = out[-1] if out else (None, None)
-        if a is None or b is None or last[0] is None or last[1] is None or abs(a - last[0]) + abs(b - last[1]) >= STEP:
+        if (
+            a is None
+            or b is None
+            or last[0] is None
+            or last[1] is None
+            or abs(a - last[0]) + abs(b - last[1]) >= STEP
+        ):
             out.append((a, b))
     return [a for a, _ in out], [b for _, b in out]
 
@@ -145,9 +192,14 @@ def _label(point: Any) -> str:
 
 
 def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Arrows (x, y) as one line with gaps, each tail, tip, barb, tip, barb: hundreds of markers would take a browser 100 ms."""
-    at, flow = names["arrow_at"], names["flow"]
-    x, y, dx, dy = (np.asarray(getattr(o, name)) for o in (at, flow) for name in (state.x, state.y))
+    """Arrows (x, y) as one line with gaps, each tail, tip, barb, tip, barb:
+    hundreds of markers would take a browser 100 ms.
+    """
+    at = names["arrow_at"]
+    flow = names["flow"]
+    x, y, dx, dy = (
+        np.asarray(getattr(o, name)) for o in (at, flow) for name in (state.x, state.y)
+    )
     size = np.hypot(dx, dy)
     still = size <= 1e-12 * size.max(initial=0.0)
     dx, dy = (np.where(still, np.nan, d / np.where(still, 1, size)) for d in (dx, dy))
@@ -156,9 +208,13 @@ def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, np.ndarray
     def back(a: np.ndarray, b: np.ndarray, side: int) -> np.ndarray:
         return long * BARB * (math.cos(SPREAD) * a + side * math.sin(SPREAD) * b)
 
-    tip_x, tip_y = x + long * dx / 2, y + long * dy / 2
+    tip_x = x + long * dx / 2
+    tip_y = y + long * dy / 2
     gap = np.full(x.shape, np.nan)
-    barbs_x, barbs_y = ([tip - back(a, b, s) for s in (1, -1)] for tip, a, b in ((tip_x, dx, -dy), (tip_y, dy, dx)))
+    barbs_x, barbs_y = (
+        [tip - back(a, b, s) for s in (1, -1)]
+        for tip, a, b in ((tip_x, dx, -dy), (tip_y, dy, dx))
+    )
 
     def whole(tail: np.ndarray, tip: np.ndarray, barbs: list[np.ndarray]) -> np.ndarray:
         return np.stack([tail, tip, barbs[0], tip, barbs[1], gap], -1).ravel()
@@ -168,14 +224,19 @@ def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, np.ndarray
 
 def _styled(plotly: dict[str, Any], names: dict[str, Any], state: State) -> dict[str, Any]:
     """What only this view needs: faint arrows, outcome colours on the heat map, symbols by kind."""
-    rounded = lambda values: [v if v is None else round(v, 4) for v in values]  # a tenth of a pixel
+    # a tenth of a pixel
+    rounded = lambda values: [v if v is None else round(v, 4) for v in values]
     arrows = plotly["data"][1]
     arrows |= {"line": {"color": "rgba(255,255,255,0.6)", "width": 1}, "hoverinfo": "skip"}
     arrows |= {"x": rounded(arrows["x"]), "y": rounded(arrows["y"])}
     for trace in plotly["data"][2:]:
         if trace["mode"] == "lines":
             color = COLORS[trace["name"].split(": ")[1]]
-            trace |= {"line": {"color": color, "width": 1.1}, "opacity": 0.85, "hoverinfo": "skip"}
+            trace |= {
+                "line": {"color": color, "width": 1.1},
+                "opacity": 0.85,
+                "hoverinfo": "skip",
+            }
             x, y = _moved(trace["x"], trace["y"])
             trace |= {"x": rounded(x), "y": rounded(y)}
     by_label = {_label(p): p for p in names["points"]}
@@ -183,12 +244,16 @@ def _styled(plotly: dict[str, Any], names: dict[str, Any], state: State) -> dict
         if trace.get("name") in by_label:
             point = by_label[trace["name"]]
             symbol, size = SYMBOLS[point.kind]
-            color = COLORS.get(point.name, "#ffd400")  # a minimum has the colour of the paths that end in it
+            # a minimum has the colour of the paths that end in it
+            color = COLORS.get(point.name, "#ffd400")
             edge = {"color": "#111", "width": 1.5}
-            trace |= {"marker": {"symbol": symbol, "size": size, "color": color, "line": edge}}
+            trace |= {
+                "marker": {"symbol": symbol, "size": size, "color": color, "line": edge}
+            }
             trace |= {"hovertemplate": "%{fullData.name}<extra></extra>", "cliponaxis": False}
     heat = plotly["data"][0]
-    if "customdata" in heat and len(names["inside"].kappa):  # logarithmic: one deep point must not take all the colours
+    # logarithmic: one deep point must not take all the colours
+    if "customdata" in heat and len(names["inside"].kappa):
         z = [value for row in heat["z"] for value in row if value is not None]
         heat |= {"zauto": False, "zmin": float(np.quantile(z, DEEPEST)), "zmax": max(z)}
     plotly["layout"]["yaxis"] |= {"scaleanchor": "x", "constrain": "domain"}
@@ -199,32 +264,59 @@ def _styled(plotly: dict[str, Any], names: dict[str, Any], state: State) -> dict
 
 def _table(names: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     rows = [
-        (p.name, p.kind, *(number(float(o)) for o in p.overlaps), number(p.risk.value), f"{p.risk.error:.0e}")
+        (
+            p.name,
+            p.kind,
+            *(number(float(o)) for o in p.overlaps),
+            number(p.risk.value),
+            f"{p.risk.error:.0e}",
+        )
         for p in names["points"]
     ]
-    run, outcome = names["run"], names["outcome"]
+    run = names["run"]
+    outcome = names["outcome"]
     for name in dict.fromkeys(["oracle", "swapped", *outcome]):
         ended = outcome == name
         if ended.any():
             medians = np.median(np.abs(run.log[:, ended, -1]), axis=1)
             risk = number(float(np.median(names["final_risk"][ended])))
-            rows.append((f"runs: {name}", f"{ended.sum()} of {run.runs}", *(number(m) for m in medians), risk, ""))
+            rows.append(
+                (
+                    f"runs: {name}",
+                    f"{ended.sum()} of {run.runs}",
+                    *(number(m) for m in medians),
+                    risk,
+                    "",
+                )
+            )
     return ("point", "kind", *OVERLAPS, "risk", "error"), rows
 
 
 def _note(state: State, names: dict[str, Any]) -> str:
     outcome = names["outcome"]
-    counts = {name: int((outcome == name).sum()) for name in ("oracle", "swapped", "undecided", "diverged")}
-    ends = ", ".join(f"{n} {name}" for name, n in counts.items() if n or name in ("oracle", "swapped"))
+    counts = {
+        name: int((outcome == name).sum())
+        for name in ("oracle", "swapped", "undecided", "diverged")
+    }
+    ends = ", ".join(
+        f"{n} {name}" for name, n in counts.items() if n or name in ("oracle", "swapped")
+    )
     coarse = "A coarser grid, because a point costs a millisecond. " if _slow(state) else ""
     fixed = [n for n in OVERLAPS if n not in (state.x, state.y)]
     at = ", ".join(f"{n} = {getattr(state, n):g}" for n in fixed)
-    empty = "" if names["possible"].any() else "No unit vectors have these overlaps: nothing to colour. "
+    empty = (
+        ""
+        if names["possible"].any()
+        else "No unit vectors have these overlaps: nothing to colour. "
+    )
     return (
-        f"{len(outcome)} runs of {int(names['run'].step[-1])} steps: {ends}. Colours and arrows at {at}; paths are projected. "
+        f"{len(outcome)} runs of {int(names['run'].step[-1])} steps: {ends}. Colours and arrows at "
+        f"{at}; paths are projected. "
         f"{empty}{coarse}{training_limits(state)[2]}Rows of runs show medians of absolute values."
     )
 
 
 def _hidden(state: State) -> frozenset[str]:
-    return frozenset({state.x, state.y} | ({"temperature"} if state.predictor == "sigma" else set()))
+    return frozenset(
+        {state.x, state.y} | ({"temperature"} if state.predictor == "sigma" else set())
+    )

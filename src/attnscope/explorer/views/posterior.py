@@ -1,4 +1,6 @@
-"""One sequence: its tokens' scores, who attends to which token, the exact posterior of the location, and the truth."""
+"""One sequence: its tokens' scores, who attends to which token,
+the exact posterior of the location, and the truth.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +18,46 @@ from attnscope.figures.render_plotly import plotly_dict
 
 __all__ = ["posterior"]
 
-LARGEST = 10_000_000  # numbers in the sequence that is drawn, 80 MB: more would make a page slow for no better picture
-OTHER, TRUE = 0, 1  # colours of the background tokens and of the informative one
+# numbers in the sequence that is drawn, 80 MB: more would make a page slow for no better picture
+LARGEST = 10_000_000
+# colours of the background tokens and of the informative one
+OTHER = 0
+TRUE = 1
 
 
 def posterior(state: State) -> Shown:
     """The view; attention looks along the true key k* and reads along the true value v*."""
     if state.dim * state.length > LARGEST:
         got = f"{state.dim} times {state.length}"
-        raise bad("dimension times tokens", "the posterior view", f"at most {LARGEST}", got, "a smaller dimension")
+        raise bad(
+            "dimension times tokens",
+            "the posterior view",
+            f"at most {LARGEST}",
+            got,
+            "a smaller dimension",
+        )
     code = lines(state)
     names = computed(code)
     figure = _figure(names)
     hidden = frozenset({"temperature"} if state.tuning == "best" else ())
-    header = ("predictor", "weight on the true token", "largest weight on token", "prediction", "squared error")
-    return Shown(figure, plotly_dict(figure), header, _rows(names), code, _note(names), hidden)
+    header = (
+        "predictor",
+        "weight on the true token",
+        "largest weight on token",
+        "prediction",
+        "squared error",
+    )
+    return Shown(
+        figure, plotly_dict(figure), header, _rows(names), code, _note(names), hidden
+    )
 
 
 def lines(state: State) -> str:
-    how = "at.optimal_temperature(task, family)[0]" if state.tuning == "best" else repr(state.temperature)
+    how = (
+        "at.optimal_temperature(task, family)[0]"
+        if state.tuning == "best"
+        else repr(state.temperature)
+    )
     return f"""{HEADER}
 task = {task_line(state)}
 batch = task.sample(1, seed={state.seed})
@@ -58,7 +81,15 @@ def _figure(names: dict[str, Any]) -> Figure:
     where = int(names["location"])
     panels = [_stems("score X·k*", "score", names["scores"], where)]
     panels.append(_values(names, where))
-    panels.append(_stems("exact posterior P(J | X)", "probability", names["posterior"], where, (-0.05, 1.08)))
+    panels.append(
+        _stems(
+            "exact posterior P(J | X)",
+            "probability",
+            names["posterior"],
+            where,
+            (-0.05, 1.08),
+        )
+    )
     for name, weights in names["weights"].items():
         temperature = names["temperatures"].get(name)
         title = name if temperature is None else f"{name}, temperature {temperature:.3g}"
@@ -69,41 +100,74 @@ def _figure(names: dict[str, Any]) -> Figure:
 def _values(names: dict[str, Any], where: int) -> Panel:
     """What each token would answer, and the label."""
     panel = _stems("value X·v* and the label", "value", names["values"], where)
-    label = Line([0.3, len(names["values"]) + 0.7], [names["label"]] * 2, "label", color=2, dashed=True)
+    label = Line(
+        [0.3, len(names["values"]) + 0.7], [names["label"]] * 2, "label", color=2, dashed=True
+    )
     return replace(panel, marks=(label, *panel.marks))
 
 
 def _stems(
-    title: str, y_label: str, values: np.ndarray, where: int, y_range: tuple[float, float] | None = None
+    title: str,
+    y_label: str,
+    values: np.ndarray,
+    where: int,
+    y_range: tuple[float, float] | None = None,
 ) -> Panel:
-    """A stem per token, the informative one in another colour. Tokens count from 1 in the picture."""
+    """A stem per token, the informative one in another colour.
+    Tokens count from 1 in the picture.
+    """
     token = np.arange(1, len(values) + 1)
     true = np.arange(len(values)) == where
     marks: list[Mark] = []
-    for chosen, label, color in ((~true, "background tokens", OTHER), (true, "informative token", TRUE)):
-        x, y = token[chosen], values[chosen]
+    for chosen, label, color in (
+        (~true, "background tokens", OTHER),
+        (true, "informative token", TRUE),
+    ):
+        x = token[chosen]
+        y = values[chosen]
         stem = lambda a: np.stack([a, a, np.full(len(a), np.nan)], -1)
         heights = stem(y.astype(float))
         heights[:, 0] = 0.0
-        marks += [Line(stem(x.astype(float)).ravel(), heights.ravel(), "", color=color, thin=True)]
+        marks += [
+            Line(stem(x.astype(float)).ravel(), heights.ravel(), "", color=color, thin=True)
+        ]
         marks += [Points(x, y, label, color=color)]
-    return Panel(title, "token", y_label, tuple(marks), x_range=(0.3, len(values) + 0.7), y_range=y_range)
+    return Panel(
+        title,
+        "token",
+        y_label,
+        tuple(marks),
+        x_range=(0.3, len(values) + 0.7),
+        y_range=y_range,
+    )
 
 
 def _rows(names: dict[str, Any]) -> list[tuple[str, ...]]:
-    where, label = int(names["location"]), float(names["label"])
-    every = {name: (w, float(names["predictions"][name])) for name, w in names["weights"].items()}
+    where = int(names["location"])
+    label = float(names["label"])
+    every = {
+        name: (w, float(names["predictions"][name])) for name, w in names["weights"].items()
+    }
     every["Bayes: E[Y | X]"] = (names["posterior"], float(names["bayes"]))
     return [
-        (name, number(float(w[where])), str(int(np.argmax(w)) + 1), number(p), number((p - label) ** 2))
+        (
+            name,
+            number(float(w[where])),
+            str(int(np.argmax(w)) + 1),
+            number(p),
+            number((p - label) ** 2),
+        )
         for name, (w, p) in every.items()
     ]
 
 
 def _note(names: dict[str, Any]) -> str:
-    where, label = int(names["location"]), float(names["label"])
+    where = int(names["location"])
+    label = float(names["label"])
     return (
-        f"The label {number(label)} was decided by token {where + 1}; the exact posterior gives it probability "
-        f"{number(float(names['posterior'][where]))}. Attention looks along the true key k*, so a weight is not a probability "
+        f"The label {number(label)} was decided by token {where + 1}; the exact posterior gives it "
+        "probability "
+        f"{number(float(names['posterior'][where]))}. Attention looks along the true key k*, so a "
+        "weight is not a probability "
         "unless the predictor makes it one."
     )

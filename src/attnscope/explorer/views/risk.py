@@ -1,4 +1,6 @@
-"""Exact excess risk of every predictor at the oracle directions against temperature, dimension or length, with what frames it."""
+"""Exact excess risk of every predictor at the oracle directions against temperature,
+dimension or length, with what frames it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ import numpy as np
 
 from attnscope.catalogue import PREDICTORS
 from attnscope.explorer.knobs import SINGLE, unused
-from attnscope.explorer.python_lines import HEADER, USUAL, catalogue_import, compared, computed, families, task_line
+from attnscope.explorer.python_lines import (
+    HEADER,
+    USUAL,
+    catalogue_import,
+    compared,
+    computed,
+    families,
+    task_line,
+)
 from attnscope.explorer.shown import Shown, colours, number, power
 from attnscope.explorer.state import State
 from attnscope.explorer.views.risk_planted import planted_risk
@@ -17,12 +27,18 @@ from attnscope.figures.render_plotly import plotly_dict
 
 __all__ = ["risk"]
 
-LOWEST = 1e-40  # drawn down to here: beyond, the axis would be all there is to see; the table goes on
-SPANS: dict[str, tuple[float, float, int]] = {"dim": (4, 1_000_000, 17), "length": (2, 1000, 12)}
-# Points where no best temperature is sought; a best softmax temperature takes 0.2 s, hence the few points above
+# drawn down to here: beyond, the axis would be all there is to see; the table goes on
+LOWEST = 1e-40
+SPANS: dict[str, tuple[float, float, int]] = {
+    "dim": (4, 1_000_000, 17),
+    "length": (2, 1000, 12),
+}
+# Points where no best temperature is sought; a best softmax temperature takes 0.2 s, hence the few
+# points above
 FIXED = 41
 REFERENCES = {"best linear predictor": 4, "null": 6, "Bayes": 5}  # and their colours
-SIGMA = {"optimal sigma": 5}  # solid beside the dashed Bayes: the best of its kind, and the best of all
+# solid beside the dashed Bayes: the best of its kind, and the best of all
+SIGMA = {"optimal sigma": 5}
 
 
 def risk(state: State) -> Shown:
@@ -37,7 +53,15 @@ def risk(state: State) -> Shown:
     if state.tuning == "best" and state.against != "temperature":
         hidden.add("temperature")
     header = ("curve", "temperature", "excess risk", "where")
-    return Shown(figure, plotly_dict(figure), header, _rows(state, names), code, _note(state), frozenset(hidden))
+    return Shown(
+        figure,
+        plotly_dict(figure),
+        header,
+        _rows(state, names),
+        code,
+        _note(state),
+        frozenset(hidden),
+    )
 
 
 def lines(state: State) -> str:
@@ -117,7 +141,9 @@ curves |= {{name: np.array([row[name] for row in framed]) for name in framed[0]}
 
 def _figure(state: State, names: dict[str, Any]) -> Figure:
     x = names["xs"]
-    own = {PREDICTORS[word].label: colour for word, colour in colours(compared(state)).items()}
+    own = {
+        PREDICTORS[word].label: colour for word, colour in colours(compared(state)).items()
+    }
     color = own | SIGMA | REFERENCES
     marks: list[Any] = [
         Line(x, np.exp(values), name, color=color[name], dashed=name in REFERENCES)
@@ -126,28 +152,69 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
     if state.against == "temperature":
         for name, (temperature, log_value) in names["optima"].items():
             if temperature > 0:
-                marks.append(Points([temperature], [np.exp(log_value)], "best temperature", color=color[name]))
-        chosen = [(state.temperature, np.exp(v)) for v in names["at_chosen"].values() if np.isfinite(v)]
-        marks.append(Points([x for x, _ in chosen], [y for _, y in chosen], "chosen temperature", color=6))
+                marks.append(
+                    Points(
+                        [temperature],
+                        [np.exp(log_value)],
+                        "best temperature",
+                        color=color[name],
+                    )
+                )
+        chosen = [
+            (state.temperature, np.exp(v))
+            for v in names["at_chosen"].values()
+            if np.isfinite(v)
+        ]
+        marks.append(
+            Points(
+                [x for x, _ in chosen], [y for _, y in chosen], "chosen temperature", color=6
+            )
+        )
     shown = np.exp(np.concatenate(list(names["curves"].values())))
     shown = shown[np.isfinite(shown) & (shown > LOWEST)]
     limits = (shown.min() / 3, shown.max() * 3)
-    label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[state.against]
-    panel = Panel("excess risk", label, "excess risk", tuple(marks), log_x=True, log_y=True, y_range=limits)
+    label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[
+        state.against
+    ]
+    panel = Panel(
+        "excess risk",
+        label,
+        "excess risk",
+        tuple(marks),
+        log_x=True,
+        log_y=True,
+        y_range=limits,
+    )
     return Figure(f"excess risk against {label}", (panel,))
 
 
 def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
-    """One row per curve: its best temperature and risk there, or, against d or L, its risk at both ends."""
+    """One row per curve: its best temperature and risk there, or, against d or L,
+    its risk at both ends.
+    """
     rows: list[tuple[str, ...]] = []
     for name, values in names["curves"].items():
         if name in names["optima"]:
             temperature, value = names["optima"][name]
             rows.append((name, number(temperature), power(value), "best temperature"))
             if state.against == "temperature":
-                rows.append((name, number(state.temperature), _shown(names["at_chosen"][name]), "chosen temperature"))
+                rows.append(
+                    (
+                        name,
+                        number(state.temperature),
+                        _shown(names["at_chosen"][name]),
+                        "chosen temperature",
+                    )
+                )
         elif state.against == "temperature" and name in names["at_chosen"]:
-            rows.append((name, number(state.temperature), _shown(names["at_chosen"][name]), "chosen temperature"))
+            rows.append(
+                (
+                    name,
+                    number(state.temperature),
+                    _shown(names["at_chosen"][name]),
+                    "chosen temperature",
+                )
+            )
         elif state.against == "temperature":
             rows.append((name, "", power(values[0]), "any temperature"))
         if state.against != "temperature":
@@ -161,10 +228,22 @@ def _shown(log_value: float) -> str:
 
 
 def _note(state: State) -> str:
-    where = "All at the oracle directions k = k*, v = v*; excess is the risk over the squared label noise. "
+    where = (
+        "All at the oracle directions k = k*, v = v*; excess is the risk over the squared "
+        "label noise. "
+    )
     if state.against == "temperature":
         return where + "Optimal sigma and the dashed references have no temperature."
-    how = "each at its best temperature" if state.tuning == "best" else f"at temperature {state.temperature:g}"
-    few = "Only erf, softmax and linear are drawn: the best temperatures of others take long. "
+    how = (
+        "each at its best temperature"
+        if state.tuning == "best"
+        else f"at temperature {state.temperature:g}"
+    )
+    few = (
+        "Only erf, softmax and linear are drawn: the best temperatures of others take long. "
+    )
     how += ". " + few if state.tuning == "best" and state.compared == "all" else ". "
-    return where + f"Attention {how}Below 1e-40 curves leave the picture; a gap is a point that the quadrature refuses."
+    return (
+        where
+        + f"Attention {how}Below 1e-40 curves leave the picture; a gap is a point that the quadrature refuses."
+    )

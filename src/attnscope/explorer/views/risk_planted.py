@@ -1,10 +1,11 @@
-"""Excess risk at the oracle directions on any planted task: exact where a route exists, else sampled.
+"""Excess risk at the oracle directions on any planted task: exact where a route exists, else
+sampled.
 
 At k = k*, v = v* of the task's first key and value. A sampled point is the mean over SAMPLES drawn
-sequences, with bars of two standard errors; points of one figure share their draws, so they move up and
-down together. Exact points are drawn as a line. Null is the risk of always answering 0; Bayes is the
-least any predictor can reach. A task without a value has classes: there k = v is its direction, and the
-error, the share of wrong signs, stands in place of the risk.
+sequences, with bars of two standard errors; points of one figure share their draws, so they move up
+and down together. Exact points are drawn as a line. Null is the risk of always answering 0; Bayes
+is the least any predictor can reach. A task without a value has classes: there k = v is its
+direction, and the error, the share of wrong signs, stands in place of the risk.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ import numpy as np
 from attnscope.catalogue import PREDICTORS, TASKS, Entry
 from attnscope.errors import AttnscopeError, bad
 from attnscope.explorer.knobs import arguments_of, unused
-from attnscope.explorer.python_lines import HEADER, catalogue_import, compared, computed, families, made_task, task_line
+from attnscope.explorer.python_lines import (
+    HEADER,
+    catalogue_import,
+    compared,
+    computed,
+    families,
+    made_task,
+    task_line,
+)
 from attnscope.explorer.shown import Shown, colours, number
 from attnscope.explorer.state import State
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -33,8 +42,8 @@ SPANS: dict[str, tuple[float, float, int]] = {
     "dim": (4, 1_000_000, 9),
     "length": (2, 1000, 9),
 }
-# Where a point costs 20 ms and more: seconds at higher temperatures, or for the Bayes risk of longer
-# sequences
+# Where a point costs 20 ms and more: seconds at higher temperatures, or for the Bayes risk of
+# longer sequences
 SLOW_SPANS = SPANS | {"temperature": (1e-2, 10, 21), "length": (2, 100, 7)}
 MATRIX = 10_000  # a task of at most so many dimensions holds a matrix of that size
 MOST_DIM = 1000  # of such a task here: a point takes half a second
@@ -96,7 +105,9 @@ def planted_risk(state: State) -> Shown:
     names_of = arguments_of(state.task)
     if state.against != "temperature" and state.against not in names_of:
         those = ", ".join(name for name in SPANS if name == "temperature" or name in names_of)
-        raise bad("against", "the risk view", f"one of what this task has ({those})", state.against)
+        raise bad(
+            "against", "the risk view", f"one of what this task has ({those})", state.against
+        )
     if _has_matrix(state) and state.dim > MOST_DIM and state.against != "dim":
         must = f"at most {MOST_DIM} for a task with a {state.dim} by {state.dim} matrix"
         raise bad("dim", "the risk view", must, state.dim, "dim=100")
@@ -116,7 +127,11 @@ def lines(state: State) -> str:
     task = task_line(state)
     classes = has_classes(made_task(state))
     known = families(compared(state))
-    body = _against_temperature(state) if state.against == "temperature" else _against_task(state)
+    body = (
+        _against_temperature(state)
+        if state.against == "temperature"
+        else _against_task(state)
+    )
     measured = (CLASSES if classes else VALUES).format(samples=SAMPLES, seed=state.seed)
     helpers = HELPERS.format(references=_references(TASKS[state.task], state))
     return f"""{HEADER}{catalogue_import(task, known)}
@@ -187,7 +202,13 @@ def _sweep(state: State) -> list[int]:
     found = [int(x) for x in xs if _can_be(state.changed(**{knob: int(x)}))]
     if not found:
         made_task(state)  # says why not
-        raise bad(state.against, "the risk view", "one that this task can have", "none", "other arguments")
+        raise bad(
+            state.against,
+            "the risk view",
+            "one that this task can have",
+            "none",
+            "other arguments",
+        )
     return found
 
 
@@ -199,7 +220,7 @@ def _can_be(state: State) -> bool:
     return True
 
 
-# -- the figure ---------------------------------------------------------------------------------------
+# -- the figure ------------------------------------------------------------------------------------
 
 
 def _figure(state: State, names: dict[str, Any]) -> Figure:
@@ -215,11 +236,22 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
         bars = [BARS * row[1] if row[2] else 0.0 for row in chosen]
         heights = [row[0] for row in chosen]
         marks.append(Points(places, heights, "chosen temperature", color=6, error=bars))
-    label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[state.against]
+    label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[
+        state.against
+    ]
     measure = _measure(state)
     across = [*names["xs"], *([state.temperature] if state.against == "temperature" else [])]
     x_range = (min(across) / 1.1, max(across) * 1.1)  # room for a marker at either end
-    panel = Panel(measure, label, measure, tuple(marks), log_x=True, log_y=True, x_range=x_range, y_range=limits)
+    panel = Panel(
+        measure,
+        label,
+        measure,
+        tuple(marks),
+        log_x=True,
+        log_y=True,
+        x_range=x_range,
+        y_range=limits,
+    )
     return Figure(f"{TASKS[state.task].label}: {measure} against {label}", (panel,))
 
 
@@ -227,7 +259,9 @@ def _measure(state: State) -> str:
     return "error" if has_classes(made_task(state)) else "excess risk"
 
 
-def _curve(x: np.ndarray, values: np.ndarray, name: str, color: int, floor: float) -> list[Mark]:
+def _curve(
+    x: np.ndarray, values: np.ndarray, name: str, color: int, floor: float
+) -> list[Mark]:
     """A line; where its points are sampled, with their bars. What its error hides is a gap."""
     y = np.where(values[:, 1] <= values[:, 0], values[:, 0], np.nan)
     if name in REFERENCES:
@@ -258,13 +292,19 @@ def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name, values in names["curves"].items():
         if state.against != "temperature":
-            rows += [_row(name, f"{state.against} {names['xs'][i]}", values[i]) for i in (0, -1)]
+            rows += [
+                _row(name, f"{state.against} {names['xs'][i]}", values[i]) for i in (0, -1)
+            ]
         elif name in REFERENCES:
             rows.append(_row(name, "any temperature", values[0]))
         else:
-            rows.append(_row(name, f"temperature {state.temperature:g}", names["at_chosen"][name]))
+            rows.append(
+                _row(name, f"temperature {state.temperature:g}", names["at_chosen"][name])
+            )
             best = int(np.nanargmin(values[:, 0])) if np.isfinite(values[:, 0]).any() else 0
-            rows.append(_row(name, f"least of these, at {names['xs'][best]:.3g}", values[best]))
+            rows.append(
+                _row(name, f"least of these, at {names['xs'][best]:.3g}", values[best])
+            )
     return rows
 
 
@@ -285,9 +325,16 @@ def _note(state: State, names: dict[str, Any]) -> str:
     exact = bool(known.size and (known[:, 2] == 0).any())
     how = "Exact. " if exact else ""
     if sampled:
-        how = f"{'Partly s' if exact else 'S'}ampled from {SAMPLES} sequences a point, which all points share. "
+        how = (
+            f"{'Partly s' if exact else 'S'}ampled from {SAMPLES} sequences a point, which all "
+            "points share. "
+        )
     if sampled:
         how += "Bars are two standard errors. "
-    at = f" Every predictor at temperature {state.temperature:g}." if state.against != "temperature" else ""
+    at = (
+        f" Every predictor at temperature {state.temperature:g}."
+        if state.against != "temperature"
+        else ""
+    )
     what = ABOUT[_measure(state)]
     return f"{TASKS[state.task].label.capitalize().rstrip('?.')}. {how}{what}{at}"

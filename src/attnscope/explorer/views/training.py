@@ -1,4 +1,6 @@
-"""Training: the paper's four panels of exact population descent or SGD on fresh batches, to play through step by step."""
+"""Training: the paper's four panels of exact population descent or SGD on fresh batches,
+to play through step by step.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def training(state: State, run: Trajectory | None = None) -> Shown:
     if state.predictor == "sigma":
         hidden |= {"temperature", "decay"}
     if not state.batch:
-        hidden.add("noise")  # it adds its square to the risk and leaves the population gradient alone
+        # it adds its square to the risk and leaves the population gradient alone
+        hidden.add("noise")
     plotly = plotly_dict(figure)
     plotly["layout"]["meta"] |= {"steps": [int(s) for s in run.step]}
     return Shown(
@@ -62,9 +65,24 @@ def presets() -> dict[str, str]:
 
 def _preset(e: Experiment) -> State:
     schedule = e.temperature
-    first, decay = (schedule.start, schedule.rate) if isinstance(schedule, InverseTime) else (float(schedule), 0.0)  # type: ignore[arg-type]
-    knobs: dict[str, Any] = {"temperature": first, "decay": decay, "dim": e.dim, "length": e.length, "noise": e.noise}
-    knobs |= {"gamma2": round(e.gamma**2, 12), "step_size": e.step_size, "steps": e.steps, "start": e.start}
+    first, decay = (
+        (schedule.start, schedule.rate)
+        if isinstance(schedule, InverseTime)
+        else (float(schedule), 0.0)
+    )  # type: ignore[arg-type]
+    knobs: dict[str, Any] = {
+        "temperature": first,
+        "decay": decay,
+        "dim": e.dim,
+        "length": e.length,
+        "noise": e.noise,
+    }
+    knobs |= {
+        "gamma2": round(e.gamma**2, 12),
+        "step_size": e.step_size,
+        "steps": e.steps,
+        "start": e.start,
+    }
     return default_state("training").changed(batch=e.batch_size or 0, **knobs)
 
 
@@ -79,20 +97,33 @@ def _sampled(run: Trajectory) -> bool:
     """Whether the risks are sampled: no exact route serves the pair at all overlaps."""
     route = find_route(run.setup.task, run.setup.predictor)
     somewhere = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
-    return route is None or bool(route.missing(run.setup.task, run.setup.predictor, somewhere))
+    return route is None or bool(
+        route.missing(run.setup.task, run.setup.predictor, somewhere)
+    )
 
 
 def _with_ranges(figure: Figure, steps: int) -> Figure:
-    """The same figure with every range fixed, so that axes stand still while it plays; those of steps show all there will be."""
+    """The same figure with every range fixed, so that axes stand still while it plays;
+    those of steps show all there will be.
+    """
     return replace(figure, panels=tuple(_fixed(panel, steps) for panel in figure.panels))
 
 
 def _fixed(panel: Panel, steps: int) -> Panel:
     marks = [mark for mark in panel.marks if not isinstance(mark, Heat)]
     x = np.concatenate([mark.x for mark in marks])
-    y = np.concatenate([getattr(mark, name) for mark in marks for name in ("y", "low", "high") if hasattr(mark, name)])
+    y = np.concatenate(
+        [
+            getattr(mark, name)
+            for mark in marks
+            for name in ("y", "low", "high")
+            if hasattr(mark, name)
+        ]
+    )
     y = y[np.isfinite(y) & ((y > 0) | (not panel.log_y))]
-    x_range = panel.x_range or ((0.0, float(steps)) if panel.x_label == "step" else (float(x.min()), float(x.max())))
+    x_range = panel.x_range or (
+        (0.0, float(steps)) if panel.x_label == "step" else (float(x.min()), float(x.max()))
+    )
     if panel.y_range is not None:
         return replace(panel, x_range=x_range)
     low, high = (float(y.min()), float(y.max())) if y.size else (0.0, 1.0)
@@ -102,7 +133,9 @@ def _fixed(panel: Panel, steps: int) -> Panel:
 
 
 def _rows(run: Any, ended_all: bool) -> list[tuple[str, ...]]:
-    """Medians by outcome, or of all runs as long as they have none: for softmax the outcome takes seconds."""
+    """Medians by outcome, or of all runs as long as they have none:
+    for softmax the outcome takes seconds.
+    """
     rows = []
     outcome = run.outcome if ended_all else np.full(run.runs, "on the way")
     for name in ("oracle", "swapped", "undecided", "diverged", "on the way"):
@@ -111,17 +144,30 @@ def _rows(run: Any, ended_all: bool) -> list[tuple[str, ...]]:
             kappa, eta, theta, nu = np.median(np.abs(run.log[:4, ended, -1]), axis=1)
             excess, risk = (float(np.median(a[ended, -1])) for a in (run.excess, run.risk))
             rows.append(
-                (name, str(int(ended.sum())), *(number(float(v)) for v in (kappa, eta, theta, nu, excess, risk)))
+                (
+                    name,
+                    str(int(ended.sum())),
+                    *(number(float(v)) for v in (kappa, eta, theta, nu, excess, risk)),
+                )
             )
     return rows
 
 
 def _note(state: State, run: Any) -> str:
-    how = f"SGD on fresh batches of {state.batch}" if state.batch else "Exact population gradient"
-    done, total = int(run.step[-1]), total_steps(state)
+    how = (
+        f"SGD on fresh batches of {state.batch}"
+        if state.batch
+        else "Exact population gradient"
+    )
+    done = int(run.step[-1])
+    total = total_steps(state)
     if _sampled(run):
         how += f", risks sampled from {SAMPLED} sequences a point"
-    slow = "" if total == state.steps else f"Exact steps of this predictor are slow: {total} of them at most. "
+    slow = (
+        ""
+        if total == state.steps
+        else f"Exact steps of this predictor are slow: {total} of them at most. "
+    )
     if done < total:
         return f"{how}. {slow}Step {done} of {total}: it goes on. Rows show medians at this step."
     return f"{how}. {slow}{' '.join(run.diagnose())} Rows show medians at the last step."

@@ -1,6 +1,8 @@
-"""Arrays with any leading axes whose context axis may be empty: no token yet is a case, not an error.
+"""Arrays with any leading axes whose context axis may be empty: no token yet is a case, not an
+error.
 
-`validation.array` fixes the number of axes and refuses empty arrays; tasks and operators on contexts need neither.
+`validation.array` fixes the number of axes and refuses empty arrays; tasks and operators on
+contexts need neither.
 """
 
 from __future__ import annotations
@@ -16,8 +18,12 @@ from attnscope.numerics.border.validation import LARGEST
 __all__ = ["context_array", "token_numbers"]
 
 
-def context_array(x: Any, what: str, of: str, tail: Sequence[int | None], hint: str = "") -> np.ndarray:
-    """A finite real array (..., *tail) as float64; None in `tail` stands for any size, 0 included."""
+def context_array(
+    x: Any, what: str, of: str, tail: Sequence[int | None], hint: str = ""
+) -> np.ndarray:
+    """A finite real array (..., *tail) as float64;
+    None in `tail` stands for any size, 0 included.
+    """
     wanted = "(..., " + ", ".join("*" if n is None else str(n) for n in tail) + ")"
     must = f"a real array of shape {wanted}"
     try:
@@ -25,13 +31,21 @@ def context_array(x: Any, what: str, of: str, tail: Sequence[int | None], hint: 
     except Exception:
         raise bad(what, of, must, f"an object of type {type(x).__name__}", hint) from None
     if a.dtype.kind not in "iuf":
-        raise bad(what, of, must, f"dtype {a.dtype}", hint or "numpy.asarray(x, dtype='float64')")
+        raise bad(
+            what, of, must, f"dtype {a.dtype}", hint or "numpy.asarray(x, dtype='float64')"
+        )
     sizes = a.shape[a.ndim - len(tail) :] if a.ndim >= len(tail) else ()
     if len(sizes) < len(tail) or any(n is not None and n != m for n, m in zip(tail, sizes)):
         raise bad(what, of, must, f"shape {a.shape}", hint)
     a = a.astype(np.float64)
     if a.size and not np.abs(a).max() <= LARGEST:  # NaN fails the comparison too
-        raise bad(what, of, f"finite and of size <= {LARGEST:g}", "NaN, infinity or a larger entry", hint)
+        raise bad(
+            what,
+            of,
+            f"finite and of size <= {LARGEST:g}",
+            "NaN, infinity or a larger entry",
+            hint,
+        )
     return a
 
 

@@ -1,7 +1,8 @@
 """A number with its error.
 
-`excess` is the risk over the label noise and is computed first; `value = excess + noise**2`. `log_excess` stays accurate
-where `excess` underflows. `error` bounds (deterministic methods) or is the standard error of (Monte Carlo) `excess`.
+`excess` is the risk over the label noise and is computed first; `value = excess + noise**2`.
+`log_excess` stays accurate where `excess` underflows. `error` bounds (deterministic methods) or is
+the standard error of (Monte Carlo) `excess`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Number = Any  # a float for scalar overlaps, an array of their broadcast shape o
 
 @dataclass(frozen=True)
 class Estimate:
-    """value with its absolute error; method says how it was computed; excess = value - noise**2; log_excess = log(excess)."""
+    """value with its absolute error; method says how it was computed; excess = value - noise**2;
+    log_excess = log(excess).
+    """
 
     value: Number
     error: Number
@@ -32,23 +35,30 @@ class Estimate:
         if np.ndim(self.value) and np.size(self.value) != 1:
             shape = np.shape(self.value)
             raise AttnscopeError(
-                f"float(Estimate) must be called on a scalar estimate, got shape {shape}; try estimate.value."
+                f"float(Estimate) must be called on a scalar estimate, got shape {shape}; try "
+                "estimate.value."
             )
         return float(np.asarray(self.value).reshape(()))
 
 
-def estimate(excess: object, error: object, method: str, noise: float = 0.0, log_excess: object = None) -> Estimate:
-    """Assemble an Estimate from the excess; scalars become floats, and a non-finite result is refused in words."""
+def estimate(
+    excess: object, error: object, method: str, noise: float = 0.0, log_excess: object = None
+) -> Estimate:
+    """Assemble an Estimate from the excess; scalars become floats,
+    and a non-finite result is refused in words.
+    """
     x = np.asarray(excess, dtype=np.float64)
     e = np.broadcast_to(np.asarray(error, dtype=np.float64), x.shape)
     if not (np.isfinite(x).all() and np.isfinite(e).all()):
         raise AttnscopeError(
-            f"the risk by {method} must be a finite float64 number, got an overflow at these parameters; "
+            f"the risk by {method} must be a finite float64 number, got an overflow at these "
+            "parameters; "
             "try values of gamma, signal, temperature and length closer to 1."
         )
     if log_excess is None:
         with np.errstate(divide="ignore"):
-            logs = np.log(np.maximum(x, 0.0))  # a Monte-Carlo or rounded excess may be a hair below 0
+            # a Monte-Carlo or rounded excess may be a hair below 0
+            logs = np.log(np.maximum(x, 0.0))
     else:
         logs = np.asarray(log_excess, dtype=np.float64)
     pieces = [x + noise**2, e, x, logs]

@@ -1,9 +1,12 @@
-"""A sampled positive number as an Estimate: never above what is known, and said to be a bound where it is no more.
+"""A sampled positive number as an Estimate: never above what is known, and said to be a bound where
+it is no more.
 
-notation: R the number, known to a relative standard error e; `ceiling` a number that R cannot exceed.
+notation: R the number, known to a relative standard error e; `ceiling` a number that R cannot
+exceed.
 
-A value above the ceiling is brought down to it, which moves it towards R whatever R is. Where 5 e > 1 the draws do
-not say how small R is: the method then ends in "at most", and value + 5 error is the statement.
+A value above the ceiling is brought down to it, which moves it towards R whatever R is. Where 5 e >
+1 the draws do not say how small R is: the method then ends in "at most", and value + 5 error is the
+statement.
 """
 
 from __future__ import annotations
@@ -54,7 +57,9 @@ def affordable(samples: int, cost: float, work: float, fewest: int, passes: int 
 
 
 def groups_of(samples: int, parts: int) -> tuple[int, int]:
-    """(groups, draws per group and part) for about `samples` draws from a mixture of `parts` laws."""
+    """(groups, draws per group and part) for about `samples` draws from a mixture of `parts`
+    laws.
+    """
     groups = min(max(samples // parts, GROUPS[0]), GROUPS[1])
     return groups, max(1, samples // (groups * parts))
 
@@ -90,7 +95,10 @@ def grouped_log_mean(logs: np.ndarray, groups: int) -> SampledLog:
 def sampled_estimate(out: SampledLog, ceiling: float, noise: float, method: str) -> Estimate:
     """The number with its standard error, at most `ceiling`."""
     value = min(math.exp(min(out.log_value, 700.0)), ceiling)
-    error = min(out.relative_error * math.exp(min(out.log_value, 700.0)) + SQUARED_ROUNDING * ceiling, ceiling)
+    error = min(
+        out.relative_error * math.exp(min(out.log_value, 700.0)) + SQUARED_ROUNDING * ceiling,
+        ceiling,
+    )
     log_value = min(out.log_value, math.log(ceiling)) if ceiling > 0 else -math.inf
     said = method + ", at most" if out.relative_error > UNSURE else method
     return estimate(value, error, said, noise, log_value)

@@ -1,8 +1,9 @@
-"""Checks at the public border: shape, dtype, finiteness and range, one sentence each, before any work.
+"""Checks at the public border: shape, dtype, finiteness and range, one sentence each, before any
+work.
 
-Every function returns the checked value in the form the rest of the library computes with (float, int, float64 array) or
-raises `AttnscopeError`. Magnitudes are limited to 1e50: products of four such factors still fit in float64, so no formula
-downstream can overflow silently.
+Every function returns the checked value in the form the rest of the library computes with (float,
+int, float64 array) or raises `AttnscopeError`. Magnitudes are limited to 1e50: products of four
+such factors still fit in float64, so no formula downstream can overflow silently.
 """
 
 from __future__ import annotations
@@ -65,14 +66,30 @@ def real(
         raise bad(what, of, must, "an integer too large for float64", hint) from None
     inside = value > low if strict and low else value >= low
     if not (math.isfinite(value) and inside and value <= high):
-        extreme = math.isfinite(value) and (abs(value) > LARGEST or 0 < abs(value) < 1 / LARGEST)
-        raise bad(what, of, f"{must} of size {1 / LARGEST:g} to {LARGEST:g}" if extreme else must, x, hint)
+        extreme = math.isfinite(value) and (
+            abs(value) > LARGEST or 0 < abs(value) < 1 / LARGEST
+        )
+        raise bad(
+            what,
+            of,
+            f"{must} of size {1 / LARGEST:g} to {LARGEST:g}" if extreme else must,
+            x,
+            hint,
+        )
     return value
 
 
-def integer(x: Any, what: str, of: str, low: int, high: int = LARGEST_INTEGER, hint: str = "") -> int:
-    """A whole number in [low, high], as an int. Floats with a whole value are refused: a count is not a measurement."""
-    if not isinstance(x, numbers.Integral) or isinstance(x, (bool, np.bool_)) or not low <= int(x) <= high:
+def integer(
+    x: Any, what: str, of: str, low: int, high: int = LARGEST_INTEGER, hint: str = ""
+) -> int:
+    """A whole number in [low, high], as an int. Floats with a whole value are refused:
+    a count is not a measurement.
+    """
+    if (
+        not isinstance(x, numbers.Integral)
+        or isinstance(x, (bool, np.bool_))
+        or not low <= int(x) <= high
+    ):
         limit = "" if high == LARGEST_INTEGER else f" and <= {high}"
         raise bad(what, of, f"an integer >= {low}{limit}", x, hint)
     return int(x)
@@ -95,10 +112,22 @@ def float_dtype(x: Any, of: str) -> np.dtype:
 
 
 def array(
-    x: object, what: str, of: str, shape: Sequence[int | None], hint: str = "", finite: bool = True
+    x: object,
+    what: str,
+    of: str,
+    shape: Sequence[int | None],
+    hint: str = "",
+    finite: bool = True,
 ) -> np.ndarray:
-    """A numeric array of the given shape (None: any size >= 1); float32 and float64 are kept, integers become float64."""
-    wanted = "(" + ", ".join("*" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
+    """A numeric array of the given shape (None: any size >= 1);
+    float32 and float64 are kept, integers become float64.
+    """
+    wanted = (
+        "("
+        + ", ".join("*" if n is None else str(n) for n in shape)
+        + ("," if len(shape) == 1 else "")
+        + ")"
+    )
     must = f"a real array of shape {wanted}"
     try:
         a = np.asarray(x)
@@ -106,7 +135,13 @@ def array(
         raise bad(what, of, must, f"an object of type {type(x).__name__}", hint) from None
     if a.dtype.kind not in "iuf" or a.dtype == np.float16 or a.dtype.itemsize > 8:
         allowed = "float64, float32 or integer dtype"
-        raise bad(what, of, f"{must} and {allowed}", f"dtype {a.dtype}", hint or "numpy.asarray(x, dtype='float64')")
+        raise bad(
+            what,
+            of,
+            f"{must} and {allowed}",
+            f"dtype {a.dtype}",
+            hint or "numpy.asarray(x, dtype='float64')",
+        )
     if a.ndim != len(shape) or any(n is not None and n != m for n, m in zip(shape, a.shape)):
         raise bad(what, of, must, f"shape {a.shape}", hint)
     if a.size == 0:
@@ -116,15 +151,25 @@ def array(
     if finite and not _all_finite(a):
         raise bad(what, of, "finite", "NaN or infinity among its entries", hint)
     if finite and max(-float(a.min()), float(a.max())) > LARGEST:
-        raise bad(what, of, f"of size <= {LARGEST:g}", f"an entry of size {np.max(np.abs(a)):.3g}", hint)
+        raise bad(
+            what,
+            of,
+            f"of size <= {LARGEST:g}",
+            f"an entry of size {np.max(np.abs(a)):.3g}",
+            hint,
+        )
     return a
 
 
 def _all_finite(a: np.ndarray) -> bool:
-    """Whether every entry is finite, by blocks: a boolean copy of a large array would cost an eighth of its memory."""
+    """Whether every entry is finite, by blocks:
+    a boolean copy of a large array would cost an eighth of its memory.
+    """
     flat = a.reshape(-1) if a.flags.c_contiguous else a.ravel()
     block = 1 << 22
-    return all(bool(np.isfinite(flat[i : i + block]).all()) for i in range(0, flat.size, block))
+    return all(
+        bool(np.isfinite(flat[i : i + block]).all()) for i in range(0, flat.size, block)
+    )
 
 
 def unit_vector(x: object, what: str, of: str, dim: int) -> np.ndarray:
@@ -132,31 +177,51 @@ def unit_vector(x: object, what: str, of: str, dim: int) -> np.ndarray:
     v = array(x, what, of, (dim,)).astype(np.float64)
     norm = float(np.linalg.norm(v))
     if not abs(norm - 1) <= UNIT_TOLERANCE:
-        raise bad(what, of, "a unit vector", f"norm {norm:.6g}", f"{what} / numpy.linalg.norm({what})")
+        raise bad(
+            what,
+            of,
+            "a unit vector",
+            f"norm {norm:.6g}",
+            f"{what} / numpy.linalg.norm({what})",
+        )
     return v / norm
 
 
 def probabilities(x: object, what: str, of: str, length: int) -> np.ndarray:
-    """A probability vector of the given length: entries >= 0 that sum to 1 (to 1e-9, then made exact)."""
+    """A probability vector of the given length:
+    entries >= 0 that sum to 1 (to 1e-9, then made exact).
+    """
     p = array(x, what, of, (length,)).astype(np.float64)
     total = float(p.sum())
     if (p < 0).any():
         raise bad(what, of, "non-negative", f"smallest entry {p.min():.6g}")
     if not abs(total - 1) <= 1e-9:  # roundoff of a million float64 terms stays below this
-        raise bad(what, of, "probabilities that sum to 1", f"sum {total:.9g}", f"{what} / {what}.sum()")
+        raise bad(
+            what,
+            of,
+            "probabilities that sum to 1",
+            f"sum {total:.9g}",
+            f"{what} / {what}.sum()",
+        )
     return p / total
 
 
 def tokens_array(
     x: object, of: str, length: int | None = None, dim: int | None = None, mask: object = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Tokens (n, L, d), finite wherever the mask (n, L) says they are real, and the checked mask."""
-    tokens = array(x, "tokens", of, (None, length, dim), finite=mask is None, hint="an array (n, L, d)")
+    """Tokens (n, L, d), finite wherever the mask (n, L) says they are real,
+    and the checked mask.
+    """
+    tokens = array(
+        x, "tokens", of, (None, length, dim), finite=mask is None, hint="an array (n, L, d)"
+    )
     if mask is None:
         return tokens, None
     real_token = mask_array(mask, of, tokens.shape[:2])
     if not np.isfinite(tokens[real_token]).all():
-        raise bad("tokens", of, "finite where the mask is True", "NaN or infinity among its entries")
+        raise bad(
+            "tokens", of, "finite where the mask is True", "NaN or infinity among its entries"
+        )
     return np.where(real_token[:, :, None], tokens, 0), real_token
 
 
@@ -167,7 +232,12 @@ def mask_array(x: object, of: str, shape: tuple[int, ...]) -> np.ndarray:
     except ValueError:
         raise bad("mask", of, f"a bool array of shape {shape}", "a ragged list") from None
     if mask.dtype != np.bool_ or mask.shape != shape:
-        raise bad("mask", of, f"a bool array of shape {shape}", f"dtype {mask.dtype}, shape {mask.shape}")
+        raise bad(
+            "mask",
+            of,
+            f"a bool array of shape {shape}",
+            f"dtype {mask.dtype}, shape {mask.shape}",
+        )
     if not mask.any(axis=1).all():
         raise bad(
             "mask",
@@ -179,11 +249,16 @@ def mask_array(x: object, of: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def fits_in_memory(entries: int, itemsize: int, what: str, of: str, hint: str) -> None:
-    """Refuse an array larger than the machine's physical memory before the system starts to swap or kill."""
+    """Refuse an array larger than the machine's physical memory before the system starts to swap or
+    kill.
+    """
     try:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return  # unknown platform: let the allocation decide
     if entries * itemsize > physical:
-        size, room = entries * itemsize / 1e9, physical / 1e9
-        raise AttnscopeError(f"{what} of {of} must fit in memory ({room:.0f} GB), got {size:.3g} GB; try {hint}.")
+        size = entries * itemsize / 1e9
+        room = physical / 1e9
+        raise AttnscopeError(
+            f"{what} of {of} must fit in memory ({room:.0f} GB), got {size:.3g} GB; try {hint}."
+        )

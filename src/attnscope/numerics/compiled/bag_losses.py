@@ -1,6 +1,8 @@
-"""Loss and slopes of one bag of tokens, from its scores and values: mixture, softmax pooling, sigmoid pooling.
+"""Loss and slopes of one bag of tokens, from its scores and values: mixture, softmax pooling,
+sigmoid pooling.
 
-notation and formulas: data_pass. Each fills c = d/du_l and e = d/dw_l of the bag p .. q-1 of a block, and z, the slope in the bias.
+notation and formulas: data_pass. Each fills c = d/du_l and e = d/dw_l of the bag p .. q-1 of a
+block, and z, the slope in the bias.
 """
 
 from __future__ import annotations
@@ -10,7 +12,16 @@ import math
 import numpy as np
 from numba import njit
 
-__all__ = ["BERNOULLI", "CATEGORICAL", "FLAGS", "GAUSSIAN", "mixture_loss", "normalise", "sigmoid_loss", "softmax_loss"]
+__all__ = [
+    "BERNOULLI",
+    "CATEGORICAL",
+    "FLAGS",
+    "GAUSSIAN",
+    "mixture_loss",
+    "normalise",
+    "sigmoid_loss",
+    "softmax_loss",
+]
 
 Array = np.ndarray
 
@@ -18,10 +29,18 @@ Read = tuple[Array, Array, Array]  # u, w of a block, and the bias
 Told = tuple[float, int, float]  # label, family, variance
 Made = tuple[Array, Array, Array, Array]  # c, e, z, and room for a slope
 
-GAUSSIAN, BERNOULLI, CATEGORICAL = 0, 1, 2  # label models
+# label models
+GAUSSIAN = 0
+BERNOULLI = 1
+CATEGORICAL = 2
 NOTHING = 40.0  # exp(-40) = 4e-18 beside a weight of 1 is below the rounding of float64
 # reassociation lets the dot products use vector registers; infinities and NaN keep their meaning
-FLAGS = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+FLAGS = {
+    "cache": True,
+    "error_model": "numpy",
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+}
 
 
 @njit(**FLAGS)
@@ -71,8 +90,8 @@ def normalise(u: Array, p: int, q: int) -> float:
     return top + math.log(total)
 
 
-# Of the bag p .. q-1 of a block: fill c = d/du_l and e = d/dw_l, z = the slope in the bias; u and w are used up. Positions instead of
-# views of the bag, which would cost as much as the rest.
+# Of the bag p .. q-1 of a block: fill c = d/du_l and e = d/dw_l, z = the slope in the bias; u and w
+# are used up. Positions instead of views of the bag, which would cost as much as the rest.
 
 
 @njit(**FLAGS)

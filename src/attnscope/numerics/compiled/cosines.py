@@ -4,8 +4,9 @@ notation: t = x/(2 pi) less the nearest integer, s = t^2 <= 1/4.
 
     cos x = cos 2 pi t = sum_k (-1)^k (2 pi)^(2k) s^k/(2k)!
 
-Cut after k = 13 the series errs by 2e-15 at most; rounding x/(2 pi) adds 2e-16 |x|, as large as what an angle |x| known to double precision
-leaves open anyway. Without a branch or a call per element the loop runs in vector registers, which a library's cosine does not.
+Cut after k = 13 the series errs by 2e-15 at most; rounding x/(2 pi) adds 2e-16 |x|, as large as
+what an angle |x| known to double precision leaves open anyway. Without a branch or a call per
+element the loop runs in vector registers, which a library's cosine does not.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from numba import njit
 
 __all__ = ["cosines"]
 
-_TERMS = tuple((-1) ** k * (2 * math.pi) ** (2 * k) / math.factorial(2 * k) for k in range(14))
+_TERMS = tuple(
+    (-1) ** k * (2 * math.pi) ** (2 * k) / math.factorial(2 * k) for k in range(14)
+)
 _TURN = 1 / (2 * math.pi)
 
 
@@ -31,4 +34,6 @@ def cosines(angles: np.ndarray, out: np.ndarray) -> None:
             t -= np.rint(t)
             s = t * t
             high = c7 + s * (c8 + s * (c9 + s * (c10 + s * (c11 + s * (c12 + s * c13)))))
-            out[i, j] = c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * (c5 + s * (c6 + s * high))))))
+            out[i, j] = c0 + s * (
+                c1 + s * (c2 + s * (c3 + s * (c4 + s * (c5 + s * (c6 + s * high)))))
+            )

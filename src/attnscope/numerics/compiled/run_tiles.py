@@ -1,11 +1,12 @@
-"""Independent runs side by side: tiles of fixed width for the vector lanes, tiles shared among threads.
+"""Independent runs side by side: tiles of fixed width for the vector lanes, tiles shared among
+threads.
 
-A compiled loop over LANES runs is vectorised. Every tile has the same width (the last is padded by copies of
-its last run), so all runs go through the same instructions: a run's bits depend neither on how many runs
-there are, nor on its place among them, nor on the number of threads.
+A compiled loop over LANES runs is vectorised. Every tile has the same width (the last is padded by
+copies of its last run), so all runs go through the same instructions: a run's bits depend neither
+on how many runs there are, nor on its place among them, nor on the number of threads.
 
-Threads are Python threads around compiled code that releases the interpreter lock, started per call: a
-standing pool or an OpenMP team would not survive the fork of a worker process.
+Threads are Python threads around compiled code that releases the interpreter lock, started per
+call: a standing pool or an OpenMP team would not survive the fork of a worker process.
 """
 
 from __future__ import annotations
@@ -31,11 +32,15 @@ def to_tiles(columns: np.ndarray) -> np.ndarray:
 
 def from_tiles(tiles: np.ndarray, runs: int) -> np.ndarray:
     """(tiles, rows, LANES) -> (rows, runs): the inverse of `to_tiles`, padding dropped."""
-    return np.ascontiguousarray(tiles.transpose(1, 0, 2).reshape(tiles.shape[1], -1)[:, :runs])
+    return np.ascontiguousarray(
+        tiles.transpose(1, 0, 2).reshape(tiles.shape[1], -1)[:, :runs]
+    )
 
 
 def share(work: Callable[[int, int], None], tiles: int, seconds: float) -> None:
-    """Cover tiles 0..tiles-1 by calls work(begin, end), on threads if that many `seconds` are worth it."""
+    """Cover tiles 0..tiles-1 by calls work(begin, end),
+    on threads if that many `seconds` are worth it.
+    """
     threads = min(config.NUMBA_NUM_THREADS, tiles) if seconds > WORTH_THREADS else 1
     if threads == 1:
         return work(0, tiles)

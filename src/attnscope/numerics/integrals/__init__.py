@@ -1,9 +1,9 @@
 """Integrals, each with an error of its own.
 
 In reading order: `quadrature`, `interpolation`, `piecewise` (rules on panels), `refined_panels` (a
-user's function, refined until it is resolved, with `sigma_panels`); the integrals of the theory `bayes_integral` with
-`log_sums`, `mellin` with `saddle_exponent`, `lognormal_sum`, `max_integral`, `wishart`; sampled means that see rare events
-`one_token`, `tilted`, `log_mixture`.
+user's function, refined until it is resolved, with `sigma_panels`); the integrals of the theory
+`bayes_integral` with `log_sums`, `mellin` with `saddle_exponent`, `lognormal_sum`, `max_integral`,
+`wishart`; sampled means that see rare events `one_token`, `tilted`, `log_mixture`.
 """
 
 from attnscope.doors import door

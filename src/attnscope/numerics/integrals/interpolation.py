@@ -1,9 +1,11 @@
-"""Two rules on a panel, places between their nodes, and the polynomial through the nodes of the first.
+"""Two rules on a panel, places between their nodes, and the polynomial through the nodes of the
+first.
 
 notation: t in [0, 1] the place in a panel, s the values (panels, 20) at its Gauss-Legendre nodes.
 
-Gauss-Lobatto: the ends and the zeros of P_12', weights 2/(13 12 P_12^2) on [-1, 1]; exact to degree 23.
-The polynomial of degree 19 through s has Legendre coefficients (2 j + 1) sum_i w_i P_j s_i, which the
+Gauss-Lobatto: the ends and the zeros of P_12', weights 2/(13 12 P_12^2) on [-1, 1]; exact to degree
+23. The polynomial of degree 19 through s has Legendre coefficients (2 j + 1) sum_i w_i P_j s_i,
+    which the
 20-point rule gives exactly. All exact up to rounding.
 """
 
@@ -29,15 +31,19 @@ __all__ = [
     "values_at",
 ]
 
-# points of the Lobatto rule: the weight of an end, 1/156, is above the place of the first Legendre node, 1/290
+# points of the Lobatto rule: the weight of an end, 1/156, is above the place of the first Legendre
+# node, 1/290
 COARSE = 13
-# largest gap of n golden-section places in [0, 1], also from one panel to the next, times n (tested)
+# largest gap of n golden-section places in [0, 1], also from one panel to the next, times n
+# (tested)
 GOLDEN_GAP = 1.9
 
 
 @lru_cache
 def lobatto() -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Lobatto nodes and weights on [0, 1]: the ends, and the zeros of the derivative of a Legendre polynomial."""
+    """Gauss-Lobatto nodes and weights on [0, 1]:
+    the ends, and the zeros of the derivative of a Legendre polynomial.
+    """
     top = np.polynomial.legendre.Legendre.basis(COARSE - 1)
     x = np.concatenate([[-1.0], np.sort(top.deriv().roots().real), [1.0]])
     x = (x - x[::-1]) / 2  # symmetric
@@ -46,7 +52,9 @@ def lobatto() -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache
 def golden(n: int) -> np.ndarray:
-    """n places in (0, 1), irregular and evenly spread: the fractional parts of multiples of the golden section."""
+    """n places in (0, 1), irregular and evenly spread:
+    the fractional parts of multiples of the golden section.
+    """
     return np.sort(np.arange(1, n + 1) * ((math.sqrt(5) - 1) / 2) % 1.0)
 
 
@@ -73,9 +81,13 @@ def golden_interpolation(n: int) -> np.ndarray:
 
 
 def values_at(t: np.ndarray) -> np.ndarray:
-    """The same for any t in [0, 1], by Legendre coefficients, which the 20-point rule gives exactly."""
+    """The same for any t in [0, 1], by Legendre coefficients,
+    which the 20-point rule gives exactly.
+    """
     x, w = legendre(FINE)
-    to_coefficients = (2 * np.arange(FINE) + 1)[:, None] * (np.polynomial.legendre.legvander(2 * x - 1, FINE - 1).T * w)
+    to_coefficients = (2 * np.arange(FINE) + 1)[:, None] * (
+        np.polynomial.legendre.legvander(2 * x - 1, FINE - 1).T * w
+    )
     return np.polynomial.legendre.legvander(2 * t - 1, FINE - 1) @ to_coefficients
 
 

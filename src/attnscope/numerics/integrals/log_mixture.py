@@ -2,7 +2,8 @@
 
 notation: parts i with log weight a_i, mean m_i, variance v_i; w_i ~ e^{a_i}, m = sum w_i m_i.
 
-    log sum_i e^{a_i},    m,    sum_i w_i (v_i + (m_i - m)^2):    positive terms only. Exact up to rounding.
+    log sum_i e^{a_i},   m,   sum_i w_i (v_i + (m_i - m)^2):
+        positive terms only. Exact up to rounding.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ import numpy as np
 __all__ = ["mixture"]
 
 
-def mixture(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(log weight, mean, variance) of a mixture of such parts, elementwise; a part of weight 0 has log weight -inf."""
+def mixture(
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(log weight, mean, variance) of a mixture of such parts, elementwise;
+    a part of weight 0 has log weight -inf.
+    """
     top = parts[0][0]
     for log_weight, _, _ in parts[1:]:
         top = np.maximum(top, log_weight)

@@ -1,24 +1,29 @@
-"""E min(1, S/L) for a sum S of L independent lognormals of mean 1, by a Laplace inversion whose relative accuracy survives.
+"""E min(1, S/L) for a sum S of L independent lognormals of mean 1, by a Laplace inversion whose
+relative accuracy survives.
 
-notation: S = sum_l r_l, r = e^{theta g - theta^2/2}, g standard normal, phi(z) = E e^{-z r}, q = 1 - phi.
+notation: S = sum_l r_l, r = e^{theta g - theta^2/2}, g standard normal, phi(z) = E e^{-z r}, q = 1
+- phi.
 
-The law of S has no closed form, but min(S, a) and (a - S)^+ have the Laplace transforms (1 - e^{-zS})/z^2 and e^{-zS}/z^2 in a, so with z =
-w/L
+The law of S has no closed form, but min(S, a) and (a - S)^+ have the Laplace transforms (1 -
+e^{-zS})/z^2 and e^{-zS}/z^2 in a, so with z = w/L
 
-    E min(1, S/L) = (1/2 pi i) int e^w [1 - phi(w/L)^L]/w^2 dw  =  1 - (1/2 pi i) int e^w phi(w/L)^L/w^2 dw        (Re w > 0).
+    E min(1, S/L) = (1/2 pi i) int e^w [1 - phi(w/L)^L]/w^2 dw  =  1 - (1/2 pi i) int e^w
+        phi(w/L)^L/w^2 dw   (Re w > 0).
 
-phi is analytic off the negative axis: turning the line of g by -i beta/theta gives, with no approximation,
+phi is analytic off the negative axis: turning the line of g by -i beta/theta gives, with no
+approximation,
 
     q(z) = E (1 - exp(-z e^{-i beta} r)) e^{i beta g/theta + beta^2/(2 theta^2)},
 
-which for beta = arg z does not oscillate; |beta| <= 2 theta keeps the factor below e^2. So the contour may be bent to the left, on the
-hyperbola w = mu (1 + sin(ix - bend)) (Weideman and Trefethen 2007), where the trapezoid rule in x converges geometrically. The first form,
-a small number as an integral of small numbers, keeps relative accuracy; where S concentrates at L (small theta, or L > e^{theta^2}) phi^L
-explodes to the left, faster than e^w falls, and only the product in the second form is tame. Where both can be had, the one with the
-smaller error estimate is taken.
+which for beta = arg z does not oscillate; |beta| <= 2 theta keeps the factor below e^2. So the
+contour may be bent to the left, on the hyperbola w = mu (1 + sin(ix - bend)) (Weideman and
+Trefethen 2007), where the trapezoid rule in x converges geometrically. The first form, a small
+number as an integral of small numbers, keeps relative accuracy; where S concentrates at L (small
+theta, or L > e^{theta^2}) phi^L explodes to the left, faster than e^w falls, and only the product
+in the second form is tame. Where both can be had, the one with the smaller error estimate is taken.
 
-Exact: the formulas. Approximate: the trapezoid rules in g (to rounding) and in x (error estimated by doubling the step), the end of the
-contour, rounding.
+Exact: the formulas. Approximate: the trapezoid rules in g (to rounding) and in x (error estimated
+by doubling the step), the end of the contour, rounding.
 """
 
 from __future__ import annotations
@@ -27,14 +32,19 @@ import numpy as np
 
 __all__ = ["LARGEST_STRENGTH", "capped_mean"]
 
-LARGEST_STRENGTH = 70.0  # E min(1, S/L) is about 2 Phi(-theta/2) at least: 1e-269 here, near the end of float64
-BEND, START = 0.65, 1.0  # angle of the hyperbola, and where it crosses the real axis: flat optima, found by trying
+# E min(1, S/L) is about 2 Phi(-theta/2) at least: 1e-269 here, near the end of float64
+LARGEST_STRENGTH = 70.0
+# angle of the hyperbola, and where it crosses the real axis: flat optima, found by trying
+BEND = 0.65
+START = 1.0
 STEP = 0.05  # in x; the rule at 2 STEP already agrees to 1e-13
 DEPTH = 40.0  # the contour ends where e^w = e^-40, if nothing else makes it end earlier
 TURN = 2.0  # |beta| <= TURN theta
 REACH = 9.5  # normal density e^-45 there
-RESOLUTION = 0.27  # theta times the step in g: pi^2/0.27 = 36.5 nats for the strip |Im theta g| < pi/2
-COARSEST = 0.1  # step in g where theta is small: resolves the oscillation left over when beta is limited
+# theta times the step in g: pi^2/0.27 = 36.5 nats for the strip |Im theta g| < pi/2
+RESOLUTION = 0.27
+# step in g where theta is small: resolves the oscillation left over when beta is limited
+COARSEST = 0.1
 ROUNDOFF = 4e-15  # per summand: some twenty roundings each
 EPS = 2.2e-16  # exponents of size theta^2 are rounded once
 LARGEST_EXPONENT = 600.0  # r beyond e^600 counts as e^600: e^{-z r} is 0 for every z used
@@ -51,8 +61,11 @@ def capped_mean(length: int, theta: float) -> tuple[float, float]:
     """
     bend = BEND * min(1.0, theta)  # a larger one would ask for |beta| > TURN theta
     mu = START / (1 - np.sin(bend))
-    # phi^L e^w falls at least like a normal density of w theta/sqrt(L), and like e^{Re w} once phi^L is flat
-    above, error = _invert(length, theta, mu, bend, 10 * np.sqrt(length) / theta + DEPTH / np.sin(bend), False)
+    # phi^L e^w falls at least like a normal density of w theta/sqrt(L), and like e^{Re w} once
+    # phi^L is flat
+    above, error = _invert(
+        length, theta, mu, bend, 10 * np.sqrt(length) / theta + DEPTH / np.sin(bend), False
+    )
     candidates = [(error, 1 - above)]
     if theta >= 1:
         below, error = _invert(length, theta, mu, bend, DEPTH / np.sin(bend), True)
@@ -61,15 +74,21 @@ def capped_mean(length: int, theta: float) -> tuple[float, float]:
     return float(value), float(error)
 
 
-def _invert(length: int, theta: float, mu: float, bend: float, reach: float, small: bool) -> tuple[float, float]:
-    """(integral, error) of the first form (small) or of the second one's integral, along the hyperbola to |w| = reach."""
+def _invert(
+    length: int, theta: float, mu: float, bend: float, reach: float, small: bool
+) -> tuple[float, float]:
+    """(integral, error) of the first form (small) or of the second one's integral,
+    along the hyperbola to |w| = reach.
+    """
     x = STEP * np.arange(np.ceil(np.log(2 * reach / mu) / STEP) + 1)
     w = mu * (1 + np.sin(1j * x - bend))
     log_power = length * _log_transform(w / length, theta)
     inner = _difference(w, log_power) if small else np.exp(w + log_power)
-    terms = inner / w**2 * mu * np.cos(1j * x - bend) / np.pi  # both halves of the contour, which mirror each other
+    # both halves of the contour, which mirror each other
+    terms = inner / w**2 * mu * np.cos(1j * x - bend) / np.pi
     terms[0] /= 2
-    fine, coarse = STEP * np.sum(terms.real), 2 * STEP * np.sum(terms[::2].real)
+    fine = STEP * np.sum(terms.real)
+    coarse = 2 * STEP * np.sum(terms[::2].real)
     beyond = abs(terms[-1])  # the integrand falls at least like 1/w = e^{-x}
     rounding = STEP * np.sum(np.abs(terms) * (ROUNDOFF * (1 + np.abs(w)) + EPS * theta**2))
     return fine, abs(fine - coarse) + beyond + rounding
@@ -79,16 +98,22 @@ def _difference(w: np.ndarray, log_power: np.ndarray) -> np.ndarray:
     """e^w - e^{w + log_power}, without cancellation or overflow."""
     near = np.abs(log_power) < 1
     return np.where(
-        near, -np.exp(w) * np.expm1(np.where(near, log_power, 0)), np.exp(w) - np.exp(w + np.where(near, 0, log_power))
+        near,
+        -np.exp(w) * np.expm1(np.where(near, log_power, 0)),
+        np.exp(w) - np.exp(w + np.where(near, 0, log_power)),
     )
 
 
 def _log_transform(z: np.ndarray, theta: float) -> np.ndarray:
-    """log phi(z) = log(1 - q), with relative accuracy as q -> 0 (NumPy's complex log1p keeps only the absolute one)."""
+    """log phi(z) = log(1 - q), with relative accuracy as q -> 0 (NumPy's complex log1p keeps only
+    the absolute one).
+    """
     step = min(COARSEST, RESOLUTION / theta)
     g = np.arange(-REACH, theta + REACH + step, step)
     block = max(1, CELLS // g.size)
-    q = np.concatenate([_one_minus_transform(z[i : i + block], theta, g) for i in range(0, z.size, block)])
+    q = np.concatenate(
+        [_one_minus_transform(z[i : i + block], theta, g) for i in range(0, z.size, block)]
+    )
     square = np.maximum(np.abs(q) ** 2 - 2 * q.real, NOTHING - 1)  # |phi|^2 - 1
     return 0.5 * np.log1p(square) + 1j * np.arctan2(-q.imag, 1 - q.real)
 
@@ -96,6 +121,8 @@ def _log_transform(z: np.ndarray, theta: float) -> np.ndarray:
 def _one_minus_transform(z: np.ndarray, theta: float, g: np.ndarray) -> np.ndarray:
     beta = np.clip(np.angle(z), -TURN * theta, TURN * theta)[:, None]
     r = np.exp(np.minimum(theta * g - theta**2 / 2, LARGEST_EXPONENT))
-    density = (g[1] - g[0]) / np.sqrt(2 * np.pi) * np.exp(-0.5 * g * g + 0.5 * (beta / theta) ** 2)
+    density = (
+        (g[1] - g[0]) / np.sqrt(2 * np.pi) * np.exp(-0.5 * g * g + 0.5 * (beta / theta) ** 2)
+    )
     turned = z[:, None] * np.exp(-1j * beta) * r
     return np.sum(-np.expm1(-turned) * np.exp(1j * beta / theta * g) * density, axis=1)

@@ -1,12 +1,15 @@
-"""Averages of softmax weights of L independent standard normals: the integrals behind the max-type location.
+"""Averages of softmax weights of L independent standard normals: the integrals behind the max-type
+location.
 
-notation: p = softmax(nu chi), chi_1 .. chi_L independent N(0, 1), t = e^tau, K_p(y) = e^{p y} exp(-e^y), f0 = E K_0(tau + nu chi).
+notation: p = softmax(nu chi), chi_1 .. chi_L independent N(0, 1), t = e^tau, K_p(y) = e^{p y}
+exp(-e^y), f0 = E K_0(tau + nu chi).
 
     1/S^2 = int t e^{-tS} dt  gives   E sum_{j != m} p_j p_m = L (L-1) int dtau (E[K_1])^2 f0^{L-2}
     1/S   = int e^{-tS} dt    gives   E sum_l p_l sigma(chi_l) = L int dtau E[sigma K_1] f0^{L-1}
 
-The first is a sum of positive terms, so it keeps its accuracy where the weights concentrate. Trapezoid sums in tau (step STEP, relative error
-3e-13 because |f(t e^{i a})| <= f(t cos a)) and in chi (step chosen from nu, error reported from the halved rule).
+The first is a sum of positive terms, so it keeps its accuracy where the weights concentrate.
+Trapezoid sums in tau (step STEP, relative error 3e-13 because |f(t e^{i a})| <= f(t cos a)) and in
+chi (step chosen from nu, error reported from the halved rule).
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ from attnscope.errors import bad
 
 __all__ = ["disagreement", "max_grid", "weighted_activation"]
 
-STEP, REACH, DEPTH, HIGHEST = (
-    0.27,
-    9.0,
-    40.0,
-    7.0,
-)  # as in theory/risks/normalised_risk.py: the same integrals with one law of tokens
+# as in theory/risks/normalised_risk.py: the same integrals with one law of tokens
+STEP = 0.27
+REACH = 9.0
+DEPTH = 40.0
+HIGHEST = 7.0
 FINEST = 0.2
-OUTER = 4e-13  # relative error of the rule in tau (module docstring) and rounding, beside the integral of |.|
+# relative error of the rule in tau (module docstring) and rounding, beside the integral of |.|
+OUTER = 4e-13
 STRONGEST = 100.0  # nu beyond which the tables would hold more than about 10^8 numbers
 
 Rule = tuple[np.ndarray, np.ndarray]  # chi, weights
@@ -37,7 +40,8 @@ Score = Callable[[np.ndarray], np.ndarray]
 
 
 def disagreement(strength: float, length: int) -> tuple[float, float]:
-    """(E sum_{j != m} p_j p_m, error): one minus the expected squared length of the softmax weights.
+    """(E sum_{j != m} p_j p_m, error): one minus the expected squared length of the softmax
+    weights.
 
     >>> round(disagreement(5.0, 10)[0], 6)
     0.296135
@@ -47,7 +51,9 @@ def disagreement(strength: float, length: int) -> tuple[float, float]:
 
     def value(tau: np.ndarray, rule: Rule) -> float:
         k1, rest = _kernels(tau, strength, rule, np.ones_like(rule[0]))
-        return length * (length - 1.0) * float(np.sum(k1**2 * _power(rest, length - 2))) * STEP
+        return (
+            length * (length - 1.0) * float(np.sum(k1**2 * _power(rest, length - 2))) * STEP
+        )
 
     return _with_error(value, value, strength, length)
 
@@ -70,19 +76,31 @@ def weighted_activation(
     return _with_error(value, size, strength, length)
 
 
-def _with_error(value: Integral, size: Integral, nu: float, length: int) -> tuple[float, float]:
+def _with_error(
+    value: Integral, size: Integral, nu: float, length: int
+) -> tuple[float, float]:
     """The integral by the fine rule, and its error; size: the integral of |.|."""
-    tau, _, (fine_rule, coarse_rule) = max_grid((lambda chi: nu * chi, lambda chi: nu * chi), nu, length)
-    fine, coarse = value(tau, fine_rule), value(tau, coarse_rule)
+    tau, _, (fine_rule, coarse_rule) = max_grid(
+        (lambda chi: nu * chi, lambda chi: nu * chi), nu, length
+    )
+    fine = value(tau, fine_rule)
+    coarse = value(tau, coarse_rule)
     return fine, abs(fine - coarse) + OUTER * size(tau, coarse_rule) + 1e-13
 
 
 def max_grid(
     log_h: tuple[Score, Score], steepest: float, length: int, sink: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, list[Rule]]:
-    """Nodes of log t for two increasing log weights (the second with a sink in its sum), and the rules for chi, fine and halved."""
+    """Nodes of log t for two increasing log weights (the second with a sink in its sum), and the
+    rules for chi, fine and halved.
+    """
     if steepest > STRONGEST:
-        raise bad("strength", "the max-location integral", f"at most {STRONGEST:g}, as the temperature", steepest)
+        raise bad(
+            "strength",
+            "the max-location integral",
+            f"at most {STRONGEST:g}, as the temperature",
+            steepest,
+        )
     tails = np.array(
         [max(-REACH, float(ndtri(10 ** (-18 / length)))), REACH]
     )  # the largest chi is between, but for 1e-18
@@ -90,15 +108,20 @@ def max_grid(
     for f, extra in zip(log_h, (0.0, sink)):
         low, high = f(tails) + np.array([0.0, math.log(length)])
         if extra:
-            low, high = max(low, math.log(extra)), max(high, 0.0) + math.log(2)
-        nodes.append(-high - DEPTH + STEP * np.arange(math.ceil((high - low + DEPTH + 4) / STEP) + 1))
+            low = max(low, math.log(extra))
+            high = max(high, 0.0) + math.log(2)
+        nodes.append(
+            -high - DEPTH + STEP * np.arange(math.ceil((high - low + DEPTH + 4) / STEP) + 1)
+        )
     count = 2 * math.ceil(REACH / min(0.4, FINEST / max(steepest, 1e-9)) / 2)
     chi = np.linspace(-REACH, REACH, 2 * count + 1)
     weight = np.exp(-0.5 * chi * chi) * (REACH / count) / math.sqrt(2 * math.pi)
     return nodes[0], nodes[1], [(chi, weight), (chi[::2], 2 * weight[::2])]
 
 
-def _kernels(tau: np.ndarray, nu: float, rule: Rule, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _kernels(
+    tau: np.ndarray, nu: float, rule: Rule, factor: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """E[factor K_1] and 1 - E[K_0] at every tau."""
     chi, weight = rule
     parts = []

@@ -17,8 +17,8 @@ One factor p turns into a likelihood, one 1/S = int_0^oo e^{-tS} dt is left, and
     mu, V: mean of m, and E[(m - mu)^2 + v], under E_1 weighted by e^{-yr}.
 
 Only means over ONE token are sampled, all of them from the same draws of a mixture q of laws that
-lead from p_1 to p_0 (numerics.integrals.tilted), with the exact weights p_1/q and p_0/q. Every pair of draws
-is a pair of competing tokens: n draws see events of probability far below 1/n^2.
+lead from p_1 to p_0 (numerics.integrals.tilted), with the exact weights p_1/q and p_0/q. Every pair
+of draws is a pair of competing tokens: n draws see events of probability far below 1/n^2.
 
 Exact: the formulas. Deterministic: the trapezoid rule in tau = log t; all integrands are mixtures
 of e^{-tS}, for which step h errs by (4 pi e/h) e^{-pi^2/h} relative (docs/bayes_risk.md).
@@ -41,9 +41,11 @@ __all__ = ["Draws", "pair_risk"]
 
 Array = np.ndarray
 
-STEP = 0.8  # trapezoid step in log t: relative error 43 e^{-12.3} = 2e-4, far below any sampling error
+# trapezoid step in log t: relative error 43 e^{-12.3} = 2e-4, far below any sampling error
+STEP = 0.8
 RULE = 2e-4  # that error
-FINE = 0.3  # step of the table that is interpolated where positions have different probabilities
+# step of the table that is interpolated where positions have different probabilities
+FINE = 0.3
 DEPTH = 17.0  # nats below the peak at which the integral ends: 4e-8
 NODES = 96  # nodes of the search for its range
 MOST_NODES = 4000  # a wider integrand is refined no further (the widest seen takes 700)
@@ -55,8 +57,9 @@ SEARCHED = 8  # groups that take part in the search for the range
 class Draws(NamedTuple):
     """Draws of one token from q, in groups: draw i belongs to group i mod `groups`.
 
-    log_ratio, log_background: log r and log p_0/q; mean: m, or its mean given what r depends on; variance: v, or
-    that of the label given what r depends on; own: the mean of v given that. None stands for 0.
+    log_ratio, log_background: log r and log p_0/q; mean: m, or its mean given what r depends on;
+    variance: v, or that of the label given what r depends on; own: the mean of v given that. None
+    stands for 0.
     """
 
     log_ratio: Array
@@ -82,18 +85,24 @@ class _Table(NamedTuple):
 
 
 def pair_risk(draws: Draws, probs: Array, counts: Array) -> SampledLog:
-    """log R; probs (G,): the distinct position probabilities, counts (G,): positions that have each."""
+    """log R; probs (G,): the distinct position probabilities, counts (G,):
+    positions that have each.
+    """
     order = np.argsort(-probs)
-    log_pi, n = np.log(probs[order]), np.asarray(counts, dtype=np.float64)[order]
+    log_pi = np.log(probs[order])
+    n = np.asarray(counts, dtype=np.float64)[order]
     length = float(n.sum())
     if length == 1:
         return _alone(draws)
     uniform = log_pi.size == 1
     step = STEP if uniform else FINE
-    with np.errstate(all="ignore"):  # terms beyond float64 do not matter; the result is checked
+    # terms beyond float64 do not matter; the result is checked
+    with np.errstate(all="ignore"):
         low, high = _range(draws, log_pi, n)
-        # the table is read at y = pi t: for the least t at the smallest pi, for the largest at the largest
-        low, high = low + log_pi[-1], high + log_pi[0]
+        # the table is read at y = pi t: for the least t at the smallest pi, for the largest at the
+        # largest
+        low = low + log_pi[-1]
+        high = high + log_pi[0]
         nodes = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
         table = _table(draws, nodes)
         size = len(draws.log_ratio)
@@ -106,7 +115,9 @@ def pair_risk(draws: Draws, probs: Array, counts: Array) -> SampledLog:
             whole = _grouped(nodes, _summed(table), log_pi, n, size)
             parts = _grouped(nodes, left_out, log_pi, n, size - size / draws.groups)
             half = _Table(*(x[::2] for x in _summed(table)))
-            rule = abs(math.expm1(float(_grouped(nodes[::2], half, log_pi, n, size)[0] - whole[0])))
+            rule = abs(
+                math.expm1(float(_grouped(nodes[::2], half, log_pi, n, size)[0] - whole[0]))
+            )
     relative = np.exp(parts - whole[0])
     spread = float(np.sum((relative - relative.mean()) ** 2)) * (1 - 1 / draws.groups)
     error = widened(math.sqrt(spread), draws.groups)
@@ -140,7 +151,9 @@ def _part(draws: Draws, tau: Array) -> _Table:
     if draws.variance is not None:
         square += draws.variance
     if draws.own is not None:
-        own = _by_group(one * np.where(grown < math.inf, grown, 0.0) * draws.own, draws.groups)
+        own = _by_group(
+            one * np.where(grown < math.inf, grown, 0.0) * draws.own, draws.groups
+        )
     back = draws.log_background - grown
     base = back.max(1)
     return _Table(
@@ -184,7 +197,9 @@ def _uniform(tau: Array, t: _Table, length: float, size: float) -> Array:
     if length > 2:
         logs = logs + (length - 2) * phi
     own = np.log(np.maximum(t.own, 0.0) / size) + t.scale[:, None] + (length - 1) * phi
-    return logsumexp(np.logaddexp(logs + tau[:, None], own), axis=0) + math.log(tau[1] - tau[0])
+    return logsumexp(np.logaddexp(logs + tau[:, None], own), axis=0) + math.log(
+        tau[1] - tau[0]
+    )
 
 
 def _grouped(tau: Array, t: _Table, log_pi: Array, n: Array, size: float) -> Array:
@@ -197,7 +212,8 @@ def _grouped(tau: Array, t: _Table, log_pi: Array, n: Array, size: float) -> Arr
     for g in range(t.a0.shape[1]):
         log_a = _spline(tau, np.log(t.a0[:, g] / size) + t.scale, at)
         log_phi = _spline(tau, _log_phi(t, size)[:, g], at)
-        mu, V = _spline(tau, mean[:, g], at), np.maximum(_spline(tau, spread[:, g], at), 0.0)
+        mu = _spline(tau, mean[:, g], at)
+        V = np.maximum(_spline(tau, spread[:, g], at), 0.0)
         out.append(_pairs(log_pi + log_a - log_phi, mu, V, n, log_phi) + inner)
     return logsumexp(np.array(out), axis=1) + math.log(tau[1] - tau[0])
 
@@ -215,7 +231,9 @@ def _pairs(log_b: Array, mu: Array, V: Array, n: Array, log_phi: Array) -> Array
 
 
 def _others(x: Array) -> Array:
-    """Sums of the other columns, (nodes, G): without the difference in which a rare position is lost."""
+    """Sums of the other columns, (nodes, G):
+    without the difference in which a rare position is lost.
+    """
     zero = np.zeros((len(x), 1))
     before = np.cumsum(np.hstack([zero, x[:, :-1]]), axis=1)
     after = np.cumsum(np.hstack([zero, x[:, :0:-1]]), axis=1)[:, ::-1]
@@ -249,7 +267,8 @@ def _range(draws: Draws, log_pi: Array, n: Array) -> tuple[float, float]:
         values = _integrand(u, t, log_pi, n, len(few.log_ratio))
         near = np.flatnonzero(values > np.nanmax(values) - DEPTH)
         before = high - low
-        low, high = u[max(near[0] - 1, 0)], u[min(near[-1] + 1, NODES - 1)]
+        low = u[max(near[0] - 1, 0)]
+        high = u[min(near[-1] + 1, NODES - 1)]
         if high - low > 0.7 * before or high - low < NODES * STEP:
             break
     return low - margin, min(high, low + MOST_NODES * STEP) + margin
@@ -261,7 +280,9 @@ def _few(x: Array, groups: int, count: int) -> Array:
 
 
 def _merged(log_pi: Array, n: Array) -> tuple[Array, Array, float]:
-    """At most MERGED probabilities that stand for all, and by how much the logarithm of one is moved."""
+    """At most MERGED probabilities that stand for all,
+    and by how much the logarithm of one is moved.
+    """
     if log_pi.size <= MERGED:
         return log_pi, n, 0.0
     ends = np.linspace(log_pi[0], log_pi[-1], MERGED)

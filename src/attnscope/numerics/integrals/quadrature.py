@@ -1,10 +1,12 @@
 """Panelled Gauss-Legendre rules for integrands that turn at known places on known scales.
 
-Break points around a place c with scale w are c +- w (0, 1, 2, ..., 8, 16, 32, ...): unit panels where the integrand turns, doubling
-panels where it is flat or decays. Each panel carries a 20-point rule, exact to degree 39; the 12-point rule on the same panels gives the
-error estimate. `normal_panels` serves Gaussian expectations E[f(G)] of functions such as erf(lam (m + gam G)), which turns around
-G = -m/gam on the scale 1/(lam gam): the line is cut at |G| <= 38 (the standard normal density is 1e-314 there, the edge of float64, so
-risks as small as 1e-300 keep their relative accuracy) and at every integer, and refined around the places.
+Break points around a place c with scale w are c +- w (0, 1, 2, ..., 8, 16, 32, ...): unit panels
+where the integrand turns, doubling panels where it is flat or decays. Each panel carries a 20-point
+rule, exact to degree 39; the 12-point rule on the same panels gives the error estimate.
+`normal_panels` serves Gaussian expectations E[f(G)] of functions such as erf(lam (m + gam G)),
+which turns around G = -m/gam on the scale 1/(lam gam): the line is cut at |G| <= 38 (the standard
+normal density is 1e-314 there, the edge of float64, so risks as small as 1e-300 keep their relative
+accuracy) and at every integer, and refined around the places.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ import numpy as np
 __all__ = ["doubling_edges", "legendre", "normal_panels", "panel_nodes"]
 
 REACH = 38.0  # see the module docstring
-FINE, COARSE = 20, 12  # nodes per panel of the value and of the comparison that estimates its error
+# nodes per panel of the value and of the comparison that estimates its error
+FINE = 20
+COARSE = 12
 
 
 @lru_cache
@@ -34,7 +38,9 @@ def doubling_edges(
     high: float,
     cuts: Sequence[float] | np.ndarray = (),
 ) -> np.ndarray:
-    """Sorted break points in [low, high]: the cuts, and the doubling pattern around every (place, scale)."""
+    """Sorted break points in [low, high]: the cuts, and the doubling pattern around every (place,
+    scale).
+    """
     points: list[Any] = [(low, high), cuts]
     for place, scale in places:
         stop = max(5, np.ceil(np.log2((high - low) / scale)) + 1)
@@ -55,15 +61,20 @@ def _doubling(stop: int) -> np.ndarray:
 
 def panel_nodes(edges: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """(nodes, weights) of the fine rule and of the coarse rule on the panels between the edges."""
-    left, width = edges[:-1, None], np.diff(edges)[:, None]
+    left = edges[:-1, None]
+    width = np.diff(edges)[:, None]
     rules = (legendre(FINE), legendre(COARSE))
-    return [((left + width * x).ravel(), (width * w).ravel()) for x, w in rules]  # each (panels * nodes,)
+    # each (panels * nodes,)
+    return [((left + width * x).ravel(), (width * w).ravel()) for x, w in rules]
 
 
 def normal_panels(
     places: Sequence[tuple[float, float]], kinks: Sequence[float] = ()
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(g, w), fine and coarse, with E[f(G)] = sum w f(g) for a standard normal G and f that turns at the (place, scale) pairs."""
-    narrow = [(place, scale) for place, scale in places if scale < 1]  # the integer grid resolves the others
+    """(g, w), fine and coarse, with E[f(G)] = sum w f(g)
+    for a standard normal G and f that turns at the (place, scale) pairs.
+    """
+    # the integer grid resolves the others
+    narrow = [(place, scale) for place, scale in places if scale < 1]
     edges = doubling_edges(narrow, -REACH, REACH, [*np.arange(-REACH + 1, REACH), *kinks])
     return [(g, w * np.exp(-0.5 * g * g) / np.sqrt(2 * np.pi)) for g, w in panel_nodes(edges)]

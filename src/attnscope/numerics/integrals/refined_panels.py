@@ -33,7 +33,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError
-from attnscope.numerics.integrals.interpolation import COARSE, explained_by, lobatto, values_at
+from attnscope.numerics.integrals.interpolation import (
+    COARSE,
+    explained_by,
+    lobatto,
+    values_at,
+)
 from attnscope.numerics.integrals.quadrature import FINE
 from attnscope.numerics.integrals.sigma_panels import (
     BUDGET,
@@ -200,7 +205,9 @@ def _jump_error(integrands: Integrands, kinks: Kinks, s: np.ndarray) -> Any:
     return np.sum(np.abs(q[:, 0] - q[:, 1]) * 2 * np.array(kinks.shift) * phi(place), axis=-1)
 
 
-def _measured(law: ScoreLaw, integrands: Integrands, panels: Panels, values: np.ndarray) -> _Batch:
+def _measured(
+    law: ScoreLaw, integrands: Integrands, panels: Panels, values: np.ndarray
+) -> _Batch:
     """Both rules on every panel, from the values at their nodes."""
     g = panels.g
     rows = len(g)

@@ -1,12 +1,14 @@
 """The exponent of a Mellin-Barnes integral on the real axis, and its saddles.
 
-Of the transforms of `mellin` (notation there): f(c) = log|Gamma(c)| - c y + K(c) is convex on (lo, 0) and on (0, hi), one saddle on each.
-With eps = 1 - g^2 and p(c) = p0 - eps c, where p0 = 1, b = 1 for E_1 and p0 = g^2, b = -1 for E_0,
+Of the transforms of `mellin` (notation there): f(c) = log|Gamma(c)| - c y + K(c) is convex on (lo,
+0) and on (0, hi), one saddle on each. With eps = 1 - g^2 and p(c) = p0 - eps c, where p0 = 1, b = 1
+   for E_1 and p0 = g^2, b = -1 for E_0,
 
-    K(c) = -(d/2) log(p(c)/p0) + (s^2/2) c (c - b) / p(c),      with three derivatives of f in closed form.
+    K(c) = -(d/2) log(p(c)/p0) + (s^2/2) c (c - b) / p(c),
+        with three derivatives of f in closed form.
 
-A saddle is found in a table and by Newton steps confined to the table's cell. Exact: the formulas. Approximate: a saddle's
-place, on which the integrals through it do not depend.
+A saddle is found in a table and by Newton steps confined to the table's cell. Exact: the formulas.
+Approximate: a saddle's place, on which the integrals through it do not depend.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ __all__ = ["Saddle", "SaddleExponent", "saddle_logit"]
 Array = np.ndarray
 
 CAP = 1e6  # saddles beyond this belong to phi < exp(-1e6), which no integral here reaches
-TABLE = np.linspace(-32.0, 32.0, 385)  # logit of the saddle's place in its interval: starts for Newton, so not critical
+# logit of the saddle's place in its interval: starts for Newton, so not critical
+TABLE = np.linspace(-32.0, 32.0, 385)
 
 
 class Saddle(NamedTuple):
-    """Where a row's contour crosses the real axis: left of 0 (it gives 1 - phi) or right of 0 (phi)."""
+    """Where a row's contour crosses the real axis:
+    left of 0 (it gives 1 - phi) or right of 0 (phi).
+    """
 
     y: Array
     c: Array
@@ -40,7 +45,12 @@ class SaddleExponent:
     """f of one hypothesis: `relevant` chooses E_1 (p0 = 1, b = 1) or E_0 (p0 = g^2, b = -1)."""
 
     def __init__(self, dim: int, gamma: float, signal: float, relevant: bool):
-        self.dim, self.gamma2, self.signal, self.signal2 = float(dim), gamma * gamma, float(signal), signal * signal
+        self.dim, self.gamma2, self.signal, self.signal2 = (
+            float(dim),
+            gamma * gamma,
+            float(signal),
+            signal * signal,
+        )
         self.eps = (1.0 - gamma) * (1.0 + gamma)
         self.relevant = relevant
         self.p0, self.b = (1.0, 1.0) if relevant else (self.gamma2, -1.0)
@@ -63,37 +73,54 @@ class SaddleExponent:
         y = np.sort(self.places)
         return float(np.interp(q, np.maximum.accumulate(self.saddlepoint_logit(y)), y))
 
-    # ---- the exponent f and its derivatives on the real axis -----------------------------------------------
+    # ---- the exponent f and its derivatives on the real axis
+    # -----------------------------------------------
 
     def _tilt(self, c: Array, p: Array) -> Array:
         """Derivative of (s^2/2) c (c - b) / p."""
-        return 0.5 * self.signal2 * ((2 * c - self.b) * p + self.eps * c * (c - self.b)) / p**2
+        return (
+            0.5 * self.signal2 * ((2 * c - self.b) * p + self.eps * c * (c - self.b)) / p**2
+        )
 
     def _slope(self, c: Array, p: Array) -> Array:
         """f'(c) + y."""
         return psi(1 + c) - 1 / c + 0.5 * self.dim * self.eps / p + self._tilt(c, p)
 
     def _curvature(self, c: Array, p: Array) -> Array:
-        return _trigamma(1 + c) + 1 / c**2 + 0.5 * self.dim * (self.eps / p) ** 2 + self.signal2 * self.gamma2 / p**3
+        return (
+            _trigamma(1 + c)
+            + 1 / c**2
+            + 0.5 * self.dim * (self.eps / p) ** 2
+            + self.signal2 * self.gamma2 / p**3
+        )
 
     def _third(self, c: Array, p: Array) -> Array:
         r = self.eps / p
-        return -2 * (zeta(3, 1 + c) + 1 / c**3) + self.dim * r**3 + 3 * r * self.signal2 * self.gamma2 / p**3
+        return (
+            -2 * (zeta(3, 1 + c) + 1 / c**3)
+            + self.dim * r**3
+            + 3 * r * self.signal2 * self.gamma2 / p**3
+        )
 
     def _value(self, c: Array, p: Array, y: Array) -> tuple[Array, Array]:
         """f(c), and the sum of the moduli of its terms."""
         log_gamma = gammaln(1 + c) - np.log(np.abs(c))
         gauss = -0.5 * self.dim * np.log1p(-self.eps * c / self.p0)
         shift = 0.5 * self.signal2 * c * (c - self.b) / p
-        return log_gamma - c * y + gauss + shift, np.abs(log_gamma) + np.abs(c * y) + np.abs(gauss) + np.abs(shift)
+        return log_gamma - c * y + gauss + shift, np.abs(log_gamma) + np.abs(c * y) + np.abs(
+            gauss
+        ) + np.abs(shift)
 
-    # ---- saddles -------------------------------------------------------------------------------------------
+    # ---- saddles
+    # -------------------------------------------------------------------------------------------
 
     @cached_property
     def _tables(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """For the left and the right interval: increasing y and the saddle c there."""
         left = self.lo * expit(-TABLE)
-        right = self.hi * expit(TABLE) if self.hi < CAP else np.geomspace(1e-14, CAP, TABLE.size)
+        right = (
+            self.hi * expit(TABLE) if self.hi < CAP else np.geomspace(1e-14, CAP, TABLE.size)
+        )
         tables = []
         for c in (left, right):
             p = np.maximum(self.p0 - self.eps * c, 1e-15 * self.p0)
@@ -103,12 +130,15 @@ class SaddleExponent:
     def _saddle(self, y: Array, newton: int) -> Saddle:
         """The lower of the two saddles of every row."""
         left, right = (self._saddle_of(y, table, newton) for table in self._tables)
-        return Saddle(*(np.where(right.f <= left.f, b, a) for a, b in zip(left, right, strict=True)))
+        return Saddle(
+            *(np.where(right.f <= left.f, b, a) for a, b in zip(left, right, strict=True))
+        )
 
     def _saddle_of(self, y: Array, table: tuple[Array, Array], newton: int) -> Saddle:
         """Table, then Newton steps confined to the table's cell, where f' is monotone."""
         cell = np.clip(np.searchsorted(table[0], y), 1, table[0].size - 1)
-        low, high = table[1][cell - 1], table[1][cell]
+        low = table[1][cell - 1]
+        high = table[1][cell]
         c = np.interp(y, *table)
         for _ in range(newton):
             p = self.p0 - self.eps * c
@@ -126,7 +156,9 @@ def saddle_logit(at: Saddle, log_value: Array) -> Array:
 
 
 def _trigamma(x: Array) -> Array:
-    """psi'(x), x > 0, to 3e-10 (it steers Newton and the contour, no digit of the result): ten times faster than scipy's zeta(2, x)."""
+    """psi'(x), x > 0, to 3e-10 (it steers Newton and the contour, no digit of the result): ten
+    times faster than scipy's zeta(2, x).
+    """
     up = x + 6
     r = 1 / (up * up)
     series = (1 + r * (1 / 6 - r * (1 / 30 - r * (1 / 42 - r / 30)))) / up + 0.5 * r

@@ -4,11 +4,11 @@ notation: p_1 = N(mu, P^{-1}) informative, p_0 background, p_z ~ p_1^{1-z} p_0^z
 L = length; coordinates in which all precisions are diagonal, the last one standing for `rest` axes.
 
 A mistake happens where a background token and the informative one look alike: near the p_z with
-E_z l = log L if z < 1/2, else near p_{1/2} (two tokens compete, and e^{-l/2} each is the best tilt).
-Where log priors differ by g, two tokens compete best at p_z and p_{1-z} with E_z l - E_{1-z} l = g.
-The mixture takes p_1, p_0 and the p_z in steps of STEP standard deviations around that z; with p_1
-and p_0 among its K parts no weight exceeds K. For a Student t background p_z is replaced by the
-normal law with p_0's slope at its own mean square: any q is allowed, weights are exact.
+E_z l = log L if z < 1/2, else near p_{1/2} (two tokens compete, and e^{-l/2} each is the best
+tilt). Where log priors differ by g, two tokens compete best at p_z and p_{1-z} with E_z l - E_{1-z}
+l = g. The mixture takes p_1, p_0 and the p_z in steps of STEP standard deviations around that z;
+with p_1 and p_0 among its K parts no weight exceeds K. For a Student t background p_z is replaced
+by the normal law with p_0's slope at its own mean square: any q is allowed, weights are exact.
 """
 
 from __future__ import annotations
@@ -21,20 +21,32 @@ from scipy.special import expit, gammaincinv, gammaln, logsumexp, ndtri
 
 from attnscope.numerics.border.sampled_estimate import groups_of
 
-__all__ = ["Background", "Mixed", "Normal", "bridge", "log_normal", "mixed_draws", "student_constant"]
+__all__ = [
+    "Background",
+    "Mixed",
+    "Normal",
+    "bridge",
+    "log_normal",
+    "mixed_draws",
+    "student_constant",
+]
 
 Array = np.ndarray
 
 STEP = 1.5  # standard deviations between neighbours: their densities still overlap by half
 AROUND = 3  # neighbours on either side of the most confusing law: 4.5 standard deviations
-LADDER = np.concatenate([[0.0], expit(np.linspace(-24.0, 24.0, 193)), [1.0]])  # values of z looked at
-SETTLED = 60  # steps of the fixed point of the Student slope, which halves its error in each or so
+# values of z looked at
+LADDER = np.concatenate([[0.0], expit(np.linspace(-24.0, 24.0, 193)), [1.0]])
+# steps of the fixed point of the Student slope, which halves its error in each or so
+SETTLED = 60
 EDGE = 2e-16  # keeps uniform numbers off 0 and 1, where the inverse of a law is infinite
 MOST = 40  # laws of one bridge: more are spread over the whole stretch
 
 
 class Normal(NamedTuple):
-    """Independent normal coordinates: mean (q,), precision (q,), and that of the rest; or rows of such."""
+    """Independent normal coordinates: mean (q,), precision (q,), and that of the rest;
+    or rows of such.
+    """
 
     mean: Array
     precision: Array
@@ -50,7 +62,9 @@ class Background(NamedTuple):
 
 
 class Mixed(NamedTuple):
-    """Draws from a mixture: coordinates (n, q), squares of the rest (n,), log p_0 and log p_0/q (n,), groups."""
+    """Draws from a mixture: coordinates (n, q), squares of the rest (n,),
+    log p_0 and log p_0/q (n,), groups.
+    """
 
     x: Array
     rest: Array
@@ -59,13 +73,19 @@ class Mixed(NamedTuple):
     groups: int
 
 
-def mixed_draws(laws: list[Normal], back: Background, axes: int, samples: int, seed: list[int]) -> Mixed:
-    """About `samples` tokens, equally many from p_0 and each of the laws, spread evenly over the groups."""
+def mixed_draws(
+    laws: list[Normal], back: Background, axes: int, samples: int, seed: list[int]
+) -> Mixed:
+    """About `samples` tokens, equally many from p_0 and each of the laws,
+    spread evenly over the groups.
+    """
     rng = np.random.default_rng(seed)
     groups, each = groups_of(samples, len(laws) + 1)
     sources: list[Normal | Background] = [back, *laws]
     drawn = [_draw(law, axes, (each, groups), rng) for law in sources]
-    x = np.concatenate([part[0] for part in drawn]).reshape(len(drawn) * each * groups, back.precision.size)
+    x = np.concatenate([part[0] for part in drawn]).reshape(
+        len(drawn) * each * groups, back.precision.size
+    )
     rest = np.concatenate([part[1] for part in drawn]).ravel()
     log_back = log_background(back, axes, x, rest)
     logs = [log_back, *(log_normal(law, axes, x, rest) for law in laws)]
@@ -73,20 +93,27 @@ def mixed_draws(laws: list[Normal], back: Background, axes: int, samples: int, s
     return Mixed(x, rest, log_back, log_back - log_q, groups)
 
 
-def bridge(one: Normal, back: Background, axes: int, log_length: tuple[float, float]) -> list[Normal]:
+def bridge(
+    one: Normal, back: Background, axes: int, log_length: tuple[float, float]
+) -> list[Normal]:
     """Normal laws between p_1 and p_0, p_1 first, p_0 itself left out (it may be no normal law).
 
     axes: how many coordinates `rest` stands for; log_length: smallest and largest log 1/pi.
     """
     laws = _between(one, back, axes, LADDER)
-    steps = np.sqrt(_divergence(_rows(laws, slice(None, -1)), _rows(laws, slice(1, None)), axes))
+    steps = np.sqrt(
+        _divergence(_rows(laws, slice(None, -1)), _rows(laws, slice(1, None)), axes)
+    )
     way = np.concatenate([[0.0], np.cumsum(steps)])
     level = _mean_log_ratio(laws, one, back, axes)
     ends = [_where(level, way, target) for target in log_length]
-    low, high = min(ends) - AROUND * STEP, max(ends) + AROUND * STEP
+    low = min(ends) - AROUND * STEP
+    high = max(ends) + AROUND * STEP
     count = min(max(round((high - low) / STEP), 1), MOST) + 1
     near = _rivals(level, way, log_length[1] - log_length[0])
-    stops = np.unique(np.clip(np.concatenate([np.linspace(low, high, count), near]), 0.0, way[-1]))
+    stops = np.unique(
+        np.clip(np.concatenate([np.linspace(low, high, count), near]), 0.0, way[-1])
+    )
     z = np.interp(stops, way, LADDER)
     inner = _between(one, back, axes, z[(z > 0) & (z < 1)])
     chosen = [one, *(_rows(inner, i) for i in range(len(inner.rest)))]
@@ -105,18 +132,22 @@ def _where(level: Array, way: Array, target: float) -> float:
 
 
 def _rivals(level: Array, way: Array, gap: float) -> Array:
-    """Stops around the laws of two tokens that compete against a gap of their log priors (none if 0)."""
+    """Stops around the laws of two tokens that compete against a gap of their log priors (none if
+    0).
+    """
     if gap <= 0:
         return np.empty(0)
     half = int(np.searchsorted(LADDER, 0.5))
-    first = int(np.argmax((level - level[::-1])[: half + 1] <= gap))  # LADDER is symmetric around 1/2
+    # LADDER is symmetric around 1/2
+    first = int(np.argmax((level - level[::-1])[: half + 1] <= gap))
     centres = np.array([way[first], way[-1 - first]])
     return np.asarray((centres[:, None] + STEP * np.arange(-1, 2)).ravel())
 
 
 def _between(one: Normal, back: Background, axes: int, z: Array) -> Normal:
     """p_z for every z, rows of the result."""
-    n, slope = back.freedom, np.ones(len(z))
+    n = back.freedom
+    slope = np.ones(len(z))
     for _ in range(1 if n is None else SETTLED):
         precision = np.outer(1 - z, one.precision) + np.outer(z * slope, back.precision)
         rest = (1 - z) * one.rest + z * slope * back.rest
@@ -145,19 +176,29 @@ def _half_log_det(law: Normal | Background, axes: int) -> float:
 
 
 def _divergence(a: Normal, b: Normal, axes: int) -> Array:
-    """Kullback-Leibler divergence, both ways together: the squared distance of means where precisions are 1."""
+    """Kullback-Leibler divergence, both ways together:
+    the squared distance of means where precisions are 1.
+    """
     scales = (a.precision - b.precision) ** 2 / (a.precision * b.precision)
-    seen = 0.5 * np.sum(scales + (a.precision + b.precision) * (a.mean - b.mean) ** 2, axis=-1)
+    seen = 0.5 * np.sum(
+        scales + (a.precision + b.precision) * (a.mean - b.mean) ** 2, axis=-1
+    )
     return seen + 0.5 * axes * (a.rest - b.rest) ** 2 / (a.rest * b.rest)
 
 
-# -- drawing and densities; all densities leave out (2 pi)^{-d/2} ------------------------------------------
+# -- drawing and densities; all densities leave out (2 pi)^{-d/2} ----------------------------------
 
 
-def _draw(law: Normal | Background, axes: int, shape: tuple[int, int], rng: np.random.Generator) -> tuple[Array, Array]:
-    """Coordinates (*shape, q) and squared length (*shape,) of the rest; a Latin hypercube along the first axis of shape."""
+def _draw(
+    law: Normal | Background, axes: int, shape: tuple[int, int], rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Coordinates (*shape, q) and squared length (*shape,) of the rest;
+    a Latin hypercube along the first axis of shape.
+    """
     x = ndtri(_spread((*shape, law.precision.size), rng)) / np.sqrt(law.precision)
-    rest = 2 * gammaincinv(axes / 2, _spread(shape, rng)) / law.rest if axes else np.zeros(shape)
+    rest = (
+        2 * gammaincinv(axes / 2, _spread(shape, rng)) / law.rest if axes else np.zeros(shape)
+    )
     if isinstance(law, Normal):
         return law.mean + x, rest
     if law.freedom is None:
@@ -167,15 +208,22 @@ def _draw(law: Normal | Background, axes: int, shape: tuple[int, int], rng: np.r
 
 
 def _spread(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Uniform numbers, one in each of shape[0] cells of (0, 1) along the first axis, in random order."""
-    cells = rng.permuted(np.broadcast_to(np.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)), shape), axis=0)
+    """Uniform numbers, one in each of shape[0] cells of (0, 1) along the first axis,
+    in random order.
+    """
+    cells = rng.permuted(
+        np.broadcast_to(np.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)), shape),
+        axis=0,
+    )
     return (cells + 1 - rng.random(shape)) / shape[0] * (1 - EDGE) + EDGE / 2
 
 
 def log_normal(law: Normal, axes: int, x: Array, rest: Array) -> Array:
     """log density of a normal law at coordinates (..., q)."""
     away = x - law.mean
-    return _half_log_det(law, axes) - 0.5 * (np.einsum("...q,q,...q->...", away, law.precision, away) + law.rest * rest)
+    return _half_log_det(law, axes) - 0.5 * (
+        np.einsum("...q,q,...q->...", away, law.precision, away) + law.rest * rest
+    )
 
 
 def log_background(back: Background, axes: int, x: Array, rest: Array) -> Array:
@@ -185,9 +233,11 @@ def log_background(back: Background, axes: int, x: Array, rest: Array) -> Array:
 
 
 def student_constant(n: float, d: int) -> float:
-    """log Gamma((n+d)/2)/Gamma(n/2) - (d/2) log((n-2)/2): 0 as n grows, without the difference of two large logarithms.
+    """log Gamma((n+d)/2)/Gamma(n/2) - (d/2) log((n-2)/2): 0 as n grows, without the difference of
+    two large logarithms.
 
-    Gamma(x + 1)/Gamma(x) = x makes it a sum of log(1 + (2 j + 2)/(n - 2)) over j < d/2, after half a step where d is odd.
+    Gamma(x + 1)/Gamma(x) = x makes it a sum of log(1 + (2 j + 2)/(n - 2)) over j < d/2, after half
+    a step where d is odd.
     """
     odd = d % 2
     whole = float(np.sum(np.log1p((2.0 * np.arange(d // 2) + 2 + odd) / (n - 2))))
@@ -195,7 +245,9 @@ def student_constant(n: float, d: int) -> float:
 
 
 def _half_step(x: float) -> float:
-    """log Gamma(x + 1/2)/(Gamma(x) sqrt(x)); the series in 1/x, whose next term is below 1e-18 from x = 50 on."""
+    """log Gamma(x + 1/2)/(Gamma(x) sqrt(x));
+    the series in 1/x, whose next term is below 1e-18 from x = 50 on.
+    """
     if x < 50:
         return float(gammaln(x + 0.5) - gammaln(x)) - 0.5 * math.log(x)
     y = 1 / (x * x)
@@ -203,7 +255,9 @@ def _half_step(x: float) -> float:
 
 
 def _log_back(square: Array, back: Background, seen: int, axes: int) -> Array:
-    n, d, log_det = back.freedom, seen + axes, _half_log_det(back, axes)
+    n = back.freedom
+    d = seen + axes
+    log_det = _half_log_det(back, axes)
     if n is None:
         return log_det - square / 2
     return log_det + student_constant(n, d) - (n + d) / 2 * np.log1p(square / (n - 2))

@@ -37,7 +37,8 @@ __all__ = ["LARGEST_SIDE", "resolvent_trace"]
 
 LARGEST_SIDE = 200  # of the smaller side: 200 functions on 10^4 nodes, a second
 NODES = 16  # Gauss nodes per panel
-REACH = 9.0  # P(largest singular value > sqrt(rows) + sqrt(columns) + 9) < e^-40, likewise below
+# P(largest singular value > sqrt(rows) + sqrt(columns) + 9) < e^-40, likewise below
+REACH = 9.0
 LARGEST_C = 1e200  # prior variance <= 1e50 over noise^2 >= 1e-100, with room
 PHASES = (4.0, 3.1)  # radians of phase in a panel, of either rule: their edges differ
 EPS = float(np.finfo(np.float64).eps)
@@ -69,7 +70,9 @@ def resolvent_trace(rows: int, columns: int, c: float) -> Trace:
     rows = check.integer(rows, "rows", of, 0)
     columns = check.integer(columns, "columns", of, 1)
     c = check.real(c, "c", of, 0, LARGEST_C)
-    N = check.integer(min(rows, columns), "the smaller of rows and columns", of, 0, LARGEST_SIDE)
+    N = check.integer(
+        min(rows, columns), "the smaller of rows and columns", of, 0, LARGEST_SIDE
+    )
     if N == 0:
         return Trace(float(columns), 0.0)
     fine, coarse = (_trace(rows, columns, c, phase) for phase in reversed(PHASES))
@@ -93,7 +96,8 @@ def _trace(rows: int, columns: int, c: float, phase: float) -> Trace:
         moved = _bordered(moved, (f * g) @ grid.weight)
     inverse = np.linalg.inv(A)
     value = float(np.sum(inverse.T * moved)) / 2
-    # entries of A and B - B^T are sums of many terms of one size: rounded to a few eps of their norm
+    # entries of A and B - B^T are sums of many terms of one size: rounded to a few eps of their
+    # norm
     size = float(np.linalg.norm(inverse, 2))
     spread = float(np.linalg.norm(A, 2)) * size
     rounding = 8 * EPS * size * float(np.linalg.norm(moved)) * (1 + spread)

@@ -1,8 +1,9 @@
-"""What Transformer blocks are compared with: the papers' predictor, a dense net and a recurrent unit on the same tokens.
+"""What Transformer blocks are compared with: the papers' predictor, a dense net and a recurrent
+unit on the same tokens.
 
     SimplifiedAttention   T(X) = sum_l sigma(lam X.k)_l X_l.v
     DenseNet              T(X) = a.gelu(W x + b) + a_0, x the L d numbers laid end to end
-    GatedRecurrent        h <- u h + (1 - u) tanh(W x + R (f h) + b) token by token, T(X) = a.h + a_0
+    GatedRecurrent       h <- u h + (1 - u) tanh(W x + R (f h) + b) token by token, T(X) = a.h + a_0
 
 notation: as in `blocks`; sizes are matched by the number of parameters.
 """
@@ -25,7 +26,8 @@ __all__ = ["DenseNet", "GatedRecurrent", "SimplifiedAttention", "has_two_vectors
 
 @dataclass(frozen=True)
 class SimplifiedAttention(SequenceModel):
-    """The papers' predictor with free vectors: T(X) = sum_l sigma(lam X.k)_l X_l.v, sigma the softmax over tokens or erf; 2 d parameters.
+    """The papers' predictor with free vectors: T(X) = sum_l sigma(lam X.k)_l X_l.v, sigma the
+    softmax over tokens or erf; 2 d parameters.
 
     >>> SimplifiedAttention(dim=16).size
     32
@@ -42,10 +44,17 @@ class SimplifiedAttention(SequenceModel):
         check.integer(self.dim, "dim", of, 2)
         if self.kind not in ("softmax", "erf"):
             raise bad("kind", of, "'softmax' or 'erf'", self.kind)
-        object.__setattr__(self, "temperature", check.real(self.temperature, "temperature", of, 0, strict=True))
+        object.__setattr__(
+            self,
+            "temperature",
+            check.real(self.temperature, "temperature", of, 0, strict=True),
+        )
 
     def entries(self) -> dict[str, Entry]:
-        return {"k": Entry((self.dim,), self.dim**-0.5), "v": Entry((self.dim,), self.dim**-0.5)}
+        return {
+            "k": Entry((self.dim,), self.dim**-0.5),
+            "v": Entry((self.dim,), self.dim**-0.5),
+        }
 
     def one(self, p: Any, x: Any, real: Any) -> Any:
         import jax
@@ -74,7 +83,8 @@ def has_two_vectors(model: object) -> TypeGuard[SimplifiedAttention]:
 
 @dataclass(frozen=True)
 class DenseNet(SequenceModel):
-    """One hidden layer on the L d numbers laid end to end: T(X) = a.gelu(W x + b) + a_0. Sequences of another length are refused.
+    """One hidden layer on the L d numbers laid end to end: T(X) = a.gelu(W x + b) + a_0. Sequences
+    of another length are refused.
 
     >>> from attnscope.predictors.blocks.transformer import TransformerBlock
     >>> DenseNet.matching(TransformerBlock(dim=16), length=10).size, TransformerBlock(dim=16).size
@@ -92,10 +102,13 @@ class DenseNet(SequenceModel):
     @classmethod
     def matching(cls, model: SequenceModel, length: int) -> DenseNet:
         """The net whose number of parameters is nearest to the model's."""
-        return cls(model.dim, length, _width(lambda h: cls(model.dim, length, h).size, model.size))
+        return cls(
+            model.dim, length, _width(lambda h: cls(model.dim, length, h).size, model.size)
+        )
 
     def entries(self) -> dict[str, Entry]:
-        inputs, h = self.length * self.dim, self.hidden
+        inputs = self.length * self.dim
+        h = self.hidden
         first = {"first": Entry((h, inputs), inputs**-0.5), "first_bias": Entry((h,), 0.0)}
         return first | {"readout": Entry((h,), h**-0.5), "readout_bias": Entry((), 0.0)}
 
@@ -104,22 +117,31 @@ class DenseNet(SequenceModel):
         import jax.numpy as jnp
 
         flat = jnp.where(real[:, None], x, 0.0).reshape(-1)
-        return p["readout"] @ jax.nn.gelu(p["first"] @ flat + p["first_bias"]) + p["readout_bias"]
+        return (
+            p["readout"] @ jax.nn.gelu(p["first"] @ flat + p["first_bias"])
+            + p["readout_bias"]
+        )
 
     def _tokens(self, tokens: object, mask: object, of: str) -> tuple[np.ndarray, np.ndarray]:
         x, real = super()._tokens(tokens, mask, of)
         if x.shape[1] != self.length:
             raise bad(
-                "tokens", of, f"sequences of {self.length} tokens", f"{x.shape[1]} tokens", "a mask for shorter ones"
+                "tokens",
+                of,
+                f"sequences of {self.length} tokens",
+                f"{x.shape[1]} tokens",
+                "a mask for shorter ones",
             )
         return x, real
 
 
 @dataclass(frozen=True)
 class GatedRecurrent(SequenceModel):
-    """A gated recurrent unit read after the last token: u, f gates, h <- u h + (1 - u) tanh(W x + R (f h) + b), T(X) = a.h + a_0.
+    """A gated recurrent unit read after the last token: u, f gates, h <- u h + (1 - u) tanh(W x + R
+    (f h) + b), T(X) = a.h + a_0.
 
-    The update gate starts half a unit towards keeping (bias 1), the usual start for long sequences. Masked tokens leave h as it is.
+    The update gate starts half a unit towards keeping (bias 1), the usual start for long sequences.
+    Masked tokens leave h as it is.
 
     >>> from attnscope.predictors.blocks.transformer import TransformerBlock
     >>> GatedRecurrent.matching(TransformerBlock(dim=16)).size, TransformerBlock(dim=16).size
@@ -139,7 +161,8 @@ class GatedRecurrent(SequenceModel):
         return cls(model.dim, _width(lambda h: cls(model.dim, h).size, model.size))
 
     def entries(self) -> dict[str, Entry]:
-        d, h = self.dim, self.hidden
+        d = self.dim
+        h = self.hidden
         found = {
             "input": Entry((3, h, d), d**-0.5),
             "recurrent": Entry((3, h, h), h**-0.5),
@@ -153,11 +176,15 @@ class GatedRecurrent(SequenceModel):
         import jax.numpy as jnp
 
         bias = jnp.stack([p["keep_bias"], p["forget_bias"], p["state_bias"]])
-        inputs = jnp.einsum("ahd,ld->lah", p["input"], x) + bias  # (L, 3, h): what does not depend on the state
+        # (L, 3, h): what does not depend on the state
+        inputs = jnp.einsum("ahd,ld->lah", p["input"], x) + bias
 
         def step(h: Any, token: Any) -> tuple[Any, None]:
             (u, f, n), there = token
-            u, f = jax.nn.sigmoid(u + p["recurrent"][0] @ h), jax.nn.sigmoid(f + p["recurrent"][1] @ h)
+            u, f = (
+                jax.nn.sigmoid(u + p["recurrent"][0] @ h),
+                jax.nn.sigmoid(f + p["recurrent"][1] @ h),
+            )
             new = u * h + (1 - u) * jnp.tanh(n + p["recurrent"][2] @ (f * h))
             return jnp.where(there, new, h), None
 

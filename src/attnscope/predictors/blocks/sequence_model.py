@@ -1,8 +1,9 @@
-"""A map from a sequence of tokens to a number, with its parameters beside it: what every trainable model shares.
+"""A map from a sequence of tokens to a number, with its parameters beside it: what every trainable
+model shares.
 
-Models are frozen sizes; their numbers are a dict of NumPy arrays from `init`. `output` is a pure JAX function of single sequences
-batched by vmap, in the precision that is active; `predict` and `sensitivity` are its float64 faces, NumPy in and out.
-notation: x_l in R^d tokens, T(X) the output.
+Models are frozen sizes; their numbers are a dict of NumPy arrays from `init`. `output` is a pure
+JAX function of single sequences batched by vmap, in the precision that is active; `predict` and
+`sensitivity` are its float64 faces, NumPy in and out. notation: x_l in R^d tokens, T(X) the output.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Entry(NamedTuple):
 
 
 class SequenceModel:
-    """A map from a sequence of tokens (L, d) to a number, with parameters beside it. Subclasses give `entries` and `one`."""
+    """A map from a sequence of tokens (L, d) to a number, with parameters beside it.
+    Subclasses give `entries` and `one`.
+    """
 
     two_vectors: ClassVar[bool] = False  # the parameters are k and v alone
 
@@ -55,8 +58,13 @@ class SequenceModel:
 
     def init(self, seed: int = 0) -> Parameters:
         """Parameters at the start of training, float64."""
-        rng = np.random.default_rng([check.seed_value(seed, f"{type(self).__name__}.init"), 7])
-        return {name: e.mean + e.deviation * rng.standard_normal(e.shape) for name, e in self.entries().items()}
+        rng = np.random.default_rng(
+            [check.seed_value(seed, f"{type(self).__name__}.init"), 7]
+        )
+        return {
+            name: e.mean + e.deviation * rng.standard_normal(e.shape)
+            for name, e in self.entries().items()
+        }
 
     def output(self, p: Any, tokens: Any, mask: Any = None) -> Any:
         """T(X) (n,) of tokens (n, L, d), in JAX and in the active precision."""
@@ -65,24 +73,41 @@ class SequenceModel:
         real = jax.numpy.ones(tokens.shape[:2], bool) if mask is None else mask
         return jax.vmap(partial(self.one, p))(tokens, real)
 
-    def predict(self, parameters: Parameters, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    def predict(
+        self, parameters: Parameters, tokens: np.ndarray, mask: np.ndarray | None = None
+    ) -> np.ndarray:
         """T(X), (n,), in float64; mask (n, L), True = real token."""
         out = self._batched("output", parameters, tokens, mask, "predict")
         if not np.isfinite(out).all():
             raise bad(
-                "tokens", f"{type(self).__name__}.predict", "of a size that keeps the prediction finite", "an overflow"
+                "tokens",
+                f"{type(self).__name__}.predict",
+                "of a size that keeps the prediction finite",
+                "an overflow",
             )
         return out
 
-    def sensitivity(self, parameters: Parameters, tokens: np.ndarray, location: np.ndarray) -> np.ndarray:
-        """The gradient of T in the token at `location` (n,) of each sequence, averaged: an estimate of E[dT/dX_J], (d,)."""
-        slopes = self._batched("_slopes", parameters, tokens, None, "sensitivity")  # (n, L, d)
+    def sensitivity(
+        self, parameters: Parameters, tokens: np.ndarray, location: np.ndarray
+    ) -> np.ndarray:
+        """The gradient of T in the token at `location` (n,) of each sequence, averaged:
+        an estimate of E[dT/dX_J], (d,).
+        """
+        # (n, L, d)
+        slopes = self._batched("_slopes", parameters, tokens, None, "sensitivity")
         where = np.asarray(location)
         n, length = slopes.shape[:2]
-        if where.shape != (n,) or where.dtype.kind not in "iu" or not ((where >= 0) & (where < length)).all():
+        if (
+            where.shape != (n,)
+            or where.dtype.kind not in "iu"
+            or not ((where >= 0) & (where < length)).all()
+        ):
             must = f"({n},) integers from 0 to {length - 1}"
             raise bad(
-                "location", f"{type(self).__name__}.sensitivity", must, f"dtype {where.dtype}, shape {where.shape}"
+                "location",
+                f"{type(self).__name__}.sensitivity",
+                must,
+                f"dtype {where.dtype}, shape {where.shape}",
             )
         return slopes[np.arange(n), where].mean(axis=0)
 
@@ -91,12 +116,16 @@ class SequenceModel:
 
         return jax.vmap(jax.grad(partial(self.one, p)))(tokens, mask)
 
-    def _batched(self, name: str, parameters: object, tokens: object, mask: object, method: str) -> np.ndarray:
+    def _batched(
+        self, name: str, parameters: object, tokens: object, mask: object, method: str
+    ) -> np.ndarray:
         """The map self.name(p, tokens, mask) in float64, a few MB of tokens at a time."""
         of = f"{type(self).__name__}.{method}"
         x, real = self._tokens(tokens, mask, of)
-        p, run = self._parameters(parameters, of), _compiled(self._shape(), name)
-        if hasattr(self, "temperature"):  # an argument of the executable: another temperature compiles nothing
+        p = self._parameters(parameters, of)
+        run = _compiled(self._shape(), name)
+        # an argument of the executable: another temperature compiles nothing
+        if hasattr(self, "temperature"):
             p["temperature"] = np.asarray(self.temperature)
         block = max(1, BLOCK // (x.shape[1] * x.shape[2]))
         parts = []
@@ -117,8 +146,17 @@ class SequenceModel:
     def _parameters(self, parameters: object, of: str) -> Parameters:
         wanted = self.entries()
         if not isinstance(parameters, dict) or set(parameters) != set(wanted):
-            raise bad("parameters", of, f"a dict with the arrays {', '.join(wanted)}", parameters, "model.init(seed=0)")
-        return {name: check.array(parameters[name], name, of, e.shape).astype(np.float64) for name, e in wanted.items()}
+            raise bad(
+                "parameters",
+                of,
+                f"a dict with the arrays {', '.join(wanted)}",
+                parameters,
+                "model.init(seed=0)",
+            )
+        return {
+            name: check.array(parameters[name], name, of, e.shape).astype(np.float64)
+            for name, e in wanted.items()
+        }
 
 
 @lru_cache(

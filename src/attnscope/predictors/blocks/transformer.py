@@ -1,25 +1,34 @@
 """Transformer blocks for single-location regression.
 
-notation: x_l in R^d tokens, r in R^d the register (a learnt token from whose row the output is read), H = heads, p = d/H, lam = temperature.
+notation: x_l in R^d tokens, r in R^d the register (a learnt token from whose row the output is
+read), H = heads, p = d/H, lam = temperature.
 
-Transformer block (pre-norm, one layer; only the register's row is needed, so only that row is computed):
+Transformer block (pre-norm, one layer; only the register's row is needed, so only that row is
+computed):
 
-    a_l = N1(x_l), a_0 = N1(r),     N(x) = g (x - mean x)/sqrt(var x + EPS) + b                         (layer norm over the d entries)
+    a_l = N1(x_l), a_0 = N1(r),   N(x) = g (x - mean x)/sqrt(var x + EPS) + b
+        (layer norm over the d entries)
     k_h = W_K^h' W_Q^h a_0/sqrt(p),   w^h = softmax(lam k_h.a_l; l = 0..L),   z_h = sum_l w^h_l a_l
-    r'  = r + sum_h W_O^h W_V^h z_h,   r'' = r' + W_2 gelu(W_1 N2(r') + b_1) + b_2,   T(X) = c.r'' + c_0
+    r'  = r + sum_h W_O^h W_V^h z_h,   r'' = r' + W_2 gelu(W_1 N2(r') + b_1) + b_2,
+        T(X) = c.r'' + c_0
 
-k_h and z_h are formed before the other matrices act: associativity, so the same function at O(H d) per token instead of O(d^2).
-norm=None replaces both norms by the identity, hidden=0 leaves the feed-forward layer out; with both, T is affine softmax attention.
+k_h and z_h are formed before the other matrices act: associativity, so the same function at O(H d)
+per token instead of O(d^2). norm=None replaces both norms by the identity, hidden=0 leaves the
+feed-forward layer out; with both, T is affine softmax attention.
 
-What the block attends to and reads is measured where it works, because a normalised map has no weights that are directions in token space:
+What the block attends to and reads is measured where it works, because a normalised map has no
+weights that are directions in token space:
 
     key direction   of head h: the gradient of its logit, lam k_h.N1(x), averaged over tokens x
-    value direction of head h: the gradient of T in the tokens through z_h alone (weights held fixed), summed over tokens, averaged over sequences
+    value direction of head h: the gradient of T in the tokens through z_h alone (weights held
+    fixed), summed over tokens, averaged over sequences
 
-With norm=None the first is lam k_h whatever the tokens. Layer norm removes a token's mean, so no key direction of a layer-normed block
-has a component along (1,..,1)/sqrt(d): its cosine with k* is at most |k* - mean(k*)|.
+With norm=None the first is lam k_h whatever the tokens. Layer norm removes a token's mean, so no
+key direction of a layer-normed block has a component along (1,..,1)/sqrt(d): its cosine with k* is
+at most |k* - mean(k*)|.
 
-Sizes, parameters and the float64 faces: `sequence_model`; what blocks are compared with: `compared_models`.
+Sizes, parameters and the float64 faces: `sequence_model`; what blocks are compared with:
+`compared_models`.
 """
 
 from __future__ import annotations
@@ -37,11 +46,15 @@ from attnscope.predictors.blocks.sequence_model import Entry, Parameters, Sequen
 
 __all__ = ["Directions", "TransformerBlock", "has_query_key"]
 
-EPS = 1e-6  # of the variance of a token's entries, which is near 1: keeps the norm of a masked (zero) token finite
+# of the variance of a token's entries, which is near 1: keeps the norm of a masked (zero) token
+# finite
+EPS = 1e-6
 
 
 class Directions(NamedTuple):
-    """key (heads, d) and value (heads, d): what each head looks for and reads, in token space (module docstring)."""
+    """key (heads, d) and value (heads, d): what each head looks for and reads,
+    in token space (module docstring).
+    """
 
     key: np.ndarray
     value: np.ndarray
@@ -56,7 +69,8 @@ class TransformerBlock(SequenceModel):
         heads: H.
         hidden: width of the feed-forward layer; 2 dim if None, no such layer if 0.
         norm: "layer" or None.
-        temperature: lam > 0 multiplies all logits. Training uses it as it is; replace(model, temperature=...) changes it afterwards.
+        temperature: lam > 0 multiplies all logits. Training uses it as it is; replace(model,
+        temperature=...) changes it afterwards.
 
     >>> model = TransformerBlock(dim=16, heads=2, hidden=32)
     >>> model.size, model.predict(model.init(seed=0), np.zeros((3, 5, 16))).shape
@@ -79,12 +93,25 @@ class TransformerBlock(SequenceModel):
         object.__setattr__(self, "hidden", check.integer(width, "hidden", of, 0))
         if self.norm not in ("layer", None):
             raise bad("norm", of, "'layer' or None", self.norm)
-        object.__setattr__(self, "temperature", check.real(self.temperature, "temperature", of, 0, strict=True))
+        object.__setattr__(
+            self,
+            "temperature",
+            check.real(self.temperature, "temperature", of, 0, strict=True),
+        )
 
     def entries(self) -> dict[str, Entry]:
-        d, p, m = self.dim, self.dim // self.heads, self.hidden or 0
-        into, out = Entry((self.heads, p, d), d**-0.5), Entry((self.heads, d, p), d**-0.5)
-        found = {"register": Entry((d,), 1.0), "query": into, "key": into, "value": into, "output": out}
+        d = self.dim
+        p = self.dim // self.heads
+        m = self.hidden or 0
+        into = Entry((self.heads, p, d), d**-0.5)
+        out = Entry((self.heads, d, p), d**-0.5)
+        found = {
+            "register": Entry((d,), 1.0),
+            "query": into,
+            "key": into,
+            "value": into,
+            "output": out,
+        }
         norms = {"gain1": Entry((d,), 0.0, 1.0), "bias1": Entry((d,), 0.0)}
         if m:
             found |= {"first": Entry((m, d), d**-0.5), "first_bias": Entry((m,), 0.0)}
@@ -126,7 +153,12 @@ class TransformerBlock(SequenceModel):
 
         r = p["register"] + jnp.einsum("hdp,hpe,he->d", p["output"], p["value"], z)
         if self.hidden:
-            r = r + p["second"] @ jax.nn.gelu(p["first"] @ self._norm(p, "2", r) + p["first_bias"]) + p["second_bias"]
+            r = (
+                r
+                + p["second"]
+                @ jax.nn.gelu(p["first"] @ self._norm(p, "2", r) + p["first_bias"])
+                + p["second_bias"]
+            )
         return p["readout"] @ r + p["readout_bias"]
 
     def _norm(self, p: Any, which: str, x: Any) -> Any:
@@ -136,11 +168,17 @@ class TransformerBlock(SequenceModel):
         scale = ((centred * centred).mean(-1, keepdims=True) + EPS) ** -0.5
         return p[f"gain{which}"] * centred * scale + p[f"bias{which}"]
 
-    def attention(self, parameters: Parameters, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        """Weights (n, heads, L) of the tokens; what is missing to 1 is the register's. Masked tokens have 0."""
+    def attention(
+        self, parameters: Parameters, tokens: np.ndarray, mask: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Weights (n, heads, L) of the tokens; what is missing to 1 is the register's.
+        Masked tokens have 0.
+        """
         return self._batched("_attention", parameters, tokens, mask, "attention")
 
-    def observe(self, parameters: Parameters, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def observe(
+        self, parameters: Parameters, tokens: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(predict, attention) in one pass."""
         both = self._batched("_both", parameters, tokens, None, "observe")
         return both[:, 0], both[:, 1:].reshape(len(both), self.heads, -1)
@@ -159,16 +197,25 @@ class TransformerBlock(SequenceModel):
     def _attention(self, p: Any, tokens: Any, mask: Any) -> Any:
         import jax
 
-        return jax.vmap(lambda x, real: self.weights(p, self._with_register(p, x), real)[:, 1:])(tokens, mask)
+        return jax.vmap(
+            lambda x, real: self.weights(p, self._with_register(p, x), real)[:, 1:]
+        )(tokens, mask)
 
     def directions(self, parameters: Parameters, tokens: np.ndarray) -> Directions:
-        """Key and value directions of every head, averaged over these tokens (n, L, d) (module docstring)."""
-        return Directions(*self._batched("_both_directions", parameters, tokens, None, "directions").mean(axis=0))
+        """Key and value directions of every head, averaged over these tokens (n, L, d)
+        (module docstring).
+        """
+        return Directions(
+            *self._batched("_both_directions", parameters, tokens, None, "directions").mean(
+                axis=0
+            )
+        )
 
     def _both_directions(self, p: Any, tokens: Any, mask: Any) -> Any:
         import jax
 
-        return jax.vmap(lambda x: jax.numpy.stack(self._directions(p, x)))(tokens)  # (n, 2, H, d)
+        # (n, 2, H, d)
+        return jax.vmap(lambda x: jax.numpy.stack(self._directions(p, x)))(tokens)
 
     def _directions(self, p: Any, x: Any) -> tuple[Any, Any]:
         """(H, d) each, of one sequence x (L, d)."""

@@ -1,21 +1,27 @@
-"""Attention as an operator on (query, keys, values): softmax, conditional mean embedding (CME), linear.
+"""Attention as an operator on (query, keys, values): softmax, conditional mean embedding (CME),
+linear.
 
-notation: q (d_k), k_l and v_l the L keys and values, h = bandwidth, b = sink, lam = ridge, K = (k(k_i, k_j)), k_q = (k(q, k_l))_l.
+notation: q (d_k), k_l and v_l the L keys and values, h = bandwidth, b = sink, lam = ridge, K =
+(k(k_i, k_j)), k_q = (k(q, k_l))_l.
 
-    softmax_attention   sum_l e^{q.k_l/h} v_l / (sum_l e^{q.k_l/h} + e^b)                        [no sink: no e^b]
-    cme_attention       V^T (K + lam I)^-1 k_q                       cme_variance     k(q, q) - k_q^T (K + lam I)^-1 k_q
+    softmax_attention   sum_l e^{q.k_l/h} v_l / (sum_l e^{q.k_l/h} + e^b)          [no sink: no e^b]
+    cme_attention     V^T (K + lam I)^-1 k_q     cme_variance     k(q, q) - k_q^T (K + lam I)^-1 k_q
     linear_attention    scale * sum_l (q.k_l) v_l
 
-Test-time regression: each is a regression of values on keys fitted to the context and read off at the query. CME is kernel ridge
-regression, min_f sum_l |v_l - f(k_l)|^2 + lam |f|^2; with k = phi.phi and lam = noise^2/prior variance it is the posterior mean of a Bayesian
-linear map and cme_variance times the prior variance its posterior variance (claim exch-06). Softmax is local constant regression,
-min_c sum_l e^{q.k_l/h} |v_l - c|^2 (+ e^b |c|^2 with a sink: a pull to 0, the prior); it is CME with its Gram matrix forgotten:
-lam * cme_attention / sum_l k(q, k_l) -> softmax_attention as lam -> inf with the exponential kernel. Linear attention is least squares
-with K^T K replaced by a multiple of I: one gradient step from 0. Where keys differ in length, e^{q.k/h} is not a function of distance and
-long keys count more; divide keys by their norm if that is not meant.
+Test-time regression: each is a regression of values on keys fitted to the context and read off at
+the query. CME is kernel ridge regression, min_f sum_l |v_l - f(k_l)|^2 + lam |f|^2; with k =
+phi.phi and lam = noise^2/prior variance it is the posterior mean of a Bayesian linear map and
+cme_variance times the prior variance its posterior variance (claim exch-06). Softmax is local
+constant regression, min_c sum_l e^{q.k_l/h} |v_l - c|^2 (+ e^b |c|^2 with a sink: a pull to 0, the
+prior); it is CME with its Gram matrix forgotten: lam * cme_attention / sum_l k(q, k_l) ->
+softmax_attention as lam -> inf with the exponential kernel. Linear attention is least squares with
+K^T K replaced by a multiple of I: one gradient step from 0. Where keys differ in length, e^{q.k/h}
+is not a function of distance and long keys count more; divide keys by their norm if that is not
+meant.
 
-An empty context gives 0, the prior mean, and cme_variance k(q, q). Leading axes broadcast; a context shared by many queries is
-worked on once. Softmax streams over the context with a running maximum: 10^5 tokens need no (queries, L) array.
+An empty context gives 0, the prior mean, and cme_variance k(q, q). Leading axes broadcast; a
+context shared by many queries is worked on once. Softmax streams over the context with a running
+maximum: 10^5 tokens need no (queries, L) array.
 """
 
 from __future__ import annotations
@@ -29,14 +35,29 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.operators.kernel_systems import DENSE, EPS, Dense, Iterative
 from attnscope.predictors.operators.kernels import Kernel, KernelFunction, kernel_of
-from attnscope.predictors.operators.query_groups import GroupedQueries, grouped_queries, score_blocks, score_rows
+from attnscope.predictors.operators.query_groups import (
+    GroupedQueries,
+    grouped_queries,
+    score_blocks,
+    score_rows,
+)
 
-__all__ = ["CMESolution", "cme_attention", "cme_solve", "cme_variance", "linear_attention", "softmax_attention"]
+__all__ = [
+    "CMESolution",
+    "cme_attention",
+    "cme_solve",
+    "cme_variance",
+    "linear_attention",
+    "softmax_attention",
+]
 
-Rule = float | Callable[[int], float]  # a number, or its value as a function of the context length
+# a number, or its value as a function of the context length
+Rule = float | Callable[[int], float]
 CHUNK = 4096  # tokens scored at a time
 ILL = 1e-9  # reciprocal condition from which on what rounding does to an answer is measured
-ACCEPTED = 1e-6  # error, relative to the largest value, up to which an iterative answer is returned without its error
+# error, relative to the largest value, up to which an iterative answer is returned without its
+# error
+ACCEPTED = 1e-6
 
 
 class CMESolution(NamedTuple):
@@ -47,9 +68,14 @@ class CMESolution(NamedTuple):
 
 
 def softmax_attention(
-    query: np.ndarray, keys: np.ndarray, values: np.ndarray, bandwidth: float = 0.2, sink: float | None = None
+    query: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    bandwidth: float = 0.2,
+    sink: float | None = None,
 ) -> np.ndarray:
-    """Average of values with weights softmax(q.k/bandwidth): (..., d_v) from (..., d_k), (..., L, d_k), (..., L, d_v).
+    """Average of values with weights softmax(q.k/bandwidth): (..., d_v) from (..., d_k), (..., L,
+    d_k), (..., L, d_v).
 
     Args:
         bandwidth: h > 0, divides the scores.
@@ -71,9 +97,12 @@ def softmax_attention(
 
 
 def _streamed(q: np.ndarray, k: np.ndarray, v: np.ndarray, sink: float | None) -> np.ndarray:
-    """Softmax averages (c, m, d_v), the context taken in chunks: sums are rescaled whenever the maximum grows."""
+    """Softmax averages (c, m, d_v), the context taken in chunks:
+    sums are rescaled whenever the maximum grows.
+    """
     shape = (*q.shape[:2], 1)
-    top, mass = np.full(shape, -np.inf if sink is None else sink), np.full(shape, 0.0 if sink is None else 1.0)
+    top = np.full(shape, -np.inf if sink is None else sink)
+    mass = np.full(shape, 0.0 if sink is None else 1.0)
     total = np.zeros((*q.shape[:2], v.shape[2]))
     for l in range(0, k.shape[1], CHUNK):
         scores = q @ k[:, l : l + CHUNK].swapaxes(1, 2)  # (c, m, chunk)
@@ -87,8 +116,11 @@ def _streamed(q: np.ndarray, k: np.ndarray, v: np.ndarray, sink: float | None) -
     return total / np.where(mass > 0, mass, 1.0)  # no token and no sink: 0
 
 
-def linear_attention(query: np.ndarray, keys: np.ndarray, values: np.ndarray, scale: Rule = 1.0) -> np.ndarray:
-    """scale * sum_l (q.k_l) v_l, through the state sum_l v_l k_l^T: one pass, no scores. scale may be a rule, as lambda L: 1/L.
+def linear_attention(
+    query: np.ndarray, keys: np.ndarray, values: np.ndarray, scale: Rule = 1.0
+) -> np.ndarray:
+    """scale * sum_l (q.k_l) v_l, through the state sum_l v_l k_l^T: one pass, no scores. scale may
+    be a rule, as lambda L: 1/L.
 
     >>> linear_attention(np.array([1.0, 2.0]), np.eye(2), np.array([[3.0], [5.0]]))
     array([13.])
@@ -110,12 +142,13 @@ def cme_attention(
     """V^T (K + ridge I)^-1 k_q: (..., d_v) from (..., d_k), (..., L, d_k), (..., L, d_v).
 
     Args:
-        kernel: "linear" q.k | "rbf" exp(-|q-k|^2/(2 bandwidth)) | "exponential" exp(q.k/bandwidth) | a function of (m, d_k) and (L, d_k)
+        kernel: "linear" q.k | "rbf" exp(-|q-k|^2/(2 bandwidth)) | "exponential" exp(q.k/bandwidth)
+        | a function of (m, d_k) and (L, d_k)
             arrays with values (m, L), symmetric and positive semidefinite.
         ridge: lam >= 0, or a rule as lambda L: L**0.75.
 
-    Beyond 4000 tokens the system is solved iteratively; an answer that is not known to 1e-6 of the largest value is refused
-    (cme_solve returns it with its error).
+    Beyond 4000 tokens the system is solved iteratively; an answer that is not known to 1e-6 of the
+    largest value is refused (cme_solve returns it with its error).
 
     >>> x = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     >>> cme_attention(np.array([1.0, 1.0]), x, np.array([[1.0], [2.0], [2.2]]), kernel="linear", ridge=1e-9).round(6)
@@ -153,7 +186,8 @@ def cme_solve(
     bandwidth: float = 1.0,
     ridge: Rule = 0.25,
 ) -> CMESolution:
-    """cme_attention with a bound on its error, from the residual of the system (kernel_systems); ridge > 0.
+    """cme_attention with a bound on its error, from the residual of the system (kernel_systems);
+    ridge > 0.
 
     >>> value, error = cme_solve(np.ones(2), np.eye(2), np.ones((2, 1)))
     >>> bool(abs(error[0]) < 1e-14)
@@ -162,7 +196,13 @@ def cme_solve(
     of = "cme_solve"
     c, k, lam = _system(query, keys, values, kernel, bandwidth, ridge, of)
     if lam <= 0:
-        raise bad("ridge", of, "> 0: the bound on the error divides by it", ridge, "cme_attention, which takes ridge=0")
+        raise bad(
+            "ridge",
+            of,
+            "> 0: the bound on the error divides by it",
+            ridge,
+            "cme_attention, which takes ridge=0",
+        )
     value, error = np.zeros((2, *c.query.shape[:2], c.values.shape[2]))
     for i, (q, x, V) in enumerate(zip(c.query, c.keys, c.values)):
         if len(x) and len(q) and V.shape[1]:
@@ -177,7 +217,9 @@ def cme_variance(
     bandwidth: float = 1.0,
     ridge: Rule = 0.25,
 ) -> np.ndarray:
-    """k(q, q) - k_q^T (K + ridge I)^-1 k_q: (...) from (..., d_k), (..., L, d_k); arguments as in cme_attention."""
+    """k(q, q) - k_q^T (K + ridge I)^-1 k_q: (...) from (..., d_k), (..., L, d_k);
+    arguments as in cme_attention.
+    """
     of = "cme_variance"
     empty = np.zeros((np.shape(keys)[-2] if np.ndim(keys) > 1 else 0, 1))
     c, k, lam = _system(query, keys, empty, kernel, bandwidth, ridge, of)
@@ -195,17 +237,24 @@ def cme_variance(
 
 
 def _dense_mean(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """k_q^T (K + lam I)^-1 V, (m, d_v): solve for the values or for the queries, whichever are fewer."""
+    """k_q^T (K + lam I)^-1 V, (m, d_v): solve for the values or for the queries,
+    whichever are fewer.
+    """
     if V.shape[1] > len(q):
         return system.solve(system.kernel.matrix(q, system.x).T).T @ V
     A = system.solve(V)
-    return np.concatenate([system.kernel.matrix(q[j], system.x) @ A for j in score_rows(len(q), len(A))])
+    return np.concatenate(
+        [system.kernel.matrix(q[j], system.x) @ A for j in score_rows(len(q), len(A))]
+    )
 
 
 def _sensitivity(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
     """The error of _dense_mean from rounding of the kernel matrix, (m, d_v)."""
     A = system.solve(V)
-    parts = [system.sensitivity(system.kernel.matrix(q[j], system.x), A) for j in score_rows(len(q), len(A))]
+    parts = [
+        system.sensitivity(system.kernel.matrix(q[j], system.x), A)
+        for j in score_rows(len(q), len(A))
+    ]
     return np.concatenate(parts)
 
 
@@ -221,7 +270,8 @@ def _bounded(
         value[j] = cross @ A
         rounding = 8 * EPS * (np.abs(cross) @ np.abs(A))  # of this product, summed in blocks
         reach = (kernel.diagonal(q[j]) / ridge) ** 0.5
-        if kernel.function is not None:  # known to be semidefinite at the keys, not at the queries too
+        # known to be semidefinite at the keys, not at the queries too
+        if kernel.function is not None:
             reach = np.maximum(reach, np.linalg.norm(cross, axis=1) / ridge)
         error[j] = reach[:, None] * residual + rounding
     return value, error
@@ -238,27 +288,44 @@ def _explained(kernel: Kernel, q: np.ndarray, x: np.ndarray, ridge: float) -> np
         else:
             prior = kernel.diagonal(q[j])
             out[j], error = system.explained(cross)
-            _accept(prior**0.5 * error, float(prior.max()), "the error of cme_variance", "a larger ridge")
+            _accept(
+                prior**0.5 * error,
+                float(prior.max()),
+                "the error of cme_variance",
+                "a larger ridge",
+            )
     return out
 
 
 def _accept(error: np.ndarray, scale: float, what: str, hint: str) -> None:
     if not error.max() <= ACCEPTED * scale:
         raise AttnscopeError(
-            f"{what} must be at most {ACCEPTED:g} of its scale, got {error.max() / scale:.2g}; try {hint}."
+            f"{what} must be at most {ACCEPTED:g} of its scale, got {error.max() / scale:.2g}; try "
+            f"{hint}."
         )
 
 
 def _system(
-    query: np.ndarray, keys: np.ndarray, values: np.ndarray, kernel: object, bandwidth: object, ridge: Rule, of: str
+    query: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    kernel: object,
+    bandwidth: object,
+    ridge: Rule,
+    of: str,
 ) -> tuple[GroupedQueries, Kernel, float]:
     c = grouped_queries(query, keys, values, of)
-    return c, kernel_of(kernel, bandwidth, of), _rule(ridge, "ridge", of, c.keys.shape[1], 0.0)
+    return (
+        c,
+        kernel_of(kernel, bandwidth, of),
+        _rule(ridge, "ridge", of, c.keys.shape[1], 0.0),
+    )
 
 
 def _rule(rule: Rule, what: str, of: str, length: int, low: float) -> float:
     if not callable(rule):
         return check.real(rule, what, of, low)
     if length == 0:
-        return 1.0  # unused: an empty context gives the prior whatever the rule says of length 0
+        # unused: an empty context gives the prior whatever the rule says of length 0
+        return 1.0
     return check.real(rule(length), f"{what} (the rule at L = {length})", of, low)

@@ -1,12 +1,16 @@
-"""Linear systems (K + ridge I) A = R of a kernel matrix K = k(x_i, x_j): dense up to DENSE points, iterative beyond.
+"""Linear systems (K + ridge I) A = R of a kernel matrix K = k(x_i, x_j): dense up to DENSE points,
+iterative beyond.
 
-notation: x (L, d) points, lam = ridge, k_q = (k(q, x_l))_l, F (L, r) a low-rank factor, E = K - F F^T, t = trace(E).
+notation: x (L, d) points, lam = ridge, k_q = (k(q, x_l))_l, F (L, r) a low-rank factor, E = K - F
+F^T, t = trace(E).
 
-Dense: Cholesky in place, half of K built. Beyond: F by pivoted Cholesky, so that E is positive semidefinite and |E| <= t; then conjugate
-gradients preconditioned by F F^T + lam I, with K applied block by block and never stored. If t is small enough, no product with K is
-needed at all: the residual of the low-rank solution is at most its residual for F F^T plus t |A|.
+Dense: Cholesky in place, half of K built. Beyond: F by pivoted Cholesky, so that E is positive
+semidefinite and |E| <= t; then conjugate gradients preconditioned by F F^T + lam I, with K applied
+block by block and never stored. If t is small enough, no product with K is needed at all: the
+residual of the low-rank solution is at most its residual for F F^T plus t |A|.
 
-Error. For a residual r = R - (K + lam I) A, Cauchy-Schwarz in the inner product of (K + lam I)^-1 and k_q^T (K + lam I)^-1 k_q <= k(q, q) give
+Error. For a residual r = R - (K + lam I) A, Cauchy-Schwarz in the inner product of (K + lam I)^-1
+and k_q^T (K + lam I)^-1 k_q <= k(q, q) give
 
     |k_q^T A - k_q^T (K + lam I)^-1 R| <= sqrt(k(q, q)/lam) |r|,
 
@@ -30,17 +34,23 @@ DENSE = 4000  # points solved densely: 128 MB and a second
 ROWS = 256  # rows of K built at a time: they stay in cache
 ENTRIES = 1 << 22  # entries of a kernel block: 32 MB
 RANK = 300  # of the low-rank factor: 240 MB at L = 10^5
-STEPS = 500  # of conjugate gradients; a preconditioned system that needs more has too small a ridge
+# of conjugate gradients; a preconditioned system that needs more has too small a ridge
+STEPS = 500
 PATIENCE = 40  # steps without a better residual after which rounding has been reached
-AIM = 1e-8  # bound on the error aimed at, relative to the largest right-hand side; rounding alone can reach 1e-9 at L = 10^5
-INDEFINITE = 1e-10  # eigenvalues above minus this share of the norm are those of a rounded semidefinite matrix
+# bound on the error aimed at, relative to the largest right-hand side; rounding alone can reach
+# 1e-9 at L = 10^5
+AIM = 1e-8
+# eigenvalues above minus this share of the norm are those of a rounded semidefinite matrix
+INDEFINITE = 1e-10
 NEGATIVE = 1e-6  # of the diagonal: 300 pivots cannot round as far below 0
 SHOWN = 1500  # points up to which a sentence names the offending eigenvalue: a second
 EPS = float(np.finfo(np.float64).eps)
 
 
 class Solution(NamedTuple):
-    """A (L, c) with (K + lam I) A = R up to a residual whose columns have norms at most `residual` (c,)."""
+    """A (L, c) with (K + lam I) A = R up to a residual whose columns have norms at most `residual`
+    (c,).
+    """
 
     coefficients: np.ndarray
     residual: np.ndarray
@@ -50,20 +60,26 @@ class Dense:
     """Cholesky factor of K + lam I; refuses a matrix that is singular in float64."""
 
     def __init__(self, kernel: Kernel, x: np.ndarray, ridge: float) -> None:
-        self.kernel, self.x, self.ridge = kernel, x, ridge
+        self.kernel = kernel
+        self.x = x
+        self.ridge = ridge
         K, norm = _lower_half(kernel, x)
         if kernel.function is not None:
             _check_semidefinite(K, norm, kernel)
         K[np.diag_indices(len(x))] += ridge
-        # K is stored by rows with its lower half filled: its transpose is a Fortran array with the upper half filled
+        # K is stored by rows with its lower half filled: its transpose is a Fortran array with the
+        # upper half filled
         self._factor, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
-        self.rcond = 0.0 if info else float(lapack.dpocon(self._factor, norm + ridge, uplo="U")[0])
+        self.rcond = (
+            0.0 if info else float(lapack.dpocon(self._factor, norm + ridge, uplo="U")[0])
+        )
         if self.rcond < 4 * EPS:
             scale = float(kernel.diagonal(x).max()) or 1.0
             raise bad(
                 "ridge",
                 kernel.of,
-                "large enough that K + ridge I is not singular in float64 (keys repeat or the kernel has low rank)",
+                "large enough that K + ridge I is not singular in float64 (keys repeat or the "
+                "kernel has low rank)",
                 ridge,
                 f"ridge={1e-8 * scale * len(x):.1e} or more",
             )
@@ -79,13 +95,19 @@ class Dense:
         return Solution(A, np.linalg.norm(left, axis=0) + _entries(self.kernel, self.x, A))
 
     def sensitivity(self, cross: np.ndarray, A: np.ndarray) -> np.ndarray:
-        """What rounding of K does to k_q^T A, (m, c), to first order: eps |u| |K| |A|, u = (K + lam I)^-1 k_q.
+        """What rounding of K does to k_q^T A, (m, c), to first order: eps |u| |K| |A|, u = (K + lam
+        I)^-1 k_q.
 
         |K|_ij <= sqrt(K_ii K_jj). Measured errors stay below this with the factor 1 (tests/predictors/test_operators.py).
         """
         root = np.sqrt(np.maximum(self.kernel.diagonal(self.x), 0.0))
         u = np.abs(self.solve(cross.T))
-        return 8 * EPS * ((root + self.ridge**0.5) @ u)[:, None] * ((root + self.ridge**0.5) @ np.abs(A))
+        return (
+            8
+            * EPS
+            * ((root + self.ridge**0.5) @ u)[:, None]
+            * ((root + self.ridge**0.5) @ np.abs(A))
+        )
 
     def explained(self, cross: np.ndarray) -> np.ndarray:
         """k_q^T (K + lam I)^-1 k_q, (m,), of cross (m, L)."""
@@ -99,23 +121,39 @@ class Iterative:
 
     def __init__(self, kernel: Kernel, x: np.ndarray, ridge: float) -> None:
         if ridge <= 0:
-            raise bad("ridge", kernel.of, f"> 0 for more than {DENSE} tokens", ridge, "ridge=1e-6 or more")
-        self.kernel, self.x, self.ridge = kernel, x, ridge
+            raise bad(
+                "ridge",
+                kernel.of,
+                f"> 0 for more than {DENSE} tokens",
+                ridge,
+                "ridge=1e-6 or more",
+            )
+        self.kernel = kernel
+        self.x = x
+        self.ridge = ridge
         self.largest = float(kernel.diagonal(x).max())
         self.F, self.left = _pivoted_cholesky(kernel, x)
         try:
             self._small = cho_factor(self.F.T @ self.F + ridge * np.eye(self.F.shape[1]))
         except np.linalg.LinAlgError:
             hint = f"ridge={1e-12 * (self.largest or 1.0) * len(x):.1e} or more"
-            raise bad("ridge", kernel.of, "above rounding of the kernel matrix", ridge, hint) from None
+            raise bad(
+                "ridge", kernel.of, "above rounding of the kernel matrix", ridge, hint
+            ) from None
 
     def _precondition(self, R: np.ndarray) -> np.ndarray:
         """(F F^T + lam I)^-1 R by the Woodbury identity."""
         return (R - self.F @ cho_solve(self._small, self.F.T @ R)) / self.ridge
 
     def checked_solve(self, R: np.ndarray) -> Solution:
-        """The low-rank solution where its residual is provably small, otherwise conjugate gradients from there."""
-        aim = AIM * max(float(np.abs(R).max()), 1e-300) * (self.ridge / max(self.largest, 1e-300)) ** 0.5
+        """The low-rank solution where its residual is provably small,
+        otherwise conjugate gradients from there.
+        """
+        aim = (
+            AIM
+            * max(float(np.abs(R).max()), 1e-300)
+            * (self.ridge / max(self.largest, 1e-300)) ** 0.5
+        )
         A = self._precondition(R)
         A += self._precondition(
             R - self.F @ (self.F.T @ A) - self.ridge * A
@@ -127,11 +165,15 @@ class Iterative:
         return self._descend(R, A, aim)
 
     def _descend(self, R: np.ndarray, A: np.ndarray, aim: float) -> Solution:
-        """Conjugate gradients for all columns at once; the residual of the answer is computed anew, not updated."""
+        """Conjugate gradients for all columns at once;
+        the residual of the answer is computed anew, not updated.
+        """
         r = R - self._product(A)
         z = self._precondition(r)
-        p, rz = z.copy(), np.sum(r * z, axis=0)
-        best, stale = np.inf, 0
+        p = z.copy()
+        rz = np.sum(r * z, axis=0)
+        best = np.inf
+        stale = 0
         for _ in range(STEPS):
             size = float(np.linalg.norm(r, axis=0).max())
             best, stale = (size, 0) if size < best else (best, stale + 1)
@@ -142,7 +184,8 @@ class Iterative:
             if self.kernel.function is not None and (curvature < 0).any():
                 raise self.kernel.indefinite("a direction of negative curvature")
             step = np.where(curvature > 0, rz / np.where(curvature > 0, curvature, 1), 0)
-            A, r = A + step * p, r - step * Kp
+            A = A + step * p
+            r = r - step * Kp
             z = self._precondition(r)
             rz, before = np.sum(r * z, axis=0), rz
             p = z + np.where(before > 0, rz / np.where(before > 0, before, 1), 0) * p
@@ -153,7 +196,9 @@ class Iterative:
         return _apply(self.kernel, self.x, A) + self.ridge * A
 
     def explained(self, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """k_q^T (K + lam I)^-1 k_q, (m,), of cross (m, L), and |r|/sqrt(lam): times sqrt(k(q, q)) a bound on its error."""
+        """k_q^T (K + lam I)^-1 k_q, (m,), of cross (m, L), and |r|/sqrt(lam):
+        times sqrt(k(q, q)) a bound on its error.
+        """
         A, residual = self.checked_solve(cross.T)
         return np.sum(A * cross.T, axis=0), residual / self.ridge**0.5
 
@@ -161,7 +206,8 @@ class Iterative:
 def _lower_half(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, float]:
     """K (L, L) with its lower half filled, and (an upper bound within a factor 2 of) its 1-norm."""
     L = len(x)
-    K, sums = np.zeros((L, L)), np.zeros(L)
+    K = np.zeros((L, L))
+    sums = np.zeros(L)
     for i in range(0, L, ROWS):
         part = kernel.matrix(x[i : i + ROWS], x[: i + ROWS])
         if kernel.function is not None:
@@ -175,8 +221,15 @@ def _lower_half(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, float]:
 
 def _check_symmetric(block: np.ndarray, kernel: Kernel) -> None:
     gap = float(np.abs(block - block.T).max())
-    if gap > 1e-10 * max(float(np.abs(block).max()), 1e-300):  # rounding of any honest evaluation is below this
-        raise bad("kernel", kernel.of, "symmetric, k(x, y) = k(y, x)", f"a difference of {gap:.2g}", "kernel='rbf'")
+    # rounding of any honest evaluation is below this
+    if gap > 1e-10 * max(float(np.abs(block).max()), 1e-300):
+        raise bad(
+            "kernel",
+            kernel.of,
+            "symmetric, k(x, y) = k(y, x)",
+            f"a difference of {gap:.2g}",
+            "kernel='rbf'",
+        )
 
 
 def _check_semidefinite(K: np.ndarray, norm: float, kernel: Kernel) -> None:
@@ -194,7 +247,9 @@ def _check_semidefinite(K: np.ndarray, norm: float, kernel: Kernel) -> None:
 
 
 def _entries(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """What rounding of the entries of K does to K A, (c,): independent errors of 4 eps of the diagonal."""
+    """What rounding of the entries of K does to K A, (c,):
+    independent errors of 4 eps of the diagonal.
+    """
     size = max(float(kernel.diagonal(x).max()), 0.0)
     return 4 * EPS * size * len(x) ** 0.5 * np.linalg.norm(A, axis=0)
 
@@ -202,16 +257,21 @@ def _entries(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
 def _apply(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
     """K A without storing K."""
     block = max(1, ENTRIES // max(len(x), 1))
-    return np.concatenate([kernel.matrix(x[i : i + block], x) @ A for i in range(0, len(x), block)])
+    return np.concatenate(
+        [kernel.matrix(x[i : i + block], x) @ A for i in range(0, len(x), block)]
+    )
 
 
 def _pivoted_cholesky(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, float]:
-    """F (L, r) with K - F F^T positive semidefinite, largest remaining diagonal entry first; and the trace that is left."""
+    """F (L, r) with K - F F^T positive semidefinite, largest remaining diagonal entry first;
+    and the trace that is left.
+    """
     left = kernel.diagonal(x)
     scale = float(left.max())
     F = np.zeros((len(x), RANK))
     r = 0
-    while r < RANK and left.max() > 4 * EPS * len(x) ** 0.5 * scale:  # below, what is left is rounding
+    # below, what is left is rounding
+    while r < RANK and left.max() > 4 * EPS * len(x) ** 0.5 * scale:
         pivot = int(np.argmax(left))
         column = kernel.matrix(x, x[pivot : pivot + 1])[:, 0] - F[:, :r] @ F[pivot, :r]
         F[:, r] = column / left[pivot] ** 0.5

@@ -1,4 +1,5 @@
-"""Kernels k(x, y) of CME attention: linear, Gaussian, exponential, or a function of the user's, checked where it is called.
+"""Kernels k(x, y) of CME attention: linear, Gaussian, exponential, or a function of the user's,
+checked where it is called.
 
 "linear" x.y      "rbf" exp(-|x-y|^2/(2h))      "exponential" exp(x.y/h),      h = bandwidth
 """
@@ -18,14 +19,17 @@ __all__ = ["Kernel", "kernel_of"]
 
 KernelFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-CANCELS = 2500.0  # |x|^2/h from which |x|^2 + |y|^2 - 2 x.y costs K more than 1e-12: differences instead
+# |x|^2/h from which |x|^2 + |y|^2 - 2 x.y costs K more than 1e-12: differences instead
+CANCELS = 2500.0
 
 OVERFLOW = 700.0  # exp of more is not a float64
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """k(x, y) as matrices: name "linear" x.y | "rbf" exp(-|x-y|^2/(2h)) | "exponential" exp(x.y/h) | "callable"; h = bandwidth."""
+    """k(x, y) as matrices: name "linear" x.y | "rbf" exp(-|x-y|^2/(2h)) | "exponential" exp(x.y/h)
+    | "callable"; h = bandwidth.
+    """
 
     name: str
     bandwidth: float
@@ -37,8 +41,10 @@ class Kernel:
         if self.function is not None:
             return self._called(x, y)
         if self.name == "rbf":
-            centre = y.mean(axis=0)  # distances do not move; the cancellation in |x|^2 + |y|^2 - 2 x.y shrinks
-            x, y = x - centre, y - centre
+            # distances do not move; the cancellation in |x|^2 + |y|^2 - 2 x.y shrinks
+            centre = y.mean(axis=0)
+            x = x - centre
+            y = y - centre
             largest = max(float(np.max(np.sum(z * z, axis=1), initial=0.0)) for z in (x, y))
             if largest > CANCELS * self.bandwidth:
                 return np.exp(cdist(x, y, "sqeuclidean") / (-2 * self.bandwidth))
@@ -60,9 +66,15 @@ class Kernel:
         except AttnscopeError:
             raise
         except Exception as error:
-            raise bad("kernel", self.of, must, f"{type(error).__name__}: {error}", "kernel='rbf'") from error
+            raise bad(
+                "kernel", self.of, must, f"{type(error).__name__}: {error}", "kernel='rbf'"
+            ) from error
         if K.shape != (len(x), len(y)) or not np.isfinite(K).all():
-            got = f"shape {K.shape} for {x.shape}, {y.shape}" if K.shape != (len(x), len(y)) else "NaN or infinity"
+            got = (
+                f"shape {K.shape} for {x.shape}, {y.shape}"
+                if K.shape != (len(x), len(y))
+                else "NaN or infinity"
+            )
             raise bad("kernel", self.of, must, got, "kernel='rbf'")
         return K
 
@@ -71,13 +83,20 @@ class Kernel:
         if self.name == "rbf":
             return np.ones(len(x))
         if self.name == "callable":
-            parts = [np.diagonal(self.matrix(x[i : i + 32], x[i : i + 32])) for i in range(0, len(x), 32)]
+            parts = [
+                np.diagonal(self.matrix(x[i : i + 32], x[i : i + 32]))
+                for i in range(0, len(x), 32)
+            ]
             out = np.concatenate([np.zeros(0), *parts])
             if out.size and out.min() < 0:
                 raise self.indefinite(f"k(x, x) = {out.min():.3g}")
             return out
         squares = np.sum(x * x, axis=1)
-        return squares if self.name == "linear" else np.exp(self._representable(squares / self.bandwidth))
+        return (
+            squares
+            if self.name == "linear"
+            else np.exp(self._representable(squares / self.bandwidth))
+        )
 
     def indefinite(self, got: str) -> AttnscopeError:
         """The refusal of a kernel that is not positive semidefinite."""
@@ -87,7 +106,8 @@ class Kernel:
     def _representable(self, exponents: np.ndarray) -> np.ndarray:
         """The exponents, refused where exp overflows."""
         if exponents.size and exponents.max() > OVERFLOW:
-            must, got = f"large enough that q.k/bandwidth <= {OVERFLOW:g}", f"{exponents.max():.3g}"
+            must = f"large enough that q.k/bandwidth <= {OVERFLOW:g}"
+            got = f"{exponents.max():.3g}"
             raise bad("bandwidth", self.of, must, got, "unit keys, or kernel='rbf'")
         return exponents
 
@@ -98,5 +118,11 @@ def kernel_of(kernel: object, bandwidth: object, of: str) -> Kernel:
     if callable(kernel):
         return Kernel("callable", h, kernel, of)
     if kernel not in ("linear", "rbf", "exponential"):
-        raise bad("kernel", of, "'linear', 'rbf', 'exponential' or a function", kernel, "kernel='rbf'")
+        raise bad(
+            "kernel",
+            of,
+            "'linear', 'rbf', 'exponential' or a function",
+            kernel,
+            "kernel='rbf'",
+        )
     return Kernel(str(kernel), h, None, of)

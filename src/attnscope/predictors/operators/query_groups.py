@@ -1,7 +1,8 @@
 """Queries gathered by their context, and worked on in blocks of a few megabytes of scores.
 
-Leading axes of queries, keys and values broadcast; a context shared by many queries is worked on once, and `restore` undoes the gathering.
-notation: d_k, d_v dimensions of keys and values, L the length of a context.
+Leading axes of queries, keys and values broadcast; a context shared by many queries is worked on
+once, and `restore` undoes the gathering. notation: d_k, d_v dimensions of keys and values, L the
+length of a context.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ SCORES = 1 << 20  # scores held at a time: 8 MB
 
 
 class GroupedQueries(NamedTuple):
-    """query (c, m, d_k): m queries for each of c contexts; keys (c, L, d_k), values (c, L, d_v); restore undoes the grouping."""
+    """query (c, m, d_k): m queries for each of c contexts; keys (c, L, d_k), values (c, L, d_v);
+    restore undoes the grouping.
+    """
 
     query: np.ndarray
     keys: np.ndarray
@@ -34,7 +37,9 @@ def score_blocks(contexts: int, queries: int, length: int) -> Iterator[tuple[sli
         step = max(1, SCORES // max(queries * length, 1))
         yield from ((slice(i, i + step), slice(None)) for i in range(0, contexts, step))
     else:
-        yield from ((slice(i, i + 1), j) for i in range(contexts) for j in score_rows(queries, length))
+        yield from (
+            (slice(i, i + 1), j) for i in range(contexts) for j in score_rows(queries, length)
+        )
 
 
 def score_rows(queries: int, length: int) -> Iterator[slice]:
@@ -42,7 +47,9 @@ def score_rows(queries: int, length: int) -> Iterator[slice]:
     return (slice(j, j + step) for j in range(0, queries, step))
 
 
-def grouped_queries(query: np.ndarray, keys: np.ndarray, values: np.ndarray, of: str) -> GroupedQueries:
+def grouped_queries(
+    query: np.ndarray, keys: np.ndarray, values: np.ndarray, of: str
+) -> GroupedQueries:
     """Check, broadcast the leading axes, and gather the queries of each context."""
     k = context_array(keys, "keys", of, (None, None), "an array (..., L, d_k)")
     q = context_array(query, "query", of, (None,), "an array (..., d_k)")
@@ -57,20 +64,31 @@ def grouped_queries(query: np.ndarray, keys: np.ndarray, values: np.ndarray, of:
         )
     if v.shape[-2] != k.shape[-2]:
         raise bad(
-            "values", of, f"one for each of the {k.shape[-2]} keys", f"{v.shape[-2]} values", "an array (..., L, d_v)"
+            "values",
+            of,
+            f"one for each of the {k.shape[-2]} keys",
+            f"{v.shape[-2]} values",
+            "an array (..., L, d_v)",
         )
     try:
         context = np.broadcast_shapes(k.shape[:-2], v.shape[:-2])
         lead = np.broadcast_shapes(q.shape[:-1], context)
     except ValueError:
         got = f"{q.shape[:-1]}, {k.shape[:-2]}, {v.shape[:-2]}"
-        raise bad("leading axes of query, keys and values", of, "of shapes that broadcast", got) from None
+        raise bad(
+            "leading axes of query, keys and values", of, "of shapes that broadcast", got
+        ) from None
     context = (1,) * (len(lead) - len(context)) + context
     own = [i for i, size in enumerate(context) if size != 1]
-    order = own + [i for i, size in enumerate(context) if size == 1]  # axes with one context hold its queries: last
+    # axes with one context hold its queries: last
+    order = own + [i for i, size in enumerate(context) if size == 1]
     count = int(np.prod([context[i] for i in own]))
     number = int(np.prod([lead[i] for i in order[len(own) :]]))
-    grouped = np.broadcast_to(q, (*lead, q.shape[-1])).transpose(*order, len(lead)).reshape(count, number, q.shape[-1])
+    grouped = (
+        np.broadcast_to(q, (*lead, q.shape[-1]))
+        .transpose(*order, len(lead))
+        .reshape(count, number, q.shape[-1])
+    )
 
     def flat(a: np.ndarray) -> np.ndarray:
         own_shape = a.shape[-2:]

@@ -1,1 +1,3 @@
-"""Truth by other means: nothing in this folder imports attnscope (an import contract forbids it)."""
+"""Truth by other means: nothing in this folder imports attnscope (an import contract forbids
+it).
+"""

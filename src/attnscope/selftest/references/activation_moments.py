@@ -2,7 +2,8 @@
 
 notation: x = m + b g with g ~ N(0, 1); M(f) = (E f(x), E f(x) g, E f(x) g^2).
 
-    erf       E erf(x) = erf(m/S), S^2 = 1 + 2 b^2;  E erf(x)^2 = 1 - 8 T(sqrt2 m/S, 1/sqrt(1 + 4 b^2)),  T Owen's function,
+    erf   E erf(x) = erf(m/S), S^2 = 1 + 2 b^2;  E erf(x)^2 = 1 - 8 T(sqrt2 m/S, 1/sqrt(1 + 4 b^2)),
+        T Owen's function,
               T(h, r) = int_0^r exp(-h^2 (1 + y^2)/2)/(1 + y^2) dy / (2 pi)
     cos       E exp(i q g) g^n = (1, i q, 1 - q^2) exp(-q^2/2)
     bump      exp(-((x - a)/w)^2) tilts N(0, 1) into another normal law
@@ -10,8 +11,9 @@ notation: x = m + b g with g ~ N(0, 1); M(f) = (E f(x), E f(x) g, E f(x) g^2).
     tanh, logistic     Gauss-Legendre panels that shrink around x = 0
 
 Where E f is known as a function of m, E f g = b dE/dm and E f g^2 = E f + b^2 d^2E/dm^2 (Stein).
-An activation is plain data: ("erf",), ("cos", q, p), ("bump", a, w), ("pieces", ((low, high, (c0, c1, ..)), ..)), ("tanh",),
-("logistic",). Everything is exact to about 10^-DIGITS of its largest intermediate term.
+An activation is plain data: ("erf",), ("cos", q, p), ("bump", a, w), ("pieces", ((low, high, (c0,
+c1, ..)), ..)), ("tanh",), ("logistic",). Everything is exact to about 10^-DIGITS of its largest
+intermediate term.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ __all__ = ["DIGITS", "FEW", "SMOOTH", "integral", "moments", "value"]
 
 DIGITS = 70  # L^2 s^2 may be 1e40 above the result; 30 digits remain
 SMOOTH = 36  # digits for activations that need quadrature at every call
-NODES = 44  # Gauss-Legendre nodes of a panel: Bernstein ellipses of sum of axes > 4 give 4^-88 = 1e-53
+# Gauss-Legendre nodes of a panel: Bernstein ellipses of sum of axes > 4 give 4^-88 = 1e-53
+NODES = 44
 FEW = 26  # the same at SMOOTH digits: 4^-52 = 5e-32
 Moments = tuple[Any, Any, Any]
 
@@ -41,7 +44,8 @@ def _legendre(nodes: int) -> list[tuple[Any, Any]]:
         for i in range(nodes):
             x = mp.cos(mp.pi * (i + mpf(3) / 4) / (nodes + mpf(1) / 2))
             for _ in range(8):  # quadratic convergence from 3 digits
-                p, q = mpf(1), x
+                p = mpf(1)
+                q = x
                 for n in range(2, nodes + 1):
                     p, q = q, ((2 * n - 1) * x * q - (n - 1) * p) / n
                 slope = nodes * (x * q - p) / (x * x - 1)
@@ -50,15 +54,20 @@ def _legendre(nodes: int) -> list[tuple[Any, Any]]:
         return out
 
 
-def integral(f: Callable[[Any], list[Any]], edges: list[Any], nodes: int = NODES) -> list[Any]:
+def integral(
+    f: Callable[[Any], list[Any]], edges: list[Any], nodes: int = NODES
+) -> list[Any]:
     """Gauss-Legendre on the panels between the edges, of a list of integrands."""
     total: list[Any] = []
     for low, high in itertools.pairwise(edges):
-        half, middle = (high - low) / 2, (high + low) / 2
+        half = (high - low) / 2
+        middle = (high + low) / 2
         for x, weight in _legendre(nodes):
             parts = f(middle + half * x)
             scaled = [weight * half * part for part in parts]
-            total = scaled if not total else [a + b for a, b in zip(total, scaled, strict=True)]
+            total = (
+                scaled if not total else [a + b for a, b in zip(total, scaled, strict=True)]
+            )
     return total
 
 
@@ -93,7 +102,8 @@ def moments(sigma: tuple, m: Any, b: Any) -> tuple[Moments, Moments]:
     if kind == "cos":
         return _cos(mpf(sigma[1]), mpf(sigma[2]), m, b)
     if kind == "bump":
-        A, B = (m - mpf(sigma[1])) / sigma[2], b / mpf(sigma[2])
+        A = (m - mpf(sigma[1])) / sigma[2]
+        B = b / mpf(sigma[2])
         root = mp.sqrt(2)
         return _bump(A, B), _bump(root * A, root * B)
     if kind == "pieces":
@@ -108,11 +118,16 @@ def _erf(m: Any, b: Any) -> tuple[Moments, Moments]:
     first = (mean, b * slope, mean + b * b * (-2 * m / S2) * slope)
     square = 1 - 8 * _owen(mp.sqrt(2 / S2) * m, 1 / mp.sqrt(1 + 4 * b * b))
     # d E erf^2/dm = 2 E erf erf' = (4/sqrt pi) mass E~ erf, E~ the law tilted by exp(-x^2)
-    k = 1 / mp.sqrt(S2 * (1 + 4 * b * b))  # mean m/S2, variance b^2/S2: m/S2 / sqrt(1 + 2 b^2/S2) = m k
+    # mean m/S2, variance b^2/S2: m/S2 / sqrt(1 + 2 b^2/S2) = m k
+    k = 1 / mp.sqrt(S2 * (1 + 4 * b * b))
     mass = mp.exp(-m * m / S2) / mp.sqrt(S2)
     front = 4 / mp.sqrt(mp.pi)
     slope2 = front * mass * mp.erf(k * m)
-    curve2 = front * mass * (2 * k / mp.sqrt(mp.pi) * mp.exp(-((k * m) ** 2)) - 2 * m / S2 * mp.erf(k * m))
+    curve2 = (
+        front
+        * mass
+        * (2 * k / mp.sqrt(mp.pi) * mp.exp(-((k * m) ** 2)) - 2 * m / S2 * mp.erf(k * m))
+    )
     return first, (square, b * slope2, square + b * b * curve2)
 
 
@@ -122,7 +137,9 @@ def _owen(h: Any, r: Any) -> Any:
     reach = mp.sqrt(2 * mp.dps * mp.log(10))
     end = r if h * r <= reach else reach / h
     edges = [end * i / 8 for i in range(9)]
-    return integral(lambda y: [mp.exp(-h * h * (1 + y * y) / 2) / (1 + y * y)], edges)[0] / (2 * mp.pi)
+    return integral(lambda y: [mp.exp(-h * h * (1 + y * y) / 2) / (1 + y * y)], edges)[0] / (
+        2 * mp.pi
+    )
 
 
 def _cos(q: Any, p: Any, m: Any, b: Any) -> tuple[Moments, Moments]:
@@ -150,7 +167,10 @@ def _pieces(pieces: tuple, m: Any, b: Any, power: int) -> Moments:
     for low, high, coefficients in pieces:
         c = [mpf(x) for x in coefficients]
         if power == 2:
-            c = [sum(c[j] * c[i - j] for j in range(len(c)) if 0 <= i - j < len(c)) for i in range(2 * len(c) - 1)]
+            c = [
+                sum(c[j] * c[i - j] for j in range(len(c)) if 0 <= i - j < len(c))
+                for i in range(2 * len(c) - 1)
+            ]
         in_g = [mpf(0)] * len(c)  # the polynomial in g
         for i, ci in enumerate(c):
             for j in range(i + 1):
@@ -175,7 +195,11 @@ def _truncated(a: Any, b: Any, count: int) -> list[Any]:
 def _smooth(sigma: tuple, m: Any, b: Any) -> tuple[Moments, Moments]:
     reach = mp.sqrt(2 * mp.log(10) * (mp.dps - 6))
     centre = -m / b
-    near = [centre + sign * mpf(x) / b for x in (0.75, 1.5, 3, 6, 12, 24, 48, 96, 192) for sign in (-1, 1)]
+    near = [
+        centre + sign * mpf(x) / b
+        for x in (0.75, 1.5, 3, 6, 12, 24, 48, 96, 192)
+        for sign in (-1, 1)
+    ]
     count = int(mp.ceil(reach / 2))
     whole = [reach * i / count for i in range(-count, count + 1)]
     edges = sorted(x for x in [*near, centre, *whole] if -reach <= x <= reach)
@@ -187,5 +211,7 @@ def _smooth(sigma: tuple, m: Any, b: Any) -> tuple[Moments, Moments]:
         return [first, first * g, first * g * g, second, second * g, second * g * g]
 
     root = mp.sqrt(2 * mp.pi)
-    out = [x / root for x in integral(weighted, edges, NODES if mp.dps > DIGITS - 10 else FEW)]
+    out = [
+        x / root for x in integral(weighted, edges, NODES if mp.dps > DIGITS - 10 else FEW)
+    ]
     return (out[0], out[1], out[2]), (out[3], out[4], out[5])

@@ -1,12 +1,15 @@
 """Sequence models written out in NumPy, one sequence at a time, from their formulas.
 
-notation: x (L, d) tokens, p = parameters by name, r = the register, N = layer norm, gelu(x) = x/2 (1 + tanh(sqrt(2/pi)(x + .044715 x^3))).
+notation: x (L, d) tokens, p = parameters by name, r = the register, N = layer norm, gelu(x) = x/2
+(1 + tanh(sqrt(2/pi)(x + .044715 x^3))).
 
-    block       a = N1(r, x_1, ..), w = softmax(lam (W_K^h' W_Q^h a_0/sqrt(d/H)).a_l), r' = r + sum_h W_O^h W_V^h sum_l w_l a_l,
+    block   a = N1(r, x_1, ..), w = softmax(lam (W_K^h' W_Q^h a_0/sqrt(d/H)).a_l), r' = r + sum_h
+        W_O^h W_V^h sum_l w_l a_l,
                 r'' = r' + W_2 gelu(W_1 N2(r') + b_1) + b_2, T = c.r'' + c_0
     simplified  T = sum_l softmax(lam x.k)_l x_l.v, or erf in place of the softmax
     dense       T = c.gelu(W x + b) + c_0 on the L d numbers
-    recurrent   u, f = sigmoids, h <- u h + (1 - u) tanh(W x + R (f h) + b), T = c.h + c_0 after the last token
+    recurrent   u, f = sigmoids, h <- u h + (1 - u) tanh(W x + R (f h) + b), T = c.h + c_0 after the
+        last token
 
 All matrices are multiplied out in the order in which a layer is usually drawn; plain float64.
 """
@@ -24,8 +27,12 @@ EPS = 1e-6  # the layer norm's, part of the models' definition
 Parameters = dict[str, np.ndarray]
 
 
-def block(p: Parameters, x: np.ndarray, real: np.ndarray, lam: float) -> tuple[float, np.ndarray]:
-    """(T, weights (H, L)) of a pre-norm Transformer block; norms and the feed-forward layer where p has their arrays."""
+def block(
+    p: Parameters, x: np.ndarray, real: np.ndarray, lam: float
+) -> tuple[float, np.ndarray]:
+    """(T, weights (H, L)) of a pre-norm Transformer block;
+    norms and the feed-forward layer where p has their arrays.
+    """
     a = _norm(p, "1", np.vstack([p["register"], x]))
     there = np.append(True, real)
     heads, inner, _ = p["query"].shape
@@ -39,21 +46,33 @@ def block(p: Parameters, x: np.ndarray, real: np.ndarray, lam: float) -> tuple[f
         row = row + p["output"][h] @ ((a @ p["value"][h].T).T @ w)
         weights.append(w[1:])
     if "first" in p:
-        row = row + p["second"] @ _gelu(p["first"] @ _norm(p, "2", row) + p["first_bias"]) + p["second_bias"]
+        row = (
+            row
+            + p["second"] @ _gelu(p["first"] @ _norm(p, "2", row) + p["first_bias"])
+            + p["second_bias"]
+        )
     return float(p["readout"] @ row + p["readout_bias"]), np.array(weights)
 
 
-def simplified(p: Parameters, x: np.ndarray, real: np.ndarray, lam: float, kind: str) -> float:
+def simplified(
+    p: Parameters, x: np.ndarray, real: np.ndarray, lam: float, kind: str
+) -> float:
     """T of one softmax or erf head with free vectors."""
     scores = lam * (x @ p["k"])
-    weights = _softmax(np.where(real, scores, -np.inf)) if kind == "softmax" else np.where(real, erf(scores), 0.0)
+    weights = (
+        _softmax(np.where(real, scores, -np.inf))
+        if kind == "softmax"
+        else np.where(real, erf(scores), 0.0)
+    )
     return float(weights @ (x @ p["v"]))
 
 
 def dense(p: Parameters, x: np.ndarray, real: np.ndarray) -> float:
     """T of one hidden layer on all numbers of a sequence, masked tokens 0."""
     flat = np.where(real[:, None], x, 0.0).ravel()
-    return float(p["readout"] @ _gelu(p["first"] @ flat + p["first_bias"]) + p["readout_bias"])
+    return float(
+        p["readout"] @ _gelu(p["first"] @ flat + p["first_bias"]) + p["readout_bias"]
+    )
 
 
 def recurrent(p: Parameters, x: np.ndarray, real: np.ndarray) -> float:
@@ -71,7 +90,10 @@ def _norm(p: Parameters, which: str, x: np.ndarray) -> np.ndarray:
     if f"gain{which}" not in p:
         return x
     centred = x - x.mean(-1, keepdims=True)
-    return p[f"gain{which}"] * centred / np.sqrt((centred**2).mean(-1, keepdims=True) + EPS) + p[f"bias{which}"]
+    return (
+        p[f"gain{which}"] * centred / np.sqrt((centred**2).mean(-1, keepdims=True) + EPS)
+        + p[f"bias{which}"]
+    )
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

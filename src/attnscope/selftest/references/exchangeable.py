@@ -1,23 +1,25 @@
 """Truths of the exchangeable tasks, each from its definition.
 
-notation: pi, B = prior and emissions of K topics; L tokens; Phi (L, p) features, V (L, d_v) values; lam = prior variance,
+notation: pi, B = prior and emissions of K topics; L tokens; Phi (L, p) features, V (L, d_v) values;
+lam = prior variance,
           s = noise; C = covariance; n, N = longer and shorter side of a matrix of normals.
 
-Topics. A sequence has counts c with probability p_z(c) = multinomial(c) prod_x B_zx^{c_x} in topic z:
-sums over all c in DIGITS digits.
+Topics. A sequence has counts c with probability p_z(c) = multinomial(c) prod_x B_zx^{c_x} in topic
+z: sums over all c in DIGITS digits.
 
 Gaussian tasks. Tokens and targets are jointly normal, so a prediction is C_yx C_xx^-1 x and a log
-probability is -(x^T C^-1 x + log det 2 pi C)/2, with C written down entry by entry and solved in DIGITS
-digits: no posterior precision, no Woodbury.
+probability is -(x^T C^-1 x + log det 2 pi C)/2, with C written down entry by entry and solved in
+DIGITS digits: no posterior precision, no Woodbury.
 
 The trace. Entry j of the diagonal of (I + c X^T X)^-1 is 1/(1 + c x^T M^-1 x), x the column j,
 M = I + c Y Y^T from the other columns. Given Y the column is standard normal, and with mu the
 eigenvalues of Y^T Y
 
-    E 1/(1 + c x^T M^-1 x) = int e^{-t} (1 + 2ct)^{-(n-N+1)/2} prod_i (1 + 2ct/(1 + c mu_i))^{-1/2} dt
+    E 1/(1 + c x^T M^-1 x) = int e^{-t} (1 + 2ct)^{-(n-N+1)/2} prod_i (1 + 2ct/(1 + c mu_i))^{-1/2}
+        dt
 
-over t > 0, smooth in mu however large c is: no rare event is left to sample. N = 1 has no Y, N = 2 one
-chi-square mu (a second integral), N > 2 a mean over drawn Y.
+over t > 0, smooth in mu however large c is: no rare event is left to sample. N = 1 has no Y, N = 2
+one chi-square mu (a second integral), N > 2 a mean over drawn Y.
 """
 
 from __future__ import annotations
@@ -47,11 +49,14 @@ __all__ = [
 ]
 
 Exact = list[list[mp.mpf]]
-DIGITS = 140  # condition numbers up to 1e100 (variances of 1e-50 and 1e50) still leave 40 digits
+# condition numbers up to 1e100 (variances of 1e-50 and 1e50) still leave 40 digits
+DIGITS = 140
 DRAWS = 400  # of Y: their mean is good to about one per cent
-SIGMAS = 6.0  # a drawn truth is off by more than this many standard errors with probability 2e-9
+# a drawn truth is off by more than this many standard errors with probability 2e-9
+SIGMAS = 6.0
 WORST_CONDITION = 1e12  # of a system whose solution still has three digits
-STEP = 0.04  # of trapezoid rules in a logarithm: analytic integrands, the rule errs by e^{-pi^2/STEP}
+# of trapezoid rules in a logarithm: analytic integrands, the rule errs by e^{-pi^2/STEP}
+STEP = 0.04
 
 
 def count_vectors(length: int, symbols: int) -> Iterator[tuple[int, ...]]:
@@ -70,14 +75,19 @@ def _exact_rows(rows: Sequence[Sequence[float]]) -> list[list[mp.mpf]]:
     return [[p / mp.fsum(row) for p in row] for row in exact]
 
 
-def _joint(prior: Sequence[float], emissions: Sequence[Sequence[float]], length: int) -> Iterator[tuple[tuple, list]]:
+def _joint(
+    prior: Sequence[float], emissions: Sequence[Sequence[float]], length: int
+) -> Iterator[tuple[tuple, list]]:
     """(counts, [pi_z p_z(counts)]) of all counts that can occur."""
     B = _exact_rows(emissions)
     pi = _exact_rows([prior])[0]
     powers = [[[p**n for n in range(length + 1)] for p in row] for row in B]
     for c in count_vectors(length, len(B[0])):
         ways = mp.mpf(arrangements(c))
-        parts = [w * ways * mp.fprod(table[x][n] for x, n in enumerate(c)) for w, table in zip(pi, powers)]
+        parts = [
+            w * ways * mp.fprod(table[x][n] for x, n in enumerate(c))
+            for w, table in zip(pi, powers)
+        ]
         if any(parts):
             yield c, parts
 
@@ -92,14 +102,24 @@ def arrangements(c: Sequence[int]) -> int:
 
 
 def topic_sums(
-    prior: Sequence[float], emissions: Sequence[Sequence[float]], length: int, means: np.ndarray
+    prior: Sequence[float],
+    emissions: Sequence[Sequence[float]],
+    length: int,
+    means: np.ndarray,
 ) -> tuple[float, float]:
-    """(E posterior mass on wrong topics, E|r_z - E[r_z | x]|^2) over sequences of that length; means r (K, m)."""
+    """(E posterior mass on wrong topics, E|r_z - E[r_z | x]|^2) over sequences of that length;
+    means r (K, m).
+    """
     with mp.workdps(DIGITS):
         K = len(prior)
         r = [[mp.mpf(float(x)) for x in row] for row in np.reshape(means, (K, -1))]
-        far = {(i, j): mp.fsum((a - b) ** 2 for a, b in zip(r[i], r[j])) for i in range(K) for j in range(i)}
-        wrong, spread = mp.mpf(0), mp.mpf(0)
+        far = {
+            (i, j): mp.fsum((a - b) ** 2 for a, b in zip(r[i], r[j]))
+            for i in range(K)
+            for j in range(i)
+        }
+        wrong = mp.mpf(0)
+        spread = mp.mpf(0)
         for _, parts in _joint(prior, emissions, length):
             total = mp.fsum(parts)
             for (i, j), distance in far.items():
@@ -109,19 +129,25 @@ def topic_sums(
         return float(wrong), float(spread)
 
 
-def topic_posterior(prior: Sequence[float], emissions: Sequence[Sequence[float]], counts: Sequence[int]) -> list[float]:
+def topic_posterior(
+    prior: Sequence[float], emissions: Sequence[Sequence[float]], counts: Sequence[int]
+) -> list[float]:
     """[P(z | counts)..., log p(counts in one given order)]."""
     with mp.workdps(DIGITS):
         B = _exact_rows(emissions)
         pi = _exact_rows([prior])[0]
-        parts = [w * mp.fprod(p**n for p, n in zip(row, counts) if n) for w, row in zip(pi, B)]
+        parts = [
+            w * mp.fprod(p**n for p, n in zip(row, counts) if n) for w, row in zip(pi, B)
+        ]
         total = mp.fsum(parts)
         if not total:
             return []
         return [float(part / total) for part in parts] + [float(mp.log(total))]
 
 
-def topic_atoms(prior: Sequence[float], emissions: Sequence[Sequence[float]], length: int) -> list[tuple]:
+def topic_atoms(
+    prior: Sequence[float], emissions: Sequence[Sequence[float]], length: int
+) -> list[tuple]:
     """(counts, probability, posterior) of all counts that can occur."""
     with mp.workdps(DIGITS):
         out = []
@@ -131,8 +157,12 @@ def topic_atoms(prior: Sequence[float], emissions: Sequence[Sequence[float]], le
         return out
 
 
-def chernoff(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float] | None:
-    """(rate, tilt, variance) of two laws; None where the least of log sum a^s b^(1-s) is at an end of [0, 1]."""
+def chernoff(
+    first: Sequence[float], second: Sequence[float]
+) -> tuple[float, float, float] | None:
+    """(rate, tilt, variance) of two laws; None where the least of log sum a^s b^(1-s)
+    is at an end of [0, 1].
+    """
     with mp.workdps(DIGITS):
         a, b = _exact_rows([first, second])
         both = [(mp.log(x), mp.log(y)) for x, y in zip(a, b) if x and y]
@@ -143,7 +173,8 @@ def chernoff(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
         def slope(s: mp.mpf) -> mp.mpf:
             return mp.fsum(w * (x - y) for w, (x, y) in zip(tilted(s), both))
 
-        low, high = mp.mpf(0), mp.mpf(1)
+        low = mp.mpf(0)
+        high = mp.mpf(1)
         if not both or not slope(low) < 0 < slope(high):
             return None
         for _ in range(150):  # bisection: 45 digits
@@ -155,16 +186,24 @@ def chernoff(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
         return float(-mp.log(total)), float(low), float(variance)
 
 
-def inner_products(left: np.ndarray, right: np.ndarray, scale: float, ridge: float) -> list[list[mp.mpf]]:
+def inner_products(
+    left: np.ndarray, right: np.ndarray, scale: float, ridge: float
+) -> list[list[mp.mpf]]:
     """scale left_i.right_j + ridge [i = j] in all digits."""
     with mp.workdps(DIGITS):
         a, b = ([[mp.mpf(float(x)) for x in row] for row in side] for side in (left, right))
         dots = [[mp.mpf(scale) * mp.fdot(x, y) for y in b] for x in a]
-        return [[dot + (mp.mpf(ridge) if i == j else 0) for j, dot in enumerate(row)] for i, row in enumerate(dots)]
+        return [
+            [dot + (mp.mpf(ridge) if i == j else 0) for j, dot in enumerate(row)]
+            for i, row in enumerate(dots)
+        ]
 
 
-def gaussian_predict(C: Exact, cross: list[mp.mpf], own: mp.mpf, x: np.ndarray) -> tuple[list[float], float]:
-    """(means of the target's coordinates, its variance) from tokens x (L, m) with covariance C (L, L), each coordinate alike.
+def gaussian_predict(
+    C: Exact, cross: list[mp.mpf], own: mp.mpf, x: np.ndarray
+) -> tuple[list[float], float]:
+    """(means of the target's coordinates, its variance) from tokens x (L, m) with covariance C (L,
+    L), each coordinate alike.
 
     cross (L,): covariance of the target with the tokens; own: its variance before.
     """
@@ -172,7 +211,9 @@ def gaussian_predict(C: Exact, cross: list[mp.mpf], own: mp.mpf, x: np.ndarray) 
         if not len(x):
             return [0.0] * np.shape(x)[1], float(own)
         weights = mp.lu_solve(mp.matrix(C), mp.matrix([[a] for a in cross]))
-        means = [float(mp.fdot(weights, [mp.mpf(float(a)) for a in column])) for column in x.T]
+        means = [
+            float(mp.fdot(weights, [mp.mpf(float(a)) for a in column])) for column in x.T
+        ]
         return means, float(own - mp.fdot(weights, cross))
 
 
@@ -191,7 +232,9 @@ def log_density(C: Exact, x: np.ndarray) -> float:
 
 
 def wishart_trace(rows: int, columns: int, c: float, seed: int) -> tuple[float, float]:
-    """E tr (I + c X^T X)^-1 for X (rows, columns) standard normal, and the reference's own error."""
+    """E tr (I + c X^T X)^-1 for X (rows, columns) standard normal,
+    and the reference's own error.
+    """
     N, n = sorted((rows, columns))
     spare = float(columns - N)
     if N == 0:
@@ -200,12 +243,16 @@ def wishart_trace(rows: int, columns: int, c: float, seed: int) -> tuple[float, 
         value = spare + float(_given(n, 1, c, np.zeros((1, 0)))[0])
         return value, 1e-12 * value  # positive terms: relative accuracy
     if N == 2:
-        spread = 13 * max((2 / n) ** 0.5, 0.3)  # of log mu: twelve standard deviations, and the low tail of few degrees
+        # of log mu: twelve standard deviations, and the low tail of few degrees
+        spread = 13 * max((2 / n) ** 0.5, 0.3)
         u = np.arange(-6 * spread if n < 30 else -spread, spread, STEP / 2)
         if n >= 30:
             u = u * min(1.0, 8 * (2 / n) ** 0.5)  # as fine as the density is narrow
-        weight = np.exp(n / 2 * (u - np.expm1(u)))  # chi-square of mu = n e^u, in u: no large terms that cancel
-        value = spare + 2 * float(np.sum(weight * _given(n, 2, c, n * np.exp(u)[:, None])) / np.sum(weight))
+        # chi-square of mu = n e^u, in u: no large terms that cancel
+        weight = np.exp(n / 2 * (u - np.expm1(u)))
+        value = spare + 2 * float(
+            np.sum(weight * _given(n, 2, c, n * np.exp(u)[:, None])) / np.sum(weight)
+        )
         return value, 1e-12 * value
     Y = np.random.default_rng(seed).standard_normal((DRAWS, n, N - 1))
     found = N * _given(n, N, c, np.linalg.eigvalsh(Y.swapaxes(1, 2) @ Y))
@@ -214,8 +261,11 @@ def wishart_trace(rows: int, columns: int, c: float, seed: int) -> tuple[float, 
 
 
 def _given(n: int, N: int, c: float, mu: np.ndarray) -> np.ndarray:
-    """The integral of the module docstring for each row of eigenvalues mu (draws, N-1), by a trapezoid rule in log t."""
-    lowest = -40 - np.log1p(c * n)  # below, the integrand is 1 to rounding: t itself is what is left out
+    """The integral of the module docstring for each row of eigenvalues mu (draws, N-1),
+    by a trapezoid rule in log t.
+    """
+    # below, the integrand is 1 to rounding: t itself is what is left out
+    lowest = -40 - np.log1p(c * n)
     log_t = np.arange(lowest, np.log(750.0), STEP)
     t = np.exp(log_t)
     slopes = 2 * c / (1 + c * mu)
@@ -227,20 +277,28 @@ def _given(n: int, N: int, c: float, mu: np.ndarray) -> np.ndarray:
 
 
 def zonal(dim: int, degree: int, t: np.ndarray) -> np.ndarray:
-    """The harmonic of that degree on S^{dim-1} that is 1 at t = 1, from its orthogonal polynomial."""
+    """The harmonic of that degree on S^{dim-1} that is 1 at t = 1,
+    from its orthogonal polynomial.
+    """
     if degree == 0:
         return np.ones_like(t)
     if dim == 2:
         return np.cos(degree * np.arccos(np.clip(t, -1, 1)))
     order = dim / 2 - 1
-    return special.eval_gegenbauer(degree, order, t) / special.eval_gegenbauer(degree, order, 1.0)
+    return special.eval_gegenbauer(degree, order, t) / special.eval_gegenbauer(
+        degree, order, 1.0
+    )
 
 
-def sphere_covariance(dim: int, weights: dict[int, float], left: np.ndarray, right: np.ndarray) -> Exact:
+def sphere_covariance(
+    dim: int, weights: dict[int, float], left: np.ndarray, right: np.ndarray
+) -> Exact:
     """sum_l w_l P_l(q.k) in all digits, of the unit vectors along the given ones."""
     with mp.workdps(DIGITS):
         sides = [[_unit(row) for row in side] for side in (left, right)]
-        return [[_covariance(dim, weights, mp.fdot(x, y)) for y in sides[1]] for x in sides[0]]
+        return [
+            [_covariance(dim, weights, mp.fdot(x, y)) for y in sides[1]] for x in sides[0]
+        ]
 
 
 def _unit(x: np.ndarray) -> list[mp.mpf]:
@@ -261,8 +319,11 @@ def _covariance(dim: int, weights: dict[int, float], t: mp.mpf) -> mp.mpf:
     return total
 
 
-def sphere_gap(dim: int, noise: float, weights: dict[int, float], length: int, seed: int) -> tuple[float, float] | None:
-    """E Var(f(q) | values at `length` uniform keys) of a Gaussian process with covariance sum_l w_l P_l, by drawn keys.
+def sphere_gap(
+    dim: int, noise: float, weights: dict[int, float], length: int, seed: int
+) -> tuple[float, float] | None:
+    """E Var(f(q) | values at `length` uniform keys) of a Gaussian process with covariance sum_l w_l
+    P_l, by drawn keys.
 
     None where a system is so ill conditioned that float64 does not solve it.
     """
@@ -281,18 +342,28 @@ def sphere_gap(dim: int, noise: float, weights: dict[int, float], length: int, s
             return None
         # a solution is off by the condition number times the rounding of the matrix
         rounding += 1e-15 * length * float(np.mean(sizes[:, -1] / sizes[:, 0] * left))
-        left = left - np.sum(cross * np.linalg.solve(inside, cross[..., None])[..., 0], axis=-1)
+        left = left - np.sum(
+            cross * np.linalg.solve(inside, cross[..., None])[..., 0], axis=-1
+        )
     return float(left.mean()), SIGMAS * float(left.std(ddof=1)) / DRAWS**0.5 + rounding
 
 
-def order_law(length: int, places: Sequence[int], symbols: Sequence[int], with_positions: bool) -> float:
-    """E[order | what is seen] of L tokens, by counting: symbol 0 or 1 first with equal probability at a random pair of places.
+def order_law(
+    length: int, places: Sequence[int], symbols: Sequence[int], with_positions: bool
+) -> float:
+    """E[order | what is seen] of L tokens, by counting: symbol 0 or 1 first with equal probability
+    at a random pair of places.
 
-    places: position of each token as seen; symbols: its symbol; the fillers among themselves are alike.
+    places: position of each token as seen; symbols: its symbol; the fillers among themselves are
+    alike.
     """
     if length < 2:
         return 0.0
-    seen = sorted(symbols) if not with_positions else [s for _, s in sorted(zip(places, symbols))]
+    seen = (
+        sorted(symbols)
+        if not with_positions
+        else [s for _, s in sorted(zip(places, symbols))]
+    )
     fillers = sorted(s for s in symbols if s > 1)
     for_first, for_second = 0, 0
     for i, j in permutations(range(length), 2):  # A at i, B at j

@@ -1,11 +1,14 @@
-"""The Cramer-Rao limit of single-location regression by differences of the log likelihood on whole bags.
+"""The Cramer-Rao limit of single-location regression by differences of the log likelihood on whole
+bags.
 
-notation: theta = (mu, g, v, e[, b][, m0, S]); a bag has density  sum_l pi_l N(x_l; mu, g S) prod_{m != l} N(x_m; m0, S) N(y; x_l.v + b, e)
-and Bayes prediction f = sum_l p_l (x_l.v + b), p_l ~ pi_l N(x_l; mu, g S)/N(x_l; m0, S).
+notation: theta = (mu, g, v, e[, b][, m0, S]); a bag has density  sum_l pi_l N(x_l; mu, g S) prod_{m
+!= l} N(x_m; m0, S) N(y; x_l.v + b, e) and Bayes prediction f = sum_l p_l (x_l.v + b), p_l ~ pi_l
+N(x_l; mu, g S)/N(x_l; m0, S).
 
     I = E score score^T,   G = E grad f grad f^T,   limit tr(I^-1 G)/n
 
-with score and grad f by symmetric differences in every parameter, over plain draws; the standard error is a jackknife over batches.
+with score and grad f by symmetric differences in every parameter, over plain draws; the standard
+error is a jackknife over batches.
 """
 
 from __future__ import annotations
@@ -32,11 +35,15 @@ class _Model(NamedTuple):
 
 
 def _unpack(theta: np.ndarray, d: int, intercept: bool, background: bool) -> _Model:
-    mu, g, v, e = theta[:d], theta[d], theta[d + 1 : 2 * d + 1], theta[2 * d + 1]
+    mu = theta[:d]
+    g = theta[d]
+    v = theta[d + 1 : 2 * d + 1]
+    e = theta[2 * d + 1]
     rest = theta[2 * d + 2 :]
     b = rest[0] if intercept else 0.0
     rest = rest[int(intercept) :]
-    m0, S = np.zeros(d), np.eye(d)
+    m0 = np.zeros(d)
+    S = np.eye(d)
     if background:
         m0 = rest[:d]
         upper = np.triu_indices(d)
@@ -46,7 +53,9 @@ def _unpack(theta: np.ndarray, d: int, intercept: bool, background: bool) -> _Mo
     return _Model(mu, float(g), v, float(e), float(b), m0, S)
 
 
-def _bag(model: _Model, x: np.ndarray, y: np.ndarray, log_pi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _bag(
+    model: _Model, x: np.ndarray, y: np.ndarray, log_pi: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """(log likelihood, f) of bags x (n, L, d), y (n,)."""
     d = x.shape[2]
     precision, log_det = np.linalg.inv(model.S), float(np.linalg.slogdet(model.S)[1])
@@ -64,11 +73,20 @@ def _bag(model: _Model, x: np.ndarray, y: np.ndarray, log_pi: np.ndarray) -> tup
 
 
 def limit(
-    key: np.ndarray, value: np.ndarray, gam: float, s: float, noise: float, probs: np.ndarray, intercept: bool, background: bool,
-    draws: int = 24_000, seed: int = 0,
-) -> tuple[float, float]:  # fmt: skip
+    key: np.ndarray,
+    value: np.ndarray,
+    gam: float,
+    s: float,
+    noise: float,
+    probs: np.ndarray,
+    intercept: bool,
+    background: bool,
+    draws: int = 24_000,
+    seed: int = 0,
+) -> tuple[float, float]:
     """(tr(I^-1 G), standard error)."""
-    d, L = len(key), len(probs)
+    d = len(key)
+    L = len(probs)
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((draws, L, d))
     J = rng.choice(L, draws, p=probs)
@@ -76,14 +94,17 @@ def limit(
     x[rows, J] = s * key + gam * x[rows, J]
     y = x[rows, J] @ value + noise * rng.standard_normal(draws)
     theta = [*(s * key), gam**2, *value, noise**2]
-    theta += [0.0] * intercept + ([0.0] * d + list(np.eye(d)[np.triu_indices(d)])) * background
+    theta += [0.0] * intercept + (
+        [0.0] * d + list(np.eye(d)[np.triu_indices(d)])
+    ) * background
     at = np.array(theta)
     with np.errstate(divide="ignore"):
         log_pi = np.log(probs)
     score, slope = np.empty((2, draws, len(at)))
     for i in range(len(at)):
         h = DIFFERENCE * (at[i] if i in (d, 2 * d + 1) else 1.0)
-        up, down = at.copy(), at.copy()
+        up = at.copy()
+        down = at.copy()
         up[i] += h
         down[i] -= h
         ends = [_bag(_unpack(t, d, intercept, background), x, y, log_pi) for t in (up, down)]

@@ -1,11 +1,13 @@
 """Risks of heads where tokens are few or weights polynomial.
 
-notation: u_l = x_l.k, lam = temperature, h(x) = e^x (softmax, softmax-1) or log(1 + e^x) (softplus), a_l = weight of token l, b = gain,
-D_l = the label's weight of token l, z standard normal.
+notation: u_l = x_l.k, lam = temperature, h(x) = e^x (softmax, softmax-1) or log(1 + e^x)
+(softplus), a_l = weight of token l, b = gain, D_l = the label's weight of token l, z standard
+normal.
 
     two tokens  softmax weights depend on u_1 - u_2 alone, one normal variable
-    polynomial  for linear attention a token adds c + b.z + z^T A z to T - Y, of mean c + tr A and variance |b|^2 + 2 |A|^2
-    background  given its score u a token's value and label are normal with known lines: one integral each; a Student t token is a
+    polynomial  for linear attention a token adds c + b.z + z^T A z to T - Y, of mean c + tr A and
+    variance |b|^2 + 2 |A|^2 background  given its score u a token's value and label are normal with
+    known lines: one integral each; a Student t token is a
                 normal one of random scale, one more integral
 """
 
@@ -17,12 +19,18 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import erf
 
-from attnscope.selftest.references.planted_risks import Pair, lattice_mean, max_agreement, max_disagreement, one_normal
+from attnscope.selftest.references.planted_risks import (
+    Pair,
+    lattice_mean,
+    max_agreement,
+    max_disagreement,
+    one_normal,
+)
 
 __all__ = ["correlated_excess", "linear_heads", "max_head", "multi_head"]
 
 
-# -- one head on tasks with several informative tokens ----------------------------------------------------------------
+# -- one head on tasks with several informative tokens ---------------------------------------------
 
 
 def multi_head(
@@ -35,9 +43,11 @@ def multi_head(
     mean: np.ndarray,
     square: np.ndarray,
 ) -> Pair | None:
-    """E(sum_{l in S} D_l w_l - b sum_l a_l w_l)^2 at the oracle: w independent of the scores, variance gamma^2 inside S, 1 outside.
+    """E(sum_{l in S} D_l w_l - b sum_l a_l w_l)^2 at the oracle: w independent of the scores,
+    variance gamma^2 inside S, 1 outside.
 
-    mean, square (L+1,): E[D | m], E[D^2 | m]. Any length for erf and linear weights, else two tokens.
+    mean, square (L+1,): E[D | m], E[D^2 | m]. Any length for erf and linear weights, else two
+    tokens.
     """
     L = len(count_probs) - 1
     total, error = 0.0, 0.0
@@ -46,8 +56,12 @@ def multi_head(
         if found is None:
             return None
         (first, e1), (second, e2), (outside, e3) = found
-        g2, b = gamma**2, gain
-        part = g2 * m * (square[m] - 2 * b * mean[m] * first + b * b * second) + b * b * (L - m) * outside
+        g2 = gamma**2
+        b = gain
+        part = (
+            g2 * m * (square[m] - 2 * b * mean[m] * first + b * b * second)
+            + b * b * (L - m) * outside
+        )
         more = g2 * m * (2 * abs(b) * mean[m] * e1 + b * b * e2) + b * b * (L - m) * e3
         size = g2 * m * (square[m] + 2 * abs(b * mean[m] * first))
         total += float(count_probs[m] * part)
@@ -55,7 +69,9 @@ def multi_head(
     return total, error
 
 
-def _head_moments(kind: str, lam: float, gamma: float, signal: float, m: int, L: int) -> tuple[Pair, Pair, Pair] | None:
+def _head_moments(
+    kind: str, lam: float, gamma: float, signal: float, m: int, L: int
+) -> tuple[Pair, Pair, Pair] | None:
     """E a, E a^2 of an informative token and E a^2 of another one, with m of L informative."""
     nothing = (0.0, 0.0)
     if kind in ("erf", "linear"):
@@ -63,7 +79,9 @@ def _head_moments(kind: str, lam: float, gamma: float, signal: float, m: int, L:
         def power(order: int, mean: float, sd: float) -> Pair:
             steep = lam * sd
             place, scale = (-mean / sd, 1 / steep) if steep > 0 else (0.0, 1.0)
-            return one_normal(lambda z: _sigma(kind, lam * (mean + sd * z)) ** order, place, min(scale, 1.0))
+            return one_normal(
+                lambda z: _sigma(kind, lam * (mean + sd * z)) ** order, place, min(scale, 1.0)
+            )
 
         return power(1, signal, gamma), power(2, signal, gamma), power(2, 0.0, 1.0)
     if L != 2:
@@ -72,13 +90,21 @@ def _head_moments(kind: str, lam: float, gamma: float, signal: float, m: int, L:
 
         def softmax(order: int, mean: float, sd: float) -> Pair:
             steep = max(lam * sd, 1e-300)
-            return one_normal(lambda z: _expit(lam * (mean + sd * z)) ** order, -mean / sd, min(1 / steep, 1.0))
+            return one_normal(
+                lambda z: _expit(lam * (mean + sd * z)) ** order,
+                -mean / sd,
+                min(1 / steep, 1.0),
+            )
 
         if m == 1:
             sd = math.hypot(1.0, gamma)
             return softmax(1, signal, sd), softmax(2, signal, sd), softmax(2, -signal, sd)
         sd = math.sqrt(2) * (gamma if m else 1.0)
-        return softmax(1, 0.0, sd), softmax(2, 0.0, sd), (nothing if m else softmax(2, 0.0, sd))
+        return (
+            softmax(1, 0.0, sd),
+            softmax(2, 0.0, sd),
+            (nothing if m else softmax(2, 0.0, sd)),
+        )
     if lam * max(1.0, gamma) > 4:  # the lattice below resolves h to 1e-12 up to here
         return None
     means = [signal if l < m else 0.0 for l in (0, 1)]
@@ -103,13 +129,17 @@ def max_head(kind: str, lam: float, gain: float, strength: float) -> Pair | None
         assert apart is not None
         squares = (1 - apart[0], apart[1])
     elif kind == "erf" and max(lam, strength) <= 4:
-        both = lattice_mean(lambda y, z: 2 * _expit(strength * (y - z)) * erf(lam * y), 2, 0.05)
+        both = lattice_mean(
+            lambda y, z: 2 * _expit(strength * (y - z)) * erf(lam * y), 2, 0.05
+        )
         alone = one_normal(lambda z: erf(lam * z) ** 2)
         squares = (2 * alone[0], 2 * alone[1])
     else:
         return None
     value = 1 - 2 * gain * both[0] + gain**2 * squares[0]
-    return value, 2 * abs(gain) * both[1] + gain**2 * squares[1] + 1e-15 * (1 + 2 * abs(gain) + gain**2)
+    return value, 2 * abs(gain) * both[1] + gain**2 * squares[1] + 1e-15 * (
+        1 + 2 * abs(gain) + gain**2
+    )
 
 
 def _expit(x: np.ndarray) -> np.ndarray:
@@ -124,7 +154,7 @@ def _positive(kind: str, x: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, x) if kind == "softplus" else np.exp(x)
 
 
-# -- several heads ----------------------------------------------------------------------------------------------------
+# -- several heads ---------------------------------------------------------------------------------
 
 
 def linear_heads(
@@ -137,10 +167,15 @@ def linear_heads(
     gamma: float,
     signal: float,
 ) -> tuple[float, float]:
-    """(excess, size): sum_h sum_l (offset + lam x_l.k_h) x_l.v_h against sum_f x_f.v_f*, and the size of what cancels in it."""
+    """(excess, size): sum_h sum_l (offset + lam x_l.k_h) x_l.v_h against sum_f x_f.v_f*,
+    and the size of what cancels in it.
+    """
     k_star, v_star = teachers
-    d, F = keys.shape[1], len(k_star)
-    form = sum(lam * (np.outer(k, v) + np.outer(v, k)) / 2 for k, v in zip(keys, values, strict=True))
+    d = keys.shape[1]
+    F = len(k_star)
+    form = sum(
+        lam * (np.outer(k, v) + np.outer(v, k)) / 2 for k, v in zip(keys, values, strict=True)
+    )
     line = offset * values.sum(0)
 
     def token(shift: np.ndarray, sd: float, label: np.ndarray) -> tuple[float, float, float]:
@@ -148,17 +183,25 @@ def linear_heads(
         b = sd * (2 * form @ shift + line - label)
         A = sd**2 * form
         mean, spread = c + float(np.trace(A)), float(b @ b + 2 * np.sum(A * A))
-        return mean, spread, float(np.abs(form).sum() * (shift @ shift + sd**2)) + float(np.abs(b).sum())
+        return (
+            mean,
+            spread,
+            float(np.abs(form).sum() * (shift @ shift + sd**2)) + float(np.abs(b).sum()),
+        )
 
     mean, spread, size = token(np.zeros(d), 1.0, np.zeros(d))
-    total, variance, sizes = (length - F) * mean, (length - F) * spread, (length - F) * size
+    total = (length - F) * mean
+    variance = (length - F) * spread
+    sizes = (length - F) * size
     for f in range(F):
         mean, spread, size = token(signal * k_star[f], gamma, v_star[f])
-        total, variance, sizes = total + mean, variance + spread, sizes + size
+        total = total + mean
+        variance = variance + spread
+        sizes = sizes + size
     return variance + total**2, variance + sizes**2
 
 
-# -- before a correlated background -----------------------------------------------------------------------------------
+# -- before a correlated background ----------------------------------------------------------------
 
 
 def correlated_excess(
@@ -179,20 +222,32 @@ def correlated_excess(
     variance = first[1] - first[0] ** 2 + (length - 1) * (other[1] - other[0] ** 2)
     bias = 0.0 if intercept else first[0] + (length - 1) * other[0]
     sizes = first[1] + (length - 1) * other[1]
-    errors = first_error * (1 + 2 * abs(first[0])) + (length - 1) * other_error * (1 + 2 * abs(other[0]))
+    errors = first_error * (1 + 2 * abs(first[0])) + (length - 1) * other_error * (
+        1 + 2 * abs(other[0])
+    )
     errors += 2 * abs(bias) * (first_error + (length - 1) * other_error)
     rounding = 1e-14 * (sizes + first[0] ** 2 + (length - 1) * other[0] ** 2 + bias**2)
     return variance + bias**2, errors + rounding
 
 
 def _given_score(
-    mean: np.ndarray, cov: np.ndarray, k: np.ndarray, lam: float, star: np.ndarray, v: np.ndarray, scale: float = 1.0
+    mean: np.ndarray,
+    cov: np.ndarray,
+    k: np.ndarray,
+    lam: float,
+    star: np.ndarray,
+    v: np.ndarray,
+    scale: float = 1.0,
 ) -> tuple[tuple[float, float], float]:
-    """((E e, E e^2), error) of e = x.star - erf(lam x.k) x.v for a normal token, its covariance times scale^2."""
+    """((E e, E e^2), error) of e = x.star - erf(lam x.k) x.v for a normal token,
+    its covariance times scale^2.
+    """
     sd = math.sqrt(max(float(k @ cov @ k), 0.0)) * scale
     centre = float(mean @ k)
     line = [float(cov @ k @ a) * scale**2 / sd if sd > 0 else 0.0 for a in (star, v)]
-    rest = scale**2 * np.array([[a @ cov @ b for b in (star, v)] for a in (star, v)]) - np.outer(line, line)
+    rest = scale**2 * np.array(
+        [[a @ cov @ b for b in (star, v)] for a in (star, v)]
+    ) - np.outer(line, line)
 
     def moment(order: int) -> Callable[[np.ndarray], np.ndarray]:
         def value(z: np.ndarray) -> np.ndarray:
@@ -218,11 +273,14 @@ def _student_score(
     v: np.ndarray,
     freedom: float | None,
 ) -> tuple[tuple[float, float], float]:
-    """The same for a Student t token of this covariance: normal with the scale sqrt((n - 2)/c), c chi-square of n degrees."""
+    """The same for a Student t token of this covariance:
+    normal with the scale sqrt((n - 2)/c), c chi-square of n degrees.
+    """
     if freedom is None:
         return _given_score(mean, cov, k, lam, star, v)
     n = freedom
-    # in y = log c the density is e^{n y/2 - e^y/2}, and e^2 grows like e^{-y}: steps of .1 are exact to 1e-15 for both
+    # in y = log c the density is e^{n y/2 - e^y/2}, and e^2 grows like e^{-y}: steps of .1 are
+    # exact to 1e-15 for both
     spread = math.sqrt(2 / n)
     low = math.log(n) - max(80 / (n - 2), 12 * spread)
     high = math.log(n) + max(6.0 * min(1.0, 3 * spread), 12 * spread)
@@ -232,9 +290,12 @@ def _student_score(
     mass = np.exp(logs - logs.max())
     mass = mass / mass.sum()
     kept = mass * np.exp(-y) > 1e-18 * float((mass * np.exp(-y)).max())
-    total, error = np.zeros(2), 0.0
+    total = np.zeros(2)
+    error = 0.0
     for p, at in zip(mass[kept], y[kept], strict=True):
-        (one, two), e = _given_score(mean, cov, k, lam, star, v, math.sqrt((n - 2) / math.exp(at)))
+        (one, two), e = _given_score(
+            mean, cov, k, lam, star, v, math.sqrt((n - 2) / math.exp(at))
+        )
         total += p * np.array([one, two])
         error += p * e
     return (float(total[0]), float(total[1])), float(error) + 1e-12 * float(total[1])

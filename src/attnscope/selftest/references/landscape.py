@@ -1,17 +1,18 @@
 """The risk as a function of two points on spheres, by differences along great circles, in mpmath.
 
-notation: k, v unit vectors in R^m with k* = e_1, v* = e_2; F(t) the risk at (k cos|a| + a^ sin|a|, v cos|b| + b^ sin|b|), (a, b) = sum_i t_i e_i
-over an orthonormal basis e_i of the tangent space.
+notation: k, v unit vectors in R^m with k* = e_1, v* = e_2; F(t) the risk at (k cos|a| + a^ sin|a|,
+v cos|b| + b^ sin|b|), (a, b) = sum_i t_i e_i over an orthonormal basis e_i of the tangent space.
 
     gradient_i = (F(h e_i) - F(-h e_i))/(2 h),     H_ii = (F(h e_i) - 2 F(0) + F(-h e_i))/h^2,
     H_ij = (F(h, h) - F(h, -h) - F(-h, h) + F(-h, -h))/(4 h^2),
 
-errors of order (h steepness)^2 at h = 10^-STEP/steepness. In R^d the directions outside span{k, v, k*, v*} are all alike, so m = min(d, 5)
-shows every eigenvalue that R^d has.
+errors of order (h steepness)^2 at h = 10^-STEP/steepness. In R^d the directions outside span{k, v,
+k*, v*} are all alike, so m = min(d, 5) shows every eigenvalue that R^d has.
 
-Oracle: k = k*, v = v*. The directions that turn k towards v* and v towards k* (eta, theta) decide whether it is a minimum:
-`oracle_block` is their 2 x 2 Hessian. Saddle: with all four vectors orthogonal the directions (kap, eta, the, nu) of k and v towards k*, v*
-have a 4 x 4 Hessian, whose negative eigenvalues are the rates of escape.
+Oracle: k = k*, v = v*. The directions that turn k towards v* and v towards k* (eta, theta) decide
+whether it is a minimum: `oracle_block` is their 2 x 2 Hessian. Saddle: with all four vectors
+orthogonal the directions (kap, eta, the, nu) of k and v towards k*, v* have a 4 x 4 Hessian, whose
+negative eigenvalues are the rates of escape.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def _basis(x: Vector) -> list[Vector]:
 
 
 def _vectors(o: tuple, m: int) -> tuple[Vector, Vector]:
-    """k, v in R^m with these overlaps, k* = e_1, v* = e_2; what rounding leaves below 0 counts as 0."""
+    """k, v in R^m with these overlaps, k* = e_1, v* = e_2;
+    what rounding leaves below 0 counts as 0.
+    """
     kap, eta, the, nu, rho = (mpf(x) for x in o)
     k = [kap, eta, mp.sqrt(max(0, 1 - kap**2 - eta**2)), mpf(0), mpf(0)]
     third = (rho - kap * the - eta * nu) / k[2] if k[2] > mpf(10) ** -7 else mpf(0)
@@ -58,28 +61,35 @@ def _vectors(o: tuple, m: int) -> tuple[Vector, Vector]:
     if m == 3:
         v = [the, nu, mp.sqrt(max(0, 1 - the**2 - nu**2)) * (-1 if third < 0 else 1)]
         k = k[:3]
-    k, v = k[:m], v[:m]
+    k = k[:m]
+    v = v[:m]
     return tuple([x / mp.sqrt(_dot(y, y)) for x in y] for y in (k, v))  # type: ignore[return-value]
 
 
 class _Sphere:
     """F around (k, v)."""
 
-    def __init__(self, sigma: tuple, o: tuple, lam: float, gam: float, s: float, L: int, m: int) -> None:
+    def __init__(
+        self, sigma: tuple, o: tuple, lam: float, gam: float, s: float, L: int, m: int
+    ) -> None:
         self.sigma, self.numbers = sigma, (mpf(lam), mpf(gam), mpf(s), L)
         self.k, self.v = _vectors(o, m)
         zero = [mpf(0)] * m
-        self.directions = [(x, zero) for x in _basis(self.k)] + [(zero, x) for x in _basis(self.v)]
+        self.directions = [(x, zero) for x in _basis(self.k)] + [
+            (zero, x) for x in _basis(self.v)
+        ]
         self.h = mpf(10) ** -STEP / (1 + mpf(lam) * (mpf(s) + mpf(gam) + 1))
 
     def at(self, steps: dict[int, int]) -> Any:
         """F at h times the given multiples of basis directions."""
         m = len(self.k)
-        a, b = [mpf(0)] * m, [mpf(0)] * m
+        a = [mpf(0)] * m
+        b = [mpf(0)] * m
         for i, n in steps.items():
             a = [x + n * self.h * y for x, y in zip(a, self.directions[i][0], strict=True)]
             b = [x + n * self.h * y for x, y in zip(b, self.directions[i][1], strict=True)]
-        k, v = _along(self.k, a), _along(self.v, b)
+        k = _along(self.k, a)
+        v = _along(self.v, b)
         lam, gam, s, L = self.numbers
         o = (k[0], k[1], v[0], v[1], _dot(k, v))
         return sum(risk_terms(self.sigma, o, lam, gam, s, L, mpf(0)))
@@ -90,14 +100,21 @@ def _along(x: Vector, step: Vector) -> Vector:
     length = mp.sqrt(_dot(step, step))
     if length == 0:
         return x
-    return [mp.cos(length) * p + mp.sin(length) / length * q for p, q in zip(x, step, strict=True)]
+    return [
+        mp.cos(length) * p + mp.sin(length) / length * q for p, q in zip(x, step, strict=True)
+    ]
 
 
-def curvature(sigma: tuple, o: tuple, lam: float, gam: float, s: float, L: int, d: int) -> tuple[float, np.ndarray]:
-    """(norm of the gradient, eigenvalues of the Hessian ascending) on the product of spheres of R^min(d, 5), key perpendicular to value."""
+def curvature(
+    sigma: tuple, o: tuple, lam: float, gam: float, s: float, L: int, d: int
+) -> tuple[float, np.ndarray]:
+    """(norm of the gradient, eigenvalues of the Hessian ascending) on the product of spheres of
+    R^min(d, 5), key perpendicular to value.
+    """
     with mp.workdps(DIGITS):
         sphere = _Sphere(sigma, o, lam, gam, s, L, min(d, 5))
-        n, h = len(sphere.directions), sphere.h
+        n = len(sphere.directions)
+        h = sphere.h
         here = sphere.at({})
         sides = [(sphere.at({i: 1}), sphere.at({i: -1})) for i in range(n)]
         gradient = [(up - down) / (2 * h) for up, down in sides]
@@ -111,14 +128,19 @@ def curvature(sigma: tuple, o: tuple, lam: float, gam: float, s: float, L: int, 
         return float(mp.sqrt(_dot(gradient, gradient))), np.sort([float(x) for x in values])
 
 
-def oracle_block(sigma: tuple, lam: float, gam: float, s: float, L: int) -> tuple[Any, Any, Any]:
+def oracle_block(
+    sigma: tuple, lam: float, gam: float, s: float, L: int
+) -> tuple[Any, Any, Any]:
     """(eta eta, eta theta, theta theta) of the Hessian at k = k*, v = v*."""
     with mp.workdps(DIGITS):
-        sphere = _Sphere(sigma, (1, 0, 0, 1, 0), lam, gam, s, L, 2)  # in R^2 these are the only directions
+        # in R^2 these are the only directions
+        sphere = _Sphere(sigma, (1, 0, 0, 1, 0), lam, gam, s, L, 2)
         h = sphere.h
         here = sphere.at({})
         own = [(sphere.at({i: 1}) - 2 * here + sphere.at({i: -1})) / h**2 for i in (0, 1)]
-        cross = sum(a * b * sphere.at({0: a, 1: b}) for a in (1, -1) for b in (1, -1)) / (4 * h**2)
+        cross = sum(a * b * sphere.at({0: a, 1: b}) for a in (1, -1) for b in (1, -1)) / (
+            4 * h**2
+        )
         return own[0], cross, own[1]
 
 

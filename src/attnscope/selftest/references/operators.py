@@ -1,10 +1,11 @@
-"""Truths of attention as an operator, of its limits on the sphere and of its learning curves, from their definitions.
+"""Truths of attention as an operator, of its limits on the sphere and of its learning curves, from
+their definitions.
 
 notation: q, k_l, v_l query, keys, values; h = bandwidth; lam = ridge; t = q.k; P_m zonal harmonic;
           c_m = power of degree m; s = noise; g = gain; b = sink.
 
-Operators are weighted sums or solutions of (K + lam I) a = v, in DIGITS digits. Eigenvalues on the sphere
-are means over a uniform key, mu_m = E exp((t-1)/h) P_m(t), here
+Operators are weighted sums or solutions of (K + lam I) a = v, in DIGITS digits. Eigenvalues on the
+sphere are means over a uniform key, mu_m = E exp((t-1)/h) P_m(t), here
 Gamma(d/2) (2h)^{d/2-1} e^{-1/h} I_{m+d/2-1}(1/h) with the Bessel function of DIGITS digits.
 
 Error of softmax attention. Given the keys, f is Gaussian with covariance C = sum_m c_m P_m, so
@@ -37,19 +38,26 @@ __all__ = [
     "softmax_error",
 ]
 
-DIGITS = 60  # an exponential kernel spans 1e-300 to 1e300 only in its entries, its condition number is below 1e40 here
+# an exponential kernel spans 1e-300 to 1e300 only in its entries, its condition number is below
+# 1e40 here
+DIGITS = 60
 DRAWS = 20_000  # sets of keys
 SIGMAS = 6.0  # as in references.exchangeable
 NODES = 400  # of Gauss-Jacobi rules in t: bandwidths from 0.02 on
 
 
-def softmax(q: np.ndarray, k: np.ndarray, v: np.ndarray, bandwidth: float, sink: float | None) -> list[float]:
+def softmax(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, bandwidth: float, sink: float | None
+) -> list[float]:
     """sum_l e^{q.k_l/h} v_l / (sum_l e^{q.k_l/h} + e^b)."""
     with mp.workdps(DIGITS):
         scores = [mp.fdot(_exact(q), _exact(row)) / mp.mpf(bandwidth) for row in k]
         weights = [mp.exp(score) for score in scores]
         total = mp.fsum(weights) + (0 if sink is None else mp.exp(mp.mpf(sink)))
-        return [float(mp.fdot(weights, _exact(column)) / total) if len(k) else 0.0 for column in v.T]
+        return [
+            float(mp.fdot(weights, _exact(column)) / total) if len(k) else 0.0
+            for column in v.T
+        ]
 
 
 def linear(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float) -> list[float]:
@@ -65,7 +73,9 @@ def _exact(x: Sequence[float] | np.ndarray) -> list[mp.mpf]:
 
 def kernel_entry(kernel: str, x: np.ndarray, y: np.ndarray, bandwidth: float) -> mp.mpf:
     """x.y, exp(x.y/h) or exp(-|x-y|^2/(2h))."""
-    a, b, h = _exact(x), _exact(y), mp.mpf(bandwidth)
+    a = _exact(x)
+    b = _exact(y)
+    h = mp.mpf(bandwidth)
     if kernel == "linear":
         return mp.fdot(a, b)
     if kernel == "exponential":
@@ -76,7 +86,9 @@ def kernel_entry(kernel: str, x: np.ndarray, y: np.ndarray, bandwidth: float) ->
 def cme(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, kernel: str, bandwidth: float, ridge: float
 ) -> tuple[list[float], float] | None:
-    """(V^T (K + lam I)^-1 k_q, k(q, q) - k_q^T (K + lam I)^-1 k_q); None where the matrix is singular."""
+    """(V^T (K + lam I)^-1 k_q, k(q, q) - k_q^T (K + lam I)^-1 k_q);
+    None where the matrix is singular.
+    """
     with mp.workdps(DIGITS):
         own = kernel_entry(kernel, q, q, bandwidth)
         if not len(k):
@@ -89,7 +101,9 @@ def cme(
             weights = mp.lu_solve(K, mp.matrix([[x] for x in cross]))
         except ZeroDivisionError:
             return None
-        return [float(mp.fdot(weights, _exact(column))) for column in v.T], float(own - mp.fdot(weights, cross))
+        return [float(mp.fdot(weights, _exact(column))) for column in v.T], float(
+            own - mp.fdot(weights, cross)
+        )
 
 
 def eigenvalue(dim: int, bandwidth: float, degree: int) -> mp.mpf:
@@ -97,19 +111,35 @@ def eigenvalue(dim: int, bandwidth: float, degree: int) -> mp.mpf:
     with mp.workdps(DIGITS):
         x = 1 / mp.mpf(bandwidth)
         half = mp.mpf(dim) / 2
-        return mp.gamma(half) * (2 / x) ** (half - 1) * mp.exp(-x) * mp.besseli(degree + half - 1, x)
+        return (
+            mp.gamma(half)
+            * (2 / x) ** (half - 1)
+            * mp.exp(-x)
+            * mp.besseli(degree + half - 1, x)
+        )
 
 
 def harmonics(dim: int, degree: int) -> int:
-    """How many there are of one degree on S^{dim-1}: polynomials of that degree less those that |x|^2 divides."""
+    """How many there are of one degree on S^{dim-1}:
+    polynomials of that degree less those that |x|^2 divides.
+    """
     free = math.comb(degree + dim - 1, dim - 1)
     return free - (math.comb(degree + dim - 3, dim - 1) if degree > 1 else 0)
 
 
-def cme_error(dim: int, length: int, ridge: float, bandwidth: float, noise: float, power: Sequence[float]) -> float:
-    """The deterministic equivalent of kernel ridge regression, its two equations solved in DIGITS digits.
+def cme_error(
+    dim: int,
+    length: int,
+    ridge: float,
+    bandwidth: float,
+    noise: float,
+    power: Sequence[float],
+) -> float:
+    """The deterministic equivalent of kernel ridge regression, its two equations solved in DIGITS
+    digits.
 
-    kap = lam/L + (kap/L) sum_m N_m mu_m/(mu_m + kap),   error = (sum_m c_m (kap/(mu_m+kap))^2 + s^2)/(1 - G) - s^2
+    kap = lam/L + (kap/L) sum_m N_m mu_m/(mu_m + kap),
+        error = (sum_m c_m (kap/(mu_m+kap))^2 + s^2)/(1 - G) - s^2
     """
     with mp.workdps(DIGITS // 2):
         mu: list[mp.mpf] = []
@@ -126,7 +156,8 @@ def cme_error(dim: int, length: int, ridge: float, bandwidth: float, noise: floa
         def excess(kap: mp.mpf) -> mp.mpf:
             return kap - r - kap / L * mp.fsum(n * m / (m + kap) for n, m in zip(counts, mu))
 
-        low, high = r, r + mp.mpf(1.01) / L
+        low = r
+        high = r + mp.mpf(1.01) / L
         for _ in range(90):
             middle = (low + high) / 2
             low, high = (middle, high) if excess(middle) < 0 else (low, middle)
@@ -149,7 +180,9 @@ def softmax_error(
     """Error of softmax attention at a uniform query, and the reference's own error."""
     c = np.asarray(power, dtype=float) / np.sum(power)
     if length <= 2 and bandwidth >= 0.02 and dim <= 60:
-        return _few_tokens(dim, length, bandwidth, noise, c, gain, sink), 1e-11 * (1 + gain**2 * (1 + noise**2))
+        return _few_tokens(dim, length, bandwidth, noise, c, gain, sink), 1e-11 * (
+            1 + gain**2 * (1 + noise**2)
+        )
     rng = np.random.default_rng(seed)
     draws = max(200, min(DRAWS, 200_000 // (length * max(length, dim))))
     k = rng.standard_normal((draws, length, dim))
@@ -159,7 +192,9 @@ def softmax_error(
     near = sum(x * zonal(dim, m, t) for m, x in enumerate(c) if x)
     gram = np.clip(k @ k.swapaxes(1, 2), -1, 1)
     C = sum(x * zonal(dim, m, gram) for m, x in enumerate(c) if x)
-    square = np.sum(w * (C @ w[..., None])[..., 0], axis=-1) + noise**2 * np.sum(w**2, axis=-1)
+    square = np.sum(w * (C @ w[..., None])[..., 0], axis=-1) + noise**2 * np.sum(
+        w**2, axis=-1
+    )
     found = 1 - 2 * gain * np.sum(w * near, axis=-1) + gain**2 * square
     return float(found.mean()), SIGMAS * float(found.std(ddof=1)) / draws**0.5
 
@@ -175,9 +210,17 @@ def _weights(t: np.ndarray, bandwidth: float, sink: float | None) -> np.ndarray:
 
 
 def _few_tokens(
-    dim: int, length: int, bandwidth: float, noise: float, c: np.ndarray, gain: float, sink: float | None
+    dim: int,
+    length: int,
+    bandwidth: float,
+    noise: float,
+    c: np.ndarray,
+    gain: float,
+    sink: float | None,
 ) -> float:
-    """One or two tokens: Gauss-Jacobi in t, whose weight (1 - t^2)^{(d-3)/2} is the law of a coordinate."""
+    """One or two tokens: Gauss-Jacobi in t, whose weight (1 - t^2)^{(d-3)/2} is the law of a
+    coordinate.
+    """
     x, p = special.roots_jacobi(NODES, (dim - 3) / 2, (dim - 3) / 2)
     p = p / p.sum()
     P = {m: zonal(dim, m, x) for m in range(len(c)) if c[m]}
@@ -194,7 +237,9 @@ def _few_tokens(
 
 
 def least_norm(T: np.ndarray, label: np.ndarray) -> float | None:
-    """|w|/|a| for the shortest w with T^T w = a, T with independent rows and a in their span: w = (T T^T)^-1 T a."""
+    """|w|/|a| for the shortest w with T^T w = a, T with independent rows and a in their span:
+    w = (T T^T)^-1 T a.
+    """
     with mp.workdps(DIGITS):
         rows = [_exact(row) for row in T]
         a = _exact(label)

@@ -1,11 +1,14 @@
 """The least risk of any activation at (k*, v*), in mpmath, and the leading risk of the erf oracle.
 
-notation: p1 = N(s, gam^2), p0 = N(0, 1) the densities of the score of the informative and of a background token, k* perp v*.
+notation: p1 = N(s, gam^2), p0 = N(0, 1) the densities of the score of the informative and of a
+background token, k* perp v*.
 
-    R(sigma) = int [gam^2 p1 (1 - sigma)^2 + (L-1) p0 sigma^2] du,   sigma* = gam^2 p1/(gam^2 p1 + (L-1) p0),
+    R(sigma) = int [gam^2 p1 (1 - sigma)^2 + (L-1) p0 sigma^2] du,
+        sigma* = gam^2 p1/(gam^2 p1 + (L-1) p0),
     R* = int A B/(A + B) du,   A = gam^2 p1, B = (L-1) p0:
 
-panels that double in width away from 0, s and the places where A = B, where the integrand bends within 1/|(log A/B)'|.
+panels that double in width away from 0, s and the places where A = B, where the integrand bends
+within 1/|(log A/B)'|.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ def least_risk(gam: float, s: float, L: int) -> Any:
         gam, s = mpf(gam), mpf(s)
         if L == 1:
             return mpf(0)
-        low, high = min(-mpf(REACH), s - REACH * gam), max(mpf(REACH), s + REACH * gam)
+        low = min(-mpf(REACH), s - REACH * gam)
+        high = max(mpf(REACH), s + REACH * gam)
         edges = {low, high}
         for place, width in [(mpf(0), mpf(1)), (s, gam), *_crossings(gam, s, L)]:
             edges |= {place}
@@ -59,8 +63,11 @@ def least_risk(gam: float, s: float, L: int) -> Any:
 
 
 def _crossings(gam: Any, s: Any, L: int) -> list[tuple[Any, Any]]:
-    """Where log A - log B = x u^2 + y u + z vanishes (or turns), with the width over which it changes by one."""
-    x, y = (1 - 1 / gam**2) / 2, s / gam**2
+    """Where log A - log B = x u^2 + y u + z vanishes (or turns),
+    with the width over which it changes by one.
+    """
+    x = (1 - 1 / gam**2) / 2
+    y = s / gam**2
     z = mp.log(gam) - mp.log(L - 1) - (s / gam) ** 2 / 2
     if x == 0:
         return [(-z / y, 1 / y)] if y else []

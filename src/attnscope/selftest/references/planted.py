@@ -1,15 +1,17 @@
-"""Posteriors of planted tasks from Bayes' rule alone: every latent is listed, every density evaluated, in 60 digits.
+"""Posteriors of planted tasks from Bayes' rule alone: every latent is listed, every density
+evaluated, in 60 digits.
 
-notation: x = tokens (L, d) of one sequence, z = a latent, P(z) its prior, p(x | z) the density of all tokens given z, Y(z) the
-label's conditional mean given x and z.
+notation: x = tokens (L, d) of one sequence, z = a latent, P(z) its prior, p(x | z) the density of
+all tokens given z, Y(z) the label's conditional mean given x and z.
 
     P(z | x) = P(z) p(x | z)/sum_z' P(z') p(x | z'),      E[Y | x] = sum_z P(z | x) Y(z),
     Var(E[Y | x, z] | x) = sum_z P(z | x) (Y(z) - E[Y | x])^2.
 
-Latents: the subset S of informative tokens (MultiLocation), the label and the marked subset (SparseTokenClassification), the
-location (CorrelatedBackground, MaxLocation), an ordered tuple of positions (MultiDirection), spike and location (SpikeMixture).
-Nothing is simplified: no likelihood ratio, no cancellation of common factors, no recursion. Exact to 60 digits less what the
-exponents cost: a log-density of 1e30 still leaves 30.
+Latents: the subset S of informative tokens (MultiLocation), the label and the marked subset
+(SparseTokenClassification), the location (CorrelatedBackground, MaxLocation), an ordered tuple of
+positions (MultiDirection), spike and location (SpikeMixture). Nothing is simplified: no likelihood
+ratio, no cancellation of common factors, no recursion. Exact to 60 digits less what the exponents
+cost: a log-density of 1e30 still leaves 30.
 """
 
 from __future__ import annotations
@@ -31,11 +33,14 @@ __all__ = [
     "spike_mixture",
 ]
 
-DIGITS = 60  # float64 inputs of size 1e8 give log-densities of size 1e24 or so: 36 digits are left
+# float64 inputs of size 1e8 give log-densities of size 1e24 or so: 36 digits are left
+DIGITS = 60
 
 
 class Inference(NamedTuple):
-    """posterior: probabilities of what is asked (an array); mean and variance of the label without noise, given the tokens."""
+    """posterior: probabilities of what is asked (an array);
+    mean and variance of the label without noise, given the tokens.
+    """
 
     posterior: np.ndarray
     mean: float
@@ -43,7 +48,9 @@ class Inference(NamedTuple):
 
 
 class _Latent(NamedTuple):
-    """One value of the latent: log P(z) + log p(x | z), which entries of the posterior it counts for, and Y(z)."""
+    """One value of the latent: log P(z) + log p(x | z),
+    which entries of the posterior it counts for, and Y(z).
+    """
 
     log_joint: Any
     entries: Iterable[tuple[int, ...]]
@@ -59,7 +66,9 @@ def multi_location(
     count_probs: np.ndarray,
     mean_weight: np.ndarray,
 ) -> Inference:
-    """P(l in S | x) (L,); S uniform among the subsets of its size m ~ count_probs, E[D_l | m] = mean_weight[m] for l in S."""
+    """P(l in S | x) (L,); S uniform among the subsets of its size m ~ count_probs,
+    E[D_l | m] = mean_weight[m] for l in S.
+    """
     with mp.workdps(DIGITS):
         L = len(x)
         mean = [_mp(signal) * _mp(k) for k in key]
@@ -76,8 +85,12 @@ def multi_location(
         return _infer(latents, (L,))
 
 
-def sparse_tokens(x: np.ndarray, direction: np.ndarray, strength: float, marked: int) -> tuple[float, Inference]:
-    """(log-likelihood ratio of y = 1, Inference): posterior (1 + L,) is P(y = 1 | x) and then P(token l is marked | x)."""
+def sparse_tokens(
+    x: np.ndarray, direction: np.ndarray, strength: float, marked: int
+) -> tuple[float, Inference]:
+    """(log-likelihood ratio of y = 1, Inference):
+    posterior (1 + L,) is P(y = 1 | x) and then P(token l is marked | x).
+    """
     with mp.workdps(DIGITS):
         L = len(x)
         mean = [_mp(strength) * _mp(k) for k in direction]
@@ -94,10 +107,15 @@ def sparse_tokens(x: np.ndarray, direction: np.ndarray, strength: float, marked:
         return float(ratio), _infer(latents, (1 + L,))
 
 
-def max_location(x: np.ndarray, key: np.ndarray, value: np.ndarray, strength: float) -> Inference:
+def max_location(
+    x: np.ndarray, key: np.ndarray, value: np.ndarray, strength: float
+) -> Inference:
     """P(J = l | x) ~ e^{strength x_l.key} (L,), which is the definition of the task."""
     with mp.workdps(DIGITS):
-        latents = [_Latent(_mp(strength) * _dot(row, key), [(l,)], _dot(row, value)) for l, row in enumerate(x)]
+        latents = [
+            _Latent(_mp(strength) * _dot(row, key), [(l,)], _dot(row, value))
+            for l, row in enumerate(x)
+        ]
         return _infer(latents, (len(x),))
 
 
@@ -120,7 +138,9 @@ def correlated(
         d = len(value)
         q0 = [away0(row) for row in x]
         outside = [_log_student(q, d, freedom) - away0.half_log_det for q in q0]
-        inside = [-away1(row) / 2 - d * mp.log(2 * mp.pi) / 2 - away1.half_log_det for row in x]
+        inside = [
+            -away1(row) / 2 - d * mp.log(2 * mp.pi) / 2 - away1.half_log_det for row in x
+        ]
         latents = []
         for l in np.flatnonzero(location_probs):
             joint = mp.log(_mp(location_probs[l])) + inside[l] + sum(outside) - outside[l]
@@ -130,11 +150,19 @@ def correlated(
 
 
 def multi_direction(
-    x: np.ndarray, keys: np.ndarray, values: np.ndarray, gamma: float, signal: float, distinct: bool
+    x: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    gamma: float,
+    signal: float,
+    distinct: bool,
 ) -> Inference:
-    """P(J_f = l | x) (F, L): all ordered choices of positions, which may coincide unless `distinct`."""
+    """P(J_f = l | x) (F, L): all ordered choices of positions,
+    which may coincide unless `distinct`.
+    """
     with mp.workdps(DIGITS):
-        L, F = len(x), len(keys)
+        L = len(x)
+        F = len(keys)
         outside = [_log_gauss(row, None, mp.mpf(1)) for row in x]
         said = [[_dot(row, v) for row in x] for v in values]
         inside: dict[tuple[int, tuple[int, ...]], Any] = {}
@@ -145,17 +173,27 @@ def multi_direction(
             for l in range(L):
                 here = tuple(f for f in range(F) if J[f] == l)
                 if (l, here) not in inside:
-                    mean = [_mp(signal) * sum((_mp(keys[f][i]) for f in here), mp.mpf(0)) for i in range(x.shape[1])]
-                    inside[l, here] = _log_gauss(x[l], mean, _mp(gamma) ** 2) if here else outside[l]
+                    mean = [
+                        _mp(signal) * sum((_mp(keys[f][i]) for f in here), mp.mpf(0))
+                        for i in range(x.shape[1])
+                    ]
+                    inside[l, here] = (
+                        _log_gauss(x[l], mean, _mp(gamma) ** 2) if here else outside[l]
+                    )
                 joint += inside[l, here]
-            latents.append(_Latent(joint, list(enumerate(J)), sum(said[f][J[f]] for f in range(F))))
+            latents.append(
+                _Latent(joint, list(enumerate(J)), sum(said[f][J[f]] for f in range(F)))
+            )
         return _infer(latents, (F, L))
 
 
-def spike_mixture(x: np.ndarray, means: np.ndarray, outputs: np.ndarray, prior: np.ndarray, gamma: float) -> Inference:
+def spike_mixture(
+    x: np.ndarray, means: np.ndarray, outputs: np.ndarray, prior: np.ndarray, gamma: float
+) -> Inference:
     """P(h, J = l | x) (H, L)."""
     with mp.workdps(DIGITS):
-        L, H = len(x), len(means)
+        L = len(x)
+        H = len(means)
         outside = [_log_gauss(row, None, mp.mpf(1)) for row in x]
         background = sum(outside)
         latents = []
@@ -166,7 +204,7 @@ def spike_mixture(x: np.ndarray, means: np.ndarray, outputs: np.ndarray, prior: 
         return _infer(latents, (H, L))
 
 
-# -- Bayes' rule ------------------------------------------------------------------------------------------------------
+# -- Bayes' rule -----------------------------------------------------------------------------------
 
 
 def _infer(latents: list[_Latent], shape: tuple[int, ...]) -> Inference:
@@ -189,7 +227,7 @@ def _log_sum(logs: list[Any]) -> Any:
     return top + mp.log(sum(mp.exp(x - top) for x in logs))
 
 
-# -- densities --------------------------------------------------------------------------------------------------------
+# -- densities -------------------------------------------------------------------------------------
 
 
 def _mp(x: Any) -> Any:
@@ -205,7 +243,10 @@ def _log_gauss(row: np.ndarray, mean: list[Any] | None, variance: Any) -> Any:
     parts = [_mp(a) for a in row]
     if mean is not None:
         parts = [a - m for a, m in zip(parts, mean, strict=True)]
-    return -mp.fdot(parts, parts) / (2 * variance) - len(parts) * mp.log(2 * mp.pi * variance) / 2
+    return (
+        -mp.fdot(parts, parts) / (2 * variance)
+        - len(parts) * mp.log(2 * mp.pi * variance) / 2
+    )
 
 
 class _Quadratic:
@@ -223,7 +264,9 @@ class _Quadratic:
 
 
 def _log_student(q: Any, d: int, freedom: float | None) -> Any:
-    """log density at squared distance q in units of the covariance, without -log det/2: normal, or Student t of covariance 1."""
+    """log density at squared distance q in units of the covariance, without -log det/2:
+    normal, or Student t of covariance 1.
+    """
     if freedom is None:
         return -q / 2 - d * mp.log(2 * mp.pi) / 2
     n = _mp(freedom)

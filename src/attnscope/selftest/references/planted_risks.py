@@ -1,13 +1,19 @@
-"""Bayes, affine and null risks of planted tasks where few tokens leave a sum over latents and an integral over few normal variables.
+"""Bayes, affine and null risks of planted tasks where few tokens leave a sum over latents and an
+integral over few normal variables.
 
 notation: sig = logistic function, s = signal, g = gamma, D = log-odds.
 
-Each risk is written down from its definition for two or three tokens, where symmetry leaves one or two Gaussian integrals:
+Each risk is written down from its definition for two or three tokens, where symmetry leaves one or
+two Gaussian integrals:
 
-    two tokens, one hidden exchange    D ~ N(2 a, 4 a), R = E[sig(D) sig(-D) (difference of what the two latents say)^2]
-    scores on a lattice                E f(u) = sum over a lattice of f(u) times the normal density times the cell: exponentially
-                                       accurate for smooth f, and checked by a lattice of 1.5 times the spacing
-    affine                             least squares of Y on all L d numbers, from the moments of the tokens given the location
+    two tokens, one hidden exchange   D ~ N(2 a, 4 a), R = E[sig(D) sig(-D) (difference of what the
+        two latents say)^2]
+    scores on a lattice   E f(u) = sum over a lattice of f(u) times the normal density times the
+        cell: exponentially
+                                       accurate for smooth f, and checked by a lattice of 1.5 times
+                                       the spacing
+    affine   least squares of Y on all L d numbers, from the moments of the tokens given the
+        location
 
 `value, error` pairs: the error is the change under the coarser rule, plus rounding.
 """
@@ -39,16 +45,23 @@ __all__ = [
 Pair = tuple[float, float]
 REACH = 9.5  # standard deviations followed: 2e-21 outside
 NODES = 24  # Gauss-Legendre nodes per panel; 16 in the coarser rule
-ROUNDOFF = 4e-15  # relative: sums of some thousand positive terms of rounding 1e-16 each, and the functions in them
+# relative: sums of some thousand positive terms of rounding 1e-16 each, and the functions in them
+ROUNDOFF = 4e-15
 
 
-# -- integration ------------------------------------------------------------------------------------------------------
+# -- integration -----------------------------------------------------------------------------------
 
 
-def one_normal(f: Callable[[np.ndarray], np.ndarray], place: float = 0.0, scale: float = 1.0) -> Pair:
-    """E f(z), z standard normal, for an f that varies on `scale` around `place` and slowly elsewhere."""
+def one_normal(
+    f: Callable[[np.ndarray], np.ndarray], place: float = 0.0, scale: float = 1.0
+) -> Pair:
+    """E f(z), z standard normal, for an f that varies on `scale` around `place` and slowly
+    elsewhere.
+    """
     ends = np.arange(-38.0, 38.5, 0.5)
-    near = place + scale * np.concatenate([-(2.0 ** np.arange(-2, 40)), [0.0], 2.0 ** np.arange(-2, 40)])
+    near = place + scale * np.concatenate(
+        [-(2.0 ** np.arange(-2, 40)), [0.0], 2.0 ** np.arange(-2, 40)]
+    )
     ends = np.unique(np.concatenate([ends, near[np.abs(near) < 38.0]]))
     values = []
     for nodes in (NODES, 16):
@@ -70,7 +83,11 @@ def lattice_mean(f: Callable[..., np.ndarray], variables: int, spacing: float) -
         mass = np.exp(-(axis**2) / 2) * h / math.sqrt(2 * math.pi)
         total = f(*grids)
         for _ in range(variables):
-            total = total @ mass if total.ndim == 1 else np.tensordot(total, mass, axes=([-1], [0]))
+            total = (
+                total @ mass
+                if total.ndim == 1
+                else np.tensordot(total, mass, axes=([-1], [0]))
+            )
         values.append(float(total))
     fine, coarse = values
     return fine, abs(fine - coarse) + ROUNDOFF * abs(fine)
@@ -81,14 +98,16 @@ def _logistic_pair(x: np.ndarray) -> np.ndarray:
     return expit(x) * expit(-x)
 
 
-# -- two tokens -------------------------------------------------------------------------------------------------------
+# -- two tokens ------------------------------------------------------------------------------------
 
 
-def exchange_risk(key_gap: np.ndarray, value_gap: np.ndarray, gamma: float, signal: float) -> Pair:
+def exchange_risk(
+    key_gap: np.ndarray, value_gap: np.ndarray, gamma: float, signal: float
+) -> Pair:
     """Two tokens, two directions at distinct positions: only which is where is hidden.
 
-    x_1 - x_2 ~ N(s (k_1 - k_2), 2 g^2 I), the log-odds are (s/g^2)(k_1 - k_2).(x_1 - x_2), and the two latents say numbers that
-    differ by (v_1 - v_2).(x_1 - x_2).
+    x_1 - x_2 ~ N(s (k_1 - k_2), 2 g^2 I), the log-odds are (s/g^2)(k_1 - k_2).(x_1 - x_2), and the
+    two latents say numbers that differ by (v_1 - v_2).(x_1 - x_2).
     """
     across, size = float(key_gap @ value_gap), float(key_gap @ key_gap)
     if signal == 0 or size == 0:  # even odds
@@ -96,7 +115,8 @@ def exchange_risk(key_gap: np.ndarray, value_gap: np.ndarray, gamma: float, sign
         return (2 * gamma**2 * float(value_gap @ value_gap) + mean**2) / 4, 1e-14 * gamma**2
     strength = signal**2 * size / gamma**2
     mean, sd = strength, math.sqrt(2 * strength)
-    slope = math.sqrt(2) * gamma * across / math.sqrt(size)  # of the difference on z, the standardised log-odds
+    # of the difference on z, the standardised log-odds
+    slope = math.sqrt(2) * gamma * across / math.sqrt(size)
     rest = 2 * gamma**2 * max(float(value_gap @ value_gap) - across**2 / size, 0.0)
 
     def variance(z: np.ndarray) -> np.ndarray:
@@ -106,14 +126,17 @@ def exchange_risk(key_gap: np.ndarray, value_gap: np.ndarray, gamma: float, sign
 
 
 def max_disagreement(strength: float, length: int) -> Pair | None:
-    """E sum_{j != m} p_j p_m for p = softmax(strength chi), chi iid normal; for two or three tokens."""
+    """E sum_{j != m} p_j p_m for p = softmax(strength chi), chi iid normal;
+    for two or three tokens.
+    """
     if length == 1:
         return 0.0, 0.0
     if length == 2:
         sd = math.sqrt(2) * strength
         value, error = one_normal(lambda z: 2 * _logistic_pair(sd * z), 0.0, 1 / max(sd, 1.0))
         return value, error
-    if length == 3 and strength <= 8:  # differences (a, b) to the third, covariance ((2, 1), (1, 2))
+    # differences (a, b) to the third, covariance ((2, 1), (1, 2))
+    if length == 3 and strength <= 8:
 
         def disagreement(y: np.ndarray, z: np.ndarray) -> np.ndarray:
             a = strength * math.sqrt(2) * y
@@ -128,7 +151,9 @@ def max_disagreement(strength: float, length: int) -> Pair | None:
 
 
 def max_agreement(strength: float, temperature: float) -> Pair:
-    """E sum_l p_l a_l for two tokens, p and a the softmax of the same scores at two temperatures."""
+    """E sum_l p_l a_l for two tokens, p and a the softmax of the same scores at two
+    temperatures.
+    """
     sharp, other = math.sqrt(2) * strength, math.sqrt(2) * temperature
 
     def agreement(z: np.ndarray) -> np.ndarray:
@@ -139,9 +164,14 @@ def max_agreement(strength: float, temperature: float) -> Pair:
 
 
 def two_tokens(
-    signal: float, count_probs: np.ndarray, mean: np.ndarray, square: np.ndarray, spacing: float = 0.08
+    signal: float,
+    count_probs: np.ndarray,
+    mean: np.ndarray,
+    square: np.ndarray,
+    spacing: float = 0.08,
 ) -> Pair:
-    """Two tokens, gamma = 1, number of informative ones random: R = E sum_l w_l^2 Var(D_l 1{l in S} | u), E w^2 = 1.
+    """Two tokens, gamma = 1, number of informative ones random: R = E sum_l w_l^2 Var(D_l 1{l in S}
+    | u), E w^2 = 1.
 
     mean, square (3,): E[D | m], E[D^2 | m] of an informative token.
     """
@@ -154,14 +184,24 @@ def two_tokens(
         def variance(y: np.ndarray, z: np.ndarray, true: int = int(true)) -> np.ndarray:
             u = [y + signal * inside[true, 0], z + signal * inside[true, 1]]
             ratio = [signal * x - signal**2 / 2 for x in u]
-            logs = [np.log(prior[i]) + ratio[0] * a + ratio[1] * b for i, (a, b) in enumerate(inside) if prior[i]]
+            logs = [
+                np.log(prior[i]) + ratio[0] * a + ratio[1] * b
+                for i, (a, b) in enumerate(inside)
+                if prior[i]
+            ]
             kept = [i for i in range(4) if prior[i]]
             top = np.max(np.broadcast_arrays(*logs), axis=0)
             weights = [np.exp(x - top) for x in logs]
             norm = sum(weights)
             out = np.zeros(np.broadcast_shapes(y.shape, z.shape))
             for token in (0, 1):
-                first = sum(w * mean[size[i]] * inside[i, token] for w, i in zip(weights, kept, strict=True)) / norm
+                first = (
+                    sum(
+                        w * mean[size[i]] * inside[i, token]
+                        for w, i in zip(weights, kept, strict=True)
+                    )
+                    / norm
+                )
                 for w, i in zip(weights, kept, strict=True):
                     says = mean[size[i]] * inside[i, token]
                     hidden = (square[size[i]] - mean[size[i]] ** 2) * inside[i, token]
@@ -175,10 +215,14 @@ def two_tokens(
 
 
 def line_spikes(strengths: np.ndarray, prior: np.ndarray) -> Pair:
-    """Two tokens, gamma = 1, spikes along one line at `strengths`, one output across it: R = E P(J = 2 | X) given J = 1."""
+    """Two tokens, gamma = 1, spikes along one line at `strengths`, one output across it:
+    R = E P(J = 2 | X) given J = 1.
+    """
 
     def log_ratio(u: np.ndarray) -> np.ndarray:
-        return np.logaddexp.reduce([np.log(p) + a * u - a * a / 2 for p, a in zip(prior, strengths, strict=True)])
+        return np.logaddexp.reduce(
+            [np.log(p) + a * u - a * a / 2 for p, a in zip(prior, strengths, strict=True)]
+        )
 
     total, error = 0.0, 0.0
     for p, a in zip(prior, strengths, strict=True):
@@ -192,7 +236,7 @@ def line_spikes(strengths: np.ndarray, prior: np.ndarray) -> Pair:
     return total, error
 
 
-# -- affine predictors and variances ----------------------------------------------------------------------------------
+# -- affine predictors and variances ---------------------------------------------------------------
 
 
 def affine_risk(
@@ -201,24 +245,33 @@ def affine_risk(
     informative: tuple[np.ndarray, np.ndarray],
     value: np.ndarray,
 ) -> tuple[float, float]:
-    """(null, affine) risk of Y = X_J.v*: least squares of Y on all L d numbers, their moments averaged over J, in 50 digits."""
+    """(null, affine) risk of Y = X_J.v*: least squares of Y on all L d numbers, their moments
+    averaged over J, in 50 digits.
+    """
     with mp.workdps(50):
         (mu0, S0), (mu1, S1) = background, informative
-        L, d = len(probs), len(value)
+        L = len(probs)
+        d = len(value)
         v = mp.matrix(value.tolist())
         weights = [mp.mpf(float(p)) for p in probs]
         total = sum(weights)
         weights = [w / total for w in weights]
         gap = mp.matrix((mu1 - mu0).tolist())
-        base, informed = mp.matrix(S0.tolist()), mp.matrix(S1.tolist())
+        base = mp.matrix(S0.tolist())
+        informed = mp.matrix(S1.tolist())
         spread = mp.matrix(L * d, L * d)
         cross = mp.matrix(L * d, 1)
-        # x_l = mu0 + 1{J = l} (gap + ...): given J independent, so covariances come from the location alone
+        # x_l = mu0 + 1{J = l} (gap + ...): given J independent, so covariances come from the
+        # location alone
         said = informed * v
         for l, m in product(range(L), repeat=2):
             shared = (weights[l] if l == m else mp.mpf(0)) - weights[l] * weights[m]
             for i, j in product(range(d), repeat=2):
-                own = (1 - weights[l]) * base[i, j] + weights[l] * informed[i, j] if l == m else mp.mpf(0)
+                own = (
+                    (1 - weights[l]) * base[i, j] + weights[l] * informed[i, j]
+                    if l == m
+                    else mp.mpf(0)
+                )
                 spread[l * d + i, m * d + j] = own + shared * gap[i] * gap[j]
         for l, i in product(range(L), range(d)):
             cross[l * d + i] = weights[l] * said[i]  # E Y is the same whatever J is
@@ -230,9 +283,12 @@ def affine_risk(
 def multi_affine(
     gamma: float, length: int, count_probs: list[mp.mpf], weights: str, concentration: float
 ) -> tuple[float, float]:
-    """(null, affine) risk of MultiLocation from second moments in 40 digits; count_probs may be exact numbers of mpmath."""
+    """(null, affine) risk of MultiLocation from second moments in 40 digits;
+    count_probs may be exact numbers of mpmath.
+    """
     with mp.workdps(40):
-        g2, a = mp.mpf(gamma) ** 2, mp.mpf(concentration)
+        g2 = mp.mpf(gamma) ** 2
+        a = mp.mpf(concentration)
         total = sum(count_probs)
         null = pull = inside = mp.mpf(0)
         for m in range(1, length + 1):
@@ -250,12 +306,20 @@ def multi_affine(
 
 
 def direction_variance(
-    keys: np.ndarray, values: np.ndarray, length: int, gamma: float, signal: float, distinct: bool
+    keys: np.ndarray,
+    values: np.ndarray,
+    length: int,
+    gamma: float,
+    signal: float,
+    distinct: bool,
 ) -> float:
     """Var Y by the law of total variance over all choices of positions."""
     F = len(keys)
-    choices = list(permutations(range(length), F) if distinct else product(range(length), repeat=F))
-    means, spreads = [], []
+    choices = list(
+        permutations(range(length), F) if distinct else product(range(length), repeat=F)
+    )
+    means = []
+    spreads = []
     for J in choices:
         mean, spread = 0.0, 0.0
         for l in set(J):

@@ -1,1 +1,3 @@
-"""One file per family of public functions, each with its list SUBJECTS; a file here is found by its name alone."""
+"""One file per family of public functions, each with its list SUBJECTS;
+a file here is found by its name alone.
+"""

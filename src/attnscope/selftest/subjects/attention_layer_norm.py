@@ -22,7 +22,7 @@ STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
 CLOSED = 1e-13  # relative, for closed forms that return plain numbers
 NORM = 3e-6  # what the neglected 1e-6 of a token's variance does to a weight
 
-# -- layer norm ----------------------------------------------------------------------------------------------------------------
+# -- layer norm ------------------------------------------------------------------------------------
 
 
 def _draw_block(rng: np.random.Generator) -> Setting:
@@ -40,10 +40,17 @@ def _draw_block(rng: np.random.Generator) -> Setting:
 
 def _block(setting: Setting) -> tuple[Any, Any, Any]:
     task = at.SingleLocation(
-        setting["dim"], setting["length"], setting["gamma"], signal=setting["signal"], seed=setting["seed"]
+        setting["dim"],
+        setting["length"],
+        setting["gamma"],
+        signal=setting["signal"],
+        seed=setting["seed"],
     )
     model = at.TransformerBlock(
-        setting["dim"], setting["heads"], norm=setting["norm"], temperature=setting["temperature"]
+        setting["dim"],
+        setting["heads"],
+        norm=setting["norm"],
+        temperature=setting["temperature"],
     )
     p: dict[str, Any] = dict(model.init(setting["seed"]))
     rng = np.random.default_rng(setting["seed"])
@@ -63,11 +70,15 @@ def _share(setting: Setting) -> Answer:
 def _share_relations(setting: Setting, answer: Answer) -> list[Relation]:
     """A probability that falls when tokens are added."""
     task, model, p = _block(setting)
-    more = at.informative_weight(task, model, p, length=2 * setting["length"], head=setting["heads"] - 1)
+    more = at.informative_weight(
+        task, model, p, length=2 * setting["length"], head=setting["heads"] - 1
+    )
     return [
         at_most("0 <= weight", 0.0, answer.value, answer.error),
         at_most("weight <= 1", answer.value, 1.0, answer.error),
-        at_most("weight(2 L) <= weight(L)", more.excess, answer.value, more.error + answer.error),
+        at_most(
+            "weight(2 L) <= weight(L)", more.excess, answer.value, more.error + answer.error
+        ),
     ]
 
 
@@ -83,20 +94,34 @@ def _share_truth(setting: Setting) -> Truth | None:
     if setting["length"] > 30:
         return None
     task, _, p = _block(setting)
-    head, r = setting["heads"] - 1, p["register"]
+    head = setting["heads"] - 1
+    r = p["register"]
     normed = setting["norm"] is not None
     own = p["gain1"] * (r - r.mean()) / r.std() + p["bias1"] if normed else r
     width = setting["dim"] // setting["heads"]
-    slope = p["key"][head].T @ (p["query"][head] @ own) * setting["temperature"] / math.sqrt(width)
-    if setting["length"] == 1 and not normed:  # logistic(S_J - S_0) with S_J normal: one integral
+    slope = (
+        p["key"][head].T
+        @ (p["query"][head] @ own)
+        * setting["temperature"]
+        / math.sqrt(width)
+    )
+    # logistic(S_J - S_0) with S_J normal: one integral
+    if setting["length"] == 1 and not normed:
         gap = float(slope @ own) - setting["signal"] * float(slope @ task.key)
         return Truth(
-            float(location_posterior.lost(gap, setting["gamma"] * float(np.linalg.norm(slope)))), 1e-14 * (1 + abs(gap))
+            float(
+                location_posterior.lost(gap, setting["gamma"] * float(np.linalg.norm(slope)))
+            ),
+            1e-14 * (1 + abs(gap)),
         )
     gain, bias = (p["gain1"], p["bias1"]) if normed else (1.0, 0.0)
     numbers = setting["gamma"], setting["signal"], setting["length"]
-    value, error = attention.block_weight(task.key, *numbers, slope, gain, bias, float(slope @ own), normed)
-    return Truth(value, STANDARD_ERRORS * error + NORM * (1 + float(np.abs(slope).sum())) + 1e-12)
+    value, error = attention.block_weight(
+        task.key, *numbers, slope, gain, bias, float(slope @ own), normed
+    )
+    return Truth(
+        value, STANDARD_ERRORS * error + NORM * (1 + float(np.abs(slope).sum())) + 1e-12
+    )
 
 
 def _floor(setting: Setting) -> Answer:
@@ -111,12 +136,22 @@ def _floor_truth(setting: Setting) -> Truth:
 
 
 def _floor_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """Nobody who is told J loses more than the spread of Y, and the mean of a token is lost for sure."""
+    """Nobody who is told J loses more than the spread of Y,
+    and the mean of a token is lost for sure.
+    """
     task, _, _ = _block(setting)
     lost = setting["gamma"] ** 2 * float(task.value.sum()) ** 2 / setting["dim"]
     return [
-        at_most("floor <= gam^2", answer.value, setting["gamma"] ** 2, answer.error, sampled=True),
-        at_most("mean of a token <= floor", lost, answer.value, answer.error + CLOSED * lost, sampled=True),
+        at_most(
+            "floor <= gam^2", answer.value, setting["gamma"] ** 2, answer.error, sampled=True
+        ),
+        at_most(
+            "mean of a token <= floor",
+            lost,
+            answer.value,
+            answer.error + CLOSED * lost,
+            sampled=True,
+        ),
     ]
 
 

@@ -1,6 +1,7 @@
 """What samples tell attention: two gradient steps on labelled tokens, the Cramer-Rao limit.
 
-Closed forms carry no error: CLOSED times their size is what is asked; of two gradients, LONG times the largest token.
+Closed forms carry no error: CLOSED times their size is what is asked; of two gradients, LONG times
+the largest token.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ __all__ = ["SUBJECTS"]
 CLOSED = 1e-13  # relative, for closed forms that return plain numbers
 LONG = 1e-13  # relative to the largest token, of the two gradients
 
-# -- two gradient steps ----------------------------------------------------------------------------------------------------------
+# -- two gradient steps ----------------------------------------------------------------------------
 
 
 def _draw_sparse(rng: np.random.Generator) -> Setting:
     L = log_integer(rng, 2, 10**6, (2, 3))
     return {
-        "dim": 50, "length": L, "marked": min(log_integer(rng, 1, L, (1,)), L - 1),
-        "strength": log_uniform(rng, 1e-6, 1e6, (1.0,)), "samples_per_dim": log_uniform(rng, 1e-6, 1e6, (1.0,)),
-    }  # fmt: skip
+        "dim": 50,
+        "length": L,
+        "marked": min(log_integer(rng, 1, L, (1,)), L - 1),
+        "strength": log_uniform(rng, 1e-6, 1e6, (1.0,)),
+        "samples_per_dim": log_uniform(rng, 1e-6, 1e6, (1.0,)),
+    }
 
 
 def _alignment(setting: Setting) -> Answer:
@@ -44,7 +48,11 @@ def _alignment_truth(setting: Setting) -> Truth:
 
 
 def _draw_labelled(rng: np.random.Generator) -> Setting:
-    shape = (log_integer(rng, 1, 40, (1,)), log_integer(rng, 1, 6, (1, 2)), log_integer(rng, 1, 6))
+    shape = (
+        log_integer(rng, 1, 40, (1,)),
+        log_integer(rng, 1, 6, (1, 2)),
+        log_integer(rng, 1, 6),
+    )
     tokens = log_uniform(rng, 1e-6, 1e6, (1.0,)) * rng.standard_normal(shape)
     return {"tokens": tokens, "target": rng.choice([-1.0, 1.0], shape[0])}
 
@@ -58,10 +66,14 @@ def _steps(setting: Setting) -> Answer:
 
 
 def _steps_truth(setting: Setting) -> Truth:
-    return Truth(np.concatenate(attention.two_steps(setting["tokens"], setting["target"])).astype(float))
+    return Truth(
+        np.concatenate(attention.two_steps(setting["tokens"], setting["target"])).astype(
+            float
+        )
+    )
 
 
-# -- the Cramer-Rao limit ----------------------------------------------------------------------------------------------------------
+# -- the Cramer-Rao limit --------------------------------------------------------------------------
 
 
 def _draw_limit(rng: np.random.Generator) -> Setting:
@@ -81,7 +93,9 @@ def _draw_limit(rng: np.random.Generator) -> Setting:
 
 
 def _limit_task(setting: Setting) -> at.SingleLocation:
-    numbers = {name: setting[name] for name in ("dim", "length", "gamma", "noise", "signal", "seed")}
+    numbers = {
+        name: setting[name] for name in ("dim", "length", "gamma", "noise", "signal", "seed")
+    }
     return at.SingleLocation(location_probs=setting["probs"], **numbers)
 
 
@@ -93,9 +107,15 @@ def _limit(setting: Setting) -> Answer:
 
 def _limit_truth(setting: Setting) -> Truth | None:
     task = _limit_task(setting)
-    probs = np.full(task.length, 1 / task.length) if setting["probs"] is None else task.location_probs
+    probs = (
+        np.full(task.length, 1 / task.length)
+        if setting["probs"] is None
+        else task.location_probs
+    )
     if setting["length"] == 1:  # least squares on the only token, whatever else is unknown
-        return Truth(setting["noise"] ** 2 * (setting["dim"] + setting["intercept"]) / setting["n"])
+        return Truth(
+            setting["noise"] ** 2 * (setting["dim"] + setting["intercept"]) / setting["n"]
+        )
     more: Any = (setting["noise"], probs, setting["intercept"], setting["background"])
     value, error = fisher.limit(task.key, task.value, task.gamma, task.signal, *more)
     return Truth(value / setting["n"], error / setting["n"]) if error < 0.05 * value else None
@@ -103,12 +123,28 @@ def _limit_truth(setting: Setting) -> Truth | None:
 
 def _limit_refusal(setting: Setting) -> str:
     """One token alone tells nothing of a background."""
-    return "the background is never seen, or hardly told apart" if setting["background"] else ""
+    return (
+        "the background is never seen, or hardly told apart" if setting["background"] else ""
+    )
 
 
 SUBJECTS: list[Subject] = [
-    Subject("two_step_alignment", ("two_step_alignment",), _draw_sparse, _alignment, _alignment_truth, weight=0.5),
-    Subject("two_gradient_steps", ("two_gradient_steps",), _draw_labelled, _steps, _steps_truth, weight=0.5),
+    Subject(
+        "two_step_alignment",
+        ("two_step_alignment",),
+        _draw_sparse,
+        _alignment,
+        _alignment_truth,
+        weight=0.5,
+    ),
+    Subject(
+        "two_gradient_steps",
+        ("two_gradient_steps",),
+        _draw_labelled,
+        _steps,
+        _steps_truth,
+        weight=0.5,
+    ),
     Subject(
         "cramer_rao",
         ("cramer_rao",),

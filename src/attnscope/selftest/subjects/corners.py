@@ -1,11 +1,13 @@
 """Corners that settings of the whole range meet too rarely to be sure of them in a short run.
 
-rounded overlaps    off by u <= 1e-9, they stand for possible ones at that distance: the risk moves by at
+rounded overlaps   off by u <= 1e-9, they stand for possible ones at that distance: the risk moves
+    by at
                     most LIPSCHITZ u times its terms
-kink at 0           at temperature 0 the derivative is the one from the right: a difference of the risk itself
-one token           the oracle's Hessian has a positive determinant at every temperature: no saddle, ever
+kink at 0   at temperature 0 the derivative is the one from the right: a difference of the risk
+    itself
+one token      the oracle's Hessian has a positive determinant at every temperature: no saddle, ever
 cancelling terms    linear attention with a gain of 1 - x, x tiny: the risk is x^2 of its terms
-rare errors         R of L tokens clearly marked: knowing which is easier, so that the error has a floor
+rare errors     R of L tokens clearly marked: knowing which is easier, so that the error has a floor
 """
 
 from __future__ import annotations
@@ -23,17 +25,22 @@ from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth
 
 __all__ = ["SUBJECTS"]
 
-LIPSCHITZ = 100.0  # of the terms of a risk in each overlap, five of them, temperatures and offsets below 3
-STEP = 1e-6  # temperature of the difference quotient: its bias is STEP times curvature, its rounding 1e-9
+# of the terms of a risk in each overlap, five of them, temperatures and offsets below 3
+LIPSCHITZ = 100.0
+# temperature of the difference quotient: its bias is STEP times curvature, its rounding 1e-9
+STEP = 1e-6
 NEVER = 1e300  # stands for an infinite critical temperature
 RARE_SAMPLES = 20_000  # a tenth of the default: the error says what that costs
-SLOPE = 1e-5  # what is asked of the derivative, of a bound on its terms; the quotient itself is good to 1e-6
+# what is asked of the derivative, of a bound on its terms; the quotient itself is good to 1e-6
+SLOPE = 1e-5
 
 
 def _draw_rounded(rng: np.random.Generator) -> Setting:
     u = log_uniform(rng, 1e-16, 9e-10, [9e-10, 4e-10, 1e-15])
     signs = rng.choice([-1.0, 1.0], size=2)
-    o = choice(rng, [(signs[0], 0.0, 0.0, signs[1], 0.0), (0.0, signs[0], signs[1], 0.0, 0.0)])
+    o = choice(
+        rng, [(signs[0], 0.0, 0.0, signs[1], 0.0), (0.0, signs[0], signs[1], 0.0, 0.0)]
+    )
     outwards = [u * x for x in o]
     anywhere = u * rng.choice([0.0, 1.0, -1.0], size=5)
     return {
@@ -58,11 +65,15 @@ def _call_rounded(s: Setting) -> Answer:
 
 
 def _true_rounded(s: Setting) -> Truth:
-    """The risk at the possible overlaps nearby, from the reference, give or take how far they are."""
+    """The risk at the possible overlaps nearby, from the reference,
+    give or take how far they are.
+    """
     line = ("pieces", ((-np.inf, np.inf, (s["offset"], 1.0)),))
     numbers = (s["temperature"], 0.5**0.5, s["signal"], s["length"], 0.0)
     exact = single_location.componentwise_risk(line, s["overlaps"], *numbers)
-    return Truth(float(exact.value), LIPSCHITZ * float(np.max(np.abs(s["off"]))) * float(exact.size))
+    return Truth(
+        float(exact.value), LIPSCHITZ * float(np.max(np.abs(s["off"]))) * float(exact.size)
+    )
 
 
 def _rounded_relations(s: Setting, a: Answer) -> Iterable[Relation]:
@@ -70,11 +81,18 @@ def _rounded_relations(s: Setting, a: Answer) -> Iterable[Relation]:
 
 
 def _too_far(s: Setting) -> str:
-    """An eigenvalue -2e of what k*, v* leave of k, v is mended by shrinking all overlaps by e, to 1e-9 at most."""
+    """An eigenvalue -2e of what k*, v* leave of k, v is mended by shrinking all overlaps by e,
+    to 1e-9 at most.
+    """
     kap, eta, the, nu, rho = (x + y for x, y in zip(s["overlaps"], s["off"], strict=True))
-    a, b = np.array([kap, eta]), np.array([the, nu])
+    a = np.array([kap, eta])
+    b = np.array([the, nu])
     left = np.array([[1 - a @ a, rho - a @ b], [rho - a @ b, 1 - b @ b]])
-    return "overlaps further than 1e-9 from possible ones" if np.linalg.eigvalsh(left)[0] < -1.9e-9 else ""
+    return (
+        "overlaps further than 1e-9 from possible ones"
+        if np.linalg.eigvalsh(left)[0] < -1.9e-9
+        else ""
+    )
 
 
 def _draw_kink(rng: np.random.Generator) -> Setting:
@@ -89,13 +107,19 @@ def _draw_kink(rng: np.random.Generator) -> Setting:
 
 def _kinked(s: Setting, temperature: float) -> at.Componentwise:
     left, right = s["slopes"]
-    return at.Componentwise(lambda x: s["base"] + np.where(x < 0, left * x, right * x), temperature, kinks=(0.0,))
+    return at.Componentwise(
+        lambda x: s["base"] + np.where(x < 0, left * x, right * x), temperature, kinks=(0.0,)
+    )
 
 
 def _call_kink(s: Setting) -> Answer:
     task = at.SingleLocation(6, s["length"], gamma=s["gamma"], signal=s["signal"])
     slope = at.risk_gradient(task, _kinked(s, 0.0), at.Overlaps.oracle()).temperature
-    size = (1 + s["signal"] + s["gamma"]) ** 3 * (1 + max(map(abs, s["slopes"]))) ** 2 * s["length"]
+    size = (
+        (1 + s["signal"] + s["gamma"]) ** 3
+        * (1 + max(map(abs, s["slopes"]))) ** 2
+        * s["length"]
+    )
     return Answer(slope, SLOPE * size)
 
 
@@ -105,7 +129,9 @@ def _true_kink(s: Setting) -> Truth:
     data = ("pieces", ((-np.inf, 0.0, (s["base"], left)), (0.0, np.inf, (s["base"], right))))
     oracle = (1.0, 0.0, 0.0, 1.0, 0.0)
     numbers = (s["gamma"], s["signal"], s["length"], 0.0)
-    above, at_zero = (single_location.componentwise_risk(data, oracle, lam, *numbers) for lam in (STEP, 0.0))
+    above, at_zero = (
+        single_location.componentwise_risk(data, oracle, lam, *numbers) for lam in (STEP, 0.0)
+    )
     return Truth(float((above.value - at_zero.value) / STEP))
 
 
@@ -125,7 +151,8 @@ def _call_one_token(s: Setting) -> Answer:
 def _draw_cancelling(rng: np.random.Generator) -> Setting:
     x = log_uniform(rng, 1e-12, 1e-2, [1e-5])
     signal = log_uniform(rng, 0.1, 100, [5.1])
-    share = x * float(rng.uniform(0, 3))  # of the gain that comes from the temperature, which adds share^2 of its own
+    # of the gain that comes from the temperature, which adds share^2 of its own
+    share = x * float(rng.uniform(0, 3))
     return {
         "length": 1,
         "signal": signal,
@@ -138,19 +165,27 @@ def _draw_cancelling(rng: np.random.Generator) -> Setting:
 
 def _call_cancelling(s: Setting) -> Answer:
     task = at.SingleLocation(10, s["length"], gamma=s["gamma"], signal=s["signal"])
-    e = at.risk(task, at.LinearAttention(s["temperature"], s["offset"]), at.Overlaps(*s["overlaps"]))
+    e = at.risk(
+        task, at.LinearAttention(s["temperature"], s["offset"]), at.Overlaps(*s["overlaps"])
+    )
     return Answer(e.excess, e.error)
 
 
 def _true_cancelling(s: Setting) -> Truth:
     line = ("pieces", ((-np.inf, np.inf, (s["offset"], 1.0)),))
     numbers = (s["temperature"], s["gamma"], s["signal"], s["length"], 0.0)
-    return Truth(float(single_location.componentwise_risk(line, s["overlaps"], *numbers).value))
+    return Truth(
+        float(single_location.componentwise_risk(line, s["overlaps"], *numbers).value)
+    )
 
 
 def _draw_rare(rng: np.random.Generator) -> Setting:
     length = int(rng.integers(3, 9))
-    return {"length": length, "strength": float(rng.uniform(5, 9)), "marked": int(rng.integers(2, length))}
+    return {
+        "length": length,
+        "strength": float(rng.uniform(5, 9)),
+        "marked": int(rng.integers(2, length)),
+    }
 
 
 def _rare(s: Setting) -> Any:
@@ -159,7 +194,9 @@ def _rare(s: Setting) -> Any:
 
 def _call_rare(s: Setting) -> Answer:
     e = _rare(s).bayes_error(samples=RARE_SAMPLES)
-    return Answer(e.excess, e.error, sampled="Monte Carlo" in e.method or "sampling" in e.method)
+    return Answer(
+        e.excess, e.error, sampled="Monte Carlo" in e.method or "sampling" in e.method
+    )
 
 
 def _rare_relations(s: Setting, a: Answer) -> Iterable[Relation]:
@@ -181,7 +218,13 @@ SUBJECTS: list[Subject] = [
         weight=1.0,
     ),
     Subject(
-        "risk_gradient at temperature 0", ("risk_gradient",), _draw_kink, _call_kink, _true_kink, truths=0.5, weight=0.3
+        "risk_gradient at temperature 0",
+        ("risk_gradient",),
+        _draw_kink,
+        _call_kink,
+        _true_kink,
+        truths=0.5,
+        weight=0.3,
     ),
     Subject(
         "critical_temperature of one token",
@@ -191,7 +234,14 @@ SUBJECTS: list[Subject] = [
         lambda s: Truth(NEVER),
         weight=0.5,
     ),
-    Subject("risk of cancelling terms", ("risk",), _draw_cancelling, _call_cancelling, _true_cancelling, weight=0.5),
+    Subject(
+        "risk of cancelling terms",
+        ("risk",),
+        _draw_cancelling,
+        _call_cancelling,
+        _true_cancelling,
+        weight=0.5,
+    ),
     Subject(
         "bayes_error of rare errors",
         ("SparseTokenClassification.bayes_error",),

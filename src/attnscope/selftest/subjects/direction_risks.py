@@ -1,7 +1,9 @@
-"""Risks before other backgrounds and with several directions: against few-token integrals, siblings and each other.
+"""Risks before other backgrounds and with several directions: against few-token integrals, siblings
+and each other.
 
 Siblings as truth: an isotropic background is a scaled single-location task; a Student t of 1e12
-degrees of freedom is normal; independent orthonormal directions at gamma = 1 add up. They reach down to 1e-300.
+degrees of freedom is normal; independent orthonormal directions at gamma = 1 add up. They reach
+down to 1e-300.
 """
 
 from __future__ import annotations
@@ -30,10 +32,11 @@ from attnscope.selftest.tokens import gamma_and_signal, orthonormal, unit
 
 __all__ = ["SUBJECTS"]
 
-ALMOST_NORMAL = 1e12  # degrees of freedom; log-densities then differ by q^2/(4 n) < 1e-7 for squared distances q < 1e3
+# degrees of freedom; log-densities then differ by q^2/(4 n) < 1e-7 for squared distances q < 1e3
+ALMOST_NORMAL = 1e12
 
 
-# -- CorrelatedBackground ---------------------------------------------------------------------------------------------
+# -- CorrelatedBackground --------------------------------------------------------------------------
 
 
 def _draw_correlated(rng: np.random.Generator) -> Setting:
@@ -67,7 +70,10 @@ def _inner(setting: Setting) -> at.SingleLocation:
     names = ("dim", "length", "gamma")
     probs = setting["probs"]
     return at.SingleLocation(
-        **{name: setting[name] for name in names}, noise=0.0, signal=setting["signal"], location_probs=probs
+        **{name: setting[name] for name in names},
+        noise=0.0,
+        signal=setting["signal"],
+        location_probs=probs,
     )
 
 
@@ -80,7 +86,9 @@ def _truth_correlated(setting: Setting) -> Truth | None:
     if setting["kind"] == "any":
         return None
     if setting["kind"] == "almost normal":
-        normal = at.CorrelatedBackground(_inner(setting), setting["mean"], setting["covariance"])
+        normal = at.CorrelatedBackground(
+            _inner(setting), setting["mean"], setting["covariance"]
+        )
         found = sibling(normal.bayes_risk)
         return found and Truth(found.excess, found.error + 1e-6 * found.excess)
     scale = float(setting["covariance"][0, 0])
@@ -89,9 +97,12 @@ def _truth_correlated(setting: Setting) -> Truth | None:
         "signal": setting["signal"] / math.sqrt(scale),
     }
     found = sibling(_inner(shrunk).bayes_risk)
-    # rounded numbers of the shrunk task move log-likelihood ratios of size (s/gamma)^2 + d by 1e-15 each
+    # rounded numbers of the shrunk task move log-likelihood ratios of size (s/gamma)^2 + d by 1e-15
+    # each
     moved = 1e-15 * (setting["signal"] ** 2 / setting["gamma"] ** 2 + setting["dim"] * 10)
-    return found and Truth(scale * found.excess, scale * (found.error + min(moved, 1.0) * found.excess))
+    return found and Truth(
+        scale * found.excess, scale * (found.error + min(moved, 1.0) * found.excess)
+    )
 
 
 def _relations_correlated(setting: Setting, answer: Answer) -> Iterable[Relation]:
@@ -106,7 +117,9 @@ def _beyond(setting: Setting) -> str:
     smallest = float(np.linalg.eigvalsh(setting["covariance"])[0])
     own = smallest if setting["informative"] == "scaled" else 1.0
     size = setting["signal"] ** 2 * (1 / smallest + 1 / (own * setting["gamma"] ** 2))
-    beyond = "log-likelihood ratios beyond 1e9 are known to 1e-7 at best" if size > 0.99e9 else ""
+    beyond = (
+        "log-likelihood ratios beyond 1e9 are known to 1e-7 at best" if size > 0.99e9 else ""
+    )
     return beyond or strong(setting["signal"])
 
 
@@ -121,7 +134,9 @@ def _draw_affine(rng: np.random.Generator) -> Setting:
         "dim": d,
         "mean": rng.standard_normal(d),
         "covariance": (frame * sizes) @ frame.T,
-        "probs": None if kind == "isotropic" or rng.random() < 0.5 else pmf(rng, setting["length"]),
+        "probs": None
+        if kind == "isotropic" or rng.random() < 0.5
+        else pmf(rng, setting["length"]),
         "freedom": None,
         "informative": kind,
     }
@@ -135,13 +150,15 @@ def _call_affine(setting: Setting) -> Answer:
 def _truth_affine(setting: Setting) -> Truth:
     task = _correlated(setting)
     L = task.length
-    probs = np.full(L, 1 / L) if task.task.location_probs is None else task.task.location_probs
+    probs = (
+        np.full(L, 1 / L) if task.task.location_probs is None else task.task.location_probs
+    )
     background = (task.mean, task.covariance)
     informative = (task.informative_mean, task.informative_covariance)
     return Truth(np.array(reference.affine_risk(probs, background, informative, task.value)))
 
 
-# -- MultiDirection ---------------------------------------------------------------------------------------------------
+# -- MultiDirection --------------------------------------------------------------------------------
 
 
 def _rows(rng: np.random.Generator, count: int, d: int) -> np.ndarray:
@@ -151,12 +168,18 @@ def _rows(rng: np.random.Generator, count: int, d: int) -> np.ndarray:
 def _draw_directions(rng: np.random.Generator) -> Setting:
     kind = choice(rng, ["exchange", "factorises", "any"])
     gamma, signal = gamma_and_signal(rng)
-    F, L, d = 2, 2, log_integer(rng, 1, 8, (1, 2))
+    F = 2
+    L = 2
+    d = log_integer(rng, 1, 8, (1, 2))
     positions = "distinct"
     vectors: tuple[Any, Any] = (_rows(rng, F, d), _rows(rng, F, d))
     if kind == "factorises":
-        F, L, gamma = log_integer(rng, 1, 6), log_integer(rng, 1, 10**6, (1, 2)), 1.0
-        d, positions, vectors = 2 * F + log_integer(rng, 1, 100), "independent", (None, None)
+        F = log_integer(rng, 1, 6)
+        L = log_integer(rng, 1, 10**6, (1, 2))
+        gamma = 1.0
+        d = 2 * F + log_integer(rng, 1, 100)
+        positions = "independent"
+        vectors = (None, None)
     elif kind == "any":
         F = log_integer(rng, 1, 3)
         positions = choice(rng, ["distinct", "independent"])
@@ -177,7 +200,9 @@ def _draw_directions(rng: np.random.Generator) -> Setting:
 
 
 def _directions(setting: Setting) -> at.MultiDirection:
-    return at.MultiDirection(**{name: x for name, x in setting.items() if name not in ("kind", "budget")})
+    return at.MultiDirection(
+        **{name: x for name, x in setting.items() if name not in ("kind", "budget")}
+    )
 
 
 def _truth_directions(setting: Setting) -> Truth | None:
@@ -186,7 +211,9 @@ def _truth_directions(setting: Setting) -> Truth | None:
         gaps = (task.keys[0] - task.keys[1], task.values[0] - task.values[1])
         return Truth(*reference.exchange_risk(*gaps, task.gamma, task.signal))
     if setting["kind"] == "factorises":
-        one = sibling(at.SingleLocation(task.dim, task.length, 1.0, 0.0, task.signal).bayes_risk)
+        one = sibling(
+            at.SingleLocation(task.dim, task.length, 1.0, 0.0, task.signal).bayes_risk
+        )
         F = task.directions
         return one and Truth(F * one.excess, F * one.error)
     return None
@@ -207,10 +234,17 @@ def _draw_variance(rng: np.random.Generator) -> Setting:
 
 
 def _too_large(setting: Setting) -> str:
-    g2, d = setting["gamma"] ** 2, setting["dim"]
+    g2 = setting["gamma"] ** 2
+    d = setting["dim"]
     longest = (setting["directions"] * setting["signal"]) ** 2
-    size = d * abs(math.log(setting["gamma"])) + longest / g2 + abs(1 / g2 - 1) * (g2 * d + longest)
-    beyond = "log-likelihood ratios beyond 1e9 are known to 1e-7 at best" if size > 0.99e9 else ""
+    size = (
+        d * abs(math.log(setting["gamma"]))
+        + longest / g2
+        + abs(1 / g2 - 1) * (g2 * d + longest)
+    )
+    beyond = (
+        "log-likelihood ratios beyond 1e9 are known to 1e-7 at best" if size > 0.99e9 else ""
+    )
     return beyond or strong(setting["signal"])
 
 

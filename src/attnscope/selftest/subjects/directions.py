@@ -1,4 +1,5 @@
-"""Posteriors and Bayes predictions before other backgrounds and with several directions, against Bayes' rule in 60 digits.
+"""Posteriors and Bayes predictions before other backgrounds and with several directions, against
+Bayes' rule in 60 digits.
 
 notation and promised errors: selftest.tokens.
 """
@@ -33,7 +34,7 @@ SMALL = 5  # tokens at most where locations are listed
 FEW = 4  # tokens at most where ordered positions are listed: 64 of them for three directions
 
 
-# -- before a correlated background -----------------------------------------------------------------------------------
+# -- before a correlated background ----------------------------------------------------------------
 
 
 def _draw_correlated(rng: np.random.Generator) -> Setting:
@@ -50,7 +51,9 @@ def _draw_correlated(rng: np.random.Generator) -> Setting:
         "gamma": gamma,
         "signal": signal,
         "probs": None if rng.random() < 0.5 else pmf(rng, L),
-        "mean": None if rng.random() < CORNER else rng.standard_normal(d) * log_uniform(rng, 1e-2, 1e2),
+        "mean": None
+        if rng.random() < CORNER
+        else rng.standard_normal(d) * log_uniform(rng, 1e-2, 1e2),
         "covariance": (frame * sizes) @ frame.T,
         "freedom": None if rng.random() < 0.5 else 2 + log_uniform(rng, 1e-3, 1e9, (1e-9,)),
         "informative": choice(rng, ["scaled", "isotropic"]),
@@ -59,21 +62,38 @@ def _draw_correlated(rng: np.random.Generator) -> Setting:
 
 
 def _correlated(setting: Setting) -> at.CorrelatedBackground:
-    d, L = setting["dim"], setting["length"]
-    inner = at.SingleLocation(d, L, setting["gamma"], 0.0, setting["signal"], setting["probs"])
-    more = (setting["mean"], setting["covariance"], setting["freedom"], setting["informative"])
+    d = setting["dim"]
+    L = setting["length"]
+    inner = at.SingleLocation(
+        d, L, setting["gamma"], 0.0, setting["signal"], setting["probs"]
+    )
+    more = (
+        setting["mean"],
+        setting["covariance"],
+        setting["freedom"],
+        setting["informative"],
+    )
     return at.CorrelatedBackground(inner, *more)
 
 
 def _correlated_delta(task: at.CorrelatedBackground, x: np.ndarray) -> float:
-    """Whitening multiplies relative errors by the condition number; the constants of Student's t are of size (n + d) log n."""
+    """Whitening multiplies relative errors by the condition number;
+    the constants of Student's t are of size (n + d) log n.
+    """
     sizes = np.linalg.eigvalsh(task.covariance)
     smallest = min(sizes[0], 1.0) if task.informative == "isotropic" else sizes[0]
     d = task.dim
     reach = np.linalg.norm(x[0], axis=1) + np.linalg.norm(task.mean) + task.signal
     quadratic = reach**2 * (1 / sizes[0] + 1 / (smallest * task.gamma**2))
     constant = d * (abs(np.log(task.gamma)) + float(np.max(np.abs(np.log(sizes)))))
-    return ROUNDINGS * EPS * (d + 4) * sizes[-1] / sizes[0] * float(np.sum(1.0 + quadratic + constant))
+    return (
+        ROUNDINGS
+        * EPS
+        * (d + 4)
+        * sizes[-1]
+        / sizes[0]
+        * float(np.sum(1.0 + quadratic + constant))
+    )
 
 
 def _call_correlated(setting: Setting) -> Answer:
@@ -81,21 +101,31 @@ def _call_correlated(setting: Setting) -> Answer:
     task = _correlated(setting)
     x = tokens_of(task, setting)
     says = np.linalg.norm(x[0], axis=1)
-    return inferred(task.location_posterior(x), task.bayes_predict(x), says, _correlated_delta(task, x))
+    return inferred(
+        task.location_posterior(x), task.bayes_predict(x), says, _correlated_delta(task, x)
+    )
 
 
 def _call_ratio(setting: Setting) -> Answer:
     task = _correlated(setting)
     x = tokens_of(task, setting)
-    return Answer(task.log_likelihood_ratio(x)[0], np.full(task.length, _correlated_delta(task, x)))
+    return Answer(
+        task.log_likelihood_ratio(x)[0], np.full(task.length, _correlated_delta(task, x))
+    )
 
 
 def _reference_correlated(setting: Setting) -> tuple[np.ndarray, reference.Inference]:
     task = _correlated(setting)
-    probs = np.full(task.length, 1 / task.length) if task.task.location_probs is None else task.task.location_probs
+    probs = (
+        np.full(task.length, 1 / task.length)
+        if task.task.location_probs is None
+        else task.task.location_probs
+    )
     background = (task.mean, task.covariance, task.degrees_of_freedom)
     informative = (task.informative_mean, task.informative_covariance)
-    return reference.correlated(tokens_of(task, setting)[0], background, informative, task.value, probs)
+    return reference.correlated(
+        tokens_of(task, setting)[0], background, informative, task.value, probs
+    )
 
 
 def _truth_correlated(setting: Setting) -> Truth:
@@ -106,7 +136,7 @@ def _truth_ratio(setting: Setting) -> Truth:
     return Truth(_reference_correlated(setting)[0])
 
 
-# -- a direction pair each --------------------------------------------------------------------------------------------
+# -- a direction pair each -------------------------------------------------------------------------
 
 
 def _draw_directions(rng: np.random.Generator) -> Setting:
@@ -153,10 +183,12 @@ def _call_directions_variance(setting: Setting) -> Answer:
     task = _directions(setting)
     x = tokens_of(task, setting)
     delta = task.directions * gaussian_delta(x, task.gamma, task.directions * task.signal)
-    return variance_answer(task, x, delta, 2 * task.directions * float(np.linalg.norm(x[0], axis=1).max()))
+    return variance_answer(
+        task, x, delta, 2 * task.directions * float(np.linalg.norm(x[0], axis=1).max())
+    )
 
 
-# -- spikes -----------------------------------------------------------------------------------------------------------
+# -- spikes ----------------------------------------------------------------------------------------
 
 
 def _draw_spikes(rng: np.random.Generator) -> Setting:
@@ -182,7 +214,9 @@ def _spikes(setting: Setting) -> at.SpikeMixture:
 
 def _spikes_delta(task: at.SpikeMixture, x: np.ndarray) -> float:
     longest = float(np.linalg.norm(task.means, axis=1).max())
-    return gaussian_delta(x, task.gamma, longest) + ROUNDINGS * EPS * float(np.abs(np.log(task.prior)).max())
+    return gaussian_delta(x, task.gamma, longest) + ROUNDINGS * EPS * float(
+        np.abs(np.log(task.prior)).max()
+    )
 
 
 def _call_spikes(setting: Setting) -> Answer:
@@ -201,7 +235,9 @@ def _reference_spikes(setting: Setting) -> reference.Inference:
 def _call_spikes_variance(setting: Setting) -> Answer:
     task = _spikes(setting)
     x = tokens_of(task, setting)
-    return variance_answer(task, x, _spikes_delta(task, x), 2 * float(np.linalg.norm(x[0], axis=1).max()))
+    return variance_answer(
+        task, x, _spikes_delta(task, x), 2 * float(np.linalg.norm(x[0], axis=1).max())
+    )
 
 
 SUBJECTS = [

@@ -1,7 +1,9 @@
-"""The two estimators on small bags, honest and nasty: no reference, but what every answer must satisfy.
+"""The two estimators on small bags, honest and nasty: no reference, but what every answer must
+satisfy.
 
-Labels and tokens are standardised before anything else, so powers of two as factors move no bit of the fit (EXACT allows for the way back);
-the order of tokens changes the order of sums and nothing else (SUMS).
+Labels and tokens are standardised before anything else, so powers of two as factors move no bit of
+the fit (EXACT allows for the way back); the order of tokens changes the order of sums and nothing
+else (SUMS).
 """
 
 from __future__ import annotations
@@ -19,11 +21,21 @@ from attnscope.selftest.subject import Answer, Relation, Setting, Subject, at_mo
 __all__ = ["SUBJECTS"]
 
 EXACT = 1e-12  # relative: a prediction is scaled back and shifted once
-SUMS = 1e-9  # sums over the tokens of a bag in another order, through exponentials of scores up to 1e6
-# two fits whose rounding differs: EM ends where a bag's log likelihood gains less than 1e-6, which leaves
-# its square root open in the parameters
+# sums over the tokens of a bag in another order, through exponentials of scores up to 1e6
+SUMS = 1e-9
+# two fits whose rounding differs: EM ends where a bag's log likelihood gains less than 1e-6, which
+# leaves its square root open in the parameters
 REFIT = 1e-3
-KINDS = ("task", "noise", "one label", "one token", "few bags", "heavy tails", "an outlier", "constant feature")
+KINDS = (
+    "task",
+    "noise",
+    "one label",
+    "one token",
+    "few bags",
+    "heavy tails",
+    "an outlier",
+    "constant feature",
+)
 
 
 def _draw(rng: np.random.Generator) -> Setting:
@@ -36,7 +48,14 @@ def _draw(rng: np.random.Generator) -> Setting:
         "label_scale": log_uniform(rng, 1e-8, 1e8, [1.0]),
         "label_shift": log_uniform(rng, 1e-3, 1e3, [0.0]),
         "token_scale": log_uniform(rng, 1e-8, 1e8, [1.0]),
-        "options": choice(rng, [{}, {"alpha": (np.inf, 1.0)}, {"n_starts": 2, "gate": "linear", "robust": False}]),
+        "options": choice(
+            rng,
+            [
+                {},
+                {"alpha": (np.inf, 1.0)},
+                {"n_starts": 2, "gate": "linear", "robust": False},
+            ],
+        ),
         "factor": float(2.0 ** rng.integers(-20, 20)),
         "seed": int(rng.integers(2**31)),
     }
@@ -44,7 +63,9 @@ def _draw(rng: np.random.Generator) -> Setting:
 
 def _data(s: Setting) -> tuple[Any, np.ndarray]:
     """(bags, labels of scale 1)."""
-    n, L, d = (2 if s["kind"] == "few bags" else s["bags"]), s["length"], s["dim"]
+    n = 2 if s["kind"] == "few bags" else s["bags"]
+    L = s["length"]
+    d = s["dim"]
     rng = np.random.default_rng(s["seed"])
     x = rng.standard_normal((n, L, d))
     if s["kind"] == "heavy tails":
@@ -89,27 +110,43 @@ def _turned(bags: Any) -> Any:
 
 
 def _common(model: Any, bags: Any, answers: Any) -> Iterable[Relation]:
-    """Relations of both estimators; `answers` maps bags to what is predicted, (n, ...), of scale 1."""
+    """Relations of both estimators; `answers` maps bags to what is predicted, (n, ...),
+    of scale 1.
+    """
     weights = _flat(model.attention(bags))
     L = _lengths(bags)
     starts = np.cumsum(L) - L
-    yield same("weights sum to 1 in each bag", np.add.reduceat(weights, starts), np.ones(len(L)), EXACT)
-    yield at_most("weights in [0, 1]", np.maximum(-weights, weights - 1), np.zeros(len(weights)), EXACT)
+    yield same(
+        "weights sum to 1 in each bag",
+        np.add.reduceat(weights, starts),
+        np.ones(len(L)),
+        EXACT,
+    )
+    yield at_most(
+        "weights in [0, 1]", np.maximum(-weights, weights - 1), np.zeros(len(weights)), EXACT
+    )
     place = model.locate(bags)
-    yield at_most("a place within the bag", np.maximum(-place, place - L + 1), np.zeros(len(L)), 0.0)
+    yield at_most(
+        "a place within the bag", np.maximum(-place, place - L + 1), np.zeros(len(L)), 0.0
+    )
     turned = _turned(bags)
     mirror = np.concatenate([start + np.arange(n)[::-1] for start, n in zip(starts, L)])
-    yield same("attention follows the tokens", _flat(model.attention(turned))[mirror], weights, SUMS)
+    yield same(
+        "attention follows the tokens", _flat(model.attention(turned))[mirror], weights, SUMS
+    )
     first = answers(bags)
-    rounding = SUMS * np.maximum(1.0, np.abs(first))  # an outlier's answer is as large as the outlier
+    # an outlier's answer is as large as the outlier
+    rounding = SUMS * np.maximum(1.0, np.abs(first))
     yield same("tokens in another order", answers(turned), first, rounding)
     yield same("bags in another order", answers(bags[::-1])[::-1], first, rounding)
 
 
-# -- numbers ------------------------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------
 
 
-def _regressor(s: Setting, factor: float = 1.0, tokens: float = 1.0) -> tuple[Any, Any, float]:
+def _regressor(
+    s: Setting, factor: float = 1.0, tokens: float = 1.0
+) -> tuple[Any, Any, float]:
     bags, y = _data(s)
     scaled = [bag * tokens for bag in bags] if isinstance(bags, list) else bags * tokens
     unit = s["label_scale"] * factor
@@ -119,7 +156,13 @@ def _regressor(s: Setting, factor: float = 1.0, tokens: float = 1.0) -> tuple[An
 
 def _call_numbers(s: Setting) -> Answer:
     model, bags, _ = _regressor(s)
-    value = np.concatenate([model.predict(bags), model.predict_interval(bags).ravel(), _flat(model.attention(bags))])
+    value = np.concatenate(
+        [
+            model.predict(bags),
+            model.predict_interval(bags).ravel(),
+            _flat(model.attention(bags)),
+        ]
+    )
     return Answer(value, np.zeros(value.shape))
 
 
@@ -130,25 +173,47 @@ def _number_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     yield from _common(model, bags, lambda b: model.predict(b) / unit / size)
     low, high = model.predict_interval(bags).T
     yield at_most(
-        "the prediction within its interval", np.maximum(low - predicted, predicted - high), 0.0, EXACT * unit * size
+        "the prediction within its interval",
+        np.maximum(low - predicted, predicted - high),
+        0.0,
+        EXACT * unit * size,
     )
     wide = model.predict_interval(bags, coverage=0.99)
-    yield at_most("a wider interval for more coverage", wide[:, 0] - low, 0.0, EXACT * unit * size)
+    yield at_most(
+        "a wider interval for more coverage", wide[:, 0] - low, 0.0, EXACT * unit * size
+    )
     other, _, scale = _regressor(s, factor=s["factor"])
-    yield same("labels times a power of two", other.predict(bags) / scale, predicted / unit, EXACT * size)
+    yield same(
+        "labels times a power of two",
+        other.predict(bags) / scale,
+        predicted / unit,
+        EXACT * size,
+    )
     other, scaled, _ = _regressor(s, tokens=s["factor"])
-    # what rounding leaves of a constant after its mean is taken off has no scale to be divided by: another fit
+    # what rounding leaves of a constant after its mean is taken off has no scale to be divided by:
+    # another fit
     slack = REFIT if s["kind"] in ("constant feature", "one token") else EXACT
-    yield same("tokens times a power of two", other.predict(scaled) / unit, predicted / unit, slack * size)
+    yield same(
+        "tokens times a power of two",
+        other.predict(scaled) / unit,
+        predicted / unit,
+        slack * size,
+    )
 
 
-# -- classes ------------------------------------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------------------
 
 
 def _classifier(s: Setting, names: Any) -> tuple[Any, Any]:
     bags, y = _data(s)
-    number = np.digitize(y, np.quantile(y, [0.4, 0.7])) if s["seed"] % 2 else (y > np.median(y)).astype(int)
-    return _fitted(at.SingleLocationClassifier(**s["options"]), bags, np.asarray(names)[number]), bags
+    number = (
+        np.digitize(y, np.quantile(y, [0.4, 0.7]))
+        if s["seed"] % 2
+        else (y > np.median(y)).astype(int)
+    )
+    return _fitted(
+        at.SingleLocationClassifier(**s["options"]), bags, np.asarray(names)[number]
+    ), bags
 
 
 def _call_classes(s: Setting) -> Answer:
@@ -163,7 +228,9 @@ def _class_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     yield same("probabilities sum to 1", p.sum(axis=1), np.ones(len(p)), EXACT)
     yield at_most("probabilities in [0, 1]", np.maximum(-p, p - 1), np.zeros(p.shape), 0.0)
     chosen = np.searchsorted(model.classes_, model.predict(bags))
-    yield same("the class is the most probable", p[np.arange(len(p)), chosen], p.max(axis=1), 0.0)
+    yield same(
+        "the class is the most probable", p[np.arange(len(p)), chosen], p.max(axis=1), 0.0
+    )
     yield from _common(model, bags, model.predict_proba)
     named, _ = _classifier(s, ["a", "b", "c"])
     yield same("names of the classes do not matter", named.predict_proba(bags), p, 0.0)
@@ -176,7 +243,10 @@ def _one_class(s: Setting) -> str:
 SUBJECTS: list[Subject] = [
     Subject(
         "SingleLocationRegressor",
-        tuple(f"SingleLocationRegressor.{name}" for name in ("predict", "predict_interval", "attention", "locate")),
+        tuple(
+            f"SingleLocationRegressor.{name}"
+            for name in ("predict", "predict_interval", "attention", "locate")
+        ),
         _draw,
         _call_numbers,
         relations=_number_relations,
@@ -184,7 +254,10 @@ SUBJECTS: list[Subject] = [
     ),
     Subject(
         "SingleLocationClassifier",
-        tuple(f"SingleLocationClassifier.{name}" for name in ("predict", "predict_proba", "attention", "locate")),
+        tuple(
+            f"SingleLocationClassifier.{name}"
+            for name in ("predict", "predict_proba", "attention", "locate")
+        ),
         _draw,
         _call_classes,
         relations=_class_relations,

@@ -1,8 +1,9 @@
 """Gaussian latents, posteriors and predictions: a location, a linear map, a function on the sphere.
 
-Promises without a stated error (docs/accuracy.md). With kap = 1 + lam |Phi|^2/s^2 (lam prior variance,
-s noise, Phi features) a prediction is at most sqrt(lam) |phi(q)| |V|/s; it errs by at most
-ROUNDING sqrt(kap) of that. Log probabilities are sums of squares and logarithms: ROUNDING times their sizes.
+Promises without a stated error (docs/accuracy.md). With kap = 1 + lam |Phi|^2/s^2 (lam prior
+variance, s noise, Phi features) a prediction is at most sqrt(lam) |phi(q)| |V|/s; it errs by at
+most ROUNDING sqrt(kap) of that. Log probabilities are sums of squares and logarithms: ROUNDING
+times their sizes.
 """
 
 from __future__ import annotations
@@ -17,15 +18,24 @@ import numpy as np
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.references import exchangeable as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 
 __all__ = ["SUBJECTS", "draw_sphere"]
 
 ROUNDING = 1e-14  # fifty roundings
-HARMONICS = 1e-13  # of spherical harmonics: the basis comes from an eigenproblem of condition number up to 1e3
+# of spherical harmonics: the basis comes from an eigenproblem of condition number up to 1e3
+HARMONICS = 1e-13
 
 
-# -- Gaussian location --------------------------------------------------------------------------------------------------
+# -- Gaussian location -----------------------------------------------------------------------------
 
 
 def _draw_location(rng: np.random.Generator) -> Setting:
@@ -44,7 +54,9 @@ def _draw_location(rng: np.random.Generator) -> Setting:
 def _location(s: Setting) -> tuple[Any, np.ndarray]:
     rng = np.random.default_rng(s["seed"])
     readout = rng.standard_normal((s["dim"],)) if s["readout"] else None
-    task = at.GaussianLocation(s["dim"], s["prior_variance"], s["noise_variance"], readout, s["noise"])
+    task = at.GaussianLocation(
+        s["dim"], s["prior_variance"], s["noise_variance"], readout, s["noise"]
+    )
     return task, s["offset"] + rng.standard_normal((s["length"], s["dim"]))
 
 
@@ -52,22 +64,34 @@ def _call_location(s: Setting) -> Answer:
     task, x = _location(s)
     mean, variance = task.posterior(x)
     e = task.bayes_risk(s["length"])
-    value = [*mean, variance, *np.atleast_1d(task.bayes_predict(x)), float(task.log_probability(x)), e.excess]
-    t2, s2 = s["prior_variance"], s["noise_variance"]
+    value = [
+        *mean,
+        variance,
+        *np.atleast_1d(task.bayes_predict(x)),
+        float(task.log_probability(x)),
+        e.excess,
+    ]
+    t2 = s["prior_variance"]
+    s2 = s["noise_variance"]
     each = ROUNDING * t2 / (s2 + len(x) * t2) * np.abs(x).sum(axis=0)
     a = np.ones(s["dim"]) if task.readout is None else np.abs(task.readout)
     predicted = each if task.readout is None else [float(a @ each)]
     centre = x - (x.mean(axis=0) if len(x) else 0)
     # squares about the mean feel the rounding of x: |x| eps of |x - mean|, twice over
-    squares = (np.sum(np.abs(x) * np.abs(centre)) + 1e-15 * np.sum(x**2)) / s2 + np.sum(x**2) / (s2 + len(x) * t2)
-    logs = x.size * (abs(math.log(s2)) + abs(math.log(t2)) + math.log(len(x) + 2) + 3) + squares
+    squares = (np.sum(np.abs(x) * np.abs(centre)) + 1e-15 * np.sum(x**2)) / s2 + np.sum(
+        x**2
+    ) / (s2 + len(x) * t2)
+    logs = (
+        x.size * (abs(math.log(s2)) + abs(math.log(t2)) + math.log(len(x) + 2) + 3) + squares
+    )
     return Answer(value, [*each, ROUNDING * variance, *predicted, ROUNDING * logs, e.error])
 
 
 def _true_location(s: Setting) -> Truth:
     task, x = _location(s)
     with mp.workdps(reference.DIGITS):
-        t2, s2 = mp.mpf(s["prior_variance"]), mp.mpf(s["noise_variance"])
+        t2 = mp.mpf(s["prior_variance"])
+        s2 = mp.mpf(s["noise_variance"])
         C = [[t2 + (s2 if i == j else 0) for j in range(len(x))] for i in range(len(x))]
         means, variance = reference.gaussian_predict(C, [t2] * len(x), t2, x)
         log_p = reference.log_density(C, x)
@@ -79,12 +103,19 @@ def _true_location(s: Setting) -> Truth:
 
 def _location_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     task, x = _location(s)
-    yield same("tokens in another order", task.posterior(x[::-1]).mean, a.value[: s["dim"]], a.error[: s["dim"]])
+    yield same(
+        "tokens in another order",
+        task.posterior(x[::-1]).mean,
+        a.value[: s["dim"]],
+        a.error[: s["dim"]],
+    )
     before = task.bayes_risk(max(s["length"] - 1, 0))
-    yield at_most("one more token never hurts", a.value[-1], before.excess, a.error[-1] + before.error)
+    yield at_most(
+        "one more token never hurts", a.value[-1], before.excess, a.error[-1] + before.error
+    )
 
 
-# -- linear map and sphere: predictions ---------------------------------------------------------------------------------
+# -- linear map and sphere: predictions ------------------------------------------------------------
 
 
 def _draw_map(rng: np.random.Generator) -> Setting:
@@ -112,17 +143,24 @@ def _map(s: Setting) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
     return task, k[:-1], values, k[-1]
 
 
-def _predictions(task: Any, k: np.ndarray, v: np.ndarray, q: np.ndarray, rounding: float = ROUNDING) -> Answer:
-    """`rounding` of the features moves a direction by as much: sqrt(kap) in a prediction, kap rounding^2 in a square."""
+def _predictions(
+    task: Any, k: np.ndarray, v: np.ndarray, q: np.ndarray, rounding: float = ROUNDING
+) -> Answer:
+    """`rounding` of the features moves a direction by as much:
+    sqrt(kap) in a prediction, kap rounding^2 in a square.
+    """
     mean, variance = task.predictive(q, k, v)
     log_p = float(task.log_probability(k, v))
     Phi = task.features(k)
     phi = task.features(q)
-    lam, s2 = task.prior_variance, task.noise**2
+    lam = task.prior_variance
+    s2 = task.noise**2
     kap = 1 + lam * float(np.sum(Phi**2)) / s2
     size = math.sqrt(lam / s2) * float(np.linalg.norm(phi)) * np.linalg.norm(v, axis=0)
     spread = s2 + lam * float(phi @ phi)
-    logs = v.size * (math.log(kap) + abs(math.log(s2)) + 3) + np.sum(v**2) / s2 * (1 + kap * rounding)
+    logs = v.size * (math.log(kap) + abs(math.log(s2)) + 3) + np.sum(v**2) / s2 * (
+        1 + kap * rounding
+    )
     logs += v.shape[1] * len(phi) * math.sqrt(kap)
     predicted = task.bayes_predict(q, k, v)
     errors = rounding * math.sqrt(kap) * size + 1e-300
@@ -138,7 +176,8 @@ def _call_map(s: Setting) -> Answer:
 
 def _true_map(s: Setting) -> Truth:
     _, k, v, q = _map(s)
-    lam, noise2 = s["prior_variance"], mp.mpf(s["noise"]) ** 2
+    lam = s["prior_variance"]
+    noise2 = mp.mpf(s["noise"]) ** 2
     C = reference.inner_products(k, k, lam, 0.0)
     cross = [row[0] for row in reference.inner_products(k, q[None], lam, 0.0)]
     own = reference.inner_products(q[None], q[None], lam, 0.0)[0][0]
@@ -172,7 +211,11 @@ def _map_relations(s: Setting, a: Answer) -> Iterable[Relation]:
 def _rounded_values(s: Setting) -> str:
     _, _, v, _ = _map(s)
     lost = len(v) > s["dim_key"] and np.max(np.abs(v), initial=0.0) > 1e11 * s["noise"]
-    return "log_probability of more tokens than features, the noise below the rounding of the values" if lost else ""
+    return (
+        "log_probability of more tokens than features, the noise below the rounding of the values"
+        if lost
+        else ""
+    )
 
 
 def draw_sphere(rng: np.random.Generator) -> Setting:
@@ -192,12 +235,19 @@ def _sphere(s: Setting) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
     task = at.SphereRegression(s["dim"], s["noise"], s["degrees"], s["weights"])
     k = rng.standard_normal((s["length"] + 1, s["dim"]))
     k /= np.linalg.norm(k, axis=1, keepdims=True)
-    return task, k[:-1], rng.standard_normal((s["length"], 1)) * sum(s["weights"]) ** 0.5, k[-1]
+    return (
+        task,
+        k[:-1],
+        rng.standard_normal((s["length"], 1)) * sum(s["weights"]) ** 0.5,
+        k[-1],
+    )
 
 
 def _covariance(s: Setting, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     gram = np.clip(left @ right.T, -1, 1)
-    return sum(w * reference.zonal(s["dim"], m, gram) for m, w in zip(s["degrees"], s["weights"]))
+    return sum(
+        w * reference.zonal(s["dim"], m, gram) for m, w in zip(s["degrees"], s["weights"])
+    )
 
 
 def _true_sphere(s: Setting) -> Truth:
@@ -212,7 +262,12 @@ def _sphere_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     task, k, _, q = _sphere(s)
     found = task.covariance(q, k)
     yield same("covariance", found, _covariance(s, q[None], k)[0], 1e-12 * sum(s["weights"]))
-    yield same("covariance by features", task.features(k) @ task.features(q), found, 1e-11 * sum(s["weights"]))
+    yield same(
+        "covariance by features",
+        task.features(k) @ task.features(q),
+        found,
+        1e-11 * sum(s["weights"]),
+    )
 
 
 SUBJECTS: list[Subject] = [
@@ -220,7 +275,13 @@ SUBJECTS: list[Subject] = [
         "GaussianLocation: all",
         tuple(
             f"GaussianLocation.{name}"
-            for name in ("posterior", "posterior_variance", "bayes_predict", "bayes_risk", "log_probability")
+            for name in (
+                "posterior",
+                "posterior_variance",
+                "bayes_predict",
+                "bayes_risk",
+                "log_probability",
+            )
         ),
         _draw_location,
         _call_location,
@@ -231,7 +292,13 @@ SUBJECTS: list[Subject] = [
         "LinearMap.posterior, predictive, log_probability",
         tuple(
             f"LinearMap.{name}"
-            for name in ("posterior", "predictive", "bayes_predict", "log_probability", "conditional_mean")
+            for name in (
+                "posterior",
+                "predictive",
+                "bayes_predict",
+                "log_probability",
+                "conditional_mean",
+            )
         ),
         _draw_map,
         _call_map,
@@ -244,7 +311,13 @@ SUBJECTS: list[Subject] = [
         "SphereRegression.predictive, log_probability",
         tuple(
             f"SphereRegression.{name}"
-            for name in ("posterior", "predictive", "bayes_predict", "log_probability", "covariance")
+            for name in (
+                "posterior",
+                "predictive",
+                "bayes_predict",
+                "log_probability",
+                "covariance",
+            )
         ),
         draw_sphere,
         lambda s: _predictions(*_sphere(s), rounding=HARMONICS),

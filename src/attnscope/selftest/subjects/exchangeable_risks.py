@@ -13,14 +13,23 @@ import numpy as np
 import attnscope as at
 from attnscope.selftest.draws import log_integer, log_uniform
 from attnscope.selftest.references import exchangeable as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 from attnscope.selftest.subjects.exchangeable import draw_sphere
 
 __all__ = ["SUBJECTS"]
 
-DRAWN_SIDE = 12  # beyond, drawing Y for the reference costs more than the setting's share of time
+# beyond, drawing Y for the reference costs more than the setting's share of time
+DRAWN_SIDE = 12
 
-# -- Bayes risks --------------------------------------------------------------------------------------------------------
+# -- Bayes risks -----------------------------------------------------------------------------------
 
 
 def _draw_map_risk(rng: np.random.Generator) -> Setting:
@@ -38,7 +47,9 @@ def _draw_map_risk(rng: np.random.Generator) -> Setting:
 
 
 def _map_risk(s: Setting, dim: int, length: int) -> Any:
-    return at.LinearMap(dim, s["dim_value"], s["prior_variance"], s["noise"]).bayes_risk(length)
+    return at.LinearMap(dim, s["dim_value"], s["prior_variance"], s["noise"]).bayes_risk(
+        length
+    )
 
 
 def _call_map_risk(s: Setting) -> Answer:
@@ -50,25 +61,39 @@ def _true_map_risk(s: Setting) -> Truth | None:
     short, long = sorted((s["dim"], s["length"]))
     if short > DRAWN_SIDE or (short > 2 and long > 100):
         return None
-    value, error = reference.wishart_trace(s["length"], s["dim"], s["prior_variance"] / s["noise"] ** 2, s["seed"])
+    value, error = reference.wishart_trace(
+        s["length"], s["dim"], s["prior_variance"] / s["noise"] ** 2, s["seed"]
+    )
     scale = s["dim_value"] * s["prior_variance"]
     return Truth(scale * value, scale * error)
 
 
 def _map_risk_relations(s: Setting, a: Answer) -> Iterable[Relation]:
-    d, L = s["dim"], s["length"]
+    d = s["dim"]
+    L = s["length"]
     c = s["prior_variance"] / s["noise"] ** 2
     scale = s["dim_value"] * s["prior_variance"]
     yield at_most("<= prior", a.value, scale * d, a.error + 1e-15 * scale * d)
-    yield at_most("Jensen: >= d/(1 + c L)", scale * d / (1 + c * L), a.value, a.error + 1e-14 * a.value)
+    yield at_most(
+        "Jensen: >= d/(1 + c L)", scale * d / (1 + c * L), a.value, a.error + 1e-14 * a.value
+    )
     if d + 1 < L:
-        yield at_most("<= least squares", a.value, scale * d / (c * (L - d - 1)), a.error + 1e-14 * a.value)
+        yield at_most(
+            "<= least squares",
+            a.value,
+            scale * d / (c * (L - d - 1)),
+            a.error + 1e-14 * a.value,
+        )
     if 1 <= L <= 200:
         turned = _map_risk(s, L, d)
         both = a.error + turned.error + 1e-14 * scale * max(d, L)
-        yield same("rows and columns swapped", a.value - scale * d, turned.excess - scale * L, both)
+        yield same(
+            "rows and columns swapped", a.value - scale * d, turned.excess - scale * L, both
+        )
     before = _map_risk(s, d, max(L - 1, 0))
-    yield at_most("one more token never hurts", a.value, before.excess, a.error + before.error)
+    yield at_most(
+        "one more token never hurts", a.value, before.excess, a.error + before.error
+    )
 
 
 def _draw_sphere_risk(rng: np.random.Generator) -> Setting:
@@ -88,7 +113,7 @@ def _true_sphere_risk(s: Setting) -> Truth | None:
     return found and Truth(found[0], found[1] / reference.SIGMAS)
 
 
-# -- the order of two symbols -------------------------------------------------------------------------------------------
+# -- the order of two symbols ----------------------------------------------------------------------
 
 
 def _draw_order(rng: np.random.Generator) -> Setting:
@@ -110,7 +135,10 @@ def _call_order(s: Setting) -> Answer:
     positions = np.asarray(s["positions"]) if s["seen"] else None
     predicted = float(task.bayes_predict(content, positions))
     risk = task.bayes_risk(len(content), s["seen"])
-    return Answer([predicted, float(task.posterior(content, positions)), risk.excess], [0.0, 0.0, risk.error])
+    return Answer(
+        [predicted, float(task.posterior(content, positions)), risk.excess],
+        [0.0, 0.0, risk.error],
+    )
 
 
 def _true_order(s: Setting) -> Truth:

@@ -1,6 +1,8 @@
-"""Posteriors on a grid and of sequences of random length: marginals and padding of the single-location posterior.
+"""Posteriors on a grid and of sequences of random length: marginals and padding of the
+single-location posterior.
 
-A logit is a sum of terms of size |x|^2 (1 + 1/gam^2) + s |x|/gam^2; ROUNDING of its size moves a probability p by as much of p.
+A logit is a sum of terms of size |x|^2 (1 + 1/gam^2) + s |x|/gam^2; ROUNDING of its size moves a
+probability p by as much of p.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def _tokens(s: Setting) -> np.ndarray:
 
 def _exact(task: Any, x: np.ndarray) -> tuple[np.ndarray, float]:
     """(posterior of the location, E[Y | X]) of one sequence x (L, d)."""
-    p, mean = location_posterior.posterior(x, task.key, task.gamma, task.signal, np.zeros(len(x)), task.value)
+    p, mean = location_posterior.posterior(
+        x, task.key, task.gamma, task.signal, np.zeros(len(x)), task.value
+    )
     return np.array([float(q) for q in p]), float(mean)
 
 
@@ -50,7 +54,7 @@ def _logit_size(s: Setting, x: np.ndarray) -> float:
     return 1 + (1 + s["gamma"] ** -2) * squares + s["signal"] * squares**0.5 / s["gamma"] ** 2
 
 
-# -- grids --------------------------------------------------------------------------------------------------------------
+# -- grids -----------------------------------------------------------------------------------------
 
 
 def _grid(s: Setting) -> at.GridLocation:
@@ -74,13 +78,15 @@ def _grid_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     yield same("columns sum to 1", float(np.sum(a.value[s["rows"] :])), 1.0, 1e-14)
 
 
-# -- random lengths -----------------------------------------------------------------------------------------------------
+# -- random lengths --------------------------------------------------------------------------------
 
 
 def _random_length(s: Setting) -> at.RandomLength:
     task = at.SingleLocation(s["dim"], 1, s["gamma"], signal=s["signal"])
     longest = s["rows"] * s["columns"]
-    return at.RandomLength(task, dict(zip(range(longest, longest + 3), s["law"], strict=True)))
+    return at.RandomLength(
+        task, dict(zip(range(longest, longest + 3), s["law"], strict=True))
+    )
 
 
 def _padded(s: Setting) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +134,11 @@ SUBJECTS: list[Subject] = [
     ),
     Subject(
         "RandomLength.location_posterior, bayes_predict, average",
-        ("RandomLength.location_posterior", "RandomLength.bayes_predict", "RandomLength.average"),
+        (
+            "RandomLength.location_posterior",
+            "RandomLength.bayes_predict",
+            "RandomLength.average",
+        ),
         _draw,
         _call_length,
         _true_length,

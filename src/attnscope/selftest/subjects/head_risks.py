@@ -1,4 +1,5 @@
-"""Risks of one head: on several informative tokens, on a max-type location, sampled, and before a correlated background.
+"""Risks of one head: on several informative tokens, on a max-type location, sampled, and before a
+correlated background.
 
 notation: as in references.heads.
 """
@@ -15,16 +16,25 @@ from attnscope.selftest.draws import choice, log_integer, log_uniform, overlaps,
 from attnscope.selftest.estimates import answer_of
 from attnscope.selftest.predictors import HEADS, predictor_of
 from attnscope.selftest.references import heads as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 from attnscope.selftest.tokens import orthonormal
 
 __all__ = ["SUBJECTS"]
 
-SHARP = 0.05  # share of the settings of a max-type location with temperatures up to 60: some take seconds
+# share of the settings of a max-type location with temperatures up to 60: some take seconds
+SHARP = 0.05
 SAMPLES = 4000  # of sampled risks; their promise does not depend on it
 
 
-# -- risks of one head ------------------------------------------------------------------------------------------------
+# -- risks of one head -----------------------------------------------------------------------------
 
 
 def _draw_head(rng: np.random.Generator) -> Setting:
@@ -51,12 +61,20 @@ def _head_task(setting: Setting) -> at.MultiLocation:
 
 
 def _call_head(setting: Setting) -> Answer:
-    return answer_of(at.head_risk(_head_task(setting), predictor_of(setting), setting["gain"]))
+    return answer_of(
+        at.head_risk(_head_task(setting), predictor_of(setting), setting["gain"])
+    )
 
 
 def _truth_head(setting: Setting) -> Truth | None:
     task = _head_task(setting)
-    numbers = (setting["kind"], setting["temperature"], setting["gain"], task.gamma, task.signal)
+    numbers = (
+        setting["kind"],
+        setting["temperature"],
+        setting["gain"],
+        task.gamma,
+        task.signal,
+    )
     found = reference.multi_head(*numbers, task.count_probs, *task.weight_moments())
     return found and Truth(*found)
 
@@ -69,13 +87,22 @@ def _relations_head(setting: Setting, answer: Answer) -> Iterable[Relation]:
         yield same("risk at the oracle", risk.excess, answer.value, 0.0)
     if setting["gain"] == 0:
         null = task.null_risk()
-        yield same("gain 0 is the null predictor", answer.value, null.excess, answer.error + null.error)
+        yield same(
+            "gain 0 is the null predictor",
+            answer.value,
+            null.excess,
+            answer.error + null.error,
+        )
 
 
 def _too_sharp(setting: Setting) -> str:
     normalised = setting["kind"] in ("softmax", "softmax-1", "softplus")
     sharp = setting["temperature"] > 60 / max(1.0, setting.get("gamma", 1.0))
-    return "normalised weights are served up to temperature 60/max(1, gamma)" if normalised and sharp else ""
+    return (
+        "normalised weights are served up to temperature 60/max(1, gamma)"
+        if normalised and sharp
+        else ""
+    )
 
 
 def _draw_max_head(rng: np.random.Generator) -> Setting:
@@ -100,36 +127,58 @@ def _call_max_head(setting: Setting) -> Answer:
 def _truth_max_head(setting: Setting) -> Truth | None:
     if setting["length"] != 2:
         return None
-    found = reference.max_head(setting["kind"], setting["temperature"], setting["gain"], setting["strength"])
+    found = reference.max_head(
+        setting["kind"], setting["temperature"], setting["gain"], setting["strength"]
+    )
     return found and Truth(*found)
 
 
 def _relations_max_head(setting: Setting, answer: Answer) -> Iterable[Relation]:
     bayes = _max_task(setting).bayes_risk()
-    yield at_most("Bayes <= every head", bayes.excess, answer.value, answer.error + bayes.error)
-    matched = setting["kind"] == "softmax" and setting["temperature"] == setting["strength"] and setting["gain"] == 1
+    yield at_most(
+        "Bayes <= every head", bayes.excess, answer.value, answer.error + bayes.error
+    )
+    matched = (
+        setting["kind"] == "softmax"
+        and setting["temperature"] == setting["strength"]
+        and setting["gain"] == 1
+    )
     if matched:
-        yield same("softmax at the strength is Bayes", answer.value, bayes.excess, answer.error + bayes.error)
+        yield same(
+            "softmax at the strength is Bayes",
+            answer.value,
+            bayes.excess,
+            answer.error + bayes.error,
+        )
 
 
-# -- sampled risks of one head ----------------------------------------------------------------------------------------
+# -- sampled risks of one head ---------------------------------------------------------------------
 
 
 def _draw_sampled(rng: np.random.Generator) -> Setting:
-    setting = _draw_head(rng) | {"temperature": log_uniform(rng, 1e-2, 10.0, (0.0,)), "gain": 1.0}
+    setting = _draw_head(rng) | {
+        "temperature": log_uniform(rng, 1e-2, 10.0, (0.0,)),
+        "gain": 1.0,
+    }
     place = choice(rng, ["single", "single", "multi", "max"])
     more = {"place": place, "overlaps": overlaps(rng), "seed": int(rng.integers(1 << 31))}
-    near = {"gamma": log_uniform(rng, 0.3, 2.0, (1.0,)), "signal": log_uniform(rng, 1e-2, 6.0, (0.0,))}
+    near = {
+        "gamma": log_uniform(rng, 0.3, 2.0, (1.0,)),
+        "signal": log_uniform(rng, 1e-2, 6.0, (0.0,)),
+    }
     if place != "single":  # where the exact risk is known
         more["overlaps"] = (1.0, 0.0, 0.0, 1.0, 0.0)
     if setting["kind"] == "linear" and place == "max":
-        setting["kind"] = "softmax"  # the exact risk of an unbounded weight is another family's
+        # the exact risk of an unbounded weight is another family's
+        setting["kind"] = "softmax"
     return setting | more | near
 
 
 def _sampled_task(setting: Setting) -> Any:
     if setting["place"] == "single":
-        return at.SingleLocation(4, setting["length"], setting["gamma"], 0.0, setting["signal"])
+        return at.SingleLocation(
+            4, setting["length"], setting["gamma"], 0.0, setting["signal"]
+        )
     if setting["place"] == "max":
         return at.MaxLocation(2, setting["length"], setting["signal"])
     return _head_task(setting)
@@ -138,16 +187,20 @@ def _sampled_task(setting: Setting) -> Any:
 def _call_sampled(setting: Setting) -> Answer:
     o = at.Overlaps(*setting["overlaps"])
     task = _sampled_task(setting)
-    found = at.risk(task, predictor_of(setting), o, "monte-carlo", samples=SAMPLES, seed=setting["seed"])
+    found = at.risk(
+        task, predictor_of(setting), o, "monte-carlo", samples=SAMPLES, seed=setting["seed"]
+    )
     return answer_of(found)
 
 
 def _truth_sampled(setting: Setting) -> Truth:
-    exact = at.risk(_sampled_task(setting), predictor_of(setting), at.Overlaps(*setting["overlaps"]))
+    exact = at.risk(
+        _sampled_task(setting), predictor_of(setting), at.Overlaps(*setting["overlaps"])
+    )
     return Truth(exact.excess, exact.error)
 
 
-# -- before a correlated background -----------------------------------------------------------------------------------
+# -- before a correlated background ----------------------------------------------------------------
 
 
 def _draw_correlated(rng: np.random.Generator) -> Setting:
@@ -172,17 +225,25 @@ def _draw_correlated(rng: np.random.Generator) -> Setting:
 
 
 def _correlated(setting: Setting) -> at.CorrelatedBackground:
-    inner = at.SingleLocation(setting["dim"], setting["length"], setting["gamma"], 0.0, setting["signal"])
-    return at.CorrelatedBackground(inner, *(setting[name] for name in ("mean", "covariance", "freedom", "informative")))
+    inner = at.SingleLocation(
+        setting["dim"], setting["length"], setting["gamma"], 0.0, setting["signal"]
+    )
+    return at.CorrelatedBackground(
+        inner, *(setting[name] for name in ("mean", "covariance", "freedom", "informative"))
+    )
 
 
 def _call_correlated(setting: Setting) -> Answer:
-    head, names = at.Erf(setting["temperature"]), ("k", "v", "intercept")
-    return answer_of(at.correlated_risk(_correlated(setting), head, *(setting[name] for name in names)))
+    head = at.Erf(setting["temperature"])
+    names = ("k", "v", "intercept")
+    return answer_of(
+        at.correlated_risk(_correlated(setting), head, *(setting[name] for name in names))
+    )
 
 
 def _truth_correlated(setting: Setting) -> Truth | None:
-    task, n = _correlated(setting), setting["freedom"]
+    task = _correlated(setting)
+    n = setting["freedom"]
     if n is not None and (n < 3 or n > 300):
         return None  # the reference's integral over scales is too long, or its steps too many
     k = task.key if setting["k"] is None else setting["k"]
@@ -190,25 +251,43 @@ def _truth_correlated(setting: Setting) -> Truth | None:
     background = (task.mean, task.covariance, n)
     informative = (task.informative_mean, task.informative_covariance)
     numbers = (background, informative, task.length, setting["intercept"])
-    return Truth(*reference.correlated_excess(setting["temperature"], (k, v, task.value), *numbers))
+    return Truth(
+        *reference.correlated_excess(setting["temperature"], (k, v, task.value), *numbers)
+    )
 
 
 def _relations_correlated(setting: Setting, answer: Answer) -> Iterable[Relation]:
-    task, head = _correlated(setting), at.Erf(setting["temperature"])
-    both = [at.correlated_risk(task, head, setting["k"], setting["v"], flag) for flag in (False, True)]
-    yield at_most("the best constant helps", both[1].excess, both[0].excess, both[0].error + both[1].error)
+    task = _correlated(setting)
+    head = at.Erf(setting["temperature"])
+    both = [
+        at.correlated_risk(task, head, setting["k"], setting["v"], flag)
+        for flag in (False, True)
+    ]
+    yield at_most(
+        "the best constant helps",
+        both[1].excess,
+        both[0].excess,
+        both[0].error + both[1].error,
+    )
     if setting["v"] is not None:
-        turned = at.correlated_risk(task, head, -setting["k"], -setting["v"], setting["intercept"])
-        yield same("(-k, -v) is (k, v)", turned.excess, answer.value, turned.error + answer.error)
+        turned = at.correlated_risk(
+            task, head, -setting["k"], -setting["v"], setting["intercept"]
+        )
+        yield same(
+            "(-k, -v) is (k, v)", turned.excess, answer.value, turned.error + answer.error
+        )
 
 
 def _call_temperature(setting: Setting) -> Answer:
     """The smallest risk over temperatures."""
-    return answer_of(at.correlated_temperature(_correlated(setting), intercept=setting["intercept"])[1])
+    return answer_of(
+        at.correlated_temperature(_correlated(setting), intercept=setting["intercept"])[1]
+    )
 
 
 def _relations_temperature(setting: Setting, answer: Answer) -> Iterable[Relation]:
-    task, more = _correlated(setting), {"intercept": setting["intercept"]}
+    task = _correlated(setting)
+    more = {"intercept": setting["intercept"]}
     best, found = at.correlated_temperature(task, **more)
     again = at.correlated_risk(task, at.Erf(best), **more)
     yield same("the risk at the temperature found", again.excess, found.excess, 0.0)
@@ -239,7 +318,14 @@ SUBJECTS = [
         _relations_max_head,
         _too_sharp,
     ),
-    Subject("risk monte-carlo", ("risk",), _draw_sampled, _call_sampled, _truth_sampled, truths=0.7),
+    Subject(
+        "risk monte-carlo",
+        ("risk",),
+        _draw_sampled,
+        _call_sampled,
+        _truth_sampled,
+        truths=0.7,
+    ),
     Subject(
         "correlated_risk",
         ("correlated_risk",),

@@ -1,6 +1,7 @@
 """Several heads: weights and predictions against 40 digits.
 
-notation: as in references.head_weights. A score of size q is known to ROUNDINGS d eps q, weights of a softmax to twice that relatively.
+notation: as in references.head_weights. A score of size q is known to ROUNDINGS d eps q, weights of
+a softmax to twice that relatively.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ EPS = float(np.finfo(np.float64).eps)
 ROUNDINGS = 16  # per score: a product and a sum over d, the exponential, the sum of weights
 
 
-# -- weights and predictions ------------------------------------------------------------------------------------------
+# -- weights and predictions -----------------------------------------------------------------------
 
 
 def _draw_weights(rng: np.random.Generator) -> Setting:
-    H, d, L = log_integer(rng, 1, 3), log_integer(rng, 1, 6, (1,)), log_integer(rng, 1, 6, (1, 2))
+    H = log_integer(rng, 1, 3)
+    d = log_integer(rng, 1, 6, (1,))
+    L = log_integer(rng, 1, 6, (1, 2))
     real = rng.random(L) < 0.7
     real[rng.integers(L)] = True
     return {
@@ -41,7 +44,10 @@ def _draw_weights(rng: np.random.Generator) -> Setting:
 
 
 def _score_error(setting: Setting) -> float:
-    lengths = np.linalg.norm(setting["tokens"][0], axis=1).max() * np.linalg.norm(setting["keys"], axis=1).max()
+    lengths = (
+        np.linalg.norm(setting["tokens"][0], axis=1).max()
+        * np.linalg.norm(setting["keys"], axis=1).max()
+    )
     d = setting["tokens"].shape[2]
     return ROUNDINGS * EPS * (d + 2) * (1.0 + setting["temperature"] * float(lengths))
 
@@ -54,7 +60,9 @@ def _weight_error(kind: str, a: np.ndarray, delta: float) -> np.ndarray:
     return np.ones_like(a) if delta > 0.25 else a * np.expm1(4 * delta) + 4 * EPS
 
 
-def _with_prediction(a: np.ndarray, error: np.ndarray, prediction: np.ndarray, setting: Setting) -> Answer:
+def _with_prediction(
+    a: np.ndarray, error: np.ndarray, prediction: np.ndarray, setting: Setting
+) -> Answer:
     """Weights (H, L), then sum_hl a_hl x_l.v_h."""
     reach = np.abs(setting["values"]) @ np.abs(setting["tokens"][0]).T  # (H, L)
     spread = float(np.sum((error + ROUNDINGS * EPS * np.abs(a)) * reach)) + 1e-300
@@ -64,12 +72,20 @@ def _with_prediction(a: np.ndarray, error: np.ndarray, prediction: np.ndarray, s
 def _call_multi_head(setting: Setting) -> Answer:
     model = at.MultiHead(predictor_of(setting), len(setting["keys"]))
     a = at.attention_weights(model, setting["keys"], setting["tokens"], setting["mask"])[0]
-    said = at.predict(model, setting["keys"], setting["values"], setting["tokens"], setting["mask"])
-    return _with_prediction(a, _weight_error(setting["kind"], a, _score_error(setting)), said, setting)
+    said = at.predict(
+        model, setting["keys"], setting["values"], setting["tokens"], setting["mask"]
+    )
+    return _with_prediction(
+        a, _weight_error(setting["kind"], a, _score_error(setting)), said, setting
+    )
 
 
 def _real(setting: Setting) -> np.ndarray:
-    return np.ones(setting["tokens"].shape[1], bool) if setting["mask"] is None else setting["mask"][0]
+    return (
+        np.ones(setting["tokens"].shape[1], bool)
+        if setting["mask"] is None
+        else setting["mask"][0]
+    )
 
 
 def _truth_of(a: np.ndarray, setting: Setting) -> Truth:
@@ -78,16 +94,24 @@ def _truth_of(a: np.ndarray, setting: Setting) -> Truth:
 
 
 def _truth_multi_head(setting: Setting) -> Truth:
-    x, real = setting["tokens"][0], _real(setting)
+    x = setting["tokens"][0]
+    real = _real(setting)
     numbers = (setting["kind"], setting["temperature"])
-    return _truth_of(np.array([reference.one_head(*numbers, k, x, real) for k in setting["keys"]]), setting)
+    return _truth_of(
+        np.array([reference.one_head(*numbers, k, x, real) for k in setting["keys"]]), setting
+    )
 
 
 def _relations_multi_head(setting: Setting, answer: Answer) -> Iterable[Relation]:
     """A MultiHead of one head is that head."""
     one = predictor_of(setting)
     a = at.attention_weights(one, setting["keys"][0], setting["tokens"], setting["mask"])[0]
-    yield same("one head of several is the head", a, answer.value[: a.size], 2 * answer.error[: a.size])
+    yield same(
+        "one head of several is the head",
+        a,
+        answer.value[: a.size],
+        2 * answer.error[: a.size],
+    )
     masked = answer.value[:-1].reshape(-1, a.size)[:, ~_real(setting)]
     yield same("masked tokens have weight 0", masked, np.zeros_like(masked), 0.0)
 
@@ -102,17 +126,22 @@ def _bent(setting: Setting) -> float:
 def _call_joint(setting: Setting) -> Answer:
     model = at.BayesSoftmax(setting["temperature"], setting["bias"], setting["curvature"])
     a = at.attention_weights(model, setting["keys"], setting["tokens"], setting["mask"])[0]
-    said = at.predict(model, setting["keys"], setting["values"], setting["tokens"], setting["mask"])
+    said = at.predict(
+        model, setting["keys"], setting["values"], setting["tokens"], setting["mask"]
+    )
     return _with_prediction(a, _weight_error("softmax", a, _bent(setting)), said, setting)
 
 
 def _truth_joint(setting: Setting) -> Truth:
     numbers = (setting["temperature"], setting["keys"], setting["bias"], setting["curvature"])
-    return _truth_of(reference.joint_softmax(*numbers, setting["tokens"][0], _real(setting)), setting)
+    return _truth_of(
+        reference.joint_softmax(*numbers, setting["tokens"][0], _real(setting)), setting
+    )
 
 
 def _draw_grid(rng: np.random.Generator) -> Setting:
-    M, N = log_integer(rng, 1, 4, (1,)), log_integer(rng, 1, 4, (1,))
+    M = log_integer(rng, 1, 4, (1,))
+    N = log_integer(rng, 1, 4, (1,))
     kind = choice(rng, ["softmax", "softmax", "erf", "softmax-1"])
     return {
         "kind": kind,
@@ -127,11 +156,17 @@ def _draw_grid(rng: np.random.Generator) -> Setting:
 
 
 def _call_grid(setting: Setting) -> Answer:
-    model = at.RowColumn(predictor_of(setting), setting["rows"], setting["columns"], setting["entropy"])
+    model = at.RowColumn(
+        predictor_of(setting), setting["rows"], setting["columns"], setting["entropy"]
+    )
     a = at.attention_weights(model, setting["keys"][0], setting["tokens"])
     said = at.predict(model, setting["keys"][0], setting["values"][0], setting["tokens"])
-    # the row step's error enters the column step's scores, which are sums over a row of scores times weights
-    size = 1.0 + setting["temperature"] * float(np.abs(setting["tokens"]).max()) * setting["columns"]
+    # the row step's error enters the column step's scores, which are sums over a row of scores
+    # times weights
+    size = (
+        1.0
+        + setting["temperature"] * float(np.abs(setting["tokens"]).max()) * setting["columns"]
+    )
     delta = _score_error(setting) * (2 + 2 * size)
     kind = "softmax" if setting["kind"] != "erf" else "erf"
     return _with_prediction(a, _weight_error(kind, a, delta), said, setting)
@@ -146,25 +181,46 @@ def _truth_grid(setting: Setting) -> Truth:
 def _relations_grid(setting: Setting, answer: Answer) -> Iterable[Relation]:
     """With the entropies added it is the softmax over all cells."""
     if setting["entropy"]:
-        joint = at.attention_weights(predictor_of(setting), setting["keys"][0], setting["tokens"])[0]
-        yield same("entropy=True is the joint softmax", answer.value[:-1], joint, 2 * answer.error[:-1])
+        joint = at.attention_weights(
+            predictor_of(setting), setting["keys"][0], setting["tokens"]
+        )[0]
+        yield same(
+            "entropy=True is the joint softmax",
+            answer.value[:-1],
+            joint,
+            2 * answer.error[:-1],
+        )
 
 
 def _draw_full(rng: np.random.Generator) -> Setting:
     d, p, o, L = (log_integer(rng, 1, 4, (1,)) for _ in range(4))
-    shapes = {"Q": (d, p), "K": (d, p), "V": (d, p), "O": (o, p), "tokens": (1, L, d), "cls": (d,)}
+    shapes = {
+        "Q": (d, p),
+        "K": (d, p),
+        "V": (d, p),
+        "O": (o, p),
+        "tokens": (1, L, d),
+        "cls": (d,),
+    }
     numbers = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
     return numbers | {"temperature": log_uniform(rng, 1e-4, 1e4, (0.0,))}
 
 
 def _call_full(setting: Setting) -> Answer:
     """All rows, then the [CLS] row."""
-    layer = at.FullAttention(**{name: setting[name] for name in ("Q", "K", "V", "O", "temperature")})
+    layer = at.FullAttention(
+        **{name: setting[name] for name in ("Q", "K", "V", "O", "temperature")}
+    )
     x = setting["tokens"]
     out = np.append(layer.rows(x)[0].ravel(), layer.cls_row(x, setting["cls"])[0])
     everyone = np.vstack([x[0], setting["cls"]])
     scores = np.abs(everyone) @ np.abs(setting["Q"]) @ np.abs(setting["K"]).T @ np.abs(x[0]).T
-    delta = ROUNDINGS * EPS * sum(setting["Q"].shape) * (1 + setting["temperature"] * float(scores.max()))
+    delta = (
+        ROUNDINGS
+        * EPS
+        * sum(setting["Q"].shape)
+        * (1 + setting["temperature"] * float(scores.max()))
+    )
     reach = float(np.max(np.abs(x[0]) @ np.abs(setting["V"]) @ np.abs(setting["O"]).T))
     error = reach * len(x[0]) * (1.0 if delta > 0.25 else float(np.expm1(4 * delta)))
     return Answer(out, np.full(out.shape, error))
@@ -180,7 +236,9 @@ def _truth_full(setting: Setting) -> Truth:
 def _relations_full(setting: Setting, answer: Answer) -> Iterable[Relation]:
     """With one output the [CLS] row is softmax attention."""
     if len(setting["O"]) == 1:
-        layer = at.FullAttention(**{name: setting[name] for name in ("Q", "K", "V", "O", "temperature")})
+        layer = at.FullAttention(
+            **{name: setting[name] for name in ("Q", "K", "V", "O", "temperature")}
+        )
         said = at.predict(*layer.reduced(setting["cls"]), setting["tokens"])[0]
         yield same("reduced", said, answer.value[-1], 2 * answer.error[-1])
 
@@ -195,6 +253,15 @@ SUBJECTS: list[Subject] = [
         _relations_multi_head,
     ),
     Subject("BayesSoftmax", ("BayesSoftmax",), _draw_weights, _call_joint, _truth_joint),
-    Subject("RowColumn", ("RowColumn",), _draw_grid, _call_grid, _truth_grid, _relations_grid),
-    Subject("FullAttention", ("FullAttention",), _draw_full, _call_full, _truth_full, _relations_full),
+    Subject(
+        "RowColumn", ("RowColumn",), _draw_grid, _call_grid, _truth_grid, _relations_grid
+    ),
+    Subject(
+        "FullAttention",
+        ("FullAttention",),
+        _draw_full,
+        _call_full,
+        _truth_full,
+        _relations_full,
+    ),
 ]

@@ -1,7 +1,8 @@
 """Stationary points and what follows from them: critical temperatures, rates, escape times, basins.
 
-Key and value are perpendicular throughout (elsewhere these functions refuse). Curvatures carry no error: SPECTRUM of the largest eigenvalue
-is what is asked, the fraction below which the project itself calls an eigenvalue zero.
+Key and value are perpendicular throughout (elsewhere these functions refuse). Curvatures carry no
+error: SPECTRUM of the largest eigenvalue is what is asked, the fraction below which the project
+itself calls an eigenvalue zero.
 """
 
 from __future__ import annotations
@@ -15,14 +16,24 @@ import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform, overlaps
 from attnscope.selftest.location_settings import task_of
 from attnscope.selftest.references import landscape
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 
 __all__ = ["CLOSED", "SUBJECTS", "TINY", "draw_perpendicular", "numbers_of"]
 
 SPECTRUM = 1e-9  # of the largest eigenvalue
-STATIONARY = 2e-9  # a point is accepted at 1e-9 (1 + s^2) in the project's own rounding of the overlaps
+# a point is accepted at 1e-9 (1 + s^2) in the project's own rounding of the overlaps
+STATIONARY = 2e-9
 CLEAR = 1e-6  # an eigenvalue beyond this fraction of the largest has a sign
-CROSSING = 1e-8  # critical temperatures are right to 1e-13; the sign of the determinant is asked this far beside
+# critical temperatures are right to 1e-13; the sign of the determinant is asked this far beside
+CROSSING = 1e-8
 MODES = 1e-6  # escape times and basins rest on differences of the gradient
 CLOSED = 1e-13  # relative, for closed forms that return plain numbers
 TINY = 1e-300
@@ -42,7 +53,7 @@ def numbers_of(setting: Setting) -> tuple[float, float, int]:
     return setting["gamma"], setting["signal"], setting["length"]
 
 
-# -- the oracle -----------------------------------------------------------------------------------------------------------
+# -- the oracle ------------------------------------------------------------------------------------
 
 
 def _critical(setting: Setting) -> Answer:
@@ -51,14 +62,23 @@ def _critical(setting: Setting) -> Answer:
 
 
 def _critical_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """The determinant of the oracle's Hessian is positive below and negative just above; positive everywhere if infinite."""
+    """The determinant of the oracle's Hessian is positive below and negative just above;
+    positive everywhere if infinite.
+    """
     if answer.value < 1e300:
         below = [answer.value * x for x in (0.3, 1 - CROSSING)]
         above = [answer.value * (1 + CROSSING)]
     else:
-        below, above = [0.3, 1.0, 3.0, 100.0], []
-    out = [at_most(f"a minimum at {lam:.9g}", -_determinant(setting, lam), 0.0, 0.0) for lam in below]
-    return out + [at_most(f"a saddle at {lam:.9g}", _determinant(setting, lam), 0.0, 0.0) for lam in above]
+        below = [0.3, 1.0, 3.0, 100.0]
+        above = []
+    out = [
+        at_most(f"a minimum at {lam:.9g}", -_determinant(setting, lam), 0.0, 0.0)
+        for lam in below
+    ]
+    return out + [
+        at_most(f"a saddle at {lam:.9g}", _determinant(setting, lam), 0.0, 0.0)
+        for lam in above
+    ]
 
 
 def _determinant(setting: Setting, lam: float) -> float:
@@ -66,24 +86,39 @@ def _determinant(setting: Setting, lam: float) -> float:
     a, b, c = landscape.oracle_block(("erf",), lam, *numbers_of(setting))
     size = a * a + b * b + c * c  # differences are good to 1e-30 of the larger curvature
     value = a * c - b * b
-    return float(np.sign(float(value / size))) if size > 0 and abs(value) > 1e-27 * size else 0.0
+    return (
+        float(np.sign(float(value / size))) if size > 0 and abs(value) > 1e-27 * size else 0.0
+    )
 
 
-# -- stationary points ------------------------------------------------------------------------------------------------------
+# -- stationary points -----------------------------------------------------------------------------
 
 
 def _draw_points(rng: np.random.Generator) -> Setting:
     kind = choice(rng, ["erf", "erf", "linear", "softmax"])
-    out = draw_perpendicular(rng) | {"kind": kind, "temperature": log_uniform(rng, 1e-4, 1e3, (0.0, 0.1))}
+    out = draw_perpendicular(rng) | {
+        "kind": kind,
+        "temperature": log_uniform(rng, 1e-4, 1e3, (0.0, 0.1)),
+    }
     if kind == "softmax":
-        out |= {"signal": log_uniform(rng, 0.1, 30), "temperature": log_uniform(rng, 1e-2, 10)}
-        out |= {"gamma": log_uniform(rng, 0.3, 3), "length": log_integer(rng, 1, 10**4, (1, 2))}
+        out |= {
+            "signal": log_uniform(rng, 0.1, 30),
+            "temperature": log_uniform(rng, 1e-2, 10),
+        }
+        out |= {
+            "gamma": log_uniform(rng, 0.3, 3),
+            "length": log_integer(rng, 1, 10**4, (1, 2)),
+        }
     return out
 
 
 def _predictor(setting: Setting) -> Any:
     lam = setting["temperature"]
-    return {"erf": at.Erf(lam), "linear": at.LinearAttention(lam, 0.5), "softmax": at.Softmax(lam)}[setting["kind"]]
+    return {
+        "erf": at.Erf(lam),
+        "linear": at.LinearAttention(lam, 0.5),
+        "softmax": at.Softmax(lam),
+    }[setting["kind"]]
 
 
 def _sigma(setting: Setting) -> tuple | None:
@@ -92,8 +127,11 @@ def _sigma(setting: Setting) -> tuple | None:
 
 
 def _points(setting: Setting) -> Answer:
-    """Eigenvalues of every point, each followed by the gradient's norm (0) and by whether it is called a minimum."""
-    value, error = [], []
+    """Eigenvalues of every point, each followed by the gradient's norm (0)
+    and by whether it is called a minimum.
+    """
+    value = []
+    error = []
     for point in at.stationary_points(task_of(setting), _predictor(setting)):
         spectrum = np.sort(point.eigenvalues)
         value += [*spectrum, 0.0, float(point.kind == "minimum")]
@@ -106,12 +144,18 @@ def _points_truth(setting: Setting) -> Truth | None:
     sigma = _sigma(setting)
     if sigma is None:
         return None
-    value, error = [], []
+    value = []
+    error = []
     for point in at.stationary_points(task_of(setting), _predictor(setting)):
         norm, spectrum = landscape.curvature(
-            sigma, point.overlaps, setting["temperature"], *numbers_of(setting), setting["dim"]
+            sigma,
+            point.overlaps,
+            setting["temperature"],
+            *numbers_of(setting),
+            setting["dim"],
         )
-        lowest, largest = spectrum[0], np.abs(spectrum).max()
+        lowest = spectrum[0]
+        largest = np.abs(spectrum).max()
         called = float(point.kind == "minimum")
         clear = abs(lowest) > CLEAR * largest
         value += [*spectrum, norm, float(lowest > 0) if clear else called]
@@ -120,12 +164,22 @@ def _points_truth(setting: Setting) -> Truth | None:
 
 
 def _point_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """Names say where a point is; multiplicities add up to the dimension of the spheres; the best comes first."""
+    """Names say where a point is; multiplicities add up to the dimension of the spheres;
+    the best comes first.
+    """
     points = at.stationary_points(task_of(setting), _predictor(setting))
-    out = [at_most(f"named {p.name}", float(_named(p.name, tuple(p.overlaps))), 0.0, 0.0) for p in points]
+    out = [
+        at_most(f"named {p.name}", float(_named(p.name, tuple(p.overlaps))), 0.0, 0.0)
+        for p in points
+    ]
     room = 2 * (setting["dim"] - 1)
-    out += [same("directions", float(p.multiplicities.sum()), float(room), 0.0) for p in points]
-    out += [same("counted", float(sum(p.count(sign) for sign in (-1, 0, 1))), float(room), 0.0) for p in points]
+    out += [
+        same("directions", float(p.multiplicities.sum()), float(room), 0.0) for p in points
+    ]
+    out += [
+        same("counted", float(sum(p.count(sign) for sign in (-1, 0, 1))), float(room), 0.0)
+        for p in points
+    ]
     risks = [p.risk.value for p in points]
     return [*out, same("best first", np.array(risks), np.sort(risks), 0.0)]
 
@@ -143,7 +197,7 @@ def _named(name: str, o: tuple) -> bool:
     }.get(name, True)
 
 
-# -- training --------------------------------------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------------------
 
 
 def _draw_training(rng: np.random.Generator) -> Setting:
@@ -153,23 +207,37 @@ def _draw_training(rng: np.random.Generator) -> Setting:
         "signal": log_uniform(rng, 0.1, 1e3),
         "limit": choice(rng, ["oracle", "swapped"]),
     }
-    out["step_size"] = log_uniform(rng, 1e-6, 1.0) / _largest(out)  # longer steps do not contract
+    # longer steps do not contract
+    out["step_size"] = log_uniform(rng, 1e-6, 1.0) / _largest(out)
     size = log_uniform(rng, 1e-6, 0.1)
     return out | {"overlaps": (*(float(size * x) for x in overlaps(rng)[:4]), 0.0)}
 
 
 def _rate(setting: Setting) -> Answer:
-    found = at.predicted_rate(task_of(setting), at.Erf(setting["temperature"]), setting["step_size"], setting["limit"])
-    points = {p.name: p for p in at.stationary_points(task_of(setting), at.Erf(setting["temperature"]))}
+    found = at.predicted_rate(
+        task_of(setting),
+        at.Erf(setting["temperature"]),
+        setting["step_size"],
+        setting["limit"],
+    )
+    points = {
+        p.name: p
+        for p in at.stationary_points(task_of(setting), at.Erf(setting["temperature"]))
+    }
     slack = SPECTRUM * float(np.abs(points[setting["limit"]].eigenvalues).max())
     decay = setting["step_size"] * slack + CLOSED * found.decay
     return Answer(np.array([found.eigenvalue, found.decay]), np.array([slack, 2 * decay]))
 
 
 def _rate_truth(setting: Setting) -> Truth | None:
-    points = {p.name: p for p in at.stationary_points(task_of(setting), at.Erf(setting["temperature"]))}
+    points = {
+        p.name: p
+        for p in at.stationary_points(task_of(setting), at.Erf(setting["temperature"]))
+    }
     o = points[setting["limit"]].overlaps
-    _, mu = landscape.curvature(("erf",), o, setting["temperature"], *numbers_of(setting), setting["dim"])
+    _, mu = landscape.curvature(
+        ("erf",), o, setting["temperature"], *numbers_of(setting), setting["dim"]
+    )
     largest = np.abs(mu).max()
     if np.any((np.abs(mu) < 1e3 * SPECTRUM * largest) & (np.abs(mu) > 1e-20 * largest)):
         return None  # an eigenvalue near what counts as zero
@@ -179,7 +247,9 @@ def _rate_truth(setting: Setting) -> Truth | None:
 
 
 def _largest(setting: Setting) -> float:
-    """A bound on the largest eigenvalue, generous: the informative token's part and the background's, whose outputs add up with rho."""
+    """A bound on the largest eigenvalue, generous: the informative token's part and the
+    background's, whose outputs add up with rho.
+    """
     gam, s, L = numbers_of(setting)
     lam = setting["temperature"]
     informative = (s * s + gam * gam + 1) * (1 + lam * (1 + gam)) ** 2
@@ -192,14 +262,22 @@ def _rate_refusal(setting: Setting) -> str:
 
 def _escape(setting: Setting) -> Answer:
     o = at.Overlaps(*setting["overlaps"])
-    steps = float(at.escape_time(task_of(setting), at.Erf(setting["temperature"]), setting["step_size"], o))
+    steps = float(
+        at.escape_time(
+            task_of(setting), at.Erf(setting["temperature"]), setting["step_size"], o
+        )
+    )
     return Answer(steps, MODES * steps + TINY)
 
 
 def _escape_truth(setting: Setting) -> Truth | None:
-    values, vectors = np.linalg.eigh(landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting)))
+    values, vectors = np.linalg.eigh(
+        landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting))
+    )
     down = values < -CLEAR * np.abs(values).max()
-    if not down.any() or np.any((np.abs(values) < 1e-5 * np.abs(values).max()) & ~down & (values < 0)):
+    if not down.any() or np.any(
+        (np.abs(values) < 1e-5 * np.abs(values).max()) & ~down & (values < 0)
+    ):
         return None
     size = np.abs(np.array(setting["overlaps"][:4]) @ vectors[:, down])
     if (size < 1e-9).any():
@@ -210,22 +288,36 @@ def _escape_truth(setting: Setting) -> Truth | None:
 
 def _no_saddle(setting: Setting) -> str:
     """Growth below 1e-6 of the largest curvature is not told from none."""
-    values = np.linalg.eigvalsh(landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting)))
-    return "no unstable direction to speak of" if values[0] > -1e-5 * np.abs(values).max() else ""
+    values = np.linalg.eigvalsh(
+        landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting))
+    )
+    return (
+        "no unstable direction to speak of"
+        if values[0] > -1e-5 * np.abs(values).max()
+        else ""
+    )
 
 
 def _basin(setting: Setting) -> Answer:
-    found = at.basin_prediction(task_of(setting), setting["temperature"], at.Overlaps(*setting["overlaps"]))
+    found = at.basin_prediction(
+        task_of(setting), setting["temperature"], at.Overlaps(*setting["overlaps"])
+    )
     return Answer(float(str(found) == "oracle"), 0.0)
 
 
 def _basin_truth(setting: Setting) -> Truth:
     H = landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting))
     pairs = []
-    for axes in ([0, 3], [1, 2]):  # (kap, nu) towards the oracle, (eta, the) towards the swapped minimum
+    # (kap, nu) towards the oracle, (eta, the) towards the swapped minimum
+    for axes in ([0, 3], [1, 2]):
         values, vectors = np.linalg.eigh(H[np.ix_(axes, axes)])
-        pairs.append(abs(np.array(setting["overlaps"])[axes] @ vectors[:, int(np.argmin(values))]))
-    return Truth(float(pairs[0] > pairs[1]), 2.0 if abs(pairs[0] - pairs[1]) <= MODES * (pairs[0] + pairs[1]) else 0.0)
+        pairs.append(
+            abs(np.array(setting["overlaps"])[axes] @ vectors[:, int(np.argmin(values))])
+        )
+    return Truth(
+        float(pairs[0] > pairs[1]),
+        2.0 if abs(pairs[0] - pairs[1]) <= MODES * (pairs[0] + pairs[1]) else 0.0,
+    )
 
 
 SUBJECTS: list[Subject] = [
@@ -257,6 +349,21 @@ SUBJECTS: list[Subject] = [
         truths=0.5,
         weight=0.5,
     ),
-    Subject("escape_time", ("escape_time",), _draw_training, _escape, _escape_truth, may_refuse=_no_saddle, weight=0.5),
-    Subject("basin_prediction", ("basin_prediction",), _draw_training, _basin, _basin_truth, weight=0.5),
+    Subject(
+        "escape_time",
+        ("escape_time",),
+        _draw_training,
+        _escape,
+        _escape_truth,
+        may_refuse=_no_saddle,
+        weight=0.5,
+    ),
+    Subject(
+        "basin_prediction",
+        ("basin_prediction",),
+        _draw_training,
+        _basin,
+        _basin_truth,
+        weight=0.5,
+    ),
 ]

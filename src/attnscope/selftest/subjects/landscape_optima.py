@@ -13,14 +13,23 @@ import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.location_settings import task_of
 from attnscope.selftest.references import optimal_activation
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 from attnscope.selftest.subjects.landscape import CLOSED, TINY, draw_perpendicular, numbers_of
 
 __all__ = ["SUBJECTS"]
 
-SIGMA = 1e-11  # of a weight sigma*: its logit has terms of size s^2/gam^2, which the settings here keep below 1e4
+# of a weight sigma*: its logit has terms of size s^2/gam^2, which the settings here keep below 1e4
+SIGMA = 1e-11
 
-# -- best activation and temperature ------------------------------------------------------------------------------------------
+# -- best activation and temperature ---------------------------------------------------------------
 
 
 def _draw_best(rng: np.random.Generator) -> Setting:
@@ -28,7 +37,9 @@ def _draw_best(rng: np.random.Generator) -> Setting:
         "gamma": log_uniform(rng, 0.05, 20, (1.0, 0.5**0.5)),
         "signal": log_uniform(rng, 1e-2, 60, (0.0, 1.0)),
     }
-    return out | {"scores": tuple(float(x) for x in rng.uniform(-5, 5, 3) * (1 + out["signal"]))}
+    return out | {
+        "scores": tuple(float(x) for x in rng.uniform(-5, 5, 3) * (1 + out["signal"]))
+    }
 
 
 def _best(setting: Setting) -> Answer:
@@ -36,29 +47,45 @@ def _best(setting: Setting) -> Answer:
     sigma = at.optimal_sigma(task)
     found = at.risk(task, sigma, at.Overlaps.oracle())
     weights = sigma.weights(np.array([setting["scores"]]))[0]
-    return Answer(np.array([found.excess, *weights]), np.array([found.error, *[SIGMA] * len(weights)]))
+    return Answer(
+        np.array([found.excess, *weights]), np.array([found.error, *[SIGMA] * len(weights)])
+    )
 
 
 def _best_truth(setting: Setting) -> Truth:
     gam, s, L = numbers_of(setting)
     risk = optimal_activation.least_risk(gam, s, L)
     weights = [float(optimal_activation.weight(u, gam, s, L)) for u in setting["scores"]]
-    slack = [1e-15 * (10 + (s / gam) ** 2 + u * u * (1 + 1 / gam**2)) for u in setting["scores"]]
-    return Truth(np.array([float(risk), *weights]), np.array([1e-20 * float(risk) + TINY, *slack]))
+    slack = [
+        1e-15 * (10 + (s / gam) ** 2 + u * u * (1 + 1 / gam**2)) for u in setting["scores"]
+    ]
+    return Truth(
+        np.array([float(risk), *weights]), np.array([1e-20 * float(risk) + TINY, *slack])
+    )
 
 
 def _best_relations(setting: Setting, answer: Answer) -> list[Relation]:
     """No activation beats it: not erf, not tanh, and it beats nobody who knows more (Bayes)."""
-    task, oracle = task_of(setting), at.Overlaps.oracle()
+    task = task_of(setting)
+    oracle = at.Overlaps.oracle()
     lam = 1 / (1 + setting["signal"])
     out = []
     for predictor in (at.Erf(lam), at.LinearAttention(lam, 0.1)):
         other = at.risk(task, predictor, oracle)
         name = f"best <= {type(predictor).__name__}"
-        out.append(at_most(name, answer.value[0], other.excess, answer.error[0] + other.error + TINY))
+        out.append(
+            at_most(name, answer.value[0], other.excess, answer.error[0] + other.error + TINY)
+        )
     if setting["length"] <= 10**6 and setting["dim"] <= 10**5:
         bayes = task.bayes_risk()
-        out.append(at_most("Bayes <= best", bayes.excess, answer.value[0], answer.error[0] + bayes.error + TINY))
+        out.append(
+            at_most(
+                "Bayes <= best",
+                bayes.excess,
+                answer.value[0],
+                answer.error[0] + bayes.error + TINY,
+            )
+        )
     return out
 
 
@@ -83,7 +110,8 @@ def _temperature(setting: Setting) -> Answer:
 
 def _temperature_relations(setting: Setting, answer: Answer) -> list[Relation]:
     """The risk is that of the temperature, and no other temperature on a wide grid does better."""
-    task, make = task_of(setting), FAMILIES[setting["family"]]
+    task = task_of(setting)
+    make = FAMILIES[setting["family"]]
     best, risk = answer.value
     at_best = at.risk(task, make(best), at.Overlaps.oracle())
     out = [same("risk at the best temperature", risk, at_best.excess, 0.0)]
@@ -95,7 +123,11 @@ def _temperature_relations(setting: Setting, answer: Answer) -> list[Relation]:
 
 
 def _no_best(setting: Setting) -> str:
-    return "alone or far off, a token is better let through at any temperature" if setting["length"] == 1 else ""
+    return (
+        "alone or far off, a token is better let through at any temperature"
+        if setting["length"] == 1
+        else ""
+    )
 
 
 def _draw_regime(rng: np.random.Generator) -> Setting:
@@ -114,13 +146,17 @@ def _regime_truth(setting: Setting) -> Truth:
     leading = float(optimal_activation.leading_risk(lam, gam, s, L))
     # erfc(x) is as good as x: its logarithm has slope 2 x
     return Truth(
-        np.array([lam * s, lam * math.sqrt(L), leading]), np.array([0, 0, 1e-15 * (1 + (lam * s) ** 2) * leading])
+        np.array([lam * s, lam * math.sqrt(L), leading]),
+        np.array([0, 0, 1e-15 * (1 + (lam * s) ** 2) * leading]),
     )
 
 
 def _references(setting: Setting) -> Answer:
     rows = at.reference_risks(task_of(setting), at.Erf(setting["temperature"]), at.Erf)
-    return Answer(np.array([row.risk.excess for row in rows]), np.array([row.risk.error for row in rows]))
+    return Answer(
+        np.array([row.risk.excess for row in rows]),
+        np.array([row.risk.error for row in rows]),
+    )
 
 
 def _reference_relations(setting: Setting, answer: Answer) -> list[Relation]:
@@ -129,7 +165,12 @@ def _reference_relations(setting: Setting, answer: Answer) -> list[Relation]:
     rows = at.reference_risks(task, at.Erf(setting["temperature"]), at.Erf)
     bayes = rows[-1].risk
     out = [
-        at_most(f"Bayes <= {row.name}", bayes.excess, row.risk.excess, bayes.error + row.risk.error + TINY)
+        at_most(
+            f"Bayes <= {row.name}",
+            bayes.excess,
+            row.risk.excess,
+            bayes.error + row.risk.error + TINY,
+        )
         for row in rows
     ]
     out.append(same("null", rows[0].risk.value, task.null_risk().value, 0.0))
@@ -138,8 +179,14 @@ def _reference_relations(setting: Setting, answer: Answer) -> list[Relation]:
 
 
 def _draw_references(rng: np.random.Generator) -> Setting:
-    out = _draw_best(rng) | {"temperature": log_uniform(rng, 1e-3, 3), "dim": log_integer(rng, 2, 10**5)}
-    return out | {"length": log_integer(rng, 1, 10**4, (1, 2)), "gamma": log_uniform(rng, 0.3, 3, (1.0,))}
+    out = _draw_best(rng) | {
+        "temperature": log_uniform(rng, 1e-3, 3),
+        "dim": log_integer(rng, 2, 10**5),
+    }
+    return out | {
+        "length": log_integer(rng, 1, 10**4, (1, 2)),
+        "gamma": log_uniform(rng, 0.3, 3, (1.0,)),
+    }
 
 
 SUBJECTS: list[Subject] = [

@@ -1,7 +1,8 @@
 """SingleLocation: exact risks, posteriors and Bayes predictions.
 
-Settings: d to 1e9, L to 1e12 (or given position probabilities, some of them 0 or 1e-20), gamma 1e-4..1e4, signal 0..1e8.
-Posteriors and predictions carry no error: POSTERIOR times the size of the logits is what is asked (rounding of the logits themselves).
+Settings: d to 1e9, L to 1e12 (or given position probabilities, some of them 0 or 1e-20), gamma
+1e-4..1e4, signal 0..1e8. Posteriors and predictions carry no error: POSTERIOR times the size of the
+logits is what is asked (rounding of the logits themselves).
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ import attnscope as at
 from attnscope.selftest.draws import CORNER, choice, log_integer, log_uniform, pmf
 from attnscope.selftest.location_settings import task_of
 from attnscope.selftest.references import location_posterior, single_location
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 
 __all__ = [
     "RARE",
@@ -29,13 +38,14 @@ __all__ = [
 ]
 
 STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
-RESOLVED = 1e-3  # relative error that the two-token rule states of itself; from there on it is no reference
+# relative error that the two-token rule states of itself; from there on it is no reference
+RESOLVED = 1e-3
 RARE = 30.0  # plain draws see an event only if about this many of them fall into it
 POSTERIOR = 1e-14  # per unit of the logits' terms: a few dozen roundings of 1e-16
 TINY = 1e-300  # below: underflow
 
 
-# -- settings -----------------------------------------------------------------------------------------------------------
+# -- settings --------------------------------------------------------------------------------------
 
 
 def draw_location(rng: np.random.Generator) -> Setting:
@@ -49,7 +59,10 @@ def draw_location(rng: np.random.Generator) -> Setting:
         "probs": None,
     }
     if rng.random() < 0.5:  # where references reach
-        out["dim"], out["gamma"] = log_integer(rng, 2, 500, (2, 3)), log_uniform(rng, 0.3, 3, (1.0, 0.5**0.5))
+        out["dim"], out["gamma"] = (
+            log_integer(rng, 2, 500, (2, 3)),
+            log_uniform(rng, 0.3, 3, (1.0, 0.5**0.5)),
+        )
         out["signal"] = log_uniform(rng, 0.1, 8, (0.0,))
         out["length"] = choice(rng, [2, 2, log_integer(rng, 2, 200)])
     if rng.random() < CORNER:
@@ -81,7 +94,7 @@ def numbers_of(setting: Setting) -> tuple[float, float, int]:
     return setting["gamma"], setting["signal"], setting["length"]
 
 
-# -- Bayes risk and location error --------------------------------------------------------------------------------------------
+# -- Bayes risk and location error -----------------------------------------------------------------
 
 
 def location_truth(setting: Setting, which: int) -> Truth | None:
@@ -108,23 +121,37 @@ def location_truth(setting: Setting, which: int) -> Truth | None:
 
 
 def out_of_reach(setting: Setting) -> str:
-    """What docs/bayes_risk.md leaves open: rounding of terms of size d |log gam| + s^2/gam^2, and the limits of the integral."""
+    """What docs/bayes_risk.md leaves open: rounding of terms of size d |log gam| + s^2/gam^2,
+    and the limits of the integral.
+    """
     gam, s, _ = numbers_of(setting)
     terms = setting["dim"] * abs(math.log(gam)) + (s / min(gam, 1.0)) ** 2
-    return "terms too large for float64, or an integrand too wide" if terms > 1e6 or not 1e-2 <= gam <= 1e2 else ""
+    return (
+        "terms too large for float64, or an integrand too wide"
+        if terms > 1e6 or not 1e-2 <= gam <= 1e2
+        else ""
+    )
 
 
 def _bayes_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """0 <= Bayes <= linear <= null; no more tokens, no less risk: R(L - 1) <= R(L) <= (L - 1) R(2) for uniform positions.
+    """0 <= Bayes <= linear <= null; no more tokens, no less risk: R(L - 1) <= R(L) <= (L - 1) R(2)
+    for uniform positions.
 
-    A genie who names one background token leaves the task of length L - 1; for the other bound drop from 1/S all but two tokens.
+    A genie who names one background token leaves the task of length L - 1; for the other bound drop
+    from 1/S all but two tokens.
     """
     task = location_task(setting)
-    linear, null = task.linear_risk(), task.null_risk()
+    linear = task.linear_risk()
+    null = task.null_risk()
     out = [
         at_most("0 <= Bayes", 0.0, answer.value, answer.error),
         at_most("Bayes <= linear", answer.value, linear.excess, answer.error + linear.error),
-        at_most("linear <= null", linear.excess, null.excess, linear.error + null.error + 1e-15 * null.excess),
+        at_most(
+            "linear <= null",
+            linear.excess,
+            null.excess,
+            linear.error + null.error + 1e-15 * null.excess,
+        ),
     ]
     if setting["probs"] is None and setting["length"] > 2:
         pair = location_task(setting | {"length": 2}).bayes_risk()
@@ -132,7 +159,14 @@ def _bayes_relations(setting: Setting, answer: Answer) -> list[Relation]:
         most = (setting["length"] - 1) * pair.excess
         slack = answer.error + (setting["length"] - 1) * pair.error + 1e-15 * most + TINY
         out.append(at_most("Bayes(L) <= (L-1) Bayes(2)", answer.value, most, slack))
-        out.append(at_most("Bayes(L/2) <= Bayes(L)", less.excess, answer.value, less.error + answer.error + TINY))
+        out.append(
+            at_most(
+                "Bayes(L/2) <= Bayes(L)",
+                less.excess,
+                answer.value,
+                less.error + answer.error + TINY,
+            )
+        )
     return out
 
 
@@ -147,17 +181,26 @@ def _location_error(setting: Setting) -> Answer:
 
 
 def _error_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """A probability, at most that of guessing from the prior; at gamma = 1 and orthogonal vectors it is the Bayes risk."""
+    """A probability, at most that of guessing from the prior;
+    at gamma = 1 and orthogonal vectors it is the Bayes risk.
+    """
     pi = setting["probs"]
     guess = 1 - 1 / setting["length"] if pi is None else 1 - sum(x * x for x in pi)
     out = [at_most("location error <= guessing", answer.value, guess, answer.error + 1e-15)]
     if setting["gamma"] == 1 and setting["c"] == 0:
         bayes = location_task(setting).bayes_risk()
-        out.append(same("Bayes risk at gamma = 1", answer.value, bayes.excess, answer.error + bayes.error))
+        out.append(
+            same(
+                "Bayes risk at gamma = 1",
+                answer.value,
+                bayes.excess,
+                answer.error + bayes.error,
+            )
+        )
     return out
 
 
-# -- linear and null ------------------------------------------------------------------------------------------------------------
+# -- linear and null -------------------------------------------------------------------------------
 
 
 def linear_truth(setting: Setting) -> Truth | None:
@@ -175,11 +218,18 @@ def _linear(setting: Setting) -> Answer:
 
 
 def _linear_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """At orthogonal vectors and uniform positions it is gam^2 (L-1)/(L-1+gam^2), and no affine predictor of L tokens does better."""
+    """At orthogonal vectors and uniform positions it is gam^2 (L-1)/(L-1+gam^2), and no affine
+    predictor of L tokens does better.
+    """
     gam, _, L = numbers_of(setting)
     null = location_task(setting).null_risk()
     out = [
-        same("null = gam^2 + noise^2", null.value, gam**2 + setting["noise"] ** 2, null.error + 1e-15 * null.value),
+        same(
+            "null = gam^2 + noise^2",
+            null.value,
+            gam**2 + setting["noise"] ** 2,
+            null.error + 1e-15 * null.value,
+        ),
         at_most("linear <= null", answer.value, null.excess, answer.error + null.error),
     ]
     if setting["probs"] is None and setting["c"] == 0:
@@ -188,7 +238,7 @@ def _linear_relations(setting: Setting, answer: Answer) -> list[Relation]:
     return out
 
 
-# -- posteriors and predictions ---------------------------------------------------------------------------------------------------
+# -- posteriors and predictions --------------------------------------------------------------------
 
 
 def _draw_tokens(rng: np.random.Generator) -> Setting:
@@ -215,11 +265,18 @@ def _posterior_sizes(setting: Setting) -> np.ndarray:
 def _posterior_truth(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     task = location_task(setting)
     with np.errstate(divide="ignore"):
-        prior = np.log(task.location_probs) if task.location_probs is not None else np.zeros(task.length)
+        prior = (
+            np.log(task.location_probs)
+            if task.location_probs is not None
+            else np.zeros(task.length)
+        )
     rows = [
-        location_posterior.posterior(x, task.key, task.gamma, task.signal, prior, task.value) for x in setting["tokens"]
+        location_posterior.posterior(x, task.key, task.gamma, task.signal, prior, task.value)
+        for x in setting["tokens"]
     ]
-    return np.array([[float(p) for p in row[0]] for row in rows]), np.array([float(row[1]) for row in rows])
+    return np.array([[float(p) for p in row[0]] for row in rows]), np.array(
+        [float(row[1]) for row in rows]
+    )
 
 
 def _posterior(setting: Setting) -> Answer:
@@ -231,8 +288,15 @@ def _posterior(setting: Setting) -> Answer:
 def _prediction(setting: Setting) -> Answer:
     task = location_task(setting)
     mean = task.bayes_predict(setting["tokens"])
-    size = np.abs(setting["tokens"] @ task.value).max(axis=1) + np.abs(setting["tokens"]).max(axis=(1, 2)) * 1e-2
-    return Answer(mean, size * np.minimum(POSTERIOR * setting["length"] * _posterior_sizes(setting), 2.0) + TINY)
+    size = (
+        np.abs(setting["tokens"] @ task.value).max(axis=1)
+        + np.abs(setting["tokens"]).max(axis=(1, 2)) * 1e-2
+    )
+    return Answer(
+        mean,
+        size * np.minimum(POSTERIOR * setting["length"] * _posterior_sizes(setting), 2.0)
+        + TINY,
+    )
 
 
 SUBJECTS: list[Subject] = [

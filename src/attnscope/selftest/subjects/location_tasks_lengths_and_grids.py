@@ -1,6 +1,7 @@
 """RandomLength and GridLocation: exact risks and errors, from those of single locations.
 
-A sequence of random length is a mixture of lengths, a row of a grid a group of cells: both have the truths of `location_tasks`.
+A sequence of random length is a mixture of lengths, a row of a grid a group of cells: both have the
+truths of `location_tasks`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ from attnscope.selftest.subjects.location_tasks import (
 
 __all__ = ["SUBJECTS"]
 
-# -- RandomLength and GridLocation -------------------------------------------------------------------------------------------------
+# -- RandomLength and GridLocation -----------------------------------------------------------------
 
 
 def _draw_lengths(rng: np.random.Generator) -> Setting:
     out = draw_location(rng) | {"probs": None}
     count = int(rng.integers(1, 4))
-    lengths = [log_integer(rng, 1, 300 if out["dim"] <= 500 else 10**9, (1, 2)) for _ in range(count)]
+    lengths = [
+        log_integer(rng, 1, 300 if out["dim"] <= 500 else 10**9, (1, 2)) for _ in range(count)
+    ]
     return out | {"lengths": tuple(lengths), "law": tuple(float(x) for x in pmf(rng, count))}
 
 
@@ -58,16 +61,26 @@ def _averaged(reference: Any, setting: Setting) -> Truth | None:
     if any(part is None for _, part in parts):
         return None
     return Truth(
-        sum(q * part.value for q, part in parts), sum(q * (part.error + 1e-15 * part.value) for q, part in parts)
+        sum(q * part.value for q, part in parts),
+        sum(q * (part.error + 1e-15 * part.value) for q, part in parts),
     )
 
 
 def _draw_grid(rng: np.random.Generator) -> Setting:
     out = draw_location(rng) | {"probs": None}
-    out["rows"], out["columns"] = log_integer(rng, 1, 10**6, (1, 2)), log_integer(rng, 1, 10**6, (1, 2))
+    out["rows"], out["columns"] = (
+        log_integer(rng, 1, 10**6, (1, 2)),
+        log_integer(rng, 1, 10**6, (1, 2)),
+    )
     if out["dim"] <= 500:
-        out["rows"], out["columns"] = log_integer(rng, 1, 12, (1, 2)), log_integer(rng, 1, 12, (1, 2))
-    return out | {"length": out["rows"] * out["columns"], "side": choice(rng, ["row", "column"])}
+        out["rows"], out["columns"] = (
+            log_integer(rng, 1, 12, (1, 2)),
+            log_integer(rng, 1, 12, (1, 2)),
+        )
+    return out | {
+        "length": out["rows"] * out["columns"],
+        "side": choice(rng, ["row", "column"]),
+    }
 
 
 def _grid(setting: Setting) -> Answer:
@@ -88,16 +101,25 @@ def _grid(setting: Setting) -> Answer:
 
 
 def _grid_truth(setting: Setting) -> Truth | None:
-    """Two cells in different rows: the location error of two tokens; otherwise plain draws of the marginal posterior."""
-    rows, columns = setting["rows"], setting["columns"]
+    """Two cells in different rows: the location error of two tokens;
+    otherwise plain draws of the marginal posterior.
+    """
+    rows = setting["rows"]
+    columns = setting["columns"]
     here, beside = (rows, columns) if setting["side"] == "row" else (columns, rows)
     if here == 1:
         return Truth(0.0)
     if beside == 1:
         return location_truth(setting, 1)
-    if setting["length"] > 150 or not 1e-2 <= setting["gamma"] <= 1e2 or setting["dim"] > 10**6:
+    if (
+        setting["length"] > 150
+        or not 1e-2 <= setting["gamma"] <= 1e2
+        or setting["dim"] > 10**6
+    ):
         return None
-    value, error = location_posterior.sampled_group_error(setting["dim"], *numbers_of(setting)[:2], here, beside)
+    value, error = location_posterior.sampled_group_error(
+        setting["dim"], *numbers_of(setting)[:2], here, beside
+    )
     seen = value > RARE * setting["length"] / location_posterior.DRAWS and error < value / 5
     return Truth(value, STANDARD_ERRORS * error) if seen else None
 

@@ -1,4 +1,6 @@
-"""Sequence models and small attention models against their formulas written out, and their risks."""
+"""Sequence models and small attention models against their formulas written out,
+and their risks.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +15,33 @@ from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.estimates import answer_of
 from attnscope.selftest.references import blocks as written
 from attnscope.selftest.references import training as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 from attnscope.selftest.subjects.training import draw, task_of
 from attnscope.selftest.tokens import orthonormal, unit
 
 __all__ = ["SUBJECTS"]
 
 
-# -- sequence models --------------------------------------------------------------------------------------------------
+# -- sequence models -------------------------------------------------------------------------------
 
-DIM, TOKENS = 4, 3  # one shape for all settings: an executable is compiled for each
+# one shape for all settings: an executable is compiled for each
+DIM = 4
+TOKENS = 3
 
 
 def _draw_model(rng: np.random.Generator) -> Setting:
     return {
-        "model": choice(rng, ["block", "plain block", "softmax", "erf", "dense", "recurrent"]),
+        "model": choice(
+            rng, ["block", "plain block", "softmax", "erf", "dense", "recurrent"]
+        ),
         "temperature": log_uniform(rng, 1e-3, 1e3, (1.0,)),
         "tokens": rng.standard_normal((2, TOKENS, DIM)) * log_uniform(rng, 1e-3, 1e3, (1.0,)),
         "mask": rng.random((2, TOKENS)) < 0.7,
@@ -68,7 +82,8 @@ def _call_model(setting: Setting) -> Answer:
 
 
 def _truth_model(setting: Setting) -> Truth:
-    model, lam = _model(setting), setting["temperature"]
+    model = _model(setting)
+    lam = setting["temperature"]
     p = model.init(setting["seed"])
     out = []
     for x, real in zip(setting["tokens"], _mask(setting), strict=True):
@@ -77,15 +92,22 @@ def _truth_model(setting: Setting) -> Truth:
         elif setting["model"] in ("softmax", "erf"):
             out.append(written.simplified(p, x, real, lam, setting["model"]))
         else:
-            out.append((written.dense if setting["model"] == "dense" else written.recurrent)(p, x, real))
+            out.append(
+                (written.dense if setting["model"] == "dense" else written.recurrent)(
+                    p, x, real
+                )
+            )
     return Truth(np.array(out))
 
 
 def _relations_model(setting: Setting, answer: Answer) -> Iterable[Relation]:
-    model, mask = _model(setting), _mask(setting)
+    model = _model(setting)
+    mask = _mask(setting)
     p = model.init(setting["seed"])
     hidden = np.where(mask[:, :, None], setting["tokens"], 7.0)
-    yield same("masked tokens do not matter", model.predict(p, hidden, mask), answer.value, 0.0)
+    yield same(
+        "masked tokens do not matter", model.predict(p, hidden, mask), answer.value, 0.0
+    )
     if setting["model"] not in ("dense", "recurrent"):
         turned = model.predict(p, setting["tokens"][:, ::-1], mask[:, ::-1])
         yield same("tokens in reverse order", turned, answer.value, 2 * answer.error)
@@ -106,7 +128,10 @@ def _draw_simplified(rng: np.random.Generator) -> Setting:
 
 def _simplified(setting: Setting) -> tuple[Any, dict[str, np.ndarray]]:
     model = at.SimplifiedAttention(len(setting["k"]), setting["kind"], setting["temperature"])
-    return model, {"k": setting["k_size"] * setting["k"], "v": setting["v_size"] * setting["v"]}
+    return model, {
+        "k": setting["k_size"] * setting["k"],
+        "v": setting["v_size"] * setting["v"],
+    }
 
 
 def _call_simplified(setting: Setting) -> Answer:
@@ -114,7 +139,9 @@ def _call_simplified(setting: Setting) -> Answer:
 
 
 def _truth_simplified(setting: Setting) -> Truth | None:
-    k, v, stars = setting["k"], setting["v"], setting["stars"]
+    k = setting["k"]
+    v = setting["v"]
+    stars = setting["stars"]
     lam = setting["temperature"] * setting["k_size"]
     if lam * max(1.0, setting["gamma"]) > 15:
         return None  # the reference's panels resolve erf up to here
@@ -123,20 +150,35 @@ def _truth_simplified(setting: Setting) -> Truth | None:
     value = float(reference.head_excess("erf", o, *numbers, setting["v_size"]))
     # overlaps are rounded, and the moments are sums over L tokens of squares of size v_size^2
     g2 = setting["gamma"] ** 2
-    size = setting["v_size"] ** 2 * (setting["signal"] ** 2 + g2 + setting["length"] ** 2) + 1 + g2
+    size = (
+        setting["v_size"] ** 2 * (setting["signal"] ** 2 + g2 + setting["length"] ** 2)
+        + 1
+        + g2
+    )
     return Truth(value, 1e-14 * size)
 
 
 def _draw_curve(rng: np.random.Generator) -> Setting:
     setting = _draw_simplified(rng)
     stars = orthonormal(rng, 2, DIM)
-    more = {"k": unit(rng, DIM), "v": unit(rng, DIM), "stars": stars, "length": choice(rng, [2, 5])}
-    return setting | more | {"kind": choice(rng, ["softmax", "erf"]), "v_size": log_uniform(rng, 0.1, 3.0)}
+    more = {
+        "k": unit(rng, DIM),
+        "v": unit(rng, DIM),
+        "stars": stars,
+        "length": choice(rng, [2, 5]),
+    }
+    return (
+        setting
+        | more
+        | {"kind": choice(rng, ["softmax", "erf"]), "v_size": log_uniform(rng, 0.1, 3.0)}
+    )
 
 
 def _call_curve(setting: Setting) -> Answer:
     model, p = _simplified(setting)
-    found = at.length_curve(task_of(setting), model, p, [setting["length"]], samples=1024, seed=setting["seed"])
+    found = at.length_curve(
+        task_of(setting), model, p, [setting["length"]], samples=1024, seed=setting["seed"]
+    )
     return Answer(found.excess[0], found.error[0], sampled=True)
 
 
@@ -145,13 +187,18 @@ def _truth_curve(setting: Setting) -> Truth:
     return Truth(exact.excess, exact.error)
 
 
-# -- small attention models -------------------------------------------------------------------------------------------
+# -- small attention models ------------------------------------------------------------------------
 
 
 def _draw_attend(rng: np.random.Generator) -> Setting:
     n, L, M, d, dv, dy = (log_integer(rng, 1, 4, (1,)) for _ in range(6))
     scale = log_uniform(rng, 1e-3, 1e3, (1.0,))
-    shapes = {"keys": (n + 1, L, d), "values": (n + 1, L, dv), "queries": (n + 1, M, d), "targets": (n + 1, M, dy)}
+    shapes = {
+        "keys": (n + 1, L, d),
+        "values": (n + 1, L, dv),
+        "queries": (n + 1, M, d),
+        "targets": (n + 1, M, dy),
+    }
     return {name: rng.standard_normal(shape) for name, shape in shapes.items()} | {
         "query_key": scale * rng.standard_normal((3, d, d)),
         "sink": None if rng.random() < 0.5 else float(rng.standard_normal() * 10),
@@ -164,21 +211,32 @@ def _contexts(setting: Setting) -> Contexts:
 
 
 def _parameters(setting: Setting, which: int) -> at.AttentionParameters:
-    return at.AttentionParameters(setting["query_key"][which], setting["sink"], setting["output"][which])
+    return at.AttentionParameters(
+        setting["query_key"][which], setting["sink"], setting["output"][which]
+    )
 
 
 def _call_attend(setting: Setting) -> Answer:
     out = at.attend(_parameters(setting, 0), _contexts(setting))
-    scores = np.abs(setting["queries"]) @ np.abs(setting["query_key"][0]) @ np.abs(setting["keys"]).transpose(0, 2, 1)
+    scores = (
+        np.abs(setting["queries"])
+        @ np.abs(setting["query_key"][0])
+        @ np.abs(setting["keys"]).transpose(0, 2, 1)
+    )
     delta = min(1e-14 * (1 + float(scores.max())), 1.0)
-    reach = float((np.abs(setting["values"]) @ np.abs(setting["output"][0]).T).max()) * setting["keys"].shape[1]
+    reach = (
+        float((np.abs(setting["values"]) @ np.abs(setting["output"][0]).T).max())
+        * setting["keys"].shape[1]
+    )
     return Answer(out, np.full(out.shape, delta * reach))
 
 
 def _attended(setting: Setting, which: int) -> np.ndarray:
     numbers = (setting["query_key"][which], setting["sink"], setting["output"][which])
     rows = zip(setting["keys"], setting["values"], setting["queries"], strict=True)
-    return np.array([[reference.attend(*numbers, k, v, q) for q in queries] for k, v, queries in rows])
+    return np.array(
+        [[reference.attend(*numbers, k, v, q) for q in queries] for k, v, queries in rows]
+    )
 
 
 def _truth_attend(setting: Setting) -> Truth:
@@ -192,15 +250,21 @@ def _call_gap(setting: Setting) -> Answer:
     fitted, best, returned = (_parameters(setting, i) for i in range(3))
     gap = at.generalisation_gap(fitted, best, train, test)
     parts = at.excess_risk(returned, fitted, best, test, lambda c: np.zeros_like(c.targets))
-    out = np.array([gap, parts.approximation, parts.generalisation, parts.optimisation, parts.excess])
-    size = float(max(losses(p, c).max() for p in (fitted, best, returned) for c in (train, test)))
+    out = np.array(
+        [gap, parts.approximation, parts.generalisation, parts.optimisation, parts.excess]
+    )
+    size = float(
+        max(losses(p, c).max() for p in (fitted, best, returned) for c in (train, test))
+    )
     scores = float(np.abs(setting["query_key"]).max()) * 100
     return Answer(out, np.full(5, 1e-13 * (1 + size) * (1 + scores)))
 
 
 def _truth_gap(setting: Setting) -> Truth:
     y = setting["targets"]
-    shifted = setting | {name: setting[name][::-1] + 0.5 for name in ("keys", "values", "queries", "targets")}
+    shifted = setting | {
+        name: setting[name][::-1] + 0.5 for name in ("keys", "values", "queries", "targets")
+    }
 
     def risk(s: Setting, which: int) -> float:
         return float(np.mean(np.sum((_attended(s, which) - s["targets"]) ** 2, axis=2)))
@@ -209,7 +273,11 @@ def _truth_gap(setting: Setting) -> Truth:
     test = [risk(setting, i) for i in range(3)]  # fitted, best, returned
     bayes = float(np.mean(np.sum(y**2, axis=2)))
     gap = train_drop - (test[1] - test[0])
-    return Truth(np.array([gap, test[1] - bayes, test[0] - test[1], test[2] - test[0], test[2] - bayes]))
+    return Truth(
+        np.array(
+            [gap, test[1] - bayes, test[0] - test[1], test[2] - test[0], test[2] - bayes]
+        )
+    )
 
 
 SUBJECTS = [
@@ -227,10 +295,24 @@ SUBJECTS = [
         _truth_model,
         _relations_model,
     ),
-    Subject("simplified_risk", ("simplified_risk",), _draw_simplified, _call_simplified, _truth_simplified),
-    Subject("length_curve", ("length_curve",), _draw_curve, _call_curve, _truth_curve, weight=0.3),
-    Subject("attend", ("attend", "AttentionParameters"), _draw_attend, _call_attend, _truth_attend),
     Subject(
-        "generalisation_gap and excess_risk", ("generalisation_gap", "excess_risk"), _draw_attend, _call_gap, _truth_gap
+        "simplified_risk",
+        ("simplified_risk",),
+        _draw_simplified,
+        _call_simplified,
+        _truth_simplified,
+    ),
+    Subject(
+        "length_curve", ("length_curve",), _draw_curve, _call_curve, _truth_curve, weight=0.3
+    ),
+    Subject(
+        "attend", ("attend", "AttentionParameters"), _draw_attend, _call_attend, _truth_attend
+    ),
+    Subject(
+        "generalisation_gap and excess_risk",
+        ("generalisation_gap", "excess_risk"),
+        _draw_attend,
+        _call_gap,
+        _truth_gap,
     ),
 ]

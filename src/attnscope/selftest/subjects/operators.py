@@ -1,9 +1,9 @@
 """Attention as an operator, and its limits on the sphere.
 
-Promises without a stated error (docs/accuracy.md): softmax attention is an average whose scores are rounded,
-ROUNDING (1 + |q||k|/h) of the largest value. CME attention and its variance err by ROUNDING times the
-condition number of K + lam I, unless `cme_solve` states a bound. Filters and eigenvalues are relative:
-ROUNDING per degree and per unit of 1/h.
+Promises without a stated error (docs/accuracy.md): softmax attention is an average whose scores are
+rounded, ROUNDING (1 + |q||k|/h) of the largest value. CME attention and its variance err by
+ROUNDING times the condition number of K + lam I, unless `cme_solve` states a bound. Filters and
+eigenvalues are relative: ROUNDING per degree and per unit of 1/h.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ import numpy as np
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.references import operators as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 
 __all__ = ["ROUNDING", "SUBJECTS"]
 
@@ -24,7 +32,7 @@ ROUNDING = 1e-14  # fifty roundings
 KERNELS = ("linear", "rbf", "exponential")
 
 
-# -- operators ----------------------------------------------------------------------------------------------------------
+# -- operators -------------------------------------------------------------------------------------
 
 
 def _draw_context(rng: np.random.Generator) -> Setting:
@@ -45,7 +53,11 @@ def _context(s: Setting) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     k = rng.standard_normal((s["length"] + 1, s["dim_key"]))
     if s["keys"] != "apart":
         k[1:] = k[0] + (1e-6 * k[1:] if s["keys"] == "close" else 0.0)
-    return s["size"] * k[-1], s["size"] * k[:-1], s["values"] * rng.standard_normal((s["length"], s["dim_value"]))
+    return (
+        s["size"] * k[-1],
+        s["size"] * k[:-1],
+        s["values"] * rng.standard_normal((s["length"], s["dim_value"])),
+    )
 
 
 def _draw_softmax(rng: np.random.Generator) -> Setting:
@@ -60,7 +72,12 @@ def _call_softmax(s: Setting) -> Answer:
     longest = np.max(np.linalg.norm(k, axis=1), initial=0.0)
     scores = np.linalg.norm(q) * longest / s["bandwidth"] + abs(s["sink"] or 0.0)
     # an error of the scores moves weights by its size, and never by more than 1
-    return Answer(value, np.full(value.shape, min(2.0, ROUNDING * (1 + scores)) * np.max(np.abs(v), initial=0.0)))
+    return Answer(
+        value,
+        np.full(
+            value.shape, min(2.0, ROUNDING * (1 + scores)) * np.max(np.abs(v), initial=0.0)
+        ),
+    )
 
 
 def _true_softmax(s: Setting) -> Truth:
@@ -71,10 +88,18 @@ def _softmax_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     q, k, v = _context(s)
     turned = at.softmax_attention(q, k[::-1], v[::-1], s["bandwidth"], s["sink"])
     yield same("tokens in another order", turned, a.value, a.error)
-    low = np.minimum(v.min(axis=0, initial=np.inf), 0.0) if len(v) else np.zeros(s["dim_value"])
-    high = np.maximum(v.max(axis=0, initial=-np.inf), 0.0) if len(v) else np.zeros(s["dim_value"])
+    low = (
+        np.minimum(v.min(axis=0, initial=np.inf), 0.0) if len(v) else np.zeros(s["dim_value"])
+    )
+    high = (
+        np.maximum(v.max(axis=0, initial=-np.inf), 0.0)
+        if len(v)
+        else np.zeros(s["dim_value"])
+    )
     slack = ROUNDING * np.maximum(np.abs(low), np.abs(high))
-    yield at_most("an average of values and 0", np.maximum(a.value - high, low - a.value), 0.0, slack)
+    yield at_most(
+        "an average of values and 0", np.maximum(a.value - high, low - a.value), 0.0, slack
+    )
 
 
 def _draw_linear(rng: np.random.Generator) -> Setting:
@@ -101,7 +126,12 @@ def _draw_cme(rng: np.random.Generator) -> Setting:
 def _condition(s: Setting, q: np.ndarray, k: np.ndarray) -> tuple[float, float, float]:
     """(largest eigenvalue of K + lam I over its smallest, k(q, q), the smallest)."""
     points = np.concatenate([k, q[None]])
-    K = np.array([[float(reference.kernel_entry(s["kernel"], x, y, s["bandwidth"])) for y in points] for x in points])
+    K = np.array(
+        [
+            [float(reference.kernel_entry(s["kernel"], x, y, s["bandwidth"])) for y in points]
+            for x in points
+        ]
+    )
     eigen = np.linalg.eigvalsh(K[:-1, :-1]) if len(k) else np.ones(1)
     low = max(eigen[0], 0.0) + s["ridge"]
     return (eigen[-1] + s["ridge"]) / low if low > 0 else math.inf, float(K[-1, -1]), low
@@ -113,9 +143,13 @@ def _call_cme(s: Setting) -> Answer:
     value = at.cme_attention(q, k, v, *rest)
     variance = float(at.cme_variance(q, k, *rest))
     kap, own, low = _condition(s, q, k)
-    exponent = 1 + float(np.sum(q**2) + np.sum(k**2)) / s["bandwidth"]  # rounded before it is one
-    # |K^-1/2 k_q| <= sqrt(k(q, q)): a prediction is at most sqrt(k(q, q)/low) |v|, and both lose the condition number
-    error = ROUNDING * kap * exponent * math.sqrt(own / low) * np.linalg.norm(v, axis=0) + 1e-300
+    # rounded before it is one
+    exponent = 1 + float(np.sum(q**2) + np.sum(k**2)) / s["bandwidth"]
+    # |K^-1/2 k_q| <= sqrt(k(q, q)): a prediction is at most sqrt(k(q, q)/low) |v|, and both lose
+    # the condition number
+    error = (
+        ROUNDING * kap * exponent * math.sqrt(own / low) * np.linalg.norm(v, axis=0) + 1e-300
+    )
     return Answer([*value, variance], [*error, ROUNDING * kap * exponent * own])
 
 
@@ -131,7 +165,12 @@ def _cme_relations(s: Setting, a: Answer) -> Iterable[Relation]:
         found = reference.cme(q, k, v, s["kernel"], s["bandwidth"], s["ridge"])
         if found is not None:
             rounding = 1e-15 * np.abs(np.asarray(found[0]))
-            yield same("cme_solve within its bound", solved.value, np.asarray(found[0]), solved.error + rounding)
+            yield same(
+                "cme_solve within its bound",
+                solved.value,
+                np.asarray(found[0]),
+                solved.error + rounding,
+            )
     turned = at.cme_attention(q, k[::-1], v[::-1], s["kernel"], s["bandwidth"], s["ridge"])
     yield same("tokens in another order", turned, a.value[:-1], 2 * np.asarray(a.error[:-1]))
     yield at_most("variance >= 0", -a.value[-1], 0.0, 0.0)
@@ -140,13 +179,20 @@ def _cme_relations(s: Setting, a: Answer) -> Iterable[Relation]:
 def _singular(s: Setting) -> str:
     q, k, _ = _context(s)
     points = np.concatenate([k, q[None]])
-    if s["kernel"] == "exponential" and float(np.max(points @ points.T)) / s["bandwidth"] > 699:
+    if (
+        s["kernel"] == "exponential"
+        and float(np.max(points @ points.T)) / s["bandwidth"] > 699
+    ):
         return "exp(q.k/bandwidth) is no float64"
     kap, _, _ = _condition(s, q, k)
-    return "K + ridge I so ill conditioned that the answer is not known to 1e-6 of its scale" if kap > 1e8 else ""
+    return (
+        "K + ridge I so ill conditioned that the answer is not known to 1e-6 of its scale"
+        if kap > 1e8
+        else ""
+    )
 
 
-# -- filters ------------------------------------------------------------------------------------------------------------
+# -- filters ---------------------------------------------------------------------------------------
 
 
 def _draw_filter(rng: np.random.Generator) -> Setting:
@@ -160,10 +206,16 @@ def _draw_filter(rng: np.random.Generator) -> Setting:
 
 def _call_filter(s: Setting) -> Answer:
     where = (s["dim"], s["bandwidth"], s["degree"])
-    value = [at.softmax_filter(*where), at.kernel_eigenvalues(*where), at.cme_filter(*where, s["ridge"])]
+    value = [
+        at.softmax_filter(*where),
+        at.kernel_eigenvalues(*where),
+        at.cme_filter(*where, s["ridge"]),
+    ]
     found = np.asarray(value, dtype=float)
     # exponents of size 1/h and d log(...) are rounded once
-    size = 1 + s["degree"] + 1 / s["bandwidth"] + s["dim"] * (1 + abs(math.log(s["bandwidth"])))
+    size = (
+        1 + s["degree"] + 1 / s["bandwidth"] + s["dim"] * (1 + abs(math.log(s["bandwidth"])))
+    )
     relative = np.array([ROUNDING * (1 + s["degree"]), ROUNDING * size, ROUNDING * size])
     return Answer(found, relative * found + 1e-300)
 
@@ -208,7 +260,12 @@ def _true_bias(s: Setting) -> Truth:
 
 SUBJECTS: list[Subject] = [
     Subject(
-        "softmax_attention", ("softmax_attention",), _draw_softmax, _call_softmax, _true_softmax, _softmax_relations
+        "softmax_attention",
+        ("softmax_attention",),
+        _draw_softmax,
+        _call_softmax,
+        _true_softmax,
+        _softmax_relations,
     ),
     Subject(
         "linear_attention",

@@ -14,11 +14,19 @@ import numpy as np
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.references import operators as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 
 __all__ = ["SUBJECTS"]
 
-# -- learning curves ----------------------------------------------------------------------------------------------------
+# -- learning curves -------------------------------------------------------------------------------
 
 
 def _draw_curve(rng: np.random.Generator) -> Setting:
@@ -37,7 +45,9 @@ def _draw_curve(rng: np.random.Generator) -> Setting:
 
 def _curve(s: Setting, **other: Any) -> Any:
     s = s | other
-    return at.softmax_curve(s["dim"], s["length"], s["bandwidth"], s["noise"], s["power"], s["gain"], s["sink"])
+    return at.softmax_curve(
+        s["dim"], s["length"], s["bandwidth"], s["noise"], s["power"], s["gain"], s["sink"]
+    )
 
 
 def _call_curve(s: Setting) -> Answer:
@@ -48,7 +58,16 @@ def _call_curve(s: Setting) -> Answer:
 def _true_curve(s: Setting) -> Truth | None:
     if s["length"] > 300:
         return None
-    where = (s["dim"], s["length"], s["bandwidth"], s["noise"], s["power"], s["gain"], s["sink"], s["seed"])
+    where = (
+        s["dim"],
+        s["length"],
+        s["bandwidth"],
+        s["noise"],
+        s["power"],
+        s["gain"],
+        s["sink"],
+        s["seed"],
+    )
     return Truth(*reference.softmax_error(*where))
 
 
@@ -61,7 +80,12 @@ def _curve_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     slack = a.error + (1 + abs(g) + g * g) * (low.error + middle.error + high.error)
     yield same("quadratic in the gain", a.value, 1 + g * line + g * g * square, slack)
     if s["sink"] is None and s["length"] == 1:
-        yield same("one token has weight 1", high.value, 2 + s["noise"] ** 2 - 2 * _mean_kernel(s), high.error + 1e-14)
+        yield same(
+            "one token has weight 1",
+            high.value,
+            2 + s["noise"] ** 2 - 2 * _mean_kernel(s),
+            high.error + 1e-14,
+        )
     yield at_most("no error below 0", -a.value, 0.0, a.error)
 
 
@@ -115,14 +139,31 @@ def _best_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     sink = logit if has_sink else None
     own = at.softmax_curve(*where, 1 / inverse, s["noise"], s["power"], gain, sink)
     yield same("its error is the curve's", error, own.value, own.error + 1e-12)
-    other = at.softmax_curve(*where, s["bandwidth"], s["noise"], s["power"], s["gain"], s["sink"])
+    other = at.softmax_curve(
+        *where, s["bandwidth"], s["noise"], s["power"], s["gain"], s["sink"]
+    )
     yield at_most("no other attention is better", error, other.value, other.error + 1e-9)
     plain = at.softmax_curve(*where, s["bandwidth"], s["noise"], s["power"], s["gain"], None)
     yield at_most("none without a sink either", error, plain.value, plain.error + 1e-9)
 
 
 SUBJECTS: list[Subject] = [
-    Subject("softmax_curve", ("softmax_curve",), _draw_curve, _call_curve, _true_curve, _curve_relations, weight=2),
+    Subject(
+        "softmax_curve",
+        ("softmax_curve",),
+        _draw_curve,
+        _call_curve,
+        _true_curve,
+        _curve_relations,
+        weight=2,
+    ),
     Subject("cme_curve", ("cme_curve",), _draw_cme_curve, _call_cme_curve, _true_cme_curve),
-    Subject("best_attention", ("best_attention",), _draw_best, _call_best, relations=_best_relations, weight=0.05),
+    Subject(
+        "best_attention",
+        ("best_attention",),
+        _draw_best,
+        _call_best,
+        relations=_best_relations,
+        weight=0.05,
+    ),
 ]

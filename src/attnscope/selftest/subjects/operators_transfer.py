@@ -1,6 +1,8 @@
-"""Transfer of a representation: its condition number, the bound that follows, the law of the bottleneck.
+"""Transfer of a representation: its condition number, the bound that follows, the law of the
+bottleneck.
 
-Promises without a stated error (docs/accuracy.md): ROUNDING times the squared condition number of the map.
+Promises without a stated error (docs/accuracy.md): ROUNDING times the squared condition number of
+the map.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from attnscope.selftest.subjects.operators import ROUNDING
 
 __all__ = ["SUBJECTS"]
 
-# -- transfer -----------------------------------------------------------------------------------------------------------
+# -- transfer --------------------------------------------------------------------------------------
 
 
 def _draw_transfer(rng: np.random.Generator) -> Setting:
@@ -35,7 +37,11 @@ def _transfer(s: Setting) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(s["seed"])
     T = rng.standard_normal((s["rows"], s["columns"]))
     T[-1] *= s["weak"]
-    label = T.T @ rng.standard_normal(s["rows"]) if s["inside"] else rng.standard_normal(s["columns"])
+    label = (
+        T.T @ rng.standard_normal(s["rows"])
+        if s["inside"]
+        else rng.standard_normal(s["columns"])
+    )
     return T, s["size"] * label
 
 
@@ -44,9 +50,12 @@ def _call_transfer(s: Setting) -> Answer:
     kap = at.condition_number(T, label)
     bound = at.transfer_bound(T, label, s["excess"])
     singular = np.linalg.svd(T, compute_uv=False)
-    relative = 1e-9 if not np.isfinite(kap) else ROUNDING * (singular[0] / singular[-1]) ** 2 + 1e-9
+    relative = (
+        1e-9 if not np.isfinite(kap) else ROUNDING * (singular[0] / singular[-1]) ** 2 + 1e-9
+    )
     if not np.isfinite(kap):
-        return Answer([-1.0, 0.0 if s["excess"] else -1.0], [0.0, 0.0])  # not readable: said, not numbered
+        # not readable: said, not numbered
+        return Answer([-1.0, 0.0 if s["excess"] else -1.0], [0.0, 0.0])
     return Answer([kap, bound], [relative * kap, 3 * relative * bound + 1e-300])
 
 
@@ -81,7 +90,11 @@ def _true_law(s: Setting) -> Truth:
         n = {name: reference.mp.mpf(x) for name, x in s.items()}
         c = n["length"] / (n["length"] + n["token_noise"] ** 2)
         return Truth(
-            float((n["dim"] - n["rank"]) * (n["target_noise"] ** 2 * n["condition"] ** 2 + 1 - c) / n["samples"])
+            float(
+                (n["dim"] - n["rank"])
+                * (n["target_noise"] ** 2 * n["condition"] ** 2 + 1 - c)
+                / n["samples"]
+            )
         )
 
 
@@ -93,5 +106,7 @@ SUBJECTS: list[Subject] = [
         _call_transfer,
         _true_transfer,
     ),
-    Subject("bottleneck_law", ("bottleneck_law",), _draw_law, _call_law, _true_law, weight=0.3),
+    Subject(
+        "bottleneck_law", ("bottleneck_law",), _draw_law, _call_law, _true_law, weight=0.3
+    ),
 ]

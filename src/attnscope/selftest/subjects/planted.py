@@ -1,4 +1,5 @@
-"""Posteriors and Bayes predictions of tasks with one key and one value, against Bayes' rule in 60 digits (references.planted).
+"""Posteriors and Bayes predictions of tasks with one key and one value, against Bayes' rule in 60
+digits (references.planted).
 
 notation and promised errors: selftest.tokens.
 """
@@ -33,7 +34,7 @@ __all__ = ["SUBJECTS"]
 SMALL = 5  # tokens at most where subsets are listed: 32 of them
 
 
-# -- several informative tokens ---------------------------------------------------------------------------------------
+# -- several informative tokens --------------------------------------------------------------------
 
 
 def _draw_multi(rng: np.random.Generator) -> Setting:
@@ -66,7 +67,12 @@ def _call_multi(setting: Setting) -> Answer:
     task = _multi(setting)
     x = tokens_of(task, setting)
     says = np.linalg.norm(x[0], axis=1)
-    return inferred(task.posterior(x), task.bayes_predict(x), says, gaussian_delta(x, task.gamma, task.signal))
+    return inferred(
+        task.posterior(x),
+        task.bayes_predict(x),
+        says,
+        gaussian_delta(x, task.gamma, task.signal),
+    )
 
 
 def _truth_multi(setting: Setting) -> Truth:
@@ -76,7 +82,7 @@ def _truth_multi(setting: Setting) -> Truth:
     return truth_of(reference.multi_location(x, task.key, task.value, *numbers))
 
 
-# -- max-type location ------------------------------------------------------------------------------------------------
+# -- max-type location -----------------------------------------------------------------------------
 
 
 def _draw_max(rng: np.random.Generator) -> Setting:
@@ -102,10 +108,14 @@ def _call_max(setting: Setting) -> Answer:
 
 def _truth_max(setting: Setting) -> Truth:
     task = _max(setting)
-    return truth_of(reference.max_location(tokens_of(task, setting)[0], task.key, task.value, task.strength))
+    return truth_of(
+        reference.max_location(
+            tokens_of(task, setting)[0], task.key, task.value, task.strength
+        )
+    )
 
 
-# -- marked or not ----------------------------------------------------------------------------------------------------
+# -- marked or not ---------------------------------------------------------------------------------
 
 
 def _draw_sparse(rng: np.random.Generator) -> Setting:
@@ -120,7 +130,9 @@ def _draw_sparse(rng: np.random.Generator) -> Setting:
 
 
 def _sparse(setting: Setting) -> at.SparseTokenClassification:
-    return at.SparseTokenClassification(*(setting[name] for name in ("dim", "length", "strength", "marked")))
+    return at.SparseTokenClassification(
+        *(setting[name] for name in ("dim", "length", "strength", "marked"))
+    )
 
 
 def _call_sparse(setting: Setting) -> Answer:
@@ -135,7 +147,9 @@ def _call_sparse(setting: Setting) -> Answer:
 
 def _truth_sparse(setting: Setting) -> Truth:
     task = _sparse(setting)
-    ratio, found = reference.sparse_tokens(tokens_of(task, setting)[0], task.direction, task.strength, task.marked)
+    ratio, found = reference.sparse_tokens(
+        tokens_of(task, setting)[0], task.direction, task.strength, task.marked
+    )
     return Truth(np.append(found.posterior, ratio))
 
 
@@ -143,7 +157,12 @@ def _relations_sparse(setting: Setting, answer: Answer) -> Iterable[Relation]:
     yield from probabilities(setting, answer)
     task = _sparse(setting)
     label = task.bayes_predict(tokens_of(task, setting))[0]
-    yield same("the label is the sign of the ratio", label, 1.0 if answer.value[-1] >= 0 else -1.0, 0.0)
+    yield same(
+        "the label is the sign of the ratio",
+        label,
+        1.0 if answer.value[-1] >= 0 else -1.0,
+        0.0,
+    )
     total = float(np.sum(answer.value[1:-1]))
     slack = float(np.sum(answer.error[:-1])) * (1 + task.marked)
     yield same("a row sums to R P(y = 1 | X)", total, task.marked * answer.value[0], slack)
@@ -170,7 +189,12 @@ SUBJECTS = [
         "SparseTokenClassification posterior",
         tuple(
             f"SparseTokenClassification.{name}"
-            for name in ("posterior", "token_posterior", "log_likelihood_ratio", "bayes_predict")
+            for name in (
+                "posterior",
+                "token_posterior",
+                "log_likelihood_ratio",
+                "bayes_predict",
+            )
         ),
         _draw_sparse,
         _call_sparse,

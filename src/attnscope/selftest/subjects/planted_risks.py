@@ -1,7 +1,7 @@
 """Risks of MultiLocation and MaxLocation: against few-token integrals, siblings and each other.
 
-A sibling as truth: a binomial number of informative tokens, given as probabilities, is independent inclusion, which has a closed
-form down to 1e-300, where sampling sees nothing.
+A sibling as truth: a binomial number of informative tokens, given as probabilities, is independent
+inclusion, which has a closed form down to 1e-300, where sampling sees nothing.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from attnscope.selftest.tokens import gamma_and_signal
 
 __all__ = ["SUBJECTS"]
 
-SHARP = 0.02  # share of the settings of a max-type location with strengths up to 100: three seconds each
+# share of the settings of a max-type location with strengths up to 100: three seconds each
+SHARP = 0.02
 EXACT_COUNTS = 60  # tokens up to which binomial sums are done in 40 digits
 
 
-# -- MultiLocation ----------------------------------------------------------------------------------------------------
+# -- MultiLocation ---------------------------------------------------------------------------------
 
 
 def _draw_multi(rng: np.random.Generator) -> Setting:
@@ -44,11 +45,14 @@ def _draw_multi(rng: np.random.Generator) -> Setting:
     relevant: Any = int(rng.integers(1, L + 1))
     weights = choice(rng, ["equal", "sum", "dirichlet"])
     if kind == "two tokens":
-        gamma, signal, L = 1.0, log_uniform(rng, 0.05, 8.0, (0.0,)), 2
+        gamma = 1.0
+        signal = log_uniform(rng, 0.05, 8.0, (0.0,))
+        L = 2
         relevant = pmf(rng, 3)
     elif kind == "binomial":
         q = log_uniform(rng, 1e-6, 0.99, (0.5,))
-        weights, relevant = "sum", binom.pmf(np.arange(L + 1), L, q)
+        weights = "sum"
+        relevant = binom.pmf(np.arange(L + 1), L, q)
         relevant = relevant / relevant.sum()
     elif rng.random() < 0.5:
         relevant = pmf(rng, L + 1)
@@ -74,7 +78,9 @@ def _multi(setting: Setting) -> at.MultiLocation:
 def _truth_multi(setting: Setting) -> Truth | None:
     task = _multi(setting)
     if setting["kind"] == "two tokens":
-        return Truth(*reference.two_tokens(task.signal, task.count_probs, *task.weight_moments()))
+        return Truth(
+            *reference.two_tokens(task.signal, task.count_probs, *task.weight_moments())
+        )
     if setting["kind"] == "binomial":
         names = ("dim", "length", "gamma", "signal")
         numbers = {name: setting[name] for name in names}
@@ -87,9 +93,17 @@ def _truth_multi(setting: Setting) -> Truth | None:
 
 
 def _too_large(setting: Setting) -> str:
-    g2, s2, d = setting["gamma"] ** 2, setting["signal"] ** 2, setting["dim"]
-    size = d * abs(math.log(setting["gamma"])) + s2 / g2 + abs(1 / g2 - 1) * max(1.0, g2) * (d + s2)
-    beyond = "log-likelihood ratios beyond 1e9 are known to 1e-7 at best" if size > 0.99e9 else ""
+    g2 = setting["gamma"] ** 2
+    s2 = setting["signal"] ** 2
+    d = setting["dim"]
+    size = (
+        d * abs(math.log(setting["gamma"]))
+        + s2 / g2
+        + abs(1 / g2 - 1) * max(1.0, g2) * (d + s2)
+    )
+    beyond = (
+        "log-likelihood ratios beyond 1e9 are known to 1e-7 at best" if size > 0.99e9 else ""
+    )
     return beyond or strong(setting["signal"])
 
 
@@ -106,14 +120,18 @@ def _draw_moments(rng: np.random.Generator) -> Setting:
         "kind": kind,
         "length": L,
         "relevant": relevant,
-        "weights": "sum" if kind == "independent" and long else choice(rng, ["equal", "sum", "dirichlet"]),
+        "weights": "sum"
+        if kind == "independent" and long
+        else choice(rng, ["equal", "sum", "dirichlet"]),
         "concentration": log_uniform(rng, 1e-6, 1e6),
         "gamma": log_uniform(rng, 1e-4, 1e4, (1.0,)),
     }
 
 
 def _moments(setting: Setting) -> at.MultiLocation:
-    return at.MultiLocation(2, signal=1.0, **{name: x for name, x in setting.items() if name != "kind"})
+    return at.MultiLocation(
+        2, signal=1.0, **{name: x for name, x in setting.items() if name != "kind"}
+    )
 
 
 def _call_moments(setting: Setting) -> Answer:
@@ -122,14 +140,20 @@ def _call_moments(setting: Setting) -> Answer:
 
 
 def _truth_moments(setting: Setting) -> Truth | None:
-    L, relevant = setting["length"], setting["relevant"]
+    L = setting["length"]
+    relevant = setting["relevant"]
     with mp.workdps(40):
         probs: list[Any]
         if setting["kind"] == "independent":
             if L > EXACT_COUNTS:
-                g2, q = mp.mpf(setting["gamma"]) ** 2, mp.mpf(relevant)
+                g2 = mp.mpf(setting["gamma"]) ** 2
+                q = mp.mpf(relevant)
                 null = g2 * L * q
-                return Truth(np.array([float(null), float(null - (g2 * q) ** 2 * L / (1 - q + q * g2))]))
+                return Truth(
+                    np.array(
+                        [float(null), float(null - (g2 * q) ** 2 * L / (1 - q + q * g2))]
+                    )
+                )
             q = mp.mpf(relevant)
             probs = [mp.binomial(L, m) * q**m * (1 - q) ** (L - m) for m in range(L + 1)]
         elif setting["kind"] == "counts":
@@ -138,18 +162,22 @@ def _truth_moments(setting: Setting) -> Truth | None:
             return None
         else:
             probs = [mp.mpf(int(m == relevant)) for m in range(L + 1)]
-        found = reference.multi_affine(setting["gamma"], L, probs, setting["weights"], setting["concentration"])
+        found = reference.multi_affine(
+            setting["gamma"], L, probs, setting["weights"], setting["concentration"]
+        )
         return Truth(np.array(found))
 
 
-# -- MaxLocation ------------------------------------------------------------------------------------------------------
+# -- MaxLocation -----------------------------------------------------------------------------------
 
 
 def _draw_max(rng: np.random.Generator) -> Setting:
     return {
         "dim": 2,
         "length": log_integer(rng, 1, 10**12, (1, 2, 2, 3)),
-        "strength": log_uniform(rng, 1e-6, 100.0 if rng.random() < SHARP else 20.0, (0.0, 1e6)),
+        "strength": log_uniform(
+            rng, 1e-6, 100.0 if rng.random() < SHARP else 20.0, (0.0, 1e6)
+        ),
         "noise": log_uniform(rng, 1e-8, 1e3, (0.0,)),
     }
 
@@ -160,11 +188,17 @@ def _max(setting: Setting) -> at.MaxLocation:
 
 def _call_max(setting: Setting) -> Answer:
     task = _max(setting)
-    return several(task.bayes_risk(), task.location_error(), task.linear_attention_risk(), task.linear_risk())
+    return several(
+        task.bayes_risk(),
+        task.location_error(),
+        task.linear_attention_risk(),
+        task.linear_risk(),
+    )
 
 
 def _truth_max(setting: Setting) -> Truth | None:
-    L, nu = setting["length"], setting["strength"]
+    L = setting["length"]
+    nu = setting["strength"]
     found = reference.max_disagreement(nu, L)
     if found is None:
         return None
@@ -208,7 +242,10 @@ SUBJECTS: list[Subject] = [
     Subject(
         "MaxLocation risks",
         (
-            *(f"MaxLocation.{x}_risk" for x in ("bayes", "linear", "linear_attention", "null")),
+            *(
+                f"MaxLocation.{x}_risk"
+                for x in ("bayes", "linear", "linear_attention", "null")
+            ),
             "MaxLocation.location_error",
         ),
         _draw_max,

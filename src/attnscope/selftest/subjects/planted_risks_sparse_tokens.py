@@ -1,4 +1,5 @@
-"""Errors of SparseTokenClassification: Bayes, its two tests, a head, and the strength that an error needs.
+"""Errors of SparseTokenClassification: Bayes, its two tests, a head, and the strength that an error
+needs.
 
 Truth: integrals over three tokens at most, and relations between the tests.
 """
@@ -23,14 +24,16 @@ from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth
 
 __all__ = ["SUBJECTS"]
 
-PATIENCE = 0.1  # share of the settings in which the Bayes error of three tokens is integrated: a second each
+# share of the settings in which the Bayes error of three tokens is integrated: a second each
+PATIENCE = 0.1
 
 ALIGNED = 0.1  # share of settings with k = v = xi
 SMOOTH = 0.95  # k.v up to which the integrand of the reference is smooth enough for 48 nodes
 
-NEEDED = 1e-8  # relative: a root of an error that is itself known to 1e-14 or so, found to 1e-10
+# relative: a root of an error that is itself known to 1e-14 or so, found to 1e-10
+NEEDED = 1e-8
 
-# -- SparseTokenClassification ----------------------------------------------------------------------------------------
+# -- SparseTokenClassification ---------------------------------------------------------------------
 
 
 def _draw_sparse(rng: np.random.Generator) -> Setting:
@@ -47,11 +50,15 @@ def _draw_sparse(rng: np.random.Generator) -> Setting:
 
 
 def _sparse(setting: Setting) -> at.SparseTokenClassification:
-    return at.SparseTokenClassification(*(setting[name] for name in ("dim", "length", "strength", "marked")))
+    return at.SparseTokenClassification(
+        *(setting[name] for name in ("dim", "length", "strength", "marked"))
+    )
 
 
 def _truth_sparse(setting: Setting) -> Truth | None:
-    L, R, theta = setting["length"], setting["marked"], setting["strength"]
+    L = setting["length"]
+    R = setting["marked"]
+    theta = setting["strength"]
     if L == 1:
         return Truth(sparse_tokens.tail(theta / 2))
     if theta < 0.05 or L > 3 or (L == 3 and not setting["patience"]):
@@ -64,11 +71,15 @@ def _relations_sparse(setting: Setting, answer: Answer) -> Iterable[Relation]:
     yield below("Bayes <= max test", answer, task.max_test_error())
     yield below("Bayes <= linear test", answer, task.linear_error())
     known = sparse_tokens.tail(setting["strength"] * math.sqrt(setting["marked"]) / 2)
-    yield at_most("knowing where to look is easier", known, answer.value, answer.error, answer.sampled)
+    yield at_most(
+        "knowing where to look is easier", known, answer.value, answer.error, answer.sampled
+    )
 
 
 def _too_strong(setting: Setting) -> str:
-    return "the Laplace inversion serves strengths up to 70" if setting["strength"] > 70 else ""
+    return (
+        "the Laplace inversion serves strengths up to 70" if setting["strength"] > 70 else ""
+    )
 
 
 def _draw_tests(rng: np.random.Generator) -> Setting:
@@ -87,7 +98,9 @@ def _call_tests(setting: Setting) -> Answer:
 
 
 def _truth_tests(setting: Setting) -> Truth:
-    L, R, theta = setting["length"], setting["marked"], setting["strength"]
+    L = setting["length"]
+    R = setting["marked"]
+    theta = setting["strength"]
     linear = sparse_tokens.tail(R * theta / (2 * math.sqrt(L)))
     return Truth(np.array([sparse_tokens.max_test(L, R, theta), linear]))
 
@@ -113,7 +126,8 @@ def _call_needed(setting: Setting) -> Answer:
 
 def _relations_needed(setting: Setting, answer: Answer) -> Iterable[Relation]:
     """A little more strength reaches the error, a little less does not."""
-    found, wanted = answer.value, setting["error"]
+    found = answer.value
+    wanted = setting["error"]
     around = (found - answer.error, found + answer.error)
     errors = [_test_error(setting | {"strength": max(theta, 0.0)}) for theta in around]
     yield at_most("less does not reach it", wanted, *errors[0])
@@ -121,12 +135,18 @@ def _relations_needed(setting: Setting, answer: Answer) -> Iterable[Relation]:
 
 
 def _inversion_out_of_reach(setting: Setting) -> str:
-    return "the Laplace inversion serves strengths up to 70" if setting["test"] == "bayes" else ""
+    return (
+        "the Laplace inversion serves strengths up to 70"
+        if setting["test"] == "bayes"
+        else ""
+    )
 
 
 def _test_error(setting: Setting) -> tuple[float, float]:
     """(error, what it is known to) of the setting's test at its strength."""
-    L, R, theta = setting["length"], setting["marked"], setting["strength"]
+    L = setting["length"]
+    R = setting["marked"]
+    theta = setting["strength"]
     if setting["test"] == "linear":
         value = sparse_tokens.tail(R * theta / (2 * math.sqrt(L)))
         return value, 1e-14 * value
@@ -149,7 +169,9 @@ def _draw_signs(rng: np.random.Generator) -> Setting:
         "marked": choice(rng, [1, L]),
         "kind": choice(rng, ["softmax", "erf"]),
         "temperature": log_uniform(rng, 1e-2, 2.0),
-        "overlaps": (1.0, 1.0, 1.0) if aligned else (kappa, theta, kappa * theta + left * apart),
+        "overlaps": (1.0, 1.0, 1.0)
+        if aligned
+        else (kappa, theta, kappa * theta + left * apart),
         "budget": budget(rng),
     }
 
@@ -197,7 +219,10 @@ SUBJECTS: list[Subject] = [
     ),
     Subject(
         "SparseTokenClassification tests",
-        ("SparseTokenClassification.max_test_error", "SparseTokenClassification.linear_error"),
+        (
+            "SparseTokenClassification.max_test_error",
+            "SparseTokenClassification.linear_error",
+        ),
         _draw_tests,
         _call_tests,
         _truth_tests,

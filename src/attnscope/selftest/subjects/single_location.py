@@ -32,13 +32,18 @@ __all__ = ["SUBJECTS"]
 
 RAW = 1e-9  # risk_function sums on a fixed grid without an error of its own
 STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
-NARROWEST = 1e-5  # in the same: about half of it is what a million evaluations serve (docs/risk.md)
-NARROW = 1e-3  # in standard deviations of the score: narrower features are found by their `scale` alone
-WAVES = 5e3  # radians of sigma in a standard deviation of the score beyond which a quadrature may say that it cannot
-INPUT = 4e-16  # rounding of overlaps, temperature and signal on their way in, relative to the terms
+# in the same: about half of it is what a million evaluations serve (docs/risk.md)
+NARROWEST = 1e-5
+# in standard deviations of the score: narrower features are found by their `scale` alone
+NARROW = 1e-3
+# radians of sigma in a standard deviation of the score beyond which a quadrature may say that it
+# cannot
+WAVES = 5e3
+# rounding of overlaps, temperature and signal on their way in, relative to the terms
+INPUT = 4e-16
 
 
-# -- token by token -------------------------------------------------------------------------------------------------------
+# -- token by token --------------------------------------------------------------------------------
 
 
 def _sigma_risk(
@@ -60,7 +65,9 @@ def _sigma_risk(
         in_kappa = 1 + setting["temperature"] * setting["signal"] * sharp
         in_temperature = (1 + setting["signal"] + setting["gamma"]) * sharp
         floor = terms * np.array([in_kappa, 1, 1, 1, 1, in_temperature])
-        return gradient_truth_of(single_location.componentwise_gradient(*arguments), setting, floor)
+        return gradient_truth_of(
+            single_location.componentwise_gradient(*arguments), setting, floor
+        )
 
     def _digits(setting: Setting) -> int:
         return single_location._digits(sigma(setting))
@@ -92,7 +99,9 @@ def _sigma_risk(
 
 def _sharpness(sigma: tuple) -> float:
     """1 over the scale in x on which sigma varies."""
-    return {"cos": lambda: 1 + sigma[1], "bump": lambda: 1 + 1 / sigma[2]}.get(sigma[0], lambda: 1.0)()
+    return {"cos": lambda: 1 + sigma[1], "bump": lambda: 1 + 1 / sigma[2]}.get(
+        sigma[0], lambda: 1.0
+    )()
 
 
 EVERYWHERE = (-math.inf, math.inf)
@@ -108,7 +117,9 @@ def _linear(setting: Setting) -> tuple:
 
 def _draw_linear(rng: np.random.Generator) -> Setting:
     sign = choice(rng, [-1.0, 1.0])
-    return draw_with_temperature(rng) | {"offset": sign * log_uniform(rng, 1e-6, 1e3, (0.0, 1.0, 0.99999))}
+    return draw_with_temperature(rng) | {
+        "offset": sign * log_uniform(rng, 1e-6, 1e3, (0.0, 1.0, 0.99999))
+    }
 
 
 class Sigma:
@@ -129,7 +140,11 @@ class Sigma:
             return 0.5 * (1 + np.tanh(x / 2))
         out = np.zeros_like(x)
         for low, high, coefficients in self.data[1]:
-            out = np.where((low <= x) & (x < high), np.polynomial.polynomial.polyval(x, coefficients), out)
+            out = np.where(
+                (low <= x) & (x < high),
+                np.polynomial.polynomial.polyval(x, coefficients),
+                out,
+            )
         return out
 
 
@@ -149,11 +164,15 @@ def _draw_sigma(rng: np.random.Generator) -> Setting:
         edges = np.sort(rng.uniform(-3, 3, 4))
         data = (
             "pieces",
-            tuple((float(a), float(b), (float(rng.normal()),)) for a, b in itertools.pairwise(edges)),
+            tuple(
+                (float(a), float(b), (float(rng.normal()),))
+                for a, b in itertools.pairwise(edges)
+            ),
         )
     else:
         width = log_uniform(rng, 1e-2, 10)
-        rise, fall = (1 - place / width, 1 / width), (1 + place / width, -1 / width)
+        rise = (1 - place / width, 1 / width)
+        fall = (1 + place / width, -1 / width)
         data = ("pieces", ((place - width, place, rise), (place, place + width, fall)))
     out = draw_with_temperature(rng) | {"sigma": data}
     out["temperature"] = log_uniform(rng, 1e-4, 1e4, (0.0, 1.0))
@@ -163,12 +182,20 @@ def _draw_sigma(rng: np.random.Generator) -> Setting:
 
 def _componentwise(setting: Setting) -> Any:
     data = setting["sigma"]
-    kinks = sorted({x for piece in data[1] for x in piece[:2] if math.isfinite(x)}) if data[0] == "pieces" else ()
-    return at.Componentwise(Sigma(data), setting["temperature"], kinks=kinks, scale=_hint(setting))
+    kinks = (
+        sorted({x for piece in data[1] for x in piece[:2] if math.isfinite(x)})
+        if data[0] == "pieces"
+        else ()
+    )
+    return at.Componentwise(
+        Sigma(data), setting["temperature"], kinks=kinks, scale=_hint(setting)
+    )
 
 
 def _hint(setting: Setting) -> float | None:
-    """How narrow a bump is, said where nobody would see it: docs/risk.md asks for that below NARROW standard deviations."""
+    """How narrow a bump is, said where nobody would see it:
+    docs/risk.md asks for that below NARROW standard deviations.
+    """
     data = setting["sigma"]
     spread = setting["temperature"] * max(1.0, setting["gamma"])  # of the score
     return data[2] if data[0] == "bump" and data[2] < NARROW * spread else None
@@ -181,18 +208,24 @@ def _many_waves(setting: Setting) -> str:
         return "a scale that the budget cannot serve"
     if setting["sigma"][0] != "cos":
         return ""
-    waves = setting["sigma"][1] * setting["temperature"] * max(1.0, setting["gamma"])  # radians in a standard deviation
+    # radians in a standard deviation
+    waves = setting["sigma"][1] * setting["temperature"] * max(1.0, setting["gamma"])
     return "too many waves for the budget" if waves > WAVES else ""
 
 
-# -- normalised -------------------------------------------------------------------------------------------------------------
+# -- normalised ------------------------------------------------------------------------------------
 
-KINDS = {"softmax": at.Softmax, "softmax_one": at.SoftmaxOne, "softplus": at.SoftplusAttention}
+KINDS = {
+    "softmax": at.Softmax,
+    "softmax_one": at.SoftmaxOne,
+    "softplus": at.SoftplusAttention,
+}
 
 
 def _draw_normalised(kind: str, rng: np.random.Generator) -> Setting:
     out = draw_with_temperature(rng)
-    if kind != "softmax" and rng.random() < 0.8:  # most of the settings below the documented end
+    # most of the settings below the documented end
+    if kind != "softmax" and rng.random() < 0.8:
         out["temperature"] = log_uniform(rng, 1e-6, 60 / max(1.0, out["gamma"]), (0.0,))
     if rng.random() < 0.5:  # half of the settings where a reference reaches
         out["length"] = choice(rng, [1, 2, 2, 2, log_integer(rng, 3, 300)])
@@ -202,7 +235,9 @@ def _draw_normalised(kind: str, rng: np.random.Generator) -> Setting:
 def _normalised_truth(kind: str, setting: Setting) -> Truth | None:
     o, lam, gam, s, L, c = reference_arguments(setting)
     if L == 1:
-        return truth_of(normalised_attention.single_token(kind, o, lam, gam, s, c), setting, 30)
+        return truth_of(
+            normalised_attention.single_token(kind, o, lam, gam, s, c), setting, 30
+        )
     if L == 2 and kind == "softmax":
         return truth_of(normalised_attention.pair_softmax(o, lam, gam, s, c), setting, 34)
     if L == 2:
@@ -218,18 +253,30 @@ def _normalised_gradient_truth(kind: str, setting: Setting) -> Truth | None:
     o, lam, gam, s, L, c = reference_arguments(setting)
     if L == 1:
         floor = (s * s + gam * gam) * np.array([1 + lam * s, 1, 1, 1, 1, 1 + s + gam])
-        return gradient_truth_of(normalised_attention.single_token_gradient(kind, o, lam, gam, s, c), setting, floor)
+        return gradient_truth_of(
+            normalised_attention.single_token_gradient(kind, o, lam, gam, s, c),
+            setting,
+            floor,
+        )
     if L == 2 and kind == "softmax":
-        return gradient_truth_of(normalised_attention.pair_softmax_gradient(o, lam, gam, s, c), setting)
+        return gradient_truth_of(
+            normalised_attention.pair_softmax_gradient(o, lam, gam, s, c), setting
+        )
     return None
 
 
 def _steep(kind: str, setting: Setting) -> str:
     """The documented ends of the two-dimensional rules."""
-    lam, gam, s = setting["temperature"], setting["gamma"], setting["signal"]
+    lam = setting["temperature"]
+    gam = setting["gamma"]
+    s = setting["signal"]
     if kind != "softmax":
         return "temperature beyond 60/max(1, gamma)" if lam * max(1.0, gam) > 60 else ""
-    return "scores too large for the two-dimensional rule" if lam * (s + max(1.0, gam)) > 1e3 else ""
+    return (
+        "scores too large for the two-dimensional rule"
+        if lam * (s + max(1.0, gam)) > 1e3
+        else ""
+    )
 
 
 def _normalised(kind: str) -> list[Subject]:
@@ -258,11 +305,12 @@ def _normalised(kind: str) -> list[Subject]:
     ]
 
 
-# -- the raw function -------------------------------------------------------------------------------------------------------
+# -- the raw function ------------------------------------------------------------------------------
 
 
 def _raw(setting: Setting) -> Answer:
-    task, o = task_of(setting), at.Overlaps(*setting["overlaps"])
+    task = task_of(setting)
+    o = at.Overlaps(*setting["overlaps"])
     predictor = _raw_predictor(setting)
     with x64():
         value = float(at.risk_function(task, predictor)(o, setting["temperature"]))
@@ -272,22 +320,33 @@ def _raw(setting: Setting) -> Answer:
 
 def _raw_predictor(setting: Setting) -> Any:
     lam = setting["temperature"]
-    return {"erf": at.Erf(lam), "linear": at.LinearAttention(lam, 0.5), "softmax": at.Softmax(lam)}[setting["kind"]]
+    return {
+        "erf": at.Erf(lam),
+        "linear": at.LinearAttention(lam, 0.5),
+        "softmax": at.Softmax(lam),
+    }[setting["kind"]]
 
 
 def _raw_relation(setting: Setting, answer: Answer) -> list[Relation]:
-    exact = at.risk(task_of(setting), _raw_predictor(setting), at.Overlaps(*setting["overlaps"]))
+    exact = at.risk(
+        task_of(setting), _raw_predictor(setting), at.Overlaps(*setting["overlaps"])
+    )
     return [same("risk_function = risk", answer.value, exact.excess, answer.error)]
 
 
 def _draw_raw(rng: np.random.Generator) -> Setting:
     out = draw_numbers(rng, longest=10**4, signals=100.0)
     out["gamma"] = log_uniform(rng, 0.1, 10)
-    return out | {"temperature": log_uniform(rng, 1e-3, 3), "kind": choice(rng, ["erf", "linear", "softmax"])}
+    return out | {
+        "temperature": log_uniform(rng, 1e-3, 3),
+        "kind": choice(rng, ["erf", "linear", "softmax"]),
+    }
 
 
 SUBJECTS: list[Subject] = [
-    *_sigma_risk("Erf", lambda s: at.Erf(s["temperature"]), _erf, draw_with_temperature, ("Erf",)),
+    *_sigma_risk(
+        "Erf", lambda s: at.Erf(s["temperature"]), _erf, draw_with_temperature, ("Erf",)
+    ),
     *_sigma_risk(
         "LinearAttention",
         lambda s: at.LinearAttention(s["temperature"], s["offset"]),
@@ -308,5 +367,12 @@ SUBJECTS: list[Subject] = [
         weight=2.0,
     ),
     *(subject for kind in KINDS for subject in _normalised(kind)),
-    Subject("risk_function", ("risk_function",), _draw_raw, _raw, relations=_raw_relation, weight=0.3),
+    Subject(
+        "risk_function",
+        ("risk_function",),
+        _draw_raw,
+        _raw,
+        relations=_raw_relation,
+        weight=0.3,
+    ),
 ]

@@ -1,7 +1,8 @@
-"""Finite topics: posteriors, the atoms of a posterior and their merging, representations of a sequence.
+"""Finite topics: posteriors, the atoms of a posterior and their merging, representations of a
+sequence.
 
-Promises without a stated error (docs/accuracy.md): posteriors and log probabilities are sums of log likelihoods,
-each rounded, so their error is ROUNDING times the size of those sums.
+Promises without a stated error (docs/accuracy.md): posteriors and log probabilities are sums of log
+likelihoods, each rounded, so their error is ROUNDING times the size of those sums.
 """
 
 from __future__ import annotations
@@ -14,16 +15,25 @@ import numpy as np
 import attnscope as at
 from attnscope.selftest.draws import choice, pmf
 from attnscope.selftest.references import exchangeable as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 from attnscope.selftest.subjects.topics import draw_topics, few_counts, topics_of
 
 __all__ = ["SUBJECTS"]
 
-ROUNDING = 1e-14  # fifty roundings: of sums over the tokens, of their logarithms, of the largest taken off
+# fifty roundings: of sums over the tokens, of their logarithms, of the largest taken off
+ROUNDING = 1e-14
 
 LOWEST = 1e-300  # an absolute error where everything else is 0
 
-# -- topics: posteriors -------------------------------------------------------------------------------------------------
+# -- topics: posteriors ----------------------------------------------------------------------------
 
 
 def _draw_sequence(rng: np.random.Generator) -> Setting:
@@ -37,13 +47,24 @@ def _tokens(s: Setting) -> np.ndarray:
 
 
 def _call_posterior(s: Setting) -> Answer:
-    task, x = topics_of(s), _tokens(s)
+    task = topics_of(s)
+    x = _tokens(s)
     p = task.posterior(x)
-    value = np.concatenate([p, task.predictive(x), task.bayes_predict(x), [float(task.log_probability(x))]])
-    logs = np.where(np.asarray(s["emissions"]) > 0, np.log(np.maximum(s["emissions"], LOWEST)), 0.0)
+    value = np.concatenate(
+        [p, task.predictive(x), task.bayes_predict(x), [float(task.log_probability(x))]]
+    )
+    logs = np.where(
+        np.asarray(s["emissions"]) > 0, np.log(np.maximum(s["emissions"], LOWEST)), 0.0
+    )
     size = 1 + float(np.max(np.abs(logs) @ np.asarray(s["counts"]))) + 50
     symbols = len(s["counts"])
-    error = np.concatenate([ROUNDING * size * p + LOWEST, np.full(2 * symbols, ROUNDING * size), [ROUNDING * size]])
+    error = np.concatenate(
+        [
+            ROUNDING * size * p + LOWEST,
+            np.full(2 * symbols, ROUNDING * size),
+            [ROUNDING * size],
+        ]
+    )
     return Answer(value, error)
 
 
@@ -56,10 +77,13 @@ def _true_posterior(s: Setting) -> Truth | None:
 
 
 def _posterior_relations(s: Setting, a: Answer) -> Iterable[Relation]:
-    task, x = topics_of(s), _tokens(s)
+    task = topics_of(s)
+    x = _tokens(s)
     K = len(s["prior"])
     yield same("a posterior sums to 1", float(np.sum(a.value[:K])), 1.0, 1e-15 * (K + 4))
-    yield same("tokens in another order, to the bit", task.posterior(x[::-1]), a.value[:K], 0.0)
+    yield same(
+        "tokens in another order, to the bit", task.posterior(x[::-1]), a.value[:K], 0.0
+    )
     two = task.posterior(np.stack([x, x[::-1]]))
     yield same("as one of a batch, to the bit", two[1], a.value[:K], 0.0)
 
@@ -69,20 +93,24 @@ def _impossible(s: Setting) -> str:
     return "" if found else "a sequence that no topic can produce"
 
 
-# -- topics: representations --------------------------------------------------------------------------------------------
+# -- topics: representations -----------------------------------------------------------------------
 
 
 def _draw_atoms(rng: np.random.Generator) -> Setting:
     s = draw_topics(rng, int(rng.integers(1, 4)), 1000)
-    if rng.random() < 0.4:  # long sequences of two symbols: likelihoods far below the smallest float64
+    # long sequences of two symbols: likelihoods far below the smallest float64
+    if rng.random() < 0.4:
         s["emissions"] = [pmf(rng, 2).tolist() for _ in s["prior"]]
         return s | {"length": int(rng.integers(400, 1000))}
-    most = {1: 10**6, 2: 1000, 3: 40, 4: 12}[len(s["emissions"][0])]  # a thousand count vectors
+    # a thousand count vectors
+    most = {1: 10**6, 2: 1000, 3: 40, 4: 12}[len(s["emissions"][0])]
     return s | {"length": min(s["length"], most)}
 
 
 def _call_atoms(s: Setting) -> Answer:
-    """Mass, mean posterior and second moment of the atoms: none depends on how atoms are told apart."""
+    """Mass, mean posterior and second moment of the atoms:
+    none depends on how atoms are told apart.
+    """
     p, post = at.posterior_atoms(topics_of(s), s["length"])
     value = [p.sum(), *(p @ post), float(p @ np.sum(post**2, axis=1))]
     # posteriors closer than 1e-11 are one atom: their second moment moves by that at most
@@ -107,22 +135,38 @@ def _atom_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     atoms = at.posterior_atoms(topics_of(s), s["length"])
     costs = at.merge_costs(atoms)
     i, j = np.unravel_index(np.argmax(costs), costs.shape)
-    p, post = atoms.mass[[i, j]], atoms.posterior[[i, j]]
+    p = atoms.mass[[i, j]]
+    post = atoms.posterior[[i, j]]
     mean = (p @ post) / p.sum()
-    yield same("a merge costs the spread about the mean", costs[i, j], p @ np.sum((post - mean) ** 2, axis=1), 1e-14)
-    yield same("posteriors sum to 1", atoms.posterior.sum(axis=1), np.ones(len(atoms.mass)), 1e-13)
-    yield at_most("no cost below 0, none with itself", max(-costs.min(), np.trace(costs)), 0.0, 0.0)
+    yield same(
+        "a merge costs the spread about the mean",
+        costs[i, j],
+        p @ np.sum((post - mean) ** 2, axis=1),
+        1e-14,
+    )
+    yield same(
+        "posteriors sum to 1", atoms.posterior.sum(axis=1), np.ones(len(atoms.mass)), 1e-13
+    )
+    yield at_most(
+        "no cost below 0, none with itself", max(-costs.min(), np.trace(costs)), 0.0, 0.0
+    )
 
 
 def _draw_representation(rng: np.random.Generator) -> Setting:
     s = draw_topics(rng, int(rng.integers(1, 4)), 6)
-    return s | {"statistic": choice(rng, ["tokens", "counts", "posterior", "prefix", "map", "rounded"])}
+    return s | {
+        "statistic": choice(
+            rng, ["tokens", "counts", "posterior", "prefix", "map", "rounded"]
+        )
+    }
 
 
 def _call_representation(s: Setting) -> Answer:
     found = at.representation(topics_of(s), s["length"], s["statistic"])
     size = ROUNDING * _log_size(s)
-    return Answer([found.entropy, found.information, found.regret], [10 * size, 10 * size, size])
+    return Answer(
+        [found.entropy, found.information, found.regret], [10 * size, 10 * size, size]
+    )
 
 
 def _true_representation(s: Setting) -> Truth | None:
@@ -144,7 +188,9 @@ def _representation_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     slack = a.error[0]
     yield at_most("a map keeps no more than the tokens", information, full.information, slack)
     yield at_most("no regret below 0", -regret, 0.0, 0.0)
-    yield at_most("information <= entropy of the topic", information, _entropy(s["prior"]), slack)
+    yield at_most(
+        "information <= entropy of the topic", information, _entropy(s["prior"]), slack
+    )
     if s["statistic"] == "posterior":
         yield same("the posterior keeps everything", information, full.information, 1e-9)
         yield same("the posterior costs nothing", regret, 0.0, 1e-20)
@@ -157,7 +203,13 @@ def _entropy(p: Iterable[float]) -> float:
 SUBJECTS: list[Subject] = [
     Subject(
         "Topics.posterior, predictive, bayes_predict, log_probability",
-        ("Topics.posterior", "Topics.predictive", "Topics.bayes_predict", "Topics.log_probability", "Topics.log_joint"),
+        (
+            "Topics.posterior",
+            "Topics.predictive",
+            "Topics.bayes_predict",
+            "Topics.log_probability",
+            "Topics.log_joint",
+        ),
         _draw_sequence,
         _call_posterior,
         _true_posterior,

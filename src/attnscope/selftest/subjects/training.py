@@ -1,7 +1,8 @@
 """Training: engines against vectors stepped in float64, SGD in law, flows.
 
-A deterministic engine is exact up to rounding, ROUNDING per overlap times what the steps themselves make of a difference of that size,
-which the reference measures by starting twice. SGD is compared by the means of overlaps and of their squared changes over runs.
+A deterministic engine is exact up to rounding, ROUNDING per overlap times what the steps themselves
+make of a difference of that size, which the reference measures by starting twice. SGD is compared
+by the means of overlaps and of their squared changes over runs.
 """
 
 from __future__ import annotations
@@ -15,15 +16,25 @@ from jax import numpy as jnp
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.references import training as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most, same
+from attnscope.selftest.subject import (
+    Answer,
+    Relation,
+    Setting,
+    Subject,
+    Truth,
+    at_most,
+    same,
+)
 from attnscope.selftest.tokens import orthonormal, unit
 
 __all__ = ["SUBJECTS", "draw", "task_of"]
 
-ROUNDING = 2e-14  # of an overlap after a few steps: gradients are sums of some ten terms of size up to a hundred
+# of an overlap after a few steps: gradients are sums of some ten terms of size up to a hundred
+ROUNDING = 2e-14
 NUDGE = 1e-6  # difference of starts by which the reference measures what steps make of one
 RUNS = 400  # SGD runs on either side
-FLOW = 1e-9  # global error of a flow at the solver's default tolerance of 1e-10 per step, over a time of order 1
+# global error of a flow at the solver's default tolerance of 1e-10 per step, over a time of order 1
+FLOW = 1e-9
 HEADS: dict[str, Any] = {
     "erf": at.Erf,
     "tanh": lambda lam: at.Componentwise(jnp.tanh, lam),
@@ -61,10 +72,18 @@ def task_of(setting: Setting) -> at.SingleLocation:
 
 
 def _train(setting: Setting, **more: Any) -> Any:
-    numbers = {"runs": 1, "steps": setting["steps"], "step_size": setting["step_size"], "log_every": 1, "seed": 0}
+    numbers = {
+        "runs": 1,
+        "steps": setting["steps"],
+        "step_size": setting["step_size"],
+        "log_every": 1,
+        "seed": 0,
+    }
     head = HEADS[setting["kind"]](setting["temperature"])
     start = (setting["k"], setting["v"])
-    return at.train(task_of(setting), head, **(numbers | {"start": start, "progress": False} | more))
+    return at.train(
+        task_of(setting), head, **(numbers | {"start": start, "progress": False} | more)
+    )
 
 
 def _risk(setting: Setting) -> Any:
@@ -73,8 +92,12 @@ def _risk(setting: Setting) -> Any:
 
 
 def _nudged(setting: Setting, run: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The reference's overlaps, and how much a difference at the start has grown, at least by one."""
-    k, v, stars = setting["k"], setting["v"], setting["stars"]
+    """The reference's overlaps, and how much a difference at the start has grown,
+    at least by one.
+    """
+    k = setting["k"]
+    v = setting["v"]
+    stars = setting["stars"]
     rng = np.random.default_rng(0)
     there = run(k, v)
     aside = run(_turned(k, rng), _turned(v, rng))
@@ -95,7 +118,9 @@ def _truth_population(setting: Setting) -> Truth:
     risk = _risk(setting)
 
     def run(k: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return reference.descend(k, v, setting["stars"], risk, setting["step_size"], setting["steps"])
+        return reference.descend(
+            k, v, setting["stars"], risk, setting["step_size"], setting["steps"]
+        )
 
     there, grown = _nudged(setting, run)
     return Truth(there, ROUNDING * grown)
@@ -104,18 +129,27 @@ def _truth_population(setting: Setting) -> Truth:
 def _feasible(log: np.ndarray) -> Relation:
     """Gram matrices of logged overlaps (5, n) have no eigenvalue below rounding."""
     kap, eta, the, nu, rho = log.reshape(5, -1)
-    one, zero = np.ones_like(kap), np.zeros_like(kap)
-    rows = [[one, rho, kap, eta], [rho, one, the, nu], [kap, the, one, zero], [eta, nu, zero, one]]
+    one = np.ones_like(kap)
+    zero = np.zeros_like(kap)
+    rows = [
+        [one, rho, kap, eta],
+        [rho, one, the, nu],
+        [kap, the, one, zero],
+        [eta, nu, zero, one],
+    ]
     gram = np.moveaxis(np.array(rows), -1, 0)
     smallest = float(np.linalg.eigvalsh(gram)[:, 0].min())
-    return at_most("overlaps of unit vectors", -smallest, 0.0, 1e-9)  # the tolerance of Overlaps
+    # the tolerance of Overlaps
+    return at_most("overlaps of unit vectors", -smallest, 0.0, 1e-9)
 
 
 def _continued(setting: Setting, **more: Any) -> Relation:
     whole = _train(setting, **more)
     if setting["steps"] < 2:
         return same("extend", 0.0, 0.0, 0.0)
-    cut = _train(setting, **(more | {"steps": 1})).extend(setting["steps"] - 1, progress=False)
+    cut = _train(setting, **(more | {"steps": 1})).extend(
+        setting["steps"] - 1, progress=False
+    )
     return same("extend is bit for bit the longer run", cut.log, whole.log, 0.0)
 
 
@@ -124,14 +158,26 @@ def _relations_population(setting: Setting, answer: Answer) -> Iterable[Relation
     yield _feasible(run.log)
     yield _continued(setting)
     start = at.Overlaps(*run.log[:, 0, 0])
-    huge = at.SingleLocation(10**9, *(setting[name] for name in ("length", "gamma", "noise", "signal")))
+    huge = at.SingleLocation(
+        10**9, *(setting[name] for name in ("length", "gamma", "noise", "signal"))
+    )
     head = HEADS[setting["kind"]](setting["temperature"])
     numbers = {name: setting[name] for name in ("steps", "step_size")}
     far = at.train(huge, head, start, runs=1, log_every=1, progress=False, **numbers)
     yield same("the dimension does not matter", far.log, run.log, 2 * ROUNDING)
-    risk = at.risk(task_of(setting), HEADS[setting["kind"]](setting["temperature"]), at.Overlaps(*run.log[:, 0, -1]))
-    # two routes through the same closed form: the trajectory's own is not checked to lie on the spheres
-    yield same("Trajectory.excess is the risk", run.excess[0, -1], risk.excess, 2 * risk.error + 1e-12 * risk.excess)
+    risk = at.risk(
+        task_of(setting),
+        HEADS[setting["kind"]](setting["temperature"]),
+        at.Overlaps(*run.log[:, 0, -1]),
+    )
+    # two routes through the same closed form: the trajectory's own is not checked to lie on the
+    # spheres
+    yield same(
+        "Trajectory.excess is the risk",
+        run.excess[0, -1],
+        risk.excess,
+        2 * risk.error + 1e-12 * risk.excess,
+    )
 
 
 def _call_full(setting: Setting) -> Answer:
@@ -140,7 +186,10 @@ def _call_full(setting: Setting) -> Answer:
 
 def _call_sgd(setting: Setting) -> Answer:
     run = _train(
-        setting | {"kind": "erf", "steps": 1}, runs=RUNS, batch_size=setting["batch_size"], seed=setting["seed"]
+        setting | {"kind": "erf", "steps": 1},
+        runs=RUNS,
+        batch_size=setting["batch_size"],
+        seed=setting["seed"],
     )
     return _means(run.log[:, :, -1], run.log[:, 0, 0])
 
@@ -154,9 +203,17 @@ def _means(log: np.ndarray, start: np.ndarray) -> Answer:
 
 
 def _truth_sgd(setting: Setting) -> Truth:
-    k, v, stars = setting["k"], setting["v"], setting["stars"]
+    k = setting["k"]
+    v = setting["v"]
+    stars = setting["stars"]
     task = (setting["length"], setting["gamma"], setting["signal"], setting["noise"])
-    numbers = (setting["temperature"], setting["step_size"], setting["batch_size"], 4 * RUNS, setting["seed"])
+    numbers = (
+        setting["temperature"],
+        setting["step_size"],
+        setting["batch_size"],
+        4 * RUNS,
+        setting["seed"],
+    )
     log = reference.sgd_step(k, v, stars, task, *numbers)
     start = np.array([k @ stars[0], k @ stars[1], v @ stars[0], v @ stars[1], k @ v])
     found = _means(log, start)
@@ -173,14 +230,18 @@ def _relations_sgd(setting: Setting, answer: Answer) -> Iterable[Relation]:
 def _call_flow(setting: Setting) -> Answer:
     head = HEADS[setting["kind"]](setting["temperature"])
     time = 10 * setting["step_size"]
-    found = at.gradient_flow(task_of(setting), head, (setting["k"], setting["v"]), [0.0, time])
+    found = at.gradient_flow(
+        task_of(setting), head, (setting["k"], setting["v"]), [0.0, time]
+    )
     return Answer(found.log[:, 0, -1], np.full(5, FLOW))
 
 
 def _truth_flow(setting: Setting) -> Truth | None:
-    risk, time = _risk(setting), 10 * setting["step_size"]
+    risk = _risk(setting)
+    time = 10 * setting["step_size"]
     start = (setting["k"], setting["v"], setting["stars"])
-    with np.errstate(over="ignore", invalid="ignore"):  # Runge-Kutta steps too long for the flow may end anywhere
+    # Runge-Kutta steps too long for the flow may end anywhere
+    with np.errstate(over="ignore", invalid="ignore"):
         fine, coarse = (reference.flow(*start, risk, time, n) for n in (24, 16))
     if not np.isfinite(fine - coarse).all():
         return None
@@ -209,6 +270,13 @@ SUBJECTS = [
     Subject("train full", ("train",), draw, _call_full, _truth_population, weight=0.03),
     Subject("train sgd", ("train",), draw, _call_sgd, _truth_sgd, _relations_sgd, weight=0.6),
     Subject(
-        "gradient_flow", ("gradient_flow",), draw, _call_flow, _truth_flow, _relations_flow, truths=0.5, weight=0.3
+        "gradient_flow",
+        ("gradient_flow",),
+        draw,
+        _call_flow,
+        _truth_flow,
+        _relations_flow,
+        truths=0.5,
+        weight=0.3,
     ),
 ]

@@ -1,14 +1,18 @@
-"""Gaussian location: tokens are noisy copies of one latent vector, the simplest exchangeable sequence.
+"""Gaussian location: tokens are noisy copies of one latent vector, the simplest exchangeable
+sequence.
 
 notation: d = dim, L = length, t2 = prior_variance, s2 = noise_variance, a = readout.
 
-    z ~ N(0, t2 I_d),   x_1, x_2, ... | z independent N(z, s2 I_d),   target y = z, or a.z + noise N(0, 1)
+    z ~ N(0, t2 I_d),   x_1, x_2, ... | z independent N(z, s2 I_d),
+        target y = z, or a.z + noise N(0, 1)
 
     z | x_1 .. x_L ~ N(m_L, v_L I),   m_L = L t2/(s2 + L t2) mean(x),   v_L = t2 s2/(s2 + L t2)
-    log p(x) = -1/2 sum over coordinates of [(L-1) log s2 + log(s2 + L t2) + L log 2 pi + sum_l (x_l - mean)^2/s2 + L mean^2/(s2 + L t2)]
+    log p(x) = -1/2 sum over coordinates of [(L-1) log s2 + log(s2 + L t2) + L log 2 pi
+        + sum_l (x_l - mean)^2/s2 + L mean^2/(s2 + L t2)]
 
-Everything is exact, for every L including 0 (the prior), at one parameter value. The statistic (L, mean) is sufficient. m_L is softmax
-attention with equal scores and one sink of logit log(s2/t2) and value 0, at every L: claim exch-05.
+Everything is exact, for every L including 0 (the prior), at one parameter value. The statistic (L,
+mean) is sufficient. m_L is softmax attention with equal scores and one sink of logit log(s2/t2) and
+value 0, at every L: claim exch-05.
 """
 
 from __future__ import annotations
@@ -69,37 +73,59 @@ class GaussianLocation:
         noise: float = 0.0,
     ) -> None:
         self.dim = check.integer(dim, "dim", NAME, 1)
-        self.prior_variance = check.real(prior_variance, "prior_variance", NAME, 0, strict=True)
-        self.noise_variance = check.real(noise_variance, "noise_variance", NAME, 0, strict=True)
-        self.readout = None if readout is None else check.array(readout, "readout", NAME, (self.dim,)).astype(float)
+        self.prior_variance = check.real(
+            prior_variance, "prior_variance", NAME, 0, strict=True
+        )
+        self.noise_variance = check.real(
+            noise_variance, "noise_variance", NAME, 0, strict=True
+        )
+        self.readout = (
+            None
+            if readout is None
+            else check.array(readout, "readout", NAME, (self.dim,)).astype(float)
+        )
         self.noise = check.real(noise, "noise", NAME, 0)
 
     def __repr__(self) -> str:
-        numbers = f"dim={self.dim}, prior_variance={self.prior_variance:g}, noise_variance={self.noise_variance:g}"
+        numbers = (
+            f"dim={self.dim}, prior_variance={self.prior_variance:g}, "
+            f"noise_variance={self.noise_variance:g}"
+        )
         return f"{NAME}({numbers}, noise={self.noise:g})"
 
     def sample(self, n: int, length: int, seed: int = 0) -> GaussianBatch:
         """Draw n sequences of `length` >= 0 tokens."""
         of = f"{NAME}.sample"
-        n, length = check.integer(n, "n", of, 1), check.integer(length, "length", of, 0)
-        check.fits_in_memory(n * length * self.dim, 8, "tokens", of, "fewer sequences at a time")
+        n = check.integer(n, "n", of, 1)
+        length = check.integer(length, "length", of, 0)
+        check.fits_in_memory(
+            n * length * self.dim, 8, "tokens", of, "fewer sequences at a time"
+        )
         rng = np.random.default_rng(check.seed_value(seed, of))
         z = self.prior_variance**0.5 * rng.standard_normal((n, self.dim))
         target = self._label(z)
         target = target + self.noise * rng.standard_normal(target.shape)
-        tokens = z[:, None] + self.noise_variance**0.5 * rng.standard_normal((n, length, self.dim))
+        tokens = z[:, None] + self.noise_variance**0.5 * rng.standard_normal(
+            (n, length, self.dim)
+        )
         return GaussianBatch(tokens, target, z)
 
     def posterior(self, tokens: np.ndarray) -> GaussianPosterior:
         """Law of z given tokens (..., L, d)."""
         x = context_array(tokens, "tokens", f"{NAME}.posterior", (None, self.dim))
-        t2, s2, L = self.prior_variance, self.noise_variance, x.shape[-2]
-        return GaussianPosterior(t2 / (s2 + L * t2) * x.sum(axis=-2), self.posterior_variance(L))
+        t2 = self.prior_variance
+        s2 = self.noise_variance
+        L = x.shape[-2]
+        return GaussianPosterior(
+            t2 / (s2 + L * t2) * x.sum(axis=-2), self.posterior_variance(L)
+        )
 
     def posterior_variance(self, length: int) -> float:
         """v_L, the same for every context of that length."""
         L = check.integer(length, "length", f"{NAME}.posterior_variance", 0)
-        return self.prior_variance * (self.noise_variance / (self.noise_variance + L * self.prior_variance))
+        return self.prior_variance * (
+            self.noise_variance / (self.noise_variance + L * self.prior_variance)
+        )
 
     def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
         """E[y | x] of tokens (..., L, d): (..., d), or (...) with a readout."""
@@ -108,22 +134,28 @@ class GaussianLocation:
     def bayes_risk(self, length: int) -> Estimate:
         """E|y - E[y | x_1 .. x_L]|^2: |a|^2 v_L, or d v_L for the target z, plus the noise."""
         if self.readout is None:
-            weight, size = float(self.dim), self.dim
+            weight = float(self.dim)
+            size = self.dim
         else:
-            weight, size = math.fsum(self.readout**2), 1  # rounded once, whatever d is
+            # rounded once, whatever d is
+            weight = math.fsum(self.readout**2)
+            size = 1
         excess = weight * self.posterior_variance(length)
         return estimate(excess, ROUNDED * excess, "closed form", self.noise * size**0.5)
 
     def log_probability(self, tokens: np.ndarray) -> np.ndarray:
         """log p(x_1 .. x_L), (...), of tokens (..., L, d), z integrated out."""
         x = context_array(tokens, "tokens", f"{NAME}.log_probability", (None, self.dim))
-        L, s2 = x.shape[-2], self.noise_variance
+        L = x.shape[-2]
+        s2 = self.noise_variance
         if L == 0:
             return np.zeros(x.shape[:-2])
         first = x[..., :1, :]
-        apart = x - first  # exact for tokens within a factor 2: no mean is subtracted from large tokens
+        # exact for tokens within a factor 2: no mean is subtracted from large tokens
+        apart = x - first
         shift = apart.mean(axis=-2, keepdims=True)
-        mean, total = (first + shift)[..., 0, :], s2 + L * self.prior_variance
+        mean = (first + shift)[..., 0, :]
+        total = s2 + L * self.prior_variance
         squares = np.sum((apart - shift) ** 2, axis=-2) / s2 + L * mean**2 / total
         constant = (L - 1) * np.log(s2) + np.log(total) + L * np.log(2 * np.pi)
         return -np.sum(squares + constant, axis=-1) / 2

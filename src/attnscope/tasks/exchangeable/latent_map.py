@@ -1,6 +1,8 @@
-"""Contexts of (key, value) pairs of one latent linear map: how they are drawn, and the exact posterior of the map.
+"""Contexts of (key, value) pairs of one latent linear map: how they are drawn, and the exact
+posterior of the map.
 
-notation and formulas: linear_map. By the singular values of the features Phi: nothing is formed that little noise makes singular.
+notation and formulas: linear_map. By the singular values of the features Phi: nothing is formed
+that little noise makes singular.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ LOST = 1e-3  # of the noise: rounding of larger values would show in their log p
 
 
 class ContextBatch(NamedTuple):
-    """keys (n, L, d_k), values (n, L, d_v); query (n, d_k) and its target (n, d_v); latent W (n, d_v, p)."""
+    """keys (n, L, d_k), values (n, L, d_v); query (n, d_k) and its target (n, d_v);
+    latent W (n, d_v, p).
+    """
 
     keys: np.ndarray
     values: np.ndarray
@@ -44,7 +48,9 @@ class MapPosterior(NamedTuple):
 
 
 class Predictive(NamedTuple):
-    """mean (..., d_v) and variance (...) of each coordinate of the value at a query, the token noise included."""
+    """mean (..., d_v) and variance (...) of each coordinate of the value at a query,
+    the token noise included.
+    """
 
     mean: np.ndarray
     variance: np.ndarray
@@ -65,18 +71,37 @@ class LatentMap:
         name = type(self).__name__
         self.dim_key = check.integer(dim_key, "dim_key", name, 1)
         self.dim_value = check.integer(dim_value, "dim_value", name, 1)
-        self.prior_variance = check.real(prior_variance, "prior_variance", name, 0, strict=True)
-        self.noise = check.real(noise, "noise", name, 0, strict=True, hint="a small noise such as 1e-3")
+        self.prior_variance = check.real(
+            prior_variance, "prior_variance", name, 0, strict=True
+        )
+        self.noise = check.real(
+            noise, "noise", name, 0, strict=True, hint="a small noise such as 1e-3"
+        )
         if features is not None and not callable(features):
-            raise bad("features", name, "a function of keys (..., d_k) or None", features, "features=None")
+            raise bad(
+                "features",
+                name,
+                "a function of keys (..., d_k) or None",
+                features,
+                "features=None",
+            )
         if keys not in KEY_LAWS:
             raise bad("keys", name, f"one of {KEY_LAWS}", keys)
-        self._features, self.keys = features, keys
-        self.dim_features = self.features(np.ones((1, self.dim_key)) / self.dim_key**0.5).shape[-1]
+        self._features = features
+        self.keys = keys
+        self.dim_features = self.features(
+            np.ones((1, self.dim_key)) / self.dim_key**0.5
+        ).shape[-1]
 
     def __repr__(self) -> str:
-        sizes = f"dim_key={self.dim_key}, dim_value={self.dim_value}, prior_variance={self.prior_variance:g}"
-        return f"{type(self).__name__}({sizes}, noise={self.noise:g}, features={self.dim_features}, keys={self.keys!r})"
+        sizes = (
+            f"dim_key={self.dim_key}, dim_value={self.dim_value}, "
+            f"prior_variance={self.prior_variance:g}"
+        )
+        return (
+            f"{type(self).__name__}({sizes}, noise={self.noise:g}, "
+            f"features={self.dim_features}, keys={self.keys!r})"
+        )
 
     def features(self, keys: np.ndarray) -> np.ndarray:
         """phi(k), (..., p), of keys (..., d_k)."""
@@ -88,30 +113,55 @@ class LatentMap:
             raise
         except Exception as error:
             raise bad(
-                "features", type(self).__name__, "a function of keys (..., d_k)", f"{type(error).__name__}: {error}"
+                "features",
+                type(self).__name__,
+                "a function of keys (..., d_k)",
+                f"{type(error).__name__}: {error}",
             ) from error
-        if out.shape[:-1] != keys.shape[:-1] or out.ndim != keys.ndim or not np.isfinite(out).all():
-            got = f"shape {out.shape} for keys {keys.shape}" if out.shape[:-1] != keys.shape[:-1] else "NaN or infinity"
-            raise bad("features", type(self).__name__, "a finite array (..., p) for keys (..., d_k)", got)
+        if (
+            out.shape[:-1] != keys.shape[:-1]
+            or out.ndim != keys.ndim
+            or not np.isfinite(out).all()
+        ):
+            got = (
+                f"shape {out.shape} for keys {keys.shape}"
+                if out.shape[:-1] != keys.shape[:-1]
+                else "NaN or infinity"
+            )
+            raise bad(
+                "features",
+                type(self).__name__,
+                "a finite array (..., p) for keys (..., d_k)",
+                got,
+            )
         return out
 
-    # -- data -------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def sample(self, n: int, length: int, seed: int = 0) -> ContextBatch:
-        """Draw n contexts of `length` >= 0 tokens, each with a query and the noisy value there as target."""
+        """Draw n contexts of `length` >= 0 tokens,
+        each with a query and the noisy value there as target.
+        """
         of = f"{type(self).__name__}.sample"
-        n, length = check.integer(n, "n", of, 1), check.integer(length, "length", of, 0)
+        n = check.integer(n, "n", of, 1)
+        length = check.integer(length, "length", of, 0)
         width = self.dim_key + self.dim_value + self.dim_features
-        check.fits_in_memory(n * (length + 1) * width, 8, "tokens", of, "fewer contexts at a time")
+        check.fits_in_memory(
+            n * (length + 1) * width, 8, "tokens", of, "fewer contexts at a time"
+        )
         rng = np.random.default_rng(check.seed_value(seed, of))
-        W = self.prior_variance**0.5 * rng.standard_normal((n, self.dim_value, self.dim_features))
+        W = self.prior_variance**0.5 * rng.standard_normal(
+            (n, self.dim_value, self.dim_features)
+        )
         keys = self.draw_keys(rng, (n, length + 1))
         values = self.features(keys) @ W.swapaxes(-1, -2)
         values += self.noise * rng.standard_normal(values.shape)
         return ContextBatch(keys[:, :-1], values[:, :-1], keys[:, -1], values[:, -1], W)
 
     def masked(self, n: int, length: int, seed: int = 0) -> ContextBatch:
-        """The masked-token objective: of length + 1 tokens, the value at a random position is hidden and is the target."""
+        """The masked-token objective: of length + 1 tokens,
+        the value at a random position is hidden and is the target.
+        """
         batch = self.sample(n, length, seed)
         keys = np.concatenate([batch.keys, batch.query[:, None]], axis=1)
         values = np.concatenate([batch.values, batch.target[:, None]], axis=1)
@@ -129,7 +179,7 @@ class LatentMap:
         W = context_array(latent, "latent", of, (self.dim_value, self.dim_features))
         return _apply(W, self.features(self._key_array(query, "query", of, ())))
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def posterior(self, keys: np.ndarray, values: np.ndarray) -> MapPosterior:
         """Law of W given keys (..., L, d_k) and values (..., L, d_v)."""
@@ -138,19 +188,27 @@ class LatentMap:
         C = (axes.swapaxes(-1, -2) * left[..., None, :]) @ axes
         return MapPosterior(mean, (C + C.swapaxes(-1, -2)) / 2)  # symmetric to the bit
 
-    def predictive(self, query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> Predictive:
+    def predictive(
+        self, query: np.ndarray, keys: np.ndarray, values: np.ndarray
+    ) -> Predictive:
         """Law of the value at query (..., d_k) given the context."""
         of = f"{type(self).__name__}.predictive"
         q = self.features(self._key_array(query, "query", of, ()))
         mean, axes, left = self._solved(*self._context(keys, values, of))
-        # squares along the axes of P, not q^T P^-1 q: a small variance is no difference of large ones
-        return Predictive(_apply(mean, q), self.noise**2 + np.sum(left * _apply(axes, q) ** 2, axis=-1))
+        # squares along the axes of P, not q^T P^-1 q: a small variance is no difference of large
+        # ones
+        return Predictive(
+            _apply(mean, q), self.noise**2 + np.sum(left * _apply(axes, q) ** 2, axis=-1)
+        )
 
-    def _solved(self, Phi: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Posterior mean (..., d_v, p), axes (..., p, p) of P as rows, posterior variance (..., p) along each.
+    def _solved(
+        self, Phi: np.ndarray, V: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Posterior mean (..., d_v, p), axes (..., p, p) of P as rows, posterior variance (..., p)
+        along each.
 
-        From the singular values S of Phi: variances lam r/(S^2 + r), r = s^2/lam, and S/(S^2 + r) of
-        the values; nothing cancels and nothing is singular however small the noise.
+        From the singular values S of Phi: variances lam r/(S^2 + r), r = s^2/lam, and S/(S^2 + r)
+        of the values; nothing cancels and nothing is singular however small the noise.
         """
         U, S, axes = _axes(Phi)
         ridge = self.noise**2 / self.prior_variance
@@ -162,8 +220,12 @@ class LatentMap:
         left[..., :rank] = self.prior_variance * (ridge / (S**2 + ridge))
         return mean, axes, left
 
-    def bayes_predict(self, query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """E[v | q, context], (..., d_v), of query (..., d_k), keys (..., L, d_k), values (..., L, d_v)."""
+    def bayes_predict(
+        self, query: np.ndarray, keys: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        """E[v | q, context], (..., d_v), of query (..., d_k), keys (..., L, d_k), values (..., L,
+        d_v).
+        """
         return self.predictive(query, keys, values).mean
 
     def log_probability(self, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -173,25 +235,39 @@ class LatentMap:
         L, p = Phi.shape[-2:]
         U, S, _ = _axes(Phi)
         s2 = self.noise**2
-        spread = self.prior_variance * S**2 + s2  # variance of the values along the columns of U
+        # variance of the values along the columns of U
+        spread = self.prior_variance * S**2 + s2
         along = U.swapaxes(-1, -2) @ V
         squares = np.sum(along**2 / spread[..., None], axis=(-1, -2))
         if p < L:
             rest = V - U @ along
             lost = 8 * EPS * np.max(np.abs(V), initial=0.0) * L**0.5
             if lost > LOST * self.noise:
-                must = f"above rounding of the values ({lost:.2g}), which then decides what {p} features leave"
-                raise bad("noise", of, must, self.noise, "values / their size, or fewer tokens")
+                must = (
+                    f"above rounding of the values ({lost:.2g}), which then decides what {p} "
+                    "features leave"
+                )
+                raise bad(
+                    "noise", of, must, self.noise, "values / their size, or fewer tokens"
+                )
             squares = squares + np.sum((rest / self.noise) ** 2, axis=(-1, -2))
-        constant = L * np.log(2 * np.pi * s2) + np.sum(np.log1p(S**2 * (self.prior_variance / s2)), axis=-1)
+        constant = L * np.log(2 * np.pi * s2) + np.sum(
+            np.log1p(S**2 * (self.prior_variance / s2)), axis=-1
+        )
         return -(squares + self.dim_value * constant) / 2
 
-    def _context(self, keys: np.ndarray, values: np.ndarray, of: str) -> tuple[np.ndarray, np.ndarray]:
+    def _context(
+        self, keys: np.ndarray, values: np.ndarray, of: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Features (..., L, p) of the keys, and the values."""
         k = self._key_array(keys, "keys", of, (None,))
-        return self.features(k), context_array(values, "values", of, (k.shape[-2], self.dim_value))
+        return self.features(k), context_array(
+            values, "values", of, (k.shape[-2], self.dim_value)
+        )
 
-    def _key_array(self, x: np.ndarray, what: str, of: str, axes: tuple[None, ...]) -> np.ndarray:
+    def _key_array(
+        self, x: np.ndarray, what: str, of: str, axes: tuple[None, ...]
+    ) -> np.ndarray:
         return context_array(x, what, of, (*axes, self.dim_key))
 
 
@@ -210,16 +286,36 @@ def _apply(M: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def hold_out(keys: np.ndarray, values: np.ndarray, position: np.ndarray) -> ContextBatch:
-    """Hide the value at `position` (n,) of each of n sequences (n, L + 1, .): the rest is context, the hidden key the query."""
+    """Hide the value at `position` (n,) of each of n sequences (n, L + 1, .):
+    the rest is context, the hidden key the query.
+    """
     of = "hold_out"
-    k, v = context_array(keys, "keys", of, (None, None, None)), context_array(values, "values", of, (None, None, None))
+    k = context_array(keys, "keys", of, (None, None, None))
+    v = context_array(values, "values", of, (None, None, None))
     n, total = k.shape[:2]
     if v.shape[:2] != (n, total) or total < 1:
-        raise bad("values", of, f"of shape ({n}, {max(total, 1)}, d_v), as many tokens as keys", f"shape {v.shape}")
+        raise bad(
+            "values",
+            of,
+            f"of shape ({n}, {max(total, 1)}, d_v), as many tokens as keys",
+            f"shape {v.shape}",
+        )
     at = np.asarray(position)
-    if at.shape != (n,) or at.dtype.kind not in "iu" or (n and not 0 <= at.min() <= at.max() < total):
-        raise bad("position", of, f"integers (n,) from 0 to {total - 1}", f"shape {at.shape}, dtype {at.dtype}")
-    rest = np.arange(total - 1) + (np.arange(total - 1) >= at[:, None])  # (n, L): all but the hidden position
+    if (
+        at.shape != (n,)
+        or at.dtype.kind not in "iu"
+        or (n and not 0 <= at.min() <= at.max() < total)
+    ):
+        raise bad(
+            "position",
+            of,
+            f"integers (n,) from 0 to {total - 1}",
+            f"shape {at.shape}, dtype {at.dtype}",
+        )
+    # (n, L): all but the hidden position
+    rest = np.arange(total - 1) + (np.arange(total - 1) >= at[:, None])
     rows = np.arange(n)
     latent = np.zeros((n, v.shape[2], 0))  # unknown to whoever hides a token of given data
-    return ContextBatch(k[rows[:, None], rest], v[rows[:, None], rest], k[rows, at], v[rows, at], latent)
+    return ContextBatch(
+        k[rows[:, None], rest], v[rows[:, None], rest], k[rows, at], v[rows, at], latent
+    )

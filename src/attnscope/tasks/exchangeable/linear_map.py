@@ -1,20 +1,27 @@
-"""In-context regression: tokens are (key, value) pairs of one latent linear map of any features of the key.
+"""In-context regression: tokens are (key, value) pairs of one latent linear map of any features of
+the key.
 
-notation: L = length, phi = features (p of them), Phi (L, p) = rows phi(k_l), V (L, d_v) = values, lam = prior_variance, s = noise.
+notation: L = length, phi = features (p of them), Phi (L, p) = rows phi(k_l), V (L, d_v) = values,
+lam = prior_variance, s = noise.
 
-    W ~ N(0, lam) entrywise, (d_v, p);   keys k_l independent of one law;   v_l = W phi(k_l) + s N(0, I);   target: the value at a new key q
+    W ~ N(0, lam) entrywise, (d_v, p);   keys k_l independent of one law;
+        v_l = W phi(k_l) + s N(0, I);   target: the value at a new key q
 
-    P = Phi^T Phi/s^2 + I/lam,   rows of W | context ~ N((P^-1 Phi^T V/s^2)^T, P^-1),   v | q, context ~ N(mean phi(q), s^2 + phi(q)^T P^-1 phi(q))
-    log p(values | keys), per output: -1/2 [L log(2 pi s^2) + log det(lam P) + |v - Phi m|^2/s^2 + |m|^2/lam],  m the posterior mean
+    P = Phi^T Phi/s^2 + I/lam,   rows of W | context ~ N((P^-1 Phi^T V/s^2)^T, P^-1),
+        v | q, context ~ N(mean phi(q), s^2 + phi(q)^T P^-1 phi(q))
+    log p(values | keys), per output: -1/2 [L log(2 pi s^2) + log det(lam P) + |v - Phi m|^2/s^2 +
+    |m|^2/lam],  m the posterior mean
 
-all exact given the context, for every L including 0, by the singular values of Phi: no system is formed that
-little noise makes singular. The same numbers in dual form are CME attention with the constant ridge s^2/lam and
-kernel phi.phi: claim exch-06. Masked-token prediction is the same task: hide the value of one of L + 1 tokens and ask for it at its key;
-tokens are exchangeable, so which one is hidden does not matter (`masked`, `hold_out`).
+all exact given the context, for every L including 0, by the singular values of Phi: no system is
+formed that little noise makes singular. The same numbers in dual form are CME attention with the
+constant ridge s^2/lam and kernel phi.phi: claim exch-06. Masked-token prediction is the same task:
+hide the value of one of L + 1 tokens and ask for it at its key; tokens are exchangeable, so which
+one is hidden does not matter (`masked`, `hold_out`).
 
-Bayes risk: s^2 d_v + d_v E[phi(q)^T P^-1 phi(q)]. Normal keys with phi = identity: the mean of a Wishart resolvent, exact
-(numerics.integrals.wishart). Otherwise a mean over sampled keys, exact given the keys: each of L + 1 keys in turn is the query, and with leverage
-h = phi^T (P + phi phi^T/s^2)^-1 phi/s^2 the left-out value is phi^T P^-1 phi = s^2 h/(1 - h).
+Bayes risk: s^2 d_v + d_v E[phi(q)^T P^-1 phi(q)]. Normal keys with phi = identity: the mean of a
+Wishart resolvent, exact (numerics.integrals.wishart). Otherwise a mean over sampled keys, exact
+given the keys: each of L + 1 keys in turn is the query, and with leverage h = phi^T (P + phi
+phi^T/s^2)^-1 phi/s^2 the left-out value is phi^T P^-1 phi = s^2 h/(1 - h).
 """
 
 from __future__ import annotations
@@ -35,9 +42,13 @@ __all__ = ["LinearMap"]
 BLOCK = 1 << 20  # feature entries worked on at a time: 8 MB
 WELL_CONDITIONED = 1e4  # of P: up to here 1 - h keeps 8 digits through the normal equations
 ROUNDED = 1e-8  # see WELL_CONDITIONED
-CLOSE = 1e-6  # 1 - h below this is computed from the other rows: 1 - sum of squares lost its digits
-NEVER_SEEN = 14.0  # an event of probability 14/n is missed by n draws with probability e^-14 = 8e-7
-WORK = 8e9  # multiplications of one sampled risk, about 6 s: fewer contexts are drawn where they would need more
+# 1 - h below this is computed from the other rows: 1 - sum of squares lost its digits
+CLOSE = 1e-6
+# an event of probability 14/n is missed by n draws with probability e^-14 = 8e-7
+NEVER_SEEN = 14.0
+# multiplications of one sampled risk, about 6 s: fewer contexts are drawn where they would need
+# more
+WORK = 8e9
 FEWEST = 16  # contexts that an error can be taken from
 SIGMAS = 5.0  # standard errors within which a sampled Estimate promises to be
 
@@ -49,8 +60,8 @@ class LinearMap(LatentMap):
         dim_key, dim_value: d_k, d_v >= 1.
         prior_variance: lam > 0, of each entry of W.
         noise: s > 0, standard deviation of each coordinate of a value around W phi(k).
-        features: phi, a function of keys (..., d_k) with values (..., p); None is the identity, p = d_k.
-        keys: their law, "normal" (N(0, I)) or "sphere" (uniform, unit length).
+        features: phi, a function of keys (..., d_k) with values (..., p); None is the identity, p =
+        d_k. keys: their law, "normal" (N(0, I)) or "sphere" (uniform, unit length).
 
     >>> task = LinearMap(dim_key=3, dim_value=1, prior_variance=1.0, noise=0.5)
     >>> batch = task.sample(4, length=8, seed=0)
@@ -60,28 +71,43 @@ class LinearMap(LatentMap):
     [3.25, 0.414583, 0.262445]
     """
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def bayes_risk(self, length: int, samples: int = 2000, seed: int = 0) -> Estimate:
-        """E|v - E[v | q, context]|^2 over contexts of that length; where no closed form is known, at most `samples` key sets are drawn.
+        """E|v - E[v | q, context]|^2 over contexts of that length; where no closed form is known,
+        at most `samples` key sets are drawn.
 
-        Fewer are drawn where that many would take more than seconds; the error knows, and `method` says how many.
+        Fewer are drawn where that many would take more than seconds; the error knows, and `method`
+        says how many.
         """
         of = f"{type(self).__name__}.bayes_risk"
-        length, samples = check.integer(length, "length", of, 0), check.integer(samples, "samples", of, 2)
-        seed, noise = check.seed_value(seed, of), self.noise * self.dim_value**0.5
-        if self._features is None and self.keys == "normal" and min(length, self.dim_key) <= LARGEST_SIDE:
-            trace = resolvent_trace(length, self.dim_key, self.prior_variance / self.noise / self.noise)
+        length = check.integer(length, "length", of, 0)
+        samples = check.integer(samples, "samples", of, 2)
+        seed = check.seed_value(seed, of)
+        noise = self.noise * self.dim_value**0.5
+        if (
+            self._features is None
+            and self.keys == "normal"
+            and min(length, self.dim_key) <= LARGEST_SIDE
+        ):
+            trace = resolvent_trace(
+                length, self.dim_key, self.prior_variance / self.noise / self.noise
+            )
             scale = self.dim_value * self.prior_variance
             excess = scale * trace.value
             error = scale * trace.error + 4 * EPS * excess  # c and the product are rounded
             return estimate(excess, error, "Wishart resolvent", noise)
         contexts = self._affordable(length, samples, of)
-        blocks = [self._left_out(length, m, [seed, i]) for i, m in enumerate(self._parts(length, contexts))]
+        blocks = [
+            self._left_out(length, m, [seed, i])
+            for i, m in enumerate(self._parts(length, contexts))
+        ]
         spread = np.concatenate([block[0] for block in blocks])
         most = max(block[1] for block in blocks)
         excess = self.dim_value * spread.mean()
-        error = self.dim_value * (spread.std(ddof=1) / len(spread) ** 0.5 + _unseen(spread, most))
+        error = self.dim_value * (
+            spread.std(ddof=1) / len(spread) ** 0.5 + _unseen(spread, most)
+        )
         method = "Monte Carlo over keys"
         if contexts < samples:
             error = widened(error, contexts)
@@ -90,18 +116,32 @@ class LinearMap(LatentMap):
 
     def _affordable(self, length: int, samples: int, of: str) -> int:
         """How many contexts WORK lets in, at most `samples`."""
-        keys, p = length + 1, self.dim_features
+        keys = length + 1
+        p = self.dim_features
         # a multiplication in a product of matrices costs a quarter of one in a decomposition
-        each = 0.0 if self._features is None else float(getattr(self._features, "work", None) or p)
+        each = (
+            0.0
+            if self._features is None
+            else float(getattr(self._features, "work", None) or p)
+        )
         one = keys * p * float(min(keys, p)) + keys * each / 4
         contexts = affordable(samples, one, WORK, FEWEST)
         if not contexts:
             most = f"one that takes at most {WORK / FEWEST:.3g} multiplications a context"
-            raise bad("length", of, most, f"{length}, with {p} features", "a smaller length, or fewer features")
+            raise bad(
+                "length",
+                of,
+                most,
+                f"{length}, with {p} features",
+                "a smaller length, or fewer features",
+            )
         return contexts
 
-    def _left_out(self, length: int, samples: int, seed: list[int]) -> tuple[np.ndarray, float]:
-        """phi(q)^T P^-1 phi(q) for sampled sets of length + 1 keys, averaged over which is the query.
+    def _left_out(
+        self, length: int, samples: int, seed: list[int]
+    ) -> tuple[np.ndarray, float]:
+        """phi(q)^T P^-1 phi(q) for sampled sets of length + 1 keys, averaged over which is the
+        query.
 
         (samples,), and the largest value phi(q)^T phi(q) lam that no context would leave.
         """
@@ -111,8 +151,11 @@ class LinearMap(LatentMap):
         ridge = self.noise**2 / self.prior_variance
         most = self.prior_variance * float(squares.max())
         calm = ridge * WELL_CONDITIONED > float(squares.sum(axis=-1).max())
-        if calm and length >= self.dim_features:  # fewer keys than features: a small decomposition is faster
-            solved = np.linalg.solve(self._precision(Phi), Phi.swapaxes(-1, -2)).swapaxes(-1, -2)
+        # fewer keys than features: a small decomposition is faster
+        if calm and length >= self.dim_features:
+            solved = np.linalg.solve(self._precision(Phi), Phi.swapaxes(-1, -2)).swapaxes(
+                -1, -2
+            )
             h = np.sum(solved * Phi, axis=-1) / self.noise**2  # leverages in (0, 1)
             return np.mean(self.noise**2 * h / (1 - h), axis=-1), most
         left = np.array([_left_out_one(rows, ridge) for rows in Phi])
@@ -123,7 +166,10 @@ class LinearMap(LatentMap):
         return [min(block, samples - i) for i in range(0, samples, block)]
 
     def _precision(self, Phi: np.ndarray) -> np.ndarray:
-        return Phi.swapaxes(-1, -2) @ Phi / self.noise**2 + np.eye(self.dim_features) / self.prior_variance
+        return (
+            Phi.swapaxes(-1, -2) @ Phi / self.noise**2
+            + np.eye(self.dim_features) / self.prior_variance
+        )
 
 
 def _left_out_one(Phi: np.ndarray, ridge: float) -> np.ndarray:
@@ -165,5 +211,7 @@ def _unseen(spread: np.ndarray, most: float) -> float:
     mean_log = float(np.mean(np.log(top[1:] / top[0])))
     alpha = (1 - 2 / k**0.5) / max(mean_log, 1e-12) if k > 4 else 0.0
     growth = math.log(most / top[-1])
-    beyond = growth if abs(1 - alpha) < 1e-9 else math.expm1((1 - alpha) * growth) / (1 - alpha)
+    beyond = (
+        growth if abs(1 - alpha) < 1e-9 else math.expm1((1 - alpha) * growth) / (1 - alpha)
+    )
     return NEVER_SEEN / n * float(top[-1]) * beyond / SIGMAS

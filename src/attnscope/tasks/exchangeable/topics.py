@@ -1,19 +1,24 @@
 """Finite topics: discrete tokens drawn from one of K distributions over a vocabulary of size V.
 
-notation: K topics, pi = prior, B = emissions (K, V), L = length, c = counts (V,), r_z = the target's mean in topic z.
+notation: K topics, pi = prior, B = emissions (K, V), L = length, c = counts (V,), r_z = the
+target's mean in topic z.
 
     z ~ pi,   x_1, x_2, ... | z independent Categorical(B_z)
-    P(z | x) = softmax_z(log pi_z + sum_l log B_{z, x_l})          [softmax attention with query c, keys log B_z, values e_z]
+    P(z | x) = softmax_z(log pi_z + sum_l log B_{z, x_l})
+        [softmax attention with query c, keys log B_z, values e_z]
     P(x_{L+1} = . | x) = sum_z P(z | x) B_z                         the masked (held-out) token
 
-The target is the held-out token as a one-hot vector (r = B), or with `labels` a label of mean r_z plus noise; E[y | x] = sum_z P(z | x) r_z.
+The target is the held-out token as a one-hot vector (r = B), or with `labels` a label of mean r_z
+plus noise; E[y | x] = sum_z P(z | x) r_z.
 
-Bayes risk. Given x the excess is the posterior variance of r_z, a sum over pairs of topics of positive terms, and it depends on x through
-counts only. With p_z(c) = pi_z multinomial(c) prod_x B_zx^{c_x} and p = sum_z p_z,
+Bayes risk. Given x the excess is the posterior variance of r_z, a sum over pairs of topics of
+positive terms, and it depends on x through counts only. With p_z(c) = pi_z multinomial(c) prod_x
+B_zx^{c_x} and p = sum_z p_z,
 
     E|r_z - E[r_z | x]|^2 = sum_{i<j} |r_i - r_j|^2 sum_c p_i(c) p_j(c)/p(c),
 
-C(L+V-1, V-1) terms instead of V^L, summed in logarithms: exact, and with relative accuracy where it is exponentially small.
+C(L+V-1, V-1) terms instead of V^L, summed in logarithms: exact, and with relative accuracy where it
+is exponentially small.
 """
 
 from __future__ import annotations
@@ -48,13 +53,15 @@ class TopicBatch(NamedTuple):
 
 
 class Topics:
-    """Sequences of discrete tokens from a latent topic; predict a held-out token, or a label of the topic.
+    """Sequences of discrete tokens from a latent topic; predict a held-out token, or a label of the
+    topic.
 
     Args:
         prior: pi, (K,) probabilities.
         emissions: B, (K, V): row z is the law of a token in topic z.
-        labels: r, (K,) or (K, m): mean of the target in each topic; None: the target is the held-out token, one-hot (V,).
-        noise: standard deviation of each coordinate of the label around r_z (with labels only).
+        labels: r, (K,) or (K, m): mean of the target in each topic; None: the target is the
+        held-out token, one-hot (V,). noise: standard deviation of each coordinate of the label
+        around r_z (with labels only).
 
     >>> task = Topics([0.5, 0.5], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
     >>> task.posterior(np.array([0, 0, 2])).round(4)
@@ -66,11 +73,18 @@ class Topics:
     """
 
     def __init__(
-        self, prior: ArrayLike, emissions: ArrayLike, labels: ArrayLike | None = None, noise: float = 0.0
+        self,
+        prior: ArrayLike,
+        emissions: ArrayLike,
+        labels: ArrayLike | None = None,
+        noise: float = 0.0,
     ) -> None:
         B = check.array(emissions, "emissions", NAME, (None, None)).astype(np.float64)
         self.emissions = np.array(
-            [check.probabilities(row, f"row {z} of emissions", NAME, B.shape[1]) for z, row in enumerate(B)]
+            [
+                check.probabilities(row, f"row {z} of emissions", NAME, B.shape[1])
+                for z, row in enumerate(B)
+            ]
         )
         self.prior = check.probabilities(prior, "prior", NAME, len(B))
         self.topics, self.vocabulary = self.emissions.shape
@@ -81,27 +95,43 @@ class Topics:
             self.labels = check.array(labels, "labels", NAME, shape).astype(np.float64)
         self.noise = check.real(noise, "noise", NAME, 0)
         if self.labels is None and self.noise:
-            raise bad("noise", NAME, "0 for held-out tokens, whose noise is their own", noise, "labels=...")
+            raise bad(
+                "noise",
+                NAME,
+                "0 for held-out tokens, whose noise is their own",
+                noise,
+                "labels=...",
+            )
 
     def __repr__(self) -> str:
         target = "held-out token" if self.labels is None else f"labels {self.labels.shape}"
-        return f"{NAME}(topics={self.topics}, vocabulary={self.vocabulary}, target={target}, noise={self.noise:g})"
+        return (
+            f"{NAME}(topics={self.topics}, vocabulary={self.vocabulary}, target={target}, "
+            f"noise={self.noise:g})"
+        )
 
     @property
     def means(self) -> np.ndarray:
         """r, the target's mean in each topic: (K, V), (K,) or (K, m)."""
         return self.emissions if self.labels is None else self.labels
 
-    # -- data -------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def sample(self, n: int, length: int, seed: int = 0) -> TopicBatch:
         """Draw n sequences of `length` >= 0 tokens with their targets."""
         of = f"{NAME}.sample"
-        n, length = check.integer(n, "n", of, 1), check.integer(length, "length", of, 0)
-        check.fits_in_memory(2 * n * (length + 1), 8, "tokens", of, "fewer sequences at a time")
+        n = check.integer(n, "n", of, 1)
+        length = check.integer(length, "length", of, 0)
+        check.fits_in_memory(
+            2 * n * (length + 1), 8, "tokens", of, "fewer sequences at a time"
+        )
         rng = np.random.default_rng(check.seed_value(seed, of))
         z = _inverse(self.prior[None], np.zeros((n, 1), dtype=int), rng.random((n, 1)))[:, 0]
-        x = _inverse(self.emissions, np.broadcast_to(z[:, None], (n, length + 1)), rng.random((n, length + 1)))
+        x = _inverse(
+            self.emissions,
+            np.broadcast_to(z[:, None], (n, length + 1)),
+            rng.random((n, length + 1)),
+        )
         if self.labels is None:
             return TopicBatch(x[:, :-1], np.eye(self.vocabulary)[x[:, -1]], z)
         mean = self.labels[z]
@@ -110,23 +140,39 @@ class Topics:
     def counts(self, tokens: np.ndarray) -> np.ndarray:
         """How often each symbol occurs: (..., V) from tokens (..., L)."""
         x = token_numbers(tokens, "tokens", f"{NAME}.counts", self.vocabulary)
-        return np.stack([(x == symbol).sum(axis=-1) for symbol in range(self.vocabulary)], axis=-1)
+        return np.stack(
+            [(x == symbol).sum(axis=-1) for symbol in range(self.vocabulary)], axis=-1
+        )
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def log_joint(self, counts: np.ndarray) -> np.ndarray:
-        """log pi_z + sum_x c_x log B_zx, (..., K), of counts (..., V); -inf for an impossible topic."""
+        """log pi_z + sum_x c_x log B_zx, (..., K), of counts (..., V);
+        -inf for an impossible topic.
+        """
         c = np.asarray(counts, dtype=np.float64)
-        with np.errstate(divide="ignore"):  # log 0 = -inf is the right value of an impossible topic
+        # log 0 = -inf is the right value of an impossible topic
+        with np.errstate(divide="ignore"):
             return np.stack(
-                [np.log(self.prior[z]) + xlogy(c, self.emissions[z]).sum(-1) for z in range(self.topics)], -1
+                [
+                    np.log(self.prior[z]) + xlogy(c, self.emissions[z]).sum(-1)
+                    for z in range(self.topics)
+                ],
+                -1,
             )
 
     def posterior(self, tokens: np.ndarray) -> np.ndarray:
-        """P(z | x), (..., K), of tokens (..., L); refused for a sequence that no topic can produce."""
+        """P(z | x), (..., K), of tokens (..., L);
+        refused for a sequence that no topic can produce.
+        """
         logits = self.log_joint(self.counts(tokens))
         if not np.isfinite(logits.max(axis=-1)).all():
-            raise bad("tokens", f"{NAME}.posterior", "possible under at least one topic", "a sequence of probability 0")
+            raise bad(
+                "tokens",
+                f"{NAME}.posterior",
+                "possible under at least one topic",
+                "a sequence of probability 0",
+            )
         return softmax(logits, axis=-1)
 
     def predictive(self, tokens: np.ndarray) -> np.ndarray:
@@ -141,7 +187,7 @@ class Topics:
         """log p(x_1 .. x_L), (...), the topic summed out."""
         return logsumexp(self.log_joint(self.counts(tokens)), axis=-1)
 
-    # -- exact risks ------------------------------------------------------------------------------------------------
+    # -- exact risks -------------------------------------------------------------------------------
 
     def bayes_risk(self, length: int) -> Estimate:
         """E|y - E[y | x_1 .. x_L]|^2 by enumeration of counts; excess is over knowing the topic."""
@@ -151,7 +197,8 @@ class Topics:
         if self.labels is None:
             noise2 = float(self.prior @ np.sum(self.emissions * (1 - self.emissions), axis=1))
         of = f"{NAME}.bayes_risk"
-        return self._pair_sum(length, distances / 2, noise2**0.5, of)  # each pair of topics occurs twice
+        # each pair of topics occurs twice
+        return self._pair_sum(length, distances / 2, noise2**0.5, of)
 
     def topic_error(self, length: int) -> Estimate:
         """1 - E P(z | x): the expected posterior mass on wrong topics."""
@@ -175,7 +222,8 @@ class Topics:
         excess = math.exp(log_excess)
         smallest = self.emissions[self.emissions > 0].min()
         rarest = self.prior[self.prior > 0].min()
-        # every logarithm is a sum of terms up to L log L, L |log B| and |log pi|, rounded once or twice
+        # every logarithm is a sum of terms up to L log L, L |log B| and |log pi|, rounded once or
+        # twice
         logs = L * (math.log(L + 1) - math.log(smallest)) - 4 * math.log(rarest)
         relative = 4 * np.finfo(float).eps * (10 + logs)
         error = relative * excess
@@ -189,8 +237,16 @@ def count_vectors(length: int, vocabulary: int, of: str) -> Iterator[np.ndarray]
     number = math.comb(length + vocabulary - 1, vocabulary - 1)
     if number > MOST_COUNTS:
         hint = "a shorter length, a smaller vocabulary, or a mean over sample()"
-        many = f"{number} of them" if number < 10**20 else f"10^{math.log10(number):.0f} of them"
-        raise bad("length", of, f"such that at most {MOST_COUNTS} count vectors are enumerated", many, hint)
+        many = (
+            f"{number} of them" if number < 10**20 else f"10^{math.log10(number):.0f} of them"
+        )
+        raise bad(
+            "length",
+            of,
+            f"such that at most {MOST_COUNTS} count vectors are enumerated",
+            many,
+            hint,
+        )
     if vocabulary == 1:
         yield np.array([[length]])
         return
@@ -208,7 +264,9 @@ def _compositions(most: int, size: int) -> Iterator[np.ndarray]:
         for part in np.array_split(head, max(1, len(head) * (most + 1) // BLOCK)):
             room = most - part.sum(axis=1) + 1  # choices of the next entry after each head
             last = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
-            held.append(np.concatenate([np.repeat(part, room, axis=0), last[:, None]], axis=1))
+            held.append(
+                np.concatenate([np.repeat(part, room, axis=0), last[:, None]], axis=1)
+            )
             if sum(map(len, held)) >= BLOCK:
                 yield np.concatenate(held)
                 held = []
@@ -220,7 +278,8 @@ def _inverse(laws: np.ndarray, rows: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Draws by inversion: entry i has law laws[rows[i]] and uniform u[i]."""
     out = np.zeros(u.shape, dtype=np.int64)
     for z, law in enumerate(laws):
-        last = int(np.flatnonzero(law)[-1])  # roundoff of the sum must not select a symbol of probability 0
+        # roundoff of the sum must not select a symbol of probability 0
+        last = int(np.flatnonzero(law)[-1])
         use = rows == z
         out[use] = np.minimum(np.searchsorted(np.cumsum(law), u[use], side="right"), last)
     return out

@@ -1,7 +1,9 @@
-"""Tokens before a background that is neither centred nor white: their law, the exact posterior, and the isotropic task behind them.
+"""Tokens before a background that is neither centred nor white: their law, the exact posterior, and
+the isotropic task behind them.
 
-notation and formulas: correlated_background. With x' = C^{-1}(x - mu0), S0 = C C^T, a token's log-likelihood ratio is quadratic in x'
-(Gaussian background) or has a logarithm of |x'|^2 (Student t).
+notation and formulas: correlated_background. With x' = C^{-1}(x - mu0), S0 = C C^T, a token's
+log-likelihood ratio is quadratic in x' (Gaussian background) or has a logarithm of |x'|^2 (Student
+t).
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ BLOCK = 1 << 19  # token entries worked on at a time
 
 
 class Whitened(NamedTuple):
-    """The isotropic task behind a correlated one: x' = matrix (x - shift), Y = intercept + scale Y'."""
+    """The isotropic task behind a correlated one:
+    x' = matrix (x - shift), Y = intercept + scale Y'.
+    """
 
     task: SingleLocation
     matrix: np.ndarray
@@ -42,7 +46,9 @@ class Whitened(NamedTuple):
 
     def tokens(self, x: np.ndarray) -> np.ndarray:
         """Whitened tokens, (n, L, d) from (n, L, d)."""
-        return (check.tokens_array(x, "Whitened.tokens", dim=len(self.shift))[0] - self.shift) @ self.matrix.T
+        return (
+            check.tokens_array(x, "Whitened.tokens", dim=len(self.shift))[0] - self.shift
+        ) @ self.matrix.T
 
     def unwhiten(self, prediction: np.ndarray) -> np.ndarray:
         """The label Y that a prediction of Y' means."""
@@ -66,18 +72,33 @@ class CorrelatedTokens(Located[Batch]):
         numbers = (task.length, task.gamma, task.noise, task.signal)
         super().__init__(d, *numbers, task.key, task.value, task.seed)
         self.task = task
-        self.mean = np.zeros(d) if mean is None else check.array(mean, "mean", NAME, (d,)).astype(np.float64)
-        self.covariance, self._root = _covariance(np.eye(d) if covariance is None else covariance, d)
+        self.mean = (
+            np.zeros(d)
+            if mean is None
+            else check.array(mean, "mean", NAME, (d,)).astype(np.float64)
+        )
+        self.covariance, self._root = _covariance(
+            np.eye(d) if covariance is None else covariance, d
+        )
         self.degrees_of_freedom = degrees_of_freedom
         if degrees_of_freedom is not None:
-            self.degrees_of_freedom = check.real(degrees_of_freedom, "degrees_of_freedom", NAME, 2, strict=True)
+            self.degrees_of_freedom = check.real(
+                degrees_of_freedom, "degrees_of_freedom", NAME, 2, strict=True
+            )
         if informative not in INFORMATIVE:
             raise bad("informative", NAME, f"one of {INFORMATIVE}", informative)
         self.informative = informative
 
     def __repr__(self) -> str:
-        tail = "" if self.degrees_of_freedom is None else f", degrees_of_freedom={self.degrees_of_freedom:g}"
-        return f"{NAME}({self.task!r}, |mean|={np.linalg.norm(self.mean):.4g}{tail}, informative={self.informative!r})"
+        tail = (
+            ""
+            if self.degrees_of_freedom is None
+            else f", degrees_of_freedom={self.degrees_of_freedom:g}"
+        )
+        return (
+            f"{NAME}({self.task!r}, |mean|={np.linalg.norm(self.mean):.4g}{tail}, "
+            f"informative={self.informative!r})"
+        )
 
     @property
     def informative_mean(self) -> np.ndarray:
@@ -87,9 +108,11 @@ class CorrelatedTokens(Located[Batch]):
     @cached_property
     def informative_covariance(self) -> np.ndarray:
         """S1, (dim, dim)."""
-        return self.gamma**2 * (self.covariance if self.informative == "scaled" else np.eye(self.dim))
+        return self.gamma**2 * (
+            self.covariance if self.informative == "scaled" else np.eye(self.dim)
+        )
 
-    # -- data -------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> Batch:
         location = self.task._locations(n, rng)
@@ -105,7 +128,8 @@ class CorrelatedTokens(Located[Batch]):
             spread = marked @ self._root.T if self.informative == "scaled" else marked
             x[where] = self.informative_mean + self.gamma * spread
             tokens[rows] = x
-            target[rows] += tokens[rows, location[rows]].astype(np.float64) @ self.value  # of the token as stored
+            # of the token as stored
+            target[rows] += tokens[rows, location[rows]].astype(np.float64) @ self.value
         return Batch(tokens, target, location)
 
     @property
@@ -124,10 +148,21 @@ class CorrelatedTokens(Located[Batch]):
         return self._whitened.task.teacher_gram
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
-        """n sequences of *whitened* tokens and labels, as far as the vectors of `gram` see them (tasks/base.py)."""
+        """n sequences of *whitened* tokens and labels,
+        as far as the vectors of `gram` see them (tasks/base.py).
+        """
         if self.informative != "scaled":
-            must = "informative='scaled': an isotropic informative token is not isotropic after whitening"
-            raise bad("task", f"{NAME}.projections", must, self, "task.sample, or train(engine='full')")
+            must = (
+                "informative='scaled': an isotropic informative token is not isotropic after "
+                "whitening"
+            )
+            raise bad(
+                "task",
+                f"{NAME}.projections",
+                must,
+                self,
+                "task.sample, or train(engine='full')",
+            )
         white = self._whitened
         location = self.task._locations(n, rng)
         rows = np.arange(n)
@@ -135,27 +170,38 @@ class CorrelatedTokens(Located[Batch]):
         scales = self._heavy((n, self.length), rng)
         scales[rows, location] = self.gamma
         fields = gaussian_fields(means, scales, gram, rng)
-        return Projections(fields, fields[rows, location, -1], location, scales, unit=white.scale)
+        return Projections(
+            fields, fields[rows, location, -1], location, scales, unit=white.scale
+        )
 
     def _heavy(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """The random scale of a Student t token, of mean square 1; ones for a Gaussian."""
         n = self.degrees_of_freedom
         return np.ones(shape) if n is None else np.sqrt((n - 2) / rng.chisquare(n, shape))
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def log_likelihood_ratio(self, tokens: np.ndarray) -> np.ndarray:
-        """l(x), (n, L): log density of a token as the informative one minus that as background, exact."""
-        x = check.tokens_array(tokens, f"{NAME}.log_likelihood_ratio", self.length, self.dim)[0]
+        """l(x), (n, L): log density of a token as the informative one minus that as background,
+        exact.
+        """
+        x = check.tokens_array(tokens, f"{NAME}.log_likelihood_ratio", self.length, self.dim)[
+            0
+        ]
         return np.concatenate([self._ratio(part) for part in self._parts(x)])
 
-    def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _infer(
+        self, tokens: np.ndarray, method: str
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Posterior of the location, mean and variance of X_J.v* given X."""
         x = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)[0]
         probs = self.task.location_probs
-        with np.errstate(divide="ignore"):  # log 0 = -inf is the right logit of an impossible position
+        # log 0 = -inf is the right logit of an impossible position
+        with np.errstate(divide="ignore"):
             log_prior = 0.0 if probs is None else np.log(probs)
-        posterior = np.concatenate([softmax(log_prior + self._ratio(part), axis=1) for part in self._parts(x)])
+        posterior = np.concatenate(
+            [softmax(log_prior + self._ratio(part), axis=1) for part in self._parts(x)]
+        )
         values = np.concatenate([part @ self.value for part in self._parts(x)])
         mean = np.sum(posterior * values, axis=1)
         return posterior, mean, np.sum(posterior * (values - mean[:, None]) ** 2, axis=1)
@@ -165,44 +211,68 @@ class CorrelatedTokens(Located[Batch]):
         return (x[i : i + block].astype(np.float64) for i in range(0, len(x), block))
 
     def _ratio(self, x: np.ndarray) -> np.ndarray:
-        d, gam, n = self.dim, self.gamma, self.degrees_of_freedom
+        d = self.dim
+        gam = self.gamma
+        n = self.degrees_of_freedom
         log_det = float(np.sum(np.log(np.diag(self._root))))  # half of log det S0
         white = self._white(x - self.mean)
         q0 = np.einsum("nld,nld->nl", white, white)
         scaled = self.informative == "scaled"
-        centred = self._white(x - self.informative_mean) if scaled else x - self.informative_mean
+        centred = (
+            self._white(x - self.informative_mean) if scaled else x - self.informative_mean
+        )
         q1 = np.einsum("nld,nld->nl", centred, centred) / gam**2
         log_one = -q1 / 2 - d * math.log(gam) - (log_det if scaled else 0.0)
         if n is None:
             return log_one + q0 / 2 + log_det
-        return log_one + log_det - student_constant(n, d) + (n + d) / 2 * np.log1p(q0 / (n - 2))
+        return (
+            log_one + log_det - student_constant(n, d) + (n + d) / 2 * np.log1p(q0 / (n - 2))
+        )
 
     def _white(self, x: np.ndarray) -> np.ndarray:
         """C^{-1} x for every row of x (..., d)."""
         flat = solve_triangular(self._root, x.reshape(-1, self.dim).T, lower=True)
         return flat.T.reshape(x.shape)
 
-    # -- risks ------------------------------------------------------------------------------------------------------
+    # -- risks -------------------------------------------------------------------------------------
 
     def whiten(self) -> Whitened:
-        """The isotropic task this one is an affine image of, and the map; needs a Gaussian background and S1 = gamma^2 S0."""
+        """The isotropic task this one is an affine image of, and the map; needs a Gaussian
+        background and S1 = gamma^2 S0.
+        """
         if self.informative != "scaled" or self.degrees_of_freedom is not None:
-            must = "Gaussian with informative='scaled' (else the whitened tokens are not a SingleLocation)"
+            must = (
+                "Gaussian with informative='scaled' (else the whitened tokens are not a "
+                "SingleLocation)"
+            )
             raise bad("the background", f"{NAME}.whiten", must, self)
         return self._whitened
 
     @cached_property
     def _whitened(self) -> Whitened:
-        """Kept, because every risk asks for it; its matrix is read-only, because all who ask share it."""
+        """Kept, because every risk asks for it;
+        its matrix is read-only, because all who ask share it.
+        """
         t = self.task
-        key, value = self._white(self.key[None])[0], self._root.T @ self.value
-        scale, gain = float(np.linalg.norm(value)), float(np.linalg.norm(key))
-        key, value = key / gain, value / scale
+        key = self._white(self.key[None])[0]
+        value = self._root.T @ self.value
+        scale = float(np.linalg.norm(value))
+        gain = float(np.linalg.norm(key))
+        key = key / gain
+        value = value / scale
         if self.alignment == 0:  # k'.v' = k*.v*: what is left is rounding
             value = value - (key @ value) * key
             value /= np.linalg.norm(value)
         white = SingleLocation(
-            t.dim, t.length, t.gamma, t.noise / scale, t.signal * gain, t.location_probs, key, value, t.seed
+            t.dim,
+            t.length,
+            t.gamma,
+            t.noise / scale,
+            t.signal * gain,
+            t.location_probs,
+            key,
+            value,
+            t.seed,
         )
         matrix = solve_triangular(self._root, np.eye(t.dim), lower=True)
         matrix.setflags(write=False)
@@ -214,7 +284,11 @@ def _covariance(x: object, d: int) -> tuple[np.ndarray, np.ndarray]:
     S = check.array(x, "covariance", NAME, (d, d)).astype(np.float64)
     if np.abs(S - S.T).max() > SYMMETRIC * np.abs(S).max():
         raise bad(
-            "covariance", NAME, "symmetric", f"entries that differ by {np.abs(S - S.T).max():.3g}", "(S + S.T) / 2"
+            "covariance",
+            NAME,
+            "symmetric",
+            f"entries that differ by {np.abs(S - S.T).max():.3g}",
+            "(S + S.T) / 2",
         )
     S = (S + S.T) / 2
     values = np.linalg.eigvalsh(S)

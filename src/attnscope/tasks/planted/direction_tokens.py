@@ -1,10 +1,12 @@
 """Tokens that carry directions, and the exact posterior of where each sits.
 
-notation and formulas: multi_direction. Sums over all placements go token by token over the set S of directions already placed,
+notation and formulas: multi_direction. Sums over all placements go token by token over the set S of
+directions already placed,
 
     Z_l(S) = sum_{T in S} r_T(x_l) Z_{l-1}(S - T),
 
-in logarithms and without a subtraction; marginals need the same sum from the right, means and variances are carried along.
+in logarithms and without a subtraction; marginals need the same sum from the right, means and
+variances are carried along.
 """
 
 from __future__ import annotations
@@ -24,7 +26,15 @@ from attnscope.tasks.base import Projections, gaussian_fields
 from attnscope.tasks.planted.pair import curvature
 from attnscope.tasks.sampling import Sampled
 
-__all__ = ["BLOCK", "NAME", "DirectionBatch", "DirectionTokens", "Seen", "orthonormal_rows", "unit_rows"]
+__all__ = [
+    "BLOCK",
+    "NAME",
+    "DirectionBatch",
+    "DirectionTokens",
+    "Seen",
+    "orthonormal_rows",
+    "unit_rows",
+]
 
 NAME = "MultiDirection"
 MOST = 6  # directions: the sums cost 3^F or F 2^F per token
@@ -36,7 +46,9 @@ Set = frozenset[int]
 
 
 class DirectionBatch(NamedTuple):
-    """tokens (n, L, d), target (n,), location (n, F) 0-based: column f is where direction f sits."""
+    """tokens (n, L, d), target (n,), location (n, F) 0-based:
+    column f is where direction f sits.
+    """
 
     tokens: np.ndarray
     target: np.ndarray
@@ -44,7 +56,9 @@ class DirectionBatch(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """All that inference needs of tokens: projections on keys and values, (n, L, F) each, and squared lengths (n, L)."""
+    """All that inference needs of tokens: projections on keys and values, (n, L, F) each,
+    and squared lengths (n, L).
+    """
 
     scores: np.ndarray
     outputs: np.ndarray
@@ -72,23 +86,42 @@ class DirectionTokens(Sampled[DirectionBatch]):
         if positions not in POSITIONS:
             raise bad("positions", NAME, "'distinct' or 'independent'", positions)
         self.positions = positions
-        self.length = check.integer(length, "length", NAME, F if positions == "distinct" else 1)
+        self.length = check.integer(
+            length, "length", NAME, F if positions == "distinct" else 1
+        )
         self.gamma = check.real(gamma, "gamma", NAME, 0, strict=True, hint="gamma=0.5**0.5")
         self.noise = check.real(noise, "noise", NAME, 0)
-        self.signal = check.real(math.sqrt(self.dim / 2) if signal is None else signal, "signal", NAME, 0)
+        self.signal = check.real(
+            math.sqrt(self.dim / 2) if signal is None else signal, "signal", NAME, 0
+        )
         self.seed = check.seed_value(seed, NAME)
         self._keys = None if keys is None else unit_rows(keys, "keys", NAME, F, self.dim)
-        self._values = None if values is None else unit_rows(values, "values", NAME, F, self.dim)
+        self._values = (
+            None if values is None else unit_rows(values, "values", NAME, F, self.dim)
+        )
         if (keys is None or values is None) and self.dim < 2 * F:
-            raise bad("dim", NAME, f"an integer >= {2 * F}, for {2 * F} orthonormal vectors", self.dim)
+            raise bad(
+                "dim",
+                NAME,
+                f"an integer >= {2 * F}, for {2 * F} orthonormal vectors",
+                self.dim,
+            )
 
     def __repr__(self) -> str:
-        numbers = f"gamma={self.gamma:g}, noise={self.noise:g}, signal={self.signal:g}, seed={self.seed}"
-        return f"{NAME}({self.dim}, {self.length}, {self.directions}, {self.positions!r}, {numbers})"
+        numbers = (
+            f"gamma={self.gamma:g}, noise={self.noise:g}, signal={self.signal:g}, "
+            f"seed={self.seed}"
+        )
+        return (
+            f"{NAME}({self.dim}, {self.length}, {self.directions}, {self.positions!r}, "
+            f"{numbers})"
+        )
 
     @property
     def given(self) -> dict[str, np.ndarray | None]:
-        """The arrays this task was given (None where it draws them): with its numbers, all that is needed to rebuild it."""
+        """The arrays this task was given (None where it draws them):
+        with its numbers, all that is needed to rebuild it.
+        """
         return {"keys": self._keys, "values": self._values}
 
     @cached_property
@@ -103,8 +136,16 @@ class DirectionTokens(Sampled[DirectionBatch]):
         return self._drawn(1, self.keys) if self._values is None else self._values
 
     def _drawn(self, stream: int, known: np.ndarray) -> np.ndarray:
-        check.fits_in_memory(4 * self.directions * self.dim, 8, "keys and values", NAME, "bayes_risk, which needs none")
-        rows = np.random.default_rng([self.seed, stream]).standard_normal((self.directions, self.dim))
+        check.fits_in_memory(
+            4 * self.directions * self.dim,
+            8,
+            "keys and values",
+            NAME,
+            "bayes_risk, which needs none",
+        )
+        rows = np.random.default_rng([self.seed, stream]).standard_normal(
+            (self.directions, self.dim)
+        )
         return orthonormal_rows(rows, known)
 
     @property
@@ -114,7 +155,9 @@ class DirectionTokens(Sampled[DirectionBatch]):
 
     @cached_property
     def teacher_gram(self) -> np.ndarray:
-        """Inner products (2F, 2F) of (k_1*, v_1*, k_2*, v_2*, ...); drawn vectors are orthogonal to all others without being made."""
+        """Inner products (2F, 2F) of (k_1*, v_1*, k_2*, v_2*, ...); drawn vectors are orthogonal to
+        all others without being made.
+        """
         F = self.directions
         blocks = np.zeros((2 * F, 2 * F))
         for i, x in enumerate((self._keys, self._values)):
@@ -124,22 +167,26 @@ class DirectionTokens(Sampled[DirectionBatch]):
             blocks[1::2, 0::2] = blocks[0::2, 1::2].T
         return np.where(np.abs(blocks) > ORTHOGONAL, blocks, 0.0)
 
-    # -- data -------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> DirectionBatch:
-        location, rows = self._locations(n, rng), np.arange(n)
+        location = self._locations(n, rng)
+        rows = np.arange(n)
         noise = self.noise * rng.standard_normal(n)
         tokens = rng.standard_normal((n, self.length, self.dim), dtype=dtype.type)
         tokens[self._marked(location)] *= self.gamma
         for f in range(self.directions):
             tokens[rows, location[:, f]] += (self.signal * self.keys[f]).astype(dtype)
         said = [
-            tokens[rows, location[:, f]].astype(np.float64) @ self.values[f] for f in range(self.directions)
+            tokens[rows, location[:, f]].astype(np.float64) @ self.values[f]
+            for f in range(self.directions)
         ]  # labels of the tokens as stored
         return DirectionBatch(tokens, np.sum(said, axis=0) + noise, location)
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
-        """n sequences as far as the vectors of `gram` see them (tasks/base.py); teachers k_1*, v_1*, k_2*, v_2*, ..."""
+        """n sequences as far as the vectors of `gram` see them (tasks/base.py);
+        teachers k_1*, v_1*, k_2*, v_2*, ...
+        """
         location = self._locations(n, rng)
         rows = np.arange(n)
         means = np.zeros((n, self.length, 2 * self.directions))
@@ -148,7 +195,9 @@ class DirectionTokens(Sampled[DirectionBatch]):
         scales = np.where(self._marked(location), self.gamma, 1.0)
         fields = gaussian_fields(means, scales, gram, rng)
         students = len(gram) - 2 * self.directions
-        said = [fields[rows, location[:, f], students + 2 * f + 1] for f in range(self.directions)]
+        said = [
+            fields[rows, location[:, f], students + 2 * f + 1] for f in range(self.directions)
+        ]
         return Projections(fields, np.sum(said, axis=0), location, scales)
 
     def _locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -162,32 +211,46 @@ class DirectionTokens(Sampled[DirectionBatch]):
         np.put_along_axis(out, location, True, axis=1)
         return out
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def posterior(self, tokens: np.ndarray) -> np.ndarray:
         """P(J_f = l | X), (n, F, L), exact."""
-        return np.concatenate([self._marginals(seen) for seen in self._look(tokens, "posterior")])
+        return np.concatenate(
+            [self._marginals(seen) for seen in self._look(tokens, "posterior")]
+        )
 
     def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
         """E[Y | X], (n,), exact."""
-        return np.concatenate([self._moments(seen)[0] for seen in self._look(tokens, "bayes_predict")])
+        return np.concatenate(
+            [self._moments(seen)[0] for seen in self._look(tokens, "bayes_predict")]
+        )
 
     def posterior_variance(self, tokens: np.ndarray) -> np.ndarray:
-        """Var(Y | X) without the label noise, (n,), exact: the squared error to expect of bayes_predict on each sequence."""
-        return np.concatenate([self._moments(seen)[1] for seen in self._look(tokens, "posterior_variance")])
+        """Var(Y | X) without the label noise, (n,), exact: the squared error to expect of
+        bayes_predict on each sequence.
+        """
+        return np.concatenate(
+            [self._moments(seen)[1] for seen in self._look(tokens, "posterior_variance")]
+        )
 
     def _look(self, tokens: np.ndarray, method: str) -> Iterator[Seen]:
         x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
         block = max(1, BLOCK // (self.length * self.dim))
         for i in range(0, len(x), block):
             part = x[i : i + block].astype(np.float64)
-            yield Seen(part @ self.keys.T, part @ self.values.T, np.einsum("nld,nld->nl", part, part))
+            yield Seen(
+                part @ self.keys.T, part @ self.values.T, np.einsum("nld,nld->nl", part, part)
+            )
 
     @cached_property
     def _carried(self) -> list[Set]:
         """The sets of directions one token may carry, none excepted."""
         most = self.directions if self.positions == "independent" else 1
-        return [frozenset(c) for size in range(1, most + 1) for c in combinations(range(self.directions), size)]
+        return [
+            frozenset(c)
+            for size in range(1, most + 1)
+            for c in combinations(range(self.directions), size)
+        ]
 
     @cached_property
     def _placed(self) -> list[Set]:
@@ -197,7 +260,8 @@ class DirectionTokens(Sampled[DirectionBatch]):
 
     def _log_ratios(self, seen: Seen) -> dict[Set, np.ndarray]:
         """log r_T(x_l), (n, L), of every set T a token may carry (multi_direction)."""
-        g2, s = self.gamma**2, self.signal
+        g2 = self.gamma**2
+        s = self.signal
         keys = self.teacher_gram[0::2, 0::2]
         common = -self.dim * math.log(self.gamma) - curvature(self.gamma) / 2 * seen.squares
         out = {}
@@ -210,12 +274,14 @@ class DirectionTokens(Sampled[DirectionBatch]):
     def _marginals(self, seen: Seen) -> np.ndarray:
         """(n, F, L)."""
         ratios = self._log_ratios(seen)
-        left, right = self._sums(ratios, range(self.length)), self._sums(ratios, range(self.length - 1, -1, -1))
+        left = self._sums(ratios, range(self.length))
+        right = self._sums(ratios, range(self.length - 1, -1, -1))
         everything = frozenset(range(self.directions))
         total = left[-1][everything]
         out = np.zeros((len(total), self.directions, self.length))
         for l in range(self.length):
-            before, after = left[l], right[self.length - 1 - l]
+            before = left[l]
+            after = right[self.length - 1 - l]
             for T in self._carried:
                 rest = everything - T
                 ways = [before[S] + after[rest - S] for S in self._placed if rest >= S]
@@ -223,7 +289,9 @@ class DirectionTokens(Sampled[DirectionBatch]):
                 out[:, sorted(T), l] += mass[:, None]
         return out / out.sum(2, keepdims=True)  # the sum is 1 up to rounding
 
-    def _sums(self, ratios: dict[Set, np.ndarray], order: range) -> list[dict[Set, np.ndarray]]:
+    def _sums(
+        self, ratios: dict[Set, np.ndarray], order: range
+    ) -> list[dict[Set, np.ndarray]]:
         """Entry i: log Z(S) over the first i tokens in this order, for every set S."""
         n = len(next(iter(ratios.values())))
         states = [{S: np.full(n, 0.0 if not S else -np.inf) for S in self._placed}]
@@ -231,7 +299,12 @@ class DirectionTokens(Sampled[DirectionBatch]):
             old = states[-1]
             states.append(
                 {
-                    S: np.logaddexp.reduce([old[S], *(ratios[T][:, l] + old[S - T] for T in self._carried if T <= S)])
+                    S: np.logaddexp.reduce(
+                        [
+                            old[S],
+                            *(ratios[T][:, l] + old[S - T] for T in self._carried if T <= S),
+                        ]
+                    )
                     for S in self._placed
                 }
             )
@@ -239,9 +312,12 @@ class DirectionTokens(Sampled[DirectionBatch]):
 
     def _moments(self, seen: Seen) -> tuple[np.ndarray, np.ndarray]:
         """(mean, variance) of sum_f x_{J_f}.v_f given the tokens, (n,) each."""
-        ratios, n = self._log_ratios(seen), len(seen.squares)
+        ratios = self._log_ratios(seen)
+        n = len(seen.squares)
         zero = np.zeros(n)
-        state = {S: (zero if not S else np.full(n, -np.inf), zero, zero) for S in self._placed}
+        state = {
+            S: (zero if not S else np.full(n, -np.inf), zero, zero) for S in self._placed
+        }
         for l in range(self.length):
             said = {T: seen.outputs[:, l, sorted(T)].sum(1) for T in self._carried}
             old = state
@@ -250,7 +326,11 @@ class DirectionTokens(Sampled[DirectionBatch]):
                     [
                         old[S],
                         *(
-                            (old[S - T][0] + ratios[T][:, l], old[S - T][1] + said[T], old[S - T][2])
+                            (
+                                old[S - T][0] + ratios[T][:, l],
+                                old[S - T][1] + said[T],
+                                old[S - T][2],
+                            )
                             for T in self._carried
                             if T <= S
                         ),
@@ -268,7 +348,9 @@ def unit_rows(x: object, what: str, of: str, count: int | None, dim: int) -> np.
 
 
 def orthonormal_rows(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The rows made orthonormal, each orthogonal to all rows of `known`; twice, which removes the first pass's roundoff."""
+    """The rows made orthonormal, each orthogonal to all rows of `known`;
+    twice, which removes the first pass's roundoff.
+    """
     axes = np.linalg.qr(known.T)[0] if len(known) else np.empty((rows.shape[1], 0))
     for _ in range(2):
         rows = rows - (rows @ axes) @ axes.T

@@ -1,18 +1,23 @@
 """Single-location regression on a grid: one of M x N cells decides the label.
 
-notation: M = rows, N = columns, cell (i, j) is token l = i N + j, I and K the row and the column of the deciding cell.
+notation: M = rows, N = columns, cell (i, j) is token l = i N + j, I and K the row and the column of
+the deciding cell.
 
-The task is SingleLocation with L = M N tokens in row-major order, so everything known of that task holds: samples, posterior, Bayes
-predictor, exact risks, training. The grid adds coordinates: the posteriors of the row and of the column are the marginals
+The task is SingleLocation with L = M N tokens in row-major order, so everything known of that task
+holds: samples, posterior, Bayes predictor, exact risks, training. The grid adds coordinates: the
+posteriors of the row and of the column are the marginals
 
     P(I = i | X) = sum_j P(J = iN + j | X),        P(K = j | X) = sum_i P(J = iN + j | X),
 
-and the expected posterior mass on wrong rows follows from that on wrong cells when all cells are equally likely: given X, E sum_{l != m}
-p_l p_m is the same for every ordered pair of cells, and of the L - 1 other cells L - N lie in other rows, so
+and the expected posterior mass on wrong rows follows from that on wrong cells when all cells are
+equally likely: given X, E sum_{l != m} p_l p_m is the same for every ordered pair of cells, and of
+the L - 1 other cells L - N lie in other rows, so
 
-    1 - E P(I | X) = (1 - E P(J | X)) (L - N)/(L - 1),        1 - E P(K | X) = (1 - E P(J | X)) (L - M)/(L - 1).
+    1 - E P(I | X) = (1 - E P(J | X)) (L - N)/(L - 1),
+        1 - E P(K | X) = (1 - E P(J | X)) (L - M)/(L - 1).
 
-All exact. The predictor that goes with it, attention along rows and then along columns, is predictors.row_column.
+All exact. The predictor that goes with it, attention along rows and then along columns, is
+predictors.row_column.
 """
 
 from __future__ import annotations
@@ -33,9 +38,10 @@ class GridLocation(SingleLocation):
     """One cell of a grid of tokens, at a random place, carries the label.
 
     Args:
-        rows, columns: M, N >= 1; tokens are (n, M N, dim), row by row, and `grid` shows them as (n, M, N, dim).
-        dim, gamma, noise, signal, key, value, seed: as in SingleLocation.
-        location_probs: (rows, columns) or (rows * columns,) probabilities of the cells; uniform if None.
+        rows, columns: M, N >= 1; tokens are (n, M N, dim), row by row, and `grid` shows them as (n,
+        M, N, dim). dim, gamma, noise, signal, key, value, seed: as in SingleLocation.
+        location_probs: (rows, columns) or (rows * columns,) probabilities of the cells; uniform if
+        None.
 
     >>> task = GridLocation(rows=5, columns=5, dim=20, gamma=1.0, signal=3.0)
     >>> batch = task.sample(4, seed=0)
@@ -62,11 +68,25 @@ class GridLocation(SingleLocation):
         self.columns = check.integer(columns, "columns", NAME, 1)
         if location_probs is not None and np.ndim(location_probs) == 2:
             shape = (self.rows, self.columns)
-            location_probs = check.array(location_probs, "location_probs", NAME, shape).ravel()
-        super().__init__(dim, self.rows * self.columns, gamma, noise, signal, location_probs, key, value, seed)
+            location_probs = check.array(
+                location_probs, "location_probs", NAME, shape
+            ).ravel()
+        super().__init__(
+            dim,
+            self.rows * self.columns,
+            gamma,
+            noise,
+            signal,
+            location_probs,
+            key,
+            value,
+            seed,
+        )
 
     def __repr__(self) -> str:
-        numbers = f"rows={self.rows}, columns={self.columns}, dim={self.dim}, gamma={self.gamma:g}"
+        numbers = (
+            f"rows={self.rows}, columns={self.columns}, dim={self.dim}, gamma={self.gamma:g}"
+        )
         return f"{NAME}({numbers}, noise={self.noise:g}, signal={self.signal:g}, seed={self.seed})"
 
     def grid(self, tokens: np.ndarray) -> np.ndarray:
@@ -78,7 +98,13 @@ class GridLocation(SingleLocation):
         """(row, column) of token numbers (n,)."""
         l = np.asarray(location)
         if l.dtype.kind not in "iu" or (l.size and not 0 <= l.min() <= l.max() < self.length):
-            raise bad("location", f"{NAME}.cell", f"integers from 0 to {self.length - 1}", location, "batch.location")
+            raise bad(
+                "location",
+                f"{NAME}.cell",
+                f"integers from 0 to {self.length - 1}",
+                location,
+                "batch.location",
+            )
         return np.divmod(l, self.columns)
 
     def row_posterior(self, tokens: np.ndarray) -> np.ndarray:
@@ -93,18 +119,36 @@ class GridLocation(SingleLocation):
         return self.location_posterior(tokens).reshape(-1, self.rows, self.columns)
 
     def row_error(self) -> Estimate:
-        """1 - E P(I | X): the expected posterior mass on wrong rows; needs uniform location_probs."""
+        """1 - E P(I | X): the expected posterior mass on wrong rows;
+        needs uniform location_probs.
+        """
         return self._marginal_error(self.length - self.columns, "row_error")
 
     def column_error(self) -> Estimate:
-        """1 - E P(K | X): the expected posterior mass on wrong columns; needs uniform location_probs."""
+        """1 - E P(K | X): the expected posterior mass on wrong columns;
+        needs uniform location_probs.
+        """
         return self._marginal_error(self.length - self.rows, "column_error")
 
     def _marginal_error(self, elsewhere: int, method: str) -> Estimate:
         if self.location_probs is not None:
             hint = "the mean of 1 - row_posterior at the true row"
-            raise bad("location_probs", f"{NAME}.{method}", "None (uniform)", "given probabilities", hint)
+            raise bad(
+                "location_probs",
+                f"{NAME}.{method}",
+                "None (uniform)",
+                "given probabilities",
+                hint,
+            )
         if elsewhere == 0:
-            return estimate(0.0, 0.0, "closed form")  # one row (or column): nothing to get wrong
-        cell, share = self.location_error(), elsewhere / (self.length - 1)
-        return estimate(share * cell.excess, share * cell.error, cell.method, 0.0, cell.log_excess + np.log(share))
+            # one row (or column): nothing to get wrong
+            return estimate(0.0, 0.0, "closed form")
+        cell = self.location_error()
+        share = elsewhere / (self.length - 1)
+        return estimate(
+            share * cell.excess,
+            share * cell.error,
+            cell.method,
+            0.0,
+            cell.log_excess + np.log(share),
+        )

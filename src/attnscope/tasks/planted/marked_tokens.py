@@ -1,6 +1,7 @@
 """Tokens of which none or R are shifted, and the exact posterior of either.
 
-notation and formulas: sparse_tokens. The likelihood ratio is e_R(r)/binom(L, R), e_R the elementary symmetric polynomial.
+notation and formulas: sparse_tokens. The likelihood ratio is e_R(r)/binom(L, R), e_R the elementary
+symmetric polynomial.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ BLOCK = 1 << 19  # scores or token entries worked on at a time: a few 4 MB array
 
 
 class SparseBatch(NamedTuple):
-    """tokens (n, L, d), target (n,) in {-1, 1}, marked (n, L) bool: which tokens were shifted (none where the target is -1)."""
+    """tokens (n, L, d), target (n,) in {-1, 1}, marked (n, L) bool:
+    which tokens were shifted (none where the target is -1).
+    """
 
     tokens: np.ndarray
     target: np.ndarray
@@ -47,10 +50,17 @@ class MarkedTokens(Sampled[SparseBatch]):
         self.strength = check.real(strength, "strength", NAME, 0, hint="strength=5.0")
         self.marked = check.integer(marked, "marked", NAME, 1, self.length, hint="marked=1")
         self.seed = check.seed_value(seed, NAME)
-        self._direction = None if direction is None else check.unit_vector(direction, "direction", NAME, self.dim)
+        self._direction = (
+            None
+            if direction is None
+            else check.unit_vector(direction, "direction", NAME, self.dim)
+        )
 
     def __repr__(self) -> str:
-        numbers = f"dim={self.dim}, length={self.length}, strength={self.strength:g}, marked={self.marked}"
+        numbers = (
+            f"dim={self.dim}, length={self.length}, strength={self.strength:g}, "
+            f"marked={self.marked}"
+        )
         return f"{NAME}({numbers}, seed={self.seed})"
 
     @cached_property
@@ -58,11 +68,13 @@ class MarkedTokens(Sampled[SparseBatch]):
         """xi, a unit vector (dim,)."""
         if self._direction is not None:
             return self._direction
-        check.fits_in_memory(self.dim, 8, "direction", NAME, "the errors, which need no vectors")
+        check.fits_in_memory(
+            self.dim, 8, "direction", NAME, "the errors, which need no vectors"
+        )
         x = np.random.default_rng([self.seed, 0]).standard_normal(self.dim)
         return x / np.linalg.norm(x)
 
-    # -- data -------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> SparseBatch:
         target = rng.choice([-1.0, 1.0], size=n)
@@ -88,7 +100,9 @@ class MarkedTokens(Sampled[SparseBatch]):
         return np.ones((1, 1))
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
-        """n sequences as far as the vectors of `gram` see them (tasks/base.py); labels in {-1, 1}."""
+        """n sequences as far as the vectors of `gram` see them (tasks/base.py);
+        labels in {-1, 1}.
+        """
         target = rng.choice([-1.0, 1.0], size=n)
         marked = self._marks(n, rng) & (target > 0)[:, None]
         means = np.zeros((n, self.length, 1))
@@ -103,10 +117,12 @@ class MarkedTokens(Sampled[SparseBatch]):
         np.put_along_axis(marks, ranks[:, : self.marked], True, axis=1)
         return marks
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def log_likelihood_ratio(self, tokens: np.ndarray) -> np.ndarray:
-        """log of the likelihood of y = 1 over that of y = -1, (n,), exact: log e_R(r) - log binom(L, R)."""
+        """log of the likelihood of y = 1 over that of y = -1, (n,), exact:
+        log e_R(r) - log binom(L, R).
+        """
         return self._log_ratio(self._scores(tokens, "log_likelihood_ratio"))
 
     def posterior(self, tokens: np.ndarray) -> np.ndarray:
@@ -122,17 +138,26 @@ class MarkedTokens(Sampled[SparseBatch]):
         return np.exp(log_inclusion(log_r, log_subset_prior(sizes, self.length))[0])
 
     def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
-        """The label of smallest error, (n,) in {-1, 1}: 1 where the likelihood ratio is at least 1."""
+        """The label of smallest error, (n,) in {-1, 1}:
+        1 where the likelihood ratio is at least 1.
+        """
         return np.where(self.log_likelihood_ratio(tokens) >= 0, 1.0, -1.0)
 
     def _scores(self, tokens: np.ndarray, method: str) -> np.ndarray:
         """u_l = x_l.xi, (n, L)."""
         x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
         block = max(1, BLOCK // (self.length * self.dim))
-        return np.concatenate([x[i : i + block].astype(np.float64) @ self.direction for i in range(0, len(x), block)])
+        return np.concatenate(
+            [
+                x[i : i + block].astype(np.float64) @ self.direction
+                for i in range(0, len(x), block)
+            ]
+        )
 
     def _log_ratio(self, u: np.ndarray, theta: float | None = None) -> np.ndarray:
-        """The log-likelihood ratio from u_l = x_l.xi, (n, L), for shifts by theta (the task's if None)."""
+        """The log-likelihood ratio from u_l = x_l.xi, (n, L),
+        for shifts by theta (the task's if None).
+        """
         shift = self.strength if theta is None else theta
         if shift == 0:
             return np.zeros(len(u))
@@ -140,5 +165,6 @@ class MarkedTokens(Sampled[SparseBatch]):
 
     def _log_choices(self) -> float:
         """log binom(L, R)."""
-        L, R = self.length, self.marked
+        L = self.length
+        R = self.marked
         return float(gammaln(L + 1) - gammaln(R + 1) - gammaln(L - R + 1))

@@ -1,6 +1,8 @@
-"""What tasks with a planted pair of directions share: the numbers, the vectors key and value, and sampling.
+"""What tasks with a planted pair of directions share: the numbers, the vectors key and value, and
+sampling.
 
-notation: k* = key, v* = value, unit vectors; a task adds the law of its tokens (`_draw`) and its inference.
+notation: k* = key, v* = value, unit vectors; a task adds the law of its tokens (`_draw`) and its
+inference.
 """
 
 from __future__ import annotations
@@ -21,12 +23,16 @@ ORTHOGONAL = 1e-12  # |k*.v*| below this is roundoff of a projection and counts 
 
 
 def curvature(gamma: float) -> float:
-    """1/gamma^2 - 1, what |x|^2/2 counts in a log-likelihood ratio; as a product, which keeps its digits near gamma = 1."""
+    """1/gamma^2 - 1, what |x|^2/2 counts in a log-likelihood ratio;
+    as a product, which keeps its digits near gamma = 1.
+    """
     return (1 - gamma) * (1 + gamma) / gamma**2
 
 
 class Planted(Sampled[Drawn]):
-    """dim, length, gamma, noise, signal (sqrt(dim/2) if None), seed, and the vectors key and value, drawn on first access where None."""
+    """dim, length, gamma, noise, signal (sqrt(dim/2) if None), seed, and the vectors key and value,
+    drawn on first access where None.
+    """
 
     def __init__(
         self,
@@ -44,10 +50,14 @@ class Planted(Sampled[Drawn]):
         self.length = check.integer(length, "length", of, 1)
         self.gamma = check.real(gamma, "gamma", of, 0, strict=True, hint="gamma=0.5**0.5")
         self.noise = check.real(noise, "noise", of, 0)
-        self.signal = check.real(math.sqrt(self.dim / 2) if signal is None else signal, "signal", of, 0)
+        self.signal = check.real(
+            math.sqrt(self.dim / 2) if signal is None else signal, "signal", of, 0
+        )
         self.seed = check.seed_value(seed, of)
         self._key = None if key is None else check.unit_vector(key, "key", of, self.dim)
-        self._value = None if value is None else check.unit_vector(value, "value", of, self.dim)
+        self._value = (
+            None if value is None else check.unit_vector(value, "value", of, self.dim)
+        )
 
     @cached_property
     def key(self) -> np.ndarray:
@@ -82,24 +92,41 @@ class Planted(Sampled[Drawn]):
         """For tasks whose theory rests on the symmetry v* -> -v*."""
         if self.alignment != 0:
             got = f"key.value = {self.alignment:.6g}"
-            raise bad("value", type(self).__name__, "perpendicular to key", got, "value=None, which is drawn so")
+            raise bad(
+                "value",
+                type(self).__name__,
+                "perpendicular to key",
+                got,
+                "value=None, which is drawn so",
+            )
 
     def _drawn(self, stream: int, other: np.ndarray | None) -> np.ndarray:
         """A uniform unit vector, orthogonal to `other` if there is one."""
-        check.fits_in_memory(2 * self.dim, 8, "key and value", type(self).__name__, "the risks, which need no vectors")
+        check.fits_in_memory(
+            2 * self.dim,
+            8,
+            "key and value",
+            type(self).__name__,
+            "the risks, which need no vectors",
+        )
         x = np.random.default_rng([self.seed, stream]).standard_normal(self.dim)
         if other is not None:
-            for _ in range(2):  # the second pass removes the roundoff that normalising a short remainder magnifies
+            # the second pass removes the roundoff that normalising a short remainder magnifies
+            for _ in range(2):
                 x -= (x @ other) * other
                 x /= np.linalg.norm(x)
         return x / np.linalg.norm(x)
 
-    def _score_blocks(self, x: np.ndarray, quadratic: bool) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    def _score_blocks(
+        self, x: np.ndarray, quadratic: bool
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """(rows, scores, values) of tokens (n, L, d) in float64, a few MB at a time.
 
-        values = x.v*; scores = s x.k*/gam^2 - (1/gam^2 - 1)|x|^2/2, a token's log-likelihood ratio up to a constant, or x.k* if not quadratic.
+        values = x.v*; scores = s x.k*/gam^2 - (1/gam^2 - 1)|x|^2/2, a token's log-likelihood ratio
+        up to a constant, or x.k* if not quadratic.
         """
-        block, g2 = max(1, (1 << 20) // (x.shape[1] * self.dim)), self.gamma**2
+        block = max(1, (1 << 20) // (x.shape[1] * self.dim))
+        g2 = self.gamma**2
         for i in range(0, len(x), block):
             part = x[i : i + block].astype(np.float64)  # (block, L, d)
             scores = part @ self.key
@@ -110,7 +137,9 @@ class Planted(Sampled[Drawn]):
 
 
 class Located(Planted[Drawn]):
-    """A planted task in which the token at one place J decides: what is asked of the posterior P(J = l | X)."""
+    """A planted task in which the token at one place J decides:
+    what is asked of the posterior P(J = l | X).
+    """
 
     def location_posterior(self, tokens: np.ndarray) -> np.ndarray:
         """P(J = l | X), (n, L), exact."""
@@ -123,5 +152,7 @@ class Located(Planted[Drawn]):
         return self._infer(tokens, "bayes_predict")[1]
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, ...]:
-        """P(J = l | X) (n, L), E[Y | X] (n,), and what else comes with them; `method` is who asks, for refusals."""
+        """P(J = l | X) (n, L), E[Y | X] (n,), and what else comes with them;
+        `method` is who asks, for refusals.
+        """
         raise NotImplementedError

@@ -2,13 +2,15 @@
 
 notation: q_L = probability of length L, l(x) the log-likelihood ratio of single_location.py.
 
-The length is seen (tokens come padded, with a mask), so given L everything is that of SingleLocation(length=L): the posterior is the softmax of
-l over the real tokens, the Bayes predictor sum_l p_l x_l.v*, and every risk is the average over L of the fixed-length risks,
+The length is seen (tokens come padded, with a mask), so given L everything is that of
+SingleLocation(length=L): the posterior is the softmax of l over the real tokens, the Bayes
+predictor sum_l p_l x_l.v*, and every risk is the average over L of the fixed-length risks,
 
     R = sum_L q_L R(L),
 
-for the Bayes predictor and for any one predictor used at all lengths. Softmax adapts by itself: at gamma = 1 the same temperature s is Bayes
-at every length. An unnormalised predictor sum_l sigma(u_l) w_l at (k*, v*) has R(L) = gam^2 E_1(1 - sigma)^2 + (L-1) E_0 sigma^2, linear in L, so
+for the Bayes predictor and for any one predictor used at all lengths. Softmax adapts by itself: at
+gamma = 1 the same temperature s is Bayes at every length. An unnormalised predictor sum_l
+sigma(u_l) w_l at (k*, v*) has R(L) = gam^2 E_1(1 - sigma)^2 + (L-1) E_0 sigma^2, linear in L, so
 over random lengths it is as good as at the mean length E L and no better (docs/several_tokens.md).
 """
 
@@ -34,7 +36,9 @@ NAME = "RandomLength"
 
 
 class MaskedBatch(NamedTuple):
-    """tokens (n, L_max, d) padded with zeros, target (n,), location (n,) 0-based, mask (n, L_max) bool: True = real token."""
+    """tokens (n, L_max, d) padded with zeros, target (n,), location (n,) 0-based, mask (n, L_max)
+    bool: True = real token.
+    """
 
     tokens: np.ndarray
     target: np.ndarray
@@ -57,14 +61,23 @@ class RandomLength(Sampled[MaskedBatch]):
     0.2774
     """
 
-    def __init__(self, task: SingleLocation, lengths: Mapping[int, float] | Sequence[int]) -> None:
+    def __init__(
+        self, task: SingleLocation, lengths: Mapping[int, float] | Sequence[int]
+    ) -> None:
         checked_law(task, SingleLocation, NAME, "SingleLocation(dim=400, length=10)")
         if task.location_probs is not None:
-            raise bad("task", NAME, "one with uniform location", "location_probs for one length", "location_probs=None")
+            raise bad(
+                "task",
+                NAME,
+                "one with uniform location",
+                "location_probs for one length",
+                "location_probs=None",
+            )
         self.task = task
         self.lengths, self.probs = _checked_lengths(lengths)
         self._lengths = dict(zip(self.lengths, self.probs))
-        self.dim, self.length = task.dim, max(self.lengths)  # sequences are padded to the largest length
+        # sequences are padded to the largest length
+        self.dim, self.length = task.dim, max(self.lengths)
 
     def __repr__(self) -> str:
         law = ", ".join(f"{L}: {q:g}" for L, q in zip(self.lengths, self.probs))
@@ -104,15 +117,23 @@ class RandomLength(Sampled[MaskedBatch]):
     def fixed(self) -> tuple[SingleLocation, ...]:
         """The task at each of the lengths; all with the same key and value."""
         t = self.task
-        vectors: dict[str, Any] = {"key": t.given["key"], "value": t.given["value"], "seed": t.seed}
-        return tuple(SingleLocation(t.dim, L, t.gamma, t.noise, t.signal, **vectors) for L in self.lengths)
+        vectors: dict[str, Any] = {
+            "key": t.given["key"],
+            "value": t.given["value"],
+            "seed": t.seed,
+        }
+        return tuple(
+            SingleLocation(t.dim, L, t.gamma, t.noise, t.signal, **vectors)
+            for L in self.lengths
+        )
 
-    # -- data -------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> MaskedBatch:
         which = rng.choice(len(self.lengths), size=n, p=self.probs)
         tokens = np.zeros((n, self.length, self.dim), dtype)
-        target, location = np.empty(n), np.empty(n, dtype=np.int64)
+        target = np.empty(n)
+        location = np.empty(n, dtype=np.int64)
         mask = np.arange(self.length) < np.asarray(self.lengths)[which][:, None]
         for i, task in enumerate(self.fixed):
             rows = np.flatnonzero(which == i)
@@ -123,7 +144,9 @@ class RandomLength(Sampled[MaskedBatch]):
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
         """n padded sequences as far as the vectors of `gram` see them (tasks/base.py)."""
-        lengths = np.asarray(self.lengths)[rng.choice(len(self.lengths), size=n, p=self.probs)]
+        lengths = np.asarray(self.lengths)[
+            rng.choice(len(self.lengths), size=n, p=self.probs)
+        ]
         mask = np.arange(self.length) < lengths[:, None]
         location = rng.integers(lengths)
         rows = np.arange(n)
@@ -133,7 +156,7 @@ class RandomLength(Sampled[MaskedBatch]):
         fields = gaussian_fields(means, scales, gram, rng)
         return Projections(fields, fields[rows, location, -1], location, scales, mask)
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def location_posterior(self, tokens: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """P(J = l | X), (n, L_max), 0 on padding; exact."""
@@ -145,26 +168,33 @@ class RandomLength(Sampled[MaskedBatch]):
         """E[Y | X], (n,), exact."""
         return self._infer(tokens, mask, "bayes_predict")[1]
 
-    def _infer(self, tokens: np.ndarray, mask: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
+    def _infer(
+        self, tokens: np.ndarray, mask: np.ndarray, method: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         of = f"{NAME}.{method}"
         if mask is None:
             raise bad("mask", of, "a bool array (n, L)", mask, "batch.mask")
         x, real_token = check.tokens_array(tokens, of, None, self.dim, mask)
-        posterior, mean = np.empty(x.shape[:2]), np.empty(len(x))
+        posterior = np.empty(x.shape[:2])
+        mean = np.empty(len(x))
         for rows, scores, values in self.task._score_blocks(x, quadratic=True):
             posterior[rows] = softmax(np.where(real_token[rows], scores, -np.inf), axis=1)  # type: ignore[index]
             mean[rows] = np.sum(posterior[rows] * values, axis=1)
         return posterior, mean
 
-    # -- exact risks ------------------------------------------------------------------------------------------------
+    # -- exact risks -------------------------------------------------------------------------------
 
     def average(self, risk: Callable[[SingleLocation], Estimate]) -> Estimate:
-        """sum_L q_L risk(task of length L), with the errors added up and the logarithm kept where the excess underflows."""
+        """sum_L q_L risk(task of length L), with the errors added up and the logarithm kept where
+        the excess underflows.
+        """
         parts = [risk(task) for task in self.fixed]
         q = np.array(self.probs).reshape(-1, *(1,) * np.ndim(parts[0].excess))
         excess = np.sum([w * p.excess for w, p in zip(q, parts)], axis=0)
         error = np.sum([w * np.asarray(p.error) for w, p in zip(q, parts)], axis=0)
-        logs = np.logaddexp.reduce([np.log(w) + p.log_excess for w, p in zip(q, parts)], axis=0)
+        logs = np.logaddexp.reduce(
+            [np.log(w) + p.log_excess for w, p in zip(q, parts)], axis=0
+        )
         return estimate(
             np.reshape(excess, np.shape(parts[0].excess)),
             np.reshape(error, np.shape(parts[0].excess)),
@@ -197,11 +227,16 @@ class RandomLength(Sampled[MaskedBatch]):
 
 def _checked_lengths(lengths: object) -> tuple[tuple[int, ...], np.ndarray]:
     """Distinct lengths with positive probabilities, ascending."""
-    must, hint = "a mapping {length: probability} or a sequence of lengths", "{5: 0.5, 20: 0.5}"
+    must = "a mapping {length: probability} or a sequence of lengths"
+    hint = "{5: 0.5, 20: 0.5}"
     if isinstance(lengths, Mapping):
-        keys, probs = list(lengths.keys()), list(lengths.values())
-    elif isinstance(lengths, (list, tuple, range)) or (isinstance(lengths, np.ndarray) and lengths.ndim == 1):
-        keys, probs = list(lengths), [1 / max(len(lengths), 1)] * len(lengths)
+        keys = list(lengths.keys())
+        probs = list(lengths.values())
+    elif isinstance(lengths, (list, tuple, range)) or (
+        isinstance(lengths, np.ndarray) and lengths.ndim == 1
+    ):
+        keys = list(lengths)
+        probs = [1 / max(len(lengths), 1)] * len(lengths)
     else:
         raise bad("lengths", NAME, must, lengths, hint)
     if not keys:

@@ -1,22 +1,29 @@
 """Single-location regression: one token at a latent position decides the label.
 
-notation: d = dim, L = length, gam = gamma, s = signal, eps = noise, pi = location_probs, k* = key, v* = value, c = k*.v*.
+notation: d = dim, L = length, gam = gamma, s = signal, eps = noise, pi = location_probs, k* = key,
+v* = value, c = k*.v*.
 
-    J ~ pi on {0..L-1},   X_J ~ N(s k*, gam^2 I_d),   X_l ~ N(0, I_d) for l != J,   Y = X_J.v* + eps N(0, 1)
+    J ~ pi on {0..L-1},   X_J ~ N(s k*, gam^2 I_d),   X_l ~ N(0, I_d) for l != J,
+        Y = X_J.v* + eps N(0, 1)
 
-(Marion, Berthier, Biau, Boyer, ICLR 2025; there s = sqrt(d/2), gam^2 = 1/2, pi uniform and c = 0.) A token's log-likelihood
-ratio and the posterior of the location are
+(Marion, Berthier, Biau, Boyer, ICLR 2025; there s = sqrt(d/2), gam^2 = 1/2, pi uniform and c = 0.)
+A token's log-likelihood ratio and the posterior of the location are
 
-    l(x) = -d log gam - s^2/(2 gam^2) + s x.k*/gam^2 - (1/gam^2 - 1)|x|^2/2,   P(J = l | X) ~ pi_l exp(l(x_l)),
+    l(x) = -d log gam - s^2/(2 gam^2) + s x.k*/gam^2 - (1/gam^2 - 1)|x|^2/2,
+        P(J = l | X) ~ pi_l exp(l(x_l)),
 
-and the Bayes predictor is E[Y | X] = sum_l P(J = l | X) x_l.v*. With a_l = 1 - pi_l + pi_l gam^2 the covariances are
-Cov(Y, X_l) = pi_l gam^2 v* and Cov(X) = diag(a) (x) I + s^2 (diag pi - pi pi^T) (x) k* k*^T, so the best affine predictor has
+and the Bayes predictor is E[Y | X] = sum_l P(J = l | X) x_l.v*. With a_l = 1 - pi_l + pi_l gam^2
+the covariances are Cov(Y, X_l) = pi_l gam^2 v* and Cov(X) = diag(a) (x) I + s^2 (diag pi - pi pi^T)
+(x) k* k*^T, so the best affine predictor has
 
-    R_lin = gam^2 - gam^4 [(1 - c^2) sum_l pi_l^2/a_l + c^2 pi^T (diag a + s^2 (diag pi - pi pi^T))^-1 pi]
-          = gam^2 [(1 - c^2) sum_l pi_l (1-pi_l)/a_l + c^2 (sum_l pi_l (1-pi_l)/D_l) / (sum_l pi_l a_l/D_l)],   D = a + s^2 pi,
+    R_lin = gam^2 - gam^4 [(1 - c^2) sum_l pi_l^2/a_l
+        + c^2 pi^T (diag a + s^2 (diag pi - pi pi^T))^-1 pi]
+          = gam^2 [(1 - c^2) sum_l pi_l (1-pi_l)/a_l + c^2 (sum_l pi_l (1-pi_l)/D_l) / (sum_l pi_l
+              a_l/D_l)],   D = a + s^2 pi,
 
-the second line by the Sherman-Morrison identity and sum_l pi_l = 1: a sum of positive terms, so nothing cancels.
-Everything here is exact: R_lin in closed form, the Bayes risk by the one-dimensional integrals of numerics.integrals.bayes_integral.
+the second line by the Sherman-Morrison identity and sum_l pi_l = 1: a sum of positive terms, so
+nothing cancels. Everything here is exact: R_lin in closed form, the Bayes risk by the
+one-dimensional integrals of numerics.integrals.bayes_integral.
 """
 
 from __future__ import annotations
@@ -29,7 +36,11 @@ from scipy.special import softmax
 
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
-from attnscope.numerics.integrals.bayes_integral import LogIntegral, bayes_excess, location_error
+from attnscope.numerics.integrals.bayes_integral import (
+    LogIntegral,
+    bayes_excess,
+    location_error,
+)
 from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
 from attnscope.tasks.planted.pair import Located
 
@@ -64,7 +75,8 @@ class SingleLocation(Located[Batch]):
         noise: standard deviation of the label noise, >= 0.
         signal: s >= 0, the length of the informative token's mean; sqrt(dim/2) if None.
         location_probs: pi, (length,) probabilities of the positions; uniform if None.
-        key, value: unit vectors k*, v* (dim,); where None, drawn from `seed` on first access, orthogonal to the other.
+        key, value: unit vectors k*, v* (dim,); where None, drawn from `seed` on first access,
+        orthogonal to the other.
 
     >>> task = SingleLocation(dim=400, length=10)
     >>> batch = task.sample(3, seed=1)
@@ -89,11 +101,16 @@ class SingleLocation(Located[Batch]):
         super().__init__(dim, length, gamma, noise, signal, key, value, seed)
         self.location_probs = None
         if location_probs is not None:
-            self.location_probs = check.probabilities(location_probs, "location_probs", NAME, self.length)
+            self.location_probs = check.probabilities(
+                location_probs, "location_probs", NAME, self.length
+            )
 
     @classmethod
-    def spiked(cls, dim: int, length: int, strength: float, noise: float = 0.0, seed: int = 0) -> SingleLocation:
-        """The O(1) spike of Duranthon et al. (ICLR 2026): gamma = 1 and |mean|^2 = strength (their nu), so that dim enters no risk.
+    def spiked(
+        cls, dim: int, length: int, strength: float, noise: float = 0.0, seed: int = 0
+    ) -> SingleLocation:
+        """The O(1) spike of Duranthon et al. (ICLR 2026): gamma = 1 and |mean|^2 = strength (their
+        nu), so that dim enters no risk.
 
         >>> round(SingleLocation.spiked(dim=50, length=10, strength=5.0).bayes_risk().value, 6)
         0.359808
@@ -103,28 +120,36 @@ class SingleLocation(Located[Batch]):
 
     def __repr__(self) -> str:
         numbers = (
-            f"dim={self.dim}, length={self.length}, gamma={self.gamma:g}, noise={self.noise:g}, signal={self.signal:g}"
+            f"dim={self.dim}, length={self.length}, gamma={self.gamma:g}, "
+            f"noise={self.noise:g}, signal={self.signal:g}"
         )
         return f"{NAME}({numbers}, alignment={self.alignment:g}, seed={self.seed})"
 
     @property
     def given(self) -> dict[str, np.ndarray | None]:
-        """The arrays this task was given (None where it draws or defaults): with its numbers, all that is needed to rebuild it."""
+        """The arrays this task was given (None where it draws or defaults):
+        with its numbers, all that is needed to rebuild it.
+        """
         return {"location_probs": self.location_probs, "key": self._key, "value": self._value}
 
-    # -- data -------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> Batch:
         location = self._locations(n, rng)
         target = self.noise * rng.standard_normal(n)
         tokens = np.empty((n, self.length, self.dim), dtype)
-        rng.standard_normal(out=tokens, dtype=dtype.type)  # in place: no second array of this size
-        block = max(1, (1 << 18) // self.dim)  # rows gathered at a time: a few MB of working set, whatever n
+        # in place: no second array of this size
+        rng.standard_normal(out=tokens, dtype=dtype.type)
+        # rows gathered at a time: a few MB of working set, whatever n
+        block = max(1, (1 << 18) // self.dim)
         for i in range(0, n, block):
             rows = np.arange(i, min(n, i + block))
             where = rows, location[rows]
-            tokens[where] = self.signal * self.key + self.gamma * tokens[where].astype(np.float64)
-            target[rows] += tokens[where].astype(np.float64) @ self.value  # the label of the token as stored
+            tokens[where] = self.signal * self.key + self.gamma * tokens[where].astype(
+                np.float64
+            )
+            # the label of the token as stored
+            target[rows] += tokens[where].astype(np.float64) @ self.value
         return Batch(tokens, target, location)
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
@@ -139,22 +164,27 @@ class SingleLocation(Located[Batch]):
     def _locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
         if self.location_probs is None:
             return rng.integers(self.length, size=n)
-        last = int(np.flatnonzero(self.location_probs)[-1])  # roundoff of the sum must not select a position beyond it
-        return np.minimum(np.searchsorted(np.cumsum(self.location_probs), rng.random(n), side="right"), last)
+        # roundoff of the sum must not select a position beyond it
+        last = int(np.flatnonzero(self.location_probs)[-1])
+        return np.minimum(
+            np.searchsorted(np.cumsum(self.location_probs), rng.random(n), side="right"), last
+        )
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
         x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
-        with np.errstate(divide="ignore"):  # log 0 = -inf is the right logit of an impossible position
+        # log 0 = -inf is the right logit of an impossible position
+        with np.errstate(divide="ignore"):
             log_prior = 0.0 if self.location_probs is None else np.log(self.location_probs)
-        posterior, mean = np.empty(x.shape[:2]), np.empty(len(x))
+        posterior = np.empty(x.shape[:2])
+        mean = np.empty(len(x))
         for rows, scores, values in self._score_blocks(x, quadratic=True):
             posterior[rows] = softmax(log_prior + scores, axis=1)
             mean[rows] = np.sum(posterior[rows] * values, axis=1)
         return posterior, mean
 
-    # -- exact risks ------------------------------------------------------------------------------------------------
+    # -- exact risks -------------------------------------------------------------------------------
 
     def null_risk(self) -> Estimate:
         """Risk of predicting the mean of Y without looking at the tokens: gam^2 (+ noise^2)."""
@@ -162,7 +192,8 @@ class SingleLocation(Located[Batch]):
 
     def linear_risk(self) -> Estimate:
         """Risk of the best affine predictor of Y from all tokens (module docstring)."""
-        c, g2 = self.alignment, self.gamma**2
+        c = self.alignment
+        g2 = self.gamma**2
         pi, counts = self._distinct_probs()
         others = _complements(pi, counts)
         a = others + pi * g2
@@ -183,8 +214,14 @@ class SingleLocation(Located[Batch]):
             f"{NAME}.linear_predictor",
             "linear_risk(), which groups equal positions",
         )
-        c, g2, s = self.alignment, self.gamma**2, self.signal
-        pi = np.full(self.length, 1 / self.length) if self.location_probs is None else self.location_probs
+        c = self.alignment
+        g2 = self.gamma**2
+        s = self.signal
+        pi = (
+            np.full(self.length, 1 / self.length)
+            if self.location_probs is None
+            else self.location_probs
+        )
         a = 1 - pi + pi * g2
         D = a + s * s * pi
         along_value = g2 * pi / a
@@ -193,13 +230,19 @@ class SingleLocation(Located[Batch]):
         return LinearPredictor(intercept, along_value, along_key)
 
     def bayes_risk(self) -> Estimate:
-        """Risk of E[Y | X], the least any predictor can reach; relative accuracy holds to 1e-300 and in log_excess beyond."""
-        out = bayes_excess(self.dim, self.gamma, self.signal, *self._distinct_probs(), self.alignment)
+        """Risk of E[Y | X], the least any predictor can reach;
+        relative accuracy holds to 1e-300 and in log_excess beyond.
+        """
+        out = bayes_excess(
+            self.dim, self.gamma, self.signal, *self._distinct_probs(), self.alignment
+        )
         return _estimate_from_log(out, self.noise)
 
     def location_error(self) -> Estimate:
         """1 - E[P(J | X)]: the expected posterior mass on wrong positions."""
-        return _estimate_from_log(location_error(self.dim, self.gamma, self.signal, *self._distinct_probs()), 0.0)
+        return _estimate_from_log(
+            location_error(self.dim, self.gamma, self.signal, *self._distinct_probs()), 0.0
+        )
 
     def _distinct_probs(self) -> tuple[np.ndarray, np.ndarray]:
         if self.location_probs is None:
@@ -217,4 +260,6 @@ def _complements(pi: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def _estimate_from_log(out: LogIntegral, noise: float) -> Estimate:
     excess = math.exp(out.log_value)
-    return estimate(excess, out.relative_error * excess, "log-space quadrature", noise, out.log_value)
+    return estimate(
+        excess, out.relative_error * excess, "log-space quadrature", noise, out.log_value
+    )

@@ -1,24 +1,30 @@
-"""Sparse-token classification: is one of these tokens (or R of them) shifted, or is everything noise?
+"""Sparse-token classification: is one of these tokens (or R of them) shifted, or is everything
+noise?
 
-notation: d = dim, L = length, theta = strength, R = marked, xi = direction (unit), u_l = x_l.xi, r_l = exp(theta u_l - theta^2/2).
+notation: d = dim, L = length, theta = strength, R = marked, xi = direction (unit), u_l = x_l.xi,
+r_l = exp(theta u_l - theta^2/2).
 
-    y = -1:  all tokens N(0, I_d)          y = +1:  R of the L tokens, a uniform subset, are N(theta xi, I_d)          P(y = 1) = 1/2
+    y = -1:  all tokens N(0, I_d)   y = +1:  R of the L tokens, a uniform subset, are N(theta xi,
+        I_d)   P(y = 1) = 1/2
 
-(Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153.) With e_R the elementary symmetric polynomial, the likelihood ratio is e_R(r)/binom(L, R);
-for R = 1 it is mean_l r_l, so that the Bayes test thresholds the logsumexp of attention scores at temperature theta. Errors of three tests:
+(Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153.) With e_R the elementary symmetric polynomial, the
+likelihood ratio is e_R(r)/binom(L, R); for R = 1 it is mean_l r_l, so that the Bayes test
+thresholds the logsumexp of attention scores at temperature theta. Errors of three tests:
 
     Bayes    E min(p, 1 - p) = E_{-1} min(1, e_R(r)/binom(L, R))/2
     max      y = 1 iff max_l u_l > t:   min_t [1 - Phi(t)^L + Phi(t)^(L-R) Phi(t - theta)^R]/2
     linear   y = 1 iff sum_l u_l > R theta/2:   Phi(-R theta/(2 sqrt L))
 
-Exact: linear and max in closed form; Bayes for R = 1 by Laplace inversion of the law of a sum of lognormals (numerics.integrals.lognormal_sum), for R
-= L as Phi(-theta sqrt(L)/2). In between it is importance-sampled: u is drawn from a mixture q of laws Q_z in which R tokens of a uniform
-subset are shifted by z theta only, so that dQ_z/dp_0 = e_R(exp(z theta u - z^2 theta^2/2))/binom(L, R), and min(p_0, p_1)/q is averaged. Mistakes
-happen where the likelihood ratio is 1: around z = 1/2 + log binom(L, R)/(R theta^2), which q contains with a step either way; Q_0 = p_0 and
-Q_1 = p_1 are among its at most 6 parts, so that no weight exceeds 6. The error is a standard error.
+Exact: linear and max in closed form; Bayes for R = 1 by Laplace inversion of the law of a sum of
+lognormals (numerics.integrals.lognormal_sum), for R = L as Phi(-theta sqrt(L)/2). In between it is
+importance-sampled: u is drawn from a mixture q of laws Q_z in which R tokens of a uniform subset
+are shifted by z theta only, so that dQ_z/dp_0 = e_R(exp(z theta u - z^2 theta^2/2))/binom(L, R),
+and min(p_0, p_1)/q is averaged. Mistakes happen where the likelihood ratio is 1: around z = 1/2 +
+log binom(L, R)/(R theta^2), which q contains with a step either way; Q_0 = p_0 and Q_1 = p_1 are
+among its at most 6 parts, so that no weight exceeds 6. The error is a standard error.
 
-The strength that keeps an error fixed grows like sqrt(2 log L) for Bayes and the max test, and like sqrt(L) for the linear test
-(docs/sparse_and_correlated.md).
+The strength that keeps an error fixed grows like sqrt(2 log L) for Bayes and the max test, and like
+sqrt(L) for the linear test (docs/sparse_and_correlated.md).
 """
 
 from __future__ import annotations
@@ -33,7 +39,12 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
-from attnscope.numerics.border.sampled_estimate import affordable, grouped_log_mean, groups_of, sampled_estimate
+from attnscope.numerics.border.sampled_estimate import (
+    affordable,
+    grouped_log_mean,
+    groups_of,
+    sampled_estimate,
+)
 from attnscope.numerics.integrals.lognormal_sum import LARGEST_STRENGTH, capped_mean
 from attnscope.tasks.planted.marked_tokens import BLOCK, NAME, MarkedTokens
 
@@ -41,20 +52,22 @@ __all__ = ["SparseTokenClassification"]
 
 TESTS = ("bayes", "max", "linear")
 STEP = 1.5  # standard deviations between neighbouring planted laws
-WORK = 1.5e10  # steps e <- e + r e of one sampled error, about 6 s: fewer draws where they would need more
+# steps e <- e + r e of one sampled error, about 6 s: fewer draws where they would need more
+WORK = 1.5e10
 OVERHEAD = 100  # of these steps drawing and sorting a token takes
 FEWEST = 16  # draws of each planted law that an error can be taken from
 TINY = 1e-4  # strengths below get the bound theta/4 on |error - 1/2| instead of an integral
 UNDERFLOW = float(np.finfo(np.float64).tiny)  # errors below are 0 to float64
-ROUNDOFF = 4e-14  # relative, of the closed forms: tails of a normal law, which scipy gives to 1e-14, and their powers
+# relative, of the closed forms: tails of a normal law, which scipy gives to 1e-14, and their powers
+ROUNDOFF = 4e-14
 
 
 class SparseTokenClassification(MarkedTokens):
     """R of L tokens are shifted by theta xi (y = +1), or none is (y = -1), with equal probability.
 
     Args:
-        dim: d >= 1. No array of this length is made before `direction` or `sample` is used; no error depends on it.
-        length: L >= 1.
+        dim: d >= 1. No array of this length is made before `direction` or `sample` is used; no
+        error depends on it. length: L >= 1.
         strength: theta >= 0.
         marked: R, 1 <= R <= L.
         direction: xi, a unit vector (dim,); drawn from `seed` on first access if None.
@@ -66,55 +79,89 @@ class SparseTokenClassification(MarkedTokens):
     (5,)
     """
 
-    # -- errors -----------------------------------------------------------------------------------------------------
+    # -- errors ------------------------------------------------------------------------------------
 
     def bayes_error(self, samples: int = 100_000, seed: int = 0) -> Estimate:
-        """The smallest error any test can have; `samples` and `seed` are used only where it has to be sampled (1 < R < L).
+        """The smallest error any test can have; `samples` and `seed` are used only where it has to
+        be sampled (1 < R < L).
 
         Fewer are drawn where that many would take more than seconds (length x marked of thousands).
         """
         of = f"{NAME}.bayes_error"
-        samples, seed = check.integer(samples, "samples", of, 2), check.seed_value(seed, of)
-        L, R, theta = self.length, self.marked, self.strength
+        samples = check.integer(samples, "samples", of, 2)
+        seed = check.seed_value(seed, of)
+        L = self.length
+        R = self.marked
+        theta = self.strength
         if theta == 0 or R == L:
             return _closed(theta * math.sqrt(L) / 2)
         if R > 1:
             return self._sampled_error(samples, seed)
-        check.real(theta, "strength", of, 0, LARGEST_STRENGTH, hint="max_test_error(), an upper bound")
-        if theta < TINY:  # total variation <= theta/2 by Pinsker: nothing for a contour to find
+        check.real(
+            theta,
+            "strength",
+            of,
+            0,
+            LARGEST_STRENGTH,
+            hint="max_test_error(), an upper bound",
+        )
+        # total variation <= theta/2 by Pinsker: nothing for a contour to find
+        if theta < TINY:
             return estimate(0.5, theta / 4, "bound")
         value, error = capped_mean(L, theta)
         return estimate(value / 2, error / 2, "Laplace inversion")
 
     def max_test_error(self) -> Estimate:
         """The error of "y = 1 iff some u_l exceeds a threshold", at its best threshold."""
-        t, L, R = self.max_threshold(), self.length, self.marked
+        t = self.max_threshold()
+        L = self.length
+        R = self.marked
         value = float(self._max_error(t))
-        exponent = (L - R) * abs(float(log_ndtr(t))) + R * abs(float(log_ndtr(t - self.strength)))
+        exponent = (L - R) * abs(float(log_ndtr(t))) + R * abs(
+            float(log_ndtr(t - self.strength))
+        )
         missed = math.exp(-exponent) / 2  # known to its exponent's rounding
         tail = 1 + t * t / 8  # e^{-t^2/2} is known to the rounding of its exponent
-        return estimate(value, ROUNDOFF * tail * (value + exponent * missed) + UNDERFLOW, "closed form")
+        return estimate(
+            value, ROUNDOFF * tail * (value + exponent * missed) + UNDERFLOW, "closed form"
+        )
 
     def max_threshold(self) -> float:
         """The best threshold t of the max test."""
-        top = self.strength + math.sqrt(2 * math.log(self.length)) + 8  # beyond, max_l u_l has no mass to speak of
+        # beyond, max_l u_l has no mass to speak of
+        top = self.strength + math.sqrt(2 * math.log(self.length)) + 8
         grid = np.linspace(-8.0, top, 400)
         i = int(np.argmin(self._max_error(grid)))
         ends = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
-        t = float(minimize_scalar(self._max_error, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
+        t = float(
+            minimize_scalar(
+                self._max_error, bounds=ends, method="bounded", options={"xatol": 1e-9}
+            ).x
+        )
         # where many are marked the minimum is sharp: its condition decides, to the last digit
         near = (t - 1e-3, t + 1e-3)
-        return float(brentq(self._max_slope, *near)) if self._max_slope(near[0]) * self._max_slope(near[1]) < 0 else t
+        return (
+            float(brentq(self._max_slope, *near))
+            if self._max_slope(near[0]) * self._max_slope(near[1]) < 0
+            else t
+        )
 
     def _max_slope(self, t: float) -> float:
-        """log of (fall of the misses)/(fall of the false alarms) as t grows: 0 at the best threshold."""
-        L, R, theta = self.length, self.marked, self.strength
-        here, there = float(log_ndtr(t)), float(log_ndtr(t - theta))
-        ratio = math.exp(min(theta * t - theta**2 / 2 + here - there, 700.0))  # of phi/Phi at t - theta and at t
+        """log of (fall of the misses)/(fall of the false alarms) as t grows:
+        0 at the best threshold.
+        """
+        L = self.length
+        R = self.marked
+        theta = self.strength
+        here = float(log_ndtr(t))
+        there = float(log_ndtr(t - theta))
+        # of phi/Phi at t - theta and at t
+        ratio = math.exp(min(theta * t - theta**2 / 2 + here - there, 700.0))
         return R * (there - here) + math.log((1 - R / L) + R / L * ratio)
 
     def _max_error(self, t: Any) -> Any:
-        L, R = self.length, self.marked
+        L = self.length
+        R = self.marked
         missed = np.exp((L - R) * log_ndtr(t) + R * log_ndtr(t - self.strength))
         return 0.5 * (missed - np.expm1(L * log_ndtr(t)))
 
@@ -123,7 +170,8 @@ class SparseTokenClassification(MarkedTokens):
         return _closed(self.marked * self.strength / (2 * math.sqrt(self.length)))
 
     def strength_needed(self, error: float = 0.1, test: str = "bayes") -> float:
-        """The strength at which the test ("bayes", "max" or "linear") has the given error, other numbers as in this task.
+        """The strength at which the test ("bayes", "max" or "linear") has the given error, other
+        numbers as in this task.
 
         >>> task = SparseTokenClassification(dim=2, length=100, strength=0.0)
         >>> [round(task.strength_needed(0.1, test), 3) for test in ("bayes", "max", "linear")]
@@ -134,7 +182,13 @@ class SparseTokenClassification(MarkedTokens):
         if test not in TESTS:
             raise bad("test", of, f"one of {TESTS}", test)
         if test == "bayes" and 1 < self.marked < self.length:
-            raise bad("marked", of, "1 or length for the Bayes test", self.marked, "test='max', an upper bound")
+            raise bad(
+                "marked",
+                of,
+                "1 or length for the Bayes test",
+                self.marked,
+                "test='max', an upper bound",
+            )
         if test == "linear" or (test == "bayes" and self.marked == self.length):
             return float(-2 * math.sqrt(self.length) * ndtri(error) / self.marked)
         low = (
@@ -155,7 +209,9 @@ class SparseTokenClassification(MarkedTokens):
         return self.bayes_error() if test == "bayes" else self.max_test_error()
 
     def _sampled_error(self, samples: int, seed: int) -> Estimate:
-        """The Bayes error by importance sampling (module docstring), `samples` draws of u in all."""
+        """The Bayes error by importance sampling (module docstring),
+        `samples` draws of u in all.
+        """
         shares = self._planted()
         groups, each = groups_of(self._affordable(samples, len(shares)), len(shares))
         rng = np.random.default_rng([seed, 5])
@@ -164,7 +220,8 @@ class SparseTokenClassification(MarkedTokens):
         for z in shares:
             for i in range(0, each * groups, rows):
                 u = rng.standard_normal((min(rows, each * groups - i), self.length))
-                u[:, : self.marked] += z * self.strength  # which tokens does not matter: all else is symmetric
+                # which tokens does not matter: all else is symmetric
+                u[:, : self.marked] += z * self.strength
                 logs.append(self._log_smaller(u, shares))
         out = grouped_log_mean(np.concatenate(logs) - math.log(2), groups)
         ceiling = min(0.5, float(self.max_test_error()), float(self.linear_error()))
@@ -178,12 +235,17 @@ class SparseTokenClassification(MarkedTokens):
             most = f"at most {WORK / (FEWEST * parts**2):.3g}"
             got = f"{self.length} x ({self.marked} + {OVERHEAD})"
             what = f"length x (marked + {OVERHEAD})"
-            raise bad(what, f"{NAME}.bayes_error", most, got, "max_test_error(), an upper bound")
+            raise bad(
+                what, f"{NAME}.bayes_error", most, got, "max_test_error(), an upper bound"
+            )
         return draws
 
     def _planted(self) -> list[float]:
-        """The shares z: 0 and 1, 1/2, and a step either way around where the typical likelihood ratio is 1."""
-        width = self.strength * math.sqrt(self.marked)  # standard deviations from z = 0 to z = 1
+        """The shares z: 0 and 1, 1/2, and a step either way around where the typical likelihood
+        ratio is 1.
+        """
+        # standard deviations from z = 0 to z = 1
+        width = self.strength * math.sqrt(self.marked)
         even = 0.5 + self._log_choices() / width**2
         around = [even + step / width for step in (-STEP, 0.0, STEP)]
         return sorted({min(max(z, 0.0), 1.0) for z in (0.0, 0.5, 1.0, *around)})

@@ -1,4 +1,5 @@
-"""Tokens of which one has a spike for its mean, and the exact posterior of spike and position together.
+"""Tokens of which one has a spike for its mean, and the exact posterior of spike and position
+together.
 
 notation and formulas: spike_mixture. P(h, J = l | X) is a softmax over all pairs (h, l).
 """
@@ -50,16 +51,25 @@ class SpikeTokens(Sampled[SpikeBatch]):
         outputs: np.ndarray | None = None,
         seed: int = 0,
     ) -> None:
-        self.dim, self.length = check.integer(dim, "dim", NAME, 1), check.integer(length, "length", NAME, 1)
+        self.dim, self.length = (
+            check.integer(dim, "dim", NAME, 1),
+            check.integer(length, "length", NAME, 1),
+        )
         self.gamma = check.real(gamma, "gamma", NAME, 0, strict=True, hint="gamma=1.0")
         self.noise = check.real(noise, "noise", NAME, 0)
         self.seed = check.seed_value(seed, NAME)
         if means is None:
             self.means = self._drawn_means(check.array(strengths, "strengths", NAME, (None,)))
         else:
-            self.means = check.array(means, "means", NAME, (None, self.dim)).astype(np.float64)
+            self.means = check.array(means, "means", NAME, (None, self.dim)).astype(
+                np.float64
+            )
         self.spikes = H = len(self.means)
-        self.prior = np.full(H, 1 / H) if prior is None else check.probabilities(prior, "prior", NAME, H)
+        self.prior = (
+            np.full(H, 1 / H)
+            if prior is None
+            else check.probabilities(prior, "prior", NAME, H)
+        )
         if (self.prior == 0).any():
             raise bad("prior", NAME, "positive", "a probability of 0", "fewer spikes")
         self.outputs = self._given_outputs(outputs)
@@ -68,8 +78,15 @@ class SpikeTokens(Sampled[SpikeBatch]):
         if (strengths < 0).any():
             raise bad("strengths", NAME, "non-negative", f"smallest {strengths.min():.6g}")
         if self.dim < len(strengths):
-            raise bad("dim", NAME, f"an integer >= {len(strengths)}, for orthogonal spikes", self.dim)
-        rows = np.random.default_rng([self.seed, 0]).standard_normal((len(strengths), self.dim))
+            raise bad(
+                "dim",
+                NAME,
+                f"an integer >= {len(strengths)}, for orthogonal spikes",
+                self.dim,
+            )
+        rows = np.random.default_rng([self.seed, 0]).standard_normal(
+            (len(strengths), self.dim)
+        )
         return strengths[:, None] * orthonormal_rows(rows, np.empty((0, self.dim)))
 
     def _given_outputs(self, outputs: np.ndarray | None) -> np.ndarray:
@@ -77,13 +94,22 @@ class SpikeTokens(Sampled[SpikeBatch]):
             rows = [outputs] * self.spikes if np.ndim(outputs) == 1 else outputs
             return unit_rows(rows, "outputs", NAME, self.spikes, self.dim)
         if self.rank >= self.dim:
-            raise bad("dim", NAME, f"> {self.rank}, for an output orthogonal to the spikes", self.dim, "outputs=...")
+            raise bad(
+                "dim",
+                NAME,
+                f"> {self.rank}, for an output orthogonal to the spikes",
+                self.dim,
+                "outputs=...",
+            )
         row = np.random.default_rng([self.seed, 1]).standard_normal((1, self.dim))
         return np.repeat(orthonormal_rows(row, self._axes), self.spikes, axis=0)
 
     def __repr__(self) -> str:
         strengths = ", ".join(f"{np.linalg.norm(mu):.4g}" for mu in self.means)
-        return f"{NAME}({self.dim}, {self.length}, strengths=({strengths}), gamma={self.gamma:g}, noise={self.noise:g})"
+        return (
+            f"{NAME}({self.dim}, {self.length}, strengths=({strengths}), gamma={self.gamma:g}, "
+            f"noise={self.noise:g})"
+        )
 
     @cached_property
     def _axes(self) -> np.ndarray:
@@ -98,19 +124,25 @@ class SpikeTokens(Sampled[SpikeBatch]):
 
     @cached_property
     def bias(self) -> np.ndarray:
-        """b_h = log P_h - |mu_h|^2/(2 gam^2), (H,): what the Bayes-softmax adds to the scores of spike h."""
+        """b_h = log P_h - |mu_h|^2/(2 gam^2), (H,):
+        what the Bayes-softmax adds to the scores of spike h.
+        """
         return np.log(self.prior) - (self.means**2).sum(1) / (2 * self.gamma**2)
 
     @property
     def curvature(self) -> float:
-        """1/gam^2 - 1: the Bayes-softmax subtracts half of this times |x|^2 from the scores of a token."""
+        """1/gam^2 - 1: the Bayes-softmax subtracts half of this times |x|^2 from the scores of a
+        token.
+        """
         return curvature(self.gamma)
 
-    # -- data -------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> SpikeBatch:
-        rows, location = np.arange(n), rng.integers(self.length, size=n)
-        spike, noise = rng.choice(self.spikes, size=n, p=self.prior), self.noise * rng.standard_normal(n)
+        rows = np.arange(n)
+        location = rng.integers(self.length, size=n)
+        spike = rng.choice(self.spikes, size=n, p=self.prior)
+        noise = self.noise * rng.standard_normal(n)
         tokens = rng.standard_normal((n, self.length, self.dim), dtype=dtype.type)
         tokens[rows, location] = self.means[spike] + self.gamma * tokens[rows, location]
         target = np.einsum("nd,nd->n", tokens[rows, location], self.outputs[spike]) + noise
@@ -118,7 +150,9 @@ class SpikeTokens(Sampled[SpikeBatch]):
 
     @property
     def teachers(self) -> np.ndarray:
-        """(2H, dim): mu_1/|mu_1|, v_1, mu_2/|mu_2|, v_2, ...; a spike of length 0 has the direction 0."""
+        """(2H, dim): mu_1/|mu_1|, v_1, mu_2/|mu_2|, v_2, ...;
+        a spike of length 0 has the direction 0.
+        """
         sizes = np.linalg.norm(self.means, axis=1, keepdims=True)
         directions = self.means / np.where(sizes > 0, sizes, 1.0)
         return np.stack([directions, self.outputs], axis=1).reshape(-1, self.dim)
@@ -130,7 +164,9 @@ class SpikeTokens(Sampled[SpikeBatch]):
         return np.where(np.abs(gram) > ORTHOGONAL, gram, 0.0)
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
-        """n sequences as far as the vectors of `gram` see them (tasks/base.py); teachers as in `teacher_gram`."""
+        """n sequences as far as the vectors of `gram` see them (tasks/base.py);
+        teachers as in `teacher_gram`.
+        """
         rows = np.arange(n)
         location = rng.integers(self.length, size=n)
         spike = rng.choice(self.spikes, size=n, p=self.prior)
@@ -142,7 +178,7 @@ class SpikeTokens(Sampled[SpikeBatch]):
         said = fields[rows, location, len(gram) - 2 * self.spikes + 2 * spike + 1]
         return Projections(fields, said, location, scales)
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def posterior(self, tokens: np.ndarray) -> np.ndarray:
         """P(h, J = l | X), (n, H, L), exact; sums over h give the posterior of the position."""
@@ -150,20 +186,29 @@ class SpikeTokens(Sampled[SpikeBatch]):
 
     def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
         """E[Y | X], (n,), exact."""
-        return np.concatenate([(p * w).sum((1, 2)) for p, w in self._infer(tokens, "bayes_predict")])
+        return np.concatenate(
+            [(p * w).sum((1, 2)) for p, w in self._infer(tokens, "bayes_predict")]
+        )
 
     def posterior_variance(self, tokens: np.ndarray) -> np.ndarray:
         """Var(Y | X) without the label noise, (n,), exact."""
-        return np.concatenate([_variance(p, w) for p, w in self._infer(tokens, "posterior_variance")])
+        return np.concatenate(
+            [_variance(p, w) for p, w in self._infer(tokens, "posterior_variance")]
+        )
 
-    def _infer(self, tokens: np.ndarray, method: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _infer(
+        self, tokens: np.ndarray, method: str
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Posterior and outputs x_l.v_h, both (block, H, L)."""
         x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
         block = max(1, BLOCK // (self.length * self.dim))
         for i in range(0, len(x), block):
             part = x[i : i + block].astype(np.float64)
             squares = np.einsum("nld,nld->nl", part, part)
-            scores = np.einsum("nld,hd->nhl", part, self.means / self.gamma**2) + self.bias[:, None]
+            scores = (
+                np.einsum("nld,hd->nhl", part, self.means / self.gamma**2)
+                + self.bias[:, None]
+            )
             logits = scores - self.curvature / 2 * squares[:, None]
             yield softmax(logits, axis=(1, 2)), np.einsum("nld,hd->nhl", part, self.outputs)
 

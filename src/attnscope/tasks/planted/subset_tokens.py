@@ -1,6 +1,8 @@
-"""Tokens of which a random subset is informative, their weights in the label, and the exact posterior of the subset.
+"""Tokens of which a random subset is informative, their weights in the label, and the exact
+posterior of the subset.
 
-notation and formulas: multi_location. The posterior of S has the weights prod_{l in S} r_l, which numerics.subsets sums exactly.
+notation and formulas: multi_location. The posterior of S has the weights prod_{l in S} r_l, which
+numerics.subsets sums exactly.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ BLOCK = 1 << 19  # log-probabilities of one forward table held at a time
 
 
 class MultiBatch(NamedTuple):
-    """tokens (n, L, d), target (n,), relevant (n, L) bool: the informative tokens, weights (n, L): D, 0 elsewhere."""
+    """tokens (n, L, d), target (n,), relevant (n, L) bool: the informative tokens, weights (n, L):
+    D, 0 elsewhere.
+    """
 
     tokens: np.ndarray
     target: np.ndarray
@@ -70,16 +74,22 @@ class SubsetTokens(Planted[MultiBatch]):
             return binom.pmf(np.arange(self.length + 1), self.length, self.inclusion)
         if isinstance(relevant, (list, tuple, np.ndarray)):
             return check.probabilities(relevant, "relevant", NAME, self.length + 1)
-        m = check.integer(relevant, "relevant", NAME, 1, self.length, hint="relevant=2 or relevant=0.2")
+        m = check.integer(
+            relevant, "relevant", NAME, 1, self.length, hint="relevant=2 or relevant=0.2"
+        )
         return (np.arange(self.length + 1) == m).astype(float)
 
     def __repr__(self) -> str:
-        numbers = f"dim={self.dim}, length={self.length}, relevant={self.relevant!r}, weights={self.weights!r}"
+        numbers = (
+            f"dim={self.dim}, length={self.length}, relevant={self.relevant!r}, "
+            f"weights={self.weights!r}"
+        )
         return (
-            f"{NAME}({numbers}, gamma={self.gamma:g}, noise={self.noise:g}, signal={self.signal:g}, seed={self.seed})"
+            f"{NAME}({numbers}, gamma={self.gamma:g}, noise={self.noise:g}, "
+            f"signal={self.signal:g}, seed={self.seed})"
         )
 
-    # -- the weights D ----------------------------------------------------------------------------------------------
+    # -- the weights D -----------------------------------------------------------------------------
 
     def weight_moments(self) -> tuple[np.ndarray, np.ndarray]:
         """(E[D_l | m], E[D_l^2 | m]) of an informative token, for m = 0 .. L (0 at m = 0)."""
@@ -88,7 +98,11 @@ class SubsetTokens(Planted[MultiBatch]):
         if self.weights == "sum":
             return ones, ones
         mean = ones / np.maximum(m, 1)
-        spread = mean * (1 - mean) / (m * self.concentration + 1) if self.weights == "dirichlet" else 0.0
+        spread = (
+            mean * (1 - mean) / (m * self.concentration + 1)
+            if self.weights == "dirichlet"
+            else 0.0
+        )
         return mean, mean**2 + spread
 
     def _constant_weight(self) -> float | None:
@@ -97,7 +111,7 @@ class SubsetTokens(Planted[MultiBatch]):
         mean = mean[mean > 0]
         return float(mean[0]) if mean.size and np.ptp(mean) == 0 else None
 
-    # -- data -------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
         """n sequences as far as the vectors of `gram` see them (tasks/base.py)."""
@@ -107,11 +121,16 @@ class SubsetTokens(Planted[MultiBatch]):
         means[relevant, 0] = self.signal
         scales = np.where(relevant, self.gamma, 1.0)
         fields = gaussian_fields(means, scales, gram, rng)
-        return Projections(fields, np.sum(weights * fields[:, :, -1], axis=1), relevant, scales)
+        return Projections(
+            fields, np.sum(weights * fields[:, :, -1], axis=1), relevant, scales
+        )
 
     def _subsets(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """(n, L) bool: which tokens are informative."""
-        return rng.random((n, self.length)).argsort(axis=1).argsort(axis=1) < self.draw_sizes(n, rng)[:, None]
+        return (
+            rng.random((n, self.length)).argsort(axis=1).argsort(axis=1)
+            < self.draw_sizes(n, rng)[:, None]
+        )
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> MultiBatch:
         relevant = self._subsets(n, rng)
@@ -121,15 +140,20 @@ class SubsetTokens(Planted[MultiBatch]):
         rng.standard_normal(out=tokens, dtype=dtype.type)
         block = max(1, (1 << 18) // (self.dim * self.length))
         for i in range(0, n, block):
-            part, chosen = tokens[i : i + block], relevant[i : i + block]
-            part[chosen] = self.signal * self.key + self.gamma * part[chosen].astype(np.float64)
+            part = tokens[i : i + block]
+            chosen = relevant[i : i + block]
+            part[chosen] = self.signal * self.key + self.gamma * part[chosen].astype(
+                np.float64
+            )
             values = part.astype(np.float64) @ self.value  # of the tokens as stored
             target[i : i + block] += np.sum(weights[i : i + block] * values, axis=1)
         return MultiBatch(tokens, target, relevant, weights)
 
     def draw_sizes(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """n draws of m, (n,)."""
-        return rng.choice(self.length + 1, size=n, p=self.count_probs / self.count_probs.sum())
+        return rng.choice(
+            self.length + 1, size=n, p=self.count_probs / self.count_probs.sum()
+        )
 
     def draw_weights(self, relevant: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """D (n, L) for given informative tokens (n, L)."""
@@ -138,14 +162,15 @@ class SubsetTokens(Planted[MultiBatch]):
         if self.weights == "equal":
             return relevant / np.maximum(relevant.sum(axis=1, keepdims=True), 1)
         # log of a Gamma(a) variable as log Gamma(a+1) + log(U)/a: no underflow at small a
-        a, shape = self.concentration, relevant.shape
+        a = self.concentration
+        shape = relevant.shape
         logs = np.log(rng.standard_gamma(a + 1, shape)) + np.log1p(-rng.random(shape)) / a
         logs = np.where(relevant, logs, -np.inf)
         top = logs.max(axis=1, keepdims=True)
         scaled = np.where(relevant, np.exp(logs - np.where(np.isfinite(top), top, 0.0)), 0.0)
         return scaled / np.maximum(scaled.sum(axis=1, keepdims=True), np.finfo(float).tiny)
 
-    # -- inference --------------------------------------------------------------------------------------------------
+    # -- inference ---------------------------------------------------------------------------------
 
     def posterior(self, tokens: np.ndarray) -> np.ndarray:
         """P(token l is informative | X), (n, L), exact."""
@@ -157,17 +182,23 @@ class SubsetTokens(Planted[MultiBatch]):
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
         x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
-        inside, mean = np.empty(x.shape[:2]), np.empty(len(x))
+        inside = np.empty(x.shape[:2])
+        mean = np.empty(len(x))
         for rows, scores, values in self._score_blocks(x, quadratic=True):
             for i in range(0, len(scores), self._rows()):
                 log_ratios = self._log_constant() + scores[i : i + self._rows()]
                 at = slice(rows.start + i, rows.start + i + len(log_ratios))
                 inside[at] = self._inside(log_ratios)
-                mean[at] = np.sum(self._attention(log_ratios, inside[at]) * values[i : i + self._rows()], axis=1)
+                mean[at] = np.sum(
+                    self._attention(log_ratios, inside[at]) * values[i : i + self._rows()],
+                    axis=1,
+                )
         return inside, mean
 
     def _inside(self, log_ratios: np.ndarray) -> np.ndarray:
-        """P(l in S | X), (n, L); a sigmoid of the token alone where tokens are independent, else by the subset recursion."""
+        """P(l in S | X), (n, L); a sigmoid of the token alone where tokens are independent,
+        else by the subset recursion.
+        """
         if self.inclusion is not None:
             return expit(log_ratios + logit(self.inclusion))
         return np.exp(log_inclusion(log_ratios, self._log_prior())[0])
@@ -178,7 +209,11 @@ class SubsetTokens(Planted[MultiBatch]):
         if h is not None:
             return h * inside
         log_prior = self._log_prior()
-        return np.exp(log_weighted_inclusion(log_ratios, log_prior, self.weight_moments()[0][: log_prior.size]))
+        return np.exp(
+            log_weighted_inclusion(
+                log_ratios, log_prior, self.weight_moments()[0][: log_prior.size]
+            )
+        )
 
     def _log_constant(self) -> float:
         """The part of log r that no token changes."""
@@ -189,4 +224,6 @@ class SubsetTokens(Planted[MultiBatch]):
 
     def _rows(self) -> int:
         """Sequences per block of the subset recursion."""
-        return max(1, BLOCK // (self.length * (int(np.flatnonzero(self.count_probs)[-1]) + 1)))
+        return max(
+            1, BLOCK // (self.length * (int(np.flatnonzero(self.count_probs)[-1]) + 1))
+        )

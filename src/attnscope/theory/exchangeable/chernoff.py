@@ -1,22 +1,29 @@
 """How fast a discrete latent is found: the Chernoff rate, with its prefactor.
 
-notation: topics i, j with priors pi and emissions B; L tokens; Q_s ~ B_i^s B_j^{1-s} the tilted law.
+notation: topics i, j with priors pi and emissions B; L tokens; Q_s ~ B_i^s B_j^{1-s} the tilted
+law.
 
-    C = - min_s log sum_x B_i(x)^s B_j(x)^{1-s},   attained at s where log(B_i/B_j) has mean 0 under Q_s;  v = its variance there
+    C = - min_s log sum_x B_i(x)^s B_j(x)^{1-s},
+        attained at s where log(B_i/B_j) has mean 0 under Q_s;  v = its variance there
 
-With p_i = pi_i prod_l B_i(x_l) and Lambda = log(p_i/p_j) the expected posterior mass on the wrong one of the two topics is, exactly,
+With p_i = pi_i prod_l B_i(x_l) and Lambda = log(p_i/p_j) the expected posterior mass on the wrong
+one of the two topics is, exactly,
 
-    2 sum_x p_i p_j/(p_i + p_j) = 2 pi_i^s pi_j^{1-s} e^{-LC} E_{Q^L} g(Lambda),   g(u) = e^{(1-s)u}/(1 + e^u),
+    2 sum_x p_i p_j/(p_i + p_j) = 2 pi_i^s pi_j^{1-s} e^{-LC} E_{Q^L} g(Lambda),
+        g(u) = e^{(1-s)u}/(1 + e^u),
 
-and because Lambda is a sum of L independent terms of mean 0, E g(Lambda) -> int g / sqrt(2 pi L v) with int g = pi/sin(pi s), whence
+and because Lambda is a sum of L independent terms of mean 0, E g(Lambda) -> int g / sqrt(2 pi L v)
+with int g = pi/sin(pi s), whence
 
     1 - E P(z | X)  =  2 pi_i^s pi_j^{1-s} (pi/sin pi s) e^{-LC}/sqrt(2 pi L v) (1 + O(1/L)).
 
-With more topics the pair of smallest C decides. The error is exponentially small in the number of tokens: no regression of a continuous latent
-is. On a lattice (two symbols) the constant oscillates with L, invisibly unless the spacing of log(B_i/B_j) is several units.
+With more topics the pair of smallest C decides. The error is exponentially small in the number of
+tokens: no regression of a continuous latent is. On a lattice (two symbols) the constant oscillates
+with L, invisibly unless the spacing of log(B_i/B_j) is several units.
 
-For two topics the wrong mass is also exact at every L, by a contour integral (theory.exchangeable.two_topics),
-and that bounds the law's own error. With more topics, and m_ij the wrong mass of the pair i, j alone,
+For two topics the wrong mass is also exact at every L, by a contour integral
+(theory.exchangeable.two_topics), and that bounds the law's own error. With more topics, and m_ij
+the wrong mass of the pair i, j alone,
 
     m_ij - sum_k min(m_ik, m_jk)  <=  1 - E P(z | X)  <=  sum of all m_ij,
 
@@ -82,12 +89,21 @@ def _pair(task: Topics, i: int, j: int) -> Chernoff:
         return float(_tilted(a, b, s) @ ratio) if both.any() else 0.0
 
     if not (slope(0.0) < 0 < slope(1.0)):
-        must = f"such that topics {i} and {j} differ and neither forbids symbols that decide between them"
-        raise bad("emissions", "chernoff", must, "a tilt at the end of [0, 1]", "positive emissions")
+        must = (
+            f"such that topics {i} and {j} differ and neither forbids symbols that decide "
+            "between them"
+        )
+        raise bad(
+            "emissions", "chernoff", must, "a tilt at the end of [0, 1]", "positive emissions"
+        )
     s = float(brentq(slope, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
     # M - 1, not M: topics that nearly agree have a rate below rounding of M
     less = math.fsum([*(q[both] * np.expm1(s * ratio)), *q[both], -1.0])
-    rate = -math.log1p(less) if less > -0.5 else -math.log(math.fsum(np.exp(s * a + (1 - s) * b)))
+    rate = (
+        -math.log1p(less)
+        if less > -0.5
+        else -math.log(math.fsum(np.exp(s * a + (1 - s) * b)))
+    )
     return Chernoff(rate, s, float(_tilted(a, b, s) @ ratio**2), (i, j))
 
 
@@ -98,7 +114,8 @@ def _tilted(a: np.ndarray, b: np.ndarray, s: float) -> np.ndarray:
 
 
 def asymptotic_topic_error(task: Topics, length: int) -> Estimate:
-    """The law e^{-LC}/sqrt(L) with its constant, of the hardest pair; `error` bounds what it leaves out.
+    """The law e^{-LC}/sqrt(L) with its constant, of the hardest pair; `error` bounds what it leaves
+    out.
 
     The bound is from the exact masses of all pairs of topics (see the module docstring).
     """
@@ -119,8 +136,8 @@ def asymptotic_topic_error(task: Topics, length: int) -> Estimate:
 def two_topic_error(task: Topics, length: int) -> Estimate:
     """1 - E P(z | x_1 .. x_L) for two topics, exactly, for any priors and any length.
 
-    The contour integral of theory.exchangeable.two_topics; its rounding grows like L eps, its time does not grow.
-    Compare Topics.topic_error, which enumerates counts.
+    The contour integral of theory.exchangeable.two_topics; its rounding grows like L eps, its time
+    does not grow. Compare Topics.topic_error, which enumerates counts.
 
     >>> task = Topics([0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]])
     >>> round(two_topic_error(task, 10).value, 10), round(task.topic_error(10).value, 10)
@@ -129,7 +146,13 @@ def two_topic_error(task: Topics, length: int) -> Estimate:
     of = "two_topic_error"
     L = check.integer(length, "length", of, 1)
     if task.topics != 2:
-        raise bad("task", of, "of two topics", f"{task.topics} topics", "task.topic_error, which enumerates counts")
+        raise bad(
+            "task",
+            of,
+            "of two topics",
+            f"{task.topics} topics",
+            "task.topic_error, which enumerates counts",
+        )
     few = math.comb(L + task.vocabulary - 1, L) <= FEW_COUNTS if L <= FEW_COUNTS else False
     try:
         found = _mass(task, 0, 1, L, of)

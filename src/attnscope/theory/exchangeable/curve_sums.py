@@ -1,4 +1,5 @@
-"""The sums behind the learning curve of softmax attention: averages of one token over the angle between key and query.
+"""The sums behind the learning curve of softmax attention: averages of one token over the angle
+between key and query.
 
 notation and formulas: learning_curves.
 """
@@ -15,7 +16,9 @@ from attnscope.tasks.exchangeable.sphere_regression import zonal
 
 __all__ = ["curve_sums"]
 
-STEP = 0.125  # of the outer rule: exp(-pi^2/STEP) is below 1e-34, and below 1e-17 with every other node, which is the error estimate
+# of the outer rule: exp(-pi^2/STEP) is below 1e-34, and below 1e-17 with every other node, which is
+# the error estimate
+STEP = 0.125
 
 NEGLIGIBLE = 45.0  # exp(-45) is below roundoff
 
@@ -24,8 +27,12 @@ LARGEST_LOG = 6.6  # exp(-exp(6.6)) is 1e-319
 BLOCK = 256  # outer nodes at a time: bounds the memory
 
 
-def curve_sums(d: int, L: int, h: float, c: np.ndarray, sink: float | None) -> Iterator[np.ndarray]:
-    """(S1, S2, S11) of learning_curves: by the full rules, then by half the outer nodes and the coarser inner rule."""
+def curve_sums(
+    d: int, L: int, h: float, c: np.ndarray, sink: float | None
+) -> Iterator[np.ndarray]:
+    """(S1, S2, S11) of learning_curves: by the full rules,
+    then by half the outer nodes and the coarser inner rule.
+    """
     log_B = -math.inf if sink is None else sink - 1 / h
     for (theta, weight), every in zip(panel_nodes(_angles(d, h)), (1, 2)):
         p = weight * np.sin(theta) ** (d - 2)
@@ -45,7 +52,8 @@ def curve_sums(d: int, L: int, h: float, c: np.ndarray, sink: float | None) -> I
 
 
 def _angles(d: int, h: float) -> np.ndarray:
-    """Panel edges in the angle: log K moves by at most 1 per panel, and the density sin^(d-2) by little.
+    """Panel edges in the angle: log K moves by at most 1 per panel, and the density sin^(d-2) by
+    little.
 
     Of a large dimension only cosines within 14 standard deviations of 0 or of the peak 2/(hd) of
     the density times K^2 are kept: beyond, e^-98 of either is left.
@@ -68,16 +76,21 @@ def _outer(
     c: np.ndarray,
     L: int,
 ) -> tuple[np.ndarray, float]:
-    """Sums over these u, with du = u d(log u) and the factors u taken into K; and the last (L-2) log phi."""
+    """Sums over these u, with du = u d(log u) and the factors u taken into K;
+    and the last (L-2) log phi.
+    """
     power = lambda log_x: np.exp(np.minimum(log_x, LARGEST_LOG))
-    uK, sums = power(log_u[:, None] + log_K), np.zeros(3)  # (outer nodes, angles)
+    # (outer nodes, angles)
+    uK = power(log_u[:, None] + log_K)
+    sums = np.zeros(3)
     out = np.exp(-uK)
     phi = out @ p
     near = phi > 0.9  # there 1 - phi, not phi, has the digits
     log_phi = np.log(np.maximum(phi, 1e-300))
     log_phi[near] = np.log1p(np.expm1(-uK[near]) @ p)
     base = np.exp(-power(log_u + log_B))
-    rest, rest2 = np.exp((L - 1) * log_phi), np.exp(max(L - 2, 0) * log_phi)
+    rest = np.exp((L - 1) * log_phi)
+    rest2 = np.exp(max(L - 2, 0) * log_phi)
     once = uK * out
     sums[1] = L * np.sum(base * rest * ((uK * once) @ p))
     for m, P in harmonics.items():

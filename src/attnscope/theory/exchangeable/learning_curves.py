@@ -1,32 +1,42 @@
-"""Mean squared errors of attention as functions of the context length L, for a random function on the sphere.
+"""Mean squared errors of attention as functions of the context length L, for a random function on
+the sphere.
 
-notation: d = dim, L = length, h = bandwidth, s = noise, c_m = power (weights of the degrees 0, 1, ...; they sum to 1), g = gain, b = sink,
-          P_m = zonal harmonic, t = q.k, K = exp(t/h), rho and mu as in theory.exchangeable.spectral. Each coordinate of the function is one draw.
+notation: d = dim, L = length, h = bandwidth, s = noise, c_m = power (weights of the degrees 0, 1,
+...; they sum to 1), g = gain, b = sink,
+          P_m = zonal harmonic, t = q.k, K = exp(t/h), rho and mu as in
+          theory.exchangeable.spectral. Each coordinate of the function is one draw.
 
-Keys are uniform on S^{d-1}, values v = f(k) + s N(0, 1), and f is Gaussian with E f(k) f(k') = sum_m c_m P_m(k.k'): (0, 1) is f(k) = w.k
-with w ~ N(0, I_d). The error is E(g sum_l w_l v_l - f(q))^2 per coordinate, w_l = K_l/(B + sum_j K_j), B = exp(b) (0 without a sink).
+Keys are uniform on S^{d-1}, values v = f(k) + s N(0, 1), and f is Gaussian with E f(k) f(k') =
+sum_m c_m P_m(k.k'): (0, 1) is f(k) = w.k with w ~ N(0, I_d). The error is E(g sum_l w_l v_l -
+f(q))^2 per coordinate, w_l = K_l/(B + sum_j K_j), B = exp(b) (0 without a sink).
 
-Softmax, exact for every L (new here). Given the scores, keys are independent, so E f(k_1) f(k_2) = sum_m c_m P_m(t_1) P_m(t_2), and
+Softmax, exact for every L (new here). Given the scores, keys are independent, so E f(k_1) f(k_2) =
+sum_m c_m P_m(t_1) P_m(t_2), and
 
-    error = 1 - 2 g S1 + g^2 [(1 + s^2) S2 + S11],   S1 = sum_m c_m L E[w_1 P_m(t_1)],  S2 = L E w_1^2,
-                                                     S11 = sum_m c_m L(L-1) E[w_1 w_2 P_m(t_1) P_m(t_2)].
+    error = 1 - 2 g S1 + g^2 [(1 + s^2) S2 + S11],
+        S1 = sum_m c_m L E[w_1 P_m(t_1)],  S2 = L E w_1^2,
+                                                     S11 = sum_m c_m L(L-1) E[w_1 w_2 P_m(t_1)
+                                                         P_m(t_2)].
 
-With 1/D = int_0^inf exp(-u D) du, 1/D^2 = int_0^inf u exp(-u D) du and phi(u) = E exp(-u K) the means factor over tokens:
+With 1/D = int_0^inf exp(-u D) du, 1/D^2 = int_0^inf u exp(-u D) du and phi(u) = E exp(-u K) the
+means factor over tokens:
 
     E[w_1 P(t_1)]               = int exp(-uB)   E[K P exp(-uK)]   phi^(L-1) du,
     E[w_1^2]                    = int exp(-uB) u E[K^2 exp(-uK)]   phi^(L-1) du,
     E[w_1 w_2 P(t_1) P(t_2)]    = int exp(-uB) u E[K P exp(-uK)]^2 phi^(L-2) du.
 
-The outer integral is a trapezoid sum in log u (the integrand is analytic for |arg u| < pi/2, so the rule errs by exp(-pi^2/step)), the
-inner ones are panelled Gauss-Legendre rules in the angle. Without a sink sum_l w_l = 1 and its computed value is part of the error
-estimate.
+The outer integral is a trapezoid sum in log u (the integrand is analytic for |arg u| < pi/2, so the
+rule errs by exp(-pi^2/step)), the inner ones are panelled Gauss-Legendre rules in the angle.
+Without a sink sum_l w_l = 1 and its computed value is part of the error estimate.
 
 Softmax, large L (delta method; g = 1, no sink), with V = mu_0(h/2)/mu_0(h)^2:
 
-    error = sum_m c_m [(1 - rho_m)^2 + (V/L) (s^2 + 1 - 2 rho_m rho_m(h/2) + rho_m^2 + 2 (1 - rho_m)(rho_m(h/2) - rho_m))] + O(V^2/L^2).
+    error = sum_m c_m [(1 - rho_m)^2 + (V/L) (s^2 + 1 - 2 rho_m rho_m(h/2) + rho_m^2 + 2 (1 -
+        rho_m)(rho_m(h/2) - rho_m))] + O(V^2/L^2).
 
-CME with the RBF kernel: the deterministic equivalent of kernel ridge regression (a standard approximation; keys enter as if their features
-were independent of everything but their covariance), with N_m harmonics of degree m and r = ridge/L,
+CME with the RBF kernel: the deterministic equivalent of kernel ridge regression (a standard
+approximation; keys enter as if their features were independent of everything but their covariance),
+with N_m harmonics of degree m and r = ridge/L,
 
     kap = r + (kap/L) sum_m N_m mu_m/(mu_m + kap),   G = (1/L) sum_m N_m (mu_m/(mu_m + kap))^2,
     error = [sum_m c_m (kap/(mu_m + kap))^2 + s^2]/(1 - G) - s^2.
@@ -52,14 +62,25 @@ from attnscope.theory.exchangeable.spectral import (
     softmax_filter,
 )
 
-__all__ = ["BestAttention", "best_attention", "cme_curve", "limit_bandwidth", "softmax_curve", "softmax_expansion"]
+__all__ = [
+    "BestAttention",
+    "best_attention",
+    "cme_curve",
+    "limit_bandwidth",
+    "softmax_curve",
+    "softmax_expansion",
+]
 
 LINEAR = (0.0, 1.0)
 NARROWEST = (
-    5e-3  # bandwidth of the exact route: some 40/h inner times 16/h outer nodes, a second at this one if L is small
+    # bandwidth of the exact route: some 40/h inner times 16/h outer nodes, a second at this one if
+    # L is small
+    5e-3
 )
-SEARCHED = (-12.0, 5.0)  # log bandwidths of limit_bandwidth; below, the recurrences take seconds
-TRACE_LEFT = 1e-12  # degrees are added until they carry all but this share of the kernel's trace
+# log bandwidths of limit_bandwidth; below, the recurrences take seconds
+SEARCHED = (-12.0, 5.0)
+# degrees are added until they carry all but this share of the kernel's trace
+TRACE_LEFT = 1e-12
 
 
 def softmax_curve(
@@ -71,7 +92,8 @@ def softmax_curve(
     gain: float = 1.0,
     sink: float | None = None,
 ) -> Estimate:
-    """Exact error of softmax attention on `length` tokens (see the module docstring); `error` is an absolute numerical bound.
+    """Exact error of softmax attention on `length` tokens (see the module docstring); `error` is an
+    absolute numerical bound.
 
     >>> e = softmax_curve(dim=3, length=64, bandwidth=0.25)
     >>> round(e.value, 12), e.error < 1e-12
@@ -79,19 +101,36 @@ def softmax_curve(
     """
     of = "softmax_curve"
     d, L = _sizes(dim, length, of)
-    h = check.real(bandwidth, "bandwidth", of, NARROWEST, hint="softmax_expansion, which has no lower limit")
+    h = check.real(
+        bandwidth,
+        "bandwidth",
+        of,
+        NARROWEST,
+        hint="softmax_expansion, which has no lower limit",
+    )
     s, g = check.real(noise, "noise", of, 0), check.real(gain, "gain", of)
     b = None if sink is None else check.real(sink, "sink", of, high=1e4)
     c = _power(power, of)
-    fine, coarse = (1 - 2 * g * S[0] + g * g * ((1 + s * s) * S[1] + S[2]) for S in curve_sums(d, L, h, c, b))
+    fine, coarse = (
+        1 - 2 * g * S[0] + g * g * ((1 + s * s) * S[1] + S[2])
+        for S in curve_sums(d, L, h, c, b)
+    )
     roundoff = 50 * np.finfo(float).eps * (1 + g * g * (1 + s * s))
-    return estimate(fine, abs(fine - coarse) + roundoff, "one-dimensional integral, exact in L")
+    return estimate(
+        fine, abs(fine - coarse) + roundoff, "one-dimensional integral, exact in L"
+    )
 
 
 def softmax_expansion(
-    dim: int, length: float, bandwidth: float, noise: float = 0.5, power: Sequence[float] = LINEAR
+    dim: int,
+    length: float,
+    bandwidth: float,
+    noise: float = 0.5,
+    power: Sequence[float] = LINEAR,
 ) -> float:
-    """The same (without gain and sink) to order 1/L: closed form. `length` may be infinite: the plateau at fixed bandwidth."""
+    """The same (without gain and sink) to order 1/L: closed form. `length` may be infinite:
+    the plateau at fixed bandwidth.
+    """
     of = "softmax_expansion"
     d = check.integer(dim, "dim", of, 2, hint="dim=3")
     h = check.real(bandwidth, "bandwidth", of, 2 * SMALLEST_BANDWIDTH)  # its half occurs too
@@ -111,7 +150,9 @@ def cme_curve(
     noise: float = 0.5,
     power: Sequence[float] = LINEAR,
 ) -> float:
-    """Error of CME attention with the RBF kernel on `length` tokens: the deterministic equivalent."""
+    """Error of CME attention with the RBF kernel on `length` tokens:
+    the deterministic equivalent.
+    """
     of = "cme_curve"
     d, L = _sizes(dim, length, of)
     r = check.real(ridge, "ridge", of, 0, strict=True, hint="ridge=noise**2") / L
@@ -135,7 +176,9 @@ def cme_curve(
 
 
 class BestAttention(NamedTuple):
-    """The best softmax attention with an isotropic query-key matrix: scores inverse_bandwidth q.k, sink logit (None: best without), gain, error."""
+    """The best softmax attention with an isotropic query-key matrix: scores inverse_bandwidth q.k,
+    sink logit (None: best without), gain, error.
+    """
 
     inverse_bandwidth: float
     sink: float | None
@@ -144,11 +187,17 @@ class BestAttention(NamedTuple):
 
 
 def best_attention(
-    dim: int, length: int, noise: float = 0.5, power: Sequence[float] = LINEAR, sink: bool = True
+    dim: int,
+    length: int,
+    noise: float = 0.5,
+    power: Sequence[float] = LINEAR,
+    sink: bool = True,
 ) -> BestAttention:
-    """Minimise the exact error at this length over bandwidth, sink and gain (in closed form: the error is quadratic in it).
+    """Minimise the exact error at this length over bandwidth, sink and gain (in closed form: the
+    error is quadratic in it).
 
-    Bandwidths from 5e-3 (NARROWEST) to 20 are searched: with next to no noise the narrowest is the best of them.
+    Bandwidths from 5e-3 (NARROWEST) to 20 are searched: with next to no noise the narrowest is the
+    best of them.
 
     >>> round(best_attention(dim=3, length=256).inverse_bandwidth, 3)
     4.644
@@ -160,9 +209,12 @@ def best_attention(
     def best_gain(log_inverse: float, b: float | None) -> BestAttention:
         S1, S2, S11 = next(curve_sums(d, L, math.exp(-log_inverse), c, b))
         square = (1 + s * s) * S2 + S11
-        return BestAttention(math.exp(log_inverse), b, float(S1 / square), float(1 - S1**2 / square))
+        return BestAttention(
+            math.exp(log_inverse), b, float(S1 / square), float(1 - S1**2 / square)
+        )
 
-    limits, xtol = (-3.0, -math.log(NARROWEST)), {"xatol": 1e-9}
+    limits = (-3.0, -math.log(NARROWEST))
+    xtol = {"xatol": 1e-9}
 
     def without_sink(log_inverse: float) -> float:
         return best_gain(log_inverse, None).error
@@ -174,7 +226,8 @@ def best_attention(
     without = best_gain(alone, None)
     if not sink:
         return without
-    # central differences of step 1e-5 on a function good to 1e-15: gradients to 1e-10, the minimiser to about 1e-8
+    # central differences of step 1e-5 on a function good to 1e-15: gradients to 1e-10, the
+    # minimiser to about 1e-8
     options = {"finite_diff_rel_step": 1e-5, "gtol": 1e-10, "ftol": 1e-15}
     found = minimize(
         lambda x: best_gain(x[0], x[1]).error,
@@ -191,26 +244,39 @@ def best_attention(
 def limit_bandwidth(dim: int, noise: float = 0.5, power: Sequence[float] = LINEAR) -> float:
     """The best bandwidth for L -> infinity when a gain removes the bias: it does not involve L.
 
-    With gain 1/rho the error is V (s^2 + 1 - 2 rho rho(h/2) + rho^2)/(rho^2 L); for a function of one degree only.
+    With gain 1/rho the error is V (s^2 + 1 - 2 rho rho(h/2) + rho^2)/(rho^2 L); for a function of
+    one degree only.
     """
     of = "limit_bandwidth"
     d = check.integer(dim, "dim", of, 2, hint="dim=3")
     s = check.real(noise, "noise", of, 0)
     c = _power(power, of)
     if np.count_nonzero(c) != 1:
-        raise bad("power", of, "one degree: a gain cannot undo different shrinkage of several", power)
+        raise bad(
+            "power",
+            of,
+            "one degree: a gain cannot undo different shrinkage of several",
+            power,
+        )
     m = int(np.flatnonzero(c)[0])
 
     def scaled(log_h: float) -> float:
         h = math.exp(log_h)
         rho = float(softmax_filter(d, h, m))
         half = float(softmax_filter(d, h / 2, m))
-        return math.log(_weight_variance(d, h) * (s**2 + 1 - 2 * rho * half + rho**2) / rho**2)
+        return math.log(
+            _weight_variance(d, h) * (s**2 + 1 - 2 * rho * half + rho**2) / rho**2
+        )
 
     low, high = SEARCHED
-    best = minimize_scalar(scaled, bounds=SEARCHED, method="bounded", options={"xatol": 1e-10}).x
+    best = minimize_scalar(
+        scaled, bounds=SEARCHED, method="bounded", options={"xatol": 1e-10}
+    ).x
     if min(best - low, high - best) < 1e-3:
-        must = f"such that the best bandwidth is between {math.exp(low):.1g} and {math.exp(high):.3g}"
+        must = (
+            f"such that the best bandwidth is between {math.exp(low):.1g} and "
+            f"{math.exp(high):.3g}"
+        )
         raise bad("noise", of, must, f"noise {s:g}, dim {d}: none inside", "noise=0.5")
     return math.exp(best)
 
@@ -233,9 +299,11 @@ def _spectrum(d: int, h: float, least: int, ridge: float) -> tuple[np.ndarray, n
             raise bad("bandwidth", "cme_curve", must, h, "a larger bandwidth")
         mu = np.exp(log_eigenvalues(d, h, 0)) * softmax_filter(d, h, np.arange(top))
         m = np.arange(1.0, top - 1)
-        ratios = np.log((2 * m + d) / (2 * m + d - 2) * (m + d - 2) / (m + 1))  # of N_{m+1} to N_m
+        # of N_{m+1} to N_m
+        ratios = np.log((2 * m + d) / (2 * m + d - 2) * (m + d - 2) / (m + 1))
         log_N = np.concatenate([[0.0, math.log(d)], math.log(d) + np.cumsum(ratios)])
-        with np.errstate(divide="ignore"):  # an eigenvalue below 1e-308 is 0, and so is its share
+        # an eigenvalue below 1e-308 is 0, and so is its share
+        with np.errstate(divide="ignore"):
             share = np.exp(np.log(mu) + log_N)
         # shares fall faster than geometrically beyond their largest
         if share[-1] * top <= TRACE_LEFT * min(1.0, ridge) and share[-1] <= share[-2]:
@@ -244,11 +312,21 @@ def _spectrum(d: int, h: float, least: int, ridge: float) -> tuple[np.ndarray, n
 
 
 def _sizes(dim: int, length: int, of: str) -> tuple[int, int]:
-    return check.integer(dim, "dim", of, 2, hint="dim=3"), check.integer(length, "length", of, 1)
+    return check.integer(dim, "dim", of, 2, hint="dim=3"), check.integer(
+        length, "length", of, 1
+    )
 
 
 def _power(power: Sequence[float], of: str) -> np.ndarray:
-    c = check.array(power, "power", of, (None,), hint="(0, 1) for a linear function").astype(np.float64)
+    c = check.array(power, "power", of, (None,), hint="(0, 1) for a linear function").astype(
+        np.float64
+    )
     if (c < 0).any() or not c.sum() > 0:
-        raise bad("power", of, "non-negative with a positive sum", power, "(0, 1) for a linear function")
+        raise bad(
+            "power",
+            of,
+            "non-negative with a positive sum",
+            power,
+            "(0, 1) for a linear function",
+        )
     return c / c.sum()

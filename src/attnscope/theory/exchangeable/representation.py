@@ -1,18 +1,23 @@
 """Sufficiency and minimality of a representation as numbers, for finite topics.
 
-notation: X a sequence of L tokens, T = T(X) a representation, p its law, post = P(z | .), r_z the mean of a label in topic z.
+notation: X a sequence of L tokens, T = T(X) a representation, p its law, post = P(z | .), r_z the
+mean of a label in topic z.
 
-    regret       E|E[r_z | X] - E[r_z | T]|^2 = risk from T - risk from X, in squares, so 0 comes out as 1e-30 and not as 1e-16
-    information  I(z; T) = sum_t p(t) KL(post_t || pi)                       entropy  H(T), both in nats
+    regret   E|E[r_z | X] - E[r_z | T]|^2 = risk from T - risk from X, in squares, so 0 comes out as
+        1e-30 and not as 1e-16
+    information  I(z; T) = sum_t p(t) KL(post_t || pi)                   entropy  H(T), both in nats
 
-T is sufficient for every label with y independent of X given z iff the regret of the K indicator labels r = I vanishes, iff I(z; T) = I(z; X),
-iff T determines the posterior. The posterior itself is therefore minimal among representations sufficient for ALL such labels; for one label
-the law of y given X may be coarser still. Merging two posterior atoms of masses p_i, p_j into one costs exactly
+T is sufficient for every label with y independent of X given z iff the regret of the K indicator
+labels r = I vanishes, iff I(z; T) = I(z; X), iff T determines the posterior. The posterior itself
+is therefore minimal among representations sufficient for ALL such labels; for one label the law of
+y given X may be coarser still. Merging two posterior atoms of masses p_i, p_j into one costs
+exactly
 
     p_i p_j/(p_i + p_j) |post_i - post_j|^2 > 0
 
-in summed Brier risk: the variance of a two-point law. Everything is by enumeration of V^L sequences (or of counts), exact to rounding.
-That the posterior is minimal sufficient is from Zhang et al. (arXiv 2212.14852); these numbers and the merge cost are new here.
+in summed Brier risk: the variance of a two-point law. Everything is by enumeration of V^L sequences
+(or of counts), exact to rounding. That the posterior is minimal sufficient is from Zhang et al.
+(arXiv 2212.14852); these numbers and the merge cost are new here.
 """
 
 from __future__ import annotations
@@ -40,14 +45,18 @@ __all__ = [
 ]
 
 MOST_SEQUENCES = 2_000_000  # 16 MB per token position
-SAME = 1e-11  # posteriors closer than this in every coordinate are one atom: above rounding (1e-14), and merging them costs < 1e-22
+# posteriors closer than this in every coordinate are one atom: above rounding (1e-14), and merging
+# them costs < 1e-22
+SAME = 1e-11
 STATISTICS = ("tokens", "counts", "posterior", "map", "rounded", "prefix")
 
 Statistic = str | Callable[[np.ndarray], np.ndarray]
 
 
 class Sequences(NamedTuple):
-    """All V^L sequences: tokens (N, L), probability (N,), posterior (N, K), log probability (N,)."""
+    """All V^L sequences: tokens (N, L), probability (N,), posterior (N, K),
+    log probability (N,).
+    """
 
     tokens: np.ndarray
     probability: np.ndarray
@@ -56,14 +65,18 @@ class Sequences(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """The distinct posteriors (A, K) that sequences of one length lead to, with their masses (A,)."""
+    """The distinct posteriors (A, K) that sequences of one length lead to,
+    with their masses (A,).
+    """
 
     mass: np.ndarray
     posterior: np.ndarray
 
 
 class Representation(NamedTuple):
-    """Number of values of T that occur, H(T) and I(z; T) in nats, regret in summed squared error over the labels."""
+    """Number of values of T that occur, H(T) and I(z; T) in nats,
+    regret in summed squared error over the labels.
+    """
 
     cells: int
     entropy: float
@@ -74,11 +87,23 @@ class Representation(NamedTuple):
 def all_sequences(task: Topics, length: int) -> Sequences:
     """Every sequence of that length with its probability and posterior."""
     of = "all_sequences"
-    L, V = check.integer(length, "length", of, 0), task.vocabulary
-    if L * math.log(V) > math.log(MOST_SEQUENCES) + 1 or V**L > MOST_SEQUENCES:  # V^(10^12) has no end
+    L = check.integer(length, "length", of, 0)
+    V = task.vocabulary
+    # V^(10^12) has no end
+    if L * math.log(V) > math.log(MOST_SEQUENCES) + 1 or V**L > MOST_SEQUENCES:
         hint = "a shorter length, or posterior_atoms, which enumerates counts"
-        raise bad("length", of, f"such that at most {MOST_SEQUENCES} sequences are enumerated", f"{V}^{L}", hint)
-    tokens = np.stack(np.unravel_index(np.arange(V**L), (V,) * L), axis=1) if L else np.zeros((1, 0), dtype=int)
+        raise bad(
+            "length",
+            of,
+            f"such that at most {MOST_SEQUENCES} sequences are enumerated",
+            f"{V}^{L}",
+            hint,
+        )
+    tokens = (
+        np.stack(np.unravel_index(np.arange(V**L), (V,) * L), axis=1)
+        if L
+        else np.zeros((1, 0), dtype=int)
+    )
     logits = task.log_joint(task.counts(tokens))
     total = logsumexp(logits, axis=1)
     possible = np.isfinite(total)
@@ -87,13 +112,18 @@ def all_sequences(task: Topics, length: int) -> Sequences:
 
 
 def representation(
-    task: Topics, length: int, statistic: Statistic = "posterior", labels: np.ndarray | None = None
+    task: Topics,
+    length: int,
+    statistic: Statistic = "posterior",
+    labels: np.ndarray | None = None,
 ) -> Representation:
     """How much of the topic a map of the sequence keeps, and at what size.
 
     Args:
-        statistic: "tokens" | "counts" | "posterior" | "map" (the likeliest topic) | "rounded" (posterior to 0.1) | "prefix" (all but the last
-            token), or a function of tokens (N, L) with values (N,) or (N, m): sequences with equal values are merged.
+        statistic: "tokens" | "counts" | "posterior" | "map" (the likeliest topic) | "rounded"
+        (posterior to 0.1) | "prefix" (all but the last
+            token), or a function of tokens (N, L) with values (N,) or (N, m): sequences with equal
+            values are merged.
         labels: r, (K,) or (K, m), whose regret is meant; the K indicators of the topics if None.
 
     >>> task = Topics([0.5, 0.5], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
@@ -102,27 +132,51 @@ def representation(
     """
     of = "representation"
     everything = all_sequences(task, length)
-    r = np.eye(task.topics) if labels is None else np.reshape(np.asarray(labels, dtype=np.float64), (len(labels), -1))
+    r = (
+        np.eye(task.topics)
+        if labels is None
+        else np.reshape(np.asarray(labels, dtype=np.float64), (len(labels), -1))
+    )
     if len(r) != task.topics or not np.isfinite(r).all():
-        raise bad("labels", of, f"finite, one for each of the {task.topics} topics", f"shape {r.shape}")
+        raise bad(
+            "labels",
+            of,
+            f"finite, one for each of the {task.topics} topics",
+            f"shape {r.shape}",
+        )
     groups = _groups(task, everything, statistic)
     mass, post = _merged(groups, everything.log_probability, everything.posterior)
-    regret = everything.probability @ np.sum(((everything.posterior - post[groups]) @ r) ** 2, axis=1)
+    regret = everything.probability @ np.sum(
+        ((everything.posterior - post[groups]) @ r) ** 2, axis=1
+    )
     # kl_div = x log(x/y) - x + y has one sign: no cancellation where T says little
     seen = task.prior > 0
     information = mass @ np.sum(kl_div(post[:, seen], task.prior[seen]), axis=1)
-    return Representation(len(mass), float(entr(mass).sum()), float(information), float(regret))
+    return Representation(
+        len(mass), float(entr(mass).sum()), float(information), float(regret)
+    )
 
 
 def _groups(task: Topics, everything: Sequences, statistic: Statistic) -> np.ndarray:
     """The cell 0 .. A-1 of each sequence."""
-    x, post = everything.tokens, everything.posterior
+    x = everything.tokens
+    post = everything.posterior
     if not callable(statistic) and statistic not in STATISTICS:
-        raise bad("statistic", "representation", f"one of {STATISTICS} or a function of tokens (N, L)", statistic)
+        raise bad(
+            "statistic",
+            "representation",
+            f"one of {STATISTICS} or a function of tokens (N, L)",
+            statistic,
+        )
     if callable(statistic):
         out = np.asarray(statistic(x))
         if out.ndim not in (1, 2) or len(out) != len(x):
-            raise bad("statistic", "representation", "a function with values (N,) or (N, m)", f"shape {out.shape}")
+            raise bad(
+                "statistic",
+                "representation",
+                "a function with values (N,) or (N, m)",
+                f"shape {out.shape}",
+            )
     elif statistic in ("posterior", "rounded"):
         out = cells(post) if statistic == "posterior" else np.round(post / 0.1)
     else:
@@ -133,7 +187,11 @@ def _groups(task: Topics, everything: Sequences, statistic: Statistic) -> np.nda
             "prefix": lambda: x[:, :-1],
         }[statistic]()
     rows = out.reshape(len(x), -1)
-    return np.unique(rows, axis=0, return_inverse=True)[1].ravel() if rows.shape[1] else np.zeros(len(x), dtype=int)
+    return (
+        np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        if rows.shape[1]
+        else np.zeros(len(x), dtype=int)
+    )
 
 
 def _likeliest(post: np.ndarray) -> np.ndarray:
@@ -142,7 +200,9 @@ def _likeliest(post: np.ndarray) -> np.ndarray:
 
 
 def cells(points: np.ndarray, same: float = SAME) -> np.ndarray:
-    """Which of the points (N, K) are equal up to rounding: labels (N,). Each coordinate is cut at gaps wider than `same`."""
+    """Which of the points (N, K) are equal up to rounding: labels (N,).
+    Each coordinate is cut at gaps wider than `same`.
+    """
     columns = []
     for x in np.asarray(points, dtype=np.float64).T:
         order = np.argsort(x, kind="stable")
@@ -153,18 +213,23 @@ def cells(points: np.ndarray, same: float = SAME) -> np.ndarray:
 
 
 def posterior_atoms(task: Topics, length: int) -> Atoms:
-    """The distinct posteriors of sequences of that length and their masses, by enumeration of counts."""
+    """The distinct posteriors of sequences of that length and their masses,
+    by enumeration of counts.
+    """
     L = check.integer(length, "length", "posterior_atoms", 0)
     c = np.concatenate(list(count_vectors(L, task.vocabulary, "posterior_atoms")))
     logits = task.log_joint(c)
     possible = np.isfinite(logits.max(axis=1))
-    logits, c = logits[possible], c[possible]
+    logits = logits[possible]
+    c = c[possible]
     log_p = gammaln(L + 1) - gammaln(c + 1.0).sum(axis=1) + logsumexp(logits, axis=1)
     posterior = softmax(logits, axis=1)
     return Atoms(*_merged(cells(posterior), log_p, posterior))
 
 
-def _merged(groups: np.ndarray, log_p: np.ndarray, posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _merged(
+    groups: np.ndarray, log_p: np.ndarray, posterior: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Mass (A,) and posterior (A, K) of each group, weighted relative to its likeliest member.
 
     A group whose mass underflows to 0 still has the posterior of its members.
@@ -178,13 +243,18 @@ def _merged(groups: np.ndarray, log_p: np.ndarray, posterior: np.ndarray) -> tup
 
 
 def merge_costs(atoms: Atoms) -> np.ndarray:
-    """Summed Brier regret (A, A) of merging atoms i and j: p_i p_j/(p_i + p_j) |post_i - post_j|^2; 0 on the diagonal."""
+    """Summed Brier regret (A, A) of merging atoms i and j:
+    p_i p_j/(p_i + p_j) |post_i - post_j|^2; 0 on the diagonal.
+    """
     p = np.asarray(atoms.mass, dtype=np.float64)
-    check.fits_in_memory(3 * len(p) ** 2, 8, "merge costs", "merge_costs", "fewer atoms: a shorter length")
+    check.fits_in_memory(
+        3 * len(p) ** 2, 8, "merge costs", "merge_costs", "fewer atoms: a shorter length"
+    )
     distance = np.zeros((len(p), len(p)))
     for column in np.asarray(atoms.posterior, dtype=np.float64).T:
         distance += np.subtract.outer(column, column) ** 2
-    # p_i p_j/(p_i + p_j) as the smaller times a share in [1/2, 1]: no underflow of a product, no 0/0
+    # p_i p_j/(p_i + p_j) as the smaller times a share in [1/2, 1]: no underflow of a product, no
+    # 0/0
     large = np.maximum.outer(p, p)
     share = large / np.where(large > 0, np.add.outer(p, p), 1.0)
     return np.minimum.outer(p, p) * share * distance

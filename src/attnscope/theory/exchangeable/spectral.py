@@ -1,28 +1,32 @@
 """What attention converges to as the context grows: spectral filters on the sphere.
 
-notation: d = dim, h = bandwidth, x = 1/h, m = degree, r = ridge/L; keys k uniform on S^{d-1}, values v = f(k) + noise, query q on the
-sphere.
+notation: d = dim, h = bandwidth, x = 1/h, m = degree, r = ridge/L; keys k uniform on S^{d-1},
+values v = f(k) + noise, query q on the sphere.
 
-On the sphere exp(q.k/h) and the RBF kernel exp(-|q-k|^2/(2h)) = exp(-1/h) exp(q.k/h) have the same eigenfunctions, the spherical harmonics
-(Funk-Hecke). The RBF eigenvalue of degree m under uniform keys, with P_m the zonal harmonic (Gegenbauer, P_m(1) = 1), is
+On the sphere exp(q.k/h) and the RBF kernel exp(-|q-k|^2/(2h)) = exp(-1/h) exp(q.k/h) have the same
+eigenfunctions, the spherical harmonics (Funk-Hecke). The RBF eigenvalue of degree m under uniform
+keys, with P_m the zonal harmonic (Gegenbauer, P_m(1) = 1), is
 
     mu_m = E[exp((t-1)/h) P_m(t)] = Gamma(d/2) (2h)^{d/2-1} exp(-1/h) I_{m+d/2-1}(1/h),     t = q.k,
     rho_m = mu_m/mu_0 = product over j < m of I_{j+d/2}(x)/I_{j+d/2-1}(x).
 
 With f = sum of its parts f_m of degree m, at fixed h and L -> infinity (new here)
 
-    softmax attention          ->  sum_m rho_m f_m                  (one Landweber step of size 1/mu_0)
+    softmax attention          ->  sum_m rho_m f_m               (one Landweber step of size 1/mu_0)
     CME attention, ridge L r   ->  sum_m mu_m/(mu_m + r) f_m        (Tikhonov)
 
-so the two agree up to a constant only on functions of one degree. For keys with density p the softmax limit is
+so the two agree up to a constant only on functions of one degree. For keys with density p the
+softmax limit is
 
     f + (h/2) (Laplacian f + 2 <grad f, grad log p>) + O(h^2),
 
-and for p(k) ~ exp(tilt.k) it is exact: the weight times the density is exp(a.k), a = q/h + tilt, so f_m -> rho_m(1/|a|) f_m(a/|a|).
+and for p(k) ~ exp(tilt.k) it is exact: the weight times the density is exp(a.k), a = q/h + tilt, so
+f_m -> rho_m(1/|a|) f_m(a/|a|).
 
-Numerics: the ratios I_{v+1}/I_v obey r_v = 1/(2(v+1)/x + r_{v+1}), stable downwards, so rho is accurate to roundoff for any d and h
-and never underflows unless it is itself below 1e-308. log mu_0 comes from scipy's scaled Bessel function, or from its power series
-(positive terms) where that function underflows.
+Numerics: the ratios I_{v+1}/I_v obey r_v = 1/(2(v+1)/x + r_{v+1}), stable downwards, so rho is
+accurate to roundoff for any d and h and never underflows unless it is itself below 1e-308. log mu_0
+comes from scipy's scaled Bessel function, or from its power series (positive terms) where that
+function underflows.
 """
 
 from __future__ import annotations
@@ -47,12 +51,15 @@ __all__ = [
 
 SMALLEST_BANDWIDTH = 1e-8  # below it the recurrence for rho would take more than 10^5 steps
 LARGEST_DEGREE = 100_000
-SERIES_BELOW = 300.0  # up to this x the power series is short and loses no digits: its rounding is eps x
-LONG_SERIES = 1e6  # terms of that series from which on the expansion for large orders replaces it
+# up to this x the power series is short and loses no digits: its rounding is eps x
+SERIES_BELOW = 300.0
+# terms of that series from which on the expansion for large orders replaces it
+LONG_SERIES = 1e6
 
 
 def softmax_filter(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
-    """rho_m: what softmax attention keeps of the degree-m part of the function in the context, in the limit of long contexts.
+    """rho_m: what softmax attention keeps of the degree-m part of the function in the context, in
+    the limit of long contexts.
 
     Args:
         dim: d >= 2, the keys live on S^{d-1}.
@@ -66,16 +73,28 @@ def softmax_filter(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.n
     return _ratios(d, h, int(m.max()))[m]
 
 
-def cme_filter(dim: int, bandwidth: float, degree: int | np.ndarray, ridge_per_token: float) -> np.ndarray:
-    """mu_m/(mu_m + r): what CME attention with the RBF kernel and ridge L r keeps of degree m, in the limit of long contexts."""
-    r = check.real(ridge_per_token, "ridge_per_token", "cme_filter", 0, strict=True, hint="ridge / length")
+def cme_filter(
+    dim: int, bandwidth: float, degree: int | np.ndarray, ridge_per_token: float
+) -> np.ndarray:
+    """mu_m/(mu_m + r): what CME attention with the RBF kernel and ridge L r keeps of degree m,
+    in the limit of long contexts.
+    """
+    r = check.real(
+        ridge_per_token,
+        "ridge_per_token",
+        "cme_filter",
+        0,
+        strict=True,
+        hint="ridge / length",
+    )
     return expit(log_eigenvalues(dim, bandwidth, degree) - math.log(r))  # no overflow of r/mu
 
 
 def kernel_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
     """mu_m of the RBF kernel under uniform keys; those of exp(q.k/h) are exp(1/h) times as large.
 
-    They sum to k(q, q) = 1 when each is counted once per harmonic (tasks.exchangeable.sphere_regression.harmonic_count).
+    They sum to k(q, q) = 1 when each is counted once per harmonic
+    (tasks.exchangeable.sphere_regression.harmonic_count).
     """
     return np.exp(log_eigenvalues(dim, bandwidth, degree))
 
@@ -88,18 +107,30 @@ def log_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.
 
 
 def density_bias(
-    bandwidth: float, laplacian: np.ndarray, gradient: np.ndarray, log_density_gradient: np.ndarray
+    bandwidth: float,
+    laplacian: np.ndarray,
+    gradient: np.ndarray,
+    log_density_gradient: np.ndarray,
 ) -> np.ndarray:
-    """(h/2)(Laplacian f + 2 <grad f, grad log p>): first-order bias of softmax attention for unit keys with density p.
+    """(h/2)(Laplacian f + 2 <grad f, grad log p>): first-order bias of softmax attention for unit
+    keys with density p.
 
     Laplacian (...) and gradients (..., d) are those of the sphere: tangential at the query.
     """
     h = check.real(bandwidth, "bandwidth", "density_bias", 0, strict=True)
-    return h / 2 * (np.asarray(laplacian) + 2 * np.sum(np.asarray(gradient) * log_density_gradient, axis=-1))
+    return (
+        h
+        / 2
+        * (
+            np.asarray(laplacian)
+            + 2 * np.sum(np.asarray(gradient) * log_density_gradient, axis=-1)
+        )
+    )
 
 
 def tilted_limit(query: np.ndarray, bandwidth: float, tilt: np.ndarray) -> np.ndarray:
-    """The limit of softmax attention with values = keys, for keys with density ~ exp(tilt.k) on the sphere: (..., d).
+    """The limit of softmax attention with values = keys, for keys with density ~ exp(tilt.k) on the
+    sphere: (..., d).
 
     A linear function W k then has the limit W times this; tilt = 0 gives rho_1 q.
     """
@@ -108,11 +139,15 @@ def tilted_limit(query: np.ndarray, bandwidth: float, tilt: np.ndarray) -> np.nd
     b = check.array(tilt, "tilt", of, (None,))
     a = context_array(query, "query", of, (len(b),)) / h + b
     size = np.linalg.norm(a, axis=-1, keepdims=True)
-    keep = np.array([float(softmax_filter(len(b), 1 / s, 1)) if s > 0 else 0.0 for s in size.ravel()])
+    keep = np.array(
+        [float(softmax_filter(len(b), 1 / s, 1)) if s > 0 else 0.0 for s in size.ravel()]
+    )
     return keep.reshape(size.shape) * a / np.where(size > 0, size, 1)
 
 
-def _checked(dim: int, bandwidth: float, degree: int | np.ndarray, of: str) -> tuple[int, float, np.ndarray]:
+def _checked(
+    dim: int, bandwidth: float, degree: int | np.ndarray, of: str
+) -> tuple[int, float, np.ndarray]:
     hint = "a bandwidth near L**(-2/(dim+3))"
     d = check.integer(dim, "dim", of, 2, hint="dim=3")
     h = check.real(bandwidth, "bandwidth", of, SMALLEST_BANDWIDTH, hint=hint)
@@ -122,7 +157,9 @@ def _checked(dim: int, bandwidth: float, degree: int | np.ndarray, of: str) -> t
 def _degrees(degree: int | np.ndarray, of: str) -> np.ndarray:
     m = np.asarray(degree)
     if m.dtype.kind not in "iu" or m.size == 0 or m.min() < 0 or m.max() > LARGEST_DEGREE:
-        raise bad("degree", of, f"whole numbers from 0 to {LARGEST_DEGREE}", degree, "degree=1")
+        raise bad(
+            "degree", of, f"whole numbers from 0 to {LARGEST_DEGREE}", degree, "degree=1"
+        )
     return m
 
 
@@ -134,12 +171,15 @@ def _ratios(d: int, h: float, top: int) -> np.ndarray:
 def _bessel_ratios(d: int, h: float, top: int) -> np.ndarray:
     """I_{v+1}/I_v at x = 1/h for v = d/2 - 1 + j, j < top, by downward recurrence.
 
-    An error in r shrinks by r_v^2 = exp(-2 asinh(v/x)) per step, so sqrt(40 x) + 40 extra steps wipe out that of the start.
+    An error in r shrinks by r_v^2 = exp(-2 asinh(v/x)) per step, so sqrt(40 x) + 40 extra steps
+    wipe out that of the start.
     """
-    x, v0 = 1 / h, d / 2 - 1
+    x = 1 / h
+    v0 = d / 2 - 1
     above = top + math.ceil(math.sqrt(40 * x)) + 40
     v = v0 + above + 1
-    r, kept = x / (v + math.hypot(v, x)), []
+    r = x / (v + math.hypot(v, x))
+    kept = []
     for j in range(above, -1, -1):
         r = 1 / (2 * (v0 + j + 1) / x + r)
         if j < top:
@@ -149,13 +189,15 @@ def _bessel_ratios(d: int, h: float, top: int) -> np.ndarray:
 
 def _log_mean_kernel(d: int, h: float) -> float:
     """log mu_0 = log E exp((t-1)/h)."""
-    x, v = 1 / h, d / 2 - 1
+    x = 1 / h
+    v = d / 2 - 1
     bessel = float(ive(v, x)) if x > SERIES_BELOW else 0.0
     if bessel > 1e-290:  # else underflow is near: v is large against sqrt(x)
         return float(gammaln(d / 2)) + v * math.log(2 * h) + math.log(bessel)
     if math.hypot(v + 1, x) - (v + 1) > LONG_SERIES:
         return float(gammaln(d / 2)) + v * math.log(2 * h) + _log_bessel(v, x) - x
-    peak = (math.hypot(v + 1, x) - (v + 1)) / 2  # the largest term of sum_j (x/2)^{2j}/(j! (d/2)_j)
+    # the largest term of sum_j (x/2)^{2j}/(j! (d/2)_j)
+    peak = (math.hypot(v + 1, x) - (v + 1)) / 2
     j = np.arange(1, math.ceil(peak + 12 * math.sqrt(peak + 1) + 40))
     terms = np.cumsum(2 * math.log(x / 2) - np.log(j) - np.log(d / 2 + j - 1))
     return float(logsumexp(np.concatenate([[0.0], terms]))) - x
@@ -164,7 +206,8 @@ def _log_mean_kernel(d: int, h: float) -> float:
 def _log_bessel(v: float, x: float) -> float:
     """log I_v(x) by Debye's uniform expansion to order v^-4: 1e-14 at the v > 600 it is used for.
 
-    DLMF 10.41.3 and 10.41.9: I_v(vz) ~ e^{v eta} (1 + u_1(t)/v + ...)/(sqrt(2 pi v) (1 + z^2)^{1/4}).
+    DLMF 10.41.3 and 10.41.9: I_v(vz) ~ e^{v eta} (1 + u_1(t)/v + ...)/(sqrt(2 pi v) (1 +
+    z^2)^{1/4}).
     """
     z = x / v
     root = math.hypot(1.0, z)
@@ -173,6 +216,12 @@ def _log_bessel(v: float, x: float) -> float:
     u1 = (3 * t - 5 * t**3) / 24
     u2 = (81 * t**2 - 462 * t**4 + 385 * t**6) / 1152
     u3 = (30375 * t**3 - 369603 * t**5 + 765765 * t**7 - 425425 * t**9) / 414720
-    u4 = 4465125 * t**4 - 94121676 * t**6 + 349922430 * t**8 - 446185740 * t**10 + 185910725 * t**12
+    u4 = (
+        4465125 * t**4
+        - 94121676 * t**6
+        + 349922430 * t**8
+        - 446185740 * t**10
+        + 185910725 * t**12
+    )
     series = u1 / v + u2 / v**2 + u3 / v**3 + u4 / 39813120 / v**4
     return v * eta - math.log(2 * math.pi * v * root) / 2 + math.log1p(series)

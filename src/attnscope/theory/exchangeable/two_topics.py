@@ -78,7 +78,9 @@ def log_ratio(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return out
 
 
-def wrong_mass(prior: tuple[float, float], p: np.ndarray, q: np.ndarray, length: int, of: str) -> LogMass:
+def wrong_mass(
+    prior: tuple[float, float], p: np.ndarray, q: np.ndarray, length: int, of: str
+) -> LogMass:
     """2 sum_x p_i p_j/(p_i + p_j) over all sequences of that length >= 1, as a logarithm."""
     both = (p > 0) & (q > 0)
     if min(prior) == 0 or not both.any():
@@ -86,7 +88,9 @@ def wrong_mass(prior: tuple[float, float], p: np.ndarray, q: np.ndarray, length:
     p = p[both]
     q = q[both]
     logs = np.log(prior)
-    pair = _Pair(p, q, np.log(p), np.log(q), log_ratio(p, q), float(logs[0]), float(logs[1]), length)
+    pair = _Pair(
+        p, q, np.log(p), np.log(q), log_ratio(p, q), float(logs[0]), float(logs[1]), length
+    )
     s = _lowest(pair, 0.0)
     found = None
     if not NEAR_POLE <= s <= 1 - NEAR_POLE:
@@ -113,7 +117,8 @@ def _around_pole(pair: _Pair, pole: int, of: str) -> tuple[float, float, float] 
     s = _lowest(pair, float(2 * pole - 1))
     s = max(s, -0.5) if pole == 0 else min(s, 1.5)  # beyond, the next pole is near
     scale = math.exp(min(_exponent(pair, s) - residue, 700.0))
-    most = 2 / math.pi * float(ellipkm1(math.sin(math.pi * s) ** 2))  # int dt/|sin pi(s + it)|
+    # int dt/|sin pi(s + it)|
+    most = 2 / math.pi * float(ellipkm1(math.sin(math.pi * s) ** 2))
     if most * scale < EPS:
         return residue, most * scale + EPS, _rounding(pair, float(pole))
     _, value, error = _line(pair, s, of)
@@ -131,7 +136,9 @@ def _exponent(pair: _Pair, s: float) -> float:
 
 
 def _log_M(pair: _Pair, s: float) -> float:
-    """log M(s), from M - 1 where that is small: near s = 0 and 1, and for topics that nearly agree."""
+    """log M(s), from M - 1 where that is small:
+    near s = 0 and 1, and for topics that nearly agree.
+    """
     base, start, slope = (pair.b, pair.q, s) if s <= 0.5 else (pair.a, pair.p, s - 1)
     moved = math.fsum(start * np.expm1(np.minimum(slope * pair.ratio, 700.0)))
     rest = math.fsum([*start, -1.0]) + moved
@@ -202,7 +209,9 @@ def _line(pair: _Pair, s: float, of: str) -> tuple[float, float, float]:
     return _exponent(pair, s), sums[0], error
 
 
-def _integrand(t: np.ndarray, q: np.ndarray, deviation: np.ndarray, L: int, turn: float, s: float) -> np.ndarray:
+def _integrand(
+    t: np.ndarray, q: np.ndarray, deviation: np.ndarray, L: int, turn: float, s: float
+) -> np.ndarray:
     """e^{i turn t} (E_Q e^{it deviation})^L / sin(pi (s + it))."""
     angles = np.multiply.outer(t, deviation)
     real = -2 * (np.sin(angles / 2) ** 2 @ q)  # Re phi - 1
@@ -212,7 +221,9 @@ def _integrand(t: np.ndarray, q: np.ndarray, deviation: np.ndarray, L: int, turn
     # 1/sin(pi (s + it)) = conj(sin)/|sin|^2, |sin|^2 = sin^2 pi s + sinh^2 pi t
     hyper = np.sinh(math.pi * t)
     square = math.sin(math.pi * s) ** 2 + hyper**2
-    inverse = math.sin(math.pi * s) * np.cosh(math.pi * t) - 1j * math.cos(math.pi * s) * hyper
+    inverse = (
+        math.sin(math.pi * s) * np.cosh(math.pi * t) - 1j * math.cos(math.pi * s) * hyper
+    )
     return np.exp(L * modulus + 1j * (turn * t + L * phase)) * (inverse / square)
 
 

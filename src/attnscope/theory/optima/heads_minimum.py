@@ -1,16 +1,19 @@
-"""Local minima of the risk of several heads on the product of their spheres, by a fixed sample of scores.
+"""Local minima of the risk of several heads on the product of their spheres, by a fixed sample of
+scores.
 
-notation: trained rows x_1 .. x_m (k_1, v_1, ..., k_H, v_H) in R^(2F + m): the span of orthonormal teachers first, then m more axes, enough for every
-way in which m vectors can leave that span. z (n, L, H) standard normal, fixed.
+notation: trained rows x_1 .. x_m (k_1, v_1, ..., k_H, v_H) in R^(2F + m): the span of orthonormal
+teachers first, then m more axes, enough for every way in which m vectors can leave that span. z (n,
+L, H) standard normal, fixed.
 
-The risk is the mean of E[(T - Y)^2 | scores] (multi_head_risk.py), written in JAX: (u, w, y) of a token are Gaussian with covariance C, so with
-u = A z, A A^T = C_uu,
+The risk is the mean of E[(T - Y)^2 | scores] (multi_head_risk.py), written in JAX: (u, w, y) of a
+token are Gaussian with covariance C, so with u = A z, A A^T = C_uu,
 
-    E[(w, y) | u] = mean + B z,  B = C_{(w,y)u} A^{-T},      Cov((w, y) | u) = C_{(w,y)(w,y)} - B B^T.
+    E[(w, y) | u] = mean + B z,  B = C_{(w,y)u} A^{-T},    Cov((w, y) | u) = C_{(w,y)(w,y)} - B B^T.
 
-It is smooth in the vectors, so a quasi-Newton search and then Newton's method find its stationary point to rounding, and the Hessian along x/|x| at
-unit x (a retraction of second order) is the Riemannian one. The sample is finite: the same Hessian and gradient on an independent sample say how much
-that matters. Needs k_1, ..., k_H linearly independent.
+It is smooth in the vectors, so a quasi-Newton search and then Newton's method find its stationary
+point to rounding, and the Hessian along x/|x| at unit x (a retraction of second order) is the
+Riemannian one. The sample is finite: the same Hessian and gradient on an independent sample say how
+much that matters. Needs k_1, ..., k_H linearly independent.
 """
 
 from __future__ import annotations
@@ -32,12 +35,15 @@ __all__ = ["HeadsMinimum", "heads_minimum"]
 
 NAME = "heads_minimum"
 NEWTON = 8  # steps after the quasi-Newton search; quadratic convergence needs 3 or 4
-STATIONARY = 1e-9  # gradient at which the search must have ended: rounding of a mean of 10^4 terms is 1e-14
+# gradient at which the search must have ended: rounding of a mean of 10^4 terms is 1e-14
+STATIONARY = 1e-9
 
 
 class HeadsMinimum(NamedTuple):
-    """vectors (2H, 2F + 2H): rows k_1, v_1, ... in coordinates (k_1*, v_1*, ..., others); risk, gradient norm and tangent Hessian
-    eigenvalues on the sample that was minimised; `check_*` the same on an independent one."""
+    """vectors (2H, 2F + 2H): rows k_1, v_1, ... in coordinates (k_1*, v_1*, ..., others); risk,
+    gradient norm and tangent Hessian eigenvalues on the sample that was minimised;
+    `check_*` the same on an independent one.
+    """
 
     vectors: np.ndarray
     risk: float
@@ -49,27 +55,49 @@ class HeadsMinimum(NamedTuple):
 
 
 def heads_minimum(
-    task: MultiDirection, predictor: MultiHead, start: np.ndarray, samples: int = 8000, seed: int = 0
+    task: MultiDirection,
+    predictor: MultiHead,
+    start: np.ndarray,
+    samples: int = 8000,
+    seed: int = 0,
 ) -> HeadsMinimum:
-    """The local minimum (or other stationary point) next to `start` (2H, 2F), rows k_1, v_1, ... in the orthonormal teachers' coordinates."""
+    """The local minimum (or other stationary point) next to `start` (2H, 2F), rows k_1, v_1, ... in
+    the orthonormal teachers' coordinates.
+    """
     lam = constant_temperature(predictor, NAME)
     if not (adds_heads(predictor) and predictor.head.exponential):
-        raise bad("predictor", NAME, "a MultiHead of Softmax heads", predictor, "MultiHead(Softmax(1.0), heads=2)")
-    m, r = 2 * predictor.heads, 2 * task.directions
+        raise bad(
+            "predictor",
+            NAME,
+            "a MultiHead of Softmax heads",
+            predictor,
+            "MultiHead(Softmax(1.0), heads=2)",
+        )
+    m = 2 * predictor.heads
+    r = 2 * task.directions
     if task.positions != "distinct" or not np.array_equal(task.teacher_gram, np.eye(r)):
         raise bad("task", NAME, "one with orthonormal vectors at distinct positions", task)
     x = np.concatenate([check.array(start, "start", NAME, (m, r)), np.zeros((m, m))], axis=1)
-    n, rng = check.integer(samples, "samples", NAME, 100), np.random.default_rng([check.seed_value(seed, NAME), 0x3E5])
-    x = x + 0.01 * rng.standard_normal(x.shape)  # leave the span: a saddle must not be taken for a minimum
+    n = check.integer(samples, "samples", NAME, 100)
+    rng = np.random.default_rng([check.seed_value(seed, NAME), 0x3E5])
+    # leave the span: a saddle must not be taken for a minimum
+    x = x + 0.01 * rng.standard_normal(x.shape)
     with x64():
         first, second = (
-            _Sample(task, predictor.heads, lam, rng.standard_normal((n, task.length, predictor.heads))) for _ in "12"
+            _Sample(
+                task,
+                predictor.heads,
+                lam,
+                rng.standard_normal((n, task.length, predictor.heads)),
+            )
+            for _ in "12"
         )
         x = first.search(_unit(x))
         found = [sample.at(x) for sample in (first, second)]
     if found[0][1] > STATIONARY:
         raise AttnscopeError(
-            f"the search of {NAME} must end at a stationary point, got gradient {found[0][1]:.2g}; try another start."
+            f"the search of {NAME} must end at a stationary point, got gradient {found[0][1]:.2g}; "
+            "try another start."
         )
     return HeadsMinimum(x, *found[0], *found[1])
 
@@ -85,7 +113,9 @@ class _Sample:
         slope = jax.grad(on_spheres)
         self.z = jax.numpy.asarray(z)
         self._value = jax.jit(jax.value_and_grad(on_spheres))
-        self._bend = jax.jit(lambda x, direction, z: jax.jvp(lambda y: slope(y, z), (x,), (direction,))[1])
+        self._bend = jax.jit(
+            lambda x, direction, z: jax.jvp(lambda y: slope(y, z), (x,), (direction,))[1]
+        )
 
     def value(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self._value(x, self.z)
@@ -99,24 +129,36 @@ class _Sample:
             return value, gradient.ravel()
 
         x = _unit(
-            minimize(flat, x.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-13}).x.reshape(
-                shape
-            )
+            minimize(
+                flat,
+                x.ravel(),
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": 500, "ftol": 1e-13},
+            ).x.reshape(shape)
         )
         for _ in range(NEWTON):
             gradient, tangent = self.value(x)[1].ravel(), _tangent(x)
             if np.linalg.norm(gradient) <= STATIONARY / 100:
                 break
-            move = np.linalg.lstsq(self._hessian(x, tangent), tangent @ gradient, rcond=1e-10)[0]
+            move = np.linalg.lstsq(
+                self._hessian(x, tangent), tangent @ gradient, rcond=1e-10
+            )[0]
             x = _unit(x - (move @ tangent).reshape(shape))
         return x
 
     def at(self, x: np.ndarray) -> tuple[float, float, np.ndarray]:
         value, gradient = self.value(x)
-        return value, float(np.linalg.norm(gradient)), np.linalg.eigvalsh(self._hessian(x, _tangent(x)))
+        return (
+            value,
+            float(np.linalg.norm(gradient)),
+            np.linalg.eigvalsh(self._hessian(x, _tangent(x))),
+        )
 
     def _hessian(self, x: np.ndarray, tangent: np.ndarray) -> np.ndarray:
-        columns = [np.asarray(self._bend(x, t.reshape(x.shape), self.z)).ravel() for t in tangent]
+        columns = [
+            np.asarray(self._bend(x, t.reshape(x.shape), self.z)).ravel() for t in tangent
+        ]
         H = tangent @ np.stack(columns, axis=1)
         return (H + H.T) / 2
 
@@ -138,7 +180,8 @@ def _risk_function(task: MultiDirection, H: int, lam: float) -> Callable[[Any, A
     import jax
     from jax import numpy as jnp
 
-    F, L = task.directions, task.length
+    F = task.directions
+    L = task.length
     r = 2 * F
     scale = np.where(np.arange(L) < F, task.gamma, 1.0)[:, None]
 
@@ -154,7 +197,9 @@ def _risk_function(task: MultiDirection, H: int, lam: float) -> Callable[[Any, A
         a = jax.nn.softmax(lam * seen[:, :, :H], axis=1)
         own = jnp.arange(F)
         gap = (a * seen[:, :, H : 2 * H]).sum((1, 2)) - seen[:, own, 2 * H + own].sum(1)
-        signed = jnp.concatenate([a, -jnp.broadcast_to(jnp.eye(L, F), (len(z), L, F))], axis=2)
+        signed = jnp.concatenate(
+            [a, -jnp.broadcast_to(jnp.eye(L, F), (len(z), L, F))], axis=2
+        )
         spread = jnp.einsum("nli,ij,nlj,l->n", signed, rest, signed, scale[:, 0] ** 2)
         return (gap**2 + spread).mean()
 

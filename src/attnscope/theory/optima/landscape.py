@@ -1,21 +1,31 @@
-"""Stationary points of the population risk on the product of unit spheres, their Hessians, and what they predict for training.
+"""Stationary points of the population risk on the product of unit spheres, their Hessians, and what
+they predict for training.
 
-notation: k perturbed along xi in T_k, v along om in T_v (tangent spaces), k(t) = k + t xi - t^2 |xi|^2 k/2 + ..., same for v. Then
+notation: k perturbed along xi in T_k, v along om in T_v (tangent spaces), k(t) = k + t xi - t^2
+|xi|^2 k/2 + ..., same for v. Then
 
-    kap'' = -kap |xi|^2, eta'' = -eta |xi|^2, the'' = -the |om|^2, nu'' = -nu |om|^2, rho'' = 2 xi.om - rho (|xi|^2 + |om|^2),
+    kap'' = -kap |xi|^2, eta'' = -eta |xi|^2, the'' = -the |om|^2, nu'' = -nu |om|^2, rho''
+        = 2 xi.om - rho (|xi|^2 + |om|^2),
 
-and the Riemannian Hessian is J^T H J + sum_i R_i o_i'' with H, R_i the second and first derivatives of the risk in the five overlaps.
-Coordinates outside span{k, v, k*, v*} decouple into equal 2 x 2 blocks [[-g_k, R_rho], [R_rho, -g_v]], one per dimension, so the
-spectrum in R^d costs the same for every d: eigenvalues of the span (multiplicity 1) and one pair with multiplicity d - 4.
+and the Riemannian Hessian is J^T H J + sum_i R_i o_i'' with H, R_i the second and first derivatives
+of the risk in the five overlaps. Coordinates outside span{k, v, k*, v*} decouple into equal 2 x 2
+blocks [[-g_k, R_rho], [R_rho, -g_v]], one per dimension, so the spectrum in R^d costs the same for
+every d: eigenvalues of the span (multiplicity 1) and one pair with multiplicity d - 4.
 
-For erf (k* perp v*; e1 = erf'(0) = 2/sqrt(pi), V0 = Var erf(lam gam G), A = lam gam^2/sqrt(1 + 2 lam^2 gam^2)):
-  oracle       k = k*, v = v*; a minimum below the critical temperature, a saddle above (in the (eta, theta) plane), -> sqrt(3)/2 as d -> inf;
-  swapped      k = v*, v = the k* + rest, the = min(1, A e1/(s V0)): the roles exchanged, because at small lam T is symmetric in k and v;
-  degenerate   all four vectors orthogonal: R ~ a1 kap^2/2 - b kap nu + a2 the^2/2 - b eta the + h rho^2/2 with b = 2 A s e1,
-               a1 = 8 gam^2 lam^2 s^2/(pi S^2 q), a2 = 2 s^2 V0: one unstable direction towards the oracle, one towards the swapped minimum.
-               A start with small overlaps goes where its projection on these two directions is larger (`basin_prediction`).
-Exact: first and second derivatives for Erf and LinearAttention (complex step on the analytic gradient, to roundoff); other predictors use
-fourth-order differences of the exact gradient (about 1e-9) and Newton's method for the position.
+For erf (k* perp v*; e1 = erf'(0) = 2/sqrt(pi), V0 = Var erf(lam gam G), A = lam gam^2/sqrt(1 + 2
+lam^2 gam^2)):
+  oracle   k = k*, v = v*; a minimum below the critical temperature, a saddle above (in the (eta,
+      theta) plane), -> sqrt(3)/2 as d -> inf;
+  swapped   k = v*, v = the k* + rest, the = min(1, A e1/(s V0)): the roles exchanged, because at
+      small lam T is symmetric in k and v;
+  degenerate   all four vectors orthogonal: R ~ a1 kap^2/2 - b kap nu + a2 the^2/2 - b eta the + h
+      rho^2/2 with b = 2 A s e1,
+               a1 = 8 gam^2 lam^2 s^2/(pi S^2 q), a2 = 2 s^2 V0: one unstable direction towards the
+               oracle, one towards the swapped minimum. A start with small overlaps goes where its
+               projection on these two directions is larger (`basin_prediction`).
+Exact: first and second derivatives for Erf and LinearAttention (complex step on the analytic
+gradient, to roundoff); other predictors use fourth-order differences of the exact gradient (about
+1e-9) and Newton's method for the position.
 """
 
 from __future__ import annotations
@@ -59,20 +69,29 @@ __all__ = [
     "swapped_overlaps",
 ]
 
-ZERO = 1e-9  # eigenvalues below this fraction of the largest count as zero modes (symmetries; differences are good to 1e-9)
-FLAT = 0.75  # share of zero modes from which on a point has no kind; symmetries explain at most about half (k or v turns freely)
-NEAR = 1e-6  # overlaps closer than this are those of one point: Newton's method ends within 1e-9 or so
+# eigenvalues below this fraction of the largest count as zero modes (symmetries; differences are
+# good to 1e-9)
+ZERO = 1e-9
+# share of zero modes from which on a point has no kind; symmetries explain at most about half (k or
+# v turns freely)
+FLAT = 0.75
+# overlaps closer than this are those of one point: Newton's method ends within 1e-9 or so
+NEAR = 1e-6
 NEWTON_STEPS = 20  # of at most 0.3 rad: the way around the sphere, and then some
 NEWTON_DIFFERENCE = (
-    1e-6  # one-sided differences: an error of 1e-6 in the matrix gains six digits a step, at 7 gradients instead of 25
+    # one-sided differences: an error of 1e-6 in the matrix gains six digits a step, at 7 gradients
+    # instead of 25
+    1e-6
 )
 
 
 @dataclass(frozen=True)
 class StationaryPoint:
-    """A critical point of the risk on S^(d-1) x S^(d-1), up to rotations that fix k*, v* and, for odd activations, (k, v) -> (-k, -v).
+    """A critical point of the risk on S^(d-1) x S^(d-1), up to rotations that fix k*, v* and, for
+    odd activations, (k, v) -> (-k, -v).
 
-    kind: "minimum", "saddle", "maximum", or "flat" where the risk is constant to second order in most directions.
+    kind: "minimum", "saddle", "maximum", or "flat" where the risk is constant to second order in
+    most directions.
     """
 
     name: str
@@ -83,7 +102,9 @@ class StationaryPoint:
     kind: str
 
     def count(self, sign: int) -> int:
-        """Number of negative (-1), zero (0) or positive (+1) Hessian directions in the ambient space."""
+        """Number of negative (-1), zero (0) or positive (+1)
+        Hessian directions in the ambient space.
+        """
         return int(self.multiplicities[_signs(self.eigenvalues) == sign].sum())
 
 
@@ -100,11 +121,13 @@ def known_landscape(task: object) -> bool:
 
 
 def stationary_points(task: SingleLocation, predictor: Predictor) -> list[StationaryPoint]:
-    """The oracle, the role-swapped point and the degenerate saddle, as far as they exist for this predictor, best risk first.
+    """The oracle, the role-swapped point and the degenerate saddle, as far as they exist for this
+    predictor, best risk first.
 
-    For other predictors than Erf they are looked for by Newton's method from Erf's, and named by where it ends: "oracle"; "swapped"
-    (k nearer to v* than to k*, v nearer to k* than to v*, up to signs); "degenerate" (k and v perpendicular to both); "reversed"
-    (k = -k* or v = -v* or both); or "other".
+    For other predictors than Erf they are looked for by Newton's method from Erf's, and named by
+    where it ends: "oracle"; "swapped" (k nearer to v* than to k*, v nearer to k* than to v*, up to
+    signs); "degenerate" (k and v perpendicular to both); "reversed" (k = -k* or v = -v* or both);
+    or "other".
 
     >>> for p in stationary_points(SingleLocation(dim=400, length=10), Erf(0.1)):
     ...     print(f"{p.name:10s} {p.risk.value:.4f} {p.kind}")
@@ -137,7 +160,9 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
             name = _name(overlaps_of(k, v))
         if not critical(k, v):
             continue
-        if not any(np.abs(overlaps_of(k, v) - np.array(p.overlaps)).max() < NEAR for p in points):
+        if not any(
+            np.abs(overlaps_of(k, v) - np.array(p.overlaps)).max() < NEAR for p in points
+        ):
             points.append(_point(task, predictor, derivatives, name, k, v))
     return sorted(points, key=lambda p: p.risk.value)
 
@@ -152,42 +177,67 @@ def _name(o: np.ndarray) -> str:
     return "swapped" if eta**2 > kap**2 and the**2 > nu**2 else "other"
 
 
-def local_geometry(task: SingleLocation, predictor: Predictor, overlaps: Overlaps) -> LocalGeometry:
-    """Riemannian gradient norm and Hessian eigenvalues of the risk at any one point (scalar overlaps)."""
+def local_geometry(
+    task: SingleLocation, predictor: Predictor, overlaps: Overlaps
+) -> LocalGeometry:
+    """Riemannian gradient norm and Hessian eigenvalues of the risk at any one point (scalar
+    overlaps).
+    """
     orthogonal_task(task, "local_geometry")
     lam = constant_temperature(_checked(predictor, "local_geometry"), "local_geometry")
     derivatives = overlap_derivatives(task, predictor, lam)
     k, v = vectors_with(Overlaps(*(float(x) for x in overlaps)), min(task.dim, 4))
     inside = np.linalg.eigvalsh(sphere_hessian(derivatives, k, v))
     o = overlaps_of(k, v)
-    outside = np.linalg.eigvalsh(outside_blocks(derivatives.first(o), o)) if task.dim > 4 else np.empty(0)
+    outside = (
+        np.linalg.eigvalsh(outside_blocks(derivatives.first(o), o))
+        if task.dim > 4
+        else np.empty(0)
+    )
     gradient = float(np.linalg.norm(tangent_gradient(derivatives, k, v)))
     return LocalGeometry(gradient, np.sort(np.concatenate([inside, outside])))
 
 
 def swapped_overlaps(task: SingleLocation, temperature: float) -> Overlaps:
     """Overlaps of the role-swapped stationary point of the erf predictor."""
-    lam, gam2, s = temperature, task.gamma**2, task.signal
-    S, q = math.sqrt(1 + 2 * lam**2 * gam2), math.sqrt(1 + 4 * lam**2 * gam2)
-    theta = min(1.0, lam * gam2 / S * 2 / math.sqrt(math.pi) / (s * float(erf_variance(0.0, q, lam**2 * gam2))))
+    lam = temperature
+    gam2 = task.gamma**2
+    s = task.signal
+    S = math.sqrt(1 + 2 * lam**2 * gam2)
+    q = math.sqrt(1 + 4 * lam**2 * gam2)
+    theta = min(
+        1.0,
+        lam
+        * gam2
+        / S
+        * 2
+        / math.sqrt(math.pi)
+        / (s * float(erf_variance(0.0, q, lam**2 * gam2))),
+    )
     return Overlaps(0.0, 1.0, theta, 0.0, 0.0)
 
 
-def basin_prediction(task: SingleLocation, temperature: float, overlaps: Overlaps) -> np.ndarray:
-    """Which minimum, "oracle" or "swapped", per start: the one that training of Erf reaches from small overlaps, to first order.
+def basin_prediction(
+    task: SingleLocation, temperature: float, overlaps: Overlaps
+) -> np.ndarray:
+    """Which minimum, "oracle" or "swapped", per start: the one that training of Erf reaches from
+    small overlaps, to first order.
 
-    Right for about 95 % of random starts (d = 400: 96.4 % at temperature 0.02, 94.8 % at 0.1, 5000 starts each); meaningless above
-    the critical temperature.
+    Right for about 95 % of random starts (d = 400: 96.4 % at temperature 0.02, 94.8 % at 0.1, 5000
+    starts each); meaningless above the critical temperature.
     """
     orthogonal_task(task, "basin_prediction")
     lam = constant_temperature(Erf(temperature), "basin_prediction")
     o = checked_overlaps(overlaps, task, "basin_prediction")
-    gam2, s = task.gamma**2, task.signal
-    S2, q = 1 + 2 * lam**2 * gam2, math.sqrt(1 + 4 * lam**2 * gam2)
+    gam2 = task.gamma**2
+    s = task.signal
+    S2 = 1 + 2 * lam**2 * gam2
+    q = math.sqrt(1 + 4 * lam**2 * gam2)
     b = 4 * lam * gam2 * s / math.sqrt(math.pi * S2)
     a1 = 8 * gam2 * lam**2 * s**2 / (math.pi * S2 * q)
     a2 = 2 * s**2 * float(erf_variance(0.0, q, lam**2 * gam2))
-    star, swap = _unstable(a1, b), _unstable(a2, b)
+    star = _unstable(a1, b)
+    swap = _unstable(a2, b)
     to_oracle = np.abs(star[0] * o.kappa + star[1] * o.nu)
     to_swapped = np.abs(swap[0] * o.theta + swap[1] * o.eta)
     return np.where(to_oracle > to_swapped, "oracle", "swapped")
@@ -198,11 +248,15 @@ def _unstable(a: float, b: float) -> np.ndarray:
     return np.linalg.eigh(np.array([[-a, b], [b, 0.0]]))[1][:, 1]
 
 
-# -- derivatives in the overlaps, and the Hessian on the spheres -----------------------------------------------------------
+# -- derivatives in the overlaps, and the Hessian on the spheres -----------------------------------
 
 
-def _newton(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Riemannian Newton steps to the nearest critical point of any index; zero modes are left alone."""
+def _newton(
+    derivatives: Derivatives, k: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Riemannian Newton steps to the nearest critical point of any index;
+    zero modes are left alone.
+    """
     for _ in range(NEWTON_STEPS):
         basis = tangent_basis(k, v)
         ambient = tangent_gradient(derivatives, k, v)
@@ -210,7 +264,10 @@ def _newton(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> tuple[np.
         if np.linalg.norm(g) < 1e-13:
             break
         if derivatives.second is None:
-            near = [tangent_gradient(derivatives, *moved(k, v, NEWTON_DIFFERENCE * x)) for x in basis.T]
+            near = [
+                tangent_gradient(derivatives, *moved(k, v, NEWTON_DIFFERENCE * x))
+                for x in basis.T
+            ]
             H = basis.T @ (np.array(near) - ambient).T / NEWTON_DIFFERENCE
             H = (H + H.T) / 2
         else:
@@ -231,16 +288,25 @@ def _point(
     v: np.ndarray,
 ) -> StationaryPoint:
     inside = np.linalg.eigvalsh(sphere_hessian(derivatives, k, v))
-    outside = np.linalg.eigvalsh(outside_blocks(derivatives.first(overlaps_of(k, v)), overlaps_of(k, v)))
+    outside = np.linalg.eigvalsh(
+        outside_blocks(derivatives.first(overlaps_of(k, v)), overlaps_of(k, v))
+    )
     extra = task.dim - len(k)
     eigenvalues = np.concatenate([inside, outside]) if extra else inside
-    multiplicities = np.concatenate([np.ones(len(inside), int), [extra, extra]]) if extra else np.ones(len(inside), int)
+    multiplicities = (
+        np.concatenate([np.ones(len(inside), int), [extra, extra]])
+        if extra
+        else np.ones(len(inside), int)
+    )
     order = np.argsort(eigenvalues)
-    eigenvalues, multiplicities = eigenvalues[order], multiplicities[order]
+    eigenvalues = eigenvalues[order]
+    multiplicities = multiplicities[order]
     exact = closed_form(task, predictor)
     kind = _kind(_signs(eigenvalues, 0.0 if exact else 1 + task.signal**2), multiplicities)
     o = Overlaps(*(float(x) for x in np.clip(overlaps_of(k, v), -1, 1)))
-    return StationaryPoint(name, o, risk(task, predictor, o), eigenvalues, multiplicities, kind)
+    return StationaryPoint(
+        name, o, risk(task, predictor, o), eigenvalues, multiplicities, kind
+    )
 
 
 def _kind(signs: np.ndarray, multiplicities: np.ndarray) -> str:
@@ -250,9 +316,13 @@ def _kind(signs: np.ndarray, multiplicities: np.ndarray) -> str:
 
 
 def _signs(eigenvalues: np.ndarray, scale: float = 0.0) -> np.ndarray:
-    """Signs, 0 below ZERO of the largest eigenvalue or of the scale on which the differences behind them are good to ZERO."""
+    """Signs, 0 below ZERO of the largest eigenvalue or of the scale on which the differences behind
+    them are good to ZERO.
+    """
     size = np.abs(eigenvalues)
-    return np.where(size <= ZERO * max(size.max(), scale), 0, np.sign(eigenvalues)).astype(int)
+    return np.where(size <= ZERO * max(size.max(), scale), 0, np.sign(eigenvalues)).astype(
+        int
+    )
 
 
 def _checked(predictor: object, of: str) -> Predictor:
@@ -266,5 +336,11 @@ def orthogonal_task(task: object, of: str) -> SingleLocation:
     found = checked_task(task, of)
     if found.alignment != 0:
         got = f"key.value = {found.alignment:.6g}"
-        raise bad("task", of, "one with key perpendicular to value", got, "a task with drawn key and value")
+        raise bad(
+            "task",
+            of,
+            "one with key perpendicular to value",
+            got,
+            "a task with drawn key and value",
+        )
     return found

@@ -1,14 +1,17 @@
 """The best componentwise activation at the oracle (k*, v*), and its risk.
 
-notation: p1 = N(s, gam^2) and p0 = N(0, 1) are the densities of the score u = X.k* of the informative and of a background token.
+notation: p1 = N(s, gam^2) and p0 = N(0, 1) are the densities of the score u = X.k* of the
+informative and of a background token.
 
-With k* perp v* the oracle risk of any sigma is gam^2 E_1 (1 - sigma(u))^2 + (L-1) E_0 sigma(u)^2, a pointwise quadratic in sigma(u), so
+With k* perp v* the oracle risk of any sigma is gam^2 E_1 (1 - sigma(u))^2 + (L-1) E_0 sigma(u)^2, a
+pointwise quadratic in sigma(u), so
 
     sigma*(u) = gam^2 p1/(gam^2 p1 + (L-1) p0) = logistic(logit(u)),
-    logit(u) = log gam - log(L-1) - (u-s)^2/(2 gam^2) + u^2/2,           R* = gam^2 int p1 (1 - sigma*) du.
+    logit(u) = log gam - log(L-1) - (u-s)^2/(2 gam^2) + u^2/2,    R* = gam^2 int p1 (1 - sigma*) du.
 
-R* falls exponentially in s^2, so it is integrated in log space: Gauss-Legendre panels around 0, s and the roots of the logit, where the
-integrand (a smooth minimum of gam^2 p1 and (L-1) p0) has its mass; the error is estimated by a coarser rule on the same panels.
+R* falls exponentially in s^2, so it is integrated in log space: Gauss-Legendre panels around 0, s
+and the roots of the logit, where the integrand (a smooth minimum of gam^2 p1 and (L-1) p0) has its
+mass; the error is estimated by a coarser rule on the same panels.
 """
 
 from __future__ import annotations
@@ -39,9 +42,11 @@ class Logit:
 
     @cached_property
     def coefficients(self) -> tuple[float, float, float]:
-        g2, s = self.gamma**2, self.signal
+        g2 = self.gamma**2
+        s = self.signal
         with np.errstate(divide="ignore"):
-            constant = np.log(self.gamma) - np.log(self.length - 1.0) - s * s / (2 * g2)  # +inf at L = 1: sigma* = 1
+            # +inf at L = 1: sigma* = 1
+            constant = np.log(self.gamma) - np.log(self.length - 1.0) - s * s / (2 * g2)
         return (1 - 1 / g2) / 2, s / g2, float(constant)
 
     def __call__(self, u: np.ndarray) -> np.ndarray:
@@ -49,21 +54,27 @@ class Logit:
         return expit(a * u * u + b * u + c)
 
     def turns(self) -> list[tuple[float, float]]:
-        """The roots of the logit with the widths over which it changes by one; its vertex if there is no root."""
+        """The roots of the logit with the widths over which it changes by one;
+        its vertex if there is no root.
+        """
         a, b, c = self.coefficients
         if not np.isfinite(c):
             return []
-        roots = np.roots([x for x in (a, b, c) if x != 0 or x is c]) if a or b else np.array([])
-        places = [float(r.real) for r in roots if abs(r.imag) <= 1e-9 * (1 + abs(r.real))] or (
-            [-b / (2 * a)] if a else []
+        roots = (
+            np.roots([x for x in (a, b, c) if x != 0 or x is c]) if a or b else np.array([])
         )
+        places = [
+            float(r.real) for r in roots if abs(r.imag) <= 1e-9 * (1 + abs(r.real))
+        ] or ([-b / (2 * a)] if a else [])
         slope = [abs(2 * a * u + b) for u in places]
         return [(u, 1 / max(m, np.sqrt(abs(2 * a)), 1e-3)) for u, m in zip(places, slope)]
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class OptimalSigma(Componentwise):
-    """The best componentwise predictor for a task with given gamma, signal and length; temperature 1."""
+    """The best componentwise predictor for a task with given gamma, signal and length;
+    temperature 1.
+    """
 
     sigma: Logit
 
@@ -94,7 +105,8 @@ class OptimalSigma(Componentwise):
 
 
 def optimal_sigma(task: SingleLocation) -> OptimalSigma:
-    """The componentwise predictor of least risk at the oracle overlaps, usable in `risk` and `predict`.
+    """The componentwise predictor of least risk at the oracle overlaps, usable in `risk` and
+    `predict`.
 
     >>> task = SingleLocation(dim=50, length=10)
     >>> float(optimal_sigma(task).weights(np.array([[0.0, 5.0]]))[0, 1]) > 0.99
@@ -116,9 +128,12 @@ def optimal_sigma_log_excess(gamma: float, signal: float, length: int) -> tuple[
     if length == 1:
         return -np.inf, 0.0
     places = [(0.0, 1.0), (signal, gamma), *Logit(gamma, signal, length).turns()]
-    low, high = min(-REACH, signal - REACH * gamma), max(REACH, signal + REACH * gamma)
+    low = min(-REACH, signal - REACH * gamma)
+    high = max(REACH, signal + REACH * gamma)
     edges = doubling_edges(places, low, high)
-    fine, coarse = (_log_integral(*rule, gamma, signal, length) for rule in panel_nodes(edges))
+    fine, coarse = (
+        _log_integral(*rule, gamma, signal, length) for rule in panel_nodes(edges)
+    )
     # the logit is a difference of terms of size s^2/gam^2; its roundoff is that of the result
     return fine, abs(fine - coarse) + 1e-15 * (10 + (signal / gamma) ** 2)
 
@@ -126,5 +141,6 @@ def optimal_sigma_log_excess(gamma: float, signal: float, length: int) -> tuple[
 def _log_integral(u: np.ndarray, width: np.ndarray, gam: float, s: float, L: int) -> float:
     log_p1 = 2 * np.log(gam) - np.log(gam) - ((u - s) / gam) ** 2 / 2
     log_p0 = np.log(L - 1.0) - u * u / 2
-    logs = np.log(width) - np.log(2 * np.pi) / 2 - np.logaddexp(-log_p1, -log_p0)  # 1/(1/A + 1/B) = AB/(A+B)
+    # 1/(1/A + 1/B) = AB/(A+B)
+    logs = np.log(width) - np.log(2 * np.pi) / 2 - np.logaddexp(-log_p1, -log_p0)
     return float(logsumexp(logs))

@@ -1,13 +1,16 @@
-"""The best temperature of a predictor at given overlaps, and the regime in which the erf oracle is asymptotically Bayes optimal.
+"""The best temperature of a predictor at given overlaps, and the regime in which the erf oracle is
+asymptotically Bayes optimal.
 
 notation: lam = temperature, s = signal.
 
 For the erf oracle (k*, v*), with lam -> 0,
 
-    R = gam^2 E(1 - erf(lam (s + gam G)))^2 + (L-1) E erf(lam G)^2  ~  gam^2 erfc(lam s)^2 + (4/pi) (L-1) lam^2,
+    R = gam^2 E(1 - erf(lam (s + gam G)))^2 + (L-1) E erf(lam G)^2  ~  gam^2 erfc(lam s)^2
+        + (4/pi) (L-1) lam^2,
 
-so R -> 0, hence optimality, when lam s -> inf (lam sqrt(d) -> inf at the default signal) and lam sqrt(L) -> 0; the first condition lets
-the informative token through, the second silences the others.
+so R -> 0, hence optimality, when lam s -> inf (lam sqrt(d) -> inf at the default signal) and lam
+sqrt(L) -> 0; the first condition lets the informative token through, the second silences the
+others.
 """
 
 from __future__ import annotations
@@ -32,16 +35,22 @@ from attnscope.theory.route import checked_predictor
 
 __all__ = ["OracleRegime", "optimal_temperature", "oracle_regime"]
 
-STEP = 1.6  # ratio of neighbouring temperatures in the coarse search: optima of the predictors here are broader than a factor of 2
+# ratio of neighbouring temperatures in the coarse search: optima of the predictors here are broader
+# than a factor of 2
+STEP = 1.6
 NARROW = (
     1e-5,
     1e-3,
     1.0,
 )  # of log temperature around the least risk seen: its minimum is flat to the root of its rounding
 FLAT = 1e-12  # changes of the log risk below this fraction are rounding
-LOWEST, HIGHEST = 1e-5, 1e3  # the coarse search covers these multiples of 1/(1+signal) and of 1+signal+1/gamma
+# the coarse search covers these multiples of 1/(1+signal) and of 1+signal+1/gamma
+LOWEST = 1e-5
+HIGHEST = 1e3
 STEEPEST = (
-    1e8  # temperature x (1 + signal + gamma) beyond which the softmax risk is not computed; its optimum is far below
+    # temperature x (1 + signal + gamma) beyond which the softmax risk is not computed; its optimum
+    # is far below
+    1e8
 )
 
 
@@ -54,12 +63,16 @@ class OracleRegime(NamedTuple):
 
 
 def optimal_temperature(
-    task: SingleLocation, family: Callable[[float], Predictor], overlaps: Overlaps | None = None
+    task: SingleLocation,
+    family: Callable[[float], Predictor],
+    overlaps: Overlaps | None = None,
 ) -> tuple[float, Estimate]:
-    """(temperature, risk) that minimise the exact risk at the oracle overlaps, or at the given scalar ones.
+    """(temperature, risk) that minimise the exact risk at the oracle overlaps, or at the given
+    scalar ones.
 
     Args:
-        family: a predictor class such as `Erf` or `Softmax`, or a function from temperature to predictor.
+        family: a predictor class such as `Erf` or `Softmax`, or a function from temperature to
+        predictor.
 
     >>> from attnscope.predictors.attention import Erf
     >>> best, at_best = optimal_temperature(SingleLocation(dim=400, length=10), Erf)
@@ -68,7 +81,9 @@ def optimal_temperature(
     """
     of = "optimal_temperature"
     checked_task(task, of)
-    o = checked_overlaps(Overlaps.oracle(task.alignment) if overlaps is None else overlaps, task, of)
+    o = checked_overlaps(
+        Overlaps.oracle(task.alignment) if overlaps is None else overlaps, task, of
+    )
     if o.kappa.ndim:
         raise bad("overlaps", of, "scalars", f"shape {o.kappa.shape}", "one call per point")
     make = _family(family, of)
@@ -89,34 +104,43 @@ def optimal_temperature(
     return lam, risk_at(lam)
 
 
-def _member(make: Callable[[float], Predictor], lam: float, of: str) -> tuple[Predictor, float]:
+def _member(
+    make: Callable[[float], Predictor], lam: float, of: str
+) -> tuple[Predictor, float]:
     """The family's predictor and its own temperature, which may differ from lam."""
     predictor = checked_predictor(make(lam), of)
     return predictor, constant_temperature(predictor, of)
 
 
-def _bracket(log_excess: Callable[[float], float], task: SingleLocation) -> tuple[float, float]:
-    """Neighbours of the best temperature on a coarse logarithmic grid; (0, 0) if none beats temperature 0."""
-    s, gam = task.signal, task.gamma
-    # the best weight lam u that is linear in the score: where most tokens are background, optima are as small as this
+def _bracket(
+    log_excess: Callable[[float], float], task: SingleLocation
+) -> tuple[float, float]:
+    """Neighbours of the best temperature on a coarse logarithmic grid;
+    (0, 0) if none beats temperature 0.
+    """
+    s = task.signal
+    gam = task.gamma
+    # the best weight lam u that is linear in the score: where most tokens are background, optima
+    # are as small as this
     linear = s * gam**2 / (gam**2 * (gam**2 + s**2) + task.length - 1)
     lam = min(LOWEST / (1 + s), 1e-2 * linear) if linear > 0 else LOWEST / (1 + s)
     last = min(HIGHEST * (1 + s + 1 / gam), STEEPEST / (1 + s + gam))
     values: list[tuple[float, float]] = []
     best = math.inf
     worse = 0
-    while worse < 12:  # 12 steps of 1.6: a factor of 280 beyond the best seen without improvement
+    # 12 steps of 1.6: a factor of 280 beyond the best seen without improvement
+    while worse < 12:
         try:
             values.append((log_excess(lam), lam))
-        except (
-            AttnscopeError
-        ):  # a route that ends at some temperature; that the best one lies below is checked at the end
+        except AttnscopeError:  # a route that ends at some temperature; that the best one lies below is checked at the end
             if not worse:
                 raise
             break
         if values[-1][0] < best:
             worse = 0
-        elif values[-1][0] > best + FLAT * (1 + abs(best)):  # rounding on a plateau is no sign of the way
+        elif values[-1][0] > best + FLAT * (
+            1 + abs(best)
+        ):  # rounding on a plateau is no sign of the way
             worse += 1
         best = min(best, values[-1][0])
         if lam >= last:
@@ -128,21 +152,34 @@ def _bracket(log_excess: Callable[[float], float], task: SingleLocation) -> tupl
         return 0.0, 0.0
     if i == len(values) - 1 or best == -math.inf:
         raise AttnscopeError(
-            f"the optimal temperature must be finite and at most {last:.3g}, where the search ends, got a risk that "
-            f"still falls at temperature {lam:.3g}; try {'length >= 2' if task.length == 1 else 'a smaller signal'}."
+            f"the optimal temperature must be finite and at most {last:.3g}, where the search "
+            "ends, got a risk that "
+            f"still falls at temperature {lam:.3g}; try "
+            f"{'length >= 2' if task.length == 1 else 'a smaller signal'}."
         )
     return values[i - 1][1] if i else lam / STEP, values[i + 1][1]
 
 
-def _root(slope: Callable[[float], float], low: float, high: float, log_excess: Callable[[float], float]) -> float:
-    """The temperature where the derivative vanishes, near the least risk; that one itself where its sign does not change.
+def _root(
+    slope: Callable[[float], float],
+    low: float,
+    high: float,
+    log_excess: Callable[[float], float],
+) -> float:
+    """The temperature where the derivative vanishes, near the least risk; that one itself where its
+    sign does not change.
 
     Gradients may cost a hundred times a risk: the risk narrows the bracket first.
     """
     risk_at = lambda x: log_excess(math.exp(x))
-    least = float(minimize_scalar(risk_at, bounds=(low, high), method="bounded", options={"xatol": 1e-7}).x)
+    least = float(
+        minimize_scalar(
+            risk_at, bounds=(low, high), method="bounded", options={"xatol": 1e-7}
+        ).x
+    )
     for half in NARROW:
-        a, b = max(low, least - half), min(high, least + half)
+        a = max(low, least - half)
+        b = min(high, least + half)
         if slope(a) < 0 < slope(b):
             return math.exp(brentq(slope, a, b, xtol=1e-13, rtol=1e-13))
     return math.exp(least)
@@ -167,7 +204,8 @@ def _family(family: object, of: str) -> Callable[[float], Predictor]:
 
 
 def oracle_regime(task: SingleLocation, temperature: float) -> OracleRegime:
-    """Where (task, temperature) stands in the asymptotic regime of the erf oracle (module docstring).
+    """Where (task, temperature) stands in the asymptotic regime of the erf oracle (module
+    docstring).
 
     >>> regime = oracle_regime(SingleLocation(dim=10**8, length=10), 1e-3)
     >>> round(regime.through, 2), round(regime.leak, 4)

@@ -1,32 +1,38 @@
-"""When the erf oracle (k*, v*) stops being a minimum: the determinant of its Hessian, free of false signs.
+"""When the erf oracle (k*, v*) stops being a minimum: the determinant of its Hessian, free of false
+signs.
 
 notation: n = L - 1, D = s, S^2 = 1 + 2 lam^2 gam^2, q^2 = 1 + 4 lam^2 gam^2, a = lam D/S,
           A = lam gam^2/S, al = 1/q, e = erf(a), e1 = erf'(a), E = erfc(a al),
           C = 2 lam/sqrt(pi (1 + 2 lam^2)), r = 2/sqrt(1 + 4 lam^2), V = Var erf(lam (D + gam G)).
 
-The oracle's Hessian couples only k towards v* and v towards k*: rho = eta + theta to first order. In the
-coordinates eta and theta - eta this plane's 2 x 2 block is [[x, z], [z, y]] with
+The oracle's Hessian couples only k towards v* and v towards k*: rho = eta + theta to first order.
+In the coordinates eta and theta - eta this plane's 2 x 2 block is [[x, z], [z, y]] with
 
-    x = f + 2 n C^2 (n - 1 + r) + 4 n C A e1,   f = e1 E (8 A^2 a + 2 A D) + (16/pi) A^2 al exp(-a^2 (1 + al^2)),
+    x = f + 2 n C^2 (n - 1 + r) + 4 n C A e1,
+        f = e1 E (8 A^2 a + 2 A D) + (16/pi) A^2 al exp(-a^2 (1 + al^2)),
     y = 2 D^2 e^2 + t,                          t = 2 D^2 V + 2 gam^2 e + A D e1 (4 + 2 E),
     z = 2 D e n C + b,                          b = 2 A D e1 (1/S^2 - 3 E).
 
-Multiplied out, the products of size n^2 D^2 cancel by hand, and one term is left that can turn the sign:
+Multiplied out, the products of size n^2 D^2 cancel by hand, and one term is left that can turn the
+sign:
 
-    det = x y - z^2 = 4 D^2 e^2 n C^2 (r - 1) + [2 D^2 e^2 f + t x + 8 D^2 e n C A e1 (e - 1/S^2 + 3 E) - b^2].
+    det = x y - z^2 = 4 D^2 e^2 n C^2 (r - 1) + [2 D^2 e^2 f + t x
+        + 8 D^2 e n C A e1 (e - 1/S^2 + 3 E) - b^2].
 
-The bracket is positive. e - 1/S^2 + 3 E >= 2 (1 - e) >= 0, for E >= 1 - e. And f y > b^2: divided by
-4 A^2 D^2 e1^2, with w = A^2/gam^2 = (1 - 1/S^2)/2 < 1/2, it is implied by
+The bracket is positive. e - 1/S^2 + 3 E >= 2 (1 - e) >= 0, for E >= 1 - e. And f y > b^2: divided
+by 4 A^2 D^2 e1^2, with w = A^2/gam^2 = (1 - 1/S^2)/2 < 1/2, it is implied by
 
     E (1 + 4 w) (e/(a e1) + D^2 e^2/(gam^2 a e1) + 2 + E)  >=  (1 - 2 w - 3 E)^2.
 
-  3 E >= 1 - 2 w: e >= a e1 leaves E (1 + 4 w) (3 + E) - (1 - 2 w - 3 E)^2, concave in w and >= 0 at both ends;
+  3 E >= 1 - 2 w: e >= a e1 leaves E (1 + 4 w) (3 + E)
+      - (1 - 2 w - 3 E)^2, concave in w and >= 0 at both ends;
   3 E <  1 - 2 w: D^2/gam^2 = a^2/w > 2 a^2 and E >= erfc(a) >= e1/(a + sqrt(a^2 + 2)) leave
                   e^2 + 2 (1 - e) >= 1 on the left.
 
-So the oracle is a minimum at every temperature where n (1 - r) <= 0: always at L = 1, and up to sqrt(3)/2 at
-every length, which is also the limit of the critical temperature as D -> inf. Above, the sum is evaluated with
-a bound on its roundoff, and a saddle is one whose determinant lies below zero by more than that.
+So the oracle is a minimum at every temperature where n (1 - r) <= 0: always at L = 1, and up to
+sqrt(3)/2 at every length, which is also the limit of the critical temperature as D -> inf. Above,
+the sum is evaluated with a bound on its roundoff, and a saddle is one whose determinant lies below
+zero by more than that.
 """
 
 from __future__ import annotations
@@ -48,7 +54,8 @@ __all__ = ["critical_temperature"]
 LOWEST = math.sqrt(3) / 2  # no saddle at or below (module docstring)
 HIGHEST = 1e6  # of lam min(1, gam): everything here has reached its limit lam -> inf to 1e-6
 POINTS = 600  # 40 a decade and more: det is smooth in log lam
-# a has 3 roundings and a^2 sits in every exponent; the products have up to 12 factors, V a sum of 32
+# a has 3 roundings and a^2 sits in every exponent; the products have up to 12 factors, V a sum of
+# 32
 UNITS = 64
 EPS = float(np.finfo(np.float64).eps)
 
@@ -61,10 +68,12 @@ class Determinant(NamedTuple):
 
 
 def critical_temperature(task: SingleLocation) -> float:
-    """Temperature up to which the erf oracle (k*, v*) is a minimum and above which it is a saddle; inf if there is none.
+    """Temperature up to which the erf oracle (k*, v*) is a minimum and above which it is a saddle;
+    inf if there is none.
 
-    Right to about 1e-15. No saddle at length 1 nor below sqrt(3)/2, ever. For signals of about twice gamma and
-    few tokens the oracle may turn into a minimum again far above; the first temperature is given.
+    Right to about 1e-15. No saddle at length 1 nor below sqrt(3)/2, ever. For signals of about
+    twice gamma and few tokens the oracle may turn into a minimum again far above; the first
+    temperature is given.
 
     >>> round(critical_temperature(SingleLocation(dim=400, length=10)), 4)
     0.8924
@@ -73,7 +82,13 @@ def critical_temperature(task: SingleLocation) -> float:
     checked_law(task, SingleLocation, of, "SingleLocation(dim=400, length=10)")
     if task.alignment != 0:
         got = f"key.value = {task.alignment:.6g}"
-        raise bad("task", of, "one with key perpendicular to value", got, "a task with drawn key and value")
+        raise bad(
+            "task",
+            of,
+            "one with key perpendicular to value",
+            got,
+            "a task with drawn key and value",
+        )
     if task.length == 1 or task.signal == 0:
         return math.inf
     grid = np.geomspace(LOWEST, HIGHEST / min(1.0, task.gamma), POINTS)
@@ -81,7 +96,9 @@ def critical_temperature(task: SingleLocation) -> float:
     saddles = np.flatnonzero(det.value < -det.error)
     if saddles.size == 0:
         return math.inf
-    low, high = grid[saddles[0] - 1], grid[saddles[0]]  # never the first point: nothing is negative at LOWEST
+    # never the first point: nothing is negative at LOWEST
+    low = grid[saddles[0] - 1]
+    high = grid[saddles[0]]
     value = lambda lam: float(oracle_determinant(task, np.array(lam)).value)
     if value(low) <= 0:  # a determinant within its roundoff: the root is LOWEST to all digits
         return float(low)
@@ -111,8 +128,20 @@ def oracle_determinant(task: SingleLocation, lam: np.ndarray) -> Determinant:
     outer = 4 * (D * e) ** 2 * n * C**2
     mixed = 8 * D**2 * e * n * C * A * e1
     b = 2 * A * D * e1
-    value = outer * (r - 1) + 2 * (D * e) ** 2 * f + t * x + mixed * (e - 1 / S2 + 3 * E) - (b * (1 / S2 - 3 * E)) ** 2
-    size = outer + 2 * (D * e) ** 2 * f + t * x + mixed * (e + 1 / S2 + 3 * E) + (b * (1 / S2 + 3 * E)) ** 2
+    value = (
+        outer * (r - 1)
+        + 2 * (D * e) ** 2 * f
+        + t * x
+        + mixed * (e - 1 / S2 + 3 * E)
+        - (b * (1 / S2 - 3 * E)) ** 2
+    )
+    size = (
+        outer
+        + 2 * (D * e) ** 2 * f
+        + t * x
+        + mixed * (e + 1 / S2 + 3 * E)
+        + (b * (1 / S2 + 3 * E)) ** 2
+    )
     # exponents lose a^2 units, but where a^2 > 40 what they multiply is below every other term
     error = UNITS * EPS * (1 + np.minimum(a * a, 40.0)) * size
     return Determinant(value / (x * y), error / (x * y))

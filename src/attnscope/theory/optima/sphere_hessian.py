@@ -1,11 +1,15 @@
-"""Gradient and Hessian of a risk on the product of unit spheres, from its derivatives in the five overlaps.
+"""Gradient and Hessian of a risk on the product of unit spheres, from its derivatives in the five
+overlaps.
 
-notation: k perturbed along xi in T_k, v along om in T_v (tangent spaces), k(t) = k + t xi - t^2 |xi|^2 k/2 + ..., same for v. Then
+notation: k perturbed along xi in T_k, v along om in T_v (tangent spaces), k(t) = k + t xi - t^2
+|xi|^2 k/2 + ..., same for v. Then
 
-    kap'' = -kap |xi|^2, eta'' = -eta |xi|^2, the'' = -the |om|^2, nu'' = -nu |om|^2, rho'' = 2 xi.om - rho (|xi|^2 + |om|^2),
+    kap'' = -kap |xi|^2, eta'' = -eta |xi|^2, the'' = -the |om|^2, nu'' = -nu |om|^2, rho''
+        = 2 xi.om - rho (|xi|^2 + |om|^2),
 
-and the Riemannian Hessian is J^T H J + sum_i R_i o_i'' with H, R_i the second and first derivatives of the risk in the five overlaps.
-Exact for Erf and LinearAttention (complex step on the analytic gradient, to roundoff), else fourth-order differences of the exact gradient.
+and the Riemannian Hessian is J^T H J + sum_i R_i o_i'' with H, R_i the second and first derivatives
+of the risk in the five overlaps. Exact for Erf and LinearAttention (complex step on the analytic
+gradient, to roundoff), else fourth-order differences of the exact gradient.
 """
 
 from __future__ import annotations
@@ -37,18 +41,26 @@ COMPLEX_STEP = 1e-30  # derivative = Im f(x + ih)/h has no subtraction, so h may
 
 
 class Derivatives(NamedTuple):
-    """First derivatives of the risk in the five overlaps, o (5,) -> (5,), and second ones (5, 5) where they are analytic."""
+    """First derivatives of the risk in the five overlaps, o (5,) -> (5,), and second ones (5, 5)
+    where they are analytic.
+    """
 
     first: Callable[[np.ndarray], np.ndarray]
     second: Callable[[np.ndarray], np.ndarray] | None
 
 
-def overlap_derivatives(task: SingleLocation, predictor: Predictor, lam: float) -> Derivatives:
+def overlap_derivatives(
+    task: SingleLocation, predictor: Predictor, lam: float
+) -> Derivatives:
     """Those of this predictor's risk."""
-    route = needed("gradient", task, predictor, "stationary_points", "Erf, Softmax or Componentwise")
+    route = needed(
+        "gradient", task, predictor, "stationary_points", "Erf, Softmax or Componentwise"
+    )
     if not closed_form(task, predictor):
         inside = lambda o: Overlaps(*(np.asarray(x) for x in np.clip(o, -1, 1)))
-        return Derivatives(lambda o: np.asarray(route(task, predictor, inside(o), lam)).reshape(6)[:5], None)
+        return Derivatives(
+            lambda o: np.asarray(route(task, predictor, inside(o), lam)).reshape(6)[:5], None
+        )
     first = lambda o: np.array(route(task, predictor, Overlaps(*o), lam))[:5]
     column = lambda o, row: first(o + 1j * COMPLEX_STEP * row).imag / COMPLEX_STEP
     return Derivatives(first, lambda o: np.array([column(o, row) for row in np.eye(5)]))
@@ -58,8 +70,11 @@ def vectors_with(o: Overlaps, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit k, v in R^m with these overlaps, where k* = e1 and v* = e2 (m = 4 holds every case)."""
     k = np.array([o.kappa, o.eta, math.sqrt(max(0.0, 1 - o.kappa**2 - o.eta**2)), 0.0])
     third = (o.rho - o.kappa * o.theta - o.eta * o.nu) / k[2] if k[2] > 1e-8 else 0.0
-    v = np.array([o.theta, o.nu, third, math.sqrt(max(0.0, 1 - o.theta**2 - o.nu**2 - third**2))])
-    if m < 4:  # dim 2, 3: fold the last coordinates; exact where they vanish, a start for Newton otherwise
+    v = np.array(
+        [o.theta, o.nu, third, math.sqrt(max(0.0, 1 - o.theta**2 - o.nu**2 - third**2))]
+    )
+    # dim 2, 3: fold the last coordinates; exact where they vanish, a start for Newton otherwise
+    if m < 4:
         k, v = (
             np.append(k[: m - 1], np.linalg.norm(k[m - 1 :])),
             np.append(v[: m - 1], np.linalg.norm(v[m - 1 :])),
@@ -74,7 +89,8 @@ def overlaps_of(k: np.ndarray, v: np.ndarray) -> np.ndarray:
 def _jacobian(k: np.ndarray, v: np.ndarray) -> np.ndarray:
     """d overlaps / d (k, v), (5, 2m)."""
     m = len(k)
-    e, zero = np.eye(m), np.zeros(m)
+    e = np.eye(m)
+    zero = np.zeros(m)
     pairs = [(e[0], zero), (e[1], zero), (zero, e[0]), (zero, e[1]), (v, k)]
     return np.array([np.concatenate(pair) for pair in pairs])
 
@@ -84,7 +100,9 @@ def tangent_basis(k: np.ndarray, v: np.ndarray) -> np.ndarray:
     m = len(k)
     basis = np.zeros((2 * m, 2 * m - 2))
     for i, x in enumerate((k, v)):
-        basis[i * m : (i + 1) * m, i * (m - 1) : (i + 1) * (m - 1)] = np.linalg.svd(x[None, :])[2][1:].T
+        basis[i * m : (i + 1) * m, i * (m - 1) : (i + 1) * (m - 1)] = np.linalg.svd(
+            x[None, :]
+        )[2][1:].T
     return basis
 
 
@@ -92,11 +110,14 @@ def tangent_gradient(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> 
     """The Riemannian gradient as a vector (2m,) of the ambient coordinates."""
     euclidean = _jacobian(k, v).T @ derivatives.first(overlaps_of(k, v))
     m = len(k)
-    return np.concatenate([g - (g @ x) * x for g, x in ((euclidean[:m], k), (euclidean[m:], v))])
+    return np.concatenate(
+        [g - (g @ x) * x for g, x in ((euclidean[:m], k), (euclidean[m:], v))]
+    )
 
 
 def moved(k: np.ndarray, v: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    a, b = k + step[: len(k)], v + step[len(k) :]
+    a = k + step[: len(k)]
+    b = v + step[len(k) :]
     return a / np.linalg.norm(a), b / np.linalg.norm(b)
 
 
@@ -108,19 +129,26 @@ def sphere_hessian(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> np
     ):  # differences of the tangent gradient along the spheres, so that overlaps stay feasible
         h = 1e-3  # fourth-order stencil: truncation h^4 ~ 1e-12 relative, roundoff 1e-13/h
         at = lambda x, n: tangent_gradient(derivatives, *moved(k, v, np.tan(n * h) * x))
-        columns = [(8 * (at(x, 1) - at(x, -1)) - at(x, 2) + at(x, -2)) / (12 * h) for x in basis.T]
+        columns = [
+            (8 * (at(x, 1) - at(x, -1)) - at(x, 2) + at(x, -2)) / (12 * h) for x in basis.T
+        ]
         H = basis.T @ np.array(columns).T
         return (H + H.T) / 2
     o, J = overlaps_of(k, v), _jacobian(k, v)
     return (
         basis.T
-        @ (J.T @ derivatives.second(o) @ J + np.kron(outside_blocks(derivatives.first(o), o), np.eye(len(k))))
+        @ (
+            J.T @ derivatives.second(o) @ J
+            + np.kron(outside_blocks(derivatives.first(o), o), np.eye(len(k)))
+        )
         @ basis
     )
 
 
 def outside_blocks(R: np.ndarray, o: np.ndarray) -> np.ndarray:
-    """The 2 x 2 block of every dimension outside span{k, v, k*, v*}: the second-order change of the overlaps (module docstring)."""
+    """The 2 x 2 block of every dimension outside span{k, v, k*, v*}:
+    the second-order change of the overlaps (module docstring).
+    """
     pull_k = R[0] * o[0] + R[1] * o[1] + R[4] * o[4]
     pull_v = R[2] * o[2] + R[3] * o[3] + R[4] * o[4]
     return np.array([[-pull_k, R[4]], [R[4], -pull_v]])

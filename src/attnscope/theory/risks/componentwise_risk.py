@@ -1,19 +1,22 @@
 """Exact risk of T(X) = sum_l sigma(lam X_l.k) X_l.v for any sigma, by one-dimensional quadrature.
 
-notation: G standard normal, s1 = sigma(lam (s kap + gam G)), s0 = sigma(lam G), mw = s the + gam rho G, c = k*.v*.
+notation: G standard normal, s1 = sigma(lam (s kap + gam G)), s0 = sigma(lam G), mw = s the + gam
+rho G, c = k*.v*.
 
-Given the score of the informative token, Y and its value X_J.v are jointly Gaussian: E[Y|G] = s c + gam eta G,
-E[X_J.v|G] = mw, and their residuals have variances gam^2 (1-eta^2), gam^2 (1-rho^2) and covariance gam^2 (nu - rho eta).
-Background tokens add independent terms of mean m0 = rho E[s0 G] and variance q0 - m0^2. Hence
+Given the score of the informative token, Y and its value X_J.v are jointly Gaussian: E[Y|G] = s c +
+gam eta G, E[X_J.v|G] = mw, and their residuals have variances gam^2 (1-eta^2), gam^2 (1-rho^2) and
+covariance gam^2 (nu - rho eta). Background tokens add independent terms of mean m0 = rho E[s0 G]
+and variance q0 - m0^2. Hence
 
     R = E[(s c + gam eta G - s1 mw - (L-1) m0)^2] + gam^2 E|v*_perp - s1 v_perp|^2
         + (L-1) [(1-rho^2) E s0^2 + rho^2 Var(s0 G)],
     |v*_perp - s1 v_perp|^2 = D + 2 t E + C t^2,   t = 1 - s1,
     D = 2 (1-nu) - (eta-rho)^2,   E = rho (rho-eta) - (1-nu),   C = 1 - rho^2,
 
-or the same with the signs of nu, eta and s1 turned, whichever has nu - rho eta >= 0: near (k*, v*) only t is left, so
-that tiny risks keep their relative accuracy. Exact up to the panels of numerics.integrals.refined_panels, which bound their own error,
-and to rounding, which is followed from sigma and the overlaps to R: where terms of size S cancel, the error says S eps.
+or the same with the signs of nu, eta and s1 turned, whichever has nu - rho eta >= 0: near (k*, v*)
+only t is left, so that tiny risks keep their relative accuracy. Exact up to the panels of
+numerics.integrals.refined_panels, which bound their own error, and to rounding, which is followed
+from sigma and the overlaps to R: where terms of size S cancel, the error says S eps.
 """
 
 from __future__ import annotations
@@ -73,7 +76,9 @@ def componentwise_excess(
     Args:
         outside: `background(predictor, lam)`, if it is known.
     """
-    kap, rho, others = overlaps[0], overlaps[4], float(law.length - 1)
+    kap = overlaps[0]
+    rho = overlaps[4]
+    others = float(law.length - 1)
     spread = spread_error = drift = drift_error = 0.0
     if others:
         zero = background(predictor, lam) if outside is None else outside
@@ -86,7 +91,11 @@ def componentwise_excess(
     score = ScoreLaw(lam, law.signal * kap, law.gamma)
     one = resolve(predictor, score, partial(_informative, setting))
     excess = float(one.value[0]) + others * spread
-    error = float(one.error[0]) + others * spread_error + 8 * EPS * (abs(excess) + others * spread)
+    error = (
+        float(one.error[0])
+        + others * spread_error
+        + 8 * EPS * (abs(excess) + others * spread)
+    )
     return excess, float(error)
 
 
@@ -108,12 +117,16 @@ def _background(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]
     return values, errors
 
 
-def _informative(setting: _Setting, g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
+def _informative(
+    setting: _Setting, g: np.ndarray, s: np.ndarray, ds: Any
+) -> tuple[np.ndarray, Any]:
     """E[(Y - sigma X_J.v - drift)^2 | G = g] and its rounding."""
     _, eta, the, nu, rho = setting.overlaps
     gam, signal, _, c = setting.law
     sign = 1.0 if nu - rho * eta >= 0 else -1.0
-    apart, less, C = eta * sign - rho, 1 - sign * nu, (1 - rho) * (1 + rho)
+    apart = eta * sign - rho
+    less = 1 - sign * nu
+    C = (1 - rho) * (1 + rho)
     D = max(2 * less - apart**2, 0.0)
     E = -rho * apart - less
     value = signal * the + gam * rho * g
@@ -123,7 +136,8 @@ def _informative(setting: _Setting, g: np.ndarray, s: np.ndarray, ds: Any) -> tu
     q = square + gam**2 * (D + t * (2 * E + C * t))
     if ds is None:
         return q[None], None
-    # absolute values of what was added, times eps: the rounding of every step is at most half of that
+    # absolute values of what was added, times eps: the rounding of every step is at most half of
+    # that
     far = np.abs(t)
     size_g = np.abs(g)
     value_size = abs(signal * the) + abs(gam * rho) * size_g

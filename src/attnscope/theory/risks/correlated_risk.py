@@ -1,18 +1,20 @@
-"""Exact risk of componentwise attention before a background with mean and covariance, by one-dimensional quadrature.
+"""Exact risk of componentwise attention before a background with mean and covariance, by
+one-dimensional quadrature.
 
-notation: u = x.k, w = x.v, sigma = the activation, lam = temperature, G standard normal; index 0 background, 1 informative token
-(tasks.planted.correlated_background).
+notation: u = x.k, w = x.v, sigma = the activation, lam = temperature, G standard normal; index 0
+background, 1 informative token (tasks.planted.correlated_background).
 
-T(X) = sum_l sigma(lam u_l) w_l sums independent terms, and A = Y - sigma(lam u_J) w_J is independent of the L - 1 background terms T_0, so
-with intercept b
+T(X) = sum_l sigma(lam u_l) w_l sums independent terms, and A = Y - sigma(lam u_J) w_J is
+independent of the L - 1 background terms T_0, so with intercept b
 
     R = Var A + (L-1) Var T_0 + (E A - (L-1) m0 - b)^2,        m0 = E T_0 = E[sigma(lam u) w].
 
-Given the score of a token everything else is Gaussian: w = mean + slope (u - E u) + residual, and likewise Y, so that all five moments are
-means over one normal variable. A background value w of mean != 0, or one correlated with the score, gives m0 != 0 and costs (L-1)^2 m0^2
-without intercept; the best intercept b = E A - (L-1) m0 removes that, but not the variance Var T_0 it comes with. For a Student t
-background u is t distributed, E[w | u] is the same line, and Var(w | u) is multiplied by (n - 2 + T^2)/(n - 1), T = (u - E u)/sd(u): again
-one integral, over panels that follow the tail.
+Given the score of a token everything else is Gaussian: w = mean + slope (u - E u) + residual, and
+likewise Y, so that all five moments are means over one normal variable. A background value w of
+mean != 0, or one correlated with the score, gives m0 != 0 and costs (L-1)^2 m0^2 without intercept;
+the best intercept b = E A - (L-1) m0 removes that, but not the variance Var T_0 it comes with. For
+a Student t background u is t distributed, E[w | u] is the same line, and Var(w | u) is multiplied
+by (n - 2 + T^2)/(n - 1), T = (u - E u)/sd(u): again one integral, over panels that follow the tail.
 
 Exact up to the panel rule, whose error is estimated by a coarser rule on the same panels.
 """
@@ -41,13 +43,17 @@ __all__ = ["correlated_risk", "correlated_temperature"]
 
 ROUNDOFF = 1e-13  # a few thousand summands, and quadratic forms of length d
 SMALLEST_FREEDOM = 2.2  # the panels of a Student t end at about 10^(18/(n-2)): 1e90 here
-UNSEEN = 1e-18  # second moment beyond the panels of a Student t: below rounding for a thousand tokens
-# coarse search of the best temperature, in units of 1/(sd(u) + |mean of u_J|), six a decade; it is of the size of the signal where that is weak
+# second moment beyond the panels of a Student t: below rounding for a thousand tokens
+UNSEEN = 1e-18
+# coarse search of the best temperature, in units of 1/(sd(u) + |mean of u_J|), six a decade; it is
+# of the size of the signal where that is weak
 GRID = np.geomspace(1e-10, 1e2, 73)
 
 
 class _Gauss(NamedTuple):
-    """u and a second variable that is linear in u plus a residual: means, sd of u, slope on (u - Eu)/sd, residual variance."""
+    """u and a second variable that is linear in u plus a residual:
+    means, sd of u, slope on (u - Eu)/sd, residual variance.
+    """
 
     mean_u: float
     sd_u: float
@@ -63,11 +69,13 @@ def correlated_risk(
     v: np.ndarray | None = None,
     intercept: bool = False,
 ) -> Estimate:
-    """Population risk of T(X) = sum_l sigma(lam x_l.k) x_l.v (+ the best constant, if `intercept`) on a correlated task.
+    """Population risk of T(X) = sum_l sigma(lam x_l.k) x_l.v (+ the best constant, if `intercept`)
+    on a correlated task.
 
     Args:
-        predictor: Erf, or another Componentwise; only Erf where the background is a Student t (its moments must exist).
-        k, v: directions (dim,) of any length; the task's key and value (the oracle) if None.
+        predictor: Erf, or another Componentwise; only Erf where the background is a Student t (its
+        moments must exist). k, v: directions (dim,) of any length; the task's key and value (the
+        oracle) if None.
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> inner = SingleLocation(dim=60, length=10)
@@ -82,14 +90,19 @@ def correlated_risk(
     v = task.value if v is None else check.array(v, "v", of, (task.dim,)).astype(np.float64)
     if not isinstance(intercept, (bool, np.bool_)):
         raise bad("intercept", of, "True or False", intercept)
-    (fine, rounding), (coarse, _) = (_excess(task, predictor, lam, k, v, bool(intercept), rule) for rule in (0, 1))
+    (fine, rounding), (coarse, _) = (
+        _excess(task, predictor, lam, k, v, bool(intercept), rule) for rule in (0, 1)
+    )
     return estimate(fine, abs(fine - coarse) + rounding, "1-D quadrature", task.noise)
 
 
 def correlated_temperature(
-    task: CorrelatedBackground, family: Callable[[float], Componentwise] = Erf, intercept: bool = False
+    task: CorrelatedBackground,
+    family: Callable[[float], Componentwise] = Erf,
+    intercept: bool = False,
 ) -> tuple[float, Estimate]:
-    """(temperature, risk) of the smallest risk at the oracle directions; temperature 0 where none is better than that.
+    """(temperature, risk) of the smallest risk at the oracle directions; temperature 0 where none
+    is better than that.
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> best, risk = correlated_temperature(CorrelatedBackground(SingleLocation(dim=60, length=10)))
@@ -98,7 +111,9 @@ def correlated_temperature(
     """
     _checked(task, family(0.5) if callable(family) else family, "correlated_temperature")
     key = task.key
-    unit = math.sqrt(float(key @ task.covariance @ key)) + abs(float(task.informative_mean @ key))
+    unit = math.sqrt(float(key @ task.covariance @ key)) + abs(
+        float(task.informative_mean @ key)
+    )
 
     def value(log_lam: float) -> float:
         predictor = family(math.exp(log_lam))
@@ -107,28 +122,49 @@ def correlated_temperature(
     grid = np.log(GRID / unit)
     i = int(np.argmin([value(x) for x in grid]))
     ends = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
-    lam = math.exp(minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-7}).x)
+    lam = math.exp(
+        minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-7}).x
+    )
     found, none = (correlated_risk(task, family(x), intercept=intercept) for x in (lam, 0.0))
-    return (lam, found) if found.excess < none.excess else (0.0, none)  # without a signal attention only costs
+    # without a signal attention only costs
+    return (lam, found) if found.excess < none.excess else (0.0, none)
 
 
 def _checked(task: object, predictor: object, of: str) -> None:
     task = checked_law(task, CorrelatedBackground, of, "risk(task, ...) for a SingleLocation")
     if not is_componentwise(predictor):
-        raise bad("predictor", of, "Erf or another Componentwise predictor", predictor, "Erf(0.1)")
+        raise bad(
+            "predictor", of, "Erf or another Componentwise predictor", predictor, "Erf(0.1)"
+        )
     n = task.degrees_of_freedom
     if n is not None and not (predictor.tame and n >= SMALLEST_FREEDOM):
         got = f"{type(predictor).__name__} and degrees_of_freedom={n:g}"
-        raise bad("predictor", of, f"Erf with degrees_of_freedom >= {SMALLEST_FREEDOM} for a Student t", got)
+        raise bad(
+            "predictor",
+            of,
+            f"Erf with degrees_of_freedom >= {SMALLEST_FREEDOM} for a Student t",
+            got,
+        )
 
 
 def _excess(
-    task: CorrelatedBackground, predictor: Componentwise, lam: float, k: np.ndarray, v: np.ndarray, b: bool, rule: int
+    task: CorrelatedBackground,
+    predictor: Componentwise,
+    lam: float,
+    k: np.ndarray,
+    v: np.ndarray,
+    b: bool,
+    rule: int,
 ) -> tuple[float, float]:
     """The excess risk by the fine (0) or the coarse (1) rule, and a bound on its rounding."""
-    star, n, others = task.value, task.degrees_of_freedom, task.length - 1
-    mu1, S1 = task.informative_mean, task.informative_covariance
-    one_w, one_y, zero = _gauss(mu1, S1, k, v), _gauss(mu1, S1, k, star), _gauss(task.mean, task.covariance, k, v)
+    star = task.value
+    n = task.degrees_of_freedom
+    others = task.length - 1
+    mu1 = task.informative_mean
+    S1 = task.informative_covariance
+    one_w = _gauss(mu1, S1, k, v)
+    one_y = _gauss(mu1, S1, k, star)
+    zero = _gauss(task.mean, task.covariance, k, v)
     # the informative token: A given its score has mean a and variance spread
     g, p = _rules(predictor, lam, one_w)[rule]
     s = predictor.activation(lam * (one_w.mean_u + one_w.sd_u * g))
@@ -143,14 +179,22 @@ def _excess(
         g, p = _student(predictor, lam, zero, n, rule)
     s = predictor.activation(lam * (zero.mean_u + zero.sd_u * g))
     swell = 1.0 if n is None else (n - 2 + g * g) / (n - 1)
-    background = _Moments.of(p, s * (zero.mean_w + zero.slope * g), s * s * zero.residual * swell)
+    background = _Moments.of(
+        p, s * (zero.mean_w + zero.slope * g), s * s * zero.residual * swell
+    )
     bias = 0.0 if b else informative.mean - others * background.mean
     sizes = informative.size + others * background.size
     rounding = (
-        informative.rounding + others * background.rounding + ROUNDOFF * (2 * abs(bias) + ROUNDOFF * sizes) * sizes
+        informative.rounding
+        + others * background.rounding
+        + ROUNDOFF * (2 * abs(bias) + ROUNDOFF * sizes) * sizes
     )
-    forms = float(star @ S1 @ star) + float(v @ S1 @ v)  # quadratic forms whose differences are the residual variances
-    return informative.variance + others * background.variance + bias**2, rounding + ROUNDOFF * forms
+    # quadratic forms whose differences are the residual variances
+    forms = float(star @ S1 @ star) + float(v @ S1 @ v)
+    return (
+        informative.variance + others * background.variance + bias**2,
+        rounding + ROUNDOFF * forms,
+    )
 
 
 class _Moments(NamedTuple):
@@ -164,9 +208,15 @@ class _Moments(NamedTuple):
     @classmethod
     def of(cls, p: np.ndarray, x: np.ndarray, spread: np.ndarray) -> _Moments:
         """From the conditional mean x and variance `spread` at nodes of weight p."""
-        mean, size = float(np.sum(p * x)), float(np.sum(p * np.abs(x)))
+        mean = float(np.sum(p * x))
+        size = float(np.sum(p * np.abs(x)))
         variance = float(np.sum(p * ((x - mean) ** 2 + spread)))
-        return cls(mean, variance, size, ROUNDOFF * (variance + (2 * math.sqrt(variance) + ROUNDOFF * size) * size))
+        return cls(
+            mean,
+            variance,
+            size,
+            ROUNDOFF * (variance + (2 * math.sqrt(variance) + ROUNDOFF * size) * size),
+        )
 
 
 def _gauss(mean: np.ndarray, covariance: np.ndarray, k: np.ndarray, v: np.ndarray) -> _Gauss:
@@ -174,19 +224,31 @@ def _gauss(mean: np.ndarray, covariance: np.ndarray, k: np.ndarray, v: np.ndarra
     variance = float(k @ su)
     sd = math.sqrt(max(variance, 0.0))
     slope = float(v @ su) / sd if sd > 0 else 0.0
-    return _Gauss(float(mean @ k), sd, float(mean @ v), slope, max(float(v @ covariance @ v) - slope**2, 0.0))
+    return _Gauss(
+        float(mean @ k),
+        sd,
+        float(mean @ v),
+        slope,
+        max(float(v @ covariance @ v) - slope**2, 0.0),
+    )
 
 
-def _turns(predictor: Componentwise, lam: float, law: _Gauss) -> tuple[list[tuple[float, float]], list[float]]:
+def _turns(
+    predictor: Componentwise, lam: float, law: _Gauss
+) -> tuple[list[tuple[float, float]], list[float]]:
     """Where in g the activation turns, as (place, scale) pairs, and where it has kinks."""
     steep = lam * law.sd_u
     if steep == 0:
         return [], []
     place = lambda x: (x - lam * law.mean_u) / steep
-    return [(place(x), scale / steep) for x, scale in predictor.turns()], [place(x) for x in predictor.kinks]
+    return [(place(x), scale / steep) for x, scale in predictor.turns()], [
+        place(x) for x in predictor.kinks
+    ]
 
 
-def _rules(predictor: Componentwise, lam: float, law: _Gauss) -> list[tuple[np.ndarray, np.ndarray]]:
+def _rules(
+    predictor: Componentwise, lam: float, law: _Gauss
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Nodes and weights for E[f(G)], fine and coarse: panels around the turns of a tame
     sigma, panels that resolve another."""
     if predictor.tame:
@@ -194,10 +256,15 @@ def _rules(predictor: Componentwise, lam: float, law: _Gauss) -> list[tuple[np.n
     return sigma_rules(predictor, ScoreLaw(lam, law.mean_u, law.sd_u))
 
 
-def _student(predictor: Componentwise, lam: float, law: _Gauss, n: float, rule: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of a Student t of variance 1, out to where its second moment has UNSEEN left."""
+def _student(
+    predictor: Componentwise, lam: float, law: _Gauss, n: float, rule: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of a Student t of variance 1,
+    out to where its second moment has UNSEEN left.
+    """
     log_constant = gammaln((n + 1) / 2) - gammaln(n / 2) - 0.5 * math.log((n - 2) * math.pi)
-    # far out the density is e^power |t|^-(n+1), and its second moment beyond `end` is 2 e^power end^(2-n)/(n - 2)
+    # far out the density is e^power |t|^-(n+1), and its second moment beyond `end` is 2 e^power
+    # end^(2-n)/(n - 2)
     power = log_constant + (n + 1) / 2 * math.log(n - 2)
     end = max(40.0, math.exp((power + math.log(2 / (n - 2)) - math.log(UNSEEN)) / (n - 2)))
     places, kinks = _turns(predictor, lam, law)

@@ -1,7 +1,8 @@
 """Risk of componentwise heads that add up, by Gaussian quadrature over pairs of their scores.
 
-notation and formulas: heads_risk. A head's weight depends on the score of the same token, so tokens contribute independently and
-R = sum_l Var e_l + (sum_l E e_l)^2; E e and E e^2 are sums over pairs of heads of at most two-dimensional trapezoidal sums.
+notation and formulas: heads_risk. A head's weight depends on the score of the same token, so tokens
+contribute independently and R = sum_l Var e_l + (sum_l E e_l)^2; E e and E e^2 are sums over pairs
+of heads of at most two-dimensional trapezoidal sums.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def gaussian_grid(h: float) -> tuple[np.ndarray, np.ndarray]:
     return axis, h / math.sqrt(2 * math.pi) * np.exp(-(axis**2) / 2)
 
 
-# -- componentwise heads: quadrature ----------------------------------------------------------------------------------
+# -- componentwise heads: quadrature ---------------------------------------------------------------
 
 
 def componentwise_heads(
@@ -43,15 +44,23 @@ def componentwise_heads(
     out = np.empty((2, len(G)))
     for i in range(0, len(G), block):
         part = G[i : i + block]
-        mean, square, size = _token(head, H, part, lam, np.zeros(part.shape[:2]), 1.0, None, axis, mass)
-        total, spread = others * mean, others * (square - mean**2)
-        sizes, roots = others * size, others * np.sqrt(size)
+        mean, square, size = _token(
+            head, H, part, lam, np.zeros(part.shape[:2]), 1.0, None, axis, mass
+        )
+        total = others * mean
+        spread = others * (square - mean**2)
+        sizes = others * size
+        roots = others * np.sqrt(size)
         for f in range(F):
             shift = task.signal * part[:, :, 2 * H + 2 * f]  # (R, n): projections of the mean
             told = 2 * H + 2 * f + 1
-            mean, square, size = _token(head, H, part, lam, shift, task.gamma, told, axis, mass)
-            total, spread = total + mean, spread + (square - mean**2)
-            sizes, roots = sizes + size, roots + np.sqrt(size)
+            mean, square, size = _token(
+                head, H, part, lam, shift, task.gamma, told, axis, mass
+            )
+            total = total + mean
+            spread = spread + (square - mean**2)
+            sizes = sizes + size
+            roots = roots + np.sqrt(size)
         out[0, i : i + block] = np.maximum(spread, 0.0) + total**2
         out[1, i : i + block] = sizes + roots**2
     return out[0], out[1]
@@ -68,14 +77,21 @@ def _token(
     axis: np.ndarray,
     mass: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(E e, E e^2, size of its terms), (R,) each, of e = sum_h a_h w_h - y for a token N(shift, scale^2 G) in the Gram's coordinates."""
+    """(E e, E e^2, size of its terms), (R,) each, of e = sum_h a_h w_h - y for a token N(shift,
+    scale^2 G) in the Gram's coordinates.
+    """
     y = [] if label is None else [label]
     mean = -shift[:, label] if label is not None else np.zeros(len(G))
-    square = shift[:, label] ** 2 + scale**2 * G[:, label, label] if label is not None else np.zeros(len(G))
+    square = (
+        shift[:, label] ** 2 + scale**2 * G[:, label, label]
+        if label is not None
+        else np.zeros(len(G))
+    )
     size = square
     for h in range(H):
         index = [2 * h, 2 * h + 1, *y]
-        A, m = scale * lower_factor(G[:, index][:, :, index]), shift[:, index]
+        A = scale * lower_factor(G[:, index][:, :, index])
+        m = shift[:, index]
         a = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))  # (R, points)
         w = m[:, 1, None] + A[:, 1, :1] * axis  # E[w | u]
         mean = mean + (a * w) @ mass
@@ -101,7 +117,9 @@ def _pair(
     axis: np.ndarray,
     mass: np.ndarray,
 ) -> np.ndarray:
-    """E[a_h a_g w_h w_g], (R,): given (u_h, u_g), that is two coordinates z, the product w_h w_g has a known mean."""
+    """E[a_h a_g w_h w_g], (R,): given (u_h, u_g), that is two coordinates z,
+    the product w_h w_g has a known mean.
+    """
     index = [2 * h, 2 * g, 2 * h + 1, 2 * g + 1]
     A = scale * lower_factor(G[:, index][:, :, index])
     m = shift[:, index]
@@ -111,7 +129,10 @@ def _pair(
         along = A[:, i, :, None, None]
         return m[:, i, None, None] + along[:, 0] * axis[:, None] + along[:, 1] * axis
 
-    a_h = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))  # u_h lies along the first axis
+    # u_h lies along the first axis
+    a_h = head.activation(lam * (m[:, :1] + A[:, 0, :1] * axis))
     a_g = head.activation(lam * at(1))
     rest = (A[:, 2, 2:] * A[:, 3, 2:]).sum(1)[:, None, None]  # conditional covariance
-    return np.einsum("rij,ri,i,j->r", a_g * (at(2) * at(3) + rest), a_h, mass, mass, optimize=True)
+    return np.einsum(
+        "rij,ri,i,j->r", a_g * (at(2) * at(3) + rest), a_h, mass, mass, optimize=True
+    )

@@ -1,29 +1,40 @@
-"""What layer norm does to single-location regression: a floor under the risk, and the weight of the informative token at any length.
+"""What layer norm does to single-location regression: a floor under the risk, and the weight of the
+informative token at any length.
 
-notation: e = (1,..,1)/sqrt(d), P = I - e e', m = d - 1, N(x) = sqrt(d) Px/|Px| (gain and bias belong to the map that follows), q^ = Px_J/|Px_J|.
+notation: e = (1,..,1)/sqrt(d), P = I - e e', m = d - 1, N(x) = sqrt(d) Px/|Px| (gain and bias
+belong to the map that follows), q^ = Px_J/|Px_J|.
 
-Floor. A block that sees tokens only after layer norm knows of the informative token its direction q^, neither its mean nor its length r. Even if told
-J its excess risk is at least E Var(Y | q^). The mean of X_J is independent of PX_J, and r has density ~ r^(m-1) exp(-(r^2 - 2 r s q^.k*)/(2 gam^2)),
+Floor. A block that sees tokens only after layer norm knows of the informative token its direction
+q^, neither its mean nor its length r. Even if told J its excess risk is at least E Var(Y | q^). The
+mean of X_J is independent of PX_J, and r has density ~ r^(m-1) exp(-(r^2 - 2 r s q^.k*)/(2 gam^2)),
 so with r = gam y, b = s q^.k*/gam and M_j(b) = int y^(m-1+j) exp(b y - y^2/2) dy
 
-    Var(Y | q^) = gam^2 (e.v*)^2 + gam^2 (q^.v*)^2 V(b),    V = m + b M_1/M_0 - (M_1/M_0)^2      (M_2 = m M_0 + b M_1, by parts),
+    Var(Y | q^) = gam^2 (e.v*)^2 + gam^2 (q^.v*)^2 V(b),   V = m + b M_1/M_0 - (M_1/M_0)^2
+        (M_2 = m M_0 + b M_1, by parts),
 
-in all about gam^2 (e.v*)^2 + gam^4/d in the papers' scaling. M_1/M_0 by quadrature, the average over q^ by sampling, with its standard error.
+in all about gam^2 (e.v*)^2 + gam^4/d in the papers' scaling. M_1/M_0 by quadrature, the average
+over q^ by sampling, with its standard error.
 
-Weight. A head's logit of a token is S(x) = u.N(x) + beta, that of the register a constant S_0, and tokens are independent given J, so with
-phi(t) = E exp(-t e^S) over background tokens and 1/a = int exp(-t a) dt
+Weight. A head's logit of a token is S(x) = u.N(x) + beta, that of the register a constant S_0, and
+tokens are independent given J, so with phi(t) = E exp(-t e^S) over background tokens and 1/a = int
+exp(-t a) dt
 
-    E w_J = E[e^(S_J)/(e^(S_0) + sum_l e^(S_l))] = int E[e^(S_J) exp(-t e^(S_J))] phi(t)^(L-1) exp(-t e^(S_0)) dt.
+    E w_J = E[e^(S_J)/(e^(S_0) + sum_l e^(S_l))]
+        = int E[e^(S_J) exp(-t e^(S_J))] phi(t)^(L-1) exp(-t e^(S_0)) dt.
 
-One-token laws: for a background token u.N/(sqrt(d)|u|) is a coordinate of a uniform point of the sphere in R^m, density ~ (1 - c^2)^((m-3)/2); for
-the informative one it is a/sqrt(a^2 + b^2) with a ~ N(s u^.k*, gam^2) and b^2 ~ gam^2 times non-central chi-square with m - 1 degrees of freedom.
-Without norm both are normal. The layer norm's EPS (1e-6 of a token's variance) is neglected. The length enters as a power only: any L costs the same.
+One-token laws: for a background token u.N/(sqrt(d)|u|) is a coordinate of a uniform point of the
+sphere in R^m, density ~ (1 - c^2)^((m-3)/2); for the informative one it is a/sqrt(a^2 + b^2) with a
+~ N(s u^.k*, gam^2) and b^2 ~ gam^2 times non-central chi-square with m - 1 degrees of freedom.
+Without norm both are normal. The layer norm's EPS (1e-6 of a token's variance) is neglected. The
+length enters as a power only: any L costs the same.
 
-Rules. A normal score of deviation >= 1 is averaged at K(y) = e^y exp(-e^y), its smooth factor: E K(tau + S) = int K(y) N(y - tau; S) dy and
-phi = int K(y) P(S <= y - tau) dy, trapezoid sums that converge exponentially however steep the logits are. Other laws are replaced
-by points and halving them gives the error, as far as neighbours are close in score: along each axis a gap of delta leaves about
-exp(-pi^2/delta) open (exp(-e^S) is analytic for |Im S| < pi/2), and all together never more than tanh(delta/4), the most that a
-weight moves when logits move by delta, whatever the length. The mean of the smaller one is added.
+Rules. A normal score of deviation >= 1 is averaged at K(y) = e^y exp(-e^y), its smooth factor: E
+K(tau + S) = int K(y) N(y - tau; S) dy and phi = int K(y) P(S <= y - tau) dy, trapezoid sums that
+converge exponentially however steep the logits are. Other laws are replaced by points and halving
+them gives the error, as far as neighbours are close in score: along each axis a gap of delta leaves
+about exp(-pi^2/delta) open (exp(-e^S) is analytic for |Im S| < pi/2), and all together never more
+than tanh(delta/4), the most that a weight moves when logits move by delta, whatever the length. The
+mean of the smaller one is added.
 """
 
 from __future__ import annotations
@@ -45,14 +56,18 @@ __all__ = ["informative_weight", "layer_norm_floor"]
 
 REACH = 9.0  # standard deviations of a normal that a grid covers: 2e-19 is outside
 NODES = (
-    48  # of each one-dimensional rule at first; doubled until scores are resolved, and once more for the error estimate
+    # of each one-dimensional rule at first; doubled until scores are resolved, and once more for
+    # the error estimate
+    48
 )
 REACH_Y = 40.0  # K(y) < e^-40 below; above y = 5 it is < e^-143
 AGREED = 1e-10  # of a weight: further doubling is not worth its time
 BUDGET = 1 << 25  # exponentials of one rule: half a second
 CHUNK = 1 << 22  # of them at a time: 32 MB
 TAIL = 36.0  # e^-36 = 2e-16: how far the integrand is followed where it falls like e^tau
-STEP = 0.25  # of log t: the integrand is analytic and bounded for |Im log t| < pi/2, so the trapezoid rule errs by exp(-pi^2/STEP) = 7e-18
+# of log t: the integrand is analytic and bounded for |Im log t| < pi/2, so the trapezoid rule errs
+# by exp(-pi^2/STEP) = 7e-18
+STEP = 0.25
 TINY = 1e-3  # a gap below which exp(-pi^2/gap) is 0
 HIGHEST = 7.0  # logarithm of t e^S beyond which exp(-t e^S) is 0 in float64
 Rule = tuple[np.ndarray, np.ndarray]  # nodes and weights that sum to 1
@@ -82,7 +97,8 @@ class Laws(NamedTuple):
 
 
 def layer_norm_floor(task: SingleLocation, samples: int = 200_000, seed: int = 0) -> Estimate:
-    """The least risk of any predictor that sees tokens only after layer norm and is told J; error is one standard error.
+    """The least risk of any predictor that sees tokens only after layer norm and is told J; error
+    is one standard error.
 
     >>> task = SingleLocation(dim=32, length=16)
     >>> round(layer_norm_floor(task).excess, 3)
@@ -102,11 +118,18 @@ def layer_norm_floor(task: SingleLocation, samples: int = 200_000, seed: int = 0
     along_key, along_value = (inside @ frame).T / length
     spread = _radial_variance(task.signal * along_key / task.gamma, task.dim - 1)
     variance = task.gamma**2 * (mean_part[1] ** 2 + along_value**2 * spread)
-    return estimate(variance.mean(), variance.std(ddof=1) / np.sqrt(n), "conditional monte-carlo", task.noise)
+    return estimate(
+        variance.mean(),
+        variance.std(ddof=1) / np.sqrt(n),
+        "conditional monte-carlo",
+        task.noise,
+    )
 
 
 def _centred_frame(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates (axes, 2) of the centred vectors (2, d) in an orthonormal frame of their span, and their components along e."""
+    """Coordinates (axes, 2) of the centred vectors (2, d) in an orthonormal frame of their span,
+    and their components along e.
+    """
     along = vectors.sum(axis=1) / np.sqrt(vectors.shape[1])
     centred = vectors - vectors.mean(axis=1, keepdims=True)
     values, axes = np.linalg.eigh(centred @ centred.T)
@@ -115,14 +138,18 @@ def _centred_frame(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _radial_variance(b: np.ndarray, m: int) -> np.ndarray:
-    """V(b): the variance of y with density ~ y^(m-1) exp(b y - y^2/2), interpolated from a fine grid of b."""
+    """V(b): the variance of y with density ~ y^(m-1) exp(b y - y^2/2),
+    interpolated from a fine grid of b.
+    """
     grid = np.linspace(b.min() - 0.1, b.max() + 0.1, 400)
     mean = np.array([_radial_mean(x, m) for x in grid])
     return np.interp(b, grid, m + grid * mean - mean**2)
 
 
 def _radial_mean(b: float, m: int) -> float:
-    """M_1/M_0; the density's peak is at (b + sqrt(b^2 + 4 (m-1)))/2 and its curvature at least 1 there."""
+    """M_1/M_0; the density's peak is at (b + sqrt(b^2 + 4 (m-1)))/2 and its curvature at least 1
+    there.
+    """
     peak = (b + np.sqrt(b * b + 4 * (m - 1))) / 2
     y = np.linspace(max(0.0, peak - REACH), peak + REACH, 400)[1:]
     logs = (m - 1) * np.log(y) + b * y - y * y / 2
@@ -131,9 +158,14 @@ def _radial_mean(b: float, m: int) -> float:
 
 
 def informative_weight(
-    task: SingleLocation, model: TransformerBlock, parameters: Parameters, length: int | None = None, head: int = 0
+    task: SingleLocation,
+    model: TransformerBlock,
+    parameters: Parameters,
+    length: int | None = None,
+    head: int = 0,
 ) -> Estimate:
-    """E w_J of a head of a block: the mean attention weight of the informative token among `length` (the task's if None).
+    """E w_J of a head of a block: the mean attention weight of the informative token among `length`
+    (the task's if None).
 
     >>> task, model = SingleLocation(dim=8, length=5), TransformerBlock(dim=8)
     >>> start = model.init(seed=0)
@@ -143,7 +175,12 @@ def informative_weight(
     """
     of = "informative_weight"
     if not has_query_key(model) or model.dim != task.dim or task.dim < 4:
-        raise bad("model", of, f"a TransformerBlock of the task's dimension (>= 4), {task.dim}", model)
+        raise bad(
+            "model",
+            of,
+            f"a TransformerBlock of the task's dimension (>= 4), {task.dim}",
+            model,
+        )
     L = check.integer(task.length if length is None else length, "length", of, 1)
     head = check.integer(head, "head", of, 0, model.heads - 1)
     u, beta, own = _logit(model, model._parameters(parameters, of), head)
@@ -153,7 +190,8 @@ def informative_weight(
     nodes = NODES
     coarse = laws(task, unit, size, nodes)
     if _cost(coarse) > BUDGET:
-        limit, got = "with logits that vary by less", f"logits of size {size * np.sqrt(task.dim):.3g}"
+        limit = "with logits that vary by less"
+        got = f"logits of size {size * np.sqrt(task.dim):.3g}"
         raise bad("parameters", of, limit, got, "a smaller temperature")
     last = _weight(coarse, beta, own, L)
     while True:
@@ -161,20 +199,28 @@ def informative_weight(
         fine = laws(task, unit, size, nodes)
         value = _weight(fine, beta, own, L)
         change = abs(value - last)
-        if max(change, fine.unresolved) <= AGREED or 4 * _cost(fine) > BUDGET:  # a doubling may quadruple the points
+        # a doubling may quadruple the points
+        if max(change, fine.unresolved) <= AGREED or 4 * _cost(fine) > BUDGET:
             break
         last = value
     return estimate(value, change + fine.unresolved + 1e-12, "quadrature")
 
 
-def _logit(model: TransformerBlock, p: Parameters, head: int) -> tuple[np.ndarray, float, float]:
+def _logit(
+    model: TransformerBlock, p: Parameters, head: int
+) -> tuple[np.ndarray, float, float]:
     """u, beta and S_0 of a head."""
     r = p["register"]
     if model.norm:
         a = p["gain1"] * (r - r.mean()) / np.sqrt(r.var() + EPS) + p["bias1"]
     else:
         a = r
-    k = p["key"][head].T @ (p["query"][head] @ a) * model.temperature / np.sqrt(model.dim // model.heads)
+    k = (
+        p["key"][head].T
+        @ (p["query"][head] @ a)
+        * model.temperature
+        / np.sqrt(model.dim // model.heads)
+    )
     if not model.norm:
         return k, 0.0, float(k @ a)
     u = p["gain1"] * k
@@ -194,22 +240,29 @@ def _cost(laws: Laws) -> float:
 
 
 def _points(laws: Laws) -> float:
-    return sum(law.scores.size if isinstance(law, Points) else 45 / law.step for law in laws[:2])
+    return sum(
+        law.scores.size if isinstance(law, Points) else 45 / law.step for law in laws[:2]
+    )
 
 
 def _weight(laws: Laws, beta: float, own: float, L: int) -> float:
-    """The integral over log t: from where e^S_J t is e^-TAIL to where exp(-t e^S_J) or the register's factor is exp(-e^4) = 2e-24."""
+    """The integral over log t: from where e^S_J t is e^-TAIL to where exp(-t e^S_J) or the
+    register's factor is exp(-e^4) = 2e-24.
+    """
     low, high = _ends(laws.informative)
     tau = np.arange(-high - beta - TAIL, min(-low - beta, -own) + 4, STEP)
     if not tau.size:
         return 0.0  # the register's logit exceeds every token's by more than TAIL
     step = max(1, int(CHUNK / _points(laws)))
-    parts = [_integrand(laws, beta, own, L, tau[i : i + step]) for i in range(0, tau.size, step)]
+    parts = [
+        _integrand(laws, beta, own, L, tau[i : i + step]) for i in range(0, tau.size, step)
+    ]
     return float(np.sum(np.concatenate(parts)) * STEP)
 
 
 def _integrand(laws: Laws, beta: float, own: float, L: int, tau: np.ndarray) -> np.ndarray:
-    first, missing = _first(laws.informative, beta + tau), _missing(laws.background, beta + tau)
+    first = _first(laws.informative, beta + tau)
+    missing = _missing(laws.background, beta + tau)
     with np.errstate(divide="ignore"):
         log_phi = np.log1p(-np.minimum(missing, 1.0))
     others = (L - 1) * log_phi if L > 1 else np.zeros_like(tau)
@@ -242,36 +295,49 @@ def _kernel(step: float) -> Rule:
 
 def _normed_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int) -> Laws:
     """Rules for u.N(x) of a background and of the informative token."""
-    scale, m = np.sqrt(task.dim) * size, task.dim - 1
+    scale = np.sqrt(task.dim) * size
+    m = task.dim - 1
     angle = (np.arange(2 * nodes) + 0.5) * np.pi / (2 * nodes)
     density = np.sin(angle) ** (m - 2)
     a, pa = _normal(nodes)
     a = task.signal * float(unit @ task.key) + task.gamma * a
     centred = task.key - task.key.mean()
     beside = max(0.0, float(centred @ centred) - float(unit @ centred) ** 2)
-    other = max((task.signal / task.gamma) ** 2 * beside, 1e-9)  # scipy wants > 0; 1e-9 changes the law by less
+    # scipy wants > 0; 1e-9 changes the law by less
+    other = max((task.signal / task.gamma) ** 2 * beside, 1e-9)
     low, high = np.sqrt(ncx2.ppf([1e-15, 1 - 1e-15], m - 1, other))
     b = np.linspace(float(low), float(high), nodes)
     pb = b * ncx2.pdf(b * b, m - 1, other)
     cosine = a[:, None] / np.sqrt(a[:, None] ** 2 + (task.gamma * b) ** 2)
     joint = np.outer(pa, pb / pb.sum())
-    gaps = [np.maximum(scale * np.abs(np.gradient(cosine, axis=axis)), TINY) for axis in (0, 1)]
-    gaps.append(np.full_like(cosine, max(scale * np.pi / (2 * nodes), TINY)))  # the background's
-    left_open = np.minimum(np.tanh(sum(gaps) / 4), sum(np.exp(-(np.pi**2) / gap) for gap in gaps))
+    gaps = [
+        np.maximum(scale * np.abs(np.gradient(cosine, axis=axis)), TINY) for axis in (0, 1)
+    ]
+    # the background's
+    gaps.append(np.full_like(cosine, max(scale * np.pi / (2 * nodes), TINY)))
+    left_open = np.minimum(
+        np.tanh(sum(gaps) / 4), sum(np.exp(-(np.pi**2) / gap) for gap in gaps)
+    )
     unresolved = float(np.sum(joint * left_open))
-    rules = Points(scale * np.cos(angle), density / density.sum()), Points(scale * cosine.ravel(), joint.ravel())
+    rules = (
+        Points(scale * np.cos(angle), density / density.sum()),
+        Points(scale * cosine.ravel(), joint.ravel()),
+    )
     return Laws(*rules, unresolved)
 
 
 def _normal_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int) -> Laws:
     """Rules for u.x without norm."""
     mean = size * task.signal * float(unit @ task.key)
-    return Laws(_normal_law(0.0, size, nodes), _normal_law(mean, size * task.gamma, nodes), 0.0)
+    return Laws(
+        _normal_law(0.0, size, nodes), _normal_law(mean, size * task.gamma, nodes), 0.0
+    )
 
 
 def _normal_law(mean: float, sd: float, nodes: int) -> Points | Normal:
     if sd >= 1:
-        return Normal(mean, sd, 24 / nodes)  # step 1/2 at first: e^(-pi^2/0.5) = 3e-9, then 1/4
+        # step 1/2 at first: e^(-pi^2/0.5) = 3e-9, then 1/4
+        return Normal(mean, sd, 24 / nodes)
     g, p = _normal(2 * nodes)
     return Points(mean + sd * g, p)
 

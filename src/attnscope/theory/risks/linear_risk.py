@@ -2,17 +2,20 @@
 
 notation: o = offset, al = o + lam s kap, be = s the.
 
-Expanding the informative token's term in its Gaussian noise gives a constant, a linear and a quadratic part, uncorrelated:
+Expanding the informative token's term in its Gaussian noise gives a constant, a linear and a
+quadratic part, uncorrelated:
 
-    R = gam^2 |v* - al v - lam be k|^2 + lam^2 gam^4 (1 + rho^2) + (L-1) [o^2 + lam^2 (1 + rho^2)] + M^2,
+    R = gam^2 |v* - al v - lam be k|^2 + lam^2 gam^4 (1 + rho^2) + (L-1) [o^2 + lam^2 (1 + rho^2)]
+        + M^2,
     |v* - al v - lam be k|^2 = (1-al)^2 + 2 al (1-nu) + (lam be)^2 - 2 lam be eta + 2 al lam be rho,
     M = al be + lam gam^2 rho + (L-1) lam rho - s c.
 
-For al < 0 the norm's first two terms are (1+al)^2 - 2 al (1+nu), the same polynomial: near v = +-v* nothing is lost.
-What can still cancel are al itself (offset against lam s kap), 1 - |al|, the last three terms of the norm and those of M.
-The error bounds this: u = roundoff of a few dozen operations times the sum of the absolute values before they cancel,
-carried through the squares as |x^2 - y^2| <= 2 |x| d + d^2 for |x - y| <= d. A risk is not negative, so a sum that
-falls below zero by rounding is returned as zero.
+For al < 0 the norm's first two terms are (1+al)^2 - 2 al (1+nu), the same polynomial: near v = +-v*
+nothing is lost. What can still cancel are al itself (offset against lam s kap), 1 - |al|, the last
+three terms of the norm and those of M. The error bounds this: u = roundoff of a few dozen
+operations times the sum of the absolute values before they cancel, carried through the squares as
+|x^2 - y^2| <= 2 |x| d + d^2 for |x - y| <= d. A risk is not negative, so a sum that falls below
+zero by rounding is returned as zero.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from attnscope.theory.law import Law
 
 __all__ = ["linear_excess", "linear_excess_and_error", "linear_excess_gradient"]
 
-ROUNDOFF = 16 * float(np.finfo(np.float64).eps)  # no term here takes more than 16 roundings, sums included
+# no term here takes more than 16 roundings, sums included
+ROUNDOFF = 16 * float(np.finfo(np.float64).eps)
 
 
 def linear_excess(overlaps: Any, lam: Any, offset: float, law: Law, xp: Any = np) -> Any:
@@ -36,7 +40,9 @@ def linear_excess(overlaps: Any, lam: Any, offset: float, law: Law, xp: Any = np
     others = float(law.length) - 1
     al = offset + lam * s * kap
     be = s * the
-    miss = xp.where(al >= 0, (1 - al) ** 2 + 2 * al * (1 - nu), (1 + al) ** 2 - 2 * al * (1 + nu))
+    miss = xp.where(
+        al >= 0, (1 - al) ** 2 + 2 * al * (1 - nu), (1 + al) ** 2 - 2 * al * (1 + nu)
+    )
     norm = miss + (lam * be) ** 2 - 2 * lam * be * eta + 2 * al * lam * be * rho
     M = al * be + lam * rho * (g2 + others) - s * law.alignment
     spread = lam**2 * (1 + rho**2)
@@ -63,7 +69,9 @@ def linear_excess_and_error(
     miss = 2 * np.abs(1 - np.abs(al)) * off + off**2 + 4 * off * far
     norm = miss + ROUNDOFF * (be**2 + 2 * be * np.abs(eta) + 2 * size * be * np.abs(rho))
     M = al * s * the + lam * rho * (g2 + others) - s * law.alignment
-    parts = size * s * np.abs(the) + np.abs(lam * rho) * (g2 + others) + np.abs(s * law.alignment)
+    parts = (
+        size * s * np.abs(the) + np.abs(lam * rho) * (g2 + others) + np.abs(s * law.alignment)
+    )
     bias = 2 * np.abs(M) * ROUNDOFF * parts + (ROUNDOFF * parts) ** 2
     spread = lam**2 * (1 + rho**2)
     positive = g2**2 * spread + others * (offset**2 + spread)
@@ -81,15 +89,24 @@ def linear_excess_gradient(
     g2 = law.gamma**2
     s = law.signal
     others = float(law.length) - 1  # first, for g2 + L - 1 loses a small g2 at L = 1
-    al, be = offset + lam * s * kap, s * the
+    al = offset + lam * s * kap
+    be = s * the
     M = al * be + lam * rho * (g2 + others) - s * law.alignment
     R_al = 2 * g2 * (al - nu + lam * be * rho) + 2 * M * be
     R_be = 2 * g2 * lam * (lam * be - eta + al * rho) + 2 * M * al
-    R_rho = 2 * g2 * al * lam * be + 2 * lam**2 * rho * (g2**2 + others) + 2 * M * lam * (g2 + others)
+    R_rho = (
+        2 * g2 * al * lam * be
+        + 2 * lam**2 * rho * (g2**2 + others)
+        + 2 * M * lam * (g2 + others)
+    )
     R_lam = (
         2 * g2 * be * (lam * be - eta + al * rho)
         + 2 * lam * (1 + rho**2) * (g2**2 + others)
         + 2 * M * rho * (g2 + others)
     )
     R_lam = R_lam + R_al * s * kap
-    return tuple(np.broadcast_arrays(R_al * lam * s, -2 * g2 * lam * be, R_be * s, -2 * g2 * al, R_rho, R_lam))
+    return tuple(
+        np.broadcast_arrays(
+            R_al * lam * s, -2 * g2 * lam * be, R_be * s, -2 * g2 * al, R_rho, R_lam
+        )
+    )

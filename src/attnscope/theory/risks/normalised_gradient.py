@@ -1,14 +1,18 @@
-"""Exact gradient of the normalised risk (normalised_risk.py) in the five overlaps and the temperature.
+"""Exact gradient of the normalised risk (normalised_risk.py) in the five overlaps and the
+temperature.
 
-notation: as in normalised_risk.py; P a polynomial in g, u = m + sd g a score, ' the derivative in g.
+notation: as in normalised_risk.py; P a polynomial in g, u = m + sd g a score, ' the derivative in
+g.
 
-The integrand I is a polynomial in the averages A = E[P(g) K_p(tau + log h(lam u))]. The overlaps eta, the, nu, rho enter the polynomials P;
-kap and lam enter the scores, and Stein's identity E[f'(g)] = E[g f(g)] differentiates these without the derivative of h:
+The integrand I is a polynomial in the averages A = E[P(g) K_p(tau + log h(lam u))]. The overlaps
+eta, the, nu, rho enter the polynomials P; kap and lam enter the scores, and Stein's identity
+E[f'(g)] = E[g f(g)] differentiates these without the derivative of h:
 
     dA/dm = E[K_p (g P - P')]/sd,      dA/dlam = E[K_p (g u P - (u P)')]/(lam sd),
 
-so that moments E[g^n K_p], n <= 4, of both kinds of tokens give everything. Exact up to the quadrature of normalised_risk.py.
-At lam = 0 the weights are constant to first order in lam: K_p(tau + log h(0) + lam u (log h)'(0) + ...), with (log h)'(0) by a central difference.
+so that moments E[g^n K_p], n <= 4, of both kinds of tokens give everything. Exact up to the
+quadrature of normalised_risk.py. At lam = 0 the weights are constant to first order in lam: K_p(tau
++ log h(0) + lam u (log h)'(0) + ...), with (log h)'(0) by a central difference.
 """
 
 from __future__ import annotations
@@ -20,11 +24,21 @@ from numpy.polynomial import polynomial as poly
 
 from attnscope.predictors.attention import Normalised
 from attnscope.theory.law import Law
-from attnscope.theory.risks.normalised_risk import HIGHEST, STEP, Kernels, kernels, laws_of, power, rules_for, tau_range
+from attnscope.theory.risks.normalised_risk import (
+    HIGHEST,
+    STEP,
+    Kernels,
+    kernels,
+    laws_of,
+    power,
+    rules_for,
+    tau_range,
+)
 
 __all__ = ["normalised_gradient"]
 
-DIFFERENCE = 1e-5  # step for (log h)'(0), needed at temperature 0 only: error 1e-10 for a smooth h
+# step for (log h)'(0), needed at temperature 0 only: error 1e-10 for a smooth h
+DIFFERENCE = 1e-5
 Poly = Any  # coefficients in 1, g, g^2, ...
 
 INFORMATIVE = ("x2", "x1", "z1", "y2", "y1", "y0")
@@ -61,22 +75,36 @@ def normalised_gradient(
     slopes = _slopes(values, _sink(predictor, tau), L, tables[1])
 
     def total(changes: dict) -> float:
-        return float(sum(slopes[name] @ average(name, p) for name, p in changes.items())) * STEP
+        return (
+            float(sum(slopes[name] @ average(name, p) for name, p in changes.items())) * STEP
+        )
 
     by_overlap = [total(changes) for changes in _changes(overlaps, law)]
     kappa = total({name: law.signal / law.gamma * _stein(P[name]) for name in INFORMATIVE})
     if lam > 0:
         moved = {name: _scaled(P[name], *laws[name not in INFORMATIVE]) / lam for name in P}
         return np.array([kappa, *by_overlap, total(moved)])
-    slope = float(np.diff(predictor.log_activation(np.array([-DIFFERENCE, DIFFERENCE])))[0]) / (2 * DIFFERENCE)
-    first = {name: slope * _shift(predictor, tau, ORDER[name], P[name], *laws[name not in INFORMATIVE]) for name in P}
-    return np.array([kappa, *by_overlap, float(sum(slopes[name] @ x for name, x in first.items())) * STEP])
+    slope = float(
+        np.diff(predictor.log_activation(np.array([-DIFFERENCE, DIFFERENCE])))[0]
+    ) / (2 * DIFFERENCE)
+    first = {
+        name: slope
+        * _shift(predictor, tau, ORDER[name], P[name], *laws[name not in INFORMATIVE])
+        for name in P
+    }
+    return np.array(
+        [kappa, *by_overlap, float(sum(slopes[name] @ x for name, x in first.items())) * STEP]
+    )
 
 
-def _moments(predictor: Normalised, lam: float, mean: float, sd: float, tau: np.ndarray) -> Kernels:
+def _moments(
+    predictor: Normalised, lam: float, mean: float, sd: float, tau: np.ndarray
+) -> Kernels:
     """E[g^n K_p], n = 0..4, at every tau."""
     g, weight = rules_for(lam * sd)[0]
-    return kernels(predictor, lam, mean, sd, g, weight[:, None] * g[:, None] ** np.arange(5), tau)
+    return kernels(
+        predictor, lam, mean, sd, g, weight[:, None] * g[:, None] ** np.arange(5), tau
+    )
 
 
 def _average(table: Kernels, name: str, P: Poly) -> np.ndarray:
@@ -87,10 +115,14 @@ def _polynomials(o: tuple[float, ...], law: Law) -> dict[str, Poly]:
     """P of every average: x, z, y of the informative token, a, b, f of a background one."""
     _, eta, the, nu, rho = o
     gam, s, _, c = law
-    my, apart = np.array([s * c, gam * eta]), np.array([s * (c - the), gam * (eta - rho)])
-    one, along = np.array([1.0]), np.array([0.0, rho])
+    my = np.array([s * c, gam * eta])
+    apart = np.array([s * (c - the), gam * (eta - rho)])
+    one = np.array([1.0])
+    along = np.array([0.0, rho])
     return {
-        "x2": poly.polyadd(poly.polymul(apart, apart), [gam**2 * (2 - 2 * nu - (eta - rho) ** 2)]),
+        "x2": poly.polyadd(
+            poly.polymul(apart, apart), [gam**2 * (2 - 2 * nu - (eta - rho) ** 2)]
+        ),
         "x1": poly.polyadd(poly.polymul(apart, my), [gam**2 * (1 - nu - eta * (eta - rho))]),
         "z1": apart,
         "y2": poly.polyadd(poly.polymul(my, my), [gam**2 * (1 - eta**2)]),
@@ -109,7 +141,9 @@ def _changes(o: tuple[float, ...], law: Law) -> list[dict[str, Poly]]:
     """Derivatives of the polynomials in eta, theta, nu, rho."""
     _, eta, the, _, rho = o
     gam, s, _, c = law
-    my, apart, g = np.array([s * c, gam * eta]), np.array([s * (c - the), gam * (eta - rho)]), np.array([0.0, gam])
+    my = np.array([s * c, gam * eta])
+    apart = np.array([s * (c - the), gam * (eta - rho)])
+    g = np.array([0.0, gam])
     g2 = gam**2
     by_eta = {
         "x2": poly.polyadd(2 * poly.polymul(apart, g), [-2 * g2 * (eta - rho)]),
@@ -141,7 +175,9 @@ def _scaled(P: Poly, mean: float, sd: float) -> Poly:
     return _stein(poly.polymul([mean, sd], P)) / sd
 
 
-def _shift(predictor: Normalised, tau: np.ndarray, p: int, P: Poly, mean: float, sd: float) -> np.ndarray:
+def _shift(
+    predictor: Normalised, tau: np.ndarray, p: int, P: Poly, mean: float, sd: float
+) -> np.ndarray:
     """E[u P] K_p'(tau + log h(0)): the derivative of an average in lam (log h)'(0) at lam = 0."""
     y = np.minimum(tau + float(predictor.log_activation(np.zeros(1))[0]), HIGHEST)
     e = np.exp(y)
@@ -154,15 +190,27 @@ def _sink(predictor: Normalised, tau: np.ndarray) -> np.ndarray:
     return predictor.sink * np.exp(np.minimum(tau, HIGHEST))
 
 
-def _slopes(v: dict[str, np.ndarray], t: np.ndarray, L: float, background: Kernels) -> dict[str, np.ndarray]:
-    """dI/dA for every average A, times e^{-t}; f0 enters through F_j = f0^{L-j}, dF_j/df0 = (L-j) F_{j+1}."""
+def _slopes(
+    v: dict[str, np.ndarray], t: np.ndarray, L: float, background: Kernels
+) -> dict[str, np.ndarray]:
+    """dI/dA for every average A, times e^{-t};
+    f0 enters through F_j = f0^{L-j}, dF_j/df0 = (L-j) F_{j+1}.
+    """
     F1, F2, F3, F4 = (power(background, max(L - j, 0)) for j in (1, 2, 3, 4))
-    n1, n2, n3 = L - 1, (L - 1) * (L - 2), (L - 1) * (L - 2) * (L - 3)
+    n1 = L - 1
+    n2 = (L - 1) * (L - 2)
+    n3 = (L - 1) * (L - 2) * (L - 3)
     x2, x1, z1, y2, y1, y0, a0, a1, b0, b1, b2 = (
         v[k] for k in ("x2", "x1", "z1", "y2", "y1", "y0", "a0", "a1", "b0", "b1", "b2")
     )
     single = x2 + t * t * y2 + 2 * t * x1
-    double = 2 * (x1 * a0 - z1 * a1) + y2 * b0 - 2 * y1 * b1 + y0 * b2 + 2 * t * (y2 * a0 - y1 * a1)
+    double = (
+        2 * (x1 * a0 - z1 * a1)
+        + y2 * b0
+        - 2 * y1 * b1
+        + y0 * b2
+        + 2 * t * (y2 * a0 - y1 * a1)
+    )
     triple = y2 * a0**2 - 2 * y1 * a0 * a1 + y0 * a1**2
     slopes = {
         "x2": F1,

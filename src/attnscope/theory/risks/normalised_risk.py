@@ -1,24 +1,32 @@
-"""Exact risk of normalised attention T(X) = sum_l a_l X_l.v, a_l = h(lam u_l)/(c0 + sum_m h(lam u_m)), for any h > 0 (u = X.k).
+"""Exact risk of normalised attention T(X) = sum_l a_l X_l.v, a_l = h(lam u_l)/(c0 + sum_m h(lam
+u_m)), for any h > 0 (u = X.k).
 
-With t = e^tau, 1/(c0 + S)^2 = int t^2 e^{-t (c0 + S)} dtau, S = sum_m h_m, and Y - T = sum_m a_m (Y - w_m) + a_sink Y, so
+With t = e^tau, 1/(c0 + S)^2 = int t^2 e^{-t (c0 + S)} dtau, S = sum_m h_m, and Y - T = sum_m a_m (Y
+- w_m) + a_sink Y, so
 
-    R = int dtau e^{-c0 t} I(tau),   I = E[(sum_m e^{y_m} (Y - w_m) + c0 t Y)^2 exp(-sum_m e^{y_m})],   y_m = tau + log h(lam u_m),
+    R = int dtau e^{-c0 t} I(tau),   I = E[(sum_m e^{y_m} (Y - w_m) + c0 t Y)^2 exp(-sum_m
+        e^{y_m})],   y_m = tau + log h(lam u_m),
 
-and the tokens are independent: I is a polynomial in averages over one token with the kernels K_p = e^{p y} exp(-e^y) (1: informative,
-0: background; F_j = f0^{L-j}, f0 = E0[K_0]):
+and the tokens are independent: I is a polynomial in averages over one token with the kernels K_p =
+e^{p y} exp(-e^y) (1: informative, 0: background; F_j = f0^{L-j}, f0 = E0[K_0]):
 
     I = E1[(Y-w)^2 K2] F_1 + 2(L-1) (E1[(Y-w)Y K1] E0[K1] - E1[(Y-w) K1] E0[w K1]) F_2
-        + (L-1) (Y2 E0[K2] - 2 Y1 E0[w K2] + Y0 E0[w^2 K2]) F_2 + (L-1)(L-2) (Y2 E0[K1]^2 - 2 Y1 E0[K1] E0[w K1] + Y0 E0[w K1]^2) F_3
-        + (c0 t)^2 Y2 F_1 + 2 c0 t [E1[(Y-w)Y K1] F_1 + (L-1)(Y2 E0[K1] - Y1 E0[w K1]) F_2],        Yn = E1[Y^n K_0].
+        + (L-1) (Y2 E0[K2] - 2 Y1 E0[w K2] + Y0 E0[w^2 K2]) F_2 + (L-1)(L-2) (Y2 E0[K1]^2 - 2 Y1
+          E0[K1] E0[w K1] + Y0 E0[w K1]^2) F_3
+        + (c0 t)^2 Y2 F_1 + 2 c0 t [E1[(Y-w)Y K1] F_1 + (L-1)(Y2 E0[K1] - Y1 E0[w K1]) F_2],
+            Yn = E1[Y^n K_0].
 
-The same transform gives the moments of the weights when m tokens are informative (`weight_moments`), by which any task with
-w independent of u is served. For h = exp this is softmax_risk's integral, there with relative accuracy and a gradient; here for any h.
-Outer rule: trapezoid in tau with step STEP, relative error 3e-13 of R proven by outer_bound's argument, which uses only h > 0. Inner rule:
-trapezoid in the standard normal score, whose halved rule estimates its error. Rounding: I once more with the absolute value of every term,
-times ROUNDING eps per unit of the largest exponent, so that terms of size s^2 that cancel leave an error of s^2 eps. What lies beyond the
-grids has probability 1e-18 and counts with the second moments of Y and T.
+The same transform gives the moments of the weights when m tokens are informative
+(`weight_moments`), by which any task with w independent of u is served. For h = exp this is
+softmax_risk's integral, there with relative accuracy and a gradient; here for any h. Outer rule:
+trapezoid in tau with step STEP, relative error 3e-13 of R proven by outer_bound's argument, which
+uses only h > 0. Inner rule: trapezoid in the standard normal score, whose halved rule estimates its
+error. Rounding: I once more with the absolute value of every term, times ROUNDING eps per unit of
+the largest exponent, so that terms of size s^2 that cancel leave an error of s^2 eps. What lies
+beyond the grids has probability 1e-18 and counts with the second moments of Y and T.
 
-notation: lam temperature, kap eta the nu rho the overlaps, gam, s signal, c alignment, L length, m relevant, g = (u - E u)/sd.
+notation: lam temperature, kap eta the nu rho the overlaps, gam, s signal, c alignment, L length, m
+relevant, g = (u - E u)/sd.
 """
 
 from __future__ import annotations
@@ -52,19 +60,24 @@ REACH = 9.0  # standard deviations of a score that are kept: beyond, 1e-19
 DEPTH = 40.0  # nats: the slowest decay of an integrand, e^tau, is followed to e^-40
 HIGHEST = 7.0  # K_p(7) = 0 in float64
 FINEST = (
-    0.2  # step of the score times lam sd: the halved rule, twice as coarse, then errs by exp(-pi^2/(2 FINEST)) = 2e-11
+    # step of the score times lam sd: the halved rule, twice as coarse, then errs by exp(-pi^2/(2
+    # FINEST)) = 2e-11
+    0.2
 )
 WIDEST = 60.0  # lam sd above which the tables would hold more than about 10^7 numbers
 CHUNK = 1 << 20  # entries of a table computed at a time
 OUTER = 3e-13  # relative error of the trapezoid rule in tau, outer_bound(STEP)
-# eps per unit of the largest exponent tau + log h, and at least for 4 units: four averages are multiplied, each moved by
-# the rounding of its exponents, and a power f0^(L-j) moves by that of (L-j) (1 - f0), a few units where it matters
+# eps per unit of the largest exponent tau + log h, and at least for 4 units: four averages are
+# multiplied, each moved by the rounding of its exponents, and a power f0^(L-j) moves by that of
+# (L-j) (1 - f0), a few units where it matters
 ROUNDING = 16 * 2.0**-52
 UNSEEN = 1e-17  # of the second moments: scores beyond REACH, tau beyond DEPTH
 
 
 class WeightMoments(NamedTuple):
-    """E a_J, E a_J^2 of an informative token's weight, E a_0^2 of a background token's, and their common absolute error."""
+    """E a_J, E a_J^2 of an informative token's weight, E a_0^2 of a background token's,
+    and their common absolute error.
+    """
 
     informative: float
     informative_square: float
@@ -73,7 +86,9 @@ class WeightMoments(NamedTuple):
 
 
 class Kernels(NamedTuple):
-    """E[poly(g) K_p] at every tau for the polynomials asked for: columns of k0, k1, k2; rest = 1 - E[K_0]."""
+    """E[poly(g) K_p] at every tau for the polynomials asked for: columns of k0, k1, k2;
+    rest = 1 - E[K_0].
+    """
 
     k0: np.ndarray
     k1: np.ndarray
@@ -101,11 +116,17 @@ def normalised_excess(
     return fine, abs(fine - coarse) + OUTER * abs(fine) + rounding * size + UNSEEN * moments
 
 
-def _rounding(predictor: Normalised, lam: float, laws: list[tuple[float, float]], tau: np.ndarray) -> float:
+def _rounding(
+    predictor: Normalised, lam: float, laws: list[tuple[float, float]], tau: np.ndarray
+) -> float:
     """Relative rounding of the product of averages: ROUNDING times the largest exponent."""
     ends = np.array([mean + sign * REACH * sd for mean, sd in laws for sign in (-1.0, 1.0)])
     scores = lam * ends
-    largest = max(np.abs(tau).max(), np.abs(predictor.log_activation(scores)).max(), np.abs(scores).max())
+    largest = max(
+        np.abs(tau).max(),
+        np.abs(predictor.log_activation(scores)).max(),
+        np.abs(scores).max(),
+    )
     return ROUNDING * (4 + float(largest))
 
 
@@ -124,7 +145,9 @@ def _excess(
     L = float(length)
     kap, eta, the, nu, rho = overlaps
     (g1, weight1), (g0, weight0) = rule1, rule0
-    my, mw = s * c + gam * eta * g1, s * the + gam * rho * g1  # E[Y|g], E[w|g] of the informative token
+    # E[Y|g], E[w|g] of the informative token
+    my = s * c + gam * eta * g1
+    mw = s * the + gam * rho * g1
     both = gam**2 * (1 - nu - eta * (eta - rho))  # E[(Y-w) Y|g] - (my-mw) my
     apart = max(0.0, gam**2 * (2 * (1 - nu) - (eta - rho) ** 2))  # Var(Y-w|g)
     polynomials = (
@@ -138,20 +161,50 @@ def _excess(
     # their sizes; a share of what was added stands for its rounding, 2 eps, in units of `rounding`
     share = 2.0**-51 / rounding
     size_y = np.abs(my) + share * (abs(s * c) + gam * abs(eta * g1))
-    size_d = np.abs(my - mw) + share * (abs(s * c) + abs(s * the) + gam * (abs(eta) + abs(rho)) * np.abs(g1))
+    size_d = np.abs(my - mw) + share * (
+        abs(s * c) + abs(s * the) + gam * (abs(eta) + abs(rho)) * np.abs(g1)
+    )
     loss = share * gam**2 * (abs(1 - nu) + (abs(eta) + abs(rho)) ** 2)
-    sizes = (size_d**2 + apart + loss, size_d * size_y + abs(both) + loss, size_d, size_y**2 + gam**2, size_y)
+    sizes = (
+        size_d**2 + apart + loss,
+        size_d * size_y + abs(both) + loss,
+        size_d,
+        size_y**2 + gam**2,
+        size_y,
+    )
     columns = np.stack([p * weight1 for p in (*polynomials, *sizes)], 1)
     one = kernels(predictor, lam, s * kap, gam, g1, columns, tau)
     along = rho * g0
     spread = (1 + 0 * g0, along, along**2 + 1 - rho**2, np.abs(along))
-    zero = kernels(predictor, lam, 0.0, 1.0, g0, np.stack([p * weight0 for p in spread], 1), tau)
+    zero = kernels(
+        predictor, lam, 0.0, 1.0, g0, np.stack([p * weight0 for p in spread], 1), tau
+    )
     powers = tuple(power(zero, max(L - j, 0)) for j in (1, 2, 3))
     t = predictor.sink * np.exp(np.minimum(tau, HIGHEST))
-    signed = (one.k2[:, 0], one.k1[:, 1], one.k1[:, 2], one.k0[:, 3], one.k0[:, 4], one.k0[:, 5])
-    absolute = (one.k2[:, 6], one.k1[:, 7], one.k1[:, 8], one.k0[:, 9], one.k0[:, 10], one.k0[:, 5])
+    signed = (
+        one.k2[:, 0],
+        one.k1[:, 1],
+        one.k1[:, 2],
+        one.k0[:, 3],
+        one.k0[:, 4],
+        one.k0[:, 5],
+    )
+    absolute = (
+        one.k2[:, 6],
+        one.k1[:, 7],
+        one.k1[:, 8],
+        one.k0[:, 9],
+        one.k0[:, 10],
+        one.k0[:, 5],
+    )
     background = (zero.k1[:, 0], zero.k1[:, 1], zero.k2[:, 0], zero.k2[:, 1], zero.k2[:, 2])
-    background_size = (zero.k1[:, 0], zero.k1[:, 3], zero.k2[:, 0], zero.k2[:, 3], zero.k2[:, 2])
+    background_size = (
+        zero.k1[:, 0],
+        zero.k1[:, 3],
+        zero.k2[:, 0],
+        zero.k2[:, 3],
+        zero.k2[:, 2],
+    )
     value = _integrand(signed, background, powers, L, t, -1.0)
     size = _integrand(absolute, background_size, powers, L, t, 1.0)
     return float(value.sum() * STEP), float(size.sum() * STEP)
@@ -179,11 +232,15 @@ def _integrand(
 def weight_moments(
     predictor: Normalised, lam: float, gamma: float, signal: float, relevant: int, length: int
 ) -> WeightMoments:
-    """Moments of the weights at k = k* when `relevant` of `length` tokens are informative; a moment of a token that does not exist is 0.
+    """Moments of the weights at k = k* when `relevant` of `length` tokens are informative; a moment
+    of a token that does not exist is 0.
 
-    E a_J = int E1[K1] f1^{m-1} f0^{L-m} e^{-c0 t} dtau, E a_J^2 with K2 for K1, E a_0^2 = int E0[K2] f1^m f0^{L-m-1} e^{-c0 t} dtau.
+    E a_J = int E1[K1] f1^{m-1} f0^{L-m} e^{-c0 t} dtau, E a_J^2 with K2 for K1, E a_0^2 = int
+    E0[K2] f1^m f0^{L-m-1} e^{-c0 t} dtau.
     """
-    laws, m, rest = laws_of(lam, signal, gamma), float(relevant), float(length - relevant)
+    laws = laws_of(lam, signal, gamma)
+    m = float(relevant)
+    rest = float(length - relevant)
     tau = tau_range(predictor, lam, laws, m, rest)
     rows = []
     for rule1, rule0 in zip(*(rules_for(lam * sd) for _, sd in laws)):
@@ -191,11 +248,18 @@ def weight_moments(
         zero = kernels(predictor, lam, 0.0, 1.0, rule0[0], rule0[1][:, None], tau)
         sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, HIGHEST)))
         others = power(one, max(m - 1, 0)) * power(zero, rest) * sink * STEP if m else 0 * tau
-        outside = power(one, m) * power(zero, max(rest - 1, 0)) * sink * STEP if rest else 0 * tau
+        outside = (
+            power(one, m) * power(zero, max(rest - 1, 0)) * sink * STEP if rest else 0 * tau
+        )
         rows.append((others @ one.k1[:, 0], others @ one.k2[:, 0], outside @ zero.k2[:, 0]))
     fine, coarse = np.array(rows)
     # the moments are averages of positive numbers below 1
-    error = float(np.abs(fine - coarse).max()) + OUTER + _rounding(predictor, lam, laws, tau) + UNSEEN
+    error = (
+        float(np.abs(fine - coarse).max())
+        + OUTER
+        + _rounding(predictor, lam, laws, tau)
+        + UNSEEN
+    )
     return WeightMoments(float(fine[0]), float(fine[1]), float(fine[2]), error)
 
 
@@ -203,36 +267,57 @@ def laws_of(lam: float, mean: float, gamma: float) -> list[tuple[float, float]]:
     """(mean, sd) of the score of an informative and of a background token."""
     if lam * max(1.0, gamma) > WIDEST:
         raise bad(
-            "temperature", "the normalised risk", f"at most {WIDEST:g}/max(1, gamma)", lam, "method='monte-carlo'"
+            "temperature",
+            "the normalised risk",
+            f"at most {WIDEST:g}/max(1, gamma)",
+            lam,
+            "method='monte-carlo'",
         )
     return [(mean, gamma), (0.0, 1.0)]
 
 
 def rules_for(width: float) -> list[tuple[np.ndarray, np.ndarray]]:
     """(g, weights) of the trapezoid rule for E[f(G)], and of the one with twice the step."""
-    count = 2 * math.ceil(REACH / min(0.4, FINEST / max(width, 1e-9)) / 2)  # even: both rules contain g = 0
+    # even: both rules contain g = 0
+    count = 2 * math.ceil(REACH / min(0.4, FINEST / max(width, 1e-9)) / 2)
     g = np.linspace(-REACH, REACH, 2 * count + 1)
     weight = np.exp(-0.5 * g * g) * (REACH / count) / math.sqrt(2 * math.pi)
     return [(g, weight), (g[::2], 2 * weight[::2])]
 
 
-def tau_range(predictor: Normalised, lam: float, laws: list[tuple[float, float]], m: float, rest: float) -> np.ndarray:
-    """Nodes tau from DEPTH below -log of the largest S to 4 above -log of the smallest, both but for events of probability 1e-18."""
+def tau_range(
+    predictor: Normalised, lam: float, laws: list[tuple[float, float]], m: float, rest: float
+) -> np.ndarray:
+    """Nodes tau from DEPTH below -log of the largest S to 4 above -log of the smallest, both but
+    for events of probability 1e-18.
+    """
     log_h = lambda u: float(predictor.log_activation(np.array([lam * u]))[0])
     present = [(law, n) for law, n in zip(laws, (m, rest)) if n > 0]
     high = max(log_h(mean + REACH * sd) for (mean, sd), _ in present) + math.log(m + rest)
     # the largest of n scores exceeds this quantile with probability 1 - 1e-18
-    low = max(log_h(mean + sd * max(-REACH, float(ndtri(10 ** (-18 / n))))) for (mean, sd), n in present)
+    low = max(
+        log_h(mean + sd * max(-REACH, float(ndtri(10 ** (-18 / n)))))
+        for (mean, sd), n in present
+    )
     if predictor.sink:
-        low, high = max(low, math.log(predictor.sink)), max(high, 0.0) + math.log(2)
+        low = max(low, math.log(predictor.sink))
+        high = max(high, 0.0) + math.log(2)
     count = math.ceil((high - low + DEPTH + 4) / STEP)
     return -high - DEPTH + STEP * np.arange(count + 1)
 
 
 def kernels(
-    predictor: Normalised, lam: float, mean: float, sd: float, g: np.ndarray, columns: np.ndarray, tau: np.ndarray
+    predictor: Normalised,
+    lam: float,
+    mean: float,
+    sd: float,
+    g: np.ndarray,
+    columns: np.ndarray,
+    tau: np.ndarray,
 ) -> Kernels:
-    """Averages of K_0, K_1, K_2 against the weighted polynomials `columns` (nodes, p); the last one of plain weight gives `rest`."""
+    """Averages of K_0, K_1, K_2 against the weighted polynomials `columns` (nodes, p);
+    the last one of plain weight gives `rest`.
+    """
     log_h = predictor.log_activation(lam * (mean + sd * g))
     plain = np.exp(-0.5 * g * g) * (g[1] - g[0]) / math.sqrt(2 * math.pi)
     parts: list[Any] = []

@@ -1,21 +1,29 @@
-"""Risks of one attention head on tasks with several informative tokens or a max-type location, at (k*, v*) with an output gain.
+"""Risks of one attention head on tasks with several informative tokens or a max-type location, at
+(k*, v*) with an output gain.
 
-notation: T = b sum_l a_l w_l, w = X.v*, b = gain, a_l the weights, D_l the label's weights with h = E[D | m], h2 = E[D^2 | m], sigma the activation.
+notation: T = b sum_l a_l w_l, w = X.v*, b = gain, a_l the weights, D_l the label's weights with h =
+E[D | m], h2 = E[D^2 | m], sigma the activation.
 
-MultiLocation. The values w are independent of the scores u, mean 0, variance gam^2 (informative) or 1, so given m = |S|
+MultiLocation. The values w are independent of the scores u, mean 0, variance gam^2 (informative) or
+1, so given m = |S|
 
     R = gam^2 m (h2 - 2 b h E a_J + b^2 E a_J^2) + b^2 (L - m) E a_0^2,
 
-with the moments of normalised weights by Laplace transform (normalised_risk.weight_moments) and of sigma(lam u) by quadrature. It is averaged
-over m. One head with v = v* gives every informative token the same sign and competes for one unit of weight; b matters for "sum".
+with the moments of normalised weights by Laplace transform (normalised_risk.weight_moments) and of
+sigma(lam u) by quadrature. It is averaged over m. One head with v = v* gives every informative
+token the same sign and competes for one unit of weight; b matters for "sum".
 
-MaxLocation. All tokens are N(0, I) and J ~ p = softmax(nu chi): R = 1 - 2 b E sum_l p_l a_l + b^2 E sum_l a_l^2. For normalised a_l = h_l/(c0 + S')
+MaxLocation. All tokens are N(0, I) and J ~ p = softmax(nu chi): R = 1 - 2 b E sum_l p_l a_l + b^2 E
+sum_l a_l^2. For normalised a_l = h_l/(c0 + S')
 
-    E sum_l p_l a_l = L int int dtau dtau' E[K_1(tau + nu chi) K_1(tau' + log h)] f^{L-1} e^{-c0 e^tau'},   f = E[K_0(.) K_0(.)],
+    E sum_l p_l a_l = L int int dtau dtau' E[K_1(tau + nu chi) K_1(tau' + log h)] f^{L-1} e^{-c0
+        e^tau'},   f = E[K_0(.) K_0(.)],
 
-two Laplace variables, the inner averages being matrix products; componentwise weights need one (numerics.integrals.max_integral).
+two Laplace variables, the inner averages being matrix products; componentwise weights need one
+(numerics.integrals.max_integral).
 
-Exact up to quadrature, to about 1e-12 absolute. `sampled_excess` is the second route, at any overlaps: projections on (k, v, k*, v*) are drawn.
+Exact up to quadrature, to about 1e-12 absolute. `sampled_excess` is the second route, at any
+overlaps: projections on (k, v, k*, v*) are drawn.
 """
 
 from __future__ import annotations
@@ -47,7 +55,9 @@ __all__ = ["head_risk"]
 BLOCK = 1 << 18  # tokens drawn at a time
 
 
-def head_risk(task: MultiLocation | MaxLocation, predictor: Predictor, gain: float = 1.0) -> Estimate:
+def head_risk(
+    task: MultiLocation | MaxLocation, predictor: Predictor, gain: float = 1.0
+) -> Estimate:
     """Exact risk of gain * sum_l a_l X_l.v* at k = k*; predictor normalised or componentwise.
 
     >>> from attnscope.predictors.attention import Softmax
@@ -56,7 +66,8 @@ def head_risk(task: MultiLocation | MaxLocation, predictor: Predictor, gain: flo
     0.1353
     """
     of = "head_risk"
-    b, lam = check.real(gain, "gain", of), constant_temperature(_known(predictor, of), of)
+    b = check.real(gain, "gain", of)
+    lam = constant_temperature(_known(predictor, of), of)
     checked_law(task, (MultiLocation, MaxLocation), of, "risk(task, ...)")
     if has_law(task, MultiLocation):
         excess, error = _multi(task, predictor, lam, b)
@@ -67,12 +78,19 @@ def head_risk(task: MultiLocation | MaxLocation, predictor: Predictor, gain: flo
 
 def _known(predictor: object, of: str) -> Predictor:
     if not (is_normalised(predictor) or is_componentwise(predictor)):
-        raise bad("predictor", of, "a normalised or componentwise predictor", predictor, "Softmax(2.0)")
+        raise bad(
+            "predictor",
+            of,
+            "a normalised or componentwise predictor",
+            predictor,
+            "Softmax(2.0)",
+        )
     return predictor
 
 
 def _multi(task: MultiLocation, predictor: Any, lam: float, b: float) -> tuple[float, float]:
-    g2, L = task.gamma**2, task.length
+    g2 = task.gamma**2
+    L = task.length
     mean, square = task.weight_moments()
     total, size = 0.0, 0.0
     for m in np.flatnonzero(task.count_probs):
@@ -81,12 +99,15 @@ def _multi(task: MultiLocation, predictor: Any, lam: float, b: float) -> tuple[f
         q = task.count_probs[m]
         total += q * float(terms.sum() + b * b * (L - m) * outside)
         size += (
-            q * (g2 * m * (2 * abs(b) * mean[m] + b * b) + b * b * (L - m)) * error + 1e-15 * q * np.abs(terms).sum()
+            q * (g2 * m * (2 * abs(b) * mean[m] + b * b) + b * b * (L - m)) * error
+            + 1e-15 * q * np.abs(terms).sum()
         )
     return total, size
 
 
-def _weights(predictor: Any, lam: float, task: MultiLocation, m: int) -> tuple[float, float, float, float]:
+def _weights(
+    predictor: Any, lam: float, task: MultiLocation, m: int
+) -> tuple[float, float, float, float]:
     """E a_J, E a_J^2, E a_0^2, error."""
     if predictor.normalised:
         return weight_moments(predictor, lam, task.gamma, task.signal, m, task.length)
@@ -97,31 +118,48 @@ def _weights(predictor: Any, lam: float, task: MultiLocation, m: int) -> tuple[f
 
 
 def _max(task: MaxLocation, predictor: Any, lam: float, b: float) -> tuple[float, float]:
-    nu, L = task.strength, task.length
+    nu = task.strength
+    L = task.length
     if predictor.normalised:
         both, error = _agreement(predictor, lam, nu, L)
         moments = weight_moments(predictor, lam, 1.0, 0.0, 0, L)
-        squares, more = L * moments.background_square, L * moments.error
+        squares = L * moments.background_square
+        more = L * moments.error
     else:
         both, error = weighted_activation(nu, L, lambda chi: predictor.activation(lam * chi))
         own = resolve(predictor, ScoreLaw(lam, 0.0, 1.0), first_two)
-        squares, more = L * float(own.value[1]), L * float(own.error[1])
-    return 1 - 2 * b * both + b * b * squares, 2 * abs(b) * error + b * b * more + 1e-14 * (1 + b * b * squares)
+        squares = L * float(own.value[1])
+        more = L * float(own.error[1])
+    return 1 - 2 * b * both + b * b * squares, 2 * abs(b) * error + b * b * more + 1e-14 * (
+        1 + b * b * squares
+    )
 
 
 def _agreement(predictor: Normalised, lam: float, nu: float, L: int) -> tuple[float, float]:
     """(E sum_l p_l a_l, error) for p = softmax(nu chi) and normalised weights a."""
     log_h = lambda chi: predictor.log_activation(lam * chi)
     # the score varies as fast as the steeper of the two weights
-    p_tau, a_tau, rules = max_grid((lambda chi: nu * chi, log_h), max(nu, lam), L, predictor.sink)
+    p_tau, a_tau, rules = max_grid(
+        (lambda chi: nu * chi, log_h), max(nu, lam), L, predictor.sink
+    )
     step = (p_tau[1] - p_tau[0]) * (a_tau[1] - a_tau[0])
     values = []
     for chi, weight in rules:
-        e, e_ = (np.exp(np.minimum(t[:, None] + y, 7.0)) for t, y in ((p_tau, nu * chi), (a_tau, log_h(chi))))
-        k0, k0_ = np.exp(-e), np.exp(-e_)
+        e, e_ = (
+            np.exp(np.minimum(t[:, None] + y, 7.0))
+            for t, y in ((p_tau, nu * chi), (a_tau, log_h(chi)))
+        )
+        k0 = np.exp(-e)
+        k0_ = np.exp(-e_)
         pair = (e * k0 * weight) @ (e_ * k0_).T  # (tau, tau')
         rest = (-np.expm1(-e) @ weight)[:, None] + (k0 * weight) @ (-np.expm1(-e_)).T  # 1 - f
         sink = np.exp(-predictor.sink * np.exp(np.minimum(a_tau, 7.0)))
-        values.append(L * step * float(np.sum(pair * np.exp((L - 1) * np.log1p(-np.minimum(rest, 1 - 1e-16))) @ sink)))
+        values.append(
+            L
+            * step
+            * float(
+                np.sum(pair * np.exp((L - 1) * np.log1p(-np.minimum(rest, 1 - 1e-16))) @ sink)
+            )
+        )
     fine, coarse = values
     return fine, abs(fine - coarse) + 1e-13

@@ -5,8 +5,8 @@
 for planted tasks with one teacher xi and no value, SparseTokenClassification among them:
 kappa = k.xi and theta = v.xi, while eta = nu = 0. An output of exactly 0 has no sign and is wrong.
 Nobody has derived this probability; it is the share of wrong signs among drawn sequences, with the
-error of a share (numerics/border/sampled_estimate.py). A head has no threshold of its own; what tests
-with one reach, and Bayes' rule, the task itself knows (`bayes_error`, `max_test_error`, ...).
+error of a share (numerics/border/sampled_estimate.py). A head has no threshold of its own; what
+tests with one reach, and Bayes' rule, the task itself knows (`bayes_error`, `max_test_error`, ...).
 """
 
 from __future__ import annotations

@@ -1,13 +1,17 @@
-"""The softmax integral where one step does not fit it all: Gauss-Legendre panels that grow away from where it is sharp.
+"""The softmax integral where one step does not fit it all: Gauss-Legendre panels that grow away
+from where it is sharp.
 
-notation: I(tau), lam, gam, s, kap, L, f0, f1 as in softmax_integral; w = width of a feature, c its place.
+notation: I(tau), lam, gam, s, kap, L, f0, f1 as in softmax_integral; w = width of a feature, c its
+place.
 
-I varies on two scales. The largest background score comes within w0 = max(1, lam)/sqrt(1 + 2 log L) of its place c0, where
-f0^{L-1} falls: (L-1) log f0(c0) = -1. The informative token spreads over w1 = max(1, lam gam) around c1 = -lam s kap. Where
-w1/w0 is 1e5 (gam of 1e4, or 1e-4) equal steps of size w0 over a range of size w1 take a minute. Panels with edges at
-c0 +- 2^j w0 and c1 +- 2^j w1 take 1e3 evaluations: I is analytic, and at a distance x from a feature it varies on the scale x
-or slower. Each panel is compared with its two halves, and halved again until they agree; the sum of all differences, far
-above the error of the halves, is the reported change. Exact up to that and to the rounding of the scores.
+I varies on two scales. The largest background score comes within w0 = max(1, lam)/sqrt(1 + 2 log L)
+of its place c0, where f0^{L-1} falls: (L-1) log f0(c0) = -1. The informative token spreads over w1
+= max(1, lam gam) around c1 = -lam s kap. Where w1/w0 is 1e5 (gam of 1e4, or 1e-4) equal steps of
+size w0 over a range of size w1 take a minute. Panels with edges at c0 +- 2^j w0 and c1 +- 2^j w1
+take 1e3 evaluations: I is analytic, and at a distance x from a feature it varies on the scale x or
+slower. Each panel is compared with its two halves, and halved again until they agree; the sum of
+all differences, far above the error of the halves, is the reported change. Exact up to that and to
+the rounding of the scores.
 """
 
 from __future__ import annotations
@@ -17,7 +21,13 @@ import math
 import numpy as np
 from numba import njit
 
-from attnscope.theory.risks.softmax_integral import CRUDE, FINE, NEGLIGIBLE, integrand, token_averages
+from attnscope.theory.risks.softmax_integral import (
+    CRUDE,
+    FINE,
+    NEGLIGIBLE,
+    integrand,
+    token_averages,
+)
 from attnscope.theory.risks.softmax_trapezoid import trapezoid, window_of
 
 __all__ = ["integrate"]
@@ -25,17 +35,24 @@ __all__ = ["integrate"]
 Array = np.ndarray
 Sums = tuple[Array, Array, Array, float, float]  # sums, sums of |.|, change, log scale, step
 
-LONG = 4000  # equal steps from which on panels are cheaper: some sixty panels of three times NODES evaluations
+# equal steps from which on panels are cheaper: some sixty panels of three times NODES evaluations
+LONG = 4000
 NODES = 20  # of a panel: exact to 1e-13 for functions analytic within a panel's length of it
 AGREE = 1e-12  # relative to the whole: difference of a panel and its halves that is accepted
-RESOLVED = 1e-8  # a tolerance above this is the rounding of the scores, beyond which nothing agrees
+# a tolerance above this is the rounding of the scores, beyond which nothing agrees
+RESOLVED = 1e-8
 ROUNDS = 10  # of halving: the smallest panels are then 1e-3 of a feature's width
-MOST = 400  # panels that disagree: then it is rounding that disagrees, and the change says by how much
+# panels that disagree: then it is rounding that disagrees, and the change says by how much
+MOST = 400
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(NODES)
 
 
-def integrate(q: tuple[float, ...], length: float, with_gradient: bool, tolerance: float) -> Sums:
-    """Sums of the integrand over tau: (sums, sums of |.|, change, log scale, step); the step is inf for panels."""
+def integrate(
+    q: tuple[float, ...], length: float, with_gradient: bool, tolerance: float
+) -> Sums:
+    """Sums of the integrand over tau: (sums, sums of |.|, change, log scale, step);
+    the step is inf for panels.
+    """
     low, high, count = window_of(q, length, with_gradient)
     if count <= LONG:
         return trapezoid(q, length, with_gradient, tolerance, low, high, count)
@@ -43,7 +60,10 @@ def integrate(q: tuple[float, ...], length: float, with_gradient: bool, toleranc
 
 
 def _edges(q: tuple[float, ...], length: float, low: float, high: float) -> Array:
-    kap, lam, gam, s = q[0], q[5], q[6], q[7]
+    kap = q[0]
+    lam = q[5]
+    gam = q[6]
+    s = q[7]
     doubling = 2.0 ** np.arange(-1, 60)
     edges = [np.array([low, high]), np.linspace(low, high, 9)]
     features = (
@@ -68,7 +88,9 @@ def _fall(q: tuple[float, ...], length: float, low: float, high: float) -> float
     return (low + high) / 2
 
 
-def _panels(q: tuple[float, ...], length: float, with_gradient: bool, tolerance: float, edges: Array) -> Sums:
+def _panels(
+    q: tuple[float, ...], length: float, with_gradient: bool, tolerance: float, edges: Array
+) -> Sums:
     ends = np.stack([edges[:-1], edges[1:]], axis=1)
     whole = _summed(ends, q, length, with_gradient)
     scale = float(whole[1].max())
@@ -77,7 +99,9 @@ def _panels(q: tuple[float, ...], length: float, with_gradient: bool, tolerance:
     agree = AGREE if tolerance <= RESOLVED else tolerance
     for turn in range(ROUNDS):
         middle = ends.mean(axis=1)
-        halves = np.concatenate([np.stack([ends[:, 0], middle], 1), np.stack([middle, ends[:, 1]], 1)])
+        halves = np.concatenate(
+            [np.stack([ends[:, 0], middle], 1), np.stack([middle, ends[:, 1]], 1)]
+        )
         parts = _summed(halves, q, length, with_gradient)
         top = max(scale, float(parts[1].max()))
         done *= math.exp(scale - top)
@@ -88,7 +112,8 @@ def _panels(q: tuple[float, ...], length: float, with_gradient: bool, tolerance:
         after = each[: len(ends)] + each[len(ends) :]
         apart = np.abs(after[:, 0] - before[:, 0])
         size = done[1] + after[:, 1].sum(axis=0)
-        # what is below the rest by more than floats reach is not resolved for itself, as in the trapezoid sums
+        # what is below the rest by more than floats reach is not resolved for itself, as in the
+        # trapezoid sums
         resolved = size > size.max() * math.exp(-NEGLIGIBLE)
         agreed = (apart <= agree * size)[:, resolved].all(axis=1)
         if turn == ROUNDS - 1 or (~agreed).sum() > MOST:
@@ -103,7 +128,9 @@ def _panels(q: tuple[float, ...], length: float, with_gradient: bool, tolerance:
     return done[0], done[1], change, scale, math.inf
 
 
-def _summed(ends: Array, q: tuple[float, ...], length: float, with_gradient: bool) -> tuple[Array, Array]:
+def _summed(
+    ends: Array, q: tuple[float, ...], length: float, with_gradient: bool
+) -> tuple[Array, Array]:
     """(panels, 2, 8) sums and sums of |.| in units of e^scale, and the scales (panels,)."""
     sums = np.zeros((len(ends), 2, 8))
     scales = np.zeros(len(ends))
@@ -122,12 +149,17 @@ def _fill(
     sums: Array,
     scales: Array,
 ) -> None:
-    work, out, logs = np.zeros((11, 12)), np.zeros(8), np.zeros(4)
+    work = np.zeros((11, 12))
+    out = np.zeros(8)
+    logs = np.zeros(4)
     for k in range(len(ends)):
-        half, centre = (ends[k, 1] - ends[k, 0]) / 2.0, (ends[k, 1] + ends[k, 0]) / 2.0
+        half = (ends[k, 1] - ends[k, 0]) / 2.0
+        centre = (ends[k, 1] + ends[k, 0]) / 2.0
         scale = -math.inf
         for i in range(len(points)):
-            e = integrand(centre + half * points[i], q, length, FINE, with_gradient, work, out, logs)
+            e = integrand(
+                centre + half * points[i], q, length, FINE, with_gradient, work, out, logs
+            )
             if e > scale:
                 sums[k] *= math.exp(scale - e)
                 scale = e

@@ -1,15 +1,16 @@
 """The exact population risk of softmax attention on single-location regression, and its gradient.
 
-T(X) = sum_l softmax_l(temperature X.k)_l X_l.v predicts Y = X_J.v*; the tokens are X_J ~ N(signal k*,
-gamma^2 I) and N(0, I) elsewhere. The risk E(Y - T)^2 (label noise excluded) depends on the data's
-dimension only through the five overlaps kappa = k.k*, eta = k.v*, theta = v.k*, nu = v.v*, rho = k.v (|k|
-= |v| = 1) and the alignment k*.v*.
+T(X) = sum_l softmax_l(temperature X.k)_l X_l.v predicts Y = X_J.v*; the tokens are X_J ~ N(signal
+k*, gamma^2 I) and N(0, I) elsewhere. The risk E(Y - T)^2 (label noise excluded) depends on the
+data's dimension only through the five overlaps kappa = k.k*, eta = k.v*, theta = v.k*, nu = v.v*,
+rho = k.v (|k| = |v| = 1) and the alignment k*.v*.
 
 Exact up to quadrature: a one-dimensional integral over the scale of the softmax denominator
-(softmax_integral.py, softmax_panels.py) of products of one-token Gaussian averages (softmax_moments.py). Both converge
-exponentially and carry exponents, so the relative accuracy is about 1e-13 for risks of order one and for
-risks of exp(-20000) alike. The number of tokens enters only as a power: length 10^6 costs the same as 10.
-`softmax_excess_jax` is the same integral on a fixed grid, for users who want to differentiate through it.
+(softmax_integral.py, softmax_panels.py) of products of one-token Gaussian averages
+(softmax_moments.py). Both converge exponentially and carry exponents, so the relative accuracy is
+about 1e-13 for risks of order one and for risks of exp(-20000) alike. The number of tokens enters
+only as a power: length 10^6 costs the same as 10. `softmax_excess_jax` is the same integral on a
+fixed grid, for users who want to differentiate through it.
 """
 
 from __future__ import annotations
@@ -37,9 +38,12 @@ __all__ = [
 ]
 
 SLACK = 1e-9  # overlaps of unit vectors exceed 1 by rounding, never by more than this
-WIDEST = 1e8  # scores of this size carry an absolute error of 1e-8, the worst the error estimate will report
-CHANGE = 1e-8  # relative change accepted at the last halving; errors measured then are below 1e-11, see the tests
-ROUNDING = 3e-13  # relative error of the token averages (quadrature and rounding), measured against 30 digits
+# scores of this size carry an absolute error of 1e-8, the worst the error estimate will report
+WIDEST = 1e8
+# relative change accepted at the last halving; errors measured then are below 1e-11, see the tests
+CHANGE = 1e-8
+# relative error of the token averages (quadrature and rounding), measured against 30 digits
+ROUNDING = 3e-13
 REFUSED = 1e-6  # a relative error above this is a refusal, not a result
 
 
@@ -47,7 +51,9 @@ Sums = tuple[np.ndarray, np.ndarray, np.ndarray, float, float]  # what integrate
 
 
 class SoftmaxRisk(NamedTuple):
-    """Excess E(Y - T)^2 over the label noise, its log (finite where it underflows), absolute error."""
+    """Excess E(Y - T)^2 over the label noise, its log (finite where it underflows),
+    absolute error.
+    """
 
     excess: float
     log_excess: float
@@ -58,8 +64,8 @@ def softmax_excess(overlaps: Sequence[float], temperature: float, law: Law) -> S
     """Excess risk of softmax attention at the given overlaps.
 
     Args:
-        overlaps: kappa, eta, theta, nu, rho = k.k*, k.v*, v.k*, v.v*, k.v of unit vectors; jointly feasible.
-        temperature: lambda >= 0, multiplies the scores; 0 is mean pooling.
+        overlaps: kappa, eta, theta, nu, rho = k.k*, k.v*, v.k*, v.v*, k.v of unit vectors; jointly
+        feasible. temperature: lambda >= 0, multiplies the scores; 0 is mean pooling.
         law: of the tokens.
     """
     q = _checked(overlaps, temperature, law)
@@ -68,12 +74,15 @@ def softmax_excess(overlaps: Sequence[float], temperature: float, law: Law) -> S
     return _value(q, integrate(q, float(law.length), False, _tolerance(q)))
 
 
-def softmax_excess_gradient(overlaps: Sequence[float], temperature: float, law: Law) -> np.ndarray:
-    """Derivatives (6,) of the excess in kappa, eta, theta, nu, rho (as free variables) and temperature.
+def softmax_excess_gradient(
+    overlaps: Sequence[float], temperature: float, law: Law
+) -> np.ndarray:
+    """Derivatives (6,) of the excess in kappa, eta, theta, nu, rho (as free variables) and
+    temperature.
 
     Accurate to about 1e-10 of the integral of the absolute integrand: a derivative in kappa or
-    temperature that is exponentially smaller than the excess itself comes with an absolute error of about
-    1e-15 temperature*signal*excess.
+    temperature that is exponentially smaller than the excess itself comes with an absolute error of
+    about 1e-15 temperature*signal*excess.
     """
     q = _checked(overlaps, temperature, law)
     return _with_gradient(q, int(law.length))[1]
@@ -82,7 +91,9 @@ def softmax_excess_gradient(overlaps: Sequence[float], temperature: float, law: 
 def softmax_excess_with_gradient(
     overlaps: Sequence[float], temperature: float, law: Law
 ) -> tuple[SoftmaxRisk, np.ndarray]:
-    """Excess and gradient together, for about the price of the gradient; arguments as softmax_excess."""
+    """Excess and gradient together, for about the price of the gradient;
+    arguments as softmax_excess.
+    """
     q = _checked(overlaps, temperature, law)
     return _with_gradient(q, int(law.length))
 
@@ -94,29 +105,39 @@ def _with_gradient(q: tuple[float, ...], length: int) -> tuple[SoftmaxRisk, np.n
     sums, _, _, scale, _ = result
     gradient = sums[1:7] * math.exp(scale)
     if not np.all(np.isfinite(gradient)):
-        raise AttnscopeError(f"The gradient of the softmax risk is not finite at {_described(q)}.")
-    if not sums[0] > 1e-200:  # too far below the gradient to be resolved with it: integrate it on its own
+        raise AttnscopeError(
+            f"The gradient of the softmax risk is not finite at {_described(q)}."
+        )
+    # too far below the gradient to be resolved with it: integrate it on its own
+    if not sums[0] > 1e-200:
         result = integrate(q, float(length), False, _tolerance(q))
     return _value(q, result), gradient
 
 
 def _value(q: tuple[float, ...], result: Sums) -> SoftmaxRisk:
-    """The value and its error: the change at the last halving, and rounding beside the sum of |products|."""
+    """The value and its error: the change at the last halving,
+    and rounding beside the sum of |products|.
+    """
     sums, magnitude, change, scale, step = result
     if not sums[0] > 0.0:
         raise AttnscopeError(
-            f"The softmax risk must have a positive integrand, got none at {_described(q)}: the overlaps are not those of unit "
-            "vectors, or the risk is too small to resolve; try Overlaps.of(task, k, v) or a smaller signal."
+            f"The softmax risk must have a positive integrand, got none at {_described(q)}: the "
+            "overlaps are not those of unit "
+            "vectors, or the risk is too small to resolve; try Overlaps.of(task, k, v) or a "
+            "smaller signal."
         )
     log_excess = math.log(sums[0]) + scale
     halving = change[0] / sums[0]
-    halving = min(halving, 300.0 * halving**1.5, outer_bound(step))  # 300: the largest measured is 36
+    # 300: the largest measured is 36
+    halving = min(halving, 300.0 * halving**1.5, outer_bound(step))
     rounding = ROUNDING + 4e-16 * (_score_size(q) + abs(scale))
     relative = float(halving + rounding * magnitude[7] / sums[0])
     if not relative < REFUSED:
         raise AttnscopeError(
-            f"The softmax risk at {_described(q)} is known only to a relative error of {relative:.0e}: "
-            "the scores (temperature times signal) are too large, or gamma is too small, for this integral."
+            f"The softmax risk at {_described(q)} is known only to a relative error of "
+            f"{relative:.0e}: "
+            "the scores (temperature times signal) are too large, or gamma is too small, for this "
+            "integral."
         )
     excess = math.exp(log_excess)
     return SoftmaxRisk(excess, log_excess, excess * relative)
@@ -127,12 +148,19 @@ def _one_token(q: tuple[float, ...]) -> tuple[SoftmaxRisk, np.ndarray]:
     _, _, theta, nu, _, _, gamma, signal, c = q
     excess = (signal * (c - theta)) ** 2 + 2.0 * gamma**2 * max(0.0, 1.0 - nu)
     gradient = np.array([0.0, 0.0, -2.0 * signal**2 * (c - theta), -2.0 * gamma**2, 0.0, 0.0])
-    return SoftmaxRisk(excess, math.log(excess) if excess > 0.0 else -math.inf, 1e-15 * excess), gradient
+    return SoftmaxRisk(
+        excess, math.log(excess) if excess > 0.0 else -math.inf, 1e-15 * excess
+    ), gradient
 
 
 def _score_size(q: tuple[float, ...]) -> float:
-    """Size of the scores lam u that matter, whose rounding limits the accuracy at large temperatures."""
-    kappa, temperature, gamma, signal = q[0], q[5], q[6], q[7]
+    """Size of the scores lam u that matter, whose rounding limits the accuracy at large
+    temperatures.
+    """
+    kappa = q[0]
+    temperature = q[5]
+    gamma = q[6]
+    signal = q[7]
     return temperature * (abs(signal * kappa) + 10.0 * max(1.0, gamma))
 
 
@@ -141,7 +169,17 @@ def _tolerance(q: tuple[float, ...]) -> float:
 
 
 def _described(q: tuple[float, ...]) -> str:
-    names = ("kappa", "eta", "theta", "nu", "rho", "temperature", "gamma", "signal", "alignment")
+    names = (
+        "kappa",
+        "eta",
+        "theta",
+        "nu",
+        "rho",
+        "temperature",
+        "gamma",
+        "signal",
+        "alignment",
+    )
     return ", ".join(f"{name}={value:.6g}" for name, value in zip(names, q, strict=True))
 
 
@@ -180,12 +218,13 @@ def softmax_excess_jax(
     score_nodes: int = 256,
     scale_nodes: int = 384,
 ) -> Array:
-    """The excess as a JAX function of overlaps (kappa, eta, theta, nu, rho) and temperature: jit, grad, vmap.
+    """The excess as a JAX function of overlaps (kappa, eta, theta, nu, rho) and temperature: jit,
+    grad, vmap.
 
-    Call it in 64-bit mode (`with attnscope.numerics.border.x64.x64():`). The grid is fixed, in the place of
-    windows: the error is below 1e-9 of gamma^2 + (signal alignment)^2 + 1 while temperature*max(1, gamma)
-    <= score_nodes/45 and temperature*(signal + 12 max(1, gamma)) + 2 log(length) <= scale_nodes/2; a much
-    smaller excess needs softmax_excess.
+    Call it in 64-bit mode (`with attnscope.numerics.border.x64.x64():`). The grid is fixed, in the
+    place of windows: the error is below 1e-9 of gamma^2 + (signal alignment)^2 + 1 while
+    temperature*max(1, gamma) <= score_nodes/45 and temperature*(signal + 12 max(1, gamma)) + 2
+    log(length) <= scale_nodes/2; a much smaller excess needs softmax_excess.
     """
     import jax.numpy as jnp
     from jax.lax import stop_gradient
@@ -193,13 +232,15 @@ def softmax_excess_jax(
     kap, eta, the, nu, rho = jnp.asarray(overlaps)
     lam = temperature
     gam, s, n, c = law
-    # g within 9 standard deviations; log t between bounds of -log S that fail with probability below 1e-13
+    # g within 9 standard deviations; log t between bounds of -log S that fail with probability
+    # below 1e-13
     g = jnp.linspace(-9.0, 9.0, score_nodes)
     weight = jnp.exp(-0.5 * g * g) * (18.0 / (score_nodes - 1)) / math.sqrt(2.0 * math.pi)
     largest = jnp.maximum(s * kap + 7.5 * gam, math.sqrt(2.0 * math.log(n) + 56.0))
     pooled = math.log(max(n - 1, 1)) - 7.5 * lam / math.sqrt(max(n - 1, 1))
     smallest = jnp.maximum(lam * (s * kap - 7.5 * gam), pooled if n > 1 else -jnp.inf)
-    lo, hi = stop_gradient(-lam * largest - math.log(n) - 17.0), stop_gradient(4.0 - smallest)
+    lo = stop_gradient(-lam * largest - math.log(n) - 17.0)
+    hi = stop_gradient(4.0 - smallest)
     tau = lo + (hi - lo) * jnp.linspace(0.0, 1.0, scale_nodes)[:, None]
 
     def kernels(mean: Any, sd: Any) -> tuple[Array, Array, Array, Array]:
@@ -209,14 +250,22 @@ def softmax_excess_jax(
 
     k0, k1, k2, _ = kernels(s * kap, gam)
     _, b1, b2, rest = kernels(0.0, 1.0)
-    my, mw = s * c + gam * eta * g, s * the + gam * rho * g
-    vy, v = gam**2 * (1 - eta**2), gam**2 * (2 - 2 * nu - (eta - rho) ** 2)
+    my = s * c + gam * eta * g
+    mw = s * the + gam * rho * g
+    vy = gam**2 * (1 - eta**2)
+    v = gam**2 * (2 - 2 * nu - (eta - rho) ** 2)
     w = gam**2 * (1 - nu - eta * (eta - rho))
-    x2, z1 = k2 @ (weight * ((my - mw) ** 2 + v)), k1 @ (weight * (my - mw))
+    x2 = k2 @ (weight * ((my - mw) ** 2 + v))
+    z1 = k1 @ (weight * (my - mw))
     x1 = k1 @ (weight * ((my - mw) * my + w))
-    y0, y1, y2 = k0 @ weight, k0 @ (weight * my), k0 @ (weight * (my**2 + vy))
-    a0, a1, b0 = b1 @ weight, rho * (b1 @ (weight * g)), b2 @ weight
-    bw, bww = rho * (b2 @ (weight * g)), b2 @ (weight * (rho**2 * g**2 + 1 - rho**2))
+    y0 = k0 @ weight
+    y1 = k0 @ (weight * my)
+    y2 = k0 @ (weight * (my**2 + vy))
+    a0 = b1 @ weight
+    a1 = rho * (b1 @ (weight * g))
+    b0 = b2 @ weight
+    bw = rho * (b2 @ (weight * g))
+    bww = b2 @ (weight * (rho**2 * g**2 + 1 - rho**2))
     log_f0 = jnp.log1p(-jnp.minimum(rest @ weight, 1.0 - 1e-15))
     p1, p2, p3 = (jnp.exp(max(n - j, 0) * log_f0) for j in (1, 2, 3))
     pairs = (n - 1) * (n - 2) * (y2 * a0**2 - 2 * y1 * a0 * a1 + y0 * a1**2) * p3

@@ -1,19 +1,26 @@
-"""O(1) spikes: the Bayes risk of SingleLocation.spiked by a second route, and how it falls with the strength of the spike.
+"""O(1) spikes: the Bayes risk of SingleLocation.spiked by a second route, and how it falls with the
+strength of the spike.
 
-notation: nu = strength, L = length, l ~ N(+nu/2, nu) the log-likelihood ratio of the informative token, N(-nu/2, nu) of a background token.
+notation: nu = strength, L = length, l ~ N(+nu/2, nu) the log-likelihood ratio of the informative
+token, N(-nu/2, nu) of a background token.
 
-At gamma = 1 the risk is the expected posterior mass on wrong tokens. A change of measure and 1/S = int e^{-tS} dt give
+At gamma = 1 the risk is the expected posterior mass on wrong tokens. A change of measure and 1/S =
+int e^{-tS} dt give
 
-    R_B = 1 - E p_J = (L-1) int_0^oo phi_1(t)^2 phi_0(t)^{L-2} dt,      phi_i(t) = E exp(-t e^{l_i}),
+    R_B = 1 - E p_J = (L-1) int_0^oo phi_1(t)^2 phi_0(t)^{L-2} dt,     phi_i(t) = E exp(-t e^{l_i}),
 
-here by trapezoid sums over log t and over the normal score, in logarithms; SingleLocation.bayes_risk takes Mellin contours instead. L may be huge:
-phi_0^{L-2} = exp((L-2) log1p(-(1 - phi_0))).
+here by trapezoid sums over log t and over the normal score, in logarithms;
+SingleLocation.bayes_risk takes Mellin contours instead. L may be huge: phi_0^{L-2} = exp((L-2)
+log1p(-(1 - phi_0))).
 
     L = 2:            R_B = e^{-nu/4}/sqrt(4 pi nu) int e^{-z^2/(4 nu)}/(2 cosh(z/2)) dz
-    fixed L:          R_B ~ (L-1) (1/2) sqrt(pi/nu) e^{-nu/4}        (each wrong token alone: the L = 2 integral with int dz/(2 cosh(z/2)) = pi)
-    L = e^{r nu}:     R_B = e^{-nu (E(r) + o(1))},  E(r) = 1/4 - r for r <= 1/8,  (1/sqrt 2 - sqrt r)^2 for 1/8 <= r <= 1/2,  0 beyond
+    fixed L:   R_B ~ (L-1) (1/2) sqrt(pi/nu) e^{-nu/4}
+        (each wrong token alone: the L = 2 integral with int dz/(2 cosh(z/2)) = pi)
+    L = e^{r nu}:   R_B = e^{-nu (E(r) + o(1))},  E(r) = 1/4 - r for r <= 1/8,  (1/sqrt 2 - sqrt
+        r)^2 for 1/8 <= r <= 1/2,  0 beyond
 
-(the error exponent of orthogonal signals; the threshold is nu = 2 log L). Linear attention decays like L/nu only (linear_optimum.py).
+(the error exponent of orthogonal signals; the threshold is nu = 2 log L). Linear attention decays
+like L/nu only (linear_optimum.py).
 """
 
 from __future__ import annotations
@@ -30,9 +37,12 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 __all__ = ["spiked_asymptotic", "spiked_bayes_risk", "spiked_exponent"]
 
 STEP = 0.27  # of log t: relative error 3e-13, because |phi(t e^{i a})| <= phi(t cos a)
-FINEST = 0.2  # step of the score times sqrt(nu); the halved rule then errs by exp(-pi^2/(2 FINEST)) = 2e-11
+# step of the score times sqrt(nu); the halved rule then errs by exp(-pi^2/(2 FINEST)) = 2e-11
+FINEST = 0.2
 BEYOND = (
-    12.0  # standard deviations kept beyond a tilt: sqrt(nu)/2 for the informative token, sqrt(nu) for the background
+    # standard deviations kept beyond a tilt: sqrt(nu)/2 for the informative token, sqrt(nu) for the
+    # background
+    12.0
 )
 HIGHEST = 7.0  # exp(-e^7) = 0 in float64
 DEPTH = 45.0  # nats followed below the value
@@ -50,40 +60,59 @@ def spiked_bayes_risk(strength: float, length: float) -> Estimate:
     nu = check.real(strength, "strength", of, 0, STRONGEST)
     L = _length(length, of)
     low = -nu / 4 - DEPTH - math.log(L)
-    high = math.sqrt((DEPTH + 15) * nu) + 5  # t phi_1(t)^2 is about exp(-nu/4 - tau^2/nu) for tau > -nu/2
+    # t phi_1(t)^2 is about exp(-nu/4 - tau^2/nu) for tau > -nu/2
+    high = math.sqrt((DEPTH + 15) * nu) + 5
     tau = low + STEP * np.arange(math.ceil((high - low) / STEP) + 1)
-    # the background's sum is that of its largest ratios: at the tilt sqrt(nu), or as far out as one of L tokens comes
+    # the background's sum is that of its largest ratios: at the tilt sqrt(nu), or as far out as one
+    # of L tokens comes
     largest = min(math.sqrt(nu) + BEYOND, math.sqrt(2 * (math.log(L) + DEPTH)))
     reach = max(math.sqrt(nu) / 2 + BEYOND, largest)
     count = 2 * math.ceil(reach / min(0.4, FINEST / max(math.sqrt(nu), 1e-9)) / 2)
     g = np.linspace(-reach, reach, 2 * count + 1)
     (fine, coarse), ends = _log_integrals(tau, g, nu, L)
-    fine, coarse = float(fine), float(coarse)
-    excess, relative = math.exp(fine), abs(math.expm1(coarse - fine)) + ends + 1e-12 + 1e-15 * abs(fine)
+    fine = float(fine)
+    coarse = float(coarse)
+    excess = math.exp(fine)
+    relative = abs(math.expm1(coarse - fine)) + ends + 1e-12 + 1e-15 * abs(fine)
     return estimate(excess, relative * excess, "2-D quadrature", 0.0, fine)
 
 
 def _length(x: object, of: str) -> float:
-    """A number from 2 to 1e300: lengths enter as powers and logarithms only, so the library's usual limit does not apply."""
-    if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or not 2 <= x <= 1e300:
+    """A number from 2 to 1e300: lengths enter as powers and logarithms only,
+    so the library's usual limit does not apply.
+    """
+    if (
+        isinstance(x, bool)
+        or not isinstance(x, (int, float, np.number))
+        or not 2 <= x <= 1e300
+    ):
         raise bad("length", of, "a number from 2 to 1e300", x, "length=10")
     return float(x)
 
 
-def _log_integrals(tau: np.ndarray, g: np.ndarray, nu: float, L: float) -> tuple[np.ndarray, float]:
-    """log R_B with all nodes g and with every second one, and ten times the share of the first and last node: what lies beyond."""
-    weight = np.exp(-0.5 * g * g) * (g[1] - g[0]) / math.sqrt(2 * math.pi)  # at least e^-735 at the ends: no underflow
+def _log_integrals(
+    tau: np.ndarray, g: np.ndarray, nu: float, L: float
+) -> tuple[np.ndarray, float]:
+    """log R_B with all nodes g and with every second one,
+    and ten times the share of the first and last node: what lies beyond.
+    """
+    # at least e^-735 at the ends: no underflow
+    weight = np.exp(-0.5 * g * g) * (g[1] - g[0]) / math.sqrt(2 * math.pi)
     halved = np.where(np.arange(g.size) % 2 == 0, 2 * weight, 0.0)
-    both, values = np.stack([weight, halved], axis=1), []
+    both = np.stack([weight, halved], axis=1)
+    values = []
     for some in np.array_split(tau, max(1, tau.size * g.size >> 20)):
-        e = np.exp(np.minimum(some[:, None] - nu / 2 + math.sqrt(nu) * g, HIGHEST))  # background
+        # background
+        e = np.exp(np.minimum(some[:, None] - nu / 2 + math.sqrt(nu) * g, HIGHEST))
         rest = np.minimum(-np.expm1(-e) @ both, 1 - 1e-16)
         e = np.exp(np.minimum(some[:, None] + nu / 2 + math.sqrt(nu) * g, HIGHEST))
         phi = np.maximum(np.exp(-e) @ both, TINY)
         values.append(some[:, None] + 2 * np.log(phi) + (L - 2) * np.log1p(-rest))
     logs = np.concatenate(values)
     total = logsumexp(logs, axis=0)
-    return total + math.log(STEP) + math.log(L - 1), 10 * float(np.exp(logs[[0, -1], 0] - total[0]).sum())
+    return total + math.log(STEP) + math.log(L - 1), 10 * float(
+        np.exp(logs[[0, -1], 0] - total[0]).sum()
+    )
 
 
 def spiked_asymptotic(strength: float, length: float) -> float:

@@ -1,22 +1,28 @@
-"""Two gradient steps from zero on sparse-token classification: how well value and query align with the hidden direction.
+"""Two gradient steps from zero on sparse-token classification: how well value and query align with
+the hidden direction.
 
-notation: f(X) = sum_l softmax(X q)_l x_l.w, n samples, alpha = n/d, c1 = cos(w, xi), c2 = cos(q, xi), C_i = token covariance of sample i
-(divided by L).
+notation: f(X) = sum_l softmax(X q)_l x_l.w, n samples, alpha = n/d, c1 = cos(w, xi), c2 = cos(q,
+xi), C_i = token covariance of sample i (divided by L).
 
-At q = w = 0 a loss whose derivative in f is proportional to -y (squared, logistic, or -y f) moves w first and then q:
+At q = w = 0 a loss whose derivative in f is proportional to -y (squared, logistic, or -y f) moves w
+first and then q:
 
-    w  ~  (1/n) sum_i y_i xbar_i,           q  ~  (1/n) sum_i y_i C_i w                       (df/dw = xbar at q = 0; df/dq = C w)
+    w  ~  (1/n) sum_i y_i xbar_i,   q  ~  (1/n) sum_i y_i C_i w
+        (df/dw = xbar at q = 0; df/dq = C w)
 
-for -y f exactly, for the others when the first step is short. With balanced labels E w = theta R/(2L) xi, and every coordinate of w has
-variance 1/(nL); E[q | w] = theta^2 R(L-R)/(2L^2) (xi.w) xi, and a coordinate orthogonal to xi and w has variance (1/(nL)) [(L-1)/L +
-theta^2 (xi.w)^2 R(L-R)/(2L^2)] for |w| = 1. So, as d grows with alpha fixed,
+for -y f exactly, for the others when the first step is short. With balanced labels E w = theta
+R/(2L) xi, and every coordinate of w has variance 1/(nL); E[q | w] = theta^2 R(L-R)/(2L^2) (xi.w)
+xi, and a coordinate orthogonal to xi and w has variance (1/(nL)) [(L-1)/L + theta^2 (xi.w)^2
+R(L-R)/(2L^2)] for |w| = 1. So, as d grows with alpha fixed,
 
     c1^-2 = 1 + 4L/(R^2 theta^2 alpha)
     c2^-2 = 1 + 4L^2 (L-1) [1 + theta^2 c1^2 R(L-R)/(2L(L-1))] / (R^2 (L-R)^2 theta^4 c1^2 alpha)
 
-(the model of Barnfield, Cui, Lu, arXiv 2509.25153; they bound 1 - c2 by C/alpha). The second step may reuse the samples of the
-first: C_i is independent of xbar_i. Approximate: only d -> infinity (errors of order 1/d). `simulated_alignment` is exact in law at every d
-and n: it draws the n L coordinates along xi and along the rest of w, and the remaining d - 2 only through their chi-square norm.
+(the model of Barnfield, Cui, Lu, arXiv 2509.25153; they bound 1 - c2 by C/alpha). The second step
+may reuse the samples of the first: C_i is independent of xbar_i. Approximate: only d -> infinity
+(errors of order 1/d). `simulated_alignment` is exact in law at every d and n: it draws the n L
+coordinates along xi and along the rest of w, and the remaining d - 2 only through their chi-square
+norm.
 """
 
 from __future__ import annotations
@@ -35,7 +41,9 @@ __all__ = ["Alignment", "simulated_alignment", "two_gradient_steps", "two_step_a
 
 
 class Alignment(NamedTuple):
-    """Cosines with the hidden direction: of w after the first step, of q after the second; numbers or (runs,)."""
+    """Cosines with the hidden direction: of w after the first step, of q after the second;
+    numbers or (runs,).
+    """
 
     value: float | np.ndarray
     query: float | np.ndarray
@@ -50,20 +58,31 @@ def two_step_alignment(task: SparseTokenClassification, samples_per_dim: float) 
     """
     of = "two_step_alignment"
     L, R, theta = _numbers(task, of)
-    alpha = check.real(samples_per_dim, "samples_per_dim", of, 0, strict=True, hint="samples_per_dim=1.0")
+    alpha = check.real(
+        samples_per_dim, "samples_per_dim", of, 0, strict=True, hint="samples_per_dim=1.0"
+    )
     c1 = 1 / math.sqrt(1 + 4 * L / (R**2 * theta**2 * alpha))
     signal = (theta**2 * c1 * R * (L - R)) ** 2 * alpha
     noise = 4 * L**2 * (L - 1) + 2 * L * theta**2 * c1**2 * R * (L - R)
     return Alignment(c1, 1 / math.sqrt(1 + noise / signal))
 
 
-def two_gradient_steps(tokens: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(w, q), each (d,): the two gradients on tokens (n, L, d) with labels (n,) in {-1, 1}, the same samples in both steps."""
+def two_gradient_steps(
+    tokens: np.ndarray, target: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(w, q), each (d,): the two gradients on tokens (n, L, d) with labels (n,) in {-1, 1},
+    the same samples in both steps.
+    """
     of = "two_gradient_steps"
     x, _ = check.tokens_array(tokens, of)
     y = check.array(target, "target", of, (len(x),)).astype(np.float64)
     if not np.isin(y, (-1.0, 1.0)).all():
-        raise bad("target", of, "labels -1 and 1", f"values such as {float(y[~np.isin(y, (-1, 1))][0])}")
+        raise bad(
+            "target",
+            of,
+            "labels -1 and 1",
+            f"values such as {float(y[~np.isin(y, (-1, 1))][0])}",
+        )
     w = y @ x.mean(axis=1, dtype=np.float64) / len(x)
     q = np.zeros_like(w)
     block = max(1, (1 << 20) // (x.shape[1] * x.shape[2]))
@@ -75,27 +94,42 @@ def two_gradient_steps(tokens: np.ndarray, target: np.ndarray) -> tuple[np.ndarr
     return w, q / (len(x) * x.shape[1])
 
 
-def simulated_alignment(task: SparseTokenClassification, samples: int, runs: int = 1, seed: int = 0) -> Alignment:
-    """The two cosines on `runs` balanced data sets of `samples` sequences in R^dim, (runs,) each, drawn exactly in law at cost n L whatever d."""
+def simulated_alignment(
+    task: SparseTokenClassification, samples: int, runs: int = 1, seed: int = 0
+) -> Alignment:
+    """The two cosines on `runs` balanced data sets of `samples` sequences in R^dim, (runs,) each,
+    drawn exactly in law at cost n L whatever d.
+    """
     of = "simulated_alignment"
     _numbers(task, of)
-    n, runs = check.integer(samples, "samples", of, 2), check.integer(runs, "runs", of, 1)
+    n = check.integer(samples, "samples", of, 2)
+    runs = check.integer(runs, "runs", of, 1)
     if n % 2 or task.dim < 3:
-        raise bad("samples", of, "even, for a task with dim >= 3", f"samples={n}, dim={task.dim}", "samples=2 * dim")
+        raise bad(
+            "samples",
+            of,
+            "even, for a task with dim >= 3",
+            f"samples={n}, dim={task.dim}",
+            "samples=2 * dim",
+        )
     check.fits_in_memory(3 * n * task.length, 8, "the coordinates", of, "fewer samples")
     rng = np.random.default_rng(check.seed_value(seed, of))
     cosines = np.array([_one_run(task, n, rng) for _ in range(runs)])
     return Alignment(cosines[:, 0], cosines[:, 1])
 
 
-def _one_run(task: SparseTokenClassification, n: int, rng: np.random.Generator) -> tuple[float, float]:
-    L, d = task.length, task.dim
+def _one_run(
+    task: SparseTokenClassification, n: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    L = task.length
+    d = task.dim
     y = np.repeat([1.0, -1.0], n // 2)
     u = rng.standard_normal((n, L))
     u[: n // 2, : task.marked] += task.strength
     along = float(np.mean(y * u.mean(axis=1)))  # w.xi
     across = math.sqrt(rng.chisquare(d - 1) / (n * L))  # |w - (w.xi) xi|
-    z = rng.standard_normal((n, L))  # tokens along the rest of w; centred, they are independent of it
+    # tokens along the rest of w; centred, they are independent of it
+    z = rng.standard_normal((n, L))
     u, z = (x - x.mean(axis=1, keepdims=True) for x in (u, z))
     scores = along * u + across * z
     q_xi, q_w = (float(np.mean(y * np.mean(x * scores, axis=1))) for x in (u, z))
@@ -108,7 +142,14 @@ def _numbers(task: object, of: str) -> tuple[int, int, float]:
     hint = "SparseTokenClassification(dim=200, length=10, strength=5.0)"
     task = checked_law(task, SparseTokenClassification, of, hint)
     if task.marked == task.length:
-        raise bad("marked", of, "below length (equal tokens give the query no gradient)", task.marked, "marked=1")
-    if not 1e-6 <= task.strength <= 1e6:  # theta^4 alpha must neither vanish nor swamp the rest in float64
+        raise bad(
+            "marked",
+            of,
+            "below length (equal tokens give the query no gradient)",
+            task.marked,
+            "marked=1",
+        )
+    # theta^4 alpha must neither vanish nor swamp the rest in float64
+    if not 1e-6 <= task.strength <= 1e6:
         raise bad("strength", of, "between 1e-6 and 1e+06", task.strength, "strength=5.0")
     return task.length, task.marked, task.strength
