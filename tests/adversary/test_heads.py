@@ -7,7 +7,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from adversary.families import family_tests
+from helpers.families import family_tests
 from helpers.tolerances import EXACT, FEW_ROUNDINGS, FORMULA
 
 import attnscope as at

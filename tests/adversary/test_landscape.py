@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from adversary.families import family_tests
+from helpers.families import family_tests
 from helpers.tolerances import EXACT, FEW_ROUNDINGS, SOLVED, THREE_DIGITS
 
+import attnscope as at
 from attnscope.selftest.references import attention, fisher, landscape, optimal_activation
 
 test_quick, test_long = family_tests(
@@ -85,3 +86,22 @@ def test_cramer_rao_with_the_location_known():
     found, error = fisher.limit(key, value, 0.7, 2.0, 0.3, np.array([1.0]), True, False)
     # e (d + 1): least squares with an intercept
     assert abs(found - 0.09 * 4) < 5 * error + 1e-4
+
+
+def test_rounding_of_overlaps_excuses_rounding_alone():
+    """At a stationary point of steep linear attention one digit makes the gradient;
+    a point 1e-9 off has one of its own.
+    """
+    task = at.SingleLocation(16356, 1, 2.8440735627481755, 0.0, 0.17659235547704547)
+    lam = 58.277477967274315
+    line = ("pieces", ((-np.inf, np.inf, (0.5, 1.0)),))
+    points = {p.name: p for p in at.stationary_points(task, at.LinearAttention(lam, 0.5))}
+    o = np.array(points["swapped"].overlaps)
+    numbers = (lam, task.gamma, task.signal, task.length, task.dim)
+    norm = landscape.curvature(line, tuple(o), *numbers)[0]
+    assert norm <= landscape.rounded_gradient(line, tuple(o), *numbers)
+    turned = 1e-9
+    k = np.array([o[0] + turned * o[1], o[1] - turned * o[0]])
+    away = (*(k / np.linalg.norm(k)), *o[2:])
+    norm = landscape.curvature(line, away, *numbers)[0]
+    assert norm > 3 * landscape.rounded_gradient(line, away, *numbers)

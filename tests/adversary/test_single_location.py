@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from adversary.families import family_tests
+from helpers.families import family_tests
 from helpers.tolerances import EXACT, LAST_DIGIT
 from mpmath import mp
 

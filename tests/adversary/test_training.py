@@ -4,7 +4,7 @@ and its references on values that are known without them.
 
 import numpy as np
 import pytest
-from adversary.families import family_tests
+from helpers.families import family_tests
 from helpers.tolerances import FEW_ROUNDINGS, FORMULA
 
 import attnscope as at

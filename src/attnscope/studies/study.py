@@ -75,8 +75,13 @@ class Study:
         where = {"workers": workers, "scheduler": scheduler, "progress": progress}
         version = self.version()
         return engine.run(
-            self.function, self.cells, store, seed=self.seed, version=version, **where
-        )  # type: ignore[arg-type]
+            self.function,
+            self.cells,
+            store,
+            seed=self.seed,
+            version=version,
+            **where,  # type: ignore[arg-type]
+        )
 
     def status(self, store: str | os.PathLike[str]) -> engine.Status:
         return engine.status(

@@ -162,9 +162,9 @@ def _sampled(history: BlockHistory, repeats: int, seed: int) -> dict[bool, Curve
             rows[hot].append((excess, error, weight))
     samples = repeats * parts[0][0].samples
     return {
-        hot: Curves(*(np.array([row[i] for row in rows[hot]]) for i in range(3)), samples)
+        hot: Curves(*(np.array([row[i] for row in rows[hot]]) for i in range(3)), samples)  # type: ignore[call-arg]
         for hot in (False, True)
-    }  # type: ignore[call-arg]
+    }
 
 
 def _in_span(history: BlockHistory, p: Parameters) -> tuple[SingleLocation, Any, Parameters]:

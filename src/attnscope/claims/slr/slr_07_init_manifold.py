@@ -43,8 +43,11 @@ def check(context: Context) -> Evidence:
     e = EXPERIMENTS[NAME]
     run = run_experiment(NAME, runs=context.pick(30, 300), seed=context.seed, progress=False)
     kappa, nu = two_number_map(
-        float(e.temperature), e.step_size, e.steps, *run.log[[0, 3], :, 0]
-    )  # type: ignore[arg-type]
+        float(e.temperature),  # type: ignore[arg-type]
+        e.step_size,
+        e.steps,
+        *run.log[[0, 3], :, 0],
+    )
     limit = float(risk(e.task(), Erf(e.temperature), Overlaps.oracle()).excess)
     end = run.extend(LONG, progress=False)
     paths, vectors = same_path(NAME, context.seed, context.pick(1000, 6000))

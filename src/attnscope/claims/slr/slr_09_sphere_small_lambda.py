@@ -34,9 +34,8 @@ ROUNDING = 1e-10
 
 def check(context: Context) -> Evidence:
     e = EXPERIMENTS[NAME]
-    # type: ignore[arg-type]
     task = e.task()
-    lam = float(e.temperature)
+    lam = float(e.temperature)  # type: ignore[arg-type]
     run = run_experiment(NAME, runs=context.pick(30, 300), seed=context.seed, progress=False)
     end = run.extend(LONG, progress=False)
     at_oracle, at_swapped = (run.outcome == name for name in ("oracle", "swapped"))

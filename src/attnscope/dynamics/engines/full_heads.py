@@ -132,6 +132,11 @@ def _with_directions(task: Any) -> MultiDirection:
     if has_law(task, SingleLocation):  # heads do not see positions: their law does not matter
         numbers = {"gamma": task.gamma, "noise": task.noise, "signal": task.signal}
         return MultiDirection(
-            task.dim, task.length, 1, keys=task.key[None], values=task.value[None], **numbers
-        )  # type: ignore[arg-type]
+            task.dim,
+            task.length,
+            1,
+            keys=task.key[None],
+            values=task.value[None],
+            **numbers,  # type: ignore[arg-type]
+        )
     return task

@@ -68,8 +68,8 @@ def _preset(e: Experiment) -> State:
     first, decay = (
         (schedule.start, schedule.rate)
         if isinstance(schedule, InverseTime)
-        else (float(schedule), 0.0)
-    )  # type: ignore[arg-type]
+        else (float(schedule), 0.0)  # type: ignore[arg-type]
+    )
     knobs: dict[str, Any] = {
         "temperature": first,
         "decay": decay,

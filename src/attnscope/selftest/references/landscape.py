@@ -25,8 +25,9 @@ from mpmath import mp, mpf
 from attnscope.selftest.references.activation_moments import DIGITS
 from attnscope.selftest.references.single_location import risk_terms
 
-__all__ = ["curvature", "oracle_block", "saddle_block"]
+__all__ = ["curvature", "oracle_block", "rounded_gradient", "saddle_block"]
 
+EPS = 2.0**-52
 STEP = 16  # differences of step 1e-16: truncation 1e-32, rounding 10^-(DIGITS - 32)
 Vector = list[Any]
 
@@ -116,8 +117,7 @@ def curvature(
         n = len(sphere.directions)
         h = sphere.h
         here = sphere.at({})
-        sides = [(sphere.at({i: 1}), sphere.at({i: -1})) for i in range(n)]
-        gradient = [(up - down) / (2 * h) for up, down in sides]
+        sides, gradient = _slopes(sphere)
         H = mp.zeros(n)
         for i in range(n):
             H[i, i] = (sides[i][0] - 2 * here + sides[i][1]) / h**2
@@ -126,6 +126,35 @@ def curvature(
                 H[i, j] = H[j, i] = sum(parts) / (4 * h**2)
         values = mp.eigsy(H, eigvals_only=True)
         return float(mp.sqrt(_dot(gradient, gradient))), np.sort([float(x) for x in values])
+
+
+def _slopes(sphere: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
+    """The risk one step to both sides in every direction, and the gradient."""
+    sides = [(sphere.at({i: 1}), sphere.at({i: -1})) for i in range(len(sphere.directions))]
+    return sides, [(up - down) / (2 * sphere.h) for up, down in sides]
+
+
+def rounded_gradient(
+    sigma: tuple, o: tuple, lam: float, gam: float, s: float, L: int, d: int
+) -> float:
+    """By how much the gradient's norm changes where one overlap moves by a rounding of 1, at most.
+
+    Overlaps of 1, and of vectors in one plane, decide a direction by their last digit.
+    """
+    with mp.workdps(DIGITS):
+
+        def norm(at: tuple) -> float:
+            _, gradient = _slopes(_Sphere(sigma, at, lam, gam, s, L, min(d, 5)))
+            return float(mp.sqrt(_dot(gradient, gradient)))
+
+        here = norm(tuple(o))
+        moved = []
+        for i in range(5):
+            for step in (-EPS, EPS):
+                near = list(o)
+                near[i] = min(1.0, max(-1.0, near[i] + step))
+                moved.append(norm(tuple(near)))
+        return max(abs(x - here) for x in moved)
 
 
 def oracle_block(

@@ -147,19 +147,22 @@ def _points_truth(setting: Setting) -> Truth | None:
     value = []
     error = []
     for point in at.stationary_points(task_of(setting), _predictor(setting)):
-        norm, spectrum = landscape.curvature(
+        place = (
             sigma,
             point.overlaps,
             setting["temperature"],
             *numbers_of(setting),
             setting["dim"],
         )
+        norm, spectrum = landscape.curvature(*place)
+        steep = norm > STATIONARY * (1 + setting["signal"] ** 2)
+        rounding = landscape.rounded_gradient(*place) if steep else 0.0
         lowest = spectrum[0]
         largest = np.abs(spectrum).max()
         called = float(point.kind == "minimum")
         clear = abs(lowest) > CLEAR * largest
         value += [*spectrum, norm, float(lowest > 0) if clear else called]
-        error += [*[TINY] * len(spectrum), TINY, 0.0]
+        error += [*[TINY] * len(spectrum), TINY + rounding, 0.0]
     return Truth(np.array(value), np.array(error))
 
 

@@ -123,8 +123,11 @@ def _checked_gram(heads: object, task: PlantedTask, H: int) -> np.ndarray:
     star = task.teacher_gram
     n = 2 * H + len(star)
     G = check.array(
-        heads, "heads", NAME, (*(None,) * max(0, np.ndim(heads) - 2), n, n)
-    ).astype(np.float64)  # type: ignore[arg-type]
+        heads,
+        "heads",
+        NAME,
+        (*(None,) * max(0, np.ndim(heads) - 2), n, n),  # type: ignore[arg-type]
+    ).astype(np.float64)
     if (
         np.abs(G[..., 2 * H :, 2 * H :] - star).max() > TOLERANCE
         or np.abs(G - G.swapaxes(-1, -2)).max() > TOLERANCE
