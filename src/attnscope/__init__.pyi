@@ -31,14 +31,10 @@ from attnscope.dynamics.experiments import run_experiment as run_experiment
 from attnscope.dynamics.gradient_flow import GradientFlow as GradientFlow
 from attnscope.dynamics.gradient_flow import gradient_flow as gradient_flow
 from attnscope.dynamics.heads import HeadTrajectory as HeadTrajectory
-from attnscope.dynamics.networks.attention_model import (
-    AttentionParameters as AttentionParameters,
-)
+from attnscope.dynamics.networks.attention_model import AttentionParameters as AttentionParameters
 from attnscope.dynamics.networks.attention_model import attend as attend
 from attnscope.dynamics.networks.attention_model import excess_risk as excess_risk
-from attnscope.dynamics.networks.attention_model import (
-    generalisation_gap as generalisation_gap,
-)
+from attnscope.dynamics.networks.attention_model import generalisation_gap as generalisation_gap
 from attnscope.dynamics.networks.attention_model import task_contexts as task_contexts
 from attnscope.dynamics.networks.blocks import BlockHistory as BlockHistory
 from attnscope.dynamics.networks.blocks import simplified_risk as simplified_risk
@@ -51,9 +47,7 @@ from attnscope.dynamics.starts import Moments as Moments
 from attnscope.dynamics.train import train as train
 from attnscope.dynamics.trajectory import Trajectory as Trajectory
 from attnscope.errors import AttnscopeError as AttnscopeError
-from attnscope.estimators.classifier import (
-    SingleLocationClassifier as SingleLocationClassifier,
-)
+from attnscope.estimators.classifier import SingleLocationClassifier as SingleLocationClassifier
 from attnscope.estimators.regressor import SingleLocationRegressor as SingleLocationRegressor
 from attnscope.estimators.saved import load_model as load_model
 from attnscope.figures.figure import Figure as Figure
@@ -67,9 +61,7 @@ from attnscope.predictors.attention import SoftmaxOne as SoftmaxOne
 from attnscope.predictors.attention import SoftplusAttention as SoftplusAttention
 from attnscope.predictors.blocks.compared_models import DenseNet as DenseNet
 from attnscope.predictors.blocks.compared_models import GatedRecurrent as GatedRecurrent
-from attnscope.predictors.blocks.compared_models import (
-    SimplifiedAttention as SimplifiedAttention,
-)
+from attnscope.predictors.blocks.compared_models import SimplifiedAttention as SimplifiedAttention
 from attnscope.predictors.blocks.transformer import TransformerBlock as TransformerBlock
 from attnscope.predictors.full_attention import FullAttention as FullAttention
 from attnscope.predictors.heads import BayesSoftmax as BayesSoftmax
@@ -77,32 +69,22 @@ from attnscope.predictors.heads import MultiHead as MultiHead
 from attnscope.predictors.operators.context_attention import cme_attention as cme_attention
 from attnscope.predictors.operators.context_attention import cme_solve as cme_solve
 from attnscope.predictors.operators.context_attention import cme_variance as cme_variance
-from attnscope.predictors.operators.context_attention import (
-    linear_attention as linear_attention,
-)
-from attnscope.predictors.operators.context_attention import (
-    softmax_attention as softmax_attention,
-)
+from attnscope.predictors.operators.context_attention import linear_attention as linear_attention
+from attnscope.predictors.operators.context_attention import softmax_attention as softmax_attention
 from attnscope.predictors.predictions import attention_weights as attention_weights
 from attnscope.predictors.predictions import predict as predict
 from attnscope.predictors.row_column import RowColumn as RowColumn
 from attnscope.predictors.temperature import InverseTime as InverseTime
 from attnscope.reproduction import reproduce as reproduce
 from attnscope.sweeps.run import sweep as sweep
-from attnscope.tasks.exchangeable.gaussian_location import (
-    GaussianLocation as GaussianLocation,
-)
+from attnscope.tasks.exchangeable.gaussian_location import GaussianLocation as GaussianLocation
 from attnscope.tasks.exchangeable.latent_map import hold_out as hold_out
 from attnscope.tasks.exchangeable.linear_map import LinearMap as LinearMap
 from attnscope.tasks.exchangeable.positions import OrderTask as OrderTask
 from attnscope.tasks.exchangeable.positions import attach_positions as attach_positions
-from attnscope.tasks.exchangeable.sphere_regression import (
-    SphereRegression as SphereRegression,
-)
+from attnscope.tasks.exchangeable.sphere_regression import SphereRegression as SphereRegression
 from attnscope.tasks.exchangeable.topics import Topics as Topics
-from attnscope.tasks.planted.correlated_background import (
-    CorrelatedBackground as CorrelatedBackground,
-)
+from attnscope.tasks.planted.correlated_background import CorrelatedBackground as CorrelatedBackground
 from attnscope.tasks.planted.correlated_tokens import Whitened as Whitened
 from attnscope.tasks.planted.grid_location import GridLocation as GridLocation
 from attnscope.tasks.planted.marked_tokens import SparseBatch as SparseBatch
@@ -114,14 +96,10 @@ from attnscope.tasks.planted.random_length import RandomLength as RandomLength
 from attnscope.tasks.planted.single_location import Batch as Batch
 from attnscope.tasks.planted.single_location import LinearPredictor as LinearPredictor
 from attnscope.tasks.planted.single_location import SingleLocation as SingleLocation
-from attnscope.tasks.planted.sparse_tokens import (
-    SparseTokenClassification as SparseTokenClassification,
-)
+from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification as SparseTokenClassification
 from attnscope.tasks.planted.spike_mixture import SpikeMixture as SpikeMixture
 from attnscope.tasks.planted.subset_tokens import MultiBatch as MultiBatch
-from attnscope.theory.exchangeable.chernoff import (
-    asymptotic_topic_error as asymptotic_topic_error,
-)
+from attnscope.theory.exchangeable.chernoff import asymptotic_topic_error as asymptotic_topic_error
 from attnscope.theory.exchangeable.chernoff import chernoff as chernoff
 from attnscope.theory.exchangeable.chernoff import two_topic_error as two_topic_error
 from attnscope.theory.exchangeable.learning_curves import best_attention as best_attention
@@ -142,9 +120,7 @@ from attnscope.theory.optima.landscape import basin_prediction as basin_predicti
 from attnscope.theory.optima.landscape import stationary_points as stationary_points
 from attnscope.theory.optima.linear_optimum import LinearOptimum as LinearOptimum
 from attnscope.theory.optima.linear_optimum import linear_optimum as linear_optimum
-from attnscope.theory.optima.linear_optimum import (
-    normalised_linear_optimum as normalised_linear_optimum,
-)
+from attnscope.theory.optima.linear_optimum import normalised_linear_optimum as normalised_linear_optimum
 from attnscope.theory.optima.optimal_sigma import OptimalSigma as OptimalSigma
 from attnscope.theory.optima.optimal_sigma import optimal_sigma as optimal_sigma
 from attnscope.theory.optima.optimum import OracleRegime as OracleRegime
@@ -158,9 +134,7 @@ from attnscope.theory.risk import risk_function as risk_function
 from attnscope.theory.risk import risk_gradient as risk_gradient
 from attnscope.theory.risk_table import reference_risks as reference_risks
 from attnscope.theory.risks.correlated_risk import correlated_risk as correlated_risk
-from attnscope.theory.risks.correlated_risk import (
-    correlated_temperature as correlated_temperature,
-)
+from attnscope.theory.risks.correlated_risk import correlated_temperature as correlated_temperature
 from attnscope.theory.risks.layer_norm import informative_weight as informative_weight
 from attnscope.theory.risks.layer_norm import layer_norm_floor as layer_norm_floor
 from attnscope.theory.risks.multi_head_risk import heads_gram as heads_gram
