@@ -38,7 +38,7 @@ def test_without_the_encoder_the_claim_is_skipped(name, monkeypatch):
     monkeypatch.setattr(installed, "distribution", absent)
     verdict = run_claim(claim(name), Context(seed=0))
     assert verdict.holds is None and verdict.kind == "skipped" and verdict.as_expected
-    assert "install with pip install tokenizers safetensors" in verdict.record()["condition"]
+    assert "install with pip install tokenizers safetensors" in verdict.record()["reason"]
 
 
 def balanced(seed, n=30, d=12):

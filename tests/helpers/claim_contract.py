@@ -64,7 +64,7 @@ class ClaimContract:
         assert (
             len(it.title) <= 60
             and it.statement
-            and it.source
+            and it.provenance.line
             and it.hypotheses
             and len(set(it.routes)) == 2
         )

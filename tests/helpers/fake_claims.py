@@ -9,6 +9,7 @@ import os
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
 
 
@@ -63,7 +64,7 @@ def fake(name, check, **changes):
     words = {
         "title": f"Title of {name}",
         "statement": "If a < b & c, then so be it.",
-        "source": "new here",
+        "provenance": Provenance("new here"),
         "hypotheses": "none",
         "routes": ("closed form", "simulation"),
         "snippet": "import attnscope as at\nprint(at.__version__)\n",
@@ -78,6 +79,7 @@ RAISES = fake("slr-04-raises", breaks)
 FAILS = fake("slr-05-fails", one_is_two)
 SURPRISE = fake("slr-06-surprise", mean_of_uniforms, expected=False)
 RAISES_DECLARED = fake("slr-07-raises-declared", breaks, expected=False)
+CONDITION = fake("slr-09-condition", mean_of_uniforms, condition="it rains")
 FATAL = fake("slr-08-fatal", ends_its_process)
 FINE = [HOLDS, DECLARED, SKIPPED]
 HARMLESS = [*FINE, RAISES, FAILS, SURPRISE, RAISES_DECLARED]

@@ -14,6 +14,7 @@ import pytest
 from helpers import fake_claims as fake
 
 from attnscope.claims.claim import Comparison, Context
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.verdict import run_claim
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.report import build, drawing
@@ -202,17 +203,18 @@ def test_the_same_verdicts_give_the_same_bytes(html, verdicts):
 
 def test_words_are_escaped(verdicts):
     nasty = '<script>alert("1")</script> & more'
-    fields = ("title", "statement", "source", "hypotheses", "snippet", "condition", "notes")
+    fields = ("title", "statement", "hypotheses", "snippet", "condition", "notes")
     verdict = replace(
         verdicts[0],
         **dict.fromkeys(fields, nasty),
+        provenance=Provenance("new here", ("A/theorem-1",), nasty),
         routes=(nasty, nasty),
         comparisons=(Comparison(nasty, 1, 1, 0.1),),
         figure=Figure(nasty, (Panel(nasty, nasty, nasty, (Line([0, 1], [0, 1], nasty),)),)),
     )
     text = page([verdict], 0, "1.2.3", command=nasty)
     assert "<script" not in text
-    assert Page(text).text.count(nasty) >= 12
+    assert Page(text).text.count(nasty) >= 11
 
 
 def noisy_figure(points, seed=0):

@@ -20,6 +20,7 @@ from helpers.paths import ROOT
 
 import attnscope as at
 from attnscope.claims.claim import Claim, Context
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.verdict import WORDS, run_claim
 from attnscope.errors import AttnscopeError
 from attnscope.report.build import without_times
@@ -29,13 +30,16 @@ from attnscope.reproduction import NotWritten, Run, exit_code, reproduce
 KEYS = [
     "id",
     "title",
-    "source",
+    "state",
+    "expected",
+    "holds",
+    "condition",
+    "reason",
+    "provenance",
     "predicted",
     "measured",
     "tolerance",
-    "holds",
-    "expected",
-    "condition",
+    "comparisons",
     "seconds",
 ]
 
@@ -57,6 +61,7 @@ def files_of(out):
     content = json.loads(found["verdicts.json"])
     for verdict in content["verdicts"]:
         verdict.pop("seconds")
+    content.pop("environment")
     return {**found, "verdicts.json": content}
 
 
@@ -70,8 +75,9 @@ def files_of(out):
         (fake.DECLARED, "declared", False, True),
         (fake.SKIPPED, "skipped", None, True),
         (fake.RAISES, "error", False, False),
-        (fake.FAILS, "fails", False, False),
-        (fake.SURPRISE, "surprise", True, False),
+        (fake.FAILS, "unexpected", False, False),
+        (fake.SURPRISE, "unexpected", True, False),
+        (fake.CONDITION, "condition", True, True),
         # breaking off is not failing as declared
         (fake.RAISES_DECLARED, "error", False, False),
     ],
@@ -113,7 +119,7 @@ def test_a_raising_check_leaves_its_message_and_frames_without_folders():
 def test_a_skipped_check_says_why():
     verdict = run_claim(fake.SKIPPED, Context())
     assert "pip install" in verdict.skipped and not verdict.error
-    assert verdict.record()["condition"] == f"skipped: {verdict.skipped}"
+    assert verdict.record()["reason"] == verdict.skipped
 
 
 # a run
@@ -222,7 +228,7 @@ def test_a_dask_cluster_gives_the_same_files(tmp_path):
 def test_verdicts_json_is_as_promised(everything):
     out, verdicts = everything
     content = json.loads((out / "verdicts.json").read_text("utf-8"))
-    assert list(content) == ["seed", "version", "verdicts"]
+    assert list(content) == ["format", "seed", "version", "environment", "verdicts"]
     assert (content["seed"], content["version"]) == (0, at.__version__)
     assert [list(record) for record in content["verdicts"]] == [KEYS] * len(verdicts)
     for record in content["verdicts"]:
@@ -379,11 +385,10 @@ def test_stopping_before_the_first_verdict_leaves_an_older_report_alone(tmp_path
 
 def test_claims_table_fits_100_columns_and_loses_nothing():
     title = "A title of sixty characters, as long as titles are meant to be"
-    source = (
-        "Authors of some paper, A Conference 2025, Theorem 12 and Figure 3 (corrected here)"
-    )
+    told = Provenance("sharpened", ("A/corollary-2",), "what is said in many words")
+    source = told.line
     long = Claim(
-        "slr-12-" + "many-words-" * 3 + "end", title, "", source, "", ("", ""), never, ""
+        "slr-12-" + "many-words-" * 3 + "end", title, "", told, "", ("", ""), never, ""
     )
     text = claims_table([*fake.HARMLESS, long])
     assert max(map(len, text.splitlines())) <= 100

@@ -1,6 +1,6 @@
 """Claims: one file each, found by its name in the folder of its family.
 
-`claim`, `verdict` and `registry` are the mechanism, `compare`, `panels`, `pages` and the other
+`claim`, `provenance`, `verdict` and `registry` are the mechanism, `compare`, `panels`, `pages` and the other
 files here are what several claims share; `slr/`, `exch/`, `beyond/` hold the claims.
 
 Imports `estimators` and below; imported by `report` and `reproduction`.

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from attnscope.claims.provenance import Provenance
 from attnscope.errors import bad
 from attnscope.figures.figure import Figure
 
@@ -47,6 +48,10 @@ class Comparison:
 
     >>> Comparison("risk", predicted=0.1135, measured=0.1134, tolerance=1e-3).holds
     True
+
+    why: the reason of the tolerance: standard errors with the false-alarm rate, a remainder bound
+    with its formula, roundoff, printed digits. routes: (predicted by, measured by), where they are
+    not the claim's.
     """
 
     what: str
@@ -54,6 +59,8 @@ class Comparison:
     measured: float
     tolerance: float
     rule: str = "equal"
+    why: str = ""
+    routes: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -129,7 +136,7 @@ class Claim:
         id: "slr-01-...", "exch-01-...", "beyond-01-...".
         title: at most 60 characters.
         statement: the claim in words, a sentence or a short paragraph.
-        source: paper and theorem or figure, or "new here".
+        provenance: the statements of papers that it checks, its relation to them, what is ours.
         hypotheses: under which it is claimed.
         routes: (predicted by, measured by), two independent routes in a few words each.
         check: Context -> Evidence.
@@ -141,10 +148,15 @@ class Claim:
     id: str
     title: str
     statement: str
-    source: str
+    provenance: Provenance
     hypotheses: str
     routes: tuple[str, str]
     check: Callable[[Context], Evidence]
     snippet: str
     expected: bool = True
     condition: str = ""
+
+    @property
+    def source(self) -> str:
+        """The provenance in a line."""
+        return self.provenance.line

@@ -15,15 +15,18 @@ import numpy as np
 
 from attnscope.claims.claim import Comparison
 
-__all__ = ["BAND", "Z", "mean_and_error", "sampled", "worst"]
+__all__ = ["BAND", "STANDARD_ERRORS", "Z", "mean_and_error", "sampled", "worst"]
 
 Z = 5.0
 BAND = 1.96  # standard errors of the 95 % bars in figures
+STANDARD_ERRORS = "5 standard errors; a true statement fails for 6e-7 of the seeds an entry"
 
 
-def worst(what: str, predicted: Any, measured: Any, tolerance: Any) -> Comparison:
+def worst(
+    what: str, predicted: Any, measured: Any, tolerance: Any, why: str = ""
+) -> Comparison:
     """The comparison of the entry with the largest |measured - predicted|/tolerance;
-    it holds iff all entries agree.
+    it holds iff all entries agree. `why` is the reason of the tolerance.
     """
     p, m, t = (
         np.ravel(x)
@@ -32,12 +35,13 @@ def worst(what: str, predicted: Any, measured: Any, tolerance: Any) -> Compariso
         )
     )
     i = int(np.argmax(np.abs(m - p) / t))
-    return Comparison(what, predicted=p[i], measured=m[i], tolerance=t[i])
+    return Comparison(what, predicted=p[i], measured=m[i], tolerance=t[i], why=why)
 
 
 def sampled(what: str, predicted: Any, mean: Any, error: Any) -> Comparison:
     """`worst` with a tolerance of Z standard errors."""
-    return worst(what, predicted, mean, Z * np.asarray(error, dtype=float))
+    tolerance = Z * np.asarray(error, dtype=float)
+    return worst(what, predicted, mean, tolerance, why=STANDARD_ERRORS)
 
 
 def mean_and_error(x: np.ndarray) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure
 
 __all__ = ["REGISTRY", "Verdict", "broken_off", "run_claim", "run_named"]
@@ -24,7 +25,7 @@ REGISTRY = "attnscope.claims.registry"  # the module whose `all_claims` lists th
 COPIED = (
     "id",
     "title",
-    "source",
+    "provenance",
     "expected",
     "condition",
     "statement",
@@ -32,21 +33,12 @@ COPIED = (
     "routes",
     "snippet",
 )
-JSON_FIELDS = (
-    "id",
-    "title",
-    "source",
-    "predicted",
-    "measured",
-    "tolerance",
-    "holds",
-    "expected",
-)
+# the states of a verdict, in the order of reports
 WORDS = {
     "holds": "holds",
+    "condition": "holds under a condition",
     "declared": "fails, as declared",
-    "surprise": "holds unexpectedly",
-    "fails": "fails",
+    "unexpected": "unexpected",
     "skipped": "skipped",
     "error": "error",
 }
@@ -70,7 +62,7 @@ class Verdict:
 
     id: str
     title: str
-    source: str
+    provenance: Provenance
     expected: bool
     condition: str
     statement: str
@@ -116,9 +108,11 @@ class Verdict:
             return "error"
         if self.holds is None:
             return "skipped"
-        if self.expected:
-            return "holds" if self.holds else "fails"
-        return "surprise" if self.holds else "declared"
+        if self.holds != self.expected:
+            return "unexpected"
+        if not self.holds:
+            return "declared"
+        return "condition" if self.condition else "holds"
 
     @property
     def word(self) -> str:
@@ -128,16 +122,42 @@ class Verdict:
     @property
     def as_expected(self) -> bool:
         """Whether nothing speaks against it: as declared, or skipped."""
-        return self.kind in ("holds", "declared", "skipped")
+        return self.kind in ("holds", "condition", "declared", "skipped")
+
+    @property
+    def source(self) -> str:
+        """The provenance in a line."""
+        return self.provenance.line
 
     def record(self) -> dict[str, Any]:
-        """The row of verdicts.json; `condition` says why where there are no numbers."""
-        reasons = {"skipped": f"skipped: {self.skipped}", "error": f"error: {self.notes}"}
-        fields = {name: getattr(self, name) for name in JSON_FIELDS}
+        """The claim's entry in verdicts.json (docs/claims.md says what each field is)."""
         return {
-            **fields,
-            "condition": reasons.get(self.kind, self.condition),
+            "id": self.id,
+            "title": self.title,
+            "state": self.word,
+            "expected": self.expected,
+            "holds": self.holds,
+            "condition": self.condition,
+            "reason": self.skipped or (self.notes if self.error else ""),
+            "provenance": self.provenance.record(),
+            "predicted": self.predicted,
+            "measured": self.measured,
+            "tolerance": self.tolerance,
+            "comparisons": [self._compared(c) for c in self.comparisons],
             "seconds": round(self.seconds, 3),
+        }
+
+    def _compared(self, comparison: Comparison) -> dict[str, Any]:
+        """One comparison as plain data."""
+        return {
+            "what": comparison.what,
+            "predicted": comparison.predicted,
+            "measured": comparison.measured,
+            "tolerance": comparison.tolerance,
+            "rule": comparison.rule,
+            "holds": comparison.holds,
+            "why": comparison.why,
+            "routes": list(comparison.routes or self.routes),
         }
 
 

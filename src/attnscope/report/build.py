@@ -18,11 +18,13 @@ from attnscope.claims.claim import Comparison
 from attnscope.claims.pages import docs_page
 from attnscope.claims.verdict import WORDS, Verdict
 from attnscope.report import drawing, folder
+from attnscope.report.environment import environment
 from attnscope.report.numbers import MOST, allowance, number, prediction, pretty, used
 
 __all__ = ["page", "verdicts_json", "without_times", "write_report"]
 
 # characters of pictures: leaves a tenth of the 6 MB of a page for words and tables
+FORMAT = 2  # of verdicts.json: 1 had one comparison a claim and no provenance
 LIMIT = 5_400_000
 
 
@@ -57,8 +59,10 @@ def write_report(
 def verdicts_json(verdicts: Sequence[Verdict], seed: int, version: str) -> str:
     """The text of verdicts.json."""
     content = {
+        "format": FORMAT,
         "seed": seed,
         "version": version,
+        "environment": environment(),
         "verdicts": [verdict.record() for verdict in verdicts],
     }
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

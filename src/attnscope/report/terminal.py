@@ -21,13 +21,13 @@ from attnscope.report.numbers import number, prediction
 __all__ = ["Display", "claims_json", "claims_table", "display", "summary"]
 
 COLUMNS = 100
-WORD = 18  # columns of the longest verdict, "fails, as declared"
+WORD = 23  # columns of the longest verdict, "holds under a condition"
 COLORS = {
     "holds": "green",
+    "condition": "cyan",
     "declared": "yellow",
     "skipped": "dim",
-    "surprise": "bold red",
-    "fails": "bold red",
+    "unexpected": "bold red",
     "error": "bold red",
 }
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.predictions import predict
@@ -160,9 +161,10 @@ CLAIM = Claim(
         "P(J = l) ~ exp(nu X_l.k*) it has it at k = nu k*. Other temperatures, and linear "
         "attention, do not."
     ),
-    source=(
-        "Duranthon et al., Statistical Advantage of Softmax Attention (ICLR 2026, arXiv "
-        "2509.21936), as quoted in reviews"
+    provenance=Provenance(
+        "same",
+        ("C/bayes",),
+        "exact risks at finite length",
     ),
     hypotheses=(
         "gamma = 1, uniform location, key perpendicular to value; L = 2, 3, 10, 100 "

@@ -23,6 +23,7 @@ from scipy.optimize import minimize
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.linear_optimum import (
@@ -197,9 +198,10 @@ CLAIM = Claim(
         "1/(L/(L-1) + nu/L) and falls like L/nu; the quoted "
         "constant L/(L-1) is the value of 1/risk at nu = 0 and agrees with the decay at L = 2 only."
     ),
-    source=(
-        "new here; the quoted constant: Duranthon et al. (arXiv 2509.21936), as quoted in "
-        "reviews"
+    provenance=Provenance(
+        "sharpened",
+        ("C/linear",),
+        "the exact optimum; the quoted constant is theirs",
     ),
     hypotheses="uniform location, key perpendicular to value, population risk",
     routes=(

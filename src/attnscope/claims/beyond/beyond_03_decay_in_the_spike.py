@@ -27,6 +27,7 @@ from scipy.optimize import minimize
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import LinearAttention
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -221,9 +222,10 @@ CLAIM = Claim(
         "(1/sqrt 2 - sqrt r)^2 up to 1/2. "
         "The best linear attention falls only like L/nu."
     ),
-    source=(
-        "new here (prefactor, exponent); that softmax decays exponentially and linear "
-        "attention does not: arXiv 2509.21936, as quoted"
+    provenance=Provenance(
+        "sharpened",
+        ("C/bayes", "C/linear"),
+        "prefactor and exponent",
     ),
     hypotheses="gamma = 1, uniform location, key perpendicular to value",
     routes=(

@@ -27,6 +27,7 @@ from scipy.optimize import minimize
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Softmax
 from attnscope.predictors.predictions import predict
@@ -217,9 +218,10 @@ CLAIM = Claim(
         "at the mean length, whatever the spread. Softmax attention at one temperature is Bayes at "
         "every length and gains from the spread."
     ),
-    source=(
-        "new here in this form; that random length hurts unnormalised activations: arXiv "
-        "2509.21936, as quoted in reviews"
+    provenance=Provenance(
+        "sharpened",
+        ("C/random-length",),
+        "exact risks",
     ),
     hypotheses=(
         "gamma = 1, spike nu = 10, lengths 2 and 18 with equal probability, uniform location"

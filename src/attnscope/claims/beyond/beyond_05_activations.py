@@ -30,6 +30,7 @@ from scipy.special import erf, expit
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.numerics.integrals.quadrature import normal_panels
 from attnscope.predictors.attention import Normalised, Softmax, SoftmaxOne, SoftplusAttention
@@ -285,9 +286,10 @@ CLAIM = Claim(
         "Normalised softplus, of linear growth, stays far above softmax: growth and normalisation "
         "are both needed."
     ),
-    source=(
-        "new here (exact risks); that normalisation and exponential growth are both needed: "
-        "arXiv 2509.21936, as quoted in reviews"
+    provenance=Provenance(
+        "sharpened",
+        ("C/activations",),
+        "exact risks and their order",
     ),
     hypotheses=(
         "gamma = 1, spike nu = 10, L = 10, k = k*, v = v*, temperatures between 0.001 and 30"

@@ -25,6 +25,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.softmax_heads import best_softmax
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Softmax
@@ -226,9 +227,10 @@ CLAIM = Claim(
         "risk above Bayes and of polynomial decay. "
         "If tokens are informative independently, sigmoid attention is Bayes."
     ),
-    source=(
-        "new here; that sums over q sparse tokens need q heads: Mousavi-Hosseini et al. 2025, "
-        "as quoted"
+    provenance=Provenance(
+        "new here",
+        ("F/heads",),
+        "what one head can do",
     ),
     hypotheses=(
         "gamma = 1, L = 10, m = 2 (mean of the values), s = 2 to 5; q = 0.2 (sum) for "

@@ -26,6 +26,7 @@ from scipy.optimize import minimize_scalar
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.softmax_heads import best_softmax
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Softmax
@@ -159,7 +160,11 @@ CLAIM = Claim(
         "predictor and the best temperature of a head are "
         "those of equal weights, and every risk grows by exactly gamma^2 (1 - 1/m)/(m a + 1)."
     ),
-    source="new here",
+    provenance=Provenance(
+        "new here",
+        (),
+        "the noise of hidden weights",
+    ),
     hypotheses="gamma = 1, L = 10, s = 3, m = 2, 3, 5, a from 0.05 to 20",
     routes=(
         "risk of equal weights and a closed form",

@@ -28,6 +28,7 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled
 from attnscope.claims.panels import COUNT, spread
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.full_heads import FullHeads
 from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.train import train
@@ -374,9 +375,10 @@ CLAIM = Claim(
         "sym(k_h v_h^T), in a rotated or swapped gauge and with a "
         "risk below that of (k_h*, v_h*). One head cannot serve two directions."
     ),
-    source=(
-        "new here; specialisation of heads is studied by Sagitova, Duranthon and Zdeborova, "
-        "arXiv 2603.03993"
+    provenance=Provenance(
+        "new here",
+        ("D/specialisation", "A/open-heads"),
+        "two heads on two directions",
     ),
     hypotheses=(
         "d = 80, L = 10, gamma^2 = 1/2, signal sqrt(d/2), noise 0.1, distinct positions, "

@@ -30,6 +30,7 @@ from scipy.optimize import minimize
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled
 from attnscope.claims.panels import COUNT
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.numerics.border.x64 import x64
 from attnscope.predictors.heads import BayesSoftmax
@@ -313,9 +314,10 @@ CLAIM = Claim(
         "gains mainly through a bias, and bias and prior may be dropped only if all norms and "
         "priors are equal."
     ),
-    source=(
-        "Sagitova, Duranthon and Zdeborova, arXiv 2603.03993 (Bayes-softmax, softmax-1); bias, "
-        "prior, gamma, quadrature and table new here"
+    provenance=Provenance(
+        "sharpened",
+        ("D/bayes-softmax",),
+        "bias, prior, gamma, quadrature and table",
     ),
     hypotheses=(
         "one informative token X_J = mu_h + gamma Z among N(0, I), uniform position; "

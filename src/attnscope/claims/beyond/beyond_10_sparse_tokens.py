@@ -27,6 +27,7 @@ from scipy.special import ndtr, ndtri, ndtri_exp
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification
 
@@ -227,9 +228,10 @@ CLAIM = Claim(
         "any linear test theta of order sqrt(L). A strength of order log L, quoted for attention, "
         "is sufficient but not necessary."
     ),
-    source=(
-        "Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153 (task, linear sqrt(L), attention log "
-        "L); exact errors and sqrt(2 log L) are new here"
+    provenance=Provenance(
+        "sharpened",
+        ("E/errors",),
+        "exact errors and sqrt(2 log L)",
     ),
     hypotheses="balanced labels, one marked token, known direction, L = 10 to 10^12, error 10 %",
     routes=(

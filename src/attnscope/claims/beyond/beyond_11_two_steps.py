@@ -24,6 +24,7 @@ from scipy.special import logsumexp
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, Z, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification
 from attnscope.theory.samples.two_steps import (
@@ -229,9 +230,10 @@ CLAIM = Claim(
         "1 - cosine falling like 1/alpha for both and ten times smaller for the query at L = 10, "
         "theta = 5; the second step may reuse the samples."
     ),
-    source=(
-        "Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153 (two steps align the query); the "
-        "closed forms are new here"
+    provenance=Provenance(
+        "sharpened",
+        ("E/two-steps",),
+        "the closed forms",
     ),
     hypotheses=(
         "balanced sparse-token classification, one marked token of 10, theta = 5, first "

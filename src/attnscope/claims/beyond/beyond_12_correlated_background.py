@@ -24,6 +24,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import predict
@@ -206,9 +207,10 @@ CLAIM = Claim(
         "its risk is exactly |v'|^2 times the isotropic one "
         "at signal s|C^-1 k*|, and so is the Bayes risk."
     ),
-    source=(
-        "new here (the isotropic task and the erf oracle are those of Marion et al., ICLR "
-        "2025, arXiv 2410.01537)"
+    provenance=Provenance(
+        "new here",
+        ("A/theorem-1",),
+        "whitening, and what correlation costs",
     ),
     hypotheses=(
         "Gaussian background N(mu0, S0), informative token N(mu0 + s k*, gamma^2 S0), gamma^2 = "

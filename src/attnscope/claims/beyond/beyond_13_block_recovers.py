@@ -27,6 +27,7 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, mean_and_error, sampled, worst
 from attnscope.claims.panels import COUNT, spread
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.blocks import BlockHistory, cosine, train_block
 from attnscope.figures.figure import Figure, Line, Panel
 from attnscope.predictors.blocks.sequence_model import Parameters
@@ -258,7 +259,11 @@ CLAIM = Claim(
         "times the Bayes risk here: the block cannot see a "
         "token's mean and length."
     ),
-    source="new here (the paper trains full softmax blocks in its appendix)",
+    provenance=Provenance(
+        "new here",
+        ("A/blocks",),
+        "directions read off a trained block",
+    ),
     hypotheses=(
         "d = 32, L = 16, gamma^2 = 1/2, s^2 = d/2; pre-norm block read at its register; "
         "1500 Adam steps on batches of 64, float32"

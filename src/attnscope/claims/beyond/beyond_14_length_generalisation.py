@@ -32,6 +32,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.blocks import BlockHistory, simplified_risk, train_block
 from attnscope.dynamics.networks.length_curves import at_length, length_curves
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -320,7 +321,11 @@ CLAIM = Claim(
         "well above log L); at s = 4 it does not, and "
         "no temperature does."
     ),
-    source="new here",
+    provenance=Provenance(
+        "new here",
+        ("A/blocks",),
+        "dilution at other lengths, and the repair",
+    ),
     hypotheses=(
         "d = 32, gamma^2 = 1/2, trained by Adam on fresh sequences of 16 tokens; s = 5.5 "
         "and s = 4; test lengths 16 to 4096"

@@ -34,6 +34,7 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, sampled
 from attnscope.claims.panels import COUNT, spread
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.blocks import BlockHistory, simplified_risk, train_block
 from attnscope.dynamics.networks.length_curves import at_length, length_curves
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -238,9 +239,10 @@ CLAIM = Claim(
         "predictor loses half of the label's variance by dilution, along its exact curve; the "
         "Transformer block stays below half the null risk."
     ),
-    source=(
-        "new here; fully connected against attention in kind: Wang et al. 2024 (sparse token "
-        "selection), read second-hand"
+    provenance=Provenance(
+        "new here",
+        ("G/selection",),
+        "retrieval out of 4096 tokens",
     ),
     hypotheses=(
         "d = 16, s = 5, gamma^2 = 1/2, 1000 Adam steps on batches of 64 fresh sequences, "

@@ -34,6 +34,7 @@ from scipy.special import expit
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
 from attnscope.claims.compare import BAND, Z, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.corpora.installed import NotInstalled
 from attnscope.corpora.minilm import LAYERS, TokenStates, token_states
 from attnscope.corpora.sentences import SPLITS, Sentences, draw_sentences
@@ -354,11 +355,10 @@ CLAIM = Claim(
         "layer and predicts as well as a probe that is told where it stands, also for unseen "
         "adjectives and structures."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), section 2: probes on BERT, mean accuracy "
-        "static .50, train 1.00, test .95, unseen "
-        "adjectives .64, unseen structure .75, both .69; sentences, encoder and token models are "
-        "new here"
+    provenance=Provenance(
+        "same",
+        ("A/section-2",),
+        "sentences, encoder and token models",
     ),
     hypotheses=(
         "all-MiniLM-L6-v2, 300 training sentences with 64 adjectives, 150 per split; ridge "

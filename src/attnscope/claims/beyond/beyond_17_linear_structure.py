@@ -32,6 +32,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
 from attnscope.claims.compare import BAND, Z, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.corpora.installed import NotInstalled
 from attnscope.corpora.minilm import LAYERS, token_states
 from attnscope.corpora.sentences import ANTONYMS, KIND, UNKIND, antonym_pairs
@@ -271,9 +272,10 @@ CLAIM = Claim(
         "sentiment. The direction learnt from some "
         "words orders others."
     ),
-    source=(
-        "new here; motivated by section 2 of Marion et al., ICLR 2025 (arXiv 2410.01537): a "
-        "label that is linear in one token's state"
+    provenance=Provenance(
+        "new here",
+        ("A/section-2",),
+        "differences of opposite words",
     ),
     hypotheses="all-MiniLM-L6-v2; 32 pairs of each kind, each word alone in its text",
     routes=(

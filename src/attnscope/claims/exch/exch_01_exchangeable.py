@@ -27,6 +27,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.tasks.exchangeable.gaussian_location import GaussianLocation
 from attnscope.tasks.exchangeable.linear_map import LinearMap
@@ -267,10 +268,10 @@ CLAIM = Claim(
         "permuting tokens and whose law for L tokens is the marginal of that for L + 1: one latent "
         "variable model for every input size."
     ),
-    source=(
-        "Zhang et al., arXiv 2212.14852 (exchangeable tokens come from a latent variable model "
-        "that does not depend on their number); "
-        "the tasks and checks are new here"
+    provenance=Provenance(
+        "same",
+        ("B/exchangeable",),
+        "the tasks and the checks",
     ),
     hypotheses=(
         "tokens independent given the latent; for (key, value) tokens the law of values "

@@ -27,6 +27,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.positions import OrderTask, attach_positions
@@ -226,9 +227,10 @@ CLAIM = Claim(
         "as (content, position) pairs attention is still permutation invariant and recovers the "
         "label."
     ),
-    source=(
-        "Zhang et al., arXiv 2212.14852 (positional encodings make tokens exchangeable, as in "
-        "BERT and ViT); task and numbers are new here"
+    provenance=Provenance(
+        "same",
+        ("B/positions",),
+        "task and numbers",
     ),
     hypotheses=(
         "order task with L = 2 .. 64, label noise 0.3; digits patches where scikit-learn "

@@ -19,6 +19,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.exchangeable.topics import Topics
 from attnscope.theory.exchangeable.representation import all_sequences, representation
@@ -186,9 +187,10 @@ CLAIM = Claim(
         "tokens through the latent. The likeliest topic, the posterior rounded to 0.1 and one "
         "token less are not."
     ),
-    source=(
-        "Zhang et al., arXiv 2212.14852 (the posterior of the latent is a sufficient "
-        "representation); the numbers are new here"
+    provenance=Provenance(
+        "same",
+        ("B/sufficient",),
+        "the numbers",
     ),
     hypotheses=(
         "three random topics over five symbols, six tokens, label independent of the "

@@ -31,6 +31,7 @@ from scipy.stats import binom
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.exchangeable.topics import Topics, count_vectors
 from attnscope.theory.exchangeable.representation import (
@@ -241,9 +242,10 @@ CLAIM = Claim(
         "costs p_i p_j/(p_i + p_j) |post_i - post_j|^2 in summed Brier risk: nothing coarser is "
         "sufficient for all labels."
     ),
-    source=(
-        "Zhang et al., arXiv 2212.14852 (the posterior is a minimal sufficient "
-        "representation); the merge cost and the closed forms are new here"
+    provenance=Provenance(
+        "sharpened",
+        ("B/minimal",),
+        "the merge cost, the closed forms, and the condition",
     ),
     hypotheses=(
         "random topics, two symbols with proportional probabilities; minimality relative "

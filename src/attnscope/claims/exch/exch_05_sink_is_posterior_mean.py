@@ -21,6 +21,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.gaussian_location import GaussianLocation
@@ -157,9 +158,10 @@ CLAIM = Claim(
         "variance) and value 0 is the posterior mean of a "
         "Gaussian location at every length, with the same parameter: the sink is the prior."
     ),
-    source=(
-        "new here (an exact instance of inference by attention with a parameter that does not "
-        "depend on the input size)"
+    provenance=Provenance(
+        "new here",
+        ("B/inference",),
+        "an exact instance with a parameter that does not depend on the length",
     ),
     hypotheses="Gaussian location, d = 3, L = 0 to 100000, three pairs of variances",
     routes=(

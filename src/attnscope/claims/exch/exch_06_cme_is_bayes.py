@@ -21,6 +21,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import cme_attention, cme_variance
 from attnscope.tasks.exchangeable.linear_map import LinearMap
@@ -170,9 +171,10 @@ CLAIM = Claim(
         "noise^2/prior variance is the posterior predictive mean, and noise^2 + prior variance * "
         "cme_variance its variance, at every length."
     ),
-    source=(
-        "Zhang et al., arXiv 2305.19420 (follow-up; Gaussian linear model, attention as "
-        "empirical CME); variance and numbers are new here"
+    provenance=Provenance(
+        "same",
+        ("B2/model",),
+        "variance and numbers",
     ),
     hypotheses="identity, cosine and spherical-harmonic features; L = 0 to 300",
     routes=(

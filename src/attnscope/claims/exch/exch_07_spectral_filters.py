@@ -24,6 +24,7 @@ from scipy.special import roots_jacobi
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import sphere
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import cme_attention, softmax_attention
@@ -226,9 +227,10 @@ CLAIM = Claim(
         "to 1e-12), so C = 1/rho_m "
         "depends on degree, dimension and bandwidth."
     ),
-    source=(
-        "Zhang et al. (arXiv 2305.19420), Prop. 4.3, as the follow-up of arXiv 2212.14852; "
-        "filters new here"
+    provenance=Provenance(
+        "contradicted",
+        ("B2/proposition-4.3",),
+        "the filters, and where a constant exists",
     ),
     hypotheses=(
         "keys uniform on the sphere, RBF kernel, fixed bandwidth, ridge of smaller order "

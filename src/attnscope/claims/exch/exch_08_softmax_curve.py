@@ -24,6 +24,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import Curve, compare_slope, sampled_curve, spread_slope
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
@@ -159,9 +160,10 @@ CLAIM = Claim(
         "fixed bandwidth only down to "
         "(1 - rho_1)^2."
     ),
-    source=(
-        "new here; that inference error decreases in input size: Zhang et al. (arXiv "
-        "2212.14852), abstract"
+    provenance=Provenance(
+        "new here",
+        ("B/inference",),
+        "the exact curve and its plateau",
     ),
     hypotheses="keys uniform on the sphere, linear f with a standard normal map, noise 1/2",
     routes=("exact one-dimensional integral", "softmax_attention on sampled contexts"),

@@ -18,6 +18,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, Z, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import Curve, compare_slope, sampled_curve, spread_slope
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.operators.context_attention import cme_attention
@@ -115,10 +116,10 @@ CLAIM = Claim(
         "-0.18 with the ridge L^(3/4), "
         "whose exponent -1/2 needs far longer contexts."
     ),
-    source=(
-        "new here; that inference error decreases in input size: Zhang et al. (arXiv 2212.14852), "
-        "abstract; the rule "
-        "L^(3/4): arXiv 2305.19420"
+    provenance=Provenance(
+        "new here",
+        ("B/inference",),
+        "the deterministic equivalent",
     ),
     hypotheses=(
         "keys uniform on the sphere, linear f with a standard normal map, noise 1/2, RBF "

@@ -21,6 +21,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import sphere
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
@@ -216,7 +217,11 @@ CLAIM = Claim(
         "p>)(q) + O(h^2) for unit keys of "
         "density p: besides smoothing f it leans towards where keys are dense."
     ),
-    source="new here",
+    provenance=Provenance(
+        "new here",
+        ("B/inference",),
+        "the bias towards dense keys",
+    ),
     hypotheses="unit keys with a smooth positive density, f twice differentiable, scores q.k/h",
     routes=(
         "first-order formula",

@@ -20,6 +20,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import sphere
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import cme_attention, softmax_attention
@@ -150,7 +151,11 @@ CLAIM = Claim(
         "normalised it over-weights long ones: for normal keys and linear f the limit is f(q)/h "
         "instead of f(q)."
     ),
-    source="new here",
+    provenance=Provenance(
+        "new here",
+        ("B2/model",),
+        "what softmax forgets",
+    ),
     hypotheses=(
         "exponential kernel and any context; keys N(0, I) and a linear function for the "
         "second part"

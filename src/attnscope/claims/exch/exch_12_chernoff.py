@@ -23,6 +23,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.tasks.exchangeable.topics import Topics
 from attnscope.theory.exchangeable.chernoff import (
@@ -169,9 +170,10 @@ CLAIM = Claim(
         "two topics hardest to tell apart, with an explicit constant: exponentially in the number "
         "of tokens, not polynomially."
     ),
-    source=(
-        "new here (classical asymptotics of Bayesian testing applied to the posterior that "
-        "attention computes)"
+    provenance=Provenance(
+        "new here",
+        ("B/inference",),
+        "classical asymptotics of Bayesian testing, with the constant",
     ),
     hypotheses=(
         "two random topics over three symbols with rates between 0.02 and 0.1, L = 4 to 1200"

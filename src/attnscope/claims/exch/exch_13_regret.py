@@ -23,6 +23,7 @@ from scipy.special import logsumexp
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.exchangeable.topics import Topics, count_vectors
 from attnscope.theory.exchangeable.representation import all_sequences
@@ -168,9 +169,10 @@ CLAIM = Claim(
         "against the best topic in hindsight, on every "
         "sequence of t tokens; with prior pi the bound is log(1/pi(z*))/t."
     ),
-    source=(
-        "Zhang et al., arXiv 2305.19420 (follow-up), Corollary 4.2; the largest regret in "
-        "closed form is new here"
+    provenance=Provenance(
+        "sharpened",
+        ("B2/corollary-4.2",),
+        "the largest regret in closed form",
     ),
     hypotheses=(
         "three random topics over four symbols with positive probabilities, all sequences "

@@ -21,6 +21,7 @@ import numpy as np
 from attnscope.claims.attention_fits import DIM, NOISE, minimiser, noiseless
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.attention_model import fit, losses, sandwich
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.theory.exchangeable.learning_curves import (
@@ -215,9 +216,10 @@ CLAIM = Claim(
         "scores of one length serve the "
         "others; the output gain rises with L to 1/rho_1 and is worth refitting."
     ),
-    source=(
-        "new here; the latent variable model that does not depend on the number of tokens: "
-        "Zhang et al. (arXiv 2212.14852), abstract"
+    provenance=Provenance(
+        "new here",
+        ("B/exchangeable",),
+        "how the learned score matrix depends on length",
     ),
     hypotheses="keys uniform on the sphere, linear f, noise 1/2, no sink; L >= 8",
     routes=(

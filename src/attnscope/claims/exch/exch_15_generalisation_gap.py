@@ -31,6 +31,7 @@ from attnscope.claims.attention_fits import (
 )
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import Curve, compare_slope, spread_slope
 from attnscope.dynamics.networks.attention_model import fit, generalisation_gap, sandwich
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -306,10 +307,10 @@ CLAIM = Claim(
         "masked objectives; weights of their own at every position make it grow in proportion to "
         "the length."
     ),
-    source=(
-        "Zhang et al. (arXiv 2212.14852), abstract: generalisation error independent of input "
-        "size, supervised and "
-        "self-supervised; numbers new here"
+    provenance=Provenance(
+        "sharpened",
+        ("B/generalisation",),
+        "the numbers, relative to the risk",
     ),
     hypotheses=(
         "latent linear map, keys uniform on the sphere, noise 1/2, no sink; n large "

@@ -26,6 +26,7 @@ from attnscope.claims.attention_fits import (
 )
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, sampled
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.attention_model import fit, sandwich
 from attnscope.figures.figure import Figure, Panel, Points
 
@@ -139,10 +140,10 @@ CLAIM = Claim(
         "minimiser, and fits on independent data agree with it and with each other within their "
         "standard errors."
     ),
-    source=(
-        "new here; that self-supervised training learns the representation which supervised "
-        "training learns: in the "
-        "spirit of Zhang et al. (arXiv 2212.14852)"
+    provenance=Provenance(
+        "new here",
+        ("B/generalisation",),
+        "masked and supervised minimisers compared",
     ),
     hypotheses=(
         "labels linear in a latent linear map with independent rows, keys uniform on the "

@@ -19,6 +19,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import Curve, compare_slope
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.theory.exchangeable.transfer import (
@@ -170,10 +171,10 @@ CLAIM = Claim(
         "number kappa of the label, -1 in n, 0 in the context length; it never exceeds kappa^2 "
         "times the pretraining error."
     ),
-    source=(
-        "new here; that a condition number governs downstream tasks: Zhang et al. (arXiv "
-        "2212.14852), abstract (its "
-        "exact definition was not available)"
+    provenance=Provenance(
+        "new here",
+        ("B/condition",),
+        "a condition number of ours (the paper's definition was not available)",
     ),
     hypotheses=(
         "Gaussian latent and tokens, linear target, rank-r least squares, label on the weakest "

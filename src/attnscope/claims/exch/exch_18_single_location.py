@@ -30,6 +30,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -195,7 +196,11 @@ CLAIM = Claim(
         "Its Bayes predictor is softmax attention over the posterior of the location, with excess "
         "risk 1 - E w_J that increases with L."
     ),
-    source="new here; the task is that of Marion et al., ICLR 2025 (arXiv 2410.01537)",
+    provenance=Provenance(
+        "new here",
+        ("A/theorem-1", "B/exchangeable"),
+        "finite exchangeability of the task",
+    ),
     hypotheses=(
         "d = 16, gamma = 1, signal sqrt(d/2), key and value orthogonal, uniform location, "
         "L = 2 to 64"

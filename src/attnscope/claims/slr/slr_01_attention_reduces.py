@@ -25,6 +25,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.full_attention import FullAttention
@@ -219,9 +220,10 @@ CLAIM = Claim(
         "sum_l erf(lam X_l.k) X_l.v. All steps "
         "but the last are identities; the last gives another predictor, with another risk."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537): the predictor as a simplified attention "
-        "layer; the gap softmax-erf is new here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/equation-5",),
+        "the gap between softmax and erf",
     ),
     hypotheses=(
         "any Q, K, V, O; the gap at k = k*, v = v*, d = 50, L = 10, gamma^2 = 1/2, signal "

@@ -21,6 +21,7 @@ from scipy.special import erf, ndtri
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Componentwise, Erf
 from attnscope.predictors.predictions import predict
@@ -154,7 +155,11 @@ CLAIM = Claim(
         "and (d, L, gamma): closed form, one-dimensional quadrature and Monte Carlo agree on "
         "random settings away from the manifold."
     ),
-    source="Marion et al., ICLR 2025 (arXiv 2410.01537), closed-form risk of the erf predictor",
+    provenance=Provenance(
+        "same",
+        ("A/theorem-1",),
+        "quadrature and sampling beside the formula",
+    ),
     hypotheses=(
         "k* perp v*, unit k and v; random d in 10..10^4, L in 2..50, gamma in 0.3..1.5, "
         "temperature in 0.01..3, any overlaps"

@@ -27,6 +27,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.starts import Moments
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf
@@ -269,9 +270,10 @@ CLAIM = Claim(
         "attention) trained on 100,000 sequences does no better. Attention with 2d parameters "
         "does, from two averages of the same data."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537) for linear regression; the dense nets and "
-        "where their failure ends are new here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/proposition-3",),
+        "dense nets, and where their failure ends",
     ),
     hypotheses=(
         "uniform location, k* perp v*, gamma^2 = 1/2; nets with one hidden layer, Adam, 10 "

@@ -28,6 +28,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -195,9 +196,10 @@ CLAIM = Claim(
         "at a = 0.6 it returns to the null risk, and with L = sqrt(d), a = 1/4 the background "
         "leaks."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), asymptotic Bayes optimality of the "
-        "oracle; the behaviour outside is computed here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/corollary-2",),
+        "rates on the way, and what holds outside the regime",
     ),
     hypotheses=(
         "k = k*, v = v*, signal sqrt(d/2), gamma^2 = 1/2, L = 10 or sqrt(d), d from 1e2 to "

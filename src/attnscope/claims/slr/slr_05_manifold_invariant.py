@@ -19,6 +19,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.panels import EPS
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory
@@ -173,9 +174,10 @@ CLAIM = Claim(
         "three inner products at zero: exactly in the five overlaps, and to rounding in vectors of "
         "R^400."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), the invariant manifold; the growth of "
-        "rounding above the critical temperature is new here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/manifold",),
+        "growth of rounding above the critical temperature",
     ),
     hypotheses=(
         "erf predictor, k* perp v*, population gradient; the paper's setting d = 400, L = "

@@ -32,6 +32,7 @@ from scipy.integrate import quad, solve_ivp
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, worst
 from attnscope.claims.panels import COUNT
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.rates import escape_time
 from attnscope.dynamics.starts import starting_overlaps
 from attnscope.dynamics.train import train
@@ -276,9 +277,10 @@ CLAIM = Claim(
         "settings, all arrive to within 1e-6 in twice the "
         "predicted number of steps."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), the convergence theorem; the explicit "
-        "step size, the times and the map are new here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/theorem-5",),
+        "an explicit step size, the times, the map",
     ),
     hypotheses=(
         "erf predictor, population gradient; d 4 to 2000, L 1 to 50, gamma .3 to 1.5, lam "

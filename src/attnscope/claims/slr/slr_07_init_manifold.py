@@ -25,6 +25,7 @@ from scipy.special import erf
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.panels import counted, four_panels, same_path
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.predictors.attention import Erf
 from attnscope.theory.overlaps import Overlaps
@@ -114,9 +115,10 @@ CLAIM = Claim(
         "approach (k*, v*) or (-k*, -v*): |nu| = 1, |kappa| = .983 and excess risk .1137 at the "
         "end, .1135 in the limit."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), experiment from the invariant manifold; "
-        "the numbers are computed here"
+    provenance=Provenance(
+        "same",
+        ("A/run-manifold",),
+        "exact values along the way",
     ),
     hypotheses=(
         "erf predictor, population gradient, k uniform orthogonal to v*, v uniform "

@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.panels import COUNT, counted, four_panels, same_path
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
 from attnscope.predictors.attention import Erf
@@ -148,9 +149,10 @@ CLAIM = Claim(
         "size or patience would help: 0.9 is above the critical temperature .892, where (k*, v*) "
         "is a saddle and worse than predicting the mean."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with large temperature; the "
-        "reason is new here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/run-large",),
+        "the reason: the oracle is a saddle there",
     ),
     hypotheses="erf predictor, population gradient, k and v uniform on the sphere",
     routes=(

@@ -17,6 +17,7 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, worst
 from attnscope.claims.panels import counted, four_panels, same_path
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.starts import starting_overlaps
 from attnscope.predictors.attention import Erf
@@ -108,9 +109,10 @@ CLAIM = Claim(
         "others end at the role-swapped minimum k = v*, v.k* = .630, with nearly the same excess "
         "risk (.1155 against .1135)."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with small temperature; what "
-        "the other runs reach, and how many, is new here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/run-small",),
+        "what the other runs reach, and how many",
     ),
     hypotheses="erf predictor, population gradient, k and v uniform on the sphere",
     routes=(

@@ -20,6 +20,7 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, worst
 from attnscope.claims.panels import counted, four_panels, same_path
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.population_exact import PopulationExact
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.schedule import temperatures
@@ -146,9 +147,10 @@ CLAIM = Claim(
         "always: about one run in twenty ends with the roles "
         "of k and v swapped, so thirty out of thirty happens in one batch of thirty out of five."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with decreasing temperature; "
-        "the exceptions and exact values are new here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/run-decreasing",),
+        "the exceptions and exact values",
     ),
     hypotheses="erf predictor, population gradient, k and v uniform on the sphere",
     condition=(

@@ -30,6 +30,7 @@ from scipy.special import erf
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, mean_and_error
 from attnscope.claims.panels import counted, four_panels
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
 from attnscope.predictors.attention import Erf
@@ -160,9 +161,10 @@ CLAIM = Claim(
         "of SGD: excess .1842, of which .182 is "
         "the oracle's own."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537), experiment with stochastic gradients; "
-        "exact law and noise floor are new here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/run-sgd",),
+        "exact law and noise floor",
     ),
     hypotheses="erf predictor, fresh batches, k and v uniform on the sphere",
     routes=(

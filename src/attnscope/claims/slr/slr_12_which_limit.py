@@ -21,6 +21,7 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.panels import counted
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.population_exact import PopulationExact
 from attnscope.dynamics.starts import starting_overlaps
 from attnscope.dynamics.train import train
@@ -215,7 +216,11 @@ CLAIM = Claim(
         "projections on the two unstable directions of "
         "the saddle at orthogonal vectors foretells which, for about 95 % of the starts."
     ),
-    source="new here",
+    provenance=Provenance(
+        "new here",
+        ("A/open-start",),
+        "the rule that foretells the limit",
+    ),
     hypotheses="erf predictor, population gradient, d = 400, L = 10, temperatures 0.02 and 0.1",
     condition="the rule is first order in the overlaps; it errs for 4 to 6 % of the starts",
     routes=(

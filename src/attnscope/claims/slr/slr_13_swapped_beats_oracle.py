@@ -28,6 +28,7 @@ from scipy.optimize import brentq
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import predict
@@ -241,7 +242,11 @@ CLAIM = Claim(
         "slowly than 1/d. So (k*, v*) is not the global minimiser of the population risk on the "
         "product of spheres."
     ),
-    source="new here",
+    provenance=Provenance(
+        "new here",
+        ("A/open-temperature",),
+        "the role-swapped minimum and where it is lower",
+    ),
     hypotheses=(
         "erf predictor, k* perp v*, L = 10, gamma^2 = 1/2, signal sqrt(d/2); temperatures "
         "below the crossing (0.091 at d = 400)"

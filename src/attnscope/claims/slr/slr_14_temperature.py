@@ -40,6 +40,7 @@ from scipy.special import erf
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Componentwise, Erf, Predictor, Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -365,7 +366,11 @@ CLAIM = Claim(
         "At its best temperature erf is polynomially close to the Bayes risk; softmax and the best "
         "componentwise sigma are exponentially close."
     ),
-    source="new here (the paper trains at temperatures 0.1 and 0.9, one on either side at d = 400)",
+    provenance=Provenance(
+        "new here",
+        ("A/open-temperature",),
+        "best and critical temperatures",
+    ),
     hypotheses=(
         "k* perp v*, gamma^2 = 1/2 (gamma = 1 where said), signal sqrt(d/2); the critical "
         "law with erf saturated, from d = 100 on"

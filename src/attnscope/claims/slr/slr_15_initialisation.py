@@ -24,6 +24,7 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.panels import counted, spread
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.population_exact import PopulationExact
 from attnscope.dynamics.starts import Moments, starting_overlaps
 from attnscope.dynamics.train import train
@@ -219,7 +220,11 @@ CLAIM = Claim(
         "roles are swapped. Starting with k0 = v0 does not help: it reaches the oracle less often "
         "than independent directions."
     ),
-    source="new here",
+    provenance=Provenance(
+        "new here",
+        ("A/open-start",),
+        "starts from moments, and the swap move",
+    ),
     hypotheses="erf predictor, population gradient, d = 400, L = 10, gamma^2 = 1/2",
     routes=(
         "monotone nu at kappa = 1; starts from sampled tokens; NumPy flow",

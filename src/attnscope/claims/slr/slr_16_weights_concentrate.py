@@ -31,6 +31,7 @@ from scipy.special import erf, ndtr
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, Z, sampled, worst
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.train import train
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf
@@ -269,9 +270,10 @@ CLAIM = Claim(
         "observer. The share of the total weight at the true "
         "location grows from about 1/L too, but stays well below 1 at the paper's temperature."
     ),
-    source=(
-        "Marion et al., ICLR 2025 (arXiv 2410.01537) describes the behaviour; the exact "
-        "probabilities and the share are new here"
+    provenance=Provenance(
+        "sharpened",
+        ("A/weights",),
+        "exact probabilities and the share",
     ),
     hypotheses=(
         "erf, temperature 0.1, L = 10, gamma^2 = 1/2, population training from the "

@@ -24,6 +24,7 @@ from scipy.special import erf, softmax
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -177,9 +178,10 @@ CLAIM = Claim(
         "and nothing else, and length drives the oracle "
         "and the linear predictor towards the null risk much faster than Bayes."
     ),
-    source=(
-        "new here (the task, its predictors and d = 400 are those of Marion et al., ICLR 2025, "
-        "arXiv 2410.01537)"
+    provenance=Provenance(
+        "new here",
+        ("A/theorem-1",),
+        "noise and length against exact curves",
     ),
     hypotheses="k = k*, v = v*, gamma^2 = 1/2, signal sqrt(d/2), uniform location, d = 10 and 400",
     routes=(

@@ -19,6 +19,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.rates import EscapeTime, MeasuredRate
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory
@@ -217,7 +218,11 @@ CLAIM = Claim(
         "manifold; near the saddle at orthogonal vectors it departs at the rate of the negative "
         "eigenvalue."
     ),
-    source="new here",
+    provenance=Provenance(
+        "new here",
+        ("A/theorem-5",),
+        "local rates and escape times",
+    ),
     hypotheses=(
         "erf predictor, population gradient, d = 400, L = 10, temperatures 0.03 to 0.1, "
         "step 0.004"

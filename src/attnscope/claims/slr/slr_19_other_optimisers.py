@@ -34,6 +34,7 @@ from scipy.stats import binom
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled
 from attnscope.claims.panels import COUNT, spread
+from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.full_vectors import FullSgd
 from attnscope.dynamics.networks.layer_matrices import FullMatrices
 from attnscope.dynamics.starts import starting_overlaps
@@ -264,7 +265,11 @@ CLAIM = Claim(
         "softmax layer brings its effective directions K Q^T a and V O to the oracle, all but "
         "about one layer in a hundred."
     ),
-    source="new here (the paper trains full softmax blocks in its appendix)",
+    provenance=Provenance(
+        "new here",
+        ("A/blocks",),
+        "other optimisers and full matrices",
+    ),
     hypotheses=(
         "d = 20, L = 5, gamma^2 = 1/2, batches of 16, constant steps, 800 of them; inner "
         "dimension 4, fixed query"

@@ -31,6 +31,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND
+from attnscope.claims.provenance import Provenance
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.em import em_step, token_gram
 from attnscope.estimators.fit.mixture import bag_answers, from_em
@@ -252,9 +253,10 @@ CLAIM = Claim(
         "intercept and background, within 10 % "
         "of its finite-n form."
     ),
-    source=(
-        "new here (the task: Marion et al., ICLR 2025, arXiv 2410.01537; the limit: "
-        "Cramér-Rao, Fisher information after Louis 1982)"
+    provenance=Provenance(
+        "new here",
+        ("A/theorem-1",),
+        "the Cramér-Rao limit (Fisher information after Louis 1982) and the estimator beside it",
     ),
     hypotheses=(
         "d = 20, L = 10, gamma^2 = 1/2, noise .3, s = 5 and sqrt(d/2); tokens mixed by a "
