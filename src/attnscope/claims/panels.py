@@ -23,11 +23,22 @@ from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.predictors.attention import Erf
 from attnscope.theory.overlaps import Overlaps
 
-__all__ = ["COUNT", "EPS", "counted", "four_panels", "same_path", "spread"]
+__all__ = [
+    "COUNT",
+    "EPS",
+    "EXACT_COUNT",
+    "TWO_SHARES",
+    "counted",
+    "four_panels",
+    "same_path",
+    "spread",
+]
 
 EPS = float(np.finfo(np.float64).eps)
 NUDGE = 1e-9  # far above rounding, far below where the paths bend
 COUNT = 0.5  # tolerance of an exact count
+EXACT_COUNT = "an exact count: half a run"
+TWO_SHARES = "5 standard errors of a difference of two shares; false alarm 6e-7"
 SMALLEST = 1e-17  # a logarithmic axis ends here; distances of exactly 0 are drawn here
 PATHS = 60  # runs drawn one by one
 FULL_RUNS = 16  # the vector engine works on 16 runs at a time: fewer would cost the same
@@ -152,11 +163,11 @@ def same_path(name: str, seed: int, steps: int) -> tuple[Comparison, Trajectory]
     )
     what = f"overlaps against vectors in R^{e.dim}, {steps} steps of {FULL_RUNS} runs"
     difference = float(np.abs(vectors.log - reduced).max())
-    return Comparison(
-        what, predicted=0.0, measured=difference, tolerance=EPS * steps * growth
-    ), vectors
+    why = "roundoff: eps a step, times the growth of a start moved by 1e-9 (measured)"
+    return Comparison(what, 0.0, difference, EPS * steps * growth, why=why), vectors
 
 
 def counted(what: str, predicted: float, outcome: np.ndarray, *names: str) -> Comparison:
     """How many runs ended at one of the named limits."""
-    return Comparison(what, predicted, int(np.isin(outcome, names).sum()), COUNT)
+    reached = int(np.isin(outcome, names).sum())
+    return Comparison(what, predicted, reached, COUNT, why=EXACT_COUNT)

@@ -36,6 +36,7 @@ from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
 
 ROUNDOFF = 1e-12
+WHY = "roundoff of sums of at most L d = 150 terms of size one"
 # softmax risks are still large enough to be sampled here
 TASK = SingleLocation(dim=50, length=10)
 # beyond, the risk becomes a rare event (2e-4 at its best) and its sampled mean is skewed
@@ -97,15 +98,18 @@ def _rungs(rng: np.random.Generator) -> tuple[Comparison, ...]:
     direct = np.array([_componentwise_by_loops(x, K @ Q.T @ cls, V @ O[0], lam) for x in X])
     softmax, k, v = single.reduced(cls)
     return (
-        worst("all rows of the layer", loops, full.rows(X), ROUNDOFF),
-        worst("[CLS] row", row, full.cls_row(X[2:3], cls)[0], ROUNDOFF),
+        worst("all rows of the layer", loops, full.rows(X), ROUNDOFF, WHY),
+        worst("[CLS] row", row, full.cls_row(X[2:3], cls)[0], ROUNDOFF, WHY),
         worst(
             "one output, as softmax(lam k.X) X.v",
             row[0],
             predict(softmax, k, v, X[2:3]),
             ROUNDOFF,
+            WHY,
         ),
-        worst("componentwise, sigma = erf", direct, predict(Erf(lam), k, v, X), ROUNDOFF),
+        worst(
+            "componentwise, sigma = erf", direct, predict(Erf(lam), k, v, X), ROUNDOFF, WHY
+        ),
     )
 
 

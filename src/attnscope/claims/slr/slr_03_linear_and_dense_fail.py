@@ -73,6 +73,7 @@ def check(context: Context) -> Evidence:
             small,
             Z * error,
             "at least",
+            "5 standard errors, one-sided; a true statement fails for 3e-7 of the seeds",
         ),
         sampled("net of 2L units written by hand", _gate_risk(), *by_hand),
         sampled("attention with moment estimates of k and v", *attention),

@@ -40,6 +40,9 @@ ERF = Erf(1.0)  # the kind; unchecked_risk is told the temperature
 ORACLE = as_arrays(Overlaps.oracle())
 
 
+REMAINDER = "10 lam^2 of the limit law: its next terms are at most 4 lam^2 of it"
+
+
 class Path(NamedTuple):
     """A way of going to infinity: lam = d^-power with L fixed, or L = sqrt(d)."""
 
@@ -122,6 +125,7 @@ def _limit(path: Path, measured: np.ndarray) -> Comparison:
         predicted,
         mean - float(task.bayes_risk().excess),
         tolerance,
+        why=f"5 standard errors (false alarm 6e-7) + {REMAINDER}",
     )
 
 
@@ -134,6 +138,7 @@ def _leading(path: Path) -> Comparison:
         predicted,
         _exact(task, lam),
         10 * lam**2 * predicted,
+        REMAINDER,
     )
 
 

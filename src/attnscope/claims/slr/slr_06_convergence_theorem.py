@@ -31,7 +31,7 @@ from scipy.integrate import quad, solve_ivp
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, worst
-from attnscope.claims.panels import COUNT
+from attnscope.claims.panels import COUNT, EXACT_COUNT
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.rates import escape_time
 from attnscope.dynamics.starts import starting_overlaps
@@ -106,21 +106,29 @@ def check(context: Context) -> Evidence:
             len(ends),
             int((ends != 0).sum()),
             COUNT,
+            why=EXACT_COUNT,
         ),
         Comparison(
             "share at +(k*, v*): by symmetry 1/2",
             0.5,
             float(np.mean(ends > 0)),
             Z / 2 / math.sqrt(len(ends)),
+            why="5 standard errors of a fair coin; false alarm 6e-7",
         ),
-        # bisected to 1e-3
-        worst("largest stable step: 2/max(f, g)", limits[0], limits[1], 2e-3 * limits[0]),
+        worst(
+            "largest stable step: 2/max(f, g)",
+            limits[0],
+            limits[1],
+            2e-3 * limits[0],
+            why="2e-3 of the step: the bisection ends within a factor of 1.0004",
+        ),
         worst(
             f"steps from kappa = {START} to {REACHED}",
             times[0],
             times[1],
             1 + 1e-3 * times[0],
-        ),  # a step; logs 1/2000 apart
+            "a step, and 1e-3 of the time: logs are 1/2000 of the run apart",
+        ),
     )
     notes = (
         f"{int((ends > 0).sum())} runs at (k*, v*), {int((ends < 0).sum())} at (-k*, -v*). At d = "

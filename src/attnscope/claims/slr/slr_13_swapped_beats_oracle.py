@@ -88,6 +88,7 @@ def check(context: Context) -> Evidence:
             law,
             [e.value for _, _, e in far],
             [5 * lam**2 * r for (_, lam, _), r in zip(far, law)],
+            "5 lam^2 of the law: erf's next term costs at most 2 lam^2 in each of its two parts",
         ),
     )
     first = stationary_points(task, Erf(0.05))[0]

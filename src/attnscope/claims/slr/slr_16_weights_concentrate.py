@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import erf, ndtr
 
 from attnscope.claims.claim import Claim, Context, Evidence
-from attnscope.claims.compare import BAND, Z, sampled, worst
+from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.train import train
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -51,6 +51,8 @@ LOG_T = np.linspace(
     -12, 22, 341
 )  # t = e^x: the integrand is below 1e-5 outside (it falls like t on the left, faster than 1/t on the right)
 
+FREQUENCY = f"{STANDARD_ERRORS}; 5/N more, as counts near 0 or N are Poisson"
+
 
 def check(context: Context) -> Evidence:
     seeds = np.random.default_rng([context.seed, 16]).integers(2**31, size=20).tolist()
@@ -70,8 +72,20 @@ def check(context: Context) -> Evidence:
     start = _random_start(400, context.pick(400_000, 4_000_000), seeds[-1])
     slack = Z * error[..., 0] + 5 / (RUNS * per_run)
     comparisons = (
-        worst("accuracy before training", predicted[:, 0, 0], measured[:, 0, 0], slack[:, 0]),
-        worst("accuracy after training", predicted[:, 1, 0], measured[:, 1, 0], slack[:, 1]),
+        worst(
+            "accuracy before training",
+            predicted[:, 0, 0],
+            measured[:, 0, 0],
+            slack[:, 0],
+            FREQUENCY,
+        ),
+        worst(
+            "accuracy after training",
+            predicted[:, 1, 0],
+            measured[:, 1, 0],
+            slack[:, 1],
+            FREQUENCY,
+        ),
         sampled(
             "share of the weight before training",
             predicted[:, 0, 1],

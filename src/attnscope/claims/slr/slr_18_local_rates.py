@@ -106,6 +106,7 @@ def _slowest(
         predicted,
         measured,
         SLOPE * predicted + drift,
+        "1 %: terms beyond second order, sqrt(1e-4), + the drift of the slope in its window",
     )
 
 
@@ -126,6 +127,7 @@ def _escape(small: EscapeTime) -> Comparison:
         small.predicted,
         small.measured,
         tolerance,
+        "twice the neglected terms, s SMALL + LEVEL^2 = .0023 of the time",
     )
 
 
