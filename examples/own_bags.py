@@ -27,10 +27,8 @@ def make_bags(n: int, seed: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarr
     location = np.array([rng.integers(len(bag)) for bag in bags])
     for bag, j in zip(bags, location):
         bag[j] += shift
-    labels = np.array(
-        [bag[j] @ readout for bag, j in zip(bags, location)]
-    ) + rng.standard_normal(n)
-    return bags, labels, location
+    said = np.array([bag[j] @ readout for bag, j in zip(bags, location)])
+    return bags, said + rng.standard_normal(n), location
 
 
 def main(out: str = "own_bags.png", n: int = 300) -> None:
@@ -41,10 +39,8 @@ def main(out: str = "own_bags.png", n: int = 300) -> None:
     interval = model.predict_interval(test_bags, coverage=0.9)
     inside = np.mean((interval[:, 0] <= test_y) & (test_y <= interval[:, 1]))
     found = np.mean(model.locate(test_bags) == location)
-    print(
-        f"R^2 {model.score(test_bags, test_y):.3f}; {inside:.0%} of labels in their 90 % "
-        f"intervals; token found in {found:.0%}"
-    )
+    quality = f"R^2 {model.score(test_bags, test_y):.3f}; token found in {found:.0%}"
+    print(f"{quality}; {inside:.0%} of labels in their 90 % intervals")
     print(model.diagnose(test_bags, test_y))
     figure = Figure(
         "A fit to bags of unequal length",

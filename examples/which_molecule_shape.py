@@ -32,16 +32,12 @@ def main(out: str = "which_molecule_shape.png") -> None:
     bags = [musk.bags[i] for i in test]
     label = musk.label[test]
     probability = model.predict_proba(bags)[:, 1]
-    print(
-        f"30 molecules held out: {model.score(bags, label):.0%} right, AUC "
-        f"{auc(probability, label):.2f}"
-    )
+    right = f"{model.score(bags, label):.0%} right, AUC {auc(probability, label):.2f}"
+    print(f"30 molecules held out: {right}")
     print(model.diagnose(bags, label))
-    title = f"Musk or not, and by which shape ({model.mean_share_:.0%} of the prediction is all shapes' mean)"
-    figure = Figure(
-        title, (molecules(probability, label), shapes(model, bags, label)), columns=2
-    )
-    figure.save(out)
+    title = f"Musk or not, and by which shape ({model.mean_share_:.0%} is all shapes' mean)"
+    panels = (molecules(probability, label), shapes(model, bags, label))
+    Figure(title, panels, columns=2).save(out)
     print(f"wrote {out}")
 
 
@@ -53,22 +49,12 @@ def auc(score: np.ndarray, label: np.ndarray) -> float:
 
 def molecules(probability: np.ndarray, label: np.ndarray) -> Panel:
     order = np.argsort(probability)
-    marks = [
-        Points(
-            np.flatnonzero(label[order] == c),
-            probability[order][label[order] == c],
-            name,
-            1 - c,
-        )
-        for c, name in ((1, "musk"), (0, "not musk"))
-    ]
-    return Panel(
-        "held-out molecules",
-        "molecule, sorted",
-        "P(musk)",
-        tuple(marks),
-        y_range=(-0.05, 1.05),
-    )
+    marks = []
+    for c, name in ((1, "musk"), (0, "not musk")):
+        at_c = np.flatnonzero(label[order] == c)
+        marks.append(Points(at_c, probability[order][at_c], name, 1 - c))
+    words = ("held-out molecules", "molecule, sorted", "P(musk)")
+    return Panel(*words, tuple(marks), y_range=(-0.05, 1.05))
 
 
 def shapes(
@@ -80,10 +66,10 @@ def shapes(
     for row, weight in zip(weights, model.attention(chosen)):
         row[: len(weight)] = weight
     heat = Heat(range(10), range(len(chosen)), weights, "weight")
-    names = tuple(str(i) for i in range(10)), tuple(str(i) for i in range(len(chosen)))
-    return Panel(
-        "weight of each shape", "shape", "musk", (heat,), x_names=names[0], y_names=names[1]
-    )
+    columns = tuple(map(str, range(10)))
+    rows = tuple(map(str, range(len(chosen))))
+    words = ("weight of each shape", "shape", "musk")
+    return Panel(*words, (heat,), x_names=columns, y_names=rows)
 
 
 if __name__ == "__main__":

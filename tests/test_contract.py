@@ -10,7 +10,7 @@ import json
 from importlib import import_module
 from inspect import isclass, signature
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import numpy as np
 import pytest
@@ -243,8 +243,9 @@ def kinds():
     own = [base for base in bases if base.__module__.startswith("attnscope")]
     known = ROOTS | {base.__name__ for base in own}
     for room in ("predictors", "tasks", "theory"):
-        for info in iter_modules(import_module(f"attnscope.{room}").__path__):
-            here = vars(import_module(f"attnscope.{room}.{info.name}")).values()
+        path = import_module(f"attnscope.{room}").__path__
+        for info in walk_packages(path, f"attnscope.{room}."):
+            here = vars(import_module(info.name)).values()
             classes = [x for x in here if isclass(x)]
             known |= {x.__name__ for x in classes if known & {y.__name__ for y in x.__mro__}}
     return known

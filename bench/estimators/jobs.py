@@ -27,9 +27,13 @@ PACKAGE = Path(attnscope.__file__).parent
 ROOM = PACKAGE / "estimators"
 ESTIMATOR = [
     *sorted((ROOM / "fit").glob("*.py")),
-    *(ROOM / f"{name}.py" for name in ("bags", "face", "regressor", "classifier")),
+    *sorted((ROOM / "bags").glob("*.py")),
+    *(ROOM / f"{name}.py" for name in ("base", "regressor", "classifier")),
+    *(
+        PACKAGE / "numerics" / "compiled" / f"{name}.py"
+        for name in ("data_pass", "bag_losses")
+    ),
 ]
-ESTIMATOR += [PACKAGE / "numerics" / "data_pass.py"]
 VARIANTS = {  # of ours, named by what is changed
     "ours": {},
     "robust": {"robust": True},

@@ -319,12 +319,7 @@ def digests(bench):
         ("efficiency", "REPLICATES = 40  #", "REPLICATES = 41  #", [1, 0, 0, 0, 0]),
         ("plain_peers", "ROUNDS = 30", "ROUNDS = 31", [0, 0, 0, 1, 0]),
         ("attention_peers", "# widths; larger ones", "# larger widths", [0, 0, 0, 0, 0]),
-        (
-            "attention_peers",
-            "PATIENCE, EPOCHS = 32",
-            "PATIENCE, EPOCHS = 33",
-            [0, 0, 0, 0, 1],
-        ),
+        ("attention_peers", "BATCH = 32", "BATCH = 33", [0, 0, 0, 0, 1]),
     ],
 )
 def test_a_digest_follows_the_code_a_job_depends_on_and_no_words(

@@ -26,16 +26,15 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from attnscope.errors import AttnscopeError
+from attnscope.predictors.operators import context_attention as operators
+from attnscope.predictors.operators import kernel_systems, query_groups
 from attnscope.predictors.operators.context_attention import (
     cme_attention,
     cme_solve,
     cme_variance,
-    kernel_systems,
     linear_attention,
-    query_groups,
     softmax_attention,
 )
-from attnscope.predictors.operators.context_attention import context_attention as operators
 
 
 def context(

@@ -359,7 +359,7 @@ def test_changed_source_of_attnscope_is_refused(monkeypatch, tmp_path):
     monkeypatch.setitem(package._seen, file, (inode, size, changed - 1))
     with pytest.raises(
         AttnscopeError,
-        match=r"source of attnscope\.numerics\.bayes_integral has changed since",
+        match=r"source of attnscope\.numerics\.integrals\.bayes_integral has changed since",
     ):
         sweep(of_task, {"x": [1]}, tmp_path)
     assert sweep(scaled, {"x": [1]}, tmp_path)["y"][0] == 2  # which does not use it
@@ -368,7 +368,7 @@ def test_changed_source_of_attnscope_is_refused(monkeypatch, tmp_path):
 def test_an_edit_of_attnscope_under_way_is_refused_and_later_seen(folder):
     # found first: a script's folder is
     shutil.copytree(ROOT / "src" / "attnscope", folder / "attnscope")
-    task = folder / "attnscope" / "tasks" / "single_location.py"
+    task = folder / "attnscope" / "tasks" / "planted" / "single_location.py"
     original = task.read_text()
     use = (
         "import attnscope as at\ndef f(x):\n    return {'y': at.SingleLocation(8, "
@@ -376,7 +376,7 @@ def test_an_edit_of_attnscope_under_way_is_refused_and_later_seen(folder):
     )
     (folder / "cells.py").write_text(use)
     (folder / "driver.py").write_text(
-        DRIVER.replace("name.name", "'attnscope/tasks/' + name.name")
+        DRIVER.replace("name.name", "'attnscope/tasks/planted/' + name.name")
     )
     (folder / "edited" / "single_location.py").write_text(original + "A = 1\n")
     first, second = process(folder, "sweep edit sweep")

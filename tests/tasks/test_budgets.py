@@ -9,7 +9,7 @@ import pytest
 
 import attnscope as at
 from attnscope.tasks.exchangeable import linear_map
-from attnscope.tasks.planted.pair import multi_location, sparse_tokens
+from attnscope.tasks.planted import multi_location, sparse_tokens
 
 
 def within(few, many):

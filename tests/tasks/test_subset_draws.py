@@ -14,7 +14,7 @@ from scipy import stats
 
 import attnscope as at
 from attnscope.selftest.references.planted_risks import two_tokens
-from attnscope.tasks.planted.pair import subset_draws
+from attnscope.tasks.planted import subset_draws
 
 Z = 5.0
 

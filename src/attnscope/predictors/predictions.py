@@ -32,6 +32,7 @@ def attention_weights(
     """Weights (n, L) that the predictor with query-key direction k (d,) gives to tokens (n, L, d);
     (n, H, L) for K (H, d) of H heads.
 
+    >>> from attnscope.predictors.attention import Softmax
     >>> attention_weights(Softmax(1.0), np.array([1.0, 0.0]), np.array([[[0.0, 5.0], [0.0, -3.0]]]))
     array([[0.5, 0.5]])
     """

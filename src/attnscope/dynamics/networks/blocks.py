@@ -159,7 +159,7 @@ def train_block(
     """Train `runs` copies of a model on fresh batches of the task (module docstring);
     log_every=None logs some 20 times.
 
-    >>> from attnscope.predictors.blocks.transformer import SimplifiedAttention
+    >>> from attnscope.predictors.blocks.compared_models import SimplifiedAttention
     >>> run = train_block(SingleLocation(dim=8, length=4), SimplifiedAttention(8), steps=20, progress=False)
     >>> int(run.step[-1]), run.excess.shape == run.error.shape == (1, 21)
     (20, True)
