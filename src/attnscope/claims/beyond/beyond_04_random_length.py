@@ -46,6 +46,7 @@ BASE = SingleLocation.spiked(DIM, MEAN, NU)
 SPREAD = 8  # lengths MEAN - SPREAD and MEAN + SPREAD with probability 1/2
 ORACLE = Overlaps.oracle()
 EXACT = 1e-9  # agreement of two quadratures of risks of order 0.1
+QUADRATURE = "1e-9: two different quadratures of a risk of order 0.1"
 
 
 def check(context: Context) -> Evidence:
@@ -77,24 +78,28 @@ def check(context: Context) -> Evidence:
             task.bayes_risk().value,
             averaged["softmax"],
             EXACT,
+            why=QUADRATURE,
         ),
         Comparison(
             "best activation against the mean length",
             best,
             averaged["best activation"],
             EXACT,
+            why=QUADRATURE,
         ),
         Comparison(
             "erf at its best temperature against the mean length",
             erf.value,
             averaged["erf"],
             EXACT,
+            why=QUADRATURE,
         ),
         Comparison(
             "best linear attention, minimised over random lengths",
             linear.risk.value,
             found,
             EXACT,
+            why="the flat bottom of a minimum searched to 1e-10 in its arguments, and roundoff",
         ),
         *(
             sampled(f"sampled, masked: {name}", averaged[name], *drawn[name])

@@ -57,6 +57,7 @@ NORMALISED: dict[str, type[Normalised]] = {
     "softmax": Softmax,
 }
 EXACT = 1e-8  # the flat bottom of a numerical minimum
+FLAT = "the flat bottom of a numerical minimum, searched to 1e-7 in its arguments"
 # temperatures searched: linear in effect at the low end, steps at the high end
 LOWEST = 1e-3
 HIGHEST = 30.0
@@ -100,19 +101,23 @@ def check(context: Context) -> Evidence:
     least = min(biased, *(best[x].risk for x in ACTIVATIONS))
     comparisons = (
         *(sampled(f"{name}: sampled", best[name].risk, *drawn[name]) for name in best),
-        Comparison("sigmoid with the best bias against sigma*", star, biased, EXACT),
+        Comparison(
+            "sigmoid with the best bias against sigma*", star, biased, EXACT, why=FLAT
+        ),
         Comparison(
             "least of the unnormalised, with bias, against sigma*",
             star,
             least,
             EXACT,
             "at least",
+            why="sigma* is the least of all; 1e-8 for the numerical minima",
         ),
         Comparison(
             "softmax at its best temperature against Bayes",
             task.bayes_risk().value,
             best["softmax"].risk,
             EXACT,
+            why=FLAT,
         ),
     )
     order = sorted(best, key=lambda name: best[name].risk)

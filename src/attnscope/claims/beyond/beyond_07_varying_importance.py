@@ -74,12 +74,14 @@ def check(context: Context) -> Evidence:
             head[0, 1],
             _exact(2, 0.5, lams[0]),
             1e-9,
+            why="1e-9: quadrature of the risks of two tasks; the spread is a closed form",
         ),
         Comparison(
             "best temperature, m = 2: a = 0.05 against equal weights",
             lams[0],
             _best_temperature(2, 0.05),
             1e-4,
+            why="a flat minimum: risks good to 1e-10 or so place it to 1e-5 or so",
         ),
     )
     notes = (

@@ -107,18 +107,21 @@ def check(context: Context) -> Evidence:
             int((soft.outcome == "specialised").sum()),
             int((soft_error[0] < shared.risk).sum()),
             UNDERWAY,
+            why="one run may still be between the two states when training ends",
         ),
         Comparison(
             "end states of softmax heads: specialised and not",
             2,
             len(np.unique(soft_error[0] < shared.risk)),
             COUNT,
+            why="an exact count of the kinds seen",
         ),
         Comparison(
             "negative Hessian eigenvalues of the unspecialised state",
             0,
             int((shared.check_eigenvalues < 0).sum()),
             COUNT,
+            why="an exact count: one negative eigenvalue breaks it",
         ),
         sampled(
             "risk of the unspecialised state", shared.risk, *_error_of(task, shared, fresh)
@@ -133,6 +136,7 @@ def check(context: Context) -> Evidence:
             0,
             int((one_error[0] < least - 5 * one_error[1]).sum()),
             COUNT,
+            why="an exact count; below means by 5 standard errors (3e-7 a run)",
         ),
         *_gauges(task, fresh),
         Comparison(
@@ -140,15 +144,21 @@ def check(context: Context) -> Evidence:
             0,
             int((odd.outcome == "specialised").sum()),
             UNDERWAY + 1,
+            why="one run may be underway, and one end there: hardly any, not none",
         ),
         Comparison(
-            "erf: median form cosine", 1.0, float(np.median(odd.form_cosine[:, -1])), 0.05
+            "erf: median form cosine",
+            1.0,
+            float(np.median(odd.form_cosine[:, -1])),
+            0.05,
+            why="SGD noise: cosine 0.95 is a form off by a third of its norm",
         ),
         Comparison(
             "erf: median risk above (k_h*, v_h*): yes 1, no 0",
             0,
             int(np.median(odd_risk) > star),
             COUNT,
+            why="yes or no: anything but 0 breaks it",
         ),
         sampled(
             "erf: risk of the runs, quadrature and tokens", odd_risk, *_errors(odd, fresh)
@@ -229,6 +239,7 @@ def _gauges(task: MultiDirection, fresh: DirectionBatch) -> tuple[Comparison, ..
         0,
         int((np.array(exact[1:]) >= exact[0]).sum()),
         COUNT,
+        why="an exact count of quadratures: one above breaks it",
     )
 
 

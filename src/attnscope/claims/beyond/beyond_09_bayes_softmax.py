@@ -64,7 +64,13 @@ def check(context: Context) -> Evidence:
         for kind in others
     )
     comparisons = (
-        Comparison("weights against whole-sequence densities", 0.0, _largest_gap(rng), EXACT),
+        Comparison(
+            "weights against whole-sequence densities",
+            0.0,
+            _largest_gap(rng),
+            EXACT,
+            why="roundoff of exponentials of log densities, sums of 18",
+        ),
         sampled(
             "Bayes-softmax: quadrature and squared error",
             [exact[n].value for n in quadrature],
@@ -72,12 +78,19 @@ def check(context: Context) -> Evidence:
             [b[3] for b in bayes],
         ),
         *(_agree(kind, table) for kind in KINDS),
-        Comparison("alternatives below the Bayes-softmax", 0, below, COUNT),
+        Comparison(
+            "alternatives below the Bayes-softmax",
+            0,
+            below,
+            COUNT,
+            why="an exact count; below means by 5 standard errors (3e-7 each)",
+        ),
         Comparison(
             "bias and prior drop for equal norms and priors",
             0.0,
             _bias_effect("2 directions"),
             EXACT,
+            why="roundoff: a constant added to all scores drops out of a softmax",
         ),
         _with_gamma(measure, context.seed),
     )

@@ -80,12 +80,14 @@ def check(context: Context) -> Evidence:
             poisson,
             needed[large, 1],
             1e-5,
+            why="the Poisson limit is off by at most tau^2/L, L >= 10^6, the root by a few times that",
         ),
         Comparison(
             "theta - sqrt(2 log L) as L grows, max test",
             float(ndtri(1 - 2 * ERROR)),
             float(limit),
             5e-3,
+            why="a few times the next correction, log log L/sqrt(2 log L) = 1e-3 at log L = 10^8",
         ),
         Comparison(
             "Bayes strength below the max test's, L = 10^12",
@@ -93,6 +95,7 @@ def check(context: Context) -> Evidence:
             needed[-1, 0],
             1e-9,
             "at most",
+            why="Bayes errs least at every strength: 1e-9 for the two root searches",
         ),
     )
     roots = np.sqrt(2 * np.log(GROWING))

@@ -39,6 +39,9 @@ ALPHAS = (0.5, 1.0, 2.0, 5.0, 20.0)
 VECTORS = 200
 LAW = 2000
 FINITE = 3.0  # times 1/d (module docstring)
+ALLOWED = (
+    "5 standard errors (6e-7 an entry) and 3/d; 1.0/d or less was seen at d = 52 and 200"
+)
 LEARNT = (0.5, 1.0, 2.0, 5.0)  # values of alpha at which the learned tests are measured
 
 
@@ -66,11 +69,23 @@ def check(context: Context) -> Evidence:
     allowed = lambda error, d: Z * error + FINITE / d
     comparisons = (
         *(
-            worst(f"cosine of the {n}, d = {LAW}", p, m[:, 0], allowed(m[:, 1], LAW))
+            worst(
+                f"cosine of the {n}, d = {LAW}",
+                p,
+                m[:, 0],
+                allowed(m[:, 1], LAW),
+                why=ALLOWED,
+            )
             for n, m, p in cosines
         ),
         *(
-            worst(f"cosine of the {n}, d = {VECTORS}", p, m[:, 0], allowed(m[:, 1], VECTORS))
+            worst(
+                f"cosine of the {n}, d = {VECTORS}",
+                p,
+                m[:, 0],
+                allowed(m[:, 1], VECTORS),
+                why=ALLOWED,
+            )
             for n, m, p in on_vectors
         ),
         sampled("error of the summed tokens along the value", *learnt[:, 0].T),

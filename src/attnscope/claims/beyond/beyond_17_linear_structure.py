@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
-from attnscope.claims.compare import BAND, Z, worst
+from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.corpora.installed import NotInstalled
 from attnscope.corpora.minilm import LAYERS, token_states
@@ -40,6 +40,7 @@ from attnscope.figures.figure import Band, Figure, Line, Mark, Panel, Points
 
 NAMES = ("static", *(str(i) for i in range(LAYERS + 1)))
 INTERVAL = (0.025, 0.975)  # central 95 % of the permutations
+LAYER = "an exact count: one layer less breaks it"
 
 
 class Alignment(NamedTuple):
@@ -82,18 +83,21 @@ def check(context: Context) -> Evidence:
             layers,
             int(np.sum(kind.value > kind.swapped.max(axis=1))),
             0.5,
+            why=LAYER,
         ),
         Comparison(
             "layers where A of sentiment exceeds all re-pairings",
             layers,
             int(np.sum(kind.value > kind.repaired.max(axis=1))),
             0.5,
+            why=LAYER,
         ),
         Comparison(
             "layers where sentiment is more aligned than other opposites",
             layers,
             int(np.sum(kind.value > other.value)),
             0.5,
+            why=LAYER,
         ),
         _same_direction("pairs put in order, mean of layers", *list(told.values())[:2]),
     )
@@ -171,7 +175,11 @@ def _deviation(what: str, seen: dict[str, Alignment]) -> Comparison:
     squares = np.concatenate([s.swapped for s in seen.values()]) ** 2
     drawn = np.sqrt(squares.mean(axis=1))
     return worst(
-        what, exact, drawn, Z * squares.std(axis=1) / np.sqrt(squares.shape[1]) / (2 * drawn)
+        what,
+        exact,
+        drawn,
+        Z * squares.std(axis=1) / np.sqrt(squares.shape[1]) / (2 * drawn),
+        why=STANDARD_ERRORS,
     )
 
 
@@ -184,6 +192,7 @@ def _energy(what: str, seen: dict[str, Alignment]) -> Comparison:
         1.0,
         drawn.mean(axis=1) / exact,
         Z * drawn.std(axis=1, ddof=1) / np.sqrt(drawn.shape[1]) / exact,
+        why=STANDARD_ERRORS,
     )
 
 
@@ -193,7 +202,13 @@ def _same_direction(what: str, others: np.ndarray, adjectives: np.ndarray) -> Co
     """
     difference = (adjectives.astype(float) - others).mean(axis=0)
     error = np.sqrt(np.sum(difference**2) + 1) / len(difference)
-    return Comparison(what, others.mean(), adjectives.mean(), Z * error)
+    return Comparison(
+        what,
+        others.mean(),
+        adjectives.mean(),
+        Z * error,
+        why="5 standard errors over pairs, one that differs added: 6e-7 if normal",
+    )
 
 
 def _notes(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> str:
