@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from attnscope.claims.claim import Comparison
-from attnscope.claims.compare import Z
+from attnscope.claims.compare import STANDARD_ERRORS, Z
 
 # columns of noise: the attention operator works on all values at once, so they cost little
 COPIES = 16
@@ -96,15 +96,16 @@ def compare_slope(
     predicted: np.ndarray,
     measured: Curve,
     relative: np.ndarray | float = 0.0,
+    why: str = STANDARD_ERRORS,
 ) -> Comparison:
     """The slope of the predicted curve over the same points against the sampled one.
 
     Z standard errors are allowed, and what errors of the predicted curve of that relative size can
-    do to its slope.
+    do to its slope: `why` says where those come from.
     """
     slope, error = spread_slope(x, *measured)
     extra = float(np.sum(np.abs(_regression(x)) * relative))
-    return Comparison(what, spread_slope(x, predicted)[0], slope, Z * error + extra)
+    return Comparison(what, spread_slope(x, predicted)[0], slope, Z * error + extra, why=why)
 
 
 def _regression(x: np.ndarray) -> np.ndarray:

@@ -42,6 +42,8 @@ ROUNDING = (
     # condition < 1e3
     1e-11
 )
+ROUNDED = "roundoff: 32 terms through a factorisation of condition < 1e3, 1e-11 (1 + |log p|)"
+SUMMED = "roundoff of log p, 1e-11 (1 + |log p|); the trapezoid sum is spectrally accurate"
 SMALLEST = 1e-17  # where exact zeros are drawn
 
 
@@ -73,6 +75,7 @@ def check(context: Context) -> Evidence:
                 s[:, 0],
                 s[:, 1],
                 ROUNDING * (1 + np.abs(s[:, 0])),
+                ROUNDED,
             )
             for n, s in seen.items()
         ),
@@ -82,6 +85,7 @@ def check(context: Context) -> Evidence:
                 1.0,
                 s[:, 2],
                 ROUNDING * (1 + np.abs(s[:, 0])),
+                SUMMED,
             )
             for n, s in seen.items()
         ),

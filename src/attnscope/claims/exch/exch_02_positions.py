@@ -47,17 +47,22 @@ def check(context: Context) -> Evidence:
     moved = max(_permuted(task, L, seed) for L, seed in zip(LENGTHS, seeds[20:]))
     exact = [[task.bayes_risk(L, positions=p).value for L in LENGTHS] for p in (True, False)]
     comparisons = [
-        # rounding of sums of 64 terms
-        Comparison("attention over pairs, tokens permuted: change", 0.0, moved, 1e-12),
+        Comparison(
+            "attention over pairs, tokens permuted: change",
+            0.0,
+            moved,
+            1e-12,
+            why="roundoff of sums of 64 terms",
+        ),
         sampled(
             "risk of two heads over (content, position) pairs", exact[0], *with_positions
         ),
-        # least squares with p features overfits by p/n of the risk
         worst(
             "risk of regression on attention without positions",
             exact[1],
             without[0],
             Z * without[1] + 4 * HEADS / n,
+            "5 standard errors (6e-7 an entry) + p/n: least squares on p = 48 features overfits",
         ),
     ]
     digits = _digits(seeds[30]) if find_spec("sklearn") else None
@@ -150,13 +155,22 @@ def _digits(seed: int) -> list[Comparison]:
     blind, seen, pixels = (
         _accuracy(x.reshape(len(both), -1), label, test) for x in (contents, heads, both)
     )
-    # counts of test images are exact; ties within a pair may fall either way
-    half = 0.5 / test.sum()
+    half = 0.5 / test.sum()  # of the smallest step of an accuracy: a tie counts one half
     return [
-        Comparison("digits: accuracy without positions", 0.5, blind, half),
         Comparison(
-            "digits: accuracy with positions, against pixels", pixels, seen, 3 * half
-        ),  # rounding may tip an undecided image
+            "digits: accuracy without positions",
+            0.5,
+            blind,
+            half,
+            why="half the smallest step of an accuracy: counts of images are exact",
+        ),
+        Comparison(
+            "digits: accuracy with positions, against pixels",
+            pixels,
+            seen,
+            3 * half,
+            why="roundoff may tip one undecided image, one smallest step; half a step more",
+        ),
     ]
 
 

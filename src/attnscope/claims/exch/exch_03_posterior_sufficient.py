@@ -28,7 +28,8 @@ LENGTH = 6
 NOISE = 0.2
 SETS = 5
 LABELS = np.array([0.0, 1.0, 2.0])
-EXACT = 1e-20  # squares of rounding errors are 1e-30; this is the tolerance stated beforehand
+EXACT = 1e-20
+SQUARES = "roundoff: squares of rounding errors are 1e-30; 1e-20 was stated beforehand"
 LOSSY = {
     "map": 1e-3,
     "rounded": 1e-5,
@@ -73,7 +74,7 @@ def check(context: Context) -> Evidence:
     }
     comparisons = (
         *(
-            Comparison(f"regret of {name}, {kind}", 0.0, regret, EXACT)
+            Comparison(f"regret of {name}, {kind}", 0.0, regret, EXACT, why=SQUARES)
             for (name, kind), regret in sufficient.items()
         ),
         *(
@@ -86,6 +87,7 @@ def check(context: Context) -> Evidence:
                 SETS,
                 int((exact[name] > least).sum()),
                 0.5,
+                why="less than one: a count, and the regrets are exact",
             )
             for name, least in LOSSY.items()
         ),

@@ -45,9 +45,12 @@ from attnscope.theory.exchangeable.representation import (
 
 LENGTH, SHARE = 6, 0.35
 NAMES = ("tokens", "counts", "posterior")
-# rounding of sums of 15625 terms; of differences of masses below 1: both stated beforehand
+# both stated beforehand
 EXACT = 1e-12
 MERGE = 1e-14
+SUMS = "roundoff of sums of 15625 terms"
+MASSES = "roundoff of differences of masses below 1"
+COUNT = "less than one: a count"
 
 
 def check(context: Context) -> Evidence:
@@ -70,37 +73,49 @@ def check(context: Context) -> Evidence:
             _information(task),
             [s.information for s in seen.values()],
             EXACT,
+            SUMS,
         ),
         Comparison(
             "entropy, tokens minus counts",
             _order_entropy(task),
             seen["tokens"].entropy - seen["counts"].entropy,
             EXACT,
+            why=SUMS,
         ),
         Comparison(
             "entropy, counts minus posterior",
             _split_entropy(task),
             seen["counts"].entropy - seen["posterior"].entropy,
             EXACT,
+            why=SUMS,
         ),
         worst(
             "number of values of tokens, counts, posterior",
             expected_cells,
             [s.cells for s in seen.values()],
             0.5,
+            COUNT,
         ),
         worst(
             "cost of merging two atoms, all pairs, from risks",
             costs[pairs],
             _risk_differences(atoms)[pairs],
             MERGE,
+            MASSES,
         ),
-        worst("cost of merging two atoms, from merged sequences", costs[i, j], merged, MERGE),
+        worst(
+            "cost of merging two atoms, from merged sequences",
+            costs[i, j],
+            merged,
+            MERGE,
+            MASSES,
+        ),
         Comparison(
             "pairs of atoms whose merging costs something",
             comb(len(atoms.mass), 2),
             int((costs[pairs] > 0).sum()),
             0.5,
+            why=COUNT,
         ),
         *_one_label(),
     )
@@ -182,18 +197,28 @@ def _one_label() -> tuple[Comparison, ...]:
             counts,
             representation(task, L, "posterior").cells,
             0.5,
+            why=COUNT,
         ),
         Comparison(
-            "one label: atoms of the law of y", (counts + symmetric) / 2, one.cells, 0.5
+            "one label: atoms of the law of y",
+            (counts + symmetric) / 2,
+            one.cells,
+            0.5,
+            why=COUNT,
         ),
         Comparison(
-            "one label: regret of the law of y, that label", 0.0, one.regret, 1e-18
-        ),  # rounded to 1e-10, squared
+            "one label: regret of the law of y, that label",
+            0.0,
+            one.regret,
+            1e-18,
+            why="the law of y is rounded to 1e-10, which costs its square; a hundred times that",
+        ),
         Comparison(
             "one label: its regret over all labels",
             float(sequences.probability @ halves),
             everything.regret,
             EXACT,
+            why="roundoff of sums of 19683 terms",
         ),
     )
 

@@ -68,19 +68,21 @@ def check(context: Context) -> Evidence:
             soft,
             scaled[-1],
             size / RIDGES[-1] + ROUNDOFF,
+            "remainder bound max|v| |K|/ridge of the Neumann series, and roundoff 1e-13",
         ),
-        # the next term of the series is |K|/lam of the first
         worst(
             "ridge 1e6: ridge times the difference is -k_q'K V/sum k",
             missed,
             first,
             norm / RIDGES[i] * size + ROUNDOFF * RIDGES[i],
+            "next term of the series: max|v| |K|^2/ridge; roundoff 1e-13, times the ridge",
         ),
         Comparison(
             "slope of the difference in the ridge",
             -1.0,
             float(np.polyfit(np.log(RIDGES[3:7]), np.log(distance[3:7]), 1)[0]),
             0.01,
+            why="the next term bends the curve by |K|/ridge < 1 % at the smallest ridge, 1e5",
         ),
         # second-order terms of the ratio: V^2/L^2 of a few units, below the statistical error
         sampled("normal keys: softmax keeps 1/h of W q", expected, *raw),

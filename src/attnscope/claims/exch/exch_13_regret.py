@@ -29,7 +29,9 @@ from attnscope.tasks.exchangeable.topics import Topics, count_vectors
 from attnscope.theory.exchangeable.representation import all_sequences
 
 TOPICS, SYMBOLS = 3, 4
-EXACT = 1e-12  # rounding of a chain of eight logarithms
+EXACT = 1e-12
+CHAIN = "roundoff of a chain of eight logarithms"
+COUNT = "less than one: a count of sequences"
 CONCENTRATION = (
     # Dirichlet parameter of the emissions: topics distinct enough that the worst sequence nearly
     # reaches the bound
@@ -59,19 +61,22 @@ def check(context: Context) -> Evidence:
             largest[-1],
             EXACT,
             "at most",
+            why=CHAIN,
         ),
-        worst("largest regret: chain rule over counts", by_counts, largest, EXACT),
+        worst("largest regret: chain rule over counts", by_counts, largest, EXACT, CHAIN),
         worst(
             "sequences above the bound, uniform prior",
             0,
             [(total > np.log(TOPICS) + EXACT).sum() for total, _ in uniform],
             0.5,
+            COUNT,
         ),
         worst(
             "sequences above the bound log 1/prior of the best topic",
             0,
             [(total > b + EXACT).sum() for total, b in weighted],
             0.5,
+            COUNT,
         ),
     )
     number = sum(len(total) for total, _ in uniform)

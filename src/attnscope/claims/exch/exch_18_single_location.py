@@ -61,25 +61,34 @@ def check(context: Context) -> Evidence:
     marks = np.array([_mark_covariance(L, n, draw()) for L in LENGTHS]).T
     distance = [_distance(k, TV_LENGTH) for k in ENUMERATED]
     comparisons = (
-        # at L = 2 the product of the two centred marks is always -1/4: no standard error, only
-        # rounding
         worst(
             "covariance of two marks: -1/L^2",
             [-1 / L**2 for L in LENGTHS],
             marks[0],
             Z * marks[1] + 1e-14,
+            "5 standard errors (6e-7 an entry); at L = 2 the product is constant: roundoff, 1e-14",
         ),
         worst(
             "distance of k marks to independent ones",
             distance,
             [_enumerated(k, TV_LENGTH) for k in ENUMERATED],
             1e-13,
+            "roundoff of sums over 2^10 patterns",
         ),
-        # rounding of scores of size 20
-        Comparison("softmax attention minus Bayes predictor", 0.0, max(gaps), 1e-12),
+        Comparison(
+            "softmax attention minus Bayes predictor",
+            0.0,
+            max(gaps),
+            1e-12,
+            why="roundoff of scores of size 20",
+        ),
         worst(
-            "exact Bayes excess = 1 - E w_J", location, exact, 1e-9 * location
-        ),  # two different integrals, each to 1e-10
+            "exact Bayes excess = 1 - E w_J",
+            location,
+            exact,
+            1e-9 * location,
+            "two different integrals, each to 1e-10 of itself",
+        ),
         sampled("excess risk of softmax attention", exact, *excess),
         sampled("1 - w_J of softmax attention", exact, *mass),
         Comparison(
@@ -87,6 +96,7 @@ def check(context: Context) -> Evidence:
             len(LENGTHS) - 1,
             int((np.diff(excess[0]) > 0).sum()),
             0.5,
+            why="less than one: a count",
         ),
     )
     notes = (
