@@ -5,7 +5,8 @@ import pytest
 
 from attnscope.errors import AttnscopeError
 from attnscope.selftest.attack import attack_one, summary
-from attnscope.selftest.subject import Answer, Subject, Truth, at_most, ratio, same
+from attnscope.selftest.judged import Answer, Truth, at_most, ratio, same
+from attnscope.selftest.subject import Subject
 
 
 def _subject(call, **more):

@@ -62,17 +62,12 @@ def chosen_pair(
 
 @app.command("risk")
 def risk_command(
-    task: TaskWord = SINGLE,
-    more: With = None,
-    dim: Dim = None,
-    length: Length = None,
-    gamma2: Gamma2 = None,
-    noise: Noise = None,
-    signal: Signal = None,
-    predictor: PredictorName = "erf",
-    temperature: Temperature = 0.1,
+    task: TaskWord = SINGLE, more: With = None,
+    dim: Dim = None, length: Length = None,
+    gamma2: Gamma2 = None, noise: Noise = None, signal: Signal = None,
+    predictor: PredictorName = "erf", temperature: Temperature = 0.1,
     as_json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Reference risks of a task, from predicting the mean to the Bayes optimum,
     each with its error.
     """

@@ -18,7 +18,8 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.selftest import subjects as home
-from attnscope.selftest.subject import RULE, Answer, Setting, Subject, ratio
+from attnscope.selftest.judged import Answer, ratio
+from attnscope.selftest.subject import RULE, Setting, Subject
 
 __all__ = [
     "Outcome",

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError
-from attnscope.selftest.subject import Answer, Relation, Setting, at_most, same
+from attnscope.selftest.judged import Answer, Relation, at_most, same
+from attnscope.selftest.subject import Setting
 
 __all__ = [
     "answer_of",

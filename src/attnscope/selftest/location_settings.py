@@ -14,8 +14,9 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import CORNER, choice, log_integer, log_uniform, overlaps
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most
 from attnscope.selftest.references import single_location
-from attnscope.selftest.subject import Answer, Relation, Setting, Truth, at_most
+from attnscope.selftest.subject import Setting
 
 __all__ = [
     "draw_numbers",

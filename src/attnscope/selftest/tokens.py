@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from attnscope.selftest.draws import CORNER, choice, log_uniform
-from attnscope.selftest.subject import Answer, Relation, Setting, Truth, at_most, same
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
+from attnscope.selftest.subject import Setting
 
 __all__ = [
     "EPS",

@@ -163,16 +163,10 @@ def sweep(
 
 
 def run(
-    function: Callable[..., Any],
-    grid: Grid,
-    store: Folder = "runs/",
-    workers: int | None = None,
-    scheduler: str | None = None,
-    *,
-    seed: int = 0,
-    version: str = "",
-    progress: bool = True,
-) -> Report:
+    function: Callable[..., Any], grid: Grid, store: Folder = "runs/",
+    workers: int | None = None, scheduler: str | None = None,
+    *, seed: int = 0, version: str = "", progress: bool = True,
+) -> Report:  # fmt: skip
     """`sweep`, with the account of what was computed, reused, damaged and failed."""
     start = time.perf_counter()
     check_where(function, workers, scheduler)

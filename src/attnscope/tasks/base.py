@@ -39,6 +39,7 @@ __all__ = [
     "is_planted",
     "laws",
     "one_hot_means",
+    "perpendicular",
     "recipe",
     "sampler_of",
     "standardised",
@@ -211,3 +212,11 @@ def one_hot_means(
     means = np.zeros((len(location), length, teachers))
     means[np.arange(len(location)), location, which] = size
     return means
+
+
+def perpendicular(task: Any, of: str) -> None:
+    """One sentence where k* and v* are not orthogonal."""
+    if task.alignment != 0:
+        got = f"key.value = {task.alignment:.6g}"
+        must = "one with key perpendicular to value"
+        raise bad("task", of, must, got, "a task with drawn key and value")

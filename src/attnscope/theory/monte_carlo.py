@@ -87,13 +87,9 @@ def sampled_excess(
 
 
 def sampled_wrong(
-    task: PlantedTask,
-    predictor: Predictor,
-    o: Overlaps,
-    lam: float,
-    samples: int,
-    seed: object,
-) -> tuple[float, float]:
+    task: PlantedTask, predictor: Predictor, o: Overlaps,
+    lam: float, samples: int, seed: object,
+) -> tuple[float, float]:  # fmt: skip
     """(share, its error) of outputs whose sign is not the label, at scalar overlaps."""
 
     def wrong(seen: Projections) -> np.ndarray:

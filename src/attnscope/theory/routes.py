@@ -77,13 +77,9 @@ def _stacked(function: Callable[[tuple[float, ...]], np.ndarray], o: Overlaps) -
 
 
 def _sampled(
-    task: SingleLocation,
-    predictor: Predictor,
-    o: Overlaps,
-    lam: float,
-    samples: int,
-    seed: int,
-) -> Excess:
+    task: SingleLocation, predictor: Predictor, o: Overlaps,
+    lam: float, samples: int, seed: int,
+) -> Excess:  # fmt: skip
     law = Law.of(task)
     points = list(zip(*(x.ravel() for x in o)))
     rows = [

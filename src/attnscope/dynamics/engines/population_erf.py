@@ -284,11 +284,7 @@ def _move(x: Array, row: Array, lanes: int) -> None:
     e_cn = row[12]
     slope_q = ERF_SLOPE * q_inverse
     for i in range(lanes):
-        kap = x[0, i]
-        eta = x[1, i]
-        the = x[2, i]
-        nu = x[3, i]
-        rho = x[4, i]
+        kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]
         # f is F/q
         a = m * kap
         e = x[6, i]

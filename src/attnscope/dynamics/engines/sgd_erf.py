@@ -214,11 +214,7 @@ def _inverse_root(x: float) -> float:
 def _frame(x: Array, lanes: int) -> None:
     """Coordinates of v, v*, k* in the frame."""
     for i in range(lanes):
-        kap = x[0, i]
-        eta = x[1, i]
-        the = x[2, i]
-        nu = x[3, i]
-        rho = x[4, i]
+        kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]
         r2 = 1.0 - rho * rho
         inverse = _inverse_root(r2)
         n2 = (nu - rho * eta) * inverse
@@ -340,11 +336,7 @@ def _move(x: Array, z: Array, chi2: Array, alpha: float, some: float, lanes: int
     renormalise.
     """
     for i in range(lanes):
-        kap = x[0, i]
-        eta = x[1, i]
-        the = x[2, i]
-        nu = x[3, i]
-        rho = x[4, i]
+        kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]
         r2 = x[R2, i]
         n2 = x[N2, i]
         n3 = x[N3, i]

@@ -71,15 +71,7 @@ def em_track(
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Em]:
         train = fold.train
-        starts = make_starts(
-            bag_moments(train),
-            data.family,
-            origin,
-            options.n_starts,
-            options.seed,
-            options.dof,
-            precision,
-        )
+        starts = _starts(train, origin, options, precision)
         return screen_starts(
             {name: starts[name] for name in names or starts},
             train,
@@ -194,15 +186,7 @@ def fresh_track(data: Data, folds: list[Fold], origin: np.ndarray, options: Opti
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Fitted]:
         train = fold.train
-        starts = make_starts(
-            bag_moments(train),
-            data.family,
-            origin,
-            options.n_starts,
-            options.seed,
-            options.dof,
-            precision,
-        )
+        starts = _starts(train, origin, options, precision)
         models = {
             name: freed(from_em(starts[name], data.family), train, options.gate != "linear")
             for name in names or starts
@@ -218,3 +202,12 @@ def fresh_track(data: Data, folds: list[Fold], origin: np.ndarray, options: Opti
     )
     chosen = best.models[best_fold(folds, best.losses)]
     return best._replace(stages=(("fresh start", lambda model, bags: chosen),))
+
+
+def _starts(
+    train: Data, origin: np.ndarray, options: Options, precision: float
+) -> dict[str, Em]:
+    """The starts of one fold, from its moments."""
+    moments = bag_moments(train)
+    many = (options.n_starts, options.seed, options.dof)
+    return make_starts(moments, train.family, origin, *many, precision)

@@ -132,13 +132,9 @@ def linear_attention(
 
 
 def cme_attention(
-    query: np.ndarray,
-    keys: np.ndarray,
-    values: np.ndarray,
-    kernel: str | KernelFunction = "rbf",
-    bandwidth: float = 1.0,
-    ridge: Rule = 0.25,
-) -> np.ndarray:
+    query: np.ndarray, keys: np.ndarray, values: np.ndarray,
+    kernel: str | KernelFunction = "rbf", bandwidth: float = 1.0, ridge: Rule = 0.25,
+) -> np.ndarray:  # fmt: skip
     """V^T (K + ridge I)^-1 k_q: (..., d_v) from (..., d_k), (..., L, d_k), (..., L, d_v).
 
     Args:
@@ -179,13 +175,9 @@ def cme_attention(
 
 
 def cme_solve(
-    query: np.ndarray,
-    keys: np.ndarray,
-    values: np.ndarray,
-    kernel: str | KernelFunction = "rbf",
-    bandwidth: float = 1.0,
-    ridge: Rule = 0.25,
-) -> CMESolution:
+    query: np.ndarray, keys: np.ndarray, values: np.ndarray,
+    kernel: str | KernelFunction = "rbf", bandwidth: float = 1.0, ridge: Rule = 0.25,
+) -> CMESolution:  # fmt: skip
     """cme_attention with a bound on its error, from the residual of the system (kernel_systems);
     ridge > 0.
 

@@ -265,14 +265,9 @@ def _given_score(
 
 
 def _student_score(
-    mean: np.ndarray,
-    cov: np.ndarray,
-    k: np.ndarray,
-    lam: float,
-    star: np.ndarray,
-    v: np.ndarray,
-    freedom: float | None,
-) -> tuple[tuple[float, float], float]:
+    mean: np.ndarray, cov: np.ndarray, k: np.ndarray, lam: float,
+    star: np.ndarray, v: np.ndarray, freedom: float | None,
+) -> tuple[tuple[float, float], float]:  # fmt: skip
     """The same for a Student t token of this covariance:
     normal with the scale sqrt((n - 2)/c), c chi-square of n degrees.
     """

@@ -12,8 +12,9 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import log_integer, log_uniform, pmf
+from attnscope.selftest.judged import Answer, Truth
 from attnscope.selftest.references import attention, fisher
-from attnscope.selftest.subject import Answer, Setting, Subject, Truth
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 

@@ -26,8 +26,9 @@ from attnscope.selftest.estimates import (
     sibling,
     strong,
 )
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most
 from attnscope.selftest.references import planted_risks as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.tokens import gamma_and_signal, orthonormal, unit
 
 __all__ = ["SUBJECTS"]

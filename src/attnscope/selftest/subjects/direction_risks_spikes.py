@@ -18,8 +18,9 @@ from attnscope.selftest.estimates import (
     sampled_call,
     sibling,
 )
+from attnscope.selftest.judged import Answer, Truth
 from attnscope.selftest.references import planted_risks as reference
-from attnscope.selftest.subject import Answer, Setting, Subject, Truth
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.tokens import gamma_and_signal, orthonormal, unit
 
 __all__ = ["SUBJECTS"]

@@ -9,24 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 import attnscope as at
+from attnscope.selftest import tokens as law
 from attnscope.selftest.draws import CORNER, choice, log_integer, log_uniform, pmf
+from attnscope.selftest.judged import Answer, Truth
 from attnscope.selftest.references import planted as reference
-from attnscope.selftest.subject import Answer, Setting, Subject, Truth
-from attnscope.selftest.tokens import (
-    EPS,
-    ROUNDINGS,
-    gamma_and_signal,
-    gaussian_delta,
-    inferred,
-    orthonormal,
-    permuted,
-    probabilities,
-    tokens_of,
-    truth_of,
-    unit,
-    variance_answer,
-    with_tokens,
-)
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 
@@ -40,11 +27,11 @@ FEW = 4  # tokens at most where ordered positions are listed: 64 of them for thr
 def _draw_correlated(rng: np.random.Generator) -> Setting:
     d = log_integer(rng, 2, 4, (2,))
     L = log_integer(rng, 1, SMALL, (1, 2))
-    gamma, signal = gamma_and_signal(rng)
+    gamma, signal = law.gamma_and_signal(rng)
     condition = log_uniform(rng, 1.0, 1e3, (1.0, 1e10))
     sizes = np.exp(rng.uniform(0, np.log(condition), d))
     sizes[0] = 1.0
-    frame = orthonormal(rng, d, d)
+    frame = law.orthonormal(rng, d, d)
     numbers = {
         "dim": d,
         "length": L,
@@ -58,7 +45,7 @@ def _draw_correlated(rng: np.random.Generator) -> Setting:
         "freedom": None if rng.random() < 0.5 else 2 + log_uniform(rng, 1e-3, 1e9, (1e-9,)),
         "informative": choice(rng, ["scaled", "isotropic"]),
     }
-    return with_tokens(rng, numbers)
+    return law.with_tokens(rng, numbers)
 
 
 def _correlated(setting: Setting) -> at.CorrelatedBackground:
@@ -87,8 +74,8 @@ def _correlated_delta(task: at.CorrelatedBackground, x: np.ndarray) -> float:
     quadratic = reach**2 * (1 / sizes[0] + 1 / (smallest * task.gamma**2))
     constant = d * (abs(np.log(task.gamma)) + float(np.max(np.abs(np.log(sizes)))))
     return (
-        ROUNDINGS
-        * EPS
+        law.ROUNDINGS
+        * law.EPS
         * (d + 4)
         * sizes[-1]
         / sizes[0]
@@ -99,16 +86,16 @@ def _correlated_delta(task: at.CorrelatedBackground, x: np.ndarray) -> float:
 def _call_correlated(setting: Setting) -> Answer:
     """Posterior and prediction."""
     task = _correlated(setting)
-    x = tokens_of(task, setting)
+    x = law.tokens_of(task, setting)
     says = np.linalg.norm(x[0], axis=1)
-    return inferred(
+    return law.inferred(
         task.location_posterior(x), task.bayes_predict(x), says, _correlated_delta(task, x)
     )
 
 
 def _call_ratio(setting: Setting) -> Answer:
     task = _correlated(setting)
-    x = tokens_of(task, setting)
+    x = law.tokens_of(task, setting)
     return Answer(
         task.log_likelihood_ratio(x)[0], np.full(task.length, _correlated_delta(task, x))
     )
@@ -124,12 +111,12 @@ def _reference_correlated(setting: Setting) -> tuple[np.ndarray, reference.Infer
     background = (task.mean, task.covariance, task.degrees_of_freedom)
     informative = (task.informative_mean, task.informative_covariance)
     return reference.correlated(
-        tokens_of(task, setting)[0], background, informative, task.value, probs
+        law.tokens_of(task, setting)[0], background, informative, task.value, probs
     )
 
 
 def _truth_correlated(setting: Setting) -> Truth:
-    return truth_of(_reference_correlated(setting)[1])
+    return law.truth_of(_reference_correlated(setting)[1])
 
 
 def _truth_ratio(setting: Setting) -> Truth:
@@ -143,9 +130,9 @@ def _draw_directions(rng: np.random.Generator) -> Setting:
     F = log_integer(rng, 1, 3, (1,))
     positions = choice(rng, ["distinct", "independent"])
     d = log_integer(rng, 1, 7, (1, 2))
-    gamma, signal = gamma_and_signal(rng)
-    keys = np.stack([unit(rng, d) for _ in range(F)])
-    values = np.stack([unit(rng, d) for _ in range(F)])
+    gamma, signal = law.gamma_and_signal(rng)
+    keys = np.stack([law.unit(rng, d) for _ in range(F)])
+    values = np.stack([law.unit(rng, d) for _ in range(F)])
     numbers = {
         "dim": d,
         "length": log_integer(rng, F if positions == "distinct" else 1, FEW, (F,)),
@@ -156,7 +143,7 @@ def _draw_directions(rng: np.random.Generator) -> Setting:
         "keys": keys,
         "values": values,
     }
-    return with_tokens(rng, numbers)
+    return law.with_tokens(rng, numbers)
 
 
 def _directions(setting: Setting) -> at.MultiDirection:
@@ -166,24 +153,24 @@ def _directions(setting: Setting) -> at.MultiDirection:
 
 def _call_directions(setting: Setting) -> Answer:
     task = _directions(setting)
-    x = tokens_of(task, setting)
+    x = law.tokens_of(task, setting)
     says = np.tile(np.linalg.norm(x[0], axis=1), task.directions)
-    delta = task.directions * gaussian_delta(x, task.gamma, task.directions * task.signal)
-    return inferred(task.posterior(x), task.bayes_predict(x), says, delta)
+    delta = task.directions * law.gaussian_delta(x, task.gamma, task.directions * task.signal)
+    return law.inferred(task.posterior(x), task.bayes_predict(x), says, delta)
 
 
 def _reference_directions(setting: Setting) -> reference.Inference:
     task = _directions(setting)
-    x = tokens_of(task, setting)[0]
+    x = law.tokens_of(task, setting)[0]
     numbers = (task.gamma, task.signal, task.positions == "distinct")
     return reference.multi_direction(x, task.keys, task.values, *numbers)
 
 
 def _call_directions_variance(setting: Setting) -> Answer:
     task = _directions(setting)
-    x = tokens_of(task, setting)
-    delta = task.directions * gaussian_delta(x, task.gamma, task.directions * task.signal)
-    return variance_answer(
+    x = law.tokens_of(task, setting)
+    delta = task.directions * law.gaussian_delta(x, task.gamma, task.directions * task.signal)
+    return law.variance_answer(
         task, x, delta, 2 * task.directions * float(np.linalg.norm(x[0], axis=1).max())
     )
 
@@ -194,17 +181,17 @@ def _call_directions_variance(setting: Setting) -> Answer:
 def _draw_spikes(rng: np.random.Generator) -> Setting:
     H = log_integer(rng, 1, 4, (1,))
     d = log_integer(rng, 1, 6, (1, 2))
-    gamma, signal = gamma_and_signal(rng)
+    gamma, signal = law.gamma_and_signal(rng)
     prior = np.maximum(pmf(rng, H), 1e-20)
     numbers = {
         "dim": d,
         "length": log_integer(rng, 1, SMALL, (1, 2)),
         "gamma": gamma,
-        "means": np.stack([signal * unit(rng, d) for _ in range(H)]),
-        "outputs": np.stack([unit(rng, d) for _ in range(H)]),
+        "means": np.stack([signal * law.unit(rng, d) for _ in range(H)]),
+        "outputs": np.stack([law.unit(rng, d) for _ in range(H)]),
         "prior": prior / prior.sum(),
     }
-    return with_tokens(rng, numbers)
+    return law.with_tokens(rng, numbers)
 
 
 def _spikes(setting: Setting) -> at.SpikeMixture:
@@ -214,28 +201,30 @@ def _spikes(setting: Setting) -> at.SpikeMixture:
 
 def _spikes_delta(task: at.SpikeMixture, x: np.ndarray) -> float:
     longest = float(np.linalg.norm(task.means, axis=1).max())
-    return gaussian_delta(x, task.gamma, longest) + ROUNDINGS * EPS * float(
+    return law.gaussian_delta(x, task.gamma, longest) + law.ROUNDINGS * law.EPS * float(
         np.abs(np.log(task.prior)).max()
     )
 
 
 def _call_spikes(setting: Setting) -> Answer:
     task = _spikes(setting)
-    x = tokens_of(task, setting)
+    x = law.tokens_of(task, setting)
     says = np.tile(np.linalg.norm(x[0], axis=1), task.spikes)
-    return inferred(task.posterior(x), task.bayes_predict(x), says, _spikes_delta(task, x))
+    return law.inferred(
+        task.posterior(x), task.bayes_predict(x), says, _spikes_delta(task, x)
+    )
 
 
 def _reference_spikes(setting: Setting) -> reference.Inference:
     task = _spikes(setting)
-    x = tokens_of(task, setting)[0]
+    x = law.tokens_of(task, setting)[0]
     return reference.spike_mixture(x, task.means, task.outputs, task.prior, task.gamma)
 
 
 def _call_spikes_variance(setting: Setting) -> Answer:
     task = _spikes(setting)
-    x = tokens_of(task, setting)
-    return variance_answer(
+    x = law.tokens_of(task, setting)
+    return law.variance_answer(
         task, x, _spikes_delta(task, x), 2 * float(np.linalg.norm(x[0], axis=1).max())
     )
 
@@ -247,7 +236,7 @@ SUBJECTS = [
         _draw_correlated,
         _call_correlated,
         _truth_correlated,
-        probabilities,
+        law.probabilities,
     ),
     Subject(
         "CorrelatedBackground log_likelihood_ratio",
@@ -261,8 +250,8 @@ SUBJECTS = [
         ("MultiDirection.posterior", "MultiDirection.bayes_predict"),
         _draw_directions,
         _call_directions,
-        lambda setting: truth_of(_reference_directions(setting)),
-        permuted(_directions, 2),
+        lambda setting: law.truth_of(_reference_directions(setting)),
+        law.permuted(_directions, 2),
     ),
     Subject(
         "MultiDirection posterior_variance",
@@ -276,8 +265,8 @@ SUBJECTS = [
         ("SpikeMixture.posterior", "SpikeMixture.bayes_predict"),
         _draw_spikes,
         _call_spikes,
-        lambda setting: truth_of(_reference_spikes(setting)),
-        permuted(_spikes, 2),
+        lambda setting: law.truth_of(_reference_spikes(setting)),
+        law.permuted(_spikes, 2),
     ),
     Subject(
         "SpikeMixture posterior_variance",

@@ -16,7 +16,8 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_uniform
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, at_most, same
+from attnscope.selftest.judged import Answer, Relation, at_most, same
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 

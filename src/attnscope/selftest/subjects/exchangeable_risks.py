@@ -12,16 +12,9 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import log_integer, log_uniform
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.references import exchangeable as reference
-from attnscope.selftest.subject import (
-    Answer,
-    Relation,
-    Setting,
-    Subject,
-    Truth,
-    at_most,
-    same,
-)
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.subjects.exchangeable import draw_sphere
 
 __all__ = ["SUBJECTS"]

@@ -14,8 +14,9 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import log_integer, log_uniform, pmf
+from attnscope.selftest.judged import Answer, Relation, Truth, same
 from attnscope.selftest.references import location_posterior
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, same
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 

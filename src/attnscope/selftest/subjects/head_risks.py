@@ -14,17 +14,10 @@ import numpy as np
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform, overlaps, pmf
 from attnscope.selftest.estimates import answer_of
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.predictors import HEADS, predictor_of
 from attnscope.selftest.references import heads as reference
-from attnscope.selftest.subject import (
-    Answer,
-    Relation,
-    Setting,
-    Subject,
-    Truth,
-    at_most,
-    same,
-)
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.tokens import orthonormal
 
 __all__ = ["SUBJECTS"]

@@ -12,9 +12,10 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform
+from attnscope.selftest.judged import Answer, Relation, Truth, same
 from attnscope.selftest.predictors import HEADS, predictor_of
 from attnscope.selftest.references import head_weights as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, same
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 

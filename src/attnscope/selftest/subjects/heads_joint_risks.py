@@ -11,9 +11,10 @@ import numpy as np
 import attnscope as at
 from attnscope.selftest.draws import CORNER, choice, log_integer, log_uniform, overlaps
 from attnscope.selftest.estimates import answer_of
+from attnscope.selftest.judged import Answer, Truth
 from attnscope.selftest.predictors import HEADS
 from attnscope.selftest.references import heads as reference
-from attnscope.selftest.subject import Answer, Setting, Subject, Truth
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 

@@ -8,23 +8,16 @@ itself calls an eigenvalue zero.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform, overlaps
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.location_settings import task_of
+from attnscope.selftest.predictors import plain_predictor
 from attnscope.selftest.references import landscape
-from attnscope.selftest.subject import (
-    Answer,
-    Relation,
-    Setting,
-    Subject,
-    Truth,
-    at_most,
-    same,
-)
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["CLOSED", "SUBJECTS", "TINY", "draw_perpendicular", "numbers_of"]
 
@@ -112,15 +105,6 @@ def _draw_points(rng: np.random.Generator) -> Setting:
     return out
 
 
-def _predictor(setting: Setting) -> Any:
-    lam = setting["temperature"]
-    return {
-        "erf": at.Erf(lam),
-        "linear": at.LinearAttention(lam, 0.5),
-        "softmax": at.Softmax(lam),
-    }[setting["kind"]]
-
-
 def _sigma(setting: Setting) -> tuple | None:
     pieces = ("pieces", ((-math.inf, math.inf, (0.5, 1.0)),))
     return {"erf": ("erf",), "linear": pieces, "softmax": None}[setting["kind"]]
@@ -132,7 +116,7 @@ def _points(setting: Setting) -> Answer:
     """
     value = []
     error = []
-    for point in at.stationary_points(task_of(setting), _predictor(setting)):
+    for point in at.stationary_points(task_of(setting), plain_predictor(setting)):
         spectrum = np.sort(point.eigenvalues)
         value += [*spectrum, 0.0, float(point.kind == "minimum")]
         error += [SPECTRUM * np.abs(spectrum).max() + TINY] * len(spectrum)
@@ -146,7 +130,7 @@ def _points_truth(setting: Setting) -> Truth | None:
         return None
     value = []
     error = []
-    for point in at.stationary_points(task_of(setting), _predictor(setting)):
+    for point in at.stationary_points(task_of(setting), plain_predictor(setting)):
         place = (
             sigma,
             point.overlaps,
@@ -170,7 +154,7 @@ def _point_relations(setting: Setting, answer: Answer) -> list[Relation]:
     """Names say where a point is; multiplicities add up to the dimension of the spheres;
     the best comes first.
     """
-    points = at.stationary_points(task_of(setting), _predictor(setting))
+    points = at.stationary_points(task_of(setting), plain_predictor(setting))
     out = [
         at_most(f"named {p.name}", float(_named(p.name, tuple(p.overlaps))), 0.0, 0.0)
         for p in points

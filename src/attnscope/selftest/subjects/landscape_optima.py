@@ -11,17 +11,10 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.location_settings import task_of
 from attnscope.selftest.references import optimal_activation
-from attnscope.selftest.subject import (
-    Answer,
-    Relation,
-    Setting,
-    Subject,
-    Truth,
-    at_most,
-    same,
-)
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.subjects.landscape import CLOSED, TINY, draw_perpendicular, numbers_of
 
 __all__ = ["SUBJECTS"]

@@ -13,17 +13,10 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import CORNER, choice, log_integer, log_uniform, pmf
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.location_settings import task_of
 from attnscope.selftest.references import location_posterior, single_location
-from attnscope.selftest.subject import (
-    Answer,
-    Relation,
-    Setting,
-    Subject,
-    Truth,
-    at_most,
-    same,
-)
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = [
     "RARE",

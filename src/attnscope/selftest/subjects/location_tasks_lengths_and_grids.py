@@ -12,9 +12,10 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, pmf
+from attnscope.selftest.judged import Answer, Truth
 from attnscope.selftest.location_settings import task_of
 from attnscope.selftest.references import location_posterior
-from attnscope.selftest.subject import Answer, Setting, Subject, Truth
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.subjects.location_tasks import (
     RARE,
     STANDARD_ERRORS,

@@ -13,17 +13,10 @@ import attnscope as at
 from attnscope.dynamics.networks.attention_model import Contexts, losses
 from attnscope.selftest.draws import choice, log_integer, log_uniform
 from attnscope.selftest.estimates import answer_of
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.references import blocks as written
 from attnscope.selftest.references import training as reference
-from attnscope.selftest.subject import (
-    Answer,
-    Relation,
-    Setting,
-    Subject,
-    Truth,
-    at_most,
-    same,
-)
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.subjects.training import draw, task_of
 from attnscope.selftest.tokens import orthonormal, unit
 

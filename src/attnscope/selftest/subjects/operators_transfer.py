@@ -11,8 +11,9 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import log_integer, log_uniform
+from attnscope.selftest.judged import Answer, Truth
 from attnscope.selftest.references import operators as reference
-from attnscope.selftest.subject import Answer, Setting, Subject, Truth
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.subjects.operators import ROUNDING
 
 __all__ = ["SUBJECTS"]

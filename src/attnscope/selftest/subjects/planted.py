@@ -12,22 +12,11 @@ from typing import Any
 import numpy as np
 
 import attnscope as at
+from attnscope.selftest import tokens as law
 from attnscope.selftest.draws import choice, log_integer, log_uniform, pmf
+from attnscope.selftest.judged import Answer, Relation, Truth, same
 from attnscope.selftest.references import planted as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, same
-from attnscope.selftest.tokens import (
-    EPS,
-    ROUNDINGS,
-    gamma_and_signal,
-    gaussian_delta,
-    inferred,
-    permuted,
-    probabilities,
-    probability_error,
-    tokens_of,
-    truth_of,
-    with_tokens,
-)
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 
@@ -39,7 +28,7 @@ SMALL = 5  # tokens at most where subsets are listed: 32 of them
 
 def _draw_multi(rng: np.random.Generator) -> Setting:
     L = log_integer(rng, 1, SMALL, (1, 2))
-    gamma, signal = gamma_and_signal(rng)
+    gamma, signal = law.gamma_and_signal(rng)
     kind = choice(rng, ["fixed", "independent", "counts"])
     relevant: Any = int(rng.integers(1, L + 1))
     if kind == "independent":
@@ -55,7 +44,7 @@ def _draw_multi(rng: np.random.Generator) -> Setting:
         "gamma": gamma,
         "signal": signal,
     }
-    return with_tokens(rng, numbers)
+    return law.with_tokens(rng, numbers)
 
 
 def _multi(setting: Setting) -> at.MultiLocation:
@@ -65,21 +54,21 @@ def _multi(setting: Setting) -> at.MultiLocation:
 
 def _call_multi(setting: Setting) -> Answer:
     task = _multi(setting)
-    x = tokens_of(task, setting)
+    x = law.tokens_of(task, setting)
     says = np.linalg.norm(x[0], axis=1)
-    return inferred(
+    return law.inferred(
         task.posterior(x),
         task.bayes_predict(x),
         says,
-        gaussian_delta(x, task.gamma, task.signal),
+        law.gaussian_delta(x, task.gamma, task.signal),
     )
 
 
 def _truth_multi(setting: Setting) -> Truth:
     task = _multi(setting)
-    x = tokens_of(task, setting)[0]
+    x = law.tokens_of(task, setting)[0]
     numbers = (task.gamma, task.signal, task.count_probs, task.weight_moments()[0])
-    return truth_of(reference.multi_location(x, task.key, task.value, *numbers))
+    return law.truth_of(reference.multi_location(x, task.key, task.value, *numbers))
 
 
 # -- max-type location -----------------------------------------------------------------------------
@@ -91,7 +80,7 @@ def _draw_max(rng: np.random.Generator) -> Setting:
         "length": log_integer(rng, 1, 30, (1, 2)),
         "strength": log_uniform(rng, 1e-3, 1e6, (0.0,)),
     }
-    return with_tokens(rng, numbers)
+    return law.with_tokens(rng, numbers)
 
 
 def _max(setting: Setting) -> at.MaxLocation:
@@ -100,17 +89,22 @@ def _max(setting: Setting) -> at.MaxLocation:
 
 def _call_max(setting: Setting) -> Answer:
     task = _max(setting)
-    x = tokens_of(task, setting)
+    x = law.tokens_of(task, setting)
     lengths = np.linalg.norm(x[0], axis=1)
-    delta = ROUNDINGS * EPS * (task.dim + 4) * (1.0 + task.strength * float(lengths.max()))
-    return inferred(task.location_posterior(x), task.bayes_predict(x), lengths, delta)
+    delta = (
+        law.ROUNDINGS
+        * law.EPS
+        * (task.dim + 4)
+        * (1.0 + task.strength * float(lengths.max()))
+    )
+    return law.inferred(task.location_posterior(x), task.bayes_predict(x), lengths, delta)
 
 
 def _truth_max(setting: Setting) -> Truth:
     task = _max(setting)
-    return truth_of(
+    return law.truth_of(
         reference.max_location(
-            tokens_of(task, setting)[0], task.key, task.value, task.strength
+            law.tokens_of(task, setting)[0], task.key, task.value, task.strength
         )
     )
 
@@ -126,7 +120,7 @@ def _draw_sparse(rng: np.random.Generator) -> Setting:
         "strength": log_uniform(rng, 1e-3, 50.0, (0.0, 1e4, 1e8)),
         "marked": int(rng.integers(1, L + 1)),
     }
-    return with_tokens(rng, numbers)
+    return law.with_tokens(rng, numbers)
 
 
 def _sparse(setting: Setting) -> at.SparseTokenClassification:
@@ -138,25 +132,25 @@ def _sparse(setting: Setting) -> at.SparseTokenClassification:
 def _call_sparse(setting: Setting) -> Answer:
     """P(y = 1 | X), the tokens' posteriors, and then the log-likelihood ratio."""
     task = _sparse(setting)
-    x = tokens_of(task, setting)
-    delta = gaussian_delta(x, 1.0, task.strength)
+    x = law.tokens_of(task, setting)
+    delta = law.gaussian_delta(x, 1.0, task.strength)
     p = np.append(task.posterior(x), task.token_posterior(x))
     ratio = float(task.log_likelihood_ratio(x)[0])
-    return Answer(np.append(p, ratio), np.append(probability_error(p, delta), delta))
+    return Answer(np.append(p, ratio), np.append(law.probability_error(p, delta), delta))
 
 
 def _truth_sparse(setting: Setting) -> Truth:
     task = _sparse(setting)
     ratio, found = reference.sparse_tokens(
-        tokens_of(task, setting)[0], task.direction, task.strength, task.marked
+        law.tokens_of(task, setting)[0], task.direction, task.strength, task.marked
     )
     return Truth(np.append(found.posterior, ratio))
 
 
 def _relations_sparse(setting: Setting, answer: Answer) -> Iterable[Relation]:
-    yield from probabilities(setting, answer)
+    yield from law.probabilities(setting, answer)
     task = _sparse(setting)
-    label = task.bayes_predict(tokens_of(task, setting))[0]
+    label = task.bayes_predict(law.tokens_of(task, setting))[0]
     yield same(
         "the label is the sign of the ratio",
         label,
@@ -175,7 +169,7 @@ SUBJECTS = [
         _draw_multi,
         _call_multi,
         _truth_multi,
-        permuted(_multi, 1),
+        law.permuted(_multi, 1),
     ),
     Subject(
         "MaxLocation posterior",
@@ -183,7 +177,7 @@ SUBJECTS = [
         _draw_max,
         _call_max,
         _truth_max,
-        permuted(_max, 1),
+        law.permuted(_max, 1),
     ),
     Subject(
         "SparseTokenClassification posterior",

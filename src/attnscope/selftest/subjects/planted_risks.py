@@ -24,8 +24,9 @@ from attnscope.selftest.estimates import (
     sibling,
     strong,
 )
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most
 from attnscope.selftest.references import planted_risks as reference
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.tokens import gamma_and_signal
 
 __all__ = ["SUBJECTS"]

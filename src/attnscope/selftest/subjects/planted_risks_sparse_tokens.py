@@ -19,8 +19,9 @@ from attnscope.selftest.estimates import (
     budget,
     several,
 )
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most
 from attnscope.selftest.references import sparse_tokens
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, at_most
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 

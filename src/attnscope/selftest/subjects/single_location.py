@@ -14,6 +14,7 @@ import numpy as np
 import attnscope as at
 from attnscope.numerics.border.x64 import x64
 from attnscope.selftest.draws import choice, log_integer, log_uniform
+from attnscope.selftest.judged import Answer, Relation, Truth, same
 from attnscope.selftest.location_settings import (
     draw_numbers,
     draw_with_temperature,
@@ -25,8 +26,9 @@ from attnscope.selftest.location_settings import (
     task_of,
     truth_of,
 )
+from attnscope.selftest.predictors import plain_predictor
 from attnscope.selftest.references import normalised_attention, single_location
-from attnscope.selftest.subject import Answer, Relation, Setting, Subject, Truth, same
+from attnscope.selftest.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 
@@ -311,25 +313,16 @@ def _normalised(kind: str) -> list[Subject]:
 def _raw(setting: Setting) -> Answer:
     task = task_of(setting)
     o = at.Overlaps(*setting["overlaps"])
-    predictor = _raw_predictor(setting)
+    predictor = plain_predictor(setting)
     with x64():
         value = float(at.risk_function(task, predictor)(o, setting["temperature"]))
     exact = at.risk(task, predictor, o)
     return Answer(value, RAW * (exact.excess + task.gamma**2 + task.signal**2) + exact.error)
 
 
-def _raw_predictor(setting: Setting) -> Any:
-    lam = setting["temperature"]
-    return {
-        "erf": at.Erf(lam),
-        "linear": at.LinearAttention(lam, 0.5),
-        "softmax": at.Softmax(lam),
-    }[setting["kind"]]
-
-
 def _raw_relation(setting: Setting, answer: Answer) -> list[Relation]:
     exact = at.risk(
-        task_of(setting), _raw_predictor(setting), at.Overlaps(*setting["overlaps"])
+        task_of(setting), plain_predictor(setting), at.Overlaps(*setting["overlaps"])
     )
     return [same("risk_function = risk", answer.value, exact.excess, answer.error)]
 

@@ -12,17 +12,10 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_uniform
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.location_settings import task_of
 from attnscope.selftest.references import location_posterior, single_location, spiked
-from attnscope.selftest.subject import (
-    Answer,
-    Relation,
-    Setting,
-    Subject,
-    Truth,
-    at_most,
-    same,
-)
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.subjects.location_tasks import draw_location
 
 __all__ = ["SUBJECTS"]

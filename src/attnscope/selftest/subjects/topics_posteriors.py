@@ -14,16 +14,9 @@ import numpy as np
 
 import attnscope as at
 from attnscope.selftest.draws import choice, pmf
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.references import exchangeable as reference
-from attnscope.selftest.subject import (
-    Answer,
-    Relation,
-    Setting,
-    Subject,
-    Truth,
-    at_most,
-    same,
-)
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.subjects.topics import draw_topics, few_counts, topics_of
 
 __all__ = ["SUBJECTS"]

@@ -15,16 +15,9 @@ from jax import numpy as jnp
 
 import attnscope as at
 from attnscope.selftest.draws import choice, log_integer, log_uniform
+from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.references import training as reference
-from attnscope.selftest.subject import (
-    Answer,
-    Relation,
-    Setting,
-    Subject,
-    Truth,
-    at_most,
-    same,
-)
+from attnscope.selftest.subject import Setting, Subject
 from attnscope.selftest.tokens import orthonormal, unit
 
 __all__ = ["SUBJECTS", "draw", "task_of"]

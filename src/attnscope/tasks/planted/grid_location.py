@@ -52,18 +52,11 @@ class GridLocation(SingleLocation):
     """
 
     def __init__(
-        self,
-        rows: int,
-        columns: int,
-        dim: int,
-        gamma: float = 0.5**0.5,
-        noise: float = 0.0,
-        signal: float | None = None,
+        self, rows: int, columns: int, dim: int,
+        gamma: float = 0.5**0.5, noise: float = 0.0, signal: float | None = None,
         location_probs: np.ndarray | None = None,
-        key: np.ndarray | None = None,
-        value: np.ndarray | None = None,
-        seed: int = 0,
-    ) -> None:
+        key: np.ndarray | None = None, value: np.ndarray | None = None, seed: int = 0,
+    ) -> None:  # fmt: skip
         self.rows = check.integer(rows, "rows", NAME, 1)
         self.columns = check.integer(columns, "columns", NAME, 1)
         if location_probs is not None and np.ndim(location_probs) == 2:

@@ -40,7 +40,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Erf, Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.base import laws
+from attnscope.tasks.base import laws, perpendicular
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.sphere_hessian import (
     Derivatives,
@@ -334,13 +334,5 @@ def _checked(predictor: object, of: str) -> Predictor:
 def orthogonal_task(task: object, of: str) -> SingleLocation:
     """The task, if it is a SingleLocation with k* perp v*, or one sentence."""
     found = checked_task(task, of)
-    if found.alignment != 0:
-        got = f"key.value = {found.alignment:.6g}"
-        raise bad(
-            "task",
-            of,
-            "one with key perpendicular to value",
-            got,
-            "a task with drawn key and value",
-        )
+    perpendicular(found, of)
     return found

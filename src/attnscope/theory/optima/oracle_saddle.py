@@ -44,8 +44,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erf, erfc
 
-from attnscope.errors import bad
-from attnscope.tasks.base import checked_law
+from attnscope.tasks.base import checked_law, perpendicular
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.erf_risk import erf_variance
 
@@ -80,15 +79,7 @@ def critical_temperature(task: SingleLocation) -> float:
     """
     of = "critical_temperature"
     checked_law(task, SingleLocation, of, "SingleLocation(dim=400, length=10)")
-    if task.alignment != 0:
-        got = f"key.value = {task.alignment:.6g}"
-        raise bad(
-            "task",
-            of,
-            "one with key perpendicular to value",
-            got,
-            "a task with drawn key and value",
-        )
+    perpendicular(task, of)
     if task.length == 1 or task.signal == 0:
         return math.inf
     grid = np.geomspace(LOWEST, HIGHEST / min(1.0, task.gamma), POINTS)

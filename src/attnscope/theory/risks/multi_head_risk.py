@@ -182,14 +182,9 @@ def heads_excess(
 
 
 def distinct_excess(
-    task: Task,
-    predictor: MultiHead,
-    G: np.ndarray,
-    lam: float,
-    samples: int,
-    seed: int,
-    sampled: bool = False,
-) -> tuple[np.ndarray, np.ndarray, str]:
+    task: Task, predictor: MultiHead, G: np.ndarray,
+    lam: float, samples: int, seed: int, sampled: bool = False,
+) -> tuple[np.ndarray, np.ndarray, str]:  # fmt: skip
     """The same where each teacher pair has a token of its own."""
     head = predictor.head
     H = predictor.heads
