@@ -14,12 +14,14 @@ import pytest
 from helpers import fake_claims as fake
 
 from attnscope.claims.claim import Comparison, Context
-from attnscope.claims.provenance import Provenance
-from attnscope.claims.verdict import run_claim
+from attnscope.claims.provenance import PAPERS, STATEMENTS, Provenance
+from attnscope.claims.verdict import WORDS, run_claim
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.report import build, drawing
 from attnscope.report.build import page, without_times
+from attnscope.report.environment import environment
 from attnscope.report.numbers import number
+from attnscope.report.states import SIGNS
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
@@ -101,7 +103,7 @@ def test_ids_are_unique_and_every_anchor_leads_somewhere(parsed, html):
 
 
 def test_every_claim_is_in_the_summary_and_has_its_section(parsed, verdicts):
-    assert parsed.of("table")[0]["class"] == "summary"
+    assert [a["class"] for a in parsed.of("table")].count("summary") == 1
     for verdict in verdicts:
         assert f"#{verdict.id}" in parsed.links and verdict.id in parsed.ids
         assert parsed.text.count(verdict.title) >= 2
@@ -135,20 +137,57 @@ def test_a_section_has_all_there_is_to_know(parsed):
         assert words in parsed.text
 
 
-def test_it_leads_to_the_explorer_and_the_documentation(verdicts, parsed, tmp_path):
+def test_it_leads_to_the_explorer_and_the_documentation(parsed):
     # slr-01
     assert "attnscope explore" in parsed.text and "docs/predictors.md" in parsed.text
-    # away from a clone there is nothing to link to
+    # nothing to link to once the page is mailed
     assert not [link for link in parsed.links if "docs" in link]
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "index.md").touch()
-    build.write_report(verdicts, tmp_path / "report", 0, "1.2.3")
-    assert (
-        Page((tmp_path / "report" / "index.html").read_text()).links.count(
-            "../docs/predictors.md"
-        )
-        == 1
+
+
+def test_every_kind_is_counted_with_its_own_sign(parsed):
+    for words in ("✓ holds 1", "≠ fails, as declared 1", "– skipped 1", "✗ error 2"):
+        assert words in parsed.text
+    assert "! unexpected 2" in parsed.text
+    assert len(set(SIGNS.values())) == len(SIGNS) and set(SIGNS) == {*WORDS, ""}
+
+
+def test_a_section_says_where_the_claim_comes_from(verdicts):
+    verdict = replace(
+        verdicts[0], provenance=Provenance("sharpened", ("A/theorem-1",), "a <constant>")
     )
+    text = Page(page([verdict], 0, "1.2.3")).text
+    statement = STATEMENTS["A/theorem-1"]
+    for words in (
+        "sharpened",
+        PAPERS["A"].title,
+        PAPERS["A"].version,
+        f"{statement.place} ({statement.known})",
+        statement.says,
+        "a <constant>",
+    ):
+        assert words in text
+
+
+def test_every_comparison_says_why_and_by_which_routes(verdicts):
+    comparison = Comparison("x", 1, 1, 0.1, why="a & b", routes=("first way", "second way"))
+    text = Page(page([replace(verdicts[0], comparisons=(comparison,))], 0, "1.2.3")).text
+    assert "Why this tolerance" in text and "a & b" in text
+    assert "by first way; measured by second way" in text
+
+
+def test_what_rests_on_a_claim_falls_with_it(verdicts):
+    above = replace(verdicts[4], rests_on=("slr-01-holds",))
+    text = Page(page([verdicts[0], above], 0, "1.2.3")).text
+    assert "Rests on slr-01 Title of slr-01-holds" in text
+    assert "If this fails, these fall slr-05 Title of slr-05-fails" in text
+
+
+def test_the_environment_is_shown_and_taken_out(html, parsed):
+    shown = [a for _, a in parsed.tags if "data-environment" in a]
+    assert len(shown) == sum(bool(fact) for fact in environment().values())
+    for fact in filter(None, environment().values()):
+        assert fact in parsed.text
+    assert f">{environment()['machine']}<" not in without_times(html)
 
 
 def test_every_kind_of_verdict_has_its_own_words(parsed):

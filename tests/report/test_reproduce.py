@@ -36,6 +36,7 @@ KEYS = [
     "condition",
     "reason",
     "provenance",
+    "rests_on",
     "predicted",
     "measured",
     "tolerance",

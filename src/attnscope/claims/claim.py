@@ -143,6 +143,7 @@ class Claim:
         snippet: the Python lines that redo its central number.
         expected: whether it is expected to hold; False for a statement that fails as stated.
         condition: where it holds only under a condition: which.
+        rests_on: ids of claims whose result its own check uses.
     """
 
     id: str
@@ -155,6 +156,7 @@ class Claim:
     snippet: str
     expected: bool = True
     condition: str = ""
+    rests_on: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:

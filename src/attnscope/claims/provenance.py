@@ -294,6 +294,7 @@ STATEMENTS = {
         "question (c)",
         ABSTRACT,
         "excess risk = generalisation + approximation + optimisation",
+        missing="no claim adds the three parts up; exch-15 measures the first alone",
     ),
     "B/segmentation": Statement(
         "B",

@@ -32,6 +32,7 @@ COPIED = (
     "hypotheses",
     "routes",
     "snippet",
+    "rests_on",
 )
 # the states of a verdict, in the order of reports
 WORDS = {
@@ -76,6 +77,7 @@ class Verdict:
     notes: str = ""
     skipped: str = ""
     error: str = ""
+    rests_on: tuple[str, ...] = ()
 
     @property
     def headline(self) -> Comparison | None:
@@ -140,6 +142,7 @@ class Verdict:
             "condition": self.condition,
             "reason": self.skipped or (self.notes if self.error else ""),
             "provenance": self.provenance.record(),
+            "rests_on": list(self.rests_on),
             "predicted": self.predicted,
             "measured": self.measured,
             "tolerance": self.tolerance,

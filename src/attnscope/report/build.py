@@ -1,8 +1,9 @@
 """The report: verdicts and figures as one page that needs nothing else.
 
-One HTML file with its style and pictures inside: it opens offline, asks no host for anything and
-runs no script. It formats and computes nothing. The same verdicts give the same bytes; times stand
-in `data-seconds` elements, and `without_times` takes them out.
+One HTML file with its style, script, mathematics and pictures inside: it opens offline and asks no
+host for anything. Complete without its script, which filters and sorts. It formats and computes
+nothing. The same verdicts give the same bytes apart from times (`data-seconds` elements) and the
+environment (`data-environment`): `without_times` takes both out.
 """
 
 from __future__ import annotations
@@ -16,15 +17,20 @@ from typing import Any
 
 from attnscope.claims.claim import Comparison
 from attnscope.claims.pages import docs_page
-from attnscope.claims.verdict import WORDS, Verdict
+from attnscope.claims.provenance import PAPERS
+from attnscope.claims.registry import all_claims
+from attnscope.claims.verdict import Verdict
 from attnscope.report import drawing, folder
+from attnscope.report.coverage import coverage, known_claims, unplaced
 from attnscope.report.environment import environment
+from attnscope.report.graph import falls
 from attnscope.report.numbers import MOST, allowance, number, prediction, pretty, used
+from attnscope.report.states import SIGNS, counts, short
 
 __all__ = ["page", "verdicts_json", "without_times", "write_report"]
 
-# characters of pictures: leaves a tenth of the 6 MB of a page for words and tables
 FORMAT = 2  # of verdicts.json: 1 had one comparison a claim and no provenance
+# characters of pictures: leaves a tenth of the 6 MB of a page for words and tables
 LIMIT = 5_400_000
 
 
@@ -46,10 +52,8 @@ def write_report(
     """
     place = folder.prepare(out)
     folder.replace(place / "verdicts.json", verdicts_json(verdicts, seed, version))
-    # in a clone, not elsewhere
-    docs = "../docs" if (place.resolve().parent / "docs" / "index.md").exists() else ""
     folder.replace(
-        place / "index.html", page(verdicts, seed, version, command, drawn, unchecked, docs)
+        place / "index.html", page(verdicts, seed, version, command, drawn, unchecked)
     )
     for verdict in verdicts:
         if verdict.figure is not None:
@@ -75,37 +79,47 @@ def page(
     command: str = "",
     drawn: Mapping[str, Any] | None = None,
     unchecked: int = 0,
-    docs: str = "",
 ) -> str:
-    """The text of index.html; `docs` is where the documentation's pages are, seen from it,
-    if anywhere.
-    """
-    from jinja2 import Environment, StrictUndefined
+    """The text of index.html."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(number=_number, paragraphs=_paragraphs, used=used)
-    environment.filters.update(allowance=_printed(allowance), prediction=_printed(prediction))
     own = files("attnscope.report")
-    return environment.from_string((own / "template.html").read_text("utf-8")).render(
+    read = lambda name: (own / name).read_text("utf-8")
+    frame = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(read),
+    )
+    frame.filters.update(number=_number, paragraphs=_paragraphs, used=used, short=short)
+    frame.filters.update(allowance=_printed(allowance), prediction=_printed(prediction))
+    known = known_claims(all_claims(), verdicts)
+    return frame.get_template("template.html").render(
         verdicts=verdicts,
+        known=known,
+        ran={verdict.id for verdict in verdicts},
+        papers=PAPERS,
+        falls=falls({name: claim.rests_on for name, claim in known.items()}),
+        sheets=coverage(known),
+        unplaced=unplaced(known),
         seed=seed,
         version=version,
         command=command or f"attnscope reproduce --seed {seed} --out report",
-        style=(own / "style.css").read_text("utf-8"),
+        environment={name: fact for name, fact in environment().items() if fact},
+        style=read("style.css"),
         drawn=_pictures(verdicts, drawn or {}),
-        counts=_counts(verdicts),
+        counts=counts(verdicts),
+        signs=SIGNS,
         unchecked=unchecked,
-        docs=docs,
         docs_page=docs_page,
         seconds=sum(verdict.seconds for verdict in verdicts),
     )
 
 
 def without_times(html: str) -> str:
-    """The page with every time blanked: what two runs with one seed have in common."""
-    return re.sub(r"(<(\w+) data-seconds>)[^<]*(</\2>)", r"\1\3", html)
+    """The page without times and environment: what two runs with one seed have in common."""
+    return re.sub(r"(<(\w+) data-(?:seconds|environment)>)[^<]*(</\2>)", r"\1\3", html)
 
 
 def _pictures(verdicts: Sequence[Verdict], drawn: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,12 +130,6 @@ def _pictures(verdicts: Sequence[Verdict], drawn: Mapping[str, Any]) -> dict[str
     }
     drawing.fit(pictures, figures, LIMIT)
     return pictures
-
-
-def _counts(verdicts: Sequence[Verdict]) -> list[tuple[str, str, int]]:
-    """(kind, word, how many) of each kind of verdict that occurs, in the order of WORDS."""
-    kinds = [verdict.kind for verdict in verdicts]
-    return [(kind, word, kinds.count(kind)) for kind, word in WORDS.items() if kind in kinds]
 
 
 def _number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:

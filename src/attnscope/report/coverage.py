@@ -1,0 +1,121 @@
+"""What of each paper is checked: every statement we know of, the claims on it, and what is missing.
+
+A statement is checked by the claims whose relation to it is same, sharpened or contradicted.
+A claim that is new here is about a statement and does not check it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from attnscope.claims.claim import Claim
+from attnscope.claims.provenance import PAPERS, STATEMENTS, Paper, Statement
+from attnscope.claims.verdict import Verdict
+from attnscope.report.states import short
+
+__all__ = ["Mark", "Row", "Sheet", "coverage", "known_claims", "sentence", "unplaced"]
+
+NEW = "new here"
+NOT_RUN = "not run in this report"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A claim beside a statement; `kind` and `word` are its verdict's, "" if it did not run."""
+
+    id: str
+    short: str
+    title: str
+    relation: str
+    kind: str
+    word: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statement, the claims that check it, and those that are only about it."""
+
+    key: str
+    statement: Statement
+    checked: tuple[Mark, ...]
+    about: tuple[Mark, ...]
+
+    @property
+    def gap(self) -> str:
+        """Why it is not checked; "" if it is."""
+        if self.checked:
+            return ""
+        if self.statement.missing:
+            return self.statement.missing
+        return "not checked as it stands; new claims here are about it" if self.about else ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A paper and its statements."""
+
+    key: str
+    paper: Paper
+    rows: tuple[Row, ...]
+
+    @property
+    def covered(self) -> int:
+        """How many statements a claim checks."""
+        return sum(bool(row.checked) for row in self.rows)
+
+
+def known_claims(
+    claims: Iterable[Claim], verdicts: Iterable[Verdict]
+) -> dict[str, Claim | Verdict]:
+    """Claims by id, as their verdicts where they ran."""
+    return {claim.id: claim for claim in claims} | {v.id: v for v in verdicts}
+
+
+def coverage(known: Mapping[str, Claim | Verdict]) -> list[Sheet]:
+    """A sheet for each paper."""
+    return [
+        Sheet(
+            key,
+            paper,
+            tuple(
+                _row(name, statement, known)
+                for name, statement in STATEMENTS.items()
+                if statement.paper == key
+            ),
+        )
+        for key, paper in PAPERS.items()
+    ]
+
+
+def unplaced(known: Mapping[str, Claim | Verdict]) -> list[Mark]:
+    """The claims that are about no paper's statement."""
+    return [_mark(claim) for claim in known.values() if not claim.provenance.of]
+
+
+def sentence(claims: Sequence[Claim]) -> str:
+    """The counts for the README."""
+    sheets = coverage(known_claims(claims, ()))
+    told = []
+    for sheet in sheets:
+        checking = {mark.id for row in sheet.rows for mark in row.checked}
+        if checking:
+            told.append(
+                f"{len(checking)} check {sheet.covered} of {len(sheet.rows)} known statements "
+                f"of {sheet.paper.name}"
+            )
+    new = sum(claim.provenance.relation == NEW for claim in claims)
+    return f"Of {len(claims)} claims, " + "; ".join(told) + f"; {new} are new here."
+
+
+def _row(key: str, statement: Statement, known: Mapping[str, Claim | Verdict]) -> Row:
+    marks = [_mark(claim) for claim in known.values() if key in claim.provenance.of]
+    checked = tuple(mark for mark in marks if mark.relation != NEW)
+    return Row(key, statement, checked, tuple(mark for mark in marks if mark.relation == NEW))
+
+
+def _mark(claim: Claim | Verdict) -> Mark:
+    kind = claim.kind if isinstance(claim, Verdict) else ""
+    word = claim.word if isinstance(claim, Verdict) else NOT_RUN
+    relation = claim.provenance.relation
+    return Mark(claim.id, short(claim.id), claim.title, relation, kind, word)
