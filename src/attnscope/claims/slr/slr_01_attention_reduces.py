@@ -169,14 +169,14 @@ def _figure(
         kind: optimal_temperature(TASK, kind)[0] for kind in (Softmax, Erf)
     }
     risks = Panel(
-        f"risk at (k*, v*), d = {TASK.dim}, L = {TASK.length}",
+        f"risk at (k*, v*), d = {TASK.dim}, L = {TASK.length} (points: sampled)",
         "temperature",
         "risk",
         (
-            Line(grid, curve(Softmax), "softmax, exact", 0),
-            Points(SOFTMAX_AT, layer[0], "full layer, sampled", 0, BAND * layer[1]),
-            Line(grid, curve(Erf), "erf, exact", 1),
-            Points(ERF_AT, erf[0], "erf, sampled", 1, BAND * erf[1]),
+            Line(grid, curve(Softmax), "softmax", 0),
+            Points(SOFTMAX_AT, layer[0], "softmax", 0, BAND * layer[1]),
+            Line(grid, curve(Erf), "erf", 1),
+            Points(ERF_AT, erf[0], "erf", 1, BAND * erf[1]),
         ),
         log_x=True,
         log_y=True,
@@ -192,20 +192,22 @@ def _figure(
             Line([-2.5, 2.5], [-2.5, 2.5], "T(X) = Y", 6, dashed=True),
         ),
     )
-    x = np.arange(1, len(rungs) + 1)
+    places = np.arange(len(rungs))
     differences = Panel(
         "library against loops, rung by rung",
-        "rung (1 all rows, 2 [CLS] row, 3 one output, 4 erf)",
+        "rung",
         "largest difference",
         (
             Points(
-                x, [max(abs(c.measured - c.predicted), 1e-17) for c in rungs], "measured", 0
+                places,
+                [max(abs(c.measured - c.predicted), 1e-17) for c in rungs],
+                "measured",
+                2,
             ),
-            Line([0.7, 4.3], [ROUNDOFF] * 2, "tolerance", 6, dashed=True),
+            Line([-0.4, 3.4], [ROUNDOFF] * 2, "tolerance", 3, dashed=True),
         ),
         log_y=True,
-        x_range=(0, 5),
-        y_range=(1e-17, 1e-11),
+        x_names=("all rows", "[CLS] row", "one output", "erf"),
     )
     return Figure(
         "From a full attention layer to the predictor",

@@ -134,32 +134,36 @@ def _figure(
     grid = np.geomspace(0.01, 0.3, 60)
     oracle = as_arrays(Overlaps.oracle())
     of_oracle = [unchecked_risk(TASK, Erf(x), oracle, x).excess for x in grid.tolist()]
-    marks: list[Line | Points] = [
-        Line(grid, [swapped_overlaps(TASK, x).theta for x in grid], "theta, closed form", 0),
-        Line(
-            grid,
-            [swapped_risk(TASK, x).excess for x in grid.tolist()],
-            "excess, closed form",
-            1,
-        ),
-        Line(grid, of_oracle, "excess of the oracle", 6, dashed=True),
-    ]
-    for i, values in enumerate(
-        (lambda run: np.abs(run.overlaps.theta[:, -1]), lambda run: run.excess[:, -1])
-    ):
-        ends = [
-            float(np.median(values(run)[run.outcome == "swapped"])) for run in runs.values()
+    at_swapped = [run.outcome == "swapped" for run in runs.values()]
+    thetas, excesses = np.array(
+        [
+            np.median([np.abs(run.overlaps.theta[use, -1]), run.excess[use, -1]], axis=1)
+            for run, use in zip(runs.values(), at_swapped)
         ]
-        marks.append(Points(list(runs), ends, "trained runs" if i == 0 else "", i))
-    limit = Panel(
-        "the swapped minimum",
+    ).T
+    closed = [swapped_overlaps(TASK, x).theta for x in grid]
+    theta = Panel(
+        "the swapped minimum (points: trained runs)",
         "temperature",
-        "theta, excess risk",
-        tuple(marks),
+        "theta",
+        (Line(grid, closed, "theta", 2), Points(list(runs), thetas, "theta", 2)),
         log_x=True,
-        y_range=(0, 1.5),
+        y_range=(0, 1.05),
     )
-    x = np.array(list(runs))
+    of_swapped = [swapped_risk(TASK, x).excess for x in grid.tolist()]
+    excess = Panel(
+        "both minima (points: trained runs)",
+        "temperature",
+        "excess risk",
+        (
+            Line(grid, of_oracle, "oracle", 0),
+            Line(grid, of_swapped, "swapped", 1),
+            Points(list(runs), excesses, "swapped", 1),
+        ),
+        log_x=True,
+        log_y=True,
+    )
+    places = np.arange(len(runs))
     n = np.array([run.runs for run in runs.values()])
     a, b = np.array(list(shares.values())).T
     bars = lambda p, size: BAND * np.sqrt(p * (1 - p) / size)
@@ -168,14 +172,15 @@ def _figure(
         "temperature",
         "share (95 % intervals)",
         (
-            Points(x - 0.001, a, "NumPy, 1000 starts", 0, bars(a, STARTS)),
-            Points(x + 0.001, b, f"compiled, {n[0]} starts", 1, bars(b, n)),
+            Points(places - 0.05, a, f"NumPy, {STARTS} starts", 3, bars(a, STARTS)),
+            Points(places + 0.05, b, f"compiled, {n[0]} starts", 4, bars(b, n)),
         ),
-        x_range=(0, 0.12),
-        y_range=(0.85, 1.0),
+        x_names=tuple(str(lam) for lam in runs),
     )
     return Figure(
-        "Which minimum a run from the spheres reaches", (*panels, limit, right), columns=2
+        "Which minimum a run from the spheres reaches",
+        (*panels, right, theta, excess),
+        columns=3,
     )
 
 

@@ -179,38 +179,44 @@ def _figure(
     # Wilson's 95 % interval: it does not shrink to nothing at p = 1
     centre = (p + BAND**2 / (2 * n)) / (1 + BAND**2 / n)
     half = BAND * np.sqrt(p * (1 - p) / n + BAND**2 / (4 * n * n)) / (1 + BAND**2 / n)
-    x = np.arange(1.0, 5.0)
-    bars = tuple(Line([i, i], [c - h, c + h], color=0) for i, c, h in zip(x, centre, half))
+    words = "share with 95 % interval"
+    bars = tuple(
+        Line([i, i], [c - h, c + h], words, color=3, thin=True)
+        for i, (c, h) in enumerate(zip(centre, half))
+    )
     shares = Panel(
         "share of runs that reach the oracle",
-        "1 random, 2 k0 = v0, 3 swap move, 4 moments",
-        "share (95 % intervals)",
-        (
-            *bars,
-            Points(x, p, "reached", 0),
-            Line([0.5, 4.5], [1, 1], "always", 6, dashed=True),
-        ),
-        x_range=(0.5, 4.5),
-        y_range=(0, 1.1),
+        "start",
+        "share",
+        (*bars, Points(np.arange(4), p, words, 3)),
+        y_range=(0, 1.05),
+        x_names=names,
     )
-    panels = [
-        Panel(
-            title,
-            "step",
-            "|overlap|",
-            (
-                *spread(run.step, np.abs(run.overlaps.kappa), "|kappa|", 0),
-                *spread(run.step, np.abs(run.overlaps.nu), "|nu|", 1),
-            ),
-            y_range=(0, 1.05),
-        )
-        for title, run in (
-            (f"{moments.runs} runs from moments", moments),
-            (f"{swap.runs} runs with the swap move", swap),
-        )
-    ]
+    # a median over runs that were exchanged and runs that were not would be at neither
+    exchanged = swap.swapped_at >= 0
+    groups = (
+        ("from moments", moments, np.ones(moments.runs, dtype=bool), 2),
+        ("swap move, not needed", swap, ~exchanged, 0),
+        ("swap move, made", swap, exchanged, 1),
+    )
+
+    def overlap(name: str) -> Panel:
+        marks = [
+            mark
+            for words, run, use, color in groups
+            for mark in spread(
+                run.step,
+                np.abs(getattr(run.overlaps, name)[use]),
+                f"{words}: {use.sum()} runs",
+                color,
+            )
+        ]
+        return Panel(f"|{name}|", "step", f"|{name}|", tuple(marks), y_range=(0, 1.05))
+
     return Figure(
-        f"Starts: {', '.join(names)} (bands: 95 % of the runs)", (shares, *panels), columns=3
+        f"Starts: {', '.join(names)} (bands: 95 % of each group)",
+        (shares, overlap("kappa"), overlap("nu")),
+        columns=3,
     )
 
 
