@@ -7,10 +7,12 @@ import pytest
 from helpers.tolerances import EXACT, FORMULA, SIX_DIGITS
 
 from attnscope.dynamics.diagnose import attention_share, location_accuracy
+from attnscope.dynamics.experiments import run_experiment
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory, classify, swapped_theta
 from attnscope.errors import AttnscopeError
 from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
+from attnscope.figures.outcomes import OUTCOMES, by_outcome
 from attnscope.figures.render_matplotlib import svg, write
 from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Softmax
 from attnscope.predictors.heads import MultiHead
@@ -265,19 +267,22 @@ def test_frame(run):
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def test_plot_has_the_papers_panels_and_fixed_bytes(run, tmp_path):
+def test_plot_has_risk_distance_overlaps_and_paths_in_fixed_bytes(run, tmp_path):
     figure = run.plot(tmp_path / "a.svg")
-    assert [p.title for p in figure.panels] == [
-        "excess risk",
-        "alignment",
-        "paths",
-        "off the manifold",
-    ]
-    medians = [m for m in figure.panels[0].marks if isinstance(m, Line)]
-    np.testing.assert_array_equal(medians[0].y, np.median(run.excess, axis=0))
-    bands = [m for m in figure.panels[0].marks if isinstance(m, Band)]
-    np.testing.assert_allclose(bands[0].high, np.quantile(run.excess, 0.975, axis=0))
-    assert len(figure.panels[2].marks) == 5
+    names = ["|kappa|", "|nu|", "|eta|", "|theta|", "|rho|"]
+    titles = ["excess risk", "off the manifold", *names, "paths"]
+    assert [p.title for p in figure.panels] == titles
+    # five runs are too few for a band: every run is there, in every panel
+    for panel in figure.panels:
+        assert len(panel.marks) == 5 and all(m.thin for m in panel.marks)
+    sorted_rows = lambda rows: np.array(sorted(map(tuple, rows)))
+    for panel, values in zip(
+        figure.panels,
+        (run.excess, run.distance, *(np.abs(getattr(run.overlaps, n[1:-1])) for n in names)),
+    ):
+        np.testing.assert_array_equal(
+            sorted_rows([m.y for m in panel.marks]), sorted_rows(values)
+        )
     for name in ("b.svg", "c.pdf", "d.pdf"):
         run.plot(tmp_path / name)
     same = lambda a, b: (tmp_path / a).read_bytes() == (tmp_path / b).read_bytes()
@@ -285,11 +290,51 @@ def test_plot_has_the_papers_panels_and_fixed_bytes(run, tmp_path):
     assert b"<dc:date>" not in (tmp_path / "a.svg").read_bytes()
 
 
+def test_no_median_is_taken_over_two_outcomes():
+    """The paper's third experiment: 14 runs at the oracle, 16 swapped. |kappa| of the one is near
+    1, of the other near 0, and each curve is the median of its own group.
+    """
+    run = run_experiment("init_sphere_small_lambda", progress=False)
+    figure = run.figure()
+    labels = {"oracle": "oracle, 14 of 30", "swapped": "swapped, 16 of 30"}
+    for panel in figure.panels[2:7]:
+        values = np.abs(getattr(run.overlaps, panel.title[1:-1]))
+        lines = {m.label: m for m in panel.marks if isinstance(m, Line)}
+        bands = {m.color: m for m in panel.marks if isinstance(m, Band)}
+        assert set(lines) == set(labels.values())
+        for name, label in labels.items():
+            group = values[run.outcome == name]
+            assert lines[label].color == OUTCOMES[name]
+            np.testing.assert_array_equal(lines[label].y, np.median(group, axis=0))
+            low, high = np.quantile(group, (0.025, 0.975), axis=0)
+            np.testing.assert_array_equal(bands[OUTCOMES[name]].low, low)
+            np.testing.assert_array_equal(bands[OUTCOMES[name]].high, high)
+    ends = {m.label: m.y[-1] for m in figure.panels[2].marks if isinstance(m, Line)}
+    assert ends["oracle, 14 of 30"] > 0.9 and ends["swapped, 16 of 30"] < 0.1
+    on_the_way = run.figure(ended=False)
+    assert all(len(p.marks) == 30 and all(m.thin for m in p.marks) for p in on_the_way.panels)
+
+
+@pytest.mark.parametrize("name", ["undecided", "diverged", "unspecialised"])
+def test_runs_without_a_common_end_are_drawn_one_by_one(name):
+    values = np.arange(80.0).reshape(40, 2)
+    marks = by_outcome([0, 1], values, np.full(40, name))
+    assert all(isinstance(m, Line) and m.thin for m in marks) and len(marks) == 30
+    assert [m.label for m in marks if m.label] == [f"{name}, 40 of 40, 30 drawn"]
+
+
+def test_every_outcome_has_a_colour():
+    """Of one head and of several; the paper's solution and the swapped one are never alike."""
+    assert {"oracle", "swapped", "undecided", "diverged"} <= set(OUTCOMES)
+    assert {"specialised", "rotated", "unspecialised"} <= set(OUTCOMES)
+    assert len({OUTCOMES[x] for x in ("oracle", "swapped", "undecided", "diverged")}) == 4
+
+
 def test_a_manifold_run_is_drawn_without_a_logarithm_of_zero(tmp_path):
     figure = train(PAPER, Erf(0.1), "manifold", runs=1, steps=2, log_every=1).plot(
         tmp_path / "m.png"
     )
-    assert not figure.panels[3].log_y and not any(
+    assert not figure.panels[1].log_y and not any(
         isinstance(m, Band) for m in figure.panels[0].marks
     )
 

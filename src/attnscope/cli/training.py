@@ -66,7 +66,10 @@ def train_command(
     seed: Seed = 0,
     csv: Annotated[Path | None, typer.Option(help="Write the trajectories as CSV.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the four panels to .svg, .png or .pdf.")
+        Path | None,
+        typer.Option(
+            help="Draw risk, distance and overlaps by outcome to .svg, .png or .pdf."
+        ),
     ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Save the run as .npz, to be extended from Python.")

@@ -29,7 +29,8 @@ from attnscope.dynamics.engines.engine_table import heads_engine
 from attnscope.dynamics.loop import continued
 from attnscope.dynamics.setup import HeadSetup
 from attnscope.dynamics.trajectory_base import Runs
-from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
+from attnscope.figures.figure import Figure, Panel
+from attnscope.figures.outcomes import BANDS, by_outcome
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.theory.risks.multi_head_risk import heads_excess
@@ -200,28 +201,17 @@ class HeadTrajectory(Runs):
                 title,
                 "step",
                 label,
-                tuple(self._by_outcome(values)),
+                by_outcome(self.step, values, self.outcome),
                 log_y=log,
                 y_range=None if log else (-0.05, 1.05),
             )
             for title, label, values, log in quantities
         ]
         return Figure(
-            f"{self.setup.predictor!r}, {self.runs} runs (bands: 95 % of the runs)",
+            f"{self.setup.predictor!r}, {self.runs} runs ({BANDS})",
             tuple(panels),
             columns=2,
         )
-
-    def _by_outcome(self, values: np.ndarray) -> list[Mark]:
-        marks: list[Mark] = []
-        for i, name in enumerate(np.unique(self.outcome)):
-            chosen = values[self.outcome == name]
-            low, median, high = np.quantile(chosen, (0.025, 0.5, 0.975), axis=0)
-            marks += [
-                Band(self.step, low, high, "", i),
-                Line(self.step, median, f"{name} ({len(chosen)})", i),
-            ]
-        return marks
 
     def extend(self, steps: int, progress: bool = True) -> HeadTrajectory:
         """A new run that goes `steps` further, bit for bit that of an uninterrupted one."""

@@ -22,7 +22,8 @@ from attnscope.dynamics.engines.engine_table import engine_for
 from attnscope.dynamics.loop import continued
 from attnscope.dynamics.setup import Setup
 from attnscope.dynamics.trajectory_base import Runs
-from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
+from attnscope.figures.figure import Figure, Panel
+from attnscope.figures.outcomes import BANDS, by_outcome, paths_by_outcome
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import Temperature
 from attnscope.tasks.base import PlantedTask, has_classes
@@ -42,9 +43,9 @@ ALIGNED = 0.9  # an overlap from here on counts as aligned (within 26 degrees)
 # sequences per logged point where the risk is sampled: 3 % of the null risk; `risk` takes more
 SAMPLED = 2000
 CHUNK = 1 << 18  # risks evaluated at once: about 40 temporaries of 2 MB
-# distances drawn: what is below float64's resolution of 1 is no distance any more
-SHOWN = (1e-16, 2.0)
-PATHS = 200  # runs drawn one by one in the (kappa, nu) panel; more would only blacken it
+# distance drawn: what is below float64's resolution of 1 is no distance any more
+SMALLEST = 1e-16
+BELOW = -0.03  # axes of sizes begin here: a curve at 0 must not hide behind the axis
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,44 +116,60 @@ class Trajectory(Runs):
             columns | {"excess": self.excess.ravel(), "distance": self.distance.ravel()}
         )
 
-    def figure(self) -> Figure:
-        """The paper's four panels as plain data:
-        medians over runs with the central 95 % of them.
+    def figure(self, ended: bool = True) -> Figure:
+        """Excess risk, distance to the manifold, the five overlaps and the paths, as plain data.
+
+        Runs are grouped by outcome: medians with the central 95 % of each group, or one by one
+        (figures/outcomes.py). ended=False: no outcome yet, all runs one by one.
         """
-        kappa = self.overlaps.kappa
-        nu = self.overlaps.nu
-        step = self.step
-        aligned = [
-            *_spread(step, np.abs(kappa), "|kappa|", 0),
-            *_spread(step, np.abs(nu), "|nu|", 1),
-        ]
-        paths = [
-            Line(kappa[i], nu[i], color=i, thin=True) for i in range(min(self.runs, PATHS))
-        ]
-        away = _spread(step, self.distance, "distance", 0)
+        outcome = self.outcome if ended else np.full(self.runs, "on the way")
+        classes = has_classes(self.setup.task)
+        what = "error" if classes else "excess risk"
+        drawn = lambda values: by_outcome(self.step, values, outcome)
         # on the manifold the distance is 0, which no logarithm shows
         off = bool((self.distance > 0).all())
+        far = float(self.distance.max())
+        near = max(SMALLEST, float(self.distance.min()))
+        shown = (near / 1.3, far * 1.3) if off else (BELOW, max(1.05, 1.05 * far))
+        away = Panel(
+            "off the manifold",
+            "step",
+            "distance",
+            drawn(self.distance),
+            log_y=off,
+            y_range=shown,
+        )
+        overlaps = [
+            Panel(f"|{name}|", "step", f"|{name}|", drawn(np.abs(x)), y_range=(BELOW, 1.05))
+            for name, x in self._in_pairs()
+        ]
+        kappa = self.overlaps.kappa
+        nu = self.overlaps.nu
         square = (-1.05, 1.05)
-        classes = has_classes(self.setup.task)
-        long = "error" if classes else "excess risk"
-        short = "error" if classes else "excess"
+        paths = Panel(
+            "paths",
+            "kappa",
+            "nu",
+            paths_by_outcome(kappa, nu, outcome),
+            x_range=square,
+            y_range=square,
+        )
         panels = (
-            Panel(long, "step", long, _spread(step, self.excess, short, 0), log_y=True),
-            Panel("alignment", "step", "|overlap|", tuple(aligned), y_range=(0.0, 1.05)),
-            Panel("paths", "kappa", "nu", tuple(paths), x_range=square, y_range=square),
-            Panel(
-                "off the manifold",
-                "step",
-                "distance",
-                away,
-                log_y=off,
-                y_range=SHOWN if off else None,
-            ),
+            Panel(what, "step", what, drawn(self.excess), log_y=True),
+            away,
+            *overlaps,
+            paths,
         )
         title = (
-            f"{self.setup.predictor!r}, {self.setup.task.dim} dimensions, {self.runs} runs"
+            f"{self.setup.predictor!r}, {self.setup.task.dim} dimensions, {self.runs} runs "
+            f"({BANDS})"
         )
         return Figure(title, panels, columns=2)
+
+    def _in_pairs(self) -> list[tuple[str, np.ndarray]]:
+        """The overlaps by name: the oracle's two, those of swapped roles, and k.v."""
+        o = self.overlaps._asdict()
+        return [(name, o[name]) for name in ("kappa", "nu", "eta", "theta", "rho")]
 
     def extend(self, steps: int, progress: bool = True) -> Trajectory:
         """A new Trajectory that goes `steps` further, bit for bit that of an uninterrupted run.
@@ -197,13 +214,6 @@ class Trajectory(Runs):
     def held(read: np.ndarray, before: np.ndarray, lost: np.ndarray) -> np.ndarray:
         """What is logged: cosines within [-1, 1], the last entry again where a run is lost."""
         return np.where(lost, before, np.clip(read, -1, 1))
-
-
-def _spread(step: np.ndarray, values: np.ndarray, label: str, color: int) -> tuple[Mark, ...]:
-    """Median over runs and the central 95 %, values (runs, logs)."""
-    low, median, high = np.quantile(values, (0.025, 0.5, 0.975), axis=0)
-    line = Line(step, median, label, color=color)
-    return (Band(step, low, high, color=color), line) if len(values) > 1 else (line,)
 
 
 def exact_excess(

@@ -34,10 +34,8 @@ def plotly_dict(figure: Figure) -> dict[str, Any]:
         suffix = "" if i == 0 else str(i + 1)
         axes = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
         traces = [trace | axes for mark in panel.marks for trace in _traces(mark)]
-        if (
-            len(figure.panels) > 1
-            and len({trace.get("name") for trace in traces} - {""}) == 1
-        ):
+        named = {trace.get("name") for trace in traces} - {""}
+        if len(figure.panels) > 1 and len(named) == 1 and not named & _elsewhere(figure, i):
             # the panel's title says what its only curve is
             traces = [trace | {"name": ""} for trace in traces]
         data += traces
@@ -46,6 +44,12 @@ def plotly_dict(figure: Figure) -> dict[str, Any]:
             layout["annotations"].append(_title(panel.title, suffix))
     _one_legend_entry_each(data)
     return {"data": data, "layout": layout}
+
+
+def _elsewhere(figure: Figure, i: int) -> set[str]:
+    """Labels of the other panels: a name that several share is a group, which no title says."""
+    others = (*figure.panels[:i], *figure.panels[i + 1 :])
+    return {mark.label for panel in others for mark in panel.marks}
 
 
 def _traces(mark: Mark) -> list[dict[str, Any]]:

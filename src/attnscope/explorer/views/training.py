@@ -1,5 +1,5 @@
-"""Training: the paper's four panels of exact population descent or SGD on fresh batches,
-to play through step by step.
+"""Training: risk, distance, overlaps and paths of exact population descent or SGD on fresh batches,
+by outcome, to play through step by step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def training(state: State, run: Trajectory | None = None) -> Shown:
     if run is None:
         run = computed(run_lines(state, total))["run"]
     done = int(run.step[-1])
-    figure = _with_ranges(run.figure(), total)
+    figure = _with_ranges(run.figure(ended=done == total), total)
     header = ("outcome", "runs", "|kappa|", "|eta|", "|theta|", "|nu|", "excess risk", "risk")
     hidden = set(unused("training", state.task))
     if state.predictor == "sigma":
@@ -87,7 +87,12 @@ def _preset(e: Experiment) -> State:
 
 
 def lines(state: State, steps: int, how: str) -> str:
-    return f"""{run_lines(state, steps)}figure = run.figure()  # the four panels: medians and the central 95 % of the runs
+    drawn = (
+        "run.figure()  # by outcome: medians and the central 95 % of each group"
+        if steps == total_steps(state)
+        else "run.figure(ended=False)  # on the way: the runs one by one"
+    )
+    return f"""{run_lines(state, steps)}figure = {drawn}
 outcome, excess = run.outcome, run.excess  # excess (runs, logs) is {how}
 sentences = run.diagnose()
 """
