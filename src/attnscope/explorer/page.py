@@ -46,7 +46,7 @@ TITLES = {
     ),
     "training": (
         "Training",
-        "Exact descent in five numbers, whatever the dimension: risk, distance and all overlaps, by outcome.",
+        "Exact descent in five numbers, whatever the dimension; runs by outcome.",
     ),
     "posterior": (
         "Posterior",
