@@ -1,7 +1,7 @@
-"""Figures as plain data, drawn twice: `figure` (the data), `render_matplotlib` (files),
-`render_plotly` (the explorer).
+"""Figures as plain data, drawn twice: `figure` (the data), `render_matplotlib` (files; where legends
+and ticks go: `layout_matplotlib`), `render_plotly` (the explorer); `check` (what could mislead).
 
-Imports nothing of the project but `errors`; every room may import it.
+Imports nothing of the project but `errors` and `files`; every room may import it.
 """
 
 from attnscope.doors import door

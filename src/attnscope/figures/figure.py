@@ -120,11 +120,17 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """Panels in reading order, `columns` per row."""
+    """Panels in reading order, `columns` per row.
+
+    `meanings` says what colour 0, 1, 2, ... stands for in every panel, where one word covers all
+    its labels ("prediction", "simulation"; "" for the others): `check` then lets the labels of
+    such a colour differ from panel to panel.
+    """
 
     title: str
     panels: tuple[Panel, ...]
     columns: int = 1
+    meanings: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """The figure as JSON text; the same figure gives the same text."""
@@ -132,9 +138,9 @@ class Figure:
             _plain(panel) | {"marks": [{"kind": _kind(m)} | _plain(m) for m in panel.marks]}
             for panel in self.panels
         ]
-        return json.dumps(
-            {"title": self.title, "columns": self.columns, "panels": panels}, allow_nan=False
-        )
+        head = {"title": self.title, "columns": self.columns}
+        meanings = {"meanings": list(self.meanings)} if self.meanings else {}
+        return json.dumps(head | meanings | {"panels": panels}, allow_nan=False)
 
     @staticmethod
     def from_json(text: str) -> Figure:
@@ -142,7 +148,8 @@ class Figure:
         try:
             data = json.loads(text)
             panels = tuple(_panel(panel) for panel in data["panels"])
-            return Figure(data["title"], panels, data["columns"])
+            meanings = tuple(data.get("meanings", ()))
+            return Figure(data["title"], panels, data["columns"], meanings)
         except (ValueError, KeyError, TypeError) as error:
             raise bad(
                 "text",

@@ -3,14 +3,15 @@
 The same data gives the same bytes: fixed ids, no dates, no user settings.
 
 matplotlib is used through its object interface and the Agg canvas: no window, and no figure
-outlives its call.
+outlives its call. Legends and ticks are placed by `layout_matplotlib`.
 """
 
 from __future__ import annotations
 
 import io
-import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,13 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from attnscope.errors import bad
-from attnscope.figures.figure import Band, Figure, Heat, Line, Mark, Panel, Points
+from attnscope.figures.figure import Band, Figure, Line, Mark, Panel, Points
+from attnscope.figures.layout_matplotlib import HEIGHT, WIDTH, Drawn, set_legends, set_ticks
 from attnscope.files import check_place, whole_file
 
-__all__ = ["svg", "write"]
+__all__ = ["PALETTE", "canvas_of", "color_of", "svg", "write"]
 
 # Okabe and Ito's palette: distinguishable with any colour vision
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -39,15 +40,15 @@ STYLE: dict[str, Any] = {
     "axes.spines.right": False,
     "axes.grid": True,
     "grid.alpha": 0.25,
-    "legend.framealpha": 0.85,  # readable over a heat map
-    "legend.edgecolor": "none",
+    "legend.frameon": False,  # a legend never lies on data
+    "legend.fontsize": 8.0,
 }
 NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
-# inches of one panel
-WIDTH = 4.4
-HEIGHT = 3.0
 # that fit side by side under a panel; names that would touch their neighbours are written steeply
 LETTERS = 44
+# what lies on top where marks meet: areas below, one of many below the rest, a dashed line on a
+# solid one (whose colour shows in the gaps), markers on lines
+DEPTHS = {"heat": 0.5, "band": 1.0, "thin": 1.9, "solid": 2.0, "dashed": 2.1, "points": 2.2}
 
 
 def write(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -74,98 +75,88 @@ def svg(figure: Figure) -> str:
 
 
 def _draw(figure: Figure, kind: str) -> bytes:
-    rows = -(-len(figure.panels) // figure.columns)
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a user's matplotlibrc must not change the bytes
-        matplotlib.rcParams.update(STYLE)  # type: ignore[arg-type]
-        canvas = Canvas(
-            figsize=(WIDTH * figure.columns, HEIGHT * rows + 0.3), layout="constrained"
-        )
-        FigureCanvasAgg(canvas)
-        canvas.suptitle(_text(figure.title))
-        for i, panel in enumerate(figure.panels):
-            _panel(canvas, canvas.add_subplot(rows, figure.columns, i + 1), panel)
+    with canvas_of(figure) as (canvas, _):
         out = io.BytesIO()
         canvas.savefig(out, format=kind[1:], dpi=150, metadata=NO_DATE[kind])
     return out.getvalue()
 
 
-def _panel(canvas: Canvas, axes: Any, panel: Panel) -> None:
-    for mark in panel.marks:
-        _mark(canvas, axes, mark, panel)
+@contextmanager
+def canvas_of(figure: Figure) -> Iterator[tuple[Canvas, list[Drawn]]]:
+    """The figure as matplotlib's, and each panel with what was drawn for each of its marks."""
+    rows = -(-len(figure.panels) // figure.columns)
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # a user's matplotlibrc must not change the bytes
+        matplotlib.rcParams.update(STYLE)  # type: ignore[arg-type]
+        size = (WIDTH * figure.columns, HEIGHT * rows + 0.3)
+        canvas = Canvas(figsize=size, layout="constrained")
+        FigureCanvasAgg(canvas)
+        canvas.suptitle(_text(figure.title))
+        drawn = [
+            _panel(canvas, canvas.add_subplot(rows, figure.columns, i + 1), panel)
+            for i, panel in enumerate(figure.panels)
+        ]
+        set_legends(canvas, drawn, rows, figure.columns)
+        yield canvas, drawn
+
+
+def _panel(canvas: Canvas, axes: Any, panel: Panel) -> Drawn:
+    artists = [_mark(canvas, axes, mark, panel) for mark in panel.marks]
     axes.set(
         title=_text(panel.title), xlabel=_text(panel.x_label), ylabel=_text(panel.y_label)
     )
-    for limits, set_limits in (
-        (panel.x_range, axes.set_xlim),
-        (panel.y_range, axes.set_ylim),
-    ):
-        if limits is not None:
-            set_limits(*limits)
-    for log, names, axis, set_scale in (
-        (panel.log_x, panel.x_names, axes.xaxis, axes.set_xscale),
-        (panel.log_y, panel.y_names, axes.yaxis, axes.set_yscale),
-    ):
-        if names:
-            axis.set_ticks(range(len(names)), [_text(name) for name in names])
-        elif log:
-            set_scale("log")
-            # plain text: a formula per tick triples the time
-            axis.set_major_formatter(FuncFormatter(_power))
-            axis.set_minor_formatter(
-                NullFormatter() if _decades(axis) > 1 else FuncFormatter(_power)
-            )
-        else:
-            # more labels than that run into each other at this width
-            axis.set_major_locator(MaxNLocator(5))
+    set_ticks(axes, panel, _text)
     if any(
         len(a) + len(b) > 2 * LETTERS / len(panel.x_names) for a, b in pairwise(panel.x_names)
     ):
         axes.tick_params(axis="x", rotation=60, labelsize=7)
-    if any(mark.label for mark in panel.marks if not isinstance(mark, Heat)):
-        axes.legend()
+    return Drawn(panel, axes, artists)
 
 
-def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> None:
+def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
+    """Draw it; all that was drawn, the first of which stands for it in a legend."""
     label = _text(mark.label)
     if isinstance(mark, Line):
-        width = 0.6 if mark.thin else 1.5
-        style = "--" if mark.dashed else "-"
-        axes.plot(
+        kind = "thin" if mark.thin else "dashed" if mark.dashed else "solid"
+        return axes.plot(
             mark.x,
             mark.y,
             label=label,
-            color=_color(mark.color),
-            linewidth=width,
-            linestyle=style,
+            color=color_of(mark.color),
+            linewidth=0.6 if mark.thin else 1.5,
+            linestyle="--" if mark.dashed else "-",
+            zorder=DEPTHS[kind],
         )
-    elif isinstance(mark, Band):
-        axes.fill_between(
+    if isinstance(mark, Band):
+        area = axes.fill_between(
             mark.x,
             mark.low,
             mark.high,
             label=label,
-            color=_color(mark.color),
+            color=color_of(mark.color),
             alpha=0.2,
             linewidth=0,
+            zorder=DEPTHS["band"],
         )
-    elif isinstance(mark, Points):
-        axes.errorbar(
+        return [area]
+    if isinstance(mark, Points):
+        bars = axes.errorbar(
             mark.x,
             mark.y,
             yerr=mark.error,
             label=label,
-            color=_color(mark.color),
+            color=color_of(mark.color),
             fmt="o",
             markersize=3.5,
+            zorder=DEPTHS["points"],
         )
-    else:
-        edges = _edges(mark.x, panel.log_x), _edges(mark.y, panel.log_y)
-        drawn = axes.pcolormesh(
-            *edges, mark.z, norm=LogNorm() if mark.log_z else None, rasterized=True
-        )
-        axes.grid(False)
-        canvas.colorbar(drawn, ax=axes, label=label)
+        return [bars, *bars.get_children()]
+    edges = _edges(mark.x, panel.log_x), _edges(mark.y, panel.log_y)
+    norm = LogNorm() if mark.log_z else None
+    area = axes.pcolormesh(*edges, mark.z, norm=norm, rasterized=True, zorder=DEPTHS["heat"])
+    axes.grid(False)
+    canvas.colorbar(area, ax=axes, label=label)
+    return [area]
 
 
 def _edges(centres: np.ndarray, log: bool) -> np.ndarray:
@@ -181,21 +172,8 @@ def _edges(centres: np.ndarray, log: bool) -> np.ndarray:
     return np.exp(x) if log else x
 
 
-def _decades(axis: Any) -> float:
-    low, high = axis.get_view_interval()
-    return abs(math.log10(high / low)) if low > 0 and high > 0 else 0.0
-
-
-def _power(x: float, _position: int) -> str:
-    """0.01, 1000, 1e-5, 2e6: short and without padding zeros."""
-    return (
-        f"{x:g}"
-        if 1e-4 < abs(x) < 1e5
-        else f"{x:.0e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
-    )
-
-
-def _color(i: int) -> str:
+def color_of(i: int) -> str:
+    """What the palette has for a mark's `color`."""
     return PALETTE[i % len(PALETTE)]
 
 
