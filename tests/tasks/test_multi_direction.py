@@ -317,3 +317,16 @@ def test_sampled_spike_risk_is_the_squared_error():
 def test_bad_input_gets_one_sentence(make, words):
     with pytest.raises(AttnscopeError, match=words):
         make()
+
+
+def test_posterior_where_log_ratios_round_to_more_than_1():
+    """Scores of 1e15 and more: a share may be any of the positions', never NaN."""
+    ones = np.ones((3, 1))
+    task = at.MultiDirection(
+        1, 3, 3, gamma=0.626, signal=6.26e7, keys=ones, values=ones, positions="distinct"
+    )
+    tokens = 58.5 * task.sample(200, seed=0).tokens
+    for x in (tokens, tokens[:, ::-1]):
+        posterior = task.posterior(x)
+        assert np.isfinite(posterior).all()
+        assert np.allclose(posterior.sum(axis=2), 1)

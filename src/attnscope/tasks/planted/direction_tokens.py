@@ -38,6 +38,7 @@ __all__ = [
 
 NAME = "MultiDirection"
 MOST = 6  # directions: the sums cost 3^F or F 2^F per token
+REPRESENTED = 700.0  # exp(-700) is a number, exp(-746) is 0
 BLOCK = 1 << 20  # numbers worked on at a time: 8 MB arrays
 ORTHOGONAL = 1e-12  # inner products of given vectors below this are roundoff and count as 0
 POSITIONS = ("distinct", "independent")
@@ -278,15 +279,23 @@ class DirectionTokens(Sampled[DirectionBatch]):
         right = self._sums(ratios, range(self.length - 1, -1, -1))
         everything = frozenset(range(self.directions))
         total = left[-1][everything]
-        out = np.zeros((len(total), self.directions, self.length))
+        logs = {}
         for l in range(self.length):
             before = left[l]
             after = right[self.length - 1 - l]
             for T in self._carried:
                 rest = everything - T
                 ways = [before[S] + after[rest - S] for S in self._placed if rest >= S]
-                mass = np.exp(ratios[T][:, l] + np.logaddexp.reduce(ways) - total)
-                out[:, sorted(T), l] += mass[:, None]
+                logs[T, l] = ratios[T][:, l] + np.logaddexp.reduce(ways) - total
+        out = np.zeros((len(total), self.directions, self.length))
+        for f in range(self.directions):
+            own = [(l, log) for (T, l), log in logs.items() if f in T]
+            # Shares sum to 1, unless logarithms beyond 1e15 have roundings of more than 1, which
+            # make them any numbers: then the largest counts as the whole.
+            most = np.max([log for _, log in own], axis=0)
+            shift = np.where((most > 1) | (most < -REPRESENTED), most, 0.0)
+            for l, log in own:
+                out[:, f, l] += np.exp(log - shift)
         return out / out.sum(2, keepdims=True)  # the sum is 1 up to rounding
 
     def _sums(
