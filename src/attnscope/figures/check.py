@@ -28,7 +28,7 @@ from matplotlib.figure import Figure as Canvas
 
 from attnscope.figures.figure import Band, Figure, Heat, Line, Mark, Panel, Points
 from attnscope.figures.layout_matplotlib import Drawn, pixels
-from attnscope.figures.render_matplotlib import canvas_of, color_of
+from attnscope.figures.render_matplotlib import INK, canvas_of, color_of
 
 __all__ = ["problems"]
 
@@ -42,7 +42,6 @@ NATURAL = ((0.0, 1.0), (-1.0, 1.0))
 MARGIN = (
     0.1  # of the natural range that a declared range may add at an end, so that marks show
 )
-INK = "#000000"  # reference lines, named where they stand: no colour with a meaning
 LEAST = 0.25  # of a natural range: data within less would be a flat line
 
 
@@ -278,6 +277,7 @@ def _colours(figure: Figure) -> list[str]:
     by_label: dict[str, dict[str, None]] = {}
     by_colour: dict[str, list[tuple[int, set[str]]]] = {}
     declared = {color_of(i) for i, meaning in enumerate(figure.meanings) if meaning}
+    declared.add(INK)  # reference lines, named where they stand: no colour with a meaning
     for i, panel in enumerate(figure.panels):
         labels: dict[str, set[str]] = {}
         for mark in panel.marks:
@@ -293,7 +293,7 @@ def _colours(figure: Figure) -> list[str]:
     ]
     for colour, uses in by_colour.items():
         clash = next((p for p in combinations(uses, 2) if not p[0][1] & p[1][1]), None)
-        if clash and colour not in declared | {INK}:
+        if clash and colour not in declared:
             (i, first), (j, second) = clash
             found.append(
                 f"the colour {colour} is {_words(first)} in panel {i + 1} and {_words(second)} in "

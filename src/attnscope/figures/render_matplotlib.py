@@ -27,10 +27,11 @@ from attnscope.figures.figure import Band, Figure, Line, Mark, Panel, Points
 from attnscope.figures.layout_matplotlib import HEIGHT, WIDTH, Drawn, set_legends, set_ticks
 from attnscope.files import check_place, whole_file
 
-__all__ = ["PALETTE", "canvas_of", "color_of", "svg", "write"]
+__all__ = ["PALETTE", "canvas_of", "color_of", "png", "svg", "write"]
 
+INK = "#000000"
 # Okabe and Ito's palette: distinguishable with any colour vision
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", INK)
 STYLE: dict[str, Any] = {
     "svg.hashsalt": "attnscope",  # ids of clip paths and markers: fixed instead of random
     # text stays text: small files that can be searched and read aloud
@@ -43,6 +44,7 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,  # a legend never lies on data
     "legend.fontsize": 8.0,
 }
+INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
 # that fit side by side under a panel; names that would touch their neighbours are written steeply
 LETTERS = 44
@@ -74,20 +76,30 @@ def svg(figure: Figure) -> str:
     return _draw(figure, ".svg").decode()
 
 
-def _draw(figure: Figure, kind: str) -> bytes:
-    with canvas_of(figure) as (canvas, _):
+def png(figure: Figure, ink: str) -> bytes:
+    """The figure as PNG without background, words and axes in the colour `ink`."""
+    return _draw(figure, ".png", ink, transparent=True)
+
+
+def _draw(figure: Figure, kind: str, ink: str = INK, transparent: bool = False) -> bytes:
+    with canvas_of(figure, ink) as (canvas, _):
         out = io.BytesIO()
-        canvas.savefig(out, format=kind[1:], dpi=150, metadata=NO_DATE[kind])
+        how: dict[str, Any] = {
+            "format": kind[1:],
+            "metadata": NO_DATE[kind],
+            "transparent": transparent,
+        }
+        canvas.savefig(out, dpi=150, **how)
     return out.getvalue()
 
 
 @contextmanager
-def canvas_of(figure: Figure) -> Iterator[tuple[Canvas, list[Drawn]]]:
+def canvas_of(figure: Figure, ink: str = INK) -> Iterator[tuple[Canvas, list[Drawn]]]:
     """The figure as matplotlib's, and each panel with what was drawn for each of its marks."""
     rows = -(-len(figure.panels) // figure.columns)
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # a user's matplotlibrc must not change the bytes
-        matplotlib.rcParams.update(STYLE)  # type: ignore[arg-type]
+        matplotlib.rcParams.update(STYLE | dict.fromkeys(INKED, ink))  # type: ignore[arg-type]
         size = (WIDTH * figure.columns, HEIGHT * rows + 0.3)
         canvas = Canvas(figsize=size, layout="constrained")
         FigureCanvasAgg(canvas)
@@ -122,7 +134,7 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
             mark.x,
             mark.y,
             label=label,
-            color=color_of(mark.color),
+            color=_paint(mark.color),
             linewidth=0.6 if mark.thin else 1.5,
             linestyle="--" if mark.dashed else "-",
             zorder=DEPTHS[kind],
@@ -133,7 +145,7 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
             mark.low,
             mark.high,
             label=label,
-            color=color_of(mark.color),
+            color=_paint(mark.color),
             alpha=0.2,
             linewidth=0,
             zorder=DEPTHS["band"],
@@ -145,7 +157,7 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
             mark.y,
             yerr=mark.error,
             label=label,
-            color=color_of(mark.color),
+            color=_paint(mark.color),
             fmt="o",
             markersize=3.5,
             zorder=DEPTHS["points"],
@@ -175,6 +187,12 @@ def _edges(centres: np.ndarray, log: bool) -> np.ndarray:
 def color_of(i: int) -> str:
     """What the palette has for a mark's `color`."""
     return PALETTE[i % len(PALETTE)]
+
+
+def _paint(i: int) -> Any:
+    """The colour it is drawn in: the palette's black is whatever words are written in."""
+    color = color_of(i)
+    return matplotlib.rcParams["text.color"] if color == INK else color
 
 
 def _text(text: str) -> str:
