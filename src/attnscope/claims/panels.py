@@ -1,4 +1,4 @@
-"""What the training claims share: the paper's four panels with predictions drawn in, and the vector
+"""What the training claims share: their panels by outcome with predictions drawn in, and the vector
 route beside the five overlaps.
 
 The reduced engine follows five numbers; engine="full" follows the vectors k, v in R^d with
@@ -11,7 +11,7 @@ the path by `amplification` times that, and every step rounds by about EPS, so a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -20,16 +20,18 @@ from attnscope.dynamics.experiments import EXPERIMENTS
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
+from attnscope.figures.outcomes import BANDS, OUTCOMES, by_outcome, paths_by_outcome
 from attnscope.predictors.attention import Erf
 from attnscope.theory.overlaps import Overlaps
 
 __all__ = [
+    "BELOW",
     "COUNT",
     "EPS",
     "EXACT_COUNT",
     "TWO_SHARES",
     "counted",
-    "four_panels",
+    "run_panels",
     "same_path",
     "spread",
 ]
@@ -40,89 +42,80 @@ COUNT = 0.5  # tolerance of an exact count
 EXACT_COUNT = "an exact count: half a run"
 TWO_SHARES = "5 standard errors of a difference of two shares; false alarm 6e-7"
 SMALLEST = 1e-17  # a logarithmic axis ends here; distances of exactly 0 are drawn here
-PATHS = 60  # runs drawn one by one
+SMALL = 0.3  # overlaps that stay below would be a flat line on an axis from 0 to 1
+BELOW = -0.03  # axes of sizes begin here: a curve at 0 must not hide behind the axis
 FULL_RUNS = 16  # the vector engine works on 16 runs at a time: fewer would cost the same
 
 
-def four_panels(
+def run_panels(
     run: Trajectory,
     title: str,
-    levels: Sequence[tuple[str, float]],
+    levels: Mapping[str, tuple[str, float]],
     off: Trajectory | None = None,
     risk_range: tuple[float, float] | None = None,
 ) -> Figure:
-    """The paper's four panels, median and central 95 % of the runs by outcome; predicted excess
-    risks are dashed.
+    """Excess risk, distance to the manifold, all five overlaps and the paths, split by outcome:
+    a colour is an outcome in every panel (figures/outcomes.py).
 
-    `off`: the run whose distance to the manifold is drawn, if not the same; risk_range: a linear
-    axis for the risk, instead of logarithmic.
+    `levels`: outcome -> (words, predicted excess risk), dashed in that outcome's colour; `off`: the
+    run whose distance to the manifold is drawn, if not the same; risk_range: a linear axis for the
+    risk, instead of logarithmic.
     """
-    groups = [
-        (name, run.outcome == name)
-        for name in ("oracle", "swapped", "undecided")
-        if (run.outcome == name).any()
-    ]
-    alone = len(groups) == 1
-    label = lambda name, what: what if alone else f"{what}, {name}" if what else name
     ends = [float(run.step[0]), float(run.step[-1])]
-    excess: list[Mark] = [
-        Line(ends, [y, y], text, color=5 - i, dashed=True)
-        for i, (text, y) in enumerate(levels)
-    ]
-    aligned: list[Mark] = []
-    paths: list[Mark] = []
-    for i, (name, use) in enumerate(groups):
-        excess += spread(run.step, run.excess[use], label(name, "excess" if alone else ""), i)
-        for j, what in enumerate(("kappa", "nu")):
-            aligned += spread(
-                run.step,
-                np.abs(getattr(run.overlaps, what)[use]),
-                label(name, f"|{what}|"),
-                2 * i + j,
-                dashed=i > 0,
-            )
-        lines = np.flatnonzero(use)[:PATHS]
-        paths += [
-            Line(
-                run.overlaps.kappa[r],
-                run.overlaps.nu[r],
-                name if r == lines[0] and not alone else "",
-                i,
-                thin=True,
-            )
-            for r in lines
-        ]
-    away = []
-    off = off or run
-    for i, (name, use) in enumerate(
-        groups if off is run else [("", np.ones(off.runs, dtype=bool))]
-    ):
-        away += spread(
-            off.step, np.maximum(off.distance[use], SMALLEST), "" if alone else name, i
-        )
-    lowest = max(SMALLEST, float(off.distance.min()) / 3)
+    exact = tuple(
+        Line(ends, [y, y], words, OUTCOMES[name], dashed=True, thin=True)
+        for name, (words, y) in levels.items()
+    )
+    drawn = lambda values: by_outcome(run.step, values, run.outcome)
+    overlaps = run.overlaps._asdict()
+    names = ("kappa", "nu", "eta", "theta", "rho")
     square = (-1.05, 1.05)
     panels = (
         Panel(
             "excess risk",
             "step",
             "excess risk",
-            tuple(excess),
+            (*drawn(run.excess), *exact),
             log_y=risk_range is None,
             y_range=risk_range,
         ),
-        Panel("alignment", "step", "|overlap|", tuple(aligned), y_range=(0.0, 1.05)),
-        Panel("paths", "kappa", "nu", tuple(paths), x_range=square, y_range=square),
+        _off_the_manifold(run, off),
+        *(_size(name, drawn(np.abs(overlaps[name]))) for name in names),
         Panel(
-            "off the manifold",
-            "step",
-            "distance to the manifold",
-            tuple(away),
-            log_y=True,
-            y_range=(lowest, 3.0),
+            "paths",
+            "kappa",
+            "nu",
+            paths_by_outcome(run.overlaps.kappa, run.overlaps.nu, run.outcome),
+            x_range=square,
+            y_range=square,
         ),
     )
-    return Figure(f"{title} (bands: 95 % of the runs)", panels, columns=2)
+    return Figure(f"{title} ({BANDS})", panels, columns=2)
+
+
+def _size(name: str, marks: tuple[Mark, ...]) -> Panel:
+    """|overlap| over steps: from 0 to 1, or to the largest drawn where that is far below 1."""
+    tops = [np.max(mark.high if isinstance(mark, Band) else mark.y) for mark in marks]
+    top = float(max(tops))
+    shown = (BELOW * top, 1.05 * top) if 0 < top < SMALL else (BELOW, 1.05)
+    return Panel(f"|{name}|", "step", f"|{name}|", marks, y_range=shown)
+
+
+def _off_the_manifold(run: Trajectory, off: Trajectory | None) -> Panel:
+    """Distances of the runs by outcome, or of another, shorter run, which has none yet."""
+    outcome = run.outcome if off is None else np.full(off.runs, "on the way")
+    off = off or run
+    zero = bool((off.distance < SMALLEST).any())
+    distance = np.maximum(off.distance, SMALLEST)
+    shown = (float(distance.min()) / 1.3, float(distance.max()) * 1.3)
+    return Panel(
+        "off the manifold",
+        "step",
+        "distance to the manifold" + (", 0 drawn as 1e-17" if zero else ""),
+        by_outcome(off.step, distance, outcome),
+        log_y=True,
+        y_range=shown,
+    )
 
 
 def spread(

@@ -144,7 +144,7 @@ def _figure(
         "risk, closed form",
         "relative difference",
         (
-            Points(closed[order], relative, "settings", 1),
+            Points(closed[order], relative, "settings", 0),
             Line(ends, [ROUNDOFF] * 2, "tolerance", 6, dashed=True),
         ),
         log_x=True,

@@ -255,7 +255,7 @@ def _figure(
             ),
         ),
         log_x=True,
-        y_range=(0, 1.15),  # room for the legend,
+        y_range=(0, 0.55),
     )
     return Figure("Linear regression and small dense nets fail", (left, right), columns=2)
 

@@ -153,15 +153,18 @@ def _figure(dims: dict[Path, list[float]], measured: dict[Path, np.ndarray]) -> 
 
     def marks(paths: tuple[Path, ...]) -> list[Line | Points]:
         out: list[Line | Points] = []
-        for i, path in enumerate(paths):
+        for path in paths:
+            color = (*INSIDE, *OUTSIDE).index(path)
             grid = (
                 fine
                 if not path.long
                 else np.unique(np.round(np.sqrt(fine[fine <= LONGEST * 1.01]))) ** 2
             )  # L integer
             out += [
-                Line(grid, [_exact(*path.at(d)) for d in grid], path.name, i),
-                Points(dims[path], measured[path][0], "", i, BAND * measured[path][1]),
+                Line(grid, [_exact(*path.at(d)) for d in grid], path.name, color),
+                Points(
+                    dims[path], measured[path][0], path.name, color, BAND * measured[path][1]
+                ),
             ]
         return out
 
@@ -178,10 +181,9 @@ def _figure(dims: dict[Path, list[float]], measured: dict[Path, np.ndarray]) -> 
         "outside the regime: it does not",
         "dimension d",
         "excess risk at (k*, v*)",
-        (*marks(OUTSIDE), Line([10, 1e7], [0.5, 0.5], "null", 6, dashed=True)),
+        (*marks(OUTSIDE), Line([10, 1e7], [0.5, 0.5], "null", 5, dashed=True)),
         log_x=True,
         log_y=True,
-        y_range=(1e-2, 100),
     )
     return Figure(
         "Risk of the erf oracle by temperature law (lines exact, points sampled)",

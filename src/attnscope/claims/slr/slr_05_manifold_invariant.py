@@ -143,11 +143,10 @@ def _figure(
         log_x=True,
         log_y=True,
         x_range=(100, float(steps[-1])),
-        y_range=(4e-18, 1e-10),
     )
     runs = tuple(
         Line(
-            hot.step, np.maximum(d, 1e-17), "vectors, 8 runs" if i == 0 else "", 0, thin=True
+            hot.step, np.maximum(d, 1e-17), "vectors, 8 runs" if i == 0 else "", 3, thin=True
         )
         for i, d in enumerate(hot.distance)
     )
@@ -166,7 +165,6 @@ def _figure(
         "distance to the manifold",
         (*runs, law),
         log_y=True,
-        y_range=(1e-17, 1e-3),
     )
     return Figure("Runs that start on the manifold stay on it", (cold, warm), columns=2)
 

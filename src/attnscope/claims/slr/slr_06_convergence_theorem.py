@@ -242,7 +242,7 @@ def _figure(context: Context, limits: np.ndarray, times: np.ndarray) -> Figure:
         "steps of size 0.1",
         (
             Line(grid, [_flow_time(x) / 0.1 for x in grid], "gradient flow, an integral", 0),
-            Points(TIMED_AT, times[1], "measured", 1),
+            Points(TIMED_AT, times[1], "measured", 2),
         ),
         log_x=True,
         log_y=True,

@@ -24,7 +24,7 @@ from scipy.special import erf
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import worst
-from attnscope.claims.panels import counted, four_panels, same_path
+from attnscope.claims.panels import counted, run_panels, same_path
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.predictors.attention import Erf
@@ -74,10 +74,10 @@ def check(context: Context) -> Evidence:
         f"(limit {limit:.4f}); both overlaps are above .9 after {np.median(first):.0f} steps in "
         "the median."
     )
-    figure = four_panels(
+    figure = run_panels(
         run,
         f"{run.runs} runs from the manifold, temperature 0.1",
-        [("at (k*, v*), exact", limit)],
+        {"oracle": ("oracle, exact limit", limit)},
         off=vectors,
     )
     return Evidence(

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
-from attnscope.claims.panels import COUNT, EXACT_COUNT, counted, four_panels, same_path
+from attnscope.claims.panels import COUNT, EXACT_COUNT, counted, run_panels, same_path
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
@@ -89,10 +89,13 @@ def check(context: Context) -> Evidence:
         f"tilted, {int(near[1].sum())} swapped; after the "
         f"paper's {e.steps} steps |kappa| is {np.median(np.abs(run.overlaps.kappa[:, -1])):.2f}."
     )
-    levels = [("oracle, a saddle", oracle), ("tilted minimum", tilted)]
+    levels = {
+        "oracle": ("oracle, a saddle", oracle),
+        "undecided": ("tilted minimum", tilted),
+    }
     return Evidence(
         comparisons,
-        four_panels(
+        run_panels(
             run,
             f"{run.runs} runs from the spheres, temperature 0.9",
             levels,

@@ -16,7 +16,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, worst
-from attnscope.claims.panels import TWO_SHARES, counted, four_panels, same_path
+from attnscope.claims.panels import TWO_SHARES, counted, run_panels, same_path
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.starts import starting_overlaps
@@ -100,10 +100,10 @@ def check(context: Context) -> Evidence:
         f"{np.median(run.excess[at_oracle, -1]):.4f} at "
         f"the oracle and {np.median(run.excess[at_swapped, -1]):.4f} swapped."
     )
-    levels = [(f"{name}, exact", value) for name, value in exact.items()]
+    levels = {name: (f"{name}, exact limit", value) for name, value in exact.items()}
     return Evidence(
         comparisons,
-        four_panels(run, f"{run.runs} runs from the spheres, temperature 0.1", levels),
+        run_panels(run, f"{run.runs} runs from the spheres, temperature 0.1", levels),
         notes,
     )
 

@@ -29,7 +29,7 @@ from scipy.special import erf
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, mean_and_error
-from attnscope.claims.panels import counted, four_panels
+from attnscope.claims.panels import counted, run_panels
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
@@ -84,10 +84,10 @@ def check(context: Context) -> Evidence:
     last = float(risk(e.task(), Erf(float(run.temperature[-1])), Overlaps.oracle()).excess)
     return Evidence(
         comparisons,
-        four_panels(
+        run_panels(
             run,
             f"SGD, {run.runs} runs from the spheres, d = 80",
-            [("oracle, exact, at the end", last)],
+            {"oracle": ("oracle, exact, at the end", last)},
         ),
         notes,
     )

@@ -31,24 +31,25 @@ Weights.   At its best temperature erf is polynomially close to Bayes, softmax a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import erf
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.slr.temperature_routes import (
+    best_by_values,
+    critical_by_gradient,
+    critical_law,
+)
 from attnscope.figures.figure import Figure, Line, Panel, Points
-from attnscope.predictors.attention import Componentwise, Erf, Predictor, Softmax
+from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimal_sigma import optimal_sigma
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.risk import risk, risk_gradient
+from attnscope.theory.risk import risk
 
 ORACLE = Overlaps.oracle()
 # (d, L)
@@ -83,10 +84,10 @@ BAYES_DIMS = (5, 10)
 def check(context: Context) -> Evidence:
     seeds = np.random.default_rng([context.seed, 14]).integers(2**31, size=10).tolist()
     samples = context.pick(200_000, 2_000_000)
-    best = np.array([(*_best(d, L), *_best_by_values(d, L)) for d, L in SIZES]).T
-    law = np.array([_critical_law(SingleLocation(d, L)) for d, L in CRITICAL])
+    best = np.array([(*_best(d, L), *best_by_values(d, L)) for d, L in SIZES]).T
+    law = np.array([critical_law(SingleLocation(d, L)) for d, L in CRITICAL])
     hessian = np.array([critical_temperature(SingleLocation(d, L)) for d, L in CRITICAL])
-    gradient = np.array([_critical_by_gradient(SingleLocation(d, L)) for d, L in CRITICAL])
+    gradient = np.array([critical_by_gradient(SingleLocation(d, L)) for d, L in CRITICAL])
     drawn = {
         kind: np.array(
             [
@@ -203,58 +204,6 @@ def _best(dim: int, length: int) -> tuple[float, float]:
     return lam, float(at_best.excess)
 
 
-def _best_by_values(dim: int, length: int) -> tuple[float, float]:
-    """The same by bounded search over values of the definition, integrated by QUADPACK."""
-    gam, s = 0.5**0.5, math.sqrt(dim / 2)
-
-    def value(x: float) -> float:
-        lam = math.exp(x)
-        informative = _normal_mean(lambda g: math.erfc(lam * (s + gam * g)) ** 2)
-        background = _normal_mean(lambda g: math.erf(lam * g) ** 2)
-        return gam**2 * informative + (length - 1) * background
-
-    ends = (math.log(0.01 / s), math.log(10 / s))
-    found = minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-8})
-    return math.exp(found.x), float(found.fun)
-
-
-def _normal_mean(f: Callable[[float], float]) -> float:
-    density = lambda g: math.exp(-g * g / 2) / math.sqrt(2 * math.pi)
-    weighted = lambda g: f(g) * density(g)
-    return quad(weighted, -12, 12, epsabs=0, epsrel=1e-13, limit=200)[0]
-
-
-def _critical_law(task: SingleLocation) -> float:
-    share = task.gamma**2 * (task.length - 1) / (task.signal**2 + task.gamma**2)
-    return math.sqrt(4 / (1 - share) ** 2 - 1) / 2 if share < 1 else math.inf
-
-
-def _critical_by_gradient(task: SingleLocation, h: float = 1e-3) -> float:
-    """The temperature at which the Hessian in (phi, psi), by differences of gradients,
-    has determinant 0.
-    """
-
-    def slope(lam: float, phi: float, psi: float) -> np.ndarray:
-        o = Overlaps(
-            math.cos(phi), math.sin(phi), math.sin(psi), math.cos(psi), math.sin(phi + psi)
-        )
-        R = risk_gradient(task, Componentwise(erf, lam), o)
-        cross = R.rho * math.cos(phi + psi)
-        return np.array(
-            [
-                R.eta * o.kappa - R.kappa * o.eta + cross,
-                R.theta * o.nu - R.nu * o.theta + cross,
-            ]
-        )
-
-    def determinant(lam: float) -> float:
-        central = lambda f: (8 * (f(h) - f(-h)) - f(2 * h) + f(-2 * h)) / (12 * h)
-        a, b = central(lambda x: slope(lam, x, 0.0)), central(lambda x: slope(lam, 0.0, x))
-        return float((a[0] * b[1] - a[1] * b[0]) / (abs(a[0] * b[1]) + abs(a[1] * b[0])))
-
-    return float(brentq(determinant, 0.5, 5, xtol=1e-10))
-
-
 def _sampled(
     task: SingleLocation, predictor: Predictor, samples: int, seed: int
 ) -> tuple[float, float]:
@@ -291,7 +240,7 @@ def _figure(
                 for i, kind in enumerate(TRIED)
             ),
             *(
-                Points(TRIED[kind], drawn[kind][0], "", i, BAND * drawn[kind][1])
+                Points(TRIED[kind], drawn[kind][0], names[kind], i, BAND * drawn[kind][1])
                 for i, kind in enumerate(TRIED)
             ),
             level(_excess(SHOWN, optimal_sigma(SHOWN)), "optimal sigma", 2),
@@ -299,7 +248,6 @@ def _figure(
         ),
         log_x=True,
         log_y=True,
-        y_range=(1e-12, 20),
     )
     dims = np.array([4, 7, 10, 20, 30, 50, 70, 100, 150, 200])
     tasks = [SingleLocation(int(d), 10) for d in dims]
@@ -314,8 +262,8 @@ def _figure(
                 dims, [optimal_temperature(t, Softmax)[1].excess for t in tasks], "softmax", 1
             ),
             Line(dims, [float(t.bayes_risk().excess) for t in tasks], "Bayes", 3),
-            Points(SIGMA_DIMS, sigma[0], "", 2, BAND * sigma[1]),
-            Points(BAYES_DIMS, bayes[0], "", 3, BAND * bayes[1]),
+            Points(SIGMA_DIMS, sigma[0], "optimal sigma", 2, BAND * sigma[1]),
+            Points(BAYES_DIMS, bayes[0], "Bayes", 3, BAND * bayes[1]),
         ),
         log_y=True,
         y_range=(1e-21, 10),
@@ -327,48 +275,46 @@ def _figure(
 
     pick = lambda L: [i for i, size in enumerate(SIZES) if size[1] == L]
     optimum = Panel(
-        "best temperature of erf",
+        "best temperature of erf (points: search over values)",
         "dimension d",
         "temperature",
         tuple(
             mark
-            for color, L in enumerate((10, 100))
+            for L, color in ((10, 4), (100, 5))
             for mark in (
                 Line(wide, by_length(L), f"L = {L}", color),
-                Points(
-                    [SIZES[i][0] for i in pick(L)],
-                    best[2, pick(L)],
-                    "search over values",
-                    color,
-                ),
+                Points([SIZES[i][0] for i in pick(L)], best[2, pick(L)], f"L = {L}", color),
             )
         ),
         log_x=True,
         log_y=True,
     )
-    curves = [(L, np.geomspace(50 if L < 100 else 250, 1e8, 80)) for L in (3, 10, 100)]
+    curves = [
+        (L, color, np.geomspace(50 if L < 100 else 250, 1e8, 80))
+        for L, color in ((3, 6), (10, 4), (100, 5))
+    ]
     critical = Panel(
-        "critical temperature of erf",
+        "critical temperature of erf (points: gradients)",
         "dimension d",
         "temperature",
         (
             *(
                 Line(
                     d,
-                    [_critical_law(SingleLocation(int(x), L)) for x in d],
-                    f"L = {L}, law",
-                    i,
+                    [critical_law(SingleLocation(int(x), L)) for x in d],
+                    f"L = {L}",
+                    color,
                 )
-                for i, (L, d) in enumerate(curves)
+                for L, color, d in curves
             ),
             *(
                 Points(
                     [d for d, L in CRITICAL if length == L],
                     gradient[[length == L for _, L in CRITICAL]],
-                    "",
-                    i,
+                    f"L = {length}",
+                    color,
                 )
-                for i, (length, _) in enumerate(curves)
+                for length, color, _ in curves
             ),
             Line([50, 1e8], [math.sqrt(3) / 2] * 2, "sqrt(3)/2", 6, dashed=True),
         ),

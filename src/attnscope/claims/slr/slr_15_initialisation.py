@@ -23,7 +23,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
-from attnscope.claims.panels import TWO_SHARES, counted, spread
+from attnscope.claims.panels import BELOW, TWO_SHARES, counted, spread
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.population_exact import PopulationExact
 from attnscope.dynamics.starts import Moments, starting_overlaps
@@ -211,7 +211,7 @@ def _figure(
                 color,
             )
         ]
-        return Panel(f"|{name}|", "step", f"|{name}|", tuple(marks), y_range=(0, 1.05))
+        return Panel(f"|{name}|", "step", f"|{name}|", tuple(marks), y_range=(BELOW, 1.05))
 
     return Figure(
         f"Starts: {', '.join(names)} (bands: 95 % of each group)",

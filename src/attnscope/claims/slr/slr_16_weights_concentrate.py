@@ -226,8 +226,8 @@ def _figure(
             Line(DIMS, predicted[:, stage, i], name, color) for stage, name, color in stages
         ]
         dots = [
-            Points(DIMS, measured[:, stage, i], "", color, BAND * error[:, stage, i])
-            for stage, _, color in stages
+            Points(DIMS, measured[:, stage, i], name, color, BAND * error[:, stage, i])
+            for stage, name, color in stages
         ]
         return [*lines, *dots, Line([20, 500], [1 / LENGTH] * 2, "1/L", 6, dashed=True)]
 
@@ -249,6 +249,7 @@ def _figure(
         x_range=(10, 1000),
         y_range=(0, 1.05),
     )
+    ideal = "posterior, ideal observer"
     misses = Panel(
         "errors, on a logarithmic scale",
         "dimension d",
@@ -258,10 +259,10 @@ def _figure(
             Line(
                 dims,
                 [float(task.location_error().value) for task in tasks],
-                "posterior, ideal observer",
+                ideal,
                 3,
             ),
-            Points(POSTERIOR_DIMS, 1 - posterior[1], "", 3, BAND * posterior[2]),
+            Points(POSTERIOR_DIMS, 1 - posterior[1], ideal, 3, BAND * posterior[2]),
         ),
         log_x=True,
         log_y=True,

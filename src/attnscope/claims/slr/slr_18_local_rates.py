@@ -182,7 +182,7 @@ def _gaps(
         late = np.flatnonzero(gap < 1e-4 * gap[0])[0]
         law = gap[late] * np.exp(-2 * rate.decay * (run.step - run.step[late]))
         marks += [
-            Line(run.step, np.where(gap > 1e-12, gap, np.nan), f"temperature {lam}", i),
+            Line(run.step, np.where(gap > 1e-12, gap, np.nan), f"temperature {lam}", 2 + i),
             Line(
                 run.step,
                 np.where((law > 1e-12) & (law < 1e-2), law, np.nan),
@@ -205,8 +205,8 @@ def _gaps(
 def _escapes(small: EscapeTime, random: EscapeTime) -> tuple[Line | Points, ...]:
     top = float(max(small.measured.max(), random.measured.max()))
     return (
-        Points(random.predicted, random.measured, "random starts", 1),
-        Points(small.predicted, small.measured, f"overlaps of {SMALL:g}", 0),
+        Points(random.predicted, random.measured, "random starts", 5),
+        Points(small.predicted, small.measured, f"overlaps of {SMALL:g}", 6),
         Line([0, top], [0, top], "equal", 6, dashed=True),
     )
 

@@ -204,7 +204,8 @@ def _figure(limits: list, minimal: list, found: list[Measured]) -> Figure:
     sizes = np.array(SIZES)
     one = Line(n, np.ones(len(n)), "Cramér-Rao limit", 6)
     unit = sizes[:, None] / limits[-1].value
-    names = ("moments", "1 EM pass", "2 passes", f"{PASSES[-1]} passes")
+    last = [f"{PASSES[-1]} passes, s = {s:.3g}" for s in SIGNALS]
+    names = ("moments", "1 EM pass", "2 passes", last[-1])
     passes = tuple(
         Points(sizes, y, name, j, BAND * e)
         for j, (name, y, e) in enumerate(
@@ -215,11 +216,11 @@ def _figure(limits: list, minimal: list, found: list[Measured]) -> Figure:
         Points(
             sizes,
             seen.mean[:, -1] * sizes / limit.value,
-            f"s = {s:.3g}",
-            j,
+            name,
+            color,
             BAND * seen.error[:, -1] * sizes / limit.value,
         )
-        for j, (s, limit, seen) in enumerate(zip(SIGNALS, limits, found))
+        for name, color, limit, seen in zip(last, (4, 3), limits, found)
     )
     least = minimal[-1].value / limits[-1].value
     lines = (
@@ -239,9 +240,8 @@ def _figure(limits: list, minimal: list, found: list[Measured]) -> Figure:
             *text,
             (one, *passes),
             log_y=True,
-            y_range=(0.5, 1e5),
         ),
-        Panel("ten passes", *text, (one, *lines, *near), y_range=(0.85, 1.7)),
+        Panel("ten passes", *text, (one, *lines, *near)),
     )
     return Figure(
         f"Finite samples: EM against the Cramér-Rao limit, d = {DIM}, L = {LENGTH}",
