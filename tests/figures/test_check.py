@@ -144,6 +144,20 @@ def test_the_x_axis_counts_and_names_have_their_room():
     assert "goes on beyond" in found(two, x_names=("a", "b"), x_range=(-2, 3))[0]
 
 
+def test_panels_that_share_a_range_are_measured_together():
+    def pair(label):
+        low = Panel("low", "x", "y", (Line([0, 1], [1, 2]),), y_range=(1, 10))
+        return problems(
+            Figure(
+                "t", (low, Panel("q", "x", label, (Line([0, 1], [1, 9]),), y_range=(1, 10)))
+            )
+        )
+
+    assert pair("y") == []
+    (said,) = pair("another quantity")
+    assert "panel 'low': the y axis is stretched" in said
+
+
 def test_a_label_twice_is_caught():
     said = found(LINE, Line(X, WAVE / 2, "wave", color=1))
     assert "panel 'p': the legend says 'wave' 2 times." in said

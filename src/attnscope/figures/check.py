@@ -5,7 +5,8 @@ compared. One sentence a problem, naming panel and series:
 
 - hidden: more than 80 % of a series' pixels lie under later ones, or it has none in the picture;
 - a legend on data: it covers any data pixel;
-- a stretched range: the data (with error bars) span less than 65 % of an axis, measured along it;
+- a stretched range: the data (with error bars) span less than 65 % of an axis, measured along it
+  (zero at an end, natural bounds, and panels that share a range: see `_with_references`);
 - labels: two legend entries with one text, a series that nothing names, fewer than two ticks;
 - colours: one label in two colours, or one colour for different labels in different panels, unless
   `Figure.meanings` says what the colour stands for in all of them; two series alike in one panel.
@@ -39,9 +40,8 @@ DRAWN = 0.5
 COVERS = 0.5  # a series of at least this opacity hides what is below: bands (0.2) do not
 # bounds that a quantity has by nature: shares and probabilities, cosines
 NATURAL = ((0.0, 1.0), (-1.0, 1.0))
-MARGIN = (
-    0.1  # of the natural range that a declared range may add at an end, so that marks show
-)
+# of a natural range that a declared one may add at an end, so that marks on it show
+MARGIN = 0.1
 LEAST = 0.25  # of a natural range: data within less would be a flat line
 
 
@@ -56,7 +56,7 @@ def problems(figure: Figure) -> list[str]:
             if engine is not None:  # else it is laid out already
                 engine.execute(canvas)
             lines = _hidden_or_covered(canvas, drawn)
-            lines += _stretched(drawn) + _ticks(drawn)
+            lines += _stretched(drawn, figure) + _ticks(drawn)
         found += [f"panel {name}: {line}" for line in lines + _labels(drawn) + _alike(panel)]
     return found + _colours(figure)
 
@@ -146,7 +146,7 @@ def _owns(upper: Mark, lower: Mark) -> bool:
     )
 
 
-def _stretched(drawn: Drawn) -> list[str]:
+def _stretched(drawn: Drawn, figure: Figure) -> list[str]:
     panel, axes = drawn.panel, drawn.axes
     found = []
     for which, axis, limits, names in (
@@ -160,7 +160,8 @@ def _stretched(drawn: Drawn) -> list[str]:
                 found.append(f"the {which} axis goes on beyond its names.")
             continue
         scale = axis.get_transform().transform
-        values = np.concatenate([_extent(mark, which) for mark in panel.marks])
+        peers = [other for other in figure.panels if _same_axis(other, panel, which)]
+        values = np.concatenate([_extent(m, which) for other in peers for m in other.marks])
         values = values[np.isfinite(values) & ((values > 0) | (axis.get_scale() != "log"))]
         if not values.size or values.min() == values.max():
             continue  # nothing to measure a range by
@@ -174,6 +175,15 @@ def _stretched(drawn: Drawn) -> list[str]:
                 f"{low:.3g} to {high:.3g}."
             )
     return found
+
+
+def _same_axis(a: Panel, b: Panel, which: str) -> bool:
+    """Panels with one declared range of one quantity are made to be compared: all their data
+    count.
+    """
+    names = (f"{which}_range", f"{which}_label", f"log_{which}")
+    same = all(getattr(a, name) == getattr(b, name) for name in names)
+    return a is b or (same and getattr(a, names[0]) is not None)
 
 
 def _with_references(values: np.ndarray, low: float, high: float, log: bool) -> np.ndarray:
