@@ -45,6 +45,7 @@ ROUNDING = (
 ROUNDED = "roundoff: 32 terms through a factorisation of condition < 1e3, 1e-11 (1 + |log p|)"
 SUMMED = "roundoff of log p, 1e-11 (1 + |log p|); the trapezoid sum is spectrally accurate"
 SMALLEST = 1e-17  # where exact zeros are drawn
+APART = 1.08  # lengths of neighbouring tasks are drawn this far apart, so that all are seen
 
 
 class Case(NamedTuple):
@@ -220,42 +221,41 @@ def _figure(
     integrated: list[Mark] = []
     drawn: list[Mark] = []
     for i, (name, s) in enumerate(seen.items()):
-        moved.append(
-            Points(LENGTHS, np.maximum(np.abs(s[:, 1] - s[:, 0]), SMALLEST), name, i)
-        )
-        integrated.append(Points(LENGTHS, np.maximum(np.abs(s[:, 2] - 1), SMALLEST), name, i))
+        at = np.array(LENGTHS) * APART ** (i - 1.5)
+        moved.append(Points(at, np.maximum(np.abs(s[:, 1] - s[:, 0]), SMALLEST), name, i))
+        integrated.append(Points(at, np.maximum(np.abs(s[:, 2] - 1), SMALLEST), name, i))
         exact, mean, error = moments[name]
-        places = 1 + np.arange(len(PLACES)) + 0.08 * (i - 1.5)
+        places = np.arange(len(PLACES)) + 0.08 * (i - 1.5)
         drawn += [
-            Line([0.7, len(PLACES) + 0.3], [exact, exact], "", i),
+            Line([-0.3, len(PLACES) - 0.7], [exact, exact], "", i),
             Points(places, mean, name, i, BAND * error),
         ]
+    drawn.append(Line([], [], "exact", 6))
     top = [Line([1, 32], [ROUNDING, ROUNDING], "tolerance at log p = 0", 6, dashed=True)]
     panels = (
         Panel(
             "permuting tokens",
             "length L",
-            "change of the log-law",
+            f"change of the log-law ({SMALLEST:g}: 0)",
             (*moved, *top),
             True,
             True,
-            y_range=(SMALLEST / 2, 1e-6),
         ),
         Panel(
             "integrating out a token",
             "length L",
-            "|integral - 1|",
+            f"|integral - 1| ({SMALLEST:g}: 0)",
             (*integrated, *top),
             True,
             True,
-            y_range=(SMALLEST / 2, 1e-6),
         ),
         Panel(
-            "pairs of places (1,2), (1,8), (4,6), (7,8)",
-            "pair of places",
-            "mean product of two tokens",
+            "products of two tokens, 95 % bars",
+            "places of the two tokens",
+            "mean product",
             tuple(drawn),
-            x_range=(0.0, 5.0),
+            x_range=(-0.5, len(PLACES) - 0.5),
+            x_names=tuple(f"{a + 1} and {b + 1}" for a, b in PLACES),
         ),
     )
     return Figure(

@@ -199,6 +199,7 @@ def _figure(
         Points(LENGTHS, without[0], "", 1, BAND * without[1]),
         Line(LENGTHS, exact[0], "with positions", 0),
         Points(LENGTHS, with_positions[0], "", 0, BAND * with_positions[1]),
+        Points([], [], "sampled", 6),
     )
     panels = [
         Panel(
@@ -211,18 +212,21 @@ def _figure(
         )
     ]
     if digits is not None:
+        blind, seen = (c.measured for c in digits)
         bars = (
-            Points([-0.05, 0.95], [c.predicted for c in digits], "predicted", 0),
-            Points([0.05, 1.05], [c.measured for c in digits], "attention", 1),
+            Points([-0.05, 0.95], [c.predicted for c in digits], "predicted", 6),
+            Points([0.05], [blind], "without positions", 1),
+            Points([1.05], [seen], "with positions", 0),
         )
         panels.append(
             Panel(
                 "digits: patches in place or mirrored",
-                "0 without, 1 with positions",
+                "what attention sees (predicted: chance, pixels)",
                 "accuracy",
                 bars,
-                x_range=(-1.0, 2.0),
+                x_range=(-0.5, 1.5),
                 y_range=(0.4, 1.05),
+                x_names=("patches alone", "patches and places"),
             )
         )
     return Figure(

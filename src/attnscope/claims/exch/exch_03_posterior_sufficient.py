@@ -35,6 +35,9 @@ LOSSY = {
     "rounded": 1e-5,
     "prefix": 1e-3,
 }  # regret that counts as a loss: far above rounding errors
+KEPT = ("tokens", "counts", "posterior")
+SMALLEST = 1e-34  # where exact zeros are drawn
+WIDTH = 0.3  # half the length of the lines in the left panel
 NAMES = {
     "map": "likeliest topic",
     "rounded": "posterior rounded to 0.1",
@@ -55,7 +58,7 @@ def check(context: Context) -> Evidence:
     ]
     sufficient = {
         (name, kind): max(representation(task, LENGTH, name, labels).regret for task in tasks)
-        for name in ("tokens", "counts", "posterior")
+        for name in KEPT
         for kind, labels in (("one label", LABELS), ("all labels", None))
     }
     exact = {
@@ -135,24 +138,23 @@ def _figure(
     measured: dict[str, np.ndarray],
     sufficient: dict[tuple[str, str], float],
 ) -> Figure:
-    sets = np.arange(1, SETS + 1)
+    sets = np.arange(SETS)
+    gap = np.full(SETS, np.nan)  # no line from one set of topics to the next
+    ends = np.stack([sets - WIDTH, sets + WIDTH, gap], axis=1).ravel()
     lossy = [
         mark
         for i, name in enumerate(LOSSY)
         for mark in (
-            Line(sets, exact[name], NAMES[name], i),
+            Line(ends, np.repeat(exact[name], 3), NAMES[name], i),
             Points(sets, measured[name][0], "", i, BAND * measured[name][1]),
         )
     ]
     kept = [
         Points(
-            [1, 2, 3],
-            [
-                max(sufficient[name, kind], 1e-34)
-                for name in ("tokens", "counts", "posterior")
-            ],
+            np.arange(3) + 0.1 * (i - 0.5),
+            [max(sufficient[name, kind], SMALLEST) for name in KEPT],
             kind,
-            i,
+            i + 3,
         )
         for i, kind in enumerate(("one label", "all labels"))
     ]
@@ -161,18 +163,19 @@ def _figure(
             "representations that lose",
             "set of topics",
             "regret",
-            tuple(lossy),
+            (*lossy, Points([], [], "sampled", 6)),
             log_y=True,
-            x_range=(0.7, SETS + 0.3),
-            y_range=(1e-5, 1.0),
+            x_range=(-0.5, SETS - 0.5),
+            x_names=tuple(str(i + 1) for i in range(SETS)),
         ),
         Panel(
-            "1 tokens, 2 counts, 3 posterior",
+            "representations that keep all: rounding only",
             "representation",
-            "regret (rounding only)",
-            (*kept, Line([0.5, 3.5], [EXACT, EXACT], "tolerance", 6, dashed=True)),
+            f"regret ({SMALLEST:g}: 0)",
+            (*kept, Line([-0.4, 2.4], [EXACT, EXACT], "tolerance", 6, dashed=True)),
             log_y=True,
-            x_range=(0.0, 4.0),
+            x_range=(-0.5, 2.5),
+            x_names=KEPT,
         ),
     )
     return Figure(

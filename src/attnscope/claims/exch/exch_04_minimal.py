@@ -230,19 +230,18 @@ def _figure(
     sizes = (
         Points(x, [s.entropy for s in seen.values()], "entropy H(T)", 0),
         Points(x, [s.information for s in seen.values()], "information I(z; T)", 1),
-        Line(x, [s.information for s in seen.values()], "", 1),
     )
     low = [float(np.min(formula)), float(np.max(formula))]
-    merges = (Line(low, low, "formula", 0), Points(formula, measured, "enumeration", 1))
+    merges = (Line(low, low, "formula", 6), Points(formula, measured, "enumeration", 2))
     panels = (
         Panel(
             "what three representations keep",
             "representation T",
             "nats",
             sizes,
-            x_range=(-1.0, 3.0),
-            y_range=(0.0, 11.0),
-            x_names=("tokens", "counts", "posterior"),
+            x_range=(-0.5, 2.5),
+            y_range=(0.0, 1.1 * seen["tokens"].entropy),
+            x_names=NAMES,
         ),
         Panel(
             "merging two posterior atoms",

@@ -31,6 +31,10 @@ LENGTHS = (0, 1, 2, 3, 10, 100, 256, 1000, 10_000, 100_000)
 VARIANCES = ((1.0, 0.25), (0.1, 2.0), (5.0, 1.0))  # (prior, noise)
 RISK_LENGTHS = (1, 2, 4, 8, 16, 32, 64)
 EXACT = 1e-12  # stated beforehand
+SMALLEST = 1e-17  # where exact zeros are drawn
+APART = (
+    1.15  # lengths of neighbouring variances are drawn this far apart, so that all are seen
+)
 
 
 def check(context: Context) -> Evidence:
@@ -120,10 +124,10 @@ def _figure(
 ) -> Figure:
     differences = [
         Points(
-            np.array(LENGTHS[1:]),
-            np.maximum(row[1:], 1e-17),
+            np.array(LENGTHS[1:]) * APART ** (i - 1),
+            np.maximum(row[1:], SMALLEST),
             f"prior {t2:g}, noise {s2:g}",
-            i,
+            i + 2,
         )
         for i, (row, (t2, s2)) in enumerate(zip(gaps, VARIANCES))
     ]
@@ -132,16 +136,16 @@ def _figure(
         Points(RISK_LENGTHS, with_sink[0], "", 0, BAND * with_sink[1]),
         Line(RISK_LENGTHS, plain, "without", 1),
         Points(RISK_LENGTHS, without[0], "", 1, BAND * without[1]),
+        Points([], [], "sampled", 6),
     )
     panels = (
         Panel(
             "attention with sink - posterior mean",
             "length L",
-            "largest difference",
+            f"largest difference ({SMALLEST:g}: 0)",
             (*differences, Line([1, 1e5], [EXACT, EXACT], "tolerance", 6, dashed=True)),
             log_x=True,
             log_y=True,
-            y_range=(5e-18, 1e-8),
         ),
         Panel(
             "risk, prior variance 0.1, noise variance 2",

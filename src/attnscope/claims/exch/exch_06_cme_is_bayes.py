@@ -22,7 +22,7 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.operators.context_attention import cme_attention, cme_variance
 from attnscope.tasks.exchangeable.linear_map import LinearMap
 from attnscope.tasks.exchangeable.sphere_regression import SphereRegression
@@ -30,6 +30,8 @@ from attnscope.tasks.exchangeable.sphere_regression import SphereRegression
 LENGTHS = (0, 1, 3, 10, 30, 100, 300)
 RISK_LENGTHS = (1, 2, 4, 8, 16, 32)
 EXACT = 1e-10  # stated beforehand
+SMALLEST = 1e-17  # where exact zeros are drawn
+APART = 1.15  # lengths of neighbouring feature maps are drawn this far apart, so that all are seen
 SYSTEMS = "roundoff of systems of condition up to L lam |phi|^2/s^2 = 1e5"
 
 
@@ -141,36 +143,46 @@ def _errors(task: LinearMap, L: int, n: int, seed: int) -> tuple[np.ndarray, np.
 
 
 def _figure(gaps: dict[str, np.ndarray], exact: list[float], errors: np.ndarray) -> Figure:
-    marks = []
-    for i, (name, g) in enumerate(gaps.items()):
-        marks.append(Points(LENGTHS[1:], np.maximum(g[1:, 0], 1e-17), f"mean, {name}", i))
-        marks.append(
-            Points(LENGTHS[1:], np.maximum(g[1:, 1], 1e-17), f"variance, {name}", i + 3)
+    lengths = np.array(LENGTHS[1:])
+
+    def difference(which: int) -> tuple[Mark, ...]:
+        """Of the mean (0) or the variance (1), for every feature map."""
+        return (
+            Line([1, 300], [EXACT, EXACT], "tolerance", 6, dashed=True),
+            *(
+                Points(
+                    lengths * APART ** (i - 1), np.maximum(g[1:, which], SMALLEST), name, i
+                )
+                for i, (name, g) in enumerate(gaps.items())
+            ),
         )
+
     panels = (
-        Panel(
-            "CME attention - Bayesian regression",
-            "length L",
-            "largest difference",
-            (*marks, Line([1, 300], [EXACT, EXACT], "tolerance", 6, dashed=True)),
-            log_x=True,
-            log_y=True,
-            y_range=(5e-18, 10.0),
+        *(
+            Panel(
+                f"{what}: CME attention - Bayesian regression",
+                "length L",
+                f"largest difference ({SMALLEST:g}: 0)",
+                difference(which),
+                log_x=True,
+                log_y=True,
+            )
+            for which, what in enumerate(("mean", "variance"))
         ),
         Panel(
             "risk, normal keys in three dimensions",
             "length L",
             "squared error",
             (
-                Line(RISK_LENGTHS, exact, "Bayes, exact", 0),
-                Points(RISK_LENGTHS, errors[0], "CME attention", 1, BAND * errors[1]),
+                Line(RISK_LENGTHS, exact, "Bayes, exact", 3),
+                Points(RISK_LENGTHS, errors[0], "CME attention", 4, BAND * errors[1]),
             ),
             log_x=True,
             log_y=True,
         ),
     )
     return Figure(
-        "CME attention with ridge noise^2/prior variance is Bayes", panels, columns=2
+        "CME attention with ridge noise^2/prior variance is Bayes", panels, columns=3
     )
 
 

@@ -171,26 +171,28 @@ def _figure(
     constants: dict[int, tuple[float, float]],
 ) -> Figure:
     kept = Panel(
-        "circle: closed form lines, operators points",
+        "circle, d = 2: what is kept",
         "degree of the function",
         "share kept",
-        tuple(
-            mark
-            for i, h in enumerate(BANDWIDTHS)
-            for mark in (
-                Line(DEGREES, softmax_filter(2, h, DEGREES), f"softmax, h = {h:g}", i),
-                Points(DEGREES, soft[i], "", i),
-                Line(
-                    DEGREES,
-                    cme_filter(2, h, DEGREES, RIDGE),
-                    f"CME, h = {h:g}",
-                    i,
-                    dashed=True,
-                ),
-                Points(DEGREES, cme[i], "", i),
-            )
+        (
+            *(
+                mark
+                for i, h in enumerate(BANDWIDTHS)
+                for mark in (
+                    Line(DEGREES, softmax_filter(2, h, DEGREES), f"softmax, h = {h:g}", i),
+                    Points(DEGREES, soft[i], "", i),
+                    Line(
+                        DEGREES,
+                        cme_filter(2, h, DEGREES, RIDGE),
+                        f"CME, h = {h:g}",
+                        i,
+                        dashed=True,
+                    ),
+                    Points(DEGREES, cme[i], "", i),
+                )
+            ),
+            Points([], [], "operators", 6),
         ),
-        x_range=(-0.4, 14.0),  # room for the legend
         y_range=(-0.05, 1.05),
     )
     dims = np.unique(np.geomspace(2, 64, 14).astype(int))
@@ -204,17 +206,17 @@ def _figure(
                     dims,
                     [1 / softmax_filter(int(d), WIDTH, m) for d in dims],
                     f"degree {m}",
-                    m - 1,
+                    m + 2,
                 )
                 for m in (1, 2, 3)
             ),
-            Points([2, 2, 2], measured[1:4], "operators, circle", 6),
+            # on the circle (d = 2) they are exact, elsewhere sampled
             Points(
-                list(constants),
-                [c[0] for c in constants.values()],
-                "operators, sampled",
-                5,
-                [BAND * c[1] for c in constants.values()],
+                [2, 2, 2, *constants],
+                [*measured[1:4], *(c[0] for c in constants.values())],
+                "operators",
+                6,
+                [0, 0, 0, *(BAND * c[1] for c in constants.values())],
             ),
         ),
         log_x=True,

@@ -102,21 +102,27 @@ def _figure(
 ) -> Figure:
     grid = np.unique(np.geomspace(8, 4096, 19).astype(int))
     shrink = Panel(
-        "bandwidth L^(-2/(d+3)) (points sampled)",
+        "bandwidth L^(-2/(d+3))",
         "context length L",
         "mean squared error",
-        tuple(
-            mark
-            for i, d in enumerate(DIMS)
-            for mark in (
-                Line(
-                    grid,
-                    [softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in grid],
-                    f"d = {d}",
-                    i,
-                ),
-                Points(LENGTHS, curves[d][0], "", i, BAND * curves[d][1]),
-            )
+        (
+            *(
+                mark
+                for i, d in enumerate(DIMS)
+                for mark in (
+                    Line(
+                        grid,
+                        [
+                            softmax_curve(d, int(L), shrinking(d, L), NOISE).value
+                            for L in grid
+                        ],
+                        f"d = {d}",
+                        i,
+                    ),
+                    Points(LENGTHS, curves[d][0], "", i, BAND * curves[d][1]),
+                )
+            ),
+            Points([], [], "sampled", 6),
         ),
         log_x=True,
         log_y=True,
@@ -130,17 +136,18 @@ def _figure(
                 grid,
                 [softmax_curve(3, int(L), FIXED, NOISE).value for L in grid],
                 "softmax",
-                0,
+                3,
             ),
-            Points(LENGTHS, fixed[0], "", 0, BAND * fixed[1]),
+            Points(LENGTHS, fixed[0], "", 3, BAND * fixed[1]),
             Line(grid, [plateau] * len(grid), "(1 - rho_1)^2", 6, dashed=True),
             Line(
                 grid,
                 [softmax_curve(3, int(L), FIXED, NOISE, gain=gain).value for L in grid],
                 "times 1/rho_1",
-                1,
+                4,
             ),
-            Points(LENGTHS, gained[0], "", 1, BAND * gained[1]),
+            Points(LENGTHS, gained[0], "", 4, BAND * gained[1]),
+            Points([], [], "sampled", 6),
         ),
         log_x=True,
         log_y=True,

@@ -95,12 +95,13 @@ def _figure(seen: dict[tuple[int, str], Curve]) -> Figure:
     softmax = [softmax_curve(3, int(L), float(L) ** (-1 / 3), NOISE).value for L in grid]
     dims = tuple(m for i, d in enumerate(DIMS) for m in marks(d, "s^2", f"d = {d}", i))
     rules = tuple(
-        m for i, rule in enumerate(RULES) for m in marks(3, rule, f"ridge {rule}", i)
+        m for i, rule in enumerate(RULES) for m in marks(3, rule, f"ridge {rule}", i + 3)
     )
     compared = Line(grid, softmax, "softmax, h = L^(-1/3)", 6, dashed=True)
+    seen_as = Points([], [], "sampled", 6)
     panels = (
-        _panel("ridge s^2: predicted lines, sampled points", dims),
-        _panel("ridge rules, d = 3", (*rules, compared)),
+        _panel("ridge s^2", (*dims, seen_as)),
+        _panel("ridge rules, d = 3", (*rules, compared, seen_as)),
     )
     return Figure("CME attention improves with length as predicted", panels, columns=2)
 

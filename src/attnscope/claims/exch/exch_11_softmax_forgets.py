@@ -138,7 +138,7 @@ def _figure(distance: np.ndarray, size: float, raw: np.ndarray, unit: np.ndarray
             Line([0.6, 3], [1, 1], "target", 6, dashed=True),
         ),
         log_x=True,
-        y_range=(0.0, 2.4),
+        y_range=(0.0, 1.8),
     )
     return Figure("What softmax attention forgets", (gram, length), columns=2)
 

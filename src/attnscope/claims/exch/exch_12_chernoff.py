@@ -148,17 +148,18 @@ def _figure(
             Line(
                 LENGTHS[:SHOWN],
                 np.exp(law[i, :SHOWN]),
-                f"law, topics {i + 1}",
+                "",
                 i,
                 dashed=True,
             ),
-            Line(LENGTHS[:SHOWN], np.exp(exact[i, :SHOWN]), "", i),
+            Line(LENGTHS[:SHOWN], np.exp(exact[i, :SHOWN]), f"topics {i + 1}", i),
             Points(SAMPLED, drawn[i, :, 0], "", i, BAND * drawn[i, :, 1]),
         ]
         towards.append(Points(LENGTHS, ratio[i], f"topics {i + 1}", i))
+    decay += [Line([], [], "law", 6, dashed=True), Points([], [], "sampled", 6)]
     panels = (
         Panel(
-            "exact decay (dashed: law, points: sampled)",
+            "exact decay, and its law",
             "length L",
             "posterior mass on wrong topics",
             tuple(decay),
@@ -168,7 +169,7 @@ def _figure(
             "the law is approached",
             "length L",
             "exact / law",
-            (*towards, Line([4, 1200], [1, 1], "1", 6, dashed=True)),
+            (*towards, Line([4, 1200], [1, 1], "law", 6, dashed=True)),
             log_x=True,
         ),
     )

@@ -137,11 +137,11 @@ def _figure(
     share = np.linspace(0, 1, 400)
     panels = (
         Panel(
-            "regret per token",
+            "regret per token, bound log|Z|/t",
             "tokens t",
             "regret (nats)",
             (
-                Line(t, bound, "bound log|Z|/t", 0),
+                Line(t, bound, "bound", 0),
                 Line(t, by_counts, "largest, chain rule", 1, dashed=True),
                 Points(t, largest, "largest of all sequences", 1),
                 Points(t, mean, "mean over sequences", 2),
@@ -150,12 +150,12 @@ def _figure(
             log_y=True,
         ),
         Panel(
-            f"all sequences of {int(t[-1])} tokens",
+            f"all sequences of {int(t[-1])} tokens, bound log|Z|",
             "share of sequences",
             "total regret (nats)",
             (
-                Line(share, np.quantile(last, share), "total regret", 1),
-                Line([0, 1], [np.log(TOPICS)] * 2, "log|Z|", 0),
+                Line(share, np.quantile(last, share), "total regret, sorted", 3),
+                Line([0, 1], [np.log(TOPICS)] * 2, "bound", 0),
             ),
         ),
     )

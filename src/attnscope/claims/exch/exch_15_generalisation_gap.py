@@ -256,13 +256,12 @@ def _slopes(name: str, law: np.ndarray, measured: Curve) -> Comparison:
 def _figure(
     in_n: dict, by_size: dict, in_length: dict, relative: dict, law: dict, positions: dict
 ) -> Figure:
-    wide = np.array([60.0, 4000.0])  # the law 1/n beyond the sizes fitted
-    beyond = {o: in_n[o][0] * SIZES[0] / wide for o in OBJECTIVES}
+    top = max(float(np.max(mean + BAND * error)) for mean, error in relative.values())
     size = Panel(
         "attention, L = 32",
         "training contexts n",
         "generalisation gap",
-        _laws_and_fits(wide, beyond, SIZES, by_size),
+        _laws_and_fits(SIZES, in_n, SIZES, by_size),
         log_x=True,
         log_y=True,
     )
@@ -271,7 +270,7 @@ def _figure(
         "context length L",
         "gap / risk",
         _laws_and_fits(LENGTHS, in_length, LENGTHS, relative),
-        y_range=(0.0, 0.16),
+        y_range=(0.0, 1.1 * top),
     )
     tied = Panel(
         f"linear weights, n = {ROWS}",

@@ -114,16 +114,17 @@ def _figure(found: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]]) -> Figu
         exact = np.eye(DIM).ravel() * minimiser("masked", L)[1].inverse_bandwidth
         bars = {o: BAND * np.sqrt(np.diag(found[L, o][1])[SCORES]) for o in OBJECTIVES}
         marks = [
-            Points(np.arange(1, 10) + 0.2 * i, found[L, o][0][SCORES], o, i, bars[o])
+            Points(np.arange(9) + 0.2 * i, found[L, o][0][SCORES], o, i, bars[o])
             for i, o in enumerate(OBJECTIVES)
         ]
         panels.append(
             Panel(
                 f"L = {L}",
-                "entry of A, row by row",
+                "entry of A: row, column",
                 "value (95 %)",
-                (Points(np.arange(1, 10) - 0.2, exact, "exact", 6), *marks),
-                y_range=(-1.0, 7.5),
+                (Points(np.arange(9) - 0.2, exact, "exact", 6), *marks),
+                x_range=(-0.6, 8.6),
+                x_names=tuple(f"{1 + i // DIM},{1 + i % DIM}" for i in range(9)),
             )
         )
     return Figure(

@@ -151,9 +151,8 @@ def _figure(
         ),
         log_x=True,
         log_y=True,
-        y_range=(1e-3, 0.1),
     )
-    top = 2 * float(laws[2].max())
+    top = 1.3 * float(laws[2].max())
     length = Panel(
         f"condition number {CONDITION:g}, n = {SAMPLES}",
         "context length L",

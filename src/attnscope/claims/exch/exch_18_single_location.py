@@ -157,36 +157,35 @@ def _figure(exact: np.ndarray, excess: np.ndarray, marks: np.ndarray) -> Figure:
     grid = np.arange(2, 65)
     panels = (
         Panel(
-            "covariance of two marks",
+            "covariance of two marks, -1/L^2",
             "length L",
             "-covariance",
             (
-                Line(grid, 1 / grid**2.0, "1/L^2", 0),
+                Line(grid, 1 / grid**2.0, "exact", 0),
                 Points(LENGTHS, -marks[0], "sampled", 1, BAND * marks[1]),
             ),
             log_x=True,
             log_y=True,
-            y_range=(1e-5, 1),
         ),
         Panel(
-            "number of marks among n tokens, L = 8",
+            "marks among n tokens, L = 8: n (L - n)/L^2",
             "tokens n",
             "variance it would have",
             (
-                Line(n, n * (8 - n) / 64, "n (L - n)/L^2", 0),
+                Line(n, n * (8 - n) / 64, "exact", 0),
                 Line([0, 14], [0, 0], "possible above", 6, dashed=True),
             ),
         ),
         Panel(
-            "a longer input is harder",
+            "a longer input is harder: 1 - E w_J",
             "length L",
             "excess risk",
             (
-                Line(LENGTHS, exact, "1 - E w_J", 0),
-                Points(LENGTHS, excess[0], "attention", 1, BAND * excess[1]),
+                Line(LENGTHS, exact, "exact", 0),
+                Points(LENGTHS, excess[0], "sampled", 1, BAND * excess[1]),
             ),
             log_x=True,
-            y_range=(0, 0.6),
+            y_range=(0, 0.5),
         ),
     )
     return Figure(
