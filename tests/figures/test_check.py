@@ -34,6 +34,9 @@ GOOD = {
     "a lone series with its band": (Line(X, WAVE), Band(X, WAVE - 0.2, WAVE + 0.2)),
     "a band narrower than its line": (LINE, OTHER, Band(X, WAVE - 1e-4, WAVE + 1e-4)),
     "one of many": tuple(Line(X, WAVE + i, "runs", thin=True) for i in range(5)),
+    "the first of many carries the label": tuple(
+        Line(X, WAVE, "" if i else "runs", thin=True) for i in range(5)
+    ),
     "one label for line and band": (LINE, Band(X, WAVE - 0.2, WAVE + 0.2, "wave"), OTHER),
     "look and colour named apart": (
         LINE,
@@ -60,6 +63,12 @@ def test_a_hidden_series_is_caught():
     dense = Points(np.linspace(0, 10, 400), np.sin(np.linspace(0, 10, 400)), "dense", color=1)
     (said,) = found(LINE, dense)
     assert "'wave' is hidden" in said
+
+
+def test_many_thin_lines_do_not_excuse_other_series():
+    runs = tuple(Line(X, WAVE, "" if i else "runs", color=1, thin=True) for i in range(3))
+    said = found(*runs, LINE)
+    assert any("'runs' is hidden" in line for line in said)
 
 
 def test_a_series_outside_of_the_range_is_caught():

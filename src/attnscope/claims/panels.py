@@ -90,7 +90,8 @@ def run_panels(
             y_range=square,
         ),
     )
-    return Figure(f"{title} ({BANDS})", panels, columns=2)
+    banded = any(isinstance(mark, Band) for panel in panels for mark in panel.marks)
+    return Figure(f"{title} ({BANDS})" if banded else title, panels, columns=2)
 
 
 def _size(name: str, marks: tuple[Mark, ...]) -> Panel:

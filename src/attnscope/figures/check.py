@@ -90,11 +90,17 @@ def _name(mark: Mark) -> str:
     return f"an unnamed {kind}{colour}"
 
 
+def _thin(mark: Mark) -> bool:
+    return isinstance(mark, Line) and mark.thin
+
+
 def _series(canvas: Canvas, drawn: Drawn) -> list[_Series]:
     groups: dict[tuple[Any, ...], _Series] = {}
+    # of many thin lines of one look, the first may carry the label of all
+    many = {_style(m): m.label for m in drawn.panel.marks if m.label and _thin(m)}
     for i, (mark, artists) in enumerate(zip(drawn.panel.marks, drawn.artists)):
         opacity = pixels(canvas, artists)
-        key = (*_style(mark), mark.label)
+        key = (*_style(mark), mark.label or many.get(_style(mark), ""))
         if key in groups:
             np.maximum(groups[key].opacity, opacity, out=groups[key].opacity)
         else:
