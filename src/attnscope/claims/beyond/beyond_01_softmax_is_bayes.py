@@ -126,7 +126,7 @@ def _figure(drawn: np.ndarray, max_drawn: np.ndarray) -> Figure:
             Line(
                 nus,
                 [linear_optimum(t).risk.value for t in tasks],
-                "best linear attention" if i == 0 else "",
+                "",
                 i,
                 dashed=True,
             ),
@@ -140,27 +140,29 @@ def _figure(drawn: np.ndarray, max_drawn: np.ndarray) -> Figure:
             Line(
                 nus,
                 [t.linear_attention_risk().value for t in tasks_],
-                "best linear attention" if i == 0 else "",
+                "",
                 i,
                 dashed=True,
             ),
         ]
+    named = (
+        Line([], [], "best linear attention", 6, dashed=True),
+        Points([], [], "softmax, sampled (95 %)", 6),
+    )
     panels = (
         Panel(
-            "spiked: lines Bayes, points softmax",
+            "spiked: solid lines Bayes",
             "strength nu of the spike",
             "risk",
-            tuple(marks),
+            (*marks, *named),
             log_y=True,
-            y_range=(1e-6, 1.5),
         ),
         Panel(
-            "max-type: lines Bayes, points softmax",
+            "max-type: solid lines Bayes",
             "strength nu",
             "risk",
-            tuple(more),
+            (*more, *named),
             log_y=True,
-            y_range=(1e-3, 1.5),
         ),
     )
     return Figure(

@@ -180,7 +180,13 @@ def _figure(drawn: np.ndarray) -> Figure:
                 "normalised linear",
                 1,
             ),
-            Points(STRENGTHS, drawn[i, :, 1, 0], "", 1, BAND * drawn[i, :, 1, 1]),
+            Points(
+                STRENGTHS,
+                drawn[i, :, 1, 0],
+                "normalised linear, sampled",
+                1,
+                BAND * drawn[i, :, 1, 1],
+            ),
             Line(nus[: len(bayes)], bayes, "Bayes = softmax", 2),
         )
         panels.append(
@@ -191,7 +197,7 @@ def _figure(drawn: np.ndarray) -> Figure:
                 marks,
                 True,
                 True,
-                y_range=(1e-5, 1.5),
+                y_range=(4e-4, 1.5),
             )
         )
     return Figure(

@@ -174,18 +174,22 @@ def _figure() -> Figure:
             Line(
                 nus,
                 [spiked_asymptotic(nu, L) for nu in nus],
-                "leading term" if i == 0 else "",
+                "",
                 i,
                 dashed=True,
             ),
             Line(
                 nus,
                 [linear_optimum(t).risk.value for t in tasks],
-                "best linear attention" if i == 0 else "",
+                "",
                 i,
                 thin=True,
             ),
         ]
+    marks += [
+        Line([], [], "leading term", 6, dashed=True),
+        Line([], [], "best linear attention", 6, thin=True),
+    ]
     rates = np.linspace(0, 0.5, 60)
     shown = np.array([0.02, 0.05, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45])
     found = [_slope(r, 100.0) for r in shown]
@@ -203,13 +207,13 @@ def _figure() -> Figure:
             "r = log(length)/nu",
             "decay rate of log risk per unit of nu",
             (
-                Line(rates, [spiked_exponent(r) for r in rates], "E(r)", 0),
-                Points(shown, found, "slope of the exact risk, nu = 100 to 200", 1),
+                Line(rates, [spiked_exponent(r) for r in rates], "E(r)", 3),
+                Points(shown, found, "slope of the exact risk, nu = 100 to 200", 5),
                 Line(
                     rates,
                     [spiked_exponent(r) + math.log(2) / 200 for r in rates],
                     "E(r) and nu^(-1/2)",
-                    1,
+                    5,
                     dashed=True,
                 ),
             ),

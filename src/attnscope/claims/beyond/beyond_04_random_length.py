@@ -152,7 +152,7 @@ def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
             (
                 Line(spreads, [t.bayes_risk().value for t in tasks], "softmax = Bayes", 0),
                 Points([SPREAD], [drawn["softmax"][0]], "", 0, [BAND * drawn["softmax"][1]]),
-                Line(spreads, [sigma(MEAN)] * MEAN, "best activation", 1),
+                Line(spreads, [sigma(MEAN)] * MEAN, f"best activation of L = {MEAN}", 1),
                 Points(
                     [SPREAD],
                     [drawn["best activation"][0]],
@@ -174,8 +174,9 @@ def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
                     2,
                     [BAND * drawn["best linear"][1]],
                 ),
+                Points([], [], "sampled, 95 %", 6),
             ),
-            y_range=(0.0, 0.85),
+            y_range=(0.0, 0.6),
         ),
         Panel(
             f"trained at length {MEAN}, used at length L",
@@ -185,7 +186,7 @@ def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
                 Line(
                     lengths,
                     [t.bayes_risk().value for t in fixed],
-                    "softmax = Bayes at every length",
+                    "softmax = Bayes",
                     0,
                 ),
                 Line(
@@ -200,7 +201,7 @@ def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
                 Line(
                     lengths,
                     [sigma(int(L)) for L in lengths],
-                    "best activation of each L",
+                    "best activation, told the length",
                     1,
                     dashed=True,
                 ),

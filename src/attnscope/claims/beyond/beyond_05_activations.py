@@ -235,42 +235,43 @@ def _figure(best: dict[str, Best], drawn: dict[str, tuple[float, float]]) -> Fig
         best if L == LENGTH else ranking(SingleLocation.spiked(DIM, int(L), NU))
         for L in lengths
     ]
-    merged = {"linear": "linear (limit of erf, tanh)", "relu": "relu (limit of softplus)"}
-    names = sorted(
-        (x for x in best if x not in ("erf", "tanh", "softplus")),
-        key=lambda name: -best[name].risk,
-    )
+    tables = [*by_nu, *by_length]
+    apart = max(t["softmax-1"].risk / t["softmax"].risk - 1 for t in tables)
+    looks: dict[str, tuple[str, int]] = {
+        "sigmoid": ("sigmoid", 0),
+        "linear": ("linear (limit of erf, tanh)", 1),
+        "linear, offset 1": ("linear, offset 1", 1),
+        "exp": ("exp", 2),
+        "relu": ("relu (limit of softplus)", 3),
+        "softplus, normalised": ("softplus, normalised", 4),
+        "sigma*": ("sigma*", 6),
+        "softmax": (f"softmax (softmax-1: at most {100 * apart:.1f} % above)", 5),
+    }  # label and colour; softmax-1 would lie under softmax
 
-    def marks(
-        x: np.ndarray, tables: list[dict[str, Best]], place: float, named: bool
-    ) -> tuple[Mark, ...]:
+    def marks(x: np.ndarray, tables: list[dict[str, Best]], place: float) -> tuple[Mark, ...]:
         out: list[Mark] = []
-        for i, name in enumerate(names):
-            label = merged.get(name, name) if named else ""
-            out.append(
-                Line(x, [t[name].risk for t in tables], label, i, dashed=name in NORMALISED)
-            )
-            out.append(Points([place], [drawn[name][0]], "", i, [BAND * drawn[name][1]]))
-        return tuple(out)
+        for name, (label, color) in looks.items():
+            y = [t[name].risk for t in tables]
+            thin = name == "linear, offset 1"
+            out.append(Line(x, y, label, color, dashed=name in NORMALISED, thin=thin))
+            out.append(Points([place], [drawn[name][0]], "", color, [BAND * drawn[name][1]]))
+        return (*out, Points([], [], "sampled, 95 %", 6))
 
     panels = (
         Panel(
             f"L = {LENGTH}; dashed: normalised",
             "strength nu of the spike",
             "risk",
-            marks(nus, by_nu, NU, True),
+            marks(nus, by_nu, NU),
             log_y=True,
-            x_range=(0.0, 48.0),
-            y_range=(5e-3, 1.3),
         ),
         Panel(
-            f"nu = {NU:g}, same colours",
+            f"nu = {NU:g}; dashed: normalised",
             "length L",
             "risk",
-            marks(lengths, by_length, LENGTH, False),
-            True,
-            True,
-            y_range=(1e-2, 1.3),
+            marks(lengths, by_length, LENGTH),
+            log_x=True,
+            log_y=True,
         ),
     )
     return Figure(

@@ -186,6 +186,7 @@ def _figure(value: np.ndarray, error: np.ndarray, rows: np.ndarray) -> Figure:
                 Line(
                     signals, single, "one informative token: Bayes = softmax", 4, dashed=True
                 ),
+                Points([], [], "sampled, 95 %", 6),
             ),
             log_y=True,
             y_range=(1e-9, 1),
@@ -216,7 +217,6 @@ def _figure(value: np.ndarray, error: np.ndarray, rows: np.ndarray) -> Figure:
                 ),
             ),
             log_y=True,
-            y_range=(0.005, 60.0),
         ),
     )
     return Figure(

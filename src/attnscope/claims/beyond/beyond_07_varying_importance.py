@@ -141,6 +141,7 @@ def _figure(bayes: list, softmax: np.ndarray, drawn: np.ndarray) -> Figure:
             Points(CONCENTRATIONS, drawn[i, :, 1, 0], "", 1, BAND * drawn[i, :, 1, 1]),
             Line(a, spread, "hidden weights alone", 2, dashed=True),
             Line(a, [low + 1 - 1 / m] * a.size, "one token decides", 3, dashed=True),
+            Points([], [], "sampled, 95 %", 6),
         )
         panels.append(
             Panel(

@@ -314,36 +314,39 @@ def _figure(
     star = heads_risk(task, MultiHead(Softmax(1.0), 2), (task.keys, task.values)).excess
     ends = [0, float(soft.step[-1])]
     marks: list[Mark] = [
-        Line(ends, [shared.risk] * 2, "unspecialised minimum", 3, dashed=True),
-        Line(ends, [star] * 2, "(k_h*, v_h*)", 4, dashed=True),
+        Line(ends, [shared.risk] * 2, "unspecialised minimum", 1, dashed=True),
+        Line(ends, [star] * 2, "(k_h*, v_h*)", 6, dashed=True),
     ]
     for i, name in enumerate(("specialised", "unspecialised")):
         use = soft.outcome == name
         if use.any():
-            marks += spread(soft.step, soft.excess[use], f"{name} ({int(use.sum())})", i)
+            marks += spread(soft.step, soft.excess[use], name, i)
     oracle = [
         heads_risk(task, MultiHead(Erf(float(t)), 2), (task.keys, task.values)).excess
         for t in odd.temperature
     ]
     erf_risk = [
-        *spread(odd.step, odd.excess, "erf heads", 2),
-        Line(odd.step, oracle, "(k_h*, v_h*), same temperature", 4, dashed=True),
+        *spread(odd.step, odd.excess, "two erf heads", 2),
+        Line(odd.step, oracle, "(k_h*, v_h*), same temperature", 6, dashed=True),
     ]
     best = np.abs(odd.overlaps.kappa * odd.overlaps.nu).max(2).min(2)
     form = [
-        *spread(odd.step, odd.form_cosine, "form cosine", 2),
+        *spread(odd.step, odd.form_cosine, "form cosine", 4),
         *spread(odd.step, best, "|kappa nu|, worse served direction", 5),
     ]
     rank = np.arange(1, RUNS + 1)
-    last = [
-        (soft, "two softmax heads", 0),
-        (one, "one softmax head", 1),
-        (odd, "two erf heads", 2),
-    ]
+    risks = soft.risk_at().excess
+    order = np.argsort(risks)
     final: list[Mark] = [
-        Points(rank, np.sort(run.risk_at().excess), name, i) for run, name, i in last
+        Points(rank[use], risks[order][use], name, i)
+        for i, name in enumerate(("specialised", "unspecialised"))
+        if (use := soft.outcome[order] == name).any()
     ]
-    final.append(Line([1, RUNS], [least, least], "best minimum of one head", 1, dashed=True))
+    final += [
+        Points(rank, np.sort(run.risk_at().excess), name, i)
+        for run, name, i in ((one, "one softmax head", 3), (odd, "two erf heads", 2))
+    ]
+    final.append(Line([1, RUNS], [least, least], "best minimum of one head", 3, dashed=True))
     panels = (
         Panel(
             "two softmax heads",
@@ -351,7 +354,6 @@ def _figure(
             "excess risk",
             tuple(marks),
             log_y=True,
-            y_range=(1e-3, 30.0),
         ),
         Panel(
             "two erf heads, falling temperature",
@@ -365,7 +367,7 @@ def _figure(
             "step",
             "cosine",
             tuple(form),
-            y_range=(-0.05, 1.45),
+            y_range=(0.0, 1.05),
         ),
         Panel("where the runs end", "run, by risk", "excess risk", tuple(final), log_y=True),
     )

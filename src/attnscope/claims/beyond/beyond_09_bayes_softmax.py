@@ -296,21 +296,26 @@ def _with_gamma(n: int, seed: int) -> Comparison:
 
 
 def _figure(table: dict[str, dict[str, tuple[float, ...]]]) -> Figure:
+    """Kinds side by side at each setting: a bar for the average over scores, a point for tokens."""
+    width = 0.12  # of a place, for each kind
     at = np.arange(len(table))
     marks: list[Mark] = []
     for i, kind in enumerate(KINDS):
         values = np.array([row[kind] for row in table.values()])
+        x = at + width * (i - (len(KINDS) - 1) / 2)
+        half = width / 2
+        ends = np.stack([x - half, x + half, np.full(len(x), np.nan)], axis=1).ravel()
         marks += [
-            Line(at, values[:, 0], "", i, thin=True),
-            Points(at, values[:, 2], kind, i, BAND * values[:, 3]),
+            Line(ends, np.repeat(values[:, 0], 3), kind, i),
+            Points(x, values[:, 2], "", i, BAND * values[:, 3]),
         ]
     panel = Panel(
-        "lines: over scores; points: tokens, 95 %",
+        "bars: average over scores",
         "spikes",
         "risk (null 1)",
-        tuple(marks),
-        x_range=(-0.3, len(table) - 0.7),
-        y_range=(0.0, 1.5),
+        (*marks, Points([], [], "on tokens, 95 %", 6)),
+        x_range=(-0.5, len(table) - 0.5),
+        y_range=(0.0, 1.0),
         x_names=("two", "four", "+-k", "unequal", "(+-1, +-1)"),
     )
     return Figure("Joint softmax and separate heads, L = 10", (panel,), columns=1)

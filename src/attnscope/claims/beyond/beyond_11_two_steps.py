@@ -177,8 +177,8 @@ def _figure(
         ]
     )
 
-    def points(i: int, color: int, label: str) -> Points:
-        return Points(ALPHAS, law[:, i, 0], label, color, BAND * law[:, i, 1])
+    def points(i: int) -> Points:
+        return Points(ALPHAS, law[:, i, 0], "", i, BAND * law[:, i, 1])
 
     def on(i: int, color: int, label: str) -> Points:
         return Points(ALPHAS[:4], vectors[:, i, 0], label, color, BAND * vectors[:, i, 1])
@@ -187,14 +187,15 @@ def _figure(
     ends = [alpha[0], alpha[-1]]
     panels = (
         Panel(
-            "alignment",
+            "value after step 1, query after step 2",
             "samples per dimension alpha",
             "cosine with the hidden direction",
             (
-                Line(alpha, c1, "value after step 1", 0),
-                Line(alpha, c2, "query after step 2", 1),
-                points(0, 0, f"d = {LAW}"),
-                points(1, 1, ""),
+                Line(alpha, c1, "value", 0),
+                Line(alpha, c2, "query", 1),
+                points(0),
+                points(1),
+                Points([], [], f"d = {LAW}, in law", 6),
                 on(0, 3, f"d = {VECTORS}, vectors"),
                 on(1, 3, ""),
             ),
@@ -205,20 +206,27 @@ def _figure(
             "misalignment falls like 1/alpha",
             "samples per dimension alpha",
             "1 - cosine",
-            (Line(alpha, 1 - c1, "value", 0), Line(alpha, 1 - c2, "query", 1), *_misses(law)),
+            (
+                Line(alpha, 1 - c1, "value", 0),
+                Line(alpha, 1 - c2, "query", 1),
+                *_misses(law),
+                Points([], [], f"d = {LAW}, in law", 6),
+            ),
             log_x=True,
             log_y=True,
         ),
         Panel(
-            "what they are worth (one data set each)",
+            "what they are worth",
             "samples per dimension alpha",
-            "error on fresh tokens",
+            "error: sum (value), logsumexp (query)",
             (
-                Line(alpha, worth[:, 0], "summed tokens along value", 0),
-                Line(alpha, worth[:, 1], "logsumexp along query", 1),
+                Line(alpha, worth[:, 0], "value", 0),
+                Line(alpha, worth[:, 1], "query", 1),
                 Points(LEARNT, learnt[:, 0, 1], "", 0, BAND * learnt[:, 0, 2]),
                 Points(LEARNT, learnt[:, 1, 1], "", 1, BAND * learnt[:, 1, 2]),
                 *(Line(ends, [y, y], "", i, dashed=True) for i, y in enumerate(floor)),
+                Line([], [], "direction known", 6, dashed=True),
+                Points([], [], "one data set each, fresh tokens", 6),
             ),
             log_x=True,
             log_y=True,
@@ -226,7 +234,7 @@ def _figure(
         ),
     )
     return Figure(
-        f"Two gradient steps, L = {LENGTH}, theta = {STRENGTH:g} (dashed: direction known)",
+        f"Two gradient steps, L = {LENGTH}, theta = {STRENGTH:g}",
         panels,
         columns=3,
     )

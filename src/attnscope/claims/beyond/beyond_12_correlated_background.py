@@ -43,6 +43,7 @@ SWEEPS = {
     "variance along (k* + e)/sqrt 2": (1.0, 3.0, 9.0, 20.0),
 }
 
+SHIFT = 0.02  # of an axis, between points of equal x
 FLAT = "two searches of one minimum, which is flat to the square of their tolerance"
 
 
@@ -183,9 +184,16 @@ def _figure(exact: dict[str, np.ndarray], drawn: dict[str, np.ndarray]) -> Figur
             Line(fine, curves[:, i], way, i, dashed=i == 1) for i, way in enumerate(WAYS)
         ]
         points = [
-            Points(xs, drawn[name][:, i, 0], "", i, BAND * drawn[name][:, i, 1])
+            Points(
+                np.array(xs) + SHIFT * (xs[-1] - xs[0]) * (i - 1),
+                drawn[name][:, i, 0],
+                "",
+                i,
+                BAND * drawn[name][:, i, 1],
+            )
             for i in range(3)
         ]
+        points.append(Points([], [], "sampled, side by side, 95 %", 6))
         top = 1.1 * float(curves.max())
         panels.append(
             Panel(

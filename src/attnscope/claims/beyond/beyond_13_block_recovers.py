@@ -206,26 +206,21 @@ def _figure(trained: list[BlockHistory], floor: float, ceiling: float) -> Figure
     best = lambda x: x.max(axis=2)
     panels = (
         Panel(
-            "alignment",
+            "key with k* (of 2 heads the better)",
             "step",
             "cosine",
             (
-                *spread(
-                    one.step, one.watched["key_alignment"][:, :, 0], "key with k*, 1 head", 0
-                ),
+                *spread(one.step, one.watched["key_alignment"][:, :, 0], "1 head", 0),
                 *spread(
                     one.step,
                     one.watched["value_alignment"][:, :, 0],
                     "value with v*, 1 head",
                     1,
                 ),
-                *spread(
-                    two.step, best(two.watched["key_alignment"]), "key, better of 2 heads", 2
-                ),
+                *spread(two.step, best(two.watched["key_alignment"]), "2 heads", 2),
                 level(ceiling, "|P v*|", 6),
-                level(TASK.dim**-0.5, "random, d^-1/2", 5),
+                Line(ends, [TASK.dim**-0.5] * 2, "random, d^-1/2", 6, thin=True),
             ),
-            y_range=(-1.2, 1.05),  # room for the legend
         ),
         Panel(
             "excess risk",
@@ -239,17 +234,14 @@ def _figure(trained: list[BlockHistory], floor: float, ceiling: float) -> Figure
                 level(exact["bayes"], "Bayes", 3),
             ),
             log_y=True,
-            y_range=(5e-4, 300.0),  # room for the legend
         ),
         Panel(
-            "query-key matrix",
+            "query-key matrix (of 2 heads the lower)",
             "step",
             "effective rank",
             (
                 *spread(one.step, one.watched["effective_rank"][:, :, 0], "1 head", 0),
-                *spread(
-                    two.step, two.watched["effective_rank"].min(axis=2), "lower of 2 heads", 2
-                ),
+                *spread(two.step, two.watched["effective_rank"].min(axis=2), "2 heads", 2),
             ),
         ),
     )

@@ -94,7 +94,7 @@ def check(context: Context) -> Evidence:
     exact = _exact(trained["simplified"], LENGTHS)
     floor = layer_norm_floor(TASK).excess
     references = trained["block"].references
-    oracle = np.abs(trained["simplified"].watched["key_alignment"][:, -1, 0]) > SWAPPED
+    oracle = _at_oracle(trained["simplified"])
     comparisons = (
         # at the training length the loss is made of rare misses, which are not compared in standard
         # errors
@@ -148,7 +148,7 @@ def check(context: Context) -> Evidence:
         f"{'; '.join(f'{name} {show(t.excess[:, -1])}' for name, t in long.items())}. Simplified "
         f"runs at the oracle: {int(oracle.sum())} of {runs}."
     )
-    return Evidence(comparisons, _figure(trained, long, exact, floor), notes)
+    return Evidence(comparisons, _figure(trained, long, floor), notes)
 
 
 def _tested(histories: dict[str, BlockHistory], repeats: int, seed: int) -> dict[str, Tested]:
@@ -173,6 +173,11 @@ def _exact(history: BlockHistory, lengths: tuple[int, ...]) -> np.ndarray:
     return np.array([[risk(p, length) for length in lengths] for p in history.parameters])
 
 
+def _at_oracle(history: BlockHistory) -> np.ndarray:
+    """(runs,) whether a simplified predictor's key ended along k*."""
+    return np.abs(history.watched["key_alignment"][:, -1, 0]) > SWAPPED
+
+
 def _lowest(what: str, bound: float, history: BlockHistory) -> Comparison:
     i = int(np.argmin(history.excess[:, -1]))
     return Comparison(
@@ -193,29 +198,40 @@ def _count(tested: Tested, level: float, above: bool) -> int:
 
 
 def _figure(
-    trained: dict[str, BlockHistory], long: dict[str, Tested], exact: np.ndarray, floor: float
+    trained: dict[str, BlockHistory], long: dict[str, Tested], floor: float
 ) -> Figure:
     references = trained["block"].references
     first = trained["block"]
     learning: list[Mark] = []
+    simplified = trained["simplified"]
     for color, (name, h) in enumerate(trained.items()):
-        learning += spread(h.step, h.excess, f"{name}, {h.model.size} parameters", color)
+        if name != "simplified":
+            learning += spread(h.step, h.excess, name, color)
+    curves: list[Mark] = []
+    grid = _exact(simplified, GRID)
+    oracle = _at_oracle(simplified)
+    for dashed, label in enumerate(
+        ("simplified, at the oracle", "simplified, roles swapped")
+    ):
+        use = ~oracle if dashed else oracle
+        if use.any():
+            h = simplified
+            learning += spread(h.step, h.excess[use], label, 0, bool(dashed))
+            curves += [
+                Line(GRID, row, "" if i else label, 0, bool(dashed))
+                for i, row in enumerate(grid[use])
+            ]
     for label, y, color in (
         ("best linear", references["linear"], 5),
         ("floor of layer norm", floor, 6),
     ):
         learning.append(Line([0, int(first.step[-1])], [y, y], label, color, dashed=True))
-    marks: list[Mark] = [
-        Line(GRID, row, "simplified, exact" if i == 0 else "", 0, thin=i > 0)
-        for i, row in enumerate(_exact(trained["simplified"], GRID))
-    ]
     for color, (name, t) in enumerate(long.items()):
-        marks += [
-            Points(LENGTHS, x, name if i == 0 else "", color, BAND * e)
-            for i, (x, e) in enumerate(zip(t.excess, t.error))
-        ]
-    marks.append(Line([GRID[0], GRID[-1]], [references["null"]] * 2, "null", 6, dashed=True))
-    room = (2e-3, 600.0)  # for the legend
+        # models side by side
+        x = np.tile(LENGTHS, len(t.excess)) * 1.12**color
+        label = "" if name == "simplified" else name
+        curves.append(Points(x, t.excess.ravel(), label, color, BAND * t.error.ravel()))
+    curves.append(Line([GRID[0], GRID[-1]], [references["null"]] * 2, "null", 6, dashed=True))
     panels = (
         Panel(
             f"training at {TASK.length} tokens (bands: 95 % of runs)",
@@ -223,13 +239,12 @@ def _figure(
             "excess risk",
             tuple(learning),
             log_y=True,
-            y_range=room,
         ),
         Panel(
-            "on longer sequences (bars: 95 %)",
+            "longer sequences (lines exact, each run)",
             "test length L",
             "excess risk",
-            tuple(marks),
+            (*curves, Points([], [], "sampled, 95 %", 6)),
             log_x=True,
             log_y=True,
         ),
