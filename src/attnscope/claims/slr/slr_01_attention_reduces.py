@@ -180,7 +180,6 @@ def _figure(
         ),
         log_x=True,
         log_y=True,
-        y_range=(1e-4, 5),
     )
     outputs = Panel(
         "400 sequences, best temperatures",
