@@ -7,6 +7,9 @@ import sys
 
 from helpers.paths import ROOT
 
+from attnscope.claims.registry import all_claims
+from attnscope.report.coverage import sentence
+
 README = ROOT / "README.md"
 
 
@@ -24,6 +27,11 @@ def test_transcripts_are_true():
         command = [sys.executable, "-m", "attnscope.cli", *shlex.split(arguments)]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert without_errors(shown) == without_errors(printed)
+
+
+def test_counts_of_claims_come_from_their_provenance():
+    (counted,) = re.findall(r"<!-- coverage --> (.*?) <!-- /coverage -->", README.read_text())
+    assert counted == sentence(all_claims())
 
 
 def test_python_runs():

@@ -56,7 +56,7 @@ def files_of(out):
     found = {
         str(p.relative_to(out)): p.read_text("utf-8")
         for p in sorted(Path(out).rglob("*"))
-        if p.is_file()
+        if p.is_file() and p.name != "report.zip"
     }
     found["index.html"] = without_times(found["index.html"])
     content = json.loads(found["verdicts.json"])
@@ -244,7 +244,8 @@ def test_one_csv_per_figure(everything):
     out, verdicts = everything
     found = {p.name: p.read_text("utf-8") for p in (out / "figures").iterdir()}
     assert found == {f"{v.id}.csv": v.figure.to_csv() for v in verdicts if v.figure}
-    assert {p.name for p in out.iterdir()} == {"index.html", "verdicts.json", "figures"}
+    whole = {"index.html", "verdicts.json", "figures", "report.zip"}
+    assert {p.name for p in out.iterdir()} == whole
 
 
 def never(context):

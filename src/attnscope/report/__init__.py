@@ -1,5 +1,6 @@
 """The report: `build` (one page) of `coverage` (papers), `graph` (what rests on what), `states`,
-`drawing`, `numbers` and `environment`; `folder` (files); `terminal` (the same in text).
+`notation`, `mathematics`, `drawing`, `numbers` and `environment`; `folder` and `archive` (files);
+`terminal` (the same in text).
 
 Imports `claims`; imported by `reproduction` and the command line.
 """

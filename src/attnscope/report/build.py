@@ -14,16 +14,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
 from attnscope.claims.claim import Comparison
 from attnscope.claims.pages import docs_page
-from attnscope.claims.provenance import PAPERS
+from attnscope.claims.provenance import PAPERS, RELATIONS
 from attnscope.claims.registry import all_claims
 from attnscope.claims.verdict import Verdict
 from attnscope.report import drawing, folder
+from attnscope.report.archive import archive
 from attnscope.report.coverage import coverage, known_claims, unplaced
 from attnscope.report.environment import environment
 from attnscope.report.graph import falls
+from attnscope.report.mathematics import mathematics
+from attnscope.report.notation import TASK, symbols
 from attnscope.report.numbers import MOST, allowance, number, prediction, pretty, used
 from attnscope.report.states import SIGNS, counts, short
 
@@ -32,6 +36,9 @@ __all__ = ["page", "verdicts_json", "without_times", "write_report"]
 FORMAT = 2  # of verdicts.json: 1 had one comparison a claim and no provenance
 # characters of pictures: leaves a tenth of the 6 MB of a page for words and tables
 LIMIT = 5_400_000
+# characters of a figure's data inside the page: sixty of these are a third of its 8 MB
+LONGEST_DATA = 40_000
+PLAIN = ",.;:()=+-*/@!$"  # characters that an address may hold as they are
 
 
 def write_report(
@@ -43,7 +50,7 @@ def write_report(
     drawn: Mapping[str, Any] | None = None,
     unchecked: int = 0,
 ) -> None:
-    """Write OUT/index.html, OUT/verdicts.json and OUT/figures/ID.csv.
+    """Write OUT/index.html, OUT/verdicts.json, OUT/figures/ID.csv and all of it as OUT/report.zip.
 
     Args:
         command: the line that made it, shown at the top.
@@ -51,13 +58,16 @@ def write_report(
         drawn here. unchecked: how many further claims a stopped run did not come to.
     """
     place = folder.prepare(out)
-    folder.replace(place / "verdicts.json", verdicts_json(verdicts, seed, version))
-    folder.replace(
-        place / "index.html", page(verdicts, seed, version, command, drawn, unchecked)
-    )
+    contents = {
+        "verdicts.json": verdicts_json(verdicts, seed, version),
+        "index.html": page(verdicts, seed, version, command, drawn, unchecked),
+    }
     for verdict in verdicts:
         if verdict.figure is not None:
-            folder.replace(place / "figures" / f"{verdict.id}.csv", verdict.figure.to_csv())
+            contents[f"figures/{verdict.id}.csv"] = verdict.figure.to_csv()
+    for name, text in contents.items():
+        folder.replace(place / name, text)
+    folder.replace(place / "report.zip", archive(contents))
 
 
 def verdicts_json(verdicts: Sequence[Verdict], seed: int, version: str) -> str:
@@ -108,6 +118,12 @@ def page(
         command=command or f"attnscope reproduce --seed {seed} --out report",
         environment={name: fact for name, fact in environment().items() if fact},
         style=read("style.css"),
+        script=read("script.js"),
+        relations=RELATIONS,
+        task=TASK,
+        symbols=symbols(),
+        mathematics=mathematics(docs_page(verdict.id) for verdict in verdicts),
+        data=_data(verdicts),
         drawn=_pictures(verdicts, drawn or {}),
         counts=counts(verdicts),
         signs=SIGNS,
@@ -130,6 +146,16 @@ def _pictures(verdicts: Sequence[Verdict], drawn: Mapping[str, Any]) -> dict[str
     }
     drawing.fit(pictures, figures, LIMIT)
     return pictures
+
+
+def _data(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """Addresses that hold the data of figures themselves, of all that are not too long."""
+    texts = {v.id: v.figure.to_csv() for v in verdicts if v.figure is not None}
+    return {
+        name: "data:text/csv;charset=utf-8," + quote(text, safe=PLAIN)
+        for name, text in texts.items()
+        if len(text) <= LONGEST_DATA
+    }
 
 
 def _number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:

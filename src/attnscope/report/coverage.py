@@ -100,9 +100,10 @@ def sentence(claims: Sequence[Claim]) -> str:
     for sheet in sheets:
         checking = {mark.id for row in sheet.rows for mark in row.checked}
         if checking:
+            check = "checks" if len(checking) == 1 else "check"
             told.append(
-                f"{len(checking)} check {sheet.covered} of {len(sheet.rows)} known statements "
-                f"of {sheet.paper.name}"
+                f"{len(checking)} {check} {sheet.covered} of {len(sheet.rows)} known "
+                f"statements of {sheet.paper.name}"
             )
     new = sum(claim.provenance.relation == NEW for claim in claims)
     return f"Of {len(claims)} claims, " + "; ".join(told) + f"; {new} are new here."

@@ -25,10 +25,11 @@ def prepare(out: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def replace(path: Path, text: str) -> None:
-    """Write the text as this file, whole or not at all."""
+def replace(path: Path, content: str | bytes) -> None:
+    """Write the content as this file, whole or not at all."""
+    data = content.encode() if isinstance(content, str) else content
     with whole_file(path, "reproduce", refusal=partial(_refusal, path.parent)) as part:
-        part.write_text(text, encoding="utf-8", newline="\n")
+        part.write_bytes(data)
 
 
 def _refusal(folder: Path, error: OSError) -> AttnscopeError:

@@ -246,4 +246,5 @@ CLAIM = Claim(
         "    print(spread, task.bayes_risk().value, *(at.risk(task, head, "
         "at.Overlaps.oracle()).value for head in heads))\n"
     ),
+    rests_on=("slr-02-closed-form-risk", "beyond-02-linear-optimum"),
 )

@@ -244,4 +244,5 @@ CLAIM = Claim(
         "True)])\n"
         "print(round(white.scale**2 * at.optimal_temperature(white.task, at.Erf)[1].value, 4))\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

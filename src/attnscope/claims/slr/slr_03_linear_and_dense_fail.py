@@ -299,4 +299,5 @@ CLAIM = Claim(
         "print(np.mean((design @ weights - y) ** 2), task.linear_risk().value, "
         "task.null_risk().value)\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -224,4 +224,5 @@ CLAIM = Claim(
         "    print(dim, [round(at.risk(task, at.Erf(dim**-a), at.Overlaps.oracle()).value, 6) for "
         "a in (0.25, 0.4, 0.5, 0.6)])\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -310,4 +310,5 @@ CLAIM = Claim(
         '    run = at.train(task, at.Erf(lam), start="manifold", runs=30, steps=4000, step_size=step_size, progress=False)\n'
         "    print(dim, lam, step_size, run)\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -143,4 +143,5 @@ CLAIM = Claim(
         "oracle = at.risk(run.setup.task, at.Erf(0.1), at.Overlaps.oracle()).excess\n"
         "print(run, abs(run.overlaps.kappa[:, -1]).mean(), run.excess[:, -1].mean(), oracle)\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -172,4 +172,5 @@ CLAIM = Claim(
         "print(run, abs(run.overlaps.kappa[:, -1]).mean(), "
         "at.critical_temperature(run.setup.task))\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -134,4 +134,5 @@ CLAIM = Claim(
         'swapped = run.outcome == "swapped"\n'
         "print(run, abs(run.overlaps.theta[swapped, -1]).mean(), run.excess[swapped, -1].mean())\n"
     ),
+    rests_on=("slr-02-closed-form-risk", "slr-12-which-limit"),
 )

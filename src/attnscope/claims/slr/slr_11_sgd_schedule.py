@@ -180,4 +180,5 @@ CLAIM = Claim(
         "oracle = at.risk(run.setup.task, at.Erf(2 / 21), at.Overlaps.oracle()).excess\n"
         "print(run, run.excess[:, -10:].mean(), oracle)\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -244,4 +244,5 @@ CLAIM = Claim(
         "start = at.Overlaps(*run.log[:, :, 0])\n"
         "print(run, (at.basin_prediction(task, 0.1, start) == run.outcome).mean())\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

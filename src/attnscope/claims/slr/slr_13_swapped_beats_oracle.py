@@ -262,4 +262,5 @@ CLAIM = Claim(
         "for point in at.stationary_points(task, at.Erf(0.05)):\n"
         "    print(point.name, point.kind, round(point.risk.value, 5))\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -357,4 +357,5 @@ CLAIM = Claim(
         "print(at.critical_temperature(task))\n"
         "print(at.critical_temperature(at.SingleLocation(dim=10**8, length=10)), 3**0.5 / 2)\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

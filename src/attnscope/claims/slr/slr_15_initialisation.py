@@ -250,4 +250,5 @@ CLAIM = Claim(
         "print(at.train(task, at.Erf(0.1), runs=100, steps=40_000, swap_move=True, "
         "progress=False))\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -199,4 +199,5 @@ CLAIM = Claim(
         "    print(length, round(oracle.value, 4), round(task.bayes_risk().value, 4), "
         "round(task.linear_risk().value, 4))\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

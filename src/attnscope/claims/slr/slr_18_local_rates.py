@@ -242,4 +242,5 @@ CLAIM = Claim(
         "rate = run.rate()\n"
         "print(rate.decay.mean(), rate.predicted.decay)\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

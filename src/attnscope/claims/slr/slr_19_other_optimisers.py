@@ -294,4 +294,5 @@ CLAIM = Claim(
         "state = engine.advance(state, np.ones(600))\n"
         "print(engine.overlaps(state).round(2), engine.norms(state).round(2))\n"
     ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -1,0 +1,115 @@
+"""The parts of the page: coverage, what rests on what, notation, mathematics, the zip file."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import zipfile
+from urllib.parse import unquote
+
+import pytest
+from helpers import fake_claims as fake
+from helpers.paths import ROOT
+
+from attnscope.claims.claim import Context
+from attnscope.claims.provenance import STATEMENTS, Provenance
+from attnscope.claims.registry import all_claims
+from attnscope.claims.verdict import run_claim
+from attnscope.report import build
+from attnscope.report.archive import archive
+from attnscope.report.coverage import coverage, known_claims, unplaced
+from attnscope.report.graph import falls
+from attnscope.report.mathematics import mathematics
+from attnscope.report.notation import TASK, symbols
+
+
+def test_every_statement_stands_once_with_its_claims_or_the_reason_why_not():
+    claims = all_claims()
+    sheets = coverage(known_claims(claims, ()))
+    rows = [row for sheet in sheets for row in sheet.rows]
+    assert sorted(row.key for row in rows) == sorted(STATEMENTS)
+    assert [row.key for row in rows if not row.checked and not row.gap] == []
+    marked = {mark.id for row in rows for mark in (*row.checked, *row.about)}
+    marked |= {mark.id for mark in unplaced(known_claims(claims, ()))}
+    assert marked == {claim.id for claim in claims}
+
+
+def test_new_claims_are_about_a_statement_and_do_not_check_it():
+    new = fake.fake("slr-01-new", None, provenance=Provenance("new here", ("A/theorem-1",)))
+    old = fake.fake("slr-02-old", None, provenance=Provenance("same", ("A/theorem-5",)))
+    rows = {row.key: row for row in coverage(known_claims([new, old], ()))[0].rows}
+    assert [m.id for m in rows["A/theorem-1"].about] == ["slr-01-new"]
+    assert not rows["A/theorem-1"].checked and "not checked" in rows["A/theorem-1"].gap
+    assert [m.word for m in rows["A/theorem-5"].checked] == ["not run in this report"]
+    assert coverage(known_claims([new, old], ()))[0].covered == 1
+
+
+def test_claims_rest_on_claims_and_never_on_themselves():
+    rests_on = {claim.id: claim.rests_on for claim in all_claims()}
+    assert [
+        other for ids in rests_on.values() for other in ids if other not in rests_on
+    ] == []
+    fall = falls(rests_on)
+    assert [name for name in fall if name in fall[name]] == []
+    assert len(fall["slr-02-closed-form-risk"]) >= 10
+
+
+def test_what_falls_goes_through_others_and_ends_in_circles():
+    assert falls({"a": ("b",), "b": ("a",)}) == {"a": ["a", "b"], "b": ["a", "b"]}
+
+
+def test_the_card_has_a_formula_and_a_picture_of_each_symbol():
+    names = [symbol.name for symbol in symbols()]
+    assert set(names) == {"kappa", "nu", "eta", "theta", "rho", "lambda", "signal", "gamma"}
+    for symbol in symbols():
+        assert symbol.formula.startswith("<math>") and symbol.formula.endswith("</math>")
+        assert symbol.picture.startswith("<svg ") and "currentColor" in symbol.picture
+    # the pictures of the overlaps differ in their names, those of the curves in their curves
+    assert len({symbol.picture for symbol in symbols()}) == len(names)
+    assert all("<math>" in formula for _, formula in TASK)
+
+
+def test_the_mathematics_is_as_its_generator_writes_it():
+    pytest.importorskip("latex2mathml")
+    pytest.importorskip("mdit_py_plugins")
+    pytest.importorskip("sphinx")
+    path = ROOT / "tools" / "bundle_mathematics.py"
+    spec = importlib.util.spec_from_file_location("bundle_mathematics", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    fresh = tool.bundle()
+    old = [name for name, text in fresh.items() if mathematics([name]).get(name) != text]
+    assert old == [], "run python tools/bundle_mathematics.py"
+
+
+def test_bundled_mathematics_asks_nobody_and_shows_no_raw_formula():
+    pieces = mathematics(["risk", "heads", "nothing"])
+    assert list(pieces) == ["heads", "risk"]
+    for text in pieces.values():
+        assert "//" not in text and "<a " not in text and "\\mathrm" not in text
+        assert text.count("<math") == text.count("</math>") > 20
+
+
+def test_the_zip_file_has_what_the_folder_has_and_no_time(tmp_path):
+    verdicts = [run_claim(claim, Context()) for claim in (fake.HOLDS, fake.SKIPPED)]
+    build.write_report(verdicts, tmp_path, 0, "1.2.3")
+    with zipfile.ZipFile(tmp_path / "report.zip") as packed:
+        names = packed.namelist()
+        assert set(names) == {"index.html", "verdicts.json", "figures/slr-01-holds.csv"}
+        assert {entry.date_time for entry in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        for name in names:
+            assert packed.read(name) == (tmp_path / name).read_bytes()
+    same = {"b": "é", "a": "2"}
+    assert archive(same) == archive(dict(same)) != archive({"b": "é", "a": "3"})
+    assert zipfile.ZipFile(io.BytesIO(archive(same))).read("b").decode() == "é"
+
+
+def test_data_of_figures_is_inside_the_page_unless_long(monkeypatch):
+    verdict = run_claim(fake.HOLDS, Context())
+    html = build.page([verdict], 0, "1.2.3")
+    (address,) = re.findall(r'<a href="data:text/csv;charset=utf-8,([^"]*)"', html)
+    assert unquote(address) == verdict.figure.to_csv()
+    monkeypatch.setattr(build, "LONGEST_DATA", 10)
+    html = build.page([verdict], 0, "1.2.3")
+    assert "data:text/csv" not in html and "slr-01-holds.csv, in report.zip" in html
