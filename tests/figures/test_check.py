@@ -163,6 +163,12 @@ def test_panels_that_share_a_range_are_measured_together():
         )
 
     assert pair("y") == []
+    shares = [Line([0, 1], [0, top]) for top in (0.1, 0.9)]
+    both = tuple(
+        Panel("p", "x", f"y{i}", (s,), y_range=(-0.03, 1.05)) for i, s in enumerate(shares)
+    )
+    assert problems(Figure("t", both)) == []
+    assert "stretched" in problems(Figure("t", both[:1]))[0]
     (said,) = pair("another quantity")
     assert "panel 'low': the y axis is stretched" in said
 

@@ -184,12 +184,26 @@ def _stretched(drawn: Drawn, figure: Figure) -> list[str]:
 
 
 def _same_axis(a: Panel, b: Panel, which: str) -> bool:
-    """Panels with one declared range of one quantity are made to be compared: all their data
-    count.
+    """Panels with one declared range are made to be compared, if it is one of one quantity, or of
+    several with these bounds by nature: all their data count.
     """
-    names = (f"{which}_range", f"{which}_label", f"log_{which}")
-    same = all(getattr(a, name) == getattr(b, name) for name in names)
-    return a is b or (same and getattr(a, names[0]) is not None)
+    limits, label, log = f"{which}_range", f"{which}_label", f"log_{which}"
+    ends = getattr(a, limits)
+    if a is b or ends is None:
+        return a is b
+    same = ends == getattr(b, limits) and getattr(a, log) == getattr(b, log)
+    return same and (
+        getattr(a, label) == getattr(b, label) or _bounds(*sorted(ends)) is not None
+    )
+
+
+def _bounds(low: float, high: float) -> tuple[float, float] | None:
+    """The natural bounds that a range shows, with a margin at most."""
+    for bottom, top in NATURAL:
+        room = MARGIN * (top - bottom)
+        if bottom - room <= low <= bottom and top <= high <= top + room:
+            return bottom, top
+    return None
 
 
 def _with_references(values: np.ndarray, low: float, high: float, log: bool) -> np.ndarray:
@@ -199,16 +213,11 @@ def _with_references(values: np.ndarray, low: float, high: float, log: bool) -> 
     if log:
         return values
     least, most = values.min(), values.max()
-    for bottom, top in NATURAL:
-        room = MARGIN * (top - bottom)
-        bounds = bottom - room <= low <= bottom and top <= high <= top + room
-        if (
-            bounds
-            and bottom <= least
-            and most <= top
-            and most - least >= LEAST * (top - bottom)
-        ):
-            return np.append(values, (bottom, top))
+    bounds = _bounds(low, high)
+    if bounds is not None:
+        within = bounds[0] <= least and most <= bounds[1]
+        if within and most - least >= LEAST * (bounds[1] - bounds[0]):
+            return np.append(values, bounds)
     zero = (least >= 0 and -MARGIN * most <= low <= 0) or (
         most <= 0 and 0 <= high <= -MARGIN * least
     )

@@ -48,9 +48,9 @@ INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytic
 NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
 # that fit side by side under a panel; names that would touch their neighbours are written steeply
 LETTERS = 44
-# what lies on top where marks meet: areas below, one of many below the rest, a dashed line on a
-# solid one (whose colour shows in the gaps), markers on lines
-DEPTHS = {"heat": 0.5, "band": 1.0, "thin": 1.9, "solid": 2.0, "dashed": 2.1, "points": 2.2}
+# what lies on top where marks meet: areas below, a dashed line on a solid one (whose colour shows
+# in the gaps), markers on lines; else the later one
+DEPTHS = {"heat": 0.5, "band": 1.0, "solid": 2.0, "dashed": 2.1, "points": 2.2}
 
 
 def write(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -129,7 +129,7 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
     """Draw it; all that was drawn, the first of which stands for it in a legend."""
     label = _text(mark.label)
     if isinstance(mark, Line):
-        kind = "thin" if mark.thin else "dashed" if mark.dashed else "solid"
+        kind = "dashed" if mark.dashed else "solid"
         return axes.plot(
             mark.x,
             mark.y,
