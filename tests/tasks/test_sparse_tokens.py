@@ -474,3 +474,12 @@ def test_training_speaks_of_the_error():
     assert run.figure().panels[0].title == "error"
     plain = at.train(at.SingleLocation(12, 3), at.Softmax(1.0), **options)
     assert plain.figure().panels[0].title == "excess risk"
+
+
+def test_the_max_test_where_its_error_is_below_the_least_float():
+    """L times what log Phi loses is inside the stated error; the reference has 50 digits."""
+    for length in (4_189_947, 10**9):
+        task = SparseTokenClassification(2, length, 37.6004672939657, marked=1450)
+        found = task.max_test_error()
+        truth = reference.max_test(length, 1450, 37.6004672939657)
+        assert abs(found.value - truth) <= found.error < 1e-290

@@ -122,8 +122,9 @@ class SparseTokenClassification(MarkedTokens):
         )
         missed = math.exp(-exponent) / 2  # known to its exponent's rounding
         tail = 1 + t * t / 8  # e^{-t^2/2} is known to the rounding of its exponent
+        lost = UNDERFLOW * (1 + L)  # log Phi(t) is lost below the least float, L times
         return estimate(
-            value, ROUNDOFF * tail * (value + exponent * missed) + UNDERFLOW, "closed form"
+            value, ROUNDOFF * tail * (value + exponent * missed) + lost, "closed form"
         )
 
     def max_threshold(self) -> float:
