@@ -32,6 +32,7 @@ from attnscope.numerics.border.sampled_estimate import TAIL, share_error
 from attnscope.numerics.border.x64 import x64
 from attnscope.numerics.integrals import lognormal_sum
 from attnscope.numerics.integrals.lognormal_sum import capped_mean
+from attnscope.selftest.references import sparse_tokens as reference
 
 Task = at.SparseTokenClassification
 
@@ -479,7 +480,7 @@ def test_training_speaks_of_the_error():
 def test_the_max_test_where_its_error_is_below_the_least_float():
     """L times what log Phi loses is inside the stated error; the reference has 50 digits."""
     for length in (4_189_947, 10**9):
-        task = SparseTokenClassification(2, length, 37.6004672939657, marked=1450)
+        task = at.SparseTokenClassification(2, length, 37.6004672939657, marked=1450)
         found = task.max_test_error()
         truth = reference.max_test(length, 1450, 37.6004672939657)
         assert abs(found.value - truth) <= found.error < 1e-290
