@@ -173,7 +173,7 @@ def test_own_claim(tmp_path):
     shutil.copytree(
         Path(attnscope.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
     )
-    (package / "claims" / "slr" / "slr_21_your_words.py").write_text(blocks("claims.md")[-1])
+    (package / "claims" / "slr" / "slr_99_your_words.py").write_text(blocks("claims.md")[-1])
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     run = lambda *a: subprocess.run(
         [sys.executable, "-m", "attnscope.cli", *a],
@@ -182,10 +182,10 @@ def test_own_claim(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert "slr-21-your-words" in [
+    assert "slr-99-your-words" in [
         c["id"] for c in json.loads(run("claims", "--json").stdout)
     ]
-    done = run("reproduce", "--only", "slr-21*", "--out", "report")
+    done = run("reproduce", "--only", "slr-99*", "--out", "report")
     assert done.returncode == 0, done.stderr
     assert "Uniform numbers have mean 1/2" in (tmp_path / "report" / "index.html").read_text()
 
