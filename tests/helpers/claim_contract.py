@@ -45,6 +45,12 @@ class ClaimContract:
     def test_every_comparison_breaks_when_one_route_is_perturbed(self, name: str):
         assert not [c.what for c in evidence(name).comparisons if c.perturbed().holds]
 
+    def test_every_tolerance_has_its_reason(self, name: str):
+        """In a line of the report's table: at most 160 characters."""
+        assert not [
+            c for c in evidence(name).comparisons if not 0 < len(c.why.strip()) <= 160
+        ]
+
     def test_figure_draws_and_survives_json(self, name: str):
         figure = evidence(name).figure
         assert svg(figure).lstrip().startswith("<?xml")
