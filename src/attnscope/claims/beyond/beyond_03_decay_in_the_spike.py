@@ -200,7 +200,7 @@ def _figure() -> Figure:
             "risk",
             tuple(marks),
             log_y=True,
-            y_range=(1e-15, 2),
+            y_range=(1e-10, 2),
         ),
         Panel(
             "length e^(r nu)",

@@ -189,7 +189,7 @@ def _figure(value: np.ndarray, error: np.ndarray, rows: np.ndarray) -> Figure:
                 Points([], [], "sampled, 95 %", 6),
             ),
             log_y=True,
-            y_range=(1e-9, 1),
+            y_range=(2e-8, 1),
         ),
         Panel(
             f"m of {LENGTH} tokens, s = 3 (null risk 1/m)",

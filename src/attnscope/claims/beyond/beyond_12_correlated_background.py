@@ -43,7 +43,7 @@ SWEEPS = {
     "variance along (k* + e)/sqrt 2": (1.0, 3.0, 9.0, 20.0),
 }
 
-SHIFT = 0.02  # of an axis, between points of equal x
+SHIFT = 0.02  # of an axis, between points that would hide each other
 FLAT = "two searches of one minimum, which is flat to the square of their tolerance"
 
 
@@ -183,9 +183,11 @@ def _figure(exact: dict[str, np.ndarray], drawn: dict[str, np.ndarray]) -> Figur
         marks = [
             Line(fine, curves[:, i], way, i, dashed=i == 1) for i, way in enumerate(WAYS)
         ]
+        # where the intercept changes nothing its points stand beside the plain ones
+        beside = SHIFT * (xs[-1] - xs[0]) * np.allclose(curves[:, 0], curves[:, 1], rtol=1e-3)
         points = [
             Points(
-                np.array(xs) + SHIFT * (xs[-1] - xs[0]) * (i - 1),
+                np.array(xs) + (beside if i == 1 else 0.0),
                 drawn[name][:, i, 0],
                 "",
                 i,
@@ -193,7 +195,7 @@ def _figure(exact: dict[str, np.ndarray], drawn: dict[str, np.ndarray]) -> Figur
             )
             for i in range(3)
         ]
-        points.append(Points([], [], "sampled, side by side, 95 %", 6))
+        points.append(Points([], [], "sampled, 95 %", 6))
         top = 1.1 * float(curves.max())
         panels.append(
             Panel(
