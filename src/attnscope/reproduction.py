@@ -127,6 +127,8 @@ class Run:
         self.write(folder)
         if progress:
             print(summary(self.verdicts, time.perf_counter() - start))
+            if folder is not None:
+                print(f"report: {folder / 'index.html'}")
         return self.verdicts
 
     def compute(

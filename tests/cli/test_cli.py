@@ -48,7 +48,7 @@ def attnscope(*arguments):
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_risk_table_fits_100_columns_and_has_every_row():
+def test_risk_table_fits_80_columns_and_has_every_row():
     run = attnscope(
         "risk",
         "--dim",
@@ -63,7 +63,7 @@ def test_risk_table_fits_100_columns_and_has_every_row():
         "0.1",
     )
     assert run.returncode == 0, run.stderr
-    assert max(map(len, run.stdout.splitlines())) <= 100
+    assert max(map(len, run.stdout.splitlines())) <= 80
     for words in (
         "null",
         "best linear",
@@ -151,7 +151,7 @@ def test_selftest_prints_the_worst_of_each_function():
     run = attnscope("selftest", "--only", "density_bias", "--settings", "20", "--seed", "3")
     assert run.returncode == 0, run.stderr
     assert "density_bias" in run.stdout and "20 settings, 0 wrong" in run.stdout
-    assert max(map(len, run.stdout.splitlines())) <= 100
+    assert max(map(len, run.stdout.splitlines())) <= 80
 
 
 def test_selftest_json():
@@ -205,7 +205,7 @@ def small(word):
 )
 def test_risk_of_every_task_is_what_the_library_says(word):
     """Every method of the task that gives a risk or an error has its row, with the same digits;
-    the table fits 100 columns.
+    the table fits 80 columns.
     """
     out = json.loads(inside("risk", "--task", word, *small(word), "--json"))
     chosen = pair(
@@ -221,7 +221,7 @@ def test_risk_of_every_task_is_what_the_library_says(word):
             found = getattr(task, name)(*([] if catalogue.TASKS[word].planted else [10]))
             assert (found.value, found.error, found.method) in shown, name
     page = inside("risk", "--task", word, *small(word))
-    assert max(map(len, page.splitlines())) <= 100
+    assert max(map(len, page.splitlines())) <= 80
     assert word in page and "error" in page and "method" in page
     assert all(row["name"] in page for row in out["risks"])
 

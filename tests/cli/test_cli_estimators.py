@@ -182,7 +182,7 @@ def test_locate_without_and_with_labels(folder):
     assert table[0] == 2 and "a file written by save_model" in table[2]
     out = run("locate", folder / "data.npz.model.npz", folder / "masked.npz")[1].splitlines()
     assert out[0].split() == ["bag", "token", "attention"] and "100 more" in out[-1]
-    assert max(map(len, out)) <= 100
+    assert max(map(len, out)) <= 80
 
 
 def test_every_head_has_its_column(tmp_path):

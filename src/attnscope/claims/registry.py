@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import pkgutil
 from collections.abc import Sequence
@@ -11,8 +12,9 @@ import attnscope.claims as room
 from attnscope.claims.claim import Claim
 from attnscope.errors import bad
 
-__all__ = ["all_claims", "selected_claims"]
+__all__ = ["all_claims", "one_claim", "selected_claims"]
 
+NAMED = 3  # ids in a sentence
 PREFIXES = ("slr_", "exch_", "beyond_")  # the families, in the order of the report
 
 
@@ -33,14 +35,48 @@ def selected_claims(only: Sequence[str] | None = None) -> list[Claim]:
     claims = all_claims()
     if not only:
         return claims
+    ids = [claim.id for claim in claims]
     for pattern in only:
-        if not fnmatch.filter([claim.id for claim in claims], pattern):
-            hint = "'slr-*', or attnscope claims for the list"
-            raise bad(
-                "only", "reproduce", "a pattern that matches a claim", f"{pattern!r}", hint
-            )
+        if not fnmatch.filter(ids, pattern):
+            must = "a pattern that matches a claim"
+            raise bad("only", "reproduce", must, f"{pattern!r}", _near(pattern, ids))
     return [
         claim
         for claim in claims
         if any(fnmatch.fnmatch(claim.id, pattern) for pattern in only)
     ]
+
+
+def one_claim(word: str) -> Claim:
+    """The claim of this id, or the only one that begins with it or matches it as a pattern."""
+    claims = {claim.id: claim for claim in all_claims()}
+    if word in claims:
+        return claims[word]
+    found = [name for name in claims if name.startswith(word)] if word else []
+    found = found or fnmatch.filter(claims, word)
+    if len(found) == 1:
+        return claims[found[0]]
+    must = "the id of one claim, its beginning, or a pattern that only it matches"
+    if not found:
+        raise bad("ID", "attnscope show", must, f"{word!r}", _near(word, list(claims)))
+    raise bad("ID", "attnscope show", must, f"{word!r} ({len(found)} claims)", _some(found))
+
+
+def _near(word: str, ids: Sequence[str]) -> str:
+    """What may have been meant: ids that contain the word, or look like it."""
+    core = word.strip("*").lower()
+    holding = [name for name in ids if core and core in name]
+    if holding:
+        return f"'*{core}*' ({_some(holding)})"
+    close = difflib.get_close_matches(core, ids, NAMED, cutoff=0.5)
+    if not close:
+        close = [name for name in ids if core and core.split("-")[0] == name.split("-")[0]]
+    return _some(close) if close else "attnscope claims for the list"
+
+
+def _some(ids: Sequence[str]) -> str:
+    """The first few of them in words."""
+    shown = list(ids[:NAMED])
+    if len(ids) > NAMED:
+        shown.append(f"{len(ids) - NAMED} more")
+    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]

@@ -16,11 +16,21 @@ from attnscope.cli import theory, training, tasks  # isort: skip
 from attnscope.cli import bags
 from attnscope.cli import long_jobs as work
 
-from attnscope.cli import selftest  # isort: skip
+from attnscope.cli import evidence, selftest  # isort: skip
 from attnscope.cli.common import app
 from attnscope.errors import AttnscopeError
 
-__all__ = ["app", "bags", "main", "selftest", "tasks", "theory", "training", "work"]
+__all__ = [
+    "app",
+    "bags",
+    "evidence",
+    "main",
+    "selftest",
+    "tasks",
+    "theory",
+    "training",
+    "work",
+]
 
 
 @app.callback(invoke_without_command=True)

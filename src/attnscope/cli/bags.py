@@ -14,13 +14,13 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import Json, app, interruptible, working
+from attnscope.cli.common import COLUMNS, Json, app, interruptible, working
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file
 
 SHOWN = 20  # rows printed; the rest is in --out and --json
-# longer names of bags are cut in the table, so that a line stays within 100 columns
-NAME_WIDTH = 30
+# longer names of bags are cut in the table: three of them and a number fit 80 columns
+NAME_WIDTH = 20
 
 Data = Annotated[
     Path,
@@ -178,19 +178,21 @@ def _print_fit(
     print(
         f"held-out {name:<24}{own:>12.5g}\nthe same for mean pooling {'':<7}{pooled:>12.5g}"
     )
-    print(textwrap.fill(f"stages: {', '.join(model.stages_)}", 100, subsequent_indent="  "))
+    print(
+        textwrap.fill(f"stages: {', '.join(model.stages_)}", COLUMNS, subsequent_indent="  ")
+    )
     if model.mean_share_:
         print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
     if table.ignored:
         print(
             textwrap.fill(
                 f"columns without numbers, ignored: {', '.join(table.ignored)}",
-                100,
+                COLUMNS,
                 subsequent_indent="  ",
             )
         )
     for sentence in diagnosis.warnings or ("This looks like a single-location problem.",):
-        print(textwrap.fill(sentence, 100))
+        print(textwrap.fill(sentence, COLUMNS))
     print(f"{written} {'replaced' if replaced else 'written'}")
 
 

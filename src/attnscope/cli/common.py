@@ -22,6 +22,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+COLUMNS = 80  # that every terminal has: tables and sentences fit them
+LAST = 14  # least width of a last column that is broken: "2-D quadrature"
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Workers = Annotated[
@@ -60,22 +63,40 @@ def table(head: list[str], rows: list[list[str]], texts: int = 1, width: int = 0
     """Columns as wide as what is in them, two spaces apart: the first `texts` and the last to the
     left, numbers to the right.
 
-    A column without an entry is left out; the last one is broken so that lines fit `width`, if that
-    is given.
+    A column without an entry is left out. Where a `width` is given, the last column, and where that
+    is not enough the first, are broken so that lines fit it.
     """
     kept = [i for i in range(len(head)) if any(row[i] for row in rows)]
     lines = [[row[i] for i in kept] for row in (head, *rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(kept) - 1)]
-    begin = sum(widths) + 2 * len(widths)
+    widths = [max(len(line[i]) for line in lines) for i in range(len(kept))]
+    if width:
+        room = width - sum(widths[1:-1]) - 2 * (len(widths) - 1)
+        widths[0] = min(widths[0], max(room - min(widths[-1], LAST), LAST))
+        widths[-1] = min(widths[-1], max(room - widths[0], LAST))
     out = []
     for line in lines:
-        cells = [
-            x.ljust(w) if i < texts else x.rjust(w) for i, x, w in zip(kept, line, widths)
-        ]
-        parts = textwrap.wrap(line[-1], max(width - begin, 10)) if width else [line[-1]]
-        out.append("  ".join([*cells, *parts[:1]]).rstrip())
-        out += [" " * begin + part for part in parts[1:]]
+        first = _broken(line[0], widths[0], "  ")
+        last = _broken(line[-1], widths[-1])
+        for j in range(max(len(first), len(last))):
+            shown = [
+                first[j] if j < len(first) else "",
+                *(x if j == 0 else "" for x in line[1:-1]),
+                last[j] if j < len(last) else "",
+            ]
+            cells = [
+                x.ljust(w) if i < texts or i == kept[-1] else x.rjust(w)
+                for i, x, w in zip(kept, shown, widths)
+            ]
+            out.append("  ".join(cells).rstrip())
     return "\n".join(out)
+
+
+def _broken(text: str, width: int, hanging: str = "") -> list[str]:
+    """The text in lines of this width; what begins with spaces keeps them."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    return textwrap.wrap(
+        text.strip(), width, initial_indent=indent, subsequent_indent=indent + hanging
+    ) or [text]
 
 
 def plain(x: Any) -> Any:

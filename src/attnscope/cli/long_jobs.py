@@ -1,4 +1,4 @@
-"""The long jobs: `attnscope sweep`, `claims`, `reproduce`, and the page, `explore`."""
+"""The long jobs: `attnscope sweep`, `reproduce`, and the page, `explore`."""
 
 from __future__ import annotations
 
@@ -88,16 +88,6 @@ def _sentence(account: Any) -> str:
         f"{account.cells} cells: {account.done} done, {account.failed} failed, "
         f"{account.missing} missing"
     )
-
-
-@app.command("claims")
-def claims_command(as_json: Json = False) -> None:
-    """List every claim that `attnscope reproduce` checks."""
-    from attnscope.claims.registry import all_claims
-    from attnscope.report.terminal import claims_json, claims_table
-
-    claims = all_claims()
-    print(json.dumps(claims_json(claims), indent=1) if as_json else claims_table(claims))
 
 
 @app.command("reproduce")

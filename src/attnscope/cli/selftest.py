@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import Json, Seed, app, interruptible, plain
+from attnscope.cli.common import COLUMNS, Json, Seed, app, interruptible, plain
 from attnscope.errors import AttnscopeError
 
 SHOWN = 5  # failing settings printed per function; --json has all of them
@@ -72,14 +73,11 @@ def _print_scores(scores: list[Any], outcomes: list[Any], seed: int) -> None:
         print(
             f"{score.subject[:43]:<44}{score.settings:>9}{score.judged:>7}{score.refused:>8}{worst}"
         )
-    print(
-        "\nworst: the largest |difference| over what is allowed; above 1 the number is wrong."
-    )
+    print("\nworst: the largest |difference| over what is allowed; above 1 it is wrong.")
     for score in scores:
         for outcome in score.troubles[:SHOWN]:
-            print(
-                f"\n{score.subject}, setting {outcome.number} of seed {seed}: {outcome.trouble}"
-            )
+            where = f"{score.subject}, setting {outcome.number} of seed {seed}"
+            print("\n" + textwrap.fill(f"{where}: {outcome.trouble}", COLUMNS))
             print(f"  {outcome.setting}")
     sampled = sum(outcome.sampled for outcome in outcomes)
     wrong = sum(len(score.troubles) for score in scores)

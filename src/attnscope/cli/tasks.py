@@ -7,9 +7,7 @@ import math
 from typing import Any
 
 from attnscope.catalogue import PREDICTORS, TASKS, Argument, Entry
-from attnscope.cli.common import Json, app, as_typed, plain, table
-
-TERMINAL = 80  # columns that every terminal has
+from attnscope.cli.common import COLUMNS, Json, app, as_typed, plain, table
 
 
 @app.command("tasks")
@@ -42,7 +40,7 @@ def tasks_command(as_json: Json = False) -> None:
             lines = [
                 [f"    {a.name}", _default(a), _range(a), a.label] for a in row.arguments
             ]
-            print(table(["    --with", "default", "range", ""], lines, 3, TERMINAL) + "\n")
+            print(table(["    --with", "default", "range", ""], lines, 3, COLUMNS) + "\n")
     print("Short for --with: --dim, --length, --gamma2, --noise, --signal, --temperature.")
 
 

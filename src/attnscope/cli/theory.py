@@ -12,6 +12,7 @@ import typer
 
 from attnscope.catalogue import PREDICTORS
 from attnscope.cli.common import (
+    COLUMNS,
     Json,
     TaskWord,
     With,
@@ -102,16 +103,9 @@ def _print_single(task: Any, rows: list[Any], as_json: bool) -> None:
         print(json.dumps(out, indent=1))
         return
     words = f"dim {task.dim}, length {task.length}, gamma^2 {task.gamma**2:g}, noise {task.noise:g}"
-    print(f"single-location regression: {words}, signal {task.signal:.5g}\n")
-    print(
-        f"{'predictor':<37}{'temperature':>12}{'risk':>9}{'excess':>12}{'error':>8}  method"
-    )
-    for name, temperature, risk in rows:
-        lam = "" if temperature is None else f"{temperature:.5f}"
-        print(
-            f"{name:<37}{lam:>12}{risk.value:>9.5f}{_excess(risk):>12}{risk.error:>8.0e}  "
-            f"{risk.method}"
-        )
+    setting = f"single-location regression: {words}, signal {task.signal:.5g}"
+    print(textwrap.fill(setting, COLUMNS) + "\n")
+    print(_risk_table(rows, ".5f"))
     if lambda_c is not None:
         print(
             f"\ncritical temperature of the erf oracle: {lambda_c:.4f} (a minimum below, a saddle "
@@ -130,21 +124,25 @@ def _print_risks(chosen: Pair, rows: list[Any], refused: list[str], as_json: boo
         print(json.dumps(about | {"risks": _plain_rows(rows), "refused": refused}, indent=1))
         return
     words = ", ".join(f"{name} {as_typed(x)}" for name, x in setting.items() if x is not None)
-    print(textwrap.fill(f"{chosen.task.word}, {chosen.task.label}: {words}", 100) + "\n")
+    print(textwrap.fill(f"{chosen.task.word}, {chosen.task.label}: {words}", COLUMNS) + "\n")
+    print(_risk_table(rows, ".5g"))
+    for sentence in refused:
+        print("\n" + textwrap.fill(f"left out: {sentence}", COLUMNS))
+
+
+def _risk_table(rows: list[Any], form: str) -> str:
+    """A line each; risks are printed in this form."""
     lines = []
     for name, temperature, risk in rows:
         lam = "" if temperature is None else f"{temperature:.5f}"
-        lines.append(
-            [name, lam, f"{risk.value:.5g}", _excess(risk), f"{risk.error:.0e}", risk.method]
-        )
+        value = f"{risk.value:{form}}"
+        lines.append([name, lam, value, _excess(risk), f"{risk.error:.0e}", risk.method])
     named = (
-        ["predictor", "temperature", "risk"]
+        ["predictor", "lambda", "risk"]
         if any(line[1] for line in lines)
         else ["", "", "value"]
     )
-    print(table([*named, "excess", "error", "method"], lines, width=100))
-    for sentence in refused:
-        print("\n" + textwrap.fill(f"left out: {sentence}", 100))
+    return table([*named, "excess", "error", "method"], lines, width=COLUMNS)
 
 
 def _plain_rows(rows: list[Any]) -> list[dict[str, Any]]:

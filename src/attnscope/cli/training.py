@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import Json, Seed, TaskWord, With, app
+from attnscope.cli.common import COLUMNS, Json, Seed, TaskWord, With, app
 from attnscope.cli.theory import (
     SINGLE,
     Dim,
@@ -181,9 +181,9 @@ def _print_run(run: Any, as_json: bool) -> None:
         print(json.dumps(out | {"diagnosis": run.diagnose()}, indent=1))
         return
     _print_counts(run, counts)
-    names = "".join(f"{f'|{name}|':>10}" for name in ("kappa", "eta", "theta", "nu"))
+    names = "".join(f"{f'|{name}|':>9}" for name in ("kappa", "eta", "theta", "nu"))
     value = "error" if has_classes(run.setup.task) else "excess"
-    print(f"{'outcome':<12}{'runs':>6}{value:>12}{names}   (medians)")
+    print(f"{'outcome':<12}{'runs':>6}{value:>12}{names}  (medians)")
     for name, n in counts.items():
         if n:
             here = run.outcome == name
@@ -193,10 +193,10 @@ def _print_run(run: Any, as_json: bool) -> None:
             ]
             print(
                 f"{name:<12}{n:>6}{np.median(run.excess[here, -1]):>12.5f}"
-                + "".join(f"{x:>10.4f}" for x in medians)
+                + "".join(f"{x:>9.4f}" for x in medians)
             )
     for sentence in run.diagnose():
-        print("\n" + textwrap.fill(sentence, 100), end="")
+        print("\n" + textwrap.fill(sentence, COLUMNS), end="")
     print()
 
 
@@ -228,7 +228,7 @@ def _print_heads(run: Any, as_json: bool) -> None:
         return
     _print_counts(run, counts)
     print(
-        f"{'outcome':<15}{'runs':>6}{'excess':>12}{'form cosine':>14}{'span':>8}   (medians)"
+        f"{'outcome':<15}{'runs':>6}{'excess':>12}{'form cosine':>14}{'span':>8}  (medians)"
     )
     for name, n in counts.items():
         if n:
@@ -236,8 +236,8 @@ def _print_heads(run: Any, as_json: bool) -> None:
             medians = [float(np.median(x[here])) for x in (found.excess, cosine, span)]
             print(f"{name:<15}{n:>6}{medians[0]:>12.5f}{medians[1]:>14.4f}{medians[2]:>8.4f}")
     print(
-        "\nform cosine: of the heads' sum of k v^T with the teachers'; span: share of k and v in "
-        "that of the teachers"
+        "\nform cosine: of the heads' sum of k v^T with the teachers';\n"
+        "span: share of k and v in that of the teachers"
     )
 
 

@@ -2,7 +2,7 @@
 of claims.
 
 On a terminal a row is printed as each claim lands, above the claims under way with their spinners
-(rich, imported only then); elsewhere plain lines. Both fit 100 columns.
+(rich, imported only then); elsewhere plain lines. Both fit 80 columns.
 """
 
 from __future__ import annotations
@@ -15,13 +15,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from attnscope.claims.claim import Claim
-from attnscope.claims.verdict import Verdict
+from attnscope.claims.verdict import WORDS, Verdict
 from attnscope.report.numbers import number, prediction
 
 __all__ = ["Display", "claims_json", "claims_table", "display", "summary"]
 
-COLUMNS = 100
-WORD = 23  # columns of the longest verdict, "holds under a condition"
+COLUMNS = 80  # that every terminal has
+# tables name a verdict by its kind, one word; the page and verdicts.json have it in full
+WORD = max(map(len, WORDS))
+ID = 44  # columns of ids in the list of claims; longer ones are broken
+# what the words that are not the verdict's own stand for
+LEGEND = {
+    "condition": "condition: holds under the condition that the claim names",
+    "declared": "declared: fails, as was declared beforehand",
+}
 COLORS = {
     "holds": "green",
     "condition": "cyan",
@@ -134,26 +141,29 @@ def display(claims: Sequence[Claim], at_once: int, show: bool = True) -> Iterato
 
 
 def summary(verdicts: Sequence[Verdict], seconds: float) -> str:
-    """The last line."""
+    """The last lines: what abbreviated verdicts mean, and how many there are."""
     skipped = sum(v.holds is None for v in verdicts)
     against = sum(not v.as_expected for v in verdicts)
     claims = "1 claim" if len(verdicts) == 1 else f"{len(verdicts)} claims"
     fine = len(verdicts) - skipped - against
-    return (
+    kinds = {verdict.kind for verdict in verdicts}
+    last = (
         f"{claims}: {fine} as expected, {against} not, {skipped} skipped, in {seconds:.1f} "
         "seconds"
     )
+    return "\n".join([*(words for kind, words in LEGEND.items() if kind in kinds), last])
 
 
 def claims_table(claims: Sequence[Claim]) -> str:
-    """Id, title and source of each claim, within 100 columns."""
-    width = min(max((len(claim.id) for claim in claims), default=0), 44)
+    """Id and title of each claim, its source below the title, within 80 columns."""
+    width = min(max((len(claim.id) for claim in claims), default=0), ID)
     width = max(width, len("claim"))
-    title = (COLUMNS - width - 4) * 3 // 5
-    widths = (width, title, COLUMNS - width - title - 4)
-    lines = _row(("claim", "title", "source"), widths)
+    widths = (width, COLUMNS - width - 2)
+    lines = _row(("claim", "title, and where it is from"), widths)
     for claim in claims:
-        lines += _row((claim.id, claim.title, claim.source), widths)
+        lines += _row((claim.id, claim.title), widths)
+        told = textwrap.wrap(claim.source, widths[1] - 2, break_on_hyphens=False)
+        lines += [" " * (width + 4) + line for line in told]
     return "\n".join(lines)
 
 
@@ -176,11 +186,11 @@ def _row(cells: tuple[str, ...], widths: tuple[int, ...]) -> list[str]:
 
 
 def _header(width: int) -> str:
-    return f"{'claim':<{width}}  {'verdict':<{WORD}}   seconds  measured vs predicted"
+    return f"{'claim':<{width}}  {'verdict':<{WORD}}  seconds  measured vs predicted"
 
 
 def _line(verdict: Verdict, width: int) -> str:
-    head = f"{verdict.id:<{width}}  {verdict.word:<{WORD}}  {verdict.seconds:>6.1f} s  "
+    head = f"{verdict.id:<{width}}  {verdict.kind:<{WORD}}  {verdict.seconds:>7.1f}  "
     return head + textwrap.shorten(
         _reason(verdict), max(COLUMNS - len(head), 20), placeholder=" ..."
     )

@@ -1,0 +1,193 @@
+"""One claim, and what moved between two reports, as text of 80 columns for the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from attnscope.claims.claim import Claim, Comparison
+from attnscope.claims.provenance import PAPERS
+from attnscope.report.difference import Change, Difference, Moved
+from attnscope.report.numbers import number, prediction, used
+from attnscope.report.terminal import COLUMNS
+
+__all__ = ["claim_card", "claim_record", "difference_text"]
+
+LABEL = 12  # columns of the words on the left, "hypotheses" and two spaces
+# comparisons printed per claim in a difference; --json has all of them
+SHOWN = 3
+
+
+def claim_record(claim: Claim, verdict: dict[str, Any] | None) -> dict[str, Any]:
+    """The claim as plain data, with its entry of verdicts.json where there is one."""
+    return {
+        "id": claim.id,
+        "title": claim.title,
+        "statement": " ".join(claim.statement.split()),
+        "hypotheses": claim.hypotheses,
+        "expected": claim.expected,
+        "condition": claim.condition,
+        "provenance": claim.provenance.record(),
+        "routes": list(claim.routes),
+        "snippet": claim.snippet,
+        "verdict": verdict,
+    }
+
+
+def claim_card(claim: Claim, verdict: dict[str, Any] | None, seen: str) -> str:
+    """The claim in words; `verdict` is its entry of verdicts.json, `seen` says where it is from."""
+    parts = [_filled(claim.title), claim.id, ""]
+    if verdict is None:
+        declared = "to hold" if claim.expected else "to fail as stated"
+        parts += _labelled("state", f"not run here; declared {declared}. {seen}")
+    else:
+        parts += _labelled("state", f"{verdict['state']} ({seen})")
+        parts += _labelled("reason", verdict.get("reason", ""))
+    condition = (verdict or {}).get("condition") or claim.condition
+    parts += _labelled("condition", condition)
+    parts += _told(claim)
+    parts += ["", *_labelled("statement", " ".join(claim.statement.split()))]
+    parts += _labelled("hypotheses", claim.hypotheses)
+    parts += _labelled("predicted", f"by {claim.routes[0]}")
+    parts += _labelled("measured", f"by {claim.routes[1]}")
+    if verdict is not None:
+        parts += _compared(verdict["comparisons"], claim.routes)
+    return "\n".join(parts)
+
+
+def _told(claim: Claim) -> list[str]:
+    """Where the claim comes from."""
+    own = claim.provenance
+    parts = _labelled("relation", own.relation)
+    for statement in own.statements:
+        paper = PAPERS[statement.paper]
+        where = f"{paper.name}, {statement.place} ({statement.known})"
+        parts += _labelled("from", f"{where}: {statement.says}")
+    return parts + _labelled("new here", own.ours)
+
+
+def _compared(comparisons: Sequence[dict[str, Any]], routes: Sequence[str]) -> list[str]:
+    """The comparisons, each with its numbers and the reason of its tolerance."""
+    parts = []
+    for entry in comparisons:
+        sign = "holds" if entry["holds"] else "fails"
+        parts += ["", _filled(f"{entry['what']}: {sign}", "  ", "  ")]
+        parts.append(_filled(_in_words(entry), "  ", "  "))
+        if entry.get("why"):
+            parts.append(_filled(f"tolerance: {entry['why']}", "  ", "  "))
+        if entry.get("routes") and list(entry["routes"]) != list(routes):
+            by = "predicted by {}, measured by {}".format(*entry["routes"])
+            parts.append(_filled(by, "  ", "  "))
+    return parts
+
+
+def _in_words(entry: dict[str, Any]) -> str:
+    """The numbers of a comparison; format 1 of verdicts.json did not keep its rule."""
+    if not entry["rule"]:
+        told = "measured {measured:.6g}, predicted {predicted:.6g}, tolerance {tolerance:.2g}"
+        return told.format(**entry)
+    names = ("what", "predicted", "measured", "tolerance", "rule")
+    c = Comparison(**{name: entry[name] for name in names})
+    measured = number(c.measured, c.tolerance)
+    return f"measured {measured}, predicted {prediction(c)}; {used(c)} of the tolerance"
+
+
+def difference_text(found: Difference) -> str:
+    """What moved: states, claims that are new or gone, numbers, and what the reports were made
+    with.
+    """
+    parts = [_filled(f"from {found.places[0]} to {found.places[1]}")]
+    parts += [_filled(f"note: {sentence}", "", "  ") for sentence in found.notes]
+    if found.states:
+        parts += ["", "states"]
+        parts += [f"  {c.id}\n    {c.state[0]} -> {c.state[1]}" for c in found.states]
+    for word, ids in (("new", found.new), ("gone", found.gone)):
+        if ids:
+            parts += ["", f"{word} claims", *(f"  {name}" for name in ids)]
+    numbers = sorted((c for c in found.changes if c.moved), key=lambda c: -c.shift)
+    if numbers:
+        parts += ["", "numbers, the largest shift first (in tolerances)"]
+        parts += [line for change in numbers for line in _moves(change)]
+    if found.made_with:
+        parts += ["", "made with"]
+        for name, pair in found.made_with.items():
+            before, after = (x or "not known" for x in pair)
+            parts.append(_filled(f"  {name}: {before} -> {after}", "", "    "))
+    return "\n".join([*parts, "", _count(found)])
+
+
+def _count(found: Difference) -> str:
+    """The last line."""
+    moved = sum(bool(change.moved) for change in found.changes)
+    return (
+        f"{len(found.states)} states changed, {moved} claims with other numbers, "
+        f"{found.same} the same, {len(found.new)} new, {len(found.gone)} gone"
+    )
+
+
+def _moves(change: Change) -> list[str]:
+    ordered = sorted(change.moved, key=lambda m: (m.shift is not None, -(m.shift or 0.0)))
+    lines = [f"  {change.id}"]
+    for moved in ordered[:SHOWN]:
+        lines.append(_filled(f"{moved.what}: {_numbers(moved)}", "    ", "  "))
+    if len(ordered) > SHOWN:
+        lines.append(f"    and {len(ordered) - SHOWN} more; --json for all of them")
+    return lines
+
+
+def _numbers(moved: Moved) -> str:
+    """The shift and the numbers that make it."""
+    if moved.measured[0] is None:
+        return "new comparison"
+    if moved.measured[1] is None:
+        return "comparison gone"
+    allowed = min(t for t in moved.tolerance if t is not None)
+    told = []
+    for name, pair in (("measured", moved.measured), ("predicted", moved.predicted)):
+        if pair[0] != pair[1]:
+            told.append(f"{name} {_pair(pair, allowed)}")
+    if moved.tolerance[0] != moved.tolerance[1]:
+        told.append("tolerance {:.2g} -> {:.2g}".format(*moved.tolerance))
+    else:
+        told.append(f"tolerance {allowed:.2g}")
+    shift = "" if moved.shift is None else f"{moved.shift:.2g}, "
+    broke = {True: "holds", False: "fails"}
+    if moved.holds[0] is not None and moved.holds[1] not in (None, moved.holds[0]):
+        told.append(f"{broke[moved.holds[0]]} -> {broke[bool(moved.holds[1])]}")
+    return shift + ", ".join(told)
+
+
+def _pair(pair: tuple[float | None, float | None], tolerance: float) -> str:
+    """Both numbers, with as many digits as show that they differ."""
+    shown = [number(x, tolerance) for x in pair]
+    if shown[0] == shown[1]:
+        shown = [f"{x:.17g}" for x in pair]
+    return f"{shown[0]} -> {shown[1]}"
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    """A word on the left and the text beside it; nothing without a text."""
+    if not text:
+        return []
+    indent = " " * LABEL
+    filled = textwrap.fill(
+        text,
+        COLUMNS,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+    return [label.ljust(LABEL) + filled[LABEL:]]
+
+
+def _filled(text: str, indent: str = "", hanging: str = "") -> str:
+    lead = len(text) - len(text.lstrip())
+    first = indent + " " * lead
+    return textwrap.fill(
+        text.strip(),
+        COLUMNS,
+        initial_indent=first,
+        subsequent_indent=indent + hanging,
+        break_on_hyphens=False,
+    )
