@@ -30,7 +30,15 @@ def reports(tmp_path_factory):
         patch.setattr(registry, "all_claims", lambda: [*fake.HARMLESS, fake.CONDITION])
         for seed in ("0", "1"):
             out = tmp_path_factory.mktemp("report")
-            only = ["reproduce", "--only", "slr-0[123459]*", "--seed", seed, "--out", str(out)]
+            only = [
+                "reproduce",
+                "--only",
+                "slr-0[123459]*",
+                "--seed",
+                seed,
+                "--out",
+                str(out),
+            ]
             done = RUN.invoke(app, only)
             assert done.exit_code == 1  # two fail
             assert done.output.splitlines()[-1] == f"report: {out / 'index.html'}"

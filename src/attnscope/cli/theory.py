@@ -103,8 +103,8 @@ def _print_single(task: Any, rows: list[Any], as_json: bool) -> None:
         print(json.dumps(out, indent=1))
         return
     words = f"dim {task.dim}, length {task.length}, gamma^2 {task.gamma**2:g}, noise {task.noise:g}"
-    setting = f"single-location regression: {words}, signal {task.signal:.5g}"
-    print(textwrap.fill(setting, COLUMNS) + "\n")
+    told = f"single-location regression: {words}, signal {task.signal:.5g}"
+    print(textwrap.fill(told, COLUMNS) + "\n")
     print(_risk_table(rows, ".5f"))
     if lambda_c is not None:
         print(
