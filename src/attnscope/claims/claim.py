@@ -108,11 +108,15 @@ class Comparison:
 class Evidence:
     """What a check returns: the comparisons, the figure as plain data,
     and a sentence or two on what was seen.
+
+    reduced: where the check could not run as stated and ran on less: on what ("" otherwise). The
+    verdict then has it as its condition.
     """
 
     comparisons: tuple[Comparison, ...]
     figure: Figure
     notes: str = ""
+    reduced: str = ""
 
     def __post_init__(self) -> None:
         if not self.comparisons:

@@ -175,12 +175,13 @@ def run_claim(claim: Claim, context: Context) -> Verdict:
             "comparisons": evidence.comparisons,
             "figure": evidence.figure,
             "notes": evidence.notes,
+            "condition": "; ".join(filter(None, (claim.condition, evidence.reduced))),
         }
     except Skipped as reason:
         seen = {"holds": None, "skipped": str(reason)}
     except Exception as error:
         seen = {"holds": False, "notes": _last_line(error), "error": _account(error)}
-    return Verdict(**_described(claim), **seen, seconds=time.perf_counter() - start)
+    return Verdict(**(_described(claim) | seen), seconds=time.perf_counter() - start)
 
 
 def run_named(claim_id: str, seed: int, full: bool, registry: str = REGISTRY) -> Verdict:

@@ -26,7 +26,7 @@ WORD = max(map(len, WORDS))
 ID = 44  # columns of ids in the list of claims; longer ones are broken
 # what the words that are not the verdict's own stand for
 LEGEND = {
-    "condition": "condition: holds under the condition that the claim names",
+    "condition": "condition: holds under a condition, which the report names",
     "declared": "declared: fails, as was declared beforehand",
 }
 COLORS = {

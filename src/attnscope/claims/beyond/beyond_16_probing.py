@@ -32,12 +32,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.corpora.installed import NotInstalled
-from attnscope.corpora.minilm import LAYERS, TokenStates, token_states
-from attnscope.corpora.sentences import SPLITS, Sentences, draw_sentences
+from attnscope.corpora.minilm import TokenStates
+from attnscope.corpora.sentences import SPLITS, Sentences
+from attnscope.corpora.stored import split_states, which_ran
 from attnscope.corpora.text import bags_of_layer, deciding_token
 from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 
@@ -76,9 +76,11 @@ class Layer(NamedTuple):
 
 def check(context: Context) -> Evidence:
     sizes = dict.fromkeys(SPLITS, context.pick(150, 600)) | {"train": context.pick(300, 1200)}
-    data = {name: _split(n, name, context.seed) for name, n in sizes.items()}
-    layers = [_layer(data, i, context.seed) for i in range(LAYERS + 1)]
-    places = [_by_place(data, i) for i in range(LAYERS + 1)]
+    given = split_states(sizes, context.seed)
+    data = {name: Split(s, x, 2.0 * s.label - 1) for name, (s, x) in given.splits.items()}
+    layers = [_layer(data, i, context.seed) for i in range(len(given.layers))]
+    places = [_by_place(data, i) for i in range(len(given.layers))]
+    depths = (_named(given.layers[1:]), _named(given.layers))
 
     def right(what: str, name: str) -> np.ndarray:
         """(layers, n)"""
@@ -102,11 +104,11 @@ def check(context: Context) -> Evidence:
             "ridge against discriminant probe",
             [*other.values()],
             [*cls.values()],
-            1.5 / sizes["test"],
+            1.5 / len(data["test"].label),
             why="rounding may tip one undecided sentence",
         ),
         _paired(
-            "[CLS] probe, logistic against ridge, layers 1..6",
+            f"[CLS] probe, logistic against ridge, {depths[0]}",
             every("logistic")[1:],
             every("ridge")[1:],
             words,
@@ -119,7 +121,7 @@ def check(context: Context) -> Evidence:
             why="an exact count of three splits",
         ),
         _paired(
-            "probe on one token, told against found, layers 0..6",
+            f"probe on one token, told against found, {depths[1]}",
             every("told"),
             every("found"),
             words,
@@ -132,16 +134,17 @@ def check(context: Context) -> Evidence:
             why="located means in 19 of 20 sentences and layers, not in all",
         ),
     )
-    return Evidence(comparisons, _figure(data, layers, places, right), _notes(cls, right))
+    names = tuple(map(str, given.layers))
+    figure = _figure(data, layers, places, right, names)
+    notes = which_ran(given.reduced) + _notes(cls, right, depths)
+    return Evidence(comparisons, figure, notes, given.reduced)
 
 
-def _split(n: int, name: str, seed: int) -> Split:
-    sentences = draw_sentences(n, name, seed)
-    try:
-        states = token_states(sentences.texts)
-    except NotInstalled as reason:
-        raise Skipped(str(reason)) from None
-    return Split(sentences, states, 2.0 * sentences.label - 1)
+def _named(layers: tuple[int | str, ...]) -> str:
+    """Layers in words: all from one to another, or those that are stored."""
+    if len(layers) > 2:
+        return f"layers {layers[0]}..{layers[-1]}"
+    return "layer" + "s" * (len(layers) - 1) + " " + " and ".join(map(str, layers))
 
 
 def _layer(data: dict[str, Split], i: int, seed: int) -> dict[str, Layer]:
@@ -285,11 +288,11 @@ def _paired(
     )
 
 
-def _notes(cls: dict[str, np.ndarray], right: Any) -> str:
+def _notes(cls: dict[str, np.ndarray], right: Any, depths: tuple[str, str]) -> str:
     each = lambda values: ", ".join(f"{name} {v:.3f}" for name, v in zip(SPLITS, values))
     return (
-        f"[CLS], ridge probe, mean of layers 1..6: {each([a[1:].mean() for a in cls.values()])}. "
-        "One token, found by SingleLocationClassifier, mean of layers 0..6: "
+        f"[CLS], ridge probe, mean of {depths[0]}: {each([a[1:].mean() for a in cls.values()])}. "
+        f"One token, found by SingleLocationClassifier, mean of {depths[1]}: "
         f"{each([right('found', s).mean() for s in SPLITS])}; "
         f"adjective located: {each([right('located', s).mean() for s in SPLITS])} "
         f"(worst layer {min(right('located', s).mean(axis=1).min() for s in SPLITS):.3f})."
@@ -301,8 +304,8 @@ def _figure(
     layers: list[dict[str, Layer]],
     places: list[dict[str, np.ndarray]],
     right: Any,
+    numbers: tuple[str, ...],
 ) -> Figure:
-    numbers = tuple(str(i) for i in range(len(layers)))
 
     def accuracy(title: str, what: str) -> Panel:
         marks: list[Mark] = []

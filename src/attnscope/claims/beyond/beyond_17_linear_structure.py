@@ -30,15 +30,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.corpora.installed import NotInstalled
-from attnscope.corpora.minilm import LAYERS, token_states
 from attnscope.corpora.sentences import ANTONYMS, KIND, UNKIND, antonym_pairs
+from attnscope.corpora.stored import which_ran, word_states
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel, Points
 
-NAMES = ("static", *(str(i) for i in range(LAYERS + 1)))
 INTERVAL = (0.025, 0.975)  # central 95 % of the permutations
 LAYER = "an exact count: one layer less breaks it"
 
@@ -58,7 +56,8 @@ class Alignment(NamedTuple):
 
 def check(context: Context) -> Evidence:
     draws = context.pick(5000, 50_000)
-    states = _states()
+    given = word_states()
+    states = given.states
 
     def side(kind: str, i: int) -> np.ndarray:
         """(pairs, layers, 384) of the first or the second words."""
@@ -74,7 +73,7 @@ def check(context: Context) -> Evidence:
         ),
         "other, by the other pairs": _by_pairs(differences["other"]),
     }
-    kind, other, layers = seen["sentiment"], seen["other"], len(NAMES)
+    kind, other, layers = seen["sentiment"], seen["other"], len(given.layers)
     comparisons = (
         _deviation("swap null: standard deviation of A, all layers", seen),
         _energy("re-pairing: sum of squared differences, all layers", seen),
@@ -101,24 +100,9 @@ def check(context: Context) -> Evidence:
         ),
         _same_direction("pairs put in order, mean of layers", *list(told.values())[:2]),
     )
-    return Evidence(comparisons, _figure(seen, told), _notes(seen, told))
-
-
-def _states() -> dict[str, np.ndarray]:
-    """word: (layers, 384) of every word in the lists."""
-    words = sorted(
-        {
-            *KIND,
-            *UNKIND,
-            *(w for kind in ANTONYMS for pair in antonym_pairs(kind) for w in pair),
-        }
-    )
-    try:
-        found = token_states(words, ["static", *range(LAYERS + 1)])
-    except NotInstalled as reason:
-        raise Skipped(str(reason)) from None
-    # [CLS] word [SEP]
-    return {word: state[:, 1].astype(float) for word, state in zip(words, found.states)}
+    figure = _figure(seen, told, tuple(map(str, given.layers)))
+    notes = which_ran(given.reduced) + _notes(seen, told)
+    return Evidence(comparisons, figure, notes, given.reduced)
 
 
 def _alignment(
@@ -229,8 +213,10 @@ def _notes(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> str:
     )
 
 
-def _figure(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> Figure:
-    place = np.arange(len(NAMES))
+def _figure(
+    seen: dict[str, Alignment], told: dict[str, np.ndarray], names: tuple[str, ...]
+) -> Figure:
+    place = np.arange(len(names))
     marks: list[Mark] = []
     for color, (kind, s) in enumerate(seen.items()):
         low, high = np.quantile(s.swapped, INTERVAL, axis=1)
@@ -259,7 +245,7 @@ def _figure(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> Figure:
             "alignment A",
             tuple(marks),
             y_range=(-0.03, 0.3),
-            x_names=NAMES,
+            x_names=names,
         ),
         Panel(
             "pairs put in order",
@@ -267,7 +253,7 @@ def _figure(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> Figure:
             "share of pairs",
             tuple(ordered),
             y_range=(0.3, 1.1),
-            x_names=NAMES,
+            x_names=names,
         ),
     )
     return Figure(

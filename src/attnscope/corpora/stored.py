@@ -1,0 +1,141 @@
+"""A few stored states of all-MiniLM-L6-v2, for machines on which the encoder cannot be installed:
+the text claims then check a smaller statement, and say so.
+
+Kept are every third coordinate, rounded to 8 bits (of the largest magnitude at its layer and
+coordinate), of sentences drawn with seed 0 at the embedding output and the last layer, and of the
+single words of the lists at four depths. `tools/make_stored_states.py` wrote the file, by
+`token_states` itself.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import as_file, files
+from typing import NamedTuple
+
+import numpy as np
+
+from attnscope.corpora.installed import NotInstalled
+from attnscope.corpora.minilm import LAYERS, TokenStates, token_states
+from attnscope.corpora.sentences import (
+    ANTONYMS,
+    KIND,
+    SPLITS,
+    UNKIND,
+    Sentences,
+    antonym_pairs,
+    draw_sentences,
+)
+
+__all__ = ["SplitStates", "WordStates", "split_states", "which_ran", "word_states"]
+
+EVERY = 3  # coordinates kept: 128 of 384
+SEED = 0  # of the stored sentences, whatever the seed of the run
+SIZES = dict.fromkeys(SPLITS, 60) | {"train": 120}
+SENTENCE_LAYERS: tuple[int | str, ...] = (0, LAYERS)
+WORD_LAYERS: tuple[int | str, ...] = ("static", 0, LAYERS // 2, LAYERS)
+LARGEST = 127  # of a signed byte
+
+
+class SplitStates(NamedTuple):
+    """Sentences of each split with their states at `layers`;
+    reduced: "" if the encoder ran, else what stands for it.
+    """
+
+    splits: dict[str, tuple[Sentences, TokenStates]]
+    layers: tuple[int | str, ...]
+    reduced: str
+
+
+class WordStates(NamedTuple):
+    """word: (layers, coordinates) of each word alone in its text; `reduced` as in SplitStates."""
+
+    states: dict[str, np.ndarray]
+    layers: tuple[int | str, ...]
+    reduced: str
+
+
+def split_states(sizes: dict[str, int], seed: int) -> SplitStates:
+    """`sizes` sentences of each split, or the stored ones where there is no encoder."""
+    layers = tuple(range(LAYERS + 1))
+    try:
+        token_states(["a"], [0])
+    except NotInstalled as missing:
+        stored = {name: _stored_split(name) for name in SPLITS}
+        many = f"{SIZES['train']} training sentences and {SIZES['test']} per split"
+        said = f"stored states of {many}, drawn with seed {SEED}, at layers 0 and {LAYERS}"
+        return SplitStates(stored, SENTENCE_LAYERS, _reduced(said, missing))
+    drawn = {name: draw_sentences(n, name, seed) for name, n in sizes.items()}
+    splits = {name: (s, token_states(s.texts)) for name, s in drawn.items()}
+    return SplitStates(splits, layers, "")
+
+
+def word_states() -> WordStates:
+    """Every word of the lists, each alone in its text."""
+    words = words_of_claims()
+    layers = ("static", *range(LAYERS + 1))
+    try:
+        found = [state[:, 1] for state in token_states(words, layers).states]
+    except NotInstalled as missing:
+        stored = _decoded("words").transpose(1, 0, 2)
+        names = ", ".join(str(layer) for layer in WORD_LAYERS)
+        said = f"stored states of the same words at the depths {names}"
+        return WordStates(dict(zip(words, stored)), WORD_LAYERS, _reduced(said, missing))
+    return WordStates(
+        {word: state.astype(float) for word, state in zip(words, found)}, layers, ""
+    )
+
+
+def which_ran(reduced: str) -> str:
+    """The sentence of a claim's notes on where its states are from."""
+    return f"{reduced[:1].upper()}{reduced[1:]}. " if reduced else "States by the encoder. "
+
+
+def words_of_claims() -> list[str]:
+    """The adjectives and the words of all pairs, sorted."""
+    pairs = (pair for kind in ANTONYMS for pair in antonym_pairs(kind))
+    return sorted({*KIND, *UNKIND, *(word for pair in pairs for word in pair)})
+
+
+def coded(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States (layers, tokens, coordinates) as signed bytes, and the step (layers, 1, coordinates)
+    that one unit stands for.
+
+    >>> codes, step = coded(np.array([[[2.54], [-1.0]]]))
+    >>> codes.ravel(), step.ravel()
+    (array([127, -50], dtype=int8), array([0.02], dtype=float32))
+    """
+    step = np.abs(states).max(axis=1, keepdims=True) / LARGEST
+    return np.rint(states / step).astype(np.int8), step.astype(np.float32)
+
+
+def _reduced(said: str, missing: NotInstalled) -> str:
+    return (
+        f"reduced variant on {said}, every third coordinate, rounded to 8 bits; for the whole "
+        f"claim: {missing}"
+    )
+
+
+def _stored_split(name: str) -> tuple[Sentences, TokenStates]:
+    held = _held()
+    ends = np.cumsum(held[f"{name}/lengths"])[:-1]
+    states = np.split(_decoded(name).astype(np.float32), ends, axis=1)
+    words = [part.tolist() for part in np.split(held[f"{name}/words"], ends)]
+    spans = np.split(held[f"{name}/spans"].astype(int), ends)
+    sentences = draw_sentences(SIZES[name], name, SEED)
+    return sentences, TokenStates(states, words, spans)
+
+
+def _decoded(name: str) -> np.ndarray:
+    """(layers, tokens, coordinates)"""
+    held = _held()
+    return held[f"{name}/codes"] * held[f"{name}/step"].astype(float)
+
+
+@cache
+def _held() -> dict[str, np.ndarray]:
+    with (
+        as_file(files("attnscope.corpora") / "stored_states.npz") as path,
+        np.load(path) as held,
+    ):
+        return dict(held)
