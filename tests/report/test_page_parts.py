@@ -110,6 +110,8 @@ def test_data_of_figures_is_inside_the_page_unless_long(monkeypatch):
     html = build.page([verdict], 0, "1.2.3")
     (address,) = re.findall(r'<a href="data:text/csv;charset=utf-8,([^"]*)"', html)
     assert unquote(address) == verdict.figure.to_csv()
-    monkeypatch.setattr(build, "LONGEST_DATA", 10)
-    html = build.page([verdict], 0, "1.2.3")
-    assert "data:text/csv" not in html and "slr-01-holds.csv, in report.zip" in html
+    for limit in ("LONGEST_DATA", "ALL_DATA"):
+        with monkeypatch.context() as patch:
+            patch.setattr(build, limit, 10)
+            html = build.page([verdict], 0, "1.2.3")
+        assert "data:text/csv" not in html and "slr-01-holds.csv, in report.zip" in html

@@ -34,10 +34,12 @@ from attnscope.report.states import SIGNS, counts, short
 __all__ = ["page", "verdicts_json", "without_times", "write_report"]
 
 FORMAT = 2  # of verdicts.json: 1 had one comparison a claim and no provenance
-# characters of pictures: leaves a tenth of the 6 MB of a page for words and tables
+# characters of pictures: with all data and the mathematics (0.4 MB) this leaves a tenth of the
+# 8 MB of a page for words and tables
 LIMIT = 5_400_000
-# characters of a figure's data inside the page: sixty of these are a third of its 8 MB
+# characters of a figure's data inside the page, and of all figures' together
 LONGEST_DATA = 40_000
+ALL_DATA = 1_400_000
 PLAIN = ",.;:()=+-*/@!$"  # characters that an address may hold as they are
 
 
@@ -149,13 +151,16 @@ def _pictures(verdicts: Sequence[Verdict], drawn: Mapping[str, Any]) -> dict[str
 
 
 def _data(verdicts: Sequence[Verdict]) -> dict[str, str]:
-    """Addresses that hold the data of figures themselves, of all that are not too long."""
-    texts = {v.id: v.figure.to_csv() for v in verdicts if v.figure is not None}
-    return {
-        name: "data:text/csv;charset=utf-8," + quote(text, safe=PLAIN)
-        for name, text in texts.items()
-        if len(text) <= LONGEST_DATA
-    }
+    """Addresses that hold the data of figures themselves, of those that are not too long."""
+    kept: dict[str, str] = {}
+    room = ALL_DATA
+    for verdict in verdicts:
+        text = verdict.figure.to_csv() if verdict.figure is not None else ""
+        address = "data:text/csv;charset=utf-8," + quote(text, safe=PLAIN)
+        if text and len(text) <= LONGEST_DATA and len(address) <= room:
+            kept[verdict.id] = address
+            room -= len(address)
+    return kept
 
 
 def _number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:
