@@ -11,8 +11,13 @@ from functools import cache
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.registry import all_claims
+from attnscope.figures.check import problems
 from attnscope.figures.figure import Figure
 from attnscope.figures.render_matplotlib import svg
+
+# claims whose figures are known to be open: their points have no label of their own, and two of
+# the ranges were made for legends. New claims are held to the checker; take out what is mended
+OPEN_FIGURES = {"beyond-16-probing", "beyond-17-linear-structure"}
 
 
 @cache
@@ -58,6 +63,10 @@ class ClaimContract:
         assert len(text) < 1_000_000  # the report holds all of them
         assert Figure.from_json(text).to_json() == text
         assert all(panel.x_label and panel.y_label and panel.marks for panel in figure.panels)
+
+    def test_figure_cannot_mislead(self, name: str):
+        found = problems(evidence(name).figure)
+        assert bool(found) == (name in OPEN_FIGURES), found  # mended ones leave the list
 
     def test_snippet_runs_and_prints(self, name: str):
         printed = io.StringIO()
