@@ -112,7 +112,7 @@ def _off_the_manifold(run: Trajectory, off: Trajectory | None) -> Panel:
     return Panel(
         "off the manifold",
         "step",
-        "distance to the manifold" + (", 0 drawn as 1e-17" if zero else ""),
+        "distance" + (", 0 drawn as 1e-17" if zero else ""),
         by_outcome(off.step, distance, outcome),
         log_y=True,
         y_range=shown,
