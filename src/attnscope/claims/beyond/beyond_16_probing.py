@@ -315,18 +315,16 @@ def _figure(
                 np.arange(len(layers)) + 0.06 * (color - 2),
             )
             marks += [
-                Line(place, share, name if what == "ridge" else "", color),
+                Line(place, share, name, color),
                 Points(
                     place,
                     share,
-                    "",
+                    name,
                     color,
                     _half_interval(share, len(set(data[name].sentences.word))),
                 ),
             ]
-        return Panel(
-            title, "layer", "accuracy", tuple(marks), y_range=(0.3, 1.1), x_names=numbers
-        )
+        return Panel(title, "layer", "accuracy", tuple(marks), x_names=numbers)
 
     def heat(
         title: str, names: tuple[str, ...], values: list[np.ndarray], label: str

@@ -228,15 +228,15 @@ def _figure(
             Line(place, s.value, f"{kind} opposites", color),
         ]
     ordered: list[Mark] = []
-    for color, (name, right) in enumerate(told.items()):
+    for color, (name, right) in enumerate(told.items(), start=len(seen)):
         share = right.mean(axis=1)
         n = right.shape[1] + BAND**2  # Agresti and Coull's interval
         middle = (right.sum(axis=1) + BAND**2 / 2) / n
         half = BAND * np.sqrt(middle * (1 - middle) / n)
-        shifted = place + 0.1 * (color - 1)
+        shifted = place + 0.1 * (color - 1 - len(seen))
         ordered += [
             Line(shifted, share, name, color),
-            Points(shifted, share, "", color, half),
+            Points(shifted, share, name, color, half),
         ]
     panels = (
         Panel(
@@ -244,7 +244,6 @@ def _figure(
             "layer",
             "alignment A",
             tuple(marks),
-            y_range=(-0.03, 0.3),
             x_names=names,
         ),
         Panel(
@@ -252,7 +251,6 @@ def _figure(
             "layer",
             "share of pairs",
             tuple(ordered),
-            y_range=(0.3, 1.1),
             x_names=names,
         ),
     )
