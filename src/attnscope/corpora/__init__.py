@@ -2,8 +2,8 @@
 
 In reading order: `digits` (bags of digit images), `mil` (classical multiple-instance sets),
 `sentences`, `text` (sentences whose label one word decides), `minilm` (token states of a small
-language model), `installed` (what is there, in a sentence). Imports `numerics`; imported by
-`claims`, the explorer and the examples.
+language model), `stored` (a few of them, kept), `installed` (what is there, in a sentence).
+Imports `numerics`; imported by `claims`, the explorer and the examples.
 """
 
 from attnscope.doors import door
