@@ -99,9 +99,9 @@ def test_rounding_of_overlaps_excuses_rounding_alone():
     o = np.array(points["swapped"].overlaps)
     numbers = (lam, task.gamma, task.signal, task.length, task.dim)
     norm = landscape.curvature(line, tuple(o), *numbers)[0]
-    assert norm <= landscape.rounded_gradient(line, tuple(o), *numbers)
+    assert norm <= landscape.rounded_curvature(line, tuple(o), *numbers)[0]
     turned = 1e-9
     k = np.array([o[0] + turned * o[1], o[1] - turned * o[0]])
     away = (*(k / np.linalg.norm(k)), *o[2:])
     norm = landscape.curvature(line, away, *numbers)[0]
-    assert norm > 3 * landscape.rounded_gradient(line, away, *numbers)
+    assert norm > 3 * landscape.rounded_curvature(line, away, *numbers)[0]

@@ -25,7 +25,7 @@ from mpmath import mp, mpf
 from attnscope.selftest.references.activation_moments import DIGITS
 from attnscope.selftest.references.single_location import risk_terms
 
-__all__ = ["curvature", "oracle_block", "rounded_gradient", "saddle_block"]
+__all__ = ["curvature", "oracle_block", "rounded_curvature", "saddle_block"]
 
 EPS = 2.0**-52
 STEP = 16  # differences of step 1e-16: truncation 1e-32, rounding 10^-(DIGITS - 32)
@@ -57,7 +57,10 @@ def _vectors(o: tuple, m: int) -> tuple[Vector, Vector]:
     """
     kap, eta, the, nu, rho = (mpf(x) for x in o)
     k = [kap, eta, mp.sqrt(max(0, 1 - kap**2 - eta**2)), mpf(0), mpf(0)]
-    third = (rho - kap * the - eta * nu) / k[2] if k[2] > mpf(10) ** -7 else mpf(0)
+    room = mp.sqrt(max(0, 1 - the**2 - nu**2))
+    # below 1e-8 it is what a rounding of kap^2 + eta^2 leaves
+    third = (rho - kap * the - eta * nu) / k[2] if k[2] > mpf(10) ** -8 else mpf(0)
+    third = min(room, max(-room, third))
     v = [the, nu, third, mp.sqrt(max(0, 1 - the**2 - nu**2 - third**2)), mpf(0)]
     if m == 3:
         v = [the, nu, mp.sqrt(max(0, 1 - the**2 - nu**2)) * (-1 if third < 0 else 1)]
@@ -134,27 +137,26 @@ def _slopes(sphere: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
     return sides, [(up - down) / (2 * sphere.h) for up, down in sides]
 
 
-def rounded_gradient(
+def rounded_curvature(
     sigma: tuple, o: tuple, lam: float, gam: float, s: float, L: int, d: int
-) -> float:
-    """By how much the gradient's norm changes where one overlap moves by a rounding of 1, at most.
+) -> tuple[float, float]:
+    """By how much the gradient's norm and the eigenvalues change where every overlap moves by a
+    rounding of 1.
 
     Overlaps of 1, and of vectors in one plane, decide a direction by their last digit.
     """
-    with mp.workdps(DIGITS):
-
-        def norm(at: tuple) -> float:
-            _, gradient = _slopes(_Sphere(sigma, at, lam, gam, s, L, min(d, 5)))
-            return float(mp.sqrt(_dot(gradient, gradient)))
-
-        here = norm(tuple(o))
+    here, spectrum = curvature(sigma, o, lam, gam, s, L, d)
+    norms = 0.0
+    values = 0.0
+    for i in range(5):  # each is rounded by itself
         moved = []
-        for i in range(5):
-            for step in (-EPS, EPS):
-                near = list(o)
-                near[i] = min(1.0, max(-1.0, near[i] + step))
-                moved.append(norm(tuple(near)))
-        return max(abs(x - here) for x in moved)
+        for step in (-EPS, EPS):
+            near = list(o)
+            near[i] = min(1.0, max(-1.0, near[i] + step))
+            moved.append(curvature(sigma, tuple(near), lam, gam, s, L, d))
+        norms += max(abs(norm - here) for norm, _ in moved)
+        values += max(float(np.abs(other - spectrum).max()) for _, other in moved)
+    return norms, values
 
 
 def oracle_block(

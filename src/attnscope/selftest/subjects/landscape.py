@@ -140,13 +140,13 @@ def _points_truth(setting: Setting) -> Truth | None:
         )
         norm, spectrum = landscape.curvature(*place)
         steep = norm > STATIONARY * (1 + setting["signal"] ** 2)
-        rounding = landscape.rounded_gradient(*place) if steep else 0.0
+        norms, values = landscape.rounded_curvature(*place) if steep else (0.0, 0.0)
         lowest = spectrum[0]
         largest = np.abs(spectrum).max()
         called = float(point.kind == "minimum")
         clear = abs(lowest) > CLEAR * largest
         value += [*spectrum, norm, float(lowest > 0) if clear else called]
-        error += [*[TINY] * len(spectrum), TINY + rounding, 0.0]
+        error += [*[TINY + values] * len(spectrum), TINY + norms, 0.0]
     return Truth(np.array(value), np.array(error))
 
 

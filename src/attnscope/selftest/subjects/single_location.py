@@ -35,6 +35,8 @@ __all__ = ["SUBJECTS"]
 RAW = 1e-9  # risk_function sums on a fixed grid without an error of its own
 STANDARD_ERRORS = 6.0  # of a sampled truth against a bounding error: 2e-9 each
 # in the same: about half of it is what a million evaluations serve (docs/risk.md)
+# values of (1 + tanh)/2 whose steps, 1e-16, are beyond the 1e-10 that the rules ask of each other
+STAIRCASE = 1e-6
 NARROWEST = 1e-5
 # in standard deviations of the score: narrower features are found by their `scale` alone
 NARROW = 1e-3
@@ -208,11 +210,20 @@ def _many_waves(setting: Setting) -> str:
     spread = setting["temperature"] * max(1.0, setting["gamma"])
     if setting["sigma"][0] == "bump" and setting["sigma"][2] < NARROWEST * spread:
         return "a scale that the budget cannot serve"
+    if setting["sigma"][0] == "logistic" and _cancels(setting):
+        return "the user's sigma is a staircase of its own roundings there"
     if setting["sigma"][0] != "cos":
         return ""
     # radians in a standard deviation
     waves = setting["sigma"][1] * setting["temperature"] * max(1.0, setting["gamma"])
     return "too many waves for the budget" if waves > WAVES else ""
+
+
+def _cancels(setting: Setting) -> bool:
+    """Whether (1 + tanh)/2 is below STAIRCASE at all scores of the informative token."""
+    centre = setting["signal"] * setting["overlaps"][0]
+    highest = setting["temperature"] * (centre + 5 * setting["gamma"])
+    return highest < math.log(STAIRCASE)
 
 
 # -- normalised ------------------------------------------------------------------------------------
