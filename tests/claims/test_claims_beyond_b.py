@@ -13,8 +13,8 @@ from helpers.claim_contract import ClaimContract, evidence, ids
 from helpers.tolerances import EXACT, FEW_ROUNDINGS, INTEGRAL, LAST_DIGIT
 
 import attnscope as at
-from attnscope.claims.beyond.beyond_08_two_directions import gauges, wilson
 from attnscope.claims.beyond.beyond_09_bayes_softmax import KINDS, SETTINGS, task
+from attnscope.claims.beyond.two_directions import gauges, wilson
 
 
 @pytest.mark.parametrize("name", ids("beyond", ("09",)))

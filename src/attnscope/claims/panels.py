@@ -33,6 +33,7 @@ __all__ = [
     "counted",
     "run_panels",
     "same_path",
+    "settled",
     "spread",
 ]
 
@@ -165,3 +166,9 @@ def counted(what: str, predicted: float, outcome: np.ndarray, *names: str) -> Co
     """How many runs ended at one of the named limits."""
     reached = int(np.isin(outcome, names).sum())
     return Comparison(what, predicted, reached, COUNT, why=EXACT_COUNT)
+
+
+def settled(run: Trajectory) -> Comparison:
+    """All runs end at one of the two limits."""
+    what = f"runs at the oracle or swapped, of {run.runs}"
+    return counted(what, run.runs, run.outcome, "oracle", "swapped")

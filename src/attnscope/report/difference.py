@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.claims.verdict import WORDS
-from attnscope.errors import bad
+from attnscope.errors import AttnscopeError, bad
 
 __all__ = ["Change", "Difference", "Moved", "Saved", "difference", "read_saved"]
 
@@ -101,13 +101,12 @@ def read_saved(report: str | os.PathLike[str]) -> Saved:
     """The verdicts of a report's folder, or of its verdicts.json, whatever its format."""
     given = Path(report)
     path = given / "verdicts.json" if given.is_dir() else given
-    refusal = lambda got: bad(
-        "REPORT",
-        "attnscope",
-        "a folder with the verdicts.json that attnscope reproduce writes, or that file",
-        f"{given} ({got})",
-        "attnscope reproduce --out report first",
-    )
+    must = "a folder with the verdicts.json that attnscope reproduce writes, or that file"
+    hint = "attnscope reproduce --out report first"
+
+    def refusal(got: str) -> AttnscopeError:
+        return bad("REPORT", "attnscope", must, f"{given} ({got})", hint)
+
     try:
         content = json.loads(path.read_text("utf-8"))
     except OSError as error:

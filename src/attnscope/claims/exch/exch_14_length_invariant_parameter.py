@@ -16,6 +16,8 @@ plateau (1 - g rho_1)^2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from attnscope.claims.attention_fits import DIM, NOISE, minimiser, noiseless
@@ -166,10 +168,12 @@ def _figure(
     ends = [grid[0], grid[-1]]
     rho = float(softmax_filter(DIM, 1 / limit, 1))
     points = lambda y: Points(LENGTHS, y[:, 0], "fits", 1, BAND * y[:, 1])
-    # at L = 32 itself nothing is lost: a gap on the logarithmic axis
-    lost = lambda error: np.array(
-        [error(L) / b.error - 1 if L != TRAINED_AT else np.nan for L, b in zip(grid, best)]
-    )
+
+    def lost(error: Callable[[int], float]) -> np.ndarray:
+        """At L = 32 itself nothing is lost: a gap on the logarithmic axis."""
+        shares = [error(L) / b.error - 1 for L, b in zip(grid, best)]
+        return np.where(np.array(grid) == TRAINED_AT, np.nan, shares)
+
     scores = Panel(
         "inverse bandwidth of the scores",
         "context length L",

@@ -16,7 +16,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, worst
-from attnscope.claims.panels import TWO_SHARES, counted, run_panels, same_path
+from attnscope.claims.panels import TWO_SHARES, run_panels, same_path, settled
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.starts import starting_overlaps
@@ -55,13 +55,7 @@ def check(context: Context) -> Evidence:
     tolerance = Z * np.sqrt(share * (1 - share) * (1 / MANY + 1 / STARTS))
     paths, _ = same_path(NAME, context.seed, context.pick(1000, 6000))
     comparisons = (
-        counted(
-            f"runs at the oracle or swapped, of {run.runs}",
-            run.runs,
-            run.outcome,
-            "oracle",
-            "swapped",
-        ),
+        settled(run),
         Comparison(
             f"share of {MANY} runs at the oracle",
             share,

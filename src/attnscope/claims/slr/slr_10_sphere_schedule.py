@@ -19,7 +19,7 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, worst
-from attnscope.claims.panels import TWO_SHARES, counted, run_panels, same_path
+from attnscope.claims.panels import TWO_SHARES, run_panels, same_path, settled
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.population_exact import PopulationExact
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
@@ -55,13 +55,7 @@ def check(context: Context) -> Evidence:
     paths, _ = same_path(NAME, context.seed, TOGETHER)
     limit = np.array([exact.get(name, np.inf) for name in run.outcome])
     comparisons = (
-        counted(
-            f"runs at the oracle or swapped, of {run.runs}",
-            run.runs,
-            run.outcome,
-            "oracle",
-            "swapped",
-        ),
+        settled(run),
         _binomial(
             f"runs at the oracle, of {run.runs}: share of {many} others",
             share,
