@@ -5,6 +5,7 @@ Stochastic comparisons allow 4.5 standard errors at fixed seeds: 7e-6 each, belo
 this file.
 """
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -330,3 +331,24 @@ def test_posterior_where_log_ratios_round_to_more_than_1():
         posterior = task.posterior(x)
         assert np.isfinite(posterior).all()
         assert np.allclose(posterior.sum(axis=2), 1)
+
+
+def test_null_risk_of_spikes_nearly_perpendicular_to_their_outputs():
+    """Products of 1e8 that cancel: the error holds what they round to, against exact sums."""
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        outputs = rng.standard_normal((2, 48))
+        outputs /= np.linalg.norm(outputs, axis=1, keepdims=True)
+        means = 1e8 * rng.standard_normal((2, 48))
+        means -= np.sum(means * outputs, axis=1, keepdims=True) * outputs
+        means += 1e3 * rng.standard_normal((2, 1)) * outputs
+        task = SpikeMixture(48, 2, means=means, outputs=outputs, gamma=4.7)
+        said = [
+            sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(m, v))
+            for m, v in zip(task.means, task.outputs)
+        ]
+        first, second = (Fraction(float(p)) for p in task.prior)
+        middle = first * said[0] + second * said[1]
+        spread = first * (said[0] - middle) ** 2 + second * (said[1] - middle) ** 2
+        found = task.null_risk()
+        assert abs(found.excess - float(Fraction(4.7) ** 2 + spread)) <= found.error

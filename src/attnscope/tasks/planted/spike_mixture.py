@@ -92,8 +92,13 @@ class SpikeMixture(SpikeTokens):
     def null_risk(self) -> Estimate:
         """Variance of Y: gam^2 + that of the mean mu_h.v_h over h (+ noise^2)."""
         said = np.einsum("hd,hd->h", self.means, self.outputs)
-        excess = self.gamma**2 + self.prior @ (said - self.prior @ said) ** 2
-        return estimate(excess, 1e-14 * excess, "closed form", self.noise)
+        apart = said - self.prior @ said
+        excess = self.gamma**2 + self.prior @ apart**2
+        # a spike nearly perpendicular to its output: their products cancel, their roundings do not
+        size = np.einsum("hd,hd->h", np.abs(self.means), np.abs(self.outputs))
+        lost = self.dim * np.finfo(np.float64).eps * (size + self.prior @ size)
+        error = 1e-14 * excess + self.prior @ ((2 * np.abs(apart) + lost) * lost)
+        return estimate(excess, error, "closed form", self.noise)
 
     @property
     def has_exact_risk(self) -> bool:
