@@ -15,7 +15,13 @@ from attnscope.errors import bad
 __all__ = ["all_claims", "one_claim", "selected_claims"]
 
 NAMED = 3  # ids in a sentence
-PREFIXES = ("slr_", "exch_", "beyond_")  # the families, in the order of the report
+PREFIXES = (
+    "slr_",
+    "exch_",
+    "beyond_",
+    "samples_",
+    "around_",
+)  # the families, in the order of the report
 
 
 def all_claims() -> list[Claim]:

@@ -1,0 +1,1 @@
+"""The ten papers that build on the exchangeability paper: claims, a file each."""

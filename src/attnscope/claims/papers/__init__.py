@@ -1,0 +1,24 @@
+"""The papers, a file each or a file for a few that belong together, and one row below.
+
+A file has PAPERS (key: Paper) and STATEMENTS ("key/word": Statement). Reading order: paper.py (what
+both are), then the files in the order of ROWS, which is the order of the coverage page.
+"""
+
+from __future__ import annotations
+
+from attnscope.claims.papers import attention_tasks, exchangeability, single_location
+from attnscope.claims.papers.paper import Paper, Statement
+
+__all__ = ["PAPERS", "STATEMENTS"]
+
+ROWS = (
+    single_location,
+    exchangeability,
+    attention_tasks,
+)
+
+PAPERS: dict[str, Paper] = {}
+STATEMENTS: dict[str, Statement] = {}
+for row in ROWS:
+    PAPERS |= row.PAPERS
+    STATEMENTS |= row.STATEMENTS

@@ -1,0 +1,1 @@
+"""What n = alpha d samples buy: claims on exact learning curves, a file each."""
