@@ -65,3 +65,25 @@ def test_names_reach_plotly(figure):
         layout["yaxis"]["ticktext"] == ["static", "last"]
         and "ticktext" not in layout["xaxis2"]
     )
+
+
+def test_thin_lines_of_one_look_are_one_trace_with_gaps():
+    thin = [Line([0, 1], [i, i + 1], "runs" if i == 0 else "", thin=True) for i in range(3)]
+    other = Line([0, 1], [5, 6], "", color=1, thin=True)
+    wide = Line([0, 1], [7, 8], "median")
+    data = plotly_dict(Figure("t", (Panel("p", "x", "y", (*thin, other, wide)),)))["data"]
+    assert [trace["y"] for trace in data] == [[0, 1, None, 1, 2, None, 2, 3], [5, 6], [7, 8]]
+    assert [trace.get("meta") for trace in data] == [{"each": 2}, {"each": 2}, None]
+    assert [trace["showlegend"] for trace in data] == [True, False, True]
+
+
+def test_panels_above_one_another_share_the_labels_of_a_fixed_axis():
+    def panel(x_range):
+        return Panel("p", "step", "y", (Line([0, 3], [0, 1], "a"),), x_range=x_range)
+
+    shared = Figure("t", (panel((0, 3)), panel((0, 3)), panel((0, 2))), columns=1)
+    layout = plotly_dict(shared)["layout"]
+    assert layout["xaxis"]["showticklabels"] is False
+    assert all("showticklabels" not in layout[name] for name in ("xaxis2", "xaxis3"))
+    free = plotly_dict(Figure("t", (panel(None), panel(None)), columns=1))["layout"]
+    assert "showticklabels" not in free["xaxis"]

@@ -33,13 +33,19 @@ def plotly_dict(figure: Figure) -> dict[str, Any]:
     for i, panel in enumerate(figure.panels):
         suffix = "" if i == 0 else str(i + 1)
         axes = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
-        traces = [trace | axes for mark in panel.marks for trace in _traces(mark)]
+        traces = [trace | axes for trace in _joined(panel)]
         named = {trace.get("name") for trace in traces} - {""}
         if len(figure.panels) > 1 and len(named) == 1 and not named & _elsewhere(figure, i):
             # the panel's title says what its only curve is
             traces = [trace | {"name": ""} for trace in traces]
         data += traces
-        layout |= _axes(panel, suffix, _place(i, len(figure.panels), figure.columns))
+        axes_of_panel = _axes(panel, suffix, _place(i, len(figure.panels), figure.columns))
+        if _same_steps_below(figure, i):
+            axes_of_panel[f"xaxis{suffix}"] |= {
+                "showticklabels": False,
+                "title": {"text": ""},
+            }
+        layout |= axes_of_panel
         if len(figure.panels) > 1:
             layout["annotations"].append(_title(panel.title, suffix))
     _one_legend_entry_each(data)
@@ -50,6 +56,47 @@ def _elsewhere(figure: Figure, i: int) -> set[str]:
     """Labels of the other panels: a name that several share is a group, which no title says."""
     others = (*figure.panels[:i], *figure.panels[i + 1 :])
     return {mark.label for panel in others for mark in panel.marks}
+
+
+def _same_steps_below(figure: Figure, i: int) -> bool:
+    """Whether the panel below has the same horizontal axis, fixed: its labels then serve both.
+
+    Labels are what Plotly takes longest to draw in a figure of many small panels.
+    """
+    below = i + figure.columns
+    if below >= len(figure.panels):
+        return False
+    here, there = figure.panels[i], figure.panels[below]
+    fixed = here.x_range is not None and not here.x_names
+    return fixed and (here.x_label, here.x_range, here.log_x) == (
+        there.x_label,
+        there.x_range,
+        there.log_x,
+    )
+
+
+def _joined(panel: Panel) -> list[dict[str, Any]]:
+    """The traces of a panel; neighbouring thin lines of one look and length become one trace, with
+    a gap after each (`meta.each`: points of one). Drawing takes a time per trace.
+    """
+    out: list[dict[str, Any]] = []
+    for mark in panel.marks:
+        for trace in _traces(mark):
+            if isinstance(mark, Line) and mark.thin:
+                trace = trace | {"meta": {"each": len(mark.x)}}
+                if out and _one_look(out[-1], trace):
+                    out[-1] = out[-1] | {
+                        axis: [*out[-1][axis], None, *trace[axis]] for axis in "xy"
+                    }
+                    continue
+            out.append(trace)
+    return out
+
+
+def _one_look(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """The first of several may carry the name of all."""
+    same = all(one.get(key) == other[key] for key in ("meta", "line"))
+    return same and other["name"] in ("", one["name"])
 
 
 def _traces(mark: Mark) -> list[dict[str, Any]]:

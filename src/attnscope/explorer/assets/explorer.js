@@ -43,7 +43,7 @@
     const panels = layout.meta.panels, columns = narrow() ? 1 : layout.meta.columns;
     const rows = Math.ceil(panels / columns);
     axes(layout).forEach((name) => {
-      layout[name] = Object.assign({}, layout[name], { gridcolor: line, linecolor: line, tickcolor: line, automargin: name[0] === "y" });
+      layout[name] = Object.assign({}, layout[name], { gridcolor: line, linecolor: line, tickcolor: line, automargin: name[0] === "y", nticks: rows > 2 ? 5 : 0 });
       const i = (parseInt(name.slice(5)) || 1) - 1;
       if (narrow() && panels > 1 && name[0] === "x") layout[name].domain = [0, 1];
       if (narrow() && panels > 1 && name[0] === "y") {
@@ -73,12 +73,15 @@
     }) };
   }
 
-  // The first frame + 1 points of every trace: each has one point per logged step
+  // The first frame + 1 points of every trace: each has one point per logged step, or is made of such pieces with a gap after each
   function cut(figure, frame) {
     const steps = figure.layout.meta.steps;
     if (!steps || frame === null || frame >= steps.length - 1) return figure;
-    const first = (values) => values.slice(0, frame + 1);
-    const data = figure.data.map((trace) => Object.assign({}, trace, { x: first(trace.x), y: first(trace.y) }));
+    const first = (values, each) => (each ? values.filter((_, i) => i % (each + 1) <= frame || i % (each + 1) === each) : values.slice(0, frame + 1));
+    const data = figure.data.map((trace) => {
+      const each = trace.meta && trace.meta.each;
+      return Object.assign({}, trace, { x: first(trace.x, each), y: first(trace.y, each) });
+    });
     return { data: data, layout: figure.layout };
   }
 

@@ -43,9 +43,10 @@ def wrong_signs(
     overlaps: tuple[float, float, float],
 ) -> Pair:
     """The error of a head for tasks (L, R, theta) of few tokens, at (k.xi, v.xi, k.v),
-    |k.v| < 1.
+    |k.v| < 1: of two tokens at most for erf, of three for softmax.
     """
-    fine, coarse = (_signs(kind, temperature, task, overlaps, nodes) for nodes in (48, 32))
+    rules = (48, 32) if kind == "softmax" else (12, 8)
+    fine, coarse = (_signs(kind, temperature, task, overlaps, nodes) for nodes in rules)
     return fine, abs(fine - coarse) + 1e-13
 
 
@@ -58,20 +59,39 @@ def _signs(
 ) -> float:
     length, marked, strength = task
     kappa, theta, rho = overlaps
-    x, mass = np.polynomial.hermite_e.hermegauss(nodes)
-    z = np.stack(np.meshgrid(*[x] * length, indexing="ij"), -1).reshape(-1, length)
-    masses = np.stack(np.meshgrid(*[mass] * length, indexing="ij"), -1).reshape(-1, length)
-    chance = masses.prod(1) / (2 * math.pi) ** (length / 2)
     total = 0.0
     for shifted, label in ((0, -1.0), (marked, 1.0)):
         # which tokens are marked does not matter
         shift = strength * (np.arange(length) < shifted)
+        rules = [_score_rule(kind, -kappa * place, nodes) for place in shift]
+        z = np.stack(np.meshgrid(*[x for x, _ in rules], indexing="ij"), -1)
+        z = z.reshape(-1, length)
+        masses = np.stack(np.meshgrid(*[w for _, w in rules], indexing="ij"), -1)
+        chance = masses.reshape(-1, length).prod(1)
         scores = temperature * (z + kappa * shift)
         a = softmax(scores, axis=1) if kind == "softmax" else erf(scores)
         mean = (a * (theta * shift + rho * z)).sum(1)
         spread = np.sqrt((1 - rho**2) * (a * a).sum(1))
         total += float(chance @ ndtr(-label * mean / spread)) / 2
     return total
+
+
+def _score_rule(kind: str, zero: float, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and masses of a standard normal.
+
+    For erf the weights vanish at `zero`, and the sign of one token's output jumps there (that of
+    several in the corner where all vanish): panels end at it and are halved towards it.
+    """
+    if kind == "softmax":
+        x, mass = np.polynomial.hermite_e.hermegauss(nodes)
+        return x, mass / math.sqrt(2 * math.pi)
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    reach = REACH + abs(zero)
+    steps = np.concatenate([[0.0], 2.0 ** np.arange(-12, 0), np.arange(1.0, reach + 1)])
+    ends = zero + np.concatenate([-steps[:0:-1], steps])
+    half = np.diff(ends) / 2
+    z = ((ends[:-1] + half)[:, None] + half[:, None] * x).ravel()
+    return z, (half[:, None] * w).ravel() * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
 
 def sparse_bayes(length: int, marked: int, strength: float) -> Pair:

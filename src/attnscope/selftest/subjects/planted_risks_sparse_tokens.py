@@ -186,7 +186,8 @@ def _call_signs(setting: Setting) -> Answer:
 
 
 def _truth_signs(setting: Setting) -> Truth | None:
-    if setting["length"] > 3 or abs(setting["overlaps"][2]) > SMOOTH:
+    longest = 3 if setting["kind"] == "softmax" else 2
+    if setting["length"] > longest or abs(setting["overlaps"][2]) > SMOOTH:
         return None
     task = (setting["length"], setting["marked"], setting["strength"])
     head = (setting["kind"], setting["temperature"])
