@@ -1,5 +1,6 @@
 """What n samples buy: `cramer_rao` (the limit of every estimator), `two_steps` (two
-gradient steps from zero).
+gradient steps from zero), and learning curves at n/d fixed: `curve` (what one is),
+`learning_curve` (the door to all of them), `bayes_curve` with `state_evolution`.
 """
 
 from attnscope.doors import door

@@ -1,0 +1,104 @@
+"""One door to the learning curves in samples: Bayes-optimal, fitted by ridge, fitted with the key
+known.
+
+notation: alpha = n/d, n bags in dimension d -> inf.
+
+Without a predictor: the least risk from n bags (bayes_curve.py). With one: what minimising the
+squared error over n bags with a ridge penalty reaches (ridge_erm.py), or the same over the value
+alone (ridge_fixed_key.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.estimate import Estimate
+from attnscope.theory.samples.bayes_curve import BRANCHES, bayes_curve
+from attnscope.theory.samples.curve import LearningCurve
+
+__all__ = ["alphas", "learning_curve"]
+
+NAME = "learning_curve"
+# overlaps of 1e-9 and 1 - 1e-9 are still apart from 0 and 1 in float64
+SMALLEST = 1e-6
+LARGEST = 1e6
+
+
+def alphas(alpha: Any, of: str) -> np.ndarray:
+    """One number or a list of them, each from 1e-6 to 1e6, as an array (n,)."""
+    many = isinstance(alpha, (list, tuple, range)) or np.ndim(alpha) > 0
+    values = check.array(alpha, "alpha", of, (None,)) if many else [alpha]
+    hint = "alpha=[0.5, 1.0, 2.0]" if many else "alpha=2.0"
+    return np.array(
+        [check.real(a, "alpha", of, SMALLEST, LARGEST, hint=hint) for a in values]
+    )
+
+
+def learning_curve(
+    task: Any,
+    alpha: Any,
+    predictor: Any = None,
+    ridge: Any = None,
+    key: Any = None,
+    branch: str = "reached",
+    unstable: str = "refuse",
+) -> LearningCurve:
+    """Risk from n = alpha d bags as d -> inf: the Bayes-optimal one, or that of a fitted predictor.
+
+    Args:
+        task: SingleLocation.spiked (any position probabilities), or RandomLength of it.
+        alpha: bags per dimension, a number or a list.
+        predictor: None for the Bayes-optimal estimator; Softmax or LinearAttention for the fit of
+        its key and value by squared error, whose temperature is absorbed in the key's length.
+        ridge: penalty of the fit, one number or (key, value).
+        key: "oracle" fits the value alone, with the key known.
+        branch: which solution of the Bayes equations where there are several: "reached" by message
+        passing, "informed" (reached from the truth), "best" (of largest evidence: Bayes-optimal,
+            perhaps out of reach).
+        unstable: "refuse" or "return" a fit's number where replica symmetry fails.
+
+    >>> from attnscope.tasks.planted.single_location import SingleLocation
+    >>> task = SingleLocation.spiked(dim=1000, length=3, strength=5.0, noise=0.1**0.5)
+    >>> curve = learning_curve(task, alpha=[0.5, 1, 2, 4])
+    >>> curve.risk.excess.round(4)
+    array([0.7465, 0.4825, 0.2567, 0.1878])
+    >>> curve.key_overlap.round(4), curve.value_overlap.round(4)
+    (array([0.6631, 0.8105, 0.9006, 0.9488]), array([0.3324, 0.6398, 0.893 , 0.9628]))
+    """
+    values = alphas(alpha, NAME)
+    if branch not in BRANCHES:
+        raise bad("branch", NAME, f"one of {', '.join(BRANCHES)}", branch)
+    if predictor is None:
+        if ridge is not None or key is not None:
+            what = "ridge" if ridge is not None else "key"
+            raise bad(
+                what, NAME, "None without a predictor", "a value", "predictor=Softmax(1.0)"
+            )
+        curve = bayes_curve(task, values, branch)
+    else:
+        raise bad("predictor", NAME, "None, for the Bayes-optimal estimator", predictor)
+    return curve if np.ndim(alpha) else _single(curve)
+
+
+def _single(curve: LearningCurve) -> LearningCurve:
+    """The curve of one alpha, with numbers instead of arrays of one."""
+    risk = curve.risk
+    numbers = {name: _number(value) for name, value in vars(curve).items()}
+    numbers["risk"] = Estimate(
+        risk.value.item(),
+        risk.error.item(),
+        risk.method,
+        risk.excess.item(),
+        risk.log_excess.item(),
+    )
+    return LearningCurve(**numbers)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_number(part) for part in value)
+    return value.item() if isinstance(value, np.ndarray) else value
