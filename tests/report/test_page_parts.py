@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import io
 import re
 import zipfile
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 from helpers import fake_claims as fake
@@ -15,13 +17,20 @@ from helpers.paths import ROOT
 from attnscope.claims.claim import Context
 from attnscope.claims.provenance import STATEMENTS, Provenance
 from attnscope.claims.registry import all_claims
+from attnscope.claims.table import Table
 from attnscope.claims.verdict import run_claim
+from attnscope.errors import AttnscopeError
+from attnscope.figures.figure import Figure
+from attnscope.figures.outcomes import OUTCOMES
 from attnscope.report import build
 from attnscope.report.archive import archive
+from attnscope.report.cards import claim_card
 from attnscope.report.coverage import coverage, known_claims, unplaced
+from attnscope.report.formulas import formulas, typeset
 from attnscope.report.graph import falls
 from attnscope.report.mathematics import mathematics
-from attnscope.report.notation import TASK, symbols
+from attnscope.report.notation import TASK, key, outcome_key, symbols
+from attnscope.report.tables import table_lines
 
 
 def test_every_statement_stands_once_with_its_claims_or_the_reason_why_not():
@@ -115,3 +124,94 @@ def test_data_of_figures_is_inside_the_page_unless_long(monkeypatch):
             patch.setattr(build, limit, 10)
             html = build.page([verdict], 0, "1.2.3")
         assert "data:text/csv" not in html and "slr-01-holds.csv, in report.zip" in html
+
+
+def test_colours_are_explained_once_on_the_card_and_below_figures_that_declare_them():
+    words = " ".join(word for _, word in outcome_key())
+    assert all(name in words for name in OUTCOMES)
+    assert [word for _, word in key(Figure("t", (), meanings=("theory", "", "seen")))] == [
+        "theory",
+        "seen",
+    ]
+    verdict = run_claim(fake.HOLDS, Context())
+    plain = build.page([verdict], 0, "1.2.3")
+    declared = dataclasses.replace(verdict.figure, meanings=("theory of bands",))
+    html = build.page([dataclasses.replace(verdict, figure=declared)], 0, "1.2.3")
+    assert "theory of bands" in html and html.count('class="key"') == 2
+    assert plain.count('class="key"') == 1 and "unspecialised" in plain
+
+
+TABLE = Table("risks & more", ("model", "risk", "runs"), (("a<b", 0.123456, 12),), digits=2)
+
+
+def test_small_tables_are_on_the_page_in_the_record_and_in_80_columns():
+    verdict = dataclasses.replace(run_claim(fake.HOLDS, Context()), tables=(TABLE,))
+    html = build.page([verdict], 0, "1.2.3")
+    assert "<caption>risks &amp; more</caption>" in html
+    assert '<th scope="row">a&lt;b</th><td class="num">0.12</td>' in html
+    record = verdict.record()
+    assert record["tables"][0]["rows"] == [["a<b", 0.123456, 12]]
+    card = claim_card(fake.HOLDS, record, "here")
+    assert "risks & more" in card and "0.12" in card and "draws & no more" in card
+
+
+def test_wide_tables_are_broken_over_lines():
+    wide = Table("t " * 60, ("name of something " * 3,) * 4, (("some words " * 8,) * 4,))
+    lines = table_lines(wide.record(), 80)
+    assert max(map(len, lines)) <= 80 and " ".join(lines).count("something") == 12
+
+
+def test_tables_refuse_rows_that_do_not_fit_and_numbers_that_are_none():
+    with pytest.raises(AttnscopeError, match="2 cells a row, one a column, got 1"):
+        Table("t", ("a", "b"), (("x",),))
+    with pytest.raises(AttnscopeError, match="finite numbers, got nan"):
+        Table("t", ("a", "b"), (("x", float("nan")),))
+    with pytest.raises(AttnscopeError, match="at least one row"):
+        Table("t", ("a", "b"), ())
+
+
+FORMULAS = {
+    "the risk is gamma^2 - gamma^4/(L-1+gamma^2), which": ["gamma^2 - gamma^4/(L-1+gamma^2)"],
+    "with a token of 100,000 others, a = 1/4 and 0.4": ["a = 1/4"],
+    "A net does; A = I/h_L with a net": ["A = I/h_L"],
+    "one-dimensional, Cramér-Rao, softmax-1 and max-type": [],
+    "k = K Q^T a and one value": ["k = K Q^T a"],
+    "a share of 0.0036 (d = 50) and 111 (0)": ["(d = 50)"],
+    "r_l e_{m-1}(r without l)/e_m(r). One": ["r_l e_{m-1}(r without l)/e_m(r)"],
+    "(content, position) pairs of [CLS]": [],
+    "costs p_i p_j/(p_i + p_j) |post_i - post_j|^2 in": [
+        "p_i p_j/(p_i + p_j) |post_i - post_j|^2"
+    ],
+    "f(q) + (h/2)(Laplacian f + 2 <grad f, grad log p>)(q) + O(h^2) for": [
+        "f(q) + (h/2)(Laplacian f + 2 <grad f, grad log p>)(q) + O(h^2)"
+    ],
+    "the token's mean. v.k* = .630, with": ["v.k* = .630"],
+}
+
+
+@pytest.mark.parametrize("sentence", FORMULAS)
+def test_formulas_are_told_from_words(sentence):
+    assert formulas(sentence) == FORMULAS[sentence]
+    assert ElementTree.fromstring(f"<p>{typeset(sentence)}</p>").tag == "p"
+
+
+def test_every_sentence_of_a_claim_is_well_formed_and_keeps_its_words():
+    """What is no formula is unchanged, and every formula is closed."""
+    for claim in all_claims():
+        for sentence in (claim.statement, claim.hypotheses, claim.condition):
+            tree = ElementTree.fromstring(f"<p>{typeset(sentence)}</p>")
+            parts = [part.get("alttext", "") + (part.tail or "") for part in tree]
+            assert _signs((tree.text or "") + "".join(parts)) == _signs(sentence)
+            assert [part.tag for part in tree] == ["math"] * len(formulas(sentence))
+
+
+def _signs(text: str) -> str:
+    return text.replace("->", "→").replace(">=", "≥").replace("<=", "≤")
+
+
+def test_powers_roots_and_greek_letters_are_set():
+    html = str(typeset("sqrt(nu) k* and d^-a, 1e-6"))
+    assert "<msqrt><mrow><mrow><mi>ν</mi></mrow></mrow></msqrt>" in html
+    assert "<msup><mi>k</mi><mo>*</mo></msup>" in html
+    assert "<msup><mi>d</mi><mrow><mo>−</mo><mi>a</mi></mrow></msup>" in html
+    assert "<msup><mn>10</mn><mrow><mo>−</mo><mn>6</mn></mrow></msup>" in html

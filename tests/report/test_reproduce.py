@@ -41,6 +41,8 @@ KEYS = [
     "measured",
     "tolerance",
     "comparisons",
+    "notes",
+    "tables",
     "seconds",
 ]
 

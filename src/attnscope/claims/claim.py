@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.table import Table
 from attnscope.errors import bad
 from attnscope.figures.figure import Figure
 
-__all__ = ["Claim", "Comparison", "Context", "Evidence", "Skipped"]
+__all__ = ["Claim", "Comparison", "Context", "Evidence", "Skipped", "Table"]
 
 RULES = ("equal", "at most", "at least")
 
@@ -107,7 +108,7 @@ class Comparison:
 @dataclass(frozen=True)
 class Evidence:
     """What a check returns: the comparisons, the figure as plain data,
-    and a sentence or two on what was seen.
+    and a sentence or two on what was seen; `tables` where that would be a sentence of many numbers.
 
     reduced: where the check could not run as stated and ran on less: on what ("" otherwise). The
     verdict then has it as its condition.
@@ -117,6 +118,7 @@ class Evidence:
     figure: Figure
     notes: str = ""
     reduced: str = ""
+    tables: tuple[Table, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.comparisons:

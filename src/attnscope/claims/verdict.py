@@ -17,6 +17,7 @@ from typing import Any
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.table import Table
 from attnscope.figures.figure import Figure
 
 __all__ = ["REGISTRY", "Verdict", "broken_off", "run_claim", "run_named"]
@@ -52,8 +53,8 @@ class Verdict:
     Args:
         holds: None if skipped.
         seconds: of the check alone.
-        comparisons, figure, notes: as the check returned them; without any if it was skipped or
-        raised. skipped: why, in words ("" if it ran).
+        comparisons, figure, notes, tables: as the check returned them; without any if it was
+        skipped or raised. skipped: why, in words ("" if it ran).
         error: frames (file names without folders) and message of what the check raised ("" if
         nothing).
 
@@ -78,6 +79,7 @@ class Verdict:
     skipped: str = ""
     error: str = ""
     rests_on: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
 
     @property
     def headline(self) -> Comparison | None:
@@ -147,6 +149,8 @@ class Verdict:
             "measured": self.measured,
             "tolerance": self.tolerance,
             "comparisons": [self._compared(c) for c in self.comparisons],
+            "notes": "" if self.error else " ".join(self.notes.split()),
+            "tables": [table.record() for table in self.tables],
             "seconds": round(self.seconds, 3),
         }
 
@@ -175,6 +179,7 @@ def run_claim(claim: Claim, context: Context) -> Verdict:
             "comparisons": evidence.comparisons,
             "figure": evidence.figure,
             "notes": evidence.notes,
+            "tables": evidence.tables,
             "condition": "; ".join(filter(None, (claim.condition, evidence.reduced))),
         }
     except Skipped as reason:

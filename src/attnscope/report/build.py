@@ -20,16 +20,19 @@ from attnscope.claims.claim import Comparison
 from attnscope.claims.pages import docs_page
 from attnscope.claims.provenance import PAPERS, RELATIONS
 from attnscope.claims.registry import all_claims
+from attnscope.claims.table import Cell
 from attnscope.claims.verdict import Verdict
 from attnscope.report import drawing, folder
 from attnscope.report.archive import archive
 from attnscope.report.coverage import coverage, known_claims, unplaced
 from attnscope.report.environment import environment
+from attnscope.report.formulas import typeset
 from attnscope.report.graph import falls
 from attnscope.report.mathematics import mathematics
-from attnscope.report.notation import TASK, symbols
+from attnscope.report.notation import TASK, key, outcome_key, symbols
 from attnscope.report.numbers import MOST, allowance, number, prediction, pretty, used
 from attnscope.report.states import SIGNS, counts, short
+from attnscope.report.tables import shown_cell
 
 __all__ = ["page", "verdicts_json", "without_times", "write_report"]
 
@@ -105,6 +108,7 @@ def page(
         loader=FunctionLoader(read),
     )
     frame.filters.update(number=_number, paragraphs=_paragraphs, used=used, short=short)
+    frame.filters.update(cell=_cell, formulas=typeset)
     frame.filters.update(allowance=_printed(allowance), prediction=_printed(prediction))
     known = known_claims(all_claims(), verdicts)
     return frame.get_template("template.html").render(
@@ -124,6 +128,8 @@ def page(
         relations=RELATIONS,
         task=TASK,
         symbols=symbols(),
+        outcome_key=outcome_key(),
+        key=key,
         mathematics=mathematics(docs_page(verdict.id) for verdict in verdicts),
         data=_data(verdicts),
         drawn=_pictures(verdicts, drawn or {}),
@@ -165,6 +171,10 @@ def _data(verdicts: Sequence[Verdict]) -> dict[str, str]:
 
 def _number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:
     return _typeset(number(x, tolerance, most))
+
+
+def _cell(cell: Cell, digits: int) -> str:
+    return cell if isinstance(cell, str) else _typeset(shown_cell(cell, digits))
 
 
 def _printed(words: Callable[[Comparison], str]) -> Callable[[Comparison], str]:

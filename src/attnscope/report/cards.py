@@ -10,6 +10,7 @@ from attnscope.claims.claim import Claim, Comparison
 from attnscope.claims.provenance import PAPERS
 from attnscope.report.difference import Change, Difference, Moved
 from attnscope.report.numbers import number, prediction, used
+from attnscope.report.tables import table_lines
 from attnscope.report.terminal import COLUMNS
 
 __all__ = ["claim_card", "claim_record", "difference_text"]
@@ -53,6 +54,10 @@ def claim_card(claim: Claim, verdict: dict[str, Any] | None, seen: str) -> str:
     parts += _labelled("measured", f"by {claim.routes[1]}")
     if verdict is not None:
         parts += _compared(verdict["comparisons"], claim.routes)
+        if verdict.get("notes"):  # format 1 of verdicts.json had none
+            parts += ["", *_labelled("seen", verdict["notes"])]
+        for table in verdict.get("tables", ()):
+            parts += ["", *table_lines(table, COLUMNS)]
     return "\n".join(parts)
 
 

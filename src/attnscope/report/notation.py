@@ -11,7 +11,10 @@ from math import cos, erf, exp, pi, sin
 
 from markupsafe import Markup
 
-__all__ = ["TASK", "Symbol", "symbols"]
+from attnscope.figures.figure import Figure
+from attnscope.figures.outcomes import OUTCOMES
+
+__all__ = ["TASK", "Symbol", "key", "outcome_key", "symbols"]
 
 # pixels of a picture
 WIDTH = 120
@@ -135,6 +138,31 @@ def symbols() -> tuple[Symbol, ...]:
             "spread of the informative token (dashes); the others have 1",
             _bells(0.55, "γ"),
         ),
+    )
+
+
+def key(figure: Figure) -> list[tuple[Markup, str]]:
+    """What the colours of a figure stand for, where it says so: a swatch and a word each."""
+    return [(_swatch(i), word) for i, word in enumerate(figure.meanings) if word]
+
+
+def outcome_key() -> list[tuple[Markup, str]]:
+    """The colours that runs have in every figure, by how they ended."""
+    words: dict[int, list[str]] = {}
+    for word, color in OUTCOMES.items():
+        words.setdefault(color, []).append(word)
+    return [(_swatch(color), ", ".join(names)) for color, names in words.items()]
+
+
+def _swatch(i: int) -> Markup:
+    """A piece of line in a colour of the palette; its black is the page's ink."""
+    from attnscope.figures.render_matplotlib import INK, color_of
+
+    color = color_of(i)
+    ink = "currentColor" if color == INK else color
+    line = f'<line x1="0" y1="5" x2="22" y2="5" stroke="{ink}" stroke-width="4"/>'
+    return Markup(
+        f'<svg viewBox="0 0 22 10" width="22" height="10" aria-hidden="true">{line}</svg>'
     )
 
 

@@ -16,7 +16,9 @@
   function words(row) {
     var section = document.getElementById(row.dataset.claim);
     var told = section ? section.querySelector(".words") : null;
-    return (row.dataset.claim + " " + row.textContent + " " + (told ? told.textContent : "")).toLowerCase();
+    /* formulas are found as they are typed: gamma^2 */
+    var typed = told ? Array.prototype.map.call(told.querySelectorAll("[data-plain]"), function (p) { return p.dataset.plain; }) : [];
+    return [row.dataset.claim, row.textContent, told ? told.textContent : ""].concat(typed).join(" ").toLowerCase();
   }
   var texts = rows.map(words);
 

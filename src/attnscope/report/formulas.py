@@ -1,0 +1,425 @@
+"""Formulas in sentences: "risk gamma^2/(L-1+gamma^2)" with its formula as MathML.
+
+Claims are written as one types them, so that terminal, JSON and page show the same words. Here the
+parts that are formulas are found by a small grammar and set as mathematics; whatever the grammar
+does not know stays text, so a new claim is at worst set in plain letters.
+
+    relation   sum (= < > <= >= ~ -> perp ..) sum ...
+    sum        product (+ -) product ...
+    product    factor (/ * .) factor ..., or factors side by side
+    factor     atom with ^ _ * '
+    atom       number, letter, Greek name, function, or a relation in brackets or bars
+
+A lone number is no formula, and "a" and "A" are articles unless what follows says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+__all__ = ["formulas", "typeset"]
+
+# names as they are typed, and what they stand for
+GREEK = {
+    name: chr(code)
+    for names, first in (
+        ("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi", 0x3B1),
+        ("pi rho", 0x3C0),
+        ("sigma tau upsilon phi chi psi omega", 0x3C3),
+        ("Gamma Delta", 0x393),
+        ("Sigma", 0x3A3),
+        ("Phi", 0x3A6),
+        ("Psi Omega", 0x3A8),
+    )
+    for code, name in enumerate(names.split(), first)
+}
+GREEK |= {"lam": "λ", "gam": "γ", "del": "δ", "eps": "ε", "Lambda": "Λ"}
+WORDS = {"infinity": "∞"}
+SIGNS = {"Laplacian": "Δ", "grad": "∇", "sum": "∑", "sqrt": "√"}
+NAMES = (
+    "log",
+    "exp",
+    "erf",
+    "erfc",
+    "softmax",
+    "sigmoid",
+    "tr",
+    "sym",
+    "Var",
+    "tanh",
+    "min",
+    "max",
+)
+# functions that may stand before their argument without brackets
+LOOSE = ("log", "sqrt", "grad", "Laplacian")
+RELATIONS = {"=": "=", "<": "&lt;", ">": "&gt;", "<=": "≤", ">=": "≥", "~": "∼", "->": "→"}
+RELATIONS |= {"perp": "⊥", "..": "…"}
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+# what may follow an "a" that is a letter and no article
+AFTER = ("and", "or", "is", "at", "to", "from", "in", "of", "with", "for", "")
+SPACE = '<mspace width=".17em"></mspace>'
+TIMES = "<mo>⁢</mo>"
+
+TOKEN = re.compile(
+    r"(?P<number>(?:\d+(?:,\d{3})+|\d*\.\d+|\d+)(?:e[-+]?\d+)?)"
+    r"|(?P<word>[^\W\d_]{2,}(?:-\w+)+|[^\W\d_]+(?:'[a-z]+)?\d*(?!\w)|[^\W\d_]+)"
+    r"|(?P<sign>->|<=|>=|\.\.|\S)"
+)
+
+
+class Token(NamedTuple):
+    """A piece of a sentence: its kind, its text, and where it begins and ends."""
+
+    kind: str
+    text: str
+    begin: int
+    end: int
+
+
+class Part(NamedTuple):
+    """What was read: MathML, the token after it, whether it is more than a number,
+    and whether it is a relation.
+    """
+
+    markup: str
+    next: int
+    formula: bool
+    relation: bool = False
+
+
+def typeset(sentence: str) -> Markup:
+    """The sentence as HTML, with its formulas as MathML.
+
+    >>> print(typeset("the risk is L/nu"))
+    the risk is <math alttext="L/nu"><mrow><mi>L</mi><mo>/</mo><mi>ν</mi></mrow></math>
+    >>> print(typeset("a token & 100 others"))
+    a token &amp; 100 others
+    """
+    out = []
+    done = 0
+    for begin, end, markup in _found(sentence):
+        typed = escape(sentence[begin:end])  # what a browser without MathML may show
+        formula = f'<math alttext="{typed}"><mrow>{markup}</mrow></math>'
+        out += [_plain(sentence[done:begin]), formula]
+        done = end
+    return Markup("".join([*out, _plain(sentence[done:])]))
+
+
+def formulas(sentence: str) -> list[str]:
+    """The parts of a sentence that are set as formulas.
+
+    >>> formulas("With lam = d^-a the risk at (k*, v*) tends to a limit as d grows.")
+    ['lam = d^-a', '(k*, v*)', 'd']
+    """
+    return [sentence[begin:end] for begin, end, _ in _found(sentence)]
+
+
+def _plain(text: str) -> str:
+    return escape(text.replace("->", "→").replace(">=", "≥").replace("<=", "≤"))
+
+
+def _found(sentence: str) -> list[tuple[int, int, str]]:
+    """(begin, end, MathML) of each formula, in order."""
+    reader = _Reader(sentence)
+    found = []
+    i = 0
+    while i < len(reader.tokens):
+        part = reader.relation(i) if reader.may_begin(i) else None
+        if part is not None and part.formula:
+            found.append(
+                (reader.tokens[i].begin, reader.tokens[part.next - 1].end, part.markup)
+            )
+        i = part.next if part is not None else i + 1
+    return found
+
+
+class _Reader:
+    """The grammar, over the tokens of one sentence. Each rule reads from token i,
+    or returns None.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        self.tokens = [
+            Token(m.lastgroup or "", m[0], m.start(), m.end())
+            for m in TOKEN.finditer(sentence)
+        ]
+        self.inside = 0  # bars that are open
+
+    def text(self, i: int) -> str:
+        return self.tokens[i].text if 0 <= i < len(self.tokens) else ""
+
+    def kind(self, i: int) -> str:
+        return self.tokens[i].kind if i < len(self.tokens) else ""
+
+    def tight(self, i: int) -> bool:
+        """No space before token i."""
+        return 0 < i < len(self.tokens) and self.tokens[i].begin == self.tokens[i - 1].end
+
+    def balanced(self, i: int) -> bool:
+        """As much space before token i as behind it."""
+        return self.tight(i) == self.tight(i + 1)
+
+    def may_begin(self, i: int) -> bool:
+        """Not in the middle of a word, nor behind a stroke or a dash of the text."""
+        if not self.tight(i):
+            return True
+        if self.text(i) in CLOSING:
+            return self.kind(i - 1) == "sign"
+        return self.text(i - 1) not in ("/", "-", "_", "^", "*", "&", ".")
+
+    def relation(self, i: int) -> Part | None:
+        part = self.sum(i)
+        while part is not None:
+            sign = self.text(part.next)
+            if sign not in RELATIONS or not self.balanced(part.next):
+                return part
+            right = self.sum(part.next + 1)
+            if right is None:
+                return part
+            markup = f"{part.markup}<mo>{RELATIONS[sign]}</mo>{right.markup}"
+            part = Part(markup, right.next, True, True)
+        return None
+
+    def sum(self, i: int) -> Part | None:
+        minus = self.text(i) == "-" and self.tight(i + 1)
+        part = self.product(i + minus)
+        if part is None:
+            return None
+        if minus:
+            part = part._replace(markup=f"<mo>−</mo>{part.markup}")
+        while self.text(part.next) in ("+", "-") and self.balanced(part.next):
+            right = self.product(part.next + 1)
+            if right is None:
+                break
+            sign = self.text(part.next).replace("-", "−")
+            markup = f"{part.markup}<mo>{sign}</mo>{right.markup}"
+            part = Part(markup, right.next, part.formula or right.formula)
+        return part
+
+    def product(self, i: int) -> Part | None:
+        part = self.factor(i)
+        while part is not None:
+            sign = self.text(part.next)
+            stroke = sign == "/" and self.balanced(part.next)
+            times = sign == "*" and not self.tight(part.next)
+            dot = sign == "." and self.tight(part.next) and self.tight(part.next + 1)
+            if stroke or times or (dot and self.kind(part.next + 1) == "word"):
+                right = self.factor(part.next + 1)
+                between = f"<mo>{ {'/': '/', '*': '⋅', '.': '⋅'}[sign] }</mo>"
+            else:
+                right = self.beside(part)
+                between = TIMES
+            if right is None:
+                return part
+            part = Part(part.markup + between + right.markup, right.next, True)
+        return None
+
+    def beside(self, left: Part) -> Part | None:
+        """A factor that stands beside another one: no number, no relation in brackets."""
+        i = left.next
+        if self.kind(i) == "number" or (self.text(i) == "|" and self.inside):
+            return None
+        if not self.tight(i) and self.text(i) in ("a", "A") and not self._letter_after(i):
+            return None
+        # "20 d" in a formula is a product, "10 k" in a sentence need not be
+        joined = self.text(i - 2) in RELATIONS or self.text(i - 2) in ("+", "-", "(")
+        if self.kind(i) == "word" and not self.tight(i) and not left.formula and not joined:
+            return None
+        right = self.factor(i)
+        if right is None or right.relation:
+            return None
+        # "2 (L-1)" is a product, "111 (0)" and "0.36 (d = 5)" are not
+        number = self.kind(i - 1) == "number" and not left.formula
+        aside = number and not self.tight(i) and self.text(i) in CLOSING
+        return None if aside and not (right.formula and self.text(i - 1).isdigit()) else right
+
+    def factor(self, i: int) -> Part | None:
+        part = self.atom(i)
+        if part is None:
+            return None
+        low, high = "", ""
+        formula = part.formula
+        while self.tight(part.next):
+            sign = self.text(part.next)
+            following = self.tight(part.next + 1)
+            if sign in ("^", "_") and following:
+                index = self.index(part.next + 1)
+                if index is None:
+                    break
+                low, high = (
+                    (index.markup, high) if sign == "_" else (low, high + index.markup)
+                )
+                part = part._replace(next=index.next)
+            elif sign == "*" and not (following and self.kind(part.next + 1) != "sign"):
+                high += "<mo>*</mo>"
+                part = part._replace(next=part.next + 1)
+            elif sign == "'" and not (following and self.kind(part.next + 1) == "word"):
+                high += "<mo>′</mo>"
+                part = part._replace(next=part.next + 1)
+            elif sign == "(" and (low or self.kind(part.next - 1) == "word"):
+                inner = self.brackets(part.next, words=True)
+                if inner is None:
+                    break
+                markup = _scripts(part.markup, low, high) + inner.markup
+                part = Part(markup, inner.next, True)
+                low, high = "", ""
+            else:
+                break
+            formula = True
+        return part._replace(markup=_scripts(part.markup, low, high), formula=formula)
+
+    def index(self, i: int) -> Part | None:
+        """What stands raised or lowered."""
+        if self.text(i) in ("{", "("):
+            inner = self.relation(i + 1)
+            if inner is None or self.text(inner.next) != CLOSING[self.text(i)]:
+                return None
+            return inner._replace(markup=f"<mrow>{inner.markup}</mrow>", next=inner.next + 1)
+        minus = self.text(i) == "-"
+        if self.kind(i + minus) == "word" and self.text(i + minus) not in GREEK:
+            part: Part | None = Part(_name(self.text(i + minus)), i + minus + 1, True)
+        else:
+            part = self.atom(i + minus)
+        if part is not None and minus:
+            part = part._replace(markup=f"<mrow><mo>−</mo>{part.markup}</mrow>")
+        return part
+
+    def atom(self, i: int) -> Part | None:
+        text = self.text(i)
+        if self.kind(i) == "number":
+            return Part(_number(text), i + 1, "e" in text)
+        if self.kind(i) == "word":
+            return self.word(i)
+        if text in CLOSING:
+            return self.brackets(i, words=False)
+        if text in ("|", "<") and self.tight(i + 1):
+            return self.bars(i)
+        return None
+
+    def word(self, i: int) -> Part | None:
+        text = self.text(i)
+        if text == "sqrt" or text in LOOSE or text in NAMES:
+            return self.function(i)
+        if text == "sum" and self.text(i + 1) == "_":
+            return Part("<mo>∑</mo>", i + 1, True)
+        letter = re.fullmatch(r"([A-Za-z]|" + "|".join(GREEK) + r")(\d*)", text)
+        if letter is not None:
+            article = text in ("a", "A") and not self._letter_after(i)
+            base = f"<mi>{GREEK.get(letter[1], letter[1])}</mi>"
+            if letter[1] == "R" and self.text(i + 1) == "^":
+                base = "<mi>ℝ</mi>"
+            below = f"<mn>{letter[2]}</mn>" if letter[2] else ""
+            return None if article else Part(_scripts(base, below, ""), i + 1, True)
+        if text in WORDS:
+            return Part(f"<mi>{WORDS[text]}</mi>", i + 1, False)
+        raised = self.text(i + 1) == "^" or (
+            self.text(i + 1) == "_" and len(self.text(i + 2)) < 3
+        )
+        if text.isalpha() and raised and self.tight(i + 1) and self.tight(i + 2):
+            return Part(_name(text), i + 1, True)
+        return None
+
+    def _letter_after(self, i: int) -> bool:
+        """Whether the "a" at i is a letter: before a sign, or a word that no article precedes."""
+        return self.kind(i + 1) != "number" and (
+            self.kind(i + 1) != "word" or self.text(i + 1) in AFTER
+        )
+
+    def function(self, i: int) -> Part | None:
+        name = self.text(i)
+        if self.text(i + 1) == "(" and self.tight(i + 1):
+            inner = self.brackets(i + 1, words=True, root=name == "sqrt")
+        elif self.text(i + 1) == "|" and self.tight(i + 1):
+            inner = self.bars(i + 1)
+        elif name in LOOSE and self.kind(i + 1) in ("word", "number"):
+            inner = self.factor(i + 1)
+        else:
+            return None
+        if inner is None:
+            return None
+        if name == "sqrt":
+            return Part(f"<msqrt><mrow>{inner.markup}</mrow></msqrt>", inner.next, True)
+        sign = f"<mo>{SIGNS[name]}</mo>" if name in SIGNS else f"<mi>{name}</mi>"
+        gap = "" if self.tight(i + 1) or name in SIGNS else SPACE
+        return Part(sign + gap + inner.markup, inner.next, True)
+
+    def brackets(self, i: int, words: bool, root: bool = False) -> Part | None:
+        """Relations, with commas between them; `words` among them only behind a function."""
+        closing = CLOSING[self.text(i)]
+        inner = self.list(i + 1, closing, words)
+        if inner is None:
+            return None
+        bare = root or self.text(i) == "{"
+        markup = (
+            inner.markup
+            if bare
+            else f"<mo>{self.text(i)}</mo>{inner.markup}<mo>{closing}</mo>"
+        )
+        return inner._replace(markup=f"<mrow>{markup}</mrow>", next=inner.next + 1)
+
+    def list(self, i: int, closing: str, words: bool) -> Part | None:
+        out = ""
+        formula, relation = False, False
+        while self.text(i) != closing:
+            part = self.relation(i)
+            if part is None and words and self.kind(i) == "word":
+                part = Part(
+                    f"{SPACE}<mtext>{escape(self.text(i))}</mtext>{SPACE}", i + 1, False
+                )
+            if part is None and words and self.text(i) == "/":
+                part = Part("<mo>/</mo>", i + 1, True)
+            if part is None:
+                return None
+            out += part.markup
+            formula = formula or part.formula
+            relation = relation or part.relation
+            i = part.next
+            if self.text(i) == ",":
+                out += "<mo>,</mo>"
+                i += 1
+            elif self.text(i) != closing and not words:
+                return None
+        return Part(out, i, formula, relation) if out else None
+
+    def bars(self, i: int) -> Part | None:
+        """|x|, <x, y>."""
+        closing = {"|": "|", "<": ">"}[self.text(i)]
+        self.inside += 1
+        inner = self.list(i + 1, closing, words=False)
+        self.inside -= 1
+        if inner is None:
+            return None
+        left, right = ("|", "|") if closing == "|" else ("⟨", "⟩")
+        markup = f"<mrow><mo>{left}</mo>{inner.markup}<mo>{right}</mo></mrow>"
+        return Part(markup, inner.next + 1, True)
+
+
+def _scripts(base: str, low: str, high: str) -> str:
+    high = (
+        f"<mrow>{high}</mrow>"
+        if high.count("<m") > 1 and not high.startswith("<mrow")
+        else high
+    )
+    if low and high:
+        return f"<msubsup>{base}{low}{high}</msubsup>"
+    if low:
+        return f"<msub>{base}{low}</msub>"
+    return f"<msup>{base}{high}</msup>" if high else base
+
+
+def _name(word: str) -> str:
+    """A letter slanted, a longer name upright (as MathML does by itself)."""
+    return f"<mi>{escape(word)}</mi>"
+
+
+def _number(text: str) -> str:
+    head, e, power = text.partition("e")
+    if not e:
+        return f"<mn>{text}</mn>"
+    sign = "<mo>−</mo>" if power.startswith("-") else ""
+    ten = f"<msup><mn>10</mn><mrow>{sign}<mn>{abs(int(power))}</mn></mrow></msup>"
+    return ten if head == "1" else f"<mn>{head}</mn><mo>×</mo>{ten}"
