@@ -134,6 +134,7 @@ _HOME = {
     "estimators.classifier": ["SingleLocationClassifier"],
     "estimators.regressor": ["SingleLocationRegressor"],
     "estimators.saved": ["load_model"],
+    "estimators.tiles.spatial_context": ["SpatialContext", "spatial_context"],
     "sweeps.run": ["sweep"],
     "reproduction": ["reproduce"],
 }

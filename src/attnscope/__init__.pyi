@@ -50,6 +50,8 @@ from attnscope.errors import AttnscopeError as AttnscopeError
 from attnscope.estimators.classifier import SingleLocationClassifier as SingleLocationClassifier
 from attnscope.estimators.regressor import SingleLocationRegressor as SingleLocationRegressor
 from attnscope.estimators.saved import load_model as load_model
+from attnscope.estimators.tiles.spatial_context import SpatialContext as SpatialContext
+from attnscope.estimators.tiles.spatial_context import spatial_context as spatial_context
 from attnscope.figures.figure import Figure as Figure
 from attnscope.numerics.border.estimate import Estimate as Estimate
 from attnscope.numerics.border.x64 import x64 as x64

@@ -11,7 +11,7 @@ from helpers.paths import ROOT
 from attnscope.corpora import installed, minilm
 
 FOLDER = ROOT / "examples"
-NAMES = ("own_bags", "which_digit", "which_word", "which_molecule_shape")
+NAMES = ("own_bags", "which_digit", "which_neighbours", "which_word", "which_molecule_shape")
 
 
 def example(name: str) -> dict:
@@ -20,7 +20,12 @@ def example(name: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes"), [("own_bags", {"n": 80}), ("which_digit", {"bags": 120})]
+    ("name", "sizes"),
+    [
+        ("own_bags", {"n": 80}),
+        ("which_digit", {"bags": 120}),
+        ("which_neighbours", {"n": 40}),
+    ],
 )
 def test_examples_without_wheels_run(name, sizes, tmp_path, capsys):
     out = tmp_path / "figure.svg"

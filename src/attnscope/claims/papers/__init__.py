@@ -6,7 +6,12 @@ both are), then the files in the order of ROWS, which is the order of the covera
 
 from __future__ import annotations
 
-from attnscope.claims.papers import attention_tasks, exchangeability, single_location
+from attnscope.claims.papers import (
+    attention_tasks,
+    context_and_decisions,
+    exchangeability,
+    single_location,
+)
 from attnscope.claims.papers.paper import Paper, Statement
 
 __all__ = ["PAPERS", "STATEMENTS"]
@@ -15,6 +20,7 @@ ROWS = (
     single_location,
     exchangeability,
     attention_tasks,
+    context_and_decisions,
 )
 
 PAPERS: dict[str, Paper] = {}

@@ -1,0 +1,44 @@
+"""Around exchangeability: spatial context, decisions, agents, bounds without the length."""
+
+from __future__ import annotations
+
+from attnscope.claims.papers.paper import ABSTRACT, SECOND, Paper, Statement
+
+PAPERS = {
+    "tiles": Paper(
+        "Tomaszewska et al. 2024",
+        "Tomaszewska et al., on deep spatial context of attention in histopathology",
+        "arXiv 2401.10044",
+    ),
+}
+
+STATEMENTS = {
+    "tiles/three-measures": Statement(
+        "tiles",
+        "three measures (number not known)",
+        ABSTRACT,
+        "measures that tell whether spatial context is in the features of neighbouring regions, "
+        "in their attention scores or in residuals",
+    ),
+    "tiles/radius": Statement(
+        "tiles",
+        "experiments (number not known)",
+        ABSTRACT,
+        "the larger the neighbourhood, the less valuable contextual information is",
+    ),
+    "tiles/features-largest": Statement(
+        "tiles",
+        "experiments (number not known)",
+        ABSTRACT,
+        "spatial context is largest within the feature space",
+        missing="said of slides of tissue, which do not come with package registries; which gain "
+        "is largest depends on how scores were made (around-09)",
+    ),
+    "tiles/formula": Statement(
+        "tiles",
+        "definition of the measures (number not known)",
+        SECOND,
+        "the baseline is least squares of attention scores on the features of a patch",
+        missing="the exact formula of the measures was not available: gain in R^2 stands for it",
+    ),
+}

@@ -1,0 +1,24 @@
+"""Maps of tiles and decisions: the adversary's run, and its references against values known
+otherwise.
+
+Sampled settings: those of the errors of spatial_context, each a false alarm with probability
+5.7e-7 if its estimate were normal; their seeds are fixed.
+"""
+
+import pytest
+from helpers.families import family_tests
+from helpers.tolerances import SOLVED
+
+from attnscope.selftest.references import tiles
+
+test_quick, test_long = family_tests("tiles")
+
+
+def test_endless_gains_of_white_features_by_hand():
+    """Coefficient 0: neighbours explain nothing, and half of the variance is the noise's."""
+    for made_by in ("features", "scores", "residuals"):
+        found = tiles.endless_gains(made_by, 0.0, 0.0, 1)
+        assert found == pytest.approx((0.5, 0.0, 0.0, 0.0), abs=SOLVED)
+    # y = x + c Wx + e with white x: Wx explains c^2/8 of 2 + c^2/8
+    found = tiles.endless_gains("features", 0.0, 0.8, 1)
+    assert found[1] == pytest.approx(0.08 / 2.08, abs=SOLVED)
