@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from attnscope.figures.check import problems
+from attnscope.figures.check_labels import Series, beside_lines
 from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
+from attnscope.figures.layout_matplotlib import pixels
 from attnscope.figures.render_matplotlib import canvas_of
 
 X = np.linspace(0, 10, 50)
@@ -214,3 +216,59 @@ def test_colours_mean_one_thing():
 def test_meanings_survive_json():
     figure = Figure("t", (Panel("p", "x", "y", (LINE,)),), meanings=("theory", ""))
     assert Figure.from_json(figure.to_json()).meanings == ("theory", "")
+
+
+FALLING = (Line(X, 10 - X, "falling"), Line(X, np.full(50, 3.0), "level", color=1))
+
+
+def planted(x, y, label=0):
+    """What `check` says of two labelled lines when one label is moved to (x, y) of the axes."""
+    with canvas_of(Figure("", (Panel("p", "x", "y", FALLING),))) as (canvas, (drawn,)):
+        assert len(drawn.labels) == 2 and drawn.axes.get_legend() is None
+        drawn.labels[label][1].set_position((x, y))
+        series = [
+            Series(mark.label, mark, (0.0, i), pixels(canvas, artists))
+            for i, (mark, artists) in enumerate(zip(FALLING, drawn.artists))
+        ]
+        return beside_lines(canvas, drawn, series)
+
+
+def test_lines_with_room_are_named_beside_them():
+    with canvas_of(Figure("", (Panel("p", "x", "y", FALLING),))) as (_, (drawn,)):
+        assert [text.get_text() for _, text in drawn.labels] == ["falling", "level"]
+    assert found(*FALLING) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    {
+        (0.45, 0.5): "the label 'falling' lies on data: falling.",
+        (0.15, 0.985): "the label 'falling' leaves the axes.",
+        (0.7, 0.4): "the label 'falling' is nearer to level than to its own line.",
+    }.items(),
+)
+def test_a_label_that_misleads_is_caught(place, words):
+    assert planted(*place) == [words]
+
+
+def test_labels_on_each_other_are_caught():
+    with canvas_of(Figure("", (Panel("p", "x", "y", FALLING),))) as (_, (drawn,)):
+        place = drawn.labels[0][1].get_position()
+    assert "the label 'level' lies on another: 'falling'." in planted(*place, label=1)
+
+
+CROWDED = {
+    "five lines": tuple(Line(X, X + 3 * i, f"line {i}", color=i) for i in range(5)),
+    "points alone": (LINE, OTHER),
+    "no room between": tuple(
+        Line(X, WAVE + 0.02 * i, f"line {i}", color=i) for i in range(3)
+    ),
+    "a cell": (grid(),),
+}
+
+
+@pytest.mark.parametrize("name", CROWDED)
+def test_without_room_the_legend_stays(name):
+    with canvas_of(Figure("", (Panel("p", "x", "y", CROWDED[name]),))) as (_, (drawn,)):
+        assert drawn.labels == []
+        assert (drawn.axes.get_legend() is None) == (name == "a cell")

@@ -3,12 +3,14 @@
 import base64
 import io
 import re
+from importlib.resources import files
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from attnscope.figures.figure import Figure, Heat, Line, Panel, Points
+from attnscope.figures.labels_matplotlib import LABEL_COLORS
 from attnscope.figures.render_matplotlib import PALETTE
 from attnscope.report import drawing
 
@@ -58,3 +60,18 @@ def test_a_png_has_no_background_and_ink_for_both():
 @pytest.mark.parametrize("color", PALETTE[:6])
 def test_colours_show_on_dark_pages(color):
     assert contrast(color, DARK) > 3
+
+
+def test_labels_beside_lines_take_a_shade_for_words_from_the_page():
+    """Contrast 4.5, on white, on dark paper, and in print."""
+    panel = Panel("p", "x", "y", (Line([0, 1], [0, 1], "rising", color=5),))
+    (drawn,) = drawing.draw(Figure("t", (panel,)), "name")
+    assert re.search(r"fill: var\(--label-5\)[^>]*>rising<", drawn)
+    style = (files("attnscope.report") / "style.css").read_text("utf-8")
+    shades = [re.findall(r"--label-\d: (#\w+)", part) for part in style.split(":root")[1:]]
+    assert [len(part) for part in shades] == [6, 6, 6]
+    for part, paper in zip(shades, (WHITE, DARK, WHITE)):
+        assert min(contrast(shade, paper) for shade in part) > 4.5
+    assert [shade.lower() for shade in LABEL_COLORS[:6]] == shades[0] == shades[2]
+    # a line never has a label's shade: the page could not tell them apart
+    assert not {c.lower() for c in PALETTE[:6]} & set(shades[0])

@@ -210,6 +210,7 @@ def _signs(text: str) -> str:
 
 
 def test_powers_roots_and_greek_letters_are_set():
+    assert "<msup><mrow><mi>erf</mi>" in typeset("erf(1/2)^2")  # the power of all of it
     html = str(typeset("sqrt(nu) k* and d^-a, 1e-6"))
     assert "<msqrt><mrow><mrow><mi>ν</mi></mrow></mrow></msqrt>" in html
     assert "<msup><mi>k</mi><mo>*</mo></msup>" in html

@@ -7,6 +7,8 @@ compared. One sentence a problem, naming panel and series:
 - a legend on data: it covers any data pixel;
 - a stretched range: the data (with error bars) span less than 65 % of an axis, measured along it
   (zero at an end, natural bounds, and panels that share a range: see `_with_references`);
+- a label beside a line that lies on data or on another label, leaves the axes, or is nearer to
+  another series than to its own;
 - labels: two legend entries with one text, a series that nothing names, fewer than two ticks;
 - colours: one label in two colours, or one colour for different labels in different panels, unless
   `Figure.meanings` says what the colour stands for in all of them; two series alike in one panel.
@@ -20,13 +22,13 @@ compared. One sentence a problem, naming panel and series:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
+from attnscope.figures.check_labels import Series, beside_lines, covered
 from attnscope.figures.figure import Band, Figure, Heat, Line, Mark, Panel, Points
 from attnscope.figures.layout_matplotlib import Drawn, pixels
 from attnscope.figures.render_matplotlib import INK, canvas_of, color_of
@@ -61,16 +63,6 @@ def problems(figure: Figure) -> list[str]:
     return found + _colours(figure)
 
 
-@dataclass(eq=False)
-class _Series:
-    """Marks of one look and label, drawn as one: where, and how high they lie."""
-
-    name: str
-    mark: Mark
-    depth: tuple[float, int]
-    opacity: np.ndarray
-
-
 def _style(mark: Mark) -> tuple[Any, ...]:
     """Marks that agree in it look the same."""
     if isinstance(mark, Heat):
@@ -94,8 +86,8 @@ def _thin(mark: Mark) -> bool:
     return isinstance(mark, Line) and mark.thin
 
 
-def _series(canvas: Canvas, drawn: Drawn) -> list[_Series]:
-    groups: dict[tuple[Any, ...], _Series] = {}
+def _series(canvas: Canvas, drawn: Drawn) -> list[Series]:
+    groups: dict[tuple[Any, ...], Series] = {}
     # of many thin lines of one look, the first may carry the label of all
     many = {_style(m): m.label for m in drawn.panel.marks if m.label and _thin(m)}
     for i, (mark, artists) in enumerate(zip(drawn.panel.marks, drawn.artists)):
@@ -105,7 +97,7 @@ def _series(canvas: Canvas, drawn: Drawn) -> list[_Series]:
             np.maximum(groups[key].opacity, opacity, out=groups[key].opacity)
         else:
             depth = (artists[-1].get_zorder(), i)
-            groups[key] = _Series(_name(mark), mark, depth, opacity)
+            groups[key] = Series(_name(mark), mark, depth, opacity)
     return sorted(groups.values(), key=lambda series: series.depth)
 
 
@@ -128,18 +120,14 @@ def _hidden_or_covered(canvas: Canvas, drawn: Drawn) -> list[str]:
             )
     legend = drawn.axes.get_legend()
     if legend is not None:
-        agg: Any = canvas.canvas
-        box = legend.get_window_extent(agg.get_renderer())
-        height = series[0].opacity.shape[0]
-        rows = slice(max(0, int(height - box.y1)), max(0, int(np.ceil(height - box.y0))))
-        across = slice(max(0, int(box.x0)), max(0, int(np.ceil(box.x1))))
-        on = [one.name for one in series if one.opacity[rows, across].any()]
+        where = covered(canvas, legend)
+        on = [one.name for one in series if one.opacity[where].any()]
         if on:
             found.append(f"the legend lies on data: {', '.join(on)}.")
-    return found
+    return found + beside_lines(canvas, drawn, series)
 
 
-def _mask(series: _Series) -> np.ndarray:
+def _mask(series: Series) -> np.ndarray:
     return series.opacity >= DRAWN * series.opacity.max()
 
 

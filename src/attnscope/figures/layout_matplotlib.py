@@ -1,14 +1,15 @@
 """Where matplotlib puts ticks and legends of a panel.
 
-A legend lies where no data pixel is, or else below the axes, for which the picture grows; a range
-is never stretched for it. Axes have at least two ticks, logarithmic ones too.
+Series are named beside their lines where there is room (`labels_matplotlib`). Else a legend lies
+where no data pixel is, or below the axes, for which the picture grows; a range is never stretched
+for it. Axes have at least two ticks, logarithmic ones too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from matplotlib.ticker import (
 )
 from matplotlib.transforms import ScaledTranslation
 
-from attnscope.figures.figure import Heat, Panel
+from attnscope.figures.figure import Heat, Line, Mark, Panel
+from attnscope.figures.labels_matplotlib import MOST, Named, label_directly, way_of
 
 __all__ = ["HEIGHT", "WIDTH", "Drawn", "pixels", "set_legends", "set_ticks"]
 
@@ -46,11 +48,14 @@ SMALL_TICKS = 1e4
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A panel, its axes, and the artists of each of its marks."""
+    """A panel, its axes, the artists of each of its marks, and the texts beside its lines, each
+    with the place of its mark among them.
+    """
 
     panel: Panel
     axes: Any
     artists: list[list[Any]]
+    labels: list[tuple[int, Any]] = field(default_factory=list)
 
 
 def pixels(canvas: Canvas, artists: list[Any]) -> np.ndarray:
@@ -65,13 +70,19 @@ def pixels(canvas: Canvas, artists: list[Any]) -> np.ndarray:
 
 
 def set_legends(canvas: Canvas, drawn: list[Drawn], rows: int, columns: int) -> None:
-    """A legend for each panel with labels, inside where there is free room, else below."""
+    """Names for the series of each panel: beside their lines, else a legend inside where there is
+    free room, else below.
+    """
     labelled = [(i, one) for i, one in enumerate(drawn) if _entries(one)]
     if not labelled:
         return
     engine: Any = canvas.get_layout_engine()
     engine.execute(canvas)  # where the axes are is what decides
-    outside = [(i, one) for i, one in labelled if not _inside(canvas, one)]
+    outside = [
+        (i, one)
+        for i, one in labelled
+        if not _beside(canvas, one) and not _inside(canvas, one)
+    ]
     if not outside:
         canvas.set_layout_engine("none")  # it is laid out
         return
@@ -102,6 +113,45 @@ def _entries(drawn: Drawn) -> tuple[list[Any], list[str]] | None:
         return None
     handles = [found[0] if len(found) == 1 else tuple(found) for found in shared.values()]
     return handles, [label.replace("$", r"\$") for label, _ in shared]
+
+
+def _beside(canvas: Canvas, drawn: Drawn) -> bool:
+    """Name the series beside their lines, if all of them have lines, and room there."""
+    marks = drawn.panel.marks
+    groups: dict[str, list[int]] = {}
+    for i, mark in enumerate(marks):
+        if mark.label:
+            groups.setdefault(mark.label, []).append(i)
+    lines = {
+        label: next((i for i in group if isinstance(marks[i], Line)), -1)
+        for label, group in groups.items()
+    }
+    if len(groups) > MOST or -1 in lines.values() or any(isinstance(m, Heat) for m in marks):
+        return False
+    drawings = [pixels(canvas, artists) > 0 for artists in drawn.artists]
+    series = []
+    for label, i in lines.items():
+        line = marks[i]
+        assert isinstance(line, Line)
+        # an unnamed band or point of its colour belongs to it
+        own = [
+            j
+            for j, mark in enumerate(marks)
+            if _color(mark) == line.color and mark.label in ("", label)
+        ]
+        if any(_color(marks[j]) != line.color for j in groups[label]):
+            return False  # one name, two colours: `check` must see it
+        mask = np.any([drawings[j] for j in own], axis=0)
+        series.append(Named(label, line.color, way_of(drawn.axes, line), mask))
+    texts = label_directly(canvas, drawn.axes, series, np.any(drawings, axis=0))
+    if texts is None:
+        return False
+    drawn.labels.extend(zip(lines.values(), texts))
+    return True
+
+
+def _color(mark: Mark) -> int:
+    return -1 if isinstance(mark, Heat) else mark.color
 
 
 def _inside(canvas: Canvas, drawn: Drawn) -> bool:

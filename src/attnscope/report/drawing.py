@@ -9,7 +9,8 @@ hardly grows with the number of points).
 Pictures have no background and suit light and dark pages alike: what is black in a file is
 `currentColor` here, so the page decides by `color` of whatever is around them (`.panel`), and by
 `background`. Colours of the palette stay as they are: each has a contrast of 3 and more with white
-and with a dark page (#14181d), but for the two lightest on white. A PNG has grey ink instead.
+and with a dark page (#14181d), but for the two lightest on white. Labels beside lines have shades
+for words, which the style sheet may change (`--label-0`, ...). A PNG has grey ink instead.
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ def _png(panel: Panel, words: str) -> Markup:
 
 def inline(text: str, name: str, words: str) -> Markup:
     """An SVG document as an element of a page."""
+    from attnscope.figures.labels_matplotlib import LABEL_COLORS
+
     box = re.search(r'viewBox="([^"]*)"', text)
     body = text[text.index(">", text.index("<svg")) + 1 :]
     body = re.sub(
@@ -106,6 +109,8 @@ def inline(text: str, name: str, words: str) -> Markup:
     body = re.sub(r' transform="rotate\(-?0 [^"]*\)"', "", body)
     body = re.sub(r"font-family: [^;\"]*;? ?", "", body)  # the page names the font once
     body = _COLOR.sub(_page_color, body)
+    for i, color in enumerate(LABEL_COLORS[:-1]):  # the last is the ink
+        body = body.replace(f"fill: {color.lower()}", f"fill: var(--label-{i})")
     body = _COORDINATES.sub(lambda m: f'{m[1]}="{_rounded(m[2])}"', body)
     body = _share_style(re.sub(r">\s+<", "><", _own_ids(body, name)).strip())
     # words have no colour of their own: that of the root

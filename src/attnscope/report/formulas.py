@@ -212,7 +212,7 @@ class _Reader:
                 between = f"<mo>{ {'/': '/', '*': '⋅', '.': '⋅'}[sign] }</mo>"
             else:
                 right = self.beside(part)
-                between = TIMES
+                between = SPACE if sign in NAMES or sign in LOOSE else TIMES
             if right is None:
                 return part
             part = Part(part.markup + between + right.markup, right.next, True)
@@ -264,7 +264,7 @@ class _Reader:
                 inner = self.brackets(part.next, words=True)
                 if inner is None:
                     break
-                markup = _scripts(part.markup, low, high) + inner.markup
+                markup = f"<mrow>{_scripts(part.markup, low, high)}{inner.markup}</mrow>"
                 part = Part(markup, inner.next, True)
                 low, high = "", ""
             else:
@@ -345,7 +345,7 @@ class _Reader:
             return Part(f"<msqrt><mrow>{inner.markup}</mrow></msqrt>", inner.next, True)
         sign = f"<mo>{SIGNS[name]}</mo>" if name in SIGNS else f"<mi>{name}</mi>"
         gap = "" if self.tight(i + 1) or name in SIGNS else SPACE
-        return Part(sign + gap + inner.markup, inner.next, True)
+        return Part(f"<mrow>{sign}{gap}{inner.markup}</mrow>", inner.next, True)
 
     def brackets(self, i: int, words: bool, root: bool = False) -> Part | None:
         """Relations, with commas between them; `words` among them only behind a function."""
