@@ -31,6 +31,8 @@ from attnscope.dynamics.experiments import run_experiment as run_experiment
 from attnscope.dynamics.gradient_flow import GradientFlow as GradientFlow
 from attnscope.dynamics.gradient_flow import gradient_flow as gradient_flow
 from attnscope.dynamics.heads import HeadTrajectory as HeadTrajectory
+from attnscope.dynamics.message_passing import MessagePassing as MessagePassing
+from attnscope.dynamics.message_passing import message_passing as message_passing
 from attnscope.dynamics.networks.attention_model import AttentionParameters as AttentionParameters
 from attnscope.dynamics.networks.attention_model import attend as attend
 from attnscope.dynamics.networks.attention_model import excess_risk as excess_risk
@@ -147,6 +149,12 @@ from attnscope.theory.risks.spiked import spiked_asymptotic as spiked_asymptotic
 from attnscope.theory.risks.spiked import spiked_bayes_risk as spiked_bayes_risk
 from attnscope.theory.risks.spiked import spiked_exponent as spiked_exponent
 from attnscope.theory.samples.cramer_rao import cramer_rao as cramer_rao
+from attnscope.theory.samples.curve import LearningCurve as LearningCurve
+from attnscope.theory.samples.learning_curve import learning_curve as learning_curve
+from attnscope.theory.samples.thresholds import BagsNeeded as BagsNeeded
+from attnscope.theory.samples.thresholds import Thresholds as Thresholds
+from attnscope.theory.samples.thresholds import bags_needed as bags_needed
+from attnscope.theory.samples.thresholds import recovery_threshold as recovery_threshold
 from attnscope.theory.samples.two_steps import Alignment as Alignment
 from attnscope.theory.samples.two_steps import simulated_alignment as simulated_alignment
 from attnscope.theory.samples.two_steps import two_gradient_steps as two_gradient_steps

@@ -23,6 +23,7 @@ PAGES = (  # the first pattern that matches decides
     ("beyond-1[67]-*", "text"),
     ("around-09-*", "papers_around"),
     ("around-1[234]-*", "papers_around"),
+    ("samples-*", "learning_curves_in_samples"),
 )
 
 

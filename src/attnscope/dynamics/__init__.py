@@ -2,8 +2,8 @@
 
 In reading order: `train` (the door), `setup`, `loop`, `trajectory_base`, `trajectory`, `heads`
 (several heads), `starts`, `schedule`, `diagnose`, `rates`, `saved`, `experiments`,
-`gradient_flow`; `engines/` (how a state goes on), `networks/` (whole layers and blocks). Imports
-`theory`; imported by `estimators` and above.
+`gradient_flow`, `message_passing` (from bags to key and value); `engines/` (how a state goes on),
+`networks/` (whole layers and blocks). Imports `theory`; imported by `estimators` and above.
 """
 
 from attnscope.doors import door

@@ -41,7 +41,17 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.curve import LearningCurve
 from attnscope.theory.samples.state_evolution import FixedPoint, StateEvolution
 
-__all__ = ["BRANCHES", "Bags", "Point", "bags_of", "bayes_curve", "chosen", "point_of"]
+__all__ = [
+    "BRANCHES",
+    "Bags",
+    "Point",
+    "bags_of",
+    "bayes_curve",
+    "chosen",
+    "point_of",
+    "ridge_point",
+    "ridge_regime",
+]
 
 BRANCHES = ("reached", "informed", "best")
 STRONGEST = 400.0  # R_B = 1e-45: the location is known; the tables grow with its square
@@ -129,7 +139,7 @@ def bayes_curve(task: object, alpha: np.ndarray, branch: str) -> LearningCurve:
     of = "learning_curve"
     bags = bags_of(task, of)
     if ridge_regime(bags, float(alpha.min()), of):
-        points = [_ridge_point(bags, float(a)) for a in alpha]
+        points = [ridge_point(bags, float(a)) for a in alpha]
         return _curve(alpha, points, bags.noise, "ridge", np.ones(alpha.size, dtype=int))
     equations = StateEvolution(bags.strength, bags.noise**2, bags.positions)
     equations.scan(float(alpha.min()), float(alpha.max()))
@@ -217,7 +227,7 @@ def ridge_regime(bags: Bags, lowest: float, of: str) -> bool:
     )
 
 
-def _ridge_point(bags: Bags, alpha: float) -> Point:
+def ridge_point(bags: Bags, alpha: float) -> Point:
     g = bags.gamma**2
     D = bags.noise**2
     b = D + g * (alpha - 1)

@@ -57,6 +57,7 @@ SHIFT = 1e-4  # of the logits, for slopes: forward differences good to four digi
 FLOOR = 2e-11  # relative error of the averages that agreement of two rules does not show
 # closer than this to a turn (in log alpha) rounding decides whether there is a solution
 FOLD = 1e-9
+FLAT = 1e-8  # change of log alpha over a step of z that rounding may have made
 ROUNDING = 1e-15  # of an overlap
 
 
@@ -87,6 +88,7 @@ class FixedPoint:
     key_error: float
     value_error: float
     free_energy: float
+    energy_error: float
     rising: bool  # alpha rises with q_v: stable
 
 
@@ -111,9 +113,9 @@ class StateEvolution:
         """V."""
         return self.noise_variance + float(expit(-z))
 
-    def log_alphas(self, x: float, z: float) -> np.ndarray:
+    def log_alphas(self, x: float, z: float, rule: Rule = COARSE) -> np.ndarray:
         """log of the alpha that solves the first and the second equation."""
-        return self._solved(self.averages(x, z), x, z)
+        return self._solved(self.averages(x, z, rule), x, z)
 
     def _solved(self, found: Averages, x: float, z: float) -> np.ndarray:
         return np.array(
@@ -235,7 +237,9 @@ class StateEvolution:
                 found.append(self._solution(alpha, a, b))
         if self.noise_variance == 0 and alpha > 1:
             key = alpha * self.strength / (1 + alpha * self.strength)
-            found.append(FixedPoint(alpha, key, 1.0, ROUNDING, 0.0, math.inf, True))
+            found.append(FixedPoint(alpha, key, 1.0, ROUNDING, 0.0, math.inf, 0.0, True))
+        if not found and self.noise_variance == 0 and alpha <= 1:
+            found.append(self._unresolved(alpha, self.nodes[-1]))
         if not found:
             raise AttnscopeError(
                 f"the equations of learning_curve must have a solution at alpha = {alpha:g}, got "
@@ -243,10 +247,22 @@ class StateEvolution:
             )
         return found
 
+    def _unresolved(self, alpha: float, a: Node) -> FixedPoint:
+        """Between a node and q_v = 1, which happens without noise at alpha = 1 up to rounding.
+
+        What a wrong token costs is of order sqrt(1 - q_v), and so is the error of q_k.
+        """
+        u = float(expit(-a.z))
+        key = float(expit(a.x))
+        return FixedPoint(alpha, key, 1 - u / 2, math.sqrt(u), u, 0.0, math.inf, True)
+
     def _solution(self, alpha: float, a: Node, b: Node) -> FixedPoint:
+        if self.noise_variance == 0 and abs(b.log_alpha - a.log_alpha) < FLAT:
+            return self._unresolved(alpha, a)
         target = math.log(alpha)
         x, z, slopes = self._newton(target, a, b)
         best = self.averages(x, z, FINE)
+        rough = self.averages(x, z)
         fine = self._solved(best, x, z) - target
         inverse = np.linalg.inv(slopes)
         move = inverse @ fine
@@ -265,6 +281,7 @@ class StateEvolution:
             min(float(error[0]) * q_k * float(expit(-x)) + ROUNDING, 1.0),
             min(float(error[1]) * q_v * float(expit(-z)) + ROUNDING, 1.0),
             self.free_energy(alpha, x, z, best.M),
+            alpha * (2 * abs(best.M - rough.M) + FLOOR),
             b.log_alpha > a.log_alpha,
         )
 

@@ -1,0 +1,223 @@
+"""How many bags per dimension it takes: to recover the truth, and to reach a given risk.
+
+notation: alpha(q_v) the curve of state_evolution.py, Phi the free energy of a solution.
+
+Where alpha(q_v) has a local maximum and then a local minimum, three solutions stand side by side at
+the alphas between: poor, unstable, good.
+
+    informed    the local minimum: the good solution exists from here on
+    possible    Phi of the good solution exceeds that of the poor one from here on: Bayes-optimal
+    reachable   the local maximum: the poor solution ends, message passing arrives at the good one
+
+Between possible and reachable lies the hard phase: what n bags hold is known to be there, and no
+method that we know of finds it in polynomial time (a conjecture, not a theorem). Without noise the
+good solution is the truth, informed = possible = 1 for every length and strength: as many bags as
+the value has components; near it alpha - 1 is positive and of order sqrt(1 - q_v), so reachable > 1
+always.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.integrals.location_channel import FINE, Positions
+from attnscope.theory.samples.bayes_curve import (
+    BRANCHES,
+    STRONGEST,
+    Bags,
+    Point,
+    bags_of,
+    chosen,
+    point_of,
+    ridge_point,
+    ridge_regime,
+)
+from attnscope.theory.samples.learning_curve import LARGEST, SMALLEST
+from attnscope.theory.samples.state_evolution import StateEvolution, Turn
+
+__all__ = ["BagsNeeded", "Thresholds", "bags_needed", "recovery_threshold"]
+
+METHOD = "turns of alpha(q_v), quadrature"
+LONGEST = 10_000  # the transition lies at alphas of order length, followed to 1e6
+WEAKEST = 1e-4  # a spike below this is seen at alphas beyond 1e6 only
+CLOSE = 1e-9  # relative error of a turn's alpha, quadratic in that of its place
+
+
+class Thresholds(NamedTuple):
+    """alphas of the module docstring; all None where one solution serves every alpha."""
+
+    reachable: Estimate | None
+    possible: Estimate | None
+    informed: Estimate | None
+
+
+class BagsNeeded(NamedTuple):
+    """Bags for this task's dim, and per dimension."""
+
+    bags: int
+    alpha: Estimate
+
+
+def recovery_threshold(length: int, strength: float, noise: float = 0.0) -> Thresholds:
+    """From how many bags per dimension the truth is found: by message passing, at all, and once
+    it is known.
+
+    Args:
+        length: tokens of a bag, 2 to 10,000. strength: of the spike, 1e-4 to 400.
+        noise: standard deviation of the label noise. None of the three exists where it is large:
+        the risk then falls without a jump.
+
+    >>> found = recovery_threshold(length=5, strength=1.0)
+    >>> round(found.reachable.value, 3), found.possible.value, found.informed.value
+    (1.956, 1.0, 1.0)
+    >>> recovery_threshold(length=5, strength=1.0, noise=0.3)
+    Thresholds(reachable=None, possible=None, informed=None)
+    """
+    of = "recovery_threshold"
+    L = check.integer(length, "length", of, 2, LONGEST, hint="length=5")
+    nu = check.real(strength, "strength", of, WEAKEST, STRONGEST, hint="strength=1.0")
+    eps = check.real(noise, "noise", of, 0, 1e3, hint="noise=0.0")
+    positions = Positions.of_lengths(np.array([L]), np.ones(1))
+    equations = StateEvolution(nu, eps**2, positions)
+    equations.scan(0.05, LARGEST)
+    one = estimate(1.0, 0.0, "closed form")
+    if not equations.turns:
+        if eps > 0:
+            return Thresholds(None, None, None)
+        # the location is all but known, and the turn closer to 1 than the curve is followed
+        off = max(abs(math.expm1(node.log_alpha)) for node in equations.nodes[-3:])
+        return Thresholds(estimate(1.0, off + CLOSE, METHOD), one, one)
+    highest = max((t for t in equations.turns if t.highest), key=lambda t: t.node.log_alpha)
+    reachable = _turn_alpha(equations, highest)
+    if eps == 0:
+        return Thresholds(reachable, one, one)
+    lowest = min(
+        (t for t in equations.turns if not t.highest), key=lambda t: t.node.log_alpha
+    )
+    informed = _turn_alpha(equations, lowest)
+    return Thresholds(reachable, _crossing(equations, informed, reachable), informed)
+
+
+def _turn_alpha(equations: StateEvolution, turn: Turn) -> Estimate:
+    """alpha at a turn: the error of its place counts squared, that of the averages by a finer
+    rule.
+    """
+    node = turn.node
+    fine = equations.log_alphas(node.x, node.z, FINE)
+    # at the turn only alpha's own error counts, and x and z stay: both equations bound it
+    error = float(np.abs(fine - node.log_alpha).max()) + CLOSE
+    alpha = math.exp(node.log_alpha)
+    return estimate(alpha, alpha * error, METHOD)
+
+
+def _crossing(equations: StateEvolution, low: Estimate, high: Estimate) -> Estimate:
+    """alpha where the free energies of the first and the last solution agree."""
+
+    def gain(log_alpha: float) -> float:
+        found = equations.fixed_points(math.exp(log_alpha))
+        return found[-1].free_energy - found[0].free_energy
+
+    start = math.log(low.value) + 10 * CLOSE
+    end = math.log(high.value) - 10 * CLOSE
+    width = end - start
+    if width <= 0 or gain(start) >= 0 or gain(end) <= 0:
+        middle = (low.value + high.value) / 2  # two turns that have nearly met
+        return estimate(middle, high.value - low.value + low.error + high.error, METHOD)
+    root = brentq(gain, start, end, xtol=1e-10 * width, rtol=1e-12)
+    alpha = math.exp(root)
+    found = equations.fixed_points(alpha)
+    # d Phi/d alpha at a stationary point: how sharply the two cross
+    rate = (gain(root + 0.01 * (end - root)) - gain(root)) / (0.01 * (end - root))
+    error = abs(gain(root)) + sum(point.energy_error for point in found)
+    return estimate(alpha, alpha * (error / abs(rate) + 1e-9), METHOD)
+
+
+def bags_needed(task: Any, risk: float, branch: str = "reached") -> BagsNeeded:
+    """How many bags the best estimator needs for this risk (noise^2 included).
+
+    Args:
+        task: as in learning_curve; its dim turns alpha into bags.
+        risk: above task.bayes_risk() and below task.null_risk().
+        branch: "reached" by message passing, "best" for any estimator whatever it costs.
+
+    >>> from attnscope.tasks.planted.single_location import SingleLocation
+    >>> task = SingleLocation.spiked(dim=1000, length=3, strength=5.0, noise=0.1)
+    >>> found = bags_needed(task, risk=0.2)
+    >>> found.bags, round(found.alpha.value, 3)
+    (1552, 1.552)
+    """
+    of = "bags_needed"
+    bags = bags_of(task, of)
+    if branch not in BRANCHES:
+        raise bad("branch", of, f"one of {', '.join(BRANCHES)}", branch)
+    least = task.bayes_risk()
+    most = task.null_risk()
+    target = check.real(risk, "risk", of, 0, strict=True, hint="risk=0.2")
+    if not least.value + least.error < target < most.value:
+        raise bad(
+            "risk",
+            of,
+            f"between the least at any number of bags, {least.value:.6g}, and {most.value:.6g}",
+            target,
+            f"risk={(least.value + most.value) / 2:.3g}",
+        )
+    alpha = _inverse(_follow(bags, of, branch), target - bags.noise**2, of)
+    return BagsNeeded(math.ceil(alpha.value * task.dim), alpha)
+
+
+def _follow(bags: Bags, of: str, branch: str) -> Any:
+    """alpha -> Point, scanning further when asked for more."""
+    equations = StateEvolution(bags.strength, bags.noise**2, bags.positions)
+    reach = [math.inf, 0.0]
+
+    def at(alpha: float) -> Point:
+        if ridge_regime(bags, alpha, of):
+            return ridge_point(bags, alpha)
+        if not reach[0] <= alpha <= reach[1]:
+            reach[0] = min(reach[0], alpha / 4)
+            reach[1] = max(reach[1], alpha * 4)
+            equations.scan(*reach)
+        return point_of(bags, chosen(equations.fixed_points(alpha), branch))
+
+    return at
+
+
+def _inverse(at: Any, target: float, of: str) -> Estimate:
+    """The least alpha whose risk is at most the target: the risk falls with alpha, maybe in a
+    jump.
+    """
+    low = high = 1.0
+    while at(high).excess > target:
+        low = high
+        high *= 4
+        if high > LARGEST:
+            raise bad(
+                "risk", of, f"one that alpha = {LARGEST:g} reaches", target, "a larger one"
+            )
+    while at(low).excess <= target:
+        high = low
+        low /= 4
+        if low < SMALLEST:
+            raise bad(
+                "risk", of, f"one that alpha = {SMALLEST:g} exceeds", target, "a lower one"
+            )
+
+    def gap(log_alpha: float) -> float:
+        return at(math.exp(log_alpha)).excess - target
+
+    root = brentq(gap, math.log(low), math.log(high), xtol=1e-12, rtol=1e-14)
+    below = at(math.exp(root - 1e-6))
+    above = at(math.exp(root + 1e-6))
+    fall = below.excess - above.excess
+    errors = max(below.excess_error, above.excess_error)
+    # two points 2e-6 apart: how alpha answers to an error of the risk; a jump answers not at all
+    error = 2e-6 * errors / max(fall, 1e-300)
+    alpha = math.exp(root)
+    return estimate(alpha, alpha * (2 * min(error, 1.0) + CLOSE), "inverse of the curve")
