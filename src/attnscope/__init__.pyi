@@ -50,6 +50,7 @@ from attnscope.dynamics.train import train as train
 from attnscope.dynamics.trajectory import Trajectory as Trajectory
 from attnscope.errors import AttnscopeError as AttnscopeError
 from attnscope.estimators.classifier import SingleLocationClassifier as SingleLocationClassifier
+from attnscope.estimators.intrinsic_dimension import intrinsic_dimension as intrinsic_dimension
 from attnscope.estimators.regressor import SingleLocationRegressor as SingleLocationRegressor
 from attnscope.estimators.saved import load_model as load_model
 from attnscope.estimators.tiles.spatial_context import SpatialContext as SpatialContext
@@ -87,6 +88,7 @@ from attnscope.tasks.exchangeable.linear_map import LinearMap as LinearMap
 from attnscope.tasks.exchangeable.positions import OrderTask as OrderTask
 from attnscope.tasks.exchangeable.positions import attach_positions as attach_positions
 from attnscope.tasks.exchangeable.sphere_regression import SphereRegression as SphereRegression
+from attnscope.tasks.exchangeable.topic_mixture import TopicMixture as TopicMixture
 from attnscope.tasks.exchangeable.topics import Topics as Topics
 from attnscope.tasks.planted.correlated_background import CorrelatedBackground as CorrelatedBackground
 from attnscope.tasks.planted.correlated_tokens import Whitened as Whitened
@@ -106,12 +108,16 @@ from attnscope.tasks.planted.subset_tokens import MultiBatch as MultiBatch
 from attnscope.theory.exchangeable.chernoff import asymptotic_topic_error as asymptotic_topic_error
 from attnscope.theory.exchangeable.chernoff import chernoff as chernoff
 from attnscope.theory.exchangeable.chernoff import two_topic_error as two_topic_error
+from attnscope.theory.exchangeable.kernel_curve import kernel_bayes_curve as kernel_bayes_curve
+from attnscope.theory.exchangeable.kernel_spectra import product_spectrum as product_spectrum
+from attnscope.theory.exchangeable.kernel_spectra import sphere_spectrum as sphere_spectrum
 from attnscope.theory.exchangeable.learning_curves import best_attention as best_attention
 from attnscope.theory.exchangeable.learning_curves import cme_curve as cme_curve
 from attnscope.theory.exchangeable.learning_curves import softmax_curve as softmax_curve
 from attnscope.theory.exchangeable.representation import merge_costs as merge_costs
 from attnscope.theory.exchangeable.representation import posterior_atoms as posterior_atoms
 from attnscope.theory.exchangeable.representation import representation as representation
+from attnscope.theory.exchangeable.shared_layer import shared_layer_risk as shared_layer_risk
 from attnscope.theory.exchangeable.spectral import cme_filter as cme_filter
 from attnscope.theory.exchangeable.spectral import density_bias as density_bias
 from attnscope.theory.exchangeable.spectral import kernel_eigenvalues as kernel_eigenvalues

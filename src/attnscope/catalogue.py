@@ -250,6 +250,17 @@ TASKS: dict[str, Entry] = {
             planted=False,
         ),
         Entry(
+            "topic-mixture",
+            "attnscope.tasks.exchangeable.topic_mixture:TopicMixture",
+            "a mixture of disjoint topics",
+            (
+                Argument("topics", "Topics", 4, 1, 1e7, whole=True),
+                Argument("words", "Words of a topic", 5, 1, 1e7, whole=True),
+                Argument("concentration", "Concentration", 0.3, 1e-50, 1e50, log=True),
+            ),
+            planted=False,
+        ),
+        Entry(
             "sphere-regression",
             "attnscope.tasks.exchangeable.sphere_regression:SphereRegression",
             "regression on the sphere",

@@ -1,4 +1,4 @@
-"""The examples about bags run and write their figure;
+"""The examples run and write their figure;
 those that need a data wheel say so without it.
 """
 
@@ -11,7 +11,15 @@ from helpers.paths import ROOT
 from attnscope.corpora import installed, minilm
 
 FOLDER = ROOT / "examples"
-NAMES = ("own_bags", "which_digit", "which_neighbours", "which_word", "which_molecule_shape")
+NAMES = (
+    "own_bags",
+    "topic_attention",
+    "which_digit",
+    "which_exponent",
+    "which_molecule_shape",
+    "which_neighbours",
+    "which_word",
+)
 
 
 def example(name: str) -> dict:
@@ -25,6 +33,8 @@ def example(name: str) -> dict:
         ("own_bags", {"n": 80}),
         ("which_digit", {"bags": 120}),
         ("which_neighbours", {"n": 40}),
+        ("topic_attention", {"n": 200}),
+        ("which_exponent", {"n": 200}),
     ],
 )
 def test_examples_without_wheels_run(name, sizes, tmp_path, capsys):

@@ -24,6 +24,9 @@ PAGES = (  # the first pattern that matches decides
     ("around-09-*", "papers_around"),
     ("around-1[234]-*", "papers_around"),
     ("samples-*", "learning_curves_in_samples"),
+    ("around-0[67]-*", "topic_mixture"),
+    ("around-08-*", "kernel_curves"),
+    ("around-1[01]-*", "kernel_curves"),
 )
 
 

@@ -1,9 +1,9 @@
 """The model on real bags of embeddings, as scikit-learn estimators.
 
 In reading order: `base` (what both share), `regressor`, `classifier`, `partial_fit`, `diagnose`,
-`written`, `saved`, `guard`; `bags/` (what bags may be), `fit/` (the numerical work), `tiles/`
-(attention maps on grids). Imports `dynamics` and below; imported by the command line, reports and
-the explorer.
+`written`, `saved`, `guard`, `intrinsic_dimension`; `bags/` (what bags may be), `fit/` (the numerical
+work), `tiles/` (attention maps on grids). Imports `dynamics` and below; imported by the command
+line, reports and the explorer.
 """
 
 from attnscope.doors import door

@@ -11,6 +11,7 @@ from attnscope.claims.papers import (
     context_and_decisions,
     exchangeability,
     single_location,
+    topics_and_scaling,
 )
 from attnscope.claims.papers.paper import Paper, Statement
 
@@ -21,6 +22,7 @@ ROWS = (
     exchangeability,
     attention_tasks,
     context_and_decisions,
+    topics_and_scaling,
 )
 
 PAPERS: dict[str, Paper] = {}

@@ -1,0 +1,118 @@
+"""How many dimensions tokens have near each other: two nearest neighbours.
+
+notation: n tokens in R^D on a set of dimension m; r_1 < r_2 distances of a token to its two nearest
+others.
+
+Where the tokens' density hardly changes over such distances, (r_2/r_1)^m is Pareto(1) distributed
+whatever the density is (the law of two nearest neighbours, a standard fact), so log(r_2/r_1) is
+exponential with mean 1/m and
+
+    m^ = (n - 1)/sum log(r_2/r_1)
+
+is unbiased for independent ratios. Neighbours share neighbours: the spread of m^ is some 1.35 times
+that of independent ratios for m = 1, 2, 4, and 1.5 is taken. With n' = n/1.5^2 the interval of m is
+m^ Gamma(n')/n', and the error a fifth of the longer half of what misses with 5 standard errors.
+Neighbours at a finite distance see curvature, edges and the density's slope; their distance is of
+order n^(-1/m) of the whole, and the error has m^ n^(-2/m^) added for it: in ten dimensions and more,
+where no number of tokens is large, it says so.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammainccinv, gammaincinv
+
+from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.context_arrays import context_array
+from attnscope.numerics.border.estimate import Estimate, estimate
+
+__all__ = ["intrinsic_dimension"]
+
+OF = "intrinsic_dimension"
+FEWEST = 20  # different tokens: with fewer the interval reaches from a third to three times
+TAIL = 2.866516e-7  # P(N(0, 1) > 5)
+SHARED = 1.5  # spread over that of independent ratios; see the module docstring
+BLOCK = 1 << 22  # distances held at a time: 32 MB
+CANDIDATES = 8  # nearest by a fast formula, then measured exactly
+EPS = float(np.finfo(np.float64).eps)
+
+
+def intrinsic_dimension(tokens: ArrayLike, most: int = 10_000, seed: int = 0) -> Estimate:
+    """The dimension of the set on which tokens (..., D) lie, at the scale of nearest neighbours.
+
+    Args:
+        tokens: real numbers, any leading axes; equal tokens count once.
+        most: of more tokens than this, so many are drawn (with `seed`).
+
+    With the smoothness beta of a function of the tokens, its error from n of them falls like
+    n^(-2 beta/(2 beta + m)): claim around-08.
+
+    >>> turn = np.random.default_rng(0).random(2000) * 2 * np.pi
+    >>> circle = np.stack([np.cos(turn), np.sin(turn), np.zeros(2000)], axis=1)
+    >>> found = intrinsic_dimension(circle)
+    >>> round(found.value, 2), round(found.error, 2)
+    (1.02, 0.04)
+    """
+    x = context_array(tokens, "tokens", OF, (None,), "an array (n, D)")
+    limit = check.integer(most, "most", OF, FEWEST, hint="most=10_000")
+    rng = np.random.default_rng(check.seed_value(seed, OF))
+    x = np.unique(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), axis=0)
+    if len(x) > limit:
+        x = x[np.sort(rng.choice(len(x), limit, replace=False))]
+    n = len(x)
+    if n < FEWEST or not x.shape[1]:
+        raise bad("tokens", OF, f"at least {FEWEST} different ones", f"{n}", "more tokens")
+    near = _two_nearest(_scaled(x))
+    if not near[:, 0].min() > 0:
+        got = "two different ones whose distance rounds to 0"
+        raise bad("tokens", OF, "apart by more than rounding", got, "rounded tokens")
+    total = float(np.sum(np.log(near[:, 1] / near[:, 0])))
+    if not total > 0:
+        got = "two nearest neighbours at equal distances everywhere, as on a grid"
+        raise bad("tokens", OF, "in general position", got, "tokens before they were rounded")
+    m = (n - 1) / total
+    effective = n / SHARED**2
+    low = float(gammaincinv(effective, TAIL)) / effective
+    high = float(gammainccinv(effective, TAIL)) / effective
+    error = m * (max(1 - low, high - 1) / 5 + n ** (-2 / m))
+    return estimate(m, error, "two nearest neighbours, sampled tokens")
+
+
+def _scaled(x: np.ndarray) -> np.ndarray:
+    """Centred and of size 1: a dimension has no unit, and squares must not overflow."""
+    x = x / np.abs(x).max()
+    x = x - x.mean(axis=0)
+    return x / np.abs(x).max()
+
+
+def _two_nearest(x: np.ndarray) -> np.ndarray:
+    """Distances (n, 2) of every row to its two nearest others.
+
+    |x|^2 + |y|^2 - 2 x.y names the candidates; their distances are then taken from differences. A
+    row whose farthest candidate is not clearly beyond the second nearest is compared with all.
+    """
+    n = len(x)
+    squares = np.sum(x * x, axis=1)
+    rounding = 8 * EPS * (x.shape[1] + 4) * float(squares.max())
+    count = min(CANDIDATES, n - 1)
+    out = np.empty((n, 2))
+    step = max(1, BLOCK // n)
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        fast = squares[rows, None] + squares - 2 * x[rows] @ x.T
+        here = np.arange(rows.stop - rows.start)
+        fast[here, here + start] = np.inf
+        nearest = np.argpartition(fast, count - 1, axis=1)[:, :count]
+        exact = np.sum((x[nearest] - x[rows, None]) ** 2, axis=2)
+        edge = np.take_along_axis(fast, nearest, axis=1).max(axis=1)
+        exact.sort(axis=1)
+        for i in np.flatnonzero(edge - rounding <= exact[:, 1]):
+            every = np.sum((x - x[start + i]) ** 2, axis=1)
+            every[start + i] = np.inf
+            exact[i, :2] = np.partition(every, 1)[:2]
+        out[rows] = exact[:, :2]
+    return np.sqrt(out)
