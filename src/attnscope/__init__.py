@@ -39,6 +39,7 @@ _HOME = {
     "tasks.exchangeable.sphere_regression": ["SphereRegression"],
     "tasks.exchangeable.topics": ["Topics"],
     "tasks.exchangeable.topic_mixture": ["TopicMixture"],
+    "tasks.exchangeable.sparse_retrieval": ["SparseRetrieval"],
     "predictors.operators.context_attention": [
         "cme_attention",
         "cme_solve",
@@ -110,6 +111,7 @@ _HOME = {
         "recovery_threshold",
     ],
     "theory.exchangeable.chernoff": ["asymptotic_topic_error", "chernoff", "two_topic_error"],
+    "theory.exchangeable.retrieval": ["examples_needed", "retrieval_probability"],
     "theory.exchangeable.representation": [
         "merge_costs",
         "posterior_atoms",
@@ -146,6 +148,7 @@ _HOME = {
     "corpora.text": ["text_bags"],
     "estimators.classifier": ["SingleLocationClassifier"],
     "estimators.intrinsic_dimension": ["intrinsic_dimension"],
+    "estimators.linear_attention.fit": ["LinearAttentionFit", "fit_linear_attention"],
     "estimators.regressor": ["SingleLocationRegressor"],
     "estimators.saved": ["load_model"],
     "estimators.tiles.spatial_context": ["SpatialContext", "spatial_context"],

@@ -51,6 +51,8 @@ from attnscope.dynamics.trajectory import Trajectory as Trajectory
 from attnscope.errors import AttnscopeError as AttnscopeError
 from attnscope.estimators.classifier import SingleLocationClassifier as SingleLocationClassifier
 from attnscope.estimators.intrinsic_dimension import intrinsic_dimension as intrinsic_dimension
+from attnscope.estimators.linear_attention.fit import LinearAttentionFit as LinearAttentionFit
+from attnscope.estimators.linear_attention.fit import fit_linear_attention as fit_linear_attention
 from attnscope.estimators.regressor import SingleLocationRegressor as SingleLocationRegressor
 from attnscope.estimators.saved import load_model as load_model
 from attnscope.estimators.tiles.spatial_context import SpatialContext as SpatialContext
@@ -87,6 +89,7 @@ from attnscope.tasks.exchangeable.latent_map import hold_out as hold_out
 from attnscope.tasks.exchangeable.linear_map import LinearMap as LinearMap
 from attnscope.tasks.exchangeable.positions import OrderTask as OrderTask
 from attnscope.tasks.exchangeable.positions import attach_positions as attach_positions
+from attnscope.tasks.exchangeable.sparse_retrieval import SparseRetrieval as SparseRetrieval
 from attnscope.tasks.exchangeable.sphere_regression import SphereRegression as SphereRegression
 from attnscope.tasks.exchangeable.topic_mixture import TopicMixture as TopicMixture
 from attnscope.tasks.exchangeable.topics import Topics as Topics
@@ -117,6 +120,8 @@ from attnscope.theory.exchangeable.learning_curves import softmax_curve as softm
 from attnscope.theory.exchangeable.representation import merge_costs as merge_costs
 from attnscope.theory.exchangeable.representation import posterior_atoms as posterior_atoms
 from attnscope.theory.exchangeable.representation import representation as representation
+from attnscope.theory.exchangeable.retrieval import examples_needed as examples_needed
+from attnscope.theory.exchangeable.retrieval import retrieval_probability as retrieval_probability
 from attnscope.theory.exchangeable.shared_layer import shared_layer_risk as shared_layer_risk
 from attnscope.theory.exchangeable.spectral import cme_filter as cme_filter
 from attnscope.theory.exchangeable.spectral import density_bias as density_bias

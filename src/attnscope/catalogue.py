@@ -274,6 +274,16 @@ TASKS: dict[str, Entry] = {
             planted=False,
         ),
         Entry(
+            "sparse-retrieval",
+            "attnscope.tasks.exchangeable.sparse_retrieval:SparseRetrieval",
+            "a hidden coordinate",
+            (
+                Argument("features", "Coordinates", 16, 1, 1e15, whole=True, log=True),
+                replace(NOISE, default=1.0, low=1e-50),
+            ),
+            planted=False,
+        ),
+        Entry(
             "order",
             "attnscope.tasks.exchangeable.positions:OrderTask",
             "the order of two symbols decides",

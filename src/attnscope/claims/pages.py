@@ -27,6 +27,8 @@ PAGES = (  # the first pattern that matches decides
     ("around-0[67]-*", "topic_mixture"),
     ("around-08-*", "kernel_curves"),
     ("around-1[01]-*", "kernel_curves"),
+    ("around-0[34]-*", "linear_attention"),
+    ("around-05-*", "retrieval"),
 )
 
 

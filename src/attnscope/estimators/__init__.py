@@ -2,8 +2,8 @@
 
 In reading order: `base` (what both share), `regressor`, `classifier`, `partial_fit`, `diagnose`,
 `written`, `saved`, `guard`, `intrinsic_dimension`; `bags/` (what bags may be), `fit/` (the numerical
-work), `tiles/` (attention maps on grids). Imports `dynamics` and below; imported by the command
-line, reports and the explorer.
+work), `tiles/` (attention maps on grids), `linear_attention/` (the optimum over all heads; no bags).
+Imports `dynamics` and below; imported by the command line, reports and the explorer.
 """
 
 from attnscope.doors import door

@@ -1,7 +1,7 @@
 """Exchangeable tasks: the order of the tokens says nothing, or is given as positions.
 
 In reading order: `gaussian_location`, `linear_map` with `latent_map`, `sphere_regression`,
-`topics`, `topic_mixture` with `topic_values` and `topic_scores`, `positions`.
+`topics`, `topic_mixture` with `topic_values` and `topic_scores`, `positions`, `sparse_retrieval`.
 """
 
 from attnscope.doors import door

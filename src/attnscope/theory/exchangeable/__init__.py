@@ -1,7 +1,7 @@
 """The exchangeable side: how fast a latent is found, what attention converges to.
 
 In reading order: `chernoff` with `two_topics`, `representation`, `spectral`, `learning_curves` with
-`curve_sums`, `kernel_curve` with `kernel_spectra`, `shared_layer`, `transfer`.
+`curve_sums`, `kernel_curve` with `kernel_spectra`, `shared_layer`, `transfer`, `retrieval`.
 """
 
 from attnscope.doors import door
