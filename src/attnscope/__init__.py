@@ -47,6 +47,7 @@ _HOME = {
         "linear_attention",
         "softmax_attention",
     ],
+    "predictors.operators.decisions": ["Decision", "attention_decision"],
     "predictors.attention": [
         "Componentwise",
         "Erf",
@@ -100,6 +101,7 @@ _HOME = {
     "theory.exchangeable.kernel_curve": ["kernel_bayes_curve"],
     "theory.exchangeable.kernel_spectra": ["product_spectrum", "sphere_spectrum"],
     "theory.exchangeable.shared_layer": ["shared_layer_risk"],
+    "theory.exchangeable.newsvendor": ["decision_regret"],
     "theory.exchangeable.transfer": ["bottleneck_law", "condition_number", "transfer_bound"],
     "theory.samples.cramer_rao": ["cramer_rao"],
     "theory.samples.curve": ["LearningCurve"],

@@ -78,6 +78,8 @@ from attnscope.predictors.operators.context_attention import cme_solve as cme_so
 from attnscope.predictors.operators.context_attention import cme_variance as cme_variance
 from attnscope.predictors.operators.context_attention import linear_attention as linear_attention
 from attnscope.predictors.operators.context_attention import softmax_attention as softmax_attention
+from attnscope.predictors.operators.decisions import Decision as Decision
+from attnscope.predictors.operators.decisions import attention_decision as attention_decision
 from attnscope.predictors.predictions import attention_weights as attention_weights
 from attnscope.predictors.predictions import predict as predict
 from attnscope.predictors.row_column import RowColumn as RowColumn
@@ -117,6 +119,7 @@ from attnscope.theory.exchangeable.kernel_spectra import sphere_spectrum as sphe
 from attnscope.theory.exchangeable.learning_curves import best_attention as best_attention
 from attnscope.theory.exchangeable.learning_curves import cme_curve as cme_curve
 from attnscope.theory.exchangeable.learning_curves import softmax_curve as softmax_curve
+from attnscope.theory.exchangeable.newsvendor import decision_regret as decision_regret
 from attnscope.theory.exchangeable.representation import merge_costs as merge_costs
 from attnscope.theory.exchangeable.representation import posterior_atoms as posterior_atoms
 from attnscope.theory.exchangeable.representation import representation as representation

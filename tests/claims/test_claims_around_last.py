@@ -13,7 +13,7 @@ from helpers.claim_contract import ClaimContract, ids
 
 from attnscope.claims.around import torus_fields
 
-NUMBERS = ("09",)
+NUMBERS = ("09", "12")
 
 
 @pytest.mark.parametrize("name", ids("around", NUMBERS))

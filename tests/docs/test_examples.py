@@ -19,6 +19,11 @@ NAMES = (
     "which_molecule_shape",
     "which_neighbours",
     "which_word",
+    "which_digit",
+    "which_neighbours",
+    "how_much_to_order",
+    "which_word",
+    "which_molecule_shape",
 )
 
 
@@ -35,6 +40,7 @@ def example(name: str) -> dict:
         ("which_neighbours", {"n": 40}),
         ("topic_attention", {"n": 200}),
         ("which_exponent", {"n": 200}),
+        ("how_much_to_order", {"histories": 2}),
     ],
 )
 def test_examples_without_wheels_run(name, sizes, tmp_path, capsys):

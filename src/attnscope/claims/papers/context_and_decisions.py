@@ -10,6 +10,11 @@ PAPERS = {
         "Tomaszewska et al., on deep spatial context of attention in histopathology",
         "arXiv 2401.10044",
     ),
+    "decisions": Paper(
+        "Kong et al. 2023",
+        "Kong et al., DF2: distribution-free decision-focused learning",
+        "arXiv 2308.05889",
+    ),
 }
 
 STATEMENTS = {
@@ -40,5 +45,25 @@ STATEMENTS = {
         SECOND,
         "the baseline is least squares of attention scores on the features of a patch",
         missing="the exact formula of the measures was not available: gain in R^2 stands for it",
+    ),
+    "decisions/errors": Statement(
+        "decisions",
+        "the three errors (number not known)",
+        ABSTRACT,
+        "decision-focused learning suffers from model mismatch, sample average approximation and "
+        "gradient approximation errors",
+    ),
+    "decisions/attention": Statement(
+        "decisions",
+        "the architecture (number not known)",
+        ABSTRACT,
+        "an attention-based model learns the expected cost as a function of the action directly",
+    ),
+    "decisions/gradient": Statement(
+        "decisions",
+        "gradient approximation error (number not known)",
+        ABSTRACT,
+        "learning the expected cost avoids the error of approximate gradients",
+        missing="nothing exact to say: around-12 trains nothing",
     ),
 }

@@ -1,7 +1,8 @@
 """Attention as an operator on (query, keys, values).
 
 In reading order: `context_attention` (softmax, conditional mean embedding, linear), `kernels` and
-`kernel_systems` (what the second rests on), `query_groups` (queries that share a context).
+`kernel_systems` (what the second rests on), `decisions` (the action of least cost), `query_groups`
+(queries that share a context).
 """
 
 from attnscope.doors import door

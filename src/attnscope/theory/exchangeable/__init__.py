@@ -2,6 +2,7 @@
 
 In reading order: `chernoff` with `two_topics`, `representation`, `spectral`, `learning_curves` with
 `curve_sums`, `kernel_curve` with `kernel_spectra`, `shared_layer`, `transfer`, `retrieval`.
+`curve_sums`, `transfer`, `newsvendor` (the regret of deciding by attention).
 """
 
 from attnscope.doors import door
