@@ -12,6 +12,7 @@ from attnscope.corpora import installed, minilm
 
 FOLDER = ROOT / "examples"
 NAMES = (
+    "how_much_to_order",
     "own_bags",
     "topic_attention",
     "which_digit",
@@ -19,11 +20,6 @@ NAMES = (
     "which_molecule_shape",
     "which_neighbours",
     "which_word",
-    "which_digit",
-    "which_neighbours",
-    "how_much_to_order",
-    "which_word",
-    "which_molecule_shape",
 )
 
 

@@ -1,8 +1,8 @@
 """The exchangeable side: how fast a latent is found, what attention converges to.
 
 In reading order: `chernoff` with `two_topics`, `representation`, `spectral`, `learning_curves` with
-`curve_sums`, `kernel_curve` with `kernel_spectra`, `shared_layer`, `transfer`, `retrieval`.
-`curve_sums`, `transfer`, `newsvendor` (the regret of deciding by attention).
+`curve_sums`, `kernel_curve` with `kernel_spectra`, `shared_layer`, `transfer`, `retrieval`,
+`newsvendor` (the regret of deciding by attention).
 """
 
 from attnscope.doors import door
