@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.around.topic_documents import Fit, fitted_values, masked_documents
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
@@ -72,15 +72,35 @@ def check(context: Context) -> Evidence:
             )
         ),
     )
-    a, b, c = fits[0][1]
     limit = SHARES[1] / (1 - SHARES[0] * (1 - SHARES[1] - SHARES[2]))
     notes = (
-        f"Masked training at N = 20 learns a = {a:.6f} (same word), b = {b:.6f} (same topic), c = "
-        f"{c:.6f}; fitted {', '.join(f'{x:.4f}' for x in fits[0][2].parts)}. The same-word part is "
-        f"the leak of kept words: without a ridge it tends to {limit:.4f}, with one it dies like "
-        f"1/N. What knowing the proportions leaves is {TASK.noise**2:.6f}."
+        "The same-word part is the leak of kept words: without a ridge it tends to "
+        f"{limit:.4f}, with one it dies like 1/N."
     )
-    return Evidence(comparisons, _figure(closed, drawn, fits), notes)
+    rows: list[tuple[str | float, ...]] = [
+        (f"N = {length}, ridge {ridge:g}, {how}", *map(float, parts))
+        for (length, ridge, _), (_, exact, fit) in zip(MASKED, fits)
+        for how, parts in (
+            ("exact", exact),
+            ("fitted", fit.parts),
+            ("error", fit.parts_error),
+        )
+    ]
+    learnt = Table(
+        "values learnt from masked words",
+        ("", "same word", "same topic", "constant"),
+        tuple(rows),
+        digits=5,
+    )
+    columns = ("", *(f"N = {N}" for N in RISK_LENGTHS))
+    pairs = (("exact", closed), ("drawn", drawn[:, 0]), ("error", drawn[:, 1]))
+    risks = Table(
+        "squared error of the layer",
+        columns,
+        tuple((name, *map(float, values)) for name, values in pairs),
+        digits=6,
+    )
+    return Evidence(comparisons, _figure(drawn, fits), notes, tables=(risks, learnt))
 
 
 def _random_task(rng: np.random.Generator) -> TopicMixture:
@@ -145,9 +165,7 @@ def _masked(
     )
 
 
-def _figure(
-    closed: np.ndarray, drawn: np.ndarray, fits: list[tuple[np.ndarray, np.ndarray, Fit]]
-) -> Figure:
+def _figure(drawn: np.ndarray, fits: list[tuple[np.ndarray, np.ndarray, Fit]]) -> Figure:
     lengths = np.unique(np.geomspace(1, 200, 40).astype(int))
     exact = [TASK.bayes_risk(int(N)).excess for N in lengths]
     floor = TASK.noise**2

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import sphere
@@ -95,17 +95,23 @@ def check(context: Context) -> Evidence:
             STANDARD_ERRORS,
         ),
     )
-    told = ", ".join(
-        f"m = {m} in R^{D}: {e.value:.3f} +- {e.error:.3f}" for (m, D), e in found.items()
-    )
     notes = (
-        f"Dimension from {TOKENS} tokens: {told}. Late slopes (and their limits): "
-        + ", ".join(f"{x:.4f} ({y:.4f})" for x, y in zip(slopes, limits))
-        + ". The exponent is late: from 10^3 to 10^4 they are "
-        + ", ".join(f"{_slope(m, beta, 1000):.3f}" for m, beta in SMOOTH)
-        + "."
+        "The exponent is late: compare with the curve. The ambient dimension does not matter: the "
+        "two samples with m = 2 have one prediction."
     )
-    return Evidence(comparisons, _figure(spectra, seen), notes)
+    dimensions = Table(
+        f"dimension of {TOKENS} tokens",
+        ("tokens", "measured", "error"),
+        tuple((f"m = {m} in R^{D}", e.value, e.error) for (m, D), e in found.items()),
+    )
+    rows = tuple(
+        (f"m = {m}, beta = {beta:g}", _slope(m, beta, 1000), late, limit)
+        for (m, beta), late, limit in zip(SMOOTH, slopes, limits)
+    )
+    columns = ("", "from 10^3 to 10^4", "late (10^8 or 10^10)", "limit")
+    exponents = Table("local slopes of the curve", columns, rows, digits=4)
+    tables = (dimensions, exponents)
+    return Evidence(comparisons, _figure(spectra, seen), notes, tables=tables)
 
 
 def _curve(s: Spectrum, lengths: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -79,21 +79,25 @@ def check(context: Context) -> Evidence:
         ),
     )
     rising = {d: _relative(spectra[d], FAR) for d in spectra}
-    told = "; ".join(
-        f"d = {d}: " + ", ".join(f"{x:.4f}" for x in rising[d]) for d in sorted(rising)
-    )
     notes = (
-        f"Excess over trace at L = 10^2 .. 10^5: {told}. Four alike coordinates: "
-        + ", ".join(f"{x:.3f}" for x in curse[4])
-        + "."
+        "From d = 16 on nothing changes. The equivalent is off by less than a per cent; for "
+        "several coordinates that part does not fall with L."
     )
+    rows: list[tuple[str | float, ...]] = [
+        (f"d = {d}", *map(float, rising[d])) for d in sorted(rising)
+    ]
+    rows.append((f"d = {ALIKE[-1]}, all alike", *map(float, curse[ALIKE[-1]])))
+    columns = ("", *(f"L = 10^{p}" for p in (2, 3, 4, 5)))
+    table = Table("excess error over trace", columns, tuple(rows), digits=3)
     shown = {
         d: (seen[d][0] / s.trace, seen[d][1] / s.trace)
         for d, s in spectra.items()
         if d in seen
     }
     drawn = (seen_alike[0] / worst_case.trace, seen_alike[1] / worst_case.trace)
-    return Evidence(comparisons, _figure(spectra, shown, alike, drawn), notes)
+    return Evidence(
+        comparisons, _figure(spectra, shown, alike, drawn), notes, tables=(table,)
+    )
 
 
 def _compared(what: str, predicted: Curve, seen: Curve) -> Comparison:
@@ -208,7 +212,7 @@ def _figure(
         for title, m in (("smoothness 1, 2, 3, 3, ...", rising), ("all alike", same))
     )
     last = Panel("at L = 10^4", "coordinates d", "excess/trace", saturation, log_x=True)
-    title = "Rising smoothness: the dimension stops to matter"
+    title = "Rising smoothness: the dimension stops mattering"
     return Figure(title, (*panels, last), columns=3, meanings=("",) * 6 + ("over d",))
 
 
