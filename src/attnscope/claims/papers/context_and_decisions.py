@@ -15,6 +15,11 @@ PAPERS = {
         "Kong et al., DF2: distribution-free decision-focused learning",
         "arXiv 2308.05889",
     ),
+    "agents": Paper(
+        "Liu et al. 2023",
+        "Liu et al., Reason for Future, Act for Now",
+        "arXiv 2309.17382",
+    ),
 }
 
 STATEMENTS = {
@@ -65,5 +70,25 @@ STATEMENTS = {
         ABSTRACT,
         "learning the expected cost avoids the error of approximate gradients",
         missing="nothing exact to say: around-12 trains nothing",
+    ),
+    "agents/regret": Statement(
+        "agents",
+        "theoretical analysis (number not known)",
+        ABSTRACT,
+        "an agent that reasons by learning and planning in Bayesian adaptive decision processes "
+        "has sqrt(T) regret",
+    ),
+    "agents/planning": Statement(
+        "agents",
+        "the agent (number not known)",
+        ABSTRACT,
+        "it plans a trajectory over a long horizon, takes its first action, and replans",
+    ),
+    "agents/language-model": Statement(
+        "agents",
+        "experiments (number not known)",
+        ABSTRACT,
+        "a language model learns and plans from its memory",
+        missing="the exact posterior stands in for it: nothing exact can be said of the model",
     ),
 }
