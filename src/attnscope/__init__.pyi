@@ -80,12 +80,17 @@ from attnscope.predictors.operators.context_attention import linear_attention as
 from attnscope.predictors.operators.context_attention import softmax_attention as softmax_attention
 from attnscope.predictors.operators.decisions import Decision as Decision
 from attnscope.predictors.operators.decisions import attention_decision as attention_decision
+from attnscope.predictors.operators.local_linear import local_linear_attention as local_linear_attention
+from attnscope.predictors.operators.memory_attention import delta_attention as delta_attention
+from attnscope.predictors.operators.memory_attention import gated_linear_attention as gated_linear_attention
+from attnscope.predictors.operators.memory_attention import recursive_least_squares as recursive_least_squares
 from attnscope.predictors.predictions import attention_weights as attention_weights
 from attnscope.predictors.predictions import predict as predict
 from attnscope.predictors.row_column import RowColumn as RowColumn
 from attnscope.predictors.temperature import InverseTime as InverseTime
 from attnscope.reproduction import reproduce as reproduce
 from attnscope.sweeps.run import sweep as sweep
+from attnscope.tasks.exchangeable.drifting_map import DriftingMap as DriftingMap
 from attnscope.tasks.exchangeable.gaussian_location import GaussianLocation as GaussianLocation
 from attnscope.tasks.exchangeable.latent_map import hold_out as hold_out
 from attnscope.tasks.exchangeable.linear_map import LinearMap as LinearMap
@@ -119,6 +124,8 @@ from attnscope.theory.exchangeable.kernel_spectra import sphere_spectrum as sphe
 from attnscope.theory.exchangeable.learning_curves import best_attention as best_attention
 from attnscope.theory.exchangeable.learning_curves import cme_curve as cme_curve
 from attnscope.theory.exchangeable.learning_curves import softmax_curve as softmax_curve
+from attnscope.theory.exchangeable.memory import best_gates as best_gates
+from attnscope.theory.exchangeable.memory import memory_curve as memory_curve
 from attnscope.theory.exchangeable.newsvendor import decision_regret as decision_regret
 from attnscope.theory.exchangeable.representation import merge_costs as merge_costs
 from attnscope.theory.exchangeable.representation import posterior_atoms as posterior_atoms
@@ -129,6 +136,7 @@ from attnscope.theory.exchangeable.shared_layer import shared_layer_risk as shar
 from attnscope.theory.exchangeable.spectral import cme_filter as cme_filter
 from attnscope.theory.exchangeable.spectral import density_bias as density_bias
 from attnscope.theory.exchangeable.spectral import kernel_eigenvalues as kernel_eigenvalues
+from attnscope.theory.exchangeable.spectral import local_linear_filter as local_linear_filter
 from attnscope.theory.exchangeable.spectral import softmax_filter as softmax_filter
 from attnscope.theory.exchangeable.transfer import bottleneck_law as bottleneck_law
 from attnscope.theory.exchangeable.transfer import condition_number as condition_number

@@ -221,6 +221,26 @@ TASKS: dict[str, Entry] = {
             planted=False,
         ),
         Entry(
+            "drifting-map",
+            "attnscope.tasks.exchangeable.drifting_map:DriftingMap",
+            "a hidden map that drifts",
+            (
+                Argument("dim_key", "Key dimension", 8, 1, 1e4, whole=True),
+                Argument("dim_value", "Value dimension", 1, 1, 1e4, whole=True),
+                Argument("prior_variance", "Prior variance", 1.0, 1e-50, 1e50),
+                replace(NOISE, default=0.5, low=1e-50),
+                Argument("decay", "Decay of the map", 0.99, 0, 1),
+                Argument(
+                    "keys",
+                    "Law of the keys",
+                    "sphere",
+                    options=("normal", "sphere", "one-hot"),
+                ),
+            ),
+            "sampled",
+            planted=False,
+        ),
+        Entry(
             "gaussian-location",
             "attnscope.tasks.exchangeable.gaussian_location:GaussianLocation",
             "a hidden mean",

@@ -2,7 +2,8 @@
 
 In reading order: `context_attention` (softmax, conditional mean embedding, linear), `kernels` and
 `kernel_systems` (what the second rests on), `decisions` (the action of least cost), `query_groups`
-(queries that share a context).
+(queries that share a context), `memory_attention` (delta rule, gated linear, least squares that
+forgets), `local_linear`.
 """
 
 from attnscope.doors import door

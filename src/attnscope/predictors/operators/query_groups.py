@@ -15,7 +15,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics.border.context_arrays import context_array
 
-__all__ = ["GroupedQueries", "grouped_queries", "score_blocks", "score_rows"]
+__all__ = ["GroupedQueries", "gathered", "grouped_queries", "score_blocks", "score_rows"]
 
 SCORES = 1 << 20  # scores held at a time: 8 MB
 
@@ -54,6 +54,11 @@ def grouped_queries(
     k = context_array(keys, "keys", of, (None, None), "an array (..., L, d_k)")
     q = context_array(query, "query", of, (None,), "an array (..., d_k)")
     v = context_array(values, "values", of, (None, None), "an array (..., L, d_v)")
+    return gathered(q, k, v, of)
+
+
+def gathered(q: np.ndarray, k: np.ndarray, v: np.ndarray, of: str) -> GroupedQueries:
+    """The same of arrays whose entries are known to be numbers."""
     if q.shape[-1] != k.shape[-1]:
         raise bad(
             "query",
@@ -92,7 +97,11 @@ def grouped_queries(
 
     def flat(a: np.ndarray) -> np.ndarray:
         own_shape = a.shape[-2:]
-        return np.broadcast_to(a, (*context, *own_shape)).reshape(count, *own_shape)
+        if (
+            a.shape[:-2] != context
+        ):  # else it stays writable: compiled loops tell the two apart
+            a = np.broadcast_to(a, (*context, *own_shape))
+        return a.reshape(count, *own_shape)
 
     def restore(out: np.ndarray) -> np.ndarray:
         shaped = out.reshape(*(lead[i] for i in order), out.shape[-1])

@@ -37,7 +37,7 @@ from attnscope.numerics.border.sampled_estimate import affordable, widened
 from attnscope.numerics.integrals.wishart import LARGEST_SIDE, resolvent_trace
 from attnscope.tasks.exchangeable.latent_map import EPS, LatentMap
 
-__all__ = ["LinearMap"]
+__all__ = ["LinearMap", "unseen"]
 
 BLOCK = 1 << 20  # feature entries worked on at a time: 8 MB
 WELL_CONDITIONED = 1e4  # of P: up to here 1 - h keeps 8 digits through the normal equations
@@ -106,7 +106,7 @@ class LinearMap(LatentMap):
         most = max(block[1] for block in blocks)
         excess = self.dim_value * spread.mean()
         error = self.dim_value * (
-            spread.std(ddof=1) / len(spread) ** 0.5 + _unseen(spread, most)
+            spread.std(ddof=1) / len(spread) ** 0.5 + unseen(spread, most)
         )
         method = "Monte Carlo over keys"
         if contexts < samples:
@@ -195,7 +195,7 @@ def _left_out_one(Phi: np.ndarray, ridge: float) -> np.ndarray:
     return out
 
 
-def _unseen(spread: np.ndarray, most: float) -> float:
+def unseen(spread: np.ndarray, most: float) -> float:
     """What draws above all of the sample may add to its mean, over SIGMAS.
 
     Above the largest draw v_1 lies at most the probability NEVER_SEEN/n; it is continued to the

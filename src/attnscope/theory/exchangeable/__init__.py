@@ -2,7 +2,7 @@
 
 In reading order: `chernoff` with `two_topics`, `representation`, `spectral`, `learning_curves` with
 `curve_sums`, `kernel_curve` with `kernel_spectra`, `shared_layer`, `transfer`, `retrieval`,
-`newsvendor` (the regret of deciding by attention).
+`newsvendor` (the regret of deciding by attention), `memory` (maps that drift).
 """
 
 from attnscope.doors import door

@@ -15,7 +15,14 @@ With f = sum of its parts f_m of degree m, at fixed h and L -> infinity (new her
     softmax attention          ->  sum_m rho_m f_m               (one Landweber step of size 1/mu_0)
     CME attention, ridge L r   ->  sum_m mu_m/(mu_m + r) f_m        (Tikhonov)
 
-so the two agree up to a constant only on functions of one degree. For keys with density p the
+so the two agree up to a constant only on functions of one degree. Local linear attention (one order
+further: a weighted regression on 1 and t, read at t = 1) has the limit (new here)
+
+    rho^LL_m = rho_m + (1 - rho_1) Cov(t, P_m)/Var t = rho_m [1 + (1 - rho_1)/rho_1 (m h - c_m)/(h -
+    c_1)],      c_m = r_0 - r_m,  r_j = I_{j+d/2}(x)/I_{j+d/2-1}(x),
+
+because Cov(t, P_m) = d rho_m/dx = rho_m (m/x - r_0 + r_m). It keeps degrees 0 and 1 whole, and
+1 - rho^LL_m = (h^2/8) l_m (l_m - d + 1) + O(h^3), l_m = m(m+d-2), where softmax has (h/2) l_m. For keys with density p the
 softmax limit is
 
     f + (h/2) (Laplacian f + 2 <grad f, grad log p>) + O(h^2),
@@ -44,6 +51,7 @@ __all__ = [
     "cme_filter",
     "density_bias",
     "kernel_eigenvalues",
+    "local_linear_filter",
     "log_eigenvalues",
     "softmax_filter",
     "tilted_limit",
@@ -53,6 +61,8 @@ SMALLEST_BANDWIDTH = 1e-8  # below it the recurrence for rho would take more tha
 LARGEST_DEGREE = 100_000
 # up to this x the power series is short and loses no digits: its rounding is eps x
 SERIES_BELOW = 300.0
+# x/(v + 2)^2 from which 20 terms of the expansion of I_v(x) for large x are exact to roundoff
+LARGE = 8.0
 # terms of that series from which on the expansion for large orders replaces it
 LONG_SERIES = 1e6
 
@@ -88,6 +98,27 @@ def cme_filter(
         hint="ridge / length",
     )
     return expit(log_eigenvalues(dim, bandwidth, degree) - math.log(r))  # no overflow of r/mu
+
+
+def local_linear_filter(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
+    """What local linear attention keeps of the degree-m part, in the limit of long contexts;
+    arguments as in `softmax_filter`.
+
+    >>> local_linear_filter(3, 0.5, [0, 1, 2, 3]).round(6)
+    array([1.      , 1.      , 0.571719, 0.215711])
+    """
+    d, h, m = _checked(dim, bandwidth, degree, "local_linear_filter")
+    top = max(int(m.max()), 1)
+    short = _shortfalls(d, h, top)
+    # either side is exact where it is the smaller one
+    r = np.where(short[:-1] < 0.5, 1 - short[:-1], _bessel_ratios(d, h, top))
+    gaps = short - short[0]
+    # (m h - c_m)/(h - c_1), where both differences are of order h^2
+    slopes = (np.arange(top + 1) * h - gaps) / (h - gaps[1])
+    rho = np.concatenate([[1.0], np.cumprod(r)])
+    kept = rho * (1 + short[0] / r[0] * slopes)
+    kept[1] = 1.0
+    return kept[m]
 
 
 def kernel_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
@@ -185,6 +216,38 @@ def _bessel_ratios(d: int, h: float, top: int) -> np.ndarray:
         if j < top:
             kept.append(r)
     return np.array(kept[::-1])
+
+
+def _shortfalls(d: int, h: float, top: int) -> np.ndarray:
+    """1 - r_j, j = 0 .. top, without the cancellation in 1 - r.
+
+    1 - r_v = (b - q)/(1 + b - q), b = 2(v+1)/x, q = 1 - r_{v+1}, downwards as for r; every step
+    rounds like its own 1 - r, about v/x, so that small v lose digits to large ones. Where the
+    expansion for large x reaches, each is taken from it.
+    """
+    x = 1 / h
+    v0 = d / 2 - 1
+    if x >= LARGE * (v0 + top + 2) ** 2:
+        return np.array([_hankel_shortfall(v0 + j, x) for j in range(top + 1)])
+    above = top + math.ceil(math.sqrt(40 * x)) + 40
+    v = v0 + above
+    kept = [(v + math.hypot(v, x) - x) / (v + math.hypot(v, x))]
+    for j in range(above - 1, -1, -1):
+        left = 2 * (v0 + j + 1) / x - kept[-1]
+        kept.append(left / (1 + left))
+    return np.array(kept[::-1][: top + 1])
+
+
+def _hankel_shortfall(v: float, x: float) -> float:
+    """1 - I_{v+1}(x)/I_v(x) = (P_v - P_{v+1})/P_v, P_v = sum_k (-1)^k a_k(v)/x^k (DLMF 10.40.1).
+
+    From x = LARGE (v + 2)^2 on a term is at most 1/16 of the one before it.
+    """
+    terms = [[1.0], [1.0]]
+    for row, order in zip(terms, (v, v + 1)):
+        for k in range(1, 20):
+            row.append(row[-1] * ((2 * k - 1) ** 2 - 4 * order**2) / (8 * k * x))
+    return math.fsum(p - q for p, q in zip(*terms)) / math.fsum(terms[0])
 
 
 def _log_mean_kernel(d: int, h: float) -> float:
