@@ -16,7 +16,7 @@ from scipy.stats import beta
 
 from attnscope.claims.around import posterior_agents, torus_fields
 
-NUMBERS = ("09", "12", "13")
+NUMBERS = ("09", "12", "13", "14")
 
 
 @pytest.mark.parametrize("name", ids("around", NUMBERS))

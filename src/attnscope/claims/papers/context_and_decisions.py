@@ -20,6 +20,11 @@ PAPERS = {
         "Liu et al., Reason for Future, Act for Now",
         "arXiv 2309.17382",
     ),
+    "lengths": Paper(
+        "Trauger and Tewari 2023",
+        "Trauger, Tewari, on generalisation bounds independent of the sequence length",
+        "arXiv 2310.13088",
+    ),
 }
 
 STATEMENTS = {
@@ -90,5 +95,27 @@ STATEMENTS = {
         ABSTRACT,
         "a language model learns and plans from its memory",
         missing="the exact posterior stands in for it: nothing exact can be said of the model",
+    ),
+    "lengths/independent": Statement(
+        "lengths",
+        "the bounds (number not known)",
+        ABSTRACT,
+        "norm-based generalisation bounds that do not depend on the input sequence length; the "
+        "best known ones grew with its logarithm",
+    ),
+    "lengths/constants": Statement(
+        "lengths",
+        "the bounds (number not known)",
+        ABSTRACT,
+        "their constants",
+        missing="not available to us, so no value of the bound stands beside the complexity",
+    ),
+    "lengths/experiment": Statement(
+        "lengths",
+        "masked prediction and sparse majority (numbers not known)",
+        ABSTRACT,
+        "the bounds hold for masked prediction; an experiment on sparse majority",
+        missing="no exact reduction: around-14 is one head on tokens +-1; with unbounded tokens "
+        "the logarithm may be real",
     ),
 }
