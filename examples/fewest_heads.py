@@ -17,7 +17,8 @@ D = 4
 rng = np.random.default_rng(0)
 tokens = rng.standard_normal((2000, 8, D))
 query = rng.standard_normal((2000, D))
-V, Q = rng.standard_normal((3, D, D)), rng.standard_normal((3, D, D))
+V = rng.standard_normal((3, D, D))
+Q = rng.standard_normal((3, D, D))
 clean = np.einsum("hai,nli,nlj,hjk,nk->na", V, tokens, tokens, Q, query, optimize=True)
 target = clean + 5 * rng.standard_normal(clean.shape)
 

@@ -10,6 +10,7 @@ from attnscope.claims.papers import (
     attention_tasks,
     context_and_decisions,
     exchangeability,
+    heads_and_retrieval,
     single_location,
     topics_and_scaling,
 )
@@ -23,6 +24,7 @@ ROWS = (
     attention_tasks,
     context_and_decisions,
     topics_and_scaling,
+    heads_and_retrieval,
 )
 
 PAPERS: dict[str, Paper] = {}

@@ -17,7 +17,7 @@ may be astronomic. In words: 1 - E w_J is how often a wrong column has the least
 
 Trapezoid sums in tau, in c = log(1 + e^x) and in rho = log(1 + e^x'): all integrands are analytic in
 strips (|Im tau| < pi/2 bounds the kernels), so that errors fall like e^{-pi^2/STEP}; the step in c
-and rho is STEP over the largest slope of tau in them. The error is that of the halved outer rules,
+and rho is STEP over the slope of tau in them. The error is that of the halved outer rules,
 and OUTER.
 """
 
@@ -42,6 +42,9 @@ DEPTH = 41.0  # e^-41 = 1.6e-18
 WORK = 1e10  # products of one call: seconds
 BLOCK = 1 << 21  # of them at a time
 NEAR_ZERO = 1e-3  # a window that begins below begins at 0
+# the slope that steps resolve is the one BULK above the centre: further out kernels are e^-BULK^2
+# of the whole and twice as steep at most
+BULK = 3.0
 SMALL_STEP = 0.25  # in c and rho at most: their laws have standard deviation below 1
 TERMS = 40  # of the Bessel series where x^2/4 <= nu + 1: the last is below 1/40!^2
 
@@ -123,8 +126,8 @@ def _windows(n: int, log_others: float, s: float) -> tuple[_Window, _Window, _Wi
     bottom = min(t_low, level + near**2 / 2) - DEPTH
     top = min(t_high, max(level + far**2 / 2, t_low) + t_high - t_low) + 4
     return (
-        _Window(low, high, min(SMALL_STEP, STEP * (1 + s * s) / high)),
-        _Window(near, far, min(SMALL_STEP, STEP / far)),
+        _Window(low, high, min(SMALL_STEP, STEP * (1 + s * s) / (high - REACH + BULK))),
+        _Window(near, far, min(SMALL_STEP, STEP / (far - SPREAD + BULK))),
         _Window(bottom, top, STEP),
     )
 
