@@ -131,6 +131,7 @@ def message_passing(
     location_probs: np.ndarray | None = None,
     task: Any = None,
     steps: int = STEPS,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> MessagePassing:
     """Estimate key and value from bags, as well as the "reached" branch of learning_curve says.
 
@@ -140,7 +141,8 @@ def message_passing(
         strength: nu > 0, the squared length of the deciding token's mean. noise: standard deviation
         of the label noise, >= 0. location_probs: (L,) of the positions, uniform if None.
         task: gives the truth, for the overlaps step by step; the estimate does not use it.
-        steps: at most.
+        steps: at most. start: (key, value) of length below 1 to begin with, instead of zero; from
+        near the truth it ends at the "informed" branch.
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> task = SingleLocation.spiked(dim=200, length=3, strength=5.0, noise=0.3)
@@ -156,9 +158,10 @@ def message_passing(
     if location_probs is not None:
         probs = check.probabilities(location_probs, "location_probs", NAME, L)
     truth = None if task is None else np.stack([task.key, task.value])
+    first = _first(bags, start)
     share = DAMPING
     for _ in range(TRIES):
-        state, expected, overlaps, settled = _run(bags, L, truth, steps, share)
+        state, expected, overlaps, settled = _run(bags, first, L, truth, steps, share)
         if settled is not None:
             break
         share *= SMOOTHER
@@ -217,19 +220,39 @@ def _log_prior(probs: np.ndarray | None, real: np.ndarray | None) -> Any:
     return prior if real is None else np.where(real, prior, -np.inf)
 
 
+def _first(bags: _Bags, start: Any) -> _State:
+    """Where it begins: at zero, or at given means with the precisions that go with them."""
+    d = bags.tokens.shape[1]
+    g = np.zeros((len(bags.tokens), 2))
+    if start is None:
+        return _State(np.zeros(d), np.zeros(d), np.zeros(2), g)
+    if not isinstance(start, (tuple, list)) or len(start) != 2:
+        raise bad("start", NAME, "a key and a value, each (d,)", start, "start=(key, value)")
+    k, v = (check.array(x, "start", NAME, (d,)).astype(np.float64) for x in start)
+    q = np.array([k @ k, v @ v])
+    if not (q < 1).all():
+        got = f"{math.sqrt(float(q.max())):.6g}"
+        raise bad("start", NAME, "vectors of length below 1", got, "0.99 times a unit vector")
+    return _State(k, v, q / (1 - q), g)
+
+
 def _run(
-    bags: _Bags, L: int, truth: np.ndarray | None, steps: int, share: float
+    bags: _Bags,
+    first: _State,
+    L: int,
+    truth: np.ndarray | None,
+    steps: int,
+    share: float,
 ) -> tuple[_State, list, list, bool | None]:
     """(last state, expected overlaps, true overlaps, whether it came to rest); None for the last
     where it diverged.
     """
-    d = bags.tokens.shape[1]
-    n = len(bags.target)
-    state = _State(np.zeros(d), np.zeros(d), np.zeros(2), np.zeros((n * L, 2)))
+    state = first
+    zero = not first.P.any()
     expected = []
     overlaps = []
     for step in range(steps):
-        new = _step(bags, state, L, 1.0 if step == 0 else share)
+        new = _step(bags, state, L, 1.0 if step == 0 and zero else share)
         moved = max(
             float(np.linalg.norm(new.k - state.k)), float(np.linalg.norm(new.v - state.v))
         )
