@@ -12,6 +12,7 @@ from attnscope.corpora import installed, minilm
 
 FOLDER = ROOT / "examples"
 NAMES = (
+    "how_many_bags",
     "how_much_to_order",
     "own_bags",
     "topic_attention",
@@ -37,6 +38,7 @@ def example(name: str) -> dict:
         ("topic_attention", {"n": 200}),
         ("which_exponent", {"n": 200}),
         ("how_much_to_order", {"histories": 2}),
+        ("how_many_bags", {"dim": 60}),
     ],
 )
 def test_examples_without_wheels_run(name, sizes, tmp_path, capsys):

@@ -1,0 +1,59 @@
+"""Learning curves in samples: times that must stay below their bars, idle and warm.
+
+    python bench/bench_samples.py
+
+Every row is gated on a number that is known: the excess risk .2567 at strength 5, L = 3, noise^2 =
+.1, two bags per dimension.
+"""
+
+from __future__ import annotations
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import numpy as np
+from table import heading, limit, seconds
+
+import attnscope as at
+from attnscope.numerics.integrals.location_channel import FINE, Positions, averages
+
+TASK = at.SingleLocation.spiked(dim=1000, length=3, strength=5.0, noise=0.1**0.5)
+ALPHAS = np.geomspace(0.25, 8, 28)
+AVERAGES = (  # where they are cheap, dear (a narrow law) and long
+    ("L = 3, overlaps .9 and .9", 4.5**0.5, 0.9, 0.2, 3),
+    ("L = 3, overlap of the value .01", 2.0**0.5, 0.01, 1.09, 3),
+    ("L = 1000, overlaps .5 and .999", 2.5**0.5, 0.999, 0.011, 1000),
+)
+
+
+def bars() -> None:
+    for what, s, q, V, length in AVERAGES:
+        positions = Positions.of_lengths(np.array([length]), np.ones(1))
+        close = np.abs(
+            np.subtract(averages(s, q, V, positions), averages(s, q, V, positions, FINE))
+        )
+        assert close.max() < 1e-7
+        limit(f"averages, {what}", seconds(lambda: averages(s, q, V, positions)), 0.040)
+    assert abs(at.learning_curve(TASK, 2.0).risk.excess - 0.2567) < 1e-4
+    limit("Bayes curve, 28 alphas", seconds(lambda: at.learning_curve(TASK, ALPHAS), 3), 2.0)
+    limit("bags_needed", seconds(lambda: at.bags_needed(TASK, 0.3), 3), 2.0)
+    limit(
+        "recovery_threshold, L = 5, strength 1, noise .01",
+        seconds(lambda: at.recovery_threshold(5, 1.0, 0.01), 3),
+        2.0,
+    )
+    batch = TASK.sample(2000, seed=1)
+    found = at.message_passing(batch, 5.0, 0.1**0.5, task=TASK)
+    assert np.abs(found.overlaps[-1] - 0.9).max() < 0.05
+    limit(
+        "message passing, d = 1000, alpha = 2, L = 3",
+        seconds(lambda: at.message_passing(batch, 5.0, 0.1**0.5), 3),
+        5.0,
+    )
+
+
+if __name__ == "__main__":
+    heading("learning curves in samples")
+    bars()
