@@ -12,6 +12,7 @@ from attnscope.claims.papers import (
     exchangeability,
     heads_and_retrieval,
     single_location,
+    test_time_regression,
     topics_and_scaling,
 )
 from attnscope.claims.papers.paper import Paper, Statement
@@ -22,6 +23,7 @@ ROWS = (
     single_location,
     exchangeability,
     attention_tasks,
+    test_time_regression,
     context_and_decisions,
     topics_and_scaling,
     heads_and_retrieval,
