@@ -11,6 +11,7 @@ from helpers.tolerances import EXACT, FEW_ROUNDINGS, FORMULA, INTEGRAL, SOLVED
 from scipy.optimize import minimize
 
 import attnscope as at
+from attnscope.tasks.exchangeable import topic_mixture
 
 TASK = at.TopicMixture(topics=4, words=5, concentration=0.3)
 
@@ -30,6 +31,12 @@ def test_documents_have_the_law_of_the_model():
     assert np.abs(share - 0.05).max() < 5 * np.sqrt(
         0.05 * 1.6 / n
     )  # words of a document cluster
+
+
+def test_many_topics_are_searched_as_few_are_compared(monkeypatch):
+    drawn = TASK.sample(200, 9, seed=4).tokens
+    monkeypatch.setattr(topic_mixture, "FEW", 0)
+    assert np.array_equal(TASK.sample(200, 9, seed=4).tokens, drawn)
 
 
 def test_small_concentrations_do_not_underflow():

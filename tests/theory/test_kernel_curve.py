@@ -124,6 +124,11 @@ CASES = {
     ),
     "noise": (lambda: at.kernel_bayes_curve([1.0], [1], 0.0, 10), "noise of .* > 0"),
     "length": (lambda: at.kernel_bayes_curve([1.0], [1], 0.5, [4, 0]), "length of .* >= 1"),
+    "ragged": (
+        lambda: at.kernel_bayes_curve([1.0], [1], 0.5, [[1, 2], [3]]),
+        "length of kernel_bayes_curve must be an integer >= 1 or an array of them",
+    ),
+    "no length": (lambda: at.kernel_bayes_curve([1.0], [1], 0.5, []), "length of .*, got"),
     "trace": (
         lambda: at.kernel_bayes_curve([1.0], [3], 0.5, 10, trace=2.0),
         "trace of .* must be at least the sum of the listed eigenvalues, 3, got 2.0",

@@ -7,7 +7,7 @@ notation: c = probability that the predicted position shows its own word (else a
 Routes. The sum over two counts against an enumeration of all 1540 counts of topics from the
 definition, and against drawn documents: losses at the optimum, and a row of 20 free scores fitted
 from uniform attention. Bayes as a floor, on the same documents. For long documents both scores tend
-to log(1 + cT/(1-c)): one Richardson step from N = 200 and 400 at concentration 1 leaves O(1/N^2),
+to log(1 + c T/(1-c)): one Richardson step from N = 200 and 400 at concentration 1 leaves O(1/N^2),
 230/N^2 at most in a pilot; 800/N^2 is allowed. (At concentration 0.3 topics that are all but absent
 make the approach slower.)
 """
@@ -76,7 +76,7 @@ def check(context: Context) -> Evidence:
             fit.groups_error,
         ),
         worst(
-            "both scores of long documents: log(1 + cT/(1-c))",
+            "both scores of long documents: log(1 + c T/(1-c))",
             limit[:, None],
             2 * towards[1] - towards[0],
             REMAINDER,
@@ -206,7 +206,7 @@ CLAIM = Claim(
         "Where a position shows its word with probability c, the best attention gives words of the "
         "same topic a score c2 and the same word a smaller one c1, both exact by a sum over two "
         "counts; it is within half a per cent of Bayes. A row of free scores, fitted from uniform "
-        "attention, finds them. For long documents both tend to log(1 + cT/(1-c))."
+        "attention, finds them. For long documents both tend to log(1 + c T/(1-c))."
     ),
     provenance=Provenance(
         "sharpened",

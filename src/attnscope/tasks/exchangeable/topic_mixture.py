@@ -50,6 +50,7 @@ __all__ = ["TopicLayer", "TopicMixture", "TopicMixtureBatch"]
 NAME = "TopicMixture"
 EPS = float(np.finfo(np.float64).eps)
 ROUNDINGS = 16 * EPS  # of a formula of ten products and quotients
+FEW = 64  # topics up to which words are compared with all of them: faster than a search a document
 MOST_WORDS = 10**7  # in the vocabulary: one prediction is 80 MB
 MOST_VALUES = 4000  # words for which the layer's matrix of values is written out: 128 MB
 SCORES = 300.0  # of attention_risk: weights up to e^300 and their squares are finite
@@ -132,9 +133,13 @@ class TopicMixture:
         theta = self._proportions(n, rng)
         ends = np.cumsum(theta, axis=1)
         u = rng.random((n, N + 1))
-        topic = np.empty((n, N + 1), dtype=np.int64)
-        for row in range(n):
-            topic[row] = np.searchsorted(ends[row], u[row], side="right")
+        topic = np.zeros((n, N + 1), dtype=np.int64)
+        if self.topics <= FEW:
+            for t in range(self.topics):
+                topic += u >= ends[:, [t]]
+        else:
+            for row in range(n):
+                topic[row] = np.searchsorted(ends[row], u[row], side="right")
         # roundoff of the sum must not lead beyond the last topic
         np.minimum(topic, self.topics - 1, out=topic)
         x = topic * self.words + rng.integers(self.words, size=topic.shape)

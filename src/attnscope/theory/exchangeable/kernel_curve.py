@@ -75,7 +75,7 @@ def kernel_bayes_curve(
         if not x.min() > 0:
             raise bad(name, OF, "positive", f"smallest entry {x.min():.6g}", "leaving it out")
     s = check.real(noise, "noise", OF, 0, strict=True, hint="noise=0.5")
-    lengths = np.asarray(length)
+    lengths = _lengths(length)
     L = np.array([check.integer(n, "length", OF, 1) for n in lengths.ravel()], dtype=float)
     listed = float(np.sum(N * mu))
     left = 0.0 if trace is None else _left(check.real(trace, "trace", OF, 0), listed)
@@ -90,6 +90,17 @@ class _Spectrum(NamedTuple):
     mu: np.ndarray
     share: np.ndarray
     left: float
+
+
+def _lengths(length: int | ArrayLike) -> np.ndarray:
+    """Lengths as an array of any shape with at least one entry."""
+    try:
+        found = np.asarray(length)
+    except ValueError:
+        found = np.zeros(0)
+    if not found.size:
+        raise bad("length", OF, "an integer >= 1 or an array of them", length, "[64, 256]")
+    return found
 
 
 def _left(trace: float, listed: float) -> float:
