@@ -21,6 +21,7 @@ __all__ = [
     "least_squares",
     "local_fit",
     "read_memory",
+    "sampled_squares",
     "sampled_trace",
     "slot",
 ]
@@ -156,6 +157,37 @@ def sampled_trace(
     B = prior * decay ** age[:, None] * keys
     left = prior * dim - np.sum(B * np.linalg.solve(C, B), axis=(1, 2))
     return float(left.mean()), SIGMAS * float(left.std(ddof=1)) / len(left) ** 0.5
+
+
+def sampled_squares(
+    dim: int,
+    prior: float,
+    noise: float,
+    drift: float,
+    sphere: bool,
+    length: int,
+    decay: float,
+    ridge: float,
+    seed: int,
+) -> tuple[float, float]:
+    """E|W - w_L|^2/d of least squares with weights decay^age, and SIGMAS standard errors: by the
+    joint covariance of (values, w_L) of drawn keys, w_L and every value linear in the drift.
+    """
+    rng = np.random.default_rng(seed)
+    found = np.empty(1500)
+    age = np.arange(length - 1, -1, -1.0)
+    along = prior * drift ** np.abs(age[:, None] - age)
+    for i in range(len(found)):
+        K = rng.standard_normal((length, dim))
+        if sphere:
+            K /= np.linalg.norm(K, axis=-1, keepdims=True)
+        weights = np.diag(decay**age)
+        A = np.linalg.inv(K.T @ weights @ K + ridge * np.eye(dim)) @ K.T @ weights
+        values = along * (K @ K.T) + noise**2 * np.eye(length)
+        cross = prior * drift ** age[:, None] * K
+        covariance = A @ values @ A.T - A @ cross - (A @ cross).T + prior * np.eye(dim)
+        found[i] = np.trace(covariance) / dim
+    return float(found.mean()), SIGMAS * float(found.std(ddof=1)) / len(found) ** 0.5
 
 
 def curve(

@@ -361,6 +361,32 @@ def _curve_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     yield at_most("never below the best gates", best.excess, a.value, a.error + best.error)
 
 
+def _draw_forgetting(rng: np.random.Generator) -> Setting:
+    s = _draw_bayes(rng)
+    s["length"] = log_integer(rng, 1, 12, [0, 1])
+    s["keys"] = choice(rng, ["normal", "sphere"])
+    ridge = s["noise"] ** 2 / s["prior_variance"] * log_uniform(rng, 0.1, 10, [1.0])
+    return s | {"forget": log_uniform(rng, 0.2, 1.0, [0.0, 1.0]), "ridge": ridge}
+
+
+def _call_forgetting(s: Setting) -> Answer:
+    more = {"rule": "least squares", "ridge": s["ridge"], "samples": 300}
+    e = at.memory_curve(
+        _task(s), s["length"], decay=s["forget"], seed=s["seed"] % 1000, **more
+    )
+    return Answer(e.excess, e.error, True)
+
+
+def _true_forgetting(s: Setting) -> Truth:
+    lam, d = s["prior_variance"], s["dim_key"]
+    scale = s["dim_value"] * _task(s).key_moments[0] * d
+    if not s["length"]:
+        return Truth(scale * lam)
+    where = (d, lam, s["noise"], s["decay"], s["keys"] == "sphere", s["length"])
+    value, error = reference.sampled_squares(*where, s["forget"], s["ridge"], s["seed"])
+    return Truth(scale * value, scale * error)
+
+
 def _draw_gates(rng: np.random.Generator) -> Setting:
     s = _draw_curve(rng)
     s["decay"] = choice(rng, [float(rng.random()), 1 - 10 ** rng.uniform(-9, -1), 0.0])
@@ -455,6 +481,14 @@ SUBJECTS: list[Subject] = [
         _call_curve,
         _true_curve,
         _curve_relations,
+    ),
+    Subject(
+        "memory_curve of least squares",
+        ("memory_curve",),
+        _draw_forgetting,
+        _call_forgetting,
+        _true_forgetting,
+        weight=0.1,
     ),
     Subject(
         "best_gates",
