@@ -4,8 +4,8 @@ How many heads does linear attention need?
 
 Linear attention of any number of heads is a linear function of cubic features, so one least-squares
 solve gives the smallest training loss that any number of heads can reach. Here labels come from a
-teacher with three heads and noise. The points are the best one, two, three, ... heads found; the line
-is the optimum over all of them, which no training run can beat.
+teacher with three heads and noise. The points are the best one, two, three, ... heads found; the
+line is the optimum over all of them, which no training run can beat.
 """
 
 import numpy as np

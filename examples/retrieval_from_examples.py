@@ -3,8 +3,8 @@ Finding one coordinate of many from a few examples
 ==================================================
 
 Labels are one coordinate of the inputs, with noise; which one is hidden. Attention over coordinates
-that scores by cosines (normalised keys) needs as many examples as Shannon's capacity asks for; plain
-dot products need more. All curves are exact, the last ones for 3e69 coordinates.
+that scores by cosines (normalised keys) needs as many examples as Shannon's capacity asks for;
+plain dot products need more. All curves are exact, the last ones for 3e69 coordinates.
 """
 
 import math

@@ -1,5 +1,5 @@
-"""The claims on linear attention and on retrieval from examples: each check runs once, and everything
-is asserted of that one result.
+"""The claims on linear attention and on retrieval from examples: each check runs once, and
+everything is asserted of that one result.
 
 False alarms: sampled comparisons allow 5 standard errors (6e-7 each) and the seed is fixed, so a
 failure here is a change of the code.

@@ -1,5 +1,5 @@
-"""Linear attention by least squares: against LAPACK, heads by hand, closed spectra; the count of heads
-against ranks of the derivative.
+"""Linear attention by least squares: against LAPACK, heads by hand, closed spectra; the count of
+heads against ranks of the derivative.
 
 Everything here is deterministic given its seeds, which were chosen before looking; no sampled
 comparison, so no false alarms.

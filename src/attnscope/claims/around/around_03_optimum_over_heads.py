@@ -1,18 +1,18 @@
-"""Least squares on cubic features is the optimum over linear attention of any number of heads, and a
-matrix of moments says whether it is unique.
+"""Least squares on cubic features is the optimum over linear attention of any number of heads, and
+a matrix of moments says whether it is unique.
 
 notation: tokens (k_l, v_l) of a LinearMap with normal keys, d = 3, lam = 1, s = 1/2, query q;
 C = sum of z z^T, z = (k, v); T the tensor of the layer (estimators.linear_attention).
 
-Four checks. (1) In-context regression: over all heads the population optimum is the one head
-alpha sum (q.k)v, alpha = 1/(L + d + 1 + s^2/lam); its excess in closed form against squared errors on
+Four checks. (1) In-context regression: over all heads the population optimum is the one head alpha
+sum (q.k)v, alpha = 1/(L + d + 1 + s^2/lam); its excess in closed form against squared errors on
 drawn contexts, and all 48 entries of the unrestricted fit against alpha/2 or 0, in standard errors
-of least squares with any noise (Huber and White). (2) The certificate: eigenvalues from the irreducible
-parts of C under rotations, against mean squared lengths of drawn features in each part; and the
-fit's spectrum against that of a matrix formed entry by entry. (3) Whitened contexts: the traceless
-part of sum k k^T never occurs, so (d(d+1)/2 - 1) d directions are open and minimisers differ there.
-(4) Heads trained by nonlinear least squares from drawn starts never end below the optimum, and
-D = 4 heads reach it.
+of least squares with any noise (Huber and White). (2) The certificate: eigenvalues from the
+irreducible parts of C under rotations, against mean squared lengths of drawn features in each part;
+and the fit's spectrum against that of a matrix formed entry by entry. (3) Whitened contexts: the
+traceless part of sum k k^T never occurs, so (d(d+1)/2 - 1) d directions are open and minimisers
+differ there. (4) Heads trained by nonlinear least squares from drawn starts never end below the
+optimum, and D = 4 heads reach it.
 """
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ def _theta_error(fit: LinearAttentionFit, X: np.ndarray, y: np.ndarray) -> np.nd
 
 
 def _whitened(rng: np.random.Generator) -> tuple[LinearAttentionFit, float]:
-    """The fit of contexts with sum k k^T = I and no noise, and the most that a tensor of length 1 in
-    the open directions (traceless in the keys) changes its predictions there.
+    """The fit of contexts with sum k k^T = I and no noise, and the most that a tensor of length 1
+    in the open directions (traceless in the keys) changes its predictions there.
     """
     n = 500
     keys = np.linalg.qr(rng.standard_normal((n, 8, DIM)))[0]

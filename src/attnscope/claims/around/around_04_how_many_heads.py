@@ -1,14 +1,14 @@
 """How many heads a layer of linear attention takes: about .293 D^2, not D^2.
 
-notation: M (o D, D p) = sum_h V_h (x) Q_h; a symmetric C sees its half T that is symmetric in the two
-places of C (estimators.linear_attention.fewest_heads).
+notation: M (o D, D p) = sum_h V_h (x) Q_h; a symmetric C sees its half T that is symmetric in the
+two places of C (estimators.linear_attention.fewest_heads).
 
-Predicted: the smallest k with k(oD + Dp - k) - [o = 1] p k(k-1)/2 - [p = 1] o k(k-1)/2 at least
-o p D(D+1)/2, by counting parameters. Measured: (1) the rank of the derivative of (V, Q) -> T at drawn
-heads, column by column from the bilinear map itself, for 27 sizes and every k up to the count;
-(2) completion of drawn symmetric tensors by the free antisymmetric part: no draw is completed below
-the count, some are at it, all with one head more (over the reals an open set of layers needs that
-one more: a pilot saw 11 % of them at D = 2, 2 % at D = 3); (3) layers of 1, 2, 3 heads, found again
+Predicted: the smallest k with k(oD + Dp - k) - [o = 1] p k(k-1)/2 - [p = 1] o k(k-1)/2 at least o p
+D(D+1)/2, by counting parameters. Measured: (1) the rank of the derivative of (V, Q) -> T at drawn
+heads, column by column from the bilinear map itself, for 27 sizes and every k up to the count; (2)
+completion of drawn symmetric tensors by the free antisymmetric part: no draw is completed below the
+count, some are at it, all with one head more (over the reals an open set of layers needs that one
+more: a pilot saw 11 % of them at D = 2, 2 % at D = 3); (3) layers of 1, 2, 3 heads, found again
 from data; plain singular values of what the data identify see D^2 heads in each.
 """
 

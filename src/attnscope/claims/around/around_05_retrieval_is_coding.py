@@ -1,5 +1,5 @@
-"""Finding one of m coordinates from n noisy examples is decoding a random code: cosine scores attain
-Shannon's rate, dot products do not.
+"""Finding one of m coordinates from n noisy examples is decoding a random code: cosine scores
+attain Shannon's rate, dot products do not.
 
 notation: columns X_j in R^n standard normal, y = X_J + s e; C = 1/2 log(1 + 1/s^2)
 (tasks.exchangeable.sparse_retrieval, theory.exchangeable.retrieval).
@@ -156,7 +156,7 @@ def _largest(log_m: float) -> float:
 def _logit(
     n: int, m: int, s: float, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Maximum likelihood weights of (y.X_j, -|X_j|^2/2) in a softmax over j, and standard errors."""
+    """Maximum likelihood weights of (y.X_j, -|X_j|^2/2) in a softmax over j, with errors."""
     dots, squares = _prompts(n, m, s, count, rng)
     features = np.stack([dots, -squares / 2], axis=2)
     weights = np.zeros(2)

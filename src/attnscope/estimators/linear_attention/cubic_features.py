@@ -1,7 +1,7 @@
 """What linear attention is linear in: second moments of the context times the query.
 
-notation: Z (L, D) tokens, z (p,) query, C = Z^T Z = sum_l z_l z_l^T, o outputs; heads V_h (o, D) and
-Q_h (D, p); T (o, D, D, p) the tensor of the layer, symmetric in its two middle places.
+notation: Z (L, D) tokens, z (p,) query, C = Z^T Z = sum_l z_l z_l^T, o outputs; heads V_h (o, D)
+and Q_h (D, p); T (o, D, D, p) the tensor of the layer, symmetric in its two middle places.
 
     y_a = sum_h (V_h C Q_h z)_a = sum_{ijk} T_aijk C_ij z_k,
     T_aijk = sum_h (V_h,ai Q_h,jk + V_h,aj Q_h,ik)/2

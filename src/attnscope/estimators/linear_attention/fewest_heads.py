@@ -8,17 +8,18 @@ the symmetric part T. Plain singular values of T give up to min(o D, D p) heads,
 that has one.
 
 Counting. Matrices of rank k form a manifold of dimension k (o D + D p - k); T has o p D(D+1)/2
-coordinates. With one output more is free: Q_h,.k -> Q_h,.k + sum_g a_hgk V_g with a antisymmetric in
-(h, g) changes the antisymmetric part of M alone, p k(k-1)/2 parameters; with one query coordinate
-V_h,a. -> V_h,a. + sum_g a_hga Q_g likewise, o k(k-1)/2. Where
+coordinates. With one output more is free: Q_h,.k -> Q_h,.k + sum_g a_hgk V_g with a antisymmetric
+in (h, g) changes the antisymmetric part of M alone, p k(k-1)/2 parameters; with one query
+coordinate V_h,a. -> V_h,a. + sum_g a_hga Q_g likewise, o k(k-1)/2. Where
 
     k (o D + D p - k) - [o = 1] p k(k-1)/2 - [p = 1] o k(k-1)/2  <  o p D(D+1)/2
 
-the tensors of k heads have measure zero: almost every layer needs at least the smallest k where this
-is no longer so (`generic_heads`). For o = p = D it is about (1 - 1/sqrt 2) D^2 = .293 D^2 of D^2; for
-one output and p = D it is D. That as many suffice is found, not proved: the derivative of (V, Q) -> T
-has that rank at drawn heads (tests), so that they suffice for an open set of layers; over the reals
-another open set needs more (11 % of drawn layers with D = 2 need 3), which the next bound can see.
+the tensors of k heads have measure zero: almost every layer needs at least the smallest k where
+this is no longer so (`generic_heads`). For o = p = D it is about (1 - 1/sqrt 2) D^2 = .293 D^2 of
+D^2; for one output and p = D it is D. That as many suffice is found, not proved: the derivative of
+(V, Q) -> T has that rank at drawn heads (tests), so that they suffice for an open set of layers;
+over the reals another open set needs more (11 % of drawn layers with D = 2 need 3), which the next
+bound can see.
 
 A bound from below, for one layer: S = sum_ak u_a T_a..k z_k is the symmetric part of a sum of k
 dyads, each with at most one positive and one negative eigenvalue, so k is at least the number of
@@ -48,7 +49,7 @@ STALLED = 1e-4  # relative decrease over PATIENCE steps that says so
 PATIENCE = 12
 ROUNDING = 1e-14  # of the trace of a Gram matrix
 DIRECTIONS = 64  # (u, z) that the signature bound looks at, beside the coordinates
-ABOVE_ROUNDING = 1e-7  # of the largest eigenvalue: what counts as not 0
+ABOVE_ROUNDING = 1e-7  # of the size of T: what counts as not 0 beside its error
 
 
 class HeadsFound(NamedTuple):
@@ -99,8 +100,10 @@ def _free(o: int, p: int) -> int:
     return (p if o == 1 else 0) + (o if p == 1 else 0)
 
 
-def signature_bound(T: np.ndarray, seed: int = 0) -> int:
-    """The most eigenvalues of one sign that sum_ak u_a T_a..k z_k has, over drawn u and z."""
+def signature_bound(T: np.ndarray, error: float = 0.0, seed: int = 0) -> int:
+    """The most eigenvalues of one sign that sum_ak u_a T_a..k z_k has, over drawn u and z, whatever
+    a change of T of length `error` does to them.
+    """
     o, _, _, p = T.shape
     rng = np.random.default_rng(seed)
     u = np.concatenate(
@@ -109,9 +112,10 @@ def signature_bound(T: np.ndarray, seed: int = 0) -> int:
     z = np.concatenate([np.tile(np.eye(p), (o, 1)), rng.standard_normal((DIRECTIONS, p))])
     S = np.einsum("ma,aijk,mk->mij", u, T, z, optimize=True)
     eigenvalues = np.linalg.eigvalsh(S)
-    size = np.linalg.norm(T) * np.linalg.norm(u, axis=1) * np.linalg.norm(z, axis=1)
-    above = eigenvalues > ABOVE_ROUNDING * size[:, None]
-    below = eigenvalues < -ABOVE_ROUNDING * size[:, None]
+    unsure = error + ABOVE_ROUNDING * float(np.linalg.norm(T))
+    size = unsure * np.linalg.norm(u, axis=1) * np.linalg.norm(z, axis=1)
+    above = eigenvalues > size[:, None]
+    below = eigenvalues < -size[:, None]
     return int(max(above.sum(axis=1).max(), below.sum(axis=1).max()))
 
 
@@ -122,16 +126,17 @@ def fewest_heads(
     k: int | None,
     tolerance: float,
     seed: int,
+    error: float = 0.0,
 ) -> HeadsFound:
-    """The best k heads for coefficients W (F, o), differences measured by N (rank, F);
-    k None: the fewest found with a residual of at most `tolerance`.
+    """The best k heads for coefficients W (F, o), known to `error`, differences measured by N
+    (rank, F); k None: the fewest found with a residual of at most `tolerance`.
     """
     o, D, p = sizes
     T = tensor_of(W, D)
     if not np.any(W):
         none = 0 if k is None else k
         return HeadsFound(np.zeros((none, o, D)), np.zeros((none, D, p)), 0.0, 0)
-    least = signature_bound(T, seed) if len(N) == len(W) else 1
+    least = signature_bound(T, error, seed) if len(N) == len(W) else 1
     most = min(o * D, D * p)
     if k is not None:
         return completed(T, N, k, seed, tolerance)._replace(at_least=least)

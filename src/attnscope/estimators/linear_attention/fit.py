@@ -3,7 +3,7 @@
 notation: n contexts, F features X (n, F) (cubic_features.py), Y (n, o) targets, W (F, o)
 coefficients = the layer's tensor T; Lambda = X^T X/n the certificate.
 
-    min over H and V_1, Q_1, ..., V_H, Q_H of (1/n) sum |y - sum_h V_h C Q_h z|^2  =  min_W |Y - X W|^2/n
+    min over H, V, Q of (1/n) sum |y - sum_h V_h C Q_h z|^2  =  min_W |Y - X W|^2/n
 
 because every W is the W of some heads (at most o D or D p of them: the singular value decomposition
 of T as a matrix (o D, D p)). No training run of any width ends below it.
@@ -16,15 +16,16 @@ count as 0:
     |E| <= e = g (sum of squared sizes of the features)^(1/2),   g = (L + F + ROUNDINGS) eps;
     kept: sigma > 2 e.
 
-Errors. X by Householder QR, then the singular values of R: backward stable, as if X were X + E. With
-sigma the smallest kept singular value and rho = |Y - X W|,
+Errors. X by Householder QR, then the singular values of R: backward stable, as if X were X + E.
+With sigma the smallest kept singular value and rho = |Y - X W|,
 
     |dW| <= 2 (e/sigma) (|W| + rho/sigma),   |d rho| <= e (|W| + |dW|) + g |Y|,
 
 and the optimum rho^2/n errs by (2 rho + |d rho|) |d rho|/n. With a null space the minimum is over
 what the data determine beyond rounding.
 
-ridge > 0 minimises (1/n)|Y - X W|^2 + ridge |W|^2 instead: unique for any data, no longer the optimum.
+ridge > 0 minimises (1/n)|Y - X W|^2 + ridge |W|^2 instead: unique for any data, no longer the
+optimum.
 
 That linear attention is a linear predictor of cubic features, that it comes back to heads by a
 singular value decomposition, and that the second moments certify identifiability is of Yau et al.
@@ -120,7 +121,8 @@ class LinearAttentionFit:
         tolerance = check.real(tolerance, "tolerance", of, 1e-12, 1.0)
         seed = check.seed_value(seed, of)
         s = self._solved
-        found = fewest_heads(s.balanced, s.seen, (o, D, p), k, tolerance, seed)
+        known = float(np.linalg.norm(s.moved))
+        found = fewest_heads(s.balanced, s.seen, (o, D, p), k, tolerance, seed, known)
         value = found.value / s.units.token
         score = found.score / (s.units.token[:, None] * s.units.query)
         return found._replace(value=value * s.output[:, None], score=score)
@@ -145,7 +147,7 @@ class LinearAttentionFit:
         X, _ = cubic_features(z, q, s.units)
         scaled = z / s.units.token
         # |features| before anything cancels: |C| <= sum |z_l|^2
-        size = np.sqrt(np.einsum("nli,nli->n", scaled, scaled)) ** 2
+        size = np.einsum("nli,nli->n", scaled, scaled)
         size = size * np.linalg.norm(q / s.units.query, axis=1)
         if s.open.shape[0] and not self.ridge:
             self._within(X, size, of)
@@ -174,9 +176,9 @@ class LinearAttentionFit:
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """Of a fit, in balanced units: triangle R (F, F) of the features, its kept singular values times
-    right singular vectors `seen` (rank, F), the others `open` (nullity, F), coefficients (F, o),
-    moved (o,) bounds of |dW|, blur how well the null space is known.
+    """Of a fit, in balanced units: triangle R (F, F) of the features, its kept singular values
+    times right singular vectors `seen` (rank, F), the others `open` (nullity, F), coefficients (F,
+    o), moved (o,) bounds of |dW|, blur how well the null space is known.
     """
 
     units: Units

@@ -5,7 +5,8 @@ w = softmax(-t); rho = |y|/sqrt(1 + s^2) ~ chi_n; E over the right column's t gi
 
 Given y, the right column has the density e^{-t} f_wrong(t)/Z in t, with
 
-    Z = E_wrong e^{-t} = (s^2/(1 + s^2))^{n/2} e^{-rho^2/2},   2 (1 + s^2) t = c^2 ~ ncx2(n, s^2 rho^2),
+    Z = E_wrong e^{-t} = (s^2/(1 + s^2))^{n/2} e^{-rho^2/2},
+    2 (1 + s^2) t = c^2 ~ ncx2(n, s^2 rho^2),
 
 so one law serves both. With 1/S = int e^{-uS} du, u = e^tau,
 
@@ -13,12 +14,13 @@ so one law serves both. With 1/S = int e^{-uS} du, u = e^tau,
     phi = E exp(-e^{tau-t}),   psi = Z e^tau E k(tau - t),   k(y) = (1 - exp(-e^y))/e^y:
 
 positive terms only, so that small masses keep their digits; (m-1) Z enters by its logarithm, so m
-may be astronomic. In words: 1 - E w_J is how often a wrong column has the least t + log(exponential).
+may be astronomic. In words: 1 - E w_J is how often a wrong column has the least t +
+log(exponential).
 
-Trapezoid sums in tau, in c = log(1 + e^x) and in rho = log(1 + e^x'): all integrands are analytic in
-strips (|Im tau| < pi/2 bounds the kernels), so that errors fall like e^{-pi^2/STEP}; the step in c
-and rho is STEP over the slope of tau in them. The error is that of the halved outer rules,
-and OUTER.
+Trapezoid sums in tau, in c = log(1 + e^x) and in rho = log(1 + e^x'): all integrands are analytic
+in strips (|Im tau| < pi/2 bounds the kernels), so that errors fall like e^{-pi^2/STEP}; the step in
+c and rho is STEP over the slope of tau in them. The error is that of the halved outer rules, and
+OUTER.
 """
 
 from __future__ import annotations
@@ -140,8 +142,8 @@ def _chi_law(n: int, rho: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _right_law(n: int, s: float, c: np.ndarray, rho: np.ndarray) -> np.ndarray:
-    """(c, rho): the density of the noncentral chi law of n degrees around s rho, up to a factor that
-    depends on rho.
+    """(c, rho): the density of the noncentral chi law of n degrees around s rho, up to a factor
+    that depends on rho.
 
     f = c^{n-1} e^{-(c^2 + a^2)/2} 0F1(n/2; (a c)^2/4) up to constants, a = s rho.
     """

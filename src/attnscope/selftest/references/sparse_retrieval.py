@@ -3,10 +3,10 @@
 notation: n examples, m columns x_j in R^n, y = x_J + s e; others = m - 1.
 
 Hard choices. With M the best of the wrong scores, P(right) = int_0^inf e^{-v} P(score_J > M(v)) dv,
-where M(v) is the quantile at which all wrong scores are below with probability e^{-v}: the law of the
-maximum instead of the density of the right score.
+where M(v) is the quantile at which all wrong scores are below with probability e^{-v}: the law of
+the maximum instead of the density of the right score.
     dot: M(v) = Phi^-1(e^{-v/others}); P(chi_n + s Z > x) = E_Z Q(n/2, ((x - s Z)_+)^2/2).
-    cosine: the angle below which a wrong one lies with probability 1 - e^{-v/others}, by the inverse
+    cosine: the angle below which a wrong one lies with probability 1 - e^{-v/others}, by an inverse
     incomplete beta function; the right one is P(r/s + Z > cot(phi) r'), r = chi_n, r' = chi_{n-1}.
     One example: ties counted over the number of wrong columns with y's sign.
 

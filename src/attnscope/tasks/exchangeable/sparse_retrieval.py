@@ -1,13 +1,14 @@
 """Which coordinate do the examples read off? One of m, from n noisy examples.
 
-notation: m = features, s = noise, L = length examples; keys x_l in R^m standard normal, J uniform on
-the m coordinates, values y_l = x_{l,J} + s N(0, 1); target: the value at a new key q.
+notation: m = features, s = noise, L = length examples; keys x_l in R^m standard normal, J uniform
+on the m coordinates, values y_l = x_{l,J} + s N(0, 1); target: the value at a new key q.
 
-It is `LinearMap` with the prior of one-sparse maps: W = e_J. Turned on its side, coordinate j of all
-keys is a column X_j in R^L, the values y are a query for columns, and the posterior is softmax
+It is `LinearMap` with the prior of one-sparse maps: W = e_J. Turned on its side, coordinate j of
+all keys is a column X_j in R^L, the values y are a query for columns, and the posterior is softmax
 attention over coordinates whose scores know the length of the columns:
 
-    P(J = j | context) = softmax_j((y.X_j - |X_j|^2/2)/s^2),   E[v | q, context] = sum_j P(J = j) q_j
+    P(J = j | context) = softmax_j((y.X_j - |X_j|^2/2)/s^2),
+    E[v | q, context] = sum_j P(J = j | context) q_j
 
 A Gaussian random code: m words of length L through a channel with noise s, whose capacity is
 C = 1/2 log(1 + 1/s^2) nats an example. Since E sum_j P(J = j | .)^2 = E P(J | .) (Bayes' rule) and
@@ -76,8 +77,8 @@ class SparseRetrieval:
         return math.log1p(1 / self.noise / self.noise) / 2
 
     def sample(self, n: int, length: int, seed: int = 0) -> ContextBatch:
-        """Draw n contexts of `length` >= 0 examples: keys (n, L, m), values (n, L, 1), query (n, m),
-        target (n, 1), latent (n, 1, m) one-hot.
+        """Draw n contexts of `length` >= 0 examples: keys (n, L, m), values (n, L, 1), query (n,
+        m), target (n, 1), latent (n, 1, m) one-hot.
         """
         of = "SparseRetrieval.sample"
         n = check.integer(n, "n", of, 1)

@@ -1,8 +1,8 @@
-"""Retrieval from examples is channel coding: how often scores find the coordinate, how many examples
-that takes.
+"""Retrieval from examples is channel coding: how often scores find the coordinate, how many
+examples that takes.
 
-notation: a SparseRetrieval of m features and noise s; X_j in R^n coordinate j of n examples, y their
-values; C = 1/2 log(1 + 1/s^2) the capacity.
+notation: a SparseRetrieval of m features and noise s; X_j in R^n coordinate j of n examples, y
+their values; C = 1/2 log(1 + 1/s^2) the capacity.
 
     "dot"      y.X_j            plain attention over coordinates
     "cosine"   y.X_j/|X_j|      keys of one length (QK norm)
