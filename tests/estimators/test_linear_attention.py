@@ -165,6 +165,14 @@ def test_ridge_by_normal_equations():
     assert fit.nullity == 2
 
 
+def test_targets_may_be_lists():
+    tokens, query, y, *_ = data(60, 4, 2, 2, 1, 1, seed=85)
+    one = at.fit_linear_attention(tokens, query, y)
+    assert np.array_equal(
+        at.fit_linear_attention(tokens, query, y[:, 0].tolist()).theta, one.theta
+    )
+
+
 def test_nothing_to_say_needs_no_head():
     tokens, query, *_ = data(60, 4, 2, 2, 1, 1, seed=81)
     fit = at.fit_linear_attention(tokens, query, np.zeros(60))
@@ -233,6 +241,10 @@ BAD = {
     "target": (
         lambda: at.fit_linear_attention(X, X[:, 0], X),
         "target of fit_linear_attention must be",
+    ),
+    "ragged": (
+        lambda: at.fit_linear_attention(X, X[:, 0], [[1.0], [1.0, 2.0], [1.0], [1.0]]),
+        "target of fit_linear_attention must be a real array",
     ),
     "target nan": (
         lambda: at.fit_linear_attention(X, X[:, 0], np.full(4, np.nan)),

@@ -333,7 +333,10 @@ def _contexts(tokens: object, mask: object, of: str, dim: int | None) -> np.ndar
 
 def _targets(target: object, of: str, n: int) -> np.ndarray:
     """(n, o) of (n,) or (n, o)."""
-    flat = isinstance(target, np.ndarray) and target.ndim == 1
+    try:
+        flat = np.ndim(target) == 1  # type: ignore[arg-type]
+    except ValueError:  # ragged: the check below says so
+        flat = False
     hint = "an array (n,) or (n, o)"
     y = check.array(target, "target", of, (n,) if flat else (n, None), hint)
     return _sized(y.reshape(n, -1), "target", of)
