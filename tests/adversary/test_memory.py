@@ -14,7 +14,7 @@ from helpers.tolerances import FEW_ROUNDINGS, LAST_DIGIT
 
 from attnscope.selftest.references import memory
 
-test_quick, test_long = family_tests("memory")
+test_quick, test_long = family_tests("memory", "memory_task")
 
 
 def test_memory_by_hand():

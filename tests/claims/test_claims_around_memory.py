@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 from helpers.claim_contract import ClaimContract, evidence, ids
 
-from attnscope.claims.around import around_01_forget_gate as forget
 from attnscope.claims.around import around_02_local_linear as local
+from attnscope.claims.around.blind_memories import error_at_rest
 from attnscope.tasks.exchangeable.drifting_map import DriftingMap
 from attnscope.theory.exchangeable.memory import memory_curve
 
@@ -70,10 +70,10 @@ def test_rest_is_the_limit_of_the_curve():
         task = DriftingMap(8, 1, 1.0, 0.5, 0.99, law)
         step = 0.05 if law == "normal" else 0.4
         for gate in (0.97, 0.99, 1.0):
-            rest = forget._at_rest(task, gate, gate * step, step)
+            rest = error_at_rest(task, gate, gate * step, step)
             assert memory_curve(task, 4000, step, gate).excess == pytest.approx(
                 rest, rel=1e-10
             )
-        rest = forget._at_rest(task, 0.97, 0.0, step)
+        rest = error_at_rest(task, 0.97, 0.0, step)
         linear = memory_curve(task, 4000, step, 0.97, "linear")
         assert linear.excess == pytest.approx(rest, rel=1e-10)

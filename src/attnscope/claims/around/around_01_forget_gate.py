@@ -16,8 +16,9 @@ Routes:
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 
+from attnscope.claims.around.blind_memories import best_rivals, error_at_rest, least_error
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
@@ -67,7 +68,7 @@ def check(context: Context) -> Evidence:
         for a in DECAYS
     }
     closed = {(law, a): best_gates(_task(law, a)).risk.excess for law in LAWS for a in DECAYS}
-    rivals = {(law, a): _rivals(_task(law, a)) for law in LAWS for a in DECAYS}
+    rivals = {(law, a): best_rivals(_task(law, a)) for law in LAWS for a in DECAYS}
     comparisons = (
         *_curves(rules),
         *_optimum(),
@@ -156,19 +157,6 @@ def _curves(rules: dict) -> list[Comparison]:
 # -- the optimum -------------------------------------------------------------------------------------
 
 
-def _at_rest(task: DriftingMap, A: float, B: float, C: float) -> float:
-    """The error of S <- A S - B (S.k) k + C v k at rest, kappa d times that of a coordinate."""
-    kappa, kappa2 = task.key_moments
-    a = task.decay
-    left = 1 - (A * A - 2 * A * B * kappa + B * B * kappa2)
-    if left <= 0:
-        return float("inf")
-    c = C * kappa / (1 - a * (A - B * kappa))
-    told = kappa2 + task.noise**2 * kappa
-    p = (2 * C * (A * kappa - B * kappa2) * a * c + C * C * told) / left
-    return kappa * D * (1 - 2 * c + p)
-
-
 def _optimum() -> list[Comparison]:
     out = []
     for law in LAWS:
@@ -178,7 +166,7 @@ def _optimum() -> list[Comparison]:
             # started well away from the answer
             start = np.array([0.97 * a, 0.8 * a * best.step, 1.2 * best.step])
             options = {"xatol": 1e-12, "fatol": 1e-16, "maxiter": 4000, "maxfev": 4000}
-            objective = lambda z, task=task: _at_rest(task, *z)
+            objective = lambda z, task=task: error_at_rest(task, *z)
             found = minimize(objective, start, method="Nelder-Mead", options=options)
             A, B, C = found.x
             excess = best.risk.excess
@@ -203,30 +191,6 @@ def _optimum() -> list[Comparison]:
                 )
             )
     return out
-
-
-def _rivals(task: DriftingMap) -> tuple[float, float]:
-    """The best gated linear attention and the best delta rule without a gate, at rest."""
-
-    def linear(gate: float) -> float:
-        # quadratic in the scale: 1 - 2 e x + e^2 y
-        one, two = (
-            _at_rest(task, gate, 0.0, e) / _at_rest(task, 0.0, 0.0, 0.0) for e in (1, 2)
-        )
-        y = (two - 2 * one + 1) / 2
-        x = (1 + y - one) / 2
-        return 1 - x * x / y
-
-    kappa, kappa2 = task.key_moments
-    fine = {"xatol": 1e-10}
-    gated = minimize_scalar(linear, bounds=(0.0, 1 - 1e-9), method="bounded", options=fine)
-    free = minimize_scalar(
-        lambda e: _at_rest(task, 1.0, e, e),
-        bounds=(0.0, 2 * kappa / kappa2),
-        method="bounded",
-        options=fine,
-    )
-    return float(gated.fun * _at_rest(task, 0.0, 0.0, 0.0)), float(free.fun)
 
 
 # -- Kalman ------------------------------------------------------------------------------------------
@@ -341,7 +305,7 @@ def _figure(rules: dict, floors: Found) -> Figure:
     )
     here = _task("sphere", 0.99)
     best = best_gates(here)
-    least = [_least(here, gate) for gate in GATES]
+    least = [least_error(here, gate) for gate in GATES]
     ends = [GATES[0], GATES[-1]]
     gates = Panel(
         "a = 0.99: each gate with its best step",
@@ -354,16 +318,6 @@ def _figure(rules: dict, floors: Found) -> Figure:
         ),
     )
     return Figure("What a memory should forget", (curves, gates), columns=2)
-
-
-def _least(task: DriftingMap, gate: float) -> float:
-    found = minimize_scalar(
-        lambda e: _at_rest(task, gate, gate * e, e),
-        bounds=(0.01, 1.9),
-        method="bounded",
-        options={"xatol": 1e-9},
-    )
-    return float(found.fun)
 
 
 CLAIM = Claim(
