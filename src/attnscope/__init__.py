@@ -121,6 +121,7 @@ _HOME = {
         "bags_needed",
         "recovery_threshold",
     ],
+    "theory.samples.best_ridge": ["BestRidge", "best_ridge"],
     "theory.exchangeable.chernoff": ["asymptotic_topic_error", "chernoff", "two_topic_error"],
     "theory.exchangeable.retrieval": ["examples_needed", "retrieval_probability"],
     "theory.exchangeable.representation": [

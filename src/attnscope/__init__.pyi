@@ -170,6 +170,8 @@ from attnscope.theory.risks.sign_error import sign_error as sign_error
 from attnscope.theory.risks.spiked import spiked_asymptotic as spiked_asymptotic
 from attnscope.theory.risks.spiked import spiked_bayes_risk as spiked_bayes_risk
 from attnscope.theory.risks.spiked import spiked_exponent as spiked_exponent
+from attnscope.theory.samples.best_ridge import BestRidge as BestRidge
+from attnscope.theory.samples.best_ridge import best_ridge as best_ridge
 from attnscope.theory.samples.cramer_rao import cramer_rao as cramer_rao
 from attnscope.theory.samples.curve import LearningCurve as LearningCurve
 from attnscope.theory.samples.learning_curve import learning_curve as learning_curve

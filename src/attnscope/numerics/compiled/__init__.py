@@ -2,7 +2,8 @@
 
 In reading order: `run_tiles` (runs side by side in vector lanes), `fast_erf`, `fast_normal`
 (functions without branches), `data_pass` with `bag_losses` (one read of all tokens of all bags),
-`cosines`, `memory_scan` (linear memories and the Kalman filter).
+`cosines`, `memory_scan` (linear memories and the Kalman filter), `softmax_prox` and `linear_prox`
+(one bag of a ridge fit, minimised).
 """
 
 from attnscope.doors import door

@@ -1,7 +1,8 @@
 """What n samples buy: `cramer_rao` (the limit of every estimator), `two_steps` (two
 gradient steps from zero), and learning curves at n/d fixed: `curve` (what one is),
 `learning_curve` (the door to all of them), `bayes_curve` with `state_evolution`,
-`thresholds` (and the inverse).
+`thresholds` (and the inverse); ridge fits: `ridge_erm` with `ridge_setting`, `ridge_channel`,
+`ridge_nodes`, `ridge_solver`, then `ridge_fixed_key` and `best_ridge`.
 """
 
 from attnscope.doors import door

@@ -19,6 +19,8 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.theory.samples.bayes_curve import BRANCHES, bayes_curve
 from attnscope.theory.samples.curve import LearningCurve
+from attnscope.theory.samples.ridge_erm import erm_curve
+from attnscope.theory.samples.ridge_fixed_key import fixed_key_curve
 
 __all__ = ["alphas", "learning_curve"]
 
@@ -53,9 +55,12 @@ def learning_curve(
         task: SingleLocation.spiked (any position probabilities), or RandomLength of it.
         alpha: bags per dimension, a number or a list.
         predictor: None for the Bayes-optimal estimator; Softmax or LinearAttention for the fit of
-        its key and value by squared error, whose temperature is absorbed in the key's length.
-        ridge: penalty of the fit, one number or (key, value).
-        key: "oracle" fits the value alone, with the key known.
+        its key and value by squared error, whose temperature is absorbed in the key's length. Two
+        tokens or more, one spike of order 1, noise > 0.
+        ridge: penalty of the fit, one number or (key, value): sum of squares/2 + (d/2) (ridge_k
+        |k|^2 + ridge_v |v|^2), k and v the predictor's own.
+        key: fits the value alone, with the key known: "oracle" (the best key at the truth), "mean"
+        (all tokens alike), or (k.k*, |k|^2).
         branch: which solution of the Bayes equations where there are several: "reached" by message
         passing, "informed" (reached from the truth), "best" (of largest evidence: Bayes-optimal,
             perhaps out of reach).
@@ -68,6 +73,12 @@ def learning_curve(
     array([0.7465, 0.4825, 0.2567, 0.1878])
     >>> curve.key_overlap.round(4), curve.value_overlap.round(4)
     (array([0.6631, 0.8105, 0.9006, 0.9488]), array([0.3324, 0.6398, 0.893 , 0.9628]))
+
+    >>> from attnscope.predictors.attention import LinearAttention, Softmax
+    >>> known = learning_curve(task, 2.0, Softmax(1.0), ridge=0.1, key="oracle")
+    >>> fitted = learning_curve(task, 2.0, LinearAttention(1.0, offset=1.0), ridge=(0.2, 16))
+    >>> round(known.risk.excess, 4), round(fitted.risk.excess, 2), round(fitted.stability, 1)
+    (0.3254, 0.61, 0.4)
     """
     values = alphas(alpha, NAME)
     if branch not in BRANCHES:
@@ -79,8 +90,10 @@ def learning_curve(
                 what, NAME, "None without a predictor", "a value", "predictor=Softmax(1.0)"
             )
         curve = bayes_curve(task, values, branch)
+    elif key is None:
+        curve = erm_curve(task, values, predictor, ridge, unstable)
     else:
-        raise bad("predictor", NAME, "None, for the Bayes-optimal estimator", predictor)
+        curve = fixed_key_curve(task, values, predictor, ridge, key)
     return curve if np.ndim(alpha) else _single(curve)
 
 
