@@ -90,7 +90,7 @@ def check(context: Context) -> Evidence:
         + "; linear "
         + ", ".join(f"{p:.3f} ({m:.3f})" for p, m in zip(risks[1], mean[1, :, 0]))
         + f"; in brackets {count} fits of d = {dim}. Stability at most "
-        f"{max(float(c.stability.max()) for c in curves):.2f}."
+        f"{max(float(np.max(c.stability)) for c in curves):.2f}."
     )
     return Evidence(tuple(comparisons), _figure(task, risks, fits), notes)
 
