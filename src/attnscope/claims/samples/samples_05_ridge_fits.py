@@ -61,6 +61,7 @@ def check(context: Context) -> Evidence:
     risks = np.array([c.risk.excess for c in curves])
     errors = np.array([c.risk.error for c in curves])
     residuals = np.array([c.training_error for c in curves])
+    stability = np.array([c.stability for c in curves], dtype=float)
     comparisons = []
     for i, kind in enumerate(KINDS):
         allowed = scale * SPREAD[i] + FINITE / dim
@@ -90,7 +91,7 @@ def check(context: Context) -> Evidence:
         + "; linear "
         + ", ".join(f"{p:.3f} ({m:.3f})" for p, m in zip(risks[1], mean[1, :, 0]))
         + f"; in brackets {count} fits of d = {dim}. Stability at most "
-        f"{max(float(np.max(c.stability)) for c in curves):.2f}."
+        f"{stability.max():.2f}."
     )
     return Evidence(tuple(comparisons), _figure(task, risks, fits), notes)
 
