@@ -93,7 +93,7 @@ def test_printed_numbers():
         tasks = [at.DriftingMap(8, 1, 1.0, 0.5, a, keys) for a in (0.999, 0.99, 0.9)]
         found = [at.best_gates(task).risk.excess for task in tasks]
         assert [round(x, 6) for x in found] == numbers
-        long = [at.memory_curve(task, 6000).excess for task in tasks]
+        long = [at.memory_curve(task, 3000).excess for task in tasks]
         np.testing.assert_allclose(long, found, rtol=SOLVED)
     for keys, numbers in static.items():
         task = at.DriftingMap(8, 1, 1.0, 0.5, 1.0, keys)

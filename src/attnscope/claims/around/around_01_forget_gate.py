@@ -333,11 +333,7 @@ CLAIM = Claim(
     ),
     provenance=Provenance(
         "sharpened",
-        (
-            "regression/interference",
-            "regression/key-norm",
-            "regression/special-cases",
-        ),
+        ("regression/interference", "regression/key-norm"),
         "model, recursion, theorem and numbers",
     ),
     hypotheses=(

@@ -20,6 +20,8 @@ STATEMENTS = {
         "layers perform test-time regression over their input tokens: linear attention, "
         "state-space models, fast weights, online learners and softmax attention are special cases "
         "by regression weights, function class and test-time algorithm",
+        missing="a way of seeing, not a number: the operators here are written as such regressions "
+        "(docs/memory.md), state-space models with gates that look at the tokens are not among them",
     ),
     "regression/interference": Statement(
         "regression",

@@ -24,7 +24,6 @@ __all__ = ["SUBJECTS"]
 
 ROUNDING = 1e-14  # fifty roundings
 LOCAL = 1e-14  # of a fit with its mean subtracted
-LAWS = ("normal", "sphere", "one-hot")
 
 
 # -- operators -------------------------------------------------------------------------------------

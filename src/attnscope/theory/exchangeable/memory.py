@@ -55,7 +55,7 @@ from attnscope.tasks.exchangeable.drifting_map import DriftingMap
 __all__ = ["BestGates", "best_gates", "memory_curve"]
 
 EPS = float(np.finfo(np.float64).eps)
-LONGEST = 10**6  # tokens: a few seconds
+LONGEST = 200_000  # tokens: a few seconds
 RULES = ("delta", "linear", "least squares")
 # multiplications of one sampled curve, about 4 s
 WORK = 8e9
