@@ -219,6 +219,27 @@ def test_printed_thresholds_with_noise(length, strength, D, printed):
         assert np.abs(np.array([x.value for x in found]) - printed).max() < 1e-3
 
 
+def test_next_to_no_noise_and_a_known_location():
+    """alpha = 1 up to rounding: any q_v close to 1 solves, and the error says so."""
+    curve = at.learning_curve(spiked(399.0, 2, 1e-24), 1.0)
+    assert curve.risk.excess <= curve.risk.error + ROOT_EPS
+    found = at.recovery_threshold(2, 399.0)
+    assert abs(found.reachable.value - 1) <= found.reachable.error < ROOT_EPS
+
+
+@pytest.mark.slow
+def test_among_many_tokens_the_key_jumps_first():
+    """L = 10^4, strength 399: a transition far below one bag a dimension, the value's at 1."""
+    task = spiked(399.0, 10_000, 0.01)
+    found = at.recovery_threshold(10_000, 399.0, 0.1)
+    assert 1e-4 < found.informed.value < found.possible.value < found.reachable.value < 0.1
+    off = 1e-6 * found.reachable.value
+    around = [found.reachable.value - off, found.reachable.value + off]
+    curve = at.learning_curve(task, around)
+    assert curve.key_overlap[1] > curve.key_overlap[0] + 0.5
+    assert at.recovery_threshold(10_000, 399.0).reachable.value == pytest.approx(1, abs=1e-4)
+
+
 def test_thresholds_are_where_the_curve_jumps():
     found = at.recovery_threshold(5, 1.0, 0.01)
     task = spiked(1.0, 5, 1e-4)

@@ -130,7 +130,8 @@ def _threshold_relations(setting: Setting, answer: Answer) -> Iterable[Relation]
     reachable, possible, informed = answer.value
     slack = float(np.max(answer.error))
     if reachable > 0:
-        yield at_most("1 <= informed", 1.0, informed, slack)
+        if setting["noise"] == 0:
+            yield at_most("1 <= informed", 1.0, informed, slack)
         yield at_most("informed <= possible", informed, possible, slack)
         yield at_most("possible <= reachable", possible, reachable, slack)
     if setting["length"] == 2 and setting["noise"] >= 0.003:

@@ -248,7 +248,8 @@ class StateEvolution:
         return found
 
     def _unresolved(self, alpha: float, a: Node) -> FixedPoint:
-        """Between a node and q_v = 1, which happens without noise at alpha = 1 up to rounding.
+        """Between a node and q_v = 1: where the curve is flat up to rounding, at alpha = 1 with next
+        to no noise and the location all but known.
 
         What a wrong token costs is of order sqrt(1 - q_v), and so is the error of q_k.
         """
@@ -257,7 +258,7 @@ class StateEvolution:
         return FixedPoint(alpha, key, 1 - u / 2, math.sqrt(u), u, 0.0, math.inf, True)
 
     def _solution(self, alpha: float, a: Node, b: Node) -> FixedPoint:
-        if self.noise_variance == 0 and abs(b.log_alpha - a.log_alpha) < FLAT:
+        if abs(b.log_alpha - a.log_alpha) < FLAT:
             return self._unresolved(alpha, a)
         target = math.log(alpha)
         x, z, slopes = self._newton(target, a, b)
