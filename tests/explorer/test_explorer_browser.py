@@ -181,7 +181,7 @@ def test_each_slider_changes_the_figure(browser, address, view):
     }  # knobs without effect are hidden
     opened(browser, f"{address}/{view}?{shows_all.get(view, '')}")
     names = browser.execute_script(VISIBLE_SLIDERS)
-    assert len(names) >= (4 if view != "bags" else 1)
+    assert len(names) >= {"bags": 1, "samples": 3}.get(view, 4)
     for name in names:
         before = settled(browser)
         knob(browser, name, "slider").send_keys(Keys.ARROW_RIGHT * 12)
@@ -225,9 +225,12 @@ def test_typing_moves_the_slider_and_bad_values_get_a_sentence(browser, address)
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_copied_python_reproduces_the_shown_numbers(browser, address, view):
-    task = {"convergence": "keys=2&seed=4", "bags": "data=drawn&bag=3"}.get(
-        view, "dim=50&length=7"
-    )
+    own = {
+        "convergence": "keys=2&seed=4",
+        "bags": "data=drawn&bag=3",
+        "samples": "length=4",
+    }
+    task = own.get(view, "dim=50&length=7")
     opened(browser, f"{address}/{view}?{task}")
     wait(
         lambda: text(browser, "note") and "it goes on" not in text(browser, "note"),
@@ -258,6 +261,8 @@ def test_the_copied_python_reproduces_the_shown_numbers(browser, address, view):
         close(data[1]["y"], np.quantile(names["excess"][oracle], 0.975, axis=0))
     elif view == "convergence":
         close(data[0]["y"], names["curves"]["softmax"])
+    elif view == "samples":
+        close(data[0]["y"], names["curves"][0].values["excess"])
     elif view == "bags":
         close(data[0]["y"], names["prediction"])
     else:

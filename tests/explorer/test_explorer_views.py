@@ -47,6 +47,7 @@ QUICK = {
     ],
     "posterior": [{}, {"tuning": "fixed", "dim": 8, "length": 30, "noise": 0.5}],
     "convergence": [{}, {"rule": "shrinking", "keys": 2, "seed": 3, "noise": 0.2}],
+    "samples": [{}, {"length": 5, "spike": 1.0, "noise": 0.01}],
     "bags": [{}, {"data": "drawn", "bag": 200, "loss": "mixture"}],
 }
 QUICK["training"].append(
@@ -100,6 +101,11 @@ def test_the_copied_lines_make_the_shown_numbers(view, change):
         assert len(curves) == len(shown_curves)
         for values, y in zip(shown_curves, curves):
             np.testing.assert_array_equal(array(values), y)
+    elif view == "samples":
+        shown_excess = next(t for t in data if t.get("name", "").endswith("reached"))
+        np.testing.assert_array_equal(
+            array(shown_excess["y"]), names["curves"][0].values["excess"]
+        )
     elif view == "convergence":
         for trace in data[:2]:
             np.testing.assert_array_equal(
@@ -407,3 +413,13 @@ def test_convergence_ends_at_the_plateau_and_beats_nobody_below_bayes():
     )
     assert shrinking[-1] < 0.5 * plateau
     assert "must be" in answer("convergence", [("noise", "0")])[2]
+
+
+def test_samples_shade_the_hard_phase_where_there_is_one():
+    hard = shown(state_of("samples", {"length": 5, "spike": 1.0, "noise": 0.01}))
+    assert "hard phase" in hard.note
+    bands = [m for m in hard.figure.panels[0].marks if m.label == "hard phase"]
+    np.testing.assert_allclose(bands[0].x, [1.421, 1.957], atol=5e-4)
+    easy = shown(state_of("samples", {}))
+    assert "without a jump" in easy.note
+    assert not [m for m in easy.figure.panels[0].marks if m.label == "hard phase"]

@@ -13,7 +13,13 @@ from helpers.paths import ROOT
 
 import attnscope as at
 from attnscope import catalogue
-from attnscope.studies.functions import optimal_temperature, oracle_risk, outcomes
+from attnscope.studies.functions import (
+    check_cell,
+    learning_curve,
+    optimal_temperature,
+    oracle_risk,
+    outcomes,
+)
 from attnscope.studies.study import load_study
 
 EXAMPLES = ROOT / "examples" / "studies"
@@ -62,6 +68,16 @@ def test_functions_equal_the_library():
     assert (
         sum(reached[name] for name in ("oracle", "swapped", "undecided", "diverged")) == 1.0
     )
+
+
+def test_learning_curve_equals_the_library_and_refuses_before_it_runs():
+    task = at.SingleLocation.spiked(1000, 3, 5.0, noise=0.3)
+    row = learning_curve(2.0)
+    assert row["excess"] == at.learning_curve(task, [2.0]).risk.excess[0]
+    assert row["key_overlap"] == at.learning_curve(task, [2.0]).key_overlap[0]
+    for cell in ({}, {"alpha": 1.0, "dim": 3}, {"alpha": 1.0, "predictor": "erf"}):
+        with pytest.raises(at.AttnscopeError, match="learning_curve must be"):
+            check_cell(learning_curve, cell)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda p: p.stem)

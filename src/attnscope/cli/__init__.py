@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import theory, training, tasks  # isort: skip
+from attnscope.cli import theory, samples, training, tasks  # isort: skip
 from attnscope.cli import bags
 from attnscope.cli import long_jobs as work
 
@@ -25,6 +25,7 @@ __all__ = [
     "bags",
     "evidence",
     "main",
+    "samples",
     "selftest",
     "tasks",
     "theory",

@@ -19,6 +19,7 @@ from attnscope.explorer.views.convergence import convergence
 from attnscope.explorer.views.landscape import landscape
 from attnscope.explorer.views.posterior import posterior
 from attnscope.explorer.views.risk import risk
+from attnscope.explorer.views.samples import samples
 from attnscope.explorer.views.training import training
 
 __all__ = ["RENDER", "answer", "shown"]
@@ -29,6 +30,7 @@ RENDER: dict[str, Callable[[State], Shown]] = {
     "training": training,
     "posterior": posterior,
     "convergence": convergence,
+    "samples": samples,
     "bags": bags,
 }
 # Computations set aside at once: each takes memory, and cores are few

@@ -54,7 +54,8 @@ class Knob:
     argument: str = ""
 
 
-_ALL = ("landscape", "risk", "training", "posterior", "convergence", "bags")
+_ALL = ("landscape", "risk", "training", "posterior", "convergence", "samples", "bags")
+_DRAWN = tuple(name for name in _ALL if name != "samples")  # views that draw at random
 _PLANTED = ("risk", "training")  # views that show any planted task
 _TASK = ("landscape", "risk", "training", "posterior")
 _TRAINED = ("landscape", "training")
@@ -92,10 +93,14 @@ def _attention() -> list[Knob]:
     rate = "rate r of lambda/(1 + r t); 0 keeps it constant"
     decay = Number("Temperature decay", 0.0, 1e-2, hint=rate)
     ridge = Number("CME ridge", 0.01, 10.0, log=True)
+    fits = {"none": "none", "softmax": "softmax", "linear": "linear", "both": "both"}
+    penalty = Number("Ridge of the fits", 0.05, 5.0, log=True, hint="on key and value")
     return [
         Knob("rule", rule, "fixed", "Attention", ("convergence",)),
         Knob("bandwidth", bandwidth, 0.25, "Attention", ("convergence",)),
         Knob("ridge", ridge, 0.25, "Attention", ("convergence",)),
+        Knob("fits", Choice("Fits beside it", fits), "none", "Fits", ("samples",)),
+        Knob("penalty", penalty, 0.5, "Fits", ("samples",)),
         Knob("predictor", predictor, "erf", "Predictor", _TRAINED),
         Knob("temperature", temperature, 0.1, "Predictor", _TASK),
         Knob("decay", decay, 0.0, "Predictor", ("training",)),
@@ -113,19 +118,22 @@ def _task() -> list[Knob]:
         "Variance gamma²", 0.05, 2.0, hint="of the informative token around its mean"
     )
     signal = Number("Length of the mean", 0.0, 100.0, hint="none is sqrt(d/2)", optional=True)
+    spike = Number("Strength", 0.05, 50.0, log=True, hint="squared length of the mean")
     noise = Number("Label noise", 0.0, 1.0, hint="standard deviation")
     # an excess risk does not depend on the noise
-    noisy = ("landscape", "training", "posterior", "convergence")
+    noisy = ("landscape", "training", "posterior", "convergence", "samples")
+    noises = {"convergence": 0.5, "samples": 0.3}
     # at d = 400 the informative token is beyond doubt, and there is nothing to see
     seen = {"posterior": 20}
     return [
         Knob("task", planted, SINGLE, "Task", _PLANTED),
         Knob("keys", keys, 3, "Task", ("convergence",)),
         Knob("dim", dim, 400, "Task", _TASK, seen, "dim"),
-        Knob("length", length, 10, "Task", _TASK, argument="length"),
+        Knob("length", length, 10, "Task", (*_TASK, "samples"), {"samples": 3}, "length"),
+        Knob("spike", spike, 5.0, "Task", ("samples",)),
         Knob("gamma2", gamma2, 0.5, "Task", _TASK, argument="gamma2"),
         Knob("signal", signal, None, "Task", _PLANTED, argument="signal"),
-        Knob("noise", noise, 0.0, "Task", noisy, {"convergence": 0.5}, "noise"),
+        Knob("noise", noise, 0.0, "Task", noisy, noises, "noise"),
     ]
 
 
@@ -144,7 +152,7 @@ def _training() -> list[Knob]:
         Knob(
             "step_size", Number("Step size", 1e-5, 0.1, log=True), 4e-3, "Training", _TRAINED
         ),
-        Knob("seed", seed, 0, "Draw", _ALL, {"posterior": 1}, "seed"),
+        Knob("seed", seed, 0, "Draw", _DRAWN, {"posterior": 1}, "seed"),
     ]
 
 

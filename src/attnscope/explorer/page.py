@@ -56,6 +56,10 @@ TITLES = {
         "Convergence",
         "Softmax and CME attention as the context grows: theory, drawn contexts, one sequence.",
     ),
+    "samples": (
+        "Samples",
+        "How many bags one needs: the least possible risk, ridge fits, and where recovery is hard.",
+    ),
     "bags": (
         "Your bags",
         "Fit bags in which one token decides the label, and see which. Nothing leaves this "

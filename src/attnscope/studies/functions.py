@@ -18,16 +18,25 @@ import numpy as np
 
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import at_temperature
-from attnscope.errors import bad
+from attnscope.errors import AttnscopeError, bad
 from attnscope.predictors.temperature import InverseTime
+from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima import optimum
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps, alignment_of
 from attnscope.theory.risk import risk
 from attnscope.theory.risk_table import has_head, known_values
+from attnscope.theory.samples.compared import BAYES, WORDS, compared
 from attnscope.theory.words import Pair, pair
 
-__all__ = ["FUNCTIONS", "check_cell", "optimal_temperature", "oracle_risk", "outcomes"]
+__all__ = [
+    "FUNCTIONS",
+    "check_cell",
+    "learning_curve",
+    "optimal_temperature",
+    "oracle_risk",
+    "outcomes",
+]
 
 SINGLE = "single-location"
 
@@ -151,10 +160,30 @@ def outcomes(
     )
 
 
+def learning_curve(
+    alpha: float,
+    length: int = 3,
+    strength: float = 5.0,
+    noise: float = 0.3,
+    predictor: str = BAYES,
+    ridge: float = 0.5,
+    seed: int = 0,
+) -> dict[str, float]:
+    """Risk from n = alpha d bags of the spiked task, d -> inf: "bayes", or the ridge fit of
+    "softmax" or "linear"; refused where replica symmetry fails. Nothing is sampled.
+    """
+    task = SingleLocation.spiked(1000, length, strength, noise=noise)
+    found = compared(task, np.array([alpha], dtype=float), predictor, ridge)
+    if found.refused:
+        raise AttnscopeError(found.refused[0])
+    return {name: float(x[0]) for name, x in found.values.items() if np.isfinite(x[0])}
+
+
 ONE = ("oracle", "swapped", "undecided", "diverged")
 SEVERAL = ("specialised", "swapped", "rotated", "unspecialised", "diverged")
 FUNCTIONS = {
-    function.__name__: function for function in (oracle_risk, optimal_temperature, outcomes)
+    function.__name__: function
+    for function in (oracle_risk, optimal_temperature, outcomes, learning_curve)
 }
 # what a cell must say where the task or the predictor has it: a forgotten line should not become a
 # default
@@ -171,6 +200,9 @@ def check_cell(function: Callable[..., Any], cell: Mapping[str, Any]) -> None:
     """
     if function not in FUNCTIONS.values():
         return
+    if function is learning_curve:
+        _check_curve(cell)
+        return
     own = {
         name
         for name in signature(function).parameters
@@ -178,6 +210,18 @@ def check_cell(function: Callable[..., Any], cell: Mapping[str, Any]) -> None:
     }
     given = {name: x for name, x in cell.items() if name not in own and name != "seed"}
     _chosen(function, cell.get("task", SINGLE), cell.get("predictor", "erf"), given)
+
+
+def _check_curve(cell: Mapping[str, Any]) -> None:
+    of = "a study, learning_curve"
+    known = list(signature(learning_curve).parameters)
+    for name in cell:
+        if name not in known:
+            raise bad("an argument", of, f"one of {', '.join(known)}", name)
+    if "alpha" not in cell:
+        raise bad("alpha", of, "given", "nothing", "alpha in [grid] or [fixed]")
+    if cell.get("predictor", BAYES) not in WORDS:
+        raise bad("predictor", of, f"one of {', '.join(WORDS)}", cell["predictor"])
 
 
 def _chosen(
