@@ -103,8 +103,9 @@ def test_the_copied_lines_make_the_shown_numbers(view, change):
             np.testing.assert_array_equal(array(values), y)
     elif view == "samples":
         shown_excess = next(t for t in data if t.get("name", "").endswith("reached"))
+        drawn = array(shown_excess["y"])  # with a gap at a jump
         np.testing.assert_array_equal(
-            array(shown_excess["y"]), names["curves"][0].values["excess"]
+            drawn[np.isfinite(drawn)], names["curves"][0].values["excess"]
         )
     elif view == "convergence":
         for trace in data[:2]:

@@ -154,7 +154,8 @@ def _print(
     dim: int | None,
 ) -> None:
     words = f"length {task.length}, strength {task.signal**2:.5g}, noise {task.noise:g}"
-    print(f"single-location regression, n = alpha d bags: {words}\n")
+    told = f"single-location regression, n = alpha d bags: {words}"
+    print(textwrap.fill(told, COLUMNS) + "\n")
     head = ["alpha", "bags"]
     for c in curves:
         head += [c.word, "error"]

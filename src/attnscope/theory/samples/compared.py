@@ -20,8 +20,8 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import LinearAttention, Softmax
-from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope.theory.samples.best_ridge import best_ridge
+from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope.theory.samples.thresholds import Thresholds
 
 __all__ = ["BAYES", "WORDS", "Compared", "compared", "comparison_figure", "phase_panel"]

@@ -50,6 +50,8 @@ __all__ = ["BagsNeeded", "Thresholds", "bags_needed", "recovery_threshold"]
 METHOD = "turns of alpha(q_v), quadrature"
 LONGEST = 10_000  # the transition lies at alphas of order length, followed to 1e6
 WEAKEST = 1e-4  # a spike below this is seen at alphas beyond 1e6 only
+LEAST = 1e-17  # of 1 - q: it rounds to 0 below
+NEWTON = 12  # steps: 3 to 5 are usual
 CLOSE = 1e-9  # relative error of a turn's alpha, quadratic in that of its place
 
 
@@ -119,25 +121,39 @@ def _turn_alpha(equations: StateEvolution, turn: Turn) -> Estimate:
 
 
 def _crossing(equations: StateEvolution, low: Estimate, high: Estimate) -> Estimate:
-    """alpha where the free energies of the first and the last solution agree."""
+    """alpha where the free energies of the first and the last solution agree, by Newton's method:
+    at a solution d Phi/d alpha = Psi, and the difference of two Phi is nearly straight.
+    """
+    alpha = math.sqrt(low.value * high.value)
+    for _ in range(NEWTON):
+        gain, rate, error = _advantage(equations, alpha)
+        if rate <= 0:
+            break
+        step = gain / rate
+        if abs(step) <= CLOSE * alpha:
+            return estimate(alpha - step, error / rate + 2 * CLOSE * alpha, METHOD)
+        if not low.value < alpha - step < high.value:
+            break
+        alpha -= step
+    middle = (low.value + high.value) / 2  # two turns that have nearly met
+    return estimate(middle, high.value - low.value + low.error + high.error, METHOD)
 
-    def gain(log_alpha: float) -> float:
-        found = equations.fixed_points(math.exp(log_alpha))
-        return found[-1].free_energy - found[0].free_energy
 
-    start = math.log(low.value) + 10 * CLOSE
-    end = math.log(high.value) - 10 * CLOSE
-    width = end - start
-    if width <= 0 or gain(start) >= 0 or gain(end) <= 0:
-        middle = (low.value + high.value) / 2  # two turns that have nearly met
-        return estimate(middle, high.value - low.value + low.error + high.error, METHOD)
-    root = brentq(gain, start, end, xtol=1e-10 * width, rtol=1e-12)
-    alpha = math.exp(root)
-    found = equations.fixed_points(alpha)
-    # d Phi/d alpha at a stationary point: how sharply the two cross
-    rate = (gain(root + 0.01 * (end - root)) - gain(root)) / (0.01 * (end - root))
-    error = abs(gain(root)) + sum(point.energy_error for point in found)
-    return estimate(alpha, alpha * (error / abs(rate) + 1e-9), METHOD)
+def _advantage(equations: StateEvolution, alpha: float) -> tuple[float, float, float]:
+    """Phi of the last solution less that of the first, its derivative in alpha, its error."""
+    poor, *_, good = equations.fixed_points(alpha)
+    psi = [
+        (point.free_energy - _entropy(point.key_overlap) - _entropy(point.value_overlap))
+        / alpha
+        for point in (poor, good)
+    ]
+    gain = good.free_energy - poor.free_energy
+    return gain, psi[1] - psi[0], poor.energy_error + good.energy_error
+
+
+def _entropy(q: float) -> float:
+    """(q + log(1 - q))/2, the part of Phi that alpha does not multiply."""
+    return (q + math.log(max(1 - q, LEAST))) / 2
 
 
 def bags_needed(task: Any, risk: float, branch: str = "reached") -> BagsNeeded:
