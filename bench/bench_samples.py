@@ -54,6 +54,30 @@ def bars() -> None:
     )
 
 
+def fit_bars() -> None:
+    """Ridge fits, gated on printed numbers: .4211 (L = 2, ridge .5), .4507 +- .002 (L = 5, .3)."""
+    for length, ridge, alpha, known, off, bar in (
+        (2, 0.5, 2.0, 0.4211, 1e-4, 5.0),
+        (2, 0.1, 4.0, 0.2260, 5e-4, 5.0),
+        (5, 0.3, 4.0, 0.4507, 4e-3, 30.0),
+    ):
+        task = at.SingleLocation.spiked(1000, length, 5.0, 0.1**0.5)
+        fit = lambda: at.learning_curve(task, alpha, at.Softmax(1.0), ridge)
+        assert abs(fit().risk.excess - known) < off
+        limit(f"softmax fit, L = {length}, ridge {ridge:g}", seconds(fit, 3), bar)
+    task = at.SingleLocation.spiked(1000, 2, 5.0, 0.1**0.5)
+    linear = at.LinearAttention(1.0, offset=1.0)
+    assert abs(at.learning_curve(task, 4.0, linear, 0.5).risk.excess - 0.4775) < 2e-3
+    fit = lambda: at.learning_curve(task, 4.0, linear, 0.5)
+    limit("linear fit, L = 2, ridge 0.5", seconds(fit, 3), 5.0)
+    limit(
+        "best ridge of a linear fit",
+        seconds(lambda: at.best_ridge(task, 4.0, linear), 1),
+        10.0,
+    )
+
+
 if __name__ == "__main__":
     heading("learning curves in samples")
     bars()
+    fit_bars()

@@ -38,6 +38,14 @@ def main(out: str = "how_many_bags.png", dim: int = 200) -> None:
         print(
             f"risk {risk}: {needed.bags} bags of dimension {dim}, {needed.alpha.value:.2f} d"
         )
+    linear = at.LinearAttention(1.0, offset=1.0)
+    fit = at.learning_curve(task, 4.0, linear, ridge=(0.26, 25.0))
+    print(
+        f"alpha = 4, linear attention fitted by ridge: risk {fit.risk.value:.3f}, "
+        f"stability {fit.stability:.2f}"
+    )
+    known = at.learning_curve(task, 4.0, at.Softmax(1.0), ridge=0.1, key="oracle")
+    print(f"alpha = 4, only the value fitted by ridge: risk {known.risk.value:.3f}")
     found = at.recovery_threshold(length=5, strength=1.0)
     print(
         f"five tokens, strength 1, no noise: the value is found from {found.reachable.value:.3f} d"
