@@ -168,9 +168,8 @@ def _print(
         first = curves[0].values
         rows.append(row + [_told(first[f"{x}_overlap"][i], ".4f") for x in ("key", "value")])
     print(table(head, rows, width=COLUMNS))
-    print(
-        f"\nexcess risks; with the truth known {population.excess:.4f}; overlaps of {curves[0].word}"
-    )
+    known = f"with the truth known {population.excess:.4f}"
+    print(f"\nexcess risks as d -> infinity; {known}; overlaps of {curves[0].word}")
     if thresholds is not None and thresholds.reachable is not None:
         told = (
             f"several solutions: informed from alpha {thresholds.informed.value:.4g}, Bayes-optimal "
