@@ -19,6 +19,7 @@ from attnscope.estimators.fit.intervals import interval_scale
 from attnscope.estimators.fit.mixture import bag_answers, freed, from_em, token_scores
 from attnscope.estimators.fit.quick_em import (
     Tied,
+    beta_of,
     screen_starts,
     tied_scores,
     token_model,
@@ -164,10 +165,7 @@ def standard(batch, scaling=None):
 def small():
     task = at.SingleLocation(dim=6, length=4, signal=3.0, noise=0.2, seed=1)
     data, scaling = standard(task.sample(200, seed=1))
-    start = make_starts(bag_moments(data), GAUSSIAN, -scaling.mean / scaling.scale, 1, 0)[
-        "sum"
-    ]
-    return data, start
+    return data, make_starts(bag_moments(data), GAUSSIAN, scaling.origin, 1, 0)["sum"]
 
 
 def full_log_likelihood(em, data):
@@ -291,28 +289,44 @@ def test_screening_uses_the_token_model_it_returns(small, dof):
     """
     data, em = small
     white = whiten_all(data, dof)
-    state = Tied(np.random.default_rng(5).standard_normal(6) / 2, 0.6, em.values)
+    delta, middle = np.random.default_rng(5).standard_normal((2, 6)) / 2
+    state = Tied(delta, 0.6, middle, 0.4, em.values)
     expected = scores(token_model(state, white), data.tokens)
     np.testing.assert_allclose(
         tied_scores(state, white)[0], expected, rtol=INTEGRAL, atol=INTEGRAL
     )
 
 
-def test_screening_keeps_the_moments_of_all_tokens(small):
-    """Mixing background and deciding token in their shares gives back mean and covariance of all
-    tokens.
+@pytest.mark.parametrize(
+    ("middle", "level"), [(0.0, 1.0), (0.2, 1.0), (0.0, 1.5), (0.0, 0.7)]
+)
+def test_screening_keeps_the_moments_of_all_tokens(small, middle, level):
+    """Mixing background and deciding token in their shares gives back the mean asked for, the
+    shrunk covariance of all tokens across the key, and along it their own second moment, at least
+    1. `level`: of the whitened tokens, as shrinkage may leave it.
     """
     data, em = small
     white = whiten_all(data, np.inf)
-    model = token_model(Tied(np.full(6, 0.3), 0.6, em.values), white)
+    white = white._replace(z=np.sqrt(level) * white.z)
+    delta = np.full(6, 0.3)
+    middle = np.full(6, middle)
+    t = (white.z - middle) @ delta
+    state = Tied(delta, 0.6, middle, beta_of(t, delta, white), em.values)
+    model = token_model(state, white)
     s0 = np.linalg.inv(model.whiten @ model.whiten.T)
     q = white.share
     shift = np.linalg.solve(model.whiten.T, model.key)
-    np.testing.assert_allclose(model.mean + q * shift, white.mean, atol=EXACT)
-    total = np.linalg.inv(white.whiten @ white.whiten.T)
     np.testing.assert_allclose(
-        (1 - q + q * 0.6) * s0 + q * (1 - q) * np.outer(shift, shift), total, atol=EXACT
+        (model.mean + q * shift - white.mean) @ white.whiten, middle, atol=EXACT
     )
+    mixed = (1 - q + q * 0.6) * s0 + q * (1 - q) * np.outer(shift, shift)
+    seen = white.whiten.T @ mixed @ white.whiten  # in z
+    u = delta / np.linalg.norm(delta)
+    across = np.eye(6) - np.outer(u, u)
+    np.testing.assert_allclose(across @ seen, across, atol=EXACT)
+    along = np.mean(((white.z - middle) @ u) ** 2)
+    assert u @ seen @ u == pytest.approx(max(along, 1.0), rel=EXACT)
+    assert abs(along - level) < 0.1 * level + (u @ middle) ** 2
 
 
 def test_screened_starts_are_where_em_goes(small):
@@ -395,8 +409,9 @@ def test_streaming_em_equals_em_in_memory():
     )
 
     data, scaling = standard(batch)
+    data = data._replace(origin=scaling.origin)
     starts = make_starts(
-        bag_moments(data), GAUSSIAN, -scaling.mean / scaling.scale, 8, streamed._stream.seed
+        bag_moments(data), GAUSSIAN, scaling.origin, 8, streamed._stream.seed
     )
     name = next(iter(streamed._stream.ems))
     em = run_em(starts[name], data, True, 12, tol=0)

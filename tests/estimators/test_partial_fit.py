@@ -73,8 +73,9 @@ def test_the_passes_are_the_steps_of_em_in_memory():
     )
     labels = (Y - scaling.label_mean) / scaling.label_scale
     data = Data(scaling.tokens(tokens), np.arange(301) * 5, labels, np.ones(300), GAUSSIAN, 1)
+    data = data._replace(origin=scaling.origin)
     starts = make_starts(
-        bag_moments(data), GAUSSIAN, -scaling.mean / scaling.scale, 8, streamed._stream.seed
+        bag_moments(data), GAUSSIAN, scaling.origin, 8, streamed._stream.seed
     )
     em = run_em(starts[next(iter(streamed._stream.ems))], data, True, 12, tol=0)
     output = bag_answers(from_em(em, GAUSSIAN), data.tokens, data.offsets).output[:, 0]
@@ -137,6 +138,7 @@ def test_classes_settle_where_em_in_memory_settles(kind):
         np.ones(300),
         stream.family,
         stream.outputs,
+        model.scaling_.origin,
     )
     em = run_em(next(iter(stream.ems.values())), data, True, 40, tol=0)
     further = bag_answers(from_em(em, stream.family), data.tokens, data.offsets).output

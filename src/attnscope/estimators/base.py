@@ -128,18 +128,19 @@ class Face(BaseEstimator):
         scaling = scaling_of(float(each.sum()), each @ x, each @ x**2, numbers, weight)
         scaling = scaling._replace(mean=scaling.mean + centre)
         labels = (labels - scaling.label_mean) / scaling.label_scale
-        data = Data(scaling.tokens(held.tokens), held.offsets, labels, weight, *kind)
+        data = Data(
+            scaling.tokens(held.tokens), held.offsets, labels, weight, *kind, scaling.origin
+        )
         if not weight.all():
             # a bag of weight zero takes no part, not even in the folds
             data = data.take(np.flatnonzero(weight))
         warn_of_extremes(held.tokens, of)
-        origin = -scaling.mean / scaling.scale
         folds = make_folds(data, options.seed)
         pooled = fit_pooled(data, folds, options.alpha_value)
         if self.heads == 1:
-            selected: Selected | Heads = fit_bags(data, folds, origin, options, pooled)
+            selected: Selected | Heads = fit_bags(data, folds, options, pooled)
         else:
-            selected = fit_heads(data, folds, origin, options, self.heads)
+            selected = fit_heads(data, folds, options, self.heads)
         self._keep(scaling, selected, pooled, data)
         self._stream = None
         answers = self._answers_at(data.tokens, data.offsets)

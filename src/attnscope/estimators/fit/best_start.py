@@ -58,7 +58,6 @@ CLASS_PRECISION = 1.0
 def em_track(
     data: Data,
     folds: list[Fold],
-    origin: np.ndarray,
     options: Options,
     rival: Track | None = None,
     beat: float = np.inf,
@@ -71,7 +70,7 @@ def em_track(
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Em]:
         train = fold.train
-        starts = _starts(train, origin, options, precision)
+        starts = _starts(train, options, precision)
         return screen_starts(
             {name: starts[name] for name in names or starts},
             train,
@@ -178,7 +177,7 @@ def _finalists(folds: list[Fold], found: dict[str, Track]) -> list[str]:
     )
 
 
-def fresh_track(data: Data, folds: list[Fold], origin: np.ndarray, options: Options) -> Track:
+def fresh_track(data: Data, folds: list[Fold], options: Options) -> Track:
     """L-BFGS straight from the starts, without EM: for tokens whose mixture the token model would
     explain by something other than y.
     """
@@ -186,7 +185,7 @@ def fresh_track(data: Data, folds: list[Fold], origin: np.ndarray, options: Opti
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Fitted]:
         train = fold.train
-        starts = _starts(train, origin, options, precision)
+        starts = _starts(train, options, precision)
         models = {
             name: freed(from_em(starts[name], data.family), train, options.gate != "linear")
             for name in names or starts
@@ -204,10 +203,9 @@ def fresh_track(data: Data, folds: list[Fold], origin: np.ndarray, options: Opti
     return best._replace(stages=(("fresh start", lambda model, bags: chosen),))
 
 
-def _starts(
-    train: Data, origin: np.ndarray, options: Options, precision: float
-) -> dict[str, Em]:
+def _starts(train: Data, options: Options, precision: float) -> dict[str, Em]:
     """The starts of one fold, from its moments."""
+    assert train.origin is not None
     moments = bag_moments(train)
     many = (options.n_starts, options.seed, options.dof)
-    return make_starts(moments, train.family, origin, *many, precision)
+    return make_starts(moments, train.family, train.origin, *many, precision)

@@ -28,6 +28,11 @@ class Scaling(NamedTuple):
     label_mean: float
     label_scale: float
 
+    @property
+    def origin(self) -> np.ndarray:
+        """The caller's zero."""
+        return -self.mean / self.scale
+
     def tokens(self, x: np.ndarray) -> np.ndarray:
         z = x - self.mean
         z /= self.scale
@@ -36,7 +41,8 @@ class Scaling(NamedTuple):
 
 class Data(NamedTuple):
     """tokens (N, d), offsets (n+1,), labels (n,) numbers or class indices as floats, weight (n,),
-    label family, outputs m.
+    label family, outputs m; origin (d,): the caller's zero in these coordinates, where the
+    background may be centred (None: nowhere in particular).
     """
 
     tokens: np.ndarray
@@ -45,6 +51,7 @@ class Data(NamedTuple):
     weight: np.ndarray
     family: int
     outputs: int
+    origin: np.ndarray | None = None
 
     @property
     def size(self) -> int:

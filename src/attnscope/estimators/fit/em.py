@@ -11,10 +11,15 @@ deciding token there, r_l = responsibility of token l for its bag's label, nu = 
                (Student t, robust)
     E step r ~ exp(l(x_l)) f(y | V^T x_l + b) within the bag.
         M step: weighted means and covariances; S0, then gam; V by ridge.
+    background mean  m0 = o + max(0, 1 - (d-2)/(w |W^T (m - o)|^2)) (m - o)
+           (m the weighted mean, w its weight, o the caller's zero)
 
 The sums of the E step (`Sums`) are additive over batches and take O(d^2) memory. Numbers: V, its
 ridge and the noise are set by the evidence (ridge.py). S0 is shrunk towards a multiple of the
-identity by the oracle-approximating rule (Chen et al. 2010). Classes: V by weighted ridge logistic
+identity by the oracle-approximating rule (Chen et al. 2010), m0 towards the caller's zero by
+James and Stein's (1961), positive part: where background tokens are centred there, their mean's d
+errors would enter the key, of variance 1/n + 1/w instead of 1/n in each direction (half as much
+again with three tokens a bag); where they are not, the factor is 1. Classes: V by weighted ridge logistic
 regression, whose tokens (those with r > 1e-6) must be in memory. Without shrinkage and with sigma^2
 = RSS/n this is exact EM (in its conditional form, Meng and Rubin 1993: the likelihood never falls);
 shrinkage and the evidence's RSS/(n - g) depart from it on purpose.
@@ -49,6 +54,7 @@ __all__ = [
     "m_step",
     "run_em",
     "scores",
+    "shrunk_mean",
     "token_gram",
     "whitening",
 ]
@@ -183,9 +189,12 @@ def m_step(
     quadratic: bool,
     family: int = GAUSSIAN,
     precision: float | None = None,
+    origin: np.ndarray | None = None,
 ) -> Em:
-    """New parameters from the sums; for classes the values are left as they are (see `em_step`)."""
-    tokens = _token_step(em.tokens, sums, quadratic)
+    """New parameters from the sums; for classes the values are left as they are (see `em_step`).
+    `origin` as in `Data`.
+    """
+    tokens = _token_step(em.tokens, sums, quadratic, origin)
     values = evidence_ridge(sums.label, precision) if family == GAUSSIAN else em.values
     return Em(tokens, values)
 
@@ -203,7 +212,7 @@ def em_step(
 ) -> tuple[Em, float]:
     """One pass over data in memory: new parameters, and the log likelihood of the old ones."""
     sums, r = e_step(em, data, everything)
-    new = m_step(em, sums, quadratic, data.family, precision)
+    new = m_step(em, sums, quadratic, data.family, precision, data.origin)
     if data.family != GAUSSIAN:
         new = new._replace(values=logistic(data, r, em.values))
     return new, float(sums.bags[2])
@@ -231,7 +240,9 @@ def run_em(
 # -- M step ----------------------------------------------------------------------------------------
 
 
-def _token_step(model: TokenModel, sums: Sums, quadratic: bool) -> TokenModel:
+def _token_step(
+    model: TokenModel, sums: Sums, quadratic: bool, origin: np.ndarray | None
+) -> TokenModel:
     d = len(model.mean)
     bags, tokens = sums.bags[:2]
     if tokens - bags < 1:  # every bag has one token: there is no background to learn
@@ -242,6 +253,9 @@ def _token_step(model: TokenModel, sums: Sums, quadratic: bool) -> TokenModel:
     # gam^2 given the covariance
     pooled = (weight * scatter + key_weight * key_scatter / model.spread) / tokens
     whiten = whitening(pooled, tokens)
+    if origin is not None:
+        gap = (centre - origin) @ whiten
+        centre = shrunk_mean(centre, origin, float(gap @ gap), weight)
     spread = (
         float(np.einsum("ij,ij->", whiten, key_scatter @ whiten)) * key_weight / (bags * d)
         if quadratic
@@ -253,6 +267,19 @@ def _token_step(model: TokenModel, sums: Sums, quadratic: bool) -> TokenModel:
         key=(mean - centre) @ whiten,
         spread=float(np.clip(spread, *SPREADS)),
     )
+
+
+def shrunk_mean(
+    mean: np.ndarray, origin: np.ndarray, distance: float, weight: float
+) -> np.ndarray:
+    """James and Stein's estimate of a mean, positive part: towards `origin` (d,), from the mean of
+    `weight` tokens whose squared whitened distance to it is `distance`.
+
+    Its expected squared whitened error is below the mean's own, 1/weight in each of d > 2
+    directions, wherever the true mean lies; d <= 2: the mean itself.
+    """
+    noise = max(len(mean) - 2, 0) / weight
+    return origin + max(0.0, 1 - noise / max(distance, 1e-300)) * (mean - origin)
 
 
 def whitening(covariance: np.ndarray, count: float) -> np.ndarray:

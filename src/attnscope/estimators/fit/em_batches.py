@@ -70,7 +70,13 @@ class Stream:
         assert self.scaling is not None
         labels = (y - self.scaling.label_mean) / self.scaling.label_scale
         data = Data(
-            self.scaling.tokens(tokens), offsets, labels, weight, self.family, self.outputs
+            self.scaling.tokens(tokens),
+            offsets,
+            labels,
+            weight,
+            self.family,
+            self.outputs,
+            self.scaling.origin,
         )
         if self.passes == 1:
             new = bag_moments(data)
@@ -133,16 +139,29 @@ class Stream:
 
     def _starts(self) -> dict[str, Em]:
         assert self.moments is not None and self.scaling is not None
-        origin = -self.scaling.mean / self.scaling.scale
         precision = (
             CLASS_PRECISION if self.ridge is None or self.family == GAUSSIAN else self.ridge
         )
         return make_starts(
-            self.moments, self.family, origin, self.n_starts, self.seed, self.dof, precision
+            self.moments,
+            self.family,
+            self.scaling.origin,
+            self.n_starts,
+            self.seed,
+            self.dof,
+            precision,
         )
 
     def _stepped(self, name: str, em: Em) -> Em:
-        new = m_step(em, self.sums[name], self.quadratic, self.family, self.ridge)
+        assert self.scaling is not None
+        new = m_step(
+            em,
+            self.sums[name],
+            self.quadratic,
+            self.family,
+            self.ridge,
+            self.scaling.origin,
+        )
         if self.family == GAUSSIAN:
             return new
         return new._replace(values=class_step(em.values, self.class_sums[name]))

@@ -51,9 +51,7 @@ class Heads(NamedTuple):
     mean_share: float = 0.0
 
 
-def fit_heads(
-    data: Data, folds: list[Fold], origin: np.ndarray, options: Options, count: int
-) -> Heads:
+def fit_heads(data: Data, folds: list[Fold], options: Options, count: int) -> Heads:
     """`count` heads fitted together; `options` as for one head, EM only."""
     quadratic = options.gate != "linear"
     ridge = options.alpha_value
@@ -63,9 +61,7 @@ def fit_heads(
     for head in range(count):
         options.say(f"head {head}")
         left = data._replace(labels=residuals([from_em(em, GAUSSIAN) for em in ems], data))
-        found = fit_bags(
-            left, [fold._replace(data=left) for fold in folds], origin, alone, None
-        )
+        found = fit_bags(left, [fold._replace(data=left) for fold in folds], alone, None)
         assert found.fitted.tokens is not None
         ems.append(Em(found.fitted.tokens, found.fitted.values))
         ems = _rounds(ems, data, quadratic, ridge)

@@ -81,7 +81,7 @@ def fit_pooled(data: Data, folds: list[Fold], ridge: float | None) -> Pooled:
     centre = np.average(mean, axis=0, weights=data.weight)
     scale = np.sqrt(np.average((mean - centre) ** 2, axis=0, weights=data.weight))
     scale = np.where(scale > CONSTANT * scale.max(), scale, 1.0)
-    alone = data._replace(tokens=mean / scale, offsets=np.arange(data.size + 1))
+    alone = data._replace(tokens=mean / scale, offsets=np.arange(data.size + 1), origin=None)
     parts = [fold._replace(data=alone) for fold in folds]
     if data.family == GAUSSIAN:
         models = [_ridge(part.train, ridge) for part in parts]

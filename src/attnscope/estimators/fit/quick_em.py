@@ -1,18 +1,28 @@
 """A few cheap EM steps from every start, with all tokens whitened once.
 
-notation: z = tokens whitened by their covariance (mean 0, covariance I over all tokens), q =
-bags/tokens, the share of deciding tokens. If background is N(m0, S0) and the deciding token N(m0 +
-delta, gam^2 S0), then over all tokens
+notation: z = tokens whitened by their shrunk covariance (mean 0 over all tokens), q = bags/tokens,
+the share of deciding tokens; D = |delta|^2, u = delta/sqrt D, T = variance of z.u over all tokens.
+If background is N(m0, S0) and the deciding token N(m0 + delta, gam^2 S0), then over all tokens
 
-    m0 = -q delta,      I = (1-q) S0 + q gam^2 S0 + q (1-q) delta delta^T,      hence
+    m0 = -q delta,      Cov z = (1-q) S0 + q gam^2 S0 + q (1-q) delta delta^T,
+
+and with Cov z = I + (T-1) u u^T (T = 1 where nothing was shrunk; with few tokens shrinkage leaves a
+strong key's own variance in z, T = 2 and more; measured below 1 it is taken for 1, since delta was
+chosen on the same tokens; while starts are compared it is 1: what lies along a wrong delta is no
+variance of the key),
+
     S0^-1 = a (I + beta delta delta^T),   a = 1 - q + q gam^2,
-        beta = q (1-q)/(1 - q (1-q) |delta|^2):
+        beta = (1/rho - 1)/D,   rho = T - q (1-q) D, the variance along u within the two kinds:
 
 the background's precision is known from delta and gam^2, and scores need only |z|^2 (once) and
 z.delta:
 
     (z - c delta)^T S0^-1 (z - c delta) = a [ |z|^2 - 2 c t + c^2 D + beta (t - c D)^2 ],
-        t = z.delta, D = |delta|^2.
+        t = z.delta.
+
+`run_tied` also shrinks the background's mean towards the caller's zero as in em.py: m0 = -q delta
+of the unshrunk delta, then delta against the new m0; all tokens are then about s = m0 + q delta
+instead of 0, and z - s stands for z above.
 
 A step costs O(N d) and the ridge of V, instead of a new covariance, factor and whitening per start
 and step (em.py). It is not exact EM: the deciding tokens' own covariance is taken to be gam^2 S0.
@@ -34,6 +44,7 @@ from attnscope.estimators.fit.em import (
     TokenModel,
     logistic,
     scores,
+    shrunk_mean,
     token_gram,
     whitening,
 )
@@ -57,13 +68,14 @@ SCATTER_STEPS = (
 # mean total variation of the responsibilities below which steps end: it changes a prediction by as
 # little
 STILL = 1e-4
-# largest q (1-q) |delta|^2: it is below 1 for a true covariance, shrinkage may let it exceed
-BETWEEN = 0.99
+# least rho: it is positive for exact weighted means, a shrunk m0 or T = 1 may let it vanish
+WITHIN = 0.01
 
 
 class White(NamedTuple):
     """Tokens whitened together: z (N, d), |z|^2, their mean and W in the data's coordinates, q,
-    nu, weights of tokens (N,).
+    nu, weights of tokens (N,), those of their scatter (a t's; else the same), the caller's zero in
+    z (None: unknown), whether T is measured.
     """
 
     z: np.ndarray
@@ -73,13 +85,18 @@ class White(NamedTuple):
     share: float
     dof: float
     weight: np.ndarray
+    scatter: np.ndarray
+    origin: np.ndarray | None
+    measured: bool
 
 
 class Tied(NamedTuple):
-    """delta (d,) in z, gam^2, values."""
+    """delta (d,) in z, gam^2, s (d,), beta, values."""
 
     delta: np.ndarray
     spread: float
+    middle: np.ndarray
+    beta: float
     values: Values
 
 
@@ -90,15 +107,13 @@ def screen_starts(
     object).
     """
     dof = next(iter(starts.values())).tokens.dof
-    white = whiten_all(data, dof)
+    white = whiten_all(data._replace(origin=None), dof, measured=False)
     half = steps // 2
     out: dict[str, Em] = {}
     kept: dict[str, np.ndarray] = {}
     for name, em in starts.items():
         r = _first_responsibilities(em, white, data)
-        state, r = _run(
-            Tied(em.tokens.key, 1.0, em.values), r, white, data, quadratic, half, ridge
-        )
+        state, r = _run(_tied(em, 1.0), r, white, data, quadratic, half, ridge)
         twin = next(
             (other for other, s in kept.items() if _distance(r, s, data) < ALIKE), None
         )
@@ -115,7 +130,7 @@ def run_tied(em: Em, data: Data, quadratic: bool, steps: int, ridge: float | Non
     """At most `steps` steps from `em`, until the responsibilities stand still."""
     white = whiten_all(data, em.tokens.dof)
     r = _given_label(scores(em.tokens, data.tokens), em.values, data)
-    state = Tied(em.tokens.key, em.tokens.spread, em.values)
+    state = _tied(em, em.tokens.spread)
     for _ in range(0, steps, 2):
         last = r
         state, r = _run(state, r, white, data, quadratic, 2, ridge)
@@ -124,7 +139,12 @@ def run_tied(em: Em, data: Data, quadratic: bool, steps: int, ridge: float | Non
     return Em(token_model(state, white), state.values)
 
 
-def whiten_all(data: Data, dof: float) -> White:
+def _tied(em: Em, spread: float) -> Tied:
+    """Before the first step, which replaces everything but gam^2."""
+    return Tied(em.tokens.key, spread, np.zeros_like(em.tokens.key), 0.0, em.values)
+
+
+def whiten_all(data: Data, dof: float, measured: bool = True) -> White:
     x = data.tokens
     weight = data.per_token(data.weight)
     total, mean, covariance = moments(token_gram(data))
@@ -135,9 +155,11 @@ def whiten_all(data: Data, dof: float) -> White:
         weighted, mean, covariance = moments(gram(x, weight * (dof + d) / (dof + far)))
         whiten = whitening(covariance * (weighted / total), total)
     z = x @ whiten - mean @ whiten
-    return White(
-        z, np.einsum("ij,ij->i", z, z), mean, whiten, data.weight.sum() / total, dof, weight
-    )
+    square = np.einsum("ij,ij->i", z, z)
+    origin = None if data.origin is None else (data.origin - mean) @ whiten
+    scatter = weight if np.isinf(dof) else weight * (dof + d) / (dof + square)
+    share = data.weight.sum() / total
+    return White(z, square, mean, whiten, share, dof, weight, scatter, origin, measured)
 
 
 def _first_responsibilities(em: Em, white: White, data: Data) -> np.ndarray:
@@ -167,7 +189,7 @@ def _run(
     for _ in range(steps):
         weight = r * white.weight
         state = Tied(
-            *_token_step(weight, near, white, quadratic),
+            *_token_step(weight, near, state, white, quadratic),
             _value_step(weight, r, state.values, data, ridge),
         )
         u, near = tied_scores(state, white)
@@ -176,9 +198,9 @@ def _run(
 
 
 def _token_step(
-    weight: np.ndarray, near: np.ndarray, white: White, quadratic: bool
-) -> tuple[np.ndarray, float]:
-    """delta and gam^2 from responsibilities times bag weights;
+    weight: np.ndarray, near: np.ndarray, last: Tied, white: White, quadratic: bool
+) -> tuple[np.ndarray, float, np.ndarray, float]:
+    """delta, gam^2, s and beta from responsibilities times bag weights and the last state;
     `near` are the weights of a t (1 for Gaussian tokens).
     """
     total = weight.sum()
@@ -187,21 +209,57 @@ def _token_step(
     pull = weight * near
     # q = 1: bags of one token, where z sums to zero
     delta = (pull @ white.z) / pull.sum() / max(1 - q, 1e-12)
-    delta *= min(1.0, np.sqrt(BETWEEN / max(q * (1 - q) * float(delta @ delta), 1e-300)))
+    if not white.measured:  # T = 1 leaves room for no more
+        between = q * (1 - q) * float(delta @ delta)
+        delta *= min(1.0, np.sqrt((1 - WITHIN) / max(between, 1e-300)))
+    middle = np.zeros(d)
+    if white.origin is not None and q < 1:
+        mean = -q * delta
+        gap = mean - white.origin
+        a = 1 - q + q * last.spread
+        distance = a * float(gap @ gap + last.beta * (gap @ last.delta) ** 2)
+        mean = shrunk_mean(mean, white.origin, distance, white.weight.sum() * (1 - q))
+        # the deciding tokens' own mean stays where it is
+        delta = (1 - q) * delta - mean
+        middle = mean + q * delta
+    along = _along(delta, middle, white)
+    beta = beta_of(along[0], delta, white)
     if not quadratic:
-        return delta, 1.0
+        return delta, 1.0, middle, beta
     # gam^2/a
-    ratio = float(pull @ _quadratic_form(white.z @ delta, delta, 1 - q, white)) / (total * d)
+    ratio = float(pull @ _quadratic_form(*along, delta, beta, 1 - q)) / (total * d)
     spread = (1 - q) * ratio / max(1 - q * ratio, 1e-3)
-    return delta, float(np.clip(spread, *SPREADS))
+    return delta, float(np.clip(spread, *SPREADS)), middle, beta
 
 
-def _quadratic_form(t: np.ndarray, delta: np.ndarray, c: float, white: White) -> np.ndarray:
-    """(z - c delta)^T S0^-1 (z - c delta)/a."""
+def _along(
+    delta: np.ndarray, middle: np.ndarray, white: White
+) -> tuple[np.ndarray, np.ndarray]:
+    """(z - s).delta and |z - s|^2."""
+    t = white.z @ delta - middle @ delta
+    if not middle.any():
+        return t, white.square
+    return t, white.square - 2 * (white.z @ middle) + middle @ middle
+
+
+def beta_of(t: np.ndarray, delta: np.ndarray, white: White) -> float:
+    """beta, from t = (z - s).delta of all tokens."""
     size = float(delta @ delta)
     q = white.share
-    beta = q * (1 - q) / (1 - q * (1 - q) * size)
-    return np.maximum(white.square - 2 * c * t + c * c * size + beta * (t - c * size) ** 2, 0)
+    if size < 1e-12:  # no key: no direction of its own
+        return 0.0
+    total = 1.0
+    if white.measured:
+        total = max(float(white.scatter @ t**2) / (white.weight.sum() * size), 1.0)
+    return (1 / max(total - q * (1 - q) * size, WITHIN) - 1) / size
+
+
+def _quadratic_form(
+    t: np.ndarray, square: np.ndarray, delta: np.ndarray, beta: float, c: float
+) -> np.ndarray:
+    """(z - s - c delta)^T S0^-1 (z - s - c delta)/a."""
+    size = float(delta @ delta)
+    return np.maximum(square - 2 * c * t + c * c * size + beta * (t - c * size) ** 2, 0)
 
 
 def tied_scores(state: Tied, white: White) -> tuple[np.ndarray, np.ndarray]:
@@ -210,9 +268,9 @@ def tied_scores(state: Tied, white: White) -> tuple[np.ndarray, np.ndarray]:
     q = white.share
     nu = white.dof
     a = 1 - q + q * state.spread
-    t = white.z @ state.delta
-    near = a / state.spread * _quadratic_form(t, state.delta, 1 - q, white)
-    far = a * _quadratic_form(t, state.delta, -q, white)
+    along = _along(state.delta, state.middle, white)
+    near = a / state.spread * _quadratic_form(*along, state.delta, state.beta, 1 - q)
+    far = a * _quadratic_form(*along, state.delta, state.beta, -q)
     constant = -d / 2 * np.log(state.spread)
     if np.isinf(nu):
         return constant + (far - near) / 2, np.ones(1)
@@ -239,11 +297,11 @@ def token_model(state: Tied, white: White) -> TokenModel:
     delta = state.delta
     q = white.share
     size = float(delta @ delta)
-    beta = q * (1 - q) / (1 - q * (1 - q) * size)
+    beta = state.beta
     a = np.sqrt(1 - q + q * state.spread)
     eta = beta / (np.sqrt(1 + beta * size) + 1)  # (sqrt(1 + beta D) - 1)/D
     whiten = a * (white.whiten + eta * np.outer(white.whiten @ delta, delta))
-    mean = white.mean - q * np.linalg.solve(white.whiten.T, delta)
+    mean = white.mean + np.linalg.solve(white.whiten.T, state.middle - q * delta)
     return TokenModel(mean, whiten, a * (1 + eta * size) * delta, state.spread, white.dof)
 
 

@@ -100,11 +100,9 @@ class Selected(NamedTuple):
 
 
 def fit_bags(
-    data: Data, folds: list[Fold], origin: np.ndarray, options: Options, pooled: Pooled | None
+    data: Data, folds: list[Fold], options: Options, pooled: Pooled | None
 ) -> Selected:
-    """Choose and fit; `origin` is the caller's zero in the data's coordinates. pooled=None: one
-    token decides, whatever the mean token says.
-    """
+    """Choose and fit. pooled=None: one token decides, whatever the mean token says."""
     # nothing to attend to: the values are all there is
     if pooled is not None and int(data.lengths.max()) == 1:
         loss = float(np.average(pooled.losses, weights=data.weight))
@@ -117,18 +115,18 @@ def fit_bags(
             {"ridge": loss},
             0.0,
         )
-    track, start_losses = em_track(data, folds, origin, options)
+    track, start_losses = em_track(data, folds, options)
     assert track is not None
     if options.maybe_robust and not _settled(folds, track) and _kurtosis(data) > KURTOSIS:
         options = options._replace(dof=ROBUST_DOF)
         heavy, heavy_losses = em_track(
-            data, folds, origin, options, track, min(start_losses.values())
+            data, folds, options, track, min(start_losses.values())
         )
         if heavy is not None and better(folds, heavy, track):
             track = heavy
             start_losses = heavy_losses
     if options.alpha_gate != np.inf:
-        track = _bag_loss_stages(data, folds, track, origin, options, pooled)
+        track = _bag_loss_stages(data, folds, track, options, pooled)
     output, spread, _ = held_out_answers(folds, track)
     share = 0.0
     if pooled is not None and options.pooling == options.loss == "auto":
@@ -191,7 +189,6 @@ def _bag_loss_stages(
     data: Data,
     folds: list[Fold],
     track: Track,
-    origin: np.ndarray,
     options: Options,
     pooled: Pooled | None,
 ) -> Track:
@@ -209,7 +206,7 @@ def _bag_loss_stages(
     def enough(track: Track) -> bool:
         return not forced and (_settled(folds, track) or _no_token(folds, track, pooled))
 
-    track = _mixture_stages(data, folds, track, origin, options, enough)
+    track = _mixture_stages(data, folds, track, options, enough)
     if enough(track):
         return track
     if options.gate in ("random-features", "auto"):
@@ -266,7 +263,6 @@ def _mixture_stages(
     data: Data,
     folds: list[Fold],
     em: Track,
-    origin: np.ndarray,
     options: Options,
     enough: Callable[[Track], bool],
 ) -> Track:
@@ -279,7 +275,7 @@ def _mixture_stages(
     if not enough(rival):
         rival = path(
             folds,
-            fresh_track(data, folds, origin, options),
+            fresh_track(data, folds, options),
             "fresh",
             free,
             options,
