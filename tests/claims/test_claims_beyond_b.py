@@ -14,7 +14,8 @@ from helpers.tolerances import EXACT, FEW_ROUNDINGS, INTEGRAL, LAST_DIGIT
 
 import attnscope as at
 from attnscope.claims.beyond.beyond_09_bayes_softmax import KINDS, SETTINGS, task
-from attnscope.claims.beyond.two_directions import gauges, wilson
+from attnscope.claims.beyond.two_directions import gauges
+from attnscope.claims.compare import wilson
 
 
 @pytest.mark.parametrize("name", ids("beyond", ("09",)))

@@ -11,6 +11,7 @@ from helpers.tolerances import SOLVED
 
 from attnscope.claims.beyond import beyond_16_probing as probing
 from attnscope.claims.beyond import beyond_17_linear_structure as structure
+from attnscope.claims.beyond import probes
 from attnscope.claims.claim import Context
 from attnscope.claims.verdict import run_claim
 from attnscope.corpora import installed, minilm, sentences, stored
@@ -47,7 +48,8 @@ def test_without_the_encoder_a_reduced_variant_runs_and_says_so(name, no_encoder
     condition = verdict.record()["condition"]
     assert condition.startswith("reduced variant on stored states of")
     assert "install with pip install tokenizers safetensors" in condition
-    assert verdict.notes.startswith("Reduced variant on stored states of")
+    assert "of this size with --full too" in condition
+    assert verdict.notes.startswith("Stored states: see the condition.")
     assert len(verdict.comparisons) == 6
     assert not [c.what for c in verdict.comparisons if c.perturbed().holds]
 
@@ -94,20 +96,20 @@ def balanced(seed, n=30, d=12):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_ridge_and_discriminant_have_one_direction(seed):
     z, y = balanced(seed)
-    ridge = probing._ridge(z, y)
-    discriminant = probing._discriminant(z, y)
+    ridge = probes.ridge_probe(z, y)
+    discriminant = probes.discriminant_probe(z, y)
     cosine = ridge @ discriminant / np.linalg.norm(ridge) / np.linalg.norm(discriminant)
     assert abs(cosine - 1) < 1e-12
-    primal = np.linalg.solve(z.T @ z + probing.RIDGE * np.eye(12), z.T @ y)
+    primal = np.linalg.solve(z.T @ z + probes.RIDGE * np.eye(12), z.T @ y)
     assert np.allclose(ridge, primal, rtol=SOLVED, atol=0)
 
 
 def test_newton_reaches_the_minimum():
     z, y = balanced(3, n=400)
-    w = probing._logistic(z, y)
+    w = probes.logistic_probe(z, y)
 
     def loss(w):
-        return np.sum(np.logaddexp(0, -y * (z @ w))) + probing.RIDGE / 8 * w @ w
+        return np.sum(np.logaddexp(0, -y * (z @ w))) + probes.RIDGE / 8 * w @ w
 
     step = 1e-5
     slopes = [(loss(w + step * e) - loss(w - step * e)) / (2 * step) for e in np.eye(12)]

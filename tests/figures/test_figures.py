@@ -1,10 +1,12 @@
 """Names on an axis: in the data, in JSON, and in both renderers."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from attnscope.figures.figure import Figure, Heat, Line, Panel
+from attnscope.errors import AttnscopeError
+from attnscope.figures.figure import Figure, Heat, Line, Panel, Points
 from attnscope.figures.render_matplotlib import svg
 from attnscope.figures.render_plotly import plotly_dict
 
@@ -33,6 +35,24 @@ def test_json_without_names_is_still_read(figure):
     for panel in old["panels"]:
         del panel["x_names"], panel["y_names"]
     assert Figure.from_json(json.dumps(old)).panels[0].x_names == ()
+
+
+def test_bars_that_are_not_symmetric():
+    """From y - below to y + error, in data, JSON, CSV and both renderers."""
+    mark = Points([0, 1], [0.9, 0.5], "share", error=[0.1, 0.2], below=[0.3, 0.2])
+    figure = Figure("t", (Panel("p", "x", "y", (mark,)),))
+    back = Figure.from_json(figure.to_json())
+    assert back.to_json() == figure.to_json()
+    low, high = back.panels[0].marks[0].ends
+    assert low.tolist() == pytest.approx([0.6, 0.3]) and high.tolist() == [1.0, 0.7]
+    assert figure.to_csv().splitlines()[1] == f"p,points,share,0,0.0,0.9,{low[0]},1.0,"
+    bars = plotly_dict(figure)["data"][0]["error_y"]
+    assert bars["arrayminus"] == [0.3, 0.2] and bars["symmetric"] is False
+    assert svg(figure) != svg(
+        Figure("t", (Panel("p", "x", "y", (replace(mark, below=None),)),))
+    )
+    with pytest.raises(AttnscopeError, match="given together with error"):
+        Points([0], [1], below=[0.1])
 
 
 def test_names_are_drawn_as_text(figure):

@@ -25,7 +25,7 @@ from attnscope.figures.outcomes import OUTCOMES
 from attnscope.report import build
 from attnscope.report.archive import archive
 from attnscope.report.cards import claim_card
-from attnscope.report.coverage import coverage, known_claims, unplaced
+from attnscope.report.coverage import coverage, known_claims, resting, unplaced
 from attnscope.report.formulas import formulas, typeset
 from attnscope.report.graph import falls
 from attnscope.report.mathematics import mathematics
@@ -62,6 +62,18 @@ def test_claims_rest_on_claims_and_never_on_themselves():
     fall = falls(rests_on)
     assert [name for name in fall if name in fall[name]] == []
     assert len(fall["slr-02-closed-form-risk"]) >= 10
+
+
+def test_the_page_lists_what_rests_on_what():
+    base = fake.fake("slr-01-base", None)
+    above = fake.fake("slr-02-above", None, rests_on=("slr-01-base",))
+    top = fake.fake("slr-03-top", None, rests_on=("slr-02-above",))
+    rows = resting(known_claims([base, above, top], ()))
+    assert [(m.id, [x.id for x in others]) for m, others in rows] == [
+        ("slr-01-base", ["slr-02-above", "slr-03-top"]),
+        ("slr-02-above", ["slr-03-top"]),
+    ]
+    assert 'id="rests"' in build.page([run_claim(fake.HOLDS, Context())], 0, "1.2.3")
 
 
 def test_what_falls_goes_through_others_and_ends_in_circles():

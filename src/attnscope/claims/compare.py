@@ -15,7 +15,7 @@ import numpy as np
 
 from attnscope.claims.claim import Comparison
 
-__all__ = ["BAND", "STANDARD_ERRORS", "Z", "mean_and_error", "sampled", "worst"]
+__all__ = ["BAND", "STANDARD_ERRORS", "Z", "mean_and_error", "sampled", "wilson", "worst"]
 
 Z = 5.0
 BAND = 1.96  # standard errors of the 95 % bars in figures
@@ -47,3 +47,19 @@ def sampled(what: str, predicted: Any, mean: Any, error: Any) -> Comparison:
 def mean_and_error(x: np.ndarray) -> tuple[float, float]:
     """(mean, standard error) of independent samples (n,)."""
     return float(np.mean(x)), float(np.std(x, ddof=1) / np.sqrt(len(x)))
+
+
+def wilson(count: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """95 % interval of fractions (Wilson's score interval): within [0, 1], and around count/n.
+
+    >>> [round(float(end), 3) for end in wilson(25, 32)]
+    [0.612, 0.89]
+    >>> [round(float(end), 3) for end in wilson(10, 10)]
+    [0.722, 1.0]
+    """
+    p = np.asarray(count, dtype=float) / n
+    z2 = BAND**2 / n
+    half = np.sqrt(z2 * p * (1 - p) + z2**2 / 4)
+    ends = [(p + z2 / 2 + sign * half) / (1 + z2) for sign in (-1, 1)]
+    # rounding must not carry an end past the fraction itself, nor out of [0, 1]
+    return np.clip(ends[0], 0, p), np.clip(ends[1], p, 1)

@@ -29,7 +29,7 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Any, ...], ...]  # of Cell, checked
     digits: int = 3
 
     def __post_init__(self) -> None:

@@ -88,7 +88,7 @@ def word_states() -> WordStates:
 
 def which_ran(reduced: str) -> str:
     """The sentence of a claim's notes on where its states are from."""
-    return f"{reduced[:1].upper()}{reduced[1:]}. " if reduced else "States by the encoder. "
+    return "Stored states: see the condition. " if reduced else "States by the encoder. "
 
 
 def words_of_claims() -> list[str]:
@@ -111,8 +111,8 @@ def coded(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _reduced(said: str, missing: NotInstalled) -> str:
     return (
-        f"reduced variant on {said}, every third coordinate, rounded to 8 bits; for the whole "
-        f"claim: {missing}"
+        f"reduced variant on {said}, every third coordinate, rounded to 8 bits, of this size with "
+        f"--full too; for the whole claim: {missing}"
     )
 
 

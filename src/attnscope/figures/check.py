@@ -222,8 +222,8 @@ def _extent(mark: Mark, which: str) -> np.ndarray:
         return mark.x
     if isinstance(mark, Band):
         return np.concatenate([mark.low, mark.high])
-    if isinstance(mark, Points) and mark.error is not None:
-        return np.concatenate([mark.y - mark.error, mark.y + mark.error])
+    if isinstance(mark, Points):
+        return np.concatenate(mark.ends)
     return mark.y
 
 

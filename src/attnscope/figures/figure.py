@@ -64,16 +64,31 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Markers at (x, y), both (n,); `error` (n,) draws vertical bars y +- error."""
+    """Markers at (x, y), both (n,); `error` (n,) draws vertical bars y +- error, with `below` (n,)
+    from y - below to y + error (an interval that is not symmetric, as of a share near 1).
+    """
 
     x: Any
     y: Any
     label: str = ""
     color: int = 0
     error: Any = None
+    below: Any = None
 
     def __post_init__(self) -> None:
-        _to_arrays(self, ("x", "y") if self.error is None else ("x", "y", "error"))
+        bars = [name for name in ("error", "below") if getattr(self, name) is not None]
+        if bars == ["below"]:
+            raise bad("below", "Points", "given together with error", "alone")
+        _to_arrays(self, ("x", "y", *bars))
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the bars, the points themselves where there are none."""
+        if self.error is None:
+            return self.y, self.y
+        return self.y - (
+            self.error if self.below is None else self.below
+        ), self.y + self.error
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +270,7 @@ def _rows(mark: Mark) -> list[tuple[Any, ...]]:
         ]
     if isinstance(mark, Points) and mark.error is not None:
         return [
-            (float(x), float(y), float(y - e), float(y + e), "")
-            for x, y, e in zip(mark.x, mark.y, mark.error)
+            (float(x), float(y), float(low), float(high), "")
+            for x, y, low, high in zip(mark.x, mark.y, *mark.ends)
         ]
     return [(float(x), float(y), "", "", "") for x, y in zip(mark.x, mark.y)]

@@ -155,7 +155,7 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
         bars = axes.errorbar(
             mark.x,
             mark.y,
-            yerr=mark.error,
+            yerr=mark.error if mark.below is None else (mark.below, mark.error),
             label=label,
             color=_paint(mark.color),
             fmt="o",

@@ -117,11 +117,11 @@ def _traces(mark: Mark) -> list[dict[str, Any]]:
             edge | {"y": _list(mark.high), "fill": "tonexty", "fillcolor": _faint(color)},
         ]
     if isinstance(mark, Points):
-        bars = (
-            {}
-            if mark.error is None
-            else {"error_y": {"type": "data", "array": _list(mark.error)}}
-        )
+        bars: dict[str, Any] = {}
+        if mark.error is not None:
+            bars = {"error_y": {"type": "data", "array": _list(mark.error)}}
+        if mark.below is not None:
+            bars["error_y"] |= {"symmetric": False, "arrayminus": _list(mark.below)}
         return [_scatter(mark, "markers", marker={"color": color, "size": 9}) | name | bars]
     dash = "dash" if mark.dashed else "solid"
     return [

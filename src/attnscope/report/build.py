@@ -24,7 +24,7 @@ from attnscope.claims.table import Cell
 from attnscope.claims.verdict import Verdict
 from attnscope.report import drawing, folder
 from attnscope.report.archive import archive
-from attnscope.report.coverage import coverage, known_claims, unplaced
+from attnscope.report.coverage import coverage, known_claims, resting, unplaced
 from attnscope.report.environment import environment
 from attnscope.report.formulas import typeset
 from attnscope.report.graph import falls
@@ -119,6 +119,7 @@ def page(
         falls=falls({name: claim.rests_on for name, claim in known.items()}),
         sheets=coverage(known),
         unplaced=unplaced(known),
+        resting=resting(known),
         seed=seed,
         version=version,
         command=command or f"attnscope reproduce --seed {seed} --out report",

@@ -12,9 +12,19 @@ from dataclasses import dataclass
 from attnscope.claims.claim import Claim
 from attnscope.claims.provenance import PAPERS, STATEMENTS, Paper, Statement
 from attnscope.claims.verdict import Verdict
+from attnscope.report.graph import falls
 from attnscope.report.states import short
 
-__all__ = ["Mark", "Row", "Sheet", "coverage", "known_claims", "sentence", "unplaced"]
+__all__ = [
+    "Mark",
+    "Row",
+    "Sheet",
+    "coverage",
+    "known_claims",
+    "resting",
+    "sentence",
+    "unplaced",
+]
 
 NEW = "new here"
 NOT_RUN = "not run in this report"
@@ -91,6 +101,14 @@ def coverage(known: Mapping[str, Claim | Verdict]) -> list[Sheet]:
 def unplaced(known: Mapping[str, Claim | Verdict]) -> list[Mark]:
     """The claims that are about no paper's statement."""
     return [_mark(claim) for claim in known.values() if not claim.provenance.of]
+
+
+def resting(known: Mapping[str, Claim | Verdict]) -> list[tuple[Mark, list[Mark]]]:
+    """Each claim that others rest on, with those that fall with it; most first."""
+    fall = falls({name: claim.rests_on for name, claim in known.items()})
+    marks = {name: _mark(claim) for name, claim in known.items()}
+    rows = [(marks[name], [marks[x] for x in above]) for name, above in fall.items() if above]
+    return sorted(rows, key=lambda row: -len(row[1]))
 
 
 def sentence(claims: Sequence[Claim]) -> str:

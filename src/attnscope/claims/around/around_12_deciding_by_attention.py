@@ -284,6 +284,7 @@ CLAIM = Claim(
         "closed sums of binomial probabilities",
         "attention_decision on sampled contexts",
     ),
+    rests_on=("exch-08-softmax-curve",),
     check=check,
     snippet=(
         "import numpy as np\n"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -96,13 +96,13 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = (
-        f"At L = 3, nu = 5 the Bayes risk is {bayes[1, 2]:.5f}; softmax at "
-        f"{', '.join(f'{g:g}' for g in GAINS)} times the right temperature has "
-        f"{', '.join(f'{x:.4f}' for x in off)}. At L = 10, nu = 20: Bayes {bayes[2, 4]:.5f}, best "
-        "linear attention "
+        f"At L = 10, nu = 20 the Bayes risk is {bayes[2, 4]:.5f}, that of the best linear attention "
         f"{linear_optimum(spiked[2][4]).risk.value:.4f}."
     )
-    return Evidence(comparisons, _figure(drawn, max_drawn), notes)
+    rows = (("Bayes", bayes[1, 2]), *((f"softmax at {g:g}", x) for g, x in zip(GAINS, off)))
+    title = "Softmax at multiples of the right temperature, L = 3, nu = 5"
+    table = Table(title, ("", "risk"), rows, digits=4)
+    return Evidence(comparisons, _figure(drawn, max_drawn), notes, tables=(table,))
 
 
 def _sampled(
@@ -194,6 +194,7 @@ CLAIM = Claim(
         "Bayes risk by Mellin contours, by one Laplace transform",
         "softmax risk by Laplace transforms; sampled sequences",
     ),
+    rests_on=("beyond-02-linear-optimum",),
     check=check,
     snippet=(
         "import attnscope as at\n"

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -104,11 +104,15 @@ def check(context: Context) -> Evidence:
     ten = best[2, 2]
     notes = (
         f"At L = 10, nu = 50 the optimum is {ten:.4f}; the quoted (L/(L-1))/nu would be "
-        f"{10 / 9 / 50:.4f}. nu R* at nu = {STRONG:g}: "
-        + ", ".join(f"{x:.3f} (L = {length})" for x, length in zip(strong, LENGTHS))
-        + "."
+        f"{10 / 9 / 50:.4f}."
     )
-    return Evidence(comparisons, _figure(drawn), notes)
+    table = Table(
+        f"nu R* at nu = {STRONG:g}: near L, not L/(L-1)",
+        ("L", "nu R*", "L/(L-1)"),
+        tuple((n, x, n / (n - 1)) for n, x in zip(LENGTHS, strong)),
+        digits=4,
+    )
+    return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
 
 
 def _least(task: SingleLocation, rng: np.random.Generator) -> float:

@@ -25,7 +25,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -111,16 +111,23 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = (
-        f"Slopes between nu = {base:g} and {2 * base:g} less E(r): "
-        + ", ".join(f"{a - b:+.4f} (r = {r:g})" for a, b, r in zip(slopes, exponents, RATES))
-        + f"; the factor nu^(-1/2) alone would give {root:+.4f}. The threshold, R_B of order one, is nu = 2 log L: "
-        + ", ".join(
-            f"{spiked_bayes_risk(2 * math.log(x), x).value:.3f} at L = {x:g}"
-            for x in (10, 1e3, 1e6, 1e12)
-        )
-        + "."
+        f"The factor nu^(-1/2) alone would add {root:+.4f} to a slope. The threshold, beyond which "
+        "the risk falls, is nu = 2 log L."
     )
-    return Evidence(comparisons, _figure(), notes)
+    rows = tuple((r, b, a, a - b) for a, b, r in zip(slopes, exponents, RATES))
+    columns = ("r", "E(r)", "slope", "slope less E(r)")
+    tables = (
+        Table(f"Slopes of log risk between nu = {base:g} and {2 * base:g}", columns, rows),
+        Table(
+            "Bayes risk at nu = 2 log L",
+            ("L", "risk"),
+            tuple(
+                (f"{x:g}", spiked_bayes_risk(2 * math.log(x), x).value)
+                for x in (10, 1e3, 1e6, 1e12)
+            ),
+        ),
+    )
+    return Evidence(comparisons, _figure(), notes, tables=tables)
 
 
 def _over_leading(length: int, nu: float) -> float:
@@ -245,6 +252,10 @@ CLAIM = Claim(
     routes=(
         "expansions in 1/nu and error exponents",
         "exact Bayes risk by Mellin contours and Laplace transforms; minimised exact risk",
+    ),
+    rests_on=(
+        "beyond-01-softmax-is-bayes",
+        "beyond-02-linear-optimum",
     ),
     check=check,
     snippet=(

@@ -25,7 +25,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -109,14 +109,15 @@ def check(context: Context) -> Evidence:
     adapted = np.mean(
         [math.exp(optimal_sigma_log_excess(1.0, BASE.signal, L)[0]) for L in task.lengths]
     )
-    notes = (
-        f"Lengths {task.lengths[0]} and {task.lengths[1]}, nu = {NU:g}: softmax (Bayes) "
-        f"{averaged['softmax']:.4f}, at the fixed length {MEAN} "
-        f"{BASE.bayes_risk().value:.4f}; best activation {best:.4f} at both, {adapted:.4f} if it "
-        f"were told the length; erf {erf.value:.4f} at both, "
-        f"best linear {linear.risk.value:.4f} at both."
+    notes = f"The best activation would have {adapted:.4f} if it were told the length."
+    rows = (
+        ("softmax (Bayes)", averaged["softmax"], BASE.bayes_risk().value),
+        *((n, x, x) for n, x in (("best activation", best), ("erf", erf.value))),
+        ("best linear", linear.risk.value, linear.risk.value),
     )
-    return Evidence(comparisons, _figure(drawn), notes)
+    columns = ("", f"lengths {task.lengths[0]} and {task.lengths[1]}", f"length {MEAN}")
+    table = Table(f"Risks at nu = {NU:g}", columns, rows, digits=4)
+    return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
 
 
 def _spread(spread: int) -> RandomLength:
@@ -246,5 +247,10 @@ CLAIM = Claim(
         "    print(spread, task.bayes_risk().value, *(at.risk(task, head, "
         "at.Overlaps.oracle()).value for head in heads))\n"
     ),
-    rests_on=("slr-02-closed-form-risk", "beyond-02-linear-optimum"),
+    rests_on=(
+        "slr-02-closed-form-risk",
+        "beyond-02-linear-optimum",
+        "beyond-01-softmax-is-bayes",
+        "beyond-05-activations",
+    ),
 )

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import erf, expit
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -121,11 +121,14 @@ def check(context: Context) -> Evidence:
         ),
     )
     order = sorted(best, key=lambda name: best[name].risk)
-    notes = (
-        f"L = {LENGTH}, nu = {NU:g}, best first: "
-        + ", ".join(f"{name} {best[name].risk:.4f}" for name in order)
-        + f"; Bayes {task.bayes_risk().value:.4f}, null 1. A sigmoid with bias reaches sigma* ({star:.4f}), without it {best['sigmoid'].risk:.4f}."
+    notes = f"A sigmoid with bias reaches sigma* ({star:.4f}), without it {best['sigmoid'].risk:.4f}."
+    rows = (
+        ("Bayes", task.bayes_risk().value),
+        *((name, best[name].risk) for name in order),
+        ("predicting the mean", 1.0),
     )
+    title = f"Best risks, L = {LENGTH}, nu = {NU:g}"
+    table = Table(title, ("activation", "risk"), rows, digits=4)
     ends = {
         name: b.temperature
         for name, b in best.items()
@@ -136,7 +139,7 @@ def check(context: Context) -> Evidence:
         + ", ".join(f"{x} ({t:.2g})" for x, t in ends.items())
         + " (tanh and erf tend to linear there)."
     )
-    return Evidence(comparisons, _figure(best, drawn), notes)
+    return Evidence(comparisons, _figure(best, drawn), notes, tables=(table,))
 
 
 def ranking(task: SingleLocation) -> dict[str, Best]:
@@ -304,6 +307,7 @@ CLAIM = Claim(
         "exact moments of the weights; sigma* in closed form",
         "sampled sequences; numerical minimisation",
     ),
+    rests_on=("beyond-01-softmax-is-bayes",),
     check=check,
     snippet=(
         "import attnscope as at\n"

@@ -23,7 +23,7 @@ import itertools
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.softmax_heads import best_softmax
@@ -100,17 +100,22 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = (
-        "m = 2, L = 10, s = 2..5: Bayes "
-        + ", ".join(f"{x:.4f}" for x in value)
-        + "; best softmax "
-        + ", ".join(f"{r:.4f} (lam {lam:.3f})" for lam, r in heads)
-        + "; softmax at lam = s "
-        + ", ".join(f"{head_risk(t, Softmax(s)).value:.3f}" for t, s in zip(tasks, SIGNALS))
-        + "; sigmoid(l + log(m/(L-m))) "
-        + ", ".join(f"{_sigmoid(t):.4f}" for t in tasks)
-        + "."
+        "The best temperature lam of a softmax head lies far below s, and falls as s grows."
     )
-    return Evidence(comparisons, _figure(value, error, rows), notes)
+    columns = (
+        "s",
+        "Bayes",
+        "best softmax",
+        "its lam",
+        "softmax, lam = s",
+        "sigmoid(l + log(m/(L-m)))",
+    )
+    told = tuple(
+        (s, x, r, lam, head_risk(t, Softmax(s)).value, _sigmoid(t))
+        for s, x, (lam, r), t in zip(SIGNALS, value, heads, tasks)
+    )
+    table = Table(f"Risks, m = {RELEVANT}, L = {LENGTH}", columns, told)
+    return Evidence(comparisons, _figure(value, error, rows), notes, tables=(table,))
 
 
 def _task(s: float, m: int = RELEVANT) -> MultiLocation:
@@ -248,6 +253,10 @@ CLAIM = Claim(
     routes=(
         "recursions, posterior variances, Laplace transforms, Mellin contours",
         "enumeration; sampled sequences; panel quadrature",
+    ),
+    rests_on=(
+        "beyond-01-softmax-is-bayes",
+        "beyond-05-activations",
     ),
     check=check,
     snippet=(

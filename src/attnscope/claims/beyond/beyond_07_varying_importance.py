@@ -24,7 +24,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.softmax_heads import best_softmax
@@ -84,12 +84,13 @@ def check(context: Context) -> Evidence:
             why="a flat minimum: risks good to 1e-10 or so place it to 1e-5 or so",
         ),
     )
-    notes = (
-        f"m = 2, s = {SIGNAL:g}: Bayes {bayes[0].value:.4f} at equal weights, "
-        + ", ".join(f"{x:.4f} at a = {a:g}" for x, a in zip(predicted[0], CONCENTRATIONS))
-        + f". The best softmax temperature is {lams[0]:.3f} for every a."
+    notes = f"The best softmax temperature is {lams[0]:.3f} for every a."
+    rows = (
+        *((f"{a:g}", x) for x, a in zip(predicted[0], CONCENTRATIONS)),
+        ("equal weights", bayes[0].value),
     )
-    return Evidence(comparisons, _figure(bayes, softmax, drawn), notes)
+    table = Table(f"Bayes risk, m = 2, s = {SIGNAL:g}", ("a", "risk"), rows)
+    return Evidence(comparisons, _figure(bayes, softmax, drawn), notes, tables=(table,))
 
 
 def _task(m: int, a: float | None = None) -> MultiLocation:
@@ -173,6 +174,7 @@ CLAIM = Claim(
         "risk of equal weights and a closed form",
         "sampled sequences with drawn weights; exact risk and minimisation at given a",
     ),
+    rests_on=("beyond-06-several-tokens",),
     check=check,
     snippet=(
         "import attnscope as at\n"

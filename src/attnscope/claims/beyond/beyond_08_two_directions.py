@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.beyond.two_directions import gauges, wilson
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import mean_and_error, sampled
+from attnscope.claims.beyond.two_directions import gauges
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.compare import mean_and_error, sampled, wilson
 from attnscope.claims.panels import COUNT, spread
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.full_heads import FullHeads
@@ -168,7 +168,8 @@ def check(context: Context) -> Evidence:
     return Evidence(
         comparisons,
         _figure(task, soft, one, odd, shared, least),
-        _notes(soft, one, odd, shared, least, star),
+        _notes(soft, shared),
+        tables=_tables(soft, one, odd, least, star),
     )
 
 
@@ -244,40 +245,40 @@ def _gauges(task: MultiDirection, fresh: DirectionBatch) -> tuple[Comparison, ..
     )
 
 
-def _notes(
-    soft: HeadTrajectory,
-    one: HeadTrajectory,
-    odd: HeadTrajectory,
-    shared: HeadsMinimum,
-    least: float,
-    star: float,
-) -> str:
+def _notes(soft: HeadTrajectory, shared: HeadsMinimum) -> str:
     done = soft.outcome == "specialised"
     low, high = wilson(int(done.sum()), RUNS)
+    return (
+        f"Softmax: {int(done.sum())} of {RUNS} runs specialise (95 % interval {low:.2f} to "
+        f"{high:.2f}). The smallest Hessian eigenvalue of the unspecialised minimum is "
+        f"{shared.eigenvalues[0]:.4f} ({shared.check_eigenvalues[0]:.4f} on an independent sample): "
+        "flat, but a minimum."
+    )
+
+
+def _tables(
+    soft: HeadTrajectory, one: HeadTrajectory, odd: HeadTrajectory, least: float, star: float
+) -> tuple[Table, Table]:
+    done = soft.outcome == "specialised"
     risk = soft.risk_at().excess
     odd_risk = odd.risk_at().excess
-    kinds = ", ".join(
-        f"{int((odd.outcome == k).sum())} {k}"
-        for k in ("specialised", "swapped", "rotated", "unspecialised")
-    )
-    medians = [
-        f"{np.median(risk[use]):.4f} {word}"
+    rows = [
+        (f"softmax heads, {word}", int(use.sum()), risk[use].min(), np.median(risk[use]))
         for use, word in ((done, "specialised"), (~done, "not"))
         if use.any()
     ]
-    edge = (
-        f"{shared.eigenvalues[0]:.4f} ({shared.check_eigenvalues[0]:.4f} on an independent "
-        "sample)"
-    )
+    alone = one.risk_at().excess
+    rows += [
+        ("one softmax head", len(alone), alone.min(), np.median(alone)),
+        ("erf heads", len(odd_risk), odd_risk.min(), np.median(odd_risk)),
+    ]
+    exact = [("one head, best minimum found", least), ("erf, at (k_h*, v_h*)", star)]
+    kinds = ("specialised", "swapped", "rotated", "unspecialised")
+    ended = [(f"erf runs {kind}", int((odd.outcome == kind).sum())) for kind in kinds]
+    cosine = ("least cosine of the erf runs' form", odd.form_cosine[:, -1].min())
     return (
-        f"Softmax: {int(done.sum())} of {RUNS} runs specialise (95 % interval {low:.2f} to "
-        f"{high:.2f}); median risk {', '.join(medians)}. "
-        f"Unspecialised minimum: risk {shared.risk:.4f}, smallest Hessian eigenvalue {edge}: flat, "
-        "but a minimum. "
-        f"One head: best minimum found {least:.3f}, best run {one.risk_at().excess.min():.3f}. "
-        f"Erf: {kinds}; risk {odd_risk.min():.3f} to "
-        f"{odd_risk.max():.3f} (median {np.median(odd_risk):.3f}, oracle {star:.3f}), form cosine "
-        f"{odd.form_cosine[:, -1].min():.3f} or more."
+        Table("Risks of the runs", ("", "runs", "least", "median"), tuple(rows)),
+        Table("Beside them", ("", "value"), (*exact, *ended, cosine)),
     )
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled
 from attnscope.claims.panels import COUNT
 from attnscope.claims.provenance import Provenance
@@ -95,17 +95,15 @@ def check(context: Context) -> Evidence:
         _with_gamma(measure, context.seed),
     )
     errors = [row[kind][1] for row in table.values() for kind in KINDS]
-    listed = [
-        f"{name}: " + ", ".join(f"{k} {table[name][k][0]:.3f}" for k in KINDS)
-        for name in SETTINGS
-    ]
     notes = (
-        f"Risks (null 1; standard errors {max(errors):.4f} or less): {'; '.join(listed)}. With "
-        "|mu|^2 = 16, 6 and P = .3, .7 the joint softmax "
+        "With |mu|^2 = 16, 6 and P = .3, .7 the joint softmax "
         f"without bias and prior has {table['unequal']['no bias'][0]:.3f} instead of "
         f"{exact['unequal'].value:.4f}."
     )
-    return Evidence(comparisons, _figure(table), notes)
+    rows = tuple((name, *(table[name][k][0] for k in KINDS)) for name in SETTINGS)
+    title = f"Risks (predicting the mean: 1; standard errors {max(errors):.4f} or less)"
+    risks = Table(title, ("spikes", *KINDS), rows)
+    return Evidence(comparisons, _figure(table), notes, tables=(risks,))
 
 
 @cache

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import ndtr, ndtri, ndtri_exp
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -99,16 +99,18 @@ def check(context: Context) -> Evidence:
         ),
     )
     roots = np.sqrt(2 * np.log(GROWING))
-    notes = (
-        f"Strength for 10 % error at L = 10 and 10^12: Bayes {needed[0, 0]:.3f}, "
-        f"{needed[-1, 0]:.3f}; max test {needed[0, 1]:.3f}, "
-        f"{needed[-1, 1]:.3f}; linear {needed[0, 2]:.1f}, {needed[-1, 2]:.2g}. Bayes minus sqrt(2 "
-        f"log L) falls from {needed[0, 0] - roots[0]:.2f} to "
-        f"{needed[-1, 0] - roots[-1]:.2f}, while Bayes over log L falls from "
-        f"{needed[0, 0] / np.log(10):.2f} to "
-        f"{needed[-1, 0] / np.log(1e12):.2f}: the quoted log L is sufficient, not necessary."
+    notes = "The quoted strength log L is sufficient, not necessary."
+    both = ((0, np.log(10)), (-1, np.log(1e12)))
+    rows = (
+        *(
+            (test, needed[0, j], needed[-1, j])
+            for j, test in enumerate(("Bayes", "max", "linear"))
+        ),
+        ("Bayes minus sqrt(2 log L)", *(needed[i, 0] - roots[i] for i, _ in both)),
+        ("Bayes over log L", *(needed[i, 0] / log for i, log in both)),
     )
-    return Evidence(comparisons, _figure(exact, drawn, needed), notes)
+    table = Table("Strength for 10 % error", ("test", "L = 10", "L = 10^12"), rows)
+    return Evidence(comparisons, _figure(exact, drawn, needed), notes, tables=(table,))
 
 
 def _task(length: int, theta: float) -> SparseTokenClassification:

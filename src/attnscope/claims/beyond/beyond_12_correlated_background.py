@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -99,17 +99,22 @@ def check(context: Context) -> Evidence:
             why=FLAT,
         ),
     )
-    row = lambda name, i: " / ".join(f"{x:.4f}" for x in exact[name][i, :, 1])
+    row = lambda name, i: tuple(exact[name][i, :, 1])
     notes = (
-        f"Risk plain / with intercept / whitened at d = {DIM}, L = {LENGTH}: isotropic "
-        f"{row('mean along v*', 0)}; mean v* {row('mean along v*', 2)}; "
-        f"mean k* {row('mean along k*', 2)} (a quarter of it helps a little, {nearby:.4f}: an odd "
-        "erf is not the best activation); "
-        f"correlation 0.6 {row('correlation of k* and v*', 2)}; variance 9 along (k* + e)/sqrt 2 "
-        f"{row('variance along (k* + e)/sqrt 2', 2)}; "
-        f"variance 5 along k* {' / '.join(f'{x:.4f}' for x in along_key)} (nothing to gain)."
+        f"A quarter of the mean along k* helps a little ({nearby:.4f}): an odd erf is not the best "
+        "activation. With a variance along k* there is nothing to gain."
     )
-    return Evidence(comparisons, _figure(exact, drawn), notes)
+    rows = (
+        ("isotropic", *row("mean along v*", 0)),
+        ("mean v*", *row("mean along v*", 2)),
+        ("mean k*", *row("mean along k*", 2)),
+        ("correlation 0.6", *row("correlation of k* and v*", 2)),
+        ("variance 9 along (k* + e)/sqrt 2", *row("variance along (k* + e)/sqrt 2", 2)),
+        ("variance 5 along k*", *along_key),
+    )
+    columns = ("background", "plain", "with intercept", "whitened")
+    table = Table(f"Risks at d = {DIM}, L = {LENGTH}", columns, rows, digits=4)
+    return Evidence(comparisons, _figure(exact, drawn), notes, tables=(table,))
 
 
 def _task(name: str, x: float) -> CorrelatedBackground:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import Z, mean_and_error, sampled, worst
 from attnscope.claims.panels import COUNT, spread
 from attnscope.claims.provenance import Provenance
@@ -111,17 +111,18 @@ def check(context: Context) -> Evidence:
     )
     exact = one.references
     share = np.median(one.watched["concentration"][:, :, 0], axis=0)
-    show = lambda x, digits: ", ".join(f"{y:.{digits}f}" for y in x)
     notes = (
-        f"{steps} steps: excess {show(one.excess[:, -1], 4)} (one head), "
-        f"{show(trained[1].excess[:, -1], 4)} (two); "
-        f"floor of layer norm {floor.excess:.4f}, Bayes {exact['bayes']:.4f}, best linear "
-        f"{exact['linear']:.3f}. Key cosines {show(ends[0].key, 3)}, "
-        f"value {show(ends[0].value, 4)} (at most {ceiling:.4f}). The query-key matrix "
+        f"Floor of layer norm {floor.excess:.4f}, Bayes {exact['bayes']:.4f}, best linear "
+        f"{exact['linear']:.3f}; a value cosine is at most {ceiling:.4f}. The query-key matrix "
         "concentrates: share of its largest singular value, squared, "
         f"{share[0]:.2f} -> {share[-1]:.2f}."
     )
-    return Evidence(comparisons, _figure(trained, floor.excess, ceiling), notes)
+    blocks = zip(one.excess[:, -1], trained[1].excess[:, -1], ends[0].key, ends[0].value)
+    rows = tuple((f"run {i + 1}", *row) for i, row in enumerate(blocks))
+    columns = ("", "excess, one head", "excess, two heads", "key cosine", "value cosine")
+    table = Table(f"Blocks after {steps} steps (cosines: one head)", columns, rows)
+    figure = _figure(trained, floor.excess, ceiling)
+    return Evidence(comparisons, figure, notes, tables=(table,))
 
 
 def _ends(history: BlockHistory, batch: Batch) -> Ends:

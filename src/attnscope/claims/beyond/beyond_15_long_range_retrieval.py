@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, sampled
 from attnscope.claims.panels import COUNT, spread
 from attnscope.claims.provenance import Provenance
@@ -137,18 +137,29 @@ def check(context: Context) -> Evidence:
             why=ALL,
         ),
     )
-    show = lambda x: ", ".join(f"{y:.3f}" for y in x)
     notes = (
-        f"Parameters: {', '.join(f'{name} {m.size}' for name, m in models.items())}. Median excess "
-        f"after {steps} steps at {TASK.length} tokens: "
-        f"{', '.join(f'{name} {np.median(h.excess[:, -1]):.4f}' for name, h in trained.items())} "
-        f"(linear {references['linear']:.3f}, null "
-        f"{references['null']:.2f}, floor of layer norm {floor:.4f}, Bayes "
-        f"{references['bayes']:.5f}). At 4096 tokens: "
-        f"{'; '.join(f'{name} {show(t.excess[:, -1])}' for name, t in long.items())}. Simplified "
-        f"runs at the oracle: {int(oracle.sum())} of {runs}."
+        f"At {TASK.length} tokens linear {references['linear']:.3f}, null {references['null']:.2f}, "
+        f"floor of layer norm {floor:.4f}, Bayes {references['bayes']:.5f}. Simplified runs at the "
+        f"oracle: {int(oracle.sum())} of {runs}."
     )
-    return Evidence(comparisons, _figure(trained, long, floor), notes)
+    far = {name: ", ".join(f"{x:.3f}" for x in t.excess[:, -1]) for name, t in long.items()}
+    rows = tuple(
+        (
+            name,
+            model.size,
+            np.median(trained[name].excess[:, -1]),
+            far.get(name, "no such length"),
+        )
+        for name, model in models.items()
+    )
+    columns = (
+        "model",
+        "parameters",
+        f"median at {TASK.length} tokens",
+        "runs at 4096 tokens",
+    )
+    table = Table(f"Excess after {steps} steps", columns, rows)
+    return Evidence(comparisons, _figure(trained, long, floor), notes, tables=(table,))
 
 
 def _tested(histories: dict[str, BlockHistory], repeats: int, seed: int) -> dict[str, Tested]:
@@ -281,6 +292,11 @@ CLAIM = Claim(
     routes=(
         "exact risks: trained overlaps, best linear, null, floor of layer norm",
         "trained models on sampled sequences",
+    ),
+    rests_on=(
+        "slr-03-linear-and-dense-fail",
+        "beyond-01-softmax-is-bayes",
+        "beyond-13-block-recovers",
     ),
     check=check,
     snippet=(

@@ -30,22 +30,25 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, Z, worst
+from attnscope.claims.beyond.probes import (
+    discriminant_probe,
+    logistic_probe,
+    ridge_probe,
+    standardised,
+)
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.compare import Z, wilson, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.corpora.minilm import TokenStates
 from attnscope.corpora.sentences import SPLITS, Sentences
 from attnscope.corpora.stored import split_states, which_ran
 from attnscope.corpora.text import bags_of_layer, deciding_token
-from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Heat, Mark, Panel, Points
 
-RIDGE = 10.0  # of standardised features: between 1 and 100 mean accuracies move by 0.05
 # principal components: with 32 unseen adjectives lose 0.05, with 96 they gain 0.02 in three times
 # the time
 PARTS = 64
-NEWTON_STEPS = 12  # quadratic convergence: the gradient is at rounding after 8
 SHOWN = ("test", "unseen both")  # whose tokens are looked at one by one
 # first word, and the words beside the adjective
 PLACES = ("[CLS]", "first", "before", "adjective", "after", "[SEP]")
@@ -136,8 +139,22 @@ def check(context: Context) -> Evidence:
     )
     names = tuple(map(str, given.layers))
     figure = _figure(data, layers, places, right, names)
-    notes = which_ran(given.reduced) + _notes(cls, right, depths)
-    return Evidence(comparisons, figure, notes, given.reduced)
+    worst_layer = min(right("located", s).mean(axis=1).min() for s in SPLITS)
+    notes = which_ran(given.reduced) + (
+        f"The adjective is located in {worst_layer:.3f} of the sentences or more, at every layer."
+    )
+    rows = tuple(
+        (s, cls[s][1:].mean(), right("found", s).mean(), right("located", s).mean())
+        for s in SPLITS
+    )
+    columns = (
+        "split",
+        f"[CLS], {depths[0]}",
+        f"token found, {depths[1]}",
+        "adjective located",
+    )
+    table = Table("Accuracy of a ridge probe and of the classifier", columns, rows)
+    return Evidence(comparisons, figure, notes, given.reduced, (table,))
 
 
 def _named(layers: tuple[int | str, ...]) -> str:
@@ -150,17 +167,17 @@ def _named(layers: tuple[int | str, ...]) -> str:
 def _layer(data: dict[str, Split], i: int, seed: int) -> dict[str, Layer]:
     """All models fitted to the train split at layer i, and their answers in every split."""
     y = data["train"].label
-    cls = _standardised(
+    cls = standardised(
         {name: [s[i, 0] for s in split.states.states] for name, split in data.items()}
     )
     bags, location = _bags(data, i)
-    one = _standardised(
+    one = standardised(
         {name: [b[j] for b, j in zip(bags[name], location[name])] for name in data}
     )
     ridge, discriminant, logistic = (
-        probe(cls["train"], y) for probe in (_ridge, _discriminant, _logistic)
+        probe(cls["train"], y) for probe in (ridge_probe, discriminant_probe, logistic_probe)
     )
-    told = _ridge(one["train"], y)
+    told = ridge_probe(one["train"], y)
     model = _classifier(seed).fit(bags["train"], y)
     right = lambda split, score: (score > 0) == (split.label > 0)
     return {
@@ -192,22 +209,12 @@ def _by_place(data: dict[str, Split], i: int) -> dict[str, np.ndarray]:
         tokens[name] = np.array(rows).transpose(1, 0, 2)  # (places, n, 384)
     shares = []
     for place in range(len(PLACES)):
-        z = _standardised({name: tokens[name][place] for name in names})
-        w = _ridge(z["train"], y)
+        z = standardised({name: tokens[name][place] for name in names})
+        w = ridge_probe(z["train"], y)
         shares.append(
             [np.mean((z[name] @ w > 0) == (data[name].label > 0)) for name in SHOWN]
         )
     return dict(zip(SHOWN, np.array(shares).T))
-
-
-def _standardised(states: dict[str, Any]) -> dict[str, np.ndarray]:
-    """(n, d) float64 per split, by mean and standard deviation of the train split."""
-    x = {name: np.array(rows, dtype=float) for name, rows in states.items()}
-    mean = x["train"].mean(axis=0)
-    spread = x["train"].std(axis=0)
-    # a constant, up to the rounding of float32: nothing may be read from it
-    spread[spread < 1e-6] = np.inf
-    return {name: (rows - mean) / spread for name, rows in x.items()}
 
 
 def _bags(
@@ -239,32 +246,6 @@ def _classifier(seed: int) -> Any:
     )
 
 
-def _ridge(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return z.T @ np.linalg.solve(z @ z.T + RIDGE * np.eye(len(z)), y)
-
-
-def _discriminant(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    kind = z[y > 0]
-    unkind = z[y < 0]
-    delta = kind.mean(axis=0) - unkind.mean(axis=0)
-    inner = np.concatenate([kind - kind.mean(axis=0), unkind - unkind.mean(axis=0)])
-    return np.linalg.solve(inner.T @ inner + RIDGE * np.eye(z.shape[1]), delta)
-
-
-def _logistic(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """argmin sum log(1 + exp(-y z.w)) + (RIDGE/8)|w|^2 by Newton's method: at w = 0 its quadratic
-    form is ridge's, divided by 4.
-    """
-    w = np.zeros(z.shape[1])
-    for _ in range(NEWTON_STEPS):
-        p = expit(-y * (z @ w))
-        gradient = RIDGE / 4 * w - z.T @ (y * p)
-        w = w - np.linalg.solve(
-            (z.T * (p * (1 - p))) @ z + RIDGE / 4 * np.eye(len(w)), gradient
-        )
-    return w
-
-
 def _paired(
     what: str, first: np.ndarray, second: np.ndarray, words: np.ndarray
 ) -> Comparison:
@@ -288,17 +269,6 @@ def _paired(
     )
 
 
-def _notes(cls: dict[str, np.ndarray], right: Any, depths: tuple[str, str]) -> str:
-    each = lambda values: ", ".join(f"{name} {v:.3f}" for name, v in zip(SPLITS, values))
-    return (
-        f"[CLS], ridge probe, mean of {depths[0]}: {each([a[1:].mean() for a in cls.values()])}. "
-        f"One token, found by SingleLocationClassifier, mean of {depths[1]}: "
-        f"{each([right('found', s).mean() for s in SPLITS])}; "
-        f"adjective located: {each([right('located', s).mean() for s in SPLITS])} "
-        f"(worst layer {min(right('located', s).mean(axis=1).min() for s in SPLITS):.3f})."
-    )
-
-
 def _figure(
     data: dict[str, Split],
     layers: list[dict[str, Layer]],
@@ -310,20 +280,12 @@ def _figure(
     def accuracy(title: str, what: str) -> Panel:
         marks: list[Mark] = []
         for color, name in enumerate(SPLITS):
-            share, place = (
-                right(what, name).mean(axis=1),
-                np.arange(len(layers)) + 0.06 * (color - 2),
-            )
-            marks += [
-                Line(place, share, name, color),
-                Points(
-                    place,
-                    share,
-                    name,
-                    color,
-                    _half_interval(share, len(set(data[name].sentences.word))),
-                ),
-            ]
+            share = right(what, name).mean(axis=1)
+            # beside each other, without lines: several splits are at 1 and would hide there
+            place = np.arange(len(layers)) + 0.15 * (color - 2)
+            adjectives = len(set(data[name].sentences.word))
+            low, high = wilson(share * adjectives, adjectives)
+            marks.append(Points(place, share, name, color, high - share, share - low))
         return Panel(title, "layer", "accuracy", tuple(marks), x_names=numbers)
 
     def heat(
@@ -348,15 +310,6 @@ def _figure(
         tuple(panels),
         columns=2,
     )
-
-
-def _half_interval(share: np.ndarray, adjectives: int) -> np.ndarray:
-    """Half the width of Agresti and Coull's 95 % interval,
-    with the number of adjectives as the sample size.
-    """
-    n = adjectives + BAND**2
-    middle = (share * adjectives + BAND**2 / 2) / n
-    return BAND * np.sqrt(middle * (1 - middle) / n)
 
 
 CLAIM = Claim(

@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, worst
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.compare import STANDARD_ERRORS, Z, wilson, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.corpora.sentences import ANTONYMS, KIND, UNKIND, antonym_pairs
 from attnscope.corpora.stored import which_ran, word_states
@@ -101,8 +101,8 @@ def check(context: Context) -> Evidence:
         _same_direction("pairs put in order, mean of layers", *list(told.values())[:2]),
     )
     figure = _figure(seen, told, tuple(map(str, given.layers)))
-    notes = which_ran(given.reduced) + _notes(seen, told)
-    return Evidence(comparisons, figure, notes, given.reduced)
+    notes = which_ran(given.reduced) + "Of opposites the larger or earlier is listed first."
+    return Evidence(comparisons, figure, notes, given.reduced, _tables(seen, told))
 
 
 def _alignment(
@@ -195,21 +195,19 @@ def _same_direction(what: str, others: np.ndarray, adjectives: np.ndarray) -> Co
     )
 
 
-def _notes(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> str:
-    def line(kind: str) -> str:
-        s = seen[kind]
-        z = s.value / s.swap_deviation
-        return (
-            f"{kind} opposites A = {s.value.min():.3f} to {s.value.max():.3f} over layers "
-            f"({z.min():.0f} to {z.max():.0f} standard deviations of "
-            f"the swap null), re-paired {s.repaired.mean(axis=1).min():.3f} to "
-            f"{s.repaired.mean(axis=1).max():.3f}"
-        )
-
-    right = "; ".join(f"{name} {share.mean():.3f}" for name, share in told.items())
+def _tables(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> tuple[Table, Table]:
+    rows = []
+    for kind, s in seen.items():
+        for word, values in (
+            ("alignment", s.value),
+            ("in standard deviations of the swap null", s.value / s.swap_deviation),
+            ("re-paired", s.repaired.mean(axis=1)),
+        ):
+            rows.append((f"{kind}: {word}", values.min(), values.max()))
+    shares = tuple((name, share.mean()) for name, share in told.items())
     return (
-        f"{line('sentiment')}; {line('other')} (the larger or earlier is listed first). Pairs "
-        f"put in the listed order, mean of layers: {right}."
+        Table("Opposites over layers", ("", "least", "largest"), tuple(rows), digits=2),
+        Table("Pairs put in the listed order, mean of layers", ("", "share"), shares),
     )
 
 
@@ -230,14 +228,10 @@ def _figure(
     ordered: list[Mark] = []
     for color, (name, right) in enumerate(told.items(), start=len(seen)):
         share = right.mean(axis=1)
-        n = right.shape[1] + BAND**2  # Agresti and Coull's interval
-        middle = (right.sum(axis=1) + BAND**2 / 2) / n
-        half = BAND * np.sqrt(middle * (1 - middle) / n)
-        shifted = place + 0.1 * (color - 1 - len(seen))
-        ordered += [
-            Line(shifted, share, name, color),
-            Points(shifted, share, name, color, half),
-        ]
+        low, high = wilson(right.sum(axis=1), right.shape[1])
+        # beside each other, without lines: two of them are at 1 and would hide there
+        shifted = place + 0.2 * (color - 1 - len(seen))
+        ordered.append(Points(shifted, share, name, color, high - share, share - low))
     panels = (
         Panel(
             "do opposites differ in one direction?",

@@ -1,4 +1,4 @@
-"""What claim beyond-08 says of two directions without training: heads of one form, and shares."""
+"""What claim beyond-08 says of two directions without training: heads of one form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from attnscope.tasks.planted.multi_direction import MultiDirection
 
-__all__ = ["gauges", "wilson"]
+__all__ = ["gauges"]
 
 
 def gauges(task: MultiDirection) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -21,12 +21,3 @@ def gauges(task: MultiDirection) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         "half swapped": half,
         "rotated": (mix @ K, mix @ V),
     }
-
-
-def wilson(count: int, n: int) -> tuple[float, float]:
-    """95 % interval of a fraction (Wilson's score interval)."""
-    z = 1.96
-    p = count / n
-    centre = p + z * z / (2 * n)
-    half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return float((centre - half) / (1 + z * z / n)), float((centre + half) / (1 + z * z / n))

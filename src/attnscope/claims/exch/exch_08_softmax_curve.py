@@ -22,7 +22,7 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import Curve, compare_slope, sampled_curve, spread_slope
@@ -83,18 +83,16 @@ def check(context: Context) -> Evidence:
         ),
         compare_slope("slope at fixed h with gain 1/rho_1", LENGTHS, gained_exact, gained),
     )
-    slopes = ", ".join(
-        f"d = {d}: {a:.3f} [{a - BAND * e:.3f}, {a + BAND * e:.3f}], exact "
-        f"{spread_slope(LENGTHS, exact[d])[0]:.3f}, asymptotic "
-        f"{-4 / (d + 3):.3f}"
+    notes = f"At the fixed bandwidth 1/2 the error stops at {plateau:.4f}."
+    rows = tuple(
+        (d, a, a - BAND * e, a + BAND * e, spread_slope(LENGTHS, exact[d])[0], -4 / (d + 3))
         for d in DIMS
         for a, e in [spread_slope(LENGTHS, *curves[d])]
     )
-    notes = (
-        f"Slopes over L = 16..1024 with 95 % intervals: {slopes}. Fixed bandwidth 1/2 stops at "
-        f"{plateau:.4f}."
-    )
-    return Evidence(comparisons, _figure(curves, fixed, gained, gain, plateau), notes)
+    columns = ("d", "measured", "95 % from", "to", "exact", "asymptotic")
+    table = Table("Slopes over L = 16..1024", columns, rows)
+    figure = _figure(curves, fixed, gained, gain, plateau)
+    return Evidence(comparisons, figure, notes, tables=(table,))
 
 
 def _figure(
@@ -175,6 +173,7 @@ CLAIM = Claim(
     ),
     hypotheses="keys uniform on the sphere, linear f with a standard normal map, noise 1/2",
     routes=("exact one-dimensional integral", "softmax_attention on sampled contexts"),
+    rests_on=("exch-07-spectral-filters",),
     check=check,
     snippet=(
         "from attnscope.theory.exchangeable.learning_curves import softmax_curve, "

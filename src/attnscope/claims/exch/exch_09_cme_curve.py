@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import Curve, compare_slope, sampled_curve, spread_slope
@@ -67,19 +67,16 @@ def check(context: Context) -> Evidence:
             ),
         )
     )
-    slopes = ", ".join(
-        f"d = {d}, ridge {rule}: {a:.3f} [{a - BAND * e:.3f}, {a + BAND * e:.3f}], predicted "
-        f"{spread_slope(LENGTHS, theory[d, rule])[0]:.3f}"
+    rows = tuple(
+        (d, rule, a, a - BAND * e, a + BAND * e, spread_slope(LENGTHS, theory[d, rule])[0])
         for d, rule in SETTINGS
         for a, e in [spread_slope(LENGTHS, *seen[d, rule])]
     )
+    columns = ("d", "ridge", "measured", "95 % from", "to", "predicted")
+    table = Table("Slopes over L = 64..512", columns, rows)
     largest = max(float(np.abs(seen[s][0] / theory[s] - 1).max()) for s in SETTINGS)
-    return Evidence(
-        comparisons,
-        _figure(seen),
-        f"Slopes over L = 64..512 with 95 % intervals: {slopes}. Largest deviation from the "
-        f"equivalent {largest:.1%}.",
-    )
+    notes = f"The largest deviation from the deterministic equivalent is {largest:.1%}."
+    return Evidence(comparisons, _figure(seen), notes, tables=(table,))
 
 
 def _figure(seen: dict[tuple[int, str], Curve]) -> Figure:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import sphere
@@ -88,14 +88,10 @@ def check(context: Context) -> Evidence:
         sampled("normal keys: softmax keeps 1/h of W q", expected, *raw),
         sampled("the same keys normalised: softmax keeps rho_1", rho, *unit),
     )
-    kept = ", ".join(
-        f"h = {h:g}: {a:.3f} (1/h = {1 / h:.3f})" for h, a in zip(WIDTHS, raw[0])
-    )
-    notes = (
-        f"Share of W q kept with normal keys: {kept}. Scaled CME is within {distance[-1]:.1e} "
-        "of softmax at ridge 1e10."
-    )
-    return Evidence(comparisons, _figure(distance, size, raw, unit), notes)
+    notes = f"Scaled CME is within {distance[-1]:.1e} of softmax at ridge 1e10."
+    rows = tuple((f"{h:g}", a, 1 / h) for h, a in zip(WIDTHS, raw[0]))
+    table = Table("Share of W q kept with normal keys", ("h", "measured", "1/h"), rows)
+    return Evidence(comparisons, _figure(distance, size, raw, unit), notes, tables=(table,))
 
 
 def _gain(
@@ -163,6 +159,7 @@ CLAIM = Claim(
         "second part"
     ),
     routes=("Neumann series; Gaussian integral", "the attention operators"),
+    rests_on=("exch-07-spectral-filters",),
     check=check,
     snippet=(
         "import numpy as np\n"

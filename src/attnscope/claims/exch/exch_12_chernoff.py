@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -106,13 +106,15 @@ def check(context: Context) -> Evidence:
     ratio = np.exp(exact - law)
     j = -1
     notes = (
-        f"Rates {', '.join(f'{r:.5f}' for r in predicted)}; measured "
-        f"{', '.join(f'{r:.5f}' for r in rates)}. Exact over law at L = 1200: "
-        f"{', '.join(f'{r:.4f}' for r in ratio[:, j])}. "
         f"At L = 1200 the wrong topics keep a mass of {np.exp(exact[:, j].min()):.0e} to "
         f"{np.exp(exact[:, j].max()):.0e}."
     )
-    return Evidence(comparisons, _figure(exact, law, drawn, ratio), notes)
+    rows = tuple(
+        (f"pair {i + 1}", *row) for i, row in enumerate(zip(predicted, rates, ratio[:, j]))
+    )
+    columns = ("topics", "Chernoff information", "measured rate", "exact over law, L = 1200")
+    table = Table("Decay of the mass on wrong topics", columns, rows, digits=4)
+    return Evidence(comparisons, _figure(exact, law, drawn, ratio), notes, tables=(table,))
 
 
 def _rates(logs: np.ndarray) -> np.ndarray:

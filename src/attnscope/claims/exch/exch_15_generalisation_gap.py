@@ -29,7 +29,7 @@ from attnscope.claims.attention_fits import (
     noiseless,
     training,
 )
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import Curve, compare_slope, spread_slope
@@ -142,20 +142,20 @@ def check(context: Context) -> Evidence:
             for k, name in NAMES.items()
         ),
     )
-    notes = "; ".join(
-        f"{o}: slope of the gap in n {a:.2f} +- {e:.2f}, of gap/risk in L {b:.2f} +- {f:.2f}"
+    rows = tuple(
+        row
         for o in OBJECTIVES
-        for (a, e), (b, f) in [
-            (spread_slope(SIZES, *by_size[o]), spread_slope(LENGTHS, *relative[o]))
-        ]
+        for row in (
+            (f"{o}: gap in n", *spread_slope(SIZES, *by_size[o])),
+            (f"{o}: gap/risk in L", *spread_slope(LENGTHS, *relative[o])),
+        )
     )
-    slope, error = spread_slope(POSITIONS, *positions[False])
-    notes += (
-        f"; per-position weights: slope in L {slope:.2f} +- {error:.2f} (standard errors)."
-    )
-    return Evidence(
-        comparisons, _figure(in_n, by_size, in_length, relative, law, positions), notes
-    )
+    alone = ("weights per position: gap in L", *spread_slope(POSITIONS, *positions[False]))
+    columns = ("", "slope", "standard error")
+    table = Table("Slopes on logarithmic axes", columns, (*rows, alone), digits=2)
+    notes = "Weights of their own at every position make the gap grow in proportion to L."
+    figure = _figure(in_n, by_size, in_length, relative, law, positions)
+    return Evidence(comparisons, figure, notes, tables=(table,))
 
 
 def _does_not_grow(objective: str, predicted: np.ndarray, measured: Curve) -> Comparison:
@@ -329,6 +329,7 @@ CLAIM = Claim(
         "Takeuchi's trace at the exact minimiser",
         "fits on independent data, gap by control variate",
     ),
+    rests_on=("exch-14-length-invariant-parameter",),
     check=check,
     snippet=(
         "import numpy as np\n"

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import Curve, compare_slope
@@ -107,15 +107,13 @@ def check(context: Context) -> Evidence:
             why="5 standard errors (6e-7 of the seeds) + (n c/s_t^2)/kappa^2 = 1 % that is kept",
         ),
     )
-    notes = "Measured/predicted excess by kappa: " + ", ".join(
-        f"{k:g}: {m / p:.3f} +- {e / p:.3f}"
-        for k, m, e, p in zip(CONDITIONS, *in_condition, laws[0])
+    notes = f"At kappa = 4096 the excess is {excess[:, -1].mean():.3f}: the label is lost."
+    rows = tuple(
+        (f"{k:g}", m / p, e / p) for k, m, e, p in zip(CONDITIONS, *in_condition, laws[0])
     )
-    return Evidence(
-        comparisons,
-        _figure(laws, seen, excess),
-        f"{notes}; at kappa = 4096 the excess is {excess[:, -1].mean():.3f}.",
-    )
+    columns = ("kappa", "measured/predicted", "standard error")
+    table = Table("Excess by condition number", columns, rows)
+    return Evidence(comparisons, _figure(laws, seen, excess), notes, tables=(table,))
 
 
 def _mean(trials: np.ndarray) -> Curve:

@@ -101,10 +101,8 @@ def check(context: Context) -> Evidence:
     )
     notes = (
         f"Excess risk {exact[0]:.3f} at L = {LENGTHS[0]} to {exact[-1]:.3f} at L = {LENGTHS[-1]} "
-        f"(d = {DIM}): more tokens make it harder. "
-        f"Total variation of L marks to independent ones at L = 64: {_distance(64, 64):.3f}. "
-        "Adding one token to L = 8 would need a variance of "
-        f"{9 * (8 - 9) / 64:.3f} for the number of marks."
+        f"(d = {DIM}): more tokens make it harder. Adding one token to L = 8 would need a variance "
+        f"of {9 * (8 - 9) / 64:.3f} for the number of marks."
     )
     return Evidence(comparisons, _figure(exact, excess, marks), notes)
 

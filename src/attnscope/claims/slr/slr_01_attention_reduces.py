@@ -249,5 +249,8 @@ CLAIM = Claim(
         "softmax, k, v = layer.reduced(X[0, 0])\n"
         "print(layer.rows(X)[0, 0, 0], at.predict(softmax, k, v, X)[0])\n"
     ),
-    rests_on=("slr-02-closed-form-risk",),
+    rests_on=(
+        "slr-02-closed-form-risk",
+        "slr-14-temperature",
+    ),
 )

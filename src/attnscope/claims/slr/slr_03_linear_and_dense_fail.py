@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.starts import Moments
@@ -80,17 +80,20 @@ def check(context: Context) -> Evidence:
     )
     best = min(tested.values())[0]
     notes = (
-        f"Null {TASK.null_risk().value:.3f}, best linear {floor:.4f}. Trained on "
-        f"{len(data.target):,} sequences (d = {TASK.dim}, L = {TASK.length}): "
-        + ", ".join(
-            f"{width} hidden ({_parameters(width):,} parameters) {m:.3f}"
-            for width, (m, _) in tested.items()
-        )
-        + f"; attention with {2 * TASK.dim} parameters, two averages of the same data and no training {attention[1]:.3f}. The failure is one "
-        f"of size, not of kind: wide nets get to {best:.3f} with these data, and 2L = "
-        f"{2 * TASK.length} units written by hand reach {by_hand[0]:.3f}."
+        f"The failure is one of size, not of kind: wide nets get to {best:.3f} with "
+        f"{len(data.target):,} sequences, and 2L = {2 * TASK.length} units written by hand reach "
+        f"{by_hand[0]:.3f}. Attention needs two averages of the same data and no training."
     )
-    return Evidence(comparisons, _figure(squares, tested, by_hand, attention), notes)
+    rows = [
+        ("predicting the mean", 0, TASK.null_risk().value),
+        ("best linear", TASK.dim * TASK.length, floor),
+        *((f"net, {n} hidden", _parameters(n), m) for n, (m, _) in tested.items()),
+        ("attention", 2 * TASK.dim, attention[1]),
+    ]
+    title = f"Risks after training, d = {TASK.dim}, L = {TASK.length}"
+    table = Table(title, ("predictor", "parameters", "risk"), tuple(rows))
+    figure = _figure(squares, tested, by_hand, attention)
+    return Evidence(comparisons, figure, notes, tables=(table,))
 
 
 def _least_squares(task: SingleLocation, n: int, seed: int) -> tuple[float, float]:
@@ -299,5 +302,8 @@ CLAIM = Claim(
         "print(np.mean((design @ weights - y) ** 2), task.linear_risk().value, "
         "task.null_risk().value)\n"
     ),
-    rests_on=("slr-02-closed-form-risk",),
+    rests_on=(
+        "slr-02-closed-form-risk",
+        "slr-14-temperature",
+    ),
 )

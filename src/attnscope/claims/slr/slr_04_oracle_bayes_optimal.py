@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -56,11 +56,11 @@ class Path(NamedTuple):
         ) ** -self.power
 
 
-INSIDE = (Path("d^-1/4", 0.25), Path("d^-0.4", 0.4))
+INSIDE = (Path("d^(-1/4)", 0.25), Path("d^(-0.4)", 0.4))
 OUTSIDE = (
-    Path("d^-1/2", 0.5),
-    Path("d^-0.6", 0.6),
-    Path("d^-1/4, L = sqrt(d)", 0.25, long=True),
+    Path("d^(-1/2)", 0.5),
+    Path("d^(-0.6)", 0.6),
+    Path("d^(-1/4), L = sqrt(d)", 0.25, long=True),
 )
 DIMS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7)
 LONGEST = 1e6  # for the path with L = sqrt(d): a thousand tokens per sampled sequence
@@ -86,15 +86,17 @@ def check(context: Context) -> Evidence:
         *(_limit(path, measured[path]) for path in dims),
         *(_leading(path) for path in dims if not path.long),
     )
-    notes = (
-        f"Over d = 1e2 .. 1e7 the exact risk goes {_span(exact[INSIDE[0]])} (d^-1/4) and "
-        f"{_span(exact[INSIDE[1]])} (d^-0.4): optimal. It goes "
-        f"{_span(exact[OUTSIDE[0]])} (d^-1/2: a plateau), {_span(exact[OUTSIDE[1]])} (d^-0.6: back "
-        "towards the null risk 0.5) and "
-        f"{_span(exact[OUTSIDE[2]])} (L = sqrt(d), to d = 1e6). Bayes at d = 100, L = 10: "
-        f"{SingleLocation(100, 10).bayes_risk().value:.1e}."
+    bayes = SingleLocation(100, 10).bayes_risk().value
+    notes = f"The Bayes risk at d = 100, L = 10 is {bayes:.1e}; the null risk is 0.5."
+    seen = ("optimal", "optimal", "a plateau", "back towards the null risk", "it leaks")
+    rows = tuple(
+        (path.name, f"{dims[path][-1]:.0e}".replace("+0", ""), *ends, word)
+        for (path, word) in zip(dims, seen)
+        for ends in [(exact[path][0], exact[path][-1])]
     )
-    return Evidence(comparisons, _figure(dims, measured), notes)
+    columns = ("temperature", "largest d", "exact risk at d = 100", "at the largest d", "")
+    table = Table("Where the oracle's risk goes", columns, rows, digits=2)
+    return Evidence(comparisons, _figure(dims, measured), notes, tables=(table,))
 
 
 def _exact(task: SingleLocation, lam: float) -> float:
@@ -140,10 +142,6 @@ def _leading(path: Path) -> Comparison:
         10 * lam**2 * predicted,
         REMAINDER,
     )
-
-
-def _span(values: list[float]) -> str:
-    return f"{values[0]:.2g} to {values[-1]:.2g}"
 
 
 def _figure(dims: dict[Path, list[float]], measured: dict[Path, np.ndarray]) -> Figure:

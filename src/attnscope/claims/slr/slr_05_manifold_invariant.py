@@ -200,5 +200,8 @@ CLAIM = Claim(
         '    run = at.train(task, at.Erf(0.1), start="manifold", runs=2, steps=400, engine=engine, progress=False)\n'
         "    print(engine, run.distance.max())\n"
     ),
-    rests_on=("slr-02-closed-form-risk",),
+    rests_on=(
+        "slr-02-closed-form-risk",
+        "slr-14-temperature",
+    ),
 )

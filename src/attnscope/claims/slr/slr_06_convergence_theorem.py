@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.integrate import quad, solve_ivp
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import Z, worst
 from attnscope.claims.panels import COUNT, EXACT_COUNT
 from attnscope.claims.provenance import Provenance
@@ -131,13 +131,13 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = (
-        f"{int((ends > 0).sum())} runs at (k*, v*), {int((ends < 0).sum())} at (-k*, -v*). At d = "
-        f"400 and step 0.1, {REACHED} is reached in "
-        f"{times[1][0]:.0f} steps at temperature {TIMED_AT[0]} and {times[1][-1]:.0f} at "
-        f"{TIMED_AT[-1]}; "
-        f"at 0.3 it would take {_flow_time(0.3) / 0.1:.0e}."
+        f"{int((ends > 0).sum())} runs at (k*, v*), {int((ends < 0).sum())} at (-k*, -v*)."
     )
-    return Evidence(comparisons, _figure(context, limits, times), notes)
+    steps = [*times[1], _flow_time(0.3) / 0.1]
+    rows = tuple((f"{lam:g}", round(n)) for lam, n in zip((*TIMED_AT, 0.3), steps))
+    title = f"Steps until overlap {REACHED}, d = 400, step 0.1 (the last one predicted)"
+    table = Table(title, ("temperature", "steps"), rows)
+    return Evidence(comparisons, _figure(context, limits, times), notes, tables=(table,))
 
 
 def _one_setting(rng: np.random.Generator) -> np.ndarray:
@@ -310,5 +310,8 @@ CLAIM = Claim(
         '    run = at.train(task, at.Erf(lam), start="manifold", runs=30, steps=4000, step_size=step_size, progress=False)\n'
         "    print(dim, lam, step_size, run)\n"
     ),
-    rests_on=("slr-02-closed-form-risk",),
+    rests_on=(
+        "slr-02-closed-form-risk",
+        "slr-18-local-rates",
+    ),
 )

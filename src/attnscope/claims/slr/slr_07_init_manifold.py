@@ -69,7 +69,7 @@ def check(context: Context) -> Evidence:
     )
     first = run.step[(np.abs(run.log[[0, 3]]).min(axis=0) > 0.9).argmax(axis=1)]
     notes = (
-        f"After 20,000 steps |kappa| {np.median(np.abs(kappa)):.3f}, |nu| "
+        f"At the end |kappa| {np.median(np.abs(kappa)):.3f}, |nu| "
         f"{np.median(np.abs(nu)):.3f}, excess {np.median(run.excess[:, -1]):.4f} "
         f"(limit {limit:.4f}); both overlaps are above .9 after {np.median(first):.0f} steps in "
         "the median."

@@ -172,5 +172,9 @@ CLAIM = Claim(
         "print(run, abs(run.overlaps.kappa[:, -1]).mean(), "
         "at.critical_temperature(run.setup.task))\n"
     ),
-    rests_on=("slr-02-closed-form-risk",),
+    rests_on=(
+        "slr-02-closed-form-risk",
+        "slr-12-which-limit",
+        "slr-14-temperature",
+    ),
 )

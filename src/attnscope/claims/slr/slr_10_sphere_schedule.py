@@ -173,5 +173,8 @@ CLAIM = Claim(
         "oracle = at.risk(run.setup.task, at.Erf(1 / 13), at.Overlaps.oracle()).excess\n"
         'print(run, run.excess[run.outcome == "oracle", -1].mean(), oracle)\n'
     ),
-    rests_on=("slr-02-closed-form-risk",),
+    rests_on=(
+        "slr-02-closed-form-risk",
+        "slr-12-which-limit",
+    ),
 )

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.panels import TWO_SHARES, counted
 from attnscope.claims.provenance import Provenance
@@ -86,14 +86,15 @@ def check(context: Context) -> Evidence:
                 run.runs,
             ),
         ]
-    words = "; ".join(
-        f"at {lam} {int((run.outcome == 'oracle').sum())} oracle and "
-        f"{int((run.outcome == 'swapped').sum())} swapped, {_right(run):.1%} foretold"
+    ended = lambda run, name: int((run.outcome == name).sum())
+    rows = tuple(
+        (lam, ended(run, "oracle"), ended(run, "swapped"), f"{_right(run):.1%}")
         for lam, run in runs.items()
     )
-    return Evidence(
-        tuple(comparisons), _figure(runs, shares), f"Of {runs[0.1].runs} runs each: {words}."
-    )
+    columns = ("temperature", "oracle", "swapped", "foretold")
+    table = Table(f"Where {runs[0.1].runs} runs each ended", columns, rows, digits=2)
+    notes = "Every run ends at the oracle or swapped, and the rule foretells most of them."
+    return Evidence(tuple(comparisons), _figure(runs, shares), notes, tables=(table,))
 
 
 def _trained(lam: float, runs: int, seed: int) -> Trajectory:

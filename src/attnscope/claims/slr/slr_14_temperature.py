@@ -34,7 +34,7 @@ import math
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.slr.temperature_routes import (
@@ -180,19 +180,24 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = (
-        "Best temperature and risk of erf by (d, L): "
-        + ", ".join(
-            f"({d}, {L}) {a:.4f} {b:.3g}" for (d, L), a, b in zip(SIZES, best[0], best[1])
-        )
-        + ". "
-        f"Critical temperature at d = 400, L = 10: {hessian[CRITICAL.index((400, 10))]:.4f}; "
-        f"sqrt(3)/2 = {math.sqrt(3) / 2:.5f}, and (new here) "
-        "sqrt(4/(1-del)^2 - 1)/2 with del = gamma^2 (L-1)/(s^2 + gamma^2) at finite d; for del >= "
-        "1, as at d = 50, L = 100, (k*, v*) is a minimum at "
-        "every temperature (by the Hessian: critical temperature "
-        f"{critical_temperature(SingleLocation(50, 100))})."
+        "The law sqrt(4/(1-del)^2 - 1)/2 of the critical temperature, with del = gamma^2 "
+        "(L-1)/(s^2 + gamma^2), is new here. Where del >= 1, as with many tokens in few dimensions, "
+        "(k*, v*) is a minimum at every temperature."
     )
-    return Evidence(comparisons, _figure(best, gradient, drawn, sigma, bayes), notes)
+    small = critical_temperature(SingleLocation(50, 100))
+    critical = Table(
+        "Critical temperature, by the Hessian",
+        ("d", "L", "temperature"),
+        (
+            (400, 10, f"{hessian[CRITICAL.index((400, 10))]:.4f}"),
+            (50, 100, f"{small:.4f}" if math.isfinite(small) else "none"),
+            ("infinity", "any", f"{math.sqrt(3) / 2:.4f}"),
+        ),
+    )
+    rows = tuple((d, n, a, b) for (d, n), a, b in zip(SIZES, best[0], best[1]))
+    table = Table("erf at its best temperature", ("d", "L", "temperature", "risk"), rows)
+    figure = _figure(best, gradient, drawn, sigma, bayes)
+    return Evidence(comparisons, figure, notes, tables=(table, critical))
 
 
 def _excess(task: SingleLocation, predictor: Predictor) -> float:

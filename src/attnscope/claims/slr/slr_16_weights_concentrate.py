@@ -298,6 +298,7 @@ CLAIM = Claim(
         "one-dimensional quadratures in kappa",
         "attention weights and posteriors on sampled vectors",
     ),
+    rests_on=("slr-02-closed-form-risk",),
     check=check,
     snippet=(
         "import numpy as np\n"

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import erf, softmax
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -70,16 +70,14 @@ def check(context: Context) -> Evidence:
         for j, name in enumerate(NAMES)
     )
     ten = LENGTHS.index(10)
-    notes = (
-        "Excess risk without noise at L = 10 and L = 1000: "
-        + "; ".join(
-            f"{name} {exact[i, ten, j]:.2g}, {exact[i, -1, j]:.2g} (d = {d})"
-            for i, d in enumerate(DIMS)
-            for j, name in enumerate(NAMES)
-        )
-        + f". Null {0.5}. All risks are these plus the noise variance."
+    notes = "The null risk is 0.5. All risks are excess risks plus the noise variance."
+    rows = tuple(
+        (f"{name}, d = {d}", exact[i, ten, j], exact[i, -1, j])
+        for i, d in enumerate(DIMS)
+        for j, name in enumerate(NAMES)
     )
-    return Evidence(comparisons, _figure(drawn), notes)
+    table = Table("Excess risk without noise", ("", "L = 10", "L = 1000"), rows, digits=2)
+    return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
 
 
 def _exact(dim: int, length: int) -> tuple[float, float, float]:
@@ -199,5 +197,8 @@ CLAIM = Claim(
         "    print(length, round(oracle.value, 4), round(task.bayes_risk().value, 4), "
         "round(task.linear_risk().value, 4))\n"
     ),
-    rests_on=("slr-02-closed-form-risk",),
+    rests_on=(
+        "slr-02-closed-form-risk",
+        "slr-14-temperature",
+    ),
 )

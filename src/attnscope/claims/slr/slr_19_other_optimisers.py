@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binom
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import mean_and_error, sampled
 from attnscope.claims.panels import COUNT
 from attnscope.claims.provenance import Provenance
@@ -153,13 +153,27 @@ def check(context: Context) -> Evidence:
             ),
             sampled(f"{t.name}: loss on fresh sequences", values[:, -1], *seen),
         ]
-    words = "; ".join(
-        f"{t.name}: {int((t.outcome == 'oracle').sum())} oracle, "
-        f"{int((t.outcome == 'swapped').sum())} swapped, risk {np.median(x[:, -1]):.3f} "
-        f"(lowest of the oracle structure {lowest[(t.kind.__name__, 'oracle')]:.3f})"
+    ended = lambda t, name: int((t.outcome == name).sum())
+    rows = tuple(
+        (
+            *(t.name, ended(t, "oracle"), ended(t, "swapped"), np.median(x[:, -1])),
+            lowest[(t.kind.__name__, "oracle")],
+        )
         for t, x in zip(trained, exact)
     )
-    return Evidence(tuple(comparisons), _figure(trained, exact, valleys, steps), f"{words}.")
+    columns = (
+        "training of",
+        "oracle",
+        "swapped",
+        "median risk",
+        "lowest of the oracle structure",
+    )
+    table = Table(f"Where {runs} runs each ended", columns, rows)
+    notes = (
+        "Directions are found; norms, and with them the temperature, are chosen by training."
+    )
+    figure = _figure(trained, exact, valleys, steps)
+    return Evidence(tuple(comparisons), figure, notes, tables=(table,))
 
 
 def free_risk(
