@@ -285,6 +285,7 @@ CLAIM = Claim(
         "closed form in Bessel ratios",
         "regression by quadrature; the operator on a circle and on sampled keys",
     ),
+    rests_on=("exch-08-softmax-curve",),
     check=check,
     snippet=(
         "import attnscope as at\n"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.samples.drawn_bags import Fits, fits
@@ -47,16 +47,18 @@ def check(context: Context) -> Evidence:
         worst(f"{name}, alpha .5 to 4", predicted[:, j], mean[:, j], tolerance[:, j], WHY)
         for j, name in enumerate(NAMES)
     )
-    return Evidence(comparisons, _figure(task, found), _notes(curve, found, dim))
+    notes = "The prediction is of d -> infinity; the data sets have finite d."
+    table = _table(curve, found, dim)
+    return Evidence(comparisons, _figure(task, found), notes, tables=(table,))
 
 
-def _notes(curve: LearningCurve, found: list[Fits], dim: int) -> str:
-    rows = ", ".join(
-        f"{a:g}: {p:.4f} and {seen.mean[2]:.4f}"
+def _table(curve: LearningCurve, found: list[Fits], dim: int) -> Table:
+    rows = tuple(
+        (f"{a:g}", p, seen.mean[2], len(seen.rows))
         for a, p, seen in zip(ALPHAS, curve.risk.excess, found)
     )
-    sets = ", ".join(str(len(seen.rows)) for seen in found)
-    return f"Excess risk predicted and measured, by alpha: {rows}; {sets} data sets of d = {dim}."
+    columns = ("alpha", "predicted", "measured", "data sets")
+    return Table(f"Excess risk, d = {dim}", columns, rows, digits=4)
 
 
 def _figure(task: SingleLocation, found: list[Fits]) -> Figure:

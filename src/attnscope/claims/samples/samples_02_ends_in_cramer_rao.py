@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import Z
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Band, Figure, Line, Panel
@@ -60,13 +60,14 @@ def check(context: Context) -> Evidence:
         )
         for (s, L, D), end in zip(SETTINGS, ends)
     )
-    words = "; ".join(
-        f"strength {s:g}, L = {L}: {end.limit:.5f} and {end.measured.value:.5f} +- "
-        f"{end.measured.error:.5f}"
+    rows = tuple(
+        (f"strength {s:g}, L = {L}", end.limit, end.measured.value, end.measured.error)
         for (s, L, _), end in zip(SETTINGS, ends)
     )
-    notes = f"alpha (E - R_B) at alpha = 1e5, and (n/d) times the Cramér-Rao limit: {words}."
-    return Evidence(comparisons, _figure(ends), notes)
+    columns = ("", "alpha (E - R_B)", "(n/d) times the Cramér-Rao limit", "its error")
+    table = Table("Where the curve ends, alpha = 1e5", columns, rows, digits=5)
+    notes = "Replicas and the Fisher information agree within the error of the sampled limit."
+    return Evidence(comparisons, _figure(ends), notes, tables=(table,))
 
 
 def _ends(strength: float, length: int, D: float, samples: int, seed: int) -> Ends:
@@ -119,6 +120,10 @@ CLAIM = Claim(
     ),
     hypotheses="O(1) spikes: strength 5, L = 3, noise^2 .1; strength 2, L = 2, noise^2 .01",
     routes=("state evolution by quadrature", "Fisher information on drawn bags"),
+    rests_on=(
+        "samples-01-curve-attained",
+        "slr-20-finite-samples",
+    ),
     check=check,
     snippet=(
         "import attnscope as at\n"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.samples.drawn_bags import Fits, fits
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -70,11 +70,13 @@ def check(context: Context) -> Evidence:
     task = SingleLocation.spiked(dim, LENGTH, STRENGTH)
     figure = _figure(task, threshold.value, (low, below), (high, above))
     notes = (
-        f"Threshold {threshold.value:.4f}. Recovered at alpha = {low:g}: {recovered[0]:.0%}, at "
-        f"{high:g}: {recovered[1]:.0%}, of {count} data sets of d = {dim}. Risk above: "
-        f"{closed.excess:.4f} predicted, {above.mean[2]:.4f} measured."
+        f"The threshold is {threshold.value:.4f}; above it the risk is {closed.excess:.4f} as "
+        f"predicted, {above.mean[2]:.4f} measured."
     )
-    return Evidence(comparisons, figure, notes)
+    rows = tuple((f"{a:g}", f"{share:.0%}") for a, share in zip((low, high), recovered))
+    title = f"Recovered, of {count} data sets of d = {dim}"
+    table = Table(title, ("alpha", "share"), rows)
+    return Evidence(comparisons, figure, notes, tables=(table,))
 
 
 def _figure(
@@ -125,6 +127,10 @@ CLAIM = Claim(
         "--full d = 1000, 1.75 and 2.15)"
     ),
     routes=("turn of alpha(q_v), closed form", "message passing on drawn bags"),
+    rests_on=(
+        "samples-01-curve-attained",
+        "beyond-03-decay-in-the-spike",
+    ),
     check=check,
     snippet=(
         "import attnscope as at\n"

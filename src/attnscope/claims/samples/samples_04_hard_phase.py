@@ -204,6 +204,7 @@ CLAIM = Claim(
         "1.96); d = 400, with --full 1000"
     ),
     routes=("state evolution by quadrature", "message passing on drawn bags"),
+    rests_on=("samples-01-curve-attained",),
     check=check,
     snippet=(
         "import attnscope as at\n"
