@@ -175,7 +175,7 @@ def _number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:
 
 
 def _cell(cell: Cell, digits: int) -> str:
-    return cell if isinstance(cell, str) else _typeset(shown_cell(cell, digits))
+    return typeset(cell) if isinstance(cell, str) else _typeset(shown_cell(cell, digits))
 
 
 def _printed(words: Callable[[Comparison], str]) -> Callable[[Comparison], str]:

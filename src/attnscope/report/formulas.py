@@ -67,7 +67,7 @@ TIMES = "<mo>⁢</mo>"
 TOKEN = re.compile(
     r"(?P<number>(?:\d+(?:,\d{3})+|\d*\.\d+|\d+)(?:e[-+]?\d+)?)"
     r"|(?P<word>[^\W\d_]{2,}(?:-\w+)+|[^\W\d_]+(?:'[a-z]+)?\d*(?!\w)|[^\W\d_]+)"
-    r"|(?P<sign>->|<=|>=|\.\.|\S)"
+    r"|(?P<sign>->|<=|>=|\.\.|\+-|\S)"
 )
 
 
@@ -119,7 +119,9 @@ def formulas(sentence: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return escape(text.replace("->", "→").replace(">=", "≥").replace("<=", "≤"))
+    for typed, sign in (("->", "→"), (">=", "≥"), ("<=", "≤"), ("+-", "±")):
+        text = text.replace(typed, sign)
+    return escape(text)
 
 
 def _found(sentence: str) -> list[tuple[int, int, str]]:
@@ -185,12 +187,13 @@ class _Reader:
         return None
 
     def sum(self, i: int) -> Part | None:
-        minus = self.text(i) == "-" and self.tight(i + 1)
+        minus = self.text(i) in ("-", "+-") and self.tight(i + 1)
         part = self.product(i + minus)
         if part is None:
             return None
         if minus:
-            part = part._replace(markup=f"<mo>−</mo>{part.markup}")
+            sign = "−" if self.text(i) == "-" else "±"
+            part = part._replace(markup=f"<mo>{sign}</mo>{part.markup}")
         while self.text(part.next) in ("+", "-") and self.balanced(part.next):
             right = self.product(part.next + 1)
             if right is None:

@@ -173,7 +173,6 @@ CLAIM = Claim(
     ),
     hypotheses="keys uniform on the sphere, linear f with a standard normal map, noise 1/2",
     routes=("exact one-dimensional integral", "softmax_attention on sampled contexts"),
-    rests_on=("exch-07-spectral-filters",),
     check=check,
     snippet=(
         "from attnscope.theory.exchangeable.learning_curves import softmax_curve, "

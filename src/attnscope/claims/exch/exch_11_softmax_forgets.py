@@ -159,7 +159,6 @@ CLAIM = Claim(
         "second part"
     ),
     routes=("Neumann series; Gaussian integral", "the attention operators"),
-    rests_on=("exch-07-spectral-filters",),
     check=check,
     snippet=(
         "import numpy as np\n"

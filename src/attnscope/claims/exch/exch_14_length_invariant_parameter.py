@@ -265,8 +265,5 @@ CLAIM = Claim(
         "    print(L, np.trace(model.query_key) / 3, best_attention(3, L, "
         "sink=False).inverse_bandwidth, 1 / limit_bandwidth(3))\n"
     ),
-    rests_on=(
-        "exch-08-softmax-curve",
-        "exch-07-spectral-filters",
-    ),
+    rests_on=("exch-08-softmax-curve",),
 )
