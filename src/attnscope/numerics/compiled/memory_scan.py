@@ -117,21 +117,11 @@ def _added(weights: Array, values: Array, out: Array) -> None:
         out[0] += alone
         return
     total = np.zeros(columns)
-    whole = (
-        n - n % 4
-    )  # four tokens at a time: the sums are loaded and stored a quarter as often
-    for t in range(0, whole, 4):
-        a = values[t]
-        b = values[t + 1]
-        c = values[t + 2]
-        e = values[t + 3]
+    for t in range(n):  # plain: several tokens at a time break up the stream from memory
+        row = values[t]
+        w = weights[t]
         for j in range(columns):
-            total[j] += (weights[t] * a[j] + weights[t + 1] * b[j]) + (
-                weights[t + 2] * c[j] + weights[t + 3] * e[j]
-            )
-    for t in range(whole, n):
-        for j in range(columns):
-            total[j] += weights[t] * values[t, j]
+            total[j] += w * row[j]
     for j in range(columns):
         out[j] += total[j]
 
