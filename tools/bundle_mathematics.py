@@ -43,7 +43,8 @@ def piece(text: str) -> str:
     html = re.sub(r"</?a(?: [^>]*)?>", "", html)
     html = re.sub(r"<th(?= |>)", '<th scope="col"', html)
     html = re.sub(r' style="text-align:[a-z]*"', "", html)
-    html = html.replace("<table>", '<div class="scroll"><table>')
+    around = '<div class="scroll" role="region" aria-label="Table" tabindex="0">'
+    html = html.replace("<table>", f"{around}<table>")
     html = html.replace("</table>", "</table></div>").replace("<pre>", '<pre tabindex="0">')
     return re.sub(r"https?://", "", html)
 

@@ -17,7 +17,9 @@
     var section = document.getElementById(row.dataset.claim);
     var told = section ? section.querySelector(".words") : null;
     /* formulas are found as they are typed: gamma^2 */
-    var typed = told ? Array.prototype.map.call(told.querySelectorAll("[data-plain]"), function (p) { return p.dataset.plain; }) : [];
+    var typed = told ? Array.prototype.map.call(told.querySelectorAll("[data-plain], math"), function (p) {
+      return p.dataset.plain || p.getAttribute("alttext") || "";
+    }) : [];
     return [row.dataset.claim, row.textContent, told ? told.textContent : ""].concat(typed).join(" ").toLowerCase();
   }
   var texts = rows.map(words);

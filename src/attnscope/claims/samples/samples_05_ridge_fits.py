@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.samples.ridge_fits import fit_both
@@ -83,17 +83,14 @@ def check(context: Context) -> Evidence:
         ]
     bayes = learning_curve(task, ALPHAS).risk.excess
     comparisons += _gaps(risks, bayes, mean[..., 0], scale, dim)
-    notes = (
-        "Risk without noise at alpha = 1, 2, 4: Bayes "
-        + ", ".join(f"{x:.3f}" for x in bayes)
-        + "; softmax "
-        + ", ".join(f"{p:.3f} ({m:.3f})" for p, m in zip(risks[0], mean[0, :, 0]))
-        + "; linear "
-        + ", ".join(f"{p:.3f} ({m:.3f})" for p, m in zip(risks[1], mean[1, :, 0]))
-        + f"; in brackets {count} fits of d = {dim}. Stability at most "
-        f"{stability.max():.2f}."
+    notes = f"The stability is at most {stability.max():.2f}."
+    rows = tuple(
+        (f"{a:g}", b, *(x for i in range(2) for x in (risks[i, j], mean[i, j, 0])))
+        for j, (a, b) in enumerate(zip(ALPHAS, bayes))
     )
-    return Evidence(tuple(comparisons), _figure(task, risks, fits), notes)
+    columns = ("alpha", "Bayes", "softmax", "its fits", "linear", "its fits")
+    table = Table(f"Risk without noise, {count} fits of d = {dim}", columns, rows)
+    return Evidence(tuple(comparisons), _figure(task, risks, fits), notes, tables=(table,))
 
 
 def _fits(
@@ -166,6 +163,7 @@ CLAIM = Claim(
         "replica-symmetric equations on fixed nodes",
         "L-BFGS on drawn bags, fresh test bags",
     ),
+    rests_on=("samples-01-curve-attained",),
     check=check,
     snippet=(
         "import attnscope as at\n"

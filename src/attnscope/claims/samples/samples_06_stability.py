@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.samples.ridge_fits import fit_both
@@ -106,13 +106,14 @@ def check(context: Context) -> Evidence:
             why=count_why,
         ),
     )
-    notes = "Residual over its prediction (stability): " + "; ".join(
-        f"alpha {r.alpha:g}, ridge {r.ridge:g}: {m:.2f} ({s:.2f})"
-        for r, m, s in zip(ROWS, measured, stability)
+    rows = tuple(
+        (f"{r.alpha:g}", f"{r.ridge:g}", m, s) for r, m, s in zip(ROWS, measured, stability)
     )
-    return Evidence(
-        comparisons, _figure(measured, allowed, stability, dim), notes + f"; d = {dim}."
-    )
+    columns = ("alpha", "ridge", "residual over predicted", "stability")
+    table = Table(f"Fits of d = {dim}", columns, rows)
+    notes = f"The prediction is right where the stability is below {LARGEST_RADIUS:g}."
+    figure = _figure(measured, allowed, stability, dim)
+    return Evidence(comparisons, figure, notes, tables=(table,))
 
 
 def _figure(
@@ -166,6 +167,7 @@ CLAIM = Claim(
         "(1000 with --full); L-BFGS from moments stands for the minimum"
     ),
     routes=("replica-symmetric equations and their stability", "L-BFGS on drawn bags"),
+    rests_on=("samples-05-ridge-fits",),
     check=check,
     snippet=(
         "import attnscope as at\n"

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.samples.ridge_fits import fit_value
@@ -77,14 +77,15 @@ def check(context: Context) -> Evidence:
             )
             for j, what, p in told
         ]
-    notes = "Excess risk predicted and measured: " + "; ".join(
-        f"{key} key, alpha {a:g}: {p:.4f} and {m:.4f}"
+    rows = tuple(
+        (f"{key} key, alpha {a:g}", p, m)
         for i, (key, c) in enumerate(zip(KEYS, curves))
         for a, p, m in zip(ALPHAS, c.risk.excess, mean[i, :, 0])
     )
-    return Evidence(
-        tuple(comparisons), _figure(task, fits), f"{notes}; {count} fits each, d = {dim}."
-    )
+    title = f"Excess risk, {count} fits each, d = {dim}"
+    table = Table(title, ("", "predicted", "measured"), rows, digits=4)
+    notes = "The curves are of d -> infinity."
+    return Evidence(tuple(comparisons), _figure(task, fits), notes, tables=(table,))
 
 
 def _figure(task: SingleLocation, fits: np.ndarray) -> Figure:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.message_passing import message_passing
@@ -124,27 +124,29 @@ def check(context: Context) -> Evidence:
                 f"scatter by {100 * scatter:.2g} %",
             ),
         ]
-    return Evidence(
-        tuple(comparisons), _figure(alphas, found), _notes(alphas, ratios, predicted, found)
-    )
+    table = _table(alphas, ratios, predicted, found)
+    return Evidence(tuple(comparisons), _figure(alphas, found), NOTES, tables=(table,))
 
 
 # -- words and figure ------------------------------------------------------------------------------
 
 
-def _notes(
+NOTES = (
+    "Most of what the estimator does not know costs next to nothing here: only a background that is "
+    "not centred at the caller's zero would (its mean's error enters the key)."
+)
+
+
+def _table(
     alphas: list[int], ratios: np.ndarray, predicted: np.ndarray, found: np.ndarray
-) -> str:
-    parts = [
-        f"n = {a} d: {r.mean():.3f} (curve {p:.4f}, message passing {f[:, 0].mean():.4f}, "
-        f"estimator {f[:, 1].mean():.4f})"
+) -> Table:
+    rows = tuple(
+        (f"{a} d", p, f[:, 0].mean(), f[:, 1].mean(), r.mean())
         for a, r, p, f in zip(alphas, ratios, predicted, found)
-    ]
-    return (
-        f"Mean risk over that of message passing on the same bags, {ratios.shape[1]} data sets "
-        f"each: {'; '.join(parts)}. Most of what the estimator does not know costs next to nothing "
-        "here: only a background that is not centred at the caller's zero would (its mean's error "
-        "enters the key)."
+    )
+    columns = ("n", "curve", "message passing", "estimator", "mean ratio of the two")
+    return Table(
+        f"Risks, {ratios.shape[1]} data sets each, the same bags", columns, rows, digits=4
     )
 
 
@@ -202,6 +204,7 @@ CLAIM = Claim(
         "at zero, where the estimator looks for it"
     ),
     routes=("quadrature of the Bayes-optimal curve, no data", FITTED),
+    rests_on=("samples-01-curve-attained",),
     check=check,
     snippet=(
         "import attnscope as at\n"
