@@ -168,3 +168,22 @@ def test_bad_input_gets_one_sentence(arguments, words):
     given = {"task": TASK, "predictor": at.Erf(0.5), "start": START, "times": [0.0, 1.0]}
     with pytest.raises(AttnscopeError, match=words):
         gradient_flow(**{**given, **arguments})
+
+
+def test_a_start_on_the_border_stays_possible():
+    """k = v: the Gram matrix keeps an eigenvalue 0, which the solver's error made -3e-8
+    (adversary, seed 601)."""
+    task = at.SingleLocation(4, 17, gamma=0.85, signal=3.0)
+    k = np.array([0.0, 0.0, 1.0, 0.0])
+    start = 0.1 * task.key - 0.8 * task.value + 0.2 * k
+    k = start / np.linalg.norm(start)
+    flow = at.gradient_flow(task, at.Erf(1.1), (k, k), np.linspace(0, 0.11, 4))
+    kappa, eta, theta, nu, rho = flow.log[:, 0]
+    for i in range(4):
+        gram = [
+            [1, rho[i], kappa[i], eta[i]],
+            [rho[i], 1, theta[i], nu[i]],
+            [kappa[i], theta[i], 1, 0],
+            [eta[i], nu[i], 0, 1],
+        ]
+        assert np.linalg.eigvalsh(gram)[0] > -1e-12

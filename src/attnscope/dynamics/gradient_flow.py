@@ -40,7 +40,7 @@ from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.overlaps import Overlaps, nearest_possible
 from attnscope.theory.risk import checked_task
 
 __all__ = ["GradientFlow", "gradient_flow"]
@@ -127,7 +127,9 @@ def gradient_flow(
         ],
         1,
     )
-    return GradientFlow(task, predictor, t, np.clip(log, -1, 1), tol)
+    # a start on the border of what is possible (k = v) stays there, up to the solver's error
+    possible = nearest_possible(np.clip(log, -1, 1), task.alignment)
+    return GradientFlow(task, predictor, t, possible, tol)
 
 
 def _solved(field: Any, o: np.ndarray, t: np.ndarray, tol: float) -> np.ndarray:

@@ -33,6 +33,7 @@ __all__ = [
     "checked_overlaps",
     "gram",
     "head_gram",
+    "nearest_possible",
 ]
 
 # overlaps computed in float64 scatter by 1e-15, unit vectors given to 9 digits by 1e-9; float32
@@ -149,6 +150,16 @@ def checked_overlaps(o: object, task: PlantedTask, of: str) -> Overlaps:
             x[doubtful] = y
     if task.dim < 4:
         _refuse_rank(out, task, of)
+    return out
+
+
+def nearest_possible(log: np.ndarray, alignment: float) -> np.ndarray:
+    """Overlaps (5, ...) as they are where some unit vectors have them, else possible ones next to
+    them: for what a solver brings with an error of its own.
+    """
+    out = np.array(log)
+    doubtful = ~_clearly_feasible(Overlaps(*out), alignment)
+    out[:, doubtful] = np.stack(_moved(Overlaps(*out[:, doubtful]), alignment))
     return out
 
 

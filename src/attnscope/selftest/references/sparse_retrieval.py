@@ -30,6 +30,7 @@ DIGITS = 60
 REACH = 9.5
 SIGMAS = 5.5  # of a drawn truth that a deterministic answer may be away
 DRAWS = 40_000
+FEW = 8  # examples up to which chi_{n-1} has mass near 0 that counts
 
 
 def _panels(low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -46,10 +47,22 @@ def _quantiles() -> tuple[np.ndarray, np.ndarray]:
     return np.exp(w), 0.2 * np.exp(w - np.exp(w))
 
 
-def _chi(n: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and probabilities of chi_n."""
+def _graded(high: float) -> tuple[np.ndarray, np.ndarray]:
+    """Panels on [0, high] that are halved towards 0, down to 1e-12."""
+    x, w = np.polynomial.legendre.leggauss(12)
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-40, 0), np.arange(1.0, high + 1, 0.5)])
+    width = np.diff(edges)[:, None]
+    nodes = edges[:-1, None] + width * (x + 1) / 2
+    return nodes.ravel(), (width * w / 2).ravel()
+
+
+def _chi(n: int, count: int, near_zero: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and probabilities of chi_n; `near_zero` where small values decide."""
     c = math.sqrt(n)
-    r, w = _panels(max(0.0, c - 7.0), c + REACH, count)
+    if near_zero:
+        r, w = _graded(c + REACH)
+    else:
+        r, w = _panels(max(0.0, c - 7.0), c + REACH, count)
     logs = (n - 1) * np.log(r) - r * r / 2
     p = w * np.exp(logs - logs.max())
     return r, p / p.sum()
@@ -65,7 +78,7 @@ def choice_probability(n: int, m: float, s: float, scores: str) -> float | None:
     v, weight = _quantiles()
     if scores == "dot":
         found = weight @ _dot_above(_normal_maximum(v, others), n, s)
-    elif s < 0.1 or s > 10 or n > 60:
+    elif s < 0.1 or s > 10 or n > 60 or m > 1e8:
         return None
     else:
         found = weight @ _cosine_above(v, others, n, s)
@@ -102,7 +115,8 @@ def _cosine_above(v: np.ndarray, others: float, n: int, s: float) -> np.ndarray:
     phi = np.where(q < 0.5, 2 * np.arcsin(np.sqrt(half)), 2 * np.arccos(np.sqrt(rest)))
     count = 20 if s > 0.3 else 40
     r, pr = _chi(n, count)
-    other, po = _chi(n - 1, count)
+    # a small angle asks how likely r' is to be as small: among few examples often
+    other, po = _chi(n - 1, count, near_zero=n <= FEW)
     out = np.empty_like(v)
     for i, angle in enumerate(phi):
         level = r[:, None] / s - other / math.tan(max(angle, 1e-300))
