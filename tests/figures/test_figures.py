@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from attnscope.errors import AttnscopeError
-from attnscope.figures.figure import Figure, Heat, Line, Panel, Points
+from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
 from attnscope.figures.render_matplotlib import svg
 from attnscope.figures.render_plotly import plotly_dict
 
@@ -107,3 +107,12 @@ def test_panels_above_one_another_share_the_labels_of_a_fixed_axis():
     assert all("showticklabels" not in layout[name] for name in ("xaxis2", "xaxis3"))
     free = plotly_dict(Figure("t", (panel(None), panel(None)), columns=1))["layout"]
     assert "showticklabels" not in free["xaxis"]
+
+
+def test_a_band_has_an_entry_where_no_line_has_its_name():
+    band = {name: Band([0, 1], [0, 0], [1, 1], name) for name in ("phase", "median")}
+    marks = (band["phase"], band["median"], Line([0, 1], [0, 1], "median"))
+    data = plotly_dict(Figure("t", (Panel("p", "x", "y", marks),)))["data"]
+    assert [t["name"] for t in data if t["showlegend"]] == ["phase", "median"]
+    assert [t["mode"] for t in data if t["showlegend"]] == ["lines", "lines"]
+    assert "fill" in data[1] and data[1]["showlegend"]

@@ -224,14 +224,18 @@ def _title(text: str, suffix: str) -> dict[str, Any]:
 
 
 def _one_legend_entry_each(data: list[dict[str, Any]]) -> None:
-    """Nameless traces and repetitions of a name stay out of the legend."""
+    """Nameless traces and repetitions of a name stay out of the legend; a band has an entry where
+    no line has its name.
+    """
+    lines = {trace.get("name", "") for trace in data if trace.get("hoverinfo") != "skip"}
     seen: set[str] = set()
     for trace in data:
         name = trace.get("name", "")
+        alone = "fill" in trace and name not in lines
         trace["showlegend"] = (
             bool(name)
             and name not in seen
-            and trace.get("hoverinfo") != "skip"
+            and (alone or trace.get("hoverinfo") != "skip")
             and "z" not in trace
         )
         seen |= {name} if trace["showlegend"] else set()
