@@ -97,8 +97,13 @@ def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
 
 def _unflat(name: str, arrays: dict[str, np.ndarray]) -> Fitted:
     def part(kind: Any, prefix: str) -> Any:
-        fields = (arrays[f"{name}.{prefix}.{field}"] for field in kind._fields)
-        return kind(*(a.item() if a.ndim == 0 else a for a in fields))
+        # a field with a default may be missing: None is not written, nor was what came later
+        found = {
+            field: arrays[f"{name}.{prefix}.{field}"]
+            for field in kind._fields
+            if field not in kind._field_defaults or f"{name}.{prefix}.{field}" in arrays
+        }
+        return kind(**{k: a.item() if a.ndim == 0 else a for k, a in found.items()})
 
     tokens = part(TokenModel, "tokens") if f"{name}.tokens.mean" in arrays else None
     family = int(arrays[f"{name}.family"])

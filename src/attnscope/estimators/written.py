@@ -67,5 +67,6 @@ def _flat(name: str, fitted: Fitted) -> dict[str, Any]:
     parts = {"features": fitted.features, "values": fitted.values, "tokens": fitted.tokens}
     for part, value in parts.items():
         if value is not None:
-            out |= {f"{name}.{part}.{k}": v for k, v in value._asdict().items()}
+            fields = value._asdict().items()
+            out |= {f"{name}.{part}.{k}": v for k, v in fields if v is not None}
     return out

@@ -69,7 +69,9 @@ LOGISTIC_STEPS = 5
 
 
 class TokenModel(NamedTuple):
-    """Background mean (d,), whitening W (d, d), whitened deciding mean (d,), gam^2, nu."""
+    """Background mean (d,), whitening W (d, d), whitened deciding mean (d,), gam^2, nu; a model of k
+    directions only (subspace.py) has W (d, k) and a whitened mean (k,).
+    """
 
     mean: np.ndarray
     whiten: np.ndarray
@@ -98,7 +100,7 @@ class Sums(NamedTuple):
 
 def scores(model: TokenModel, tokens: np.ndarray) -> np.ndarray:
     """l(x) for tokens (N, d)."""
-    d = tokens.shape[1]
+    d = model.whiten.shape[1]
     near, far = distances(model, tokens)
     if np.isinf(model.dof):
         log_ratio = -near / (2 * model.spread) + far / 2

@@ -61,22 +61,25 @@ CLIP = 20.0
 
 
 class FeatureMap(NamedTuple):
-    """Extra gate features of a token x: cos(frequency^T x + phase); (|x|^2 - d)/sqrt(2d) if `norm`;
-    1 if `constant` (a threshold).
+    """Extra gate features of a token x: cos(frequency^T x + phase); (|x|^2 - d)/sqrt(2d) if `norm`
+    (of B^T x (k,) if there is a `basis` B, see subspace.py); 1 if `constant` (a threshold).
     """
 
     frequency: np.ndarray  # (d, D), D may be 0
     phase: np.ndarray  # (D,)
     norm: bool
     constant: bool
+    basis: np.ndarray | None = None  # (d, k); None: the whole token
 
     def __call__(self, tokens: np.ndarray) -> np.ndarray:
-        d, waves = self.frequency.shape
+        waves = self.frequency.shape[1]
         out = np.ones((len(tokens), waves + self.norm + self.constant))
         if waves:
             cosines(tokens @ self.frequency + self.phase, out[:, :waves])
         if self.norm:
-            out[:, waves] = (np.einsum("ij,ij->i", tokens, tokens) - d) / np.sqrt(2 * d)
+            inside = tokens if self.basis is None else tokens @ self.basis
+            d = inside.shape[1]
+            out[:, waves] = (np.einsum("ij,ij->i", inside, inside) - d) / np.sqrt(2 * d)
         return out
 
 

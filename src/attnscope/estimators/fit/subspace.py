@@ -1,0 +1,133 @@
+"""The widest directions of the tokens, and models fitted there as models of whole tokens.
+
+notation: x = a standardised token (d,), C = E x x^T over tokens, e_j and s_j^2 = its eigenvectors
+and eigenvalues, largest first; P = (e_1 .. e_k), S = diag(s_1 .. s_k).
+
+    t = B^T x (k,),  B = P S^-1:  uncorrelated, of unit variance;    A = P S, so that B^T A = I.
+
+A function of t is a function of x, and this is how `lifted` writes a model of t:
+
+    token model         W^T (t - m) = (B W)^T (x - A m)
+    gate and waves      g.t = (B g).x
+    values              V^T t = (B V)^T x
+    doubt about them    R^T (t - c) = (B R)^T (x - A c)
+    |t|^2               = |B^T x|^2: the feature map keeps B for it
+
+Exact up to rounding. e_j from the smaller of the two Gram matrices where one is small (`EXACT`
+rows), else by randomised range finding (Halko, Martinsson, Tropp 2011) with PASSES power
+iterations, on at most SAMPLE tokens: the span of the leading directions is then approximate, B and
+A are not (s_j is the spread measured along the e_j found). Additive sums give the same
+(`subspace_from_moments`), where d is small enough for a d by d matrix.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.mixture import Fitted
+
+__all__ = ["Subspace", "in_subspace", "lifted", "subspace_from_moments", "subspace_of"]
+
+# rows of the smaller Gram matrix up to which its eigenvectors are computed outright: half a second
+EXACT = 1000
+# tokens that directions are learnt from: 60 per direction for 128 of them, whose errors (about
+# sqrt(1/60) of a direction each) stay within the span of the leading ones
+SAMPLE = 8000
+OVERSAMPLE = 16  # columns of the sketch beyond those asked for
+# power iterations: eigenvalues falling as 1/i are told from the tail to a per cent after three
+PASSES = 3
+# s_j^2 over the largest below which a direction is rounding
+EMPTY = 1e-10
+
+
+class Subspace(NamedTuple):
+    """B (d, k), A (d, k) and s^2 (k,), of the module's docstring."""
+
+    basis: np.ndarray
+    back: np.ndarray
+    variance: np.ndarray
+
+    def first(self, k: int) -> Subspace:
+        """The k widest of these directions."""
+        return Subspace(
+            np.ascontiguousarray(self.basis[:, :k]),
+            np.ascontiguousarray(self.back[:, :k]),
+            self.variance[:k],
+        )
+
+
+def subspace_of(
+    tokens: np.ndarray, k: int, seed: int, weight: np.ndarray | None = None
+) -> Subspace:
+    """At most k widest directions of standardised tokens (N, d) with weights (N,); fewer where the
+    tokens span fewer.
+    """
+    total = float(len(tokens) if weight is None else weight.sum())
+    rows = tokens if weight is None else tokens * np.sqrt(weight)[:, None]
+    n, d = rows.shape
+    k = min(k, n, d)
+    if min(n, d) <= EXACT:
+        small = rows.T @ rows if d <= n else rows @ rows.T
+        size = len(small)
+        square, vectors = eigh(small, subset_by_index=(size - k, size - 1))
+        square = np.maximum(square, 0)
+        if d > n:
+            vectors = rows.T @ (vectors / np.sqrt(np.maximum(square, 1e-300)))
+        return _kept(vectors[:, ::-1], square[::-1] / total)
+    sketch = np.random.default_rng([seed, 3]).standard_normal((d, min(k + OVERSAMPLE, n, d)))
+    for _ in range(PASSES):
+        sketch = np.linalg.qr(rows.T @ (rows @ sketch))[0]
+    inside = rows @ sketch
+    square, turn = np.linalg.eigh(inside.T @ inside)
+    vectors = sketch @ turn[:, ::-1][:, :k]
+    return _kept(vectors, square[::-1][:k] / total)
+
+
+def subspace_from_moments(covariance: np.ndarray, k: int) -> Subspace:
+    """The same from C (d, d), which adds up over batches."""
+    d = len(covariance)
+    square, vectors = eigh(covariance, subset_by_index=(max(d - k, 0), d - 1))
+    return _kept(vectors[:, ::-1], square[::-1])
+
+
+def _kept(vectors: np.ndarray, square: np.ndarray) -> Subspace:
+    there = square > EMPTY * max(float(square[0]), 0.0)
+    there[0] = True  # tokens without any spread keep one direction of unit scale
+    vectors = vectors[:, there]
+    square = np.where(square > 0, square, 1.0)[there]
+    spread = np.sqrt(square)
+    return Subspace(
+        np.ascontiguousarray(vectors / spread), np.ascontiguousarray(vectors * spread), square
+    )
+
+
+def in_subspace(data: Data, space: Subspace) -> Data:
+    """The same bags in the coordinates t."""
+    origin = None if data.origin is None else data.origin @ space.basis
+    return data._replace(tokens=data.tokens @ space.basis, origin=origin)
+
+
+def lifted(fitted: Fitted, space: Subspace) -> Fitted:
+    """A model of t as a model of whole standardised tokens x, with the same answers."""
+    k = space.basis.shape[1]
+    tokens = fitted.tokens
+    if tokens is not None:
+        tokens = tokens._replace(
+            mean=space.back @ tokens.mean, whiten=space.basis @ tokens.whiten
+        )
+    values = fitted.values
+    root = space.basis @ values.root if values.root.size else np.zeros((len(space.basis), 0))
+    return fitted._replace(
+        tokens=tokens,
+        gate=np.concatenate([space.basis @ fitted.gate[:k], fitted.gate[k:]]),
+        features=fitted.features._replace(
+            frequency=space.basis @ fitted.features.frequency, basis=space.basis
+        ),
+        values=values._replace(
+            weights=space.basis @ values.weights, centre=space.back @ values.centre, root=root
+        ),
+    )
