@@ -226,7 +226,7 @@ def test_isotropic_background_gives_the_known_risk():
 def test_best_temperatures_far_below_the_signal():
     """Before a Student t of 3 < n < 4 the risk is R(0) - a lam + b (L-1) lam^(n-2) near 0, least at
     a temperature ~ (L-1)^(-1/(n-3)): at n = 3.5 a hundred times the tokens divide it by 10^4, to
-    2e-11, where the search used to end at 5e-11. The risk there is known to 1/50 of its depth, so
+    2e-11, where the search began at 5e-11 and 0 was returned. The risk there is known to 1/50 of its depth, so
     the place to 1/7 at worst; neighbours tell whether it is the least.
     """
 

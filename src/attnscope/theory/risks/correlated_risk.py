@@ -134,15 +134,19 @@ def _bracket(
 ) -> tuple[float, float]:
     """Log temperatures around the smallest risk of a grid.
 
-    The grid grows downwards while its lower end is the best of it and better than temperature 0 by
-    more than the errors. Before a Student t of n degrees of freedom, 3 < n < 4, E[sigma^2 w^2] grows
-    like lam^(n-2): the risk is R(0) - a lam + b lam^(n-2), least at (a/b)^(1/(n-3)) up to a
-    constant, which is far below the signal.
+    The grid grows downwards while its lower end is the best of it, until two risks in a row cannot
+    be told from that at temperature 0. Before a Student t of n degrees of freedom, 3 < n < 4,
+    E[sigma^2 w^2] grows like lam^(n-2): the risk is R(0) - a lam + b lam^(n-2), least at
+    (a/b)^(1/(n-3)) up to a constant, which is far below the signal.
     """
+
+    def told_apart(e: Estimate) -> bool:
+        return bool(abs(e.excess - none.excess) > e.error + none.error)
+
     grid = list(np.log(GRID / unit))
     found = [at(x) for x in grid]
     best = int(np.argmin([e.excess for e in found]))
-    while best == 0 and found[0].excess < none.excess - found[0].error - none.error:
+    while best == 0 and (told_apart(found[0]) or told_apart(found[1])):
         grid.insert(0, 2 * grid[0] - grid[1])
         found.insert(0, at(grid[0]))
         best = int(found[1].excess <= found[0].excess)
