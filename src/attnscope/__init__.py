@@ -158,6 +158,7 @@ _HOME = {
     "corpora.minilm": ["token_states"],
     "corpora.sentences": ["antonym_pairs", "draw_sentences"],
     "corpora.text": ["text_bags"],
+    "estimators.bags.open_bags": ["OpenBags", "open_bags"],
     "estimators.classifier": ["SingleLocationClassifier"],
     "estimators.intrinsic_dimension": ["intrinsic_dimension"],
     "estimators.linear_attention.fit": ["LinearAttentionFit", "fit_linear_attention"],

@@ -49,6 +49,8 @@ from attnscope.dynamics.starts import Moments as Moments
 from attnscope.dynamics.train import train as train
 from attnscope.dynamics.trajectory import Trajectory as Trajectory
 from attnscope.errors import AttnscopeError as AttnscopeError
+from attnscope.estimators.bags.open_bags import OpenBags as OpenBags
+from attnscope.estimators.bags.open_bags import open_bags as open_bags
 from attnscope.estimators.classifier import SingleLocationClassifier as SingleLocationClassifier
 from attnscope.estimators.intrinsic_dimension import intrinsic_dimension as intrinsic_dimension
 from attnscope.estimators.linear_attention.fit import LinearAttentionFit as LinearAttentionFit

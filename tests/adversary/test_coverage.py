@@ -30,6 +30,7 @@ NOT_ANSWERS = {
     "hold_out": DATA,
     "load_mil": DATA,
     "load_model": DATA,
+    "open_bags": DATA,
     "task_contexts": DATA,
     "text_bags": DATA,
     "token_states": (

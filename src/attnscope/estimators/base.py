@@ -35,8 +35,10 @@ from attnscope.estimators.bags.bags import (
     check_labels,
     check_weights,
     first_largest,
+    given_labels,
     read_bags,
 )
+from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
 from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, summed
 from attnscope.estimators.fit.held_out import Options, make_folds
@@ -97,6 +99,7 @@ class Face(BaseEstimator):
 
     def _fit(self, bags: Any, y: Any, sample_weight: Any, of: str) -> None:
         options = self._options(of)
+        y, sample_weight = given_labels(bags, y, sample_weight)
         held = read_bags(bags, of)
         if self.heads > 1 and held.lengths.max() == 1:
             raise bad(
@@ -284,6 +287,7 @@ class Face(BaseEstimator):
     def _mean_share(self) -> float:
         return getattr(self, "mean_share_", 0.0)  # partial_fit has none
 
+    @in_pieces
     def attention(self, bags: Any, head: int | None = None) -> Any:
         """Weight of each token, summing to one in a bag: (n, L), 0 at padding; a list of (L_i,) for
         list input.
@@ -299,6 +303,7 @@ class Face(BaseEstimator):
             (1 - share) * weight + share / np.repeat(held.lengths, held.lengths)
         )
 
+    @in_pieces
     def locate(self, bags: Any, y: Any = None, head: int | None = None) -> np.ndarray:
         """Position (n,) of the token that decides; with labels y, the token that most probably
         decided each of them.

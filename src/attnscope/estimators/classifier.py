@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from attnscope.errors import bad
+from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
@@ -22,7 +23,7 @@ class SingleLocationClassifier(ClassifierMixin, Face):
     """Classification of bags of tokens of which one decides the class, P(class | x_J) logistic in
     x_J; J is learnt, not given.
 
-    bags: (n, L, d), a list of (L_i, d), or (tokens, mask). Two classes or more. Parameters: see
+    bags: (n, L, d), a list of (L_i, d), (tokens, mask) or `open_bags`. Two classes or more. Parameters: see
     estimators.base.
 
     >>> import attnscope as at
@@ -34,7 +35,9 @@ class SingleLocationClassifier(ClassifierMixin, Face):
 
     _regression = False
 
-    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> SingleLocationClassifier:
+    def fit(
+        self, bags: Any, y: Any = None, sample_weight: Any = None
+    ) -> SingleLocationClassifier:
         """Choose and fit by cross-validation; forgets any earlier fit."""
         self._fit(bags, y, sample_weight, f"{NAME}.fit")
         return self
@@ -69,10 +72,12 @@ class SingleLocationClassifier(ClassifierMixin, Face):
             (BERNOULLI, 1) if len(self.classes_) == 2 else (CATEGORICAL, len(self.classes_))
         )
 
+    @in_pieces
     def predict_proba(self, bags: Any) -> np.ndarray:
         """Class probabilities (n, C), columns in the order of classes_."""
         return self._answers(self._read(bags, "predict_proba")).output
 
+    @in_pieces
     def predict(self, bags: Any) -> np.ndarray:
         """Most probable class (n,)."""
         held = self._read(bags, "predict")

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from attnscope.errors import bad
+from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
 from attnscope.estimators.fit.data import Data, Scaling
 from attnscope.estimators.fit.heads import Heads
@@ -28,7 +29,7 @@ class SingleLocationRegressor(RegressorMixin, Face):
     """Regression on bags of tokens of which one decides the label, y = v.x_J + b + noise; J is
     learnt, not given.
 
-    bags: (n, L, d), a list of (L_i, d), or (tokens, mask). Parameters: see estimators.base.
+    bags: (n, L, d), a list of (L_i, d), (tokens, mask) or `open_bags`. Parameters: see estimators.base.
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=10, length=5, signal=4.0, noise=0.1).sample(300, seed=1)
@@ -39,7 +40,9 @@ class SingleLocationRegressor(RegressorMixin, Face):
 
     _regression = True
 
-    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> SingleLocationRegressor:
+    def fit(
+        self, bags: Any, y: Any = None, sample_weight: Any = None
+    ) -> SingleLocationRegressor:
         """Choose and fit by cross-validation; forgets any earlier fit."""
         self._fit(bags, y, sample_weight, f"{NAME}.fit")
         return self
@@ -58,6 +61,7 @@ class SingleLocationRegressor(RegressorMixin, Face):
     def _known_labels(self, y: np.ndarray) -> tuple[np.ndarray, int, int]:
         return self._labels(y, f"{NAME}.locate")
 
+    @in_pieces
     def predict(self, bags: Any) -> np.ndarray:
         """Expected label (n,)."""
         held = self._read(bags, "predict")
@@ -66,6 +70,7 @@ class SingleLocationRegressor(RegressorMixin, Face):
             + self.scaling_.label_mean
         )
 
+    @in_pieces
     def predict_interval(self, bags: Any, coverage: float = 0.9) -> np.ndarray:
         """Lower and upper ends (n, 2) of intervals that hold the label with about this
         probability.

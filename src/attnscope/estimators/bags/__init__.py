@@ -1,7 +1,9 @@
 """What bags may be.
 
-In reading order: `bags` (in memory), `tables` with `table_columns` and `table_output` (in files),
-`dask_bags` (in blocks).
+In reading order: `bags` (in memory), `tables` with `frames`, `table_columns` and `table_output` (in
+files of one token per row), `open_bags` with `file_formats`, `parquet_lists` and `label_table` (in folders,
+read when they are needed), `pieces` (whatever is not in memory, a piece at a time), `dask_bags` (in
+blocks, or a file a partition).
 """
 
 from attnscope.doors import door

@@ -1,22 +1,34 @@
 """Bags of token vectors: three ways to hand them over, one way to hold them.
 
 A bag is L_i >= 1 tokens in R^d. Accepted: an array (n, L, d); a list of (L_i, d) arrays; a pair
-(tokens (n, L, d), mask (n, L)) with True = real token. Held as flat tokens (N, d), N = sum L_i, and
+(tokens (n, L, d), mask (n, L)) with True = real token; what is not in memory (pieces.py) is read
+a piece at a time. Held as flat tokens (N, d), N = sum L_i, and
 offsets (n+1,): memory is linear in the number of real tokens.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.estimators.bags.pieces import Pieces, pieces_of
 from attnscope.numerics.compiled.data_pass import bag_max
 
-__all__ = ["Bags", "check_labels", "check_weights", "first_largest", "read_bags"]
+__all__ = [
+    "Bags",
+    "check_labels",
+    "check_weights",
+    "first_largest",
+    "given_labels",
+    "read_bags",
+]
 
+# a fit in memory takes so many times the tokens in float64, measured at 10^5 tokens of 512 features
+FIT_TAKES = 8
 LARGEST = 1e50  # as in numerics.border.validation: sums of squares stay finite
 
 
@@ -67,6 +79,8 @@ def read_bags(bags: Any, of: str, width: int | None = None) -> Bags:
     """Check and flatten; `width` is the number of features a fitted model expects."""
     if isinstance(bags, Bags):
         out = bags
+    elif (pieces := pieces_of(bags, of)) is not None:
+        out = _from_pieces(pieces, of)
     elif (
         isinstance(bags, tuple)
         and len(bags) == 2
@@ -107,6 +121,10 @@ def read_bags(bags: Any, of: str, width: int | None = None) -> Bags:
 
 
 def _numbers(x: Any, of: str) -> np.ndarray:
+    return np.ascontiguousarray(_real(x, of), dtype=np.float64)
+
+
+def _real(x: Any, of: str) -> np.ndarray:
     try:
         a = np.asarray(x)
         if a.dtype.kind not in "fiub":
@@ -118,7 +136,7 @@ def _numbers(x: Any, of: str) -> np.ndarray:
             "real numbers in an (n, L, d) array or a list of (L_i, d) arrays",
             type(x).__name__,
         ) from None
-    return np.ascontiguousarray(a, dtype=np.float64)
+    return a
 
 
 def _from_array(x: Any, of: str) -> Bags:
@@ -160,6 +178,37 @@ def _from_list(items: list, of: str) -> Bags:
     return Bags(np.concatenate(arrays), np.cumsum([0, *(len(a) for a in arrays)]), "list")
 
 
+def _from_pieces(pieces: Pieces, of: str) -> Bags:
+    """Everything, with no second copy of it on the way."""
+    offsets = np.concatenate([[0], np.cumsum(pieces.lengths)])
+    size = 8 * int(offsets[-1]) * pieces.width
+    if size * FIT_TAKES > memory():
+        raise bad(
+            "bags",
+            of,
+            f"small enough for memory, about {memory() / FIT_TAKES / 2**30:.1f} GiB of tokens",
+            f"{size / 2**30:.1f} GiB in float64",
+            "fit_batches, which reads them a piece at a time",
+        )
+    tokens = np.empty((offsets[-1], pieces.width))
+    for start, stop, part in pieces:
+        rows = tokens[offsets[start] : offsets[stop]]
+        if pieces.form == "array":
+            rows[:] = _real(part, of).reshape(rows.shape)
+        else:
+            for bag, at, end in zip(part, offsets[start:stop], offsets[start + 1 :]):
+                tokens[at:end] = _real(bag, of)
+    return Bags(tokens, offsets, pieces.form)
+
+
+def memory() -> float:
+    """Bytes of memory that the machine has; infinite where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
 def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
     a = _numbers(tokens, of)
     mask = np.asarray(mask)
@@ -180,6 +229,13 @@ def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
             "to drop that bag",
         )
     return Bags(a[mask], np.cumsum([0, *lengths]), "mask", mask)
+
+
+def given_labels(bags: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Labels and weights, those that bags from files bring with them where none are given."""
+    y = getattr(bags, "labels", None) if y is None else y
+    weight = getattr(bags, "weight", None) if sample_weight is None else sample_weight
+    return y, weight
 
 
 def check_labels(y: Any, n: int, of: str) -> np.ndarray:

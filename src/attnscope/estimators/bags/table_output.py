@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError
-from attnscope.estimators.bags.tables import SUFFIXES, needs_pyarrow
+from attnscope.estimators.bags.frames import needs_pyarrow
+from attnscope.estimators.bags.tables import SUFFIXES
 from attnscope.files import whole_file
 
 __all__ = ["check_output", "write_columns"]

@@ -10,10 +10,8 @@ which they first appear. Nothing is ever unpickled.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +20,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags.bags import Bags, read_bags
+from attnscope.estimators.bags.frames import plain_column, read_frame
 from attnscope.estimators.bags.table_columns import (
     Columns,
     Table,
@@ -33,10 +32,9 @@ from attnscope.estimators.bags.table_columns import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SUFFIXES", "Columns", "Table", "is_classes", "needs_pyarrow", "read_table"]
+__all__ = ["SUFFIXES", "Columns", "Table", "is_classes", "read_table"]
 
 SUFFIXES = (".npz", ".csv", ".parquet")
-PYARROW = "pip install pyarrow"
 
 
 def read_table(
@@ -50,7 +48,7 @@ def read_table(
         raise bad("the data file", "read_table", "an .npz, .csv or .parquet file", str(path))
     if not path.is_file():
         raise AttnscopeError(f"the data file {path} must exist, got no such file.")
-    found: Any = _arrays(path) if path.suffix == ".npz" else _frame(path)
+    found: Any = _arrays(path) if path.suffix == ".npz" else read_frame(path)
     if not need_target and columns.target not in found:
         columns = replace(columns, target=None)
     return (
@@ -162,41 +160,6 @@ def _per_bag(
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def _frame(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        if path.suffix == ".csv":
-            return pd.read_csv(path, **_exact(pd.__version__))
-        with needs_pyarrow(path):
-            return pd.read_parquet(path)
-    except AttnscopeError:
-        raise
-    except Exception as error:  # parsers raise what they like; a file that cannot be read is bad input, whatever the reason
-        words = " ".join(str(error).split())[:120]
-        raise AttnscopeError(
-            f"{path} must be a table with one header line and rows of one width, got: {words}."
-        ) from None
-
-
-def _exact(version: str) -> dict[str, Any]:
-    """Numbers read to the last bit: the default since pandas 3.1,
-    which warns about the option that older versions need.
-    """
-    major, minor = (int(part) for part in version.split(".")[:2])
-    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
-
-
-@contextlib.contextmanager
-def needs_pyarrow(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except ImportError:
-        raise AttnscopeError(
-            f"parquet file {path} needs pyarrow, which is not installed; try {PYARROW}."
-        ) from None
-
-
 def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
     named = [
         name for name in (columns.bag, columns.target, columns.weight) if name is not None
@@ -214,7 +177,7 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
             f"column {columns.bag} of {path} must name the bag in every row, got an empty cell in "
             f"row {_first(frame[columns.bag].isna())}."
         )
-    names, offsets, rows = grouped(_plain(frame[columns.bag]))
+    names, offsets, rows = grouped(plain_column(frame[columns.bag]))
     features, ignored = _features(frame, columns, named)
     if not features:
         raise AttnscopeError(
@@ -237,12 +200,6 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
         ignored,
         rows,
     )
-
-
-def _plain(column: pd.Series) -> np.ndarray:
-    """A column as numbers, booleans or text."""
-    kind = np.asarray(column).dtype.kind
-    return np.asarray(column) if kind in "iufb" else np.asarray(column.astype(str), dtype=str)
 
 
 def _features(
@@ -291,7 +248,7 @@ def _constant(
             f"column {name} of {path} must have a value in every row, got none in row "
             f"{_first(frame[name].isna())}."
         )
-    values = _plain(frame[name])[rows]
+    values = plain_column(frame[name])[rows]
     per_bag = values[offsets[:-1]]
     other = values != per_bag[bag_of]
     if other.any():

@@ -1,0 +1,303 @@
+"""Bags as they lie in files: which bags a file holds, and how one of them is read.
+
+    .npy            (N, d): one bag; (1, N, d): the same; (n, L, d): n bags. Memory-mapped.
+    .npz            `features` as above (or the only array of two dimensions), `coords` (N, c);
+        `bags` (n, L, d) with `mask` (n, L); `tokens` (N, d) with `offsets` (n+1,)
+    .h5, .hdf5      `features` (N, d) or (1, N, d), `coords` (N, c), at the top, or in one group a bag
+    .parquet        a column `features` of lists, see parquet_lists.py
+
+A bag is known by an `Entry`, made from headers alone; an entry can be sent to another process. A
+.pt file is a pickle, which runs what it holds: it is refused, with how to convert it. notation:
+N tokens of d features; `of` is the path, which every sentence names.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError
+
+__all__ = [
+    "PICKLES",
+    "Entry",
+    "Held",
+    "Keys",
+    "Place",
+    "h5_entries",
+    "h5_part",
+    "kept",
+    "npy_entries",
+    "npy_part",
+    "npz_entries",
+    "npz_part",
+    "one_or_many",
+    "refusal_of_pickle",
+    "stored",
+]
+
+PICKLES = (".pt", ".pth", ".pkl", ".pickle")
+
+
+class Keys(NamedTuple):
+    """Names of the arrays, datasets or columns: tokens, their coordinates, the bag's name."""
+
+    features: str = "features"
+    coords: str = "coords"
+    bag: str = "bag"
+
+
+class Place(NamedTuple):
+    """Where in its file a bag is: names of the arrays of tokens and of coordinates ("": none),
+    the bag's number on the first axis (-1: the array is the bag), rows start:stop of the tokens,
+    name of the mask.
+    """
+
+    tokens: str = ""
+    coords: str = ""
+    number: int = -1
+    start: int = 0
+    stop: int = -1
+    mask: str = ""
+
+
+class Entry(NamedTuple):
+    """A bag that has not been read: its name, file and place there, shape (N, d), type."""
+
+    name: str
+    path: Path
+    place: Place
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+
+# the last array that had to be read whole for a part of it, by (path, name): one at a time
+Held = dict[tuple[Path, str], np.ndarray]
+
+
+@contextmanager
+def stored(path: Path) -> Iterator[None]:
+    """Whatever a reader raises, as one sentence that names the file."""
+    try:
+        yield
+    except (AttnscopeError, MemoryError):
+        raise
+    except ImportError as error:
+        package = "pyarrow" if path.suffix == ".parquet" else "h5py"
+        raise AttnscopeError(
+            f"{path} needs {package}, which is not installed ({error}); "
+            f"try pip install {package}."
+        ) from None
+    except (
+        Exception
+    ) as error:  # parsers raise what they like; a file that cannot be read is bad input
+        words = " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
+        if "pickle" in words or "Python objects" in words:
+            words = "arrays of Python objects, which are never unpickled"
+        raise AttnscopeError(
+            f"{path} must be a {path.suffix} file that can be read, got: {words}."
+        ) from None
+
+
+def refusal_of_pickle(path: Path) -> AttnscopeError:
+    """How to get the tokens out of a pickle, by the one who trusts it."""
+    target = path.with_suffix(".npy").name
+    if path.suffix in (".pt", ".pth"):
+        how = f"np.save('{target}', torch.load('{path.name}', weights_only=True).numpy())"
+    else:
+        how = f"np.save('{target}', pickle.load(open('{path.name}', 'rb')))"
+    return AttnscopeError(
+        f"{path} must be a .npy, .npz, .h5 or .parquet file, got a pickle, which can run any "
+        f"code and is never opened here; if you trust it, try {how}."
+    )
+
+
+def one_or_many(
+    stem: str, path: Path, array: Any, place: Place, mask: np.ndarray | None = None
+) -> list[Entry]:
+    """The bags of an array (N, d), (1, N, d) or (n, L, d), of which only shape and type are read."""
+    shape = tuple(array.shape)
+    dtype = np.dtype(array.dtype)
+    what = place.tokens or "the array"
+    if dtype.kind not in "fiub":
+        raise AttnscopeError(f"{what} of {path} must hold real numbers, got {dtype}.")
+    if len(shape) not in (2, 3) or 0 in shape:
+        raise AttnscopeError(
+            f"{what} of {path} must be (N, d), (1, N, d) or (n, L, d), none of them 0, "
+            f"got shape {shape}."
+        )
+    if len(shape) == 2:
+        return [Entry(stem, path, place, (shape[0], shape[1]), dtype)]
+    counts = np.full(shape[0], shape[1]) if mask is None else mask.sum(axis=1)
+    if not counts.all():
+        raise AttnscopeError(
+            f"{place.mask} of {path} must be true somewhere in every bag, got only padding in "
+            f"bag {int(np.argmin(counts))}."
+        )
+    return [
+        Entry(
+            stem if shape[0] == 1 else f"{stem}:{i}",
+            path,
+            place._replace(number=i),
+            (int(count), shape[2]),
+            dtype,
+        )
+        for i, count in enumerate(counts)
+    ]
+
+
+def cut(array: Any, place: Place) -> Any:
+    """The bag's part of an array (N, .) or (n, N, .)."""
+    if len(array.shape) == 3:
+        return array[max(place.number, 0)]
+    return array[place.start : place.stop] if place.stop >= 0 else array[()]
+
+
+def kept(
+    held: Held, path: Path, name: str, read: Callable[[Path, str], np.ndarray]
+) -> np.ndarray:
+    """An array that can only be read whole, from memory if it was the last one."""
+    if (path, name) not in held:
+        for other in [key for key in held if key[1] == name or key[0] != path]:
+            del held[other]
+        held[path, name] = read(path, name)
+    return held[path, name]
+
+
+# -- .npy, .npz ------------------------------------------------------------------------------------
+
+
+def npy_entries(path: Path, keys: Keys) -> list[Entry]:
+    return one_or_many(path.stem, path, _mapped(path), Place())
+
+
+def npy_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
+    return cut(_mapped(path), place)
+
+
+def _mapped(path: Path) -> np.ndarray:
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+class Header(NamedTuple):
+    """Shape and type of an array in an archive, without the array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def npz_headers(path: Path) -> dict[str, Header]:
+    found = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as file:
+                version = np.lib.format.read_magic(file)
+                read = (
+                    np.lib.format.read_array_header_1_0
+                    if version == (1, 0)
+                    else np.lib.format.read_array_header_2_0
+                )
+                shape, _, dtype = read(file)
+            found[member.removesuffix(".npy")] = Header(shape, dtype)
+    return found
+
+
+def npz_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
+    return cut(kept(held, path, name, _npz_array), place)
+
+
+def _npz_array(path: Path, name: str) -> np.ndarray:
+    with np.load(path, allow_pickle=False) as file:
+        return file[name]
+
+
+def npz_entries(path: Path, keys: Keys) -> list[Entry]:
+    found = npz_headers(path)
+    coords = keys.coords if keys.coords in found else ""
+    if keys.features in found:
+        place = Place(keys.features, coords)
+        return one_or_many(path.stem, path, found[keys.features], place)
+    if "bags" in found:
+        if "mask" not in found:
+            return one_or_many(path.stem, path, found["bags"], Place("bags", coords))
+        mask = _npz_array(path, "mask").astype(bool)
+        if mask.shape != found["bags"].shape[:2]:
+            raise AttnscopeError(
+                f"mask of {path} must be (n, L) for bags (n, L, d), got shape {mask.shape} for "
+                f"{found['bags'].shape}."
+            )
+        place = Place("bags", coords, mask="mask")
+        return one_or_many(path.stem, path, found["bags"], place, mask)
+    if "tokens" in found and "offsets" in found:
+        return _cut_entries(path, found["tokens"], _npz_array(path, "offsets"), coords)
+    plain = [n for n, h in found.items() if len(h.shape) >= 2 and n != keys.coords]
+    if len(plain) == 1:
+        return one_or_many(path.stem, path, found[plain[0]], Place(plain[0], coords))
+    raise AttnscopeError(
+        f"{path} must hold an array {keys.features}, or bags, or tokens with offsets, got "
+        f"{', '.join(sorted(found)) or 'no array'}; try features= with the name of yours."
+    )
+
+
+def _cut_entries(path: Path, tokens: Header, offsets: np.ndarray, coords: str) -> list[Entry]:
+    """Tokens (N, d) cut at offsets (n+1,)."""
+    whole = one_or_many(path.stem, path, tokens, Place("tokens", coords))[0]
+    increasing = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) >= 2
+    if not (
+        len(tokens.shape) == 2
+        and increasing
+        and offsets[0] == 0
+        and offsets[-1] == tokens.shape[0]
+        and (np.diff(offsets.astype(np.int64)) > 0).all()
+    ):
+        raise AttnscopeError(
+            f"offsets of {path} must be increasing whole numbers from 0 to {tokens.shape[0]}, "
+            f"got shape {offsets.shape} of {offsets.dtype}."
+        )
+    return [
+        whole._replace(
+            name=f"{path.stem}:{i}",
+            place=whole.place._replace(start=int(start), stop=int(stop)),
+            shape=(int(stop - start), whole.shape[1]),
+        )
+        for i, (start, stop) in enumerate(pairwise(offsets))
+    ]
+
+
+# -- .h5 -------------------------------------------------------------------------------------------
+
+
+def h5_entries(path: Path, keys: Keys) -> list[Entry]:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        if keys.features in file:
+            coords = keys.coords if keys.coords in file else ""
+            place = Place(keys.features, coords)
+            return one_or_many(path.stem, path, file[keys.features], place)
+        found = []
+        for group in sorted(file):
+            name = f"{group}/{keys.features}"
+            if isinstance(file[group], h5py.Group) and name in file:
+                where = f"{group}/{keys.coords}"
+                place = Place(name, where if where in file else "")
+                found += one_or_many(f"{path.stem}:{group}", path, file[name], place)
+        if not found:
+            raise AttnscopeError(
+                f"{path} must hold a dataset {keys.features}, at the top or in groups, got "
+                f"{', '.join(sorted(file)) or 'nothing'}; try features= with the name of yours."
+            )
+        return found
+
+
+def h5_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return np.asarray(cut(file[name], place))

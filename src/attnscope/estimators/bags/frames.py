@@ -1,0 +1,74 @@
+"""Tables as they are in files, .csv and .parquet: frames, to the last bit, or one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["needs_pyarrow", "plain_column", "read_frame"]
+
+PYARROW = "pip install pyarrow"
+
+
+def read_frame(
+    path: Path,
+    rows: int | None = None,
+    text: tuple[str, ...] = (),
+    columns: list[str] | None = None,
+) -> pd.DataFrame:
+    """A .csv or .parquet file as a frame: all rows, or with rows=0 the header; these columns,
+    those of `text` as they are written (001 is not 1).
+    """
+    import pandas as pd
+
+    try:
+        if path.suffix == ".csv":
+            exact = _exact(pd.__version__)
+            kinds = dict.fromkeys(text, str)
+            return pd.read_csv(path, nrows=rows, usecols=columns, dtype=kinds, **exact)
+        with needs_pyarrow(path):
+            if rows == 0:
+                import pyarrow.parquet as pq
+
+                return pd.DataFrame(columns=pq.read_schema(path).names)
+            return pd.read_parquet(path, columns=columns)
+    except AttnscopeError:
+        raise
+    except Exception as error:  # parsers raise what they like; a file that cannot be read is bad input, whatever the reason
+        words = " ".join(str(error).split())[:120]
+        raise AttnscopeError(
+            f"{path} must be a table with one header line and rows of one width, got: {words}."
+        ) from None
+
+
+def _exact(version: str) -> dict[str, Any]:
+    """Numbers read to the last bit: the default since pandas 3.1,
+    which warns about the option that older versions need.
+    """
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
+
+
+@contextlib.contextmanager
+def needs_pyarrow(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ImportError:
+        raise AttnscopeError(
+            f"parquet file {path} needs pyarrow, which is not installed; try {PYARROW}."
+        ) from None
+
+
+def plain_column(column: pd.Series) -> np.ndarray:
+    """A column as numbers, booleans or text."""
+    kind = np.asarray(column).dtype.kind
+    return np.asarray(column) if kind in "iufb" else np.asarray(column.astype(str), dtype=str)
