@@ -19,6 +19,27 @@ from attnscope.figures.render_matplotlib import svg
 # not those of names and powers: gamma^2, R^400, softmax-1, k0
 NUMBER = re.compile(r"(?<![\w^*.-])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|(?<![\w^*])\.\d+")
 
+# claims whose check takes 5 s or more of an idle core: `make reproduce` and `make test-all` run
+# them, `make test` does not (tests/claims/conftest.py)
+LONG = frozenset(
+    {
+        "slr-19-other-optimisers",
+        "slr-20-finite-samples",
+        "slr-21-rates-and-noise-floor",
+        "exch-15-generalisation-gap",
+        "beyond-01-softmax-is-bayes",
+        "beyond-05-activations",
+        "beyond-09-bayes-softmax",
+        "beyond-12-correlated-background",
+        "samples-01-curve-attained",
+        "samples-03-noiseless-threshold",
+        "samples-04-hard-phase",
+        "samples-05-ridge-fits",
+        "samples-06-stability",
+        "samples-08-estimator-near",
+    }
+)
+
 
 @cache
 def claim(name: str) -> Claim:

@@ -424,12 +424,13 @@ def test_contour_error_covers_refinement(monkeypatch):
 
 
 def test_error_covers_refinement():
-    check_honesty(5, 300, random_pmf)
+    check_honesty(5, 100, random_pmf)
 
 
 @pytest.mark.slow
-def test_error_covers_refinement_long():
-    check_honesty(6, 2500, random_pmf)
+@pytest.mark.parametrize(("seed", "count"), [(5, 300), (6, 2500)])
+def test_error_covers_refinement_long(seed, count):
+    check_honesty(seed, count, random_pmf)
 
 
 EXTREMES = [

@@ -219,6 +219,7 @@ def test_printed_thresholds_with_noise(length, strength, D, printed):
         assert np.abs(np.array([x.value for x in found]) - printed).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_next_to_no_noise_and_a_known_location():
     """alpha = 1 up to rounding: any q_v close to 1 solves, and the error says so."""
     curve = at.learning_curve(spiked(399.0, 2, 1e-24), 1.0)
