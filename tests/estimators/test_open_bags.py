@@ -134,9 +134,9 @@ def test_every_layout_gives_back_what_was_written(layout, tmp_path):
     far = pickle.loads(pickle.dumps(bags[[4, 1]]))  # as Dask sends them
     assert far.names.tolist() == [names[4], names[1]]
     np.testing.assert_array_equal(far[0], BAGS[4])
-    parts = bags.by_file()
-    assert [name for part in parts for name in part.names] == names
-    assert len(parts) == (6 if layout in ONE_EACH else 1)
+    assert (
+        len(bags.paths) == len(bags.to_dask().partitions) == (6 if layout in ONE_EACH else 1)
+    )
 
 
 def test_a_file_of_equal_bags_and_the_order_of_names(tmp_path):

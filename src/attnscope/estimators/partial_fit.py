@@ -2,8 +2,9 @@
 numerics here.
 
 The first pass over the data learns the scale (and the classes), the second the starts, every later
-one is one EM step on all bags. The model can predict from the end of the second pass on. EM only:
-no cross-validation, no intervals.
+one is one EM step on all bags. The model can predict from the end of the second pass on. Tokens of
+more than WIDE features go another way from the third pass on (fit/long_bags.py): fewer directions,
+starts told apart on a sample of each bag. EM only: no cross-validation, no intervals.
 """
 
 from __future__ import annotations
@@ -14,10 +15,27 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.estimators.bags.bags import Bags, check_labels, read_bags
-from attnscope.estimators.bags.dask_bags import dask_batches, is_dask
+from attnscope.estimators.bags.bags import (
+    Bags,
+    check_labels,
+    check_weights,
+    given_labels,
+    read_bags,
+)
+from attnscope.estimators.bags.dask_bags import DaskBags, dask_batches, is_dask
+from attnscope.estimators.bags.open_bags import OpenBags
+from attnscope.estimators.bags.pieces import Pieces, pieces_of
 from attnscope.estimators.fit.em_batches import Stream
+from attnscope.estimators.fit.long_bags import (
+    DIRECTIONS,
+    WIDE,
+    Batch,
+    Block,
+    fit_long_bags,
+    in_block,
+)
 from attnscope.estimators.fit.mixture import from_em
+from attnscope.estimators.fit.subspace import Subspace
 from attnscope.estimators.guard import check_finite, guarded
 from attnscope.numerics.border import validation as check
 
@@ -38,6 +56,23 @@ def partial_fit(
     Returns the model.
     """
     of = f"{type(model).__name__}.partial_fit"
+    stream = begun(model, of)
+    held = read_bags(bags, of, getattr(model, "n_features_in_", None))
+    labels = known_labels(model, stream, check_labels(y, len(held), of), of)
+    weight = bag_weights(sample_weight, held, of)
+    model.n_features_in_ = held.tokens.shape[1]
+    with guarded(held.tokens, of):
+        stream.add_batch(held.tokens, held.offsets, labels, weight)
+        if pass_ends:
+            end_pass(model, stream, of)
+        if hasattr(model, "fitted_") and pass_ends:
+            answers = model._answers(held)
+            check_finite(held.tokens, of, answers.output, answers.spread)
+    return model
+
+
+def begun(model: Any, of: str) -> Stream:
+    """The state between batches, begun anew where there is none; refuses what is not EM."""
     options = model._options(of)
     for name, allowed in PLAIN.items():
         if getattr(model, name) not in allowed:
@@ -57,22 +92,10 @@ def partial_fit(
             options.dof,
             options.alpha_value,
         )
-    stream = model._stream
-    held = read_bags(bags, of, getattr(model, "n_features_in_", None))
-    labels = _labels(model, stream, check_labels(y, len(held), of), of)
-    weight = _weights(sample_weight, held, of)
-    model.n_features_in_ = held.tokens.shape[1]
-    with guarded(held.tokens, of):
-        stream.add_batch(held.tokens, held.offsets, labels, weight)
-        if pass_ends:
-            _end_pass(model, stream, of)
-        if hasattr(model, "fitted_") and pass_ends:
-            answers = model._answers(held)
-            check_finite(held.tokens, of, answers.output, answers.spread)
-    return model
+    return model._stream
 
 
-def _labels(model: Any, stream: Stream, y: np.ndarray, of: str) -> np.ndarray:
+def known_labels(model: Any, stream: Stream, y: np.ndarray, of: str) -> np.ndarray:
     """Numbers as they are; classes as indices, in the first pass collected."""
     if model._regression:
         return model._labels(y, of)[0]
@@ -88,7 +111,7 @@ def _labels(model: Any, stream: Stream, y: np.ndarray, of: str) -> np.ndarray:
     return np.zeros(len(y))
 
 
-def _weights(sample_weight: Any, held: Bags, of: str) -> np.ndarray:
+def bag_weights(sample_weight: Any, held: Bags, of: str) -> np.ndarray:
     if sample_weight is None:
         return np.ones(len(held))
     weight = check.array(sample_weight, "sample_weight", of, (len(held),)).astype(np.float64)
@@ -97,7 +120,7 @@ def _weights(sample_weight: Any, held: Bags, of: str) -> np.ndarray:
     return weight
 
 
-def _end_pass(model: Any, stream: Stream, of: str) -> None:
+def end_pass(model: Any, stream: Stream, of: str) -> None:
     if stream.passes == 0 and not model._regression:
         if len(model.classes_) < 2:
             raise bad(
@@ -119,15 +142,22 @@ def fit_batches(
     """EM over all batches, read `passes` times. Returns the model.
 
     batches: (bags, y) or (bags, y, sample_weight) each, in a list, any re-iterable, or a function
-    that returns an iterator; or, with y (and sample_weight) beside it, one dask array of bags (n,
-    L, d), read block by block.
+    that returns an iterator; or, with y (and sample_weight) beside it, bags that are not in memory:
+    `open_bags` (which may bring its labels; `.to_dask()`: read by the workers), a memory map, an
+    h5py, zarr or dask array (n, L, d).
     """
     of = f"{type(model).__name__}.fit_batches"
     passes = check.integer(passes, "passes", of, 3)
+    if isinstance(batches, DaskBags):
+        y, sample_weight = given_labels(batches, y, sample_weight)
+        return fit_on_workers(model, batches, y, passes, sample_weight, of)
     if is_dask(batches):
         if y is None:
             raise bad("y", of, "the labels of the dask array of bags", y)
         batches = dask_batches(batches, y, sample_weight)
+    elif (pieces := pieces_of(batches, of)) is not None:
+        y, sample_weight = given_labels(batches, y, sample_weight)
+        batches = PieceBatches(pieces, check_labels(y, len(pieces), of), sample_weight, of)
     elif y is not None or sample_weight is not None:
         raise bad(
             "y and sample_weight",
@@ -138,10 +168,74 @@ def fit_batches(
         )
     forget(model)
     model._stream = None
-    for _ in range(passes):
+    for done in range(passes):
+        if done == 2 and _is_long(model):
+            return _fit_long(model, batches, passes - 2, of)
         for (bags, labels, weight), last in _marked(batches, of):
             partial_fit(model, bags, labels, weight, pass_ends=last)
     return model
+
+
+class PieceBatches:
+    """Pieces of bags that are not in memory, with their labels and weights; may be read any number
+    of times.
+    """
+
+    def __init__(self, pieces: Pieces, y: np.ndarray, weight: Any, of: str) -> None:
+        self.pieces = pieces
+        self.y = y
+        self.weight = None
+        if weight is not None:
+            self.weight = check.array(weight, "sample_weight", of, (len(pieces),))
+
+    def __iter__(self) -> Iterator[tuple]:
+        for start, stop, bags in self.pieces:
+            weight = None if self.weight is None else self.weight[start:stop]
+            yield bags, self.y[start:stop], weight
+
+
+def _is_long(model: Any) -> bool:
+    return model.n_features_in_ > WIDE or isinstance(_components(model), int)
+
+
+def _components(model: Any) -> Any:
+    return getattr(model, "components", "auto")
+
+
+def _fit_long(model: Any, batches: Any, steps: int, of: str, blocks: Any = None) -> Any:
+    """From the scale and the moments on, as in fit/long_bags.py."""
+    stream = model._stream
+    wanted = _components(model)
+    components = DIRECTIONS if wanted == "auto" else wanted
+    say = print if model.verbose else (lambda line: None)
+    first = next(_checked(model, stream, batches, of))
+
+    def blocks_of(space: Subspace | None) -> Iterator[Block]:
+        return (
+            in_block(b, stream.scaling, space) for b in _checked(model, stream, batches, of)
+        )
+
+    with guarded(first[0], of):
+        model.fitted_, model.start_losses_, model.components_ = fit_long_bags(
+            stream,
+            blocks or blocks_of,
+            np.concatenate(stream.lengths),
+            steps,
+            components,
+            say,
+        )
+        answers = model._answers(Bags(first[0], first[1], "list"))
+    check_finite(first[0], of, answers.output, answers.spread)
+    model._stream = None  # its sums are of another kind: partial_fit begins anew
+    return model
+
+
+def _checked(model: Any, stream: Stream, batches: Any, of: str) -> Iterator[Batch]:
+    """The batches once more: tokens, offsets, labels as numbers, weights."""
+    for (bags, y, weight), _ in _marked(batches, of):
+        held = read_bags(bags, of, model.n_features_in_)
+        labels = known_labels(model, stream, check_labels(y, len(held), of), of)
+        yield held.tokens, held.offsets, labels, bag_weights(weight, held, of)
 
 
 def _marked(batches: Any, of: str) -> Iterator[tuple[tuple, bool]]:
@@ -173,3 +267,80 @@ def forget(model: Any) -> None:
         name for name in vars(model) if name.endswith("_") and not name.startswith("_")
     ]:
         delattr(model, name)
+
+
+# -- on dask's workers -----------------------------------------------------------------------------
+
+
+def fit_on_workers(
+    model: Any, bags: DaskBags, y: Any, passes: int, sample_weight: Any, of: str
+) -> Any:
+    """`fit_batches` with the sums of each file made by a dask worker: the same passes, in the same
+    order up to the rounding of sums; what has been projected (fit/long_bags.py) is kept here.
+    """
+    y = check_labels(y, len(bags), of)
+    weight = check_weights(sample_weight, len(bags), of)
+    forget(model)
+    model._stream = None
+    stream = begun(model, of)
+    pieces = pieces_of(bags.bags, of)
+    assert pieces is not None
+    here = PieceBatches(pieces, y, weight, of)
+    model.n_features_in_ = pieces.width
+    first = next(_checked(model, stream, here, of))
+    with guarded(first[0], of):
+        for done in range(passes):
+            if done == 2 and _is_long(model):
+                return _fit_long(
+                    model,
+                    here,
+                    passes - 2,
+                    of,
+                    lambda space: _projected(model, bags, y, weight, space, of),
+                )
+            labels = known_labels(model, stream, y, of)
+            if done == 0:
+                stream.centre(first[0], labels)
+            shared = (model, stream.blank(), of)
+            for part in bags.map(_sums_of_file, shared, y, weight):
+                stream.absorb(part)
+            end_pass(model, stream, of)
+    return model
+
+
+def _sums_of_file(
+    shared: tuple[Any, Stream, str], bags: OpenBags, y: np.ndarray, weight: np.ndarray
+) -> Stream:
+    model, stream, of = shared
+    stream = stream.blank()  # workers may be threads, which share it
+    for batch in _of_file(model, stream, bags, y, weight, of):
+        stream.add_batch(*batch)
+    return stream
+
+
+def _of_file(
+    model: Any, stream: Stream, bags: OpenBags, y: np.ndarray, weight: np.ndarray, of: str
+) -> Iterator[Batch]:
+    pieces = pieces_of(bags, of)
+    assert pieces is not None
+    return _checked(model, stream, PieceBatches(pieces, y, weight, of), of)
+
+
+def _projected(
+    model: Any, bags: DaskBags, y: np.ndarray, weight: np.ndarray, space: Any, of: str
+) -> Iterator[Block]:
+    stream = model._stream.blank()
+    for blocks in bags.map(_blocks_of_file, (model, stream, space, of), y, weight):
+        yield from blocks
+
+
+def _blocks_of_file(
+    shared: tuple[Any, Stream, Subspace | None, str],
+    bags: OpenBags,
+    y: np.ndarray,
+    weight: np.ndarray,
+) -> list[Block]:
+    model, stream, space, of = shared
+    batches = _of_file(model, stream, bags, y, weight, of)
+    assert stream.scaling is not None
+    return [in_block(batch, stream.scaling, space) for batch in batches]

@@ -1,20 +1,26 @@
-"""Bags as dask arrays, read block by block: what `fit_batches` iterates over, once per pass.
+"""Bags on dask: arrays read block by block, and files read by the workers, one partition a file.
 
 A dask array (n, L, d) is cut along n; one block at a time is computed and forgotten, so that memory
 is one block and whatever dask needs to make it. Blocks that are also cut along L or d are put
-together first. The only file of this room that imports dask.
+together first. Of bags in files (`open_bags(...).to_dask()`) only the paths travel: a worker opens
+its file, and sends back the sums or answers of its bags. The only file of this room that imports
+dask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.estimators.bags.open_bags import OpenBags
 
-__all__ = ["DaskBatches", "dask_batches", "is_dask"]
+__all__ = ["DaskBags", "DaskBatches", "dask_batches", "is_dask"]
+
+# files a wave: results of one wave are in memory here together, and enough to keep workers busy
+WAVE = 32
 
 
 def is_dask(x: Any) -> bool:
@@ -71,3 +77,62 @@ def dask_batches(bags: Any, y: Any, sample_weight: Any = None) -> DaskBatches:
         if x.shape != (bags.shape[0],):
             raise bad(name, of, f"one per bag, shape ({bags.shape[0]},)", f"shape {x.shape}")
     return DaskBatches(bags.rechunk({1: -1, 2: -1}), per_bag)
+
+
+class DaskBags:
+    """Bags in files as dask partitions, one a file: `partitions` are delayed `OpenBags`, in the
+    order of the files. Taken by `fit_batches`, `predict`, `predict_proba`, `predict_interval`,
+    `locate` and `attention`, which then run on the workers of the current dask scheduler.
+    """
+
+    def __init__(self, bags: OpenBags) -> None:
+        self.bags = bags
+        order: dict[Any, list[int]] = {}
+        for i, entry in enumerate(bags.entries):
+            order.setdefault(entry.path, []).append(i)
+        self.rows = [np.array(found) for found in order.values()]
+
+    def __len__(self) -> int:
+        return len(self.bags)
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        return self.bags.labels
+
+    @property
+    def weight(self) -> np.ndarray | None:
+        return self.bags.weight
+
+    @property
+    def partitions(self) -> list[Any]:
+        import dask
+
+        return [dask.delayed(self.bags[rows]) for rows in self.rows]
+
+    def map(self, function: Callable, shared: Any, *per_bag: Any) -> Iterator[Any]:
+        """function(shared, bags of a file, their part of each of `per_bag`), file after file; None
+        in `per_bag` stays None.
+        """
+        import dask
+
+        # sent once, not with every file
+        common = dask.delayed(shared, traverse=False, pure=False)
+        run = dask.delayed(function, traverse=False)
+        for first in range(0, len(self.rows), WAVE):
+            wave = [
+                run(
+                    common,
+                    self.bags[rows],
+                    *(None if x is None else np.asarray(x)[rows] for x in per_bag),
+                )
+                for rows in self.rows[first : first + WAVE]
+            ]
+            yield from dask.compute(*wave)
+
+    def in_order(self, answers: list[Any]) -> Any:
+        """Answers of the files, each bag by bag, in the order of the bags."""
+        where = np.argsort(np.concatenate(self.rows), kind="stable")
+        if isinstance(answers[0], list):
+            flat = [one for answer in answers for one in answer]
+            return [flat[i] for i in where]
+        return np.concatenate(answers)[where]

@@ -132,12 +132,11 @@ class OpenBags(Sequence):
             )
         return np.asarray(found)
 
-    def by_file(self) -> list[OpenBags]:
-        """The same bags, those of each file for themselves."""
-        rows: dict[Path, list[int]] = {}
-        for i, entry in enumerate(self.entries):
-            rows.setdefault(entry.path, []).append(i)
-        return [self[found] for found in rows.values()]
+    def to_dask(self) -> Any:
+        """The same bags as dask partitions, one a file, read by the workers (dask_bags.py)."""
+        from attnscope.estimators.bags.dask_bags import DaskBags
+
+        return DaskBags(self)
 
     def _part(self, entry: Entry, name: str) -> np.ndarray:
         read = FORMATS[entry.path.suffix.lower()][1]

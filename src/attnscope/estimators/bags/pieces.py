@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.estimators.bags.dask_bags import DaskBags
 from attnscope.estimators.bags.open_bags import OpenBags
 
 __all__ = ["Pieces", "in_pieces", "pieces_of"]
@@ -127,6 +128,8 @@ def in_pieces(method: Callable) -> Callable:
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = form.bind(self, *args, **kwargs).arguments
         of = f"{type(self).__name__}.{method.__name__}"
+        if isinstance(given["bags"], DaskBags):
+            return _on_workers(method.__name__, given)
         pieces = pieces_of(given["bags"], of)
         if pieces is None:
             return method(self, *args, **kwargs)
@@ -146,3 +149,20 @@ def in_pieces(method: Callable) -> Callable:
         return np.concatenate(answers)
 
     return run
+
+
+def _on_workers(name: str, given: dict[str, Any]) -> Any:
+    """The method on every file, by whatever workers dask has."""
+    bags = given["bags"]
+    rest = {key: x for key, x in given.items() if key not in ("self", "bags", "y")}
+    y = given.get("y")
+    if y is not None and np.shape(y) != (len(bags),):
+        raise bad(
+            "y", name, f"one label per bag, shape ({len(bags)},)", f"shape {np.shape(y)}"
+        )
+    return bags.in_order(list(bags.map(_answered, (given["self"], name, rest), y)))
+
+
+def _answered(shared: tuple[Any, str, dict[str, Any]], bags: OpenBags, y: Any) -> Any:
+    model, name, rest = shared
+    return getattr(model, name)(bags, **rest, **({} if y is None else {"y": y}))

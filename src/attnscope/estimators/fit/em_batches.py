@@ -21,20 +21,29 @@ from the start and stay so, where I - 11^T/C is the identity.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
 
-from attnscope.estimators.fit.data import Data, Scaling, label_log_density, scaling_of
+from attnscope.estimators.fit.data import (
+    Data,
+    Scaling,
+    label_log_density,
+    one_hot,
+    scaling_of,
+)
 from attnscope.estimators.fit.em import Em, Sums, add, e_step, m_step, scores
 from attnscope.estimators.fit.mixture import probabilities
 from attnscope.estimators.fit.ridge import Values
 from attnscope.estimators.fit.starts import BagMoments, add_moments, bag_moments, make_starts
 from attnscope.numerics.compiled.data_pass import BERNOULLI, GAUSSIAN, bag_softmax, bag_sum
 
-__all__ = ["Stream", "class_step", "class_sums"]
+__all__ = ["CLASS_PRECISION", "SCREEN", "Stream", "batch_moments", "class_step", "class_sums"]
 
 SCREEN = 6  # EM passes before one start is kept: right and wrong basins differ by then
+LONG = 16  # tokens a bag from which adding up a matrix per bag is little beside making it
 CLASS_PRECISION = 1.0  # ridge of V for classes where none is given, as in best_start.py
 
 
@@ -57,6 +66,7 @@ class Stream:
     sums: dict[str, Sums] = field(default_factory=dict)
     class_sums: dict[str, np.ndarray] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
+    lengths: list[np.ndarray] = field(default_factory=list)  # of the bags of each batch
 
     def add_batch(
         self, tokens: np.ndarray, offsets: np.ndarray, y: np.ndarray, weight: np.ndarray
@@ -66,6 +76,7 @@ class Stream:
         """
         if self.passes == 0:
             self._add_scale(tokens, offsets, y, weight)
+            self.lengths.append(np.diff(offsets))
             return
         assert self.scaling is not None
         labels = (y - self.scaling.label_mean) / self.scaling.label_scale
@@ -79,11 +90,38 @@ class Stream:
             self.scaling.origin,
         )
         if self.passes == 1:
-            new = bag_moments(data)
+            new = batch_moments(data)
             self.moments = new if self.moments is None else add_moments(self.moments, new)
             return
         for name, em in self.ems.items():
             self._add_step(name, em, data)
+
+    def blank(self) -> Stream:
+        """The same parameters, no sums of the current pass: for one who adds a part of it."""
+        totals = self.totals and [self.totals[0], *(0 * part for part in self.totals[1:5])]
+        if totals:
+            totals.append(self.totals[5])  # type: ignore[index]
+        empty: dict = {"moments": None, "sums": {}, "class_sums": {}, "errors": {}}
+        return replace(self, totals=totals, lengths=[], **empty)
+
+    def absorb(self, part: Stream) -> None:
+        """Add the sums of a `blank` that has seen a part of the pass."""
+        if self.passes == 0:
+            assert self.totals is not None and part.totals is not None
+            for mine, theirs in zip(self.totals[1:5], part.totals[1:5]):
+                mine += theirs
+            self.lengths += part.lengths
+        elif self.passes == 1:
+            assert part.moments is not None
+            mine_too = self.moments
+            self.moments = (
+                part.moments if mine_too is None else add_moments(mine_too, part.moments)
+            )
+        for name, sums in part.sums.items():
+            self.sums[name] = add(self.sums[name], sums) if name in self.sums else sums
+            self.errors[name] = self.errors.get(name, 0.0) + part.errors[name]
+            if name in part.class_sums:
+                self.class_sums[name] = self.class_sums.get(name, 0.0) + part.class_sums[name]
 
     def _add_step(self, name: str, em: Em, data: Data) -> None:
         new, r = e_step(em, data)
@@ -96,21 +134,26 @@ class Stream:
             error = _log_loss(em, data)
         self.errors[name] = self.errors.get(name, 0.0) + error
 
+    def centre(self, tokens: np.ndarray, y: np.ndarray) -> None:
+        """Begin sums about the mean of these: no cancellation when squares are subtracted."""
+        mean = tokens.mean(axis=0)
+        d = len(mean)
+        self.totals = [
+            mean,
+            np.zeros(1),
+            np.zeros(d),
+            np.zeros(d),
+            np.zeros(3),
+            y[:1].copy(),
+        ]
+
     def _add_scale(
         self, tokens: np.ndarray, offsets: np.ndarray, y: np.ndarray, weight: np.ndarray
     ) -> None:
         each = np.repeat(weight, np.diff(offsets))
         if self.totals is None:
-            # sums about the first batch's mean: no cancellation when squares are subtracted
-            centre = tokens.mean(axis=0)
-            self.totals = [
-                centre,
-                np.zeros(1),
-                np.zeros(len(centre)),
-                np.zeros(len(centre)),
-                np.zeros(3),
-                y[:1].copy(),
-            ]
+            self.centre(tokens, y)
+        assert self.totals is not None
         centre, count, total, square, labels, base = self.totals
         x = tokens - centre
         t = y - base
@@ -175,6 +218,45 @@ class Stream:
         label_mean = float(base[0] + mean)
         spread = spread if spread > 1e-9 * abs(label_mean) else 1.0
         return Scaling(scaling.mean + centre, scaling.scale, label_mean, spread)
+
+
+def batch_moments(data: Data) -> BagMoments:
+    """`bag_moments` with one Gram matrix of (1, x) per bag, from which every sum follows, instead
+    of one of all tokens for every output: for bags of many tokens.
+    """
+    if len(data.tokens) < LONG * data.size:
+        return bag_moments(data)
+    y = one_hot(data)
+    d = data.tokens.shape[1]
+    total = np.zeros((d, d))
+    yxx = np.zeros((y.shape[1], 1 + d, 1 + d))
+    s = bag_sum(data.tokens, data.offsets)
+    for i, (start, stop) in enumerate(pairwise(data.offsets)):
+        x = data.tokens[start:stop]
+        weight = data.weight[i]
+        # x^T x, the upper triangle of it: the other is filled in below, once
+        square = dsyrk(weight, x.T)
+        total += square
+        for c, part in enumerate(y[i]):
+            yxx[c, 1:, 1:] += part * square
+            yxx[c, 0, 1:] += weight * part * s[i]
+            yxx[c, 0, 0] += weight * part * (stop - start)
+    s1 = np.column_stack([np.ones(len(s)), s])
+    return BagMoments(
+        np.concatenate([[data.weight.sum()], data.weight @ y, data.weight @ y**2]),
+        float(data.weight @ data.lengths),
+        data.weight @ s,
+        _whole(total),
+        (s1 * data.weight[:, None]).T @ s1,
+        (y * data.weight[:, None]).T @ s,
+        np.array([_whole(part) for part in yxx]),
+    )
+
+
+def _whole(upper: np.ndarray) -> np.ndarray:
+    """A symmetric matrix from its upper triangle."""
+    out = np.triu(upper)
+    return out + np.triu(out, 1).T
 
 
 def class_sums(values: Values, data: Data, r: np.ndarray) -> np.ndarray:
