@@ -30,6 +30,7 @@ _HOME = {
     "tasks.planted.correlated_background": ["CorrelatedBackground"],
     "tasks.planted.correlated_tokens": ["Whitened"],
     "tasks.planted.grid_location": ["GridLocation"],
+    "tasks.planted.positional_semantic": ["PositionalSemantic"],
     "tasks.exchangeable.drifting_map": ["DriftingMap"],
     "tasks.exchangeable.gaussian_location": ["GaussianLocation"],
     "tasks.exchangeable.linear_map": ["LinearMap"],
@@ -89,6 +90,14 @@ _HOME = {
     "theory.optima.landscape": ["StationaryPoint", "basin_prediction", "stationary_points"],
     "theory.optima.oracle_saddle": ["critical_temperature"],
     "theory.risks.multi_head_risk": ["heads_gram", "heads_risk"],
+    "theory.positional_semantic.basins": ["positional_basins"],
+    "theory.positional_semantic.loss": [
+        "PositionalGradient",
+        "positional_gradient",
+        "positional_loss",
+    ],
+    "theory.positional_semantic.minima": ["PositionalMinimum", "positional_minima"],
+    "theory.positional_semantic.phases": ["PositionalPhases", "positional_phases"],
     "theory.risks.correlated_risk": ["correlated_risk", "correlated_temperature"],
     "theory.samples.two_steps": [
         "Alignment",

@@ -109,6 +109,7 @@ from attnscope.tasks.planted.marked_tokens import SparseBatch as SparseBatch
 from attnscope.tasks.planted.max_location import MaxLocation as MaxLocation
 from attnscope.tasks.planted.multi_direction import MultiDirection as MultiDirection
 from attnscope.tasks.planted.multi_location import MultiLocation as MultiLocation
+from attnscope.tasks.planted.positional_semantic import PositionalSemantic as PositionalSemantic
 from attnscope.tasks.planted.random_length import MaskedBatch as MaskedBatch
 from attnscope.tasks.planted.random_length import RandomLength as RandomLength
 from attnscope.tasks.planted.single_location import Batch as Batch
@@ -156,6 +157,14 @@ from attnscope.theory.optima.optimum import optimal_temperature as optimal_tempe
 from attnscope.theory.optima.optimum import oracle_regime as oracle_regime
 from attnscope.theory.optima.oracle_saddle import critical_temperature as critical_temperature
 from attnscope.theory.overlaps import Overlaps as Overlaps
+from attnscope.theory.positional_semantic.basins import positional_basins as positional_basins
+from attnscope.theory.positional_semantic.loss import PositionalGradient as PositionalGradient
+from attnscope.theory.positional_semantic.loss import positional_gradient as positional_gradient
+from attnscope.theory.positional_semantic.loss import positional_loss as positional_loss
+from attnscope.theory.positional_semantic.minima import PositionalMinimum as PositionalMinimum
+from attnscope.theory.positional_semantic.minima import positional_minima as positional_minima
+from attnscope.theory.positional_semantic.phases import PositionalPhases as PositionalPhases
+from attnscope.theory.positional_semantic.phases import positional_phases as positional_phases
 from attnscope.theory.risk import RiskGradient as RiskGradient
 from attnscope.theory.risk import risk as risk
 from attnscope.theory.risk import risk_function as risk_function

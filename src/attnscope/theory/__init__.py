@@ -3,7 +3,7 @@
 In reading order: `overlaps`, `law`, `route` and `routes` (what is exactly known of which pair),
 `risk`, `monte_carlo`, `risk_table`, `words`; `risks/` (a formula or an integral for each
 predictor), `optima/` (best temperatures, minima, saddles), `exchangeable/` (contexts that grow),
-`samples/` (what n samples buy). Imports `tasks` and `predictors`; imported by `dynamics` and
+`positional_semantic/` (positions or meanings), `samples/` (what n samples buy). Imports `tasks` and `predictors`; imported by `dynamics` and
 everything above.
 """
 

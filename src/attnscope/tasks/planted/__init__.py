@@ -4,7 +4,8 @@ In reading order: `pair` (key and value), `single_location` and its relatives `g
 `random_length`, `max_location`, `multi_location` with `subset_tokens` (their law) and
 `subset_draws` (its sampled risk), `correlated_background` with `correlated_tokens`; several
 directions `multi_direction` with `direction_tokens` and `direction_moves`, `spike_mixture` with
-`spike_tokens`; classes `sparse_tokens` with `marked_tokens`.
+`spike_tokens`; classes `sparse_tokens` with `marked_tokens`; two tokens and their positions
+`positional_semantic`.
 """
 
 from attnscope.doors import door
