@@ -516,3 +516,33 @@ def test_a_user_at_a_shell(folder, tmp_path):
         and refused.stderr.startswith("error: ")
         and "Traceback" not in refused.stderr
     )
+
+
+def test_a_folder_of_files_and_its_label_table(tmp_path):
+    """fit, predict and locate on a bag a file; --stream; --skip; what lacks is a sentence."""
+    bags = tmp_path / "bags"
+    bags.mkdir()
+    for i, tokens in enumerate(BATCH.tokens):
+        where = np.column_stack([np.arange(4), np.full(4, i)])
+        np.savez(bags / f"b{i:03d}.npz", features=tokens.astype(np.float32), coords=where)
+    names = [f"b{i:03d}" for i in range(120)]
+    table = tmp_path / "labels.csv"
+    pd.DataFrame({"bag": names, "y": BATCH.target}).to_csv(table, index=False)
+    model = tmp_path / "m.npz"
+    for how, said in ((QUICK, "held-out"), (("--stream",), "no bags held out")):
+        code, out, err = run("fit", bags, "--labels", table, "--out", model, *how)
+        assert code == 0 and said in out and "120 bags, 480 tokens, 5 features" in out, err
+        code, out, _ = run("predict", model, bags, "--labels", table, "--json")
+        assert code == 0 and json.loads(out)["score"]["R2"] > 0.9
+        rows = json.loads(run("locate", model, bags, "--json")[1])["rows"]
+        located = np.array([row["token"] for row in rows])
+        assert np.mean(located == BATCH.location) > 0.95
+        assert [row["x"] for row in rows] == located.tolist()
+        assert [row["y"] for row in rows] == list(range(120))
+    code, _, err = run("fit", bags, "--out", model)
+    assert code == 2 and "try --labels table.csv" in err
+    (bags / "zz.npy").write_bytes(b"broken")
+    code, _, err = run("predict", model, bags)
+    assert code == 2 and "zz.npy" in err
+    with pytest.warns(UserWarning, match=r"zz\.npy"):
+        assert run("predict", model, bags, "--skip")[0] == 0

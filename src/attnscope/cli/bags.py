@@ -1,5 +1,6 @@
 """`attnscope fit`, `predict` and `locate`: estimators for bags in files, npz, CSV or parquet
-(layouts: estimators/bags/tables.py).
+(layouts: estimators/bags/tables.py), or in folders and files of .npy, .npz, .h5 with a label table
+(estimators/bags/open_bags.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attnscope.cli.bag_files import bag_table, coordinates, fit_stream, token_size
 from attnscope.cli.common import COLUMNS, Json, app, interruptible, working
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file
@@ -25,8 +27,16 @@ NAME_WIDTH = 20
 Data = Annotated[
     Path,
     typer.Argument(
-        help="Bags: .npz with bags (n, L, d), or tokens and offsets; .csv or .parquet."
+        help="Bags: .npz with bags (n, L, d), or tokens and offsets; .csv or .parquet; a folder "
+        "of .npy, .npz, .h5 or .parquet files, a bag each."
     ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(help="Names and labels of the bags in a folder, .csv or .parquet."),
+]
+Skip = Annotated[
+    bool, typer.Option("--skip", help="Go on past files and names that do not fit.")
 ]
 Model = Annotated[Path, typer.Argument(help="A model written by attnscope fit.")]
 Bag = Annotated[
@@ -41,8 +51,18 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Print every step on st
 def fit_command(
     data: Data,
     out: Annotated[Path, typer.Option(help="Model file to write, .npz.")],
-    target: Annotated[str, typer.Option(help="Array or column of the labels.")] = "y",
+    target: Annotated[
+        str | None, typer.Option(help="Array or column of the labels; y if left out.")
+    ] = None,
     bag: Bag = None,
+    labels: Labels = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream", help="Read a piece at a time: EM alone, any amount of data."
+        ),
+    ] = False,
+    skip: Skip = False,
     weight: Annotated[
         str | None, typer.Option(help="Array or column of bag weights.")
     ] = None,
@@ -74,13 +94,12 @@ def fit_command(
     """Fit bags in which one token decides the label, and save the model."""
     from attnscope.estimators.bags.table_columns import Columns
     from attnscope.estimators.bags.table_output import check_output
-    from attnscope.estimators.bags.tables import is_classes, read_table
+    from attnscope.estimators.bags.tables import is_classes
 
-    check_output(out, (".npz",), keep=(data,))
-    columns = Columns(bag or "bag", target, weight)
+    check_output(out, (".npz",), keep=(data, labels))
+    columns = Columns(bag or "bag", target or "y", weight)
     with working(f"reading {data}", verbose=False, quiet=as_json):
-        table = read_table(data, columns)
-    assert table.target is not None
+        table = bag_table(data, columns, (labels, bag, target, weight), skip)
     given = {
         "gate": gate,
         "pooling": pooling,
@@ -96,12 +115,12 @@ def fit_command(
         verbose=True,
         **{name: x for name, x in given.items() if x is not None},
     )
-    size = (
-        f"{len(table.bags)} bags, {len(table.bags.tokens)} tokens, {table.bags.tokens.shape[1]} "
-        "features"
-    )
+    size = f"{len(table.bags)} bags, {token_size(table)[0]} tokens, {token_size(table)[1]} features"
     with interruptible(), working(f"fitting {size}", verbose, as_json):
-        model.fit(table.bags, table.target, sample_weight=table.weight)
+        if stream:
+            fit_stream(model, table)
+        else:
+            model.fit(table.bags, table.target, sample_weight=table.weight)
     replaced = out.exists()
     written = _save(
         model.set_params(verbose=False),
@@ -154,6 +173,8 @@ def _save(model: Any, out: Path, columns: Any) -> Path:
 def _print_fit(
     model: Any, table: Any, size: str, written: Path, replaced: bool, as_json: bool
 ) -> None:
+    if not hasattr(model, "cv_losses_"):
+        return _print_stream(model, size, written, replaced, as_json)
     diagnosis = model.diagnose(table.bags, table.target)
     own = float(model.cv_losses_.mean())
     pooled = float(model.cv_mean_pool_losses_.mean())
@@ -162,10 +183,10 @@ def _print_fit(
         "model": str(written),
         "kind": kind,
         "bags": len(table.bags),
-        "tokens": len(table.bags.tokens),
+        "tokens": token_size(table)[0],
     }
     facts |= {
-        "features": list(table.features) or table.bags.tokens.shape[1],
+        "features": list(table.features) or token_size(table)[1],
         "ignored": list(table.ignored),
     }
     facts |= {"held_out_loss": own, "mean_pool_loss": pooled, "stages": list(model.stages_)}
@@ -196,6 +217,23 @@ def _print_fit(
     print(f"{written} {'replaced' if replaced else 'written'}")
 
 
+def _print_stream(
+    model: Any, size: str, written: Path, replaced: bool, as_json: bool
+) -> None:
+    """After --stream: no bags were held out, so there is no loss to show."""
+    kind = type(model).__name__
+    directions = getattr(model, "components_", None)
+    if as_json:
+        facts = {"model": str(written), "kind": kind, "size": size, "directions": directions}
+        print(json.dumps(facts, indent=1))
+        return
+    print(f"{kind}: {size}")
+    print("EM over pieces: no bags held out; score with attnscope predict on others")
+    if directions is not None:
+        print(f"fitted in {directions} directions of the tokens")
+    print(f"{written} {'replaced' if replaced else 'written'}")
+
+
 @app.command("predict")
 def predict_command(
     model: Model,
@@ -208,13 +246,15 @@ def predict_command(
         str | None, typer.Option(help="Labels to score against; as in fit if they are there.")
     ] = None,
     bag: Bag = None,
+    labels: Labels = None,
+    skip: Skip = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Predict the labels of bags with a saved model;
     numbers with intervals, classes with probabilities.
     """
-    fitted, table, name = _opened(model, data, bag, target, out)
+    fitted, table, name = _opened(model, data, bag, target, out, labels, skip)
     if interval is not None and not hasattr(fitted, "predict_interval"):
         raise AttnscopeError(
             "--interval of attnscope predict must be left out for classes: see the probabilities."
@@ -249,6 +289,8 @@ def locate_command(
         typer.Option(help="Labels: then the token that most probably decided each."),
     ] = None,
     bag: Bag = None,
+    labels: Labels = None,
+    skip: Skip = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -257,23 +299,30 @@ def locate_command(
     """
     import numpy as np
 
-    fitted, table, _ = _opened(model, data, bag, target, out)
-    labels = table.target if target is not None else None
+    fitted, table, _ = _opened(model, data, bag, target, out, labels, skip)
+    known = table.target if target is not None or labels is not None else None
     columns = {"bag": table.names}
     for head in range(fitted.heads):
         suffix = "" if fitted.heads == 1 else f"_{head + 1}"
-        where = fitted.locate(table.bags, labels, head=head)
+        where = fitted.locate(table.bags, known, head=head)
         weight = np.array(
             [w[i] for w, i in zip(fitted.attention(table.bags, head=head), where)]
         )
         columns |= {f"token{suffix}": where, f"attention{suffix}": weight}
         if table.features:  # a table: the row of the file, from 0, that holds the token
             columns |= {f"row{suffix}": table.rows[table.bags.offsets[:-1] + where]}
+        columns |= coordinates(table.bags, where, suffix)
     _deliver(columns, out, as_json, None)
 
 
 def _opened(
-    model: Path, data: Path, bag: str | None, target: str | None, out: Path | None
+    model: Path,
+    data: Path,
+    bag: str | None,
+    target: str | None,
+    out: Path | None,
+    labels: Path | None,
+    skip: bool,
 ) -> tuple[Any, Any, str]:
     """The model, the bags and the name of their labels,
     after the output's path has been checked.
@@ -281,10 +330,9 @@ def _opened(
     from attnscope import load_model
     from attnscope.estimators.bags.table_columns import recall
     from attnscope.estimators.bags.table_output import check_output
-    from attnscope.estimators.bags.tables import read_table
 
     if out is not None:
-        check_output(out, keep=(model, data))
+        check_output(out, keep=(model, data, labels))
     if not model.is_file():
         raise AttnscopeError(
             f"the model file {model} must exist, got no such file; try attnscope fit first."
@@ -293,7 +341,8 @@ def _opened(
     columns = recall(model)
     columns = replace(columns, bag=bag or columns.bag, target=target or columns.target)
     with working(f"reading {data}", verbose=False):
-        table = read_table(data, columns, need_target=target is not None)
+        need = target is not None
+        table = bag_table(data, columns, (labels, bag, target, None), skip, need)
     return fitted, table, columns.target or "y"
 
 
