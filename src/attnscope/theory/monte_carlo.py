@@ -3,17 +3,24 @@
 A predictor sees a token only through u = X.k and w = X.v, and the label through X_J.v*; all are
 Gaussian with the covariance of the Gram matrix of (k, v, v*). So a sample costs 2 normals per
 background token and 3 for the informative one, whatever the dimension. The label noise is left out:
-its contribution to the risk, noise^2, is known. The error reported is one standard error.
+its contribution to the risk, noise^2, is known.
+
+The error reported is one standard error, what no draw has shown included (sampled_mean.py): where a
+sharp head is wrong less often than once in all draws, the losses drawn say nothing of what that
+costs. It is bounded by what a typical draw would lose at the worst weights drawn, were any of its
+tokens the one that decides,
+
+    most = E (max(|Y|, max_l |X_l.v*|) + S max_l |w_l|)^2,   S = the largest sum of |weights| drawn.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 
 from attnscope.numerics.border.sampled_estimate import share_error
+from attnscope.numerics.border.sampled_mean import SampledMean
 from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask, Projections
@@ -25,7 +32,6 @@ __all__ = [
     "monte_carlo_excess",
     "sampled_excess",
     "sampled_heads_excess",
-    "sampled_mean",
     "sampled_wrong",
 ]
 
@@ -48,11 +54,9 @@ def monte_carlo_excess(
     # of the covariance of (u, w, y)
     root = semidefinite_root(np.array([[1, rho, eta], [rho, 1, nu], [eta, nu, 1.0]]))
     mean = law.signal * np.array([kap, the, law.alignment])
-    count = 0
-    total = 0.0
-    squares = 0.0
-    while count < samples:
-        n = min(samples - count, max(1, BLOCK // length))
+    drawn = _Losses(samples)
+    while drawn.losses.count < samples:
+        n = min(samples - drawn.losses.count, max(1, BLOCK // length))
         # (n, 3): u, w, y
         informative = mean + law.gamma * rng.standard_normal((n, 3)) @ root.T
         u = rng.standard_normal((n, length))
@@ -61,13 +65,38 @@ def monte_carlo_excess(
             informative[:, 0],
             informative[:, 1],
         )  # the predictor does not care about the position
-        loss = (informative[:, 2] - np.sum(predictor.weights(lam * u) * w, axis=1)) ** 2
-        # merge block means and sums of squares (Chan et al.): no cancellation
-        delta = loss.mean() - total
-        squares += np.sum((loss - loss.mean()) ** 2) + delta**2 * count * n / (count + n)
-        total += delta * n / (count + n)
-        count += n
-    return float(total), float(np.sqrt(squares / (count - 1) / count))
+        label = informative[:, 2]
+        drawn.add(label, np.abs(label), [(predictor.weights(lam * u), w)])
+    return drawn.found()
+
+
+class _Losses:
+    """Squared losses of sums of heads, as they are drawn."""
+
+    def __init__(self, samples: int) -> None:
+        self.losses = SampledMean(samples)
+        self.sums = np.zeros(3)  # of y^2, y max|w|, max|w|^2, y what |Y| may come to
+        self.heaviest = 0.0  # S
+
+    def add(
+        self,
+        label: np.ndarray,
+        reach: np.ndarray,
+        heads: list[tuple[np.ndarray, np.ndarray]],
+    ) -> None:
+        """Labels (n,) and what |label| may come to, weights and values (n, L) of each head."""
+        output = np.sum([np.sum(a * w, axis=1) for a, w in heads], axis=0)
+        self.losses.add((label - output) ** 2)
+        largest = np.max([np.abs(w).max(axis=1) for _, w in heads], axis=0)
+        heaviest = np.sum([np.abs(a).sum(axis=1) for a, _ in heads], axis=0).max()
+        self.heaviest = max(self.heaviest, float(heaviest))
+        self.sums += (reach @ reach, reach @ largest, largest @ largest)
+
+    def found(self) -> tuple[float, float]:
+        """(mean, error)."""
+        powers = np.array([1.0, 2 * self.heaviest, self.heaviest**2])
+        most = float(powers @ self.sums) / self.losses.count
+        return float(self.losses.mean), self.losses.error(most)
 
 
 def sampled_excess(
@@ -92,13 +121,12 @@ def sampled_wrong(
 ) -> tuple[float, float]:  # fmt: skip
     """(share, its error) of outputs whose sign is not the label, at scalar overlaps."""
 
-    def wrong(seen: Projections) -> np.ndarray:
-        output = heads_output(predictor, 1, seen, lam)
-        return (np.sign(output) != seen.label).astype(float)
-
     gram = head_gram(o, task.teacher_gram)
-    share = sampled_mean(task, gram, wrong, samples, seed)[0]
-    return share, share_error(round(share * samples), samples)
+    wrong = 0
+    for seen in _drawn(task, gram, samples, seed):
+        output = heads_output(predictor, 1, seen, lam)
+        wrong += int(np.sum(np.sign(output) != seen.label))
+    return wrong / samples, share_error(wrong, samples)
 
 
 def sampled_heads_excess(
@@ -112,37 +140,35 @@ def sampled_heads_excess(
 ) -> tuple[float, float]:
     """The same for several heads that add up, at the Gram matrix of (k_1, v_1, ..., teachers)."""
 
-    def squares(seen: Projections) -> np.ndarray:
-        return seen.unit**2 * (seen.label - heads_output(head, heads, seen, lam)) ** 2
-
-    return sampled_mean(task, gram, squares, samples, seed)
+    drawn = _Losses(samples)
+    for seen in _drawn(task, gram, samples, seed):
+        # X_l.v* of all values: teachers come last, k_1*, v_1*, ...
+        values = np.abs(seen.fields[:, :, 2 * heads + 1 :: 2]).max(axis=(1, 2))
+        reach = np.maximum(np.abs(seen.label), values)
+        drawn.add(seen.label, reach, _weights_and_values(head, heads, seen, lam))
+    mean, error = drawn.found()
+    return seen.unit**2 * mean, seen.unit**2 * error
 
 
 def heads_output(head: Predictor, heads: int, seen: Projections, lam: float) -> np.ndarray:
     """T(X), (n,), of heads whose vectors k_1, v_1, ... come first among the fields."""
-    parts = [
-        np.sum(
-            head.weights(lam * seen.fields[:, :, 2 * h], seen.mask)
-            * seen.fields[:, :, 2 * h + 1],
-            axis=1,
-        )
-        for h in range(heads)
-    ]
-    return np.sum(parts, axis=0)
+    parts = _weights_and_values(head, heads, seen, lam)
+    return np.sum([np.sum(a * w, axis=1) for a, w in parts], axis=0)
 
 
-def sampled_mean(
-    task: PlantedTask,
-    gram: np.ndarray,
-    value: Callable[[Projections], np.ndarray],
-    samples: int,
-    seed: object,
-) -> tuple[float, float]:
-    """(mean, standard error) of a function of projections over `samples` sequences,
-    a few MB at a time.
-    """
+def _weights_and_values(
+    head: Predictor, heads: int, seen: Projections, lam: float
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Weights and values (n, L) of each head."""
+    fields = [seen.fields[:, :, i] for i in range(2 * heads)]
+    return [(head.weights(lam * u, seen.mask), w) for u, w in zip(fields[::2], fields[1::2])]
+
+
+def _drawn(
+    task: PlantedTask, gram: np.ndarray, samples: int, seed: object
+) -> Iterator[Projections]:
+    """`samples` sequences, a few MB at a time."""
     rng = np.random.default_rng(seed)  # type: ignore[arg-type]
     block = max(1, BLOCK // (task.length * len(gram)))
-    sizes = [min(block, samples - done) for done in range(0, samples, block)]
-    values = np.concatenate([value(task.projections(n, gram, rng)) for n in sizes])
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(samples))
+    for done in range(0, samples, block):
+        yield task.projections(min(block, samples - done), gram, rng)

@@ -3,8 +3,8 @@
     risk(task, predictor, overlaps) = E[(Y - T(X))^2],   excess = risk - noise^2
 
 Which exact route serves which pair is one table (route.py, routes.py). What no route reaches is
-sampled from the task's projections (monte_carlo.py), with its standard error. Overlaps are those of
-the head's unit vectors k, v with the task's first key and value; of any further teachers the head
+sampled from the task's projections (monte_carlo.py), with a standard error that counts what no draw
+has shown. Overlaps are those of the head's unit vectors k, v with the task's first key and value; of any further teachers the head
 keeps only what these imply. On a CorrelatedBackground they are those of the whitened vectors.
 
 Two doors lead to each number. `risk` and `risk_gradient` check what they are given;
@@ -77,8 +77,8 @@ def risk(
         task: a planted task: SingleLocation, MultiLocation, RandomLength, ...
         method: "auto" (exact where a route exists, else sampled), "exact" (or a refusal), or
         "monte-carlo" on `samples` draws of the
-            projections, whose cost does not depend on the dimension. The estimate's `method` says
-            what was done.
+            projections, whose cost does not depend on the dimension; its `error` is a standard
+            error that counts what no draw has shown. The estimate's `method` says what was done.
 
     >>> from attnscope.predictors.attention import Erf
     >>> task = SingleLocation(dim=400, length=10)

@@ -69,7 +69,7 @@ def widened(error: float, groups: int) -> float:
     return error * float(stdtrit(groups - 1, 1 - TAIL)) / 5
 
 
-def share_error(count: int, n: int) -> float:
+def share_error(count: float, n: int) -> float:
     """The error of the share count/n of n draws: a fifth of the longer half of its interval.
 
     The interval (Clopper and Pearson) misses the probability by chance TAIL on either side, for

@@ -26,14 +26,13 @@ phi^T/s^2)^-1 phi/s^2 the left-out value is phi^T P^-1 phi = s^2 h/(1 - h).
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.border.sampled_estimate import affordable, widened
+from attnscope.numerics.border.sampled_mean import tail_size, unseen_above
 from attnscope.numerics.integrals.wishart import LARGEST_SIDE, resolvent_trace
 from attnscope.tasks.exchangeable.latent_map import EPS, LatentMap
 
@@ -44,13 +43,10 @@ WELL_CONDITIONED = 1e4  # of P: up to here 1 - h keeps 8 digits through the norm
 ROUNDED = 1e-8  # see WELL_CONDITIONED
 # 1 - h below this is computed from the other rows: 1 - sum of squares lost its digits
 CLOSE = 1e-6
-# an event of probability 14/n is missed by n draws with probability e^-14 = 8e-7
-NEVER_SEEN = 14.0
 # multiplications of one sampled risk, about 6 s: fewer contexts are drawn where they would need
 # more
 WORK = 8e9
 FEWEST = 16  # contexts that an error can be taken from
-SIGMAS = 5.0  # standard errors within which a sampled Estimate promises to be
 
 
 class LinearMap(LatentMap):
@@ -196,22 +192,12 @@ def _left_out_one(Phi: np.ndarray, ridge: float) -> np.ndarray:
 
 
 def unseen(spread: np.ndarray, most: float) -> float:
-    """What draws above all of the sample may add to its mean, over SIGMAS.
+    """What contexts with more left to learn than all of the sample may add to its mean, in standard
+    errors (sampled_mean.py), up to the largest possible value.
 
-    Above the largest draw v_1 lies at most the probability NEVER_SEEN/n; it is continued to the
-    largest possible value by the power law v^-alpha that the top of the sample shows (Hill's
-    estimate of alpha, two of its standard errors smaller). Near L = p with little noise a context
-    that misses a direction is rare and decides the mean: alpha is then 1/2.
+    Near L = p with little noise a context that misses a direction is rare and decides the mean: the
+    power alpha of the top is then 1/2. Nothing where a context leaves nothing to learn.
     """
     n = len(spread)
-    k = max(1, min(n - 1, round(n**0.5)))
-    top = np.sort(spread)[-(k + 1) :]
-    if not 0 < top[-1] < most or top[0] <= 0:
-        return 0.0
-    mean_log = float(np.mean(np.log(top[1:] / top[0])))
-    alpha = (1 - 2 / k**0.5) / max(mean_log, 1e-12) if k > 4 else 0.0
-    growth = math.log(most / top[-1])
-    beyond = (
-        growth if abs(1 - alpha) < 1e-9 else math.expm1((1 - alpha) * growth) / (1 - alpha)
-    )
-    return NEVER_SEEN / n * float(top[-1]) * beyond / SIGMAS
+    top = np.sort(spread)[-(tail_size(n) + 1) :]
+    return unseen_above(top, n, most) if top[0] > 0 else 0.0

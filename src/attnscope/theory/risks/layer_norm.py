@@ -48,6 +48,7 @@ from scipy.stats import ncx2
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.border.sampled_mean import SampledMean
 from attnscope.predictors.blocks.sequence_model import Parameters
 from attnscope.predictors.blocks.transformer import EPS, TransformerBlock, has_query_key
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -117,10 +118,12 @@ def layer_norm_floor(task: SingleLocation, samples: int = 200_000, seed: int = 0
     length = np.sqrt((inside**2).sum(1) + rest)
     along_key, along_value = (inside @ frame).T / length
     spread = _radial_variance(task.signal * along_key / task.gamma, task.dim - 1)
-    variance = task.gamma**2 * (mean_part[1] ** 2 + along_value**2 * spread)
+    drawn = SampledMean(n)
+    drawn.add(along_value**2 * spread)
     return estimate(
-        variance.mean(),
-        variance.std(ddof=1) / np.sqrt(n),
+        task.gamma**2 * (mean_part[1] ** 2 + drawn.mean),
+        # a squared cosine is at most 1
+        task.gamma**2 * drawn.error(float(spread.max())),
         "conditional monte-carlo",
         task.noise,
     )
