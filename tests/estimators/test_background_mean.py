@@ -104,3 +104,21 @@ class TestBackgroundMean:
             for origin in (None, np.zeros(6))
         )
         np.testing.assert_array_equal(first.mean, second.mean)
+
+    def test_a_constant_feature_has_no_unit(self):
+        """Nine bags of up to three tokens, one feature always 3: tokens times 2^-14 moves no bit.
+        Divided by 1 instead of by the widest feature, the constant's distance to the caller's zero
+        fell with the unit, m0 was shrunk by another factor, and predictions moved by 1 %.
+        """
+        rng = np.random.default_rng(604)
+        x = rng.standard_normal((9, 3, 3))
+        x[..., 0] = 3.0
+        labels = x[np.arange(9), rng.integers(3, size=9), -1] + 0.1 * rng.standard_normal(9)
+        answers = [
+            at.SingleLocationRegressor(alpha=(np.inf, 1.0))
+            .fit(unit * x, labels)
+            .predict(unit * x)
+            for unit in (1.0, 2.0**-14, 2.0**14)
+        ]
+        np.testing.assert_array_equal(answers[0], answers[1])
+        np.testing.assert_array_equal(answers[0], answers[2])

@@ -223,6 +223,26 @@ def test_isotropic_background_gives_the_known_risk():
     )
 
 
+def test_best_temperatures_far_below_the_signal():
+    """Before a Student t of 3 < n < 4 the risk is R(0) - a lam + b (L-1) lam^(n-2) near 0, least at
+    a temperature ~ (L-1)^(-1/(n-3)): at n = 3.5 a hundred times the tokens divide it by 10^4, to
+    2e-11, where the search began at 5e-11 and 0 was returned. The risk there is known to 1/50 of its depth, so
+    the place to 1/7 at worst; neighbours tell whether it is the least.
+    """
+
+    def best(length):
+        inner = at.SingleLocation(4, length, gamma=1.0, signal=1.0, seed=1)
+        options = {"degrees_of_freedom": 3.5, "informative": "isotropic"}
+        task = at.CorrelatedBackground(inner, **options)
+        lam, least = at.correlated_temperature(task)
+        for factor in (0.3, 0.5, 0.8, 1.25, 2.0, 3.0):
+            other = at.correlated_risk(task, at.Erf(factor * lam))
+            assert least.excess <= other.excess + least.error + other.error
+        return lam
+
+    assert best(1001) / best(100_001) == pytest.approx(1e4, rel=1 / 7)
+
+
 def test_whitening_is_kept_and_nobody_can_change_it():
     """Asked for twice it is the same object;
     copies, pickles and what rebuilds the task know nothing of it.

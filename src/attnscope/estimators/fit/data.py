@@ -1,8 +1,9 @@
 """Standardised bags with labels: what every fitting function works on.
 
 Tokens are centred and scaled feature by feature; a feature whose spread is below 1e-9 of its size
-(or of the widest feature) carries rounding noise only and is left unscaled. Numbers y are centred
-and scaled too, so that every default holds for any unit.
+(or of the widest feature) carries rounding noise only and is divided by that size, so that the
+caller's zero is as far from it whatever the unit. Numbers y are centred and scaled too, so that
+every default holds for any unit.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ def scaling_of(
     """
     mean = total / count
     spread = np.sqrt(np.maximum(square / count - mean**2, 0))
-    floor = CONSTANT * np.maximum(np.abs(mean), spread.max())
-    scale = np.where(spread > floor, spread, 1.0)
+    size = np.maximum(np.abs(mean), spread.max())
+    scale = np.where(spread > CONSTANT * size, spread, np.where(size > 0, size, 1.0))
     if y is None:
         return Scaling(mean, scale, 0.0, 1.0)
     label_mean = float(np.average(y, weights=weight))

@@ -24,9 +24,6 @@ __all__ = ["SUBJECTS"]
 EXACT = 1e-12  # relative: a prediction is scaled back and shifted once
 # sums over the tokens of a bag in another order, through exponentials of scores up to 1e6
 SUMS = 1e-9
-# two fits whose rounding differs: EM ends where a bag's log likelihood gains less than 1e-6, which
-# leaves its square root open in the parameters
-REFIT = 1e-3
 KINDS = (
     "task",
     "noise",
@@ -191,14 +188,11 @@ def _number_relations(s: Setting, a: Answer) -> Iterable[Relation]:
         EXACT * size,
     )
     other, scaled, _ = _regressor(s, tokens=s["factor"])
-    # what rounding leaves of a constant after its mean is taken off has no scale to be divided by:
-    # another fit
-    slack = REFIT if s["kind"] in ("constant feature", "one token") else EXACT
     yield same(
         "tokens times a power of two",
         other.predict(scaled) / unit,
         predicted / unit,
-        slack * size,
+        EXACT * size,
     )
 
 

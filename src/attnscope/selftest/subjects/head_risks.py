@@ -25,6 +25,8 @@ __all__ = ["SUBJECTS"]
 # share of the settings of a max-type location with temperatures up to 60: some take seconds
 SHARP = 0.05
 SAMPLES = 4000  # of sampled risks; their promise does not depend on it
+# temperatures that a best one must not lose against, wherever it is
+ELSEWHERE = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 
 
 # -- risks of one head -----------------------------------------------------------------------------
@@ -284,11 +286,13 @@ def _relations_temperature(setting: Setting, answer: Answer) -> Iterable[Relatio
     best, found = at.correlated_temperature(task, **more)
     again = at.correlated_risk(task, at.Erf(best), **more)
     yield same("the risk at the temperature found", again.excess, found.excess, 0.0)
-    for factor in (0.3, 0.9, 1.1, 3.0):
-        other = at.correlated_risk(task, at.Erf(best * factor), **more)
+    nearby = {f"{factor} of it": factor * best for factor in (0.3, 0.9, 1.1, 3.0)}
+    anywhere = {f"{lam:.3g}": lam for lam in (*ELSEWHERE, setting["temperature"])}
+    for name, lam in (nearby | anywhere).items():
+        other = at.correlated_risk(task, at.Erf(lam), **more)
         # a minimum found to 1e-7 in log temperature: what is left is of second order
         slack = other.error + found.error + 1e-12 * found.excess
-        yield at_most(f"no better at {factor} of it", found.excess, other.excess, slack)
+        yield at_most(f"no better at {name}", found.excess, other.excess, slack)
 
 
 SUBJECTS = [

@@ -46,7 +46,7 @@ SMALLEST_FREEDOM = 2.2  # the panels of a Student t end at about 10^(18/(n-2)): 
 # second moment beyond the panels of a Student t: below rounding for a thousand tokens
 UNSEEN = 1e-18
 # coarse search of the best temperature, in units of 1/(sd(u) + |mean of u_J|), six a decade; it is
-# of the size of the signal where that is weak
+# of the size of the signal where that is weak, and may be below all of these (_bracket)
 GRID = np.geomspace(1e-10, 1e2, 73)
 
 
@@ -115,19 +115,42 @@ def correlated_temperature(
         float(task.informative_mean @ key)
     )
 
-    def value(log_lam: float) -> float:
-        predictor = family(math.exp(log_lam))
-        return float(correlated_risk(task, predictor, intercept=intercept).excess)
+    def at(log_lam: float) -> Estimate:
+        return correlated_risk(task, family(math.exp(log_lam)), intercept=intercept)
 
-    grid = np.log(GRID / unit)
-    i = int(np.argmin([value(x) for x in grid]))
-    ends = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
+    none = correlated_risk(task, family(0.0), intercept=intercept)
+    ends = _bracket(at, none, unit)
+    excess = lambda x: float(at(x).excess)
     lam = math.exp(
-        minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-7}).x
+        minimize_scalar(excess, bounds=ends, method="bounded", options={"xatol": 1e-7}).x
     )
-    found, none = (correlated_risk(task, family(x), intercept=intercept) for x in (lam, 0.0))
+    found = correlated_risk(task, family(lam), intercept=intercept)
     # without a signal attention only costs
     return (lam, found) if found.excess < none.excess else (0.0, none)
+
+
+def _bracket(
+    at: Callable[[float], Estimate], none: Estimate, unit: float
+) -> tuple[float, float]:
+    """Log temperatures around the smallest risk of a grid.
+
+    The grid grows downwards while its lower end is the best of it, until two risks in a row cannot
+    be told from that at temperature 0. Before a Student t of n degrees of freedom, 3 < n < 4,
+    E[sigma^2 w^2] grows like lam^(n-2): the risk is R(0) - a lam + b lam^(n-2), least at
+    (a/b)^(1/(n-3)) up to a constant, which is far below the signal.
+    """
+
+    def told_apart(e: Estimate) -> bool:
+        return bool(abs(e.excess - none.excess) > e.error + none.error)
+
+    grid = list(np.log(GRID / unit))
+    found = [at(x) for x in grid]
+    best = int(np.argmin([e.excess for e in found]))
+    while best == 0 and (told_apart(found[0]) or told_apart(found[1])):
+        grid.insert(0, 2 * grid[0] - grid[1])
+        found.insert(0, at(grid[0]))
+        best = int(found[1].excess <= found[0].excess)
+    return grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
 
 
 def _checked(task: object, predictor: object, of: str) -> None:
