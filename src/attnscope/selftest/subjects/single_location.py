@@ -341,10 +341,13 @@ def _raw_relation(setting: Setting, answer: Answer) -> list[Relation]:
 def _draw_raw(rng: np.random.Generator) -> Setting:
     out = draw_numbers(rng, longest=10**4, signals=100.0)
     out["gamma"] = log_uniform(rng, 0.1, 10)
-    return out | {
-        "temperature": log_uniform(rng, 1e-3, 3),
-        "kind": choice(rng, ["erf", "linear", "softmax"]),
-    }
+    temperature = log_uniform(rng, 1e-3, 3)
+    kind = choice(rng, ["erf", "linear", "softmax"])
+    if kind == "softmax":  # as far as the fixed grid is promised to resolve it
+        wide = max(1.0, out["gamma"])
+        reach = (192 - 2 * np.log(out["length"])) / (out["signal"] + 12 * wide)
+        temperature = min(temperature, 5.6 / wide, float(reach))
+    return out | {"temperature": temperature, "kind": kind}
 
 
 SUBJECTS: list[Subject] = [
