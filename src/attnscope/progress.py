@@ -29,6 +29,11 @@ class Bar:
         if self._display is not None:
             self._display.advance(self._task, n)
 
+    def show(self, description: str, done: float) -> None:
+        """Say what is being done, with so many units done in all."""
+        if self._display is not None:
+            self._display.update(self._task, description=description, completed=done)
+
 
 @contextmanager
 def progress(total: int, description: str, disable: bool = False) -> Iterator[Bar]:

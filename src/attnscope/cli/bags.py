@@ -86,6 +86,15 @@ def fit_command(
     robust: Annotated[
         bool | None, typer.Option("--robust/--no-robust", help="Tokens with heavy tails.")
     ] = None,
+    components: Annotated[
+        str | None,
+        typer.Option(
+            help="Directions of the tokens: auto, a number, or all for every feature."
+        ),
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Seconds after which the best so far is taken.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all.")] = 1,
     verbose: Verbose = False,
@@ -107,6 +116,7 @@ def fit_command(
         "heads": heads,
         "n_starts": n_starts,
         "robust": robust,
+        "max_seconds": max_seconds,
     }
     given |= {"alpha": None if alpha is None else _alpha(alpha), "n_jobs": jobs}
     model = _estimator(is_classes(table.target) if classify is None else classify)
@@ -114,6 +124,7 @@ def fit_command(
         random_state=seed,
         verbose=True,
         **{name: x for name, x in given.items() if x is not None},
+        **({} if components is None else {"components": _components(components)}),
     )
     size = f"{len(table.bags)} bags, {token_size(table)[0]} tokens, {token_size(table)[1]} features"
     with interruptible(), working(f"fitting {size}", verbose, as_json):
@@ -148,6 +159,16 @@ def _alpha(text: str) -> Any:
             f"--alpha must be cv, a number or two numbers gate,value, got {text!r}; try --alpha cv."
         )
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
+def _components(text: str) -> str | int | None:
+    if text in ("auto", "all"):
+        return text if text == "auto" else None
+    if text.isascii() and text.isdigit() and int(text) >= 1:
+        return int(text)
+    raise AttnscopeError(
+        f"--components must be auto, all or a whole number >= 1, got {text!r}; try --components 64."
+    )
 
 
 def _save(model: Any, out: Path, columns: Any) -> Path:
@@ -190,6 +211,7 @@ def _print_fit(
         "ignored": list(table.ignored),
     }
     facts |= {"held_out_loss": own, "mean_pool_loss": pooled, "stages": list(model.stages_)}
+    facts |= {"components": model.components_}
     facts |= {"mean_share": model.mean_share_, "warnings": list(diagnosis.warnings)}
     if as_json:
         print(json.dumps(facts, indent=1))
@@ -202,6 +224,8 @@ def _print_fit(
     print(
         textwrap.fill(f"stages: {', '.join(model.stages_)}", COLUMNS, subsequent_indent="  ")
     )
+    if model.components_ is not None:
+        print(f"in the tokens' {model.components_} widest directions")
     if model.mean_share_:
         print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
     if table.ignored:

@@ -1,33 +1,16 @@
 """What the two estimators share: parameters, their checks, attention, locate, save. No numerics
 here.
 
-Parameters of both (see docs/estimators.md for when to change one):
-    gate   "linear", "quadratic" (adds |x|^2), "random-features" or "auto" (quadratic, random
-        features where they help)
-    pooling   "softmax" (weights sum to one), "sigmoid" (several tokens may count) or "auto" (and a
-        share for the mean token where it helps)
-    loss        "mixture" (one token decides), "attention" (error of the weighted average) or "auto"
-    alpha   "cv", or the ridge: one number, or (gate, value); infinity for the gate keeps the EM
-        score
-    heads   number of deciding tokens per bag, each with its own gate and values, whose values add
-        up (more than 1: numbers only, EM)
-    n_starts      number of starting points
-    robust   Student-t tokens (5 degrees of freedom) instead of Gaussian ones: True, False or "auto"
-        (where tails are heavy and it helps)
-    random_state  integer >= 0, or None for 0
-    n_jobs        threads over cross-validation folds; None is 1, -1 all
-    verbose       print a line per step
+Parameters of both: parameters.py.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags.bags import (
@@ -39,61 +22,38 @@ from attnscope.estimators.bags.bags import (
     read_bags,
 )
 from attnscope.estimators.bags.pieces import in_pieces
+from attnscope.estimators.fit.clock import RATE, SHORT, em_work
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
 from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, summed
 from attnscope.estimators.fit.held_out import Options, make_folds
 from attnscope.estimators.fit.mixture import Answers, Fitted, bag_outputs, responsibilities
 from attnscope.estimators.fit.pooled import Pooled, blended, fit_pooled
-from attnscope.estimators.fit.stages import ROBUST_DOF, Selected, fit_bags
+from attnscope.estimators.fit.stages import Selected, fit_bags
+from attnscope.estimators.fit.widths import (
+    NARROW,
+    PIECE,
+    fit_in_directions,
+    is_wide,
+    raw_bags,
+)
 from attnscope.estimators.guard import check_finite, guarded, warn_of_extremes
+from attnscope.estimators.parameters import Parameters
 from attnscope.estimators.partial_fit import fit_batches, partial_fit
 from attnscope.estimators.written import write_model
 from attnscope.files import whole_file
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_sum
+from attnscope.progress import progress
 
 __all__ = ["Face", "NotFittedYet"]
-
-ONE_TOKEN = (
-    "(the mixture is over which one token decides; sigmoid gates let several count at once)"
-)
-CHOICES = {
-    "gate": ("linear", "quadratic", "random-features", "auto"),
-    "pooling": ("softmax", "sigmoid", "auto"),
-    "loss": ("mixture", "attention", "auto"),
-}
 
 
 class NotFittedYet(NotFittedError, AttnscopeError):
     """Asked before fit."""
 
 
-class Face(BaseEstimator):
+class Face(Parameters):
     """Base of SingleLocationRegressor and SingleLocationClassifier."""
-
-    def __init__(
-        self,
-        gate: str = "auto",
-        pooling: str = "auto",
-        loss: str = "auto",
-        alpha: Any = "cv",
-        heads: int = 1,
-        n_starts: int = 8,
-        robust: bool | str = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.gate = gate
-        self.pooling = pooling
-        self.loss = loss
-        self.alpha = alpha
-        self.heads = heads
-        self.n_starts = n_starts
-        self.robust = robust
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -112,7 +72,11 @@ class Face(BaseEstimator):
             raise bad("bags", of, "at least two bags", f"{len(held)} bag", "more data")
         labels, family, outputs = self._labels(check_labels(y, len(held), of), of)
         weight = check_weights(sample_weight, len(held), of)
-        with guarded(held.tokens, of):
+        # a bar where the fit may take seconds and no lines are printed
+        work = em_work(len(held.tokens), min(held.tokens.shape[1], NARROW))
+        quiet = bool(self.verbose) or work < SHORT * RATE
+        with guarded(held.tokens, of), progress(100, "fit", disable=quiet) as bar:
+            options.clock.show = lambda stage, done: bar.show(stage, round(100 * done))
             self._fit_checked(held, labels, (family, outputs), weight, options, of)
 
     def _fit_checked(
@@ -124,6 +88,25 @@ class Face(BaseEstimator):
         options: Options,
         of: str,
     ) -> None:
+        warn_of_extremes(held.tokens, of)
+        # bags of one token have nothing to attend to: the mean token's model is all there is
+        if is_wide(self.components, held.tokens.shape[1]) and held.lengths.max() > 1:
+            self._fit_wide(held, labels, kind, weight, options)
+        else:
+            self._fit_whole(held, labels, kind, weight, options)
+        self._stream = None
+        answers = self._answers(held)
+        check_finite(held.tokens, of, answers.output, answers.spread, self.cv_losses_)
+
+    def _fit_whole(
+        self,
+        held: Bags,
+        labels: np.ndarray,
+        kind: tuple[int, int],
+        weight: np.ndarray,
+        options: Options,
+    ) -> None:
+        """With every feature."""
         each = np.repeat(weight, held.lengths)
         centre = held.tokens.mean(axis=0)  # squares about the mean: no cancellation
         x = held.tokens - centre
@@ -137,17 +120,47 @@ class Face(BaseEstimator):
         if not weight.all():
             # a bag of weight zero takes no part, not even in the folds
             data = data.take(np.flatnonzero(weight))
-        warn_of_extremes(held.tokens, of)
         folds = make_folds(data, options.seed)
+        options.clock.plan(em_work(*data.tokens.shape))
+        options.clock.stage("the mean token")
         pooled = fit_pooled(data, folds, options.alpha_value)
+        options.clock.stage("EM", em_work(*data.tokens.shape))
         if self.heads == 1:
             selected: Selected | Heads = fit_bags(data, folds, options, pooled)
         else:
             selected = fit_heads(data, folds, options, self.heads)
         self._keep(scaling, selected, pooled, data)
-        self._stream = None
-        answers = self._answers_at(data.tokens, data.offsets)
-        check_finite(held.tokens, of, answers.output, answers.spread, self.cv_losses_)
+        self._keep_components(None, {})
+
+    def _fit_wide(
+        self,
+        held: Bags,
+        labels: np.ndarray,
+        kind: tuple[int, int],
+        weight: np.ndarray,
+        options: Options,
+    ) -> None:
+        """In the tokens' widest directions."""
+        raw = Data(held.tokens, held.offsets, labels, weight, *kind)
+        if not weight.all():
+            raw = raw.take(np.flatnonzero(weight))
+        bags = raw_bags(*raw[:4], kind, self._regression)
+        folds = make_folds(bags.outline, options.seed)
+        options.clock.stage("the mean token")
+        pooled = fit_pooled(bags.outline, folds, options.alpha_value)
+        options = options._replace(surrender=True)
+        assert self.components is not None
+        chosen = fit_in_directions(bags, folds, options, pooled, self.components, self.heads)
+        self._keep(bags.scaling, chosen.selected, pooled, bags.outline)
+        self._keep_components(chosen.components, chosen.losses)
+
+    def _keep_components(self, size: int | None, losses: dict[str, float]) -> None:
+        """How many directions the model sees (None: every feature), and held-out losses of EM by
+        how many, in units of the labels.
+        """
+        self.components_ = size
+        unit = self.scaling_.label_scale**2
+        self.component_losses_ = {name: loss * unit for name, loss in losses.items()}
 
     def _keep(
         self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data
@@ -162,106 +175,6 @@ class Face(BaseEstimator):
         self.cv_mean_pool_losses_ = pooled.losses * scaling.label_scale**2
         self.n_features_in_ = data.tokens.shape[1]
 
-    def _options(self, of: str) -> Options:
-        for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise bad(
-                    name, of, "one of " + ", ".join(map(repr, allowed)), getattr(self, name)
-                )
-        if self.pooling == "sigmoid" and self.loss == "mixture":
-            raise bad(
-                "loss",
-                of,
-                f'"attention" or "auto" with pooling="sigmoid" {ONE_TOKEN}',
-                "mixture",
-            )
-        self._check_heads(of)
-        auto = isinstance(self.robust, str) and self.robust == "auto"
-        if not auto and not isinstance(self.robust, (bool, np.bool_)):
-            raise bad("robust", of, 'True, False or "auto"', self.robust)
-        if (
-            isinstance(self.n_starts, bool)
-            or not isinstance(self.n_starts, (int, np.integer))
-            or self.n_starts < 1
-        ):
-            raise bad("n_starts", of, "an integer >= 1", self.n_starts)
-        gate, value = self._ridges(of)
-        say = print if self.verbose else (lambda line: None)
-        dof = np.inf if auto or not self.robust else ROBUST_DOF
-        return Options(
-            self.gate,
-            self.pooling,
-            self.loss,
-            gate,
-            value,
-            int(self.n_starts),
-            dof,
-            auto,
-            self._seed(of),
-            self._workers(of),
-            say,
-        )
-
-    def _check_heads(self, of: str) -> None:
-        if check.integer(self.heads, "heads", of, 1) == 1:
-            return
-        if not self._regression:
-            raise bad(
-                "heads",
-                of,
-                "1 for classes (only numbers are sums of heads)",
-                self.heads,
-                'pooling="sigmoid"',
-            )
-        for name, plain in (
-            ("gate", ("linear", "quadratic", "auto")),
-            ("pooling", ("softmax", "auto")),
-        ):
-            if getattr(self, name) not in plain:
-                raise bad(
-                    name,
-                    of,
-                    "one of " + ", ".join(map(repr, plain)) + " with several heads",
-                    getattr(self, name),
-                )
-        if self.loss == "attention":
-            raise bad("loss", of, "'mixture' or 'auto' with several heads", self.loss)
-
-    def _ridges(self, of: str) -> tuple[float | None, float | None]:
-        if isinstance(self.alpha, str) and self.alpha == "cv":
-            return None, None
-        try:
-            ridges = np.asarray(self.alpha, dtype=float)
-            gate, value = np.broadcast_to(ridges, 2) if ridges.size == 1 else ridges
-        except (TypeError, ValueError):
-            raise bad(
-                "alpha", of, '"cv", a number or a pair (gate, value)', self.alpha
-            ) from None
-        if not (gate >= 0 and 0 <= value < np.inf):
-            raise bad("alpha", of, ">= 0, and finite for the value", self.alpha, 'alpha="cv"')
-        return float(gate), float(value)
-
-    def _seed(self, of: str) -> int:
-        try:
-            if self.random_state is None or isinstance(self.random_state, (int, np.integer)):
-                return int(
-                    np.random.SeedSequence(int(self.random_state or 0)).generate_state(1)[0]
-                )
-            return int(check_random_state(self.random_state).randint(2**31))
-        except ValueError:
-            raise bad(
-                "random_state",
-                of,
-                "None, an integer >= 0 or a RandomState",
-                self.random_state,
-            ) from None
-
-    def _workers(self, of: str) -> int:
-        jobs = 1 if self.n_jobs is None else self.n_jobs
-        if isinstance(jobs, bool) or not isinstance(jobs, (int, np.integer)) or jobs == 0:
-            raise bad("n_jobs", of, "None or an integer other than 0", self.n_jobs)
-        return int(jobs) if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(jobs))
-
     # -- answers -----------------------------------------------------------------------------------
 
     def _read(self, bags: Any, method: str) -> Bags:
@@ -275,7 +188,20 @@ class Face(BaseEstimator):
         return [self.fitted_, *getattr(self, "other_heads_", [])]
 
     def _answers(self, bags: Bags) -> Answers:
-        return self._answers_at(self.scaling_.tokens(bags.tokens), bags.offsets)
+        parts = [self._answers_at(*piece) for piece in self._standardised(bags)]
+        return parts[0] if len(parts) == 1 else Answers(*map(np.concatenate, zip(*parts)))
+
+    def _standardised(self, bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Tokens and offsets of as many bags at a time as PIECE bytes hold."""
+        rows = max(1, PIECE // (8 * bags.tokens.shape[1]))
+        first = 0
+        while first < len(bags):
+            last = int(np.searchsorted(bags.offsets, bags.offsets[first] + rows, "right")) - 1
+            last = min(max(last, first + 1), len(bags))
+            offsets = bags.offsets[first : last + 1]
+            part = bags.tokens[offsets[0] : offsets[-1]]
+            yield self.scaling_.tokens(part), offsets - offsets[0]
+            first = last
 
     def _answers_at(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
         """For standardised tokens."""
@@ -324,7 +250,9 @@ class Face(BaseEstimator):
 
     def _weights(self, held: Bags, y: Any, head: Fitted) -> np.ndarray:
         if y is None or head.combine == SIGMOID:
-            weight = bag_outputs(head, self.scaling_.tokens(held.tokens), held.offsets)[0]
+            weight = np.concatenate(
+                [bag_outputs(head, *piece)[0] for piece in self._standardised(held)]
+            )
             return weight / np.repeat(
                 np.maximum(bag_sum(weight, held.offsets), 1e-300), held.lengths
             )

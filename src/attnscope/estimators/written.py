@@ -15,7 +15,8 @@ from attnscope.estimators.fit.mixture import Fitted
 __all__ = ["FORMAT", "PLAIN", "write_model"]
 
 FORMAT = 2  # raised when a reader of the old files could misread the new
-# arrays kept as they are
+# plain values, and arrays, kept as they are
+FACTS = ("stages_", "start_losses_", "mean_share_", "components_", "component_losses_")
 PLAIN = ("cv_losses_", "cv_mean_pool_losses_", "conformal_scores_", "classes_")
 
 
@@ -32,11 +33,7 @@ def write_model(model: Any, path: Path) -> None:
             "mean_pool.high": pool.high,
         }
     arrays |= {name: getattr(model, name) for name in PLAIN if hasattr(model, name)}
-    facts = {
-        name: getattr(model, name)
-        for name in ("stages_", "start_losses_", "mean_share_")
-        if hasattr(model, name)
-    }
+    facts = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
     head = {
         "format": FORMAT,
         "kind": type(model).__name__,

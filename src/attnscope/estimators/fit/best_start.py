@@ -4,7 +4,7 @@ lowest.
 Every start takes a few steps on a few folds; the best that differ go on to all folds (`_screened`).
 EM then runs to its end from the best, and on a few folds from the second unless it is clearly
 worse. On all bags it goes on from the fold that did best: a fresh start could fall into another
-basin.
+basin. What was found in fewer directions (subspace.py) is a start too, or the only one (`wider`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.em import Em, run_em
 from attnscope.estimators.fit.held_out import (
+    PROBE_BAGS,
     Fold,
     Options,
     Track,
@@ -28,17 +29,24 @@ from attnscope.estimators.fit.held_out import (
     mean_loss,
     probe_folds,
 )
-from attnscope.estimators.fit.mixture import Fitted, freed, from_em, refine
+from attnscope.estimators.fit.mixture import (
+    Fitted,
+    constant_output,
+    freed,
+    from_em,
+    output_losses,
+    refine,
+)
 from attnscope.estimators.fit.quick_em import run_tied, screen_starts
+from attnscope.estimators.fit.ridge import values_from
 from attnscope.estimators.fit.starts import bag_moments, make_starts
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
-__all__ = ["em_track", "fresh_track"]
+__all__ = ["em_of", "em_track", "fresh_track", "promising", "wider"]
 
 SCREEN_STEPS = 4  # EM steps before starts are compared: right and wrong basins differ by then
-# the likelihood has settled by then where the token model fits; elsewhere its last digits do not
-# matter
-EM_STEPS = 30
+# EM steps from what was found in fewer directions: it is nearly there, or hardly moves at all
+WIDER_STEPS = 6
 # gain in log likelihood per bag that ends EM on folds, which are compared to a standard error
 ROUGHLY = 1e-4
 EXACTLY = 1e-6  # the same on all bags
@@ -64,28 +72,12 @@ def em_track(
 ) -> tuple[Track | None, dict[str, float]]:
     """EM from the best start, and the starts' losses; None if after a few steps no loss is below
     `beat`, or EM does not lead over `rival` on the first folds."""
-    quadratic = options.gate != "linear"
-    ridge = options.alpha_value
-    precision = CLASS_PRECISION if ridge is None or data.family == GAUSSIAN else ridge
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Em]:
-        train = fold.train
-        starts = _starts(train, options, precision)
-        return screen_starts(
-            {name: starts[name] for name in names or starts},
-            train,
-            quadratic,
-            SCREEN_STEPS,
-            ridge,
-        )
+        return _few_steps(fold, options, names)
 
     def run(started: list[Em], folds: list[Fold]) -> list[Em]:
-        jobs = list(zip(started, folds))
-        return each(
-            lambda job: _em(job[0], job[1].train, quadratic, ridge, ROUGHLY),
-            jobs,
-            options.workers,
-        )
+        return _on_folds(started, folds, options)
 
     def losses_of(ems: list[Em], folds: list[Fold]) -> np.ndarray:
         return held_out(folds, [from_em(em, data.family) for em in ems])
@@ -109,20 +101,99 @@ def em_track(
     if rival is not None and gain_and_error(rival.losses - seen[name], data.weight)[0] <= 0:
         return None, losses
     ems = begun[name] + run(found[name][1][probe:], folds[probe:])
-    held = losses_of(ems, folds)
+    return _em_candidate(ems, folds, options), losses
+
+
+def promising(folds: list[Fold], options: Options) -> bool:
+    """Does any start, after a few steps on the first fold (or as many as hold out PROBE_BAGS bags),
+    explain held-out labels better than a constant, by a standard error?
+    """
+    data = folds[0].data
+    held = np.cumsum([len(fold.out) for fold in folds])
+    first = folds[: int(np.searchsorted(held, PROBE_BAGS)) + 1]
+    made = each(lambda fold: _few_steps(fold, options), first, options.workers)
+    constant = output_losses(constant_output(data), data)
+    for name in made[0]:
+        losses = held_out(first, [from_em(em[name], data.family) for em in made])
+        gain, error = gain_and_error(constant - losses, data.weight)
+        if gain > error:
+            return True
+    return False
+
+
+def _few_steps(fold: Fold, options: Options, names: list[str] | None = None) -> dict[str, Em]:
+    """Starts of these names (None: all) after SCREEN_STEPS steps on the fold's bags."""
+    options.clock.check()
+    train = fold.train
+    ridge = options.alpha_value
+    precision = CLASS_PRECISION if ridge is None or train.family == GAUSSIAN else ridge
+    starts = _starts(train, options, precision)
+    return screen_starts(
+        {name: starts[name] for name in names or starts},
+        train,
+        options.gate != "linear",
+        SCREEN_STEPS,
+        ridge,
+    )
+
+
+def wider(ems: list[Em], folds: list[Fold], options: Options) -> Track:
+    """EM from what it found in the first of these directions, one result per fold."""
+    few = options._replace(em_steps=WIDER_STEPS)
+    started = [_padded(em, folds[0].data) for em in ems]
+    return _em_candidate(_on_folds(started, folds, few), folds, options)
+
+
+def em_of(track: Track) -> list[Em]:
+    """The results of EM that a track of EM alone holds, one per fold."""
+    return [
+        Em(model.tokens, model.values) for model in track.models if model.tokens is not None
+    ]
+
+
+def _padded(em: Em, data: Data) -> Em:
+    """The same model where further directions, uncorrelated and of unit variance, say nothing."""
+    k = len(em.tokens.mean)
+    more = data.tokens.shape[1] - k
+    whiten = np.eye(k + more)
+    whiten[:k, :k] = em.tokens.whiten
+    weights = np.pad(em.values.weights, ((0, more), (0, 0)))
+    values = values_from(weights, em.values.bias, em.values.variance, em.values.precision)
+    longer = em.tokens._replace(
+        mean=np.pad(em.tokens.mean, (0, more)),
+        whiten=whiten,
+        key=np.pad(em.tokens.key, (0, more)),
+    )
+    return Em(longer, values)
+
+
+def _on_folds(started: list[Em], folds: list[Fold], options: Options) -> list[Em]:
+    def run(job: tuple[Em, Fold]) -> Em:
+        options.clock.check()
+        return _em(job[0], job[1].train, options, ROUGHLY)
+
+    return each(run, list(zip(started, folds)), options.workers)
+
+
+def _em_candidate(ems: list[Em], folds: list[Fold], options: Options) -> Track:
+    """The track of these results of EM; on all bags it goes on from the fold that did best."""
+    family = folds[0].data.family
+    models = [from_em(em, family) for em in ems]
+    held = held_out(folds, models)
     best = ems[best_fold(folds, held)]
 
     def to_its_end(model: Fitted, bags: Data) -> Fitted:
-        return from_em(_em(best, bags, quadratic, ridge, EXACTLY), bags.family)
+        return from_em(_em(best, bags, options, EXACTLY), bags.family)
 
-    models = [from_em(em, data.family) for em in ems]
-    return Track(models, held, (("em", to_its_end),)), losses
+    return Track(models, held, (("em", to_its_end),))
 
 
-def _em(em: Em, data: Data, quadratic: bool, ridge: float | None, tol: float) -> Em:
+def _em(em: Em, data: Data, options: Options, tol: float) -> Em:
+    quadratic = options.gate != "linear"
+    ridge = options.alpha_value
     if data.size < OWN * data.tokens.shape[1]:
-        return run_tied(em, data, quadratic, EM_STEPS, ridge)
-    return run_em(em, data, quadratic, EM_STEPS, ridge, tol)
+        return run_tied(em, data, quadratic, options.em_steps, ridge)
+    return run_em(em, data, quadratic, options.em_steps, ridge, tol)
 
 
 def _screened(
@@ -184,6 +255,7 @@ def fresh_track(data: Data, folds: list[Fold], options: Options) -> Track:
     precision = CLASS_PRECISION if options.alpha_value is None else options.alpha_value
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Fitted]:
+        options.clock.check()
         train = fold.train
         starts = _starts(train, options, precision)
         models = {

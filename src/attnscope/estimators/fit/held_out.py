@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attnscope.estimators.fit.clock import Clock, em_work
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.mixture import (
     Answers,
@@ -63,6 +64,9 @@ HINT = 0.25
 # standard errors a richer model must gain: half a dozen are tried, and the best of six useless ones
 # gains 1.3 on average
 CAUTION = 1.5
+# of EM's work: a path on two folds, and one with random features
+USUAL = 0.25
+COSTLY = 1.5
 Stage = Callable[..., Fitted]  # (model, data) -> model
 
 
@@ -78,6 +82,12 @@ class Options(NamedTuple):
     seed: int = 0
     workers: int = 1
     say: Callable[[str], None] = lambda line: None
+    clock: Clock = Clock()  # without a limit
+    # where EM finds nothing, nothing but fresh starts is tried (rivals.py)
+    surrender: bool = False
+    # the likelihood has settled by then where the token model fits; elsewhere its last digits do
+    # not matter
+    em_steps: int = 30
 
 
 class Fold(NamedTuple):
@@ -144,8 +154,12 @@ def path(
     `against`, which is returned otherwise.
 
     against=None: must be taken. `factor` multiplies the ridge of V, once. A `costly` path ends at
-    its first point that does not lead.
+    its first point that does not lead. Out of time: `against` as it is.
     """
+    if against is not None and options.clock.over:
+        return against
+    work = (COSTLY if costly else USUAL) * em_work(*folds[0].data.tokens.shape)
+    options.clock.stage(name, work)
     if options.alpha_gate is not None:
         ridges = (options.alpha_gate,)
     steps = [
@@ -168,9 +182,8 @@ def path(
             for _, losses in reached
         )
         options.say(f"{name}: held-out loss lower by {lead:.4g} on {probe} folds")
-        if (
-            lead <= (min(caution, HINT) if caution > 0 else -1) * error
-        ):  # one that need not win clearly is dropped if it clearly loses
+        # one that need not win clearly is dropped if it clearly loses
+        if lead <= (min(caution, HINT) if caution > 0 else -1) * error or options.clock.over:
             return against
         others = _walk(
             folds[probe:], track.models[probe:], change, steps[: len(reached)], options, False
@@ -224,6 +237,8 @@ def _walk(
         loss = average_loss(folds, out[-1][1], bags)
         worse = worse + 1 if loss > (1 - STALL) * lowest else 0
         if stop and (worse == 2 or loss > par or abs(loss - lowest) < STALL * lowest):
+            break
+        if stop and options.clock.over:
             break
         lowest = min(loss, lowest)
     return out

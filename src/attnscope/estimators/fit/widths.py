@@ -1,0 +1,267 @@
+"""In how many directions to fit: sizes by held-out loss, the whole space where its cost fits.
+
+notation: d features, N tokens, n bags, k directions (subspace.py).
+
+    d <= NARROW                 the whole space, as if there were no choice
+    else k of SIZES             that d, the tokens' rank, max(FEW, n/SHARE) and the work allow
+    and d itself                where EM on whole tokens is at most WHOLE multiply-adds (clock.py)
+
+EM is run in each where any start promises something after a few steps, narrowest first; once it has found the token (held-out loss below half of a
+constant's) wider ones go on from what it found, else from starts of their own. The size with the
+least held-out loss is taken (the whole space unless a smaller one leads by a standard error), and
+everything that follows is done there alone. Directions and scales are those of all tokens, held out
+or not; labels are held out from everything. The mean token (pooled.py) is always that of all
+features.
+
+Nothing of the size of the tokens is copied where the whole space is not tried: they are
+standardised and projected piece by piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from attnscope.estimators.fit.best_start import WIDER_STEPS, em_of, promising, wider
+from attnscope.estimators.fit.clock import OutOfTime, em_work
+from attnscope.estimators.fit.data import Data, Scaling, scaling_of
+from attnscope.estimators.fit.heads import Heads, fit_heads
+from attnscope.estimators.fit.held_out import Fold, Options, better
+from attnscope.estimators.fit.mixture import constant_output, output_losses
+from attnscope.estimators.fit.pooled import Pooled
+from attnscope.estimators.fit.stages import Begun, Selected, begin, finish, only_the_mean
+from attnscope.estimators.fit.subspace import SAMPLE, Subspace, lifted, subspace_of
+from attnscope.numerics.compiled.data_pass import bag_sum
+
+__all__ = ["Chosen", "RawBags", "fit_in_directions", "is_wide"]
+
+NARROW = 64  # features up to which the whole space is cheap: a second for 15,000 tokens
+SIZES = (
+    16,
+    32,
+    64,
+    128,
+    256,
+)  # twofold: between two neighbours the held-out loss hardly differs
+# bags per direction: with fewer the key's error, k/n in whitened units, costs more than the
+# direction brings
+SHARE = 4
+FEW = 32  # directions that are tried with however few bags
+# multiply-adds of EM: about twenty seconds of one core; whole tokens beyond are tried if asked for
+WHOLE = 1.2e11
+# of the constant's loss: EM that halves it has found the token
+FOUND = 0.5
+LEAD = 1.0  # standard errors by which fewer directions must beat the whole space
+PIECE = 2**25  # bytes of tokens that are standardised at a time
+
+
+class Chosen(NamedTuple):
+    """The fit, in whole tokens; how many directions it sees (None: all); held-out losses by size."""
+
+    selected: Selected | Heads
+    components: int | None
+    losses: dict[str, float]
+
+
+def is_wide(components: str | int | None, features: int) -> bool:
+    """Is the fit one in chosen directions?"""
+    if components is None:
+        return False
+    return features > (NARROW if isinstance(components, str) else components)
+
+
+class RawBags(NamedTuple):
+    """Tokens (N, d) as they were given, with how to standardise them."""
+
+    tokens: np.ndarray
+    outline: Data  # bags of one token, the standardised mean, with their labels
+    offsets: np.ndarray
+    scaling: Scaling
+
+    @property
+    def whole(self) -> Data:
+        return self.outline._replace(
+            tokens=self.scaling.tokens(self.tokens), offsets=self.offsets
+        )
+
+    def inside(self, space: Subspace) -> Data:
+        out = np.empty((len(self.tokens), space.basis.shape[1]))
+        for part in pieces(self.tokens):
+            out[part] = self.scaling.tokens(self.tokens[part]) @ space.basis
+        return self.outline._replace(
+            tokens=out, offsets=self.offsets, origin=self.scaling.origin @ space.basis
+        )
+
+    def directions(self, k: int, seed: int) -> Subspace:
+        """The k widest, from at most SAMPLE tokens."""
+        count = len(self.tokens)
+        rows = np.arange(count)
+        if count > SAMPLE:
+            rows = np.random.default_rng([seed, 4]).choice(count, SAMPLE, replace=False)
+            rows.sort()
+        weight = np.repeat(self.outline.weight, np.diff(self.offsets))[rows]
+        return subspace_of(self.scaling.tokens(self.tokens[rows]), k, seed, weight)
+
+
+def raw_bags(
+    tokens: np.ndarray,
+    offsets: np.ndarray,
+    labels: np.ndarray,
+    weight: np.ndarray,
+    kind: tuple[int, int],
+    numbers: bool,
+) -> RawBags:
+    """Scale and mean tokens by sums over pieces; bags of weight zero must be gone."""
+    each = np.repeat(weight, np.diff(offsets))
+    centre = tokens[: 1 + PIECE // (8 * tokens.shape[1])].mean(axis=0, dtype=np.float64)
+    total = np.zeros(tokens.shape[1])
+    square = np.zeros(tokens.shape[1])
+    for part in pieces(tokens):
+        x = tokens[part] - centre  # squares about a mean: no cancellation
+        total += each[part] @ x
+        x *= x
+        square += each[part] @ x
+    scaling = scaling_of(
+        float(each.sum()), total, square, labels if numbers else None, weight
+    )
+    scaling = scaling._replace(mean=scaling.mean + centre)
+    labels = (labels - scaling.label_mean) / scaling.label_scale
+    mean = scaling.tokens(bag_sum(tokens, offsets) / np.diff(offsets)[:, None])
+    outline = Data(
+        mean, np.arange(len(labels) + 1), labels, weight, kind[0], kind[1], scaling.origin
+    )
+    return RawBags(tokens, outline, offsets, scaling)
+
+
+def pieces(tokens: np.ndarray) -> Iterator[slice]:
+    """Rows that take PIECE bytes as float64."""
+    rows = max(1, PIECE // (8 * tokens.shape[1]))
+    for first in range(0, len(tokens), rows):
+        yield slice(first, min(first + rows, len(tokens)))
+
+
+# -- the choice ------------------------------------------------------------------------------------
+
+
+def sizes(components: str | int, bags: int, tokens: int, features: int) -> tuple[int, ...]:
+    """Numbers of directions to try, smallest first."""
+    if not isinstance(components, str):
+        return (int(components),)
+    most = max(FEW, bags // SHARE)
+    found = [k for k in SIZES if k < min(features, tokens) and k <= most]
+    return tuple(k for k in found if em_work(tokens, k) <= WHOLE) or SIZES[:1]
+
+
+def fit_in_directions(
+    raw: RawBags,
+    folds: list[Fold],
+    options: Options,
+    pooled: Pooled,
+    components: str | int,
+    heads: int = 1,
+) -> Chosen:
+    """Choose the directions and fit there; `folds` may hold any data of these bags."""
+    count, d = raw.tokens.shape
+    tried = sizes(components, raw.outline.size, count, d)
+    whole = isinstance(components, str) and em_work(count, d) <= WHOLE
+    clock = options.clock
+    look = (
+        float(count) * d * (min(d, SAMPLE) + 2 * tried[-1])
+    )  # a Gram matrix and a projection
+    clock.plan(look + sum(em_work(count, k) for k in tried) + whole * em_work(count, d))
+    clock.stage(f"directions of {count} tokens with {d} features", look)
+    space = raw.directions(tried[-1], options.seed)
+    tried = tuple(dict.fromkeys(min(k, space.basis.shape[1]) for k in tried))
+    everything = raw.inside(space)
+    best: tuple[int | None, Begun] | None = None
+    losses: dict[str, float] = {}
+    for k in (*tried, *([None] if whole else [])):
+        clock.stage(
+            "EM on whole tokens" if k is None else f"EM in {k} directions",
+            em_work(count, d if k is None else k),
+        )
+        data = raw.whole if k is None else _first(everything, k)
+        parts = [fold._replace(data=data) for fold in folds]
+        try:
+            if k is None or len(tried) == 1:
+                new: Begun | None = begin(data, parts, options)
+            else:
+                new = _begun(data, parts, options, None if best is None else best[1])
+        except OutOfTime:
+            break
+        if new is None:
+            options.say(f"{k} directions: no start explains anything after a few EM steps")
+            continue
+        losses["whole" if k is None else str(k)] = new.loss
+        options.say(
+            f"{'whole tokens' if k is None else f'{k} directions'}: "
+            f"held-out loss {new.loss:.4g} with EM"
+        )
+        if best is None or _preferred(new, best[1], k is None):
+            best = (k, new)
+    if best is None:
+        best = _narrowest(everything, tried[0], folds, options)
+    if best is None:
+        return Chosen(only_the_mean(raw.outline, pooled), None, losses)
+    k, begun = best
+    if isinstance(components, str):
+        options.say(f"components: {'all' if k is None else k}")
+    selected: Selected | Heads = (
+        finish(begun, pooled)
+        if heads == 1
+        else fit_heads(begun.data, begun.folds, options, heads)
+    )
+    return Chosen(selected if k is None else _lifted(selected, space.first(k)), k, losses)
+
+
+def _first(data: Data, k: int) -> Data:
+    assert data.origin is not None
+    if k == data.tokens.shape[1]:
+        return data
+    return data._replace(
+        tokens=np.ascontiguousarray(data.tokens[:, :k]), origin=data.origin[:k]
+    )
+
+
+def _begun(
+    data: Data, folds: list[Fold], options: Options, narrower: Begun | None
+) -> Begun | None:
+    """EM in these directions, from the narrower solution where that has found the token; None where
+    no start promises anything.
+    """
+    if narrower is not None and _has_found(narrower):
+        track = wider(em_of(narrower.track), folds, options)
+        return Begun(data, folds, options, track, narrower.start_losses)
+    return begin(data, folds, options) if promising(folds, options) else None
+
+
+def _narrowest(
+    data: Data, k: int, folds: list[Fold], options: Options
+) -> tuple[int | None, Begun] | None:
+    """A few steps in the fewest directions, where nothing was found in any; None out of time."""
+    inside = _first(data, k)
+    few = options._replace(em_steps=WIDER_STEPS)
+    try:
+        begun = begin(inside, [fold._replace(data=inside) for fold in folds], few)
+    except OutOfTime:
+        return None
+    return k, begun._replace(options=options)
+
+
+def _has_found(begun: Begun) -> bool:
+    constant = output_losses(constant_output(begun.data), begun.data)
+    return begun.loss < FOUND * float(np.average(constant, weights=begun.data.weight))
+
+
+def _preferred(new: Begun, old: Begun, whole: bool) -> bool:
+    if whole:  # the widest comes last: it stays unless fewer directions clearly lead
+        return not better(new.folds, old.track, new.track, LEAD)
+    return new.loss < old.loss
+
+
+def _lifted(selected: Selected | Heads, space: Subspace) -> Selected | Heads:
+    if isinstance(selected, Heads):
+        return selected._replace(heads=[lifted(head, space) for head in selected.heads])
+    return selected._replace(fitted=lifted(selected.fitted, space))
