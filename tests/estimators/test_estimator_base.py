@@ -53,6 +53,8 @@ def test_parameters_round_trip_and_init_does_nothing(kind):
         "heads",
         "n_starts",
         "robust",
+        "components",
+        "max_seconds",
         "random_state",
         "n_jobs",
         "verbose",

@@ -13,8 +13,8 @@ Parameters of both (see docs/estimators.md for when to change one):
     n_starts      number of starting points
     robust   Student-t tokens (5 degrees of freedom) instead of Gaussian ones: True, False or "auto"
         (where tails are heavy and it helps)
-    components   "auto" (how many of the tokens' widest directions to fit in, by held-out loss; all of
-        them up to 64 features), a number of directions, or None (all features, whatever it costs)
+    components   "auto" (how many of the tokens' widest directions to fit in, by held-out loss;
+        all of them up to 64 features), a number of directions, or None (all features, whatever it costs)
     max_seconds   wall time after which no further rival is tried: the best so far is fitted, with
         its held-out losses; None: no limit
     random_state  integer >= 0, or None for 0

@@ -8,8 +8,8 @@ notation: N tokens, n bags, k features; work is counted in multiply-adds.
 k; the cubes are factorisations). A fit is planned as a list of stages, each with its work; what is
 expected is (elapsed time) x (all work)/(work done), so that the machine's speed is measured and not
 assumed: only what may be tried at all (`widths.WHOLE`) rests on the count alone, and is therefore
-the same on every machine. The count is right to a factor of two or so: stages that are dropped early
-end before they are expected to.
+the same on every machine. The count is right to a factor of two or so: stages that are dropped
+early end before they are expected to.
 """
 
 from __future__ import annotations

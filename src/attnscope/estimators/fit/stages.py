@@ -30,7 +30,7 @@ from attnscope.estimators.fit.held_out import (
 from attnscope.estimators.fit.mixture import Fitted, output_losses
 from attnscope.estimators.fit.pooled import Pooled, blended_outputs, mean_share
 from attnscope.estimators.fit.quick_em import whiten_all
-from attnscope.estimators.fit.rivals import best_rival, settled
+from attnscope.estimators.fit.rivals import best_rival, nothing, settled
 
 __all__ = [
     "ROBUST_DOF",
@@ -131,6 +131,8 @@ def finish(begun: Begun, pooled: Pooled | None) -> Selected:
         options = begun.options
     if options.alpha_gate != np.inf:
         track = best_rival(data, folds, track, options, pooled)
+    if options.surrender and pooled is not None and _rather_the_mean(begun, track, pooled):
+        return only_the_mean(data, pooled)
     options.clock.stage("on all bags")
     output, spread, _ = held_out_answers(folds, track)
     share = 0.0
@@ -144,6 +146,13 @@ def finish(begun: Begun, pooled: Pooled | None) -> Selected:
     return Selected(
         fitted, stages, output_losses(output, data), output, spread, start_losses, share
     )
+
+
+def _rather_the_mean(begun: Begun, track: Track, pooled: Pooled) -> bool:
+    """Was no token found, and does the mean token alone predict held-out labels better?"""
+    mean = float(np.average(pooled.losses, weights=begun.data.weight))
+    free = begun.options.pooling == begun.options.loss == "auto"
+    return free and nothing(begun.folds, track) and mean < mean_loss(begun.folds, track)
 
 
 def _heavier(begun: Begun) -> Begun:

@@ -20,6 +20,7 @@ standardised and projected piece by piece.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -208,12 +209,14 @@ def fit_in_directions(
     k, begun = best
     if isinstance(components, str):
         options.say(f"components: {'all' if k is None else k}")
-    selected: Selected | Heads = (
-        finish(begun, pooled)
-        if heads == 1
-        else fit_heads(begun.data, begun.folds, options, heads)
-    )
-    return Chosen(selected if k is None else _lifted(selected, space.first(k)), k, losses)
+    see = (lambda fitted: fitted) if k is None else partial(lifted, space=space.first(k))
+    if heads == 1:
+        found = finish(begun, pooled)
+        if found.stages == ["mean"]:  # of all features, whatever was tried
+            return Chosen(found, None, losses)
+        return Chosen(found._replace(fitted=see(found.fitted)), k, losses)
+    several = fit_heads(begun.data, begun.folds, options, heads)
+    return Chosen(several._replace(heads=[see(head) for head in several.heads]), k, losses)
 
 
 def _first(data: Data, k: int) -> Data:
@@ -259,9 +262,3 @@ def _preferred(new: Begun, old: Begun, whole: bool) -> bool:
     if whole:  # the widest comes last: it stays unless fewer directions clearly lead
         return not better(new.folds, old.track, new.track, LEAD)
     return new.loss < old.loss
-
-
-def _lifted(selected: Selected | Heads, space: Subspace) -> Selected | Heads:
-    if isinstance(selected, Heads):
-        return selected._replace(heads=[lifted(head, space) for head in selected.heads])
-    return selected._replace(fitted=lifted(selected.fitted, space))
