@@ -144,6 +144,7 @@ _HOME = {
     "dynamics.train": ["train"],
     "dynamics.trajectory": ["Trajectory"],
     "dynamics.starts": ["Moments"],
+    "dynamics.positional_sgd": ["PositionalRuns", "positional_sgd"],
     "dynamics.rates": ["escape_time", "predicted_rate"],
     "dynamics.experiments": ["EXPERIMENTS", "run_experiment"],
     "dynamics.networks.attention_model": [

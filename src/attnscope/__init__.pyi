@@ -43,6 +43,8 @@ from attnscope.dynamics.networks.blocks import simplified_risk as simplified_ris
 from attnscope.dynamics.networks.blocks import train_block as train_block
 from attnscope.dynamics.networks.layer_matrices import FullMatrices as FullMatrices
 from attnscope.dynamics.networks.length_curves import length_curve as length_curve
+from attnscope.dynamics.positional_sgd import PositionalRuns as PositionalRuns
+from attnscope.dynamics.positional_sgd import positional_sgd as positional_sgd
 from attnscope.dynamics.rates import escape_time as escape_time
 from attnscope.dynamics.rates import predicted_rate as predicted_rate
 from attnscope.dynamics.starts import Moments as Moments

@@ -42,6 +42,7 @@ NOT_ANSWERS = {
     "run_experiment": WORK,
     "sweep": WORK,
     "train_block": "stochastic training of a network: no true answer",
+    "positional_sgd": "a simulation: tests/dynamics/test_positional_sgd.py has its law",
     "x64": "a switch",
     "simulated_alignment": "a simulation by name; two_step_alignment is the answer and is attacked",
     "AttnscopeError": "no function",

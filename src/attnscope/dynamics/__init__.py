@@ -2,7 +2,7 @@
 
 In reading order: `train` (the door), `setup`, `loop`, `trajectory_base`, `trajectory`, `heads`
 (several heads), `starts`, `schedule`, `diagnose`, `rates`, `saved`, `experiments`,
-`gradient_flow`, `message_passing` (from bags to key and value); `engines/` (how a state goes on),
+`gradient_flow`, `positional_sgd`, `message_passing` (from bags to key and value); `engines/` (how a state goes on),
 `networks/` (whole layers and blocks). Imports `theory`; imported by `estimators` and above.
 """
 

@@ -65,8 +65,8 @@ def positional_minima(task: PositionalSemantic) -> tuple[PositionalMinimum, ...]
 
     >>> for found in positional_minima(PositionalSemantic(dim=1000, mix=0.6, contrast=1.5)):
     ...     print(f"{found.phase:10s} e {found.e:.4f} m {found.m:.4f} {found.loss.value:.6f}")
-    semantic   e 0.0000 m 1.0000 0.111257
-    positional e 1.0000 m 0.0000 0.113458
+    semantic   e 0.0000 m 1.0000 0.111259
+    positional e 1.0000 m 0.0000 0.113535
     """
     of = "positional_minima"
     checked_semantic(task, of)
