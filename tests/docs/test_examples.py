@@ -3,6 +3,7 @@ those that need a data wheel say so without it.
 """
 
 import runpy
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ NAMES = (
     "how_many_bags",
     "how_much_to_order",
     "own_bags",
+    "slides_on_disk",
     "topic_attention",
     "which_digit",
     "which_exponent",
@@ -63,6 +65,18 @@ def test_examples_without_their_wheel_say_so(name, tmp_path, capsys, monkeypatch
     out = tmp_path / "figure.svg"
     example(name)["main"](str(out))
     assert capsys.readouterr().out.startswith("skipped: ") and not out.exists()
+
+
+def test_slides_on_disk(tmp_path, capsys):
+    """With h5py the lesions are found and drawn; without, it says so."""
+    out = tmp_path / "figure.svg"
+    example("slides_on_disk")["main"](str(out), n=80)
+    printed = capsys.readouterr().out
+    if find_spec("h5py") is None:
+        assert printed.startswith("skipped: ") and not out.exists()
+    else:
+        assert "lesion patch found in 100%" in printed
+        assert out.read_text().startswith("<?xml") and f"wrote {out}" in printed
 
 
 @pytest.mark.slow
