@@ -14,7 +14,7 @@ import pytest
 from helpers import fake_claims as fake
 from helpers.paths import ROOT
 
-from attnscope.claims.claim import Context
+from attnscope.claims.claim import Comparison, Context
 from attnscope.claims.provenance import STATEMENTS, Provenance
 from attnscope.claims.registry import all_claims
 from attnscope.claims.table import Table
@@ -233,3 +233,18 @@ def test_powers_roots_and_greek_letters_are_set():
     assert "<msup><mi>k</mi><mo>*</mo></msup>" in html
     assert "<msup><mi>d</mi><mrow><mo>−</mo><mi>a</mi></mrow></msup>" in html
     assert "<msup><mn>10</mn><mrow><mo>−</mo><mn>6</mn></mrow></msup>" in html
+
+
+def test_neighbours_of_one_reason_share_its_cell():
+    one, two = (Comparison(name, 1, 1, 0.1, why="a reason") for name in "xy")
+    failed = Comparison("z", 1, 2, 0.1, why="a reason")
+    other = Comparison("u", 1, 1, 0.1, why="another")
+    verdict = run_claim(fake.HOLDS, Context())
+    rows = (one, two, failed, other, one)
+    html = build.page([dataclasses.replace(verdict, comparisons=rows)], 0, "1.2.3")
+    assert re.findall(r'<td class="why"([^>]*)>([^<]*)</td>', html) == [
+        (' rowspan="2"', "a reason"),
+        ("", "a reason"),  # a row that fails keeps its own
+        ("", "another"),
+        ("", "a reason"),
+    ]

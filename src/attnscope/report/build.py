@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
@@ -108,7 +109,7 @@ def page(
         loader=FunctionLoader(read),
     )
     frame.filters.update(number=_number, paragraphs=_paragraphs, used=used, short=short)
-    frame.filters.update(cell=_cell, formulas=typeset)
+    frame.filters.update(cell=_cell, formulas=typeset, shared=_shared)
     frame.filters.update(allowance=_printed(allowance), prediction=_printed(prediction))
     known = known_claims(all_claims(), verdicts)
     return frame.get_template("template.html").render(
@@ -168,6 +169,17 @@ def _data(verdicts: Sequence[Verdict]) -> dict[str, str]:
             kept[verdict.id] = address
             room -= len(address)
     return kept
+
+
+def _shared(comparisons: Sequence[Comparison]) -> list[tuple[Comparison, int]]:
+    """Each comparison with the number of rows that its reason stands for: neighbours of one reason
+    and one outcome share a cell, of the first; 0 for the others.
+    """
+    out = []
+    for _, group in groupby(comparisons, key=lambda c: (c.why, c.holds)):
+        rows = list(group)
+        out += [(comparison, 0 if i else len(rows)) for i, comparison in enumerate(rows)]
+    return out
 
 
 def _number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:
