@@ -195,18 +195,13 @@ class PieceBatches:
 
 
 def _is_long(model: Any) -> bool:
-    return model.n_features_in_ > WIDE or isinstance(_components(model), int)
-
-
-def _components(model: Any) -> Any:
-    return getattr(model, "components", "auto")
+    return model.n_features_in_ > WIDE or isinstance(model.components, int)
 
 
 def _fit_long(model: Any, batches: Any, steps: int, of: str, blocks: Any = None) -> Any:
     """From the scale and the moments on, as in fit/long_bags.py."""
     stream = model._stream
-    wanted = _components(model)
-    components = DIRECTIONS if wanted == "auto" else wanted
+    components = DIRECTIONS if model.components == "auto" else model.components
     say = print if model.verbose else (lambda line: None)
     first = next(_checked(model, stream, batches, of))
 
