@@ -58,6 +58,7 @@ def test_parameters_round_trip_and_init_does_nothing(kind):
         "random_state",
         "n_jobs",
         "verbose",
+        "assumption",
     }
     odd = kind(alpha=[3, "x"], n_starts=-1)  # refused by fit, not here
     assert clone(odd).alpha == [3, "x"]

@@ -6,7 +6,7 @@ Parameters of both: parameters.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,14 @@ from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.fit.clock import RATE, SHORT, em_work
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
 from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, summed
-from attnscope.estimators.fit.held_out import Options, make_folds
+from attnscope.estimators.fit.held_out import Fold, Options, make_folds
 from attnscope.estimators.fit.mixture import Answers, Fitted, bag_outputs, responsibilities
 from attnscope.estimators.fit.pooled import Pooled, blended, fit_pooled
 from attnscope.estimators.fit.stages import Selected, fit_bags
 from attnscope.estimators.fit.widths import (
     NARROW,
     PIECE,
+    Chosen,
     fit_in_directions,
     is_wide,
     raw_bags,
@@ -126,7 +127,10 @@ class Face(Parameters):
         pooled = fit_pooled(data, folds, options.alpha_value)
         options.clock.stage("EM", em_work(*data.tokens.shape))
         if self.heads == 1:
-            selected: Selected | Heads = fit_bags(data, folds, options, pooled)
+            single = lambda: fit_bags(data, folds, options, pooled)
+            selected: Selected | Heads = self._select(
+                lambda: data, data.tokens.shape, folds, options, pooled, single
+            )
         else:
             selected = fit_heads(data, folds, options, self.heads)
         self._keep(scaling, selected, pooled, data)
@@ -149,10 +153,35 @@ class Face(Parameters):
         options.clock.stage("the mean token")
         pooled = fit_pooled(bags.outline, folds, options.alpha_value)
         options = options._replace(surrender=True)
-        assert self.components is not None
-        chosen = fit_in_directions(bags, folds, options, pooled, self.components, self.heads)
-        self._keep(bags.scaling, chosen.selected, pooled, bags.outline)
-        self._keep_components(chosen.components, chosen.losses)
+        found: list[Chosen] = []
+
+        def single() -> Any:
+            assert self.components is not None
+            found.append(
+                fit_in_directions(bags, folds, options, pooled, self.components, self.heads)
+            )
+            return found[0].selected
+
+        selected = self._select(
+            lambda: bags.whole, bags.tokens.shape, folds, options, pooled, single
+        )
+        self._keep(bags.scaling, selected, pooled, bags.outline)
+        if found and selected is found[0].selected:
+            self._keep_components(found[0].components, found[0].losses)
+        else:
+            self._keep_components(None, {})
+
+    def _select(
+        self,
+        whole: Callable[[], Data],
+        shape: tuple[int, ...],
+        folds: list[Fold],
+        options: Options,
+        pooled: Pooled,
+        single: Callable[[], Any],
+    ) -> Any:
+        """The fit to keep: that of one deciding token. `whole` makes all tokens, of this shape."""
+        return single()
 
     def _keep_components(self, size: int | None, losses: dict[str, float]) -> None:
         """How many directions the model sees (None: every feature), and held-out losses of EM by

@@ -4,6 +4,7 @@ see docs/estimators.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,17 @@ from sklearn.base import ClassifierMixin
 from attnscope.errors import bad
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
+from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.held_out import Fold, Options
+from attnscope.estimators.fit.pooled import Pooled
+from attnscope.estimators.fit.readings import choose_reading
+from attnscope.estimators.fit.witness import fit_witness
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
 __all__ = ["SingleLocationClassifier"]
 
 NAME = "SingleLocationClassifier"
+LARGE = 2**28  # bytes of tokens beyond which "auto" makes no second copy of them: "single"
 
 
 class SingleLocationClassifier(ClassifierMixin, Face):
@@ -25,6 +32,12 @@ class SingleLocationClassifier(ClassifierMixin, Face):
 
     bags: (n, L, d), a list of (L_i, d), (tokens, mask) or `open_bags`. Two classes or more. Parameters: see
     estimators.base.
+
+    assumption="witness": two classes; a token may speak for the second of classes_ and for nothing
+    else, log P(first) = -log(1+e^b) - sum_l log(1+e^{u_l+a+c log L}). Left at "auto", labels 0 and
+    1 are read as witnesses unless tokens of one kind decide for either class or the mean token
+    predicts better (fit/readings.py); other labels, and models with pooling, loss or alpha given, as "single". `assumption_` is what
+    was taken, `readings_` what the choice rests on.
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=8, length=5, signal=5.0, noise=0.0).sample(200, seed=1)
@@ -53,6 +66,8 @@ class SingleLocationClassifier(ClassifierMixin, Face):
         if len(classes) < 2:
             raise bad("y", of, "labels of at least two classes", f"only {classes[0]!r}")
         self.classes_ = classes
+        if self.assumption == "witness":
+            self._check_witness(of)
         return index.astype(float), *self._family()
 
     def _known_labels(self, y: np.ndarray) -> tuple[np.ndarray, int, int]:
@@ -71,6 +86,51 @@ class SingleLocationClassifier(ClassifierMixin, Face):
         return (
             (BERNOULLI, 1) if len(self.classes_) == 2 else (CATEGORICAL, len(self.classes_))
         )
+
+    def _select(
+        self,
+        whole: Callable[[], Data],
+        shape: tuple[int, ...],
+        folds: list[Fold],
+        options: Options,
+        pooled: Pooled,
+        single: Callable[[], Any],
+    ) -> Any:
+        """Under the reading asked for, or under the one the rule of fit/readings.py takes."""
+        reading = self._reading(shape, folds[0].data.size)
+        self.readings_ = None
+        self.assumption_ = reading
+        if reading == "single":
+            return single()
+        data = whole()
+        parts = [fold._replace(data=data) for fold in folds]
+        if reading == "witness":
+            return fit_witness(data, parts, options).selected
+        selected, found = choose_reading(data, parts, options, pooled, single)
+        facts = found._asdict().items()
+        self.readings_ = {name: None if x != x else x for name, x in facts}
+        self.assumption_ = found.chosen
+        return selected
+
+    def _reading(self, shape: tuple[int, ...], bags: int) -> str:
+        if self.assumption != "auto":
+            return self.assumption
+        spoken = (self.pooling, self.loss, self.alpha) != ("auto", "auto", "cv")
+        number = self.classes_.dtype.kind in "biuf"
+        zero_one = number and self.classes_.astype(float).tolist() == [0, 1]
+        large = 8 * shape[0] * shape[1] > LARGE
+        if spoken or large or not zero_one or shape[0] == bags:
+            return "single"
+        return "auto"
+
+    def _check_witness(self, of: str) -> None:
+        if len(self.classes_) > 2:
+            got = f"{len(self.classes_)} classes"
+            raise bad("assumption", of, '"single" or "auto" for more than two classes', got)
+        for name in ("pooling", "loss"):
+            if getattr(self, name) != "auto":
+                must = '"auto" with assumption="witness" (it has its own)'
+                raise bad(name, of, must, getattr(self, name))
 
     @in_pieces
     def predict_proba(self, bags: Any) -> np.ndarray:

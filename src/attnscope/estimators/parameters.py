@@ -20,6 +20,8 @@ Parameters of both (see docs/estimators.md for when to change one):
     random_state  integer >= 0, or None for 0
     n_jobs        threads over cross-validation folds; None is 1, -1 all
     verbose       print a line per step
+    assumption   "single" (one token decides), "witness" (two classes, of which tokens speak for the
+        second only) or "auto" (by the rule of fit/readings.py for labels 0 and 1, else "single")
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ CHOICES = {
     "gate": ("linear", "quadratic", "random-features", "auto"),
     "pooling": ("softmax", "sigmoid", "auto"),
     "loss": ("mixture", "attention", "auto"),
+    "assumption": ("single", "witness", "auto"),
 }
 
 
@@ -68,6 +71,7 @@ class Parameters(BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
+        assumption: str = "auto",
     ) -> None:
         self.gate = gate
         self.pooling = pooling
@@ -81,6 +85,7 @@ class Parameters(BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.assumption = assumption
 
     def _options(self, of: str) -> Options:
         for name, allowed in CHOICES.items():
@@ -95,6 +100,8 @@ class Parameters(BaseEstimator):
                 f'"attention" or "auto" with pooling="sigmoid" {ONE_TOKEN}',
                 "mixture",
             )
+        if self.assumption == "witness" and self._regression:
+            raise bad("assumption", of, '"single" or "auto" for numbers', "witness")
         self._check_heads(of)
         auto = isinstance(self.robust, str) and self.robust == "auto"
         if not auto and not isinstance(self.robust, (bool, np.bool_)):

@@ -46,6 +46,7 @@ PLAIN = {
     "gate": ("linear", "quadratic", "auto"),
     "pooling": ("softmax", "auto"),
     "heads": (1,),
+    "assumption": ("single", "auto"),
 }
 
 

@@ -23,6 +23,8 @@ from attnscope.estimators.written import FORMAT, PLAIN, write_model
 
 __all__ = ["load_model", "save_model", "write_model"]
 
+# format 2 knows no witness reading; what it has means the same
+READ = (2, FORMAT)
 KINDS = {kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)}
 
 
@@ -39,11 +41,11 @@ def load_model(path: Any) -> Any:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         head = json.loads(str(arrays.pop("head")))
-        if head["format"] != FORMAT:
+        if head["format"] not in READ:
             raise bad(
                 "format",
                 "load_model",
-                str(FORMAT),
+                " or ".join(map(str, READ)),
                 head["format"],
                 "the version of attnscope that wrote the file",
             )

@@ -14,9 +14,17 @@ from attnscope.estimators.fit.mixture import Fitted
 
 __all__ = ["FORMAT", "PLAIN", "write_model"]
 
-FORMAT = 2  # raised when a reader of the old files could misread the new
+FORMAT = 3  # raised when a reader of the old files could misread the new
 # plain values, and arrays, kept as they are
-FACTS = ("stages_", "start_losses_", "mean_share_", "components_", "component_losses_")
+FACTS = (
+    "stages_",
+    "start_losses_",
+    "mean_share_",
+    "components_",
+    "component_losses_",
+    "assumption_",
+    "readings_",
+)
 PLAIN = ("cv_losses_", "cv_mean_pool_losses_", "conformal_scores_", "classes_")
 
 

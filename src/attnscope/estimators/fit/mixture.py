@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 from attnscope.estimators.fit.data import Data, label_log_density
 from attnscope.estimators.fit.em import Em, TokenModel, scores
 from attnscope.estimators.fit.ridge import Values
+from attnscope.estimators.fit.witness_law import WITNESS, Numbers, witness_outputs
 from attnscope.numerics.compiled.cosines import cosines
 from attnscope.numerics.compiled.data_pass import (
     GAUSSIAN,
@@ -236,6 +237,9 @@ def bag_outputs(
     which costs more than all of them.
     """
     u = token_scores(fitted, tokens, inputs)
+    if fitted.combine == WITNESS:
+        output = witness_outputs(u, offsets, Numbers(*fitted.values.bias))
+        return bag_softmax(u, offsets), u[:, None], output
     if fitted.combine == SIGMOID:
         weight = 1 / (1 + np.exp(-np.clip(u, -700, 700)))
         value = tokens @ fitted.values.weights
