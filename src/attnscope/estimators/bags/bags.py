@@ -27,7 +27,7 @@ __all__ = [
     "read_bags",
 ]
 
-# a fit in memory takes so many times the tokens in float64, measured at 10^5 tokens of 512 features
+# a fit in memory takes so many times the tokens in float64: 16 times 10^6 float32 tokens at 0.1.0
 FIT_TAKES = 8
 LARGEST = 1e50  # as in numerics.border.validation: sums of squares stay finite
 
