@@ -32,6 +32,7 @@ import bars
 import efficiency
 import jobs
 import pass_times
+import wide_bars
 
 SYNTHETIC = (
     "base",
@@ -53,7 +54,8 @@ REAL = (
     "musk1",
     "elephant",
 )
-ALL = (*efficiency.CASES, *SYNTHETIC, *REAL)
+WIDE = tuple(jobs.WIDE)
+ALL = (*efficiency.CASES, *SYNTHETIC, *REAL, *WIDE)
 
 
 def wanted(options: argparse.Namespace) -> list[jobs.Job]:
@@ -132,7 +134,8 @@ def print_models(results: bars.Results) -> None:
     """Everything measured: test error of every model, and for classes the AUC."""
     for case in dict.fromkeys(c for c, _ in results.found if not c.startswith("Cramér-Rao")):
         models = [m for c, m in results.found if c == case and m != "reference"]
-        name = "auc" if case in ("musk1", "elephant") else "error"
+        classes = ("musk1", "elephant", "wide classes", "wide web")
+        name = "auc" if case in classes else "error"
         pick = (
             (lambda m: results.auc(case, m)[0])
             if name == "auc"
@@ -145,7 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("case", nargs="*", help="one or more of: " + "; ".join(ALL))
+    parser.add_argument("case", nargs="*", help="wide, or one or more of: " + "; ".join(ALL))
     parser.add_argument(
         "--seeds", type=int, default=5, help="seeds 0, 1, ...; fixed beforehand: five"
     )
@@ -160,6 +163,8 @@ def main() -> None:
     parser.add_argument("--json", help="write rows and all results there as well")
     options = parser.parse_args()
     options.case = options.case or list(ALL)
+    if "wide" in options.case:
+        options.case = [*(case for case in options.case if case != "wide"), *WIDE]
     unknown = [case for case in options.case if case not in ALL]
     if unknown:
         parser.error(f"no case {unknown[0]!r}; there are: {'; '.join(ALL)}")
@@ -177,7 +182,8 @@ def main() -> None:
             + " and ".join(trouble)
             + ": the peer is not trained; no table."
         )
-    rows = [*efficiency.rows(results), *bars.rows(results), pass_times.row()]
+    rows = [*efficiency.rows(results), *bars.rows(results), *wide_bars.rows(results)]
+    rows.append(pass_times.row())
     print_table(rows)
     print()
     for line in efficiency.notes(results):

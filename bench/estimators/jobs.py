@@ -49,6 +49,10 @@ PEERS = {
     "mean-pool": ("plain_peers", "MeanPool"),
     "boosting": ("plain_peers", "PooledBoosting"),
     "prime": ("plain_peers", "PrimeInstance"),
+    "PCA 16": ("wide_peers", "ByHand16"),
+    "PCA 32": ("wide_peers", "ByHand32"),
+    "PCA 64": ("wide_peers", "ByHand64"),
+    "PCA 128": ("wide_peers", "ByHand128"),
 }
 EVERY = ("ours", "reference", "ABMIL", "mean-pool", "boosting")
 EXTRA = {  # beyond EVERY; the Transformer is the slowest by far
@@ -59,6 +63,15 @@ EXTRA = {  # beyond EVERY; the Transformer is the slowest by far
     "text n=300": ("Transformer", "prime"),
     "musk1": ("Transformer", "prime"),
     "elephant": ("Transformer", "prime"),
+}
+BY_HAND = ("PCA 16", "PCA 32", "PCA 64", "PCA 128")
+WIDE = {  # instead of EVERY: boosting and least squares on 1536 features prove nothing
+    "wide d=384": ("ours", "reference", "ABMIL", *BY_HAND),
+    "wide d=768": ("ours", "reference", "ABMIL", *BY_HAND),
+    "wide d=1536": ("ours", "reference", "ABMIL", *BY_HAND),
+    "wide hopeless": ("ours", "reference"),
+    "wide classes": ("ours", "ABMIL"),
+    "wide web": ("ours", "mean-pool", "boosting"),
 }
 
 
@@ -74,14 +87,15 @@ def make_case(case: str) -> Callable:
     if case in cases.CASES:
         return cases.CASES[case]
     import real_cases
+    import wide_cases
 
-    return real_cases.CASES[case]
+    return (real_cases.CASES | wide_cases.CASES)[case]
 
 
 def models_of(case: str) -> tuple[str, ...]:
     if case.startswith("Cramér-Rao"):
         return ("ours",)
-    return EVERY + EXTRA.get(case, ())
+    return WIDE[case] if case in WIDE else EVERY + EXTRA.get(case, ())
 
 
 # -- running ---------------------------------------------------------------------------------------
@@ -117,8 +131,11 @@ def digest(job: Job) -> str:
         files = [HERE / "efficiency.py", *ESTIMATOR]
     else:
         files = [HERE / "cases.py"] + (
-            [] if job.case in cases.CASES else [HERE / "real_cases.py"]
+            []
+            if job.case in cases.CASES
+            else [HERE / ("wide_cases.py" if job.case in WIDE else "real_cases.py")]
         )
+        files += ESTIMATOR if job.model in BY_HAND else []
         files += (
             ESTIMATOR
             if job.model in VARIANTS
