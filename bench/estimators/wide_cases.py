@@ -3,7 +3,7 @@ features than tokens.
 
 notation: z = a token in whitened coordinates, i = 1 .. d its axes; u = key, w = values there.
 
-    background z ~ N(0, I);  deciding token z + key u;  y = w.z + .1 noise (before the key is added),
+    background z ~ N(0, I);  deciding token z + key u;  y = w.z + .1 noise (without the key),
     u_i and w_i standard normal divided by i, then of unit length;  x = R diag(i^-1/2) z, R rotated.
 
 "wide d=..."   300 bags x 50 tokens, key 5;    "wide hopeless": d = 384, key 3

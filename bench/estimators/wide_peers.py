@@ -1,5 +1,5 @@
-"""The same estimator behind principal components made by hand: scikit-learn's PCA of all tokens to a
-given size, then every feature of what is left. Its best size is chosen afterwards, by test error.
+"""The same estimator behind principal components made by hand: scikit-learn's PCA of all tokens to
+a given size, then every feature of what is left. Its best size is chosen afterwards, by test error.
 """
 
 from __future__ import annotations
