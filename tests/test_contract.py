@@ -117,7 +117,7 @@ def test_risk_of_every_pair_equals_that_of_vectors(word, family):
     exact = find_route(task, predictor) is not None and not find_route(
         task, predictor
     ).missing(task, predictor, SOMEWHERE)
-    assert (found.method == "monte-carlo") != exact
+    assert ("monte-carlo" in found.method) != exact
 
 
 @pytest.mark.parametrize("word", PLANTED)
@@ -188,26 +188,18 @@ def test_training_runs_extends_and_comes_back_from_disk(word, engine, tmp_path):
     extended.figure()
 
 
-@pytest.mark.parametrize("word", VALUED)
-def test_population_training_where_a_gradient_exists_else_a_sentence(word):
+# the others are that of the first with another law, or quadrature at every step
+DESCENDED = ("single-location", "multi-location", "random-length", "max-location")
+
+
+@pytest.mark.parametrize("word", DESCENDED)
+def test_population_training_of_every_task(word):
+    """By the exact gradient where a route has one, else by that of the nodes."""
     task = small(word)
-    route = find_route(task, at.Erf(0.5))
-    known = (
-        route is not None
-        and route.gradient is not None
-        and not route.missing(task, at.Erf(0.5), None)
+    run = at.train(
+        task, at.Erf(0.5), runs=2, steps=20, log_every=10, step_size=0.1, progress=False
     )
-    if known:
-        run = at.train(
-            task, at.Erf(0.5), runs=2, steps=40, log_every=20, step_size=0.05, progress=False
-        )
-        assert (run.excess[:, -1] < run.excess[:, 0]).all()
-    else:
-        with pytest.raises(
-            at.AttnscopeError,
-            match=r"batch_size of train must be an integer.*try batch_size=5",
-        ):
-            at.train(task, at.Erf(0.5), runs=2, steps=4, log_every=2, progress=False)
+    assert (run.excess[:, -1] < run.excess[:, 0]).all()
 
 
 @pytest.mark.parametrize("word", PLANTED)

@@ -20,6 +20,7 @@ _HOME = {
     "errors": ["AttnscopeError"],
     "numerics.border.estimate": ["Estimate"],
     "numerics.border.x64": ["x64"],
+    "tasks.planted.planted": ["Planted", "PlantedBatch"],
     "tasks.planted.single_location": ["Batch", "LinearPredictor", "SingleLocation"],
     "tasks.planted.multi_location": ["MultiLocation"],
     "tasks.planted.subset_tokens": ["MultiBatch"],

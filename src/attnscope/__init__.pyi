@@ -111,6 +111,8 @@ from attnscope.tasks.planted.marked_tokens import SparseBatch as SparseBatch
 from attnscope.tasks.planted.max_location import MaxLocation as MaxLocation
 from attnscope.tasks.planted.multi_direction import MultiDirection as MultiDirection
 from attnscope.tasks.planted.multi_location import MultiLocation as MultiLocation
+from attnscope.tasks.planted.planted import Planted as Planted
+from attnscope.tasks.planted.planted import PlantedBatch as PlantedBatch
 from attnscope.tasks.planted.positional_semantic import PositionalSemantic as PositionalSemantic
 from attnscope.tasks.planted.random_length import MaskedBatch as MaskedBatch
 from attnscope.tasks.planted.random_length import RandomLength as RandomLength

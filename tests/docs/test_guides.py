@@ -71,8 +71,7 @@ def test_two_routes_of_the_guide_agree():
     assert abs(best.value - squares.mean()) < 4 * error  # false alarm 6e-5
     found = at.risk(task, at.Softmax(2.0), at.Overlaps.oracle())
     losses = (
-        at.predict(at.Softmax(2.0), task.task.key, task.task.value, batch.tokens)
-        - batch.target
+        at.predict(at.Softmax(2.0), task.key, task.value, batch.tokens) - batch.target
     ) ** 2
     assert (
         abs(found.value - losses.mean())
@@ -101,8 +100,12 @@ COMMANDS = {
         "mean oracle (k*, v*)",
     ),
     "sign_location.py": (
-        "train --task sign_location:sign-location --dim 10 --batch-size 5 --runs 2 --steps 20",
+        "train --task sign_location.py:SignLocation --dim 10 --batch-size 5 --runs 2 --steps 20",
         "2 runs, 20 steps",
+    ),
+    "logistic_location.py": (
+        "risk --task logistic_location.py:LogisticLocation --dim 10 --length 3",
+        "quasi-monte-carlo",
     ),
 }
 
@@ -123,7 +126,7 @@ function = "oracle_risk"
 [grid]
 predictor = ["erf", "mean_attention:mean"]
 [fixed]
-task = "sign_location:sign-location"
+task = "sign_location.py:SignLocation"
 dim = 10
 length = 5
 signal = 2.0

@@ -128,11 +128,20 @@ def explore_command(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser.")
     ] = False,
+    task: Annotated[
+        str | None, typer.Option(help="A task in a file of yours, my_paper.py:MyTask.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Open the explorer, a local page with exact risks,
     landscapes and training at the turn of a knob.
     """
+    if task is not None:
+        from attnscope.theory.task_files import task_of_file
+
+        task_of_file(
+            task, "attnscope explore"
+        )  # a choice of the risk and training views from now on
     try:
         from attnscope.explorer.app import serve
     except ImportError as error:

@@ -14,8 +14,8 @@ closes on the overlaps. With a = grad_k R . k and b = grad_v R . v,
         b = R_the the + R_nu nu + R_rho rho
     rho' = (a + b) rho - (R_kap the + R_eta nu + R_rho) - (R_the kap + R_nu eta + R_rho).
 
-Solved by an explicit Runge-Kutta method of order 8 (scipy's DOP853) with the exact gradient of the
-risk, to the tolerance given.
+Solved by an explicit Runge-Kutta method of order 8 (scipy's DOP853), to the tolerance given, with the
+exact gradient of the risk where a route has one, else with that of its fixed nodes (theory/nodes).
 
 Limits. Projected gradient descent with step size alpha is an Euler step up to O(alpha^2), so after
 time t it is off by O(alpha). SGD with any batch size has the same mean step and independent
@@ -39,9 +39,9 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.overlaps import Overlaps, nearest_possible
-from attnscope.theory.risk import checked_task
+from attnscope.tasks.base import PlantedTask
+from attnscope.theory.overlaps import Overlaps, alignment_of, nearest_possible
+from attnscope.theory.route import checked_planted
 
 __all__ = ["GradientFlow", "gradient_flow"]
 
@@ -54,7 +54,7 @@ class GradientFlow:
     error of an overlap, the solver's tolerance.
     """
 
-    task: SingleLocation
+    task: Any  # a planted task
     predictor: Predictor
     time: np.ndarray
     log: np.ndarray
@@ -78,7 +78,7 @@ class GradientFlow:
 
 
 def gradient_flow(
-    task: SingleLocation,
+    task: PlantedTask,
     predictor: Predictor,
     start: Start,
     times: Any,
@@ -98,7 +98,7 @@ def gradient_flow(
     >>> flow.overlaps.nu.round(3)
     array([[0.1  , 0.492, 0.986]])
     """
-    checked_task(task, OF)
+    checked_planted(task, OF)
     if not has_one_head(predictor):
         raise bad(
             "predictor",
@@ -121,14 +121,14 @@ def gradient_flow(
     log = np.stack(
         [
             _solved(
-                lambda x: velocity(x, gradient(x, lam), task.alignment), o[:, [i]], t, tol
+                lambda x: velocity(x, gradient(x, lam), alignment_of(task)), o[:, [i]], t, tol
             )
             for i in range(runs)
         ],
         1,
     )
     # a start on the border of what is possible (k = v) stays there, up to the solver's error
-    possible = nearest_possible(np.clip(log, -1, 1), task.alignment)
+    possible = nearest_possible(np.clip(log, -1, 1), alignment_of(task))
     return GradientFlow(task, predictor, t, possible, tol)
 
 

@@ -26,7 +26,8 @@ from attnscope.figures.figure import Figure, Panel
 from attnscope.figures.outcomes import BANDS, by_outcome, paths_by_outcome
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import Temperature
-from attnscope.tasks.base import PlantedTask, has_classes
+from attnscope.tasks.base import PlantedTask, has_classes, is_defined
+from attnscope.theory.nodes.node_routes import sampled_on_nodes
 from attnscope.theory.optima.landscape import known_landscape, stationary_points
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import sampled
@@ -231,7 +232,11 @@ def exact_excess(
         part = slice(i, i + block)
         lam = temperature[part] if block > 1 else float(temperature[i])
         o = Overlaps(*log[:, :, part])
-        if row is None or row.missing(task, predictor, o):
+        if (row is None or row.missing(task, predictor, o)) and is_defined(task):
+            out[:, part] = sampled_on_nodes(
+                task, predictor, o, float(temperature[i]), SAMPLED, 0
+            ).excess
+        elif row is None or row.missing(task, predictor, o):
             out[:, part] = sampled(
                 row, task, predictor, o, float(temperature[i]), SAMPLED, 0
             ).excess

@@ -36,6 +36,7 @@ __all__ = [
     "gaussian_fields",
     "has_classes",
     "has_law",
+    "is_defined",
     "is_planted",
     "laws",
     "one_hot_means",
@@ -48,6 +49,18 @@ __all__ = [
 
 T = TypeVar("T")
 Kinds = type[T] | tuple[type[T], ...]
+
+# the methods that say how tokens and labels are drawn; the last are those of a definition
+LAW = (
+    "projections",
+    "latent",
+    "latents",
+    "means",
+    "scales",
+    "label",
+    "likelihood",
+    "classes",
+)
 
 
 class Projections(NamedTuple):
@@ -125,22 +138,35 @@ def is_planted(task: object) -> bool:
 
 
 def has_classes(task: object) -> bool:
-    """Whether labels are classes: a planted task without a value, judged by wrong signs."""
-    return is_planted(task) and len(task.teacher_gram) < 2  # type: ignore[attr-defined]
+    """Whether heads are judged by wrong signs: a planted task without a value, unless it says
+    otherwise (`judged_by_sign`).
+    """
+    if not is_planted(task):
+        return False
+    return getattr(task, "judged_by_sign", len(task.teacher_gram) < 2)  # type: ignore[attr-defined]
+
+
+def is_defined(task: object) -> bool:
+    """Whether the task's projections follow from latent, means, scales and label
+    (planted/planted.py).
+    """
+    drawn = getattr(type(task), "projections", None)
+    return callable(drawn) and getattr(drawn, "defines", False)
 
 
 def laws(task: object) -> list[type]:
     """The classes of a task whose tokens have its own law, most special first.
 
-    A subclass that draws its projections anew has left the law of its base: what is derived for the
-    base does not hold for it.
+    A subclass that draws its projections anew, or redefines one of the methods behind them, has
+    left the law of its base: what is derived for the base does not hold for it.
     """
-    own = getattr(type(task), "projections", None)
-    return [
-        kind
-        for kind in type(task).__mro__
-        if own is None or getattr(kind, "projections", None) is own
-    ]
+    own = _law(type(task))
+    return [kind for kind in type(task).__mro__ if own[0] is None or _law(kind) == own]
+
+
+def _law(kind: type) -> tuple[Any, ...]:
+    """What decides how the tokens and labels of a class are drawn."""
+    return tuple(getattr(kind, name, None) for name in LAW)
 
 
 def has_law(task: object, kind: type[T]) -> TypeGuard[T]:

@@ -5,6 +5,8 @@ In reading order: `overlaps`, `law`, `route` and `routes` (what is exactly known
 predictor), `optima/` (best temperatures, minima, saddles), `exchangeable/` (contexts that grow),
 `positional_semantic/` (positions or meanings), `samples/` (what n samples buy). Imports `tasks` and `predictors`; imported by `dynamics` and
 everything above.
+Risks of any planted task on fixed nodes are `nodes/`, with `jax_weights` and `loss_values`;
+`task_files` reads tasks from files.
 """
 
 from attnscope.doors import door

@@ -25,6 +25,7 @@ from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask, Projections
 from attnscope.theory.law import Law
+from attnscope.theory.loss_values import loss_values
 from attnscope.theory.overlaps import Overlaps, head_gram
 
 __all__ = [
@@ -140,6 +141,9 @@ def sampled_heads_excess(
 ) -> tuple[float, float]:
     """The same for several heads that add up, at the Gram matrix of (k_1, v_1, ..., teachers)."""
 
+    loss = getattr(task, "loss", "squared")
+    if loss != "squared" or len(task.teacher_gram) < 2:
+        return _sampled_loss(task, head, heads, gram, lam, samples, seed, loss)
     drawn = _Losses(samples)
     for seen in _drawn(task, gram, samples, seed):
         # X_l.v* of all values: teachers come last, k_1*, v_1*, ...
@@ -148,6 +152,32 @@ def sampled_heads_excess(
         drawn.add(seen.label, reach, _weights_and_values(head, heads, seen, lam))
     mean, error = drawn.found()
     return seen.unit**2 * mean, seen.unit**2 * error
+
+
+def _sampled_loss(
+    task: PlantedTask,
+    head: Predictor,
+    heads: int,
+    gram: np.ndarray,
+    lam: float,
+    samples: int,
+    seed: object,
+    loss: object,
+) -> tuple[float, float]:
+    """(mean, standard error) of a loss other than the squared one, which has the label noise
+    inside, or on a task without a value.
+    """
+    noise = np.random.default_rng(0xA05E)  # apart from the projections' own stream
+
+    def losses(seen: Projections) -> np.ndarray:
+        label = seen.label
+        if loss != "squared":
+            label = label + task.noise / seen.unit * noise.standard_normal(label.shape)
+        values = loss_values(loss, heads_output(head, heads, seen, lam), label)
+        return seen.unit**2 * values
+
+    values = np.concatenate([losses(seen) for seen in _drawn(task, gram, samples, seed)])
+    return float(values.mean()), float(values.std(ddof=1) / samples**0.5)
 
 
 def heads_output(head: Predictor, heads: int, seen: Projections, lam: float) -> np.ndarray:

@@ -3,8 +3,11 @@
     risk(task, predictor, overlaps) = E[(Y - T(X))^2],   excess = risk - noise^2
 
 Which exact route serves which pair is one table (route.py, routes.py). What no route reaches is
-sampled from the task's projections (monte_carlo.py), with a standard error that counts what no draw
-has shown. Overlaps are those of the head's unit vectors k, v with the task's first key and value; of any further teachers the head
+sampled: on quasi-random nodes (nodes/) where the task is a definition, with the standard error of
+their scramblings; else from its projections (monte_carlo.py), with a standard error that counts what
+no draw has shown. Gradients without a route are those of the nodes. Instead of
+overlaps, any Gram matrix of trained vectors and teachers may be given. Overlaps are those of
+the head's unit vectors k, v with the task's first key and value; of any further teachers the head
 keeps only what these imply. On a CorrelatedBackground they are those of the whitened vectors.
 
 Two doors lead to each number. `risk` and `risk_gradient` check what they are given;
@@ -22,12 +25,14 @@ import numpy as np
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
-from attnscope.predictors.attention import Predictor
+from attnscope.predictors.attention import Predictor, has_one_head
+from attnscope.predictors.heads import adds_heads
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.base import PlantedTask, checked_law, has_classes
+from attnscope.tasks.base import PlantedTask, checked_law, has_classes, is_defined
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.monte_carlo import sampled_excess, sampled_wrong
-from attnscope.theory.overlaps import Overlaps, checked_overlaps
+from attnscope.theory.nodes.node_routes import checked_gram, gram_excess, sampled_on_nodes
+from attnscope.theory.overlaps import MOVED, Overlaps, checked_overlaps
 from attnscope.theory.route import (
     Excess,
     Route,
@@ -49,7 +54,7 @@ __all__ = [
     "unchecked_risk",
 ]
 
-METHODS = ("auto", "exact", "monte-carlo")
+METHODS = ("auto", "exact", "monte-carlo", "quasi-monte-carlo")
 
 
 class RiskGradient(NamedTuple):
@@ -66,7 +71,7 @@ class RiskGradient(NamedTuple):
 def risk(
     task: PlantedTask,
     predictor: Predictor,
-    overlaps: Overlaps,
+    overlaps: Any,
     method: str = "auto",
     samples: int = 100_000,
     seed: int = 0,
@@ -74,11 +79,14 @@ def risk(
     """Population risk at the given overlaps (numbers or arrays that broadcast).
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, RandomLength, ...
-        method: "auto" (exact where a route exists, else sampled), "exact" (or a refusal), or
-        "monte-carlo" on `samples` draws of the
-            projections, whose cost does not depend on the dimension; its `error` is a standard
-            error that counts what no draw has shown. The estimate's `method` says what was done.
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        predictor: with overlaps one head; with a Gram matrix also a MultiHead, or a function
+            f(fields (L, m), temperature 1.0) of the projections of one sequence, by JAX.
+        overlaps: an Overlaps, or Gram matrices (..., V, V) of (k_1, v_1, ..., teachers).
+        method: "auto" (exact where a route exists, else sampled), "exact" (or a refusal),
+            "quasi-monte-carlo" on about `samples` fixed nodes, or "monte-carlo" on `samples` draws
+            of the projections, with an error that counts what no draw has shown; neither cost
+            depends on the dimension. The estimate's `method` says what was done.
 
     >>> from attnscope.predictors.attention import Erf
     >>> task = SingleLocation(dim=400, length=10)
@@ -87,13 +95,46 @@ def risk(
     """
     of = "risk"
     checked_planted(task, of)
+    if not isinstance(overlaps, tuple) and np.ndim(overlaps) >= 2:
+        return _gram_risk(task, predictor, overlaps, method, samples, seed)
     lam = constant_temperature(checked_predictor(predictor, of), of)
     o = checked_overlaps(overlaps, task, of)
     if method not in METHODS:
-        raise bad("method", of, "'auto', 'exact' or 'monte-carlo'", method)
+        raise bad("method", of, "one of " + ", ".join(METHODS), method)
     samples = check.integer(samples, "samples", of, 2)
     seed = check.seed_value(seed, of)
     return unchecked_risk(task, predictor, o, lam, method, samples, seed)
+
+
+def _gram_risk(
+    task: Any, predictor: Any, matrix: Any, method: str, samples: int, seed: int
+) -> Estimate:
+    """`risk` at Gram matrices, on nodes; of one head on two teachers by its overlaps."""
+    of = "risk"
+    if method not in ("auto", "quasi-monte-carlo"):
+        raise bad("method", f"{of} at a Gram matrix", "'auto' or 'quasi-monte-carlo'", method)
+    samples = check.integer(samples, "samples", of, 2)
+    seed = check.seed_value(seed, of)
+    heads = adds_heads(predictor)
+    one = not heads and has_one_head(predictor)
+    if not (heads or one or callable(predictor)):
+        must = "a Predictor, a MultiHead or a function of projections"
+        raise bad("predictor", of, must, predictor, "Softmax(1.0)")
+    lam = constant_temperature(predictor, of) if heads or one else 1.0
+    G = checked_gram(matrix, task, 2 * predictor.heads if heads else 2 if one else None, of)
+    unit = (
+        one
+        and len(task.teacher_gram) == 2
+        and np.abs(G[..., [0, 1], [0, 1]] - 1).max() <= MOVED
+    )
+    if unit and method == "auto":
+        rows, columns = [0, 0, 1, 1, 0], [2, 3, 2, 3, 1]
+        o = Overlaps(*np.moveaxis(np.clip(G[..., rows, columns], -1, 1), -1, 0))
+        return unchecked_risk(
+            task, predictor, checked_overlaps(o, task, of), lam, method, samples, seed
+        )
+    out = gram_excess(task, predictor, G, lam, samples, seed)
+    return estimate(out.excess, out.error, out.method, label_noise(task), out.log_excess)
 
 
 def unchecked_risk(
@@ -116,9 +157,16 @@ def unchecked_risk(
     lacking = "a route" if route is None else route.missing(task, predictor, o)
     if method == "exact" or (method == "auto" and not lacking):
         out = _exact(task, predictor, o, lam, lacking)
+    elif method == "quasi-monte-carlo" or (method == "auto" and is_defined(task)):
+        out = sampled_on_nodes(task, predictor, o, lam, samples, seed)
     else:
         out = sampled(route, task, predictor, o, lam, samples, seed)
-    return estimate(out.excess, out.error, out.method, task.noise, out.log_excess)
+    return estimate(out.excess, out.error, out.method, label_noise(task), out.log_excess)
+
+
+def label_noise(task: Any) -> float:
+    """The noise that a squared loss adds; any other has it inside."""
+    return task.noise if getattr(task, "loss", "squared") == "squared" else 0.0
 
 
 def _exact(task: Any, predictor: Predictor, o: Overlaps, lam: float, lacking: str) -> Excess:
@@ -158,8 +206,8 @@ def _shown(o: Overlaps) -> str:
 def risk_gradient(
     task: PlantedTask, predictor: Predictor, overlaps: Overlaps
 ) -> RiskGradient:
-    """Exact partial derivatives of the risk in the overlaps (as five free variables) and in the
-    temperature.
+    """Partial derivatives of the risk in the overlaps (as five free variables) and in the
+    temperature: exact where a route has them, else those of the risk on 2^14 fixed nodes.
 
     >>> from attnscope.predictors.attention import Erf
     >>> task = SingleLocation(dim=400, length=10)

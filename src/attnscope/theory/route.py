@@ -5,7 +5,8 @@ and refusals are made.
 
 A pair is looked up by the classes of the task, most special first, then by those of the predictor;
 so a subclass of Componentwise has a route without being listed. `add_route` adds a row from
-anywhere. What has no row is sampled from the task's projections (monte_carlo.py).
+anywhere. What has no row is sampled: on nodes (nodes/), or from the task's projections
+(monte_carlo.py); its gradient is that of the nodes.
 """
 
 from __future__ import annotations
@@ -97,7 +98,13 @@ def find_route(task: object, predictor: object) -> Route | None:
     """The row of the most special classes, or None."""
     rows = all_routes()
     pairs = ((t, p) for t in laws(task) for p in type(predictor).__mro__)
-    return next((rows[pair] for pair in pairs if pair in rows), None)
+    listed = next((rows[pair] for pair in pairs if pair in rows), None)
+    if listed is None and callable(getattr(task, "exact_risk", None)):
+        # here: it stands on this file
+        from attnscope.theory.nodes.node_routes import own_route
+
+        return own_route(task)
+    return listed
 
 
 def closed_form(task: object, predictor: object) -> bool:
@@ -114,6 +121,11 @@ def needed(
     """
     route = find_route(task, predictor)
     found = None if route is None else getattr(route, part)
+    if found is None and part == "gradient" and is_planted(task) and not has_classes(task):
+        # every planted task has nodes, which can be differentiated
+        from attnscope.theory.nodes.node_routes import NODES
+
+        found = NODES.gradient
     if found is None:
         raise AttnscopeError(_sentence(part, task, predictor, of, sibling))
     return found

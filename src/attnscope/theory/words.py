@@ -1,8 +1,9 @@
 """A task and a predictor as people name them: two words and flat arguments (catalogue.py), for the
 command line and for studies.
 
-A word of yours is "module:word": the module, which adds the row, is imported first. (Not so on the
-explorer's page, whose words may come from elsewhere.)
+A word of yours is "module:word": the module, which adds the row, is imported first; or a task in a
+file, "my_paper.py:MyTask" (task_files.py). (Not so on the explorer's page, whose words may come from
+elsewhere.)
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from attnscope.catalogue import LENGTH, PREDICTORS, TASKS, Entry, find
 from attnscope.errors import bad
+from attnscope.theory.task_files import is_file, task_of_file
 
 __all__ = ["Pair", "modules_of", "pair"]
 
@@ -46,7 +49,8 @@ def pair(task: object, predictor: object, values: Mapping[str, object], of: str)
 
     Every value is read in its own type before anything is built; what nobody has gets one sentence.
     """
-    first = find(_loaded(task, of, "task"), TASKS, of, "task")
+    named = task_of_file(task, of) if is_file(task) else _loaded(task, of, "task")
+    first = find(named, TASKS, of, "task")
     second = find(_loaded(predictor, of, "predictor"), PREDICTORS, of, "predictor")
     mine = {argument.name for argument in first.arguments}
     yours = {argument.name for argument in second.arguments} - mine
@@ -65,10 +69,11 @@ def pair(task: object, predictor: object, values: Mapping[str, object], of: str)
 
 
 def modules_of(*words: object) -> list[str]:
-    """The modules that words name, each once, in order."""
-    return list(
-        dict.fromkeys(str(word).partition(":")[0] for word in words if ":" in str(word))
+    """The modules that words name, each once, in order; of a file its own name."""
+    before = (
+        str(word).partition(":")[0] for word in words if ":" in str(word) or is_file(word)
     )
+    return list(dict.fromkeys(Path(x).stem if x.endswith(".py") else x for x in before))
 
 
 def _loaded(word: object, of: str, what: str) -> str:

@@ -16,7 +16,6 @@ from attnscope.predictors.attention import Erf
 from attnscope.tasks.base import has_classes, laws
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.multi_head_risk import distinct_tokens
-from attnscope.theory.route import find_route
 
 __all__ = ["COMPILED", "ENGINES", "engine_for", "heads_engine"]
 
@@ -78,24 +77,18 @@ def _single_location(setup: Setup) -> OverlapEngine:
 
 
 def _planted(setup: Setup) -> OverlapEngine:
-    """Any other planted task: its exact gradient, SGD in law from its projections,
-    or on its tokens.
+    """Any other planted task: its exact gradient or that of its nodes, SGD in law from its
+    projections, or on its tokens.
     """
     task = setup.task
     predictor = setup.predictor
     alpha = setup.step_size
     batch = setup.batch_size
-    loss = "logistic" if has_classes(task) else "squared"
-    route = find_route(task, predictor)
-    descends = (
-        route is not None
-        and route.gradient is not None
-        and not route.missing(task, predictor, None)
-    )
-    if batch is None and not (descends and setup.engine == "reduced"):
+    loss = "logistic" if has_classes(task) else getattr(task, "loss", "squared")
+    if batch is None and (has_classes(task) or setup.engine == "full"):
         got = (
             f"None for {predictor!r} on {type(task).__name__} with engine={setup.engine!r}, "
-            "which has no exact gradient"
+            "which has no population gradient"
         )
         raise bad("batch_size", "train", "an integer", got, "batch_size=5")
     if batch is None:
@@ -124,11 +117,14 @@ def heads_engine(setup: HeadSetup) -> GramEngine:
     task = setup.task
     alpha = setup.step_size
     batch = setup.batch_size
+    loss = getattr(task, "loss", "squared")
     alone = distinct_tokens(task, setup.predictor)
     if setup.engine == "full" and not hasattr(task, "directions") and not alone:
         from attnscope.dynamics.engines.full_planted import FullPlanted
 
-        return FullPlanted(task, head, alpha, batch, heads=heads, constraint=setup.constraint)
+        return FullPlanted(
+            task, head, alpha, batch, heads=heads, constraint=setup.constraint, loss=loss
+        )
     if setup.engine == "full":
         from attnscope.dynamics.engines.full_heads import FullHeads
 
@@ -136,7 +132,9 @@ def heads_engine(setup: HeadSetup) -> GramEngine:
     if not alone:
         from attnscope.dynamics.engines.planted_sgd import PlantedSgd
 
-        return PlantedSgd(task, head, alpha, batch, heads=heads, constraint=setup.constraint)
+        return PlantedSgd(
+            task, head, alpha, batch, heads=heads, constraint=setup.constraint, loss=loss
+        )
     from attnscope.dynamics.engines.gram_sgd import GenericSgd
     from attnscope.dynamics.engines.losses import squared_loss
 

@@ -14,6 +14,7 @@ by JAX: all that the data say about the gradient, because a loss sees tokens thr
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class PlantedEngine:
         task: gives projections, or tokens.
         predictor, heads: `heads` heads of this kind, whose outputs add up.
         constraint: "sphere" (unit vectors) or "free".
-        loss: "squared", or "logistic" for labels whose sign counts.
+        loss: "squared", "logistic" for labels whose sign counts, or a function (output, label).
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class PlantedEngine:
         *,
         heads: int = 1,
         constraint: str = "sphere",
-        loss: str = "squared",
+        loss: Any = "squared",
     ) -> None:
         of = type(self).__name__
         self.task = task
@@ -90,7 +91,7 @@ def stream(seed: int, run: int, step: int) -> np.random.Generator:
 
 
 def loss_gradient(
-    predictor: Predictor, heads: int, loss: str, of: str
+    predictor: Predictor, heads: int, loss: Any, of: str
 ) -> Callable[[list[Projections], list[np.ndarray], float], np.ndarray]:
     """A function (sequences of each run, their labels, temperature) -> d loss/d fields (runs, B, L,
     2 heads).

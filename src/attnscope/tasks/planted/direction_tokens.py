@@ -22,9 +22,8 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.integrals.log_mixture import mixture
-from attnscope.tasks.base import Projections, gaussian_fields
 from attnscope.tasks.planted.pair import curvature
-from attnscope.tasks.sampling import Sampled
+from attnscope.tasks.planted.planted import Planted
 
 __all__ = [
     "BLOCK",
@@ -66,7 +65,7 @@ class Seen(NamedTuple):
     squares: np.ndarray
 
 
-class DirectionTokens(Sampled[DirectionBatch]):
+class DirectionTokens(Planted[DirectionBatch]):
     """Law of the tokens, posterior, mean and variance of the label given the tokens."""
 
     def __init__(
@@ -184,22 +183,29 @@ class DirectionTokens(Sampled[DirectionBatch]):
         ]  # labels of the tokens as stored
         return DirectionBatch(tokens, np.sum(said, axis=0) + noise, location)
 
-    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
-        """n sequences as far as the vectors of `gram` see them (tasks/base.py);
-        teachers k_1*, v_1*, k_2*, v_2*, ...
-        """
-        location = self._locations(n, rng)
-        rows = np.arange(n)
-        means = np.zeros((n, self.length, 2 * self.directions))
+    def latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """(n, F): the positions J_f."""
+        return self._locations(n, rng)
+
+    def means(self, latent: np.ndarray) -> np.ndarray:
+        """(n, L, 2F): s on k_f* at J_f; teachers k_1*, v_1*, k_2*, v_2*, ..."""
+        rows = np.arange(len(latent))
+        out = np.zeros((len(latent), self.length, 2 * self.directions))
         for f in range(self.directions):
-            means[rows, location[:, f], 2 * f] = self.signal
-        scales = np.where(self._marked(location), self.gamma, 1.0)
-        fields = gaussian_fields(means, scales, gram, rng)
-        students = len(gram) - 2 * self.directions
-        said = [
-            fields[rows, location[:, f], students + 2 * f + 1] for f in range(self.directions)
-        ]
-        return Projections(fields, np.sum(said, axis=0), location, scales)
+            out[rows, latent[:, f], 2 * f] = self.signal
+        return out
+
+    def scales(self, latent: np.ndarray) -> np.ndarray:
+        """(n, L): gam where a token carries a direction, else 1."""
+        return np.where(self._marked(latent), self.gamma, 1.0)
+
+    def label(
+        self, fields: np.ndarray, latent: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """(n,): sum_f X_{J_f}.v_f*."""
+        rows = np.arange(len(fields))
+        said = [fields[rows, latent[:, f], 2 * f + 1] for f in range(self.directions)]
+        return np.sum(said, axis=0)
 
     def _locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
         if self.positions == "independent":

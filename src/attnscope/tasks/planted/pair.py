@@ -15,9 +15,10 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
-from attnscope.tasks.sampling import Drawn, Sampled
+from attnscope.tasks.planted.planted import Planted
+from attnscope.tasks.sampling import Drawn
 
-__all__ = ["ORTHOGONAL", "Located", "Planted", "curvature"]
+__all__ = ["ORTHOGONAL", "Located", "Pair", "curvature"]
 
 ORTHOGONAL = 1e-12  # |k*.v*| below this is roundoff of a projection and counts as 0
 
@@ -29,7 +30,7 @@ def curvature(gamma: float) -> float:
     return (1 - gamma) * (1 + gamma) / gamma**2
 
 
-class Planted(Sampled[Drawn]):
+class Pair(Planted[Drawn]):
     """dim, length, gamma, noise, signal (sqrt(dim/2) if None), seed, and the vectors key and value,
     drawn on first access where None.
     """
@@ -136,7 +137,7 @@ class Planted(Sampled[Drawn]):
             yield slice(i, i + len(part)), scores, part @ self.value
 
 
-class Located(Planted[Drawn]):
+class Located(Pair[Drawn]):
     """A planted task in which the token at one place J decides:
     what is asked of the posterior P(J = l | X).
     """

@@ -41,7 +41,7 @@ from attnscope.numerics.integrals.bayes_integral import (
     bayes_excess,
     location_error,
 )
-from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
+from attnscope.tasks.base import one_hot_means
 from attnscope.tasks.planted.pair import Located
 
 __all__ = ["Batch", "LinearPredictor", "SingleLocation"]
@@ -152,14 +152,31 @@ class SingleLocation(Located[Batch]):
             target[rows] += tokens[where].astype(np.float64) @ self.value
         return Batch(tokens, target, location)
 
-    def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
-        """n sequences as far as the vectors of `gram` see them (tasks/base.py)."""
-        location = self._locations(n, rng)
-        means = one_hot_means(location, self.length, 2, 0, self.signal)
-        scales = np.ones((n, self.length))
-        scales[np.arange(n), location] = self.gamma
-        fields = gaussian_fields(means, scales, gram, rng)
-        return Projections(fields, fields[np.arange(n), location, -1], location, scales)
+    def latents(self) -> tuple[np.ndarray, np.ndarray]:
+        """The positions, and how likely they are."""
+        pi = self.location_probs
+        uniform = np.full(self.length, 1 / self.length) if pi is None else pi
+        return np.arange(self.length), uniform
+
+    def latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """(n,): the position J."""
+        return self._locations(n, rng)
+
+    def means(self, latent: np.ndarray) -> np.ndarray:
+        """(n, L, 2): s on the key at J."""
+        return one_hot_means(latent, self.length, 2, 0, self.signal)
+
+    def scales(self, latent: np.ndarray) -> np.ndarray:
+        """(n, L): gam at J, else 1."""
+        out = np.ones((len(latent), self.length))
+        out[np.arange(len(latent)), latent] = self.gamma
+        return out
+
+    def label(
+        self, fields: np.ndarray, latent: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """(n,): X_J.v*."""
+        return fields[np.arange(len(fields)), latent, 1]
 
     def _locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
         if self.location_probs is None:

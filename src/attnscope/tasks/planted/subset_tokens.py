@@ -18,7 +18,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_weighted_inclusion
 from attnscope.tasks.base import Projections, gaussian_fields
-from attnscope.tasks.planted.pair import Planted
+from attnscope.tasks.planted.pair import Pair
 
 __all__ = ["NAME", "MultiBatch", "SubsetTokens"]
 
@@ -38,7 +38,7 @@ class MultiBatch(NamedTuple):
     weights: np.ndarray
 
 
-class SubsetTokens(Planted[MultiBatch]):
+class SubsetTokens(Pair[MultiBatch]):
     """Law of the tokens and of their weights, posterior and Bayes prediction."""
 
     def __init__(

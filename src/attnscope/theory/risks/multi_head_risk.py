@@ -44,10 +44,11 @@ from attnscope.numerics.semidefinite import lower_factor
 from attnscope.predictors.attention import Erf, LinearAttention, Predictor, is_componentwise
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.base import PlantedTask
+from attnscope.tasks.base import PlantedTask, is_defined
 from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.monte_carlo import sampled_heads_excess
+from attnscope.theory.nodes.node_routes import gram_excess
 from attnscope.theory.risks.heads_quadrature import REACH, componentwise_heads, gaussian_grid
 from attnscope.theory.route import checked_planted, find_route
 
@@ -171,6 +172,9 @@ def heads_excess(
     """(excess, error, method) for Gram matrices (R, n, n), unchecked, at temperature lam."""
     if distinct_tokens(task, predictor):
         return distinct_excess(task, predictor, G, lam, samples, seed, sampled)
+    if is_defined(task) and not sampled:
+        found = gram_excess(task, predictor, G, lam, samples, seed)
+        return found.excess, found.error, found.method
     head = predictor.head
     H = predictor.heads
     rows = [

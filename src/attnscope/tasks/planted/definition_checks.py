@@ -1,0 +1,143 @@
+"""What is asked of a planted task's definition (planted.py): one sentence where it is something
+else, with the method's name and what it returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import bad, shown
+
+__all__ = [
+    "checked_classes",
+    "checked_gram",
+    "checked_label",
+    "checked_latents",
+    "checked_names",
+    "checked_own",
+    "checked_rows",
+    "of_method",
+]
+
+# inner products computed in float64 scatter by 1e-15; what is further off is no Gram matrix of unit
+# vectors
+TOLERANCE = 1e-9
+# most values that `latents` may list: a posterior of so many costs milliseconds per sequence
+MOST = 1 << 20
+
+
+def of_method(task: object, method: str) -> str:
+    return f"{type(task).__name__}.{method}"
+
+
+def checked_names(names: object, of: str) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, (tuple, list)) or not names:
+        raise bad(
+            "teachers", of, "names of one or more directions", names, '("key", "value")'
+        )
+    found = tuple(names)
+    if not all(isinstance(x, str) and x.isidentifier() for x in found) or len(
+        set(found)
+    ) < len(found):
+        raise bad("teachers", of, "different names of directions", names, '("key", "value")')
+    return found
+
+
+def checked_gram(matrix: object, of: str, r: int) -> np.ndarray:
+    """(r, r) inner products of unit vectors."""
+    must = f"a symmetric ({r}, {r}) matrix with ones on its diagonal"
+    try:
+        G = np.array(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise bad("teacher_gram", of, must, matrix) from None
+    if G.shape != (r, r):
+        raise bad("teacher_gram", of, must, f"shape {G.shape}")
+    if not np.isfinite(G).all() or np.abs(G - G.T).max() > TOLERANCE:
+        raise bad("teacher_gram", of, must, G.tolist())
+    if np.abs(np.diagonal(G) - 1).max() > TOLERANCE:
+        raise bad("teacher_gram", of, must, f"the diagonal {np.diagonal(G).tolist()}")
+    least = float(np.linalg.eigvalsh(G)[0])
+    if least < -TOLERANCE:
+        got = f"{shown(G.tolist())} with eigenvalue {least:.3g}"
+        raise bad(
+            "teacher_gram", of, "positive semidefinite", got, "inner products of unit vectors"
+        )
+    return (G + G.T) / 2
+
+
+def checked_classes(classes: object, of: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(x) for x in classes)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise bad(
+            "classes", of, "two or more different numbers", classes, "(-1, 1)"
+        ) from None
+    if len(set(found)) < 2 or len(set(found)) < len(found) or not np.isfinite(found).all():
+        raise bad("classes", of, "two or more different numbers", classes, "(-1, 1)")
+    return found
+
+
+def checked_own(values: Mapping[str, Any], of: str) -> dict[str, Any]:
+    """Arguments of a subclass: finite numbers, words or truth values."""
+    out = {}
+    for name, x in values.items():
+        plain = isinstance(x, (bool, int, float, str, np.integer, np.floating))
+        if not plain or (not isinstance(x, str) and not np.isfinite(x)):
+            raise bad(name, of, "a finite number or a word", x, f"{name}: float = 1.0")
+        out[name] = x
+    return out
+
+
+def checked_rows(
+    found: object, of: str, what: str, shape: tuple[int, ...], whole: bool = False
+) -> np.ndarray:
+    """A finite array whose first axes are `shape`; of exactly this shape if `whole`."""
+    axes = ", ".join(str(n) for n in shape)
+    must = (
+        f"a finite array of shape ({axes})" if whole else f"a finite array of {shape[0]} rows"
+    )
+    try:
+        a = np.asarray(found)
+    except (TypeError, ValueError):
+        raise bad(what, of, must, found) from None
+    fits = a.shape == shape if whole else a.ndim > 0 and a.shape[0] == shape[0]
+    if a.dtype.kind not in "biuf" or not fits:
+        raise bad(what, of, must, found if a.ndim == 0 else f"an array of shape {a.shape}")
+    if not np.isfinite(a).all():
+        raise bad(what, of, must, f"{_strangest(a)} among them")
+    return a.astype(np.float64) if whole and a.dtype.kind != "f" else a
+
+
+def checked_label(found: object, of: str, n: int) -> np.ndarray:
+    a = checked_rows(found, of, "label", (n,))
+    if a.ndim > 2:
+        raise bad(
+            "label",
+            of,
+            f"an array of shape ({n},) or ({n}, o)",
+            f"an array of shape {a.shape}",
+        )
+    return a.astype(np.float64)
+
+
+def checked_latents(found: object, of: str) -> tuple[np.ndarray, np.ndarray]:
+    """Values (m, ...) and probabilities (m,)."""
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        must = "a pair (values, probabilities)"
+        raise bad("latents", of, must, found, "np.arange(L), np.full(L, 1 / L)")
+    probabilities = np.asarray(found[1])
+    if probabilities.ndim != 1 or not 0 < len(probabilities) <= MOST:
+        must = f"from 1 to {MOST} probabilities"
+        raise bad("latents", of, must, f"an array of shape {probabilities.shape}")
+    p = checked_rows(probabilities, of, "latents", (len(probabilities),), True)
+    if (p < 0).any() or abs(p.sum() - 1) > TOLERANCE:
+        got = f"a sum of {float(p.sum()):.6g}" if (p >= 0).all() else f"{float(p.min()):.6g}"
+        raise bad("latents", of, "probabilities >= 0 that sum to 1", got)
+    return checked_rows(found[0], of, "latents", (len(p),)), p / p.sum()
+
+
+def _strangest(a: np.ndarray) -> str:
+    return "NaN" if np.isnan(a).any() else "infinity"

@@ -1,0 +1,230 @@
+"""The mean loss of heads on a planted task's nodes, at any Gram matrix, with its error.
+
+notation: u_h, w_h scores and values of head h (students.py), a_h = weights(lam u_h), y_c the label's
+values with chances p_c, T the output.
+
+    squared loss    E[sum_c p_c (y_c - T)^2 | nodes]
+                    = sum_c p_c (y_c - sum_hl a_hl E w_hl)^2 + sum_l scale_l^2 a_l^T Q_l a_l
+    any other       sum_c p_c loss(T, y_c)
+
+averaged over the points of a scrambling; the error is the standard error over scramblings, widened
+so that 5 of it hold as for a normal (numerics/border/sampled_estimate.py). Where at most 3 normals
+are left, three midpoint rules take their place: where they agree to FIT the finest is the value and
+twice the largest difference its error; where they do not (a label that jumps), the nodes are used.
+A squared loss leaves the label noise out, as `excess` does; every other has it among its nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.numerics.border.sampled_estimate import widened
+from attnscope.numerics.border.x64 import x64
+from attnscope.theory.loss_values import loss_values
+from attnscope.theory.nodes.nodes import SCRAMBLINGS, Nodes, grid_nodes, nodes_of
+from attnscope.theory.nodes.students import Seen, embedded_inverses, seen_by
+
+__all__ = [
+    "METHOD",
+    "RULES",
+    "Reader",
+    "cached_nodes",
+    "means_on",
+    "node_excess",
+    "reader_of",
+]
+
+METHOD = "quasi-monte-carlo"
+RULES = "midpoint rules"
+FIT = 1e-7  # relative difference of midpoint rules below which they have converged
+ROUNDING = 1e-13  # relative, of a mean of positive terms that are good to some roundings
+CHUNK = 1 << 19  # numbers of an array worked on at a time: 4 MB
+# sets of nodes and compiled gradients that a task holds: some 10 MB each
+KEPT = 8
+
+
+class Reader(NamedTuple):
+    """What reads a token: `heads` heads of one kind, or a function of projections.
+
+    function: (fields (L, vectors), temperature) -> output, by JAX; None for heads.
+    loss: "squared", "logistic" or a function (output, label).
+    """
+
+    head: Any
+    heads: int
+    loss: Any
+    function: Callable[..., Any] | None = None
+    vectors: int = 0
+
+    @property
+    def averaged(self) -> bool:
+        """Whether values are averaged out given the scores."""
+        return self.function is None and self.loss == "squared"
+
+    @property
+    def order(self) -> list[int]:
+        """The trained vectors k_1, v_1, k_2, ... with the scores first."""
+        if self.function is not None:
+            return list(range(self.vectors))
+        return [*range(0, 2 * self.heads, 2), *range(1, 2 * self.heads, 2)]
+
+    @property
+    def scores(self) -> int:
+        """Trained vectors with a normal of their own per token."""
+        return self.heads if self.averaged else len(self.order)
+
+    @property
+    def alike(self) -> bool:
+        """Whether the place of a token does not matter."""
+        return self.function is None and (self.head.componentwise or self.head.normalised)
+
+
+def reader_of(task: Any, predictor: Any, vectors: int = 0) -> Reader:
+    """Of a predictor, a MultiHead or a function of projections, with the task's own loss."""
+    loss = getattr(task, "loss", "squared")
+    if hasattr(predictor, "head"):
+        return Reader(predictor.head, predictor.heads, loss)
+    if hasattr(predictor, "weights"):
+        return Reader(predictor, 1, loss)
+    return Reader(None, 0, loss, predictor, vectors)
+
+
+def node_excess(
+    task: Any, reader: Reader, G: np.ndarray, lam: float, samples: int, seed: int
+) -> tuple[float, float, str]:
+    """(excess, error, method) at one Gram matrix (V, V) of (trained vectors, teachers)."""
+    rules = _kept(task, ("rules", reader.scores, reader.alike), lambda: _rules(task, reader))
+    if rules:
+        values = [float(means_on(x, reader, G, lam, task.teacher_gram)[0]) for x in rules]
+        error = 2 * max(abs(values[-1] - x) for x in values)
+        if error <= FIT * abs(values[-1]):
+            return values[-1], error + ROUNDING * abs(values[-1]), RULES
+    nodes = cached_nodes(task, reader, samples, seed)
+    means = means_on(nodes, reader, G, lam, task.teacher_gram)
+    value = float(means.mean())
+    error = widened(float(means.std(ddof=1)) / math.sqrt(SCRAMBLINGS), SCRAMBLINGS)
+    return value, error + ROUNDING * abs(value), METHOD
+
+
+def cached_nodes(task: Any, reader: Reader, samples: int, seed: int) -> Nodes:
+    """The nodes of a task; kept with it, because they are the same for every Gram matrix."""
+    noise = 0.0 if reader.loss == "squared" else task.noise
+    key = ("nodes", reader.scores, reader.alike, samples, seed, noise)
+    make = lambda: nodes_of(task, reader.scores, samples, seed, reader.alike, noise)
+    return _kept(task, key, make)
+
+
+def _rules(task: Any, reader: Reader) -> list[Nodes]:
+    noisy = reader.loss != "squared" and task.noise > 0
+    return [] if noisy else grid_nodes(task, reader.scores, reader.alike)
+
+
+def _kept(task: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    held = vars(task).setdefault("_nodes", {})
+    if key not in held:
+        while len(held) >= KEPT:
+            held.pop(next(iter(held)))
+        held[key] = make()
+    return held[key]
+
+
+def means_on(
+    nodes: Nodes, reader: Reader, G: np.ndarray, lam: float, star: np.ndarray
+) -> np.ndarray:
+    """(S,) means of the loss over the points of each scrambling."""
+    law = seen_by(G, reader.order, reader.scores, star, embedded_inverses(star, nodes.reads))
+    S, _, n, L = nodes.normals.shape[1:]
+    size = max(1, CHUNK // (n * L))
+    out = np.zeros(S)
+    for i, weight in enumerate(nodes.weights):
+        for s in range(0, S, size):
+            part = slice(s, s + size)
+            losses = _losses(nodes, i, part, reader, law, lam)
+            mean = losses.mean(1) if nodes.heft is None else losses @ nodes.heft
+            out[part] += weight * mean
+    return nodes.unit**2 * out
+
+
+def _losses(
+    nodes: Nodes, i: int, part: slice, reader: Reader, law: Seen, lam: float
+) -> np.ndarray:
+    """(S', n) losses of a block."""
+    scales = nodes.scales[i, part] if nodes.scales.shape[1] > 1 else nodes.scales[i]
+    answers = nodes.answers[i, part]
+    chances = nodes.chances[i, part]
+    mask = None if nodes.mask is None else nodes.mask[i, part]
+    pattern = nodes.pattern[i]
+    offsets = np.einsum("lar,lr->la", law.on_means[pattern], nodes.means[i])
+
+    def projection(a: int) -> np.ndarray:
+        """(S', n, L) of trained vector a."""
+        on = law.on_normals[pattern, a]
+        noise = nodes.normals[i, part, 0] * (on[:, 0] * scales)
+        for j in range(1, on.shape[1]):
+            if on[:, j].any():
+                noise += nodes.normals[i, part, j] * (on[:, j] * scales)
+        if offsets[:, a].any():
+            noise += offsets[:, a]
+        for j in range(nodes.seen.shape[2]):
+            on_seen = law.on_seen[pattern, a, j]
+            read = np.flatnonzero(on_seen)
+            if len(read) == 1:  # as in tasks with one place that decides
+                noise[:, :, read[0]] += on_seen[read[0]] * nodes.seen[i, part, j, :, read[0]]
+            elif len(read):
+                noise += nodes.seen[i, part, j] * on_seen
+        return noise
+
+    fields = [projection(a) for a in range(len(reader.order))]
+    spread: Any = 0.0
+    if reader.function is not None:
+        output = _of_function(reader, fields, lam)
+    else:
+        H = reader.heads
+        weights = [_weights(reader.head, lam * fields[h], mask) for h in range(H)]
+        output = sum((weights[h] * fields[H + h]).sum(-1) for h in range(H))
+        if reader.averaged:
+            spread = _spread(weights, law.left[pattern], scales)
+    return _lossy(reader.loss, output, answers, chances) + spread
+
+
+def _weights(head: Any, scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    flat = scores.reshape(-1, scores.shape[-1])
+    real = None if mask is None else mask.reshape(flat.shape)
+    return head.weights(flat, real).reshape(scores.shape)
+
+
+def _spread(weights: list[np.ndarray], left: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    total: Any = 0.0
+    for g, one in enumerate(weights):
+        for h, other in enumerate(weights):
+            total = total + (one * other * (left[:, g, h] * scales**2)).sum(-1)
+    return total
+
+
+def _of_function(reader: Reader, fields: list[np.ndarray], lam: float) -> np.ndarray:
+    """Outputs (S', n) or (S', n, o) of a function of projections."""
+    import jax
+
+    seen = np.stack(fields, axis=-1)
+    with x64():
+        each = jax.vmap(lambda x: reader.function(x, lam))  # type: ignore[misc]
+        out = np.asarray(each(seen.reshape(-1, *seen.shape[2:])))
+    if not np.isfinite(out).all():
+        raise bad("predictor", "risk", "a function with finite values", "NaN or infinity")
+    return out.reshape(*seen.shape[:2], *out.shape[1:])
+
+
+def _lossy(
+    loss: Any, output: np.ndarray, answers: np.ndarray, chances: np.ndarray
+) -> np.ndarray:
+    """(S', n): the loss, averaged over the label's values (S', C, n) or (S', C, n, o)."""
+    total: Any = 0.0
+    for c in range(chances.shape[1]):
+        several = answers.ndim == 4
+        total = total + chances[:, c] * loss_values(loss, output, answers[:, c], several)
+    return total

@@ -1,0 +1,145 @@
+"""Risk and gradient on fixed nodes, as a route of every planted task (route.py).
+
+At overlaps the Gram matrix is that of a head's k and v with the first two teachers; of further ones
+a head keeps what these imply (overlaps.py), k.T = a.(K.T, V.T), a = (k.K, k.V) M, and a derivative
+in k.K collects those of all implied products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.theory.nodes.node_gradient import node_gradient
+from attnscope.theory.nodes.node_risk import node_excess, reader_of
+from attnscope.theory.overlaps import Overlaps, head_gram
+from attnscope.theory.route import Excess, Route, pointwise
+
+__all__ = [
+    "GRADIENT_NODES",
+    "NODES",
+    "checked_gram",
+    "gram_excess",
+    "gram_gradient",
+    "own_route",
+    "sampled_on_nodes",
+]
+
+SAMPLES = 100_000  # nodes of a risk where nobody says how many
+# nodes of a gradient: each costs some ten times one of a risk, and training asks thousands of times
+GRADIENT_NODES = 1 << 14
+TOLERANCE = 1e-9  # as for overlaps: rounding of float64 inner products stays far below
+
+
+def sampled_on_nodes(
+    task: Any, predictor: Any, o: Overlaps, lam: float, samples: int, seed: int
+) -> Excess:
+    """The excess at overlaps of any shape, with the same nodes for all."""
+    reader = reader_of(task, predictor)
+
+    def one(point: tuple[float, ...]) -> tuple[float, float, str]:
+        G = head_gram(Overlaps(*point), task.teacher_gram)
+        return node_excess(task, reader, G, lam, samples, seed)
+
+    rows = [one(tuple(float(x) for x in point)) for point in zip(*(x.ravel() for x in o))]
+    excess, error = (
+        np.array([row[k] for row in rows]).reshape(o.kappa.shape) for k in (0, 1)
+    )
+    methods = sorted({row[2] for row in rows})
+    return Excess(excess, error, ", ".join(methods))
+
+
+def _excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    return sampled_on_nodes(task, predictor, o, lam, SAMPLES, 0)
+
+
+def _gradient(task: Any, predictor: Any, o: Overlaps, lam: float) -> np.ndarray:
+    """(6, ...) partial derivatives in the overlaps and the temperature."""
+    gradient = node_gradient(
+        task, reader_of(task, predictor), GRADIENT_NODES, 0, "risk_gradient"
+    )
+    star = task.teacher_gram
+    pair = min(2, len(star))
+    implied = np.linalg.pinv(star[:pair, :pair], hermitian=True) @ star[:pair]
+    implied[:, :pair] = np.eye(pair)
+
+    def one(point: tuple[float, ...]) -> np.ndarray:
+        found = gradient(head_gram(Overlaps(*point), star), lam)
+        cross = np.zeros((2, 2))
+        cross[:, :pair] = found.gram[:2, 2:] @ implied.T
+        return np.array([*cross.ravel(), found.gram[0, 1], found.temperature])
+
+    arrays = Overlaps(*(np.asarray(x, dtype=np.float64) for x in o))
+    return pointwise(one, arrays).T.reshape(6, *arrays.kappa.shape)
+
+
+NODES = Route(_excess, _gradient)
+
+
+def gram_excess(
+    task: Any, predictor: Any, G: np.ndarray, lam: float, samples: int, seed: int
+) -> Excess:
+    """The excess at Gram matrices (..., V, V) of (trained vectors, teachers)."""
+    reader = reader_of(task, predictor, G.shape[-1] - len(task.teacher_gram))
+    flat = G.reshape(-1, *G.shape[-2:])
+    rows = [node_excess(task, reader, g, lam, samples, seed) for g in flat]
+    excess, error = (np.array([row[k] for row in rows]).reshape(G.shape[:-2]) for k in (0, 1))
+    return Excess(excess, error, ", ".join(sorted({row[2] for row in rows})))
+
+
+def gram_gradient(
+    task: Any, predictor: Any, G: np.ndarray, lam: float, samples: int = GRADIENT_NODES
+) -> np.ndarray:
+    """(m, V): derivatives of the risk in the inner products of m trained vectors with all V."""
+    m = len(G) - len(task.teacher_gram)
+    reader = reader_of(task, predictor, m)
+    return node_gradient(task, reader, samples, 0, "risk_gradient")(G, lam).gram[:m]
+
+
+def checked_gram(matrix: object, task: Any, vectors: int | None, of: str) -> np.ndarray:
+    """Gram matrices (..., V, V) of (trained vectors, teachers), or one sentence.
+
+    Args:
+        vectors: how many are trained; None for as many as the matrix has.
+    """
+    star = task.teacher_gram
+    try:
+        G = np.array(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise bad(
+            "gram", of, "an array of numbers", matrix, "heads_gram(task, K, V)"
+        ) from None
+    V = G.shape[-1] if G.ndim >= 2 else 0
+    count = V - len(star) if vectors is None else vectors
+    if G.ndim < 2 or G.shape[-2] != V or count + len(star) != V or count < 1:
+        size = "V" if vectors is None else str(vectors + len(star))
+        must = f"of shape (..., {size}, {size}), trained vectors and {len(star)} teachers"
+        raise bad("gram", of, must, f"shape {G.shape}", "heads_gram(task, K, V)")
+    known = np.isfinite(G).all() and np.abs(G - G.swapaxes(-1, -2)).max() <= TOLERANCE
+    if not known or np.abs(G[..., count:, count:] - star).max() > TOLERANCE:
+        must = "symmetric and finite, with the task's own teachers last"
+        raise bad("gram", of, must, "another matrix", "heads_gram(task, K, V)")
+    least = float(np.linalg.eigvalsh(G)[..., 0].min())
+    if least < -TOLERANCE * max(1.0, float(np.abs(G).max())):
+        hint = "inner products of vectors"
+        raise bad("gram", of, "positive semidefinite", f"eigenvalue {least:.3g}", hint)
+    return G
+
+
+def own_route(task: Any) -> Route | None:
+    """The row that a task's own method `exact_risk(predictor, overlaps, temperature)` makes."""
+    asked = getattr(task, "exact_risk", None)
+    if not callable(asked):
+        return None
+
+    def excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
+        value, error = asked(predictor, o, lam)
+        return Excess(value, error, "exact_risk")
+
+    def missing(task: Any, predictor: Any, o: Any) -> str:
+        known = o is not None and asked(predictor, o, predictor.temperature) is not None
+        return "" if known else "a predictor and overlaps that exact_risk knows"
+
+    return Route(excess, missing=missing)

@@ -1,0 +1,324 @@
+"""Fixed nodes for the mean of a loss over a planted task: what the teachers see, the label, and
+standard normals for what the trained vectors see beyond.
+
+notation: L = length, r teachers, S scramblings of n points each, m blocks (latent values), q normals
+per token for the trained vectors.
+
+Given the latent, a token's projections are Gaussian. Those on the teachers that the label looks at
+(reads.py) come first, so that labels are computed once, with NumPy, whatever the trained vectors
+are; what these see beyond is students.py. All normals are Phi^-1 of the coordinates of a Sobol'
+sequence, scrambled (Matousek) S times independently: each scrambling is an unbiased mean of its own,
+and their scatter is the standard error.
+
+    finite latents, at most BLOCKS   one block each, weighted by its probability; latents that are
+                                     permutations of one another are one block where weights of
+                                     tokens do not depend on their places
+    any other definition             one block; latents drawn anew in every scrambling
+    a task with projections alone    one block; the teachers' projections drawn by the task itself
+
+Where a block has at most 3 normals in all they are the tensor product of midpoint rules on
+[-EDGE, EDGE] with normal weights, of GRIDS sizes, and no scramblings.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from attnscope.numerics.semidefinite import semidefinite_root
+from attnscope.tasks.base import is_defined
+from attnscope.theory.nodes.reads import answers_at, redrawn, what_is_read
+
+__all__ = ["GRIDS", "SCRAMBLINGS", "Nodes", "grid_nodes", "nodes_of"]
+
+SCRAMBLINGS = 32  # means behind a standard error: 31 degrees of freedom widen it by a quarter
+BLOCKS = 64  # latents that have nodes of their own; more are drawn
+# coordinates of a Sobol' sequence; further ones, whose share of a variance is small, are drawn
+COORDINATES = 1024
+BITS = 52  # of a coordinate: normals up to 8 standard deviations
+EDGE = 8.5  # where the normal weights of midpoint rules end: 1e-17 of the mass is beyond
+# points per axis of three midpoint rules, none a multiple of another, by dimension
+GRIDS = {1: (97, 128, 161), 2: (65, 80, 97), 3: (41, 48, 56)}
+STREAM = 0x90DE5
+
+
+class Nodes(NamedTuple):
+    """Blocks side by side; m blocks, S scramblings, n points, L tokens.
+
+    weights: (m,) of the blocks. heft: (n,) of the points, None where all weigh 1/n.
+    reads: (P, r) bool, the different sets of teachers that a label reads of a token;
+    pattern: (m, L) which set. means: (m, L, r). scales: (m, S or 1, n or 1, L).
+    seen: (m, S, r, n, L) projections on the teachers, 0 where unread.
+    normals: (m, S, q, n, L). answers: (m, S, C, n) or (m, S, C, n, o) the label's values, and
+    chances: (m, S, C, n) their probabilities. mask: (m, S, n, L) or None. unit: of the label.
+    """
+
+    weights: np.ndarray
+    heft: np.ndarray | None
+    reads: np.ndarray
+    pattern: np.ndarray
+    means: np.ndarray
+    scales: np.ndarray
+    seen: np.ndarray
+    normals: np.ndarray
+    answers: np.ndarray
+    chances: np.ndarray
+    mask: np.ndarray | None
+    unit: float
+
+
+class Law(NamedTuple):
+    """Blocks of a defined task: latent values (m, ...), weights (m,), means (m, L, r), scales (m,
+    L), reads (m, L, r).
+    """
+
+    values: np.ndarray
+    weights: np.ndarray
+    means: np.ndarray
+    scales: np.ndarray
+    reads: np.ndarray
+
+
+def nodes_of(
+    task: Any, q: int, samples: int, seed: int, alike: bool, noise: float = 0.0
+) -> Nodes:
+    """About `samples` nodes: a power of two per block and scrambling.
+
+    Args:
+        q: normals per token for the trained vectors.
+        alike: whether weights of tokens do not depend on their places.
+        noise: standard deviation of label noise that is drawn; 0 where a loss accounts for it.
+    """
+    law = blocks_of(task, alike) if is_defined(task) else None
+    m = 1 if law is None else len(law.values)
+    n = 1 << max(4, math.ceil(math.log2(samples / (SCRAMBLINGS * m))))
+    if law is not None:
+        made = _stratified(task, law, q, n, seed)
+        if made is None:  # a label reads what it was thought not to
+            made = _stratified(task, law._replace(reads=np.ones_like(law.reads)), q, n, seed)
+        assert made is not None
+    else:
+        made = _drawn(task, q, n, seed)
+    if noise:
+        rng = np.random.default_rng([seed, STREAM, 2])
+        added = noise / made.unit * rng.standard_normal(made.answers.shape)
+        made = made._replace(answers=made.answers + added)
+    return made
+
+
+def grid_nodes(task: Any, q: int, alike: bool) -> list[Nodes]:
+    """The three midpoint rules where at most 3 normals are left; else none."""
+    law = blocks_of(task, alike) if is_defined(task) else None
+    if law is None:
+        return []
+    size = int(law.reads.sum((1, 2)).max()) + law.reads.shape[1] * q
+    if not 0 < size <= 3:
+        return []
+    found = [_stratified(task, law, q, count, 0, size) for count in GRIDS[size]]
+    return [] if any(x is None for x in found) else found  # type: ignore[return-value]
+
+
+def blocks_of(task: Any, alike: bool) -> Law | None:
+    """The latent's values as blocks, or None where there are too many."""
+    if task.latents is None:
+        return None
+    values, weights = task.enumerated("risk")
+    if len(values) > BLOCKS:
+        return None
+    possible = weights > 0
+    values = values[possible]
+    means, scales = task.token_law(values)
+    law = Law(values, weights[possible], means, scales, what_is_read(task, values))
+    return _merged(task, law) if alike else law
+
+
+def _merged(task: Any, law: Law) -> Law:
+    """Latents that are permutations of one another, labels included, are one."""
+    rows = np.concatenate([law.means, law.scales[:, :, None], law.reads], axis=2)
+    order = [np.lexsort(x.T[::-1]) for x in rows]
+    kept: list[int] = []
+    weights: list[float] = []
+    for i, weight in enumerate(law.weights):
+        for place, k in enumerate(kept):
+            same = np.array_equal(rows[i][order[i]], rows[k][order[k]])
+            if same and _same_labels(task, law, k, i, order):
+                weights[place] += weight
+                break
+        else:
+            kept.append(i)
+            weights.append(float(weight))
+    return Law(
+        law.values[kept],
+        np.array(weights),
+        law.means[kept],
+        law.scales[kept],
+        law.reads[kept],
+    )
+
+
+def _same_labels(task: Any, law: Law, k: int, i: int, order: list[np.ndarray]) -> bool:
+    """Whether latent i answers to permuted tokens what latent k answers."""
+    n = 1 << 14  # sequences: as for what is read, a difference missed here is rare
+    fields = redrawn(task, law.means[k], law.scales[k], n, np.random.default_rng(STREAM))
+    moved = np.empty_like(fields)
+    moved[:, order[i]] = fields[:, order[k]]
+    one, other = (np.repeat(law.values[j : j + 1], n, axis=0) for j in (k, i))
+    return np.array_equal(answers_at(task, fields, one), answers_at(task, moved, other))
+
+
+# -- normals ---------------------------------------------------------------------------------------
+
+
+def _normals(size: int, n: int, seed: list[int]) -> np.ndarray:
+    """(n, size): scrambled Sobol' points as standard normals."""
+    rng = np.random.default_rng(seed)
+    leading = min(size, COORDINATES)
+    points = qmc.Sobol(leading, scramble=True, bits=BITS, seed=rng).random(n)
+    # the middle of the cell, so that 0 is no coordinate
+    found = ndtri(points + 0.5**BITS / 2)
+    if size == leading:
+        return found
+    return np.concatenate([found, rng.standard_normal((n, size - leading))], axis=1)
+
+
+def _grid(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(count^size, size) points and their weights, which sum to 1."""
+    x = EDGE * (2 * (np.arange(count) + 0.5) / count - 1)
+    weight = np.exp(-x * x / 2)
+    points = np.stack(np.meshgrid(*[x] * size, indexing="ij"), -1).reshape(-1, size)
+    heft = np.prod(np.stack(np.meshgrid(*[weight] * size, indexing="ij"), -1), -1).ravel()
+    return points, heft / heft.sum()
+
+
+# -- blocks ----------------------------------------------------------------------------------------
+
+
+def _stratified(
+    task: Any, law: Law, q: int, n: int, seed: int, grid: int = 0
+) -> Nodes | None:
+    """A block per latent; None where a label reads more than it was thought to."""
+    m, L, r = law.means.shape
+    reads, place = np.unique(law.reads.reshape(-1, r), axis=0, return_inverse=True)
+    roots = [_root(task.teacher_gram, row) for row in reads]
+    pattern = place.reshape(m, L)
+    blocks = []
+    heft = None
+    for i in range(m):
+        size = int(law.reads[i].sum()) + L * q
+        if grid:
+            points, heft = _grid(grid, n)
+            parts = [points[:, :size]]
+        else:
+            parts = [_normals(size, n, [seed, STREAM, i, s]) for s in range(SCRAMBLINGS)]
+        own = [roots[p] for p in pattern[i]]
+        made = [_block(task, law, i, q, z, own, [seed, s]) for s, z in enumerate(parts)]
+        whole = [x for x in made if x is not None]
+        if len(whole) < len(made):
+            return None
+        blocks.append(whole)
+    seen, normals, answers, chances = (
+        np.stack([np.stack([scrambling[k] for scrambling in block]) for block in blocks])
+        for k in range(4)
+    )
+    return Nodes(
+        law.weights, heft, reads, pattern, law.means, law.scales[:, None, None], seen, normals,
+        answers, chances, None, 1.0,
+    )  # fmt: skip
+
+
+def _root(gram: np.ndarray, read: np.ndarray) -> np.ndarray:
+    """(r, count) with root root^T the Gram matrix of what is read; rows of the others are 0."""
+    out = np.zeros((len(read), int(read.sum())))
+    out[read] = semidefinite_root(gram[np.ix_(read, read)])
+    return out
+
+
+def _block(
+    task: Any,
+    law: Law,
+    i: int,
+    q: int,
+    z: np.ndarray,
+    roots: list[np.ndarray],
+    seed: list[int],
+) -> tuple[np.ndarray, ...] | None:
+    """(seen, normals, answers, chances) of one latent at normals z (n, size); a label that draws
+    random numbers has its own stream in every scrambling.
+    """
+    n = len(z)
+    L = law.means.shape[1]
+    mean = law.means[i] @ task.teacher_gram
+    seen = np.zeros((n, *mean.shape))
+    used = 0
+    for l, root in enumerate(roots):
+        count = root.shape[1]
+        seen[:, l] = mean[l] + law.scales[i, l] * z[:, used : used + count] @ root.T
+        used += count
+    latent = np.repeat(law.values[i : i + 1], n, axis=0)
+    answers, chances = _told(task, seen, latent, [*seed, STREAM, i, 3])
+    unread = ~law.reads[i]
+    if unread.any():
+        rng = np.random.default_rng([i, STREAM])
+        other = np.where(unread, redrawn(task, law.means[i], law.scales[i], n, rng), seen)
+        if not np.array_equal(
+            answers_at(task, other, latent), answers_at(task, seen, latent)
+        ):
+            return None
+    seen = np.where(law.reads[i], seen, 0.0)
+    rest = z[:, used : used + L * q].reshape(n, q, L)
+    return np.moveaxis(seen, 2, 0), np.moveaxis(rest, 1, 0), answers, chances
+
+
+def _told(
+    task: Any, fields: np.ndarray, latent: np.ndarray, stream: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The label's values (C, n) or (1, n, o) and their probabilities (C, n)."""
+    if getattr(task, "likelihood", None) is not None and task.classes is not None:
+        chances = task.class_chances(fields, latent).T
+        classes = np.repeat(np.array(task.classes)[:, None], len(fields), axis=1)
+        return classes, chances
+    label = answers_at(task, fields, latent, stream)
+    return label[None], np.ones((1, len(fields)))
+
+
+def _drawn(task: Any, q: int, n: int, seed: int) -> Nodes:
+    """One block whose teachers' side is drawn; every projection counts as read."""
+    L = task.length
+    G = task.teacher_gram
+    r = len(G)
+    rows: list[tuple[np.ndarray, ...]] = []
+    masks: list[np.ndarray | None] = []
+    unit = 1.0
+    for s in range(SCRAMBLINGS):
+        rng = np.random.default_rng([seed, STREAM, s, 1])
+        if is_defined(task):
+            latent = task.drawn_latent(n, rng)
+            means, scales = task.token_law(latent)
+            z = _normals(L * (r + q), n, [seed, STREAM, 0, s])
+            noise = z[:, : L * r].reshape(n, L, r) @ semidefinite_root(G).T
+            seen = means @ G + scales[:, :, None] * noise
+            normals = z[:, L * r :].reshape(n, q, L)
+            answers, chances = _told(task, seen, latent, [seed, STREAM, s, 3])
+            mask = None
+        else:
+            drawn = task.projections(n, G, rng)
+            seen, scales, mask, unit = drawn.fields, drawn.scales, drawn.mask, drawn.unit
+            normals = _normals(L * q, n, [seed, STREAM, 0, s]).reshape(n, q, L)
+            answers, chances = drawn.label[None], np.ones((1, n))
+        rows.append(
+            (np.moveaxis(seen, 2, 0), np.moveaxis(normals, 1, 0), answers, chances, scales)
+        )
+        masks.append(mask)
+    seen, normals, answers, chances, scales = (
+        np.stack([x[k] for x in rows])[None] for k in range(5)
+    )
+    mask = None if masks[0] is None else np.stack([x for x in masks if x is not None])[None]
+    everything = np.ones((1, r), bool)
+    return Nodes(
+        np.ones(1), None, everything, np.zeros((1, L), int), np.zeros((1, L, r)), scales, seen,
+        normals, answers, chances, mask, unit,
+    )  # fmt: skip

@@ -1,0 +1,89 @@
+"""`--task my_paper.py:MyTask`: a task in a file anywhere on disk, and the sentences that refuse."""
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import attnscope as at
+from attnscope import catalogue
+from attnscope.cli import app
+from attnscope.explorer.knobs import arguments_of
+from attnscope.theory.task_files import task_of_file
+from attnscope.theory.words import modules_of, pair
+
+PAPER = '''
+import numpy as np
+
+import attnscope as at
+
+
+class SignPaper(at.Planted):
+    """The sign of what one token says."""
+
+    teachers = ("key", "value")
+    signal: float = 2.0
+
+    def latents(self):
+        return np.arange(self.length), np.full(self.length, 1 / self.length)
+
+    def means(self, location):
+        out = np.zeros((len(location), self.length, 2))
+        out[np.arange(len(location)), location, 0] = self.signal
+        return out
+
+    def label(self, fields, location, rng):
+        return np.sign(fields[np.arange(len(fields)), location, 1])
+'''
+
+
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    path = tmp_path / "my_sign_paper.py"
+    path.write_text(PAPER)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield path
+    sys.modules.pop("my_sign_paper", None)
+    catalogue.remove("sign-paper", catalogue.TASKS)
+
+
+def test_risk_and_train_take_a_task_file(paper):
+    word = f"{paper}:SignPaper"
+    run = CliRunner().invoke(
+        app, ["risk", "--task", word, "--dim", "10", "--length", "3", "--json"]
+    )
+    assert run.exit_code == 0, run.output
+    rows = {row["name"]: row for row in json.loads(run.output)["risks"]}
+    assert {"null: predict the mean", "erf oracle (k*, v*)", "Bayes: E[Y | X]"} <= set(rows)
+    assert rows["Bayes: E[Y | X]"]["value"] < rows["null: predict the mean"]["value"]
+    options = ["--runs", "2", "--steps", "4", "--batch-size", "2", "--dim", "10", "--json"]
+    run = CliRunner().invoke(app, ["train", "--task", word, *options])
+    assert run.exit_code == 0, run.output
+    assert set(arguments_of("sign-paper")) >= {"dim", "length", "signal"}
+    assert modules_of(word) == ["my_sign_paper"]
+    made = pair(word, "softmax", {"dim": "9", "signal": "1.5"}, "a test").make_task()
+    assert (made.dim, made.signal) == (9, 1.5)
+
+
+def test_wrong_files_get_one_sentence(paper, tmp_path):
+    of = "attnscope risk"
+    with pytest.raises(at.AttnscopeError, match=r"got no file absent\.py"):
+        task_of_file(tmp_path / "absent.py", of)
+    broken = tmp_path / "my_broken_paper.py"
+    broken.write_text("import nothing_of_that_name")
+    with pytest.raises(
+        at.AttnscopeError, match=r"ModuleNotFoundError in my_broken_paper\.py"
+    ):
+        task_of_file(f"{broken}:A", of)
+    two = tmp_path / "my_two_papers.py"
+    two.write_text(PAPER + PAPER.replace("SignPaper", "OtherPaper"))
+    with pytest.raises(
+        at.AttnscopeError, match=r"one planted task.*got SignPaper, OtherPaper"
+    ):
+        task_of_file(two, of)
+    with pytest.raises(
+        at.AttnscopeError, match=r"must be a planted task that .*got 'Absent'"
+    ):
+        task_of_file(f"{paper}:Absent", of)
+    assert task_of_file(paper, of) == "sign-paper"
