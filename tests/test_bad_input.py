@@ -184,7 +184,7 @@ CASES = {
     ),
     "method": (
         lambda: at.risk(TASK, at.Erf(0.1), ORACLE, method="guess"),
-        "method of risk must be 'auto', 'exact' or 'monte-carlo', got 'guess'",
+        "method of risk must be one of auto, exact, monte-carlo, quasi-monte-carlo, got 'guess'",
     ),
     "samples": (
         lambda: at.risk(TASK, at.Erf(0.1), ORACLE, method="monte-carlo", samples=1),
