@@ -258,7 +258,8 @@ def test_the_copied_python_reproduces_the_shown_numbers(browser, address, view):
     elif view == "training":
         oracle = names["run"].outcome == "oracle"  # the first group drawn, as a band
         assert 10 <= oracle.sum() < len(oracle)
-        close(data[1]["y"], np.quantile(names["excess"][oracle], 0.975, axis=0))
+        low, high = np.quantile(names["excess"][oracle], (0.025, 0.975), axis=0)
+        close(data[0]["y"], [*low, *high[::-1]])
     elif view == "convergence":
         close(data[0]["y"], names["curves"]["softmax"])
     elif view == "samples":

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from attnscope.errors import AttnscopeError
@@ -97,6 +98,23 @@ def test_thin_lines_of_one_look_are_one_trace_with_gaps():
     assert [trace["showlegend"] for trace in data] == [True, False, True]
 
 
+def test_a_band_is_one_polygon_unless_an_edge_has_gaps():
+    whole = Band([0, 1, 2], [1, 2, 3], [4, 5, 6], "whole")
+    gap = Band([0, 1, 2], [1, np.nan, 3], [4, 5, 6], "gap")
+    zero = Band([0, 1, 2], [0, 2, 3], [4, 5, 6], "zero")
+    panels = (
+        Panel("p", "x", "y", (whole, gap, zero)),
+        Panel("q", "x", "y", (zero,), log_y=True),
+    )
+    data = plotly_dict(Figure("t", panels))["data"]
+    kinds = [(trace["name"], trace.get("fill"), len(trace["x"])) for trace in data]
+    edges = lambda name: [(name, None, 3), (name, "tonexty", 3)]
+    closed = lambda name: [(name, "toself", 6)]
+    assert kinds == [*closed("whole"), *edges("gap"), *closed("zero"), *edges("zero")]
+    assert data[0]["x"] == [0, 1, 2, 2, 1, 0] and data[0]["y"] == [1, 2, 3, 6, 5, 4]
+    assert data[0]["meta"] == {"band": 3}
+
+
 def test_panels_above_one_another_share_the_labels_of_a_fixed_axis():
     def panel(x_range):
         return Panel("p", "step", "y", (Line([0, 3], [0, 1], "a"),), x_range=x_range)
@@ -115,4 +133,4 @@ def test_a_band_has_an_entry_where_no_line_has_its_name():
     data = plotly_dict(Figure("t", (Panel("p", "x", "y", marks),)))["data"]
     assert [t["name"] for t in data if t["showlegend"]] == ["phase", "median"]
     assert [t["mode"] for t in data if t["showlegend"]] == ["lines", "lines"]
-    assert "fill" in data[1] and data[1]["showlegend"]
+    assert "fill" in data[0] and data[0]["showlegend"]

@@ -81,7 +81,7 @@ def _joined(panel: Panel) -> list[dict[str, Any]]:
     """
     out: list[dict[str, Any]] = []
     for mark in panel.marks:
-        for trace in _traces(mark):
+        for trace in _traces(mark, panel.log_y):
             if isinstance(mark, Line) and mark.thin:
                 trace = trace | {"meta": {"each": len(mark.x)}}
                 if out and _one_look(out[-1], trace):
@@ -99,23 +99,13 @@ def _one_look(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return same and other["name"] in ("", one["name"])
 
 
-def _traces(mark: Mark) -> list[dict[str, Any]]:
+def _traces(mark: Mark, log_y: bool) -> list[dict[str, Any]]:
     if isinstance(mark, Heat):
         return [_heat(mark)]
     color = PALETTE[mark.color % len(PALETTE)]
     name = {"name": mark.label, "legendgroup": mark.label}
     if isinstance(mark, Band):
-        edge = name | {
-            "type": "scatter",
-            "x": _list(mark.x),
-            "mode": "lines",
-            "line": {"width": 0},
-            "hoverinfo": "skip",
-        }
-        return [
-            edge | {"y": _list(mark.low)},
-            edge | {"y": _list(mark.high), "fill": "tonexty", "fillcolor": _faint(color)},
-        ]
+        return _band(mark, log_y, name, color)
     if isinstance(mark, Points):
         bars: dict[str, Any] = {}
         if mark.error is not None:
@@ -132,6 +122,29 @@ def _traces(mark: Mark) -> list[dict[str, Any]]:
         )
         | name
     ]
+
+
+def _band(mark: Band, log_y: bool, name: dict[str, str], color: str) -> list[dict[str, Any]]:
+    """One closed polygon, there and back (`meta.band`: points of one edge); where an edge has gaps,
+    also those of a logarithm of zero, two edges and what lies between them.
+    """
+    x = _list(mark.x)
+    low = _list(mark.low)
+    high = _list(mark.high)
+    edge = name | {
+        "type": "scatter",
+        "mode": "lines",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+    }
+    filled = {"fillcolor": _faint(color)}
+    if None in (*low, *high) or (log_y and np.min(mark.low) <= 0):
+        return [
+            edge | {"x": x, "y": low},
+            edge | {"x": x, "y": high, "fill": "tonexty"} | filled,
+        ]
+    there_and_back = {"x": [*x, *x[::-1]], "y": [*low, *high[::-1]], "meta": {"band": len(x)}}
+    return [edge | there_and_back | {"fill": "toself"} | filled]
 
 
 def _scatter(mark: Line | Points, mode: str, **style: Any) -> dict[str, Any]:

@@ -73,14 +73,18 @@
     }) };
   }
 
-  // The first frame + 1 points of every trace: each has one point per logged step, or is made of such pieces with a gap after each
+  // The first frame + 1 points of every trace: each has one point per logged step, or is made of such pieces with a gap after each, or is a band that goes there and back
   function cut(figure, frame) {
     const steps = figure.layout.meta.steps;
     if (!steps || frame === null || frame >= steps.length - 1) return figure;
-    const first = (values, each) => (each ? values.filter((_, i) => i % (each + 1) <= frame || i % (each + 1) === each) : values.slice(0, frame + 1));
+    const kept = (meta) => {
+      if (meta && meta.each) return (_, i) => i % (meta.each + 1) <= frame || i % (meta.each + 1) === meta.each;
+      if (meta && meta.band) return (_, i) => i <= frame || i >= 2 * meta.band - 1 - frame;
+      return (_, i) => i <= frame;
+    };
     const data = figure.data.map((trace) => {
-      const each = trace.meta && trace.meta.each;
-      return Object.assign({}, trace, { x: first(trace.x, each), y: first(trace.y, each) });
+      const shown = kept(trace.meta);
+      return Object.assign({}, trace, { x: trace.x.filter(shown), y: trace.y.filter(shown) });
     });
     return { data: data, layout: figure.layout };
   }
