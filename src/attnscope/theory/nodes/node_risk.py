@@ -8,7 +8,10 @@ values with chances p_c, T the output.
     any other       sum_c p_c loss(T, y_c)
 
 averaged over the points of a scrambling; the error is the standard error over scramblings, widened
-so that 5 of it hold as for a normal (numerics/border/sampled_estimate.py). Where at most 3 normals
+so that 5 of it hold as for a normal (numerics/border/sampled_estimate.py), and what no node has
+shown (sampled_mean.py) up to what an output typically loses that has nothing to do with its label:
+each output with the label of another node and, of heads and a squared loss, the worst weights on
+the largest value, E (|y| + S max_l |w_l|)^2, S the largest sum of |weights|. Where at most 3 normals
 are left, three midpoint rules take their place: where they agree to FIT the finest is the value and
 twice the largest difference its error; where they do not (a label that jumps), the nodes are used.
 A squared loss leaves the label noise out, as `excess` does; every other has it among its nodes.
@@ -24,6 +27,7 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.border.sampled_estimate import widened
+from attnscope.numerics.border.sampled_mean import tail_size, unseen_above
 from attnscope.numerics.border.x64 import x64
 from attnscope.theory.loss_values import loss_values
 from attnscope.theory.nodes.nodes import SCRAMBLINGS, Nodes, grid_nodes, nodes_of
@@ -105,9 +109,12 @@ def node_excess(
         if error <= FIT * abs(values[-1]):
             return values[-1], error + ROUNDING * abs(values[-1]), RULES
     nodes = cached_nodes(task, reader, samples, seed)
-    means = means_on(nodes, reader, G, lam, task.teacher_gram)
+    scramblings, _, each, _ = nodes.normals.shape[1:]
+    tail = Tail(scramblings * each)
+    means = means_on(nodes, reader, G, lam, task.teacher_gram, tail)
     value = float(means.mean())
-    error = widened(float(means.std(ddof=1)) / math.sqrt(SCRAMBLINGS), SCRAMBLINGS)
+    seen = widened(float(means.std(ddof=1)) / math.sqrt(SCRAMBLINGS), SCRAMBLINGS)
+    error = math.hypot(seen, nodes.unit**2 * tail.unseen())
     return value, error + ROUNDING * abs(value), METHOD
 
 
@@ -133,10 +140,35 @@ def _kept(task: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     return held[key]
 
 
+class Tail:
+    """The largest losses on n nodes of each latent, and what one may typically come to."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.top = np.empty(0)
+        self.typical = 0.0
+
+    def add(self, losses: np.ndarray, typical: np.ndarray, weight: float) -> None:
+        """Those of a block (S', n) of a latent of probability `weight`."""
+        both = np.concatenate([self.top, losses.ravel()])
+        kept = min(tail_size(self.n) + 1, len(both))
+        self.top = np.sort(np.partition(both, -kept)[-kept:])
+        self.typical += weight * float(typical.sum()) / self.n
+
+    def unseen(self) -> float:
+        """What nodes above all of these may add to the mean, as a standard error."""
+        return unseen_above(self.top, self.n, self.typical)
+
+
 def means_on(
-    nodes: Nodes, reader: Reader, G: np.ndarray, lam: float, star: np.ndarray
+    nodes: Nodes,
+    reader: Reader,
+    G: np.ndarray,
+    lam: float,
+    star: np.ndarray,
+    tail: Tail | None = None,
 ) -> np.ndarray:
-    """(S,) means of the loss over the points of each scrambling."""
+    """(S,) means of the loss over the points of each scrambling; the tail is told of every loss."""
     law = seen_by(G, reader.order, reader.scores, star, embedded_inverses(star, nodes.reads))
     S, _, n, L = nodes.normals.shape[1:]
     size = max(1, CHUNK // (n * L))
@@ -144,7 +176,9 @@ def means_on(
     for i, weight in enumerate(nodes.weights):
         for s in range(0, S, size):
             part = slice(s, s + size)
-            losses = _losses(nodes, i, part, reader, law, lam)
+            losses, typical = _losses(nodes, i, part, reader, law, lam)
+            if tail is not None:
+                tail.add(losses, typical, float(weight))
             mean = losses.mean(1) if nodes.heft is None else losses @ nodes.heft
             out[part] += weight * mean
     return nodes.unit**2 * out
@@ -152,8 +186,8 @@ def means_on(
 
 def _losses(
     nodes: Nodes, i: int, part: slice, reader: Reader, law: Seen, lam: float
-) -> np.ndarray:
-    """(S', n) losses of a block."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """(S', n) losses of a block, and what each could typically be (module docstring)."""
     scales = nodes.scales[i, part] if nodes.scales.shape[1] > 1 else nodes.scales[i]
     answers = nodes.answers[i, part]
     chances = nodes.chances[i, part]
@@ -181,6 +215,7 @@ def _losses(
 
     fields = [projection(a) for a in range(len(reader.order))]
     spread: Any = 0.0
+    reach: Any = 0.0
     if reader.function is not None:
         output = _of_function(reader, fields, lam)
     else:
@@ -189,7 +224,19 @@ def _losses(
         output = sum((weights[h] * fields[H + h]).sum(-1) for h in range(H))
         if reader.averaged:
             spread = _spread(weights, law.left[pattern], scales)
-    return _lossy(reader.loss, output, answers, chances) + spread
+            reach = _reach(weights, fields[H:], answers)
+    of_another = _lossy(reader.loss, np.roll(output, 1, axis=1), answers, chances)
+    losses = _lossy(reader.loss, output, answers, chances) + spread
+    return losses, np.maximum(of_another, reach)
+
+
+def _reach(
+    weights: list[np.ndarray], values: list[np.ndarray], answers: np.ndarray
+) -> np.ndarray:
+    """(S', n): (|y| + S max |w|)^2, S of the block."""
+    heaviest = sum(np.abs(a).sum(-1) for a in weights).max()  # type: ignore[union-attr]
+    largest = np.max([np.abs(w).max(-1) for w in values], axis=0)
+    return (np.abs(answers).max(axis=1) + heaviest * largest) ** 2
 
 
 def _weights(head: Any, scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
