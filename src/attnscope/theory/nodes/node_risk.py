@@ -234,7 +234,7 @@ def _reach(
     weights: list[np.ndarray], values: list[np.ndarray], answers: np.ndarray
 ) -> np.ndarray:
     """(S', n): (|y| + S max |w|)^2, S of the block."""
-    heaviest = sum(np.abs(a).sum(-1) for a in weights).max()  # type: ignore[union-attr]
+    heaviest = sum(np.abs(a).sum(-1) for a in weights).max()
     largest = np.max([np.abs(w).max(-1) for w in values], axis=0)
     return (np.abs(answers).max(axis=1) + heaviest * largest) ** 2
 
