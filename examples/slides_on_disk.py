@@ -17,11 +17,8 @@ import numpy as np
 import attnscope as at
 from attnscope.figures.figure import Figure, Heat, Panel, Points
 
-SIDE, WIDTH, PIXELS = (
-    20,
-    48,
-    256,
-)  # a slide is 20 by 20 patches of 256 pixels, 48 features each
+SIDE, PIXELS = 20, 256  # a slide is 20 by 20 patches of 256 pixels
+WIDTH = 48  # features of each
 
 
 def write_slides(folder: Path, n: int, seed: int) -> np.ndarray:

@@ -307,8 +307,9 @@ def test_several_heads_train():
 def test_population_training_where_a_gradient_exists():
     typed = ["--runs", "2", "--steps", "4", "--dim", "12"]
     assert "2 runs" in inside("train", "--task", "correlated-background", *typed)
+    assert "2 runs" in inside("train", "--task", "multi-location", *typed)
     assert "batch_size of train must be an integer" in refusal(
-        "train", "--task", "multi-location", *typed
+        "train", "--task", "multi-direction", *typed
     )
 
 

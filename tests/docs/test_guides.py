@@ -94,7 +94,7 @@ def test_the_route_of_the_guide_is_exact():
 
 COMMANDS = {
     "bump.py": ("risk --predictor bump:bump --dim 80", "bump oracle (k*, v*)"),
-    "top_two.py": ("risk --predictor top_two:top-two --dim 80", "monte-carlo"),
+    "top_two.py": ("risk --predictor top_two:top-two --dim 80", "quasi-monte-"),
     "mean_attention.py": (
         "risk --predictor mean_attention:mean --dim 80",
         "mean oracle (k*, v*)",

@@ -459,10 +459,6 @@ BAD = {
         lambda: at.head_risk(at.SingleLocation(4, 3), at.Erf(1.0)),
         "task of head_risk must be",
     ),
-    "gradient": (
-        lambda: at.risk_gradient(at.MultiLocation(4, 3), at.Erf(1.0), ORACLE),
-        "no predictor has an exact gradient on MultiLocation",
-    ),
 }
 
 

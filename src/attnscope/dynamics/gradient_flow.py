@@ -94,6 +94,7 @@ def gradient_flow(
         tolerance: relative and absolute tolerance of the solver per step.
 
     >>> from attnscope.predictors.attention import Erf
+    >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> flow = gradient_flow(SingleLocation(dim=400, length=10), Erf(0.1), Overlaps(0.1, 0.0, 0.0, 0.1, 0.0), [0, 2, 5])
     >>> flow.overlaps.nu.round(3)
     array([[0.1  , 0.492, 0.986]])

@@ -122,9 +122,11 @@ def needed(
     route = find_route(task, predictor)
     found = None if route is None else getattr(route, part)
     if found is None and part == "gradient" and is_planted(task) and not has_classes(task):
-        # every planted task has nodes, which can be differentiated
+        # every planted task has nodes, which can be differentiated if the weights can
+        from attnscope.theory.jax_weights import weight_function
         from attnscope.theory.nodes.node_routes import NODES
 
+        weight_function(getattr(predictor, "head", predictor), of)
         found = NODES.gradient
     if found is None:
         raise AttnscopeError(_sentence(part, task, predictor, of, sibling))
