@@ -139,6 +139,9 @@ def main(store, output="", workers="", point="", count="0"):
     """One sweep, run as its own process by the tests that kill it."""
     from attnscope.sweeps.run import run
 
+    print(
+        "start", flush=True
+    )  # before the clock of its end: on a busy machine that is soon over
     if point == "wait":
         # a cell that lasts until somebody ends it: the sweep cannot be over before
         os.environ["SWEEP_WAIT"] = count
@@ -146,7 +149,6 @@ def main(store, output="", workers="", point="", count="0"):
         die_soon(point, float(count))
     elif point:
         die_at(point, int(count))
-    print("start", flush=True)
     report = run(logged, KILL_TEST_GRID, store, workers=int(workers) if workers else None)
     if output:
         report.frame.to_csv(output, index=False)

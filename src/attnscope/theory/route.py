@@ -126,7 +126,8 @@ def needed(
         from attnscope.theory.jax_weights import weight_function
         from attnscope.theory.nodes.node_routes import NODES
 
-        weight_function(getattr(predictor, "head", predictor), of)
+        head: Any = getattr(predictor, "head", predictor)
+        weight_function(head, of)
         found = NODES.gradient
     if found is None:
         raise AttnscopeError(_sentence(part, task, predictor, of, sibling))
