@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
-import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,13 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from attnscope.cli.bag_files import bag_table, coordinates, fit_stream, token_size
-from attnscope.cli.common import COLUMNS, Json, app, interruptible, working
+from attnscope.cli.bag_output import deliver, print_fit
+from attnscope.cli.common import Json, app, interruptible, working
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file
-
-SHOWN = 20  # rows printed; the rest is in --out and --json
-# longer names of bags are cut in the table: three of them and a number fit 80 columns
-NAME_WIDTH = 20
 
 Data = Annotated[
     Path,
@@ -138,7 +133,7 @@ def fit_command(
         out,
         replace(columns, features=table.features or None),
     )
-    _print_fit(model, table, size, written, replaced, as_json)
+    print_fit(model, table, size, written, replaced, as_json)
 
 
 def _estimator(classes: bool) -> Any:
@@ -191,73 +186,6 @@ def _save(model: Any, out: Path, columns: Any) -> Path:
         return write(Path(tempfile.mkdtemp(prefix="attnscope-"), out.name))
 
 
-def _print_fit(
-    model: Any, table: Any, size: str, written: Path, replaced: bool, as_json: bool
-) -> None:
-    if not hasattr(model, "cv_losses_"):
-        return _print_stream(model, size, written, replaced, as_json)
-    diagnosis = model.diagnose(table.bags, table.target)
-    own = float(model.cv_losses_.mean())
-    pooled = float(model.cv_mean_pool_losses_.mean())
-    kind = type(model).__name__
-    facts = {
-        "model": str(written),
-        "kind": kind,
-        "bags": len(table.bags),
-        "tokens": token_size(table)[0],
-    }
-    facts |= {
-        "features": list(table.features) or token_size(table)[1],
-        "ignored": list(table.ignored),
-    }
-    facts |= {"held_out_loss": own, "mean_pool_loss": pooled, "stages": list(model.stages_)}
-    facts |= {"components": model.components_}
-    facts |= {"mean_share": model.mean_share_, "warnings": list(diagnosis.warnings)}
-    if as_json:
-        print(json.dumps(facts, indent=1))
-        return
-    name = "squared error" if kind.endswith("Regressor") else "minus log probability"
-    print(f"{kind}: {size}")
-    print(
-        f"held-out {name:<24}{own:>12.5g}\nthe same for mean pooling {'':<7}{pooled:>12.5g}"
-    )
-    print(
-        textwrap.fill(f"stages: {', '.join(model.stages_)}", COLUMNS, subsequent_indent="  ")
-    )
-    if model.components_ is not None:
-        print(f"in the tokens' {model.components_} widest directions")
-    if model.mean_share_:
-        print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
-    if table.ignored:
-        print(
-            textwrap.fill(
-                f"columns without numbers, ignored: {', '.join(table.ignored)}",
-                COLUMNS,
-                subsequent_indent="  ",
-            )
-        )
-    for sentence in diagnosis.warnings or ("This looks like a single-location problem.",):
-        print(textwrap.fill(sentence, COLUMNS))
-    print(f"{written} {'replaced' if replaced else 'written'}")
-
-
-def _print_stream(
-    model: Any, size: str, written: Path, replaced: bool, as_json: bool
-) -> None:
-    """After --stream: no bags were held out, so there is no loss to show."""
-    kind = type(model).__name__
-    directions = getattr(model, "components_", None)
-    if as_json:
-        facts = {"model": str(written), "kind": kind, "size": size, "directions": directions}
-        print(json.dumps(facts, indent=1))
-        return
-    print(f"{kind}: {size}")
-    print("EM over pieces: no bags held out; score with attnscope predict on others")
-    if directions is not None:
-        print(f"fitted in {directions} directions of the tokens")
-    print(f"{written} {'replaced' if replaced else 'written'}")
-
-
 @app.command("predict")
 def predict_command(
     model: Model,
@@ -299,7 +227,7 @@ def predict_command(
                 fitted.score(table.bags, table.target)
             )
         }
-    _deliver(
+    deliver(
         columns, out, as_json, score, wide=[name for name in columns if name.startswith("p_")]
     )
 
@@ -336,7 +264,7 @@ def locate_command(
         if table.features:  # a table: the row of the file, from 0, that holds the token
             columns |= {f"row{suffix}": table.rows[table.bags.offsets[:-1] + where]}
         columns |= coordinates(table.bags, where, suffix)
-    _deliver(columns, out, as_json, None)
+    deliver(columns, out, as_json, None)
 
 
 def _opened(
@@ -368,40 +296,3 @@ def _opened(
         need = target is not None
         table = bag_table(data, columns, (labels, bag, target, None), skip, need)
     return fitted, table, columns.target or "y"
-
-
-def _deliver(
-    columns: dict[str, Any], out: Path | None, as_json: bool, score: Any, wide: Any = ()
-) -> None:
-    """Write all rows to `out`; print them as JSON,
-    or the first as a table without the `wide` columns.
-    """
-    from attnscope.estimators.bags.table_output import write_columns
-
-    if out is not None:
-        write_columns(out, columns)
-    rows = [dict(zip(columns, row)) for row in zip(*(x.tolist() for x in columns.values()))]
-    if as_json:
-        print(json.dumps({"rows": rows, "score": score}, indent=1))
-        return
-    shown = [name for name in columns if name not in wide]
-    width = {
-        name: max(len(name), *(len(_cell(row[name])) for row in rows[:SHOWN]))
-        for name in shown
-    }
-    print("  ".join(f"{name:>{width[name]}}" for name in shown))
-    for row in rows[:SHOWN]:
-        print("  ".join(f"{_cell(row[name]):>{width[name]}}" for name in shown))
-    if len(rows) > SHOWN and out is None:
-        print(f"... and {len(rows) - SHOWN} more; --out or --json for all of them")
-    for name, value in (score or {}).items():
-        print(f"{name} {value:.4f}")
-    if out is not None:
-        print(f"{len(rows)} rows in {out}")
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.5g}"
-    text = str(value)
-    return text if len(text) <= NAME_WIDTH else text[: NAME_WIDTH - 3] + "..."
