@@ -62,8 +62,13 @@ def state_of(view, change):
 
 
 def pieces(trace):
-    """Thin lines of one look are one trace with a gap after each."""
-    each = trace.get("meta", {}).get("each", len(trace["y"]))
+    """Thin lines of one look are one trace with a gap after each; a band goes there on its lower
+    edge and back on its upper one.
+    """
+    meta = trace.get("meta", {})
+    if "band" in meta:
+        return [trace["y"][: meta["band"]], trace["y"][meta["band"] :][::-1]]
+    each = meta.get("each", len(trace["y"]))
     return [trace["y"][i : i + each] for i in range(0, len(trace["y"]), each + 1)]
 
 
