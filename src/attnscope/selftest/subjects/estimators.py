@@ -199,7 +199,7 @@ def _number_relations(s: Setting, a: Answer) -> Iterable[Relation]:
 # -- classes ---------------------------------------------------------------------------------------
 
 
-def _classifier(s: Setting, names: Any) -> tuple[Any, Any]:
+def _classifier(s: Setting, names: Any, **more: Any) -> tuple[Any, Any]:
     bags, y = _data(s)
     number = (
         np.digitize(y, np.quantile(y, [0.4, 0.7]))
@@ -207,7 +207,7 @@ def _classifier(s: Setting, names: Any) -> tuple[Any, Any]:
         else (y > np.median(y)).astype(int)
     )
     return _fitted(
-        at.SingleLocationClassifier(**s["options"]), bags, np.asarray(names)[number]
+        at.SingleLocationClassifier(**s["options"], **more), bags, np.asarray(names)[number]
     ), bags
 
 
@@ -227,7 +227,8 @@ def _class_relations(s: Setting, a: Answer) -> Iterable[Relation]:
         "the class is the most probable", p[np.arange(len(p)), chosen], p.max(axis=1), 0.0
     )
     yield from _common(model, bags, model.predict_proba)
-    named, _ = _classifier(s, ["a", "b", "c"])
+    # 0 and 1 may be read as witnesses, other names are not unless one asks
+    named, _ = _classifier(s, ["a", "b", "c"], assumption=model.assumption_)
     yield same("names of the classes do not matter", named.predict_proba(bags), p, 0.0)
 
 
