@@ -10,12 +10,14 @@ dask.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.estimators.bags.open_bags import OpenBags
+
+if TYPE_CHECKING:  # which imports this file when it is asked for partitions
+    from attnscope.estimators.bags.open_bags import OpenBags
 
 __all__ = ["DaskBags", "DaskBatches", "dask_batches", "is_dask"]
 
