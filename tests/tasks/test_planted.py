@@ -4,6 +4,8 @@ Sampled comparisons use 5 standard errors (5.7e-7 each, a dozen of them); Kolmog
 reject below 1e-4. Seeds are fixed.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from helpers.tolerances import EXACT
@@ -106,6 +108,27 @@ def test_bayes_by_enumeration(kind):
     assert abs(errors.mean() - best.value) < slack
     null = task.null_risk()
     assert abs(null.value - batch.target.var()) < 5 * (null.error + 2 / np.sqrt(20_000))
+
+
+def test_scales_that_nearly_agree_lose_no_digits():
+    """Large tokens whose scales differ by 1e-9: |x|^2 counts by a difference of precisions that
+    keeps its digits (13 promised errors off before). Second route: Bayes' rule in fractions.
+    """
+
+    class Close(Signed):
+        def scales(self, location):
+            out = np.ones((len(location), self.length))
+            out[np.arange(len(location)), location] = 1 - 1e-9
+            return out
+
+    task = Close(dim=4, length=2, signal=0.0)
+    x = 1000 * task.sample(1, seed=5).tokens
+    squares = [sum(Fraction(v) ** 2 for v in token) for token in x[0]]
+    s = Fraction(1 - 1e-9)
+    apart = (1 / s**2 - 1) / 2 * (squares[0] - squares[1])
+    truth = 1 / (1 + np.exp(float(apart)))
+    assert abs(task.posterior(x)[0, 0] - truth) < 1e-14
+    assert abs(truth - 0.5) > 1e-4
 
 
 @pytest.mark.parametrize("kind", KINDS)

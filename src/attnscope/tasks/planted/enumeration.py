@@ -173,7 +173,10 @@ def _posterior(
     along = np.einsum(
         "nlr,mlr->nm", fields, given.means * precision[:, :, None], optimize=True
     )
-    around = squares @ (precision - precision[0]).T / 2
+    # s_0^2 - s^2 as a product: scales that nearly agree lose no digits
+    first = given.scales[0]
+    apart = (first - given.scales) * (first + given.scales) * precision * precision[0]
+    around = squares @ apart.T / 2
     return softmax(given.log_prior + fixed - fixed[0] + along - around, axis=1)
 
 
