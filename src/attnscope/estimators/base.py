@@ -15,10 +15,12 @@ from sklearn.exceptions import NotFittedError
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags.bags import (
     Bags,
-    check_labels,
-    check_weights,
+    bag_labels,
+    bag_weights,
+    column_names,
     first_largest,
     given_labels,
+    keep_names,
     read_bags,
 )
 from attnscope.estimators.bags.pieces import in_pieces
@@ -61,7 +63,7 @@ class Face(Parameters):
     def _fit(self, bags: Any, y: Any, sample_weight: Any, of: str) -> None:
         options = self._options(of)
         y, sample_weight = given_labels(bags, y, sample_weight)
-        held = read_bags(bags, of)
+        held = read_bags(bags, of, leave=column_names(y, sample_weight))
         if self.heads > 1 and held.lengths.max() == 1:
             raise bad(
                 "heads",
@@ -71,14 +73,15 @@ class Face(Parameters):
             )
         if len(held) < 2:
             raise bad("bags", of, "at least two bags", f"{len(held)} bag", "more data")
-        labels, family, outputs = self._labels(check_labels(y, len(held), of), of)
-        weight = check_weights(sample_weight, len(held), of)
+        labels, family, outputs = self._labels(bag_labels(y, held, of), of)
+        weight = bag_weights(sample_weight, held, of)
         # a bar where the fit may take seconds and no lines are printed
         work = em_work(len(held.tokens), min(held.tokens.shape[1], NARROW))
         quiet = bool(self.verbose) or work < SHORT * RATE
         with guarded(held.tokens, of), progress(100, "fit", disable=quiet) as bar:
             options.clock.show = lambda stage, done: bar.show(stage, round(100 * done))
             self._fit_checked(held, labels, (family, outputs), weight, options, of)
+        keep_names(self, held)
 
     def _fit_checked(
         self,
@@ -210,7 +213,8 @@ class Face(Parameters):
         of = f"{type(self).__name__}.{method}"
         if not hasattr(self, "fitted_"):
             raise NotFittedYet(f"{of} needs a fitted model; try fit(bags, y) first.")
-        return read_bags(bags, of, self.n_features_in_)
+        names = getattr(self, "feature_names_in_", None)
+        return read_bags(bags, of, self.n_features_in_, one=True, features=names)
 
     @property
     def _heads(self) -> list[Fitted]:
@@ -295,7 +299,7 @@ class Face(Parameters):
     def _labelled(self, held: Bags, y: Any, method: str) -> Data:
         """Bags with labels, both standardised as in fit."""
         labels, family, outputs = self._known_labels(
-            check_labels(y, len(held), f"{type(self).__name__}.{method}")
+            bag_labels(y, held, f"{type(self).__name__}.{method}")
         )
         labels = (labels - self.scaling_.label_mean) / self.scaling_.label_scale
         return Data(

@@ -17,12 +17,16 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.estimators.bags.bags import (
     Bags,
+    bag_labels,
     check_labels,
     check_weights,
+    column_names,
     given_labels,
+    keep_names,
     read_bags,
 )
 from attnscope.estimators.bags.dask_bags import DaskBags, dask_batches, is_dask
+from attnscope.estimators.bags.forms import per_bag
 from attnscope.estimators.bags.open_bags import OpenBags
 from attnscope.estimators.bags.pieces import Pieces, pieces_of
 from attnscope.estimators.fit.em_batches import Stream
@@ -58,10 +62,17 @@ def partial_fit(
     """
     of = f"{type(model).__name__}.partial_fit"
     stream = begun(model, of)
-    held = read_bags(bags, of, getattr(model, "n_features_in_", None))
-    labels = known_labels(model, stream, check_labels(y, len(held), of), of)
+    held = read_bags(
+        bags,
+        of,
+        getattr(model, "n_features_in_", None),
+        features=getattr(model, "feature_names_in_", None),
+        leave=column_names(y, sample_weight),
+    )
+    labels = known_labels(model, stream, bag_labels(y, held, of), of)
     weight = bag_weights(sample_weight, held, of)
     model.n_features_in_ = held.tokens.shape[1]
+    keep_names(model, held)
     with guarded(held.tokens, of):
         stream.add_batch(held.tokens, held.offsets, labels, weight)
         if pass_ends:
@@ -115,7 +126,8 @@ def known_labels(model: Any, stream: Stream, y: np.ndarray, of: str) -> np.ndarr
 def bag_weights(sample_weight: Any, held: Bags, of: str) -> np.ndarray:
     if sample_weight is None:
         return np.ones(len(held))
-    weight = check.array(sample_weight, "sample_weight", of, (len(held),)).astype(np.float64)
+    given = per_bag(sample_weight, held.rows, of, "sample_weight")
+    weight = check.array(given, "sample_weight", of, (len(held),)).astype(np.float64)
     if weight.min() < 0:
         raise bad("sample_weight", of, ">= 0", f"smallest {weight.min():.3g}")
     return weight
@@ -229,8 +241,10 @@ def _fit_long(model: Any, batches: Any, steps: int, of: str, blocks: Any = None)
 def _checked(model: Any, stream: Stream, batches: Any, of: str) -> Iterator[Batch]:
     """The batches once more: tokens, offsets, labels as numbers, weights."""
     for (bags, y, weight), _ in _marked(batches, of):
-        held = read_bags(bags, of, model.n_features_in_)
-        labels = known_labels(model, stream, check_labels(y, len(held), of), of)
+        held = read_bags(
+            bags, of, model.n_features_in_, features=getattr(model, "feature_names_in_", None)
+        )
+        labels = known_labels(model, stream, bag_labels(y, held, of), of)
         yield held.tokens, held.offsets, labels, bag_weights(weight, held, of)
 
 

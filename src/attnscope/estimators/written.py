@@ -25,7 +25,13 @@ FACTS = (
     "assumption_",
     "readings_",
 )
-PLAIN = ("cv_losses_", "cv_mean_pool_losses_", "conformal_scores_", "classes_")
+PLAIN = (
+    "cv_losses_",
+    "cv_mean_pool_losses_",
+    "conformal_scores_",
+    "classes_",
+    "feature_names_in_",
+)
 
 
 def write_model(model: Any, path: Path) -> None:

@@ -1,7 +1,9 @@
-"""Bags of token vectors: three ways to hand them over, one way to hold them.
+"""Bags of token vectors: many ways to hand them over, one way to hold them.
 
 A bag is L_i >= 1 tokens in R^d. Accepted: an array (n, L, d); a list of (L_i, d) arrays; a pair
-(tokens (n, L, d), mask (n, L)) with True = real token; what is not in memory (pieces.py) is read
+(tokens (n, L, d), mask (n, L)) with True or 1 = real token; rows with the name of each one's bag, a
+table or a pair (tokens (N, d), ids (N,)); one bag (L, d) where a fitted model is asked; tensors and
+bfloat16 in any of these places (forms.py); what is not in memory (pieces.py) is read
 a piece at a time. Held as flat tokens (N, d), N = sum L_i, and
 offsets (n+1,): memory is linear in the number of real tokens.
 """
@@ -15,20 +17,37 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.estimators.bags.forms import (
+    Rows,
+    frame_rows,
+    id_rows,
+    is_frame,
+    per_bag,
+    plain,
+)
 from attnscope.estimators.bags.pieces import Pieces, pieces_of
 from attnscope.numerics.compiled.data_pass import bag_max
 
 __all__ = [
     "Bags",
+    "bag_labels",
+    "bag_weights",
     "check_labels",
     "check_weights",
+    "column_names",
     "first_largest",
     "given_labels",
+    "keep_names",
     "read_bags",
 ]
 
 # a fit in memory takes so many times the tokens in float64: 16 times 10^6 float32 tokens at 0.1.0
 FIT_TAKES = 8
+# what a two-dimensional array in fit may have been meant to be
+ROWS = (
+    "bags[:, None, :] for bags of one token, (bags, ids) for rows of bags, and at.BagScaler or "
+    "at.BagPCA where StandardScaler or PCA stands before the model"
+)
 LARGEST = 1e50  # as in numerics.border.validation: sums of squares stay finite
 
 
@@ -38,8 +57,9 @@ class Bags:
 
     tokens: np.ndarray
     offsets: np.ndarray
-    form: str  # "array", "list" or "mask"
+    form: str  # "array", "list", "mask" or "rows"
     mask: np.ndarray | None = None
+    rows: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -49,7 +69,11 @@ class Bags:
         return np.diff(self.offsets)
 
     def like_input(self, per_token: np.ndarray) -> Any:
-        """(N,) numbers as (n, L) (0 at padding), or as a list of (L_i,) for list input."""
+        """(N,) numbers as (n, L) (0 at padding), as a list of (L_i,) for list input, or as (N,) in
+        the order of the rows.
+        """
+        if self.rows is not None:
+            return self.rows.as_given(per_token)
         if self.form == "list":
             return np.split(per_token, self.offsets[1:-1])
         if self.mask is None:
@@ -75,19 +99,27 @@ def first_largest(per_token: np.ndarray, bags: Bags) -> np.ndarray:
     return top[np.searchsorted(top, bags.offsets[:-1])]
 
 
-def read_bags(bags: Any, of: str, width: int | None = None) -> Bags:
-    """Check and flatten; `width` is the number of features a fitted model expects."""
+def read_bags(
+    bags: Any,
+    of: str,
+    width: int | None = None,
+    one: bool = False,
+    features: Any = None,
+    leave: tuple[str, ...] = (),
+) -> Bags:
+    """Check and flatten; `width` is the number of features a fitted model expects, `one`: (L, d) is
+    one bag. Of a table: `features` names its columns, `leave` those that are none.
+    """
     if isinstance(bags, Bags):
         out = bags
     elif (pieces := pieces_of(bags, of)) is not None:
         out = _from_pieces(pieces, of)
-    elif (
-        isinstance(bags, tuple)
-        and len(bags) == 2
-        and np.ndim(bags[1]) == 2
-        and np.asarray(bags[1]).dtype == bool
-    ):
-        out = _from_mask(*bags, of)
+    elif is_frame(bags):
+        out = _from_rows(frame_rows(bags, of, features=features, leave=leave))
+    elif (pair := _pair(bags)) is not None:
+        out = _from_rows(id_rows(*pair, of)) if pair[1].ndim == 1 else _from_mask(*pair, of)
+    elif one and not isinstance(bags, (list, tuple)) and np.ndim(bags) == 2:
+        out = _from_array(_real(bags, of)[None], of)
     elif isinstance(bags, (list, tuple)) or (
         isinstance(bags, np.ndarray) and bags.dtype == object
     ):
@@ -120,13 +152,30 @@ def read_bags(bags: Any, of: str, width: int | None = None) -> Bags:
     return out
 
 
+def _pair(bags: Any) -> tuple[Any, np.ndarray] | None:
+    """(tokens (n, L, d), mask (n, L)) or (tokens (N, d), ids (N,)); None for two bags."""
+    if not isinstance(bags, tuple) or len(bags) != 2:
+        return None
+    try:
+        second = np.asarray(plain(bags[1]))
+        first = np.ndim(bags[0])
+    except ValueError:  # rows of several lengths
+        return None
+    mask = second.ndim == 2 and (first == 3 or second.dtype == bool)
+    return (bags[0], second) if mask or (second.ndim == 1 and first == 2) else None
+
+
+def _from_rows(rows: Rows) -> Bags:
+    return Bags(rows.tokens, rows.offsets, "rows", rows=rows)
+
+
 def _numbers(x: Any, of: str) -> np.ndarray:
     return np.ascontiguousarray(_real(x, of), dtype=np.float64)
 
 
 def _real(x: Any, of: str) -> np.ndarray:
     try:
-        a = np.asarray(x)
+        a = np.asarray(plain(x))
         if a.dtype.kind not in "fiub":
             raise TypeError
     except (TypeError, ValueError):
@@ -142,13 +191,12 @@ def _real(x: Any, of: str) -> np.ndarray:
 def _from_array(x: Any, of: str) -> Bags:
     a = _numbers(x, of)
     if a.ndim != 3:
-        hint = "bags[:, None, :] for bags of one token" if a.ndim == 2 else ""
         raise bad(
             "bags",
             of,
             "an (n, L, d) array, a list of (L_i, d) arrays or (tokens, mask)",
             f"shape {a.shape}",
-            hint,
+            ROWS if a.ndim == 2 else "",
         )
     n, length, d = a.shape
     if length == 0:
@@ -212,6 +260,9 @@ def memory() -> float:
 def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
     a = _numbers(tokens, of)
     mask = np.asarray(mask)
+    if mask.dtype != bool and not (mask.dtype.kind in "iuf" and np.isin(mask, (0, 1)).all()):
+        raise bad("mask", of, "True or 1 at real tokens, False or 0 at padding", mask)
+    mask = mask.astype(bool)
     if a.ndim != 3 or a.shape[:2] != mask.shape:
         raise bad(
             "mask",
@@ -233,9 +284,34 @@ def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
 
 def given_labels(bags: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
     """Labels and weights, those that bags from files bring with them where none are given."""
+    if is_frame(bags):  # its attributes are its columns
+        return y, sample_weight
     y = getattr(bags, "labels", None) if y is None else y
     weight = getattr(bags, "weight", None) if sample_weight is None else sample_weight
     return y, weight
+
+
+def column_names(*given: Any) -> tuple[str, ...]:
+    """Labels and weights that are given as the name of a table's column."""
+    return tuple(x for x in given if isinstance(x, str))
+
+
+def keep_names(model: Any, held: Bags) -> None:
+    """Names of the columns that were a model's features, so that it finds them in other tables."""
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
+    if held.rows is not None and held.rows.features is not None:
+        model.feature_names_in_ = np.array(held.rows.features)
+
+
+def bag_labels(y: Any, held: Bags, of: str) -> np.ndarray:
+    """One label per bag, (n,), in whichever of the ways of forms.py it was given."""
+    return check_labels(per_bag(y, held.rows, of), len(held), of)
+
+
+def bag_weights(weight: Any, held: Bags, of: str) -> np.ndarray:
+    """Bag weights (n,) in the same way."""
+    return check_weights(per_bag(weight, held.rows, of, "sample_weight"), len(held), of)
 
 
 def check_labels(y: Any, n: int, of: str) -> np.ndarray:
@@ -244,7 +320,7 @@ def check_labels(y: Any, n: int, of: str) -> np.ndarray:
         raise AttnscopeError(
             f"{of} requires y to be passed, but the target y is None; try one label per bag."
         )
-    a = np.asarray(y)
+    a = np.asarray(plain(y))
     if a.ndim == 2 and a.shape[1] == 1:
         a = a[:, 0]
     if a.shape != (n,):
@@ -259,7 +335,7 @@ def check_weights(weight: Any, n: int, of: str) -> np.ndarray:
     if weight is None:
         return np.ones(n)
     try:
-        a = np.asarray(weight, dtype=np.float64)
+        a = np.asarray(plain(weight), dtype=np.float64)
     except (TypeError, ValueError):
         raise bad("sample_weight", of, "numbers", type(weight).__name__) from None
     if a.shape != (n,) or not np.isfinite(a).all() or a.min() < 0:

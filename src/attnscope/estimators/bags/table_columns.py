@@ -17,6 +17,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.estimators.bags.bags import Bags, read_bags
+from attnscope.estimators.bags.forms import grouped
 
 __all__ = ["Columns", "Table", "checked_bags", "grouped", "present", "recall", "remember"]
 
@@ -51,19 +52,6 @@ class Table:
     features: tuple[str, ...]
     ignored: tuple[str, ...]
     rows: np.ndarray
-
-
-def grouped(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Names in order of first appearance, offsets,
-    and the stable order that brings each bag's rows together.
-    """
-    unique, first, code = np.unique(names, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # bags by first appearance
-    rank = np.empty(len(unique), int)
-    rank[order] = np.arange(len(unique))
-    rows = np.argsort(rank[code], kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(rank[code]))])
-    return unique[order], offsets, rows
 
 
 def checked_bags(tokens: np.ndarray, offsets: np.ndarray, path: Path) -> Bags:

@@ -1,0 +1,256 @@
+"""Forms in which other libraries hand over bags, made plain NumPy at one border.
+
+    tensors   anything with `detach`: out of its graph, to this machine, to NumPy
+    bfloat16   (and the 8-bit floats), which NumPy cannot calculate with: as float32, exactly
+    rows   one token per row with the name of its bag: a table with a column `bag` (pandas, polars),
+        or a pair (tokens (N, d), ids (N,))
+
+Rows of one bag need not be neighbours; bags keep the order in which they first appear. Labels and
+weights of rows may be one per bag in that order, one per row (constant within a bag), a mapping or
+a pandas Series by the bags' names, or the name of a column of the table. No library is imported
+here: each is known by what its objects can do.
+
+notation: N rows, n bags, d features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError, bad
+
+__all__ = ["Rows", "frame_rows", "grouped", "id_rows", "is_frame", "per_bag", "plain"]
+
+BAG = "bag"  # the column that names the bag, as in files (tables.py)
+# columns that look like labels, as in label_table.py: never taken for features without being asked
+LABELS = ("label", "y", "target")
+NUMBERS = "iufb"  # NumPy's kinds of real numbers
+SHOWN = 8  # columns in a sentence
+
+
+class Rows(NamedTuple):
+    """tokens (N, d) bag by bag, offsets (n+1,); row (N,) where each token stood; names (n,) of the
+    bags; features: names of the columns, and the table they are of (None: there was none).
+    """
+
+    tokens: np.ndarray
+    offsets: np.ndarray
+    row: np.ndarray
+    names: np.ndarray
+    features: tuple[str, ...] | None = None
+    frame: Any = None
+
+    def as_given(self, per_token: np.ndarray) -> np.ndarray:
+        """(N,) numbers in the order of the rows."""
+        out = np.empty(len(per_token))
+        out[self.row] = per_token
+        return out
+
+
+def plain(x: Any) -> Any:
+    """A tensor, or an array of bfloat16, as an array of NumPy's own kinds; all else as it is."""
+    if hasattr(x, "detach") and hasattr(x, "numpy"):
+        x = x.detach()
+        x = x.cpu() if hasattr(x, "cpu") else x
+        try:
+            x = x.numpy()
+        except TypeError:  # torch has kinds of numbers that NumPy has not: bfloat16
+            x = x.float().numpy()
+    kind = getattr(x, "dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind == "V" and "float" in kind.name:
+        x = np.asarray(x).astype(np.float32)
+    return x
+
+
+def is_frame(x: Any) -> bool:
+    return all(hasattr(x, name) for name in ("columns", "shape", "to_numpy", "__getitem__"))
+
+
+def grouped(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Names in order of first appearance, offsets,
+    and the stable order that brings each bag's rows together.
+
+    >>> grouped(np.array(["b", "a", "b"]))
+    (array(['b', 'a'], dtype='<U1'), array([0, 2, 3]), array([0, 2, 1]))
+    """
+    unique, first, code = np.unique(names, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # bags by first appearance
+    rank = np.empty(len(unique), int)
+    rank[order] = np.arange(len(unique))
+    rows = np.argsort(rank[code], kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(rank[code]))])
+    return unique[order], offsets, rows
+
+
+def id_rows(tokens: Any, ids: Any, of: str) -> Rows:
+    """Rows (N, d) with the name of each one's bag (N,)."""
+    tokens = np.asarray(plain(tokens))
+    names = _words(plain(ids))
+    if tokens.ndim != 2 or tokens.dtype.kind not in NUMBERS or names.shape != (len(tokens),):
+        raise bad(
+            "bags",
+            of,
+            "numbers (N, d) with an id for each row (N,) where a pair has a second part (N,)",
+            f"shapes {tokens.shape} and {names.shape}",
+        )
+    if len(tokens) == 0:
+        raise bad("bags", of, "at least one row", "none")
+    if names.dtype.kind == "f" and not np.isfinite(names).all():
+        raise bad("ids", of, "the name of a bag in every row", "NaN or infinity")
+    found, offsets, row = grouped(names)
+    return Rows(tokens[row].astype(np.float64), offsets, row, found)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def frame_rows(
+    frame: Any,
+    of: str,
+    bag: str = BAG,
+    features: Any = None,
+    leave: tuple[str, ...] = (),
+) -> Rows:
+    """A table's rows; `features` names its columns of numbers (None: every one that is neither the
+    bag's nor in `leave`).
+    """
+    columns = [str(name) for name in frame.columns]
+    if len(set(columns)) < len(columns):
+        raise bad("bags", of, "a table whose columns have different names", "one name twice")
+    for name in (*leave, *(() if features is None else features)):
+        _has(frame, name, columns, of)
+    names = _bag_names(frame, bag, columns, of)
+    if features is None:
+        rest = [name for name in columns if name not in (bag, *leave)]
+        features = [name for name in rest if _is_number(frame[name])]
+        labels = [name for name in features if name in LABELS]
+        if labels:
+            raise bad(
+                "bags",
+                of,
+                "a table without a column of labels among its features",
+                f"a column {labels[0]}",
+                f'"{labels[0]}" as y (or target), or a table without it',
+            )
+    if not len(features):
+        raise bad("bags", of, f"a table with a column of numbers beside {bag}", "none")
+    table = [_column(frame, name, of) for name in features]
+    if not len(table[0]):
+        raise bad("bags", of, "at least one row", "none")
+    found, offsets, row = grouped(names)
+    tokens = np.column_stack(table)[row]
+    return Rows(tokens, offsets, row, found, tuple(map(str, features)), frame)
+
+
+def _has(frame: Any, name: str, columns: list[str], of: str) -> None:
+    if name not in columns:
+        have = ", ".join(columns[:SHOWN]) + (", ..." if len(columns) > SHOWN else "")
+        raise bad("bags", of, f"a table with a column {name}", f"columns {have}")
+
+
+def _bag_names(frame: Any, bag: str, columns: list[str], of: str) -> np.ndarray:
+    """The name of each row's bag: a column, or a level of a pandas index."""
+    index = getattr(frame, "index", None)
+    if bag not in columns and bag in (getattr(index, "names", None) or ()):
+        names = np.asarray(frame.index.get_level_values(bag))
+    else:
+        if bag not in columns:
+            have = ", ".join(columns[:SHOWN]) + (", ..." if len(columns) > SHOWN else "")
+            raise bad(
+                "bags",
+                of,
+                f"a table with a column {bag} that names each row's bag",
+                f"columns {have}",
+                'at.bags_from_frame(frame, bag="...") with the name of yours',
+            )
+        names = np.asarray(frame[bag])
+    missing = [name is None or name != name for name in names.tolist()]
+    if any(missing):
+        must = "the name of the bag in every row"
+        raise bad(f"column {bag}", of, must, f"none in row {int(np.argmax(missing))}")
+    return _words(names)
+
+
+def _words(names: Any) -> np.ndarray:
+    """Names that can be sorted: numbers as they are, all else as text."""
+    a = np.asarray(names)
+    return a if a.dtype.kind in NUMBERS + "U" else a.astype(str)
+
+
+def _is_number(column: Any) -> bool:
+    kind = getattr(getattr(column, "dtype", None), "kind", None)
+    return (kind or np.asarray(column).dtype.kind) in NUMBERS
+
+
+def _column(frame: Any, name: str, of: str) -> np.ndarray:
+    """Numbers (N,); what is missing is NaN, and refused with its row."""
+    try:
+        values = np.asarray(frame[name], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise bad(f"column {name}", of, "numbers", "something else in it") from None
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        where = int(np.argmax(wrong))
+        got = f"{values[where]} in row {where}"
+        raise bad(f"column {name}", of, "finite numbers", got, "dropping that token")
+    return values
+
+
+# -- what is said of each bag ----------------------------------------------------------------------
+
+
+def per_bag(values: Any, rows: Rows | None, of: str, what: str = "y") -> Any:
+    """One value per bag where it can be made of what was given; otherwise `values` as they are."""
+    values = plain(values)
+    if rows is None:
+        return values
+    n = len(rows.names)
+    if isinstance(values, str):
+        if rows.frame is None or values not in [str(name) for name in rows.frame.columns]:
+            raise bad(what, of, "a column of the table, or one value per bag", values)
+        return _constant(np.asarray(rows.frame[values]), rows, of, f"column {values}")
+    if isinstance(values, Mapping) or (_named(values) and len(values) == n):
+        return _by_name(values, rows, of, what)
+    if np.shape(values) == (len(rows.row),) and len(rows.row) != n:
+        return _constant(np.asarray(values), rows, of, what)
+    return values
+
+
+def _named(values: Any) -> bool:
+    """Is this a pandas Series with an index other than 0, 1, 2, ...?"""
+    index = getattr(values, "index", None)
+    if index is None or not hasattr(values, "to_numpy"):
+        return False
+    return not np.array_equal(np.asarray(index), np.arange(len(index)))
+
+
+def _by_name(values: Any, rows: Rows, of: str, what: str) -> np.ndarray:
+    given = dict(values.items())
+    table = {str(name): value for name, value in given.items()}
+    missing = [str(name) for name in rows.names if str(name) not in table]
+    if missing:
+        got = f"none for bag {missing[0]}"
+        raise bad(what, of, "by the bags' names where it has names of its own", got)
+    return np.asarray([table[str(name)] for name in rows.names])
+
+
+def _constant(values: np.ndarray, rows: Rows, of: str, what: str) -> np.ndarray:
+    """(N,) values, which must agree within each bag, as (n,)."""
+    missing = [value is None or value != value for value in values.tolist()]
+    if any(missing):
+        got = f"none in row {int(np.argmax(missing))}"
+        raise bad(what, of, "a value in every row", got)
+    held = values[rows.row]
+    first = held[rows.offsets[:-1]]
+    other = held != np.repeat(first, np.diff(rows.offsets))
+    if np.any(other):
+        where = int(np.argmax(other))
+        bag = int(np.searchsorted(rows.offsets, where, "right")) - 1
+        raise AttnscopeError(
+            f"{what} of {of} must be constant within a bag, got {first[bag]!s} and "
+            f"{held[where]!s} in bag {rows.names[bag]!s}."
+        )
+    return first

@@ -1,0 +1,72 @@
+"""Bags from a table in memory, a row a token: what scikit-learn's splitters can take bag by bag.
+
+A table given to `fit` itself has its bags in a column `bag`; this names the columns, and makes one
+array per bag, which `cross_val_score` and searches split as they split a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.estimators.bags.bags import check_labels, check_weights, read_bags
+from attnscope.estimators.bags.forms import BAG, frame_rows, is_frame, per_bag
+
+__all__ = ["FrameBags", "bags_from_frame"]
+
+
+class FrameBags(NamedTuple):
+    """bags[i] (L_i, d) float64, in the order in which they first appear; label (n,) and weight (n,)
+    or None; names (n,) of the bags; features: the d columns; rows[i] (L_i,): where its tokens
+    stand in the table, counted from 0.
+    """
+
+    bags: list[np.ndarray]
+    label: np.ndarray | None
+    weight: np.ndarray | None
+    names: np.ndarray
+    features: tuple[str, ...]
+    rows: list[np.ndarray]
+
+
+def bags_from_frame(
+    frame: Any,
+    bag: str = BAG,
+    target: str | None = None,
+    weight: str | None = None,
+    features: Sequence[str] | None = None,
+) -> FrameBags:
+    """Bags of a pandas or polars table with one token per row; `bag` names the column (or the level
+    of a pandas index) of the bags' names, `target` and `weight` columns that are constant within a
+    bag, `features` those of numbers (None: every other column of numbers).
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"slide": ["b", "b", "a"], "u": [1.0, 2.0, 3.0], "sick": [1, 1, 0]})
+    >>> found = bags_from_frame(frame, bag="slide", target="sick")
+    >>> found.names.tolist(), found.label.tolist(), [len(tokens) for tokens in found.bags]
+    (['b', 'a'], [1, 0], [2, 1])
+    """
+    of = "bags_from_frame"
+    if not is_frame(frame):
+        raise bad("frame", of, "a pandas or polars table", type(frame).__name__)
+    for name, value in {"bag": bag, "target": target, "weight": weight}.items():
+        if not isinstance(value, str) and (name == "bag" or value is not None):
+            raise bad(name, of, "the name of a column", value)
+    if isinstance(features, str):
+        features = [features]
+    leave = tuple(name for name in (target, weight) if name is not None)
+    rows = frame_rows(frame, of, bag, features, leave)
+    n = len(rows.names)
+    bags = np.split(rows.tokens, rows.offsets[1:-1])
+    read_bags(bags, of)  # of a size that can be calculated with
+    return FrameBags(
+        bags,
+        None if target is None else check_labels(per_bag(target, rows, of), n, of),
+        None if weight is None else check_weights(per_bag(weight, rows, of), n, of),
+        rows.names,
+        rows.features or (),
+        np.split(rows.row, rows.offsets[1:-1]),
+    )
