@@ -169,6 +169,7 @@ _HOME = {
     "corpora.minilm": ["token_states"],
     "corpora.sentences": ["antonym_pairs", "draw_sentences"],
     "corpora.text": ["text_bags"],
+    "estimators.bag_transformers": ["BagPCA", "BagPooling", "BagScaler"],
     "estimators.bags.frame_bags": ["FrameBags", "bags_from_frame"],
     "estimators.bags.open_bags": ["OpenBags", "open_bags"],
     "estimators.classifier": ["SingleLocationClassifier"],

@@ -51,6 +51,9 @@ from attnscope.dynamics.starts import Moments as Moments
 from attnscope.dynamics.train import train as train
 from attnscope.dynamics.trajectory import Trajectory as Trajectory
 from attnscope.errors import AttnscopeError as AttnscopeError
+from attnscope.estimators.bag_transformers import BagPCA as BagPCA
+from attnscope.estimators.bag_transformers import BagPooling as BagPooling
+from attnscope.estimators.bag_transformers import BagScaler as BagScaler
 from attnscope.estimators.bags.frame_bags import FrameBags as FrameBags
 from attnscope.estimators.bags.frame_bags import bags_from_frame as bags_from_frame
 from attnscope.estimators.bags.open_bags import OpenBags as OpenBags

@@ -24,6 +24,7 @@ READ = "read off states or settings that other subjects attack"
 NOT_ANSWERS = {
     "antonym_pairs": DATA,
     "attach_positions": DATA,
+    "bags_from_frame": DATA,
     "digit_bags": DATA,
     "digit_images": DATA,
     "draw_sentences": DATA,

@@ -291,7 +291,7 @@ def test_sentences(case):
 
 def test_a_plain_scaler_before_rows_of_bags_is_told_of_the_bag_scaler():
     pipe = make_pipeline(StandardScaler(), at.SingleLocationRegressor(**QUICK))
-    with pytest.raises(AttnscopeError, match="at.BagScaler"):
+    with pytest.raises(AttnscopeError, match="BagScaler"):
         pipe.fit(table()[COLUMNS], Y[PLACE])
 
 

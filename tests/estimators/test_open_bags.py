@@ -374,8 +374,9 @@ def test_answers_are_the_same_in_pieces(folder, model, monkeypatch):
     assert chunked.largest == 7
     with pytest.raises(AttnscopeError, match=r"shape \(80,\), got shape \(3,\)"):
         model.locate(chunked, TASK.target[:3])
-    with pytest.raises(AttnscopeError, match=r"an \(n, L, d\) array.*got shape \(5, 6\)"):
-        model.predict(Chunked(X[0]))
+    np.testing.assert_allclose(model.predict(Chunked(X[0])), model.predict(X)[:1], **same)
+    with pytest.raises(AttnscopeError, match=r"an \(n, L, d\) array.*got shape \(6,\)"):
+        model.predict(Chunked(X[0, 0]))
 
 
 def test_what_does_not_fit_in_memory_is_said_before_it_is_read(folder, monkeypatch):

@@ -30,7 +30,8 @@ class SingleLocationClassifier(ClassifierMixin, Face):
     """Classification of bags of tokens of which one decides the class, P(class | x_J) logistic in
     x_J; J is learnt, not given.
 
-    bags: (n, L, d), a list of (L_i, d), (tokens, mask) or `open_bags`. Two classes or more. Parameters: see
+    bags: (n, L, d), a list of (L_i, d), (tokens, mask), a table with a column `bag`, `open_bags`, ...
+    (docs/estimators.md). Two classes or more. Parameters: see
     estimators.base.
 
     assumption="witness": two classes; a token may speak for the second of classes_ and for nothing

@@ -29,7 +29,8 @@ class SingleLocationRegressor(RegressorMixin, Face):
     """Regression on bags of tokens of which one decides the label, y = v.x_J + b + noise; J is
     learnt, not given.
 
-    bags: (n, L, d), a list of (L_i, d), (tokens, mask) or `open_bags`. Parameters: see estimators.base.
+    bags: (n, L, d), a list of (L_i, d), (tokens, mask), a table with a column `bag`, `open_bags`, ...
+    (docs/estimators.md). Parameters: see estimators.base.
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=10, length=5, signal=4.0, noise=0.1).sample(300, seed=1)

@@ -110,6 +110,16 @@ class OpenBags(Sequence):
     def __iter__(self) -> Iterator[np.ndarray]:
         return map(self._tokens, self.entries)
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """Bags of several lengths are no array; what asks for one is not made for bags."""
+        raise bad(
+            "bags",
+            "open_bags",
+            "given to what reads bags",
+            "asked for as one array, as by StandardScaler or PCA",
+            "at.BagScaler, at.BagPCA or at.BagPooling in its place",
+        )
+
     def __repr__(self) -> str:
         what = f"{len(self)} bags, {self.lengths.sum()} tokens, {self.width} features"
         where = f"{len(self.paths)} files" if len(self.paths) > 1 else str(self.paths[0].name)

@@ -1,0 +1,256 @@
+"""Steps that stand before a model of bags in a scikit-learn pipeline.
+
+    BagScaler    x -> (x - m)/s, with m and s the mean and the deviation of each feature
+    BagPCA       x -> W^T (x - m), W the k leading eigenvectors of the tokens' covariance
+    BagPooling   bag -> (mean, max, ... of its tokens), one row per bag, for any other estimator
+
+Mean, deviation and covariance are over all tokens of all bags, each counted once, so that a long bag
+counts for more. Bags come back in the form in which they were given (an array as an array, a list
+as a list, a table as a table), so that answers of the model behind have the form that they would
+have without the step. What is not in memory is read into it.
+
+notation: N tokens in n bags, d features. Exact up to rounding; a feature that is constant is
+centred and not scaled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from attnscope.errors import bad
+from attnscope.estimators.bags.bags import Bags, column_names, keep_names, read_bags
+from attnscope.estimators.base import NotFittedYet
+from attnscope.estimators.fit.data import CONSTANT
+from attnscope.numerics.border import validation as check
+
+__all__ = ["BagPCA", "BagPooling", "BagScaler"]
+
+
+class BagStep(TransformerMixin, BaseEstimator):
+    """What the three share: bags read once, and given back in the form they had."""
+
+    def fit(self, bags: Any, y: Any = None) -> Any:
+        """Learn from these bags; y is not looked at."""
+        of = f"{type(self).__name__}.fit"
+        self._check(of)
+        held = read_bags(bags, of, leave=column_names(y))
+        self._learn(held, of)
+        self.n_features_in_ = held.tokens.shape[1]
+        keep_names(self, held)
+        return self
+
+    def _read(self, bags: Any, method: str) -> Bags:
+        of = f"{type(self).__name__}.{method}"
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedYet(f"{of} needs a fitted step; try fit(bags) first.")
+        names = getattr(self, "feature_names_in_", None)
+        return read_bags(bags, of, self.n_features_in_, one=True, features=names)
+
+    def _check(self, of: str) -> None:
+        """Refuse parameters that cannot be."""
+
+    def _learn(self, held: Bags, of: str) -> None:
+        """From tokens (N, d)."""
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of what comes out."""
+        names = getattr(self, "feature_names_in_", input_features)
+        names = [f"x{i}" for i in range(self.n_features_in_)] if names is None else names
+        return np.array(self._names_out([str(name) for name in names]), dtype=object)
+
+    def _names_out(self, names: list[str]) -> list[str]:
+        return names
+
+    def _names(self) -> list[str]:
+        return [str(name) for name in self.get_feature_names_out()]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class BagScaler(BagStep):
+    """StandardScaler for bags: each feature centred and divided by its deviation over all tokens.
+
+    with_mean, with_std: whether to. mean_, scale_ (d,): what was learnt.
+
+    >>> bags = [np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[5.0, 5.0]])]
+    >>> scaler = BagScaler().fit(bags)
+    >>> scaler.mean_, scaler.transform(bags)[1]
+    (array([3., 5.]), array([[1.22474487, 0.        ]]))
+    """
+
+    def __init__(self, with_mean: bool = True, with_std: bool = True) -> None:
+        self.with_mean = with_mean
+        self.with_std = with_std
+
+    def _check(self, of: str) -> None:
+        for name in ("with_mean", "with_std"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise bad(name, of, "True or False", getattr(self, name))
+
+    def _learn(self, held: Bags, of: str) -> None:
+        mean = held.tokens.mean(axis=0)
+        spread = held.tokens.std(axis=0)
+        flat = spread <= CONSTANT * np.abs(mean)  # rounding of a constant
+        self.mean_ = mean if self.with_mean else np.zeros_like(mean)
+        self.scale_ = np.where(flat | (not self.with_std), 1.0, spread)
+
+    def transform(self, bags: Any) -> Any:
+        """The bags, scaled."""
+        held = self._read(bags, "transform")
+        tokens = (held.tokens - self.mean_) / self.scale_
+        return _given_back(tokens, held, bags, self._names())
+
+
+class BagPCA(BagStep):
+    """PCA for bags: tokens on the leading directions of their covariance.
+
+    n_components: how many (None: all); or a share of the variance in (0, 1), kept by as few as hold
+    it. whiten: divide by the deviation along each. components_ (k, d) orthonormal rows, each with
+    its largest entry positive; mean_ (d,); explained_variance_ and explained_variance_ratio_ (k,).
+
+    >>> rng = np.random.default_rng(0)
+    >>> bags = rng.standard_normal((50, 4, 3)) * (3.0, 1.0, 0.1)
+    >>> pca = BagPCA(2).fit(bags)
+    >>> pca.transform(bags).shape, bool(pca.explained_variance_ratio_.sum() > 0.99)
+    ((50, 4, 2), True)
+    """
+
+    def __init__(self, n_components: float | None = None, whiten: bool = False) -> None:
+        self.n_components = n_components
+        self.whiten = whiten
+
+    def _check(self, of: str) -> None:
+        if not isinstance(self.whiten, (bool, np.bool_)):
+            raise bad("whiten", of, "True or False", self.whiten)
+        k = self.n_components
+        if k is None:
+            return
+        if isinstance(k, (float, np.floating)):
+            check.real(k, "n_components", of, 0, 1, strict=True)
+        else:
+            check.integer(k, "n_components", of, 1)
+
+    def _learn(self, held: Bags, of: str) -> None:
+        count, width = held.tokens.shape
+        if count < 2:
+            raise bad("bags", of, "at least two tokens", f"{count} token")
+        most = min(width, count - 1)  # directions in which so many points can differ
+        self.mean_ = held.tokens.mean(axis=0)
+        # of the triangle, which has the same values and directions and no N in it
+        triangle = np.linalg.qr(held.tokens - self.mean_, mode="r")
+        _, size, rows = np.linalg.svd(triangle, full_matrices=False)
+        variance = size**2 / (count - 1)
+        ratio = variance / max(float(variance.sum()), np.finfo(float).tiny)
+        k = self.n_components
+        if k is None:
+            k = most
+        elif isinstance(k, (float, np.floating)):
+            k = min(int(np.searchsorted(np.cumsum(ratio), k)) + 1, most)
+        elif k > most:
+            got = f"{k} for {count} tokens of {width} features"
+            raise bad("n_components", of, f"at most {most}", got)
+        rows = rows[:k]
+        largest = rows[np.arange(k), np.argmax(np.abs(rows), axis=1)]
+        self.components_ = rows * np.sign(largest)[:, None]
+        self.explained_variance_ = variance[:k]
+        self.explained_variance_ratio_ = ratio[:k]
+        if self.whiten and not (variance[:k] > (CONSTANT * size[0]) ** 2).all():
+            must = "so few that tokens differ along each, to whiten them"
+            raise bad("n_components", of, must, int(k), "whiten=False")
+
+    @property
+    def _unit(self) -> np.ndarray:
+        return np.sqrt(self.explained_variance_) if self.whiten else np.ones(1)
+
+    def transform(self, bags: Any) -> Any:
+        """The bags, k features for d."""
+        held = self._read(bags, "transform")
+        tokens = (held.tokens - self.mean_) @ self.components_.T / self._unit
+        return _given_back(tokens, held, bags, self._names())
+
+    def _names_out(self, names: list[str]) -> list[str]:
+        return [f"pca{i}" for i in range(len(self.components_))]
+
+
+STATISTICS = ("mean", "max", "min", "std", "sum")
+
+
+class BagPooling(BagStep):
+    """One row per bag: statistics of its tokens, feature by feature, for any other estimator.
+
+    how: one of "mean", "max", "min", "std", "sum", or several in a tuple, side by side.
+
+    >>> bags = [np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[5.0, 5.0]])]
+    >>> BagPooling(("mean", "max")).fit_transform(bags)
+    array([[2., 5., 3., 5.],
+           [5., 5., 5., 5.]])
+    """
+
+    def __init__(self, how: Any = "mean") -> None:
+        self.how = how
+
+    def _check(self, of: str) -> None:
+        if not self._parts or any(part not in STATISTICS for part in self._parts):
+            must = "one or several of " + ", ".join(map(repr, STATISTICS))
+            raise bad("how", of, must, self.how)
+
+    @property
+    def _parts(self) -> tuple:
+        return (self.how,) if isinstance(self.how, str) else tuple(self.how)
+
+    def transform(self, bags: Any) -> np.ndarray:
+        """(n, d times the number of statistics)."""
+        held = self._read(bags, "transform")
+        return np.column_stack([_pooled(held, part) for part in self._parts])
+
+    def _names_out(self, names: list[str]) -> list[str]:
+        return [f"{part} {name}" for part in self._parts for name in names]
+
+
+def _pooled(held: Bags, how: str) -> np.ndarray:
+    starts = held.offsets[:-1]
+    if how in ("max", "min"):
+        fold = np.maximum if how == "max" else np.minimum
+        return fold.reduceat(held.tokens, starts, axis=0)
+    total = np.add.reduceat(held.tokens, starts, axis=0)
+    if how == "sum":
+        return total
+    mean = total / held.lengths[:, None]
+    if how == "mean":
+        return mean
+    centred = held.tokens - np.repeat(mean, held.lengths, axis=0)  # no cancellation
+    square = np.add.reduceat(centred**2, starts, axis=0)
+    return np.sqrt(square / held.lengths[:, None])
+
+
+def _given_back(tokens: np.ndarray, held: Bags, bags: Any, names: list[str]) -> Any:
+    """Tokens (N, k), bag by bag, in the form that the bags had."""
+    if held.rows is not None:
+        rows = np.empty_like(tokens)
+        rows[held.rows.row] = tokens
+        if held.rows.frame is None:
+            return rows, bags[1]
+        return _table(rows, held.rows.frame, held.rows.features or (), names)
+    if held.mask is not None:
+        out = np.zeros((*held.mask.shape, tokens.shape[1]))
+        out[held.mask] = tokens
+        return out, held.mask
+    if held.form == "list":
+        return np.split(tokens, held.offsets[1:-1])
+    out = tokens.reshape(len(held), -1, tokens.shape[1])
+    return out[0] if np.ndim(bags) == 2 else out
+
+
+def _table(rows: np.ndarray, frame: Any, features: tuple[str, ...], names: list[str]) -> Any:
+    """A table of the same library with these columns in the place of the features."""
+    kept = {name: frame[name] for name in frame.columns if str(name) not in features}
+    columns = kept | {name: rows[:, i] for i, name in enumerate(names)}
+    index = getattr(frame, "index", None)
+    return type(frame)(columns) if index is None else type(frame)(columns, index=index)
