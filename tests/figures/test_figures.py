@@ -9,7 +9,7 @@ import pytest
 from attnscope.errors import AttnscopeError
 from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
 from attnscope.figures.render_matplotlib import svg
-from attnscope.figures.render_plotly import plotly_dict
+from attnscope.figures.render_plotly import PALETTE, plotly_dict
 
 WORDS = ("the", "cat", "is", "$happy$ & <b>")
 HEAT = Heat(range(4), range(2), [[0, 1, 2, 3], [4, 5, 6, 7]], "weight")
@@ -134,3 +134,27 @@ def test_a_band_has_an_entry_where_no_line_has_its_name():
     assert [t["name"] for t in data if t["showlegend"]] == ["phase", "median"]
     assert [t["mode"] for t in data if t["showlegend"]] == ["lines", "lines"]
     assert "fill" in data[0] and data[0]["showlegend"]
+
+
+def test_kinds_have_names_and_colours_of_the_palette():
+    """Not a scale: in SVG words at the bar, in Plotly steps of the palette and words on pointing."""
+    kinds = Heat(
+        range(3), range(2), [[0, 1, 1], [2, 0, 2]], "phase", names=("one", "two", "it")
+    )
+    figure = Figure("kinds", (Panel("map", "x", "y", (kinds,)),))
+    text = figure.to_json()
+    assert Figure.from_json(text).to_json() == text
+    assert Figure.from_json(text).panels[0].marks[0].names == ("one", "two", "it")
+    assert all(f">{word}<" in svg(figure) for word in ("one", "two", "it"))
+    trace = plotly_dict(figure)["data"][0]
+    assert [color for _, color in trace["colorscale"][::2]] == list(PALETTE[:3])
+    assert trace["customdata"][1] == ["it", "one", "it"]
+
+
+def test_a_map_of_numbers_writes_no_names():
+    assert '"names"' not in Figure("t", (Panel("p", "x", "y", (HEAT,)),)).to_json()
+
+
+def test_a_kind_without_a_name_is_refused():
+    with pytest.raises(AttnscopeError, match="z of Heat must be places of its 2 names"):
+        Heat(range(2), range(1), [[0, 2]], "phase", names=("one", "two"))

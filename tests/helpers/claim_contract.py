@@ -31,6 +31,7 @@ LONG = frozenset(
         "beyond-05-activations",
         "beyond-09-bayes-softmax",
         "beyond-12-correlated-background",
+        "beyond-19-sgd-follows-basins",
         "samples-01-curve-attained",
         "samples-03-noiseless-threshold",
         "samples-04-hard-phase",

@@ -237,3 +237,17 @@ REFUSED = {
 def test_bad_input_gets_one_sentence(sentence):
     with pytest.raises(at.AttnscopeError, match=sentence):
         REFUSED[sentence]()
+
+
+def test_the_diagrams_figure_names_its_kinds():
+    """Every kind at a pair of its own; colours are names, not a scale."""
+    found = at.positional_phases([0.3, 0.6, 0.9, 0.985], [0.5, 1.2, 0.755])
+    heat = found.figure().panels[1].marks[0]
+    assert heat.names == ("semantic", "positional", "both", "mixed alone")
+    kinds = [heat.names[int(z)] for z in (heat.z[0, 0], heat.z[2, 1], heat.z[1, 1])]
+    assert kinds == ["semantic", "positional", "both"]
+    for w, row in zip(found.mixes, heat.z):
+        for c, z in zip(found.contrasts, row):
+            minima = {x.phase for x in at.positional_minima(at.PositionalSemantic(9, w, c))}
+            named = {0: {"semantic"}, 1: {"positional"}, 2: {"semantic", "positional"}}
+            assert minima - {"mixed"} == named.get(int(z), set())

@@ -21,6 +21,8 @@ PAGES = (  # the first pattern that matches decides
     ("beyond-1[012]-*", "sparse_and_correlated"),
     ("beyond-1[345]-*", "blocks"),
     ("beyond-1[67]-*", "text"),
+    ("beyond-1[89]-*", "positional_semantic"),
+    ("beyond-20-*", "positional_semantic"),
     ("around-0[12]-*", "memory"),
     ("around-09-*", "papers_around"),
     ("around-1[234]-*", "papers_around"),

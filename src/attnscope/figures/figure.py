@@ -93,13 +93,17 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """Values z (len(y), len(x)) on a grid, with a colour bar named `label`."""
+    """Values z (len(y), len(x)) on a grid, with a colour bar named `label`.
+
+    `names` are words for z = 0, 1, 2, ...: kinds, a colour of the palette each, instead of a scale.
+    """
 
     x: Any
     y: Any
     z: Any
     label: str = ""
     log_z: bool = False
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _to_arrays(self, ("x", "y"))
@@ -108,6 +112,10 @@ class Heat:
             raise bad(
                 "z", "Heat", f"of shape ({len(self.y)}, {len(self.x)})", f"shape {z.shape}"
             )
+        kinds = z[np.isfinite(z)]
+        if self.names and not np.isin(kinds, np.arange(len(self.names))).all():
+            must = f"places of its {len(self.names)} names, 0, 1, ..."
+            raise bad("z", "Heat", must, f"{kinds.min():g} to {kinds.max():g}")
         object.__setattr__(self, "z", z)
 
 
@@ -150,7 +158,7 @@ class Figure:
     def to_json(self) -> str:
         """The figure as JSON text; the same figure gives the same text."""
         panels = [
-            _plain(panel) | {"marks": [{"kind": _kind(m)} | _plain(m) for m in panel.marks]}
+            _plain(panel) | {"marks": [_plain_mark(mark) for mark in panel.marks]}
             for panel in self.panels
         ]
         head = {"title": self.title, "columns": self.columns}
@@ -223,6 +231,14 @@ def _plain(thing: Any) -> dict[str, Any]:
     return {f.name: _json(getattr(thing, f.name)) for f in fields(thing) if f.name != "marks"}
 
 
+def _plain_mark(mark: Mark) -> dict[str, Any]:
+    """A mark with its kind; a map of numbers has no names."""
+    plain = {"kind": _kind(mark)} | _plain(mark)
+    if not plain.get("names", True):
+        del plain["names"]
+    return plain
+
+
 def _json(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         return (
@@ -246,9 +262,9 @@ def _panel(data: dict[str, Any]) -> Panel:
 
 def _mark(data: dict[str, Any]) -> Mark:
     kind = _KINDS[data.pop("kind")]
-    return kind(
-        **{name: _numbers(x) if isinstance(x, list) else x for name, x in data.items()}
-    )
+    names = {"names": tuple(data.pop("names"))} if "names" in data else {}
+    numbers = {name: _numbers(x) if isinstance(x, list) else x for name, x in data.items()}
+    return kind(**numbers, **names)
 
 
 def _numbers(x: list[Any]) -> np.ndarray:

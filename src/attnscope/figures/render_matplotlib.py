@@ -19,7 +19,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LogNorm
+from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure as Canvas
 
 from attnscope.errors import bad
@@ -164,10 +164,20 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
         )
         return [bars, *bars.get_children()]
     edges = _edges(mark.x, panel.log_x), _edges(mark.y, panel.log_y)
-    norm = LogNorm() if mark.log_z else None
-    area = axes.pcolormesh(*edges, mark.z, norm=norm, rasterized=True, zorder=DEPTHS["heat"])
+    kinds = len(mark.names)
+    norm: Normalize | None = LogNorm() if mark.log_z else None
+    colors = None
+    if kinds:  # a colour each: the bar's ticks stand in the middle of theirs
+        norm = BoundaryNorm(np.arange(kinds + 1) - 0.5, kinds)
+        colors = ListedColormap([color_of(i) for i in range(kinds)])
+    area = axes.pcolormesh(
+        *edges, mark.z, norm=norm, cmap=colors, rasterized=True, zorder=DEPTHS["heat"]
+    )
     axes.grid(False)
-    canvas.colorbar(area, ax=axes, label=label)
+    bar = canvas.colorbar(area, ax=axes, label=label)
+    if kinds:
+        bar.set_ticks(range(kinds), labels=[_text(name) for name in mark.names])
+        bar.minorticks_off()
     return [area]
 
 

@@ -170,7 +170,29 @@ def _heat(mark: Heat) -> dict[str, Any]:
             "outlinewidth": 0,
         },
     }
+    if mark.names:
+        return trace | _kinds(mark, trace, place)
     return trace | ({"customdata": [_list(row) for row in mark.z]} if mark.log_z else {})
+
+
+def _kinds(mark: Heat, trace: dict[str, Any], place: str) -> dict[str, Any]:
+    """A colour of the palette for each name, and the name where one points."""
+    count = len(mark.names)
+    steps = [
+        [(i + side) / count, PALETTE[i % len(PALETTE)]]
+        for i in range(count)
+        for side in (0, 1)
+    ]
+    words = [[mark.names[int(z)] if np.isfinite(z) else "" for z in row] for row in mark.z]
+    ticks = {"tickvals": list(range(count)), "ticktext": list(mark.names)}
+    return {
+        "colorscale": steps,
+        "zmin": -0.5,
+        "zmax": count - 0.5,
+        "customdata": words,
+        "hovertemplate": f"{place}%{{customdata}}<extra></extra>",
+        "colorbar": trace["colorbar"] | ticks,
+    }
 
 
 def _axes(

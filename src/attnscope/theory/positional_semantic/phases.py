@@ -33,6 +33,8 @@ __all__ = ["PositionalPhases", "positional_phases"]
 BLOCK = 4096  # pairs (w, c) at a time: their losses on the skeleton are 50 MB
 ENDS = ANGLES  # the place of (P, 0) on the skeleton: the end of the arc
 NEWTON = 3  # steps from the nearest point of the skeleton
+# what the figure calls them; at strong mixes a thin wedge has a mixed minimum alone
+STABLE = ("semantic", "positional", "both", "mixed alone")
 NEAR = 1e-5  # as in minima.py: an angle below this is the end of the arc
 
 
@@ -56,23 +58,27 @@ class PositionalPhases:
     names: tuple[str, ...] = PHASES
 
     def figure(self) -> Figure:
-        """The overlap m of the lowest minimum, and how many phases are stable."""
-        both = self.semantic_stable.astype(float) + self.positional_stable
-        panels = (
-            Panel(
-                "meaning: m at the lowest minimum",
-                "c",
-                "w",
-                (Heat(self.contrasts, self.mixes, self.m, "m"),),
-            ),
-            Panel(
-                "semantic and positional minima: how many exist",
-                "c",
-                "w",
-                (Heat(self.contrasts, self.mixes, both, "of two"),),
+        """The overlap m of the lowest minimum, and which of the two phases are stable."""
+        both = self.semantic_stable & self.positional_stable
+        one = np.where(self.semantic_stable, 0, np.where(self.positional_stable, 1, 3))
+        lowest = Panel(
+            "meaning: m at the lowest minimum",
+            "contrast c",
+            "positional share w",
+            (Heat(self.contrasts, self.mixes, self.m, "m"),),
+        )
+        minima = Panel(
+            "which minima exist",
+            "contrast c",
+            "positional share w",
+            (
+                Heat(
+                    self.contrasts, self.mixes, np.where(both, 2, one), "minima", names=STABLE
+                ),
             ),
         )
-        return Figure(f"Positional or semantic, P = {self.position:g}", panels, columns=2)
+        title = f"Positional or semantic, P = {self.position:g}"
+        return Figure(title, (lowest, minima), columns=2)
 
 
 def positional_phases(mixes: Any, contrasts: Any, position: float = 1.0) -> PositionalPhases:
