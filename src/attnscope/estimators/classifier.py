@@ -106,7 +106,7 @@ class SingleLocationClassifier(ClassifierMixin, Face):
         data = whole()
         parts = [fold._replace(data=data) for fold in folds]
         if reading == "witness":
-            return fit_witness(data, parts, options).selected
+            return fit_witness(data, parts, options).on_all_bags(data, parts)
         selected, found = choose_reading(data, parts, options, pooled, single)
         facts = found._asdict().items()
         self.readings_ = {name: None if x != x else x for name, x in facts}

@@ -19,7 +19,11 @@ One kind, by either of two signs:
 
 A poison is another kind of token than the witness: agreement is 0 up to chance and the cosine that
 of their means. It does move the mean token, by 1/L of itself: in short bags with a weak witness the
-mean token may win by it, and then this rule does not see it. notation: L length of a bag. Both signs are estimates from the bags at hand.
+mean token may win by it, and then this rule does not see it.
+
+No reading is fitted whole to be thrown away where less tells: agreement is first looked at on a few
+folds at one ridge, and at once "single" if it is clear there; the cosine is that of
+EM on one fold, and only where that is high of all bags. notation: L length of a bag. Both signs are estimates from the bags at hand.
 """
 
 from __future__ import annotations
@@ -29,8 +33,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attnscope.estimators.fit.best_start import quick_em
+from attnscope.estimators.fit.clock import OutOfTime
 from attnscope.estimators.fit.data import Data
-from attnscope.estimators.fit.held_out import Fold, Options
+from attnscope.estimators.fit.held_out import (
+    CAUTION,
+    Fold,
+    Options,
+    gain_and_error,
+    probe_folds,
+)
 from attnscope.estimators.fit.mixture import (
     Fitted,
     bag_outputs,
@@ -42,7 +54,7 @@ from attnscope.estimators.fit.mixture import (
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.rivals import NEARLY
 from attnscope.estimators.fit.stages import Selected
-from attnscope.estimators.fit.witness import WitnessFit, fit_witness
+from attnscope.estimators.fit.witness import at_one_ridge, fit_witness
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_max
 
 __all__ = ["AGREE", "ALIKE", "Readings", "choose_reading", "cosine", "gate_agreement"]
@@ -53,9 +65,14 @@ AGREE = 0.25
 # between poisons (at most .46; .65 on pure noise) and planted keys (at least .95)
 ALIKE = 0.75
 
+# ridge of the first look: mid-path (witness.RIDGES), best on half of the multiple-instance sets
+LOOK = 10.0
+
 
 class Readings(NamedTuple):
-    """What the choice rests on: held-out losses (NaN: not fitted), and the two signs."""
+    """What the choice rests on: held-out losses (NaN: not fitted) and the two signs (NaN: not
+    asked). Where agreement alone decided, the witness reading's loss is that of a first look.
+    """
 
     chosen: str
     single: float
@@ -76,43 +93,82 @@ def choose_reading(
     pooled: Pooled,
     fit_single: Callable[[], Selected],
 ) -> tuple[Selected, Readings]:
-    """Both readings of labels 0 and 1, and the one the rule takes."""
-    witness = fit_witness(data, folds, options)
-    agreement = gate_agreement(data, folds, options, witness)
-    own = _mean(data, witness.selected.held_out)
-    entropy = _mean(data, output_losses(constant_output(data), data))
-    mean_pool = _mean(data, pooled.losses)
-    # nothing left to explain by tokens of another kind: "single" could not be chosen
-    if agreement <= AGREE and own < min(NEARLY * entropy, mean_pool):
-        found = Readings("witness", np.nan, own, mean_pool, agreement, np.nan)
-        return witness.selected, found
-    single = fit_single()
-    loss = _mean(data, single.held_out)
-    alike = cosine(single.fitted, data)
-    found = Readings("single", loss, own, mean_pool, agreement, alike)
-    options.say(
-        f"single {found.single:.4g}, witness {own:.4g}: agreement {agreement:.2f}, cosine "
-        f"{found.cosine:.2f}"
+    """The reading the rule takes, fitted; of the other no more than the rule must know."""
+    first = folds[: probe_folds(folds)]
+    ridge = LOOK if options.alpha_gate is None else options.alpha_gate
+    models, quick = at_one_ridge(data, first, options, ridge)
+    agreement, error = gate_agreement(
+        data, first, models, _against(data, first, options, ridge)
     )
-    if (found.one_kind or mean_pool < own) and loss < own:
-        return single, found
-    return witness.selected, found._replace(chosen="witness")
+    mean_pool = _mean(data, pooled.losses)
+    single: Selected | None = None
+    if agreement > AGREE + CAUTION * error:
+        single = fit_single()
+        gain = gain_and_error(quick - single.held_out, data.weight)[0]
+        if gain > 0:
+            loss = _mean(data, single.held_out)
+            # the witness reading's on the same scale, from the bags it was tried on
+            found = Readings("single", loss, loss + gain, mean_pool, agreement, np.nan)
+            return single, _told(found, options)
+    witness = fit_witness(data, folds, options)
+    own = _mean(data, witness.losses)
+    if abs(agreement - AGREE) <= CAUTION * error:
+        others = _against(data, folds, options, witness.ridge)
+        agreement, _ = gate_agreement(data, folds, witness.models, others)
+    found = Readings("witness", np.nan, own, mean_pool, agreement, np.nan)
+    entropy = _mean(data, output_losses(constant_output(data), data))
+    may_be_single = agreement > AGREE or mean_pool < own
+    # where nothing is left to explain, tokens of another kind explain nothing either
+    if not may_be_single and own > NEARLY * entropy:
+        found = found._replace(cosine=_quick_cosine(folds, options))
+        may_be_single = found.one_kind
+    if single is None and may_be_single and not options.clock.over:
+        single = fit_single()
+    if single is not None:
+        alike = cosine(single.fitted, data)
+        found = found._replace(single=_mean(data, single.held_out), cosine=alike)
+        if (found.one_kind or mean_pool < own) and found.single < own:
+            return single, _told(found._replace(chosen="single"), options)
+    return witness.on_all_bags(data, folds), _told(found, options)
+
+
+def _told(found: Readings, options: Options) -> Readings:
+    facts = found._asdict().items()
+    told = [f"{name} {x:.4g}" for name, x in facts if name != "chosen" and x == x]
+    options.say(f"read as {found.chosen}: {', '.join(told)}")
+    return found
+
+
+def _against(data: Data, folds: list[Fold], options: Options, ridge: float) -> list[Fitted]:
+    """Models of the folds with the classes exchanged: tokens that speak for 0."""
+    other = data._replace(labels=1 - data.labels)
+    turned = [fold._replace(data=other) for fold in folds]
+    return at_one_ridge(other, turned, options, ridge)[0]
 
 
 def gate_agreement(
-    data: Data, folds: list[Fold], options: Options, witness: WitnessFit
-) -> float:
-    """How often the tokens that speak for either class are the same, beyond chance."""
-    other = data._replace(labels=1 - data.labels)
-    turned = [fold._replace(data=other) for fold in folds]
-    against = fit_witness(other, turned, options._replace(n_starts=1, say=lambda line: None))
-    same = np.empty(data.size)
-    for fold, ours, theirs in zip(folds, witness.models, against.models):
+    data: Data, folds: list[Fold], ours: list[Fitted], theirs: list[Fitted]
+) -> tuple[float, float]:
+    """How often the tokens of held-out bags that speak loudest for either class are the same,
+    beyond chance; and its standard error.
+    """
+    beyond = np.full(data.size, np.nan)
+    for fold, one, other in zip(folds, ours, theirs):
         held = fold.held
-        a, b = (_top(model, held) for model in (ours, theirs))
-        same[fold.out] = np.add.reduceat(a & b, held.offsets[:-1]) > 0
+        same = np.add.reduceat(_top(one, held) & _top(other, held), held.offsets[:-1]) > 0
+        beyond[fold.out] = same - 1 / held.lengths
     chance = _mean(data, 1 / data.lengths)
-    return float((_mean(data, same) - chance) / max(1 - chance, 1e-12))
+    mean, error = gain_and_error(beyond, data.weight)
+    scale = max(1 - chance, 1e-12)
+    return mean / scale, error / scale
+
+
+def _quick_cosine(folds: list[Fold], options: Options) -> float:
+    """Of EM on the first fold, from the start that does best there; 0 out of time."""
+    try:
+        return cosine(quick_em(folds[0], options), folds[0].train)
+    except OutOfTime:
+        return 0.0
 
 
 def _top(model: Fitted, data: Data) -> np.ndarray:

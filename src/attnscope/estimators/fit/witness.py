@@ -3,11 +3,13 @@
     minimise  sum_i weight_i loss_i(g, a, c, b) + ridge |g|^2/2 + (c + 1)^2/2 + (b - b0)^2/20
 
 over the scores u = g.(x, |x|^2) and the numbers a, c, b of witness_law.py, by L-BFGS with its
-analytic slopes, along a path of ridges from strong to weak, each point from the one before. The two
-weak penalties keep c and b finite where bags say nothing of them. The sum is not convex: beside the
-path from g = 0 (whose first step goes along the difference of the classes' mean tokens) others
-begin at directions in which the classes' second moments differ, and at random ones. Start, ridge
-and features are chosen by the held-out loss of the same folds as everything else.
+analytic slopes, along a path of ridges from strong to weak, each point from the one before, until
+the held-out loss has risen twice. The two weak penalties keep c and b finite where bags say nothing
+of them. The sum is not convex: beside the path from g = 0 (whose first step goes along the
+difference of the classes' mean tokens) others begin at directions in which the classes' second
+moments differ, and at random ones, and go on where their first point already leads. Start, ridge
+and |x|^2 are chosen by the held-out loss of the same folds as everything else: start and path on
+the first of them, the rest follow.
 
 A fitted model is a `Fitted` with combine = WITNESS: gate = g, values.bias = (a, c, b, average log
 length), no value weights.
@@ -15,6 +17,7 @@ length), no value weights.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +25,17 @@ from scipy.optimize import minimize
 
 from attnscope.estimators.fit.attention import random_waves
 from attnscope.estimators.fit.data import Data
-from attnscope.estimators.fit.held_out import Fold, Options, each, gain_and_error, probe_folds
+from attnscope.estimators.fit.held_out import (
+    CAUTION,
+    HINT,
+    STALL,
+    Fold,
+    Options,
+    best_fold,
+    each,
+    gain_and_error,
+    probe_folds,
+)
 from attnscope.estimators.fit.mixture import (
     FeatureMap,
     Fitted,
@@ -34,7 +47,7 @@ from attnscope.estimators.fit.ridge import values_from
 from attnscope.estimators.fit.stages import Selected
 from attnscope.estimators.fit.witness_law import WITNESS, Numbers, loss_and_slopes
 
-__all__ = ["WitnessFit", "fit_witness", "witness_step"]
+__all__ = ["WitnessFit", "at_one_ridge", "fit_witness", "witness_step"]
 
 # beside a sum of log likelihoods in standardised tokens; musk1, elephant, musk2 are best at 10,
 # ucsb (58 bags, 708 features) at 300, birds and protein at 1 to 3
@@ -44,45 +57,100 @@ STEPS = 40  # of L-BFGS per point, as everywhere (held_out.LBFGS_STEPS)
 ENOUGH = 1e-7  # relative gain of a step below which it ends
 BACKGROUND = -3.0  # b0: one bag in twenty is positive for no visible reason
 FIRM = 0.1  # precision of b about b0: two units either way cost a fifth of a bag's log loss
-OTHERS = 3  # starts beside zero, at most: each costs three short fits on the first folds
+OTHERS = 3  # starts beside zero, at most: each costs a short fit on the first folds
 LONG = 2.0  # size of their gates: a token two deviations along has odds e^4
-CAUTION = 1.5  # standard errors a richer gate must gain, as in held_out
+# on all bags: a fit to its end, so that it does not depend on the fold it goes on from
+LAST_STEPS = 200
+EXACTLY = 1e-10
 
 
 class WitnessFit(NamedTuple):
-    """The model of all bags with its held-out figures, and the models of the folds."""
+    """A choice, judged: how it was made, its models of the folds, held-out losses (n,) and outputs
+    (n, 2), ridge, and the losses of the starts. What all bags say is asked of `on_all_bags`.
+    """
 
-    selected: Selected
+    stages: list[str]
     models: list[Fitted]
+    losses: np.ndarray
+    output: np.ndarray
+    ridge: float
+    start_losses: dict[str, float]
+
+    def on_all_bags(self, data: Data, folds: list[Fold]) -> Selected:
+        """To its end from the fold that did best: a fresh start could fall into another basin."""
+        begin = self.models[best_fold(folds, self.losses)]
+        fitted = witness_step(begin, data, self.ridge, LAST_STEPS, EXACTLY)
+        nothing = np.zeros(data.size)
+        return Selected(
+            fitted, self.stages, self.losses, self.output, nothing, self.start_losses, 0.0
+        )
 
 
 def fit_witness(data: Data, folds: list[Fold], options: Options) -> WitnessFit:
-    """Choose and fit; data.labels are 1 for the positive class."""
-    waves = options.gate == "random-features"
-    norms = {"linear": (False,), "quadratic": (True,), "random-features": (True,)}
-    best: tuple[list[Fitted], np.ndarray, np.ndarray, tuple] | None = None
-    starts: dict[str, float] = {}
-    for norm in norms.get(options.gate, (False, True)):
-        plain = _blank(data, norm)
-        blank = random_waves(plain, data, options.seed) if waves else plain
-        new = _best_path(data, folds, blank, options, starts)
-        if best is not None:
-            gain, error = gain_and_error(best[1] - new[1], data.weight)
-            options.say(f"witness, quadratic: held-out loss lower by {gain:.4g}")
-        if best is None or gain > CAUTION * error:
-            best = new
-    assert best is not None
-    models, losses, output, (name, begin, ridges) = best
-    fitted = begin
-    for ridge in ridges:
-        fitted = witness_step(fitted, data, ridge)
-    stages = ["witness", f"start {name}", f"ridge {ridges[-1]:g}"]
-    options.say(f"witness: held-out loss {np.average(losses, weights=data.weight):.4g}")
-    selected = Selected(fitted, stages, losses, output, np.zeros(data.size), starts, 0.0)
-    return WitnessFit(selected, models)
+    """Choose by the folds' held-out loss; data.labels are 1 for the positive class."""
+    options.clock.stage("witness")
+    norm = options.gate in ("quadratic", "random-features")
+    blank = _blank(data, norm)
+    if options.gate == "random-features":
+        blank = random_waves(blank, data, options.seed)
+    found = _best_path(data, folds, blank, options)
+    if options.gate == "auto" and not options.clock.over:
+        found = _with_norm(data, folds, found, options)
+    options.say(f"witness: held-out loss {np.average(found.losses, weights=data.weight):.4g}")
+    return found
 
 
-def witness_step(fitted: Fitted, data: Data, ridge: float, steps: int = STEPS) -> Fitted:
+def at_one_ridge(
+    data: Data, folds: list[Fold], options: Options, ridge: float
+) -> tuple[list[Fitted], np.ndarray]:
+    """Models of these folds, linear, from g = 0; and held-out losses (n,; NaN elsewhere)."""
+    begin = [_blank(data, norm=False)] * len(folds)
+    models, output = _walk(folds, begin, (ridge,), options)[0]
+    losses = output_losses(output, data)
+    held = np.concatenate([fold.out for fold in folds])
+    losses[np.setdiff1d(np.arange(data.size), held)] = np.nan
+    return models, losses
+
+
+def _with_norm(
+    data: Data, folds: list[Fold], linear: WitnessFit, options: Options
+) -> WitnessFit:
+    """|x|^2 in the score, from the linear models, where that lowers the held-out loss."""
+    probe = probe_folds(folds)
+    begun = [
+        model._replace(
+            gate=np.append(model.gate, 0.0), features=model.features._replace(norm=True)
+        )
+        for model in linear.models
+    ]
+    ridges = (linear.ridge,)
+    models, output = _walk(folds[:probe], begun[:probe], ridges, options)[0]
+    seen = np.concatenate([fold.out for fold in folds[:probe]])
+    losses = output_losses(output, data)
+    gain, error = gain_and_error((linear.losses - losses)[seen], data.weight[seen])
+    options.say(f"witness, quadratic: held-out loss lower by {gain:.4g} on {probe} folds")
+    if gain <= HINT * error:
+        return linear
+    others, rest = _walk(folds[probe:], begun[probe:], ridges, options)[0]
+    output[rest_of(folds, probe)] = rest[rest_of(folds, probe)]
+    losses = output_losses(output, data)
+    gain, error = gain_and_error(linear.losses - losses, data.weight)
+    if gain <= CAUTION * error:
+        return linear
+    stages = [*linear.stages, "quadratic"]
+    return linear._replace(
+        stages=stages, models=models + others, losses=losses, output=output
+    )
+
+
+def rest_of(folds: list[Fold], probe: int) -> np.ndarray:
+    """Bags that no fold before `probe` holds out."""
+    return np.concatenate([fold.out for fold in folds[probe:]] or [np.empty(0, int)])
+
+
+def witness_step(
+    fitted: Fitted, data: Data, ridge: float, steps: int = STEPS, enough: float = ENOUGH
+) -> Fitted:
     """L-BFGS from `fitted` at one ridge."""
     inputs = fitted.features(data.tokens)
     d = data.tokens.shape[1]
@@ -103,7 +171,7 @@ def witness_step(fitted: Fitted, data: Data, ridge: float, steps: int = STEPS) -
         return loss, np.concatenate([along, slopes])
 
     start = np.concatenate([fitted.gate, fitted.values.bias[:3]])
-    options = {"maxiter": steps, "maxcor": 20, "ftol": ENOUGH}
+    options = {"maxiter": steps, "maxcor": 20, "ftol": enough}
     theta = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
     bias = np.append(theta[-3:], log_length)
     values = fitted.values._replace(bias=bias, precision=ridge)
@@ -152,57 +220,90 @@ def _unit(vector: np.ndarray) -> np.ndarray:
     return vector / max(float(np.linalg.norm(vector)), 1e-300)
 
 
-def _best_path(
-    data: Data, folds: list[Fold], blank: Fitted, options: Options, losses: dict[str, float]
-) -> tuple[list[Fitted], np.ndarray, np.ndarray, tuple]:
-    """Fold models, held-out losses (n,) and outputs (n, 2) of the best start and ridge, and how to
-    get there: (name, model to begin with, ridges). `losses` takes those of the starts.
-    """
-    first = folds[: probe_folds(folds)]
-    count = min(options.n_starts - 1, OTHERS)
-    starts: list[tuple[str, Fitted, tuple[float, ...]]] = [("zero", blank, RIDGES)]
-    for name, vector in _directions(data, options.seed, count):
+def _best_path(data: Data, folds: list[Fold], blank: Fitted, options: Options) -> WitnessFit:
+    """The best start, told on the first folds, and ridge, on all."""
+    probe = probe_folds(folds)
+    first = folds[:probe]
+    whole = RIDGES if options.alpha_gate is None else (options.alpha_gate,)
+    name = "zero"
+    begin = blank
+    points = _walk(first, [blank] * probe, whole, options)
+    ridges = whole[: len(points)]
+    lowest = min(_mean(data, first, point) for point in points)
+    losses = {name: lowest}
+    for other, vector in _directions(data, options.seed, min(options.n_starts - 1, OTHERS)):
+        if options.clock.over:
+            break
         gate = np.concatenate([LONG * vector, blank.gate[len(vector) :]])
-        starts.append((name, blank._replace(gate=gate), SHORT))
-    if options.alpha_gate is not None:
-        starts = [(name, begin, (options.alpha_gate,)) for name, begin, _ in starts]
-    tried = []
-    for start in starts:
-        found = _walk(first, start[1], start[2], options)
-        tried.append(min(_mean(data, first, point) for point in found))
-        losses[start[0]] = min(losses.get(start[0], np.inf), tried[-1])
-    name, begin, ridges = starts[int(np.argmin(tried))]
-    points = _walk(folds, begin, ridges, options)
+        start = blank._replace(gate=gate)
+        path = SHORT if options.alpha_gate is None else whole
+        found = _walk(first, [start] * probe, path[:1], options)
+        losses[other] = _mean(data, first, found[0])
+        if losses[other] >= lowest:
+            continue  # another basin that leads nowhere, or the same
+        found += _walk(first, found[0][0], path[1:], options)
+        losses[other] = min(_mean(data, first, point) for point in found)
+        if losses[other] < lowest:
+            name = other
+            begin = start
+            points = found
+            ridges = path[: len(found)]
+            lowest = losses[other]
+    others = _walk(folds[probe:], [begin] * (len(folds) - probe), ridges, options, stop=False)
+    rest = rest_of(folds, probe)
+    for (_, output), (_, more) in zip(points, others):
+        output[rest] = more[rest]
     best = int(np.argmin([_mean(data, folds, point) for point in points]))
     models, output = points[best]
-    return models, output_losses(output, data), output, (name, begin, ridges[: best + 1])
+    models = models + others[best][0]
+    stages = ["witness", f"start {name}", f"ridge {ridges[best]:g}"]
+    return WitnessFit(
+        stages, models, output_losses(output, data), output, ridges[best], losses
+    )
 
 
 def _walk(
-    folds: list[Fold], begin: Fitted, ridges: tuple[float, ...], options: Options
+    folds: list[Fold],
+    begin: list[Fitted],
+    ridges: tuple[float, ...],
+    options: Options,
+    stop: bool = True,
 ) -> list[tuple[list[Fitted], np.ndarray]]:
     """Models of these folds and outputs (n, 2; halves where no fold holds the bag out) after every
-    ridge.
+    ridge; `stop` after two that do not lower the held-out loss, or out of time.
     """
-
-    def one(fold: Fold) -> list[tuple[Fitted, np.ndarray]]:
-        train = fold.train
-        held = fold.held
-        model = begin
-        out = []
-        for ridge in ridges:
-            model = witness_step(model, train, ridge)
-            out.append((model, bag_answers(model, held.tokens, held.offsets).output))
-        return out
-
-    found = each(one, folds, options.workers)
-    points = []
-    for i in range(len(ridges)):
-        output = np.full((folds[0].data.size, 2), 0.5)
-        for fold, walked in zip(folds, found):
-            output[fold.out] = walked[i][1]
-        points.append(([walked[i][0] for walked in found], output))
+    if not folds:
+        return [([], np.empty((0, 2)))] * len(ridges)
+    data = folds[0].data
+    parts = [(fold.train, fold.held) for fold in folds]
+    models = begin
+    points: list[tuple[list[Fitted], np.ndarray]] = []
+    lowest = np.inf
+    worse = 0
+    for ridge in ridges:
+        jobs = list(zip(models, parts))
+        step = partial(_step_and_output, ridge=ridge)
+        found = each(step, jobs, options.workers)
+        models = [model for model, _ in found]
+        output = np.full((data.size, 2), 0.5)
+        for fold, (_, held) in zip(folds, found):
+            output[fold.out] = held
+        points.append((models, output))
+        loss = _mean(data, folds, points[-1])
+        # above, not only no lower: under a strong ridge the loss hardly moves at first
+        worse = worse + 1 if loss > (1 + STALL) * lowest else 0
+        lowest = min(loss, lowest)
+        if stop and (worse == 2 or options.clock.over):
+            break
     return points
+
+
+def _step_and_output(
+    job: tuple[Fitted, tuple[Data, Data]], ridge: float
+) -> tuple[Fitted, np.ndarray]:
+    model, (train, held) = job
+    model = witness_step(model, train, ridge)
+    return model, bag_answers(model, held.tokens, held.offsets).output
 
 
 def _mean(data: Data, folds: list[Fold], point: tuple[list[Fitted], np.ndarray]) -> float:

@@ -22,14 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.numerics.compiled.data_pass import bag_sum
+from attnscope.numerics.compiled.witness_pass import LEAST, witness_pass
 
 __all__ = ["WITNESS", "Numbers", "log_odds", "loss_and_slopes", "witness_outputs"]
 
 WITNESS = (
     3  # how a bag's tokens are combined, after MIXTURE, SOFTMAX and SIGMOID of data_pass
 )
-LEAST = 1e-300  # of S: its logarithm stays finite
-MOST = 700.0  # e^S beyond is no float64; 1/(e^S - 1) is 0 there
 
 
 class Numbers(NamedTuple):
@@ -62,25 +61,18 @@ def loss_and_slopes(
     numbers: Numbers,
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Weighted sum of -log P(label), its slopes in u (N,) and in (a, c, b)."""
-    odds = log_odds(u, offsets, numbers)
-    total = _evidence(odds, offsets, numbers.background)
-    positive = labels == 1
-    loss = np.where(positive, -np.log(-np.expm1(-total)), total)
-    raised = np.where(positive, -1 / np.expm1(np.minimum(total, MOST)), 1.0) * weight
-    lengths = np.diff(offsets)
-    each = np.repeat(raised, lengths) * _logistic(odds)
-    per_bag = bag_sum(each, offsets)
-    t = np.log(lengths) - numbers.log_length
-    background = float(raised.sum() * _logistic(np.array(numbers.background)))
-    slopes = np.array([per_bag.sum(), per_bag @ t, background])
-    return float(weight @ loss), each, slopes
+    t = np.log(np.diff(offsets)) - numbers.log_length
+    each = np.empty(len(u))
+    per_bag = np.empty((len(labels), 2))
+    at = numbers.rate + numbers.slope * t
+    background = float(numbers.background)
+    loss = witness_pass(u, offsets, labels, weight, at, background, each, per_bag)
+    rate, raised = per_bag.T
+    firm = 0.5 * (1 + np.tanh(background / 2))
+    return loss, each, np.array([rate.sum(), rate @ t, firm * raised.sum()])
 
 
 def _evidence(odds: np.ndarray, offsets: np.ndarray, background: float) -> np.ndarray:
     """S of each bag (n,)."""
     tokens = bag_sum(np.logaddexp(0, odds), offsets)
     return np.maximum(tokens + np.logaddexp(0, background), LEAST)
-
-
-def _logistic(u: np.ndarray) -> np.ndarray:
-    return 0.5 * (1 + np.tanh(u / 2))

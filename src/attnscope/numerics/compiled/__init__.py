@@ -1,7 +1,7 @@
 """Loops in machine code, and what they are made of.
 
 In reading order: `run_tiles` (runs side by side in vector lanes), `fast_erf`, `fast_normal`
-(functions without branches), `data_pass` with `bag_losses` (one read of all tokens of all bags),
+(functions without branches), `data_pass` with `bag_losses` (one read of all tokens of all bags), `witness_pass`,
 `cosines`, `memory_scan` (linear memories and the Kalman filter), `softmax_prox` and `linear_prox`
 (one bag of a ridge fit, minimised).
 """
