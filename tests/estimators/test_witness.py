@@ -102,6 +102,7 @@ def test_a_poison_in_every_negative_bag_is_no_evidence():
     default = at.SingleLocationClassifier(gate="linear").fit(bags, y)
     named = at.SingleLocationClassifier(gate="linear", assumption="witness").fit(bags, y)
     assert default.assumption_ == "witness" and default.readings_["chosen"] == "witness"
+    assert default.readings_["single"] is None  # what is not taken is not fitted
     for model in (default, named):
         assert roc_auc_score(truth, model.predict_proba(test)[:, 1]) >= 0.8
     single = at.SingleLocationClassifier(gate="linear", assumption="single", n_starts=4)
