@@ -20,9 +20,8 @@ from scipy.stats import norm
 import attnscope as at
 from attnscope.dynamics import heads as heads_module
 from attnscope.dynamics import train as train_module
+from attnscope.dynamics.engines.compiled_heads import CompiledSgd
 from attnscope.dynamics.engines.full_heads import FullHeads
-from attnscope.dynamics.engines.gram_sgd import GenericSgd
-from attnscope.dynamics.engines.losses import squared_loss
 from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.setup import HeadSetup
 from attnscope.dynamics.starts import sphere_grams
@@ -309,14 +308,8 @@ def after(name, kind, seed, freedom=0):
     if kind == "full":
         engine = FullHeads(SMALL, predictor, ALPHA, BATCH, constraint)
     else:
-        engine = GenericSgd(
-            SMALL,
-            squared_loss(head, 2),
-            ALPHA,
-            BATCH,
-            parameters=4,
-            informative=2,
-            constraint=constraint,
+        engine = CompiledSgd(
+            SMALL, head, ALPHA, BATCH, heads=2, informative=2, constraint=constraint
         )
         engine.freedom += freedom  # plants an error
     start = np.repeat(sphere_grams(SMALL, 2, 1, seed=3), RUNS, axis=0)

@@ -34,7 +34,13 @@ from attnscope.dynamics.schedule import temperatures
 from attnscope.dynamics.starts import Moments
 from attnscope.dynamics.train import train
 from attnscope.errors import AttnscopeError
-from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Softmax
+from attnscope.predictors.attention import (
+    Componentwise,
+    Erf,
+    LinearAttention,
+    Softmax,
+    SoftmaxOne,
+)
 from attnscope.predictors.temperature import InverseTime
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import swapped_overlaps
@@ -180,7 +186,8 @@ ENGINES = [
     (Erf(0.1), 5, "reduced", 20, "SgdErf"),
     (LinearAttention(0.1), None, "reduced", 20, "PopulationExact"),
     (Componentwise(np.tanh, 0.2), 5, "reduced", 20, "GenericSgd"),
-    (Softmax(1.0), 2, "reduced", 20, "GenericSgd"),
+    (Softmax(1.0), 2, "reduced", 20, "CompiledSgd"),
+    (SoftmaxOne(1.0), 2, "reduced", 20, "CompiledSgd"),
     (Erf(0.1), None, "full", 20, "FullPopulation"),
     (Erf(0.1), 5, "full", 3, "FullSgd"),
     (Erf(0.1), None, "reduced", 2, "PopulationErf"),
@@ -211,7 +218,7 @@ def test_every_engine_runs(predictor, batch, engine, dim, name):
     )
 
 
-@pytest.mark.parametrize(("batch", "name"), [(None, "PopulationExact"), (4, "GenericSgd")])
+@pytest.mark.parametrize(("batch", "name"), [(None, "PopulationExact"), (4, "CompiledSgd")])
 def test_aligned_key_and_value_use_the_general_engines(batch, name):
     key, value = np.eye(6)[:2]
     task = SingleLocation(6, 3, key=key, value=0.6 * key + 0.8 * value)

@@ -47,7 +47,7 @@ DIM = 80
 LENGTH = 10
 NOISE = 0.1
 BATCH = 5
-RUNS = 32  # one tile of the engine
+RUNS = 32  # two tiles of the engine
 # temperature at which the erf oracle is best (a stationary point of its closed form to four digits)
 BEST = 0.0952
 UNDERWAY = 1.5  # runs that may still be between two states when a run ends

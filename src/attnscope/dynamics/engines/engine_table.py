@@ -12,7 +12,7 @@ from collections.abc import Callable
 from attnscope.dynamics.engines.engine import GramEngine, OverlapEngine
 from attnscope.dynamics.setup import HeadSetup, Setup
 from attnscope.errors import bad
-from attnscope.predictors.attention import Erf
+from attnscope.predictors.attention import Erf, Softmax, SoftmaxOne
 from attnscope.tasks.base import has_classes, laws
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.multi_head_risk import distinct_tokens
@@ -32,7 +32,9 @@ def engine_kind(task: object, predictor: object) -> Callable[[Setup], OverlapEng
 
 
 def _single_location(setup: Setup) -> OverlapEngine:
-    """Compiled loops for Erf with orthogonal key and value, JAX or exact gradients for the rest."""
+    """Compiled loops for Erf with orthogonal key and value and for SGD of COMPILED_HEADS, JAX or
+    exact gradients for the rest.
+    """
     task = setup.task
     predictor = setup.predictor
     alpha = setup.step_size
@@ -70,6 +72,10 @@ def _single_location(setup: Setup) -> OverlapEngine:
         from attnscope.dynamics.engines.erf_engines import SgdErf
 
         return SgdErf(task, alpha, batch)
+    if type(predictor) in COMPILED_HEADS:
+        from attnscope.dynamics.engines.compiled_heads import CompiledSgd
+
+        return CompiledSgd(task, predictor, alpha, batch)
     from attnscope.dynamics.engines.gram_sgd import GenericSgd
     from attnscope.dynamics.engines.losses import squared_loss
 
@@ -105,7 +111,11 @@ def _planted(setup: Setup) -> OverlapEngine:
 
 
 ENGINES: dict[type, Callable[[Setup], OverlapEngine]] = {SingleLocation: _single_location}
-COMPILED = (Erf,)  # predictors with a compiled loop of their own
+COMPILED = (
+    Erf,
+)  # predictors with a compiled loop of their own, population gradient included
+# those whose SGD is compiled, in any number of heads
+COMPILED_HEADS = (Erf, Softmax, SoftmaxOne)
 
 
 def heads_engine(setup: HeadSetup) -> GramEngine:
@@ -135,10 +145,23 @@ def heads_engine(setup: HeadSetup) -> GramEngine:
         return PlantedSgd(
             task, head, alpha, batch, heads=heads, constraint=setup.constraint, loss=loss
         )
+    informative = len(task.teacher_gram) // 2
+    if type(head) in COMPILED_HEADS:
+        from attnscope.dynamics.engines.compiled_heads import CompiledSgd
+
+        return CompiledSgd(
+            task,
+            head,
+            alpha,
+            batch,
+            heads=heads,
+            informative=informative,
+            constraint=setup.constraint,
+        )
     from attnscope.dynamics.engines.gram_sgd import GenericSgd
     from attnscope.dynamics.engines.losses import squared_loss
 
-    numbers = {"parameters": 2 * heads, "informative": len(task.teacher_gram) // 2}
+    numbers = {"parameters": 2 * heads, "informative": informative}
     return GenericSgd(
         task, squared_loss(head, heads), alpha, batch, constraint=setup.constraint, **numbers
     )

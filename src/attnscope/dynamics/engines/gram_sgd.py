@@ -29,17 +29,12 @@ from typing import Any
 import numpy as np
 
 from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.gram_engine import GramSgd
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
 from attnscope.dynamics.engines.losses import Loss
-from attnscope.errors import AttnscopeError, bad
-from attnscope.numerics.border import validation as check
+from attnscope.errors import bad
 from attnscope.numerics.border.x64 import x64
-from attnscope.predictors.attention import Softmax
-from attnscope.predictors.heads import MultiHead
-from attnscope.tasks.base import has_law
-from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.overlaps import TOLERANCE, Overlaps, checked_overlaps, gram
-from attnscope.theory.risks.multi_head_risk import Task, distinct_tokens
+from attnscope.theory.risks.multi_head_risk import Task
 
 __all__ = ["GenericSgd"]
 
@@ -57,7 +52,7 @@ APART = 1 << 31
 FEW = 8
 
 
-class GenericSgd:
+class GenericSgd(GramSgd):
     """SGD on fresh batches in the (m + 2F)-vector Gram matrix, for any loss of projections (module
     docstring).
 
@@ -84,31 +79,7 @@ class GenericSgd:
         informative: int = 1,
         constraint: str = "sphere",
     ) -> None:
-        if not distinct_tokens(task, MultiHead(Softmax(1.0), 1)):
-            raise bad(
-                "task",
-                NAME,
-                "one whose teacher pairs have a token each",
-                task,
-                "PlantedSgd(task, ...)",
-            )
-        self.task = task
-        self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
-        self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
-        self.parameters = check.integer(parameters, "parameters", NAME, 1)
-        self.informative = check.integer(informative, "informative", NAME, 1, task.length)
-        if constraint not in ("sphere", "free"):
-            raise bad("constraint", NAME, "'sphere' or 'free'", constraint)
-        self.constraint = constraint
-        self.vectors = self.parameters + 2 * self.informative
-        if task.dim < self.vectors:
-            got = f"dim={task.dim}, too small for a frame of all {self.vectors} vectors"
-            raise bad(
-                "dim", NAME, f"an integer >= {self.vectors}", got, "the full engine, FullSgd"
-            )
-        # dimensions no vector reaches: the Wishart law's degrees of freedom
-        self.freedom = task.dim - self.vectors
-        self.spread = self.task.gamma**2  # variance of an informative token in each of them
+        super().__init__(task, step_size, batch_size, parameters, informative, constraint)
         self.loss = self._checked_loss(loss)
         self._stepper = Stepper(self._step, TILE)
 
@@ -131,67 +102,12 @@ class GenericSgd:
 
     # -- the contract ------------------------------------------------------------------------------
 
-    def init(self, overlaps: np.ndarray, seed: int) -> State:
-        """Runs that start at overlaps (5, runs), for one head and one informative token."""
-        alone = (self.parameters, self.informative) == (2, 1)
-        if not alone or not has_law(self.task, SingleLocation):
-            got = f"{self.parameters} and {self.informative}"
-            raise AttnscopeError(
-                f"init of {NAME} must have 2 parameters and 1 informative token, got {got}; try "
-                "start."
-            )
-        o = checked_overlaps(
-            Overlaps(*check.array(overlaps, "overlaps", NAME, (5, None))), self.task, NAME
-        )
-        return fresh_state(
-            {"gram": gram(o, self.task.alignment)}, check.seed_value(seed, NAME)
-        )
-
-    def start(self, matrix: np.ndarray, seed: int) -> State:
-        """Runs that start at Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...),
-        unit vectors where constrained.
-        """
-        n = self.vectors
-        G = check.array(matrix, "gram", NAME, (None, n, n)).astype(np.float64)
-        units = np.diagonal(G, axis1=1, axis2=2)[
-            :, 0 if self.constraint == "sphere" else self.parameters :
-        ]
-        if (
-            np.abs(G - G.transpose(0, 2, 1)).max() > TOLERANCE
-            or np.abs(units - 1).max() > TOLERANCE
-        ):
-            raise bad(
-                "gram",
-                NAME,
-                "symmetric with unit teachers (and parameters, if on spheres)",
-                "another matrix",
-            )
-        smallest = np.linalg.eigvalsh(G)[:, 0].min()
-        if smallest < -TOLERANCE * max(1.0, np.abs(G).max()):
-            raise bad(
-                "gram",
-                NAME,
-                "positive semidefinite",
-                f"eigenvalue {smallest:.3g}",
-                "vectors @ vectors.T",
-            )
-        return fresh_state({"gram": G}, check.seed_value(seed, NAME))
+    def _fresh(self, grams: np.ndarray, seed: int) -> State:
+        return fresh_state({"gram": grams}, seed)
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         """State after len(temperatures) more steps."""
         return self._stepper.advance(state, temperatures)
-
-    def gram(self, state: State) -> np.ndarray:
-        """(runs, n, n); non-finite where a run has diverged."""
-        return state["gram"]
-
-    def overlaps(self, state: State) -> np.ndarray:
-        """(5, runs) of the first head with the first teachers;
-        of the raw vectors, which are unit only on spheres.
-        """
-        G = state["gram"]
-        m = self.parameters
-        return np.stack([G[:, 0, m], G[:, 0, m + 1], G[:, 1, m], G[:, 1, m + 1], G[:, 0, 1]])
 
     # -- one step of one run -----------------------------------------------------------------------
 

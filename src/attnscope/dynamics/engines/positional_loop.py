@@ -23,7 +23,8 @@ from numba import njit
 
 from attnscope.numerics.compiled.fast_erf import FLAGS, exp_negative
 from attnscope.numerics.compiled.fast_normal import chi_square_pair, normals
-from attnscope.numerics.compiled.run_tiles import LANES, from_tiles, share, to_tiles
+from attnscope.numerics.compiled.run_tiles import LANES
+from attnscope.numerics.compiled.tile_loop import give_tile, take_tile, through_tiles
 
 __all__ = ["positional_steps"]
 
@@ -53,17 +54,10 @@ def positional_steps(
     settings (3, runs): w, w A, P of each run; degrees = d - 3 (an argument: tests plant errors).
     """
     columns = np.concatenate([state, settings])
-    tiles = to_tiles(np.ascontiguousarray(columns, dtype=np.float64))
-    seeds = to_tiles(np.ascontiguousarray(generators.T))
-    runs = state.shape[1]
-
-    def work(begin: int, end: int) -> None:
-        _advance(
-            tiles[begin:end], seeds[begin:end], steps, step_size, batch_size, degrees, LANES
-        )
-
-    share(work, len(tiles), len(tiles) * steps * batch_size * SAMPLE)
-    return from_tiles(tiles, runs)[:2], np.ascontiguousarray(from_tiles(seeds, runs).T)
+    setting = (steps, step_size, batch_size, degrees)
+    seconds = steps * batch_size * SAMPLE
+    moved, generators = through_tiles(_advance, columns, generators, setting, seconds)
+    return moved[:2], generators
 
 
 @njit(**FLAGS)
@@ -82,11 +76,7 @@ def _advance(
     z = np.empty(2 * LANES)
     chi2 = np.empty(2 * LANES)
     for tile in range(tiles.shape[0]):
-        for i in range(lanes):
-            for j in range(5):
-                x[j, i] = tiles[tile, j, i]
-            for j in range(4):
-                g[j * LANES + i] = seeds[tile, j, i]
+        take_tile(x, g, tiles[tile], seeds[tile], lanes)
         for _ in range(steps):
             for i in range(lanes):
                 rest = 1.0 - x[Y, i] * x[Y, i] - x[M, i] * x[M, i]
@@ -104,11 +94,7 @@ def _advance(
                 _sequence(x, lanes)
             chi_square_pair(chi2, z, g, degrees, lanes)
             _move(x, chi2, alpha / batch, lanes)
-        for i in range(lanes):
-            for j in range(2):
-                tiles[tile, j, i] = x[j, i]
-            for j in range(4):
-                seeds[tile, j, i] = g[j * LANES + i]
+        give_tile(x, g, tiles[tile], seeds[tile], lanes)
 
 
 @njit(forceinline=True, **FLAGS)

@@ -38,7 +38,8 @@ from numba import njit
 from attnscope.errors import bad
 from attnscope.numerics.compiled.fast_erf import FLAGS, erf_given_exp, exp_negative
 from attnscope.numerics.compiled.fast_normal import chi_square_pair, normals, seed_generators
-from attnscope.numerics.compiled.run_tiles import LANES, from_tiles, share, to_tiles
+from attnscope.numerics.compiled.run_tiles import LANES
+from attnscope.numerics.compiled.tile_loop import give_tile, take_tile, through_tiles
 from attnscope.theory.law import Law
 
 __all__ = ["ORDER", "seed_generators", "sgd_steps"]
@@ -133,18 +134,11 @@ def _run(
     """`degrees` of the Wishart law and `informative_variance` in P are arguments:
     tests plant errors there.
     """
-    tiles, seeds = to_tiles(state), to_tiles(generators.T)
-
-    setting = (*task, degrees, informative_variance, LANES)
-
-    def work(begin: int, end: int) -> None:
-        _advance(tiles[begin:end], seeds[begin:end], temperatures, *setting)
-
     length = task[3]
     batch_size = task[4]
-    runs = state.shape[1]
-    share(work, len(tiles), len(tiles) * temperatures.size * batch_size * length * TOKEN)
-    return from_tiles(tiles, runs), np.ascontiguousarray(from_tiles(seeds, runs).T)
+    setting = (temperatures, *task, degrees, informative_variance)
+    seconds = temperatures.size * batch_size * length * TOKEN
+    return through_tiles(_advance, state, generators, setting, seconds)
 
 
 @njit(**FLAGS)
@@ -171,11 +165,7 @@ def _advance(
     z = np.empty(2 * LANES)
     chi2 = np.empty(2 * LANES)
     for tile in range(tiles.shape[0]):
-        for i in range(lanes):
-            for j in range(5):
-                x[j, i] = tiles[tile, j, i]
-            for j in range(4):
-                g[j * LANES + i] = seeds[tile, j, i]
+        take_tile(x, g, tiles[tile], seeds[tile], lanes)
         for t in range(temperatures.size):
             lam = temperatures[t]
             _frame(x, lanes)
@@ -190,11 +180,7 @@ def _advance(
             chi_square_pair(chi2, z, g, degrees, lanes)
             normals(z, g, lanes)
             _move(x, z, chi2, alpha, 1.0 if degrees > 0 else 0.0, lanes)
-        for i in range(lanes):
-            for j in range(5):
-                tiles[tile, j, i] = x[j, i]
-            for j in range(4):
-                seeds[tile, j, i] = g[j * LANES + i]
+        give_tile(x, g, tiles[tile], seeds[tile], lanes)
 
 
 @njit(forceinline=True, **FLAGS)

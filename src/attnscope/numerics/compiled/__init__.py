@@ -1,7 +1,8 @@
 """Loops in machine code, and what they are made of.
 
-In reading order: `run_tiles` (runs side by side in vector lanes), `fast_erf`, `fast_normal`
-(functions without branches), `data_pass` with `bag_losses` (one read of all tokens of all bags), `witness_pass`,
+In reading order: `run_tiles` (runs side by side in vector lanes), `tile_loop` (what loops over them
+share), `fast_erf`, `fast_normal` (functions without branches), `lane_algebra` (small matrices of
+many runs), `data_pass` with `bag_losses` (one read of all tokens of all bags), `witness_pass`,
 `cosines`, `memory_scan` (linear memories and the Kalman filter), `softmax_prox` and `linear_prox`
 (one bag of a ridge fit, minimised).
 """

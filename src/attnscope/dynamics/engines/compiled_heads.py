@@ -1,0 +1,100 @@
+"""SGD of heads of softmax or erf behind the engine contract: the loop of sgd_heads.py.
+
+State: "gram" (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...) and "generators" (runs, 4), one random
+stream per run. A state with "keys" comes from a file written before this loop existed: it goes on
+by the engine that wrote it, GenericSgd, with its bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.gram_engine import GramSgd
+from attnscope.dynamics.engines.sgd_heads import ERF, SOFTMAX, SOFTMAX_ONE, heads_steps
+from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
+from attnscope.numerics.compiled.fast_normal import seed_generators
+from attnscope.predictors.attention import Erf, Predictor, Softmax, SoftmaxOne
+from attnscope.theory.risks.multi_head_risk import Task
+
+if TYPE_CHECKING:
+    from attnscope.dynamics.engines.gram_sgd import GenericSgd
+
+__all__ = ["KINDS", "CompiledSgd"]
+
+KINDS: dict[type, int] = {Softmax: SOFTMAX, SoftmaxOne: SOFTMAX_ONE, Erf: ERF}
+
+
+class CompiledSgd(GramSgd):
+    """SGD of `heads` heads of one of KINDS with squared loss, in the law of GenericSgd.
+
+    Args:
+        task: a SingleLocation, or a MultiDirection with distinct positions.
+        head: gives the kind; temperatures come with every call of `advance`.
+        constraint: "sphere" (unit vectors) or "free".
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        head: Predictor,
+        step_size: float,
+        batch_size: int,
+        *,
+        heads: int = 1,
+        informative: int = 1,
+        constraint: str = "sphere",
+    ) -> None:
+        if type(head) not in KINDS:
+            known = ", ".join(kind.__name__ for kind in KINDS)
+            raise bad("head", "CompiledSgd", f"one of {known}", head, "GenericSgd(task, ...)")
+        self.head = head
+        self.heads = check.integer(heads, "heads", "CompiledSgd", 1)
+        super().__init__(task, step_size, batch_size, 2 * self.heads, informative, constraint)
+        self._older: GenericSgd | None = None
+
+    def _fresh(self, grams: np.ndarray, seed: int) -> State:
+        return {"gram": grams, "generators": seed_generators(seed, len(grams))}
+
+    def advance(self, state: State, temperatures: np.ndarray) -> State:
+        """State after len(temperatures) more steps."""
+        if "keys" in state:
+            return self._generic().advance(state, temperatures)
+        task = self.task
+        gram, generators = heads_steps(
+            state["gram"],
+            state["generators"],
+            temperatures,
+            KINDS[type(self.head)],
+            self.heads,
+            step_size=self.step_size,
+            batch_size=self.batch_size,
+            length=task.length,
+            gamma=task.gamma,
+            signal=task.signal,
+            noise=task.noise,
+            sphere=self.constraint == "sphere",
+            freedom=self.freedom,
+            spread=self.spread,
+        )
+        return {"gram": gram, "generators": generators}
+
+    def _generic(self) -> GenericSgd:
+        """Made once: JAX compiles a step for seconds."""
+        from attnscope.dynamics.engines.gram_sgd import GenericSgd
+        from attnscope.dynamics.engines.losses import squared_loss
+
+        if self._older is None:
+            self._older = GenericSgd(
+                self.task,
+                squared_loss(self.head, self.heads),
+                self.step_size,
+                self.batch_size,
+                parameters=self.parameters,
+                informative=self.informative,
+                constraint=self.constraint,
+            )
+        return self._older
