@@ -22,8 +22,8 @@ from helpers.tolerances import FEW_ROUNDINGS
 from attnscope.dynamics.engines.compiled_heads import CompiledSgd
 from attnscope.dynamics.engines.full_vectors import FullSgd
 from attnscope.dynamics.engines.gram_sgd import GenericSgd
+from attnscope.dynamics.engines.head_sums import ERF, SOFTMAX, SOFTMAX_ONE, add_sequence
 from attnscope.dynamics.engines.losses import squared_loss
-from attnscope.dynamics.engines.sgd_heads import ERF, SOFTMAX, SOFTMAX_ONE, add_sequence
 from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.train import train
 from attnscope.errors import AttnscopeError

@@ -13,7 +13,8 @@ import numpy as np
 
 from attnscope.dynamics.engines.engine import State
 from attnscope.dynamics.engines.gram_engine import GramSgd
-from attnscope.dynamics.engines.sgd_heads import ERF, SOFTMAX, SOFTMAX_ONE, heads_steps
+from attnscope.dynamics.engines.head_sums import ERF, SOFTMAX, SOFTMAX_ONE
+from attnscope.dynamics.engines.sgd_heads import heads_steps
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.compiled.fast_normal import seed_generators
