@@ -1,5 +1,5 @@
 """The command line: parses, calls the library, prints. Exit codes: 0 fine, 1 a claim failed, 2 bad
-input.
+input, 130 stopped (Ctrl-C, or SIGTERM, which ends a command in the same way).
 
 One file per group of commands; importing them here is what adds them to `app`, in the order in
 which `--help` lists them.
@@ -7,6 +7,7 @@ which `--help` lists them.
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from attnscope.cli import long_jobs as work
 
 from attnscope.cli import evidence, selftest  # isort: skip
 from attnscope.cli.common import app
+from attnscope.cli.streams import plain_streams
 from attnscope.errors import AttnscopeError
 
 __all__ = [
@@ -47,6 +49,8 @@ def root(
 
 def main() -> None:
     """Entry point: library refusals become one line on stderr and exit code 2."""
+    plain_streams()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app(standalone_mode=True)
     except AttnscopeError as error:

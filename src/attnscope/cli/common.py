@@ -12,10 +12,21 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from attnscope.errors import bad
 
+
+class Commands(TyperGroup):
+    """The commands: one that is stopped ends with one sentence and the code of shells for Ctrl-C."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with interruptible():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
+    cls=Commands,
     help="attnscope: an instrument for what attention provably does.",
     no_args_is_help=True,
     add_completion=False,
@@ -23,6 +34,7 @@ app = typer.Typer(
 )
 
 COLUMNS = 80  # that every terminal has: tables and sentences fit them
+STOPPED = 130  # the exit code that shells report for Ctrl-C
 LAST = 14  # least width of a last column that is broken: "2-D quadrature"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -111,7 +123,7 @@ def interruptible() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         print(str(stop) or "Stopped; nothing was written.", file=sys.stderr)
-        raise typer.Exit(130) from None  # what shells report for Ctrl-C
+        raise typer.Exit(STOPPED) from None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import COLUMNS, Json, Seed, TaskWord, With, app
+from attnscope.cli.common import COLUMNS, STOPPED, Json, Seed, TaskWord, With, app
 from attnscope.cli.theory import (
     SINGLE,
     Dim,
@@ -113,6 +113,8 @@ def train_command(
         _print_run(run, as_json)
     if refused:
         raise AttnscopeError(" ".join(refused))
+    if run.step[-1] < steps:  # stopped by Ctrl-C: what was reached is shown and written
+        raise typer.Exit(STOPPED)
 
 
 def _written(run: Any, csv: Path | None, plot: Path | None, save: Path | None) -> list[str]:

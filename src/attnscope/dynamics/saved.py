@@ -116,6 +116,8 @@ def _read(
 
 def _named(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
+    if not target.name:  # "." and "/": the writer says that they are folders
+        return target
     return target if target.suffix == ".npz" else target.with_name(target.name + ".npz")
 
 

@@ -2,8 +2,7 @@
 other.
 
 A view is a pure function from a State to what is shown (views/); page.py is the skeleton,
-callbacks.py carries texts to the views and results back. A content security policy forbids the
-browser every request to another host.
+callbacks.py carries texts to the views and results back, gate.py says who may speak to it.
 """
 
 from __future__ import annotations
@@ -11,20 +10,20 @@ from __future__ import annotations
 import logging
 import threading
 import webbrowser
-from typing import Any
 
 from dash import Dash
 
 from attnscope.errors import bad
 from attnscope.explorer.callbacks import add_callbacks
+from attnscope.explorer.gate import guard
 from attnscope.explorer.page import layout
 from attnscope.explorer.uploads import LARGEST
 
 __all__ = ["create_app", "serve"]
 
 
-def create_app() -> Dash:
-    """The Dash application; `app.server` is its WSGI side."""
+def create_app(host: str = "127.0.0.1") -> Dash:
+    """The Dash application for a server on `host`; `app.server` is its WSGI side."""
     app = Dash(
         "attnscope.explorer",
         title="attnscope explorer",
@@ -35,21 +34,7 @@ def create_app() -> Dash:
     add_callbacks(app)
     # an upload in base64, and no more than that
     app.server.config["MAX_CONTENT_LENGTH"] = 2 * LARGEST
-    policy = (
-        f"default-src 'self'; script-src 'self' {' '.join(app.csp_hashes())}; style-src "
-        "'self' 'unsafe-inline'; "
-    )
-    policy += (
-        "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
-        "frame-ancestors 'none'"
-    )
-
-    @app.server.after_request
-    def guard(response: Any) -> Any:
-        response.headers["Content-Security-Policy"] = policy
-        response.headers["Referrer-Policy"] = "no-referrer"
-        return response
-
+    guard(app.server, host, app.csp_hashes())
     return app
 
 
@@ -61,7 +46,7 @@ def serve(host: str = "127.0.0.1", port: int = 8050, open_browser: bool = True) 
         raise bad("port", "explore", "a whole number from 0 to 65535", port, "port=8050")
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:
-        server = make_server(host, port, create_app().server, threaded=True)
+        server = make_server(host, port, create_app(host).server, threaded=True)
     except (OSError, SystemExit) as error:
         raise bad(
             "host and port",

@@ -61,9 +61,11 @@ def keep(name: str, contents: str) -> int:
         part.write_bytes(content)
     try:
         _check(path, name)
-    except AttnscopeError as error:
-        path.unlink()
-        raise AttnscopeError(str(error).replace(str(path), name)) from None
+    except BaseException as error:
+        path.unlink()  # what is not kept leaves nothing behind, whatever ended the check
+        if isinstance(error, AttnscopeError):
+            raise AttnscopeError(str(error).replace(str(path), name)) from None
+        raise
     _kept[number] = path
     _kept.move_to_end(number)
     while len(_kept) > KEPT:

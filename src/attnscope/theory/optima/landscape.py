@@ -205,15 +205,10 @@ def swapped_overlaps(task: SingleLocation, temperature: float) -> Overlaps:
     s = task.signal
     S = math.sqrt(1 + 2 * lam**2 * gam2)
     q = math.sqrt(1 + 4 * lam**2 * gam2)
-    theta = min(
-        1.0,
-        lam
-        * gam2
-        / S
-        * 2
-        / math.sqrt(math.pi)
-        / (s * float(erf_variance(0.0, q, lam**2 * gam2))),
-    )
+    pull = lam * gam2 / S * 2 / math.sqrt(math.pi)
+    against = s * float(erf_variance(0.0, q, lam**2 * gam2))
+    # quadratic in lambda against linear: below all floats the pull wins as just above them
+    theta = min(1.0, pull / against) if against > 0 else 1.0
     return Overlaps(0.0, 1.0, theta, 0.0, 0.0)
 
 
