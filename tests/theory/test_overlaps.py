@@ -47,3 +47,16 @@ def test_oracle_of_an_oblique_task():
     assert at.Overlaps.oracle(task.alignment) == pytest.approx(
         at.Overlaps.of(task, task.key, task.value)
     )
+
+
+def test_a_small_overlap_keeps_its_digits_when_the_others_touch_1():
+    """v = v*, k = k* and key.value = 1e-6: possible only to rounding, so the numbers are moved, and
+    each by no more than a rounding of itself (theta lost 5 digits before; adversary, seed 731).
+    """
+    c = 1e-6
+    value = np.zeros(5)
+    value[:2] = c, np.sqrt(1 - c * c)
+    task = at.SingleLocation(5, 31, key=np.eye(5)[0], value=value)
+    given = at.Overlaps.oracle(c)
+    for x, y in zip(checked_overlaps(given, task, "test"), given):
+        assert abs(x - y) <= 1e-15 * abs(y)

@@ -207,14 +207,17 @@ def _moved(o: Overlaps, c: float) -> Overlaps:
     t2 = 1 / (1 + np.maximum(-least, 0.0))
     t = np.sqrt(t2)
 
-    def back(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The inner products with k* and v* of a projection with these coordinates."""
-        far = root_far * x[0]
-        near = root_near * x[1]
-        return (far + near) / 2, sign * (far - near) / 2
+    def shrunk(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The inner products with k* and v* of t times the projection. Not by way of the
+        coordinates: a small one would lose its digits in the difference of two large ones.
+        """
+        if root_near:
+            return t * x, t * y
+        along = t * (x + sign * y) / 2
+        return along, sign * along
 
-    kap, eta = back(t * a)
-    the, nu = back(t * b)
+    kap, eta = shrunk(o.kappa, o.eta)
+    the, nu = shrunk(o.theta, o.nu)
     return Overlaps(*(np.clip(x, -1, 1) for x in (kap, eta, the, nu, t2 * o.rho)))
 
 
