@@ -1,6 +1,6 @@
 """The model on real bags of embeddings, as scikit-learn estimators.
 
-In reading order: `parameters`, `base` (what both share), `regressor`, `classifier`,
+In reading order: `parameters`, `per_token`, `base` (what both share), `regressor`, `class_weights`, `classifier`,
 `partial_fit`, `diagnose`, `written`, `saved`, `guard`, `bag_transformers` (steps before them in a
 pipeline), `intrinsic_dimension`; `bags/` (what bags
 may be), `fit/` (the numerical work), `tiles/` (attention maps on grids), `linear_attention/` (the optimum over all heads; no bags).

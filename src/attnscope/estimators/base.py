@@ -42,6 +42,7 @@ from attnscope.estimators.fit.widths import (
 from attnscope.estimators.guard import check_finite, guarded, warn_of_extremes
 from attnscope.estimators.parameters import Parameters
 from attnscope.estimators.partial_fit import fit_batches, partial_fit
+from attnscope.estimators.per_token import PerToken
 from attnscope.estimators.written import write_model
 from attnscope.files import whole_file
 from attnscope.numerics.border import validation as check
@@ -55,7 +56,7 @@ class NotFittedYet(NotFittedError, AttnscopeError):
     """Asked before fit."""
 
 
-class Face(Parameters):
+class Face(PerToken, Parameters):
     """Base of SingleLocationRegressor and SingleLocationClassifier."""
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -74,7 +75,7 @@ class Face(Parameters):
         if len(held) < 2:
             raise bad("bags", of, "at least two bags", f"{len(held)} bag", "more data")
         labels, family, outputs = self._labels(bag_labels(y, held, of), of)
-        weight = bag_weights(sample_weight, held, of)
+        weight = self._class_weighted(labels, bag_weights(sample_weight, held, of), of)
         # a bar where the fit may take seconds and no lines are printed
         work = em_work(len(held.tokens), min(held.tokens.shape[1], NARROW))
         quiet = bool(self.verbose) or work < SHORT * RATE

@@ -13,11 +13,13 @@ from sklearn.base import ClassifierMixin
 from attnscope.errors import bad
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
+from attnscope.estimators.class_weights import class_factors
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.held_out import Fold, Options
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.readings import choose_reading
 from attnscope.estimators.fit.witness import fit_witness
+from attnscope.estimators.per_token import log_odds_of
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
 __all__ = ["SingleLocationClassifier"]
@@ -83,6 +85,13 @@ class SingleLocationClassifier(ClassifierMixin, Face):
             )
         return index.astype(float), *self._family()
 
+    def _class_weighted(self, labels: np.ndarray, weight: np.ndarray, of: str) -> np.ndarray:
+        if self.class_weight is None:
+            return weight
+        return weight * class_factors(
+            self.class_weight, self.classes_, labels.astype(int), weight, of
+        )
+
     def _family(self) -> tuple[int, int]:
         return (
             (BERNOULLI, 1) if len(self.classes_) == 2 else (CATEGORICAL, len(self.classes_))
@@ -137,6 +146,13 @@ class SingleLocationClassifier(ClassifierMixin, Face):
     def predict_proba(self, bags: Any) -> np.ndarray:
         """Class probabilities (n, C), columns in the order of classes_."""
         return self._answers(self._read(bags, "predict_proba")).output
+
+    @in_pieces
+    def decision_function(self, bags: Any) -> np.ndarray:
+        """Log odds (n,) of the second of two classes; logarithms (n, C) of more classes'
+        probabilities. The largest is what `predict` says.
+        """
+        return log_odds_of(self._answers(self._read(bags, "decision_function")).output)
 
     @in_pieces
     def predict(self, bags: Any) -> np.ndarray:

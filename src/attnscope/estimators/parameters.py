@@ -22,6 +22,8 @@ Parameters of both (see docs/estimators.md for when to change one):
     verbose       print a line per step
     assumption   "single" (one token decides), "witness" (two classes, of which tokens speak for the
         second only) or "auto" (by the rule of fit/readings.py for labels 0 and 1, else "single")
+    class_weight   classes only: None, "balanced" (every class weighs the same in all) or a mapping
+        (or pairs) of classes to factors of their bags' weights; 1 for those it does not name
 """
 
 from __future__ import annotations
@@ -72,6 +74,7 @@ class Parameters(BaseEstimator):
         n_jobs: int | None = None,
         verbose: bool = False,
         assumption: str = "auto",
+        class_weight: Any = None,
     ) -> None:
         self.gate = gate
         self.pooling = pooling
@@ -86,6 +89,7 @@ class Parameters(BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.assumption = assumption
+        self.class_weight = class_weight
 
     def _options(self, of: str) -> Options:
         for name, allowed in CHOICES.items():
@@ -102,6 +106,8 @@ class Parameters(BaseEstimator):
             )
         if self.assumption == "witness" and self._regression:
             raise bad("assumption", of, '"single" or "auto" for numbers', "witness")
+        if self.class_weight is not None and self._regression:
+            raise bad("class_weight", of, "None for numbers", self.class_weight)
         self._check_heads(of)
         auto = isinstance(self.robust, str) and self.robust == "auto"
         if not auto and not isinstance(self.robust, (bool, np.bool_)):
@@ -211,3 +217,7 @@ class Parameters(BaseEstimator):
         if isinstance(jobs, bool) or not isinstance(jobs, (int, np.integer)) or jobs == 0:
             raise bad("n_jobs", of, "None or an integer other than 0", self.n_jobs)
         return int(jobs) if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(jobs))
+
+    def _class_weighted(self, labels: np.ndarray, weight: np.ndarray, of: str) -> np.ndarray:
+        """Bag weights (n,), times those of the classes where there are any."""
+        return weight

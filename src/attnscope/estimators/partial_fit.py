@@ -51,6 +51,7 @@ PLAIN = {
     "pooling": ("softmax", "auto"),
     "heads": (1,),
     "assumption": ("single", "auto"),
+    "class_weight": (None,),
 }
 
 

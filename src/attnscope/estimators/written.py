@@ -62,11 +62,20 @@ def write_model(model: Any, path: Path) -> None:
 def _plain(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters as JSON values; a random generator cannot be saved and becomes None."""
     keep = (str, int, float, bool, type(None), list, tuple)
+    params = params | {"class_weight": _pairs(params["class_weight"])}
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
     return {
         k: v if isinstance(v, keep) else np.asarray(v).tolist() if k == "alpha" else None
         for k, v in plain.items()
     }
+
+
+def _pairs(weights: Any) -> Any:
+    """A mapping as pairs: JSON's own keys are words only."""
+    if weights is None or isinstance(weights, str):
+        return weights
+    plain = lambda x: x.item() if isinstance(x, np.generic) else x
+    return [[plain(name), float(factor)] for name, factor in dict(weights).items()]
 
 
 def _flat(name: str, fitted: Fitted) -> dict[str, Any]:

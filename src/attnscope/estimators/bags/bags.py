@@ -68,8 +68,8 @@ class Bags:
     def lengths(self) -> np.ndarray:
         return np.diff(self.offsets)
 
-    def like_input(self, per_token: np.ndarray) -> Any:
-        """(N,) numbers as (n, L) (0 at padding), as a list of (L_i,) for list input, or as (N,) in
+    def like_input(self, per_token: np.ndarray, padding: float = 0.0) -> Any:
+        """(N,) numbers as (n, L) (`padding` at padding), as a list of (L_i,) for list input, or as (N,) in
         the order of the rows.
         """
         if self.rows is not None:
@@ -78,7 +78,7 @@ class Bags:
             return np.split(per_token, self.offsets[1:-1])
         if self.mask is None:
             return per_token.reshape(len(self), -1)
-        out = np.zeros(self.mask.shape)
+        out = np.full(self.mask.shape, padding)
         out[self.mask] = per_token
         return out
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 import attnscope as at
+from attnscope.estimators.fit.witness_law import WITNESS
+from attnscope.numerics.compiled.data_pass import SIGMOID
 from attnscope.selftest.draws import choice, log_uniform
 from attnscope.selftest.judged import Answer, Relation, at_most, same
 from attnscope.selftest.subject import Setting, Subject
@@ -139,6 +141,25 @@ def _common(model: Any, bags: Any, answers: Any) -> Iterable[Relation]:
     yield same("bags in another order", answers(bags[::-1])[::-1], first, rounding)
 
 
+def _token_by_token(model: Any, bags: Any, predicted: np.ndarray) -> Iterable[Relation]:
+    """Scores and values, put together again, are attention and prediction, where the model is a
+    mixture and the mean token has no share.
+    """
+    if model.mean_share_ or model.fitted_.combine in (SIGMOID, WITNESS):
+        return
+    L = _lengths(bags)
+    starts = np.cumsum(L) - L
+    scores = _flat(model.scores(bags))
+    odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), L))
+    weights = odds / np.repeat(np.add.reduceat(odds, starts), L)
+    yield same(
+        "attention is the scores' softmax", _flat(model.attention(bags)), weights, SUMS
+    )
+    parts = weights * _flat(model.values(bags))
+    rounding = SUMS * np.add.reduceat(np.abs(parts), starts) + SUMS * np.abs(predicted)
+    yield same("attention times values", np.add.reduceat(parts, starts), predicted, rounding)
+
+
 # -- numbers ---------------------------------------------------------------------------------------
 
 
@@ -169,6 +190,7 @@ def _number_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     size = 1 + s["label_shift"]
     predicted = model.predict(bags)
     yield from _common(model, bags, lambda b: model.predict(b) / unit / size)
+    yield from _token_by_token(model, bags, predicted)
     low, high = model.predict_interval(bags).T
     yield at_most(
         "the prediction within its interval",
@@ -227,6 +249,11 @@ def _class_relations(s: Setting, a: Answer) -> Iterable[Relation]:
         "the class is the most probable", p[np.arange(len(p)), chosen], p.max(axis=1), 0.0
     )
     yield from _common(model, bags, model.predict_proba)
+    if p.shape[1] == 2:
+        yield from _token_by_token(model, bags, p[:, 1])
+    logs = np.log(np.maximum(p, 1e-300))
+    logs = logs[:, 1] - logs[:, 0] if p.shape[1] == 2 else logs
+    yield same("log odds", model.decision_function(bags), logs, EXACT * (1 + np.abs(logs)))
     # 0 and 1 may be read as witnesses, other names are not unless one asks
     named, _ = _classifier(s, ["a", "b", "c"], assumption=model.assumption_)
     yield same("names of the classes do not matter", named.predict_proba(bags), p, 0.0)
@@ -241,7 +268,14 @@ SUBJECTS: list[Subject] = [
         "SingleLocationRegressor",
         tuple(
             f"SingleLocationRegressor.{name}"
-            for name in ("predict", "predict_interval", "attention", "locate")
+            for name in (
+                "predict",
+                "predict_interval",
+                "attention",
+                "locate",
+                "scores",
+                "values",
+            )
         ),
         _draw,
         _call_numbers,
@@ -252,7 +286,15 @@ SUBJECTS: list[Subject] = [
         "SingleLocationClassifier",
         tuple(
             f"SingleLocationClassifier.{name}"
-            for name in ("predict", "predict_proba", "attention", "locate")
+            for name in (
+                "predict",
+                "predict_proba",
+                "decision_function",
+                "attention",
+                "locate",
+                "scores",
+                "values",
+            )
         ),
         _draw,
         _call_classes,
