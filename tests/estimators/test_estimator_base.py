@@ -60,6 +60,7 @@ def test_parameters_round_trip_and_init_does_nothing(kind):
         "verbose",
         "assumption",
         "class_weight",
+        "interval",
     }
     odd = kind(alpha=[3, "x"], n_starts=-1)  # refused by fit, not here
     assert clone(odd).alpha == [3, "x"]

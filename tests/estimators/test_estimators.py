@@ -370,8 +370,9 @@ def test_waves_start_where_the_gate_was(small, monkeypatch):
 
 def test_interval_scale_is_the_conformal_rank():
     scores_ = np.arange(1.0, 20.0)  # n = 19: rank ceil(20 c)
-    assert [interval_scale(scores_, c) for c in (0.5, 0.9, 0.95)] == [10, 18, 19]
-    assert interval_scale(scores_, 0.99) == 19  # too few scores: the largest
+    ones = np.ones(19)
+    assert [interval_scale(scores_, ones, c) for c in (0.5, 0.9, 0.95)] == [10, 18, 19]
+    assert interval_scale(scores_, ones, 0.99) == np.inf  # too few scores: refused by callers
 
 
 def test_bags_of_one_token_are_ridge():

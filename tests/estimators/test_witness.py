@@ -145,7 +145,9 @@ def test_two_equal_halves_count_as_weights():
     bags, y = poisoned(4, 40, size=6.0)
     options = {"gate": "linear", "assumption": "witness", "alpha": 3.0, "n_starts": 1}
     once = at.SingleLocationClassifier(**options).fit(bags, y, sample_weight=np.full(40, 2.0))
-    twice = at.SingleLocationClassifier(**options).fit(bags * 2, np.tile(y, 2))
+    own = np.arange(80)  # the same tokens twice on purpose
+    model = at.SingleLocationClassifier(**options)
+    twice = model.fit(bags * 2, np.tile(y, 2), groups=own)
     np.testing.assert_allclose(
         once.predict_proba(bags), twice.predict_proba(bags), atol=FOUR_DIGITS
     )

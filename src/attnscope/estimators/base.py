@@ -23,6 +23,7 @@ from attnscope.estimators.bags.bags import (
     keep_names,
     read_bags,
 )
+from attnscope.estimators.bags.groups import bag_groups, warn_of_shared_rows
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.fit.clock import RATE, SHORT, em_work
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
@@ -40,9 +41,9 @@ from attnscope.estimators.fit.widths import (
     raw_bags,
 )
 from attnscope.estimators.guard import check_finite, guarded, warn_of_extremes
-from attnscope.estimators.parameters import Parameters
 from attnscope.estimators.partial_fit import fit_batches, partial_fit
 from attnscope.estimators.per_token import PerToken
+from attnscope.estimators.sets import Sets
 from attnscope.estimators.written import write_model
 from attnscope.files import whole_file
 from attnscope.numerics.border import validation as check
@@ -56,15 +57,17 @@ class NotFittedYet(NotFittedError, AttnscopeError):
     """Asked before fit."""
 
 
-class Face(PerToken, Parameters):
+class Face(PerToken, Sets):
     """Base of SingleLocationRegressor and SingleLocationClassifier."""
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def _fit(self, bags: Any, y: Any, sample_weight: Any, of: str) -> None:
+    def _fit(
+        self, bags: Any, y: Any, sample_weight: Any, of: str, groups: Any = None
+    ) -> None:
         options = self._options(of)
         y, sample_weight = given_labels(bags, y, sample_weight)
-        held = read_bags(bags, of, leave=column_names(y, sample_weight))
+        held = read_bags(bags, of, leave=column_names(y, sample_weight, groups))
         if self.heads > 1 and held.lengths.max() == 1:
             raise bad(
                 "heads",
@@ -76,12 +79,15 @@ class Face(PerToken, Parameters):
             raise bad("bags", of, "at least two bags", f"{len(held)} bag", "more data")
         labels, family, outputs = self._labels(bag_labels(y, held, of), of)
         weight = self._class_weighted(labels, bag_weights(sample_weight, held, of), of)
+        codes = bag_groups(groups, held, of, weight)
+        if groups is None:
+            warn_of_shared_rows(held, weight, of)
         # a bar where the fit may take seconds and no lines are printed
         work = em_work(len(held.tokens), min(held.tokens.shape[1], NARROW))
         quiet = bool(self.verbose) or work < SHORT * RATE
         with guarded(held.tokens, of), progress(100, "fit", disable=quiet) as bar:
             options.clock.show = lambda stage, done: bar.show(stage, round(100 * done))
-            self._fit_checked(held, labels, (family, outputs), weight, options, of)
+            self._fit_checked(held, labels, (family, outputs), weight, codes, options, of)
         keep_names(self, held)
 
     def _fit_checked(
@@ -90,15 +96,16 @@ class Face(PerToken, Parameters):
         labels: np.ndarray,
         kind: tuple[int, int],
         weight: np.ndarray,
+        codes: np.ndarray | None,
         options: Options,
         of: str,
     ) -> None:
         warn_of_extremes(held.tokens, of)
         # bags of one token have nothing to attend to: the mean token's model is all there is
         if is_wide(self.components, held.tokens.shape[1]) and held.lengths.max() > 1:
-            self._fit_wide(held, labels, kind, weight, options)
+            self._fit_wide(held, labels, kind, weight, codes, options)
         else:
-            self._fit_whole(held, labels, kind, weight, options)
+            self._fit_whole(held, labels, kind, weight, codes, options)
         self._stream = None
         answers = self._answers(held)
         check_finite(held.tokens, of, answers.output, answers.spread, self.cv_losses_)
@@ -109,6 +116,7 @@ class Face(PerToken, Parameters):
         labels: np.ndarray,
         kind: tuple[int, int],
         weight: np.ndarray,
+        codes: np.ndarray | None,
         options: Options,
     ) -> None:
         """With every feature."""
@@ -120,7 +128,13 @@ class Face(PerToken, Parameters):
         scaling = scaling._replace(mean=scaling.mean + centre)
         labels = (labels - scaling.label_mean) / scaling.label_scale
         data = Data(
-            scaling.tokens(held.tokens), held.offsets, labels, weight, *kind, scaling.origin
+            scaling.tokens(held.tokens),
+            held.offsets,
+            labels,
+            weight,
+            *kind,
+            scaling.origin,
+            codes,
         )
         if not weight.all():
             # a bag of weight zero takes no part, not even in the folds
@@ -146,13 +160,15 @@ class Face(PerToken, Parameters):
         labels: np.ndarray,
         kind: tuple[int, int],
         weight: np.ndarray,
+        codes: np.ndarray | None,
         options: Options,
     ) -> None:
         """In the tokens' widest directions."""
-        raw = Data(held.tokens, held.offsets, labels, weight, *kind)
+        raw = Data(held.tokens, held.offsets, labels, weight, *kind, groups=codes)
         if not weight.all():
             raw = raw.take(np.flatnonzero(weight))
         bags = raw_bags(*raw[:4], kind, self._regression)
+        bags = bags._replace(outline=bags.outline._replace(groups=raw.groups))
         folds = make_folds(bags.outline, options.seed)
         options.clock.stage("the mean token")
         pooled = fit_pooled(bags.outline, folds, options.alpha_value)
@@ -332,13 +348,13 @@ class Face(PerToken, Parameters):
         """
         return fit_batches(self, batches, y, passes, sample_weight)
 
-    def diagnose(self, bags: Any, y: Any) -> Any:
+    def diagnose(self, bags: Any, y: Any, groups: Any = None) -> Any:
         """What the fit looks like on these bags (best: bags it has not seen), in numbers and plain
-        words; see diagnose.Diagnosis.
+        words; see diagnose.Diagnosis. `groups`: bags that belong together, as in fit.
         """
         from attnscope.estimators.diagnose import diagnose
 
-        return diagnose(self, bags, y)
+        return diagnose(self, bags, y, groups)
 
     def save(self, path: Any) -> None:
         """Write the model to an .npz file without pickle; read it back with `load_model`."""

@@ -11,13 +11,17 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from attnscope.errors import bad
+from attnscope.estimators.bags.bags import Bags
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
 from attnscope.estimators.class_weights import class_factors
-from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.data import Data, Scaling
+from attnscope.estimators.fit.heads import Heads
 from attnscope.estimators.fit.held_out import Fold, Options
+from attnscope.estimators.fit.intervals import conformal_scores, left_out
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.readings import choose_reading
+from attnscope.estimators.fit.stages import Selected
 from attnscope.estimators.fit.witness import fit_witness
 from attnscope.estimators.per_token import log_odds_of
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
@@ -52,11 +56,24 @@ class SingleLocationClassifier(ClassifierMixin, Face):
     _regression = False
 
     def fit(
-        self, bags: Any, y: Any = None, sample_weight: Any = None
+        self, bags: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> SingleLocationClassifier:
-        """Choose and fit by cross-validation; forgets any earlier fit."""
-        self._fit(bags, y, sample_weight, f"{NAME}.fit")
+        """Choose and fit by cross-validation; forgets any earlier fit.
+
+        groups (n,): bags of one group (patient, image) are held out together or not at all, and
+        each group counts once in sets.
+        """
+        self._fit_promised(bags, y, sample_weight, groups, f"{NAME}.fit")
         return self
+
+    def _keep(
+        self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data
+    ) -> None:
+        super()._keep(scaling, selected, pooled, data)
+        own = selected.output[np.arange(data.size), data.labels.astype(int)]
+        self.conformal_scores_, self.conformal_weights_ = conformal_scores(
+            1 - own, data.groups
+        )
 
     def _labels(self, y: np.ndarray, of: str) -> tuple[np.ndarray, int, int]:
         if y.dtype.kind == "O":
@@ -159,3 +176,48 @@ class SingleLocationClassifier(ClassifierMixin, Face):
         """Most probable class (n,)."""
         held = self._read(bags, "predict")
         return self.classes_[np.argmax(self._answers(held).output, axis=1)]
+
+    # -- sets --------------------------------------------------------------------------------------
+
+    @in_pieces
+    def predict_set(self, bags: Any, coverage: float = 0.9) -> np.ndarray:
+        """Which classes the label is among with this probability: True in (n, C), columns in the
+        order of classes_. The most probable class is always among them.
+
+        Promises as of SingleLocationRegressor.predict_interval, by `interval`.
+        """
+        held = self._read(bags, "predict_set")
+        coverage = self._reachable(coverage, "predict_set")
+        if hasattr(self, "plus_models_"):
+            inside = self._plus_set(held, coverage)
+        else:
+            inside = 1 - self._answers(held).output <= self._scale(coverage)
+        inside[np.arange(len(held)), np.argmax(self._answers(held).output, axis=1)] = True
+        return inside
+
+    def _shares(self, held: Bags, classes: np.ndarray) -> np.ndarray:
+        """Probabilities (n, C) of these classes; 0 for one that was not in this fit."""
+        known = {name: i for i, name in enumerate(self.classes_.tolist())}
+        found = np.zeros((len(held), len(classes)))
+        own = self._answers(held).output
+        for column, name in enumerate(classes.tolist()):
+            if name in known:
+                found[:, column] = own[:, known[name]]
+        return found
+
+    def _label_scores(self, held: Bags, y: np.ndarray) -> np.ndarray:
+        y = y.astype(str) if y.dtype.kind == "O" else y
+        classes, index = np.unique(y, return_inverse=True)
+        return 1 - self._shares(held, classes)[np.arange(len(held)), index]
+
+    def _plus_set(self, held: Bags, coverage: float) -> np.ndarray:
+        shares = [model._shares(held, self.classes_) for model in self.plus_models_]
+        scores = 1 - np.stack(shares, axis=1)
+        inside = np.empty((len(held), len(self.classes_)), bool)
+        # a row for each held-out bag: as many bags at a time as 8 MB hold
+        step = max(1, 2**20 // (len(self.plus_fold_) * len(self.classes_)))
+        for i in range(0, len(held), step):
+            part = scores[i : i + step][:, self.plus_fold_]
+            out = left_out(part, self.plus_scores_, self.plus_weights_, coverage)
+            inside[i : i + step] = ~out
+        return inside

@@ -2,7 +2,7 @@
 wrong.
 
 gain   mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 %
-    interval of the paired mean
+    interval of the paired mean (groups of bags are independent of each other, their bags need not be)
 agreement   share of starts that after a few EM steps reach 90 % of what the best gains over no
     tokens (1 after partial_fit: one start)
 attended        mean over bags of exp(entropy of the token weights): 1 = one token, L = all alike
@@ -30,7 +30,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from attnscope.estimators.bags.bags import Bags, first_largest
+from attnscope.estimators.bags.groups import bag_groups
 from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.folds import gain_and_error
 from attnscope.estimators.fit.heads import residuals
 from attnscope.estimators.fit.mixture import (
     Fitted,
@@ -90,21 +92,23 @@ class Diagnosis:
         )
 
 
-def diagnose(model: Any, bags: Any, y: Any) -> Diagnosis:
+def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:
     held = model._read(bags, "diagnose")
+    of = f"{type(model).__name__}.diagnose"
+    codes = bag_groups(groups, held, of)
     data = model._labelled(held, y, "diagnose")
     roles = [_roles(model, head, held, data) for head in model._heads]
     worst = max(
         roles, key=lambda role: role["swapped_correlation"] - role["value_correlation"]
     )
-    facts = {**_gain(model, data), **_attended(model, held, data), **worst}
+    facts = {**_gain(model, data, codes), **_attended(model, held, data), **worst}
     where = model.locate(bags)
     places = [_positions(column, held) for column in where.reshape(len(held), -1).T]
     facts["position_share"], p_value = min(places, key=lambda place: place[1])
     return Diagnosis(**facts, warnings=tuple(_warnings(facts, p_value, len(held))))
 
 
-def _gain(model: Any, data: Data) -> dict[str, float]:
+def _gain(model: Any, data: Data, codes: np.ndarray | None) -> dict[str, float]:
     unit = model.scaling_.label_scale**2
     own = output_losses(model._answers_at(data.tokens, data.offsets).output, data) * unit
     if hasattr(model, "mean_pool_"):
@@ -117,7 +121,7 @@ def _gain(model: Any, data: Data) -> dict[str, float]:
         base = _without_tokens(data) * unit
         cv_gain = 0.0
     gain = base - own
-    half = 1.96 * float(np.std(gain, ddof=1)) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    half = 1.96 * gain_and_error(gain, np.ones(len(gain)), codes)[1]
     losses = list(getattr(model, "start_losses_", {"only": 0.0}).values())
     # fit's labels have variance 1
     nothing = 1.0 if data.family == GAUSSIAN else float(_without_tokens(data).mean())

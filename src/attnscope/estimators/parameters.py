@@ -24,6 +24,8 @@ Parameters of both (see docs/estimators.md for when to change one):
         second only) or "auto" (by the rule of fit/readings.py for labels 0 and 1, else "single")
     class_weight   classes only: None, "balanced" (every class weighs the same in all) or a mapping
         (or pairs) of classes to factors of their bags' weights; 1 for those it does not name
+    interval   how intervals and sets of classes are measured: "cross" (no promise), "split" (some
+        groups are kept from the fit) or "cv+" (ten more fits); see sets.py
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ CHOICES = {
     "pooling": ("softmax", "sigmoid", "auto"),
     "loss": ("mixture", "attention", "auto"),
     "assumption": ("single", "witness", "auto"),
+    "interval": ("cross", "split", "cv+"),
 }
 
 
@@ -75,6 +78,7 @@ class Parameters(BaseEstimator):
         verbose: bool = False,
         assumption: str = "auto",
         class_weight: Any = None,
+        interval: str = "cross",
     ) -> None:
         self.gate = gate
         self.pooling = pooling
@@ -90,6 +94,7 @@ class Parameters(BaseEstimator):
         self.verbose = verbose
         self.assumption = assumption
         self.class_weight = class_weight
+        self.interval = interval
 
     def _options(self, of: str) -> Options:
         for name, allowed in CHOICES.items():

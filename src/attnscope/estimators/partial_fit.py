@@ -52,6 +52,7 @@ PLAIN = {
     "heads": (1,),
     "assumption": ("single", "auto"),
     "class_weight": (None,),
+    "interval": ("cross",),
 }
 
 

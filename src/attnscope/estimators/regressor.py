@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from attnscope.errors import bad
+from attnscope.estimators.bags.bags import Bags
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
 from attnscope.estimators.fit.data import Data, Scaling
 from attnscope.estimators.fit.heads import Heads
-from attnscope.estimators.fit.intervals import conformal_scores, interval_scale
+from attnscope.estimators.fit.intervals import conformal_scores, plus_interval
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.stages import Selected
 from attnscope.numerics.border import validation as check
@@ -42,18 +42,22 @@ class SingleLocationRegressor(RegressorMixin, Face):
     _regression = True
 
     def fit(
-        self, bags: Any, y: Any = None, sample_weight: Any = None
+        self, bags: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> SingleLocationRegressor:
-        """Choose and fit by cross-validation; forgets any earlier fit."""
-        self._fit(bags, y, sample_weight, f"{NAME}.fit")
+        """Choose and fit by cross-validation; forgets any earlier fit.
+
+        groups (n,): bags of one group (patient, image) are held out together or not at all, and
+        each group counts once in intervals.
+        """
+        self._fit_promised(bags, y, sample_weight, groups, f"{NAME}.fit")
         return self
 
     def _keep(
         self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data
     ) -> None:
         super()._keep(scaling, selected, pooled, data)
-        self.conformal_scores_ = conformal_scores(
-            data.labels, selected.output[:, 0], selected.spread
+        self.conformal_scores_, self.conformal_weights_ = conformal_scores(
+            np.abs(data.labels - selected.output[:, 0]) / selected.spread, data.groups
         )
 
     def _labels(self, y: np.ndarray, of: str) -> tuple[np.ndarray, int, int]:
@@ -65,33 +69,46 @@ class SingleLocationRegressor(RegressorMixin, Face):
     @in_pieces
     def predict(self, bags: Any) -> np.ndarray:
         """Expected label (n,)."""
-        held = self._read(bags, "predict")
-        return (
-            self._answers(held).output[:, 0] * self.scaling_.label_scale
-            + self.scaling_.label_mean
-        )
+        return self._middle_and_spread(self._read(bags, "predict"))[0]
+
+    def _middle_and_spread(self, held: Bags) -> tuple[np.ndarray, np.ndarray]:
+        """Expected label and its standard deviation under the model, (n,) each."""
+        answers = self._answers(held)
+        unit = self.scaling_.label_scale
+        return answers.output[:, 0] * unit + self.scaling_.label_mean, answers.spread * unit
+
+    def _label_scores(self, held: Bags, y: np.ndarray) -> np.ndarray:
+        middle, spread = self._middle_and_spread(held)
+        return np.abs(np.asarray(y, float) - middle) / spread
 
     @in_pieces
     def predict_interval(self, bags: Any, coverage: float = 0.9) -> np.ndarray:
-        """Lower and upper ends (n, 2) of intervals that hold the label with about this
-        probability.
+        """Lower and upper ends (n, 2) of intervals that hold the label with this probability.
+
+        What is promised for a new bag (a bag of a new group), a = 1 - coverage:
+        interval="cross" (default): about 1 - a, without a promise for finitely many bags;
+        "split": at least 1 - a; "cv+": at least 1 - 2a less a small term, in practice about 1 - a
+        (`promised_coverage` has the number). Averages over the draw of all bags: one fit may cover
+        less. A coverage that the held-out bags cannot reach is refused.
         """
         held = self._read(bags, "predict_interval")
-        coverage = check.real(
-            coverage, "coverage", f"{NAME}.predict_interval", 0, 1, strict=True
-        )
-        if not hasattr(self, "conformal_scores_"):
-            raise bad(
-                "predict_interval",
-                NAME,
-                "called on a model fitted by fit",
-                "partial_fit, which holds no bags out",
-            )
-        answers = self._answers(held)
-        middle = answers.output[:, 0] * self.scaling_.label_scale + self.scaling_.label_mean
-        half = (
-            interval_scale(self.conformal_scores_, coverage)
-            * answers.spread
-            * self.scaling_.label_scale
-        )
+        coverage = self._reachable(coverage, "predict_interval")
+        if hasattr(self, "plus_models_"):
+            return self._plus_interval(held, coverage)
+        middle, spread = self._middle_and_spread(held)
+        half = self._scale(coverage) * spread
         return np.column_stack([middle - half, middle + half])
+
+    def _plus_interval(self, held: Bags, coverage: float) -> np.ndarray:
+        answers = [model._middle_and_spread(held) for model in self.plus_models_]
+        middle, spread = (np.stack(part, axis=1) for part in zip(*answers))
+        out = np.empty((len(held), 2))
+        # a row for each held-out bag: as many bags at a time as 8 MB hold
+        step = max(1, 2**20 // len(self.plus_fold_))
+        for i in range(0, len(held), step):
+            centre = middle[i : i + step, self.plus_fold_]
+            half = self.plus_scores_ * spread[i : i + step, self.plus_fold_]
+            out[i : i + step] = plus_interval(
+                centre - half, centre + half, self.plus_weights_, coverage
+            )
+        return out

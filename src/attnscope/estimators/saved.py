@@ -49,7 +49,11 @@ def load_model(path: Any) -> Any:
                 head["format"],
                 "the version of attnscope that wrote the file",
             )
-        return _build(head, arrays)
+        model = _build(head, arrays)
+        parts = [_build(own, _inner(i, arrays)) for i, own in enumerate(head.get("plus", []))]
+        if parts:
+            model.plus_models_ = parts
+        return model
     except (
         KeyError,
         TypeError,
@@ -73,6 +77,12 @@ def load_model(path: Any) -> Any:
             "a file written by save_model",
             f"unreadable contents in {path}",
         ) from None
+
+
+def _inner(i: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of the i-th model of cv+."""
+    name = f"plus{i}."
+    return {k.removeprefix(name): a for k, a in arrays.items() if k.startswith(name)}
 
 
 def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:

@@ -29,6 +29,12 @@ PLAIN = (
     "cv_losses_",
     "cv_mean_pool_losses_",
     "conformal_scores_",
+    "conformal_weights_",
+    "plus_scores_",
+    "plus_weights_",
+    "plus_fold_",
+    "location_scores_",
+    "location_weights_",
     "classes_",
     "feature_names_in_",
 )
@@ -36,6 +42,20 @@ PLAIN = (
 
 def write_model(model: Any, path: Path) -> None:
     """Write a fitted model straight to a path, as one part of what `files.whole_file` guards."""
+    head, arrays = _contents(model)
+    # the models of cv+, each as the whole is
+    parts = [_contents(part) for part in getattr(model, "plus_models_", [])]
+    for i, (_, own) in enumerate(parts):
+        arrays |= {f"plus{i}.{name}": value for name, value in own.items()}
+    if parts:
+        head["plus"] = [own for own, _ in parts]
+    contents: dict[str, Any] = {k: np.asarray(v) for k, v in arrays.items()}
+    with open(path, "wb") as file:
+        np.savez(file, head=np.array(json.dumps(head)), **contents)
+
+
+def _contents(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is written of one model: its head, and arrays by name."""
     arrays = {f"scaling.{k}": v for k, v in model.scaling_._asdict().items()}
     arrays |= _flat("fitted", model.fitted_)
     for i, head in enumerate(getattr(model, "other_heads_", []), start=1):
@@ -54,9 +74,7 @@ def write_model(model: Any, path: Path) -> None:
         "params": _plain(model.get_params()),
         "facts": facts,
     }
-    contents: dict[str, Any] = {k: np.asarray(v) for k, v in arrays.items()}
-    with open(path, "wb") as file:
-        np.savez(file, head=np.array(json.dumps(head)), **contents)
+    return head, arrays
 
 
 def _plain(params: dict[str, Any]) -> dict[str, Any]:

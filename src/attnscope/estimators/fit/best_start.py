@@ -115,7 +115,7 @@ def promising(folds: list[Fold], options: Options) -> bool:
     constant = output_losses(constant_output(data), data)
     for name in made[0]:
         losses = held_out(first, [from_em(em[name], data.family) for em in made])
-        gain, error = gain_and_error(constant - losses, data.weight)
+        gain, error = gain_and_error(constant - losses, data.weight, data.groups)
         if gain > error:
             return True
     return False
@@ -221,9 +221,9 @@ def _screened(
     losses = {name: average_loss(folds, row, np.isfinite(row)) for name, row in seen.items()}
     names: list[str] = []
     for name in sorted(losses, key=lambda name: losses[name]):
-        behind, error = gain_and_error(
-            seen[name] - seen[names[0] if names else name], folds[0].data.weight
-        )
+        data = folds[0].data
+        lag = seen[name] - seen[names[0] if names else name]
+        behind, error = gain_and_error(lag, data.weight, data.groups)
         known = any(_same(seen[name], seen[other]) for other in names)
         if len(names) < FINALISTS and not known and behind <= LOST * error:
             names.append(name)

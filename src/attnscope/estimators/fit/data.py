@@ -43,7 +43,8 @@ class Scaling(NamedTuple):
 class Data(NamedTuple):
     """tokens (N, d), offsets (n+1,), labels (n,) numbers or class indices as floats, weight (n,),
     label family, outputs m; origin (d,): the caller's zero in these coordinates, where the
-    background may be centred (None: nowhere in particular).
+    background may be centred (None: nowhere in particular); groups (n,): bags of one number belong
+    together (None: every bag is for itself).
     """
 
     tokens: np.ndarray
@@ -53,6 +54,7 @@ class Data(NamedTuple):
     family: int
     outputs: int
     origin: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -76,6 +78,7 @@ class Data(NamedTuple):
             offsets=offsets,
             labels=self.labels[bags],
             weight=self.weight[bags],
+            groups=None if self.groups is None else self.groups[bags],
         )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from attnscope.estimators.fit.clock import Clock, em_work
 from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.folds import Fold, gain_and_error, make_folds
 from attnscope.estimators.fit.mixture import (
     Answers,
     Fitted,
@@ -41,7 +42,6 @@ __all__ = [
     "with_variance",
 ]
 
-FOLDS = 5
 # folds a rival is tried on before it is run on all: 40 % of the bags tell a clear loser, if they
 # are
 PROBE = 2
@@ -90,49 +90,12 @@ class Options(NamedTuple):
     em_steps: int = 30
 
 
-class Fold(NamedTuple):
-    """Which bags are held out; the parts are copied when asked for,
-    so that folds take no memory between stages.
-    """
-
-    data: Data
-    rest: np.ndarray
-    out: np.ndarray
-
-    @property
-    def train(self) -> Data:
-        return self.data.take(self.rest)
-
-    @property
-    def held(self) -> Data:
-        return self.data.take(self.out)
-
-
 class Track(NamedTuple):
     """A candidate: one model per fold, held-out losses (n,), and the stages that made it."""
 
     models: list[Fitted]
     losses: np.ndarray
     stages: tuple[tuple[str, Stage], ...]
-
-
-def make_folds(data: Data, seed: int) -> list[Fold]:
-    """Random folds; sorted by label first so that every fold sees every class and the whole
-    range.
-    """
-    rng = np.random.default_rng([seed, 0])
-    count = min(FOLDS, data.size)
-    order = np.lexsort((rng.random(data.size), data.labels))
-    fold = np.empty(data.size, int)
-    for block in range(0, data.size, count):
-        rows = order[block : block + count]
-        fold[rows] = rng.permutation(count)[: len(rows)]
-    everyone = np.arange(data.size)
-    return [
-        Fold(data, everyone[fold != f], everyone[fold == f])
-        for f in range(count)
-        if (fold == f).any()
-    ]
 
 
 # -- rivals ----------------------------------------------------------------------------------------
@@ -177,10 +140,7 @@ def path(
     reached = _walk(first, track.models[: len(first)], change, steps, options, True, par)
     if len(first) < len(folds):
         assert against is not None
-        lead, error = max(
-            gain_and_error(against.losses - losses, folds[0].data.weight)
-            for _, losses in reached
-        )
+        lead, error = max(_gain(folds, against.losses - losses) for _, losses in reached)
         options.say(f"{name}: held-out loss lower by {lead:.4g} on {probe} folds")
         # one that need not win clearly is dropped if it clearly loses
         if lead <= (min(caution, HINT) if caution > 0 else -1) * error or options.clock.over:
@@ -303,19 +263,12 @@ def better(folds: list[Fold], new: Track, old: Track, caution: float = CAUTION) 
     """Is the held-out loss of `new` lower by more than `caution` standard errors of the paired
     differences?
     """
-    mean, error = gain_and_error(old.losses - new.losses, folds[0].data.weight)
+    mean, error = _gain(folds, old.losses - new.losses)
     return bool(mean > caution * error)
 
 
-def gain_and_error(gain: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Weighted mean of (n,) gains and its standard error; NaN where a bag was not held out."""
-    known = np.isfinite(gain)
-    gain = gain[known]
-    weight = weight[known]
-    mean = float(np.average(gain, weights=weight))
-    return mean, float(
-        np.sqrt(np.average((gain - mean) ** 2, weights=weight) / max(len(gain) - 1, 1))
-    )
+def _gain(folds: list[Fold], gain: np.ndarray) -> tuple[float, float]:
+    return gain_and_error(gain, folds[0].data.weight, folds[0].data.groups)
 
 
 def best_fold(folds: list[Fold], losses: np.ndarray) -> int:

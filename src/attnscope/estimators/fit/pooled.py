@@ -163,15 +163,14 @@ def mean_share(data: Data, output: np.ndarray, pooled: Pooled) -> float:
     falls by more than CAUTION standard errors.
     """
     losses = lambda w: output_losses((1 - w) * output + w * pooled.output, data)
-    gain, error = gain_and_error(
-        output_losses(constant_output(data), data) - pooled.losses, data.weight
-    )
+    constant = output_losses(constant_output(data), data)
+    gain, error = gain_and_error(constant - pooled.losses, data.weight, data.groups)
     if gain <= SAYS * error:
         return 0.0
     best = minimize_scalar(
         lambda w: np.average(losses(w), weights=data.weight), bounds=(0, 1), method="bounded"
     )
-    gain, error = gain_and_error(losses(0.0) - losses(best.x), data.weight)
+    gain, error = gain_and_error(losses(0.0) - losses(best.x), data.weight, data.groups)
     return float(best.x) if gain > CAUTION * error else 0.0
 
 

@@ -158,7 +158,7 @@ def gate_agreement(
         same = np.add.reduceat(_top(one, held) & _top(other, held), held.offsets[:-1]) > 0
         beyond[fold.out] = same - 1 / held.lengths
     chance = _mean(data, 1 / data.lengths)
-    mean, error = gain_and_error(beyond, data.weight)
+    mean, error = gain_and_error(beyond, data.weight, data.groups)
     scale = max(1 - chance, 1e-12)
     return mean / scale, error / scale
 

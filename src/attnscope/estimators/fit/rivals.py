@@ -90,7 +90,7 @@ def settled(folds: list[Fold], track: Track, margin: float = 0.0) -> bool:
         entropy = np.average(output_losses(constant_output(data), data), weights=data.weight)
         return bool(mean_loss(folds, track) < NEARLY * entropy)
     _, spread, unsure = held_out_answers(folds, track)
-    error, doubt = gain_and_error(track.losses, data.weight)
+    error, doubt = gain_and_error(track.losses, data.weight, data.groups)
     foreseen = float(np.mean(spread**2))
     return (
         error < ROOM * foreseen + margin * doubt
@@ -109,7 +109,8 @@ def in_doubt(folds: list[Fold], track: Track) -> bool:
         return False
     _, spread, _ = held_out_answers(folds, track)
     noise = float(np.mean([model.values.noise for model in track.models]))
-    error, doubt = gain_and_error(track.losses, folds[0].data.weight)
+    data = folds[0].data
+    error, doubt = gain_and_error(track.losses, data.weight, data.groups)
     return error < ROOM * float(np.mean(spread**2)) + doubt and noise < CLEAR
 
 
@@ -120,7 +121,7 @@ def _no_token(folds: list[Fold], track: Track, pooled: Pooled | None) -> bool:
     if pooled is None:
         return False
     data = folds[0].data
-    gain, error = gain_and_error(pooled.losses - track.losses, data.weight)
+    gain, error = gain_and_error(pooled.losses - track.losses, data.weight, data.groups)
 
     def squares(guess: np.ndarray) -> float:
         misses = ((label_columns(data) - guess) ** 2).sum(axis=1)
@@ -136,9 +137,8 @@ def nothing(folds: list[Fold], track: Track, margin: float = 1.0) -> bool:
     by `margin` standard errors?
     """
     data = folds[0].data
-    gain, error = gain_and_error(
-        output_losses(constant_output(data), data) - track.losses, data.weight
-    )
+    constant = output_losses(constant_output(data), data)
+    gain, error = gain_and_error(constant - track.losses, data.weight, data.groups)
     return bool(gain < margin * error)
 
 

@@ -127,14 +127,16 @@ def _with_norm(
     models, output = _walk(folds[:probe], begun[:probe], ridges, options)[0]
     seen = np.concatenate([fold.out for fold in folds[:probe]])
     losses = output_losses(output, data)
-    gain, error = gain_and_error((linear.losses - losses)[seen], data.weight[seen])
+    groups = None if data.groups is None else data.groups[seen]
+    lead = (linear.losses - losses)[seen]
+    gain, error = gain_and_error(lead, data.weight[seen], groups)
     options.say(f"witness, quadratic: held-out loss lower by {gain:.4g} on {probe} folds")
     if gain <= HINT * error:
         return linear
     others, rest = _walk(folds[probe:], begun[probe:], ridges, options)[0]
     output[rest_of(folds, probe)] = rest[rest_of(folds, probe)]
     losses = output_losses(output, data)
-    gain, error = gain_and_error(linear.losses - losses, data.weight)
+    gain, error = gain_and_error(linear.losses - losses, data.weight, data.groups)
     if gain <= CAUTION * error:
         return linear
     stages = [*linear.stages, "quadratic"]

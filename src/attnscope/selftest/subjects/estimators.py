@@ -26,6 +26,7 @@ __all__ = ["SUBJECTS"]
 EXACT = 1e-12  # relative: a prediction is scaled back and shifted once
 # sums over the tokens of a bag in another order, through exponentials of scores up to 1e6
 SUMS = 1e-9
+HALF = 0.5  # a coverage that two bags reach
 KINDS = (
     "task",
     "noise",
@@ -129,6 +130,16 @@ def _common(model: Any, bags: Any, answers: Any) -> Iterable[Relation]:
     yield at_most(
         "a place within the bag", np.maximum(-place, place - L + 1), np.zeros(len(L)), 0.0
     )
+    own = _flat(model.locate_set(bags, coverage=HALF))
+    yield same("a set holds the located token", own[starts + place], np.ones(len(L)), 0.0)
+    more = _flat(model.locate_set(bags, coverage=0.9))
+    yield at_most("a larger set for more coverage", own, more, 0.0)
+    yield at_most(
+        "the tokens of a set have the weight that was asked for",
+        HALF * (1 - model.mean_share_),
+        np.add.reduceat(own * weights, starts),
+        EXACT,
+    )
     turned = _turned(bags)
     mirror = np.concatenate([start + np.arange(n)[::-1] for start, n in zip(starts, L)])
     yield same(
@@ -178,7 +189,7 @@ def _call_numbers(s: Setting) -> Answer:
     value = np.concatenate(
         [
             model.predict(bags),
-            model.predict_interval(bags).ravel(),
+            model.predict_interval(bags, HALF).ravel(),
             _flat(model.attention(bags)),
         ]
     )
@@ -191,14 +202,15 @@ def _number_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     predicted = model.predict(bags)
     yield from _common(model, bags, lambda b: model.predict(b) / unit / size)
     yield from _token_by_token(model, bags, predicted)
-    low, high = model.predict_interval(bags).T
+    low, high = model.predict_interval(bags, HALF).T
     yield at_most(
         "the prediction within its interval",
         np.maximum(low - predicted, predicted - high),
         0.0,
         EXACT * unit * size,
     )
-    wide = model.predict_interval(bags, coverage=0.99)
+    most = len(bags) / (len(bags) + 1)  # what so many bags reach
+    wide = model.predict_interval(bags, coverage=most)
     yield at_most(
         "a wider interval for more coverage", wide[:, 0] - low, 0.0, EXACT * unit * size
     )
@@ -248,6 +260,10 @@ def _class_relations(s: Setting, a: Answer) -> Iterable[Relation]:
     yield same(
         "the class is the most probable", p[np.arange(len(p)), chosen], p.max(axis=1), 0.0
     )
+    few = model.predict_set(bags, HALF)
+    yield same("a set holds the class", few[np.arange(len(p)), chosen], np.ones(len(p)), 0.0)
+    most = len(bags) / (len(bags) + 1)  # what so many bags reach
+    yield at_most("more classes for more coverage", few, model.predict_set(bags, most), 0.0)
     yield from _common(model, bags, model.predict_proba)
     if p.shape[1] == 2:
         yield from _token_by_token(model, bags, p[:, 1])
@@ -273,6 +289,7 @@ SUBJECTS: list[Subject] = [
                 "predict_interval",
                 "attention",
                 "locate",
+                "locate_set",
                 "scores",
                 "values",
             )
@@ -289,9 +306,11 @@ SUBJECTS: list[Subject] = [
             for name in (
                 "predict",
                 "predict_proba",
+                "predict_set",
                 "decision_function",
                 "attention",
                 "locate",
+                "locate_set",
                 "scores",
                 "values",
             )
