@@ -31,6 +31,7 @@ def test_finite_n_factor_is_that_of_least_squares():
     assert abs(regret.mean() - predicted) < 0.05 * predicted  # the test could have failed
 
 
+@pytest.mark.slow
 def test_moments_alone_are_far_from_the_limit_and_passes_help():
     figure = evidence(ids("slr", ("20",))[0]).figure
     moments, one, two, ten = (mark.y for mark in figure.panels[0].marks[1:])

@@ -133,6 +133,7 @@ signal = 2.0
 """
 
 
+@pytest.mark.slow
 def test_own_words_in_a_study_are_followed_when_they_change(tmp_path):
     for name in ("mean_attention.py", "sign_location.py"):
         (tmp_path / name).write_text(

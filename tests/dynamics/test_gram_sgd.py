@@ -152,6 +152,7 @@ def five(case, G):
     return np.stack([G[:, 0, m], G[:, 0, m + 1], G[:, 1, m], G[:, 1, m + 1], G[:, 0, 1]])
 
 
+@pytest.mark.slow
 def test_one_step_has_the_law_of_the_engine_on_vectors():
     task, predictor = setting(SOFTMAX7)
     full = FullSgd(task, predictor, SOFTMAX7.alpha, SOFTMAX7.batch)

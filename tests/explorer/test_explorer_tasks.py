@@ -102,7 +102,14 @@ def test_the_error_of_classes_is_that_of_predictions_on_tokens():
     assert names["curves"]["Bayes"][0][0] < names["curves"]["linear test"][0][0] < value
 
 
-@pytest.mark.parametrize("word", PLANTED)
+@pytest.mark.parametrize(
+    "word",
+    # several directions take ten seconds: nodes in many dimensions at every point
+    [
+        pytest.param(w, marks=pytest.mark.slow) if w == "multi-direction" else w
+        for w in PLANTED
+    ],
+)
 @pytest.mark.parametrize("against", ["length", "dim"])
 def test_a_sweep_shows_each_task_at_what_it_can_be(word, against):
     change = {"relevant": 4} if word == "multi-location" else {}

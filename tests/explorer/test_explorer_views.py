@@ -302,7 +302,7 @@ def test_slow_predictors_say_that_they_are_trained_less():
     ],
 )
 # seconds; less than none, as on a machine that stalls
-@pytest.mark.parametrize("piece", [0.002, -1.0])
+@pytest.mark.parametrize("piece", [pytest.param(0.002, marks=pytest.mark.slow), -1.0])
 def test_what_is_shown_on_the_way_is_what_its_lines_compute(monkeypatch, change, piece):
     """Piece by piece: after every piece the copied lines give the shown figure to the last bit,
     and the last is all of it.

@@ -19,10 +19,15 @@ from attnscope.figures.render_matplotlib import svg
 # not those of names and powers: gamma^2, R^400, softmax-1, k0
 NUMBER = re.compile(r"(?<![\w^*.-])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|(?<![\w^*])\.\d+")
 
-# claims whose check takes 5 s or more of an idle core: `make reproduce` and `make test-all` run
+# claims whose check takes 4 s or more of an idle core: `make reproduce` and `make test-all` run
 # them, `make test` does not (tests/claims/conftest.py)
 LONG = frozenset(
     {
+        "slr-03-linear-and-dense-fail",
+        "slr-10-sphere-schedule",
+        "slr-11-sgd-schedule",
+        "slr-12-which-limit",
+        "slr-14-temperature",
         "slr-19-other-optimisers",
         "slr-20-finite-samples",
         "slr-21-rates-and-noise-floor",
@@ -30,6 +35,7 @@ LONG = frozenset(
         "beyond-01-softmax-is-bayes",
         "beyond-05-activations",
         "beyond-09-bayes-softmax",
+        "beyond-11-two-steps",
         "beyond-12-correlated-background",
         "beyond-19-sgd-follows-basins",
         "samples-01-curve-attained",

@@ -424,7 +424,7 @@ def test_contour_error_covers_refinement(monkeypatch):
 
 
 def test_error_covers_refinement():
-    check_honesty(5, 100, random_pmf)
+    check_honesty(5, 40, random_pmf)
 
 
 @pytest.mark.slow

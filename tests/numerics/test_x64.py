@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import json, sys, threading
 import jax
@@ -40,6 +42,7 @@ print(json.dumps(first))
 """
 
 
+@pytest.mark.slow
 def test_same_numbers_under_both_configurations():
     runs = [
         subprocess.run([sys.executable, "-c", CODE, bits], capture_output=True, text=True)

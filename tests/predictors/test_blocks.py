@@ -298,6 +298,7 @@ def test_sensitivity_by_stein(model):
 # -- training --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_depends_on_its_seed_and_number_only():
     task, model = SingleLocation(D, L), TransformerBlock(D, hidden=4)
     two = train_block(
@@ -315,6 +316,7 @@ def test_a_run_depends_on_its_seed_and_number_only():
     assert np.array_equal(one.excess[0, -1], two.excess[0, -1])
 
 
+@pytest.mark.slow
 def test_history_says_what_was_watched():
     task = SingleLocation(D, L, noise=0.5)
     run = train_block(

@@ -91,6 +91,7 @@ def test_student_equals_single_location_where_the_freedom_is_huge():
         near(out, inner.bayes_risk().excess)
 
 
+@pytest.mark.slow
 def test_positions_of_different_probability():
     rng = np.random.default_rng(2)
     for i, (d, length, gamma, signal, c) in enumerate(settings(8, 3)):
@@ -313,6 +314,7 @@ class Forced(at.MultiDirection):
     factorises = False
 
 
+@pytest.mark.slow
 def test_several_directions_equal_the_exact_risk_where_it_factorises():
     rng = np.random.default_rng(7)
     for i in range(14):

@@ -108,7 +108,12 @@ def test_critical_temperature_and_its_limit():
 
 
 @pytest.mark.parametrize(
-    "predictor", [at.Softmax(2.0), at.LinearAttention(0.1), at.Componentwise(jnp.tanh, 0.3)]
+    "predictor",
+    [
+        pytest.param(at.Softmax(2.0), marks=pytest.mark.slow),
+        at.LinearAttention(0.1),
+        at.Componentwise(jnp.tanh, 0.3),
+    ],
 )
 def test_other_predictors_have_stationary_points(predictor):
     """The oracle is critical for every predictor; each point reported is critical and of the kind

@@ -158,7 +158,9 @@ def test_linear_attention_equals_its_quadrature():
         assert closed.excess == pytest.approx(quadrature.excess, rel=EXACT)
 
 
-@pytest.mark.parametrize("name", ["erf", "linear", "softmax"])
+@pytest.mark.parametrize(
+    "name", ["erf", "linear", pytest.param("softmax", marks=pytest.mark.slow)]
+)
 def test_jax_twin_is_the_same_function(name):
     """The raw JAX function agrees in value and, through jax.grad, with the analytic gradient."""
     for task, lam, o in random_settings(5, seed=9, temperatures=(0.1, 2.0)):

@@ -621,6 +621,7 @@ def test_monte_carlo_large():
 # -- panels ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_panels_equal_equal_steps(monkeypatch):
     """Two rules of different kind over the same integrand, values and gradients, at any setting."""
     rng = np.random.default_rng(12)
