@@ -85,7 +85,8 @@ class Entry:
     place in the palette. cost: of one exact risk, "closed" (microseconds), "quadrature"
     (milliseconds) or "sampled". build: flat arguments -> object, or "module:function"; the class
                    itself where None.
-    planted: has projections, so that risk, train and the explorer serve it.
+    planted: has projections, so that risk, train and the explorer serve it. origin: the installed
+    package that announced it (packs.py), "" for attnscope's own and for rows of your files.
     """
 
     word: str
@@ -96,6 +97,7 @@ class Entry:
     colour: int = 0
     build: Any = None
     planted: bool = True
+    origin: str = ""
 
     @property
     def kind(self) -> type:

@@ -1,4 +1,6 @@
-"""All claims of this room and of its folders, found by file name: by family, then by number."""
+"""All claims of this room and of its folders, found by file name: by family, then by number; after
+them those that installed packages announce (packs.py), by origin and id.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,14 @@ import fnmatch
 import pkgutil
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NamedTuple
 
 import attnscope.claims as room
+from attnscope import packs
 from attnscope.claims.claim import Claim
-from attnscope.errors import bad
+from attnscope.errors import AttnscopeError, bad
 
-__all__ = ["all_claims", "one_claim", "selected_claims"]
+__all__ = ["all_claims", "announced_claims", "one_claim", "own_claims", "selected_claims"]
 
 NAMED = 3  # ids in a sentence
 PREFIXES = (
@@ -25,7 +29,52 @@ PREFIXES = (
 
 
 def all_claims() -> list[Claim]:
-    """Every claim, in the order of PREFIXES and then of ids."""
+    """Every claim: ours, and those of installed packages that can be loaded."""
+    return [*own_claims(), *announced_claims().claims]
+
+
+class AnnouncedClaims(NamedTuple):
+    """Claims of installed packages; origins: package and version by id; broken: a sentence for
+    each entry point that gives none.
+    """
+
+    claims: list[Claim]
+    origins: dict[str, str]
+    broken: list[str]
+
+
+def announced_claims() -> AnnouncedClaims:
+    """What the installed packages announce."""
+    taken = {claim.id for claim in own_claims()}
+    found = AnnouncedClaims([], {}, [])
+    for point in packs.announced(packs.CLAIMS):
+        try:
+            for claim in _claims(point):
+                if claim.id in taken:
+                    raise point.refusal(
+                        f"{claim.id}, which is taken", "a claim with a new id"
+                    )
+                taken.add(claim.id)
+                found.claims.append(claim)
+                found.origins[claim.id] = point.origin
+        except AttnscopeError as error:
+            found.broken.append(str(error))
+    return found
+
+
+def _claims(point: packs.Announced) -> list[Claim]:
+    """A Claim, or a list of them."""
+    loaded = point.load()
+    claims = list(loaded) if isinstance(loaded, (list, tuple)) else [loaded]
+    for claim in claims:
+        if not isinstance(claim, Claim):
+            must = "a Claim of attnscope.claims.claim, or a list of them"
+            raise point.refusal(type(claim).__name__, must)
+    return claims
+
+
+def own_claims() -> list[Claim]:
+    """The claims of attnscope, in the order of PREFIXES and then of ids."""
     files = pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
     names = [info.name for info in files if info.name.rpartition(".")[2].startswith(PREFIXES)]
     claims = [import_module(name).CLAIM for name in names]

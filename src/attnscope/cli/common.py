@@ -111,6 +111,12 @@ def _broken(text: str, width: int, hanging: str = "") -> list[str]:
     ) or [text]
 
 
+def left_out(sentences: list[str]) -> None:
+    """What an installed package announces and does not have, on stderr: the rest goes on."""
+    for sentence in sentences:
+        print(f"left out: {sentence}", file=sys.stderr)
+
+
 def plain(x: Any) -> Any:
     """JSON has no infinity: null says 'none'."""
     return None if isinstance(x, float) and not abs(x) < float("inf") else x

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import Json, Seed, app, interruptible
+from attnscope.cli.common import Json, Seed, app, interruptible, left_out
 from attnscope.errors import bad
 
 Folder = Annotated[Path, typer.Argument(help="Folder of a report, or its verdicts.json.")]
@@ -19,11 +19,16 @@ Folder = Annotated[Path, typer.Argument(help="Folder of a report, or its verdict
 @app.command("claims")
 def claims_command(as_json: Json = False) -> None:
     """List every claim that `attnscope reproduce` checks."""
-    from attnscope.claims.registry import all_claims
+    from attnscope.claims.registry import announced_claims, own_claims
     from attnscope.report.terminal import claims_json, claims_table
 
-    claims = all_claims()
-    print(json.dumps(claims_json(claims), indent=1) if as_json else claims_table(claims))
+    announced = announced_claims()
+    claims = [*own_claims(), *announced.claims]
+    if as_json:
+        print(json.dumps(claims_json(claims, announced.origins), indent=1))
+    else:
+        print(claims_table(claims, announced.origins))
+    left_out(announced.broken)
 
 
 @app.command("show")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import Json, Scheduler, Seed, Workers, app, interruptible
+from attnscope.cli.common import Json, Scheduler, Seed, Workers, app, interruptible, left_out
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file
 
@@ -104,8 +104,11 @@ def reproduce_command(
     as_json: Json = False,
 ) -> None:
     """Re-check the papers' claims: a verdict and a figure each, and a report in DIR/index.html."""
+    from attnscope.claims.registry import announced_claims
     from attnscope.report.build import verdicts_json
     from attnscope.reproduction import exit_code, reproduce
+
+    left_out(announced_claims().broken)
 
     with interruptible():
         verdicts = reproduce(only, out, seed, full, workers, scheduler, progress=not as_json)
@@ -129,7 +132,8 @@ def explore_command(
         bool, typer.Option("--no-browser", help="Do not open a browser.")
     ] = False,
     task: Annotated[
-        str | None, typer.Option(help="A task in a file of yours, my_paper.py:MyTask.")
+        str | None,
+        typer.Option(help="A task of yours: my_paper.py:MyTask, or a package's word."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -137,9 +141,9 @@ def explore_command(
     landscapes and training at the turn of a knob.
     """
     if task is not None:
-        from attnscope.theory.task_files import task_of_file
+        from attnscope.theory.words import task_row
 
-        task_of_file(
+        task_row(
             task, "attnscope explore"
         )  # a choice of the risk and training views from now on
     try:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from attnscope.catalogue import PREDICTORS, TASKS, Argument, Entry
-from attnscope.cli.common import COLUMNS, Json, app, as_typed, plain, table
+from attnscope.cli.common import COLUMNS, Json, app, as_typed, left_out, plain, table
 
 
 @app.command("tasks")
@@ -15,6 +15,9 @@ def tasks_command(as_json: Json = False) -> None:
     """The words of --task and --predictor, with the arguments of each,
     their ranges and defaults.
     """
+    from attnscope.theory.packed_words import add_announced
+
+    broken = add_announced()
     if as_json:
         out = {"tasks": [_entry(row) for row in TASKS.values()]}
         print(
@@ -22,17 +25,26 @@ def tasks_command(as_json: Json = False) -> None:
                 out | {"predictors": [_entry(row) for row in PREDICTORS.values()]}, indent=1
             )
         )
+        left_out(broken)
         return
-    planted = [row for row in TASKS.values() if row.planted]
-    exchangeable = [row for row in TASKS.values() if not row.planted]
-    groups = (
+    own = [row for row in TASKS.values() if not row.origin]
+    planted = [row for row in own if row.planted]
+    exchangeable = [row for row in own if not row.planted]
+    groups = [
         ("tasks with planted directions: attnscope risk and train --task WORD", planted),
         (
             "tasks with exchangeable tokens: attnscope risk --task WORD --length L",
             exchangeable,
         ),
-        ("predictors: --predictor WORD", list(PREDICTORS.values())),
-    )
+        (
+            "predictors: --predictor WORD",
+            [row for row in PREDICTORS.values() if not row.origin],
+        ),
+    ]
+    for option, rows in (("--task", TASKS), ("--predictor", PREDICTORS)):
+        for origin in sorted({row.origin for row in rows.values()} - {""}):
+            theirs = [row for row in rows.values() if row.origin == origin]
+            groups.append((f"from {origin}: {option} WORD", theirs))
     for title, rows in groups:
         print(f"{title}\n")
         for row in rows:
@@ -42,6 +54,7 @@ def tasks_command(as_json: Json = False) -> None:
             ]
             print(table(["    --with", "default", "range", ""], lines, 3, COLUMNS) + "\n")
     print("Short for --with: --dim, --length, --gamma2, --noise, --signal, --temperature.")
+    left_out(broken)
 
 
 def _entry(row: Entry) -> dict[str, Any]:
@@ -52,6 +65,7 @@ def _entry(row: Entry) -> dict[str, Any]:
         "word": row.word,
         "label": row.label,
         "planted": row.planted,
+        "origin": row.origin or "attnscope",
         "cost": row.cost,
         "arguments": arguments,
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -154,23 +154,38 @@ def summary(verdicts: Sequence[Verdict], seconds: float) -> str:
     return "\n".join([*(words for kind, words in LEGEND.items() if kind in kinds), last])
 
 
-def claims_table(claims: Sequence[Claim]) -> str:
-    """Id and title of each claim, its source below the title, within 80 columns."""
+def claims_table(claims: Sequence[Claim], origins: Mapping[str, str] | None = None) -> str:
+    """Id and title of each claim, its source below the title, within 80 columns; those of installed
+    packages (`origins`, by id) last, under the name of theirs.
+    """
     width = min(max((len(claim.id) for claim in claims), default=0), ID)
     width = max(width, len("claim"))
     widths = (width, COLUMNS - width - 2)
     lines = _row(("claim", "title, and where it is from"), widths)
+    last = ""
     for claim in claims:
+        origin = (origins or {}).get(claim.id, "")
+        if origin != last:
+            lines += ["", f"from {origin}"]
+            last = origin
         lines += _row((claim.id, claim.title), widths)
         told = textwrap.wrap(claim.source, widths[1] - 2, break_on_hyphens=False)
         lines += [" " * (width + 4) + line for line in told]
     return "\n".join(lines)
 
 
-def claims_json(claims: Sequence[Claim]) -> list[dict[str, str]]:
-    """What `attnscope claims --json` prints."""
+def claims_json(
+    claims: Sequence[Claim], origins: Mapping[str, str] | None = None
+) -> list[dict[str, str]]:
+    """What `attnscope claims --json` prints; `origins`: of claims from installed packages."""
     return [
-        {"id": claim.id, "title": claim.title, "source": claim.source} for claim in claims
+        {
+            "id": claim.id,
+            "title": claim.title,
+            "source": claim.source,
+            "origin": (origins or {}).get(claim.id, "attnscope"),
+        }
+        for claim in claims
     ]
 
 

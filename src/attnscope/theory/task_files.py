@@ -23,6 +23,7 @@ from attnscope.catalogue import (
     SEED,
     SIGNAL,
     TASKS,
+    TEMPERATURE,
     Argument,
     Entry,
     add,
@@ -30,9 +31,9 @@ from attnscope.catalogue import (
 )
 from attnscope.errors import bad
 
-__all__ = ["is_file", "task_of_file"]
+__all__ = ["arguments_of_class", "first_line", "is_file", "task_of_file"]
 
-KNOWN = {x.name: x for x in (DIM, LENGTH, NOISE, SEED, SIGNAL)}
+KNOWN = {x.name: x for x in (DIM, LENGTH, NOISE, SEED, SIGNAL, TEMPERATURE)}
 
 
 def is_file(word: object) -> bool:
@@ -56,8 +57,8 @@ def task_of_file(word: object, of: str) -> str:
             )
         remove(spelled, TASKS)  # the file was imported anew
     if spelled not in TASKS:
-        told = (kind.__doc__ or kind.__name__).strip().splitlines()[0].rstrip(".")
-        add(Entry(spelled, kind, told, _arguments(kind, of), "sampled"), TASKS)
+        arguments = arguments_of_class(kind, of)
+        add(Entry(spelled, kind, first_line(kind), arguments, "sampled"), TASKS)
     return spelled
 
 
@@ -107,7 +108,12 @@ def _class(module: ModuleType, name: str, file: str, of: str) -> type:
     return next(iter(found.values()))
 
 
-def _arguments(kind: type, of: str) -> tuple[Argument, ...]:
+def first_line(kind: type) -> str:
+    """Of its docstring: what lists and figures call it."""
+    return (kind.__doc__ or kind.__name__).strip().splitlines()[0].rstrip(".")
+
+
+def arguments_of_class(kind: type, of: str) -> tuple[Argument, ...]:
     """Of the constructor; those of a shared name have their shared ranges."""
     out = []
     for name, x in signature(kind).parameters.items():

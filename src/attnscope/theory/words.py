@@ -3,7 +3,7 @@ command line and for studies.
 
 A word of yours is "module:word": the module, which adds the row, is imported first; or a task in a
 file, "my_paper.py:MyTask" (task_files.py). (Not so on the explorer's page, whose words may come from
-elsewhere.)
+elsewhere.) A word that an installed package announces is a word like any other (packed_words.py).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 
 from attnscope.catalogue import LENGTH, PREDICTORS, TASKS, Entry, find
 from attnscope.errors import bad
+from attnscope.theory.packed_words import announced_word, module_of_word
 from attnscope.theory.task_files import is_file, task_of_file
 
-__all__ = ["Pair", "modules_of", "pair"]
+__all__ = ["Pair", "modules_of", "pair", "task_row"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,7 @@ def pair(task: object, predictor: object, values: Mapping[str, object], of: str)
 
     Every value is read in its own type before anything is built; what nobody has gets one sentence.
     """
-    named = task_of_file(task, of) if is_file(task) else _loaded(task, of, "task")
-    first = find(named, TASKS, of, "task")
+    first = task_row(task, of)
     second = find(_loaded(predictor, of, "predictor"), PREDICTORS, of, "predictor")
     mine = {argument.name for argument in first.arguments}
     yours = {argument.name for argument in second.arguments} - mine
@@ -68,16 +68,29 @@ def pair(task: object, predictor: object, values: Mapping[str, object], of: str)
     return Pair(first, second, to_task, to_predictor, length, of)
 
 
+def task_row(task: object, of: str) -> Entry:
+    """The row of a word, of "module:word", or of a task in a file."""
+    named = task_of_file(task, of) if is_file(task) else _loaded(task, of, "task")
+    return find(named, TASKS, of, "task")
+
+
 def modules_of(*words: object) -> list[str]:
     """The modules that words name, each once, in order; of a file its own name."""
-    before = (
-        str(word).partition(":")[0] for word in words if ":" in str(word) or is_file(word)
-    )
-    return list(dict.fromkeys(Path(x).stem if x.endswith(".py") else x for x in before))
+    found = []
+    for word in map(str, words):
+        if ":" in word or is_file(word):
+            before = word.partition(":")[0]
+            found.append(Path(before).stem if before.endswith(".py") else before)
+        else:
+            found += [module for module in (module_of_word(word),) if module]
+    return list(dict.fromkeys(found))
 
 
 def _loaded(word: object, of: str, what: str) -> str:
-    """The word itself, with its module imported."""
+    """The word itself, with its module imported, or its row put in by the package that has it."""
+    if ":" not in str(word):
+        announced_word(str(word), what)
+        return str(word)
     for module in modules_of(word):
         try:
             import_module(module)

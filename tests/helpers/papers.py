@@ -1,0 +1,104 @@
+"""A paper in one file, as the guides have it: SignLocation and what is announced with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+# 25 lines, from outside the package
+SIGN_LOCATION = '''import numpy as np
+
+import attnscope as at
+
+
+class SignLocation(at.Planted):
+    """The sign of what one token says."""
+
+    teachers = ("key", "value")
+    signal: float = 2.0
+
+    def latents(self):
+        return np.arange(self.length), np.full(self.length, 1 / self.length)
+
+    def means(self, location):
+        out = np.zeros((len(location), self.length, 2))
+        out[np.arange(len(location)), location, 0] = self.signal
+        return out
+
+    def label(self, fields, location, rng):
+        return np.sign(fields[np.arange(len(fields)), location, 1])
+'''
+
+PREDICTOR = '''
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnscope.predictors.attention import Predictor
+
+
+@dataclass(frozen=True)
+class Even(Predictor):
+    """The same weight on every token."""
+
+    def weights(self, scores, mask=None):
+        real = np.ones(scores.shape) if mask is None else mask.astype(float)
+        return real / real.sum(axis=-1, keepdims=True)
+'''
+
+CLAIM = """
+from attnscope.claims.claim import Claim, Comparison, Evidence
+from attnscope.claims.provenance import Provenance
+from attnscope.figures.figure import Figure, Line, Panel
+
+
+def check(context):
+    line = Line([0, 1], [0, 1], "identity")
+    figure = Figure("one and one", (Panel("a line", "x", "y", (line,)),))
+    return Evidence((Comparison("1 + 1", 2, 1 + 1, 1e-12, why="roundoff"),), figure, "Two.")
+
+
+CLAIM = Claim(
+    id="sign-01-one-and-one",
+    title="One and one is two",
+    statement="1 + 1 = 2.",
+    provenance=Provenance("new here"),
+    hypotheses="none",
+    routes=("by heart", "by machine"),
+    check=check,
+    snippet="print(1 + 1)",
+)
+"""
+
+POINTS = """[attnscope.tasks]
+packed-sign = sign_pack.tasks:SignLocation
+lost-task = sign_pack.absent:Nothing
+erf = sign_pack.tasks:SignLocation
+
+[attnscope.predictors]
+even = sign_pack.predictors:Even
+softmax = sign_pack.predictors:Even
+no-predictor = sign_pack.claims:check
+
+[attnscope.claims]
+sign = sign_pack.claims:CLAIM
+not-a-claim = sign_pack.tasks:SignLocation
+lost-claim = sign_pack.broken:CLAIM
+"""
+
+
+def install(folder: Path) -> Path:
+    """A distribution sign-pack 0.3 as pip leaves it in a folder of sys.path: four good entry
+    points (a task may be called as a predictor of ours) and five broken ones.
+    """
+    package = folder / "sign_pack"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "tasks.py").write_text(SIGN_LOCATION)
+    (package / "predictors.py").write_text(PREDICTOR)
+    (package / "claims.py").write_text(CLAIM)
+    (package / "broken.py").write_text("raise RuntimeError('out of\\norder')\n")
+    info = folder / "sign_pack-0.3.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sign-pack\nVersion: 0.3\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    return folder
