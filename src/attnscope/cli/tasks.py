@@ -41,9 +41,9 @@ def tasks_command(as_json: Json = False) -> None:
             [row for row in PREDICTORS.values() if not row.origin],
         ),
     ]
-    for option, rows in (("--task", TASKS), ("--predictor", PREDICTORS)):
-        for origin in sorted({row.origin for row in rows.values()} - {""}):
-            theirs = [row for row in rows.values() if row.origin == origin]
+    for option, words in (("--task", TASKS), ("--predictor", PREDICTORS)):
+        for origin in sorted({row.origin for row in words.values()} - {""}):
+            theirs = [row for row in words.values() if row.origin == origin]
             groups.append((f"from {origin}: {option} WORD", theirs))
     for title, rows in groups:
         print(f"{title}\n")

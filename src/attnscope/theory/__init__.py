@@ -6,7 +6,7 @@ predictor), `optima/` (best temperatures, minima, saddles), `exchangeable/` (con
 `positional_semantic/` (positions or meanings), `samples/` (what n samples buy). Imports `tasks` and `predictors`; imported by `dynamics` and
 everything above.
 Risks of any planted task on fixed nodes are `nodes/`, with `jax_weights` and `loss_values`;
-`task_files` reads tasks from files.
+`task_files` reads tasks from files, `packed_words` those of installed packages.
 """
 
 from attnscope.doors import door
