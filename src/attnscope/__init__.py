@@ -167,6 +167,7 @@ _HOME = {
     "corpora.digits": ["digit_bags", "digit_images"],
     "corpora.mil": ["load_mil"],
     "corpora.minilm": ["token_states"],
+    "corpora.rated_text": ["RatedText", "load_rated_text"],
     "corpora.sentences": ["antonym_pairs", "draw_sentences"],
     "corpora.text": ["text_bags"],
     "estimators.bag_transformers": ["BagPCA", "BagPooling", "BagScaler"],

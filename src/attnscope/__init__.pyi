@@ -16,6 +16,8 @@ from attnscope.corpora.digits import digit_bags as digit_bags
 from attnscope.corpora.digits import digit_images as digit_images
 from attnscope.corpora.mil import load_mil as load_mil
 from attnscope.corpora.minilm import token_states as token_states
+from attnscope.corpora.rated_text import RatedText as RatedText
+from attnscope.corpora.rated_text import load_rated_text as load_rated_text
 from attnscope.corpora.sentences import antonym_pairs as antonym_pairs
 from attnscope.corpora.sentences import draw_sentences as draw_sentences
 from attnscope.corpora.text import text_bags as text_bags

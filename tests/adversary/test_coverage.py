@@ -31,6 +31,7 @@ NOT_ANSWERS = {
     "hold_out": DATA,
     "load_mil": DATA,
     "load_model": DATA,
+    "load_rated_text": DATA,
     "open_bags": DATA,
     "task_contexts": DATA,
     "text_bags": DATA,

@@ -23,6 +23,7 @@ NAMES = (
     "which_molecule_shape",
     "which_neighbours",
     "which_word",
+    "which_word_in_a_tweet",
 )
 
 
@@ -65,6 +66,14 @@ def test_examples_without_their_wheel_say_so(name, tmp_path, capsys, monkeypatch
     out = tmp_path / "figure.svg"
     example(name)["main"](str(out))
     assert capsys.readouterr().out.startswith("skipped: ") and not out.exists()
+
+
+def test_tweets_that_are_not_there_are_said_with_the_command(tmp_path, capsys):
+    out = tmp_path / "figure.svg"
+    example("which_word_in_a_tweet")["main"](str(out), folder=str(tmp_path))
+    printed = capsys.readouterr().out
+    assert printed.startswith("skipped: ") and "pip download" in printed
+    assert not out.exists()
 
 
 def test_slides_on_disk(tmp_path, capsys):
