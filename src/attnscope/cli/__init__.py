@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import theory, samples, training, tasks  # isort: skip
+from attnscope.cli import theory, samples, training, tasks, new  # isort: skip
 from attnscope.cli import bags
 from attnscope.cli import long_jobs as work
 
@@ -27,6 +27,7 @@ __all__ = [
     "bags",
     "evidence",
     "main",
+    "new",
     "samples",
     "selftest",
     "tasks",
