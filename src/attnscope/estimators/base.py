@@ -40,6 +40,7 @@ from attnscope.estimators.fit.widths import (
     is_wide,
     raw_bags,
 )
+from attnscope.estimators.fit.witness_space import View, whole_view, witness_view
 from attnscope.estimators.guard import check_finite, guarded, warn_of_extremes
 from attnscope.estimators.partial_fit import fit_batches, partial_fit
 from attnscope.estimators.per_token import PerToken
@@ -145,14 +146,13 @@ class Face(PerToken, Sets):
         pooled = fit_pooled(data, folds, options.alpha_value)
         options.clock.stage("EM", em_work(*data.tokens.shape))
         if self.heads == 1:
-            single = lambda: fit_bags(data, folds, options, pooled)
-            selected: Selected | Heads = self._select(
-                lambda: data, data.tokens.shape, folds, options, pooled, single
-            )
+            single = lambda: Chosen(fit_bags(data, folds, options, pooled), None, {})
+            look = lambda: whole_view(data)
+            chosen = self._select(look, folds, options, pooled, single)
         else:
-            selected = fit_heads(data, folds, options, self.heads)
-        self._keep(scaling, selected, pooled, data)
-        self._keep_components(None, {})
+            chosen = Chosen(fit_heads(data, folds, options, self.heads), None, {})
+        self._keep(scaling, chosen.selected, pooled, data)
+        self._keep_components(chosen.components, chosen.losses)
 
     def _fit_wide(
         self,
@@ -173,34 +173,25 @@ class Face(PerToken, Sets):
         options.clock.stage("the mean token")
         pooled = fit_pooled(bags.outline, folds, options.alpha_value)
         options = options._replace(surrender=True)
-        found: list[Chosen] = []
-
-        def single() -> Any:
-            assert self.components is not None
-            found.append(
-                fit_in_directions(bags, folds, options, pooled, self.components, self.heads)
-            )
-            return found[0].selected
-
-        selected = self._select(
-            lambda: bags.whole, bags.tokens.shape, folds, options, pooled, single
+        components = self.components
+        assert components is not None
+        single = lambda: fit_in_directions(
+            bags, folds, options, pooled, components, self.heads
         )
-        self._keep(bags.scaling, selected, pooled, bags.outline)
-        if found and selected is found[0].selected:
-            self._keep_components(found[0].components, found[0].losses)
-        else:
-            self._keep_components(None, {})
+        look = lambda: witness_view(bags, folds, options, components)
+        chosen = self._select(look, folds, options, pooled, single)
+        self._keep(bags.scaling, chosen.selected, pooled, bags.outline)
+        self._keep_components(chosen.components, chosen.losses)
 
     def _select(
         self,
-        whole: Callable[[], Data],
-        shape: tuple[int, ...],
+        look: Callable[[], View],
         folds: list[Fold],
         options: Options,
         pooled: Pooled,
-        single: Callable[[], Any],
-    ) -> Any:
-        """The fit to keep: that of one deciding token. `whole` makes all tokens, of this shape."""
+        single: Callable[[], Chosen],
+    ) -> Chosen:
+        """The fit to keep: that of one deciding token."""
         return single()
 
     def _keep_components(self, size: int | None, losses: dict[str, float]) -> None:

@@ -22,14 +22,15 @@ from attnscope.estimators.fit.intervals import conformal_scores, left_out
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.readings import choose_reading
 from attnscope.estimators.fit.stages import Selected
+from attnscope.estimators.fit.widths import Chosen
 from attnscope.estimators.fit.witness import fit_witness
+from attnscope.estimators.fit.witness_space import View
 from attnscope.estimators.per_token import log_odds_of
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
 __all__ = ["SingleLocationClassifier"]
 
 NAME = "SingleLocationClassifier"
-LARGE = 2**28  # bytes of tokens beyond which "auto" makes no second copy of them: "single"
 
 
 class SingleLocationClassifier(ClassifierMixin, Face):
@@ -116,37 +117,46 @@ class SingleLocationClassifier(ClassifierMixin, Face):
 
     def _select(
         self,
-        whole: Callable[[], Data],
-        shape: tuple[int, ...],
+        look: Callable[[], View],
         folds: list[Fold],
         options: Options,
         pooled: Pooled,
-        single: Callable[[], Any],
-    ) -> Any:
+        single: Callable[[], Chosen],
+    ) -> Chosen:
         """Under the reading asked for, or under the one the rule of fit/readings.py takes."""
-        reading = self._reading(shape, folds[0].data.size)
+        reading = self._reading()
         self.readings_ = None
         self.assumption_ = reading
         if reading == "single":
             return single()
-        data = whole()
+        view = look()
+        data = view.data
+        if reading == "auto" and int(data.lengths.max()) == 1:  # nothing to attend to
+            self.assumption_ = "single"
+            return single()
         parts = [fold._replace(data=data) for fold in folds]
         if reading == "witness":
-            return fit_witness(data, parts, options).on_all_bags(data, parts)
-        selected, found = choose_reading(data, parts, options, pooled, single)
+            selected = fit_witness(data, parts, options).on_all_bags(data, parts)
+            return _in_whole_tokens(view, selected)
+        plain: list[Chosen] = []
+
+        def fit_single() -> Any:
+            plain.append(single())
+            return plain[0].selected
+
+        selected, found = choose_reading(data, parts, options, pooled, fit_single)
         facts = found._asdict().items()
         self.readings_ = {name: None if x != x else x for name, x in facts}
         self.assumption_ = found.chosen
-        return selected
+        return plain[0] if found.chosen == "single" else _in_whole_tokens(view, selected)
 
-    def _reading(self, shape: tuple[int, ...], bags: int) -> str:
+    def _reading(self) -> str:
         if self.assumption != "auto":
             return self.assumption
         spoken = (self.pooling, self.loss, self.alpha) != ("auto", "auto", "cv")
         number = self.classes_.dtype.kind in "biuf"
         zero_one = number and self.classes_.astype(float).tolist() == [0, 1]
-        large = 8 * shape[0] * shape[1] > LARGE
-        if spoken or large or not zero_one or shape[0] == bags:
+        if spoken or not zero_one:
             return "single"
         return "auto"
 
@@ -221,3 +231,8 @@ class SingleLocationClassifier(ClassifierMixin, Face):
             out = left_out(part, self.plus_scores_, self.plus_weights_, coverage)
             inside[i : i + step] = ~out
         return inside
+
+
+def _in_whole_tokens(view: View, selected: Selected) -> Chosen:
+    lifted = selected._replace(fitted=view.lift(selected.fitted))
+    return Chosen(lifted, view.components, view.losses)

@@ -4,5 +4,5 @@ In reading order: `data`, `em_batches` (tokens, scaled), `long_bags`, `token_sam
 `quick_em`, `starts`, `best_start` (where to begin), `em`, `mixture`, `attention`, `heads` (one
 fit), `folds`, `held_out`, `rivals`, `stages` (which fit), `subspace`, `widths` (in how many directions),
 `clock` (how long), `ridge`, `pooled`, `intervals`;
-`witness_law`, `witness`, `readings` (evidence for one class only). Used by `estimators` alone.
+`witness_law`, `witness`, `witness_space`, `readings` (evidence for one class only). Used by `estimators` alone.
 """

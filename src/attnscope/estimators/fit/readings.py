@@ -22,8 +22,10 @@ of their means. It does move the mean token, by 1/L of itself: in short bags wit
 mean token may win by it, and then this rule does not see it.
 
 No reading is fitted whole to be thrown away where less tells: agreement is first looked at on a few
-folds at one ridge, and at once "single" if it is clear there; the cosine is that of
-EM on one fold, and only where that is high of all bags. notation: L length of a bag. Both signs are estimates from the bags at hand.
+folds at one ridge, and at once "single" if it is clear there; the cosine is that of EM on one fold,
+and only where it is high there, and EM has the lower loss of that fold's held-out bags, of all bags
+(tokens of negative bags that look most like the witness are "one kind" with it, too: then losses
+decide). notation: L length of a bag. Both signs are estimates from the bags at hand.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from attnscope.estimators.fit.held_out import (
     Fold,
     Options,
     gain_and_error,
+    held_out,
     probe_folds,
 )
 from attnscope.estimators.fit.mixture import (
@@ -54,7 +57,7 @@ from attnscope.estimators.fit.mixture import (
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.rivals import NEARLY
 from attnscope.estimators.fit.stages import Selected
-from attnscope.estimators.fit.witness import at_one_ridge, fit_witness
+from attnscope.estimators.fit.witness import LOOK, at_one_ridge, fit_witness
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_max
 
 __all__ = ["AGREE", "ALIKE", "Readings", "choose_reading", "cosine", "gate_agreement"]
@@ -65,8 +68,8 @@ AGREE = 0.25
 # between poisons (at most .46; .65 on pure noise) and planted keys (at least .95)
 ALIKE = 0.75
 
-# ridge of the first look: mid-path (witness.RIDGES), best on half of the multiple-instance sets
-LOOK = 10.0
+# bags that EM for the cosine alone reads, at most: its standard error is then a twentieth or so
+QUICK = 400
 
 
 class Readings(NamedTuple):
@@ -120,13 +123,16 @@ def choose_reading(
     may_be_single = agreement > AGREE or mean_pool < own
     # where nothing is left to explain, tokens of another kind explain nothing either
     if not may_be_single and own > NEARLY * entropy:
-        found = found._replace(cosine=_quick_cosine(folds, options))
-        may_be_single = found.one_kind
+        alike, leads = _quick_cosine(folds, options, witness.losses)
+        found = found._replace(cosine=alike)
+        may_be_single = found.one_kind and leads
     if single is None and may_be_single and not options.clock.over:
         single = fit_single()
     if single is not None:
-        alike = cosine(single.fitted, data)
-        found = found._replace(single=_mean(data, single.held_out), cosine=alike)
+        found = found._replace(single=_mean(data, single.held_out))
+        # in chosen directions the two may see different ones: then the fold's cosine stands
+        if len(single.fitted.features.frequency) == data.tokens.shape[1]:
+            found = found._replace(cosine=cosine(single.fitted, data))
         if (found.one_kind or mean_pool < own) and found.single < own:
             return single, _told(found._replace(chosen="single"), options)
     return witness.on_all_bags(data, folds), _told(found, options)
@@ -163,12 +169,19 @@ def gate_agreement(
     return mean / scale, error / scale
 
 
-def _quick_cosine(folds: list[Fold], options: Options) -> float:
-    """Of EM on the first fold, from the start that does best there; 0 out of time."""
+def _quick_cosine(
+    folds: list[Fold], options: Options, witness: np.ndarray
+) -> tuple[float, bool]:
+    """Of EM on the first fold, from the start that does best there; and whether its held-out loss
+    is below that of the witness reading (n,). Out of time: (0, False).
+    """
+    fold = folds[0]._replace(rest=folds[0].rest[:QUICK])
     try:
-        return cosine(quick_em(folds[0], options), folds[0].train)
+        fitted = quick_em(fold, options)
     except OutOfTime:
-        return 0.0
+        return 0.0, False
+    gain, _ = gain_and_error(witness - held_out([fold], [fitted]), fold.data.weight)
+    return cosine(fitted, fold.train), gain > 0
 
 
 def _top(model: Fitted, data: Data) -> np.ndarray:

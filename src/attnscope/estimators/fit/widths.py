@@ -36,7 +36,7 @@ from attnscope.estimators.fit.stages import Begun, Selected, begin, finish, only
 from attnscope.estimators.fit.subspace import SAMPLE, Subspace, lifted, subspace_of
 from attnscope.numerics.compiled.data_pass import bag_sum
 
-__all__ = ["Chosen", "RawBags", "fit_in_directions", "is_wide"]
+__all__ = ["Chosen", "RawBags", "first_directions", "fit_in_directions", "is_wide", "sizes"]
 
 NARROW = 64  # features up to which the whole space is cheap: a second for 15,000 tokens
 SIZES = (
@@ -183,7 +183,7 @@ def fit_in_directions(
             "EM on whole tokens" if k is None else f"EM in {k} directions",
             em_work(count, d if k is None else k),
         )
-        data = raw.whole if k is None else _first(everything, k)
+        data = raw.whole if k is None else first_directions(everything, k)
         parts = [fold._replace(data=data) for fold in folds]
         try:
             if k is None or len(tried) == 1:
@@ -219,7 +219,8 @@ def fit_in_directions(
     return Chosen(several._replace(heads=[see(head) for head in several.heads]), k, losses)
 
 
-def _first(data: Data, k: int) -> Data:
+def first_directions(data: Data, k: int) -> Data:
+    """The same bags in the first k directions."""
     assert data.origin is not None
     if k == data.tokens.shape[1]:
         return data
@@ -244,7 +245,7 @@ def _narrowest(
     data: Data, k: int, folds: list[Fold], options: Options
 ) -> tuple[int | None, Begun] | None:
     """A few steps in the fewest directions, where nothing was found in any; None out of time."""
-    inside = _first(data, k)
+    inside = first_directions(data, k)
     few = options._replace(em_steps=WIDER_STEPS)
     try:
         begun = begin(inside, [fold._replace(data=inside) for fold in folds], few)

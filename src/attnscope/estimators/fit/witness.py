@@ -47,12 +47,14 @@ from attnscope.estimators.fit.ridge import values_from
 from attnscope.estimators.fit.stages import Selected
 from attnscope.estimators.fit.witness_law import WITNESS, Numbers, loss_and_slopes
 
-__all__ = ["WitnessFit", "at_one_ridge", "fit_witness", "witness_step"]
+__all__ = ["LOOK", "WitnessFit", "at_one_ridge", "fit_witness", "witness_step"]
 
 # beside a sum of log likelihoods in standardised tokens; musk1, elephant, musk2 are best at 10,
 # ucsb (58 bags, 708 features) at 300, birds and protein at 1 to 3
 RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)
 SHORT = RIDGES[4:]  # of starts other than zero, which a stronger ridge would forget
+# of a first look at one ridge: mid-path, best on half of the multiple-instance sets
+LOOK = 10.0
 STEPS = 40  # of L-BFGS per point, as everywhere (held_out.LBFGS_STEPS)
 ENOUGH = 1e-7  # relative gain of a step below which it ends
 BACKGROUND = -3.0  # b0: one bag in twenty is positive for no visible reason
