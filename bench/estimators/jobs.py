@@ -47,6 +47,8 @@ PEERS = {
     "ABMIL": ("attention_peers", "GatedAttention"),
     "Transformer": ("attention_peers", "ClsTransformer"),
     "mean-pool": ("plain_peers", "MeanPool"),
+    "max-pool": ("plain_peers", "MaxPool"),
+    "instance mean": ("plain_peers", "InstanceMean"),
     "boosting": ("plain_peers", "PooledBoosting"),
     "prime": ("plain_peers", "PrimeInstance"),
     "PCA 16": ("wide_peers", "ByHand16"),

@@ -1,5 +1,5 @@
-"""Peers without attention: mean-pool ridge or logistic regression, boosted trees on pooled
-features, prime-instance alternation.
+"""Peers without attention: ridge or logistic regression on the mean or the largest features or on
+every token, boosted trees on pooled features, prime-instance alternation.
 
 Each has fit(bags, y) and predict(bags); `classes=True` for labels 0/1, whose predict is a score
 that grows with the probability of 1.
@@ -8,6 +8,7 @@ that grows with the probability of 1.
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -17,6 +18,8 @@ ROUNDS = 30  # of the alternation: it stops earlier when no choice changes
 GATE_C = 0.1  # inverse ridge of the alternation's gate, in standardised tokens
 # standardised features are cut there: one that hardly varies in training may be anything at test
 CLIP = 10.0
+# inverse ridge of a logistic regression on tokens, by held-out loss
+INSTANCE_C = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 # boosting: the best on the held-out fifth is taken
 RATES = (0.1, 0.03)
 LEAVES = (4, 16)
@@ -29,11 +32,13 @@ def standard(x, of):
 class MeanPool:
     """Ridge (or logistic regression) on the mean token, the penalty by cross-validation."""
 
+    pool = staticmethod(partial(np.mean, axis=0))
+
     def __init__(self, seed=0, classes=False):
         self.classes = classes
 
     def fit(self, bags, y):
-        x = np.array([np.mean(b, axis=0) for b in bags])
+        x = np.array([self.pool(b) for b in bags])
         self.mean, self.scale = x.mean(0), np.maximum(x.std(0), 1e-9)
         if self.classes:
             self.model = LogisticRegressionCV(
@@ -49,8 +54,70 @@ class MeanPool:
         return self
 
     def predict(self, bags):
-        x = standard(np.array([np.mean(b, axis=0) for b in bags]), self)
+        x = standard(np.array([self.pool(b) for b in bags]), self)
         return self.model.decision_function(x) if self.classes else self.model.predict(x)
+
+
+class MaxPool(MeanPool):
+    """The same on the largest value of every feature."""
+
+    pool = staticmethod(partial(np.max, axis=0))
+
+
+class InstanceMean:
+    """Logistic regression (numbers: ridge) of the bag's label on each of its tokens, a bag's tokens
+    of total weight 1; the mean of their probabilities, as a logit. The penalty by five folds of
+    bags.
+    """
+
+    def __init__(self, seed=0, classes=False):
+        self.seed = seed
+        self.classes = classes
+
+    def fit(self, bags, y):
+        flat = np.concatenate(bags)
+        self.mean, self.scale = flat.mean(0), np.maximum(flat.std(0), 1e-9)
+        x = [standard(b, self) for b in bags]
+        y = np.asarray(y)
+        order = np.random.default_rng(self.seed).permutation(len(y))
+        folds = [order[i::5] for i in range(5)]
+        losses = [self._held_out(x, y, folds, c) for c in INSTANCE_C]
+        self.model = self._fitted(x, y, INSTANCE_C[int(np.argmin(losses))])
+        return self
+
+    def _fitted(self, x, y, c):
+        lengths = [len(b) for b in x]
+        model = LogisticRegression(C=c, max_iter=1000) if self.classes else Ridge(1 / c)
+        weight = np.repeat(1 / np.array(lengths), lengths)
+        return model.fit(np.concatenate(x), np.repeat(y, lengths), sample_weight=weight)
+
+    def _held_out(self, x, y, folds, c):
+        total = 0.0
+        for out in folds:
+            rest = np.setdiff1d(np.arange(len(y)), out)
+            if self.classes and len(np.unique(y[rest])) < 2:
+                continue
+            model = self._fitted([x[i] for i in rest], y[rest], c)
+            guess = self._bags(model, [x[i] for i in out])
+            if self.classes:
+                own = np.where(y[out] == 1, guess, 1 - guess)
+                total -= np.log(np.maximum(own, 1e-15)).sum()
+            else:
+                total += ((guess - y[out]) ** 2).sum()
+        return total
+
+    def _bags(self, model, x):
+        starts = np.cumsum([0, *(len(b) for b in x)])[:-1]
+        flat = np.concatenate(x)
+        each = model.predict_proba(flat)[:, 1] if self.classes else model.predict(flat)
+        return np.add.reduceat(each, starts) / [len(b) for b in x]
+
+    def predict(self, bags):
+        guess = self._bags(self.model, [standard(b, self) for b in bags])
+        if not self.classes:
+            return guess
+        guess = np.clip(guess, 1e-15, 1 - 1e-15)
+        return np.log(guess / (1 - guess))
 
 
 class PooledBoosting:

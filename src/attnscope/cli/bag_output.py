@@ -40,7 +40,8 @@ def print_fit(
     facts |= {"components": model.components_}
     if kind.endswith("Classifier"):
         facts |= {"assumption": model.assumption_}
-    facts |= {"mean_share": model.mean_share_, "warnings": list(diagnosis.warnings)}
+    facts |= {"mean_share": model.mean_share_, "verdict": diagnosis.verdict}
+    facts |= {"warnings": list(diagnosis.warnings)}
     if as_json:
         print(json.dumps(facts, indent=1))
         return

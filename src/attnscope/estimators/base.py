@@ -27,6 +27,7 @@ from attnscope.estimators.bags.groups import bag_groups, warn_of_shared_rows
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.fit.clock import RATE, SHORT, em_work
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
+from attnscope.estimators.fit.evidence import evidence_of
 from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, summed
 from attnscope.estimators.fit.held_out import Fold, Options, make_folds
 from attnscope.estimators.fit.mixture import Answers, Fitted, bag_outputs, responsibilities
@@ -213,6 +214,7 @@ class Face(PerToken, Sets):
         self.start_losses_ = selected.start_losses
         self.cv_losses_ = selected.held_out * scaling.label_scale**2
         self.cv_mean_pool_losses_ = pooled.losses * scaling.label_scale**2
+        self.evidence_ = evidence_of(selected, pooled, data)
         self.n_features_in_ = data.tokens.shape[1]
 
     # -- answers -----------------------------------------------------------------------------------

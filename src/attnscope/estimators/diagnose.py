@@ -1,5 +1,5 @@
-"""Does this look like a single-location problem? Numbers, and a sentence for each thing that looks
-wrong.
+"""Does this look like a single-location problem? A verdict (verdict.py), numbers, and a sentence for
+each thing that looks wrong.
 
 gain   mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 %
     interval of the paired mean (groups of bags are independent of each other, their bags need not be)
@@ -16,9 +16,13 @@ role swap   the roles exchanged explain y better: attend to the token with the l
                 head where this is most so, on the labels minus the other heads'
 position   the located positions pile up at one place of equally long bags (chi-squared test at
     1e-3)
+evidence    of fit's own held-out folds, in standard errors (fit/evidence.py; after partial_fit, which
+    holds none out, of these bags)
+doubt           share of the labels' spread that is doubt about which token decides (verdict.py)
+readings    labels 0 and 1: both readings compared (both_readings.py)
 
-The gain is honest only on bags that were not used in fit; `cv_gain` is from fit's own held-out
-folds. The rest is descriptive.
+The gain is honest only on bags that were not used in fit; `cv_gain` and `evidence` are from fit's
+own held-out folds. The rest is descriptive.
 """
 
 from __future__ import annotations
@@ -31,15 +35,20 @@ from scipy.stats import chi2
 
 from attnscope.estimators.bags.bags import Bags, first_largest
 from attnscope.estimators.bags.groups import bag_groups
+from attnscope.estimators.both_readings import both_readings, reading_warning
 from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.evidence import evidence, log_densities
 from attnscope.estimators.fit.folds import gain_and_error
 from attnscope.estimators.fit.heads import residuals
 from attnscope.estimators.fit.mixture import (
     Fitted,
     constant_output,
     output_losses,
+    probabilities,
     token_scores,
 )
+from attnscope.estimators.fit.witness_law import WITNESS
+from attnscope.estimators.verdict import GOOD, HALF, MEAN, NONE, SENTENCES, verdict_of
 from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_sum
 
 __all__ = ["Diagnosis", "diagnose"]
@@ -49,7 +58,6 @@ PILED = 1e-3  # significance at which piled-up positions are reported
 # a solution that explains more is trusted even if only one start found it: there is hardly a better
 # one to miss
 ENOUGH = 0.9
-HALF = 0.5  # a larger share of the mean token makes the deciding one the lesser part
 DIFFUSE = 0.5  # attended tokens above this share of the bag: the weights hardly choose
 
 
@@ -71,10 +79,15 @@ class Diagnosis:
     swapped_correlation: float
     value_correlation: float
     position_share: float
+    doubt: float
+    evidence: dict[str, float]
+    readings: dict[str, Any] | None
+    verdict: str
     warnings: tuple[str, ...]
 
     @property
     def single_location(self) -> bool:
+        """Nothing looks wrong, the verdict included."""
         return not self.warnings
 
     def __str__(self) -> str:
@@ -87,16 +100,15 @@ class Diagnosis:
         )
         if self.mean_share:
             head += f" {100 * self.mean_share:.0f} % of the prediction is the mean token's."
-        return "\n".join(
-            [head, *(self.warnings or ("This looks like a single-location problem.",))]
-        )
+        good = [SENTENCES[self.verdict]] if self.verdict in GOOD else []
+        return "\n".join([head, *(self.warnings or good)])
 
 
 def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:
     held = model._read(bags, "diagnose")
     of = f"{type(model).__name__}.diagnose"
     codes = bag_groups(groups, held, of)
-    data = model._labelled(held, y, "diagnose")
+    data = model._labelled(held, y, "diagnose")._replace(groups=codes)
     roles = [_roles(model, head, held, data) for head in model._heads]
     worst = max(
         roles, key=lambda role: role["swapped_correlation"] - role["value_correlation"]
@@ -105,7 +117,61 @@ def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:
     where = model.locate(bags)
     places = [_positions(column, held) for column in where.reshape(len(held), -1).T]
     facts["position_share"], p_value = min(places, key=lambda place: place[1])
-    return Diagnosis(**facts, warnings=tuple(_warnings(facts, p_value, len(held))))
+    facts["doubt"] = _doubt(model, held, data)
+    found = getattr(model, "evidence_", None) or _evidence_here(model, data)
+    beaten = facts["length"] > 1 and _beaten(facts)
+    witness = model.fitted_.combine == WITNESS
+    verdict = verdict_of(found, facts, witness, not beaten)
+    warnings = [] if verdict in GOOD else [SENTENCES[verdict]]
+    if beaten and verdict not in (MEAN, NONE):
+        warnings.append(SENTENCES[MEAN])
+    warnings += _warnings(facts, p_value, len(held), witness)
+    readings = both_readings(model, bags, y, groups, data)
+    warnings += reading_warning(model, readings)
+    return Diagnosis(
+        **facts,
+        evidence=dict(found),
+        readings=readings,
+        verdict=verdict,
+        warnings=tuple(warnings),
+    )
+
+
+def _beaten(facts: dict[str, float]) -> bool:
+    """Does the mean token do about as well on these bags?"""
+    return facts["gain_low"] <= 0 or facts["gain"] < SMALL_GAIN * facts["mean_pool_loss"]
+
+
+def _evidence_here(model: Any, data: Data) -> dict[str, float]:
+    losses = output_losses(model._answers_at(data.tokens, data.offsets).output, data)
+    return evidence(data, losses, log_densities(model.fitted_, data), None)
+
+
+def _doubt(model: Any, held: Bags, data: Data) -> float:
+    """Of the head that is most in doubt; of the witness reading 0: several may speak."""
+    worst = 0.0
+    for head in model._heads:
+        if head.combine == WITNESS:
+            continue
+        p = model._weights(held, None, head)
+        value = data.tokens @ head.values.weights + head.values.bias
+        if data.family != GAUSSIAN:
+            value = probabilities(value)
+        mean = bag_sum(p[:, None] * value, data.offsets)
+        if data.family == GAUSSIAN:
+            # fit's labels have variance 1
+            each = ((value - data.per_token(mean)) ** 2).sum(axis=1)
+            doubt = float(bag_sum(p * each, data.offsets).mean())
+        else:
+            whole = float(_entropy(constant_output(data)).mean())
+            apart = _entropy(mean) - bag_sum(p * _entropy(value), data.offsets)
+            doubt = float(apart.mean()) / max(whole, 1e-300)
+        worst = max(worst, doubt)
+    return min(worst, 1.0)
+
+
+def _entropy(p: np.ndarray) -> np.ndarray:
+    return -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
 
 
 def _gain(model: Any, data: Data, codes: np.ndarray | None) -> dict[str, float]:
@@ -217,15 +283,8 @@ def _positions(where: np.ndarray, held: Bags) -> tuple[float, float]:
     return share, float(chi2.sf(((counts - expected) ** 2 / expected).sum(), length - 1))
 
 
-def _warnings(facts: dict[str, float], p_value: float, n: int) -> list[str]:
+def _warnings(facts: dict[str, float], p_value: float, n: int, witness: bool) -> list[str]:
     out = []
-    if facts["length"] > 1 and (
-        facts["gain_low"] <= 0 or facts["gain"] < SMALL_GAIN * facts["mean_pool_loss"]
-    ):
-        out.append(
-            "This does not look like a single-location problem: mean pooling does about as well; "
-            "use it instead."
-        )
     if facts["length"] > 1 and facts["attended"] > 1 + DIFFUSE * (facts["length"] - 1):
         out.append(
             "The weights are spread over most tokens: no single token decides, or the key is too "
@@ -241,7 +300,7 @@ def _warnings(facts: dict[str, float], p_value: float, n: int) -> list[str]:
             "Only one start found this solution: refit with larger n_starts and another "
             "random_state before trusting it."
         )
-    if facts["swapped_correlation"] > facts["value_correlation"] + 0.1:
+    if not witness and facts["swapped_correlation"] > facts["value_correlation"] + 0.1:
         out.append(
             "Score and value look swapped: the score of the token with the extreme value explains "
             "y better than this model does."

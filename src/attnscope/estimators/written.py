@@ -24,6 +24,7 @@ FACTS = (
     "component_losses_",
     "assumption_",
     "readings_",
+    "evidence_",
 )
 PLAIN = (
     "cv_losses_",

@@ -60,7 +60,15 @@ from attnscope.estimators.fit.stages import Selected
 from attnscope.estimators.fit.witness import LOOK, at_one_ridge, fit_witness
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_max
 
-__all__ = ["AGREE", "ALIKE", "Readings", "choose_reading", "cosine", "gate_agreement"]
+__all__ = [
+    "AGREE",
+    "ALIKE",
+    "Readings",
+    "against",
+    "choose_reading",
+    "cosine",
+    "gate_agreement",
+]
 
 # between poisons and multiple-instance sets (at most .1) and sentences and planted keys (at least
 # .33 with 200 bags or more), measured on data sets fixed before
@@ -101,7 +109,7 @@ def choose_reading(
     ridge = LOOK if options.alpha_gate is None else options.alpha_gate
     models, quick = at_one_ridge(data, first, options, ridge)
     agreement, error = gate_agreement(
-        data, first, models, _against(data, first, options, ridge)
+        data, first, models, against(data, first, options, ridge)
     )
     mean_pool = _mean(data, pooled.losses)
     single: Selected | None = None
@@ -116,7 +124,7 @@ def choose_reading(
     witness = fit_witness(data, folds, options)
     own = _mean(data, witness.losses)
     if abs(agreement - AGREE) <= CAUTION * error:
-        others = _against(data, folds, options, witness.ridge)
+        others = against(data, folds, options, witness.ridge)
         agreement, _ = gate_agreement(data, folds, witness.models, others)
     found = Readings("witness", np.nan, own, mean_pool, agreement, np.nan)
     entropy = _mean(data, output_losses(constant_output(data), data))
@@ -145,7 +153,7 @@ def _told(found: Readings, options: Options) -> Readings:
     return found
 
 
-def _against(data: Data, folds: list[Fold], options: Options, ridge: float) -> list[Fitted]:
+def against(data: Data, folds: list[Fold], options: Options, ridge: float) -> list[Fitted]:
     """Models of the folds with the classes exchanged: tokens that speak for 0."""
     other = data._replace(labels=1 - data.labels)
     turned = [fold._replace(data=other) for fold in folds]

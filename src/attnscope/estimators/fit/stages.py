@@ -19,6 +19,7 @@ import numpy as np
 from attnscope.estimators.fit.best_start import em_track
 from attnscope.estimators.fit.clock import OutOfTime
 from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.evidence import held_out_densities
 from attnscope.estimators.fit.held_out import (
     Fold,
     Options,
@@ -71,6 +72,9 @@ class Selected(NamedTuple):
     spread: np.ndarray  # (n,) held-out spreads
     start_losses: dict[str, float]
     mean_share: float  # of the mean token in the prediction; held-out figures include it
+    # (n, 2) log densities of held-out labels (evidence.py), of the deciding token alone; None: as
+    # the output has it
+    density: np.ndarray | None = None
 
     @property
     def heads(self) -> list[Fitted]:
@@ -135,6 +139,7 @@ def finish(begun: Begun, pooled: Pooled | None) -> Selected:
         return only_the_mean(data, pooled)
     options.clock.stage("on all bags")
     output, spread, _ = held_out_answers(folds, track)
+    density = held_out_densities(folds, track)
     share = 0.0
     if pooled is not None and options.pooling == options.loss == "auto":
         share = mean_share(data, output, pooled)
@@ -143,9 +148,8 @@ def finish(begun: Begun, pooled: Pooled | None) -> Selected:
     for _, stage in track.stages:
         fitted = stage(fitted, data)
     stages = [name for name, _ in track.stages] + ["mean"] * (share > 0)
-    return Selected(
-        fitted, stages, output_losses(output, data), output, spread, start_losses, share
-    )
+    losses = output_losses(output, data)
+    return Selected(fitted, stages, losses, output, spread, start_losses, share, density)
 
 
 def _rather_the_mean(begun: Begun, track: Track, pooled: Pooled) -> bool:
