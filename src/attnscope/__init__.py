@@ -176,6 +176,7 @@ _HOME = {
     "estimators.classifier": ["SingleLocationClassifier"],
     "estimators.intrinsic_dimension": ["intrinsic_dimension"],
     "estimators.linear_attention.fit": ["LinearAttentionFit", "fit_linear_attention"],
+    "estimators.plot_attention": ["plot_attention"],
     "estimators.regressor": ["SingleLocationRegressor"],
     "estimators.saved": ["load_model"],
     "estimators.tiles.spatial_context": ["SpatialContext", "spatial_context"],

@@ -64,6 +64,7 @@ from attnscope.estimators.classifier import SingleLocationClassifier as SingleLo
 from attnscope.estimators.intrinsic_dimension import intrinsic_dimension as intrinsic_dimension
 from attnscope.estimators.linear_attention.fit import LinearAttentionFit as LinearAttentionFit
 from attnscope.estimators.linear_attention.fit import fit_linear_attention as fit_linear_attention
+from attnscope.estimators.plot_attention import plot_attention as plot_attention
 from attnscope.estimators.regressor import SingleLocationRegressor as SingleLocationRegressor
 from attnscope.estimators.saved import load_model as load_model
 from attnscope.estimators.tiles.spatial_context import SpatialContext as SpatialContext

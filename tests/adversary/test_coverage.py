@@ -40,6 +40,7 @@ NOT_ANSWERS = {
     ),
     "logistic_loss": "a loss function of the user's labels: defines, not computes",
     "squared_loss": "a loss function of the user's labels: defines, not computes",
+    "plot_attention": WORK,
     "reproduce": WORK,
     "run_experiment": WORK,
     "sweep": WORK,

@@ -1,0 +1,196 @@
+"""One bag as a figure: how much attention each token has, and what it would say if it decided.
+
+Tokens in a column (by name or number), or tiles on a grid where they have coordinates. What a token
+says is drawn only where it has at least SHARE of the attention: elsewhere the model was never asked.
+A long bag shows its MOST tokens of largest attention, and says how much of it they hold. On a grid a
+place without a tile stays empty; attention is on a logarithmic scale, from LEAST on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.estimators.bags.bags import Bags
+from attnscope.figures.figure import Figure, Heat, Line, Panel, Points
+from attnscope.numerics.border import validation as check
+
+__all__ = ["plot_attention"]
+
+MOST = 16  # tokens whose names can be read in a column
+SHARE = 0.01  # of the attention
+LEAST = 1e-6  # attention below is drawn as this much
+ON_GRID = 1e-6  # in units of a tile: coordinates so far off a grid are on it
+# tiles a side: more are no picture, and two far points would ask for all the memory there is
+LARGEST = 4000
+OF = "plot_attention"
+
+
+def plot_attention(
+    model: Any,
+    bag: Any,
+    labels: Sequence[Any] | None = None,
+    coords: Any = None,
+    head: int | None = None,
+) -> Figure:
+    """Attention and values of one bag's tokens under a fitted model: a `Figure` (`.save("a.png")`).
+
+    bag: (L, d), or any form of bags with one bag in it. labels: L words for the tokens. coords:
+    (L, 2) places x, y on a regular grid, y downwards as in images; instead of labels. head: which,
+    where there are several.
+
+    >>> import attnscope as at
+    >>> data = at.SingleLocation(dim=5, length=4, signal=5.0, noise=0.1).sample(60, seed=1)
+    >>> model = at.SingleLocationRegressor(alpha=(np.inf, 0.1)).fit(data.tokens, data.target)
+    >>> figure = plot_attention(model, data.tokens[0], labels=["a", "b", "c", "d"])
+    >>> [panel.title for panel in figure.panels]
+    ['attention', 'what a token says']
+    """
+    if not hasattr(model, "attention") or not hasattr(model, "values"):
+        raise bad("model", OF, "a fitted SingleLocation model", type(model).__name__)
+    held = model._read(bag, OF)
+    if len(held) != 1:
+        raise bad("bag", OF, "one bag", f"{len(held)} bags", "plot_attention(model, bags[0])")
+    one = Bags(held.tokens, held.offsets, "list")
+    value = np.asarray(model.values(one, head)[0])
+    weight = np.asarray(model.attention(one, head)[0])
+    predicted, name, value = _said(model, one, value, head)
+    if coords is not None:
+        if labels is not None:
+            raise bad("labels", OF, "left out where coords are given", "both")
+        panels = _maps(weight, value, name, _places(coords, len(weight)))
+    else:
+        panels = _columns(weight, value, name, _words(labels, len(weight)), predicted)
+    return Figure(_title(model, predicted, name), panels, columns=2)
+
+
+def _said(
+    model: Any, one: Bags, value: np.ndarray, head: int | None
+) -> tuple[float | None, str, np.ndarray]:
+    """The prediction (None: that of one head of several is none), what it is called, and the
+    tokens' values (L,) of the same kind.
+    """
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        several = len(model._heads) > 1
+        name = f"part of the label, head {head}" if several else "label"
+        return None if several else float(model.predict(one)[0]), name, value
+    chances = model.predict_proba(one)[0]
+    if getattr(model, "assumption_", "single") == "witness":
+        return None, f"P(witness of {classes[1]})", value
+    which = 1 if len(classes) == 2 else int(np.argmax(chances))
+    value = value if value.ndim == 1 else value[:, which]
+    return float(chances[which]), f"P({classes[which]})", value
+
+
+def _title(model: Any, predicted: float | None, name: str) -> str:
+    said = f"predicted {name} = {predicted:.3g}" if predicted is not None else name
+    share = model._mean_share
+    return said + (f", {100 * share:.0f} % of it read from the mean token" if share else "")
+
+
+# -- in a column -----------------------------------------------------------------------------------
+
+
+def _words(labels: Any, count: int) -> list[str]:
+    if labels is None:
+        return [str(i) for i in range(count)]
+    if isinstance(labels, (str, bytes)) or len(labels) != count:
+        got = "one word" if isinstance(labels, (str, bytes)) else f"{len(labels)}"
+        raise bad("labels", OF, f"one for each of {count} tokens", got)
+    return [str(word) for word in labels]
+
+
+def _columns(
+    weight: np.ndarray,
+    value: np.ndarray,
+    name: str,
+    words: list[str],
+    predicted: float | None,
+) -> tuple[Panel, ...]:
+    shown = np.arange(len(weight))
+    title = "attention"
+    if len(weight) > MOST:
+        shown = np.argsort(-weight, kind="stable")[:MOST]
+        held = min(float(weight[shown].sum()), 1.0)
+        share = f"{held:.3f}" if held <= 0.999 else "over 0.999"  # never more than there is
+        title = f"attention: {MOST} of {len(weight)} tokens, with {share} of it"
+    place = np.arange(len(shown))[::-1]  # to be read downwards
+    names = tuple(words[i] for i in shown[::-1])
+    gap = np.full(len(shown), np.nan)
+    along = np.column_stack([np.zeros(len(shown)), weight[shown], gap]).ravel()
+    stems = Line(along, np.repeat(place, 3), "attention")
+    first = Panel(
+        title,
+        "weight",
+        "token",
+        (stems,),
+        x_range=(-0.03, 1.05),
+        y_names=names,
+    )
+    kept = weight[shown] >= SHARE
+    label = f"with {SHARE:.0%} of the attention or more"
+    says = Points(value[shown][kept], place[kept], label, 2)
+    marks: tuple = (says,)
+    if predicted is not None:
+        ends = [-0.5, len(shown) - 0.5]
+        marks = (says, Line([predicted, predicted], ends, "the prediction", 1, dashed=True))
+    second = Panel(
+        "what a token says",
+        f"{name} if it decides" if predicted is not None else name,
+        "token",
+        marks,
+        x_range=(-0.03, 1.05) if name.startswith("P(") else None,
+        y_names=names,
+    )
+    return first, second
+
+
+# -- on a grid -------------------------------------------------------------------------------------
+
+
+def _places(coords: Any, count: int) -> np.ndarray:
+    """Column and row (L, 2) of each tile, from 0."""
+    found = check.array(coords, "coords", OF, (count, 2)).astype(np.float64)
+    steps = [np.diff(np.unique(axis)) for axis in found.T]
+    step = min((float(s.min()) for s in steps if len(s)), default=1.0)
+    at = (found - found.min(axis=0)) / step
+    whole = np.round(at)
+    if np.abs(at - whole).max() > ON_GRID * max(1.0, float(whole.max())):
+        raise bad("coords", OF, "places on a regular grid", f"steps other than {step:g}")
+    if whole.max() >= LARGEST:
+        raise bad("coords", OF, f"at most {LARGEST} tiles a side", f"{whole.max() + 1:.0f}")
+    if len(np.unique(whole, axis=0)) < count:
+        raise bad("coords", OF, "one place for each token", "two tokens at one place")
+    return whole.astype(int)
+
+
+def _maps(
+    weight: np.ndarray, value: np.ndarray, name: str, place: np.ndarray
+) -> tuple[Panel, ...]:
+    column, row = place.T
+    width, height = place.max(axis=0) + 1
+    top = int(np.argmax(weight))
+    most = Points([column[top]], [row[top]], "most attention", 1)
+
+    def heat(z: np.ndarray, label: str, log: bool) -> Heat:
+        picture = np.full((height, width), np.nan)
+        picture[row, column] = z
+        return Heat(np.arange(width), np.arange(height), picture, label, log)
+
+    first = heat(np.maximum(weight, LEAST), f"weight ({LEAST:g} or more)", True)
+    says = np.where(weight >= SHARE, value, np.nan)
+    second = heat(says, name, False)
+
+    def panel(title: str, *marks: Any) -> Panel:
+        x = (-0.5, float(width) - 0.5)
+        y = (float(height) - 0.5, -0.5)
+        return Panel(title, "tile column", "tile row, downwards", marks, x_range=x, y_range=y)
+
+    return (
+        panel("attention", first, most),
+        panel(f"what tiles of {SHARE:.0%} or more say", second),
+    )
