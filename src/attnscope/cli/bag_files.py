@@ -7,7 +7,7 @@ from typing import Any
 
 from attnscope.errors import AttnscopeError
 
-__all__ = ["bag_table", "coordinates", "fit_stream", "token_size"]
+__all__ = ["bag_table", "coordinates", "fit_stream", "groups_of", "is_file", "token_size"]
 
 
 def bag_table(
@@ -41,6 +41,37 @@ def bag_table(
         on_error="skip" if skip else "stop",
     )
     return Table(bags, bags.names, bags.labels, bags.weight, (), (), bags.lengths[:0])  # type: ignore[arg-type]
+
+
+def is_file(groups: str | None) -> bool:
+    """Are groups in a file of their own, rather than in a column?"""
+    return groups is not None and Path(groups).suffix in (".csv", ".parquet")
+
+
+def groups_of(table: Any, groups: str | None, labels: Path | None, bag: str | None) -> Any:
+    """The group of each bag: from a file of names and groups, from a column of the label table, or
+    what the table of bags has brought; None where none is asked for.
+    """
+    from attnscope.estimators.bags.label_table import read_labels
+
+    if groups is None or (table.groups is not None and not is_file(groups)):
+        return table.groups
+    names = [str(name) for name in table.names]
+    if is_file(groups):
+        return read_labels(
+            groups, names, skip=False, target=_group_column(Path(groups))
+        ).labels
+    # rows of bags that were left out are met again here
+    return read_labels(labels, names, skip=True, bag=bag, target=groups).labels
+
+
+def _group_column(path: Path) -> str | None:
+    """The column "group" where there is one; None: the one beside the names."""
+    from attnscope.estimators.bags.frames import read_frame
+
+    if not path.is_file():
+        raise AttnscopeError(f"the table of groups {path} must exist, got no such file.")
+    return "group" if "group" in map(str, read_frame(path, rows=0).columns) else None
 
 
 def token_size(table: Any) -> tuple[int, int]:

@@ -10,11 +10,15 @@ from typing import Any
 from attnscope.cli.bag_files import token_size
 from attnscope.cli.common import COLUMNS
 
-__all__ = ["deliver", "print_fit"]
+__all__ = ["deliver", "print_fit", "words_of"]
 
 SHOWN = 20  # rows printed; the rest is in --out and --json
 # longer names of bags are cut in the table: three of them and a number fit 80 columns
 NAME_WIDTH = 20
+PROMISES = {
+    "split": "split, a promise of what is asked for",
+    "cv+": "cv+, a promise of about 1 - 2a where 1 - a is asked for",
+}
 
 
 def print_fit(
@@ -22,7 +26,7 @@ def print_fit(
 ) -> None:
     if not hasattr(model, "cv_losses_"):
         return _print_stream(model, size, written, replaced, as_json)
-    diagnosis = model.diagnose(table.bags, table.target)
+    diagnosis = model.diagnose(table.bags, table.target, table.groups)
     own = float(model.cv_losses_.mean())
     pooled = float(model.cv_mean_pool_losses_.mean())
     kind = type(model).__name__
@@ -42,6 +46,8 @@ def print_fit(
         facts |= {"assumption": model.assumption_}
     facts |= {"mean_share": model.mean_share_, "verdict": diagnosis.verdict}
     facts |= {"warnings": list(diagnosis.warnings)}
+    groups = None if table.groups is None else len(set(table.groups.tolist()))
+    facts |= {"groups": groups, "interval": model.interval}
     if as_json:
         print(json.dumps(facts, indent=1))
         return
@@ -59,6 +65,10 @@ def print_fit(
         print("read as witnesses: a token can only speak for the second class")
     if model.mean_share_:
         print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
+    if groups is not None:
+        print(f"{groups} groups, each held out as a whole")
+    if model.interval != "cross":
+        print(f"intervals and sets: {PROMISES[model.interval]}")
     if table.ignored:
         print(
             textwrap.fill(
@@ -87,6 +97,16 @@ def _print_stream(
     if directions is not None:
         print(f"fitted in {directions} directions of the tokens")
     print(f"{written} {'replaced' if replaced else 'written'}")
+
+
+def words_of(sets: Any, names: Any = None) -> Any:
+    """Each row's members as words side by side: their names, or their positions."""
+    import numpy as np
+
+    members = [np.flatnonzero(row) for row in sets]
+    return np.array(
+        [" ".join(str(i if names is None else names[i]) for i in row) for row in members]
+    )
 
 
 def deliver(

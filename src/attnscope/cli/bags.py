@@ -13,8 +13,15 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.bag_files import bag_table, coordinates, fit_stream, token_size
-from attnscope.cli.bag_output import deliver, print_fit
+from attnscope.cli.bag_files import (
+    bag_table,
+    coordinates,
+    fit_stream,
+    groups_of,
+    is_file,
+    token_size,
+)
+from attnscope.cli.bag_output import deliver, print_fit, words_of
 from attnscope.cli.common import Json, app, interruptible, working
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file
@@ -61,6 +68,17 @@ def fit_command(
     weight: Annotated[
         str | None, typer.Option(help="Array or column of bag weights.")
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Bags that belong together (patient, image): array, column, or a .csv or "
+            ".parquet file of names and groups."
+        ),
+    ] = None,
+    interval: Annotated[
+        str | None,
+        typer.Option(help="How intervals and sets are measured: cross, split or cv+."),
+    ] = None,
     classify: Annotated[
         bool | None,
         typer.Option(
@@ -101,9 +119,16 @@ def fit_command(
     from attnscope.estimators.bags.tables import is_classes
 
     check_output(out, (".npz",), keep=(data, labels))
-    columns = Columns(bag or "bag", target or "y", weight)
+    if stream and (groups is not None or interval is not None):
+        raise AttnscopeError(
+            "--groups and --interval of attnscope fit must be left out with --stream: no bags are "
+            "held out there."
+        )
+    column = None if is_file(groups) else groups
+    columns = Columns(bag or "bag", target or "y", weight, groups=column)
     with working(f"reading {data}", verbose=False, quiet=as_json):
         table = bag_table(data, columns, (labels, bag, target, weight), skip)
+        table = replace(table, groups=groups_of(table, groups, labels, bag))
     given = {
         "gate": gate,
         "pooling": pooling,
@@ -112,6 +137,7 @@ def fit_command(
         "n_starts": n_starts,
         "robust": robust,
         "max_seconds": max_seconds,
+        "interval": interval,
     }
     given |= {"alpha": None if alpha is None else _alpha(alpha), "n_jobs": jobs}
     model = _estimator(is_classes(table.target) if classify is None else classify)
@@ -126,7 +152,7 @@ def fit_command(
         if stream:
             fit_stream(model, table)
         else:
-            model.fit(table.bags, table.target, sample_weight=table.weight)
+            model.fit(table.bags, table.target, table.weight, table.groups)
     replaced = out.exists()
     written = _save(
         model.set_params(verbose=False),
@@ -192,7 +218,9 @@ def predict_command(
     data: Data,
     interval: Annotated[
         float | None,
-        typer.Option(help="Also an interval that holds the label so often, as 0.9."),
+        typer.Option(
+            help="Also an interval (classes: a set) that holds the label so often, as 0.9."
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="Labels to score against; as in fit if they are there.")
@@ -207,12 +235,11 @@ def predict_command(
     numbers with intervals, classes with probabilities.
     """
     fitted, table, name = _opened(model, data, bag, target, out, labels, skip)
-    if interval is not None and not hasattr(fitted, "predict_interval"):
-        raise AttnscopeError(
-            "--interval of attnscope predict must be left out for classes: see the probabilities."
-        )
     columns = {"bag": table.names, "prediction": fitted.predict(table.bags)}
-    if interval is not None:
+    if interval is not None and hasattr(fitted, "predict_set"):
+        sets = fitted.predict_set(table.bags, interval)
+        columns |= {"set": words_of(sets, fitted.classes_)}
+    elif interval is not None:
         ends = fitted.predict_interval(table.bags, interval)
         columns |= {"low": ends[:, 0], "high": ends[:, 1]}
     if hasattr(fitted, "predict_proba"):
@@ -240,6 +267,10 @@ def locate_command(
         str | None,
         typer.Option(help="Labels: then the token that most probably decided each."),
     ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option("--set", help="Also the tokens it is among so often, as 0.9."),
+    ] = None,
     bag: Bag = None,
     labels: Labels = None,
     skip: Skip = False,
@@ -261,9 +292,16 @@ def locate_command(
             [w[i] for w, i in zip(fitted.attention(table.bags, head=head), where)]
         )
         columns |= {f"token{suffix}": where, f"attention{suffix}": weight}
+        if within is not None:
+            sets = fitted.locate_set(table.bags, within, head=head)
+            columns |= {f"set{suffix}": words_of(sets)}
         if table.features:  # a table: the row of the file, from 0, that holds the token
             columns |= {f"row{suffix}": table.rows[table.bags.offsets[:-1] + where]}
         columns |= coordinates(table.bags, where, suffix)
+    if within is not None and not hasattr(fitted, "location_scores_"):
+        print(
+            "sets are by the model's own posterior: no locations were known", file=sys.stderr
+        )
     deliver(columns, out, as_json, None)
 
 

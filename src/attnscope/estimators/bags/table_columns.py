@@ -35,6 +35,7 @@ class Columns:
     target: str | None = None
     weight: str | None = None
     features: tuple[str, ...] | None = None
+    groups: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Table:
     """bags; names (n,) of the bags; target (n,) and weight (n,) where asked for; features, ignored:
     columns of a table, () for .npz.
 
-    rows: (N,) the row of the file, from 0, that holds each token of `bags`.
+    rows: (N,) the row of the file, from 0, that holds each token of `bags`; groups (n,) where asked
+    for.
     """
 
     bags: Bags
@@ -52,6 +54,7 @@ class Table:
     features: tuple[str, ...]
     ignored: tuple[str, ...]
     rows: np.ndarray
+    groups: np.ndarray | None = None
 
 
 def checked_bags(tokens: np.ndarray, offsets: np.ndarray, path: Path) -> Bags:

@@ -1,10 +1,10 @@
 """Bags in files: npz, CSV and parquet.
 
 Two layouts. An .npz file holds arrays: `bags` (n, L, d), with `mask` (n, L) if they are padded; or
-`tokens` (N, d) with `offsets` (n+1,) or with `bag` (N,), the name of each token's bag; labels and
-weights are further arrays of n numbers. A .csv or .parquet file holds one token per row: a column
-names the bag, the label and the weight are columns that are constant within a bag, and every other
-column of numbers is a feature. Tokens of one bag need not be neighbours; bags keep the order in
+`tokens` (N, d) with `offsets` (n+1,) or with `bag` (N,), the name of each token's bag; labels,
+weights and groups are further arrays of n entries. A .csv or .parquet file holds one token per row: a column
+names the bag, the label, the weight and the group are columns that are constant within a bag, and
+every other column of numbers is a feature. Tokens of one bag need not be neighbours; bags keep the order in
 which they first appear. Nothing is ever unpickled.
 """
 
@@ -86,10 +86,11 @@ def _from_arrays(arrays: dict[str, np.ndarray], columns: Columns, path: Path) ->
             f"{columns.bag}, got {got}."
         )
     names = names if len(names) else np.arange(len(bags))
-    target, weight = (
-        _per_bag(arrays, name, len(bags), path) for name in (columns.target, columns.weight)
+    target, weight, groups = (
+        _per_bag(arrays, name, len(bags), path)
+        for name in (columns.target, columns.weight, columns.groups)
     )
-    return Table(bags, names, target, weight, (), (), rows)
+    return Table(bags, names, target, weight, (), (), rows, groups)
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
@@ -161,9 +162,8 @@ def _per_bag(
 
 
 def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
-    named = [
-        name for name in (columns.bag, columns.target, columns.weight) if name is not None
-    ]
+    asked = (columns.bag, columns.target, columns.weight, columns.groups)
+    named = [name for name in asked if name is not None]
     for name in [*named, *(columns.features or ())]:
         if name not in frame.columns:
             have = ", ".join(map(str, frame.columns[:8])) + (
@@ -199,6 +199,7 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
         features,
         ignored,
         rows,
+        label(columns.groups),
     )
 
 
