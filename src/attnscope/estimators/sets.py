@@ -7,8 +7,8 @@
         fewer than ten; a remainder of G/10 is in every fit and measures nothing). Promise:
         2 coverage - 1, less a term that vanishes with G (`promised_coverage`)
 
-without groups every bag is one. Formulas: fit/intervals.py. Fits of cv+ take their bags in random
-order, so that the fit is symmetric in them, as its proof asks.
+Without groups every bag is one. Formulas: fit/intervals.py. Fits of cv+ take bags in random order
+and groups by random names, so that a fit is symmetric in them, as its proof asks.
 
 Sets of tokens: let r(x, l) be the sum of the posterior weights of the tokens before l, heaviest
 first. {l: r(x, l) < coverage} is the smallest set whose weights sum to coverage: 90 % by the model's
@@ -150,7 +150,8 @@ class Sets(Parameters):
             own = clone(self).set_params(interval="cross", verbose=False)
             if self.max_seconds is not None:
                 own.set_params(max_seconds=self.max_seconds / folds)
-            own._fit(take_bags(held, rest), y[rest], weight[rest], of, codes[rest])
+            names = rng.permutation(len(order))
+            own._fit(take_bags(held, rest), y[rest], weight[rest], of, names[codes[rest]])
             out = np.flatnonzero(of_bag == fold)
             scores[out] = own._label_scores(take_bags(held, out), y[out])
             self.plus_models_.append(own)
