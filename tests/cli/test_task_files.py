@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from helpers.papers import SIGN_LOCATION
 from typer.testing import CliRunner
 
 import attnscope as at
@@ -13,29 +14,7 @@ from attnscope.explorer.knobs import arguments_of
 from attnscope.theory.task_files import task_of_file
 from attnscope.theory.words import modules_of, pair
 
-PAPER = '''
-import numpy as np
-
-import attnscope as at
-
-
-class SignPaper(at.Planted):
-    """The sign of what one token says."""
-
-    teachers = ("key", "value")
-    signal: float = 2.0
-
-    def latents(self):
-        return np.arange(self.length), np.full(self.length, 1 / self.length)
-
-    def means(self, location):
-        out = np.zeros((len(location), self.length, 2))
-        out[np.arange(len(location)), location, 0] = self.signal
-        return out
-
-    def label(self, fields, location, rng):
-        return np.sign(fields[np.arange(len(fields)), location, 1])
-'''
+PAPER = SIGN_LOCATION.replace("SignLocation", "SignPaper")
 
 
 @pytest.fixture

@@ -4,29 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# 25 lines, from outside the package
-SIGN_LOCATION = '''import numpy as np
-
-import attnscope as at
-
-
-class SignLocation(at.Planted):
-    """The sign of what one token says."""
-
-    teachers = ("key", "value")
-    signal: float = 2.0
-
-    def latents(self):
-        return np.arange(self.length), np.full(self.length, 1 / self.length)
-
-    def means(self, location):
-        out = np.zeros((len(location), self.length, 2))
-        out[np.arange(len(location)), location, 0] = self.signal
-        return out
-
-    def label(self, fields, location, rng):
-        return np.sign(fields[np.arange(len(fields)), location, 1])
-'''
+# 25 lines at most, from outside the package; in a test `from helpers.sign_location import ...`
+SIGN_LOCATION = (Path(__file__).parent / "sign_location.py").read_text()
 
 PREDICTOR = '''
 from dataclasses import dataclass

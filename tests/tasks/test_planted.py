@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers.sign_location import SignLocation
 from helpers.tolerances import EXACT
 from scipy.stats import ks_2samp, norm
 
@@ -20,25 +21,7 @@ from attnscope.theory.overlaps import head_gram
 SOMEWHERE = at.Overlaps(0.5, 0.1, 0.2, 0.6, -0.1)
 
 
-class Signed(at.Planted):
-    """The sign of what one token says."""
-
-    teachers = ("key", "value")
-    signal: float = 2.0
-
-    def latents(self):
-        return np.arange(self.length), np.full(self.length, 1 / self.length)
-
-    def means(self, location):
-        out = np.zeros((len(location), self.length, 2))
-        out[np.arange(len(location)), location, 0] = self.signal
-        return out
-
-    def label(self, fields, location, rng):
-        return np.sign(fields[np.arange(len(fields)), location, 1])
-
-
-class Chancy(Signed):
+class Chancy(SignLocation):
     """A class with logistic chances, and the logistic loss."""
 
     classes = (-1, 1)
@@ -50,7 +33,7 @@ class Chancy(Signed):
         return np.stack([1 - p, p], axis=1)
 
 
-class Oblique(Signed):
+class Oblique(SignLocation):
     """Teachers that are not orthogonal, a scale, and a loss of its own."""
 
     teacher_gram = ((1.0, 0.4), (0.4, 1.0))
@@ -64,9 +47,13 @@ class Oblique(Signed):
         return (1 - output * label) ** 2
 
 
-KINDS = (Signed, Chancy, Oblique)
+KINDS = (SignLocation, Chancy, Oblique)
 SLOW = pytest.mark.slow
-ONE_QUICK = (Signed, pytest.param(Chancy, marks=SLOW), pytest.param(Oblique, marks=SLOW))
+ONE_QUICK = (
+    SignLocation,
+    pytest.param(Chancy, marks=SLOW),
+    pytest.param(Oblique, marks=SLOW),
+)
 # the exact softmax risk compiles for seconds
 PREDICTORS = (at.Erf(1.0), pytest.param(at.Softmax(1.0), marks=SLOW))
 
@@ -115,7 +102,7 @@ def test_scales_that_nearly_agree_lose_no_digits():
     keeps its digits (13 promised errors off before). Second route: Bayes' rule in fractions.
     """
 
-    class Close(Signed):
+    class Close(SignLocation):
         def scales(self, location):
             out = np.ones((len(location), self.length))
             out[np.arange(len(location)), location] = 1 - 1e-9
@@ -193,7 +180,7 @@ def test_three_normals_are_integrated_by_rules():
 def test_gram_matrices_heads_and_functions_of_projections():
     import jax.numpy as jnp
 
-    task = Signed(9, 4)
+    task = SignLocation(9, 4)
     G = head_gram(SOMEWHERE, np.eye(2))
     one = at.risk(task, at.Softmax(1.0), SOMEWHERE)
     assert at.risk(task, at.Softmax(1.0), G).value == pytest.approx(one.value, rel=1e-12)
@@ -225,7 +212,7 @@ def test_sgd_in_law_equals_sgd_on_tokens(kind):
 
 
 def test_training_and_flow_descend():
-    task = Signed(50, 2)
+    task = SignLocation(50, 2)
     start = at.Overlaps(0.3, 0.0, 0.0, 0.3, 0.0)
     run = at.train(
         task, at.Softmax(1.0), start=start, runs=1, steps=20, log_every=10, step_size=0.1,
@@ -240,7 +227,7 @@ def test_training_and_flow_descend():
     assert np.isfinite(sgd.excess).all()
 
 
-class Wrong(Signed):
+class Wrong(SignLocation):
     """One mistake at a time."""
 
     mistake: str = ""
@@ -285,12 +272,74 @@ def test_wrong_teachers_get_one_sentence():
     with pytest.raises(
         at.AttnscopeError, match="teacher_gram of Bent must be positive semid"
     ):
-        type("Bent", (Signed,), {"teacher_gram": [[1, 2], [2, 1]]})
+        type("Bent", (SignLocation,), {"teacher_gram": [[1, 2], [2, 1]]})
     with pytest.raises(at.AttnscopeError, match="teachers of Named must be names"):
-        type("Named", (Signed,), {"teachers": "key"})
-    with pytest.raises(at.AttnscopeError, match="an argument of Signed must be one of"):
-        Signed(10, 4, signl=3.0)
+        type("Named", (SignLocation,), {"teachers": "key"})
+    with pytest.raises(at.AttnscopeError, match="an argument of SignLocation must be one of"):
+        SignLocation(10, 4, signl=3.0)
     with pytest.raises(at.AttnscopeError, match="gram of risk must be positive semidefinite"):
         at.risk(
-            Signed(10, 4), at.Softmax(1.0), np.eye(4) + 3 * np.fliplr(np.eye(4))[[1, 0, 3, 2]]
+            SignLocation(10, 4),
+            at.Softmax(1.0),
+            np.eye(4) + 3 * np.fliplr(np.eye(4))[[1, 0, 3, 2]],
         )
+
+
+class TwoNumbers(SignLocation):
+    """A label of two numbers, which no head predicts."""
+
+    def label(self, fields, location, rng):
+        seen = fields[np.arange(len(fields)), location]
+        return np.stack([seen[:, 1], seen[:, 0] - self.signal], axis=1)
+
+
+def test_labels_of_several_numbers():
+    """Inference has them: sums over the two. A function of projections with two outputs has a
+    risk: means of values and of scores at k = k*, v = v*, whose errors are
+    E(w_J - mean w)^2 = 1 - 1/L and E(u_J - signal - mean u)^2 = 1 - 1/L + (signal/L)^2.
+    """
+    task = TwoNumbers(dim=6, length=3)
+    batch = task.sample(20_000, seed=4)
+    assert batch.target.shape == (20_000, 2)
+    errors = ((task.bayes_predict(batch.tokens) - batch.target) ** 2).sum(1)
+    best = task.bayes_risk(samples=20_000)
+    slack = 5 * np.hypot(best.error, errors.std() / np.sqrt(len(errors)))
+    assert abs(errors.mean() - best.value) < slack
+
+    def even(fields, temperature):
+        return fields[:, ::-1].mean(axis=0)
+
+    oracle = head_gram(at.Overlaps.oracle(), np.eye(2))
+    found = at.risk(task, even, oracle, samples=50_000)
+    exact = 2 * (1 - 1 / 3) + (task.signal / 3) ** 2
+    assert abs(found.value - exact) < 5 * found.error
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda task: at.risk(task, at.Softmax(1.0), SOMEWHERE),
+        lambda task: at.risk(task, at.Softmax(1.0), SOMEWHERE, method="monte-carlo"),
+        lambda task: at.risk_gradient(task, at.Softmax(1.0), SOMEWHERE),
+        lambda task: at.train(task, at.Softmax(1.0), steps=1, log_every=1),
+        lambda task: at.train(task, at.Softmax(1.0), steps=1, log_every=1, batch_size=1),
+        lambda task: at.gradient_flow(task, at.Softmax(1.0), SOMEWHERE, [0.0, 1.0]),
+    ],
+)
+def test_heads_refuse_labels_of_several_numbers(asked):
+    said = r"label of TwoNumbers.label must be .*\(n,\) for heads.*got an array of shape \(n, 2\)"
+    with pytest.raises(at.AttnscopeError, match=said):
+        asked(TwoNumbers(dim=6, length=3))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda task: at.risk(task, at.Softmax(1.0), SOMEWHERE),
+        lambda task: at.train(task, at.Softmax(1.0), steps=1, log_every=1, batch_size=1),
+        lambda task: task.bayes_risk(),
+    ],
+)
+def test_whoever_asks_is_told_what_a_method_returned(asked):
+    with pytest.raises(at.AttnscopeError, match=r"label of Wrong.label must be .*got NaN"):
+        asked(Wrong(10, 4, mistake="label"))

@@ -23,7 +23,8 @@ from attnscope.numerics.border.sampled_estimate import share_error
 from attnscope.numerics.border.sampled_mean import SampledMean
 from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.predictors.attention import Predictor
-from attnscope.tasks.base import PlantedTask, Projections
+from attnscope.tasks.base import PlantedTask, Projections, is_defined
+from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.theory.law import Law
 from attnscope.theory.loss_values import loss_values
 from attnscope.theory.overlaps import Overlaps, head_gram
@@ -141,6 +142,8 @@ def sampled_heads_excess(
 ) -> tuple[float, float]:
     """The same for several heads that add up, at the Gram matrix of (k_1, v_1, ..., teachers)."""
 
+    if is_defined(task):
+        check_one_number(task)
     loss = getattr(task, "loss", "squared")
     if loss != "squared" or len(task.teacher_gram) < 2:
         return _sampled_loss(task, head, heads, gram, lam, samples, seed, loss)

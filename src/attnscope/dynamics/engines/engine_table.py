@@ -13,7 +13,8 @@ from attnscope.dynamics.engines.engine import GramEngine, OverlapEngine
 from attnscope.dynamics.setup import HeadSetup, Setup
 from attnscope.errors import bad
 from attnscope.predictors.attention import Erf, Softmax, SoftmaxOne
-from attnscope.tasks.base import has_classes, laws
+from attnscope.tasks.base import has_classes, is_defined, laws
+from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.multi_head_risk import distinct_tokens
 
@@ -91,6 +92,8 @@ def _planted(setup: Setup) -> OverlapEngine:
     alpha = setup.step_size
     batch = setup.batch_size
     loss = "logistic" if has_classes(task) else getattr(task, "loss", "squared")
+    if is_defined(task):
+        check_one_number(task)
     if batch is None and (has_classes(task) or setup.engine == "full"):
         got = (
             f"None for {predictor!r} on {type(task).__name__} with engine={setup.engine!r}, "
@@ -128,6 +131,8 @@ def heads_engine(setup: HeadSetup) -> GramEngine:
     alpha = setup.step_size
     batch = setup.batch_size
     loss = getattr(task, "loss", "squared")
+    if is_defined(task):
+        check_one_number(task)
     alone = distinct_tokens(task, setup.predictor)
     if setup.engine == "full" and not hasattr(task, "directions") and not alone:
         from attnscope.dynamics.engines.full_planted import FullPlanted

@@ -12,6 +12,7 @@ import numpy as np
 from attnscope.errors import bad, shown
 
 __all__ = [
+    "check_one_number",
     "checked_classes",
     "checked_gram",
     "checked_label",
@@ -121,6 +122,23 @@ def checked_label(found: object, of: str, n: int) -> np.ndarray:
             f"an array of shape {a.shape}",
         )
     return a.astype(np.float64)
+
+
+def check_one_number(task: Any) -> None:
+    """One sentence where the label is several numbers: heads of attention predict one.
+
+    Two sequences tell, drawn once for each task.
+    """
+    known = vars(task)
+    if "_label_axes" not in known:
+        gram = np.asarray(task.teacher_gram, dtype=np.float64)
+        drawn = task.projections(2, gram, np.random.default_rng(0))
+        known["_label_axes"] = np.shape(drawn.label)[1:]
+    if known["_label_axes"]:
+        got = f"an array of shape (n, {known['_label_axes'][0]})"
+        hint = "risk(task, function, gram) with a function of projections that has as many outputs"
+        must = "an array of shape (n,) for heads, which predict one number"
+        raise bad("label", of_method(task, "label"), must, got, hint)
 
 
 def checked_latents(found: object, of: str) -> tuple[np.ndarray, np.ndarray]:

@@ -29,6 +29,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border.sampled_estimate import widened
 from attnscope.numerics.border.sampled_mean import tail_size, unseen_above
 from attnscope.numerics.border.x64 import x64
+from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.theory.loss_values import loss_values
 from attnscope.theory.nodes.nodes import SCRAMBLINGS, Nodes, grid_nodes, nodes_of
 from attnscope.theory.nodes.students import Seen, embedded_inverses, seen_by
@@ -91,6 +92,8 @@ class Reader(NamedTuple):
 def reader_of(task: Any, predictor: Any, vectors: int = 0) -> Reader:
     """Of a predictor, a MultiHead or a function of projections, with the task's own loss."""
     loss = getattr(task, "loss", "squared")
+    if hasattr(predictor, "weights") or hasattr(predictor, "head"):
+        check_one_number(task)
     if hasattr(predictor, "head"):
         return Reader(predictor.head, predictor.heads, loss)
     if hasattr(predictor, "weights"):

@@ -1,0 +1,158 @@
+"""A paper in one file: 25 lines from outside the package get everything on the list.
+
+Sampled comparisons use 5 standard errors (6e-7 each). Slow: every engine compiles once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+
+import numpy as np
+import pytest
+from helpers.papers import SIGN_LOCATION, install
+from typer.testing import CliRunner
+
+import attnscope as at
+from attnscope import catalogue
+from attnscope.cli import app
+from attnscope.theory.overlaps import head_gram
+
+pytestmark = pytest.mark.slow
+SOMEWHERE = at.Overlaps(0.5, 0.1, 0.2, 0.6, -0.1)
+HEADS = (at.Softmax(1.0), at.Erf(1.0))
+SMALL = {"runs": 2, "steps": 6, "log_every": 3, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory):
+    """(path, class) of the file, somewhere on disk."""
+    path = tmp_path_factory.mktemp("elsewhere") / "one_file_paper.py"
+    path.write_text(SIGN_LOCATION)
+    sys.path.insert(0, str(path.parent))
+    yield path, import_module("one_file_paper").SignLocation
+    sys.path.remove(str(path.parent))
+    sys.modules.pop("one_file_paper", None)
+    catalogue.remove("sign-location", catalogue.TASKS)
+
+
+@pytest.fixture(scope="module")
+def task(paper):
+    return paper[1](dim=8, length=3)
+
+
+def run(*words):
+    found = CliRunner().invoke(app, [str(word) for word in words])
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def test_it_has_25_lines():
+    assert len(SIGN_LOCATION.splitlines()) <= 25
+    assert (
+        "attnscope.theory" not in SIGN_LOCATION and "import attnscope as at" in SIGN_LOCATION
+    )
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_risk_has_an_error_and_holds(task, head):
+    found = at.risk(task, head, SOMEWHERE)
+    drawn = at.risk(task, head, SOMEWHERE, method="monte-carlo", samples=200_000)
+    assert 0 < found.error < 2e-3
+    assert abs(found.value - drawn.value) < 5 * np.hypot(found.error, drawn.error)
+    gram = head_gram(SOMEWHERE, np.eye(2))
+    assert at.risk(task, head, gram).value == pytest.approx(found.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_gradient_is_that_of_the_risk(task, head):
+    """Central differences; the gradient's nodes are fewer than the risk's, hence 3e-3."""
+    slope = at.risk_gradient(task, head, SOMEWHERE)
+    for name in SOMEWHERE._fields:
+        ends = [
+            at.risk(task, head, SOMEWHERE._replace(**{name: getattr(SOMEWHERE, name) + step}))
+            for step in (-1e-3, 1e-3)
+        ]
+        difference = (ends[1].value - ends[0].value) / 2e-3
+        assert abs(difference - getattr(slope, name)) < 3e-3, name
+
+
+@pytest.mark.parametrize("how", ["population", "sgd", "full"])
+def test_training(task, how):
+    rest = {} if how == "population" else {"batch_size": 4}
+    if how == "full":
+        rest["engine"] = "full"
+    found = at.train(task, at.Softmax(1.0), step_size=0.1, **SMALL, **rest)
+    assert found.excess.shape == (2, 3) and np.isfinite(found.excess).all()
+    again = at.train(task, at.Softmax(1.0), step_size=0.1, **SMALL, **rest)
+    assert np.array_equal(found.log, again.log)
+    longer = found.extend(6, progress=False)
+    assert np.array_equal(longer.log[..., : found.log.shape[-1]], found.log)
+
+
+def test_flow_and_descent_go_the_same_way(task):
+    start = at.Overlaps(0.3, 0.0, 0.0, 0.3, 0.0)
+    flow = at.gradient_flow(task, at.Softmax(1.0), start, [0.0, 1.0], tolerance=1e-4)
+    steps = at.train(
+        task, at.Softmax(1.0), start=start, runs=1, steps=40, log_every=40, step_size=0.025,
+        progress=False,
+    )  # fmt: skip
+    assert flow.excess[0, -1] < flow.excess[0, 0]
+    # Euler steps of 1/40: an error of a fortieth of what was won
+    won = flow.excess[0, 0] - flow.excess[0, -1]
+    assert abs(flow.excess[0, -1] - steps.excess[0, -1]) < won / 10
+
+
+def test_inference_by_enumeration(task):
+    batch = task.sample(20_000, seed=1)
+    posterior = task.posterior(batch.tokens)
+    assert posterior.shape == (20_000, 3) and np.allclose(posterior.sum(1), 1)
+    errors = (task.bayes_predict(batch.tokens) - batch.target) ** 2
+    bayes = task.bayes_risk()
+    spread = errors.std() / np.sqrt(len(errors))
+    assert abs(errors.mean() - bayes.value) < 5 * np.hypot(spread, bayes.error)
+    for head in HEADS:
+        assert at.risk(task, head, at.Overlaps.oracle()).value > bayes.value
+
+
+def test_command_line(paper, tmp_path, monkeypatch):
+    word = f"{paper[0]}:SignLocation"
+    small = ("--dim", 8, "--length", 3)
+    rows = json.loads(run("risk", "--task", word, *small, "--json"))["risks"]
+    assert {row["name"].split(":")[0] for row in rows} >= {"null", "Bayes"}
+    options = ("--runs", 2, "--steps", 4, "--batch-size", 2, "--json")
+    run("train", "--task", word, *small, *options)
+    study = tmp_path / "study.toml"
+    fixed = f'task = "{word}"\ndim = 8\nlength = 3\n'
+    text = f'function = "oracle_risk"\n[grid]\ntemperature = [0.5, 1.0]\n[fixed]\n{fixed}'
+    study.write_text(text)
+    run("sweep", study, "--store", tmp_path / "runs", "--out", tmp_path)
+    told = (tmp_path / "study.csv").read_text().splitlines()
+    assert len(told) == 3 and "error_of_risk" in told[0]
+    assert "2 from the store" in run(
+        "sweep", study, "--store", tmp_path / "runs", "--out", tmp_path
+    )
+    served = []
+    monkeypatch.setattr("attnscope.explorer.app.serve", lambda *_, **__: served.append(1))
+    run("explore", "--task", word, "--no-browser")
+    from attnscope.explorer.knobs import arguments_of
+    from attnscope.explorer.shown import shown
+    from attnscope.explorer.state import default_state
+
+    assert served and {"dim", "length", "signal"} <= set(arguments_of("sign-location"))
+    state = default_state("risk").changed(task="sign-location", dim=8, length=3)
+    assert shown(state).figure.panels[0].marks
+
+
+def test_entry_points(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(install(tmp_path / "site"))])
+    setting = ("--task", "packed-sign", "--dim", 8, "--length", 3)
+    try:
+        rows = json.loads(run("risk", *setting, "--json"))["risks"]
+        assert all(np.isfinite(row["value"]) for row in rows)
+        run("train", *setting, "--runs", 2, "--steps", 4, "--batch-size", 2, "--json")
+    finally:
+        catalogue.remove("packed-sign", catalogue.TASKS)
+        for name in [name for name in sys.modules if name.split(".")[0] == "sign_pack"]:
+            del sys.modules[name]
