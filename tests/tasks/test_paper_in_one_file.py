@@ -136,8 +136,8 @@ def test_command_line(paper, tmp_path, monkeypatch):
     served = []
     monkeypatch.setattr("attnscope.explorer.app.serve", lambda *_, **__: served.append(1))
     run("explore", "--task", word, "--no-browser")
+    from attnscope.explorer.compute import shown
     from attnscope.explorer.knobs import arguments_of
-    from attnscope.explorer.shown import shown
     from attnscope.explorer.state import default_state
 
     assert served and {"dim", "length", "signal"} <= set(arguments_of("sign-location"))
