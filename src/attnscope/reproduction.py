@@ -25,7 +25,7 @@ from attnscope.numerics.border.validation import seed_value
 from attnscope.report.build import verdicts_json, write_report
 from attnscope.report.folder import prepare, replace
 from attnscope.report.terminal import Display, display, summary
-from attnscope.sweeps.execute import Outcome, execute
+from attnscope.sweeps.execute import Outcome, Where, execute
 
 __all__ = ["NotWritten", "exit_code", "reproduce"]
 
@@ -136,7 +136,7 @@ class Run:
     ) -> None:
         by_id = {claim.id: claim for claim in self.claims}
         with closing(
-            execute(run_and_draw, self.tasks(screen, folder), workers, scheduler)
+            execute(run_and_draw, self.tasks(screen, folder), Where(workers, scheduler))
         ) as outcomes:
             for name, outcome in outcomes:
                 verdict = self.keep(by_id[name], outcome)

@@ -18,7 +18,7 @@ from helpers.paths import ROOT
 
 from attnscope.errors import AttnscopeError
 from attnscope.sweeps import processes
-from attnscope.sweeps.execute import execute
+from attnscope.sweeps.execute import Where, execute
 from attnscope.sweeps.run import run, status, sweep
 
 
@@ -99,7 +99,7 @@ def test_an_exception_in_a_worker_is_a_failure_with_its_traceback(tmp_path):
 
 def test_execute_is_usable_alone_and_survives_what_cannot_be_sent():
     outcomes = dict(
-        execute(sweep_cells.returns_generator, iter([("a", {"x": 1})]), workers=1)
+        execute(sweep_cells.returns_generator, iter([("a", {"x": 1})]), Where(workers=1))
     )
     assert "the result cannot be sent to the parent process (TypeError" in outcomes["a"].error
     fine = dict(execute(sweep_cells.square, iter([("a", {"x": 3})])))
@@ -191,7 +191,7 @@ sweep(local, {{"x": [3]}}, {str(tmp_path)!r}, workers=2)
 def test_closing_early_ends_the_workers(tmp_path):
     log = tmp_path / "log"
     tasks = iter([(str(x), {"x": x, "log": str(log)}) for x in range(50)])
-    outcomes = execute(sweep_cells.slow, tasks, workers=2)
+    outcomes = execute(sweep_cells.slow, tasks, Where(workers=2))
     next(outcomes)
     outcomes.close()
     assert all(_gone(int(pid)) for pid in log.read_text().split())

@@ -33,6 +33,12 @@ def sweep_command(
         bool,
         typer.Option("--dry-run", help="Only say what would be computed and for how long."),
     ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds after which a cell is ended; with --workers or --scheduler."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a parameter study; killed at any time, the same command resumes."""
@@ -50,7 +56,7 @@ def sweep_command(
             f"--out of attnscope sweep must be an existing folder, got {str(out)!r}; try --out ."
         )
     with interruptible():
-        report = study.run(store, workers, scheduler, progress=not as_json)
+        report = study.run(store, workers, scheduler, not as_json, timeout)
     table = out / f"{study.name}.csv"
     with whole_file(table, "attnscope sweep", "--out") as part:
         report.frame.to_csv(part, index=False)

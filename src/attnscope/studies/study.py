@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -39,7 +39,7 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Figure, Heat, Line, Panel
 from attnscope.studies.functions import FUNCTIONS, check_cell
 from attnscope.sweeps import run as engine
-from attnscope.sweeps.grid import check_fits, expand
+from attnscope.sweeps.grid import Product, check_fits, expand
 from attnscope.sweeps.key import code_version
 from attnscope.theory.words import modules_of
 
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Study", "load_study"]
 
+# cells that are each checked before anything runs, in a second or two; of larger products the
+# values are, one axis at a time
+CHECKED = 20_000
 KEYS = {"title", "function", "seed", "grid", "fixed", "figure"}
 RANGE_KEYS = {"from", "to", "count", "scale", "whole"}
 FIGURE_KEYS = {"kind", "x", "y", "value", "group", "log_x", "log_y", "log_value"}
@@ -60,7 +63,7 @@ class Study:
     name: str
     title: str
     function: Callable[..., Any]
-    cells: list[dict[str, Any]]
+    cells: Sequence[dict[str, Any]]
     seed: int
     figure: dict[str, Any]
 
@@ -70,17 +73,19 @@ class Study:
         workers: int | None = None,
         scheduler: str | None = None,
         progress: bool = True,
+        timeout: float | None = None,
     ) -> engine.Report:
         """Compute what the store does not hold yet."""
-        where = {"workers": workers, "scheduler": scheduler, "progress": progress}
-        version = self.version()
         return engine.run(
             self.function,
             self.cells,
             store,
+            workers,
+            scheduler,
             seed=self.seed,
-            version=version,
-            **where,  # type: ignore[arg-type]
+            version=self.version(),
+            timeout=timeout,
+            progress=progress,
         )
 
     def status(self, store: str | os.PathLike[str]) -> engine.Status:
@@ -98,7 +103,11 @@ class Study:
         edited, their cells are computed anew.
         """
         named = modules_of(
-            *(cell.get(name, "") for cell in self.cells for name in ("task", "predictor"))
+            *(
+                cell.get(name, "")
+                for cell in _star(self.cells)
+                for name in ("task", "predictor")
+            )
         )
         return code_version(named) if named and self.function in FUNCTIONS.values() else ""
 
@@ -147,7 +156,7 @@ def load_study(path: str | os.PathLike[str]) -> Study:
         raise bad("[fixed]", of, "parameters that [grid] does not have", ", ".join(both))
     cells = expand(axes | {name: [value] for name, value in fixed.items()})
     check_fits(function, cells)
-    for cell in cells:
+    for cell in cells if len(cells) <= CHECKED else _star(cells):
         check_cell(function, cell)
     seed = data.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
@@ -156,6 +165,17 @@ def load_study(path: str | os.PathLike[str]) -> Study:
     if not isinstance(title, str):
         raise bad("title", of, "text", title)
     return Study(Path(path).stem, title, function, cells, seed, _checked_figure(figure, of))
+
+
+def _star(cells: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Of a product: cells in which every value of every axis occurs once, the others at their
+    first. Else all.
+    """
+    if not isinstance(cells, Product):
+        yield from cells
+        return
+    for name, values in cells.axes.items():
+        yield from (cells[0] | {name: value} for value in values)
 
 
 def _known(table: dict[str, Any], known: set[str], of: str) -> None:

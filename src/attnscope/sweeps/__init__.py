@@ -1,6 +1,6 @@
 """A function over a grid, resumable: `run` (the door), `grid`, `key`, `reach`, `contents`,
 `loaded`, `package`, `text` (what names a result), `store`, `rows`, `execute`, `outcome`,
-`processes`, `cluster` (who computes it).
+`claims`, `processes`, `cluster` (who computes it).
 
 Imports nothing of the project but `errors` and `progress`; imported by `studies` and
 `reproduction`.

@@ -13,10 +13,14 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from multiprocessing import current_process
 from typing import Any
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
+from attnscope.sweeps.processes import run_in_processes
 
 __all__ = ["run_on_cluster"]
 
@@ -25,19 +29,23 @@ _REFRESH = 5.0  # seconds between two looks at the size of the cluster
 
 
 def run_on_cluster(
-    function: Callable[..., Any], tasks: Iterator[Task], address: str
+    function: Callable[..., Any],
+    tasks: Iterator[Task],
+    address: str,
+    timeout: float | None = None,
 ) -> Outcomes:
     """Yield (key, Outcome) for every task as it finishes on the cluster at `address`."""
     client = _connect(address)
+    one = run_one if timeout is None else partial(_run_limited, timeout)
     suspects: list[Task] = []
     try:
-        for task, outcome in _windowed(client, function, tasks):
+        for task, outcome in _windowed(client, one, function, tasks):
             if outcome is None:
                 suspects.append(task)
             else:
                 yield task[0], outcome
         for suspect in suspects:
-            for task, outcome in _windowed(client, function, iter([suspect])):
+            for task, outcome in _windowed(client, one, function, iter([suspect])):
                 yield task[0], outcome or _poison()
     finally:
         client.close(timeout=2)  # drops what is still running there
@@ -86,10 +94,38 @@ def _knock(address: str) -> None:
         thread.submit(lambda: asyncio.run(asyncio.wait_for(greet(), TIMEOUT))).result()
 
 
+def _run_limited(
+    timeout: float, function: Callable[..., Any], call: dict[str, Any]
+) -> Outcome:
+    """`run_one` in a process of its own, which is ended when the time is over: a thread of a Dask
+    worker cannot be. It costs the start of a process, a second or so, for each cell.
+    """
+    cells = run_in_processes(function, iter([("cell", call)]), 1, timeout)
+    with _may_have_children(), closing(cells):
+        return next(cells)[1]
+
+
+@contextmanager
+def _may_have_children() -> Iterator[None]:
+    """Dask's workers are daemons, to which multiprocessing denies children lest they be orphans;
+    ours end with their parent.
+    """
+    config = current_process()._config  # type: ignore[attr-defined]
+    before = config.get("daemon")
+    config["daemon"] = False
+    try:
+        yield
+    finally:
+        config["daemon"] = before
+
+
 def _windowed(
-    client: Any, function: Callable[..., Any], tasks: Iterator[Task]
+    client: Any,
+    one: Callable[..., Outcome],
+    function: Callable[..., Any],
+    tasks: Iterator[Task],
 ) -> Iterator[tuple[Task, Outcome | None]]:
-    """Keep the window full; yield each task with its Outcome,
+    """Keep the window full of calls of `one`; yield each task with its Outcome,
     or None if it saw too many workers die.
     """
     from distributed import as_completed
@@ -104,7 +140,7 @@ def _windowed(
                 return
             # pure=False: a key of Dask's own, so that two sweeps on one cluster do not share a
             # future
-            future = client.submit(run_one, function, task[1], pure=False)
+            future = client.submit(one, function, task[1], pure=False)
             held[future] = task
             finished.add(future)
 

@@ -12,41 +12,51 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
 
-__all__ = ["Outcome", "check_where", "execute", "run_one"]
+__all__ = ["Outcome", "Where", "check_where", "execute", "run_one"]
+
+
+class Where(NamedTuple):
+    """Where cells are computed: here, in `workers` processes, or on the cluster of `scheduler`; and
+    for how many seconds each at most.
+    """
+
+    workers: int | None = None
+    scheduler: str | None = None
+    timeout: float | None = None
+
+
+HERE = Where()
 
 
 def execute(
     function: Callable[..., Any],
     tasks: Iterator[Task],
-    workers: int | None = None,
-    scheduler: str | None = None,
+    where: Where = HERE,
 ) -> Outcomes:
     """Yield (key, Outcome) for every task, unordered.
     Closing the generator stops early and ends workers.
     """
-    check_where(function, workers, scheduler)
+    check_where(function, where)
+    workers, scheduler, timeout = where
     if scheduler is not None:
         from attnscope.sweeps.cluster import run_on_cluster
 
-        return run_on_cluster(function, tasks, scheduler)
+        return run_on_cluster(function, tasks, scheduler, timeout)
     if workers is not None:
         from attnscope.sweeps.processes import run_in_processes
 
-        return run_in_processes(function, tasks, workers)
+        return run_in_processes(function, tasks, workers, timeout)
     return ((key, run_one(function, call)) for key, call in tasks)
 
 
-def check_where(
-    function: Callable[..., Any], workers: int | None, scheduler: str | None
-) -> None:
-    """Refuse a bad `workers` or `scheduler`,
-    or a function that another process could not import.
-    """
+def check_where(function: Callable[..., Any], where: Where) -> None:
+    """Refuse a bad place or time limit, or a function that another process could not import."""
+    workers, scheduler, timeout = where
     if workers is not None and scheduler is not None:
         raise AttnscopeError(
             "sweep must be given workers or scheduler, got both; try only one of them."
@@ -69,6 +79,8 @@ def check_where(
             scheduler,
             'scheduler="tcp://host:8786"',
         )
+    if timeout is not None:
+        _check_timeout(timeout, here=workers is None and scheduler is None)
     if (workers is not None or scheduler is not None) and not _importable(function):
         raise bad(
             "function",
@@ -77,6 +89,15 @@ def check_where(
             function,
             "moving it to a module",
         )
+
+
+def _check_timeout(timeout: Any, here: bool) -> None:
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not (number and 0 < timeout < float("inf")):
+        raise bad("timeout", "sweep", "a number of seconds > 0", timeout, "timeout=60")
+    if here:
+        must = "given together with workers or a scheduler"
+        raise bad("timeout", "sweep", must, f"{timeout:g} in this process", "workers=1")
 
 
 def _importable(function: Any) -> bool:

@@ -1,34 +1,81 @@
-"""From a grid to a list of cells' parameters.
+"""From a grid to its cells' parameters.
 
 A grid is either a dict of lists (their product, the last name varying fastest) or a list of dicts
 (the cells themselves). Every value becomes plain data (see `key.plain`), so that the function gets
-what the key names.
+what the key names. A product is a sequence that makes its cells when they are asked for: a million
+of them cost no memory before they run.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, overload
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.sweeps.key import plain
+from attnscope.sweeps.text import canonical
 
-__all__ = ["accepts_seed", "check_fits", "expand"]
+__all__ = ["Product", "accepts_seed", "check_fits", "expand"]
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]
 
 
-def expand(grid: Grid) -> list[dict[str, Any]]:
+class Product(Sequence[dict[str, Any]]):
+    """The cells of a product of axes, made one by one.
+
+    >>> cells = Product({"a": [1, 2], "b": ["x", "y", "z"]})
+    >>> len(cells), cells[4]
+    (6, {'a': 2, 'b': 'y'})
+    """
+
+    def __init__(self, axes: dict[str, list[Any]]) -> None:
+        self.axes = axes
+
+    def __len__(self) -> int:
+        return math.prod(map(len, self.axes.values())) if self.axes else 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        if self.axes:
+            yield from (
+                dict(zip(self.axes, choice)) for choice in product(*self.axes.values())
+            )
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        rest = range(len(self))[place]  # refuses what is beyond the end
+        chosen = {}
+        for name, values in reversed(self.axes.items()):
+            rest, i = divmod(rest, len(values))
+            chosen[name] = values[i]
+        return dict(reversed(chosen.items()))
+
+    def distinct(self) -> int:
+        """Cells that differ: a value that stands twice on its axis counts once."""
+        return math.prod(len(set(map(canonical, values))) for values in self.axes.values())
+
+
+def expand(grid: Grid) -> Sequence[dict[str, Any]]:
     """The parameters of every cell, in grid order.
 
-    >>> expand({"a": [1, 2], "b": ["x"]})
+    >>> list(expand({"a": [1, 2], "b": ["x"]}))
     [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}]
     """
-    if isinstance(grid, Mapping):
-        cells = _product(grid)
+    cells: Sequence[dict[str, Any]]
+    if isinstance(grid, Product):
+        cells = grid
+    elif isinstance(grid, Mapping):
+        cells = Product({name: _values(name, grid[name]) for name in grid})
     elif isinstance(grid, list | tuple):
         cells = [_cell(one) for one in grid]
     else:
@@ -48,13 +95,6 @@ def expand(grid: Grid) -> list[dict[str, Any]]:
             "at least one value for each name",
         )
     return cells
-
-
-def _product(grid: Mapping[str, Any]) -> list[dict[str, Any]]:
-    if not grid:
-        return []
-    values = [_values(name, grid[name]) for name in grid]
-    return [dict(zip(grid, choice, strict=True)) for choice in product(*values)]
 
 
 def _values(name: Any, values: Any) -> list[Any]:
@@ -94,13 +134,15 @@ def accepts_seed(function: Callable[..., Any]) -> bool:
     return named or any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-def check_fits(function: Callable[..., Any], cells: list[dict[str, Any]]) -> None:
+def check_fits(function: Callable[..., Any], cells: Sequence[dict[str, Any]]) -> None:
     """Refuse, before anything runs, a cell that names an unknown parameter or lacks a required
     one.
     """
     signature = _signature(function)
     with_seed = accepts_seed(function)
-    for names in {tuple(cell): None for cell in cells}:
+    # the cells of a product have the same names
+    kinds = cells[:1] if isinstance(cells, Product) else cells
+    for names in {tuple(cell): None for cell in kinds}:
         call: dict[str, Any] = dict.fromkeys(names)
         if with_seed:
             call.setdefault("seed", 0)

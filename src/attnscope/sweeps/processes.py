@@ -1,7 +1,8 @@
 """A light pool of worker processes in which a killed worker costs one retry of one cell.
 
 Each worker has its own pipe and answers in order, so a death is known at once and names its cell. A
-cell that loses its worker `ATTEMPTS` times fails alone, with a record. Workers are spawned, not
+cell that loses its worker `ATTEMPTS` times fails alone, with a record; one that takes longer than
+the time limit is ended with its worker, and fails at once. Workers are spawned, not
 forked (a fork of a process with JAX or BLAS threads can hang), with one numerical thread each, and
 end by themselves when the parent is gone.
 """
@@ -54,16 +55,20 @@ _XLA = "--xla_cpu_multi_thread_eigen=false"
 
 
 def run_in_processes(
-    function: Callable[..., Any], tasks: Iterator[Task], workers: int
+    function: Callable[..., Any],
+    tasks: Iterator[Task],
+    workers: int,
+    timeout: float | None = None,
 ) -> Outcomes:
     """Yield (key, Outcome) for every task as it finishes, with up to `workers` processes."""
-    pool = _Pool(function, tasks)
+    pool = _Pool(function, tasks, timeout)
     try:
         while len(pool.team) < workers and pool.has_more():
             pool.hire()
         while pool.team:
-            for worker in wait([worker.pipe for worker in pool.team]):
+            for worker in wait([worker.pipe for worker in pool.team], pool.patience()):
                 yield from pool.hear(worker)  # type: ignore[arg-type]
+            yield from pool.end_overdue()
         pool.dismiss(_PATIENCE)
     finally:
         pool.dismiss(0.0)
@@ -80,6 +85,7 @@ class _Worker:
         self.process = context.Process(target=_serve, args=(theirs, payload), daemon=True)
         self.tasks = deque[Task]()
         self.ready = False
+        self.since = 0.0  # when its first task began, as far as the parent knows
         with (
             _deaf_to_ctrl_c(),
             _single_threaded(),
@@ -89,6 +95,8 @@ class _Worker:
         theirs.close()  # so that the child's death closes the pipe
 
     def give(self, task: Task) -> None:
+        if not self.tasks:
+            self.since = time.monotonic()
         self.tasks.append(task)
         # it just died: its pipe says so next, and the task is tried again
         with suppress(OSError):
@@ -98,8 +106,11 @@ class _Worker:
 class _Pool:
     """The team, the tasks still to do, and how often each has lost a worker."""
 
-    def __init__(self, function: Callable[..., Any], tasks: Iterator[Task]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], tasks: Iterator[Task], timeout: float | None
+    ) -> None:
         self.payload = pickle.dumps(function)
+        self.timeout = timeout
         self.tasks, self.again = tasks, deque[Task]()
         self.deaths: dict[str, int] = {}
         self.stillborn = 0
@@ -126,6 +137,7 @@ class _Pool:
             self.welcome(worker, message)
             return
         key, _ = worker.tasks.popleft()
+        worker.since = time.monotonic()  # of the next, if it holds one
         # first, so that it computes while the caller stores this outcome
         self.occupy(worker, message.seconds)
         yield key, message
@@ -171,6 +183,32 @@ class _Pool:
             self.count_stillborn(cause)
         if self.has_more():
             self.hire()
+
+    def patience(self) -> float | None:
+        """Seconds until the first cell is overdue; None: any number."""
+        begun = [worker.since for worker in self.team if worker.tasks]
+        if self.timeout is None or not begun:
+            return None
+        return max(0.0, min(begun) + self.timeout - time.monotonic())
+
+    def end_overdue(self) -> Iterator[tuple[str, Outcome]]:
+        """End the workers whose cell has taken too long; the cell fails, what waited goes on."""
+        if self.timeout is None:
+            return
+        horizon = time.monotonic() - self.timeout
+        for worker in [w for w in self.team if w.tasks and w.since <= horizon]:
+            if worker.pipe.poll():
+                continue  # it has just answered
+            worker.process.kill()
+            worker.process.join()
+            self.team.remove(worker)
+            worker.pipe.close()
+            key, _ = worker.tasks.popleft()
+            self.again.extend(worker.tasks)
+            if self.has_more():
+                self.hire()
+            error = f"the cell took longer than its {self.timeout:g} s"
+            yield key, Outcome(None, self.timeout, error, f"{error}; it was ended.\n")
 
     def count_stillborn(self, cause: str) -> None:
         self.stillborn += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from attnscope.errors import AttnscopeError, bad
 from attnscope.progress import Bar
 from attnscope.progress import progress as progress_bar
-from attnscope.sweeps.execute import Outcome, Task, check_where, execute
-from attnscope.sweeps.grid import Grid, accepts_seed, check_fits, expand
+from attnscope.sweeps.claims import Claims
+from attnscope.sweeps.execute import Outcome, Task, Where, check_where, execute
+from attnscope.sweeps.grid import Grid, Product, accepts_seed, check_fits, expand
 from attnscope.sweeps.key import Cell, make_cell, name_of, unbound
 from attnscope.sweeps.loaded import Fingerprint, fingerprint
 from attnscope.sweeps.rows import Row, checked_call, count_undefined, to_frame
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 Folder = str | os.PathLike[str]
+
+LOOK = 0.25  # seconds between two looks at what another sweep is computing
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ def sweep(
     *,
     seed: int = 0,
     version: str = "",
+    timeout: float | None = None,
     progress: bool = True,
 ) -> pandas.DataFrame:
     """Call `function` on every cell of `grid` and return one row per result, in grid order.
@@ -137,6 +141,8 @@ def sweep(
     workers: None runs here, N in N processes. scheduler: the address of a running Dask cluster.
     seed, version: part of what is computed (see `attnscope.sweeps.key`). Neither workers nor order
     is.
+    timeout: seconds after which a cell is ended and counts as failed; needs workers or a scheduler.
+    Several calls may work on one store at a time, here or on other machines: they share the cells.
 
     Failed cells are left out of the frame and named in a warning; if every cell fails, that is an
     error.
@@ -155,6 +161,7 @@ def sweep(
         scheduler,
         seed=seed,
         version=version,
+        timeout=timeout,
         progress=progress,
     )
     if report.troubles():
@@ -165,11 +172,12 @@ def sweep(
 def run(
     function: Callable[..., Any], grid: Grid, store: Folder = "runs/",
     workers: int | None = None, scheduler: str | None = None,
-    *, seed: int = 0, version: str = "", progress: bool = True,
+    *, seed: int = 0, version: str = "", timeout: float | None = None, progress: bool = True,
 ) -> Report:  # fmt: skip
     """`sweep`, with the account of what was computed, reused, damaged and failed."""
     start = time.perf_counter()
-    check_where(function, workers, scheduler)
+    where = Where(workers, scheduler, timeout)
+    check_where(function, where)
     code = fingerprint(unbound(function))
     cells = plan_cells(function, grid, seed, version, code)
     work = _Work(function, code, cells, Store(store))
@@ -184,7 +192,7 @@ def run(
         with progress_bar(
             len(work.unique) - len(work.rows), description, disable=not progress
         ) as bar:
-            work.compute(bar, workers, scheduler)
+            work.compute(bar, where)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped; {len(work.rows)} of {len(work.unique)} cells are stored in "
@@ -207,16 +215,26 @@ def plan_cells(
     code: the loaded code, if it is known already. It is looked at anew by each call: a helper may
     have been reloaded.
     """
+    return list(_cells(function, expand(grid), seed, version, code))
+
+
+def _cells(
+    function: Callable[..., Any],
+    parameters: Sequence[dict[str, Any]],
+    seed: int,
+    version: str,
+    code: Fingerprint | None = None,
+) -> Iterator[Cell]:
+    """Check everything, then make the cells one by one."""
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise bad("seed", "sweep", "a whole number", seed, "seed=0")
     if not isinstance(version, str):
         raise bad("version", "sweep", "a string", version, "code_version([...])")
     inner = unbound(function)  # refuses what has no name
-    parameters = expand(grid)
     check_fits(function, parameters)
     sweep_seed = seed if accepts_seed(function) else None
     source = (code or fingerprint(inner)).hash
-    return [make_cell(function, one, sweep_seed, version, source) for one in parameters]
+    return (make_cell(function, one, sweep_seed, version, source) for one in parameters)
 
 
 class _Work:
@@ -245,27 +263,44 @@ class _Work:
             self.rows[key] = record["rows"]
         return record is not None
 
-    def compute(self, bar: Bar, workers: int | None, scheduler: str | None) -> None:
+    def compute(self, bar: Bar, where: Where) -> None:
         missing = [key for key in self.unique if key not in self.rows]
-        if not missing:
-            return  # no worker is started, no cluster reached, for nothing
         function = partial(checked_call, self.function, self.code)
-        with closing(
-            execute(function, self.tasks(missing, bar), workers, scheduler)
-        ) as outcomes:
-            for key, outcome in outcomes:
-                self.keep(self.unique[key], outcome)
-                bar.advance()
+        # without a cell to compute no worker is started, no cluster reached
+        with Claims(self.place.folder) as claims:
+            while missing:
+                others: list[str] = []
+                tasks = self.tasks(missing, others, claims, bar)
+                with closing(execute(function, tasks, where)) as outcomes:
+                    for key, outcome in outcomes:
+                        self.keep(self.unique[key], outcome)
+                        claims.release(key)
+                        bar.advance()
+                # only now, with nothing of ours under way that others might wait for
+                missing = others
+                while missing and not any(self.settled(key, claims) for key in missing):
+                    time.sleep(LOOK)
 
-    def tasks(self, missing: list[str], bar: Bar) -> Iterator[Task]:
-        """The calls to make, asked for one by one:
-        another sweep may have stored a cell in the meantime.
+    def tasks(
+        self, missing: list[str], others: list[str], claims: Claims, bar: Bar
+    ) -> Iterator[Task]:
+        """The calls to make, asked for one by one: another sweep may have stored a cell in the
+        meantime. What another sweep is computing is left in `others`.
         """
         for key in missing:
             if self.look_up(key):
                 bar.advance()
+            elif not claims.take(key):
+                others.append(key)
+            elif self.look_up(key):  # stored between the look and the claim
+                claims.release(key)
+                bar.advance()
             else:
                 yield key, self.unique[key].call
+
+    def settled(self, key: str, claims: Claims) -> bool:
+        """Whether the other sweep is done with the cell, or is no more."""
+        return self.place.holds(key) or claims.is_stale(key)
 
     def keep(self, cell: Cell, outcome: Outcome) -> None:
         account = {
@@ -357,10 +392,20 @@ def dry_run(
     function.
     """
     place = Store(store)
-    keys = {cell.key for cell in plan_cells(function, grid, seed, version)}
-    own = [float(record["seconds"]) for record in map(place.get, keys) if record is not None]
+    parameters = expand(grid)
+    cells = _cells(function, parameters, seed, version)
+    stored = place.keys()
+    if isinstance(parameters, Product):
+        # with an empty store not even the keys are made
+        number = parameters.distinct()
+        here = {cell.key for cell in cells if cell.key in stored} if stored else set()
+    else:
+        keys = {cell.key for cell in cells}
+        number = len(keys)
+        here = keys & stored
+    own = [float(r["seconds"]) for r in map(place.get, here) if r is not None]
     durations = own or place.durations(name_of(function))
-    todo = len(keys) - len(own)
+    todo = number - len(own)
     mean = sum(durations) / len(durations) if durations else None
     seconds = None if mean is None else mean * todo / min(workers or 1, max(todo, 1))
-    return Plan(len(keys), len(own), todo, seconds, len(durations))
+    return Plan(number, len(own), todo, seconds, len(durations))

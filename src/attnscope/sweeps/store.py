@@ -36,6 +36,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.files import is_full, reason, whole_file, writable_folder
+from attnscope.sweeps.claims import ENDING as CLAIM
 
 __all__ = ["Store"]
 
@@ -79,6 +80,18 @@ class Store:
             return None
         self.damaged.discard(key)
         return record
+
+    def holds(self, key: str) -> bool:
+        """Whether there is a file of the cell; `get` says whether it is whole."""
+        return self._path(key).exists()
+
+    def keys(self) -> set[str]:
+        """Of the cells that have a file."""
+        try:
+            with os.scandir(self.folder) as entries:
+                return {x.name[:-4] for x in entries if x.name.endswith(".npz")}
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
 
     def put(self, key: str, record: dict[str, Any]) -> None:
         """Keep a result; the record's `seconds` decide whether it is synced to disk before
@@ -138,10 +151,11 @@ class Store:
 
     def _clean(self) -> None:
         horizon = time.time() - STALE
-        for path in self.folder.glob(".*.tmp"):
-            with suppress(OSError):  # another sweep may be cleaning too
-                if path.stat().st_mtime < horizon:
-                    path.unlink()
+        for ending in (".tmp", CLAIM):
+            for path in self.folder.glob(f".*{ending}"):
+                with suppress(OSError):  # another sweep may be cleaning too
+                    if path.stat().st_mtime < horizon:
+                        path.unlink()
 
     def _refusal(self, error: OSError) -> AttnscopeError:
         if is_full(error):

@@ -1,0 +1,139 @@
+"""Sweeps that share a store, cells that take too long, and grids larger than memory."""
+
+import os
+import socket
+import subprocess
+import sys
+import tracemalloc
+
+import pytest
+from helpers import sweep_cells
+from helpers.paths import ROOT
+
+from attnscope.errors import AttnscopeError
+from attnscope.sweeps import claims
+from attnscope.sweeps.claims import Claims
+from attnscope.sweeps.grid import Product
+from attnscope.sweeps.run import dry_run, run, status
+
+GRID = {"x": list(range(120)), "scale": [0.1]}
+SHARER = """
+import sys
+from helpers import sweep_cells
+from attnscope.sweeps.run import run
+grid = {"x": list(range(120)), "scale": [0.1]}
+print(run(sweep_cells.logged, grid, sys.argv[1], progress=False).computed)
+"""
+
+
+def test_two_sweeps_on_one_store_share_its_cells(tmp_path):
+    """Each cell is computed once: the log has a line for every execution."""
+    log = tmp_path / "log"
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
+    environment = {**os.environ, "PYTHONPATH": paths, "SWEEP_LOG": str(log)}
+    command = [sys.executable, "-c", SHARER, str(tmp_path / "runs")]
+    sweeps = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    computed = [int(sweep.communicate(timeout=120)[0]) for sweep in sweeps]
+    assert sum(computed) == 120
+    assert sorted(map(int, log.read_text().split())) == list(range(120))
+    assert not list((tmp_path / "runs").glob(".*"))
+
+
+def test_a_claim_is_taken_once_and_again_when_its_holder_is_gone(tmp_path, monkeypatch):
+    with Claims(tmp_path) as ours, Claims(tmp_path) as theirs:
+        assert ours.take("a")
+        assert not theirs.take("a")
+        monkeypatch.setattr(claims, "STALE", -1.0)  # as after a minute without a renewal
+        assert theirs.take("a")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    (tmp_path / ".a.claim").write_text(f"{process.pid} {socket.gethostname()}")
+    (tmp_path / ".b.claim").write_text(f"{process.pid} another-machine")
+    with Claims(tmp_path) as ours:
+        assert ours.take("a")
+        assert not ours.take("b")
+
+
+def test_a_claim_is_renewed(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "BEAT", 0.01)
+    with Claims(tmp_path) as ours:
+        ours.take("a")
+        path = tmp_path / ".a.claim"
+        os.utime(path, (0, 0))
+        while path.stat().st_mtime == 0:
+            pass
+
+
+def test_a_sweep_waits_for_what_another_computes_and_takes_what_is_left(
+    tmp_path, monkeypatch
+):
+    from attnscope.sweeps.run import plan_cells
+
+    cells = plan_cells(sweep_cells.square, {"x": [1, 2, 3]})
+    monkeypatch.setattr(claims, "STALE", 0.5)
+    dead = Claims(tmp_path / "runs")
+    dead.folder.mkdir()
+    dead.take(cells[1].key)  # not renewed: its context was never entered
+    report = run(sweep_cells.square, {"x": [1, 2, 3]}, tmp_path / "runs", progress=False)
+    assert report.computed == 3
+
+
+def test_a_cell_that_takes_too_long_fails_and_the_others_go_on(tmp_path):
+    grid = {"x": [1, 2, 3, 4, 5]}
+    report = run(
+        sweep_cells.endless_on_two, grid, tmp_path, workers=1, timeout=1.0, progress=False
+    )
+    assert sorted(report.frame["x"]) == [1, 3, 4, 5]
+    assert [failure.error for failure in report.failures] == [
+        "the cell took longer than its 1 s"
+    ]
+    assert status(sweep_cells.endless_on_two, grid, tmp_path).failed == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"timeout": 5.0}, "together with workers or a scheduler, got 5 in this process"),
+        ({"timeout": 0, "workers": 1}, "a number of seconds > 0, got 0"),
+        ({"timeout": float("nan"), "workers": 1}, "a number of seconds > 0"),
+        ({"timeout": "1", "workers": 1}, "a number of seconds > 0"),
+    ],
+)
+def test_a_wrong_time_limit_is_one_sentence(given, said, tmp_path):
+    with pytest.raises(AttnscopeError, match=said):
+        run(sweep_cells.square, {"x": [1]}, tmp_path, **given)
+
+
+def test_a_million_cells_are_counted_without_making_them(tmp_path):
+    grid = {"x": list(range(1000)), "scale": [0.5 * i for i in range(1000)]}
+    tracemalloc.start()
+    plan = dry_run(sweep_cells.square, grid, tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (plan.cells, plan.todo, plan.done) == (10**6, 10**6, 0)
+    assert peak < 5_000_000  # the list of cells takes 800 MB
+
+
+def test_a_plan_counts_what_is_stored_once(tmp_path):
+    run(sweep_cells.square, {"x": [1, 2, 3]}, tmp_path, progress=False)
+    plan = dry_run(sweep_cells.square, {"x": [2, 3, 4, 4]}, tmp_path)
+    assert (plan.cells, plan.done, plan.todo) == (3, 2, 1)
+    plan = dry_run(sweep_cells.square, [{"x": 3}, {"x": 9}, {"x": 9}], tmp_path)
+    assert (plan.cells, plan.done, plan.todo) == (2, 1, 1)
+
+
+def test_a_product_is_the_list_of_its_cells():
+    cells = Product({"a": [1, 2], "b": ["x", "y", "z"], "c": [0.5]})
+    assert [cells[i] for i in range(6)] == list(cells)
+    assert cells[-1] == {"a": 2, "b": "z", "c": 0.5}
+    assert cells[1:3] == list(cells)[1:3]
+    assert list(cells[0]) == ["a", "b", "c"]
+    with pytest.raises(IndexError):
+        cells[6]
