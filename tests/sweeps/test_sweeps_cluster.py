@@ -217,7 +217,12 @@ def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
 def test_a_cell_that_takes_too_long_is_ended_on_the_cluster(address, tmp_path):
     grid = {"x": [1, 2, 3]}
     report = run(
-        sweep_cells.endless_on_two, grid, tmp_path, scheduler=address, timeout=20, progress=False
+        sweep_cells.endless_on_two,
+        grid,
+        tmp_path,
+        scheduler=address,
+        timeout=20,
+        progress=False,
     )
     assert sorted(report.frame["x"]) == [1, 3]
     assert [f.error for f in report.failures] == ["the cell took longer than its 20 s"]
