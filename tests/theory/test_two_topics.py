@@ -13,6 +13,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from helpers.tolerances import ROOT_EPS
+from scipy.optimize import minimize_scalar
 
 from attnscope import (
     Topics,
@@ -179,3 +180,18 @@ def test_numbers_too_large_to_write_are_refused_at_once():
             call(10**12)
     with pytest.raises(AttnscopeError, match=r"got 1000\^1000000000000"):
         representation(task, 10**12)
+
+
+def test_a_least_point_next_to_a_pole_whose_residue_is_not_the_answer():
+    """The line is lowest at s = .906, near the pole at 1, but its residue is e^(10^9) times the
+    answer (refused before; adversary, seed 741). Second route: (1/L) log error tends to the least
+    log M(s), up to (log L)/L.
+    """
+    laws = np.array([[0.2711, 0.3893, 0.3396], [0.0519, 0.0, 0.9481]])
+    both = laws[:, [0, 2]]
+    log_m = lambda s: np.log(np.sum(both[0] ** s * both[1] ** (1 - s)))
+    least = minimize_scalar(log_m, bounds=(0, 1), method="bounded", options={"xatol": 1e-12})
+    assert least.x > 0.9
+    length = 10**11
+    found = two_topic_error(Topics([0.48, 0.52], laws), length)
+    assert found.log_excess / length == pytest.approx(least.fun, abs=1e-9)

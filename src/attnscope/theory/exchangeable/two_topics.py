@@ -94,7 +94,7 @@ def wrong_mass(
     s = _lowest(pair, 0.0)
     found = None
     if not NEAR_POLE <= s <= 1 - NEAR_POLE:
-        found = _around_pole(pair, 0 if s < NEAR_POLE else 1, of)
+        found = _around_pole(pair, s, of)
     if found is None:
         size, value, error = _line(pair, s, of)
         if not error < value:
@@ -108,17 +108,21 @@ def wrong_mass(
     return LogMass(log_value, math.log1p(relative) + rounding)
 
 
-def _around_pole(pair: _Pair, pole: int, of: str) -> tuple[float, float, float] | None:
-    """(log, relative error, rounding) from the residue at w = pole and the line beyond it.
+def _around_pole(pair: _Pair, inside: float, of: str) -> tuple[float, float, float] | None:
+    """(log, relative error, rounding) from the residue at the pole next to `inside`, where F is
+    least between the poles, and from the line beyond it.
 
     None where the two nearly cancel: then the line on this side of the pole is the better one.
     """
+    pole = 0 if inside < NEAR_POLE else 1
     residue = _exponent(pair, float(pole)) + math.log(2)
+    # the line through `inside` bounds the answer; far below the residue, the two cancel
+    if _exponent(pair, inside) + math.log(_most(inside)) < residue + math.log(1 - CANCELS):
+        return None
     s = _lowest(pair, float(2 * pole - 1))
     s = max(s, -0.5) if pole == 0 else min(s, 1.5)  # beyond, the next pole is near
     scale = math.exp(min(_exponent(pair, s) - residue, 700.0))
-    # int dt/|sin pi(s + it)|
-    most = 2 / math.pi * float(ellipkm1(math.sin(math.pi * s) ** 2))
+    most = _most(s)
     if most * scale < EPS:
         return residue, most * scale + EPS, _rounding(pair, float(pole))
     _, value, error = _line(pair, s, of)
@@ -128,6 +132,11 @@ def _around_pole(pair: _Pair, pole: int, of: str) -> tuple[float, float, float] 
     left = 1 - missing
     rounding = max(_rounding(pair, float(pole)), _rounding(pair, s) * missing / left)
     return residue + math.log(left), (error * scale + EPS) / left, rounding / left
+
+
+def _most(s: float) -> float:
+    """int dt/|sin pi(s + it)|."""
+    return 2 / math.pi * float(ellipkm1(math.sin(math.pi * s) ** 2))
 
 
 def _exponent(pair: _Pair, s: float) -> float:
@@ -186,7 +195,6 @@ def _line(pair: _Pair, s: float, of: str) -> tuple[float, float, float]:
     deviation = pair.ratio - mean
     sigma = math.sqrt(float(q @ deviation**2))
     turn = pair.prior_a - pair.prior_b + pair.L * mean  # the phase per unit of t
-    sine = abs(math.sin(math.pi * s))
     reach = (NOTHING + math.log1p(pair.L * sigma**2) / 2) / math.pi
     edges = _panels(q, deviation, sigma, pair.L, turn, s, reach, of)
     sums = []
@@ -203,7 +211,7 @@ def _line(pair: _Pair, s: float, of: str) -> tuple[float, float, float]:
             size += float(np.abs(terms) @ (width * weight).ravel())
         sums.append(total)
     # what was left out on [0, reach], and beyond it (1/sin decays like 2 e^{-pi t})
-    outside = math.exp(-NOTHING) * 2 / math.pi * float(ellipkm1(sine**2))
+    outside = math.exp(-NOTHING) * _most(s)
     outside += 4 / math.pi * math.exp(-math.pi * reach)
     error = abs(sums[0] - sums[1]) + 8 * EPS * size + outside
     return _exponent(pair, s), sums[0], error
