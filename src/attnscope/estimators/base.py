@@ -81,6 +81,8 @@ class Face(PerToken, Sets):
             raise bad("bags", of, "at least two bags", f"{len(held)} bag", "more data")
         labels, family, outputs = self._labels(bag_labels(y, held, of), of)
         weight = self._class_weighted(labels, bag_weights(sample_weight, held, of), of)
+        if held.known is not None:
+            options = options._replace(alpha_gate=np.inf)  # EM only: known_locations.py
         codes = bag_groups(groups, held, of, weight)
         if groups is None:
             warn_of_shared_rows(held, weight, of)
@@ -137,6 +139,7 @@ class Face(PerToken, Sets):
             *kind,
             scaling.origin,
             codes,
+            held.known,
         )
         if not weight.all():
             # a bag of weight zero takes no part, not even in the folds
@@ -165,11 +168,12 @@ class Face(PerToken, Sets):
         options: Options,
     ) -> None:
         """In the tokens' widest directions."""
-        raw = Data(held.tokens, held.offsets, labels, weight, *kind, groups=codes)
+        raw = Data(held.tokens, held.offsets, labels, weight, *kind, None, codes, held.known)
         if not weight.all():
             raw = raw.take(np.flatnonzero(weight))
         bags = raw_bags(*raw[:4], kind, self._regression)
-        bags = bags._replace(outline=bags.outline._replace(groups=raw.groups))
+        outline = bags.outline._replace(groups=raw.groups, known=raw.known)
+        bags = bags._replace(outline=outline)
         folds = make_folds(bags.outline, options.seed)
         options.clock.stage("the mean token")
         pooled = fit_pooled(bags.outline, folds, options.alpha_value)

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from attnscope.errors import bad
-from attnscope.estimators.bags.bags import Bags
+from attnscope.estimators.bags.bags import Bags, given_labels
+from attnscope.estimators.bags.known_locations import with_locations
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
 from attnscope.estimators.class_weights import class_factors
@@ -57,14 +58,24 @@ class SingleLocationClassifier(ClassifierMixin, Face):
     _regression = False
 
     def fit(
-        self, bags: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+        self,
+        bags: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        locations: Any = None,
     ) -> SingleLocationClassifier:
         """Choose and fit by cross-validation; forgets any earlier fit.
 
         groups (n,): bags of one group (patient, image) are held out together or not at all, and
         each group counts once in sets.
+        locations (n,): the deciding token's position where it is known, -1 elsewhere; EM then takes
+        it as seen, and no stage after EM is tried.
         """
-        self._fit_promised(bags, y, sample_weight, groups, f"{NAME}.fit")
+        of = f"{NAME}.fit"
+        y, sample_weight = given_labels(bags, y, sample_weight)
+        bags = with_locations(self, bags, (y, sample_weight, groups), locations, of)
+        self._fit_promised(bags, y, sample_weight, groups, of)
         return self
 
     def _keep(
@@ -124,7 +135,8 @@ class SingleLocationClassifier(ClassifierMixin, Face):
         single: Callable[[], Chosen],
     ) -> Chosen:
         """Under the reading asked for, or under the one the rule of fit/readings.py takes."""
-        reading = self._reading()
+        known = folds[0].data.known is not None  # a location is of one deciding token
+        reading = "single" if known else self._reading()
         self.readings_ = None
         self.assumption_ = reading
         if reading == "single":

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from attnscope.estimators.bags.bags import Bags
+from attnscope.estimators.bags.bags import Bags, given_labels
+from attnscope.estimators.bags.known_locations import with_locations
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
 from attnscope.estimators.fit.data import Data, Scaling
@@ -42,14 +43,24 @@ class SingleLocationRegressor(RegressorMixin, Face):
     _regression = True
 
     def fit(
-        self, bags: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+        self,
+        bags: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        locations: Any = None,
     ) -> SingleLocationRegressor:
         """Choose and fit by cross-validation; forgets any earlier fit.
 
         groups (n,): bags of one group (patient, image) are held out together or not at all, and
         each group counts once in intervals.
+        locations (n,): the deciding token's position where it is known, -1 elsewhere; EM then takes
+        it as seen, and no stage after EM is tried.
         """
-        self._fit_promised(bags, y, sample_weight, groups, f"{NAME}.fit")
+        of = f"{NAME}.fit"
+        y, sample_weight = given_labels(bags, y, sample_weight)
+        bags = with_locations(self, bags, (y, sample_weight, groups), locations, of)
+        self._fit_promised(bags, y, sample_weight, groups, of)
         return self
 
     def _keep(

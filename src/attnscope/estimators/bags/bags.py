@@ -60,6 +60,8 @@ class Bags:
     form: str  # "array", "list", "mask" or "rows"
     mask: np.ndarray | None = None
     rows: Rows | None = None
+    # (n,) the deciding token's position among the bag's own, -1 where unknown (known_locations.py)
+    known: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -80,7 +80,8 @@ def take_bags(bags: Bags, which: np.ndarray) -> Bags:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     first = bags.offsets[:-1][which]
     rows = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], lengths)
-    return Bags(bags.tokens[rows], offsets, "list")
+    known = None if bags.known is None else bags.known[which]
+    return Bags(bags.tokens[rows], offsets, "list", known=known)
 
 
 # -- tokens that stand in more than one bag --------------------------------------------------------

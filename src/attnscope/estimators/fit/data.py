@@ -44,7 +44,8 @@ class Data(NamedTuple):
     """tokens (N, d), offsets (n+1,), labels (n,) numbers or class indices as floats, weight (n,),
     label family, outputs m; origin (d,): the caller's zero in these coordinates, where the
     background may be centred (None: nowhere in particular); groups (n,): bags of one number belong
-    together (None: every bag is for itself).
+    together (None: every bag is for itself); known (n,): the deciding token's position in its bag,
+    -1 where unknown (None: nowhere known).
     """
 
     tokens: np.ndarray
@@ -55,6 +56,7 @@ class Data(NamedTuple):
     outputs: int
     origin: np.ndarray | None = None
     groups: np.ndarray | None = None
+    known: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -79,7 +81,18 @@ class Data(NamedTuple):
             labels=self.labels[bags],
             weight=self.weight[bags],
             groups=None if self.groups is None else self.groups[bags],
+            known=None if self.known is None else self.known[bags],
         )
+
+    def seen(self, log_odds: np.ndarray) -> np.ndarray:
+        """Of log odds (N,) of which token decides, those that what is known leaves: -inf at tokens
+        of a bag whose deciding token is another.
+        """
+        if self.known is None:
+            return log_odds
+        place = np.arange(len(log_odds)) - self.per_token(self.offsets[:-1])
+        known = self.per_token(self.known)
+        return np.where((known < 0) | (known == place), log_odds, -np.inf)
 
 
 def scaling_of(

@@ -9,7 +9,7 @@ deciding token there, r_l = responsibility of token l for its bag's label, nu = 
     score  l(x) = -d log gam - |z-mu|^2/(2 gam^2) + |z|^2/2    (gate "linear": gam = 1, l is linear)
            l(x) = -d log gam - (nu+d)/2 [log(1 + |z-mu|^2/(nu gam^2)) - log(1 + |z|^2/nu)]
                (Student t, robust)
-    E step r ~ exp(l(x_l)) f(y | V^T x_l + b) within the bag.
+    E step r ~ exp(l(x_l)) f(y | V^T x_l + b) within the bag (1 at the token that is known to decide).
         M step: weighted means and covariances; S0, then gam; V by ridge.
     background mean  m0 = o + max(0, 1 - (d-2)/(w |W^T (m - o)|^2)) (m - o)
            (m the weighted mean, w its weight, o the caller's zero)
@@ -133,9 +133,12 @@ def responsibilities(em: Em, data: Data) -> tuple[np.ndarray, float, float]:
     )
     if data.family == GAUSSIAN:
         joint -= 0.5 * np.log(em.values.variance)
+    joint = data.seen(joint)
     r = bag_softmax(joint, data.offsets)
     first = data.offsets[:-1]
-    with np.errstate(divide="ignore"):
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # where the first is not the known one
         evidence = np.where(
             r[first] > 0, joint[first] - np.log(r[first]), np.logaddexp.reduceat(joint, first)
         )

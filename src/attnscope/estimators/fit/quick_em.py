@@ -169,11 +169,8 @@ def _first_responsibilities(em: Em, white: White, data: Data) -> np.ndarray:
 
 def _given_label(scores: np.ndarray, values: Values, data: Data) -> np.ndarray:
     w = data.tokens @ values.weights + values.bias
-    return bag_softmax(
-        scores
-        + label_log_density(data.per_token(data.labels), w, data.family, values.variance),
-        data.offsets,
-    )
+    density = label_log_density(data.per_token(data.labels), w, data.family, values.variance)
+    return bag_softmax(data.seen(scores + density), data.offsets)
 
 
 def _run(
