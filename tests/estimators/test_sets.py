@@ -209,6 +209,16 @@ def test_a_class_that_a_fold_has_not_seen_has_no_share(fitted):
     np.testing.assert_array_equal(found[:, [0, 2]], model.predict_proba(TEST.tokens)[:, :2])
 
 
+def test_what_was_promised_is_of_the_fit():
+    """Not of parameters that were set afterwards, nor of an earlier fit."""
+    model = at.SingleLocationRegressor(interval="cv+", **QUICK).fit(X[:12], Y[:12])
+    model.set_params(interval="cross")
+    assert model.promised_coverage() == plus_promise(10, 10, 0.9)
+    model.fit(X, Y)
+    assert model.promised_coverage() == 0 and model.predict_interval(X).shape == (60, 2)
+    assert not [name for name in vars(model) if name.startswith("plus_")]
+
+
 def test_promised_coverage(fitted):
     assert fitted["cross"][0].promised_coverage() == 0
     assert fitted["split"][0].promised_coverage() == 0.9

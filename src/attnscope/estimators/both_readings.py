@@ -113,7 +113,8 @@ def _beside_single(model: Any, data: Data) -> dict[str, Any]:
 
 def _beside_witness(model: Any, bags: Any, y: Any, groups: Any, data: Data) -> dict[str, Any]:
     """ "single" of these bags beside the model's own held-out loss."""
-    single = clone(model).set_params(assumption="single").fit(bags, y, groups=groups)
+    own = clone(model).set_params(assumption="single", interval="cross")
+    single = own.fit(bags, y, groups=groups)
     folds, options = _folds(model, data)
     models, _ = at_one_ridge(data, folds, options, LOOK)
     return {

@@ -91,6 +91,7 @@ class Sets(Parameters):
     ) -> None:
         model: Any = self
         self._forget()
+        self.interval_ = self.interval
         if self.interval not in ("split", "cv+"):  # "cross", or what _fit refuses
             return model._fit(bags, y, sample_weight, of, groups)
         y, sample_weight = given_labels(bags, y, sample_weight)
@@ -118,9 +119,8 @@ class Sets(Parameters):
         keep_names(self, given)
 
     def _forget(self) -> None:
-        for name in ("plus_models_", "location_scores_", "location_weights_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        for name in [name for name in vars(self) if name.startswith(("plus_", "location_"))]:
+            delattr(self, name)
 
     def _fit_split(self, every: tuple, out: np.ndarray, of: str) -> None:
         held, y, weight, codes = every
@@ -171,9 +171,9 @@ class Sets(Parameters):
         fit/intervals.py). Refused where the fit has too few groups for this coverage.
         """
         coverage = self._reachable(coverage, "promised_coverage")
-        if self.interval == "cross":
+        if self._kind == "cross":
             return 0.0
-        if self.interval == "split":
+        if self._kind == "split":
             return coverage
         folds = len(self.plus_models_)
         return plus_promise(round(float(self.plus_weights_.sum())), folds, coverage)
@@ -194,13 +194,18 @@ class Sets(Parameters):
         held = round(float(weight.sum()))
         if fewest_groups(coverage) > held:
             what = "bag" if (weight == 1).all() else "group"
-            kind = self.interval if plus or self.interval == "split" else "cross"
             must = (
-                f'at most {held}/{held + 1} with {held} held-out {what}s; interval="{kind}" '
-                f"needs a fit on at least {_fewest(kind, coverage)} {what}s for it"
+                f"at most {held}/{held + 1} with {held} held-out {what}s; "
+                f'interval="{self._kind}" needs a fit on at least '
+                f"{_fewest(self._kind, coverage)} {what}s for it"
             )
             raise bad("coverage", of, must, coverage)
         return coverage
+
+    @property
+    def _kind(self) -> str:
+        """As the model was fitted; files from before had no other."""
+        return getattr(self, "interval_", "cross")
 
     @property
     def _conformal_weights(self) -> np.ndarray:

@@ -25,6 +25,7 @@ FACTS = (
     "assumption_",
     "readings_",
     "evidence_",
+    "interval_",
 )
 PLAIN = (
     "cv_losses_",
