@@ -53,6 +53,11 @@ class SingleLocationClassifier(ClassifierMixin, Face):
     >>> model = SingleLocationClassifier(gate="quadratic", pooling="softmax", loss="mixture").fit(batch.tokens, batch.target > 0)
     >>> bool(model.score(batch.tokens, batch.target > 0) > 0.9)
     True
+
+    Sets of classes and of tokens; the most probable one is always among them:
+
+    >>> model.predict_set(batch.tokens, coverage=0.9).shape, model.locate_set(batch.tokens).shape
+    ((200, 2), (200, 5))
     """
 
     _regression = False

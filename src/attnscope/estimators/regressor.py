@@ -38,6 +38,12 @@ class SingleLocationRegressor(RegressorMixin, Face):
     >>> model = SingleLocationRegressor().fit(batch.tokens, batch.target)
     >>> bool((model.locate(batch.tokens) == batch.location).mean() > 0.95)
     True
+
+    interval="split" keeps some bags from the fit, and its intervals keep what they say:
+
+    >>> model = SingleLocationRegressor(interval="split").fit(batch.tokens, batch.target)
+    >>> model.predict_interval(batch.tokens, coverage=0.9).shape, model.promised_coverage(0.9)
+    ((300, 2), 0.9)
     """
 
     _regression = True
