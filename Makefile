@@ -29,7 +29,7 @@ bench: .venv/dev.stamp
 
 bench-estimators: .venv/dev.stamp
 	$(BIN)/python bench/estimators/bench_estimators.py --seeds 5
-	$(BIN)/python bench/estimators/bench_estimators.py wide --seeds 5
+	$(BIN)/python bench/estimators/bench_estimators.py wide --seeds 5 --first 100
 
 explore: .venv/dev.stamp
 	$(BIN)/attnscope explore

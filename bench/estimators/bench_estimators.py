@@ -1,6 +1,6 @@
 """Estimators against their peers on the same bags and seeds, and the bars they must pass.
 
-    python bench/estimators/bench_estimators.py [case ...] [--seeds 5] [--workers 2] [--models ours
+    python bench/estimators/bench_estimators.py [case ...] [--seeds 5] [--first 0] [--workers 2] [--models ours
     ABMIL] [--store runs/estimators] [--json out.json]
 
 Without a case: all but the wide ones (`wide`: those, see wide_cases). Every job (case, model, seed)
@@ -64,7 +64,9 @@ def wanted(options: argparse.Namespace) -> list[jobs.Job]:
         models = jobs.models_of(case) if case in options.case else ("ABMIL", "reference")
         models = [m for m in models if not options.models or m in options.models]
         found += [
-            jobs.Job(case, model, seed) for model in models for seed in range(options.seeds)
+            jobs.Job(case, model, options.first + seed)
+            for model in models
+            for seed in range(options.seeds)
         ]
     return found
 
@@ -150,7 +152,10 @@ def main() -> None:
     )
     parser.add_argument("case", nargs="*", help="wide, or one or more of: " + "; ".join(ALL))
     parser.add_argument(
-        "--seeds", type=int, default=5, help="seeds 0, 1, ...; fixed beforehand: five"
+        "--seeds", type=int, default=5, help="how many seeds; fixed beforehand: five"
+    )
+    parser.add_argument(
+        "--first", type=int, default=0, help="the first of them (rules were tuned on 0 to 9)"
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument(

@@ -256,7 +256,7 @@ def test_models_of_the_cases(bench):
 
 
 def test_wanted_jobs_always_hold_the_peers_own_proof(bench):
-    options = SimpleNamespace(case=["n=120"], seeds=2, models=None)
+    options = SimpleNamespace(case=["n=120"], seeds=2, first=0, models=None)
     todo = bench.bench_estimators.wanted(options)
     assert len(todo) == len(set(todo)) == 2 * (5 + 2 + 2)
     assert {(j.case, j.model) for j in todo} >= {
@@ -383,7 +383,7 @@ def test_a_failing_job_is_said_and_not_stored(bench, tmp_path):
 
 def test_jobs_have_files_of_their_own(bench):
     todo = bench.bench_estimators.wanted(
-        SimpleNamespace(case=list(bench.bench_estimators.ALL), seeds=2, models=None)
+        SimpleNamespace(case=list(bench.bench_estimators.ALL), seeds=2, first=0, models=None)
     )
     assert len({bench.jobs.stored_at(job, "store") for job in todo}) == len(todo) > 150
 
@@ -417,7 +417,7 @@ def table(bench, monkeypatch, capsys, tmp_path):
 def fill(bench, store, **changed):
     """Results of every job for two seeds, in files; `changed` replaces measures of ABMIL."""
     for job in bench.bench_estimators.wanted(
-        SimpleNamespace(case=list(bench.bench_estimators.ALL), seeds=2, models=None)
+        SimpleNamespace(case=list(bench.bench_estimators.ALL), seeds=2, first=0, models=None)
     ):
         made = result(
             error=0.0123456,

@@ -42,7 +42,7 @@ def test_bars_at_their_edge(bench):
 
 def test_every_wide_case_has_models(bench):
     assert set(bench.wide_cases.CASES) == set(bench.jobs.WIDE)
-    assert bench.jobs.models_of("wide web") == ("ours", "mean-pool", "boosting")
+    assert bench.jobs.models_of("wide web") == ("ours", "mean-pool", "max-pool")
 
 
 def test_the_key_is_five_units_of_the_background(bench):

@@ -57,3 +57,16 @@ def test_many_tokens_are_seen_in_a_size_that_the_losses_chose(bags, monkeypatch,
     model.save(tmp_path / "model.npz")
     back = at.load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(back.predict_proba(x), model.predict_proba(x))
+
+
+def test_fewer_tokens_than_features_are_turned_and_nothing_else(bags):
+    """components=None reads all 70 features as they are: the same sum, minimised elsewhere."""
+    x = bags[0][:20, :3]
+    y = bags[1][:20]
+    turned = at.SingleLocationClassifier(**WITNESS).fit(x, y)
+    plain = at.SingleLocationClassifier(components=None, **WITNESS).fit(x, y)
+    assert turned.components_ is None
+    new = bags[0][20:]
+    np.testing.assert_allclose(
+        turned.predict_proba(new), plain.predict_proba(new), atol=FOUR_DIGITS
+    )

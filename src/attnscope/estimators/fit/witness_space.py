@@ -2,7 +2,7 @@
 
 notation: N tokens, d features, n bags, k directions (subspace.py).
 
-    N d <= WHOLE        whole tokens, standardised
+    N min(N, d) <= WHOLE   whole tokens, standardised (where d > N turned into the space they span)
     else                k of widths.sizes(): the one with the least held-out loss of a first look,
                         one ridge on the first folds
 
@@ -22,7 +22,7 @@ import numpy as np
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.held_out import Fold, Options, probe_folds
 from attnscope.estimators.fit.mixture import Fitted
-from attnscope.estimators.fit.subspace import lifted
+from attnscope.estimators.fit.subspace import Subspace, in_subspace, lifted
 from attnscope.estimators.fit.widths import RawBags, first_directions, sizes
 from attnscope.estimators.fit.witness import LOOK, at_one_ridge
 
@@ -46,13 +46,20 @@ def whole_view(data: Data) -> View:
     return View(data, None, {}, lambda fitted: fitted)
 
 
+def _span_view(data: Data) -> View:
+    """X = (X Q) Q^T with orthonormal Q (d, N): the same scores and the same ridge in fewer numbers."""
+    turn = np.linalg.qr(data.tokens.T)[0]
+    space = Subspace(turn, turn, np.ones(turn.shape[1]))
+    return View(in_subspace(data, space), None, {}, partial(lifted, space=space))
+
+
 def witness_view(
     raw: RawBags, folds: list[Fold], options: Options, components: str | int
 ) -> View:
     """`folds` may hold any data of these bags."""
     count, d = raw.tokens.shape
-    if isinstance(components, str) and count * d <= WHOLE:
-        return whole_view(raw.whole)
+    if isinstance(components, str) and count * min(d, count) <= WHOLE:
+        return whole_view(raw.whole) if d <= count else _span_view(raw.whole)
     tried = sizes(components, raw.outline.size, count, d)
     options.clock.stage(f"directions of {count} tokens with {d} features")
     space = raw.directions(tried[-1], options.seed)
