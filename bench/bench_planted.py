@@ -150,7 +150,9 @@ def numbers_alone(g, pairs, exponentials, steps, lanes):
 def numbers_of(heads):
     """(pairs of normals, exponentials) of a step of one run, one informative token."""
     m, r = 2 * heads, 2
-    sequence = LENGTH * heads + r // 2 + 1  # tokens, the informative one's rest, the label noise
+    sequence = (
+        LENGTH * heads + r // 2 + 1
+    )  # tokens, the informative one's rest, the label noise
     # along the axes beyond m; first proposals of chi-squares; below the diagonal of Bartlett's factor
     below = sum((m - b) // 2 for b in range(m))
     return BATCH * sequence + r * heads + heads + below, BATCH * LENGTH * heads

@@ -22,7 +22,14 @@ from helpers.tolerances import FEW_ROUNDINGS
 from attnscope.dynamics.engines.compiled_heads import CompiledSgd
 from attnscope.dynamics.engines.full_vectors import FullSgd
 from attnscope.dynamics.engines.gram_sgd import GenericSgd
-from attnscope.dynamics.engines.head_sums import ERF, SOFTMAX, SOFTMAX_ONE, add_sequence
+from attnscope.dynamics.engines.head_sums import (
+    ERF,
+    SOFTMAX,
+    SOFTMAX_ONE,
+    add_sequence,
+    from_blocks,
+    to_blocks,
+)
 from attnscope.dynamics.engines.losses import squared_loss
 from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.train import train
@@ -168,13 +175,16 @@ def test_the_gradient_on_given_draws_is_that_of_jax(kind, head, lam):
         flat = np.asarray(x, dtype=float).reshape(-1, 1)
         return np.ascontiguousarray(np.repeat(flat, LANES, axis=1))
 
-    inside, S0, S1 = lanes(np.zeros((m, n))), lanes(np.zeros((m, m))), lanes(np.zeros((m, m)))
-    X, R, y = lanes(tokens[:, :m]), lanes(tokens[:informative, m:]), lanes(label)
-    work = np.empty((m * (n + 2 * m) + 3 * heads, LANES))
-    C = np.empty((length * m, LANES))
-    add_sequence(
-        inside, S0, S1, X, R, y, lanes(A), C, work, kind, m, n, length, lam, batch, LANES
-    )
+    size = m * n + 2 * m * m
+    sums, work = np.zeros(size * LANES), np.empty(size * LANES)
+    X, R, y = (lanes(x).ravel() for x in (tokens[:, :m], tokens[:informative, m:], label))
+    frame, C, stats = (np.empty(k * LANES) for k in (m * m, length * m, 3 * heads))
+    to_blocks(frame, lanes(A).ravel(), m, m, n, LANES)
+    add_sequence(sums, X, R, y, frame, C, work, stats, kind, m, n, length, lam, batch, LANES)
+    inside, S0, S1 = (np.empty(m * k * LANES) for k in (n, m, m))
+    from_blocks(inside, sums, m, n, LANES)
+    from_blocks(S0, sums[m * n * LANES :], m, m, LANES)
+    from_blocks(S1, sums[m * (n + m) * LANES :], m, m, LANES)
     expected = c.T @ np.where(np.arange(n) < m, tokens, 0.0)
     expected[:, m:] = c[:informative].T @ tokens[:informative, m:]
     below = np.tril_indices(m)
@@ -186,6 +196,7 @@ def test_the_gradient_on_given_draws_is_that_of_jax(kind, head, lam):
     # terms of a sum of 5 tokens cancel; lam multiplies the rounding of a score into its weight
     scale = FEW_ROUNDINGS * (1 + lam)
     for name, (ours, theirs) in got.items():
+        ours = ours.reshape(-1, LANES)
         assert np.ptp(ours, axis=1).max() == 0
         ours = ours[:, 0].reshape(theirs.shape)
         pick = ... if name == "inside" else below

@@ -5,7 +5,11 @@ and head first, then c in their place, then the sums over tokens
 
     sum_l c_la x_lj   along the frame,     sum_l c_la c_lb   over background and informative tokens,
 
-two rows by two columns at a time, and last the factor (2/B)(T - Y), which is common to a sequence.
+and last the factor (2/B)(T - Y), which is common to a sequence.
+
+Layout: a matrix with even sides is kept in blocks of two rows by two columns, an entry LANES numbers
+long (`to_blocks`, `block`). A loop over lanes then has one base per array and constant offsets, which
+the compiler can tell apart in a few comparisons: it vectorises.
 """
 
 from __future__ import annotations
@@ -16,9 +20,17 @@ import numpy as np
 from numba import njit
 
 from attnscope.numerics.compiled.fast_erf import FLAGS, erf_given_exp, exp_negative
-from attnscope.numerics.compiled.lane_algebra import clear
+from attnscope.numerics.compiled.run_tiles import LANES
 
-__all__ = ["ERF", "SOFTMAX", "SOFTMAX_ONE", "add_sequence"]
+__all__ = [
+    "ERF",
+    "SOFTMAX",
+    "SOFTMAX_ONE",
+    "add_sequence",
+    "block",
+    "from_blocks",
+    "to_blocks",
+]
 
 Array = np.ndarray
 
@@ -29,17 +41,46 @@ ERF_SLOPE = 2 / math.sqrt(math.pi)  # erf'(0)
 SUM, OUT, TOP = range(3)
 
 
+@njit(forceinline=True, **FLAGS)
+def block(row: int, column: int, columns: int) -> int:
+    """Where the block of these (even) row and column begins."""
+    return (row // 2 * (columns // 2) + column // 2) * 4 * LANES
+
+
+@njit(**FLAGS)
+def to_blocks(
+    out: Array, matrix: Array, rows: int, columns: int, width: int, lanes: int
+) -> None:
+    """The upper left rows x columns of a matrix (.., width), block by block."""
+    for a in range(rows):
+        for b in range(columns):
+            to = out[block(a, b, columns) + (2 * (a % 2) + b % 2) * LANES :]
+            row = matrix[(a * width + b) * LANES :]
+            for i in range(lanes):
+                to[i] = row[i]
+
+
+@njit(**FLAGS)
+def from_blocks(out: Array, blocks: Array, rows: int, columns: int, lanes: int) -> None:
+    """A matrix (rows, columns) from its blocks."""
+    for a in range(rows):
+        for b in range(columns):
+            row = blocks[block(a, b, columns) + (2 * (a % 2) + b % 2) * LANES :]
+            to = out[(a * columns + b) * LANES :]
+            for i in range(lanes):
+                to[i] = row[i]
+
+
 @njit(**FLAGS)
 def add_sequence(
-    inside: Array,
-    S0: Array,
-    S1: Array,
+    sums: Array,
     X: Array,
     R: Array,
     y: Array,
-    A: Array,
+    frame: Array,
     C: Array,
     one: Array,
+    stats: Array,
     kind: int,
     m: int,
     n: int,
@@ -48,161 +89,169 @@ def add_sequence(
     batch: int,
     lanes: int,
 ) -> None:
-    """Add one sequence to the sums over the batch: gradients along the frame (m n), S_0, S_1 (m m).
+    """Add one sequence to the sums over the batch: in blocks, the gradients along the frame (m x n),
+    S_0 and S_1 (m x m).
 
-    X (length m): coordinates of the tokens along the first m axes, informative ones first; R (F r)
-    theirs along the others; y the label. C (length m) and `one` are work space.
+    X (length, m) coordinates of the tokens along the first m axes, informative ones first; R (F, r)
+    theirs along the others; y the label, overwritten; frame (m x m) in blocks. C (length, m), `one`
+    (like sums) and stats (m/2, 3) are work space. All are flat.
     """
     r = n - m
     F = r // 2
-    stats = m * (n + 2 * m)
-    clear(one, lanes)
-    _scores(C, one, X, A, kind, m, n, length, lam, stats, lanes)
-    if kind == ERF:
-        _erf(C, one, m, length, lam, stats, lanes)
-    else:
-        _softmax(C, one, kind, m, length, lam, stats, lanes)
-    for l in range(length):
-        square = m * n + (m * m if l < F else 0)
-        for h in range(0, m, 2):
-            for f in range(0, m, 2):
-                _along(one, C, X, l * m + h, l * m + f, h * n + f, n, lanes)
-                if f <= h:
-                    _squares(one, C, l * m + h, l * m + f, square + h * m + f, m, lanes)
-            if l < F:
-                for f in range(0, r, 2):
-                    _along(one, C, R, l * m + h, l * r + f, h * n + m + f, n, lanes)
+    for j in range(one.size):
+        one[j] = 0.0
+    for h in range(0, m, 2):
+        s = stats[h // 2 * 3 * LANES :]
+        for i in range(lanes):
+            s[OUT * LANES + i] = 0.0
+            s[TOP * LANES + i] = 0.0 if kind == SOFTMAX_ONE else -math.inf
+        for l in range(length):
+            c = C[(l * m + h) * LANES :]
+            for f in range(0, h, 2):
+                x = X[(l * m + f) * LANES :]
+                _partial(c, x, frame[block(h, f, m) :], lam, f == 0, lanes)
+            x = X[(l * m + h) * LANES :]
+            if kind == ERF:
+                _erf(c, x, frame[block(h, h, m) :], s, lam, h == 0, lanes)
+            else:
+                _score(c, x, frame[block(h, h, m) :], s, lam, h == 0, lanes)
+        if kind != ERF:
+            _softmax(C, s, kind, h, m, length, lam, lanes)
+    for h in range(0, m, 2):
+        c = C[h * LANES :]
+        for f in range(0, m, 2):
+            _products(one[block(h, f, n) :], c, X[f * LANES :], m, 0, length, lanes)
+            if f <= h:
+                e = C[f * LANES :]
+                at = m * n * LANES + block(h, f, m)
+                _products(one[at:], c, e, m, F, length, lanes)
+                _products(one[at + m * m * LANES :], c, e, m, 0, F, lanes)
+        for l in range(F):
+            for f in range(0, r, 2):
+                x = R[(l * r + f) * LANES :]
+                _outer(one[block(h, m + f, n) :], c[l * m * LANES :], x, lanes)
     for i in range(lanes):
-        total = -y[0, i]
-        for h in range(m // 2):
-            total += one[stats + 3 * h + OUT, i]
-        y[0, i] = 2.0 / batch * total
-    for j in range(m * n):
+        y[i] = -y[i]
+    for h in range(m // 2):
         for i in range(lanes):
-            inside[j, i] += y[0, i] * one[j, i]
-    for j in range(m * m):
-        for i in range(lanes):
-            S0[j, i] += y[0, i] * y[0, i] * one[m * n + j, i]
-            S1[j, i] += y[0, i] * y[0, i] * one[m * (n + m) + j, i]
+            y[i] += stats[(3 * h + OUT) * LANES + i]
+    for i in range(lanes):
+        y[i] *= 2.0 / batch
+    _weigh(sums, one, y, m * n, lanes)
+    for i in range(lanes):
+        y[i] *= y[i]
+    _weigh(sums[m * n * LANES :], one[m * n * LANES :], y, 2 * m * m, lanes)
 
 
 @njit(forceinline=True, **FLAGS)
-def _scores(
-    C: Array,
-    one: Array,
-    X: Array,
-    A: Array,
-    kind: int,
-    m: int,
-    n: int,
-    length: int,
-    lam: float,
-    stats: int,
-    lanes: int,
-) -> None:
-    """Scores lam u and values w of every token and head into C, and the largest scores."""
-    for h in range(0, m, 2):
-        top = stats + 3 * (h // 2) + TOP
+def _weigh(sums: Array, one: Array, factor: Array, rows: int, lanes: int) -> None:
+    for j in range(0, rows * LANES, LANES):
+        to = sums[j:]
+        add = one[j:]
         for i in range(lanes):
-            one[top, i] = -math.inf if kind != SOFTMAX_ONE else 0.0
-        for l in range(length):
-            to = l * m + h
-            for f in range(0, h + 2, 2):
-                key = h * n + f
-                at = l * m + f
-                for i in range(lanes):
-                    u = C[to, i] if f > 0 else 0.0
-                    w = C[to + 1, i] if f > 0 else 0.0
-                    first = X[at, i]
-                    second = X[at + 1, i]
-                    C[to, i] = u + lam * (A[key, i] * first + A[key + 1, i] * second)
-                    C[to + 1, i] = w + A[key + n, i] * first + A[key + n + 1, i] * second
-            for i in range(lanes):
-                one[top, i] = max(one[top, i], C[to, i])
+            to[i] += factor[i] * add[i]
 
 
 @njit(forceinline=True, **FLAGS)
-def _erf(
-    C: Array, one: Array, m: int, length: int, lam: float, stats: int, lanes: int
+def _partial(c: Array, x: Array, a: Array, lam: float, first: bool, lanes: int) -> None:
+    """Score lam u and value w of a token by two more coordinates."""
+    for i in range(lanes):
+        u = 0.0 if first else c[i]
+        w = 0.0 if first else c[LANES + i]
+        c[i] = u + lam * (a[i] * x[i] + a[LANES + i] * x[LANES + i])
+        c[LANES + i] = w + a[2 * LANES + i] * x[i] + a[3 * LANES + i] * x[LANES + i]
+
+
+@njit(forceinline=True, **FLAGS)
+def _score(
+    c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes: int
 ) -> None:
-    """c of every token and head in place of score and value, and T_h."""
-    for h in range(0, m, 2):
-        out = stats + 3 * (h // 2) + OUT
-        for l in range(length):
-            to = l * m + h
-            for i in range(lanes):
-                score = C[to, i]
-                w = C[to + 1, i]
-                e = exp_negative(score * score)
-                sigma = erf_given_exp(score, e)
-                C[to, i] = lam * ERF_SLOPE * e * w
-                C[to + 1, i] = sigma
-                one[out, i] += sigma * w
+    """The same by the last two, and the largest score."""
+    for i in range(lanes):
+        u = 0.0 if first else c[i]
+        w = 0.0 if first else c[LANES + i]
+        # k_h has no coordinate beyond its own axis
+        u += lam * a[i] * x[i]
+        c[i] = u
+        c[LANES + i] = w + a[2 * LANES + i] * x[i] + a[3 * LANES + i] * x[LANES + i]
+        top = s[TOP * LANES + i]
+        s[TOP * LANES + i] = u if u > top else top
+
+
+@njit(forceinline=True, **FLAGS)
+def _erf(c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes: int) -> None:
+    """The same, then c of the token in place of score and value, and its share of T_h."""
+    for i in range(lanes):
+        u = 0.0 if first else c[i]
+        w = 0.0 if first else c[LANES + i]
+        score = u + lam * a[i] * x[i]
+        w += a[2 * LANES + i] * x[i] + a[3 * LANES + i] * x[LANES + i]
+        e = exp_negative(score * score)
+        sigma = erf_given_exp(score, e)
+        c[i] = lam * ERF_SLOPE * e * w
+        c[LANES + i] = sigma
+        s[OUT * LANES + i] += sigma * w
 
 
 @njit(forceinline=True, **FLAGS)
 def _softmax(
-    C: Array,
-    one: Array,
-    kind: int,
-    m: int,
-    length: int,
-    lam: float,
-    stats: int,
-    lanes: int,
+    C: Array, s: Array, kind: int, h: int, m: int, length: int, lam: float, lanes: int
 ) -> None:
-    """c of every token and head in place of score and value, and T_h."""
-    for h in range(0, m, 2):
-        row = stats + 3 * (h // 2)
+    """c of every token of a head in place of score and value, and T_h."""
+    for i in range(lanes):
+        sink = exp_negative(s[TOP * LANES + i])
+        s[SUM * LANES + i] = sink if kind == SOFTMAX_ONE else 0.0
+    for l in range(length):
+        c = C[(l * m + h) * LANES :]
         for i in range(lanes):
-            one[row + SUM, i] = (
-                exp_negative(one[row + TOP, i]) if kind == SOFTMAX_ONE else 0.0
-            )
-        for l in range(length):
-            to = l * m + h
-            for i in range(lanes):
-                e = exp_negative(one[row + TOP, i] - C[to, i])
-                C[to, i] = e
-                one[row + SUM, i] += e
-                one[row + OUT, i] += e * C[to + 1, i]
+            e = exp_negative(s[TOP * LANES + i] - c[i])
+            c[i] = e
+            s[SUM * LANES + i] += e
+            s[OUT * LANES + i] += e * c[LANES + i]
+    for i in range(lanes):
+        s[SUM * LANES + i] = 1.0 / s[SUM * LANES + i]
+        s[OUT * LANES + i] *= s[SUM * LANES + i]
+    for l in range(length):
+        c = C[(l * m + h) * LANES :]
         for i in range(lanes):
-            one[row + SUM, i] = 1.0 / one[row + SUM, i]
-            one[row + OUT, i] *= one[row + SUM, i]
-        for l in range(length):
-            to = l * m + h
-            for i in range(lanes):
-                p = C[to, i] * one[row + SUM, i]
-                C[to, i] = lam * p * (C[to + 1, i] - one[row + OUT, i])
-                C[to + 1, i] = p
+            p = c[i] * s[SUM * LANES + i]
+            c[i] = lam * p * (c[LANES + i] - s[OUT * LANES + i])
+            c[LANES + i] = p
 
 
 @njit(forceinline=True, **FLAGS)
-def _along(
-    one: Array, C: Array, X: Array, row: int, column: int, to: int, n: int, lanes: int
-) -> None:
-    """Two by two entries of sum_l c_la x_lj."""
+def _outer(to: Array, c: Array, x: Array, lanes: int) -> None:
+    """Add the block c x^T."""
     for i in range(lanes):
-        c = C[row, i]
-        e = C[row + 1, i]
-        first = X[column, i]
-        second = X[column + 1, i]
-        one[to, i] += c * first
-        one[to + 1, i] += c * second
-        one[to + n, i] += e * first
-        one[to + n + 1, i] += e * second
+        first = c[i]
+        second = c[LANES + i]
+        to[i] += first * x[i]
+        to[LANES + i] += first * x[LANES + i]
+        to[2 * LANES + i] += second * x[i]
+        to[3 * LANES + i] += second * x[LANES + i]
 
 
 @njit(forceinline=True, **FLAGS)
-def _squares(
-    one: Array, C: Array, row: int, column: int, to: int, m: int, lanes: int
+def _products(
+    to: Array, c: Array, x: Array, width: int, begin: int, end: int, lanes: int
 ) -> None:
-    """Two by two entries of sum_l c_la c_lb."""
-    for i in range(lanes):
-        c = C[row, i]
-        e = C[row + 1, i]
-        first = C[column, i]
-        second = C[column + 1, i]
-        one[to, i] += c * first
-        one[to + 1, i] += c * second
-        one[to + m, i] += e * first
-        one[to + m + 1, i] += e * second
+    """Add the blocks c x^T of tokens begin..end-1, `width` rows apart: by threes, so that the sums
+    are fetched and stored once for three.
+    """
+    step = width * LANES
+    threes = begin + (end - begin) // 3 * 3
+    for l in range(begin, threes, 3):
+        c0 = c[l * step :]
+        c1 = c[(l + 1) * step :]
+        c2 = c[(l + 2) * step :]
+        x0 = x[l * step :]
+        x1 = x[(l + 1) * step :]
+        x2 = x[(l + 2) * step :]
+        for i in range(lanes):
+            j = LANES + i
+            to[i] += c0[i] * x0[i] + c1[i] * x1[i] + c2[i] * x2[i]
+            to[j] += c0[i] * x0[j] + c1[i] * x1[j] + c2[i] * x2[j]
+            to[LANES + j] += c0[j] * x0[i] + c1[j] * x1[i] + c2[j] * x2[i]
+            to[2 * LANES + j] += c0[j] * x0[j] + c1[j] * x1[j] + c2[j] * x2[j]
+    for l in range(threes, end):
+        _outer(to, c[l * step :], x[l * step :], lanes)

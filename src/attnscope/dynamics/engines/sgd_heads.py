@@ -21,8 +21,7 @@ sum over informative tokens, by Bartlett's decomposition.
 
 Exact in law for d >= n up to rounding: softmax scores are shifted by their largest, a vanishing
 pivot of Cholesky leaves its axis empty. A run that is not finite in one place is so everywhere.
-Loops over lanes are innermost and have few arrays each, so that they vectorise; heads are taken in
-pairs (h, g), two rows by two columns of a matrix at a time.
+Loops over lanes are innermost, so that they vectorise (head_sums.py).
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ import math
 import numpy as np
 from numba import njit
 
-from attnscope.dynamics.engines.head_sums import add_sequence
+from attnscope.dynamics.engines.head_sums import add_sequence, from_blocks, to_blocks
 from attnscope.numerics.compiled.fast_erf import FLAGS
 from attnscope.numerics.compiled.fast_normal import normals
-from attnscope.numerics.compiled.lane_algebra import cholesky, clear, dot, wishart
+from attnscope.numerics.compiled.lane_algebra import add_dot, cholesky, wishart
 from attnscope.numerics.compiled.run_tiles import LANES
 from attnscope.numerics.compiled.tile_loop import give_tile, take_tile, through_tiles
 
@@ -114,54 +113,63 @@ def _advance(
 ) -> None:
     """Advance tiles (.., n n, LANES) and generators (.., 4, LANES) in place."""
     r = n - m
-    G = np.empty((n * n, LANES))
-    A = np.empty((n * n, LANES))
-    X = np.empty((length * m, LANES))
-    R = np.empty((r // 2 * r, LANES))
-    C = np.empty((length * m, LANES))
-    y = np.empty((1, LANES))
-    inside = np.empty((m * n, LANES))
-    S0 = np.empty((m * m, LANES))
-    S1 = np.empty((m * m, LANES))
-    one = np.empty((m * (n + 2 * m) + 3 * m // 2, LANES))
-    L = np.empty((m * m, LANES))
-    W = np.empty((m * m, LANES))
+    G = np.empty(n * n * LANES)
+    A = np.empty(n * n * LANES)
+    X = np.empty(length * m * LANES)
+    R = np.empty(r // 2 * r * LANES)
+    C = np.empty(length * m * LANES)
+    y = np.empty(LANES)
+    sums = np.empty((m * n + 2 * m * m) * LANES)
+    one = np.empty((m * n + 2 * m * m) * LANES)
+    stats = np.empty(3 * m // 2 * LANES)
+    frame = np.empty(m * m * LANES)
+    inside = np.empty(m * n * LANES)
+    S0 = np.empty(m * m * LANES)
+    S1 = np.empty(m * m * LANES)
+    L = np.empty(m * m * LANES)
+    W = np.empty(m * m * LANES)
     g = np.empty(4 * LANES, np.uint64)
     z = np.empty(2 * LANES)
     chi2 = np.empty(2 * LANES)
     for tile in range(tiles.shape[0]):
-        take_tile(G, g, tiles[tile], seeds[tile], lanes)
+        take_tile(G.reshape(n * n, LANES), g, tiles[tile], seeds[tile], lanes)
         for t in range(temperatures.size):
             lam = temperatures[t]
             _poison(G, y, n, lanes)
             cholesky(A, G, n, lanes)
-            clear(inside, lanes)
-            clear(S0, lanes)
-            clear(S1, lanes)
+            to_blocks(frame, A, m, m, n, lanes)
+            for j in range(sums.size):
+                sums[j] = 0.0
             for _ in range(batch):
                 _draw(X, R, y, A, z, g, m, n, length, gam, s, eps, lanes)
                 add_sequence(
-                    inside, S0, S1, X, R, y, A, C, one, kind, m, n, length, lam, batch, lanes
+                    sums, X, R, y, frame, C, one, stats, kind, m, n, length, lam, batch, lanes
                 )
+            from_blocks(inside, sums, m, n, lanes)
+            from_blocks(S0, sums[m * n * LANES :], m, m, lanes)
+            from_blocks(S1, sums[m * (n + m) * LANES :], m, m, lanes)
             _background_beyond(inside, S0, L, z, g, m, n, lanes)
-            for j in range(m * m):
-                for i in range(lanes):
-                    S1[j, i] = S0[j, i] + spread * S1[j, i]
+            for j in range(m * m * LANES):
+                S1[j] = S0[j] + spread * S1[j]
             cholesky(L, S1, m, lanes)
             wishart(W, L, S1, z, chi2, g, m, freedom, lanes)
             _move(G, A, inside, W, S0, m, n, alpha, sphere, lanes)
-        give_tile(G, g, tiles[tile], seeds[tile], lanes)
+        give_tile(G.reshape(n * n, LANES), g, tiles[tile], seeds[tile], lanes)
 
 
 @njit(forceinline=True, **FLAGS)
 def _poison(G: Array, spoiled: Array, n: int, lanes: int) -> None:
     """A run with one number that is not finite gets NaN everywhere."""
-    for j in range(n * n):
+    for i in range(lanes):
+        spoiled[i] = 0.0
+    for j in range(0, n * n * LANES, LANES):
+        row = G[j:]
         for i in range(lanes):
-            spoiled[0, i] = G[j, i] - G[j, i] + (spoiled[0, i] if j > 0 else 0.0)
-    for j in range(n * n):
+            spoiled[i] += row[i] - row[i]
+    for j in range(0, n * n * LANES, LANES):
+        row = G[j:]
         for i in range(lanes):
-            G[j, i] += spoiled[0, i]
+            row[i] += spoiled[i]
 
 
 @njit(**FLAGS)
@@ -182,26 +190,22 @@ def _draw(
 ) -> None:
     """The coordinates of the tokens of one sequence, informative ones first, and its label."""
     r = n - m
-    F = r // 2
-    flat = X.reshape(X.size)
-    rest = R.reshape(R.size)
     for j in range(0, length * m, 2):
-        normals(flat[j * LANES :], g, lanes)
-    for j in range(0, F * r, 2):
-        normals(rest[j * LANES :], g, lanes)
+        normals(X[j * LANES :], g, lanes)
+    for j in range(0, r // 2 * r, 2):
+        normals(R[j * LANES :], g, lanes)
     normals(z, g, lanes)
     for i in range(lanes):
-        y[0, i] = eps * z[i]
-    for f in range(F):
+        y[i] = eps * z[i]
+    for f in range(r // 2):
         key = (m + 2 * f) * n
-        for j in range(m):
+        for j in range(n):
+            x = X[(f * m + j) * LANES :] if j < m else R[(f * r + j - m) * LANES :]
+            mean = A[(key + j) * LANES :]
+            value = A[(key + n + j) * LANES :]
             for i in range(lanes):
-                X[f * m + j, i] = s * A[key + j, i] + gam * X[f * m + j, i]
-                y[0, i] += A[key + n + j, i] * X[f * m + j, i]
-        for j in range(r):
-            for i in range(lanes):
-                R[f * r + j, i] = s * A[key + m + j, i] + gam * R[f * r + j, i]
-                y[0, i] += A[key + n + m + j, i] * R[f * r + j, i]
+                x[i] = s * mean[i] + gam * x[i]
+                y[i] += value[i] * x[i]
 
 
 @njit(**FLAGS)
@@ -214,9 +218,10 @@ def _background_beyond(
         for b in range(0, m, 2):
             normals(z, g, lanes)
             for a in range(b, m):
+                to = inside[(a * n + j) * LANES :]
+                row = L[(a * m + b) * LANES :]
                 for i in range(lanes):
-                    add = L[a * m + b, i] * z[i] + L[a * m + b + 1, i] * z[LANES + i]
-                    inside[a * n + j, i] += add
+                    to[i] += row[i] * z[i] + row[LANES + i] * z[LANES + i]
 
 
 @njit(**FLAGS)
@@ -233,29 +238,46 @@ def _move(
     lanes: int,
 ) -> None:
     """Step along the gradients, renormalise on spheres, and write the new Gram matrix."""
+    width = n * LANES
     for a in range(m):
-        if sphere:
-            dot(block, a, inside, a * n, A, a * n, n, lanes)
-        for j in range(n):
-            for i in range(lanes):
-                radial = block[a, i] if sphere else 0.0
-                step = inside[a * n + j, i] - radial * A[a * n + j, i]
-                inside[a * n + j, i] = A[a * n + j, i] - alpha * step
-    for a in range(m):
-        for b in range(a + 1):
-            dot(block, a * m + b, inside, a * n, inside, b * n, n, lanes)
-            for i in range(lanes):
-                block[a * m + b, i] += alpha * alpha * W[a * m + b, i]
-    for a in range(m):
+        own = A[a * width :]
+        moving = inside[a * width :]
         for i in range(lanes):
-            W[a, i] = 1.0 / math.sqrt(block[a * m + a, i]) if sphere else 1.0
+            block[i] = 0.0
+        if sphere:
+            add_dot(block, moving, own, n, 1.0, lanes)
+        for j in range(0, width, LANES):
+            to = moving[j:]
+            at = own[j:]
+            for i in range(lanes):
+                to[i] = at[i] - alpha * (to[i] - block[i] * at[i])
     for a in range(m):
         for b in range(a + 1):
+            to = block[(a * m + b) * LANES :]
+            rest = W[(a * m + b) * LANES :]
             for i in range(lanes):
-                G[a * n + b, i] = block[a * m + b, i] * (W[a, i] * W[b, i])
-                G[b * n + a, i] = G[a * n + b, i]
-        for b in range(m, n):
-            dot(G, a * n + b, inside, a * n, A, b * n, n, lanes)
-            for i in range(lanes):
-                G[a * n + b, i] *= W[a, i]
-                G[b * n + a, i] = G[a * n + b, i]
+                to[i] = alpha * alpha * rest[i]
+            add_dot(to, inside[a * width :], inside[b * width :], n, 1.0, lanes)
+    for a in range(m):
+        size = W[a * LANES :]
+        square = block[(a * m + a) * LANES :]
+        for i in range(lanes):
+            size[i] = 1.0 / math.sqrt(square[i]) if sphere else 1.0
+    for a in range(m):
+        size = W[a * LANES :]
+        for b in range(n):
+            to = G[a * width + b * LANES :]
+            twin = G[b * width + a * LANES :]
+            if b >= m:
+                for i in range(lanes):
+                    to[i] = 0.0
+                add_dot(to, inside[a * width :], A[b * width :], n, 1.0, lanes)
+                for i in range(lanes):
+                    to[i] *= size[i]
+                    twin[i] = to[i]
+            elif b <= a:
+                other = W[b * LANES :]
+                found = block[(a * m + b) * LANES :]
+                for i in range(lanes):
+                    to[i] = found[i] * (size[i] * other[i])
+                    twin[i] = to[i]

@@ -1,7 +1,8 @@
-"""Small matrices of many runs at once: row j of an array (rows, LANES) is one entry of LANES matrices.
+"""Small matrices of many runs at once: LANES matrices side by side.
 
-notation: an n x n matrix takes n n rows, entry (a, b) in row a n + b; loops over lanes are innermost,
-so that they vectorise. A run that is not finite stays so.
+notation: a matrix with c columns is a flat array, entry (a, b) the LANES numbers from (a c + b) LANES
+on. Loops over lanes are innermost, each over slices of its arrays, so that they vectorise. A run that
+is not finite stays so.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from attnscope.numerics.compiled.fast_erf import FLAGS
 from attnscope.numerics.compiled.fast_normal import chi_square_pair, normals
 from attnscope.numerics.compiled.run_tiles import LANES
 
-__all__ = ["cholesky", "clear", "dot", "wishart"]
+__all__ = ["add_dot", "cholesky", "wishart"]
 
 Array = np.ndarray
 
@@ -25,47 +26,45 @@ PIVOT = 1e-14
 
 
 @njit(forceinline=True, **FLAGS)
-def clear(x: Array, lanes: int) -> None:
-    for j in range(x.shape[0]):
+def add_dot(to: Array, x: Array, y: Array, n: int, sign: float, lanes: int) -> None:
+    """to + sign times the inner product of two rows of n entries, two terms at a time."""
+    for j in range(0, n - 1, 2):
+        a = x[j * LANES :]
+        b = y[j * LANES :]
         for i in range(lanes):
-            x[j, i] = 0.0
+            to[i] += sign * (a[i] * b[i] + a[LANES + i] * b[LANES + i])
+    if n % 2 == 1:
+        a = x[(n - 1) * LANES :]
+        b = y[(n - 1) * LANES :]
+        for i in range(lanes):
+            to[i] += sign * a[i] * b[i]
 
 
 @njit(**FLAGS)
 def cholesky(A: Array, G: Array, n: int, lanes: int) -> None:
-    """Lower factor A of G (n n) >= 0, of which the lower triangle is read;
+    """Lower factor A of G (n, n) >= 0, of which the lower triangle is read;
     a vanishing pivot leaves its column empty.
     """
-    for a in range(n):
-        for b in range(n):
-            for i in range(lanes):
-                A[a * n + b, i] = G[a * n + b, i] if b <= a else 0.0
+    width = n * LANES
+    for j in range(n * width):
+        A[j] = 0.0
     for b in range(n):
-        for c in range(b):
-            for a in range(b, n):
-                for i in range(lanes):
-                    A[a * n + b, i] -= A[a * n + c, i] * A[b * n + c, i]
-        for i in range(lanes):
-            pivot = A[b * n + b, i]
-            # written so that NaN stays NaN
-            gone = pivot <= PIVOT * G[b * n + b, i]
-            A[b * n + b, i] = 0.0 if gone else math.sqrt(pivot)
-        for a in range(b + 1, n):
+        corner = A[b * width + b * LANES :]
+        top = G[b * width + b * LANES :]
+        for a in range(b, n):
+            to = A[a * width + b * LANES :]
+            of = G[a * width + b * LANES :]
             for i in range(lanes):
-                pivot = A[b * n + b, i]
-                A[a * n + b, i] = 0.0 if pivot == 0.0 else A[a * n + b, i] / pivot
-
-
-@njit(forceinline=True, **FLAGS)
-def dot(
-    out: Array, to: int, x: Array, row: int, y: Array, column: int, n: int, lanes: int
-) -> None:
-    """Inner product of n rows of x and n rows of y."""
-    for i in range(lanes):
-        out[to, i] = x[row, i] * y[column, i]
-    for j in range(1, n):
+                to[i] = of[i]
+            add_dot(to, A[a * width :], A[b * width :], b, -1.0, lanes)
         for i in range(lanes):
-            out[to, i] += x[row + j, i] * y[column + j, i]
+            # written so that NaN stays NaN
+            gone = corner[i] <= PIVOT * top[i]
+            corner[i] = 0.0 if gone else math.sqrt(corner[i])
+        for a in range(b + 1, n):
+            to = A[a * width + b * LANES :]
+            for i in range(lanes):
+                to[i] = 0.0 if corner[i] == 0.0 else to[i] / corner[i]
 
 
 @njit(**FLAGS)
@@ -80,31 +79,39 @@ def wishart(
     freedom: int,
     lanes: int,
 ) -> None:
-    """W = (L T)(L T)^T, T Bartlett's lower factor of `freedom` degrees; T is overwritten."""
+    """Lower triangle of W = (L T)(L T)^T, T Bartlett's lower factor of `freedom` degrees; T is
+    overwritten.
+    """
+    width = m * LANES
     for b in range(m):
         if b % 2 == 0:
             chi_square_pair(chi2, z, g, freedom - b, lanes)
-        half = b % 2 * LANES
+        drawn = chi2[b % 2 * LANES :]
+        to = T[b * width + b * LANES :]
         for i in range(lanes):
-            T[b * m + b, i] = math.sqrt(chi2[half + i])
+            to[i] = math.sqrt(drawn[i])
         for a in range(b + 1, m):
             if (a - b) % 2 == 1:
                 normals(z, g, lanes)
-            half = (a - b + 1) % 2 * LANES
+            drawn = z[(a - b + 1) % 2 * LANES :]
+            to = T[a * width + b * LANES :]
             for i in range(lanes):
-                T[a * m + b, i] = z[half + i] if b < freedom else 0.0
+                to[i] = drawn[i] if b < freedom else 0.0
     # T <- L T, from the last row on
     for a in range(m - 1, -1, -1):
         for b in range(a + 1):
+            to = T[a * width + b * LANES :]
+            own = L[a * width + a * LANES :]
             for i in range(lanes):
-                T[a * m + b, i] *= L[a * m + a, i]
+                to[i] *= own[i]
             for c in range(b, a):
+                left = L[a * width + c * LANES :]
+                right = T[c * width + b * LANES :]
                 for i in range(lanes):
-                    T[a * m + b, i] += L[a * m + c, i] * T[c * m + b, i]
+                    to[i] += left[i] * right[i]
     for a in range(m):
         for b in range(a + 1):
+            to = W[a * width + b * LANES :]
             for i in range(lanes):
-                W[a * m + b, i] = 0.0
-            for c in range(b + 1):
-                for i in range(lanes):
-                    W[a * m + b, i] += T[a * m + c, i] * T[b * m + c, i]
+                to[i] = 0.0
+            add_dot(to, T[a * width :], T[b * width :], b + 1, 1.0, lanes)
