@@ -285,6 +285,22 @@ def test_known_locations_set_the_size(unsure):
         model.locate_set(weak, coverage=0.99)
 
 
+def test_locations_of_the_bags_that_split_keeps_from_the_fit_set_the_size():
+    model = at.SingleLocationRegressor(interval="split", **QUICK)
+    places = np.where(np.arange(60) % 5 == 0, -1, TRAIN.location)
+    model.fit(X, Y, locations=places)
+    known = len(model.location_scores_)
+    assert 10 < known <= 19 and len(model.conformal_scores_) == 19
+    first = model.location_scores_
+    # the same scores from the bags that the fit has not seen, found by their own scores
+    middle, spread = model._middle_and_spread(read_bags(X, ""))
+    away = np.isin(np.abs(Y - middle) / spread, model.conformal_scores_)
+    away &= places >= 0
+    model.calibrate_locations(X[away], TRAIN.location[away])
+    np.testing.assert_allclose(model.location_scores_, first, rtol=1e-9, atol=EXACT)
+    assert not hasattr(model.fit(X, Y), "location_scores_")
+
+
 # -- sentences -------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ Sets of tokens: let r(x, l) be the sum of the posterior weights of the tokens be
 first. {l: r(x, l) < coverage} is the smallest set whose weights sum to coverage: 90 % by the model's
 own account. With bags whose deciding token is known (`calibrate_locations`), it is
 {l: r(x, l) <= q}, q from their scores r(x_i, J_i) as for "split", with its promise if none of these
-bags was in fit.
+bags was in fit. With interval="split" and locations given to fit, the bags kept from it do that.
 """
 
 from __future__ import annotations
@@ -128,10 +128,16 @@ class Sets(Parameters):
         rest = np.flatnonzero(~away)
         model: Any = self
         model._fit(take_bags(held, rest), y[rest], weight[rest], of, codes[rest])
-        scores = model._label_scores(take_bags(held, np.flatnonzero(away)), y[away])
+        measuring = take_bags(held, np.flatnonzero(away))
+        scores = model._label_scores(measuring, y[away])
         self.conformal_scores_, self.conformal_weights_ = conformal_scores(
             scores, codes[away]
         )
+        known = measuring.known
+        if known is not None and (known >= 0).any():
+            some = take_bags(measuring, np.flatnonzero(known >= 0))
+            token = some.offsets[:-1] + known[known >= 0]
+            self._keep_locations(some, token, codes[away][known >= 0])
 
     def _fit_plus(
         self, every: tuple, order: np.ndarray, rng: np.random.Generator, of: str
@@ -223,8 +229,8 @@ class Sets(Parameters):
         at padding; a list of (L_i,) for list input. The heaviest token is always among them.
 
         By the model's own account (the fewest tokens whose posterior weights sum to coverage), or,
-        after `calibrate_locations`, as often as in bags whose deciding token is known: then
-        `location_scores_` exists.
+        after `calibrate_locations` or fit(locations=...) with interval="split", as often as in bags
+        whose deciding token is known: then `location_scores_` exists.
         """
         model: Any = self
         held = model._read(bags, "locate_set")
@@ -258,10 +264,16 @@ class Sets(Parameters):
         if len(model._heads) > 1:
             raise bad("heads", of, "1 (each head has a token of its own)", len(model._heads))
         token = _flat_location(locations, held, of)
-        codes = bag_groups(groups, held, of)
+        self._keep_locations(held, token, bag_groups(groups, held, of))
+        return self
+
+    def _keep_locations(
+        self, held: Bags, token: np.ndarray, codes: np.ndarray | None
+    ) -> None:
+        """Scores of bags whose deciding tokens are these of all tokens."""
+        model: Any = self
         before = _before(model._weights(held, None, model.fitted_), held)
         self.location_scores_, self.location_weights_ = conformal_scores(before[token], codes)
-        return self
 
 
 def _before(weight: np.ndarray, held: Bags) -> np.ndarray:
