@@ -97,8 +97,8 @@ def optimal_temperature(
     given = {"dim": dim, "length": length, "task_seed": task_seed, **arguments}
     chosen = _chosen(optimal_temperature, task, predictor, given)
     made = chosen.make_task()
+    critical = critical_temperature(made)  # first: it refuses other tasks at once
     best, value = optimum.optimal_temperature(made, chosen.family)
-    critical = critical_temperature(made)
     out = {"optimal_temperature": best, "risk": value.value, "log_excess": value.log_excess}
     return out | ({"critical_temperature": critical} if np.isfinite(critical) else {})
 

@@ -31,6 +31,7 @@ __all__ = [
     "checked_predictor",
     "closed_form",
     "find_route",
+    "has_gradient",
     "needed",
     "pointwise",
 ]
@@ -111,6 +112,12 @@ def closed_form(task: object, predictor: object) -> bool:
     """Whether the pair has a closed form."""
     route = find_route(task, predictor)
     return route is not None and route.closed
+
+
+def has_gradient(task: object, predictor: object) -> bool:
+    """Whether the pair has an exact gradient, not only that of nodes."""
+    route = find_route(task, predictor)
+    return route is not None and route.gradient is not None
 
 
 def needed(

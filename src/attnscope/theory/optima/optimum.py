@@ -11,13 +11,19 @@ For the erf oracle (k*, v*), with lam -> 0,
 so R -> 0, hence optimality, when lam s -> inf (lam sqrt(d) -> inf at the default signal) and lam
 sqrt(L) -> 0; the first condition lets the informative token through, the second silences the
 others.
+
+On other planted tasks the range of the search follows from what a task has instead of s and gam: the
+root mean square of the largest projection of a sequence on a teacher, and the smallest scale of a
+token. Where no exact gradient is known the risk is minimised on one set of fixed nodes, a smooth
+function of the temperature, and the risk that is returned is that of another set: it owes nothing to
+the choice. The temperature is then as good as a minimum's place can be, sqrt(error/curvature).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -28,10 +34,11 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.base import PlantedTask
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.overlaps import Overlaps, checked_overlaps
+from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps
 from attnscope.theory.risk import checked_task, unchecked_gradient, unchecked_risk
-from attnscope.theory.route import checked_predictor
+from attnscope.theory.route import checked_planted, checked_predictor, has_gradient
 
 __all__ = ["OracleRegime", "optimal_temperature", "oracle_regime"]
 
@@ -52,6 +59,8 @@ STEEPEST = (
     # is far below
     1e8
 )
+CHECK = 1  # seed of the nodes on which the risk at the end is computed; the search has seed 0
+DRAWS = 4096  # sequences that tell a task's sizes: the range is generous, a tenth is enough
 
 
 class OracleRegime(NamedTuple):
@@ -63,14 +72,15 @@ class OracleRegime(NamedTuple):
 
 
 def optimal_temperature(
-    task: SingleLocation,
+    task: PlantedTask,
     family: Callable[[float], Predictor],
     overlaps: Overlaps | None = None,
 ) -> tuple[float, Estimate]:
-    """(temperature, risk) that minimise the exact risk at the oracle overlaps, or at the given
-    scalar ones.
+    """(temperature, risk) that minimise the risk at the oracle overlaps, or at the given scalar
+    ones: the exact risk where it is known, else that of fixed nodes (or draws), with an error.
 
     Args:
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
         family: a predictor class such as `Erf` or `Softmax`, or a function from temperature to
         predictor.
 
@@ -80,17 +90,17 @@ def optimal_temperature(
     (0.06377, 0.0671)
     """
     of = "optimal_temperature"
-    checked_task(task, of)
+    checked_planted(task, of)
     o = checked_overlaps(
-        Overlaps.oracle(task.alignment) if overlaps is None else overlaps, task, of
+        Overlaps.oracle(alignment_of(task)) if overlaps is None else overlaps, task, of
     )
     if o.kappa.ndim:
         raise bad("overlaps", of, "scalars", f"shape {o.kappa.shape}", "one call per point")
     make = _family(family, of)
 
-    def risk_at(lam: float) -> Estimate:
+    def risk_at(lam: float, seed: int = 0) -> Estimate:
         predictor, temperature = _member(make, lam, of)
-        return unchecked_risk(task, predictor, o, temperature)
+        return unchecked_risk(task, predictor, o, temperature, seed=seed)
 
     def slope(log_lam: float) -> float:
         predictor, temperature = _member(make, math.exp(log_lam), of)
@@ -99,9 +109,26 @@ def optimal_temperature(
     log_excess = lambda lam: float(risk_at(lam).log_excess)
     low, high = _bracket(log_excess, task)
     if low == 0.0:
-        return 0.0, risk_at(0.0)
-    lam = _root(slope, math.log(low), math.log(high), log_excess)
-    return lam, risk_at(lam)
+        return 0.0, risk_at(0.0, CHECK)
+    known = has_gradient(task, _member(make, high, of)[0])
+    lam = _root(slope if known else None, math.log(low), math.log(high), log_excess)
+    return lam, risk_at(lam, CHECK)
+
+
+class Sizes(NamedTuple):
+    """What the range of the search needs of a task."""
+
+    signal: float
+    gamma: float
+
+
+def sizes_of(task: Any) -> Sizes:
+    """A task's own signal and gamma, or what plays their roles (module docstring)."""
+    if hasattr(task, "signal") and hasattr(task, "gamma"):
+        return Sizes(float(task.signal), float(task.gamma))
+    drawn = task.projections(DRAWS, task.teacher_gram, np.random.default_rng(0))
+    largest = np.abs(drawn.fields).max((1, 2))
+    return Sizes(math.sqrt(float(np.mean(largest**2))), float(drawn.scales.min()))
 
 
 def _member(
@@ -112,14 +139,11 @@ def _member(
     return predictor, constant_temperature(predictor, of)
 
 
-def _bracket(
-    log_excess: Callable[[float], float], task: SingleLocation
-) -> tuple[float, float]:
+def _bracket(log_excess: Callable[[float], float], task: Any) -> tuple[float, float]:
     """Neighbours of the best temperature on a coarse logarithmic grid;
     (0, 0) if none beats temperature 0.
     """
-    s = task.signal
-    gam = task.gamma
+    s, gam = sizes_of(task)
     # the best weight lam u that is linear in the score: where most tokens are background, optima
     # are as small as this
     linear = s * gam**2 / (gam**2 * (gam**2 + s**2) + task.length - 1)
@@ -161,13 +185,13 @@ def _bracket(
 
 
 def _root(
-    slope: Callable[[float], float],
+    slope: Callable[[float], float] | None,
     low: float,
     high: float,
     log_excess: Callable[[float], float],
 ) -> float:
     """The temperature where the derivative vanishes, near the least risk; that one itself where its
-    sign does not change.
+    sign does not change, or without a derivative.
 
     Gradients may cost a hundred times a risk: the risk narrows the bracket first.
     """
@@ -177,7 +201,8 @@ def _root(
             risk_at, bounds=(low, high), method="bounded", options={"xatol": 1e-7}
         ).x
     )
-    for half in NARROW:
+    for half in NARROW if slope is not None else ():
+        assert slope is not None
         a = max(low, least - half)
         b = min(high, least + half)
         if slope(a) < 0 < slope(b):
