@@ -19,6 +19,7 @@ from attnscope.estimators.fit.mixture import FeatureMap, Fitted
 from attnscope.estimators.fit.pooled import MeanPool
 from attnscope.estimators.fit.ridge import Values
 from attnscope.estimators.regressor import SingleLocationRegressor
+from attnscope.estimators.saved_members import check_members, try_out
 from attnscope.estimators.written import FORMAT, PLAIN, write_model
 
 __all__ = ["load_model", "save_model", "write_model"]
@@ -38,7 +39,8 @@ def load_model(path: Any) -> Any:
     ready to predict.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # opened here: np.load leaves a file open that it cannot read
+        with open(path, "rb") as source, np.load(source, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         head = json.loads(str(arrays.pop("head")))
         if head["format"] not in READ:
@@ -49,14 +51,21 @@ def load_model(path: Any) -> Any:
                 head["format"],
                 "the version of attnscope that wrote the file",
             )
+        check_members(arrays, path)
         model = _build(head, arrays)
         parts = [_build(own, _inner(i, arrays)) for i, own in enumerate(head.get("plus", []))]
         if parts:
             model.plus_models_ = parts
+        for made in (model, *parts):
+            try_out(made, path)
         return model
     except (
         KeyError,
         TypeError,
+        AttributeError,
+        NotImplementedError,  # a compression that zipfile does not know
+        RuntimeError,  # an encrypted member
+        MemoryError,  # a header that promises more than there can be
         OSError,
         EOFError,
         zipfile.BadZipFile,
