@@ -677,7 +677,10 @@ def test_independent_positions_train_on_vectors():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"batch_size": None}, "batch_size of train must be an integer for a MultiHead"),
+        (
+            {"batch_size": None, "engine": "full"},
+            "batch_size of train must be an integer, got None with engine='full'",
+        ),
         ({"swap_move": True}, "swap_move of train"),
         ({"constraint": "cube"}, "constraint of train"),
         ({"start": "manifold"}, "start of train"),

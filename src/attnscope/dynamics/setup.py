@@ -38,6 +38,6 @@ class HeadSetup:
     step_size: float
     log_every: int
     seed: int
-    batch_size: int
+    batch_size: int | None
     engine: str
     constraint: str

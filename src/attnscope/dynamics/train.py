@@ -76,9 +76,10 @@ def train(
         progress: show a bar on stderr if that is a terminal.
         constraint: "sphere" (unit vectors), or for a MultiHead also "free" (plain SGD, norms move).
 
-    With MultiHead(head, H) and a MultiDirection (or SingleLocation) task, all H heads are trained
-    by SGD (batch_size is then needed) and a HeadTrajectory comes back; start is "sphere", a pair
-    (K, V) of arrays (H, dim), or Gram matrices (heads.py).
+    With MultiHead(head, H), or a task of more than two teachers, all H heads are trained, by SGD or
+    (batch_size=None) on the risk's fixed nodes, some ten milliseconds a step and run, and a
+    HeadTrajectory comes back; start is "sphere", a pair (K, V) of arrays (H, dim), or Gram matrices
+    (heads.py).
 
     A schedule (predictor.temperature a function of the step) is checked before anything runs, up to
     step 10^7; beyond, as it is used. Ctrl-C returns what was logged; `extend` goes on from there.
@@ -146,14 +147,6 @@ def _train_heads(
     constraint: object,
     progress: object,
 ) -> HeadTrajectory:
-    if numbers.batch_size is None:
-        raise bad(
-            "batch_size",
-            "train",
-            "an integer for a MultiHead, which has no population engine",
-            None,
-            "batch_size=5",
-        )
     if swap_move is not False:
         raise bad("swap_move", "train", "False for a MultiHead", swap_move)
     if constraint not in ("sphere", "free"):

@@ -114,16 +114,15 @@ def _planted(setup: Setup) -> OverlapEngine:
 
 
 ENGINES: dict[type, Callable[[Setup], OverlapEngine]] = {SingleLocation: _single_location}
-COMPILED = (
-    Erf,
-)  # predictors with a compiled loop of their own, population gradient included
+# predictors with a compiled loop of their own, population gradient included
+COMPILED = (Erf,)
 # those whose SGD is compiled, in any number of heads
 COMPILED_HEADS = (Erf, Softmax, SoftmaxOne)
 
 
 def heads_engine(setup: HeadSetup) -> GramEngine:
-    """The engine of several heads: in law where each pair of teachers has a token,
-    else by projections.
+    """The engine of several heads: descent on nodes without batches; in law where each pair of
+    teachers has a token, else by projections.
     """
     head = setup.predictor.head
     heads = setup.predictor.heads
@@ -133,6 +132,13 @@ def heads_engine(setup: HeadSetup) -> GramEngine:
     loss = getattr(task, "loss", "squared")
     if is_defined(task):
         check_one_number(task)
+    if batch is None and setup.engine == "full":
+        got = "None with engine='full', which has no population gradient of several heads"
+        raise bad("batch_size", "train", "an integer", got, "batch_size=5")
+    if batch is None:
+        from attnscope.dynamics.engines.population_gram import PopulationGram
+
+        return PopulationGram(task, setup.predictor, alpha, setup.constraint)
     alone = distinct_tokens(task, setup.predictor)
     if setup.engine == "full" and not hasattr(task, "directions") and not alone:
         from attnscope.dynamics.engines.full_planted import FullPlanted
