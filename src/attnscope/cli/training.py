@@ -57,9 +57,7 @@ def train_command(
     engine: Annotated[
         str, typer.Option(help="reduced (overlaps, any dimension) or full (vectors).")
     ] = "reduced",
-    heads: Annotated[
-        int | None, typer.Option(help="Train the sum of so many heads; needs --batch-size.")
-    ] = None,
+    heads: Annotated[int | None, typer.Option(help="Train the sum of so many heads.")] = None,
     swap_move: Annotated[
         bool, typer.Option(help="Exchange k and v where the roles are swapped.")
     ] = False,
