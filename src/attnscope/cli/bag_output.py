@@ -44,7 +44,8 @@ def print_fit(
     facts |= {"components": model.components_}
     if kind.endswith("Classifier"):
         facts |= {"assumption": model.assumption_}
-    facts |= {"mean_share": model.mean_share_, "verdict": diagnosis.verdict}
+    facts |= {"mean_share": model.mean_share_, "instance_share": model.instance_share_}
+    facts |= {"verdict": diagnosis.verdict}
     facts |= {"warnings": list(diagnosis.warnings)}
     groups = None if table.groups is None else len(set(table.groups.tolist()))
     facts |= {"groups": groups, "interval": model.interval}
@@ -65,6 +66,8 @@ def print_fit(
         print("read as witnesses: a token can only speak for the second class")
     if model.mean_share_:
         print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
+    if model.instance_share_:
+        print(f"share of the mean of token probabilities: {model.instance_share_:.2f}")
     if groups is not None:
         print(f"{groups} groups, each held out as a whole")
     if model.interval != "cross":

@@ -214,6 +214,8 @@ class Face(PerToken, Sets):
         self.fitted_, *self.other_heads_ = selected.heads
         self.mean_pool_ = pooled.fitted
         self.mean_share_ = selected.mean_share
+        self.instance_share_ = getattr(selected, "instance_share", 0.0)
+        self.instance_pool_ = getattr(selected, "instances", None)
         self.stages_ = selected.stages
         self.start_losses_ = selected.start_losses
         self.cv_losses_ = selected.held_out * scaling.label_scale**2
@@ -252,13 +254,25 @@ class Face(PerToken, Sets):
 
     def _answers_at(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
         """For standardised tokens."""
-        own = summed(self._heads, tokens, offsets)
-        share = self._mean_share
-        return blended(own, self.mean_pool_.answers(tokens, offsets), share) if share else own
+        out = summed(self._heads, tokens, offsets)
+        plainer = self._plainer
+        for k, (share, pool) in enumerate(plainer):
+            before = 1 - sum(later for later, _ in plainer[k + 1 :])
+            out = blended(out, pool.answers(tokens, offsets), min(share / before, 1.0))
+        return out
+
+    @property
+    def _plainer(self) -> list[tuple[float, Any]]:
+        """Shares of models that read all tokens alike, with these; partial_fit has none."""
+        found = [(getattr(self, "mean_share_", 0.0), getattr(self, "mean_pool_", None))]
+        found += [
+            (getattr(self, "instance_share_", 0.0), getattr(self, "instance_pool_", None))
+        ]
+        return [(share, pool) for share, pool in found if share > 0]
 
     @property
     def _mean_share(self) -> float:
-        return getattr(self, "mean_share_", 0.0)  # partial_fit has none
+        return sum(share for share, _ in self._plainer)
 
     @in_pieces
     def attention(self, bags: Any, head: int | None = None) -> Any:
@@ -266,7 +280,7 @@ class Face(PerToken, Sets):
         list input.
 
         Of one head (0-based), or averaged over the heads. The share of the prediction that is read
-        from the mean token (`mean_share_`, usually 0) is spread over all tokens alike.
+        from all tokens alike (`mean_share_`, `instance_share_`, usually 0) is spread over them.
         """
         held = self._read(bags, "attention")
         heads = self._heads if head is None else [self._heads[self._head(head, "attention")]]

@@ -7,8 +7,8 @@ agreement   share of starts that after a few EM steps reach 90 % of what the bes
     tokens (1 after partial_fit: one start)
 attended        mean over bags of exp(entropy of the token weights): 1 = one token, L = all alike
 explained       1 - loss/(loss without tokens) on these bags; 0 where all labels are alike
-mean share   how much of the prediction is read from the mean token instead of the deciding one
-    (pooled.py)
+mean share   how much of the prediction is read from all tokens alike instead of the deciding one:
+    from their mean, or as the mean of their probabilities (fit/pooled.py, fit/stacking.py)
 role swap   the roles exchanged explain y better: attend to the token with the largest (or smallest)
     value, read its score. A model caught at
                 the swapped stationary point (its gate is the true value, its values the true key)
@@ -99,7 +99,7 @@ class Diagnosis:
             f"{100 * self.agreement:.0f} % of starts agree."
         )
         if self.mean_share:
-            head += f" {100 * self.mean_share:.0f} % of the prediction is the mean token's."
+            head += f" {100 * self.mean_share:.0f} % of the prediction is read from all tokens alike."
         good = [SENTENCES[self.verdict]] if self.verdict in GOOD else []
         return "\n".join([head, *(self.warnings or good)])
 
@@ -292,8 +292,8 @@ def _warnings(facts: dict[str, float], p_value: float, n: int, witness: bool) ->
         )
     if facts["mean_share"] > HALF:
         out.append(
-            "Most of the prediction is read from the mean token: `locate` names the token that the "
-            "smaller part is read from."
+            "Most of the prediction is read from all tokens alike: `locate` names the token that "
+            "the smaller part is read from."
         )
     if facts["agreement"] <= 1 / 8 and facts["explained"] < ENOUGH:
         out.append(

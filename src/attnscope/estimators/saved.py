@@ -20,12 +20,12 @@ from attnscope.estimators.fit.pooled import MeanPool
 from attnscope.estimators.fit.ridge import Values
 from attnscope.estimators.regressor import SingleLocationRegressor
 from attnscope.estimators.saved_members import check_members, try_out
-from attnscope.estimators.written import FORMAT, PLAIN, write_model
+from attnscope.estimators.written import FORMAT, PLAIN, POOLS, write_model
 
 __all__ = ["load_model", "save_model", "write_model"]
 
-# format 2 knows no witness reading; what it has means the same
-READ = (2, FORMAT)
+# format 2 knows no witness reading, 3 no share of all tokens; what they have means the same
+READ = (2, 3, FORMAT)
 KINDS = {kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)}
 
 
@@ -103,10 +103,11 @@ def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
     )
     model.fitted_ = _unflat("fitted", arrays)
     model.other_heads_ = [_unflat(f"head{i}", arrays) for i in range(1, int(model.heads))]
-    if "mean_pool.gate" in arrays:
-        model.mean_pool_ = MeanPool(
-            _unflat("mean_pool", arrays), arrays["mean_pool.low"], arrays["mean_pool.high"]
-        )
+    for name in POOLS:
+        if f"{name}.gate" in arrays:
+            bounds = (arrays[f"{name}.low"], arrays[f"{name}.high"])
+            pool = MeanPool(_unflat(name, arrays), *bounds, each=name == "instance_pool")
+            setattr(model, f"{name}_", pool)
     for name in PLAIN:
         if name in arrays:
             setattr(model, name, arrays[name])

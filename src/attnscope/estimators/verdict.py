@@ -12,9 +12,10 @@ The rule, the first that holds:
               of the labels (SAYS)
     hidden    the density says so, and is no higher (LEAD) than with equal weights: one token
               decides, but these features do not show which
-    mean      one token says no more than the mean token, or has less than half of the prediction
-    weak      doubt > DOUBT; or predictions no better than the mean token's (LEAD), held out or on
-              the bags at hand
+    mean      the density says no more than the mean token's, and predictions are no better (LEAD)
+              or read from all tokens alike by more than half
+    weak      doubt > DOUBT; or less than half of the prediction is the token's; or predictions no
+              better than the mean token's, held out or on the bags at hand
     single    else ("witness" where tokens speak for the second class only)
 
 notation: J the deciding token, I mutual information, H entropy. SAYS and LEAD are error rates of
@@ -76,9 +77,10 @@ def verdict_of(
     if near_one and evidence["gate"] <= LEAD and not witness:
         return HIDDEN
     leads = said and evidence["lead"] > LEAD
-    if facts["mean_share"] > HALF or not (leads or near_one):
+    mostly_all = facts["mean_share"] > HALF
+    if not near_one and (mostly_all or not leads):
         return MEAN
-    if not (leads and borne_out):
+    if mostly_all or not (leads and borne_out):
         return WEAK
     if witness:
         return WITNESS

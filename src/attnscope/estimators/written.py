@@ -12,14 +12,15 @@ import numpy as np
 
 from attnscope.estimators.fit.mixture import Fitted
 
-__all__ = ["FORMAT", "PLAIN", "write_model"]
+__all__ = ["FORMAT", "PLAIN", "POOLS", "write_model"]
 
-FORMAT = 3  # raised when a reader of the old files could misread the new
+FORMAT = 4  # raised when a reader of the old files could misread the new
 # plain values, and arrays, kept as they are
 FACTS = (
     "stages_",
     "start_losses_",
     "mean_share_",
+    "instance_share_",
     "components_",
     "component_losses_",
     "assumption_",
@@ -27,6 +28,7 @@ FACTS = (
     "evidence_",
     "interval_",
 )
+POOLS = ("mean_pool", "instance_pool")  # plainer models; the second reads every token
 PLAIN = (
     "cv_losses_",
     "cv_mean_pool_losses_",
@@ -62,12 +64,11 @@ def _contents(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays |= _flat("fitted", model.fitted_)
     for i, head in enumerate(getattr(model, "other_heads_", []), start=1):
         arrays |= _flat(f"head{i}", head)
-    if hasattr(model, "mean_pool_"):
-        pool = model.mean_pool_
-        arrays |= _flat("mean_pool", pool.model) | {
-            "mean_pool.low": pool.low,
-            "mean_pool.high": pool.high,
-        }
+    for name in POOLS:
+        pool = getattr(model, f"{name}_", None)
+        if pool is not None:
+            arrays |= _flat(name, pool.model)
+            arrays |= {f"{name}.low": pool.low, f"{name}.high": pool.high}
     arrays |= {name: getattr(model, name) for name in PLAIN if hasattr(model, name)}
     facts = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
     head = {

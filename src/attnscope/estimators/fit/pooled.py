@@ -49,13 +49,18 @@ CAUTION = 1.0
 
 
 class MeanPool(NamedTuple):
-    """A model of bags of one token, and the range (d,) of mean tokens it has seen."""
+    """A model of bags of one token, and the range (d,) of mean tokens it has seen; `each`: of every
+    token of a bag instead, its answers averaged (instances.py).
+    """
 
     model: Fitted
     low: np.ndarray
     high: np.ndarray
+    each: bool = False
 
     def answers(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
+        if self.each:
+            return bag_answers(self.model, np.clip(tokens, self.low, self.high), offsets)
         mean = np.clip(mean_tokens(tokens, offsets), self.low, self.high)
         return bag_answers(self.model, mean, np.arange(len(mean) + 1))
 

@@ -5,6 +5,7 @@
         Student-t tokens where the tokens' kurtosis asks for it and held-out loss confirms it
     ...       richer models, where there is something left to explain               (rivals.py)
     mean      a share of the prediction given to the mean token                     (pooled.py)
+    instances   with few bags of classes: and to the mean of token probabilities    (stacking.py)
 
 Out of time (clock.py) nothing more is tried, and what was best so far is fitted on all bags; before
 EM has found anything that is the mean token.
@@ -12,6 +13,7 @@ EM has found anything that is the mean token.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,10 +30,13 @@ from attnscope.estimators.fit.held_out import (
     held_out_answers,
     mean_loss,
 )
+from attnscope.estimators.fit.instances import fit_instances
 from attnscope.estimators.fit.mixture import Fitted, output_losses
-from attnscope.estimators.fit.pooled import Pooled, blended_outputs, mean_share
+from attnscope.estimators.fit.pooled import MeanPool, Pooled, blended_outputs, mean_share
 from attnscope.estimators.fit.quick_em import whiten_all
 from attnscope.estimators.fit.rivals import best_rival, nothing, settled
+from attnscope.estimators.fit.stacking import FEW, is_sure, shares
+from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
 __all__ = [
     "ROBUST_DOF",
@@ -48,6 +53,7 @@ ROBUST_DOF = 5.0
 # mean |z|^4 over its Gaussian value d(d+2) from which heavy tails are tried: a t has (nu-2)/(nu-4),
 # 1.2 at nu = 14
 KURTOSIS = 1.2
+LARGE = 2**28  # bytes of tokens beyond which no copies of them are made for plainer models
 
 
 class Begun(NamedTuple):
@@ -72,6 +78,9 @@ class Selected(NamedTuple):
     spread: np.ndarray  # (n,) held-out spreads
     start_losses: dict[str, float]
     mean_share: float  # of the mean token in the prediction; held-out figures include it
+    # of the mean of token probabilities (instances.py), likewise, and that model; None: no share
+    instance_share: float = 0.0
+    instances: MeanPool | None = None
     # (n, 2) log densities of held-out labels (evidence.py), of the deciding token alone; None: as
     # the output has it
     density: np.ndarray | None = None
@@ -121,8 +130,12 @@ def begin(data: Data, folds: list[Fold], options: Options) -> Begun:
     return Begun(data, folds, options, track, start_losses)
 
 
-def finish(begun: Begun, pooled: Pooled | None) -> Selected:
-    """Heavier tails and richer models where they help, the mean token's share, and all bags."""
+def finish(
+    begun: Begun, pooled: Pooled | None, whole: Callable[[], Data] | None = None
+) -> Selected:
+    """Heavier tails and richer models where they help, shares of plainer ones, and all bags.
+    `whole` makes the tokens with every feature where begun.data has fewer.
+    """
     data, folds, options, track, start_losses = begun
     if (
         options.maybe_robust
@@ -136,20 +149,70 @@ def finish(begun: Begun, pooled: Pooled | None) -> Selected:
     if options.alpha_gate != np.inf:
         track = best_rival(data, folds, track, options, pooled)
     if options.surrender and pooled is not None and _rather_the_mean(begun, track, pooled):
-        return only_the_mean(data, pooled)
+        alone = only_the_mean(data, pooled)
+        return _stacked(alone, begun, pooled, whole) if _few(begun) else alone
     options.clock.stage("on all bags")
     output, spread, _ = held_out_answers(folds, track)
     density = held_out_densities(folds, track)
-    share = 0.0
-    if pooled is not None and options.pooling == options.loss == "auto":
-        share = mean_share(data, output, pooled)
-        output, spread = blended_outputs(output, spread, pooled.output, pooled.spread, share)
     fitted = track.models[0]
     for _, stage in track.stages:
         fitted = stage(fitted, data)
-    stages = [name for name, _ in track.stages] + ["mean"] * (share > 0)
+    stages = [name for name, _ in track.stages]
     losses = output_losses(output, data)
-    return Selected(fitted, stages, losses, output, spread, start_losses, share, density)
+    found = Selected(fitted, stages, losses, output, spread, start_losses, 0.0)
+    found = found._replace(density=density)
+    if pooled is None or not options.pooling == options.loss == "auto":
+        return found
+    if _few(begun):
+        return _stacked(found, begun, pooled, whole)
+    share = mean_share(data, output, pooled)
+    output, spread = blended_outputs(output, spread, pooled.output, pooled.spread, share)
+    return found._replace(
+        stages=stages + ["mean"] * (share > 0),
+        held_out=output_losses(output, data),
+        output=output,
+        spread=spread,
+        mean_share=share,
+    )
+
+
+def _few(begun: Begun) -> bool:
+    """Few bags of classes, and tokens of which a copy does no harm."""
+    data = begun.data
+    return data.family != GAUSSIAN and data.size <= FEW and not begun.options.clock.over
+
+
+def _stacked(
+    found: Selected, begun: Begun, pooled: Pooled, whole: Callable[[], Data] | None
+) -> Selected:
+    """With shares by `stacking.shares`."""
+    data = begun.data
+    if is_sure(data, found.held_out):
+        return found
+    everything = data if whole is None else whole()
+    if everything.tokens.nbytes > LARGE:
+        return found
+    begun.options.clock.stage("shares of plainer models")
+    parts = [fold._replace(data=everything) for fold in begun.folds]
+    each = fit_instances(everything, parts, begun.options.alpha_value)
+    outputs = [found.output, pooled.output, each.output]
+    if found.mean_share:  # all there is, is the mean token
+        outputs = [pooled.output, pooled.output, each.output]
+    w = shares(data, outputs)
+    share = float(w[1]) if not found.mean_share else float(w[0] + w[1])
+    output = sum(weight * one for weight, one in zip(w, outputs))
+    assert isinstance(output, np.ndarray)
+    begun.options.say(f"shares: mean token {share:.2f}, all tokens {w[2]:.2f}")
+    return found._replace(
+        stages=found.stages
+        + ["mean"] * (share > 0 and "mean" not in found.stages)
+        + ["instances"] * bool(w[2] > 0),
+        held_out=output_losses(output, data),
+        output=output,
+        mean_share=share,
+        instance_share=float(w[2]),
+        instances=each.fitted if w[2] > 0 else None,
+    )
 
 
 def _rather_the_mean(begun: Begun, track: Track, pooled: Pooled) -> bool:

@@ -211,8 +211,8 @@ def fit_in_directions(
         options.say(f"components: {'all' if k is None else k}")
     see = (lambda fitted: fitted) if k is None else partial(lifted, space=space.first(k))
     if heads == 1:
-        found = finish(begun, pooled)
-        if found.stages == ["mean"]:  # of all features, whatever was tried
+        found = finish(begun, pooled, lambda: raw.whole)
+        if found.stages[0] == "mean":  # of all features, whatever was tried
             return Chosen(found, None, losses)
         return Chosen(found._replace(fitted=see(found.fitted)), k, losses)
     several = fit_heads(begun.data, begun.folds, options, heads)

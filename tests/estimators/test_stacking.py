@@ -1,0 +1,131 @@
+"""Shares of plainer models with few bags of classes: the weights by a grid, the mean of token
+probabilities against scikit-learn, what a model with shares answers, and who keeps everything.
+"""
+
+import numpy as np
+import pytest
+from helpers.tolerances import FOUR_DIGITS
+from sklearn.linear_model import LogisticRegression
+
+import attnscope as at
+from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.folds import make_folds
+from attnscope.estimators.fit.instances import fit_instances
+from attnscope.estimators.fit.stacking import PRIOR, is_sure, shares
+from attnscope.numerics.compiled.data_pass import BERNOULLI
+
+RNG = np.random.default_rng(31)
+
+
+def labelled(n, seed):
+    rng = np.random.default_rng([31, seed])
+    y = np.arange(n) % 2.0
+    return Data(np.zeros((n, 1)), np.arange(n + 1), y, np.ones(n), BERNOULLI, 1), rng
+
+
+def guesses(y, rng, clear):
+    """Probabilities of both classes whose log odds are right by `clear` on average."""
+    p = 1 / (1 + np.exp(-(clear * (2 * y - 1) + rng.standard_normal(len(y)))))
+    return np.column_stack([1 - p, p])
+
+
+def test_shares_are_the_best_of_a_grid():
+    data, rng = labelled(60, 0)
+    outputs = [guesses(data.labels, rng, clear) for clear in (0.6, 0.8, 0.7)]
+    w = shares(data, outputs)
+    assert w.sum() == pytest.approx(1) and (w > 0).all()
+    rows = np.arange(60)
+    right = np.column_stack([o[rows, data.labels.astype(int)] for o in outputs])
+
+    def value(w):
+        return -np.log(right @ w).sum() - PRIOR * np.log(w).sum()
+
+    step = 0.02
+    for a in np.arange(step, 1, step):
+        for b in np.arange(step, 1 - a, step):
+            assert value(w) <= value(np.array([a, b, 1 - a - b])) + 1e-6
+
+
+def test_models_that_say_nothing_get_nothing():
+    data, rng = labelled(200, 1)
+    good = guesses(data.labels, rng, 1.5)
+    idle = guesses(data.labels, rng, 0.0)
+    np.testing.assert_array_equal(shares(data, [good, idle, idle]), [1, 0, 0])
+    assert shares(data, [idle, good, idle])[1] > 0.9
+    assert not is_sure(data, np.full(200, 0.1)) and is_sure(data, np.full(200, 0.06))
+
+
+def test_the_mean_of_token_probabilities_is_that_of_logistic_regression():
+    """Another library's fit, to the steps that ours is given."""
+    lengths = RNG.integers(2, 6, 80)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = RNG.standard_normal((offsets[-1], 3))
+    y = (np.add.reduceat(tokens[:, 0], offsets[:-1]) > 0).astype(float)
+    data = Data(tokens, offsets, y, np.ones(80), BERNOULLI, 1)
+    ridge = 3.0
+    found = fit_instances(data, make_folds(data, 0), ridge)
+    model = LogisticRegression(C=1 / ridge, tol=1e-8, max_iter=1000)
+    model.fit(tokens, np.repeat(y, lengths), sample_weight=np.repeat(1 / lengths, lengths))
+    each = model.predict_proba(tokens)[:, 1]
+    route = np.add.reduceat(each, offsets[:-1]) / lengths
+    ours = found.fitted.answers(tokens, offsets).output
+    np.testing.assert_allclose(ours[:, 1], route, atol=10 * FOUR_DIGITS)
+    np.testing.assert_allclose(ours.sum(axis=1), 1)
+    chosen = fit_instances(data, make_folds(data, 0), None)
+    assert chosen.losses.mean() <= found.losses.mean() + FOUR_DIGITS
+
+
+def spoken_by_all(n, seed):
+    """Every token of a bag leans to its class, on one axis of six."""
+    rng = np.random.default_rng([32, seed])
+    y = np.arange(n) % 2
+    bags = [rng.standard_normal((rng.integers(3, 9), 6)) for _ in y]
+    for bag, label in zip(bags, y):
+        bag[:, 0] += 0.8 * (2 * label - 1)
+    return bags, np.where(y, "yes", "no")
+
+
+def test_a_model_with_shares_answers_like_any_other(tmp_path):
+    bags, y = spoken_by_all(60, 0)
+    test, truth = spoken_by_all(400, 1)
+    model = at.SingleLocationClassifier(gate="linear", n_starts=2).fit(bags, y)
+    total = model.mean_share_ + model.instance_share_
+    assert model.instance_share_ > 0.02 and 0.3 < total <= 1 and "instances" in model.stages_
+    p = model.predict_proba(test)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert np.mean(model.predict(test) == truth) > 0.85
+    parts = [
+        pool.answers(*next(model._standardised(model._read(test, "predict")))).output
+        for pool in (model.mean_pool_, model.instance_pool_)
+    ]
+    alone = at.load_model(_saved(model, tmp_path))
+    alone.mean_share_ = alone.instance_share_ = 0.0
+    route = (1 - total) * alone.predict_proba(test)
+    route += model.mean_share_ * parts[0] + model.instance_share_ * parts[1]
+    np.testing.assert_allclose(p, route, atol=1e-12)
+    np.testing.assert_array_equal(alone.locate(test), model.locate(test))
+    for weight, bag in zip(model.attention(test), test):
+        assert abs(weight.sum() - 1) < FOUR_DIGITS and weight.min() >= total / len(bag) - 1e-9
+    back = at.load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(back.predict_proba(test), p)
+    assert "read from all tokens alike" in str(back.diagnose(bags, y))
+
+
+def _saved(model, folder):
+    model.save(folder / "model.npz")
+    return folder / "model.npz"
+
+
+def test_who_keeps_everything():
+    """A token that leaves nothing to explain, a witness, and a model that was told what to be."""
+    batch = at.SingleLocation(dim=6, length=4, signal=6.0, noise=0.0).sample(150, seed=2)
+    up = np.where(batch.target * 3 + 0.5 * np.sign(batch.target) > 0, "up", "down")
+    sure = at.SingleLocationClassifier(gate="quadratic", n_starts=2).fit(batch.tokens, up)
+    bags, y = spoken_by_all(60, 3)
+    quick = {"gate": "linear", "n_starts": 2}
+    told = at.SingleLocationClassifier(loss="mixture", **quick).fit(bags, y)
+    witness = at.SingleLocationClassifier(assumption="witness", **quick).fit(bags, y)
+    for model in (told, witness):
+        assert model.instance_share_ == 0 == model.mean_share_
+        assert model.instance_pool_ is None
+    assert sure.mean_share_ + sure.instance_share_ < 0.1
