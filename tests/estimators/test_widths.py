@@ -211,10 +211,10 @@ def test_where_no_token_is_found_the_mean_may_answer():
     x = rng.standard_normal((80, 40, D))
     x[:, :, 0] += 0.4 * (2 * y[:, None] - 1)
     model = at.SingleLocationClassifier(components=16, n_starts=3).fit(x, y)
-    # all of the prediction, or nearly all, is the mean token's
-    assert model.mean_share_ > 0.9
+    # most of the prediction is the mean token's: the others have a bag each to their credit
+    assert model.mean_share_ > 0.8
     assert model.cv_losses_.mean() == pytest.approx(
-        model.cv_mean_pool_losses_.mean(), rel=THREE_DIGITS
+        model.cv_mean_pool_losses_.mean(), abs=1 / 80
     )
     assert model.score(x, y) > 0.9
 
