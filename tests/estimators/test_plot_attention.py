@@ -96,7 +96,7 @@ def test_more_classes_witnesses_and_heads(shared):
 def test_the_mean_tokens_share_is_said(model, shared, monkeypatch):
     monkeypatch.setattr(model, "mean_share_", 0.25)
     assert at.plot_attention(model, shared).title.endswith(
-        "25 % of it read from the mean token"
+        "25 % of it read from all tokens alike"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.tolerances import SIX_DIGITS, SOLVED, THREE_DIGITS
+from helpers.tolerances import SIX_DIGITS, SOLVED
 from sklearn.decomposition import PCA
 
 import attnscope as at
@@ -211,11 +211,11 @@ def test_where_no_token_is_found_the_mean_may_answer():
     x = rng.standard_normal((80, 40, D))
     x[:, :, 0] += 0.4 * (2 * y[:, None] - 1)
     model = at.SingleLocationClassifier(components=16, n_starts=3).fit(x, y)
-    # most of the prediction is the mean token's: the others have a bag each to their credit
+    # most of the prediction is the mean token's; the credit of one bag that the others have costs
+    # at most what the prior of w = 1 - 2/n does: two log n, over n
     assert model.mean_share_ > 0.8
-    assert model.cv_losses_.mean() == pytest.approx(
-        model.cv_mean_pool_losses_.mean(), abs=1 / 80
-    )
+    premium = model.cv_losses_.mean() - model.cv_mean_pool_losses_.mean()
+    assert 0 <= premium < 2 * np.log(80) / 80
     assert model.score(x, y) > 0.9
 
 

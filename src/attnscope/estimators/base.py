@@ -31,7 +31,7 @@ from attnscope.estimators.fit.evidence import evidence_of
 from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, summed
 from attnscope.estimators.fit.held_out import Fold, Options, make_folds
 from attnscope.estimators.fit.mixture import Answers, Fitted, bag_outputs, responsibilities
-from attnscope.estimators.fit.pooled import Pooled, blended, fit_pooled
+from attnscope.estimators.fit.pooled import Pooled, fit_pooled, with_plainer
 from attnscope.estimators.fit.stages import Selected, fit_bags
 from attnscope.estimators.fit.widths import (
     NARROW,
@@ -254,19 +254,15 @@ class Face(PerToken, Sets):
 
     def _answers_at(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
         """For standardised tokens."""
-        out = summed(self._heads, tokens, offsets)
-        plainer = self._plainer
-        for k, (share, pool) in enumerate(plainer):
-            before = 1 - sum(later for later, _ in plainer[k + 1 :])
-            out = blended(out, pool.answers(tokens, offsets), min(share / before, 1.0))
-        return out
+        own = summed(self._heads, tokens, offsets)
+        return with_plainer(own, self._plainer, tokens, offsets)
 
     @property
     def _plainer(self) -> list[tuple[float, Any]]:
-        """Shares of models that read all tokens alike, with these; partial_fit has none."""
-        found = [(getattr(self, "mean_share_", 0.0), getattr(self, "mean_pool_", None))]
-        found += [
-            (getattr(self, "instance_share_", 0.0), getattr(self, "instance_pool_", None))
+        """Models that read all tokens alike, with their shares; partial_fit has none."""
+        names = [(f"{name}_share_", f"{name}_pool_") for name in ("mean", "instance")]
+        found = [
+            (getattr(self, share, 0.0), getattr(self, pool, None)) for share, pool in names
         ]
         return [(share, pool) for share, pool in found if share > 0]
 

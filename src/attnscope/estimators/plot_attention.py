@@ -89,7 +89,7 @@ def _said(
 def _title(model: Any, predicted: float | None, name: str) -> str:
     said = f"predicted {name} = {predicted:.3g}" if predicted is not None else name
     share = model._mean_share
-    return said + (f", {100 * share:.0f} % of it read from the mean token" if share else "")
+    return said + (f", {100 * share:.0f} % of it read from all tokens alike" if share else "")
 
 
 # -- in a column -----------------------------------------------------------------------------------

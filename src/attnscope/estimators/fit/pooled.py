@@ -37,7 +37,15 @@ from attnscope.estimators.fit.mixture import (
 from attnscope.estimators.fit.ridge import Values, row_ridge, values_from
 from attnscope.numerics.compiled.data_pass import GAUSSIAN, MIXTURE, bag_sum
 
-__all__ = ["MeanPool", "Pooled", "blended", "blended_outputs", "fit_pooled", "mean_share"]
+__all__ = [
+    "MeanPool",
+    "Pooled",
+    "blended",
+    "blended_outputs",
+    "fit_pooled",
+    "mean_share",
+    "with_plainer",
+]
 
 # of U beside a sum of log likelihoods in features of unit variance
 RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)
@@ -183,6 +191,19 @@ def blended(own: Answers, mean: Answers, w: float) -> Answers:
     """The mixture of both: outputs are mixed, and the variance is that of a mixture of two."""
     output, spread = blended_outputs(own.output, own.spread, mean.output, mean.spread, w)
     return own._replace(output=output, spread=spread)
+
+
+def with_plainer(
+    own: Answers,
+    plainer: list[tuple[float, MeanPool]],
+    tokens: np.ndarray,
+    offsets: np.ndarray,
+) -> Answers:
+    """The mixture of all of them, each with its share of the whole."""
+    for k, (share, pool) in enumerate(plainer):
+        so_far = 1 - sum(later for later, _ in plainer[k + 1 :])
+        own = blended(own, pool.answers(tokens, offsets), min(share / so_far, 1.0))
+    return own
 
 
 def blended_outputs(
