@@ -9,7 +9,7 @@ basin. What was found in fewer directions (subspace.py) is a start too, or the o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from attnscope.estimators.fit.ridge import values_from
 from attnscope.estimators.fit.starts import bag_moments, make_starts
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
-__all__ = ["em_of", "em_track", "fresh_track", "promising", "quick_em", "wider"]
+__all__ = ["Screened", "em_of", "em_track", "fresh_track", "promising", "quick_em", "wider"]
 
 SCREEN_STEPS = 4  # EM steps before starts are compared: right and wrong basins differ by then
 # EM steps from what was found in fewer directions: it is nearly there, or hardly moves at all
@@ -62,6 +62,8 @@ FRESH_RIDGE = 10.0  # gate ridge of fresh starts: mid-path
 # first ridge of V for classes: one unit of log likelihood per unit weight, as is usual
 CLASS_PRECISION = 1.0
 
+Screened = Sequence[dict[str, Em]]  # starts after a few steps, by name, of the first folds
+
 
 def em_track(
     data: Data,
@@ -69,11 +71,16 @@ def em_track(
     options: Options,
     rival: Track | None = None,
     beat: float = np.inf,
+    screened: Screened = (),
 ) -> tuple[Track | None, dict[str, float]]:
     """EM from the best start, and the starts' losses; None if after a few steps no loss is below
-    `beat`, or EM does not lead over `rival` on the first folds."""
+    `beat`, or EM does not lead over `rival` on the first folds. `screened`: what `promising` has made
+    of the first folds."""
 
     def screen(fold: Fold, names: list[str] | None = None) -> dict[str, Em]:
+        for known, made in zip(folds, screened):
+            if fold is known:
+                return {name: made[name] for name in names or made}
         return _few_steps(fold, options, names)
 
     def run(started: list[Em], folds: list[Fold]) -> list[Em]:
@@ -104,9 +111,9 @@ def em_track(
     return _em_candidate(ems, folds, options), losses
 
 
-def promising(folds: list[Fold], options: Options) -> bool:
+def promising(folds: list[Fold], options: Options) -> tuple[bool, Screened]:
     """Does any start, after a few steps on the first fold (or as many as hold out PROBE_BAGS bags),
-    explain held-out labels better than a constant, by a standard error?
+    explain held-out labels better than a constant, by a standard error? And what was made there.
     """
     data = folds[0].data
     held = np.cumsum([len(fold.out) for fold in folds])
@@ -115,10 +122,10 @@ def promising(folds: list[Fold], options: Options) -> bool:
     constant = output_losses(constant_output(data), data)
     for name in made[0]:
         losses = held_out(first, [from_em(em[name], data.family) for em in made])
-        gain, error = gain_and_error(constant - losses, data.weight, data.groups)
+        gain, error = gain_and_error(constant - losses, data.weight)
         if gain > error:
-            return True
-    return False
+            return True, made
+    return False, made
 
 
 def quick_em(fold: Fold, options: Options) -> Fitted:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.estimators.fit.best_start import em_track
+from attnscope.estimators.fit.best_start import Screened, em_track
 from attnscope.estimators.fit.clock import OutOfTime
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.evidence import held_out_densities
@@ -123,9 +123,9 @@ def _pooled_alone(data: Data, pooled: Pooled, stages: list[str], share: float) -
     )
 
 
-def begin(data: Data, folds: list[Fold], options: Options) -> Begun:
-    """EM from the best start."""
-    track, start_losses = em_track(data, folds, options)
+def begin(data: Data, folds: list[Fold], options: Options, screened: Screened = ()) -> Begun:
+    """EM from the best start; `screened`: of the first folds, if at hand."""
+    track, start_losses = em_track(data, folds, options, screened=screened)
     assert track is not None
     return Begun(data, folds, options, track, start_losses)
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.estimators.fit.best_start import WIDER_STEPS, em_of, promising, wider
+from attnscope.estimators.fit.best_start import WIDER_STEPS, Screened, em_of, promising, wider
 from attnscope.estimators.fit.clock import OutOfTime, em_work
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
 from attnscope.estimators.fit.heads import Heads, fit_heads
@@ -177,6 +177,7 @@ def fit_in_directions(
     tried = tuple(dict.fromkeys(min(k, space.basis.shape[1]) for k in tried))
     everything = raw.inside(space)
     best: tuple[int | None, Begun] | None = None
+    seen: list[Screened] = []  # of the sizes that had starts of their own
     losses: dict[str, float] = {}
     for k in (*tried, *([None] if whole else [])):
         clock.stage(
@@ -189,7 +190,7 @@ def fit_in_directions(
             if k is None or len(tried) == 1:
                 new: Begun | None = begin(data, parts, options)
             else:
-                new = _begun(data, parts, options, None if best is None else best[1])
+                new = _begun(data, parts, options, None if best is None else best[1], seen)
         except OutOfTime:
             break
         if new is None:
@@ -203,7 +204,7 @@ def fit_in_directions(
         if best is None or _preferred(new, best[1], k is None):
             best = (k, new)
     if best is None:
-        best = _narrowest(everything, tried[0], folds, options)
+        best = _narrowest(everything, tried[0], folds, options, seen)
     if best is None:
         return Chosen(only_the_mean(raw.outline, pooled), None, losses)
     k, begun = best
@@ -230,7 +231,11 @@ def first_directions(data: Data, k: int) -> Data:
 
 
 def _begun(
-    data: Data, folds: list[Fold], options: Options, narrower: Begun | None
+    data: Data,
+    folds: list[Fold],
+    options: Options,
+    narrower: Begun | None,
+    seen: list[Screened],
 ) -> Begun | None:
     """EM in these directions, from the narrower solution where that has found the token; None where
     no start promises anything.
@@ -238,17 +243,20 @@ def _begun(
     if narrower is not None and _has_found(narrower):
         track = wider(em_of(narrower.track), folds, options)
         return Begun(data, folds, options, track, narrower.start_losses)
-    return begin(data, folds, options) if promising(folds, options) else None
+    hope, screened = promising(folds, options)
+    seen.append(screened)
+    return begin(data, folds, options, screened) if hope else None
 
 
 def _narrowest(
-    data: Data, k: int, folds: list[Fold], options: Options
+    data: Data, k: int, folds: list[Fold], options: Options, seen: list[Screened]
 ) -> tuple[int | None, Begun] | None:
     """A few steps in the fewest directions, where nothing was found in any; None out of time."""
     inside = first_directions(data, k)
     few = options._replace(em_steps=WIDER_STEPS)
     try:
-        begun = begin(inside, [fold._replace(data=inside) for fold in folds], few)
+        parts = [fold._replace(data=inside) for fold in folds]
+        begun = begin(inside, parts, few, seen[0] if seen else ())
     except OutOfTime:
         return None
     return k, begun._replace(options=options)
