@@ -16,6 +16,7 @@ import numpy as np
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.em import Em, run_em
 from attnscope.estimators.fit.held_out import (
+    CAUTION,
     PROBE_BAGS,
     Fold,
     Options,
@@ -113,7 +114,7 @@ def em_track(
 
 def promising(folds: list[Fold], options: Options) -> tuple[bool, Screened]:
     """Does any start, after a few steps on the first fold (or as many as hold out PROBE_BAGS bags),
-    explain held-out labels better than a constant, by a standard error? And what was made there.
+    explain held-out labels clearly better than a constant? And what was made there.
     """
     data = folds[0].data
     held = np.cumsum([len(fold.out) for fold in folds])
@@ -122,8 +123,7 @@ def promising(folds: list[Fold], options: Options) -> tuple[bool, Screened]:
     constant = output_losses(constant_output(data), data)
     for name in made[0]:
         losses = held_out(first, [from_em(em[name], data.family) for em in made])
-        gain, error = gain_and_error(constant - losses, data.weight)
-        if gain > error:
+        if _below(losses, constant, folds):
             return True, made
     return False, made
 
@@ -216,9 +216,11 @@ def _screened(
     screen: Callable[..., dict],
     as_model: Callable[..., Fitted],
     options: Options,
+    par: np.ndarray | None = None,
 ) -> tuple[dict[str, tuple[Track, list]], dict[str, float]]:
     """Every start on a few folds, the best that differ on all: by name a track and what `screen`
-    made of each fold; and every start's loss.
+    made of each fold; and every start's loss. None goes on if none is clearly below `par` (n,)
+    there.
     """
     first = folds[: probe_folds(folds)]
     probed = each(screen, first, options.workers)
@@ -226,6 +228,8 @@ def _screened(
         name: held_out(first, [as_model(made[name]) for made in probed]) for name in probed[0]
     }
     losses = {name: average_loss(folds, row, np.isfinite(row)) for name, row in seen.items()}
+    if par is not None and not any(_below(row, par, folds) for row in seen.values()):
+        return {}, losses
     names: list[str] = []
     for name in sorted(losses, key=lambda name: losses[name]):
         data = folds[0].data
@@ -243,6 +247,12 @@ def _screened(
         models = [as_model(part) for part in parts]
         found[name] = Track(models, held_out(folds, models), ()), parts
     return found, losses
+
+
+def _below(losses: np.ndarray, par: np.ndarray, folds: list[Fold]) -> bool:
+    """By more standard errors than the best of eight useless starts (1.4)?"""
+    gain, error = gain_and_error(par - losses, folds[0].data.weight)
+    return gain > CAUTION * error
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -263,9 +273,11 @@ def _finalists(folds: list[Fold], found: dict[str, Track]) -> list[str]:
     )
 
 
-def fresh_track(data: Data, folds: list[Fold], options: Options) -> Track:
+def fresh_track(
+    data: Data, folds: list[Fold], options: Options, par: np.ndarray | None = None
+) -> Track | None:
     """L-BFGS straight from the starts, without EM: for tokens whose mixture the token model would
-    explain by something other than y.
+    explain by something other than y. None if no start is below `par` (n,) on the first folds.
     """
     precision = CLASS_PRECISION if options.alpha_value is None else options.alpha_value
 
@@ -282,7 +294,9 @@ def fresh_track(data: Data, folds: list[Fold], options: Options) -> Track:
             for name, m in models.items()
         }
 
-    found, _ = _screened(folds, screen, lambda model: model, options)
+    found, _ = _screened(folds, screen, lambda model: model, options, par)
+    if not found:
+        return None
     best = min(
         (track for track, _ in found.values()), key=lambda track: mean_loss(folds, track)
     )

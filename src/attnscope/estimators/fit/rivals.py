@@ -251,7 +251,7 @@ def _mixture_stages(
         )
         rival = path(folds, em, "free", free, options, corrected, caution=0)
     if not enough(rival) or lost:
-        rival = _fresh(data, folds, options, free, rival)
+        rival = _fresh(data, folds, options, free, rival, lost)
     # judged after tightening, which may gain more than the step before
     if rival is not corrected:
         rival = _tightened(folds, rival, options)
@@ -272,12 +272,21 @@ def _mixture_stages(
 
 
 def _fresh(
-    data: Data, folds: list[Fold], options: Options, free: Callable, rival: Track
+    data: Data,
+    folds: list[Fold],
+    options: Options,
+    free: Callable,
+    rival: Track,
+    lost: bool,
 ) -> Track:
+    """`lost`: a start must explain more than a constant on the first folds to go on."""
+    constant = output_losses(constant_output(data), data) if lost else None
     options.clock.stage("fresh starts", FRESH * em_work(*data.tokens.shape))
     try:
-        fresh = fresh_track(data, folds, options)
+        fresh = fresh_track(data, folds, options, constant)
     except OutOfTime:
+        return rival
+    if fresh is None:
         return rival
     return path(folds, fresh, "fresh", free, options, rival, caution=0)
 
