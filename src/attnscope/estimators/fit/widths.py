@@ -6,7 +6,7 @@ notation: d features, N tokens, n bags, k directions (subspace.py).
     else k of SIZES             that d, the tokens' rank, max(FEW, n/SHARE) and the work allow
     and d itself                where EM on whole tokens is at most WHOLE multiply-adds (clock.py)
 
-EM is run in each where any start promises something after a few steps, narrowest first; once it has found the token (held-out loss below half of a
+EM is run in each where any start promises something after a few steps, narrowest first; once it has found the token (held-out loss below FOUND of a
 constant's) wider ones go on from what it found, else from starts of their own. The size with the
 least held-out loss is taken (the whole space unless a smaller one leads by a standard error), and
 everything that follows is done there alone. Directions and scales are those of all tokens, held out
@@ -34,7 +34,7 @@ from attnscope.estimators.fit.mixture import constant_output, output_losses
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.stages import Begun, Selected, begin, finish, only_the_mean
 from attnscope.estimators.fit.subspace import SAMPLE, Subspace, lifted, subspace_of
-from attnscope.numerics.compiled.data_pass import bag_sum
+from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL, GAUSSIAN, bag_sum
 
 __all__ = ["Chosen", "RawBags", "first_directions", "fit_in_directions", "is_wide", "sizes"]
 
@@ -52,8 +52,10 @@ SHARE = 4
 FEW = 32  # directions that are tried with however few bags
 # multiply-adds of EM: about twenty seconds of one core; whole tokens beyond are tried if asked for
 WHOLE = 1.2e11
-# of the constant's loss: EM that halves it has found the token
-FOUND = 0.5
+# of the constant's loss: EM below has found the token. Numbers: whatever explains a fifth of the
+# variance leads to what starts of their own find in more directions (keys of 2.5 and 3 units);
+# classes: sentences at .7 were another basin
+FOUND = {GAUSSIAN: 0.8, BERNOULLI: 0.5, CATEGORICAL: 0.5}
 LEAD = 1.0  # standard errors by which fewer directions must beat the whole space
 PIECE = 2**25  # bytes of tokens that are standardised at a time
 
@@ -264,7 +266,8 @@ def _narrowest(
 
 def _has_found(begun: Begun) -> bool:
     constant = output_losses(constant_output(begun.data), begun.data)
-    return begun.loss < FOUND * float(np.average(constant, weights=begun.data.weight))
+    par = FOUND[begun.data.family]
+    return begun.loss < par * float(np.average(constant, weights=begun.data.weight))
 
 
 def _preferred(new: Begun, old: Begun, whole: bool) -> bool:
