@@ -22,7 +22,7 @@ mean 0 and correlation rho: Fisher's density, in the angle
 
 One example has cosines +-1: ties, broken by chance.
 
-Panels are refined where others * q = 1. Densities are divided by their own integral: constants
+Panels are refined where others * q = 1 and, for dot products of few examples, within s of a = 0. Densities are divided by their own integral: constants
 cancel. The error is the difference of two rules on the same panels, and rounding: a relative error
 delta of q moves (1 - q)^others by at most delta/e, of a density by 2 delta.
 """
@@ -59,7 +59,10 @@ def dot_success(n: int, others: float, s: float) -> Found:
     low = (max(0.0, centre - SPREAD) - REACH * s) / root
     high = (centre + REACH * (1 + s)) / root
     at = float(-ndtri_exp(-math.log(others))) if others > 1 else 0.0
-    place = (min(max(at, low), high), 1 / max(1.0, at))
+    # the turn of the wrong scores; and a = 0, where chi_n has an edge that s Z rounds off
+    places = [(min(max(at, low), high), 1 / max(1.0, at))]
+    if low < 0 < high:
+        places.append((0.0, min(s, 1.0)))
 
     def density(a: np.ndarray) -> np.ndarray:
         return _chi_plus_normal(a, n, s)
@@ -67,9 +70,7 @@ def dot_success(n: int, others: float, s: float) -> Found:
     def right(a: np.ndarray) -> np.ndarray:
         return np.exp(others * log_ndtr(a))
 
-    edges = doubling_edges(
-        [place], low, high, np.arange(math.ceil(low), math.floor(high) + 1)
-    )
+    edges = doubling_edges(places, low, high, np.arange(math.ceil(low), math.floor(high) + 1))
     value, error = _mean(density, right, edges)
     return value, error + ROUNDING * (n + at**2 + 10)
 

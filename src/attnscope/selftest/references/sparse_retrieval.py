@@ -22,7 +22,7 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
-from scipy.special import betaincinv, gammaincc, gammaln, ndtr, ndtri, ndtri_exp
+from scipy.special import betaincinv, gammaincc, gammaln, log_ndtr, ndtr, ndtri, ndtri_exp
 
 __all__ = ["choice_probability", "posterior", "two_columns", "wrong_mass"]
 
@@ -76,7 +76,9 @@ def choice_probability(n: int, m: float, s: float, scores: str) -> float | None:
     if scores == "cosine" and n == 1:
         return _ties(round(others), s) if m <= 400 else None
     v, weight = _quantiles()
-    if scores == "dot":
+    if scores == "dot" and s < 0.5 and others <= 60:
+        found = _dot_with_edge(n, others, s)
+    elif scores == "dot":
         found = weight @ _dot_above(_normal_maximum(v, others), n, s)
     elif s < 0.1 or s > 10 or n > 60 or m > 1e8:
         return None
@@ -88,6 +90,25 @@ def choice_probability(n: int, m: float, s: float, scores: str) -> float | None:
 def _normal_maximum(v: np.ndarray, others: float) -> np.ndarray:
     above = -np.expm1(-v / others)
     return np.where(above < 0.5, -ndtri(np.minimum(above, 0.5)), ndtri_exp(-v / others))
+
+
+def _dot_with_edge(n: int, others: float, s: float) -> float:
+    """The integral over the largest of few wrong scores, on panels that shrink towards 0, where
+    chi_n has an edge that s Z rounds off within s.
+    """
+    steps = s * 2.0 ** np.arange(-2, 40)
+    steps = steps[steps < REACH]
+    edges = np.unique(
+        np.concatenate([-steps, [0.0], steps, np.arange(-9.0, 10.0), [-REACH, REACH]])
+    )
+    total = 0.0
+    for low, high in zip(edges[:-1], edges[1:]):
+        a, w = _panels(low, high, 1)
+        density = (
+            others * np.exp((others - 1) * log_ndtr(a) - a * a / 2) / math.sqrt(2 * math.pi)
+        )
+        total += float((w * density) @ _dot_above(a, n, s))
+    return total
 
 
 def _dot_above(a: np.ndarray, n: int, s: float) -> np.ndarray:
