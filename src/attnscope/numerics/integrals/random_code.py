@@ -22,9 +22,10 @@ mean 0 and correlation rho: Fisher's density, in the angle
 
 One example has cosines +-1: ties, broken by chance.
 
-Panels are refined where others * q = 1 and, for dot products of few examples, within s of a = 0. Densities are divided by their own integral: constants
-cancel. The error is the difference of two rules on the same panels, and rounding: a relative error
-delta of q moves (1 - q)^others by at most delta/e, of a density by 2 delta.
+Panels are refined where others * q = 1 and, for dot products of few examples, within s of a = 0.
+Densities are divided by their own integral: constants cancel. The error is the difference of two
+rules on the same panels, and rounding: a relative error delta of q moves (1 - q)^others by at most
+delta/e, of a density by 2 delta.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ terms. More columns by plain draws. One context: softmax of -|y - x_j|^2/(2 s^2)
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -102,7 +103,7 @@ def _dot_with_edge(n: int, others: float, s: float) -> float:
         np.concatenate([-steps, [0.0], steps, np.arange(-9.0, 10.0), [-REACH, REACH]])
     )
     total = 0.0
-    for low, high in zip(edges[:-1], edges[1:]):
+    for low, high in itertools.pairwise(edges):
         a, w = _panels(low, high, 1)
         density = (
             others * np.exp((others - 1) * log_ndtr(a) - a * a / 2) / math.sqrt(2 * math.pi)
