@@ -161,7 +161,7 @@ def test_forms(form):
     np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("interval", ["split", "cv+"])
+@pytest.mark.parametrize("interval", ["split", pytest.param("cv+", marks=pytest.mark.slow)])
 def test_with_a_promise(interval):
     model = at.SingleLocationRegressor(**EM, interval=interval).fit(X, Y, locations=SOME)
     assert model.predict_interval(X, 0.8).shape == (N, 2)

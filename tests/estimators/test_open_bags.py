@@ -205,6 +205,34 @@ def test_a_broken_file_is_named_or_left_out(what, tmp_path):
     assert bags.names.tolist() == kept and len(bags.skipped) == 1
 
 
+def test_a_fit_stops_at_a_broken_file_or_goes_on_without_it(tmp_path):
+    """Labels in a table that names every file, the broken one too; and a file that breaks between
+    opening and reading.
+    """
+    rng = np.random.default_rng(8)
+    tokens = rng.standard_normal((30, 4, 3))
+    y = tokens[:, 0, 0]
+    for i, bag in enumerate(tokens):
+        np.save(tmp_path / f"b{i:02d}.npy", bag)
+    rows = "".join(f"b{i:02d},{float(y[i])!r}\n" for i in range(30))
+    (tmp_path / "labels.csv").write_text("bag,y\n" + rows)
+    whole = (tmp_path / "b07.npy").read_bytes()
+    (tmp_path / "b07.npy").write_bytes(whole[:90])
+    with pytest.raises(AttnscopeError, match=r"b07\.npy"):
+        at.open_bags(tmp_path, tmp_path / "labels.csv")
+    with pytest.warns(UserWarning, match=r"b07"):
+        bags = at.open_bags(tmp_path, tmp_path / "labels.csv", on_error="skip")
+    kept = np.arange(30) != 7
+    np.testing.assert_array_equal(bags.labels, y[kept])
+    em = {"alpha": (np.inf, 0.1), "n_starts": 1}
+    found = at.SingleLocationRegressor(**em).fit(bags).predict(bags)
+    expected = at.SingleLocationRegressor(**em).fit(tokens[kept], y[kept])
+    np.testing.assert_allclose(found, expected.predict(tokens[kept]), rtol=ROOT_EPS)
+    (tmp_path / "b09.npy").write_bytes(whole[:90])
+    with pytest.raises(AttnscopeError, match=r"b09\.npy"):
+        at.SingleLocationRegressor(**em).fit(bags)
+
+
 def test_nan_is_found_when_it_is_read_or_when_opening(tmp_path):
     write_npy(tmp_path)
     spoilt = BAGS[2].copy()
