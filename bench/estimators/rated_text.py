@@ -1,6 +1,7 @@
 """Numbers that people gave: ratings of tweets, from the states of their word pieces.
 
     python bench/estimators/rated_text.py [--name tweets] [--folder .] [--seeds 5] [--layers static 3]
+        [--models mean-pool boosting]
 
 450 texts to fit, 1,000 others to test, drawn by the seed; against gated attention (its grid, on
 the same texts), ridge on the mean token and boosting on pooled tokens. R2 on the test texts, its
@@ -32,7 +33,8 @@ from attnscope.corpora.rated_text import RATED_NAMES, load_rated_text
 
 FIT = 450
 TEST = 1000
-MODELS = ("ours", "ABMIL", "mean-pool", "boosting")
+JUDGED = ("ours", "ABMIL")
+OTHERS = ("mean-pool", "boosting")
 
 
 def split(name: str, folder: str, layer: int | str, seed: int) -> Split:
@@ -42,10 +44,10 @@ def split(name: str, folder: str, layer: int | str, seed: int) -> Split:
     return Split(found.bags[:FIT], found.rating[:FIT], found.bags[FIT:], found.rating[FIT:])
 
 
-def measured(part: Split, seed: int) -> dict[str, dict[str, float]]:
-    """R2 and seconds of every model."""
+def measured(part: Split, seed: int, models: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """R2 and seconds of these models."""
     out = {}
-    for model in MODELS:
+    for model in models:
         if model == "ours":
             found = jobs._ours(part, seed, {})
         else:
@@ -58,7 +60,7 @@ def table(layer: int | str, seeds: list[dict]) -> list[str]:
     """Lines for one layer."""
     mean = lambda model, what: float(np.mean([found[model][what] for found in seeds]))
     lines = [f"layer {layer}, {len(seeds)} seeds: mean R2, seconds of a fit"]
-    for model in MODELS:
+    for model in seeds[0]:
         lines.append(f"  {model:10} {mean(model, 'R2'):6.3f} {mean(model, 'seconds'):8.2f}")
     gain = np.array([found["ours"]["R2"] - found["ABMIL"]["R2"] for found in seeds])
     error = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else np.nan
@@ -86,14 +88,16 @@ def main() -> None:
     parser.add_argument("--folder", default=".", help="where pip put the download")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--layers", nargs="*", default=["static", "3"])
+    parser.add_argument("--models", nargs="*", default=OTHERS, help="beside ours and ABMIL")
     options = parser.parse_args()
+    models = (*JUDGED, *options.models)
     for word in options.layers:
         layer = int(word) if word.isdigit() else word
         found = []
         for seed in range(options.seeds):
             part = split(options.name, options.folder, layer, seed)
-            found.append(measured(part, seed))
-            shown = {model: round(found[-1][model]["R2"], 3) for model in MODELS}
+            found.append(measured(part, seed, models))
+            shown = {model: round(found[-1][model]["R2"], 3) for model in models}
             print(f"layer {layer}, seed {seed}: {shown}", file=sys.stderr, flush=True)
         print("\n".join(table(layer, found)), flush=True)
 
