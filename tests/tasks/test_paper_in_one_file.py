@@ -78,6 +78,15 @@ def test_gradient_is_that_of_the_risk(task, head):
         assert abs(difference - getattr(slope, name)) < 3e-3, name
 
 
+@pytest.mark.parametrize("family", [at.Softmax, at.Erf])
+def test_best_temperature(task, family):
+    best, found = at.optimal_temperature(task, family)
+    assert best > 0 and found.error > 0
+    for factor in (0.6, 0.9, 1.1, 1.6):
+        other = at.risk(task, family(best * factor), at.Overlaps.oracle())
+        assert found.value - other.value < 5 * np.hypot(found.error, other.error)
+
+
 @pytest.mark.parametrize("how", ["population", "sgd", "full"])
 def test_training(task, how):
     rest = {} if how == "population" else {"batch_size": 4}
