@@ -121,7 +121,8 @@ def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:
     found = getattr(model, "evidence_", None) or _evidence_here(model, data)
     beaten = facts["length"] > 1 and _beaten(facts)
     witness = model.fitted_.combine == WITNESS
-    verdict = verdict_of(found, facts, witness, not beaten)
+    several = len(model._heads) > 1
+    verdict = verdict_of(found, facts, witness, not beaten, several)
     warnings = [] if verdict in GOOD else [SENTENCES[verdict]]
     if beaten and verdict not in (MEAN, NONE):
         warnings.append(SENTENCES[MEAN])

@@ -64,16 +64,18 @@ def verdict_of(
     facts: Mapping[str, float],
     witness: bool,
     borne_out: bool,
+    several: bool = False,
 ) -> str:
     """`facts`: doubt, mean_share and mean length of the bags at hand; `borne_out`: a gain over the
-    mean token on them.
+    mean token on them; `several`: labels are sums of heads, to which no one token comes near, so
+    that predictions alone are asked.
     """
-    said = evidence["token"] > SAYS or evidence["density"] > SAYS
+    near_one = evidence["density"] > SAYS and not several
+    said = evidence["token"] > SAYS or near_one
     if facts["length"] <= 1:  # the token is the mean token
         return SINGLE if said or evidence["mean"] > SAYS else NONE
     if not said and evidence["mean"] <= SAYS:
         return NONE
-    near_one = evidence["density"] > SAYS
     if near_one and evidence["gate"] <= LEAD and not witness:
         return HIDDEN
     leads = said and evidence["lead"] > LEAD
