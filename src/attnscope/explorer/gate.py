@@ -99,7 +99,8 @@ def _in_form(body: bytes) -> bool:
         isinstance(content, dict)
         and isinstance(content.get("output"), str)
         and isinstance(content.get("inputs"), list)
-        and all(isinstance(x, dict) for x in content["inputs"])
+        # a list where one input stands for all knobs
+        and all(isinstance(x, dict | list) for x in content["inputs"])
     )
 
 
