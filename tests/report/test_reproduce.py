@@ -410,7 +410,12 @@ def test_claims_table_fits_80_columns_and_loses_nothing():
 
 def test_claims_json():
     assert claims_json([fake.HOLDS]) == [
-        {"id": "slr-01-holds", "title": "Title of slr-01-holds", "source": "new here"}
+        {
+            "id": "slr-01-holds",
+            "title": "Title of slr-01-holds",
+            "source": "new here",
+            "origin": "attnscope",
+        }
     ]
 
 
