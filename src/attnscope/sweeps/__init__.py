@@ -1,4 +1,4 @@
-"""A function over a grid, resumable: `run` (the door), `grid`, `key`, `reach`, `contents`,
+"""A function over a grid, resumable: `run` (the door), `accounts`, `grid`, `key`, `reach`, `contents`,
 `loaded`, `package`, `text` (what names a result), `store`, `rows`, `execute`, `outcome`,
 `claims`, `processes`, `cluster` (who computes it).
 
