@@ -206,14 +206,30 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
 def _features(
     frame: pd.DataFrame, columns: Columns, named: list[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    rest = [str(name) for name in frame.columns if name not in named]
+    # sets and one pass: a table of genes has 10^5 columns
+    kinds = {
+        str(name): _kind(frame, name, dtype)
+        for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
+        if name not in named
+    }
     if columns.features is not None:
-        return columns.features, tuple(name for name in rest if name not in columns.features)
-    numeric = tuple(name for name in rest if np.asarray(frame[name]).dtype.kind in "iufb")
-    return numeric, tuple(name for name in rest if name not in numeric)
+        chosen = set(columns.features)
+        return columns.features, tuple(name for name in kinds if name not in chosen)
+    numeric = tuple(name for name, kind in kinds.items() if kind in "iufb")
+    return numeric, tuple(name for name, kind in kinds.items() if kind not in "iufb")
+
+
+def _kind(frame: pd.DataFrame, name: Any, dtype: Any) -> str:
+    """NumPy's letter for a column; those of pandas' own types are looked at."""
+    return dtype.kind if isinstance(dtype, np.dtype) else np.asarray(frame[name]).dtype.kind
 
 
 def _numbers(frame: pd.DataFrame, features: tuple[str, ...], path: Path) -> np.ndarray:
+    part = frame[list(features)]
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "iufb" for dtype in part.dtypes):
+        found = part.to_numpy(dtype=np.float64)
+        if np.isfinite(found).all():
+            return found
     for name in features:
         values = np.asarray(frame[name])
         wrong = (
@@ -227,7 +243,7 @@ def _numbers(frame: pd.DataFrame, features: tuple[str, ...], path: Path) -> np.n
                 f"column {name} of {path} must hold finite numbers, got {values[where]!s} in row "
                 f"{where}; try dropping that token."
             )
-    return frame[list(features)].to_numpy(dtype=np.float64)
+    return part.to_numpy(dtype=np.float64)
 
 
 def _first(true: Any) -> int:
