@@ -25,6 +25,7 @@ ENDING = ".claim"
 BEAT = 10.0  # seconds: far less than STALE, and no burden on a network disk
 # seconds: six renewals may be missed, by a process that is held up or a disk that is slow
 STALE = 60.0
+UNSIGNED = 1.0  # seconds: signing takes microseconds
 
 
 class Claims:
@@ -69,7 +70,10 @@ class Claims:
         """Whether nobody holds the cell any more."""
         path = self._path(key)
         try:
-            return _is_gone(path.read_text()) or time.time() - path.stat().st_mtime > STALE
+            signature = path.read_text()
+            age = time.time() - path.stat().st_mtime
+            # unsigned: its maker was killed between two system calls, or is about to sign
+            return _is_gone(signature) or age > (STALE if signature else UNSIGNED)
         except OSError:
             return True
 
