@@ -12,6 +12,7 @@ import pytest
 from helpers.sgd_laws import (
     Case,
     as_gram,
+    moved,
     orthogonal_start,
     reference,
     setting,
@@ -80,12 +81,6 @@ def engine(case, extra_freedom=0, spread=None):
     out.freedom += extra_freedom  # plants an error
     out.spread = out.spread if spread is None else spread  # plants another
     return out
-
-
-def moved(sgd, case, runs, steps, seed):
-    x = case.vectors()
-    state = sgd.start(np.repeat((x @ x.T)[None], runs, axis=0), seed)
-    return sgd.advance(state, np.full(steps, case.lam))["gram"]
 
 
 # -- the law ---------------------------------------------------------------------------------------

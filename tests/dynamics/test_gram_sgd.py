@@ -14,6 +14,7 @@ import pytest
 from helpers.sgd_laws import (
     Case,
     as_gram,
+    moved,
     orthogonal_start,
     reference,
     setting,
@@ -103,10 +104,7 @@ def engine(case, extra_freedom=0, spread=None):
 
 
 def reduced(case, runs, steps, seed, **planted):
-    sgd = engine(case, **planted)
-    x = case.vectors()
-    state = sgd.start(np.repeat((x @ x.T)[None], runs, axis=0), seed)
-    return sgd.advance(state, np.full(steps, case.lam))["gram"]
+    return moved(engine(case, **planted), case, runs, steps, seed)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -12,9 +12,10 @@ from functools import cache
 import numpy as np
 import pytest
 from helpers.settings import one_sentence
+from helpers.sgd_laws import ks_p
 from helpers.tolerances import EXACT, FEW_ROUNDINGS, FIVE_DIGITS, INTEGRAL, SIX_DIGITS, SOLVED
 from scipy.special import erf as erf_function
-from scipy.special import kolmogorov, softmax
+from scipy.special import softmax
 from scipy.stats import norm
 
 import attnscope as at
@@ -232,19 +233,6 @@ def test_unspecialised_state_is_a_local_minimum():
 
 
 # -- starts in law ---------------------------------------------------------------------------------
-
-
-def ks_p(x, y):
-    """p-value of the two-sample statistic by its limit law,
-    which errs on the safe side for finite samples.
-    """
-    x, y = np.sort(x), np.sort(y)
-    both = np.concatenate([x, y])
-    gap = np.abs(
-        np.searchsorted(x, both, "right") / len(x)
-        - np.searchsorted(y, both, "right") / len(y)
-    ).max()
-    return kolmogorov(gap * np.sqrt(len(x) * len(y) / (len(x) + len(y))))
 
 
 def moving(n, m, free=False):

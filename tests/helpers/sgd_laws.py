@@ -157,6 +157,13 @@ def smallest_p(case, G, H):
     return min(ks_p(x, y) for x, y in tests)
 
 
+def moved(sgd, case, runs, steps, seed):
+    """Gram matrices after `steps` of an engine, every run from the case's vectors."""
+    x = case.vectors()
+    state = sgd.start(np.repeat((x @ x.T)[None], runs, axis=0), seed)
+    return sgd.advance(state, np.full(steps, case.lam))["gram"]
+
+
 def ks_p(x, y):
     """p-value of the two-sample statistic by its limit law,
     which errs on the safe side for finite samples.

@@ -7,6 +7,7 @@ Parameters of both: parameters.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -180,10 +181,9 @@ class Face(PerToken, Sets):
         options = options._replace(surrender=True)
         components = self.components
         assert components is not None
-        single = lambda: fit_in_directions(
-            bags, folds, options, pooled, components, self.heads
-        )
-        look = lambda: witness_view(bags, folds, options, components)
+        heads = self.heads
+        single = partial(fit_in_directions, bags, folds, options, pooled, components, heads)
+        look = partial(witness_view, bags, folds, options, components)
         chosen = self._select(look, folds, options, pooled, single)
         self._keep(bags.scaling, chosen.selected, pooled, bags.outline)
         self._keep_components(chosen.components, chosen.losses)

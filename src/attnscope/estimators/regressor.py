@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from attnscope.estimators.bags.bags import Bags, given_labels
-from attnscope.estimators.bags.known_locations import with_locations
+from attnscope.estimators.bags.bags import Bags
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
 from attnscope.estimators.fit.data import Data, Scaling
@@ -63,10 +62,7 @@ class SingleLocationRegressor(RegressorMixin, Face):
         locations (n,): the deciding token's position where it is known, -1 elsewhere; EM then takes
         it as seen, and no stage after EM is tried.
         """
-        of = f"{NAME}.fit"
-        y, sample_weight = given_labels(bags, y, sample_weight)
-        bags = with_locations(self, bags, (y, sample_weight, groups), locations, of)
-        self._fit_promised(bags, y, sample_weight, groups, of)
+        self._fit_promised(bags, y, sample_weight, groups, locations, f"{NAME}.fit")
         return self
 
     def _keep(

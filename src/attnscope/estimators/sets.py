@@ -36,6 +36,7 @@ from attnscope.estimators.bags.bags import (
     read_bags,
 )
 from attnscope.estimators.bags.groups import bag_groups, take_bags, warn_of_shared_rows
+from attnscope.estimators.bags.known_locations import with_locations
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.fit.intervals import (
     conformal_scores,
@@ -87,14 +88,15 @@ class Sets(Parameters):
     # -- fitting -----------------------------------------------------------------------------------
 
     def _fit_promised(
-        self, bags: Any, y: Any, sample_weight: Any, groups: Any, of: str
+        self, bags: Any, y: Any, sample_weight: Any, groups: Any, locations: Any, of: str
     ) -> None:
         model: Any = self
+        y, sample_weight = given_labels(bags, y, sample_weight)
+        bags = with_locations(self, bags, (y, sample_weight, groups), locations, of)
         self._forget()
         self.interval_ = self.interval
         if self.interval not in ("split", "cv+"):  # "cross", or what _fit refuses
             return model._fit(bags, y, sample_weight, of, groups)
-        y, sample_weight = given_labels(bags, y, sample_weight)
         given = read_bags(bags, of, leave=column_names(y, sample_weight, groups))
         y = bag_labels(y, given, of)
         weight = bag_weights(sample_weight, given, of)

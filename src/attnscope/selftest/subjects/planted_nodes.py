@@ -14,6 +14,7 @@ from attnscope.selftest.draws import CORNER, choice, log_uniform
 from attnscope.selftest.judged import Answer, Relation, Truth, at_most, same
 from attnscope.selftest.references import planted_definition as reference
 from attnscope.selftest.subject import Setting, Subject
+from attnscope.selftest.subjects.planted_definition import Defined
 from attnscope.theory.nodes.node_risk import RULES
 from attnscope.theory.overlaps import head_gram
 
@@ -23,12 +24,9 @@ SAMPLES = 20_000
 HEADS = {"softmax": at.Softmax, "erf": at.Erf}
 
 
-class Told(at.Planted):
+class Told(Defined):
     """The label is a function of what one token says."""
 
-    teachers = ("key", "value")  # type: ignore[assignment]  # names; read as vectors
-    gamma: float = 1.0
-    signal: float = 1.0
     shift: float = 0.0
     alignment: float = 0.0
     slope: float = 1.0
@@ -38,17 +36,9 @@ class Told(at.Planted):
     def teacher_gram(self) -> np.ndarray:
         return np.array([[1.0, self.alignment], [self.alignment, 1.0]])
 
-    def latents(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.arange(self.length), np.full(self.length, 1 / self.length)
-
     def means(self, latent: np.ndarray) -> np.ndarray:
         out = np.zeros((len(latent), self.length, 2))
         out[np.arange(len(latent)), latent] = self.signal, self.shift
-        return out
-
-    def scales(self, latent: np.ndarray) -> np.ndarray:
-        out = np.ones((len(latent), self.length))
-        out[np.arange(len(latent)), latent] = self.gamma
         return out
 
     def label(
