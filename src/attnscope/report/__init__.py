@@ -1,5 +1,5 @@
 """The report: `build` (one page) of `coverage` (papers), `graph` (what rests on what), `states`,
-`notation`, `mathematics`, `formulas` (in sentences; `formula_words`), `tables`, `drawing`, `numbers` and
+`notation`, `mathematics`, `tables`, `drawing`, `numbers` and
 `environment`; `folder` and `archive` (files);
 `terminal` (the same in text), `cards` (one claim), `difference` (of two reports).
 

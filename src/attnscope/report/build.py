@@ -23,11 +23,11 @@ from attnscope.claims.provenance import PAPERS, RELATIONS
 from attnscope.claims.registry import all_claims
 from attnscope.claims.table import Cell
 from attnscope.claims.verdict import Verdict
+from attnscope.formulas.typeset import typeset
 from attnscope.report import drawing, folder
 from attnscope.report.archive import archive
 from attnscope.report.coverage import coverage, known_claims, resting, unplaced
 from attnscope.report.environment import environment
-from attnscope.report.formulas import typeset
 from attnscope.report.graph import falls
 from attnscope.report.mathematics import mathematics
 from attnscope.report.notation import TASK, key, outcome_key, symbols

@@ -1,4 +1,4 @@
-"""What formulas in sentences are made of (formulas.py): names as they are typed with what they stand
+"""What formulas in sentences are made of (typeset.py): names as they are typed with what they stand
 for, signs, and how a sentence is cut into pieces.
 """
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from attnscope.report.formula_words import (
+from attnscope.formulas.words import (
     AFTER,
     CLOSING,
     GREEK,
