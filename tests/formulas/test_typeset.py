@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from attnscope.claims.registry import all_claims
-from attnscope.formulas.typeset import formulas, typeset
+from attnscope.formulas.typeset import formulas, inks, plain, typeset
 
 FORMULAS = {
     "the risk is gamma^2 - gamma^4/(L-1+gamma^2), which": ["gamma^2 - gamma^4/(L-1+gamma^2)"],
@@ -58,3 +58,14 @@ def test_powers_roots_and_greek_letters_are_set():
     assert "<msup><mi>k</mi><mo>*</mo></msup>" in html
     assert "<msup><mi>d</mi><mrow><mo>−</mo><mi>a</mi></mrow></msup>" in html
     assert "<msup><mn>10</mn><mrow><mo>−</mo><mn>6</mn></mrow></msup>" in html
+
+
+def test_parts_in_a_colour():
+    typed = r"here \key{kappa} = k.k*, \value{words & nu} and sqrt(d) \value{v*}.x_l"
+    html = str(typeset(typed))
+    ElementTree.fromstring(f"<p>{html}</p>")
+    assert '<mrow class="ink-key"><mi>κ</mi></mrow><mo>=</mo>' in html
+    assert '<span class="ink-value">words &amp; <math alttext="nu">' in html
+    assert formulas(typed)[-1] == r"sqrt(d) \value{v*}.x_l" and "\\" not in html
+    assert inks(typed) == ["key", "value", "value"]
+    assert plain(typed) == "here kappa = k.k*, words & nu and sqrt(d) v*.x_l"

@@ -8,7 +8,10 @@ does not know stays text, so a new claim is at worst set in plain letters.
     sum        product (+ -) product ...
     product    factor (/ * .) factor ..., or factors side by side
     factor     atom with ^ _ * '
-    atom       number, letter, Greek name, function, or a relation in brackets or bars
+    atom       number, letter, Greek name, function, a relation in brackets or bars, or \\ink{relation}
+
+`\\key{kappa}` sets kappa in the colour named key: an element of the class ink-key, to which the page
+gives its colour; where nothing is set (`plain`), the braces and the name go away.
 
 A lone number is no formula, and "a" and "A" are articles unless what follows says otherwise.
 """
@@ -35,7 +38,10 @@ from attnscope.formulas.words import (
     WORDS,
 )
 
-__all__ = ["formulas", "typeset"]
+__all__ = ["INK", "formulas", "inks", "plain", "typeset"]
+
+# a part in a colour: its name, and what is coloured (which has no braces of its own but of indices)
+INK = re.compile(r"\\([a-z]+)\{((?:[^{}]|\{[^{}]*\})*)\}")
 
 
 class Token(NamedTuple):
@@ -66,10 +72,15 @@ def typeset(sentence: str) -> Markup:
     >>> print(typeset("a token & 100 others"))
     a token &amp; 100 others
     """
+    for ink in INK.finditer(sentence):
+        if not _is_formula(ink[2]):
+            words = Markup('<span class="ink-{}">{}</span>').format(ink[1], typeset(ink[2]))
+            return typeset(sentence[: ink.start()]) + words + typeset(sentence[ink.end() :])
     out = []
     done = 0
     for begin, end, markup in _found(sentence):
-        typed = escape(sentence[begin:end])  # what a browser without MathML may show
+        # what a browser without MathML may show
+        typed = escape(plain(sentence[begin:end]))
         formula = f'<math alttext="{typed}"><mrow>{markup}</mrow></math>'
         out += [_plain(sentence[done:begin]), formula]
         done = end
@@ -85,10 +96,29 @@ def formulas(sentence: str) -> list[str]:
     return [sentence[begin:end] for begin, end, _ in _found(sentence)]
 
 
+def plain(sentence: str) -> str:
+    """The sentence without its colours, as a terminal shows it.
+
+    >>> plain(r"the score \\key{k.x_l} and \\value{v}")
+    'the score k.x_l and v'
+    """
+    return INK.sub(r"\2", sentence)
+
+
+def inks(sentence: str) -> list[str]:
+    """The names of the colours in a sentence."""
+    return [match[1] for match in INK.finditer(sentence)]
+
+
 def _plain(text: str) -> str:
     for typed, sign in (("->", "→"), (">=", "≥"), ("<=", "≤"), ("+-", "±")):
         text = text.replace(typed, sign)
     return escape(text)
+
+
+def _is_formula(text: str) -> bool:
+    """Whether all of it is one formula."""
+    return [(begin, end) for begin, end, _ in _found(text)] == [(0, len(text))]
 
 
 def _found(sentence: str) -> list[tuple[int, int, str]]:
@@ -177,7 +207,8 @@ class _Reader:
             stroke = sign == "/" and self.balanced(part.next)
             times = sign == "*" and not self.tight(part.next)
             dot = sign == "." and self.tight(part.next) and self.tight(part.next + 1)
-            if stroke or times or (dot and self.kind(part.next + 1) == "word"):
+            named = self.kind(part.next + 1) == "word" or self.text(part.next + 1) == "\\"
+            if stroke or times or (dot and named):
                 right = self.factor(part.next + 1)
                 between = f"<mo>{ {'/': '/', '*': '⋅', '.': '⋅'}[sign] }</mo>"
             else:
@@ -264,11 +295,23 @@ class _Reader:
             return Part(_number(text), i + 1, "e" in text)
         if self.kind(i) == "word":
             return self.word(i)
+        if text == "\\":
+            return self.coloured(i)
         if text in CLOSING:
             return self.brackets(i, words=False)
         if text in ("|", "<") and self.tight(i + 1):
             return self.bars(i)
         return None
+
+    def coloured(self, i: int) -> Part | None:
+        """\\name{relation}."""
+        if self.kind(i + 1) != "word" or self.text(i + 2) != "{":
+            return None
+        inner = self.relation(i + 3)
+        if inner is None or self.text(inner.next) != "}":
+            return None
+        markup = f'<mrow class="ink-{self.text(i + 1)}">{inner.markup}</mrow>'
+        return inner._replace(markup=markup, next=inner.next + 1)
 
     def word(self, i: int) -> Part | None:
         text = self.text(i)
