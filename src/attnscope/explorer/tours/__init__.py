@@ -1,0 +1,9 @@
+"""Guided tours: what a student is shown, step by step, as plain data.
+
+In reading order: `tour` (what a tour and a step are), `registry` (all of them, and which step shows
+a claim), `stated` (the library's numbers that steps state), `panel` (the tour beside a view of the
+live page), and a file `tour_N_words` for each tour, found by that name. `assets/tours.css` has the
+colours of their formulas, `assets/tours.js` keys and presenter mode.
+
+`tour`, `registry` and the tours need neither Dash nor Plotly; the static page embeds `record()`.
+"""

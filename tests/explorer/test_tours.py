@@ -1,0 +1,183 @@
+"""Guided tours: what they say is true, what they ask can be seen, what they link to exists."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from attnscope.claims.registry import own_claims
+from attnscope.errors import AttnscopeError
+from attnscope.explorer.compute import RENDER
+from attnscope.explorer.fields import plain as typed
+from attnscope.explorer.state import VIEWS, from_query
+from attnscope.explorer.tours.registry import all_tours, one_step, one_tour, steps_of_claims
+from attnscope.explorer.tours.tour import FORMULAS, TEXTS
+from attnscope.formulas.typeset import formulas, inks, plain
+
+STEPS = [
+    pytest.param(tour, k, id=f"{tour.name}-{k + 1}")
+    for tour in all_tours()
+    for k in range(len(tour.steps))
+]
+ENDS = {"0", "1"}  # of scales: no overlap and a whole one, never and always
+# a number as a sentence has it: digits with a point, no part of a word, of an index or of a claim's id
+NUMBER = re.compile(r"(?<![\w.^/-])\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?(?![\w/])")
+
+
+def _states(step):
+    queries = [step.query, step.turned] if step.turned else [step.query]
+    return [from_query(step.view, query)[0] for query in queries]
+
+
+def test_tours_have_names_and_six_to_eight_steps():
+    names = [tour.name for tour in all_tours()]
+    assert len(set(names)) == len(names) and all(
+        re.fullmatch("[a-z]+(-[a-z]+)*", n) for n in names
+    )
+    assert [t.name for t in all_tours() if not 6 <= len(t.steps) <= 8] == []
+
+
+@pytest.mark.parametrize(("tour", "k"), STEPS)
+def test_a_step_parses_and_differs_from_its_neighbours(tour, k):
+    step = tour.steps[k]
+    for query in (step.query, step.turned):
+        assert from_query(step.view, query)[1] == []
+    shown = [from_query(s.view, s.query)[0] for s in tour.steps]
+    assert shown[k] not in shown[max(0, k - 1) : k]
+    assert (f"/{step.view}?" if step.query else f"/{step.view}") in step.address
+
+
+@pytest.mark.parametrize(("tour", "k"), STEPS)
+def test_a_question_turns_one_knob_at_most(tour, k):
+    step = tour.steps[k]
+    if step.turned:
+        before, after = (dict(s.chosen) for s in _states(step))
+        names = before.keys() | after.keys()
+        assert len([n for n in names if before.get(n) != after.get(n)]) == 1
+
+
+@pytest.mark.parametrize(("tour", "k"), STEPS)
+def test_every_number_is_a_knob_or_computed(tour, k):
+    """The value of a knob is what the page shows; any other number has its function."""
+    step = tour.steps[k]
+    knobs = {typed(getattr(s, n)) for s in _states(step) for n in VIEWS[step.view]}
+    said = [m for name in TEXTS for m in NUMBER.findall(plain(getattr(step, name)))]
+    assert [number for number in said if number not in knobs | ENDS | set(step.numbers)] == []
+    assert [number for number in step.numbers if number not in said] == []
+
+
+@pytest.mark.parametrize(("tour", "k"), STEPS)
+def test_texts_and_formulas_are_set(tour, k):
+    step = tour.steps[k]
+    for part in step.formula.split(FORMULAS):
+        assert formulas(part) == [part]
+    for html in step.html().values():
+        ElementTree.fromstring(f"<p>{html}</p>")
+        assert "\\" not in html and "{" not in html
+    assert 1 <= len(re.findall(r"[.!?](?= |$)", plain(step.sentence))) <= 5
+    assert step.question.rstrip().endswith(("?", ".")) and step.answer.endswith(".")
+    assert max(len(getattr(step, name)) for name in TEXTS) <= 420
+
+
+def _agrees(text: str, value: float) -> bool:
+    """Whether the value is what was written, to its last digit."""
+    digits, _, power = text.replace(",", "").partition("e")
+    last = 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+    return abs(float(text.replace(",", "")) - value) <= 0.5000001 * last
+
+
+def test_numbers_agree_to_their_last_digit():
+    assert _agrees("0.63", 0.6298) and not _agrees("0.63", 0.6351)
+    assert _agrees("1,000", 1000.4) and not _agrees("14", 14.6)
+    assert _agrees("2.5e-16", 2.4774e-16) and not _agrees("2.5e-16", 2.4e-16)
+
+
+# the others take a minute together
+QUICK = [step for step in STEPS if step.values[0].name == "swapped-runs"]
+SLOW = [
+    pytest.param(*step.values, id=step.id, marks=pytest.mark.slow)
+    for step in STEPS
+    if step not in QUICK
+]
+
+
+@pytest.mark.parametrize(("tour", "k"), QUICK + SLOW)
+def test_every_number_stated_is_what_the_library_computes(tour, k):
+    step = tour.steps[k]
+    found = {text: float(compute()) for text, compute in step.numbers.items()}
+    assert {text: value for text, value in found.items() if not _agrees(text, value)} == {}
+
+
+@pytest.mark.parametrize(("tour", "k"), QUICK + SLOW)
+def test_every_view_computes(tour, k):
+    for state in _states(tour.steps[k]):
+        assert RENDER[state.view](state).rows
+
+
+def test_every_claim_of_a_step_exists():
+    ids = [claim.id for claim in own_claims()]
+    for claim in steps_of_claims():
+        assert [i for i in ids if i == claim or i.startswith(f"{claim}-")] != [], claim
+
+
+def test_the_record_is_plain_data():
+    for tour in all_tours():
+        record = json.loads(tour.to_json())
+        assert record == tour.record() and len(record["steps"]) == len(tour.steps)
+        assert set(record["steps"][0]["html"]) == {*TEXTS, "formula"}
+
+
+def test_unknown_tours_and_steps_get_one_sentence():
+    with pytest.raises(AttnscopeError, match=r"the tour .* one of swapped-runs"):
+        one_tour("nowhere")
+    for wrong in ("0", "99", "x", "", "1.0", "²", "9" * 50):
+        with pytest.raises(AttnscopeError, match="a whole number from 1 to"):
+            one_step("swapped-runs", wrong)
+    assert one_step("swapped-runs", "2")[1] == 2
+
+
+def _hex(css: str, dark: bool) -> dict[str, str]:
+    part = css.split("@media (prefers-color-scheme: dark)")
+    text = part[1].split("}\n}")[0] if dark else part[0]
+    return dict(re.findall(r"--ink-(\w+): (#[0-9a-f]{6})", text))
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def _contrast(one: str, other: str) -> float:
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_inks_are_read_on_light_and_dark_and_have_their_curves_colour():
+    from importlib.resources import files
+
+    from attnscope.catalogue import PREDICTORS
+    from attnscope.figures.outcomes import OUTCOMES
+    from attnscope.figures.render_plotly import PALETTE
+
+    css = (files("attnscope.explorer") / "assets" / "tours.css").read_text("utf-8")
+    used = {
+        ink
+        for tour in all_tours()
+        for step in tour.steps
+        for text in (step.sentence, step.formula, step.question, step.answer)
+        for ink in inks(text)
+    }
+    # --card and --paper of explorer.css
+    for dark, papers in ((False, ("#ffffff", "#f6f7f9")), (True, ("#1a2029", "#12161c"))):
+        colours = _hex(css, dark)
+        assert used <= set(colours)
+        for ink, colour in colours.items():
+            assert min(_contrast(colour, paper) for paper in papers) >= 4.5, ink
+    lines = dict(re.findall(r"\.ink-(\w+) \{[^}]*text-decoration-color: (#\w{6})", css))
+    drawn = {word: PREDICTORS[word].colour for word in ("erf", "softmax", "linear")}
+    drawn |= {word: OUTCOMES[word] for word in ("oracle", "swapped")}
+    assert {w: lines[w] for w in drawn} == {w: PALETTE[c].lower() for w, c in drawn.items()}
