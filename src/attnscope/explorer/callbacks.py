@@ -215,6 +215,7 @@ def _client_side(app: Dash) -> None:
     )
     client("sync", *both, Held(scale, "data"))
     client("address", Output("sink", "data"), Input("query", "data"))
+    client("toured", Output("toured", "data"), Input("tour-texts", "data"), initial=True)
     clock = (Output("clock", "disabled"), Output("play", "children"), frame)
     client("play", *clock, Input("play", "n_clicks"), Input("clock", "n_intervals"), *play)
     client(

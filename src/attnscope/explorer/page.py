@@ -13,6 +13,8 @@ from attnscope.errors import AttnscopeError
 from attnscope.explorer.controls import controls
 from attnscope.explorer.shown import Shown
 from attnscope.explorer.state import VIEWS, from_query
+from attnscope.explorer.tours.panel import panel, tour_list, tour_strip
+from attnscope.explorer.tours.registry import one_step
 from attnscope.explorer.uploads import LARGEST
 from attnscope.explorer.views.training import presets
 
@@ -69,10 +71,11 @@ TITLES = {
 
 
 def layout() -> Any:
-    links = [dcc.Link(TITLES[name][0], href=f"/{name}", id=f"nav-{name}") for name in VIEWS]
+    links = [dcc.Link("Tours", href="/tour", id="nav-tour")]
+    links += [dcc.Link(TITLES[name][0], href=f"/{name}", id=f"nav-{name}") for name in VIEWS]
     stores = [
         dcc.Store(id=name)
-        for name in ("figure", "theme", "query", "sink", "lived", "tick", "sent")
+        for name in ("figure", "theme", "query", "sink", "lived", "tick", "sent", "toured")
     ]
     return html.Div(
         [
@@ -87,17 +90,34 @@ def layout() -> Any:
 
 
 def page(path: str, query: str) -> list[Any]:
-    """The content of a view's page with its controls set as the address says."""
-    view = path.strip("/") or "landscape"
+    """The content of a view's page with its controls set as the address says, or of a tour's."""
     try:
-        state, sentences = from_query(view, query)
+        room, *words = path.strip("/").split("/")
+        if room == "tour":
+            return _toured(words, query)
+        title, subtitle = TITLES.get(room or "landscape", ("", ""))
+        head = [html.Div([html.H2(title), html.P(subtitle)], className="title")]
+        return _view(
+            path.strip("/") or "landscape", query, head if room else [tour_strip(), *head]
+        )
     except AttnscopeError as error:
         return [html.P(str(error), role="alert", className="message")]
-    title, subtitle = TITLES[view]
+
+
+def _toured(words: list[str], query: str) -> list[Any]:
+    """/tour, /tour/NAME and /tour/NAME/K; a query is of knobs that were turned."""
+    if not words:
+        return tour_list()
+    tour, k, step = one_step(words[0], "/".join(words[1:]) or "1")
+    return _view(step.view, query.removeprefix("?") or step.query, [panel(tour, k, step)])
+
+
+def _view(view: str, query: str, head: list[Any]) -> list[Any]:
+    state, sentences = from_query(view, query)
     extra = {"training": _presets, "bags": _upload}.get(view, list)()
     return [
         dcc.Store(id="view", data=view),
-        html.Div([html.H2(title), html.P(subtitle)], className="title"),
+        *head,
         html.Form(
             [*controls(state), *extra], className="controls", **{"aria-label": "Settings"}
         ),

@@ -55,7 +55,7 @@
     theme: (path) => {
       const here = path && path !== "/" ? path : "/landscape";
       document.querySelectorAll("nav a").forEach((link) => {
-        if (link.id === "nav-" + here.slice(1)) link.setAttribute("aria-current", "page");
+        if (link.id === "nav-" + here.split("/")[1]) link.setAttribute("aria-current", "page");
         else link.removeAttribute("aria-current");
       });
       return dark() ? "dark" : "light";
@@ -80,9 +80,11 @@
       return [place === Number(position) ? none() : place, none()];
     },
     address: (query) => {
-      window.history.replaceState(window.history.state, "", window.location.pathname + (query ? "?" + query : ""));
+      const search = window.attnscopeTours.search(query);
+      window.history.replaceState(window.history.state, "", window.location.pathname + (search ? "?" + search : ""));
       return query;
     },
+    toured: (texts) => window.attnscopeTours.fill(texts),
     play: (clicks, ticks, stopped, frame, last) => {
       const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();
       if (by.includes("play")) {
@@ -110,6 +112,7 @@
 
   const again = () => window.dash_clientside.set_props && window.dash_clientside.set_props("theme", { data: (dark() ? "dark" : "light") + Date.now() });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  window.addEventListener("attnscope-resized", again);
   let wasNarrow = narrow();
   window.addEventListener("resize", () => {
     if (narrow() !== wasNarrow) again();

@@ -14,6 +14,7 @@ Sentences and formulas are typed in the house's notation and set as MathML (attn
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,9 @@ __all__ = ["Step", "Tour"]
 
 FORMULAS = "; "  # between the formulas of a step, each of which has a line of its own
 TEXTS = ("sentence", "question", "answer")
+# a line must not end between a formula and its comma
+CLOSED = re.compile(r"</math>(?=[,.;:?!)])")
+JOINER = "\u2060"
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,10 @@ class Step:
 
     def html(self) -> dict[str, str]:
         """Every text as it is set; `formula` has one math element per formula."""
-        set_texts = {name: str(typeset(getattr(self, name))) for name in TEXTS}
+        set_texts = {
+            name: CLOSED.sub(f"</math>{JOINER}", str(typeset(getattr(self, name))))
+            for name in TEXTS
+        }
         parts = self.formula.split(FORMULAS)
         set_texts["formula"] = "".join(f"<div>{typeset(part)}</div>" for part in parts)
         return set_texts
