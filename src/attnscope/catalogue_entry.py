@@ -47,8 +47,9 @@ class Argument:
                 raise bad(self.name, of, "one of " + ", ".join(self.options), str(value))
             return str(value)
         if self.many:
-            parts = value.split(",") if isinstance(value, str) else list(value)  # type: ignore[call-overload]
-            return [self._number(part, of) for part in parts]
+            parts = value.split(",") if isinstance(value, str) else value
+            several = parts if isinstance(parts, list | tuple) else [parts]
+            return [self._number(part, of) for part in several]
         return self._number(value, of)
 
     def _number(self, value: object, of: str) -> int | float:
@@ -57,16 +58,18 @@ class Argument:
             number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             number = math.nan
+        except OverflowError:
+            number = math.inf
         if (
             isinstance(value, bool)
             or not self.low <= number <= self.high
-            or (self.whole and number != int(number))
+            or (self.whole and not number.is_integer())
         ):
             raise bad(
                 self.name,
                 of,
                 must,
-                str(value),
+                f"{number}" if math.isinf(number) else str(value),
                 f"{self.name}={self.default}" if self.default is not None else "",
             )
         return int(number) if self.whole else number

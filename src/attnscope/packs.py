@@ -19,11 +19,21 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from attnscope.errors import AttnscopeError
 
-__all__ = ["CLAIMS", "PREDICTORS", "TASKS", "Announced", "announced"]
+__all__ = [
+    "CLAIMS",
+    "PREDICTORS",
+    "TASKS",
+    "Announced",
+    "announced",
+    "import_named",
+    "said",
+]
 
 TASKS = "attnscope.tasks"
 PREDICTORS = "attnscope.predictors"
@@ -50,8 +60,7 @@ class Announced:
         try:
             return self.point.load()
         except Exception as error:  # whatever somebody else's module does
-            said = " ".join(str(error).split())[:SAID]
-            raise self.refusal(f"{type(error).__name__}: {said}") from error
+            raise self.refusal(said(error)) from error
 
     def refusal(
         self, got: str, must: str = "an object that can be imported"
@@ -61,6 +70,20 @@ class Announced:
             f"{self.name} of {self.origin} ({self.group}, {self.value}) must be {must}, got {got}; "
             f"try another version of {self.origin.split()[0]}."
         )
+
+
+def import_named(module: str) -> ModuleType:
+    """A module that is named by a file or a word; whatever comes of it is an ImportError."""
+    try:
+        return import_module(module)
+    except (Exception, SystemExit) as error:
+        raise ImportError(said(error)) from error
+
+
+def said(error: BaseException) -> str:
+    """Somebody else's error in one short line."""
+    words = " ".join(str(error).split())[:SAID]
+    return f"{type(error).__name__}: {words}"
 
 
 def announced(group: str) -> tuple[Announced, ...]:

@@ -9,11 +9,10 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import run
 from helpers.tolerances import INTEGRAL
-from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope.cli import app
 from attnscope.estimators.bags.table_columns import Columns, recall, remember
 from attnscope.estimators.bags.table_output import write_columns
 from attnscope.estimators.bags.tables import is_classes, read_table
@@ -22,20 +21,6 @@ PYARROW = find_spec("pyarrow") is not None  # parquet is optional
 # EM alone: a second instead of ten
 QUICK = ("--loss", "mixture", "--alpha", "inf,1", "--n-starts", "4")
 BATCH = at.SingleLocation(dim=5, length=4, signal=5.0, noise=0.1).sample(120, seed=1)
-
-
-def run(*arguments):
-    """In this process: the same parser and the same refusals,
-    without a second to import everything.
-    """
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    # what main() prints, with exit code 2
-    if isinstance(result.exception, at.AttnscopeError):
-        return 2, result.stdout, f"error: {result.exception}"
-    assert result.exception is None or isinstance(result.exception, SystemExit), (
-        result.exception
-    )
-    return result.exit_code, result.stdout, result.stderr
 
 
 def frame_of(batch, shuffled=False):

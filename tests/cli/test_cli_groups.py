@@ -5,23 +5,15 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from helpers.commands import run
 
 import attnscope as at
-from attnscope.cli import app
 
 # EM alone
 QUICK = ("--loss", "mixture", "--alpha", "inf,1", "--n-starts", "1", "--regress")
 BATCH = at.SingleLocation(dim=5, length=4, signal=5.0, noise=0.1).sample(120, seed=1)
 GROUPS = np.array([f"p{i // 4}" for i in range(120)])
 NAMES = [f"b{i:03d}" for i in range(120)]
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    if isinstance(result.exception, at.AttnscopeError):  # what main() prints
-        return 2, result.stdout, f"error: {result.exception}"
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture(scope="module")

@@ -51,9 +51,7 @@ def test_wrong_files_get_one_sentence(paper, tmp_path):
         task_of_file(tmp_path / "absent.py", of)
     broken = tmp_path / "my_broken_paper.py"
     broken.write_text("import nothing_of_that_name")
-    with pytest.raises(
-        at.AttnscopeError, match=r"ModuleNotFoundError in my_broken_paper\.py"
-    ):
+    with pytest.raises(at.AttnscopeError, match=r"my_broken_paper\.py \(ModuleNotFoundError"):
         task_of_file(f"{broken}:A", of)
     two = tmp_path / "my_two_papers.py"
     two.write_text(PAPER + PAPER.replace("SignPaper", "OtherPaper"))

@@ -126,7 +126,10 @@ MISTAKES = {
     ),
     "unknown parameter": (STUDY.replace("dim = 50", "dim = 50\ncolour = 3"), "colour"),
     "missing parameter": (STUDY.replace("dim = 50", ""), "dim"),
-    "range": (STUDY.replace("from = 0.01", "from = -1"), "a range with count >= 1"),
+    "range": (
+        STUDY.replace("from = 0.01", "from = -1"),
+        "a range with finite ends, count from 1",
+    ),
     "range name": (STUDY.replace("count = 5", "number = 5"), "must be one of count"),
     "both": (
         STUDY.replace("dim = 50", "dim = 50\nlength = 3"),

@@ -29,15 +29,16 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.figures.figure import Figure, Heat, Line, Panel
+from attnscope.figures.figure import Figure
+from attnscope.packs import import_named
 from attnscope.studies.functions import FUNCTIONS, check_cell
+from attnscope.studies.study_figure import check_figure, draw
 from attnscope.sweeps import run as engine
 from attnscope.sweeps.grid import Product, check_fits, expand
 from attnscope.sweeps.key import code_version
@@ -51,9 +52,12 @@ __all__ = ["Study", "load_study"]
 # cells that are each checked before anything runs, in a second or two; of larger products the
 # values are, one axis at a time
 CHECKED = 20_000
+# bytes of a study file: a list of 10^6 numbers, written out, has some 10 MB
+LARGEST = 2**24
+# values of one axis: a million cells are a day's work at 0.1 s each
+MOST = 10**7
 KEYS = {"title", "function", "seed", "grid", "fixed", "figure"}
 RANGE_KEYS = {"from", "to", "count", "scale", "whole"}
-FIGURE_KEYS = {"kind", "x", "y", "value", "group", "log_x", "log_y", "log_value"}
 
 
 @dataclass(frozen=True)
@@ -115,40 +119,16 @@ class Study:
         """The figure the file asks for, from the rows of a finished sweep;
         None if it asks for none.
         """
-        if not self.figure:
-            return None
-        for name in ("x", "y", "value", "group"):
-            if name in self.figure and self.figure[name] not in frame:
-                raise bad(
-                    name,
-                    "[figure]",
-                    f"a column of the result ({', '.join(map(str, frame.columns))})",
-                    self.figure[name],
-                )
-        panel = (
-            _heat(frame, self.figure)
-            if self.figure["kind"] == "heat"
-            else _lines(frame, self.figure)
-        )
-        return Figure(self.title, (panel,))
+        return draw(self.title, frame, self.figure)
 
 
 def load_study(path: str | os.PathLike[str]) -> Study:
     """Read and check a study file; every mistake is one sentence, before anything runs."""
     of = str(path)
-    try:
-        data = tomllib.loads(Path(path).read_text())
-    except OSError as error:
-        raise AttnscopeError(
-            f"the study file {of} must be readable, got {error.strerror or error}; try its full "
-            "path."
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AttnscopeError(
-            f"the study file {of} must be valid TOML, got: {error}."
-        ) from None
+    data = _read(path)
     _known(data, KEYS, of)
     grid, fixed, figure = (_table(data, name, of) for name in ("grid", "fixed", "figure"))
+    check_figure(figure, of)
     function = _function(data.get("function"), of)
     axes = {name: _axis(values, name, of) for name, values in grid.items()}
     both = sorted(set(axes) & set(fixed))
@@ -164,7 +144,30 @@ def load_study(path: str | os.PathLike[str]) -> Study:
     title = data.get("title", Path(path).stem)
     if not isinstance(title, str):
         raise bad("title", of, "text", title)
-    return Study(Path(path).stem, title, function, cells, seed, _checked_figure(figure, of))
+    return Study(Path(path).stem, title, function, cells, seed, figure)
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    of = f"the study file {path}"
+    try:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST + 1)  # not to the end: /dev/zero has none
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        words = getattr(error, "strerror", None) or error
+        raise AttnscopeError(
+            f"{of} must be readable, got {words}; try its full path."
+        ) from None
+    if len(content) > LARGEST:
+        raise AttnscopeError(
+            f"{of} must be a text of at most {LARGEST} bytes, got more; try ranges in [grid]."
+        )
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except RecursionError:
+        raise AttnscopeError(f"{of} must be valid TOML, got lists within lists.") from None
+    except ValueError as error:  # of TOML, of UTF-8, of a number with thousands of digits
+        words = " ".join(str(error).split())
+        raise AttnscopeError(f"{of} must be valid TOML in UTF-8, got: {words}.") from None
 
 
 def _star(cells: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -199,15 +202,10 @@ def _function(name: Any, of: str) -> Callable[..., Any]:
         raise bad("function", of, must, "nothing" if name is None else name)
     module, _, attribute = name.partition(":")
     try:
-        return getattr(import_module(module), attribute)
+        return getattr(import_named(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise bad(
-            "function",
-            of,
-            "importable",
-            f"{name} ({error})",
-            "python -m pip install -e . of your own package",
-        ) from None
+        hint = "python -m pip install -e . of your own package"
+        raise bad("function", of, "importable", f"{name} ({error})", hint) from None
 
 
 def _axis(values: Any, name: str, of: str) -> list[Any]:
@@ -221,22 +219,21 @@ def _axis(values: Any, name: str, of: str) -> list[Any]:
         low = float(values["from"])
         high = float(values["to"])
         count = int(values["count"])
-    except (KeyError, TypeError, ValueError):
-        raise bad(
-            f"[grid] {name}", of, "a list, or a range with numbers from, to and count", values
-        ) from None
+    except (KeyError, TypeError, ValueError, OverflowError):
+        must = "a list, or a range with numbers from, to and count"
+        raise bad(f"[grid] {name}", of, must, values) from None
     scale = values.get("scale", "linear")
     if (
         scale not in ("linear", "log")
-        or count < 1
+        or not np.isfinite([low, high, high - low]).all()
+        or not 1 <= count <= MOST
         or (scale == "log" and min(low, high) <= 0)
     ):
-        raise bad(
-            f"[grid] {name}",
-            of,
-            "a range with count >= 1 and scale 'linear' or 'log' (ends > 0)",
-            values,
+        must = (
+            f"a range with finite ends, count from 1 to {MOST} and scale 'linear' or 'log' "
+            "(ends > 0)"
         )
+        raise bad(f"[grid] {name}", of, must, values)
     points = (
         np.geomspace(low, high, count) if scale == "log" else np.linspace(low, high, count)
     )
@@ -245,72 +242,3 @@ def _axis(values: Any, name: str, of: str) -> list[Any]:
         if values.get("whole")
         else [float(f"{x:.12g}") for x in points]
     )
-
-
-def _checked_figure(figure: dict[str, Any], of: str) -> dict[str, Any]:
-    if not figure:
-        return figure
-    _known(figure, FIGURE_KEYS, f"{of}, [figure]")
-    needed = {"heat": ("x", "y", "value"), "line": ("x", "value")}.get(figure.get("kind", ""))
-    if needed is None or any(name not in figure for name in needed):
-        raise bad(
-            "[figure]",
-            of,
-            "kind 'heat' with x, y and value, or kind 'line' with x and value",
-            figure,
-        )
-    return figure
-
-
-def _heat(frame: pd.DataFrame, figure: dict[str, Any]) -> Panel:
-    x = figure["x"]
-    y = figure["y"]
-    value = figure["value"]
-    table = frame.pivot_table(index=y, columns=x, values=value, aggfunc="mean", observed=True)
-    xs = table.columns.to_numpy(float)
-    ys = table.index.to_numpy(float)
-    heat = Heat(
-        xs, ys, table.to_numpy(float), label=value, log_z=bool(figure.get("log_value"))
-    )
-    return Panel(
-        "",
-        x,
-        y,
-        (heat,),
-        log_x=_spans(xs, figure, "log_x"),
-        log_y=_spans(ys, figure, "log_y"),
-    )
-
-
-def _lines(frame: pd.DataFrame, figure: dict[str, Any]) -> Panel:
-    x = figure["x"]
-    value = figure["value"]
-    group = figure.get("group")
-    parts = list(frame.groupby(group, observed=True)) if group else [("", frame)]
-    marks = []
-    for color, (name, part) in enumerate(parts):
-        means = part.groupby(x, observed=True)[value].mean()
-        marks.append(
-            Line(
-                means.index.to_numpy(float),
-                means.to_numpy(float),
-                f"{group} {name}" if group else "",
-                color,
-            )
-        )
-    xs = frame[x].to_numpy(float)
-    return Panel(
-        "",
-        x,
-        value,
-        tuple(marks),
-        log_x=_spans(xs, figure, "log_x"),
-        log_y=bool(figure.get("log_value")),
-    )
-
-
-def _spans(values: np.ndarray, figure: dict[str, Any], name: str) -> bool:
-    """Whether an axis is logarithmic: as the file says,
-    otherwise when positive values span a factor of 30.
-    """
-    return bool(figure.get(name, values.min() > 0 and values.max() > 30 * values.min()))

@@ -21,6 +21,10 @@ from attnscope.sweeps.text import canonical
 
 __all__ = ["Product", "accepts_seed", "check_fits", "expand"]
 
+MOST = (
+    10**12
+)  # cells of a product: no sweep computes more, and a length of Python is below 2^63
+
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]
 
 
@@ -36,6 +40,10 @@ class Product(Sequence[dict[str, Any]]):
         self.axes = axes
 
     def __len__(self) -> int:
+        return self.size()
+
+    def size(self) -> int:
+        """Number of cells, also where it is too large for a length."""
         return math.prod(map(len, self.axes.values())) if self.axes else 0
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -76,6 +84,9 @@ def expand(grid: Grid) -> Sequence[dict[str, Any]]:
         cells = grid
     elif isinstance(grid, Mapping):
         cells = Product({name: _values(name, grid[name]) for name in grid})
+        if cells.size() > MOST:
+            must = f"a product of at most {MOST:g} cells"
+            raise bad("grid", "sweep", must, f"{cells.size():g}", "fewer values on an axis")
     elif isinstance(grid, list | tuple):
         cells = [_cell(one) for one in grid]
     else:

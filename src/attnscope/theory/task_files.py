@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
-from importlib import import_module
 from inspect import Parameter, isclass, signature
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +29,7 @@ from attnscope.catalogue import (
     remove,
 )
 from attnscope.errors import bad
+from attnscope.packs import import_named
 
 __all__ = ["arguments_of_class", "first_line", "is_file", "task_of_file"]
 
@@ -77,11 +77,9 @@ def _imported(path: Path, of: str) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        module = import_module(path.stem)
-    except Exception as error:
-        said = " ".join(str(error).split())[:120]
-        got = f"{type(error).__name__} in {path.name}: {said}"
-        raise bad("task", of, must, got) from error
+        module = import_named(path.stem)
+    except ImportError as error:
+        raise bad("task", of, must, f"{path.name} ({error})") from error
     if Path(module.__file__ or "").resolve() != path.resolve():
         got = f"{path.name}, the name of another module"
         raise bad("task", of, must, got, "another name for the file")

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from attnscope.catalogue import LENGTH, PREDICTORS, TASKS, Entry, find
 from attnscope.errors import bad
+from attnscope.packs import import_named
 from attnscope.theory.packed_words import announced_word, module_of_word
 from attnscope.theory.task_files import is_file, task_of_file
 
@@ -93,7 +93,7 @@ def _loaded(word: object, of: str, what: str) -> str:
         return str(word)
     for module in modules_of(word):
         try:
-            import_module(module)
+            import_named(module)
         except ImportError as error:
             hint = "PYTHONPATH=. for a file of this folder"
             raise bad(
