@@ -20,6 +20,7 @@ from typing import Any
 from attnscope.claims.claim import Claim
 from attnscope.claims.registry import selected_claims
 from attnscope.claims.verdict import REGISTRY, Verdict, broken_off, run_named
+from attnscope.claims.verdict_cards import Verdicts
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border.validation import seed_value
 from attnscope.report.build import verdicts_json, write_report
@@ -46,8 +47,8 @@ def reproduce(
     workers: int | None = None,
     scheduler: str | None = None,
     progress: bool = True,
-) -> list[Verdict]:
-    """Check the claims and return their verdicts, sorted by id.
+) -> Verdicts:
+    """Check the claims and return their verdicts, a list sorted by id (a table in a notebook).
 
     Args:
         only: patterns of ids ("slr-*"); all claims if None.
@@ -59,7 +60,7 @@ def reproduce(
     """
     patterns = [only] if isinstance(only, str) else list(only or ())
     run = Run(selected_claims(patterns), seed_value(seed, "reproduce"), bool(full), patterns)
-    return run.through(out, workers, scheduler, progress)
+    return Verdicts(run.through(out, workers, scheduler, progress))
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:

@@ -125,7 +125,7 @@ def test_length_one_prints_what_exists():
             ["risk", "--temperature", "-1"],
             "temperature of attnscope risk, erf must be a number from 0",
         ),
-        (["risk", "--nonsense"], "No such option"),
+        (["risk", "--nonsense"], "lists, got --nonsense; try --noise."),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments, words):

@@ -14,13 +14,14 @@ import pytest
 from helpers import fake_claims as fake
 
 from attnscope.claims.claim import Comparison, Context
+from attnscope.claims.numbers import number
 from attnscope.claims.provenance import PAPERS, STATEMENTS, Provenance
 from attnscope.claims.verdict import WORDS, run_claim
+from attnscope.figures import inline_svg
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.report import build, drawing
 from attnscope.report.build import page, without_times
 from attnscope.report.environment import environment
-from attnscope.report.numbers import number
 from attnscope.report.states import SIGNS
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -317,9 +318,9 @@ def test_markers_share_a_style_and_lines_stay_lines():
         len(re.findall(r'<use href="#f[0-9a-f]{8}-\d+" x="[\d.]+" y="[\d.]+"/>', drawn)) >= 30
     )
     assert Page(drawn).of("use")
-    assert drawing._rounded("M 1.2345 2 \nL 3 4 \nL 5 6 \nz\n") == "M 1.23 2 3 4 5 6 z"
+    assert inline_svg._rounded("M 1.2345 2 \nL 3 4 \nL 5 6 \nz\n") == "M 1.23 2 3 4 5 6 z"
     # an L after a curve is needed
-    assert drawing._rounded("M 1 2 C 1 2 3 4 5 6 L 7 8") == "M 1 2 C 1 2 3 4 5 6 L 7 8"
+    assert inline_svg._rounded("M 1 2 C 1 2 3 4 5 6 L 7 8") == "M 1 2 C 1 2 3 4 5 6 L 7 8"
 
 
 def test_svg_keeps_its_texts_and_shape():

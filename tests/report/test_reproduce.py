@@ -130,6 +130,7 @@ def test_a_skipped_check_says_why():
 
 def test_reproduce_selects_by_pattern_and_seed(monkeypatch, capsys):
     monkeypatch.setattr("attnscope.claims.registry.all_claims", lambda: fake.HARMLESS)
+    assert "<table>" in reproduce("slr-01*", progress=False)._repr_html_()
     assert [v.id for v in reproduce("slr-0[12]*", progress=False)] == [
         "slr-01-holds",
         "slr-02-declared",

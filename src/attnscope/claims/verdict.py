@@ -133,6 +133,11 @@ class Verdict:
         """The provenance in a line."""
         return self.provenance.line
 
+    def _repr_html_(self) -> str:
+        from attnscope.claims.verdict_cards import verdict_card
+
+        return verdict_card(self)
+
     def record(self) -> dict[str, Any]:
         """The claim's entry in verdicts.json (docs/claims.md says what each field is)."""
         return {

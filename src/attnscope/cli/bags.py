@@ -23,6 +23,7 @@ from attnscope.cli.bag_files import (
 )
 from attnscope.cli.bag_output import deliver, print_fit, words_of
 from attnscope.cli.common import Json, app, interruptible, working
+from attnscope.cli.completion import some_of
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file
 
@@ -77,7 +78,10 @@ def fit_command(
     ] = None,
     interval: Annotated[
         str | None,
-        typer.Option(help="How intervals and sets are measured: cross, split or cv+."),
+        typer.Option(
+            help="How intervals and sets are measured: cross, split or cv+.",
+            autocompletion=some_of("cross", "split", "cv+"),
+        ),
     ] = None,
     classify: Annotated[
         bool | None,
@@ -87,10 +91,26 @@ def fit_command(
         ),
     ] = None,
     gate: Annotated[
-        str | None, typer.Option(help="linear, quadratic, random-features or auto.")
+        str | None,
+        typer.Option(
+            help="linear, quadratic, random-features or auto.",
+            autocompletion=some_of("linear", "quadratic", "random-features", "auto"),
+        ),
     ] = None,
-    pooling: Annotated[str | None, typer.Option(help="softmax, sigmoid or auto.")] = None,
-    loss: Annotated[str | None, typer.Option(help="mixture, attention or auto.")] = None,
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            help="softmax, sigmoid or auto.",
+            autocompletion=some_of("softmax", "sigmoid", "auto"),
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="mixture, attention or auto.",
+            autocompletion=some_of("mixture", "attention", "auto"),
+        ),
+    ] = None,
     alpha: Annotated[
         str | None, typer.Option(help="Ridge: cv, a number, or two, gate,value.")
     ] = None,

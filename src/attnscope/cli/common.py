@@ -7,29 +7,49 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from attnscope.cli.completion import arguments, tasks
+from attnscope.cli.refusals import UsageError, refusal
 from attnscope.errors import bad
 
 
 class Commands(TyperGroup):
-    """The commands: one that is stopped ends with one sentence and the code of shells for Ctrl-C."""
+    """The commands: one that is stopped ends with one sentence and the code of shells for Ctrl-C,
+    and what the parser refuses is said in the house's words.
+    """
+
+    typed: Sequence[str] = ()
+
+    def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
+        self.typed = tuple(args)
+        with self._in_words():
+            return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with interruptible():
+        with interruptible(), self._in_words():
             return super().invoke(ctx)
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        try:
+            yield
+        except UsageError as error:
+            sentence = refusal(error, self, self.typed)
+            if sentence is None:
+                raise
+            raise sentence from None
 
 
 app = typer.Typer(
     cls=Commands,
     help="attnscope: an instrument for what attention provably does.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -46,7 +66,12 @@ Scheduler = Annotated[
     str | None, typer.Option(help="Address of a running Dask scheduler, tcp://host:port.")
 ]
 TaskWord = Annotated[
-    str, typer.Option("--task", help="The task's word; `attnscope tasks` lists them.")
+    str,
+    typer.Option(
+        "--task",
+        help="The task's word; `attnscope tasks` lists them.",
+        autocompletion=tasks,
+    ),
 ]
 With = Annotated[
     list[str] | None,
@@ -54,6 +79,7 @@ With = Annotated[
         "--with",
         metavar="NAME=VALUE",
         help="An argument of the task or the predictor; may be repeated.",
+        autocompletion=arguments,
     ),
 ]
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from attnscope.cli.common import Json, Seed, app, interruptible, left_out
+from attnscope.cli.completion import claims
 from attnscope.errors import bad
 
 Folder = Annotated[Path, typer.Argument(help="Folder of a report, or its verdicts.json.")]
@@ -34,7 +35,12 @@ def claims_command(as_json: Json = False) -> None:
 @app.command("show")
 def show_command(
     name: Annotated[
-        str, typer.Argument(metavar="ID", help="A claim: its id, its beginning or a pattern.")
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="A claim: its id, its beginning or a pattern.",
+            autocompletion=claims,
+        ),
     ],
     report: Annotated[
         Path | None,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from attnscope.cli.common import Json, Scheduler, Seed, Workers, app, interruptible, left_out
+from attnscope.cli.completion import claims
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file
 
@@ -100,7 +101,9 @@ def _sentence(account: Any) -> str:
 def reproduce_command(
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Pattern of claim ids, as 'slr-0*'; may be repeated."),
+        typer.Option(
+            help="Pattern of claim ids, as 'slr-0*'; may be repeated.", autocompletion=claims
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Raise runs and sizes.")] = False,
     out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"),

@@ -19,6 +19,7 @@ from typing import Annotated
 import typer
 
 from attnscope.cli.common import Json, app
+from attnscope.cli.completion import some_of
 from attnscope.errors import AttnscopeError, bad
 from attnscope.files import whole_file
 
@@ -34,7 +35,12 @@ NEXT = {
 
 @app.command("new")
 def new_command(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="task, predictor or claim.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="task, predictor or claim.", autocompletion=some_of(*KINDS)
+        ),
+    ],
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Its name: SignLocation, or sign-location.")
     ],

@@ -22,6 +22,7 @@ from attnscope.cli.common import (
     plain,
     table,
 )
+from attnscope.cli.completion import predictors
 from attnscope.errors import AttnscopeError
 from attnscope.theory.words import Pair, pair
 
@@ -41,7 +42,9 @@ Signal = Annotated[
     float | None,
     typer.Option(help="Length of the informative token's mean; sqrt(dim/2) if left out."),
 ]
-PredictorName = Annotated[str, typer.Option(help=f"{', '.join(PREDICTORS)}.")]
+PredictorName = Annotated[
+    str, typer.Option(help=f"{', '.join(PREDICTORS)}.", autocompletion=predictors)
+]
 Temperature = Annotated[
     float, typer.Option(help="Temperature lambda; it multiplies the scores.")
 ]
@@ -132,17 +135,9 @@ def _print_risks(chosen: Pair, rows: list[Any], refused: list[str], as_json: boo
 
 def _risk_table(rows: list[Any], form: str) -> str:
     """A line each; risks are printed in this form."""
-    lines = []
-    for name, temperature, risk in rows:
-        lam = "" if temperature is None else f"{temperature:.5f}"
-        value = f"{risk.value:{form}}"
-        lines.append([name, lam, value, _excess(risk), f"{risk.error:.0e}", risk.method])
-    named = (
-        ["predictor", "lambda", "risk"]
-        if any(line[1] for line in lines)
-        else ["", "", "value"]
-    )
-    return table([*named, "excess", "error", "method"], lines, width=COLUMNS)
+    from attnscope.theory.risk_rows import risk_cells
+
+    return table(*risk_cells(rows, form), width=COLUMNS)
 
 
 def _plain_rows(rows: list[Any]) -> list[dict[str, Any]]:
@@ -152,10 +147,3 @@ def _plain_rows(rows: list[Any]) -> list[dict[str, Any]]:
         {"name": row.name, "temperature": row.temperature, **x}
         for row, x in zip(rows, numbers)
     ]
-
-
-def _excess(risk: Any) -> str:
-    """The excess, also where it underflows: exp(log_excess) as a power of ten."""
-    if risk.excess > 0 or risk.log_excess == -float("inf"):
-        return f"{risk.excess:.5g}"
-    return f"10^{risk.log_excess / 2.302585092994046:.1f}"

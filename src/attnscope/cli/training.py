@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from attnscope.cli.common import COLUMNS, STOPPED, Json, Seed, TaskWord, With, app
+from attnscope.cli.completion import some_of
 from attnscope.cli.theory import (
     SINGLE,
     Dim,
@@ -41,7 +42,13 @@ def train_command(
     rate: Annotated[
         float, typer.Option(help="Schedule temperature/(1 + rate step) if > 0.")
     ] = 0.0,
-    start: Annotated[str, typer.Option(help="sphere, manifold or moments.")] = "sphere",
+    start: Annotated[
+        str,
+        typer.Option(
+            help="sphere, manifold or moments.",
+            autocompletion=some_of("sphere", "manifold", "moments"),
+        ),
+    ] = "sphere",
     runs: Annotated[int, typer.Option(help="Independent runs.")] = 30,
     steps: Annotated[int, typer.Option(help="Updates per run.")] = 20_000,
     step_size: Annotated[float, typer.Option(help="Step size alpha.")] = 4e-3,
@@ -55,7 +62,11 @@ def train_command(
         ),
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="reduced (overlaps, any dimension) or full (vectors).")
+        str,
+        typer.Option(
+            help="reduced (overlaps, any dimension) or full (vectors).",
+            autocompletion=some_of("reduced", "full"),
+        ),
     ] = "reduced",
     heads: Annotated[int | None, typer.Option(help="Train the sum of so many heads.")] = None,
     swap_move: Annotated[
@@ -159,7 +170,7 @@ def _kept(run: Any) -> str:
 def _print_run(run: Any, as_json: bool) -> None:
     import numpy as np
 
-    from attnscope.tasks.base import has_classes
+    from attnscope.dynamics.ends import overlap_ends
 
     counts = {
         name: int(np.sum(run.outcome == name))
@@ -181,20 +192,13 @@ def _print_run(run: Any, as_json: bool) -> None:
         print(json.dumps(out | {"diagnosis": run.diagnose()}, indent=1))
         return
     _print_counts(run, counts)
-    names = "".join(f"{f'|{name}|':>9}" for name in ("kappa", "eta", "theta", "nu"))
-    value = "error" if has_classes(run.setup.task) else "excess"
-    print(f"{'outcome':<12}{'runs':>6}{value:>12}{names}  (medians)")
-    for name, n in counts.items():
-        if n:
-            here = run.outcome == name
-            medians = [
-                np.median(np.abs(ends[field][here]))
-                for field in ("kappa", "eta", "theta", "nu")
-            ]
-            print(
-                f"{name:<12}{n:>6}{np.median(run.excess[here, -1]):>12.5f}"
-                + "".join(f"{x:>9.4f}" for x in medians)
-            )
+    found = overlap_ends(run)
+    names = "".join(f"{name:>9}" for name in found.columns[1:])
+    print(f"{'outcome':<12}{'runs':>6}{found.columns[0]:>12}{names}  (medians)")
+    for name, n in found.counts.items():
+        first, *medians = found.medians[name]
+        cells = "".join(f"{x:>9.4f}" for x in medians)
+        print(f"{name:<12}{n:>6}{first:>12.5f}{cells}")
     for sentence in run.diagnose():
         print("\n" + textwrap.fill(sentence, COLUMNS), end="")
     print()
@@ -204,17 +208,17 @@ def _print_heads(run: Any, as_json: bool) -> None:
     """Runs of several heads, or on several directions: what the heads know together."""
     import numpy as np
 
+    from attnscope.dynamics.ends import head_ends
+
     names = ("specialised", "swapped", "rotated", "unspecialised", "diverged")
     counts = {name: int(np.sum(run.outcome == name)) for name in names}
-    found = run.risk_at(-1)
-    cosine = run.form_cosine[:, -1]
-    span = run.span[:, -1]
     if as_json:
+        found = run.risk_at(-1)
         last = {
             "excess": found.excess,
             "error": np.broadcast_to(found.error, found.excess.shape),
         }
-        last |= {"form_cosine": cosine, "span": span}
+        last |= {"form_cosine": run.form_cosine[:, -1], "span": run.span[:, -1]}
         out = {
             "steps": int(run.step[-1]),
             "outcomes": counts,
@@ -230,11 +234,10 @@ def _print_heads(run: Any, as_json: bool) -> None:
     print(
         f"{'outcome':<15}{'runs':>6}{'excess':>12}{'form cosine':>14}{'span':>8}  (medians)"
     )
-    for name, n in counts.items():
-        if n:
-            here = run.outcome == name
-            medians = [float(np.median(x[here])) for x in (found.excess, cosine, span)]
-            print(f"{name:<15}{n:>6}{medians[0]:>12.5f}{medians[1]:>14.4f}{medians[2]:>8.4f}")
+    ends = head_ends(run)
+    for name, n in ends.counts.items():
+        excess, cosine, span = ends.medians[name]
+        print(f"{name:<15}{n:>6}{excess:>12.5f}{cosine:>14.4f}{span:>8.4f}")
     print(
         "\nform cosine: of the heads' sum of k v^T with the teachers';\n"
         "span: share of k and v in that of the teachers"

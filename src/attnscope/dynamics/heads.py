@@ -213,6 +213,11 @@ class HeadTrajectory(Runs):
             columns=2,
         )
 
+    def _repr_html_(self) -> str:
+        from attnscope.dynamics.ends import heads_card
+
+        return heads_card(self)
+
     def extend(self, steps: int, progress: bool = True) -> HeadTrajectory:
         """A new run that goes `steps` further, bit for bit that of an uninterrupted one."""
         return continued(self, heads_engine, steps, progress)

@@ -24,6 +24,7 @@ from attnscope.dynamics.setup import Setup
 from attnscope.dynamics.trajectory_base import Runs
 from attnscope.figures.figure import Figure, Panel
 from attnscope.figures.outcomes import BANDS, by_outcome, paths_by_outcome
+from attnscope.html_tables import Sentences
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import Temperature
 from attnscope.tasks.base import PlantedTask, has_classes, is_defined
@@ -83,6 +84,20 @@ class Trajectory(Runs):
     def excess(self) -> np.ndarray:
         """Exact risk over noise^2, (runs, logs), at the running temperature."""
         return exact_excess(self.setup.task, self.setup.predictor, self.log, self.temperature)
+
+    @property
+    def excess_is_cheap(self) -> bool:
+        """Whether `excess` is a closed form, or was computed already."""
+        row = find_route(self.setup.task, self.setup.predictor)
+        return "excess" in vars(self) or (row is not None and row.closed)
+
+    @property
+    def last_excess(self) -> np.ndarray:
+        """The last column of `excess`, (runs,), without the others."""
+        if self.excess_is_cheap:
+            return self.excess[:, -1]
+        last = (self.log[:, :, -1:], self.temperature[-1:])
+        return exact_excess(self.setup.task, self.setup.predictor, *last)[:, 0]
 
     @cached_property
     def distance(self) -> np.ndarray:
@@ -180,11 +195,16 @@ class Trajectory(Runs):
         """
         return continued(self, engine_for, steps, progress)
 
-    def diagnose(self) -> list[str]:
+    def diagnose(self) -> Sentences:
         """What happened, in sentences: one group of runs after the other, with the numbers."""
         from attnscope.dynamics.diagnose import diagnose
 
-        return diagnose(self)
+        return Sentences(diagnose(self))
+
+    def _repr_html_(self) -> str:
+        from attnscope.dynamics.ends import run_card
+
+        return run_card(self)
 
     def rate(self, limit: str = "oracle") -> MeasuredRate:
         """Measured linear rate of the runs that ended at `limit`, beside the predicted one."""

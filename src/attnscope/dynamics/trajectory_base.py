@@ -98,9 +98,9 @@ class Runs:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        names, counts = np.unique(self.outcome, return_counts=True)
-        found = ", ".join(f"{n} {name}" for name, n in zip(names, counts))
-        return f"{type(self).__name__}({self.runs} runs, {int(self.step[-1])} steps: {found})"
+        from attnscope.dynamics.ends import counted
+
+        return f"{type(self).__name__}({counted(cast(Any, self))})"
 
     @property
     def risk(self) -> np.ndarray:

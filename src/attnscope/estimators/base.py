@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 
 from attnscope.errors import AttnscopeError, bad
@@ -26,6 +27,7 @@ from attnscope.estimators.bags.bags import (
 )
 from attnscope.estimators.bags.groups import bag_groups, warn_of_shared_rows
 from attnscope.estimators.bags.pieces import in_pieces
+from attnscope.estimators.cards import model_card
 from attnscope.estimators.fit.clock import RATE, SHORT, em_work
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
 from attnscope.estimators.fit.evidence import evidence_of
@@ -222,6 +224,19 @@ class Face(PerToken, Sets):
         self.cv_mean_pool_losses_ = pooled.losses * scaling.label_scale**2
         self.evidence_ = evidence_of(selected, pooled, data)
         self.n_features_in_ = data.tokens.shape[1]
+
+    # -- shown -------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows, in place of scikit-learn's diagram of one box."""
+        return model_card(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The same for whoever asks in this way first, as notebooks do."""
+        plain = {"text/plain": repr(self)}
+        if get_config()["display"] != "diagram":  # scikit-learn's way to ask for text alone
+            return plain
+        return plain | {"text/html": model_card(self)}
 
     # -- answers -----------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ from scipy.stats import chi2
 from attnscope.estimators.bags.bags import Bags, first_largest
 from attnscope.estimators.bags.groups import bag_groups
 from attnscope.estimators.both_readings import both_readings, reading_warning
+from attnscope.estimators.cards import diagnosis_card
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.evidence import evidence, log_densities
 from attnscope.estimators.fit.folds import gain_and_error
@@ -102,6 +103,9 @@ class Diagnosis:
             head += f" {100 * self.mean_share:.0f} % of the prediction is read from all tokens alike."
         good = [SENTENCES[self.verdict]] if self.verdict in GOOD else []
         return "\n".join([head, *(self.warnings or good)])
+
+    def _repr_html_(self) -> str:
+        return diagnosis_card(self)
 
 
 def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:

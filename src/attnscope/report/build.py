@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from attnscope.claims.claim import Comparison
+from attnscope.claims.numbers import MOST, allowance, number, prediction, pretty, used
 from attnscope.claims.pages import docs_page
 from attnscope.claims.provenance import PAPERS, RELATIONS
 from attnscope.claims.registry import all_claims
@@ -31,7 +32,6 @@ from attnscope.report.environment import environment
 from attnscope.report.graph import falls
 from attnscope.report.mathematics import mathematics
 from attnscope.report.notation import TASK, key, outcome_key, symbols
-from attnscope.report.numbers import MOST, allowance, number, prediction, pretty, used
 from attnscope.report.states import SIGNS, counts, short
 from attnscope.report.tables import shown_cell
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from attnscope.claims.claim import Claim, Comparison
+from attnscope.claims.numbers import number, prediction, used
 from attnscope.claims.provenance import PAPERS
 from attnscope.report.difference import Change, Difference, Moved
-from attnscope.report.numbers import number, prediction, used
 from attnscope.report.tables import table_lines
 from attnscope.report.terminal import COLUMNS
 

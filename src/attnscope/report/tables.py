@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attnscope.claims.numbers import number
 from attnscope.claims.table import Cell
-from attnscope.report.numbers import number
 
 __all__ = ["shown_cell", "table_lines"]
 

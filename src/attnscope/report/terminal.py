@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from attnscope.claims.claim import Claim
+from attnscope.claims.numbers import number, prediction
 from attnscope.claims.verdict import WORDS, Verdict
-from attnscope.report.numbers import number, prediction
 
 __all__ = ["Display", "claims_json", "claims_table", "display", "summary"]
 

@@ -39,6 +39,7 @@ from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps, alignment_of, as_arrays, checked_overlaps
 from attnscope.theory.risk import risk, unchecked_risk
+from attnscope.theory.risk_rows import ReferenceRow, References, RiskTable
 from attnscope.theory.risks.multi_head_risk import heads_risk
 
 __all__ = [
@@ -57,24 +58,17 @@ __all__ = [
 ERF = Erf(1.0)  # the kind of predictor; its temperature is passed beside it
 
 
-class ReferenceRow(NamedTuple):
-    """One line of the table; temperature None where the predictor has none."""
-
-    name: str
-    temperature: float | None
-    risk: Estimate
-
-
 def reference_risks(
     task: SingleLocation, predictor: Predictor, family: Callable[[float], Predictor]
-) -> list[ReferenceRow]:
+) -> RiskTable:
     """Null, best linear, the predictor at the oracle and at its best temperature, swapped minima
-    (Erf), optimal sigma, softmax, Bayes.
+    (Erf), optimal sigma, softmax, Bayes: a list of rows, a table in a notebook.
     """
     oracle = Overlaps.oracle(task.alignment)
     name = _word(predictor)
     lam: float = predictor.temperature  # type: ignore[assignment]
-    rows = [
+    rows = RiskTable()
+    rows += [
         ReferenceRow("null: predict the mean", None, task.null_risk()),
         ReferenceRow("best linear predictor", None, task.linear_risk()),
         ReferenceRow(f"{name} oracle (k*, v*)", lam, risk(task, predictor, oracle)),
@@ -138,13 +132,6 @@ WRONG = (
 )
 
 
-class References(NamedTuple):
-    """Rows of a table, and the sentences of those that this setting has not."""
-
-    rows: list[ReferenceRow]
-    refused: list[str]
-
-
 def task_risks(
     task: Any, family: Callable[[float], Predictor], temperature: float, length: int = 10
 ) -> References:
@@ -159,9 +146,9 @@ def task_risks(
     ([('softmax oracle (k*, v*)', 0.2245), ('Bayes: E[Y | X]', 0.2245)], [])
     """
     if known_landscape(task):
-        rows = reference_risks(task, family(temperature), family)
         errors, refused = _known_rows(task, WRONG, length)
-        return References(rows + errors, refused)
+        rows = reference_risks(task, family(temperature), family) + errors
+        return References(rows, refused)
     rows, refused = _known_rows(task, BEFORE, length)
     if has_head(task):
         rows += _heads(task, family(temperature), temperature)

@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError
+from attnscope.html_tables import card, paragraph, table
 
 __all__ = ["Estimate", "estimate"]
 
+NUMBERS = ("value", "error", "excess", "log_excess")
+SHOWN = 20  # rows of an array in a notebook
 Number = Any  # a float for scalar overlaps, an array of their broadcast shape otherwise
 
 
@@ -39,6 +42,24 @@ class Estimate:
                 "estimate.value."
             )
         return float(np.asarray(self.value).reshape(()))
+
+    def _repr_html_(self) -> str:
+        """A table: of a number its fields, of an array a row for each of its first entries."""
+        parts = [np.asarray(getattr(self, name)) for name in NUMBERS]
+        if parts[0].ndim == 0:
+            fields = [[name, repr(float(x))] for name, x in zip(NUMBERS, parts)]
+            return card(table("estimate", ["", ""], [*fields, ["method", self.method]]))
+        broad = [np.broadcast_to(x, parts[0].shape) for x in parts]
+        places = list(np.ndindex(parts[0].shape))
+        rows = [
+            [", ".join(map(str, i)), *(repr(float(x[i])) for x in broad)]
+            for i in places[:SHOWN]
+        ]
+        left = len(places) - len(rows)
+        more = [paragraph(f"and {left} more; .value has them all")] if left else []
+        shape = " x ".join(map(str, parts[0].shape))
+        head = table(f"estimates, {shape}, by {self.method}", ["entry", *NUMBERS], rows)
+        return card(head, *more)
 
 
 def estimate(

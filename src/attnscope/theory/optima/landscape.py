@@ -37,6 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.errors import bad
+from attnscope.html_tables import Shown, card, table
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Erf, Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
@@ -61,6 +62,7 @@ from attnscope.theory.route import closed_form, find_route
 __all__ = [
     "LocalGeometry",
     "StationaryPoint",
+    "StationaryPoints",
     "basin_prediction",
     "known_landscape",
     "local_geometry",
@@ -108,6 +110,32 @@ class StationaryPoint:
         return int(self.multiplicities[_signs(self.eigenvalues) == sign].sum())
 
 
+class StationaryPoints(Shown[StationaryPoint]):
+    """A list of points, a table in a notebook."""
+
+    def _repr_html_(self) -> str:
+        head = ["point", "kind", "risk", "error", *Overlaps._fields]
+        head += ["lowest curvature", "highest", "directions down"]
+        rows = [_told(point) for point in self]
+        return card(table("stationary points, best risk first", head, rows))
+
+
+def _told(point: StationaryPoint) -> list[str]:
+    """A point in a line."""
+    # what counts as a zero mode is told as zero
+    signed = np.where(_signs(point.eigenvalues) == 0, 0.0, point.eigenvalues)
+    ends = (float(signed.min()), float(signed.max()))
+    return [
+        point.name,
+        point.kind,
+        f"{point.risk.value:.5g}",
+        f"{point.risk.error:.0e}",
+        *(f"{float(x):.4f}" for x in point.overlaps),
+        *(f"{x:.4g}" for x in ends),
+        str(point.count(-1)),
+    ]
+
+
 class LocalGeometry(NamedTuple):
     """Norm of the Riemannian gradient and eigenvalues of the Riemannian Hessian, each once."""
 
@@ -120,9 +148,9 @@ def known_landscape(task: object) -> bool:
     return SingleLocation in laws(task)
 
 
-def stationary_points(task: SingleLocation, predictor: Predictor) -> list[StationaryPoint]:
+def stationary_points(task: SingleLocation, predictor: Predictor) -> StationaryPoints:
     """The oracle, the role-swapped point and the degenerate saddle, as far as they exist for this
-    predictor, best risk first.
+    predictor, best risk first: a list, a table in a notebook.
 
     For other predictors than Erf they are looked for by Newton's method from Erf's, and named by
     where it ends: "oracle"; "swapped" (k nearer to v* than to k*, v nearer to k* than to v*, up to
@@ -164,7 +192,7 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> list[Statio
             np.abs(overlaps_of(k, v) - np.array(p.overlaps)).max() < NEAR for p in points
         ):
             points.append(_point(task, predictor, derivatives, name, k, v))
-    return sorted(points, key=lambda p: p.risk.value)
+    return StationaryPoints(sorted(points, key=lambda p: p.risk.value))
 
 
 def _name(o: np.ndarray) -> str:

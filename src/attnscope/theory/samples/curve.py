@@ -14,10 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from attnscope.figures.figure import Figure, Line, Panel
+from attnscope.html_tables import card, table
 from attnscope.numerics.border.estimate import Estimate
 
 __all__ = ["LearningCurve"]
 
+EXCESS = "excess risk"
+FEWEST = 3  # points of a curve that is worth a picture
 Number = Any  # a float where alpha is one number, an array (n,) where it is a list
 
 
@@ -46,3 +52,38 @@ class LearningCurve:
     training_error: Number | None = None
     stability: Number | None = None
     two_minima: Number | None = None
+
+    def figure(self) -> Figure:
+        """Excess risk over alpha, as plain data to draw."""
+        order = np.argsort(np.atleast_1d(self.alpha))
+        x, y = (np.atleast_1d(part)[order] for part in (self.alpha, self.risk.excess))
+        line = Line(x, y, self.branch)
+        told = bool((y > 0).all())
+        panel = Panel(EXCESS, "bags per dimension, n/d", EXCESS, (line,), True, told)
+        return Figure("learning curve", (panel,))
+
+    def _repr_html_(self) -> str:
+        """A row for each alpha; the curve beside them where there are several."""
+        columns = {
+            "alpha": (self.alpha, ".4g"),
+            "risk": (self.risk.value, ".5g"),
+            "excess": (self.risk.excess, ".5g"),
+            "error": (self.risk.error, ".0e"),
+            "k.k*": (self.key_overlap, ".4f"),
+            "v.v*": (self.value_overlap, ".4f"),
+            "solutions": (self.fixed_points, "d"),
+            "training error": (self.training_error, ".4g"),
+            "stability": (self.stability, ".4g"),
+        }
+        count = np.size(self.alpha)
+        cells = {
+            name: [f"{v:{form}}" for v in np.broadcast_to(x, count).tolist()]
+            for name, (x, form) in columns.items()
+            if x is not None
+        }
+        told = table(f"learning curve, {self.branch}", list(cells), zip(*cells.values()))
+        if count < FEWEST:
+            return card(told)
+        from attnscope.figures.inline_svg import pictures
+
+        return card(told, pictures(self.figure(), [EXCESS]))

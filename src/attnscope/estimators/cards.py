@@ -1,0 +1,60 @@
+"""A model and a diagnosis in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from attnscope.html_tables import card, paragraph, sentences, table
+
+if TYPE_CHECKING:
+    from attnscope.estimators.diagnose import Diagnosis
+
+__all__ = ["diagnosis_card", "model_card"]
+
+
+def model_card(model: Any) -> str:
+    """What it was told, and what fit chose and measured."""
+    if not hasattr(model, "fitted_"):
+        return card(paragraph(f"{model!r}: not fitted yet; fit(bags, y) does."))
+    return card(table(repr(model), ["", ""], _facts(model)))
+
+
+def _facts(model: Any) -> list[list[str]]:
+    """Rows (what, value); after partial_fit there are no losses of held-out bags."""
+    rows = [["features", str(model.n_features_in_)]]
+    if hasattr(model, "classes_"):
+        rows.append(["classes", ", ".join(map(str, model.classes_))])
+    losses = {"cv_losses_": "", "cv_mean_pool_losses_": ", mean pooling"}
+    loss = "squared error" if model._regression else "minus log probability"
+    for name, whose in losses.items():
+        if hasattr(model, name):
+            mean = float(getattr(model, name).mean())
+            rows.append([f"held-out {loss}{whose}", f"{mean:.5g}"])
+    if hasattr(model, "stages_"):
+        rows.append(["stages", ", ".join(model.stages_)])
+    if getattr(model, "components_", None) is not None:
+        rows.append(["widest directions used", str(model.components_)])
+    if getattr(model, "assumption_", "single") != "single":
+        rows.append(["read as", model.assumption_])
+    for name, said in (("mean", "the mean token"), ("instance", "token probabilities")):
+        share = getattr(model, f"{name}_share_", 0.0)
+        if share:
+            rows.append([f"share read from {said}", f"{share:.2f}"])
+    if len(model._heads) > 1:
+        rows.append(["heads", str(len(model._heads))])
+    return rows
+
+
+def diagnosis_card(diagnosis: Diagnosis) -> str:
+    """The text of `str`, and every number of it."""
+    head, *said = str(diagnosis).splitlines()
+    named = [(field.name, getattr(diagnosis, field.name)) for field in fields(diagnosis)]
+    rows = [[name, f"{x:.4g}"] for name, x in named if isinstance(x, int | float)]
+    rows += [[f"evidence, {name}", f"{x:.4g}"] for name, x in diagnosis.evidence.items()]
+    numbers = table("in numbers", ["", ""], rows)
+    return card(
+        paragraph(head),
+        sentences(said),
+        f"<details><summary>numbers</summary>{numbers}</details>",
+    )
