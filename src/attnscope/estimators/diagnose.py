@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 from attnscope.estimators.bags.bags import Bags, first_largest
 from attnscope.estimators.bags.groups import bag_groups
@@ -278,6 +277,8 @@ def _positions(where: np.ndarray, held: Bags) -> tuple[float, float]:
     """Share of the commonest position, and the p-value of all positions being equally common (1 for
     unequal bags).
     """
+    from scipy.stats import chi2  # imported late: half a second
+
     length = int(held.lengths.max())
     counts = np.bincount(where)
     share = float(counts.max() / len(where))

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 __all__ = ["slot_variance"]
 
@@ -59,6 +58,8 @@ def slot_variance(
 
 
 def _counted(prior: float, s2: float, share: float, length: int) -> float:
+    from scipy.stats import binom  # imported late: half a second
+
     middle = length * share
     spread = REACH * math.sqrt(length * share * (1 - share)) + REACH**2
     writes = np.arange(max(0, math.floor(middle - spread)), min(length, middle + spread) + 1)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
-from scipy.stats import binom
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
@@ -66,6 +65,8 @@ class SubsetTokens(Pair[MultiBatch]):
         self.count_probs = self._counts(relevant)  # (L+1,)
 
     def _counts(self, relevant: object) -> np.ndarray:
+        from scipy.stats import binom  # imported late: half a second
+
         if isinstance(relevant, (float, np.floating)):
             must = "a whole number, a probability in (0, 1) or count probabilities"
             if not 0 < relevant < 1:

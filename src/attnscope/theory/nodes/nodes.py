@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.tasks.base import is_defined
@@ -175,6 +174,8 @@ def _same_labels(task: Any, law: Law, k: int, i: int, order: list[np.ndarray]) -
 
 def _normals(size: int, n: int, seed: list[int]) -> np.ndarray:
     """(n, size): scrambled Sobol' points as standard normals."""
+    from scipy.stats import qmc  # imported late: half a second
+
     rng = np.random.default_rng(seed)
     leading = min(size, COORDINATES)
     points = qmc.Sobol(leading, scramble=True, bits=BITS, seed=rng).random(n)

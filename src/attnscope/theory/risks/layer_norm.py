@@ -43,7 +43,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
-from scipy.stats import ncx2
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
@@ -298,6 +297,8 @@ def _kernel(step: float) -> Rule:
 
 def _normed_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int) -> Laws:
     """Rules for u.N(x) of a background and of the informative token."""
+    from scipy.stats import ncx2  # imported late: half a second
+
     scale = np.sqrt(task.dim) * size
     m = task.dim - 1
     angle = (np.arange(2 * nodes) + 0.5) * np.pi / (2 * nodes)

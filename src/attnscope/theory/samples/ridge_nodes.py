@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, ndtri
-from scipy.stats import qmc
 
 __all__ = [
     "SETS",
@@ -99,6 +98,8 @@ def linear_nodes(length: int, bits: int, sets: int, seed: int) -> BagNodes:
 
 def _nets(dimension: int, bits: int, sets: int, seed: int) -> np.ndarray:
     """(sets 2^bits, dimension) in (0, 1), set i mod sets each."""
+    from scipy.stats import qmc  # imported late: half a second
+
     nets = []
     for i in range(sets):
         rng = np.random.default_rng([seed, dimension, i])
