@@ -40,6 +40,19 @@ def test_exact_erf_risk_needs_no_jax():
     assert out.strip() == "False"
 
 
+def test_a_first_train_loads_what_it_needs_alone():
+    """scipy.stats takes half a second, pandas and JAX as much again: none of them is needed."""
+    code = (
+        "import attnscope as at, sys; at.train(at.SingleLocation(40, 10), at.Erf(.1), steps=20, "
+        "log_every=20, step_size=1e-3); heavy = ('jax', 'pandas', 'scipy.stats', 'matplotlib'); "
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert out.strip() == "[]"
+
+
 def test_every_public_name_exists_and_is_documented():
     for name in at.__all__:
         thing = getattr(at, name)

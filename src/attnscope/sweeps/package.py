@@ -13,7 +13,6 @@ notation: a room is a folder of the package.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from functools import cache
@@ -84,16 +83,18 @@ def _read(path: str) -> tuple[str, tuple[str, ...]]:
 
 def file_hash(path: Path) -> str:
     """sha256 of a text file, the same on every system's checkout."""
+    import hashlib  # imported late: OpenSSL is a third of `import attnscope`
+
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
 def _sources() -> list[str]:
-    return [
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(ROOT)
-        for name in names
-        if name.endswith(".py")
-    ]
+    found = []
+    for folder, inner, names in os.walk(ROOT):
+        if "__pycache__" in inner:
+            inner.remove("__pycache__")  # hundreds of compiled functions and no source
+        found += [os.path.join(folder, name) for name in names if name.endswith(".py")]
+    return found
 
 
 def _name(path: str) -> str:
