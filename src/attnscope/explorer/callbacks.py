@@ -13,7 +13,7 @@ from attnscope.errors import AttnscopeError
 from attnscope.explorer.compute import answer
 from attnscope.explorer.job_queues import BUDGET
 from attnscope.explorer.knobs import knobs, unused
-from attnscope.explorer.page import images, page, sentence, table
+from attnscope.explorer.page import NOTHING, advice, images, page, sentence, table
 from attnscope.explorer.shown import Shown
 from attnscope.explorer.state import VIEWS, State, carried, from_values, to_query
 from attnscope.explorer.uploads import keep
@@ -29,6 +29,7 @@ PARTS: tuple[tuple[str, str], ...] = (
     ("note", "children"),
     ("sentence", "children"),
     ("images", "children"),
+    ("advice", "children"),
 )
 PARTS += (("frame", "max"), ("frame", "value"), ("lived", "data"))
 LATER = "This takes longer: it goes on being computed, and the page asks again."
@@ -55,6 +56,7 @@ def _parts(what: Shown, fresh: bool) -> tuple[Any, ...]:
         what.note,
         sentence(what),
         images(what),
+        advice(what),
         last,
         last,
         lived,
@@ -66,6 +68,15 @@ def _later(fresh: bool) -> tuple[Any, ...]:
     lived = {"done": 0, "total": 1, "fresh": fresh, "asked": next(_asked)}
     changed = {"note": LATER, "lived": lived}
     return tuple(changed.get(name, no_update) for name, _ in PARTS)
+
+
+def _empty(fresh: bool) -> tuple[Any, ...]:
+    """The parts of an answer that shows nothing: an old figure would not be that of these knobs."""
+    meta = {"meta": {"panels": 0, "columns": 1, "empty": True}}
+    figure = {"data": [], "layout": NOTHING["layout"] | meta}
+    lived = {"done": 0, "total": 0, "fresh": fresh}
+    changed = {"figure": figure, "table": [], "lived": lived}
+    return tuple(changed.get(name, "" if name != "frame" else 0) for name, _ in PARTS)
 
 
 def _redraw(app: Dash) -> None:
@@ -93,9 +104,14 @@ def _redraw(app: Dash) -> None:
                 hidden,
                 *(no_update,) * len(VIEWS),
             )
-        parts = _later(fresh=True) if what is None else _parts(what, fresh=True)
+        if what is not None:
+            parts = _parts(what, fresh=True)
+        else:
+            parts = _empty(fresh=True) if words else _later(fresh=True)
         hidden = [no_update if what is None else name in what.hidden for name in rows]
-        return *parts, "", to_query(state), hidden, *(_link(state, name) for name in VIEWS)
+        if words:
+            hidden = _task_rows(view, names, values, rows)
+        return *parts, words, to_query(state), hidden, *(_link(state, name) for name in VIEWS)
 
 
 def _task_rows(view: str, names: list[str], values: list[Any], rows: list[str]) -> list[Any]:
@@ -140,6 +156,8 @@ def _advance(app: Dash) -> None:
         state, what, words = answer(view, list(zip(names, values)), wait=BUDGET)
         if state is None:
             return *(no_update,) * len(PARTS), words, same
+        if words:
+            return *_empty(fresh=False), words, same
         if what is None:
             return *_later(fresh=False), no_update, same
         return *_parts(what, fresh=False), "", [name in what.hidden for name in rows]
@@ -248,6 +266,8 @@ def _client_side(app: Dash) -> None:
         Input("upload", "contents"),
         Held("upload", "filename"),
     )
+    seen = (Input("figure", "data"), Input("frame", "value"), Input("graph", "hoverData"))
+    client("stage", Output("staged", "data"), *seen, Held("view", "data"))
     seed = {"type": "knob", "name": "seed"}
     client(
         "redraw",

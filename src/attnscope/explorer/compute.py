@@ -49,8 +49,11 @@ def shown(state: State) -> Shown:
 def answer(
     view: str, values: list[tuple[str, object]], go_on: bool = True, wait: float | None = None
 ) -> tuple[State | None, Shown | None, str]:
-    """(state, what it shows, ""), or (None, None, one sentence), or (state, None, "") if `wait`
-    seconds were not enough: ask again.
+    """(state, what it shows, ""), or (state, None, "") if `wait` seconds were not enough: ask
+    again.
+
+    (None, None, sentences) where a knob's text cannot be used; (state, None, one sentence) where
+    nothing can be shown for knobs that can.
 
     Training goes on by one piece, unless told not to.
     """
@@ -62,11 +65,11 @@ def answer(
         job = lane.ask((state, go_on), lambda: _work(state, go_on), wait)
         return state, None if job is None else job.result(), ""
     except AttnscopeError as error:
-        return None, None, str(error)
+        return state, None, str(error)
     except Exception as error:  # a defect of ours: still one sentence in the page, and the rest in the terminal
         logging.getLogger("attnscope").exception("the computation behind /%s failed", view)
         return (
-            None,
+            state,
             None,
             f"The computation behind this page failed ({type(error).__name__}: "
             f"{str(error)[:120]}).",

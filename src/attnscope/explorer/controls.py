@@ -92,7 +92,8 @@ def _numbers(name: str, field: Numbers, state: State) -> list[Any]:
 
 def _box(name: str, field: Number | Numbers, state: State, keys: str) -> Any:
     identity = {"type": "knob", "name": name}
-    text = plain(getattr(state, name))
+    value = getattr(state, name)
+    text = getattr(field, "absent", "none") if value is None else plain(value)
     box = dcc.Input(
         id=identity, type="text", value=text, debounce=True, inputMode=keys, className="box"
     )

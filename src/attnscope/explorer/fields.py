@@ -23,7 +23,8 @@ MOST = 12  # numbers in a list: each may cost a curve of its own
 class Number:
     """A number in [low, high].
 
-    log: how its slider moves; whole: an integer; optional: it may be none.
+    log: how its slider moves; whole: an integer; optional: it may be none, and `absent` is how the
+    page writes that.
     """
 
     label: str
@@ -33,19 +34,21 @@ class Number:
     whole: bool = False
     hint: str = ""
     optional: bool = False
+    absent: str = "none"
 
     def parse(self, text: object, name: str, default: object = None) -> float | int | None:
-        if self.optional and str(text).strip().lower() == "none":
+        if self.optional and str(text).strip().lower() in ("none", self.absent):
             return None
         kind = "a whole number" if self.whole else "a number"
         must = f"{kind} from {plain(self.low)} to {plain(self.high)}"
-        must += ", or none" if self.optional else ""
+        must += f", or {self.absent}" if self.optional else ""
         try:
             value = float(str(text).replace("_", ""))
         except ValueError:
             value = math.nan
         if not self.low <= value <= self.high or (self.whole and value != int(value)):
-            raise bad(name, PAGE, must, repr(str(text)[:40]), f"{name}={plain(default)}")
+            hint = self.absent if default is None else plain(default)
+            raise bad(name, PAGE, must, repr(str(text)[:40]), f"{name}={hint}")
         return int(value) if self.whole else value
 
 

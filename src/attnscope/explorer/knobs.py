@@ -112,7 +112,7 @@ def _task() -> list[Knob]:
         "Which", {word: entry.label for word, entry in TASKS.items() if entry.planted}
     )
     keys = Number("Key dimension d", 2, 8, whole=True, hint="keys on the unit sphere")
-    dim = Number("Dimension d", 4, 1e6, log=True, whole=True)
+    dim = Number("Dimension d", 2, 1e6, log=True, whole=True)
     length = Number("Tokens L", 2, 1000, log=True, whole=True)
     gamma2 = Number(
         "Variance gamma²", 0.05, 2.0, hint="of the informative token around its mean"
@@ -141,7 +141,13 @@ def _training() -> list[Knob]:
     batch = Number(
         "Batch size", 0, 1000, whole=True, hint="0 is the population gradient, else SGD"
     )
-    start = Choice("Start", {"sphere": "sphere", "manifold": "manifold"})
+    starts = {"sphere": "sphere", "manifold": "manifold", "moments": "moments"}
+    start = Choice("Start", starts)
+    swap = Choice("Swap move", {"off": "off", "on": "exchange settled roles"})
+    limit = "auto follows the stability limit"
+    step_size = Number(
+        "Step size", 1e-8, 10.0, log=True, hint=limit, optional=True, absent="auto"
+    )
     seed = Number("Seed", 0, LARGEST_SEED, whole=True)
     steps = Number("Steps", 10, 200_000, log=True, whole=True)
     return [
@@ -149,9 +155,8 @@ def _training() -> list[Knob]:
         Knob("start", start, "sphere", "Training", _TRAINED),
         Knob("runs", Number("Runs", 1, 50, whole=True), 30, "Training", _TRAINED),
         Knob("steps", steps, 20_000, "Training", _TRAINED),
-        Knob(
-            "step_size", Number("Step size", 1e-5, 0.1, log=True), 4e-3, "Training", _TRAINED
-        ),
+        Knob("step_size", step_size, None, "Training", _TRAINED),
+        Knob("swap_move", swap, "off", "Training", _TRAINED),
         Knob("seed", seed, 0, "Draw", _DRAWN, {"posterior": 1}, "seed"),
     ]
 
@@ -266,19 +271,27 @@ def unused(view: str, task: str) -> frozenset[str]:
 
 
 class Derived(Mapping[str, Any]):
-    """A dictionary that is read off the table whenever it is asked."""
+    """A dictionary that is read off the table as it is now: once, until the table is another."""
 
     def __init__(self, read: Callable[[dict[str, Knob]], dict[str, Any]]) -> None:
         self._read = read
+        self._last: tuple[Any, dict[str, Any]] = (None, {})
+
+    def _now(self) -> dict[str, Any]:
+        table = knobs()
+        last = self._last  # one look: other threads read too
+        if last[0] is not table:
+            last = self._last = (table, self._read(table))
+        return last[1]
 
     def __getitem__(self, name: str) -> Any:
-        return self._read(knobs())[name]
+        return self._now()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._read(knobs()))
+        return iter(self._now())
 
     def __len__(self) -> int:
-        return len(self._read(knobs()))
+        return len(self._now())
 
 
 def _fields(table: dict[str, Knob]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from attnscope.explorer.python_lines import (
     train_lines,
 )
 from attnscope.explorer.state import State
+from attnscope.explorer.steering import following_lines, step_line
 
 __all__ = ["LOGS", "advanced", "current", "run_lines", "total_steps"]
 
@@ -82,10 +83,12 @@ def run_lines(state: State, steps: int) -> str:
     """The lines that train the first `steps` of the state's steps."""
     task = task_line(state)
     predictor = predictor_lines(state)
+    follows, found = following_lines(state)
     return f"""import attnscope as at
-{catalogue_import(task, predictor)}
+{catalogue_import(task, predictor)}{follows}
 task = {task}
 {predictor}
+{found}{step_line(state)}
 {train_lines(state, LOGS, state.runs, steps, total_steps(state))}
 """
 

@@ -4,6 +4,7 @@ Everything is a native element with a name.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +12,14 @@ from dash import dcc, html
 
 from attnscope.errors import AttnscopeError
 from attnscope.explorer.controls import controls
-from attnscope.explorer.shown import Shown
+from attnscope.explorer.shown import Advice, Shown
 from attnscope.explorer.state import VIEWS, from_query
 from attnscope.explorer.tours.panel import panel, tour_list, tour_strip
 from attnscope.explorer.tours.registry import one_step
 from attnscope.explorer.uploads import LARGEST
 from attnscope.explorer.views.training import presets
 
-__all__ = ["images", "layout", "page", "sentence", "table"]
+__all__ = ["NOTHING", "advice", "images", "layout", "page", "sentence", "table"]
 
 # Nothing of Plotly's cloud: no logo, no link, no upload
 GRAPH = {
@@ -36,6 +37,8 @@ NOTHING = {
     "data": [],
     "layout": {"xaxis": {"visible": False}, "yaxis": {"visible": False}, **CLEAR},
 }
+# views with the task on stage; in the others the figure is a sequence or a bag itself
+STAGED = ("landscape", "risk", "training", "posterior", "samples")
 TITLES = {
     "landscape": (
         "Landscape",
@@ -75,7 +78,7 @@ def layout() -> Any:
     links += [dcc.Link(TITLES[name][0], href=f"/{name}", id=f"nav-{name}") for name in VIEWS]
     stores = [
         dcc.Store(id=name)
-        for name in ("figure", "theme", "query", "sink", "lived", "tick", "sent", "toured")
+        for name in ("figure", "theme", "query", "sink", "lived", "tick", "sent", "toured", "staged")
     ]
     return html.Div(
         [
@@ -119,10 +122,22 @@ def _view(view: str, query: str, head: list[Any]) -> list[Any]:
         dcc.Store(id="view", data=view),
         *head,
         html.Form(
-            [*controls(state), *extra], className="controls", **{"aria-label": "Settings"}
+            [*controls(state), *extra],
+            id="settings",
+            className="controls",
+            **{"aria-label": "Settings"},
         ),
         html.Section(
-            _output(view, sentences), className="output", **{"aria-label": "Result"}
+            _output(view, sentences),
+            className="output" + (" staged" if view in STAGED else ""),
+            **{"aria-label": "Result"},
+        ),
+        # where the page is narrow the knobs are a sheet over its lower end
+        html.Button(
+            "Knobs",
+            type="button",
+            className="sheet",
+            **{"aria-expanded": "false", "aria-controls": "settings"},
         ),
     ]
 
@@ -180,7 +195,11 @@ def _output(view: str, sentences: list[str]) -> list[Any]:
             hidden=not sentences,
         ),
         html.P(id="message", role="alert", className="message"),
+        html.Div(id="advice", role="status", className="advice"),
         dcc.Graph(id="graph", figure=NOTHING, config=GRAPH, className="graph"),
+        html.Aside(
+            id="stage", hidden=view not in STAGED, **{"aria-label": "The task on stage"}
+        ),
         player,
         html.P(id="sentence", className="sentence"),
         html.Div(id="images", className="images"),
@@ -200,6 +219,20 @@ def _output(view: str, sentences: list[str]) -> list[Any]:
         ),
         html.Pre(html.Code(id="code"), tabIndex=0),
     ]
+
+
+def advice(what: Shown) -> list[Any]:
+    """Sentences with buttons that turn knobs (assets/live_stage.js)."""
+    return [_advised(one) for one in what.advice]
+
+
+def _advised(one: Advice) -> Any:
+    buttons = [
+        html.Button(text, type="button", **{"data-set": json.dumps(values)})
+        for text, values in one.buttons
+    ]
+    said = html.Span(one.sentence)
+    return html.P([said, *buttons], className="advised warn" if one.warn else "advised")
 
 
 def table(what: Shown) -> list[Any]:

@@ -23,6 +23,7 @@ __all__ = [
     "family",
     "log_every",
     "made_task",
+    "population_cost",
     "predictor_lines",
     "task_line",
     "train_lines",
@@ -47,6 +48,14 @@ def cost(predictor: str) -> str:
         return "quadrature"  # the page's own: optimal sigma
     entry = PREDICTORS[predictor]
     return "compiled" if entry.kind in COMPILED else entry.cost
+
+
+def population_cost(predictor: str) -> str:
+    """The same of a step along the population gradient."""
+    from attnscope.dynamics.engines.engine_table import COMPILED_POPULATION
+
+    known = predictor in PREDICTORS and PREDICTORS[predictor].kind in COMPILED_POPULATION
+    return "compiled" if known else cost(predictor)
 
 
 def catalogue_import(*texts: str) -> str:
@@ -112,7 +121,7 @@ def predictor_lines(state: State) -> str:
 
 def training_limits(state: State) -> tuple[int, int, str]:
     """(runs, steps, sentence): what is trained, and what to say if that is less than asked for."""
-    most = MOST_STEPS.get(cost(state.predictor))
+    most = MOST_STEPS.get(population_cost(state.predictor))
     if most is not None:
         runs = state.runs
         steps = min(state.steps, most)
@@ -137,12 +146,15 @@ def log_every(total: int, logs: int) -> int:
 def train_lines(
     state: State, logs: int, runs: int, steps: int, total: int | None = None
 ) -> str:
-    """run = at.train(...) for `steps` steps, logged as if about `logs` times over `total`."""
+    """run = at.train(...) for `steps` steps of `step_size`, logged as if about `logs` times over
+    `total`.
+    """
     every = min(steps, log_every(total or steps, logs))
     batch = f", batch_size={state.batch}" if state.batch else ""
+    swap = ", swap_move=True" if state.swap_move == "on" else ""
     return (
-        f'run = at.train(task, predictor, start="{state.start}", runs={runs}, steps={steps}, step_size={state.step_size!r},\n'
-        f"               log_every={every}, seed={state.seed}{batch}, progress=False)"
+        f'run = at.train(task, predictor, start="{state.start}", runs={runs}, steps={steps}, step_size=step_size,\n'
+        f"               log_every={every}, seed={state.seed}{batch}{swap}, progress=False)"
     )
 
 

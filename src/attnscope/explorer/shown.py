@@ -9,7 +9,19 @@ from typing import Any
 from attnscope.catalogue import PREDICTORS
 from attnscope.figures.figure import Figure
 
-__all__ = ["Shown", "colours", "number", "power"]
+__all__ = ["Advice", "Shown", "colours", "number", "power"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A sentence about the setting, with buttons: (text, knobs that it sets to these texts).
+
+    warn: something is wrong, not only worth knowing.
+    """
+
+    sentence: str
+    buttons: tuple[tuple[str, dict[str, str]], ...] = ()
+    warn: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,7 @@ class Shown:
     # steps done of `total`: what is shown while it is computed goes on as long as they differ
     done: int = 0
     total: int = 0
+    advice: tuple[Advice, ...] = ()
     # a sentence: each word, its attention, and whether it was chosen
     words: tuple[tuple[str, float, bool], ...] = ()
     # the same of a bag of pictures: each as a data URI

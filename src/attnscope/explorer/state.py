@@ -97,7 +97,11 @@ def to_query(state: State) -> str:
 
 
 def carried(state: State, view: str) -> str:
-    """The query that shows this state's task and temperature in another view."""
+    """The query that shows this state's task and temperature in another view: what was chosen, and
+    the dimension also where it was not, for views have their own.
+    """
     common = set(VIEWS[view]) & set(VIEWS[state.view])
     shared = {name: value for name, value in state.chosen if name in common}
+    if "dim" in common:
+        shared["dim"] = state.dim
     return to_query(default_state(view).changed(**shared))

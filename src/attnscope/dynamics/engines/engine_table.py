@@ -12,13 +12,13 @@ from collections.abc import Callable
 from attnscope.dynamics.engines.engine import GramEngine, OverlapEngine
 from attnscope.dynamics.setup import HeadSetup, Setup
 from attnscope.errors import bad
-from attnscope.predictors.attention import Erf, Softmax, SoftmaxOne
+from attnscope.predictors.attention import Erf, LinearAttention, Softmax, SoftmaxOne
 from attnscope.tasks.base import has_classes, is_defined, laws
 from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.multi_head_risk import distinct_tokens
 
-__all__ = ["COMPILED", "ENGINES", "engine_for", "heads_engine"]
+__all__ = ["COMPILED", "COMPILED_POPULATION", "ENGINES", "engine_for", "heads_engine"]
 
 
 def engine_for(setup: Setup) -> OverlapEngine:
@@ -33,7 +33,8 @@ def engine_kind(task: object, predictor: object) -> Callable[[Setup], OverlapEng
 
 
 def _single_location(setup: Setup) -> OverlapEngine:
-    """Compiled loops for Erf with orthogonal key and value and for SGD of COMPILED_HEADS, JAX or
+    """Compiled loops for Erf with orthogonal key and value, for linear attention and for SGD of
+    COMPILED_HEADS, JAX or
     exact gradients for the rest.
     """
     task = setup.task
@@ -53,6 +54,10 @@ def _single_location(setup: Setup) -> OverlapEngine:
         from attnscope.dynamics.engines.erf_engines import PopulationErf
 
         return PopulationErf(task, alpha)
+    if batch is None and type(predictor) is LinearAttention:
+        from attnscope.dynamics.engines.population_linear import PopulationLinear
+
+        return PopulationLinear(task, predictor, alpha)
     if batch is None:
         from attnscope.dynamics.engines.population_exact import PopulationExact
 
@@ -116,6 +121,8 @@ def _planted(setup: Setup) -> OverlapEngine:
 ENGINES: dict[type, Callable[[Setup], OverlapEngine]] = {SingleLocation: _single_location}
 # predictors with a compiled loop of their own, population gradient included
 COMPILED = (Erf,)
+# those whose population gradient is
+COMPILED_POPULATION = (Erf, LinearAttention)
 # those whose SGD is compiled, in any number of heads
 COMPILED_HEADS = (Erf, Softmax, SoftmaxOne)
 

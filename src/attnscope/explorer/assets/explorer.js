@@ -30,6 +30,8 @@
   const next = () => setTimeout(() => window.dash_clientside.set_props("tick", { data: Date.now() }), 0);
   const largest = 16000000; // bytes, as in uploads.py
 
+  let drawing = false; // a training on its way has been drawn
+
   const functions = {
     live: (lived, clicks) => {
       const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();
@@ -62,6 +64,10 @@
     },
     draw: (figure, theme, frame) => {
       if (!figure) return none();
+      // who wants little motion sees the first piece of a training and its end
+      const going = figure.layout.meta.going && window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+      if (going && drawing) return none();
+      drawing = going;
       const drawn = themed(cut(figure, frame));
       const place = document.getElementById("graph"); // a window that changes size makes Plotly fill its place: let that be as high
       if (place) place.style.height = drawn.layout.height + 18 + "px";
@@ -108,7 +114,7 @@
     copyLink: (clicks) => (clicks ? toClipboard(window.location.href, "Copied", "Copy link") : none()),
     redraw: (clicks, seed) => (clicks ? String((Number(seed) || 0) + 1) : none()),
   };
-  window.dash_clientside = Object.assign({}, window.dash_clientside, { explorer: functions });
+  window.dash_clientside = Object.assign({}, window.dash_clientside, { explorer: Object.assign(functions, (window.dash_clientside || {}).explorer) });
 
   const again = () => window.dash_clientside.set_props && window.dash_clientside.set_props("theme", { data: (dark() ? "dark" : "light") + Date.now() });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);

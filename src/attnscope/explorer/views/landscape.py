@@ -20,8 +20,17 @@ from attnscope.explorer.python_lines import (
     train_lines,
     training_limits,
 )
-from attnscope.explorer.shown import Shown, number
-from attnscope.explorer.state import OVERLAPS, State
+from attnscope.explorer.shown import Advice, Shown, number
+from attnscope.explorer.state import FIELDS, OVERLAPS, State
+from attnscope.explorer.steering import (
+    IMPORT,
+    limit_line,
+    on_the_way,
+    step_advice,
+    step_line,
+    swap_advice,
+)
+from attnscope.explorer.views.landscape_drawn import OUTCOMES, label, styled
 from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 
@@ -30,25 +39,12 @@ __all__ = ["landscape"]
 # points per axis of the risk and of the arrows; coarse where a point costs a millisecond
 FINE = (61, 15)
 COARSE = (21, 9)
+# dimensions from which on any five overlaps of a Gram matrix are those of some k and v
+ROOM = 4
 ARROW = 0.55  # length of an arrow, as a share of the distance between arrows
 # of its head: length as a share of the arrow's, and angle
 BARB, SPREAD = 0.38, math.radians(28)
-STEP = 2e-3  # distance of two drawn points of a path: less than a pixel
 LOG_FROM = 100.0  # a risk that varies by more than this factor is coloured by its logarithm
-DEEPEST = 0.05  # on a logarithmic scale this share of the points, the deepest, has one colour
-COLORS = {
-    "oracle": "#2fc6f0",
-    "swapped": "#ff6b3d",
-    "undecided": "#c9c9c9",
-    "diverged": "#e6399b",
-}
-# (symbol, size): a saddle is small enough to show a minimum that is projected onto the same place
-SYMBOLS = {
-    "minimum": ("star", 21),
-    "saddle": ("x", 10),
-    "maximum": ("diamond", 13),
-    "flat": ("circle", 10),
-}
 
 
 def landscape(state: State) -> Shown:
@@ -63,8 +59,16 @@ def landscape(state: State) -> Shown:
     code = lines(state)
     names = computed(code)
     figure = _figure(state, names)
-    plotly = _styled(plotly_dict(figure), names, state)
-    return Shown(figure, plotly, *_table(names), code, _note(state, names), _hidden(state))
+    plotly = styled(plotly_dict(figure), names, state)
+    return Shown(
+        figure,
+        plotly,
+        *_table(names),
+        code,
+        _note(state, names),
+        _hidden(state),
+        advice=tuple(_advice(state, names)),
+    )
 
 
 def lines(state: State) -> str:
@@ -75,12 +79,17 @@ def lines(state: State) -> str:
         + ("a" if name == state.x else "b" if name == state.y else repr(getattr(state, name)))
         for name in OVERLAPS
     )
+    small = state.dim < ROOM
+    space = "wide" if small else "task"
+    wide = (
+        f"wide = {task_line(state, dim=str(ROOM), signal='task.signal')}\n" if small else ""
+    )
     return f'''{HEADER}{catalogue_import(predictor)}from attnscope.explorer.flow import descent
-from attnscope.theory.overlaps import gram
+{IMPORT}from attnscope.theory.overlaps import gram
 
 task = {task_line(state)}
 {predictor}
-
+{wide}
 
 def plane(points):
     """A grid over ({state.x}, {state.y}): axis, overlaps of unit vectors, and where these exist."""
@@ -94,15 +103,16 @@ def plane(points):
 
 axis, inside, possible = plane({points})
 risk = np.full(possible.shape, np.nan)
-risk[possible] = at.risk(task, predictor, inside).value
+risk[possible] = at.risk({space}, predictor, inside).value
 
 arrow_axis, arrow_at, _ = plane({arrows})
-flow = descent(task, predictor, arrow_at)
+flow = descent({space}, predictor, arrow_at)
 
 points = at.stationary_points(task, predictor)
-
+{limit_line("points")}
+{step_line(state)}
 {train_lines(state, 100, *training_limits(state)[:2])}
-outcome, final_risk = run.outcome, run.risk[:, -1]
+outcome, final_risk = run.outcome, at.risk({space}, predictor, at.Overlaps(*run.log[..., -1])).value
 '''
 
 
@@ -127,7 +137,7 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
             )
         )
     for p in names["points"]:
-        marks.append(Points(*_places(p.overlaps, state, names["predictor"]), _label(p)))
+        marks.append(Points(*_places(p.overlaps, state, names["predictor"]), label(p)))
     square = (-1.04, 1.04)
     panel = Panel("risk", state.x, state.y, tuple(marks), x_range=square, y_range=square)
     return Figure(f"exact risk over ({state.x}, {state.y})", (panel,))
@@ -167,30 +177,6 @@ def _joined(paths: np.ndarray) -> np.ndarray:
     return np.hstack([paths, np.full((len(paths), 1), np.nan)]).ravel()
 
 
-def _moved(
-    x: list[float | None], y: list[float | None]
-) -> tuple[list[float | None], list[float | None]]:
-    """The points of paths with gaps that lie at least STEP from the one before: a path that has
-    arrived stands still for half its points.
-    """
-    out: list[tuple[float | None, float | None]] = []
-    for a, b in zip(x, y):
-        last = out[-1] if out else (None, None)
-        if (
-            a is None
-            or b is None
-            or last[0] is None
-            or last[1] is None
-            or abs(a - last[0]) + abs(b - last[1]) >= STEP
-        ):
-            out.append((a, b))
-    return [a for a, _ in out], [b for _, b in out]
-
-
-def _label(point: Any) -> str:
-    return f"{point.name}: {point.kind}, risk {number(point.risk.value)}"
-
-
 def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Arrows (x, y) as one line with gaps, each tail, tip, barb, tip, barb:
     hundreds of markers would take a browser 100 ms.
@@ -220,46 +206,6 @@ def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, np.ndarray
         return np.stack([tail, tip, barbs[0], tip, barbs[1], gap], -1).ravel()
 
     return whole(x - long * dx / 2, tip_x, barbs_x), whole(y - long * dy / 2, tip_y, barbs_y)
-
-
-def _styled(plotly: dict[str, Any], names: dict[str, Any], state: State) -> dict[str, Any]:
-    """What only this view needs: faint arrows, outcome colours on the heat map, symbols by kind."""
-    # a tenth of a pixel
-    rounded = lambda values: [v if v is None else round(v, 4) for v in values]
-    arrows = plotly["data"][1]
-    arrows |= {"line": {"color": "rgba(255,255,255,0.6)", "width": 1}, "hoverinfo": "skip"}
-    arrows |= {"x": rounded(arrows["x"]), "y": rounded(arrows["y"])}
-    for trace in plotly["data"][2:]:
-        if trace["mode"] == "lines":
-            color = COLORS[trace["name"].split(": ")[1]]
-            trace |= {
-                "line": {"color": color, "width": 1.1},
-                "opacity": 0.85,
-                "hoverinfo": "skip",
-            }
-            x, y = _moved(trace["x"], trace["y"])
-            trace |= {"x": rounded(x), "y": rounded(y)}
-    by_label = {_label(p): p for p in names["points"]}
-    for trace in plotly["data"]:
-        if trace.get("name") in by_label:
-            point = by_label[trace["name"]]
-            symbol, size = SYMBOLS[point.kind]
-            # a minimum has the colour of the paths that end in it
-            color = COLORS.get(point.name, "#ffd400")
-            edge = {"color": "#111", "width": 1.5}
-            trace |= {
-                "marker": {"symbol": symbol, "size": size, "color": color, "line": edge}
-            }
-            trace |= {"hovertemplate": "%{fullData.name}<extra></extra>", "cliponaxis": False}
-    heat = plotly["data"][0]
-    # logarithmic: one deep point must not take all the colours
-    if "customdata" in heat and len(names["inside"].kappa):
-        z = [value for row in heat["z"] for value in row if value is not None]
-        heat |= {"zauto": False, "zmin": float(np.quantile(z, DEEPEST)), "zmax": max(z)}
-    plotly["layout"]["yaxis"] |= {"scaleanchor": "x", "constrain": "domain"}
-    plotly["layout"]["xaxis"] |= {"constrain": "domain"}
-    plotly["layout"]["meta"] |= {"square": True}
-    return plotly
 
 
 def _table(names: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -292,16 +238,29 @@ def _table(names: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]
     return ("point", "kind", *OVERLAPS, "risk", "error"), rows
 
 
+def _counts(outcome: np.ndarray) -> dict[str, int]:
+    return {name: int((outcome == name).sum()) for name in OUTCOMES}
+
+
+def _advice(state: State, names: dict[str, Any]) -> list[Advice]:
+    run = names["run"]
+    most = training_limits(state.changed(steps=int(FIELDS["steps"].high)))[1]
+    step = step_advice(state, names["limit"], run.setup.step_size)
+    swap = swap_advice(state, _counts(names["outcome"]), (state.x, state.y))
+    if any(advice.warn for advice in step):
+        return [*step, *swap]  # more unstable steps are no cure
+    return [*step, *swap, *on_the_way(state, run.log, names["outcome"], most)]
+
+
 def _note(state: State, names: dict[str, Any]) -> str:
     outcome = names["outcome"]
-    counts = {
-        name: int((outcome == name).sum())
-        for name in ("oracle", "swapped", "undecided", "diverged")
-    }
+    counts = _counts(outcome)
     ends = ", ".join(
         f"{n} {name}" for name, n in counts.items() if n or name in ("oracle", "swapped")
     )
-    coarse = "A coarser grid, because a point costs a millisecond. " if _slow(state) else ""
+    points = len(names["axis"])
+    coarse = "a coarser grid, because a point costs a millisecond; " if _slow(state) else ""
+    grid = f"Risk at {points} x {points} points ({coarse}colours between them are blended). "
     fixed = [n for n in OVERLAPS if n not in (state.x, state.y)]
     at = ", ".join(f"{n} = {getattr(state, n):g}" for n in fixed)
     empty = (
@@ -309,10 +268,15 @@ def _note(state: State, names: dict[str, Any]) -> str:
         if names["possible"].any()
         else "No unit vectors have these overlaps: nothing to colour. "
     )
+    if state.dim < ROOM:
+        grid += (
+            f"In d = {state.dim} few of these heads exist: colours and arrows are those of four "
+            "dimensions with the same signal. "
+        )
     return (
         f"{len(outcome)} runs of {int(names['run'].step[-1])} steps: {ends}. Colours and arrows at "
         f"{at}; paths are projected. "
-        f"{empty}{coarse}{training_limits(state)[2]}Rows of runs show medians of absolute values."
+        f"{empty}{grid}{training_limits(state)[2]}Rows of runs show medians of absolute values."
     )
 
 

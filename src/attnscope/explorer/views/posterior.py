@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.catalogue import PREDICTORS
 from attnscope.errors import bad
 from attnscope.explorer.python_lines import HEADER, USUAL, computed, families, task_line
-from attnscope.explorer.shown import Shown, number
+from attnscope.explorer.shown import Advice, Shown, number
+from attnscope.explorer.staged import ORACLE, setting, staged
 from attnscope.explorer.state import State
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
@@ -23,6 +25,8 @@ LARGEST = 10_000_000
 # colours of the background tokens and of the informative one
 OTHER = 0
 TRUE = 1
+SURE = 1 - 1e-9  # a posterior from here on leaves nothing in doubt
+DOUBTFUL = 20  # a dimension at which it does
 
 
 def posterior(state: State) -> Shown:
@@ -48,8 +52,39 @@ def posterior(state: State) -> Shown:
         "squared error",
     )
     return Shown(
-        figure, plotly_dict(figure), header, _rows(names), code, _note(names), hidden
+        figure,
+        _staged(plotly_dict(figure), state, names),
+        header,
+        _rows(names),
+        code,
+        _note(names),
+        hidden,
+        advice=tuple(_advice(state, names)),
     )
+
+
+def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
+    """The predictor of the panel under the mouse, on another sequence of the same task."""
+    words = {PREDICTORS[word].label: word for word in USUAL} | {"optimal sigma": "sigma"}
+    for i, name in enumerate(names["weights"], start=4):  # after scores, values and posterior
+        temperature = names["temperatures"].get(name, state.temperature)
+        changed = {"predictor": words[name], "temperature": float(temperature)}
+        for trace in plotly["data"]:
+            if trace["xaxis"] == f"x{i}":
+                meta = {"setting": changed, "label": f"{name}, another sequence"}
+                trace["meta"] = trace.get("meta", {}) | meta
+    temperature = float(names["temperatures"]["softmax"])
+    first = setting(state, predictor="softmax", temperature=temperature)
+    return staged(plotly, first, ORACLE, "softmax, another sequence")
+
+
+def _advice(state: State, names: dict[str, Any]) -> list[Advice]:
+    """Where nothing is in doubt there is nothing to see."""
+    sure = float(names["posterior"][int(names["location"])])
+    if sure < SURE or state.dim <= DOUBTFUL:
+        return []
+    said = f"At d = {state.dim} the deciding token is beyond doubt."
+    return [Advice(said, ((f"Look at d = {DOUBTFUL}", {"dim": str(DOUBTFUL)}),))]
 
 
 def lines(state: State) -> str:

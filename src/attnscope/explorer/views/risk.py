@@ -20,6 +20,7 @@ from attnscope.explorer.python_lines import (
     task_line,
 )
 from attnscope.explorer.shown import Shown, colours, number, power
+from attnscope.explorer.staged import ORACLE, setting, staged
 from attnscope.explorer.state import State
 from attnscope.explorer.views.risk_planted import planted_risk
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -55,13 +56,34 @@ def risk(state: State) -> Shown:
     header = ("curve", "temperature", "excess risk", "where")
     return Shown(
         figure,
-        plotly_dict(figure),
+        _staged(plotly_dict(figure), state, names),
         header,
         _rows(state, names),
         code,
         _note(state),
         frozenset(hidden),
     )
+
+
+def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
+    """Each curve's predictor at the oracle directions, at the temperature, dimension or length
+    under the mouse; a curve of best temperatures has that of the chosen task.
+    """
+    words = {PREDICTORS[word].label: word for word in compared(state)}
+    words["optimal sigma"] = "sigma"
+    best = {name: t for name, (t, _) in names["optima"].items() if t > 0}
+    own = state.against == "temperature" or state.tuning == "fixed"
+    for trace in plotly["data"]:
+        name = trace.get("name", "")
+        if name in words:
+            at = state.temperature if own else best.get(name, state.temperature)
+            changed = {"predictor": words[name], "temperature": at}
+            trace["meta"] = {"setting": changed, "label": f"{name} at the oracle"}
+    first = setting(state, predictor="softmax")
+    if "softmax" in best:
+        first["temperature"] = best["softmax"]
+    axis = state.against if own else None
+    return staged(plotly, first, ORACLE, "softmax at the oracle", axis=axis)
 
 
 def lines(state: State) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from attnscope.explorer.python_lines import HEADER, computed
 from attnscope.explorer.shown import Shown, number
+from attnscope.explorer.staged import head, staged
 from attnscope.explorer.state import State
 from attnscope.figures.figure import Figure
 from attnscope.figures.render_plotly import plotly_dict
@@ -35,8 +36,32 @@ def samples(state: State) -> Shown:
     figure = Figure(drawn.title, panels, columns=2)
     header = ("alpha", "reached", "best", "k.k*", "v.v*", *(c.word for c in curves[1:]))
     hidden = frozenset({"penalty"} if len(curves) == 1 else ())
-    return Shown(
-        figure, plotly_dict(figure), header, _rows(names), code, _note(state, names), hidden
+    plotly = _staged(plotly_dict(figure), names)
+    return Shown(figure, plotly, header, _rows(names), code, _note(state, names), hidden)
+
+
+def _staged(plotly: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+    """The head that message passing finds from the bags under the mouse. The informative tokens
+    differ by their mean alone, so that softmax at the temperature `signal` is the posterior of its
+    key.
+    """
+    task = names["task"]
+    reached = names["curves"][0]
+    found = {
+        "dim": task.dim,
+        "length": task.length,
+        "gamma": task.gamma,
+        "signal": task.signal,
+        "noise": task.noise,
+        "predictor": "softmax",
+        "temperature": task.signal,
+        "seed": 0,
+    }
+    pairs = zip(reached.values["key_overlap"], reached.values["value_overlap"])
+    heads = [head((a, 0.0, 0.0, b, 0.0)) for a, b in pairs]
+    curve = {"x": [float(a) for a in reached.alpha], "heads": heads}
+    return staged(
+        plotly, found, heads[-1], "the head that 16 bags per dimension buy", curve=curve
     )
 
 

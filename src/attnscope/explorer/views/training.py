@@ -11,11 +11,13 @@ import numpy as np
 
 from attnscope.dynamics.experiments import EXPERIMENTS, Experiment
 from attnscope.dynamics.trajectory import SAMPLED, Trajectory
-from attnscope.explorer.knobs import unused
+from attnscope.explorer.knobs import SINGLE, unused
 from attnscope.explorer.live import run_lines, total_steps
 from attnscope.explorer.python_lines import computed
-from attnscope.explorer.shown import Shown, number
-from attnscope.explorer.state import State, default_state, to_query
+from attnscope.explorer.shown import Advice, Shown, number
+from attnscope.explorer.staged import head, setting, staged
+from attnscope.explorer.state import FIELDS, State, default_state, to_query
+from attnscope.explorer.steering import limit_of, on_the_way, step_advice, swap_advice
 from attnscope.figures.figure import Figure, Heat, Panel
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope.predictors.temperature import InverseTime
@@ -43,7 +45,9 @@ def training(state: State, run: Trajectory | None = None) -> Shown:
         # it adds its square to the risk and leaves the population gradient alone
         hidden.add("noise")
     plotly = plotly_dict(figure)
-    plotly["layout"]["meta"] |= {"steps": [int(s) for s in run.step]}
+    plotly["layout"]["meta"] |= {"steps": [int(s) for s in run.step], "going": done < total}
+    if state.task == SINGLE:
+        _staged(plotly, state, run, done == total)
     return Shown(
         figure,
         plotly,
@@ -55,7 +59,38 @@ def training(state: State, run: Trajectory | None = None) -> Shown:
         len(run.step),
         done,
         total,
+        advice=tuple(_advice(state, run, done == total)),
     )
+
+
+def _typical(run: Trajectory, group: np.ndarray) -> int:
+    """The run of median excess risk at the end."""
+    order = np.argsort(run.excess[group, -1], kind="stable")
+    return int(group[order[(len(group) - 1) // 2]])
+
+
+def _staged(plotly: dict[str, Any], state: State, run: Trajectory, ended: bool) -> None:
+    """A typical run of each group for the stage, at every logged step."""
+    outcome = run.outcome if ended else np.full(run.runs, "on the way")
+    groups = {}
+    for name in dict.fromkeys(outcome):
+        i = _typical(run, np.flatnonzero(outcome == name))
+        groups[str(name)] = [head(o) for o in run.log[:, i].T]
+    first = next(iter(groups))
+    more = {"groups": groups, "temperatures": [float(x) for x in run.temperature]}
+    staged(plotly, setting(state), groups[first][-1], f"a typical run, {first}", **more)
+
+
+def _advice(state: State, run: Trajectory, ended: bool) -> list[Advice]:
+    step = step_advice(state, limit_of(state), run.setup.step_size)
+    if not ended:
+        return step
+    counts = {name: int((run.outcome == name).sum()) for name in dict.fromkeys(run.outcome)}
+    swap = swap_advice(state, counts, None)
+    if any(advice.warn for advice in step):
+        return [*step, *swap]
+    most = total_steps(state.changed(steps=int(FIELDS["steps"].high)))
+    return [*step, *swap, *on_the_way(state, run.log, run.outcome, most)]
 
 
 def presets() -> dict[str, str]:

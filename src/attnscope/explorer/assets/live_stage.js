@@ -1,0 +1,153 @@
+/* The live page's own: buttons that turn knobs, the sheet of knobs on a phone, and the stage under the mouse.
+   Whose head a point of the figure is, the figure says (explorer/staged.py); attnscopeStage.draw shows it. No request. */
+(function () {
+  "use strict";
+  const NAMES = ["kappa", "eta", "theta", "nu", "rho"];
+  const none = () => window.dash_clientside.no_update;
+  const named = (list) => Object.fromEntries(NAMES.map((name, i) => [name, list[i]]));
+
+  // Buttons of advice: {"name of a knob": "text"}
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest ? event.target.closest("[data-set]") : null;
+    if (button) {
+      const values = JSON.parse(button.dataset.set);
+      Object.keys(values).forEach((name) => {
+        window.dash_clientside.set_props({ type: "knob", name: name }, { value: values[name] });
+      });
+    }
+    const sheet = event.target.closest ? event.target.closest(".sheet") : null;
+    if (sheet) open(sheet, sheet.getAttribute("aria-expanded") !== "true");
+  });
+  document.addEventListener("keydown", (event) => {
+    const sheet = document.querySelector(".sheet[aria-expanded=true]");
+    if (event.key === "Escape" && sheet) {
+      open(sheet, false);
+      sheet.focus();
+    }
+  });
+  function open(sheet, yes) {
+    sheet.setAttribute("aria-expanded", String(yes));
+    document.getElementById("settings").classList.toggle("open", yes);
+  }
+
+  // Rounded overlaps may miss those of unit vectors by a digit: the nearest k.v that such vectors have
+  function possible(o) {
+    const rest = (a, b) => Math.sqrt(Math.max(0, 1 - a * a - b * b));
+    const reach = rest(o.kappa, o.eta) * rest(o.theta, o.nu), middle = o.kappa * o.theta + o.eta * o.nu;
+    return Object.assign({}, o, { rho: Math.min(middle + reach, Math.max(middle - reach, o.rho)) });
+  }
+
+  const number = (x) => Number(Number(x).toPrecision(3));
+  const nearest = (list, x) => list.reduce((best, value, i) => (Math.abs(value - x) < Math.abs(list[best] - x) ? i : best), 0);
+
+  // {overlaps, label, setting} of a point of the figure, or null
+  function headOf(figure, point) {
+    const stage = figure.layout.meta.stage, trace = figure.data[point.curveNumber];
+    if (!trace) return null;
+    const meta = trace.meta || {}, at = point.pointNumber ?? point.pointIndex;
+    if (trace.type === "heatmap" && stage.plane) {
+      const o = Object.assign({}, stage.plane.fixed, { [stage.plane.x]: point.x, [stage.plane.y]: point.y });
+      return { overlaps: o, label: `a head at ${stage.plane.x} ${number(point.x)}, ${stage.plane.y} ${number(point.y)}` };
+    }
+    if (meta.rest) {
+      const o = { [stage.plane.x]: point.x, [stage.plane.y]: point.y };
+      NAMES.filter((name) => !(name in o)).forEach((name, i) => (o[name] = meta.rest[3 * at + i] / 1000));
+      return { overlaps: possible(o), label: meta.label };
+    }
+    if (meta.heads && meta.heads[at]) return { overlaps: possible(named(meta.heads[at])), label: meta.label };
+    if (stage.groups) return groupHead(figure, trace, point, at);
+    if (stage.curve) {
+      const i = nearest(stage.curve.x, point.x);
+      return { overlaps: named(stage.curve.heads[i]), label: `the head that ${number(stage.curve.x[i])} bags per dimension buy` };
+    }
+    if (meta.setting) {
+      const changed = Object.assign({}, meta.setting), axis = stage.axis;
+      if (axis) changed[axis] = axis === "temperature" ? point.x : Math.round(point.x);
+      return { overlaps: named(stage.overlaps), label: meta.label + (axis ? `, ${axis} ${number(point.x)}` : ""), setting: changed };
+    }
+    return null;
+  }
+
+  // Training: a typical run of the trace's group, at the step under the mouse
+  function groupHead(figure, trace, point, at) {
+    const stage = figure.layout.meta.stage, steps = figure.layout.meta.steps;
+    const name = Object.keys(stage.groups).find((group) => (trace.name || "").startsWith(group)) || Object.keys(stage.groups)[0];
+    const paths = figure.layout["xaxis" + (trace.xaxis || "x").slice(1)].title.text !== "step";
+    const each = trace.meta && trace.meta.each ? trace.meta.each + 1 : steps.length;
+    const i = paths ? Math.min(at % each, steps.length - 1) : nearest(steps, point.x);
+    return atStep(figure, name, i);
+  }
+  function atStep(figure, name, i) {
+    const stage = figure.layout.meta.stage, steps = figure.layout.meta.steps;
+    const label = `a typical run, ${name}, step ${steps[i]}`;
+    return { overlaps: possible(named(stage.groups[name][i])), label: label, setting: { temperature: stage.temperatures[i] } };
+  }
+
+  // What one can choose without a mouse: points of the landscape, groups of runs, predictors
+  function choices(figure) {
+    const stage = figure.layout.meta.stage, last = (figure.layout.meta.steps || [0]).length - 1;
+    if (stage.groups) return Object.keys(stage.groups).map((name) => [name, atStep(figure, name, last)]);
+    const found = [];
+    figure.data.forEach((trace) => {
+      const meta = trace.meta || {};
+      if (!trace.name || !meta.label) return;
+      if (meta.heads) found.push([trace.name.split(":")[0], { overlaps: possible(named(meta.heads[0])), label: meta.label }]);
+      else if (meta.setting && trace.showlegend) found.push([trace.name, { overlaps: named(stage.overlaps), label: meta.label, setting: meta.setting }]);
+    });
+    return found;
+  }
+
+  let held = null, heldView = null; // the head on stage: it stays while knobs turn
+  function shown(figure) {
+    const place = document.getElementById("stage"), stage = figure.layout.meta.stage;
+    if (!place) return;
+    if (!stage) return place.replaceChildren();
+    if (!place.querySelector(".stage-canvas")) {
+      const canvas = document.createElement("div"), heads = document.createElement("div");
+      canvas.className = "stage-canvas";
+      heads.className = "stage-heads";
+      heads.setAttribute("role", "group");
+      heads.setAttribute("aria-label", "Whose head is on stage");
+      place.replaceChildren(canvas, heads);
+    }
+    const head = held || { overlaps: named(stage.overlaps), label: stage.label };
+    const setting = Object.assign({}, stage.setting, head.setting, { overlaps: head.overlaps, label: head.label });
+    if (!window.attnscopeStage.predictors.includes(setting.predictor)) return place.replaceChildren();
+    window.attnscopeStage.draw(place.querySelector(".stage-canvas"), setting);
+    const buttons = choices(figure).map(([text, choice]) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text;
+      button.onclick = () => {
+        held = choice;
+        shown(figure);
+        const again = [...place.querySelectorAll(".stage-heads button")].find((other) => other.textContent === text);
+        if (again) again.focus();
+      };
+      return button;
+    });
+    const focused = place.querySelector(".stage-heads").contains(document.activeElement);
+    if (!focused || !held) place.querySelector(".stage-heads").replaceChildren(...buttons);
+  }
+
+  const functions = {
+    stage: (figure, frame, hover, view) => {
+      if (!figure || !figure.layout.meta) return none();
+      const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();
+      if (view !== heldView) held = null;
+      heldView = view;
+      const stage = figure.layout.meta.stage;
+      if (stage && by.includes("hoverData") && hover && hover.points) held = headOf(figure, hover.points[0]) || held;
+      if (stage && stage.groups && !by.includes("hoverData")) {
+        const steps = figure.layout.meta.steps, names = Object.keys(stage.groups);
+        const name = names.find((group) => held && held.label.includes(group)) || names[0];
+        held = atStep(figure, name, Math.min(Number(frame) || 0, steps.length - 1));
+      }
+      if (held && held.setting && !by.includes("hoverData") && !(stage && stage.groups)) held = null; // its numbers are those of the old knobs
+      shown(figure);
+      return none();
+    },
+  };
+  const before = window.dash_clientside || {};
+  window.dash_clientside = Object.assign({}, before, { explorer: Object.assign({}, before.explorer, functions) });
+})();
