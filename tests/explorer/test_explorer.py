@@ -77,7 +77,7 @@ def test_any_text_in_the_address_gives_a_state_and_sentences(view, query):
 
 
 BAD = (
-    "dim=3 dim=4.5 dim=many dim= dim=None length=1e99 temperature=nan noise=inf gamma2=-1 "
+    "dim=1 dim=4.5 dim=many dim= dim=None length=1e99 temperature=nan noise=inf gamma2=-1 "
     "predictor=tanh colour=red"
 )
 
@@ -102,10 +102,13 @@ def test_what_cannot_be_computed_is_one_sentence():
     )
 
 
-def test_a_task_travels_between_views_but_a_default_does_not():
+def test_a_task_travels_between_views_and_the_dimension_always():
     state = state_of("landscape", {"dim": 80, "gamma2": 0.25, "runs": 7})
     assert carried(state, "risk") == "dim=80&gamma2=0.25"
-    assert carried(default_state("posterior"), "risk") == ""
+    # one dimension across tabs, also where a view has its own default
+    assert carried(default_state("posterior"), "risk") == "dim=20"
+    assert carried(default_state("risk"), "posterior") == "dim=400"
+    assert carried(default_state("landscape"), "training") == ""
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -216,7 +216,7 @@ def test_typing_moves_the_slider_and_bad_values_get_a_sentence(browser, address)
     sentence = wait(lambda: text(browser, "message"), "a sentence")
     assert (
         sentence
-        == "dim of this page must be a whole number from 4 to 1000000, got 'three'; try dim=400."
+        == "dim of this page must be a whole number from 2 to 1000000, got 'three'; try dim=400."
     )
     opened(browser, f"{address}/risk?dim=-1&colour=red")
     assert "dim of this page must be" in text(browser, "address-message")

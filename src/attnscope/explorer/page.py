@@ -121,6 +121,13 @@ def _view(view: str, query: str, head: list[Any]) -> list[Any]:
     return [
         dcc.Store(id="view", data=view),
         *head,
+        # where the page is narrow the knobs are a sheet over its lower end
+        html.Button(
+            "Knobs",
+            type="button",
+            className="sheet",
+            **{"aria-expanded": "false", "aria-controls": "settings"},
+        ),
         html.Form(
             [*controls(state), *extra],
             id="settings",
@@ -131,13 +138,6 @@ def _view(view: str, query: str, head: list[Any]) -> list[Any]:
             _output(view, sentences),
             className="output" + (" staged" if view in STAGED else ""),
             **{"aria-label": "Result"},
-        ),
-        # where the page is narrow the knobs are a sheet over its lower end
-        html.Button(
-            "Knobs",
-            type="button",
-            className="sheet",
-            **{"aria-expanded": "false", "aria-controls": "settings"},
         ),
     ]
 
