@@ -33,7 +33,7 @@ GRAPH = {
 GRAPH |= {"displayModeBar": False, "typesetMath": False}
 # Until the first answer: Plotly's own empty figure has axes, and is white in the dark
 CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
-NOTHING = {
+NOTHING: dict[str, Any] = {
     "data": [],
     "layout": {"xaxis": {"visible": False}, "yaxis": {"visible": False}, **CLEAR},
 }
