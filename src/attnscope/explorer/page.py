@@ -78,7 +78,17 @@ def layout() -> Any:
     links += [dcc.Link(TITLES[name][0], href=f"/{name}", id=f"nav-{name}") for name in VIEWS]
     stores = [
         dcc.Store(id=name)
-        for name in ("figure", "theme", "query", "sink", "lived", "tick", "sent", "toured", "staged")
+        for name in (
+            "figure",
+            "theme",
+            "query",
+            "sink",
+            "lived",
+            "tick",
+            "sent",
+            "toured",
+            "staged",
+        )
     ]
     return html.Div(
         [

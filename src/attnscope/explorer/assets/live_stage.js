@@ -90,9 +90,11 @@
     const found = [];
     figure.data.forEach((trace) => {
       const meta = trace.meta || {};
-      if (!trace.name || !meta.label) return;
+      if (!meta.label) return;
+      const word = meta.setting && meta.setting.predictor;
+      if (word && found.some(([, choice]) => choice.setting && choice.setting.predictor === word)) return;
       if (meta.heads) found.push([trace.name.split(":")[0], { overlaps: possible(named(meta.heads[0])), label: meta.label }]);
-      else if (meta.setting && trace.showlegend) found.push([trace.name, { overlaps: named(stage.overlaps), label: meta.label, setting: meta.setting }]);
+      else if (meta.setting) found.push([meta.choice || trace.name, { overlaps: named(stage.overlaps), label: meta.label, setting: meta.setting }]);
     });
     return found;
   }

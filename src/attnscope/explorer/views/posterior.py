@@ -71,7 +71,8 @@ def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict
         changed = {"predictor": words[name], "temperature": float(temperature)}
         for trace in plotly["data"]:
             if trace["xaxis"] == f"x{i}":
-                meta = {"setting": changed, "label": f"{name}, another sequence"}
+                meta = {"setting": changed, "choice": name}
+                meta["label"] = f"{name}, another sequence"
                 trace["meta"] = trace.get("meta", {}) | meta
     temperature = float(names["temperatures"]["softmax"])
     first = setting(state, predictor="softmax", temperature=temperature)
