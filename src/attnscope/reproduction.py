@@ -22,13 +22,15 @@ from attnscope.claims.registry import selected_claims
 from attnscope.claims.verdict import REGISTRY, Verdict, broken_off, run_named
 from attnscope.claims.verdict_cards import Verdicts
 from attnscope.errors import AttnscopeError, bad
+from attnscope.explorer.tours.registry import UNSEEN, short_id, steps_of_claims
 from attnscope.numerics.border.validation import seed_value
 from attnscope.report.build import verdicts_json, write_report
 from attnscope.report.folder import prepare, replace
+from attnscope.report.steps import Seen
 from attnscope.report.terminal import Display, display, summary
 from attnscope.sweeps.execute import Outcome, Where, execute
 
-__all__ = ["NotWritten", "exit_code", "reproduce"]
+__all__ = ["NotWritten", "exit_code", "reproduce", "seen_in_tours", "unseen"]
 
 
 class NotWritten(AttnscopeError):
@@ -47,6 +49,7 @@ def reproduce(
     workers: int | None = None,
     scheduler: str | None = None,
     progress: bool = True,
+    site: bool = False,
 ) -> Verdicts:
     """Check the claims and return their verdicts, a list sorted by id (a table in a notebook).
 
@@ -57,15 +60,31 @@ def reproduce(
         full: larger sizes and more runs.
         workers: None runs here, N in N processes. scheduler: the address of a running Dask cluster.
         progress: a live table on a terminal, a line per verdict elsewhere; False is silent.
+        site: the explorer's plain files lie at ../explorer; claims link to the steps of its tours.
     """
     patterns = [only] if isinstance(only, str) else list(only or ())
     run = Run(selected_claims(patterns), seed_value(seed, "reproduce"), bool(full), patterns)
+    run.site = bool(site)
     return Verdicts(run.through(out, workers, scheduler, progress))
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
     """0 if every verdict is as expected or skipped, 1 otherwise."""
     return 0 if all(verdict.as_expected for verdict in verdicts) else 1
+
+
+def seen_in_tours(claim_id: str) -> list[Seen]:
+    """The steps of the explorer's tours that show the claim.
+
+    >>> seen_in_tours("slr-13-swapped-beats-oracle")[0].tour
+    'swapped-runs'
+    """
+    return [Seen(*step) for step in steps_of_claims().get(short_id(claim_id), ())]
+
+
+def unseen(claim_id: str) -> str:
+    """Why no tour shows the claim, where that was said; "" elsewhere."""
+    return UNSEEN.get(short_id(claim_id), "")
 
 
 def run_and_draw(
@@ -91,6 +110,7 @@ class Run:
     full: bool = False
     patterns: Sequence[str] = ()
     registry: str = REGISTRY
+    site: bool = False
     landed: dict[str, Verdict] = field(default_factory=dict)
     drawn: dict[str, Any] = field(default_factory=dict)
 
@@ -189,6 +209,8 @@ class Run:
                 self.command(),
                 self.drawn,
                 unchecked,
+                {claim.id: seen_in_tours(claim.id) for claim in self.claims},
+                self.site,
             )
         except AttnscopeError as error:
             raise NotWritten(str(error), self.verdicts) from None

@@ -57,6 +57,7 @@ def show_command(
     """One claim: its statement, where it is from, and, with --report or --run, what came of it."""
     from attnscope.claims.registry import one_claim
     from attnscope.report.cards import claim_card, claim_record
+    from attnscope.reproduction import seen_in_tours, unseen
 
     claim = one_claim(name)
     if run and (report is not None or browser):
@@ -66,9 +67,11 @@ def show_command(
         _open_section(claim.id, report or Path("report"))
     verdict, seen, code = _verdict(claim.id, report, run, seed)
     if as_json:
-        print(json.dumps(claim_record(claim, verdict), indent=1, ensure_ascii=False))
+        record = claim_record(claim, verdict, seen_in_tours(claim.id))
+        print(json.dumps(record, indent=1, ensure_ascii=False))
     else:
-        print(claim_card(claim, verdict, seen))
+        steps = seen_in_tours(claim.id)
+        print(claim_card(claim, verdict, seen, steps, unseen(claim.id)))
     raise typer.Exit(code)
 
 

@@ -110,6 +110,12 @@ def reproduce_command(
     seed: Seed = 0,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    site: Annotated[
+        bool,
+        typer.Option(
+            "--site", help="Claims link to the explorer's plain files at ../explorer."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Re-check the papers' claims: a verdict and a figure each, and a report in DIR/index.html."""
@@ -120,7 +126,9 @@ def reproduce_command(
     left_out(announced_claims().broken)
 
     with interruptible():
-        verdicts = reproduce(only, out, seed, full, workers, scheduler, progress=not as_json)
+        verdicts = reproduce(
+            only, out, seed, full, workers, scheduler, progress=not as_json, site=site
+        )
     if as_json:
         from attnscope import __version__
 

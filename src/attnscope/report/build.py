@@ -33,6 +33,7 @@ from attnscope.report.graph import falls
 from attnscope.report.mathematics import mathematics
 from attnscope.report.notation import TASK, key, outcome_key, symbols
 from attnscope.report.states import SIGNS, counts, short
+from attnscope.report.steps import Steps, in_site, marked
 from attnscope.report.tables import shown_cell
 
 __all__ = ["page", "verdicts_json", "without_times", "write_report"]
@@ -55,6 +56,8 @@ def write_report(
     command: str = "",
     drawn: Mapping[str, Any] | None = None,
     unchecked: int = 0,
+    steps: Steps | None = None,
+    site: bool = False,
 ) -> None:
     """Write OUT/index.html, OUT/verdicts.json, OUT/figures/ID.csv and all of it as OUT/report.zip.
 
@@ -62,11 +65,14 @@ def write_report(
         command: the line that made it, shown at the top.
         drawn: pictures by claim id from `drawing.draw`, where they exist already; the others are
         drawn here. unchecked: how many further claims a stopped run did not come to.
+        steps: of the explorer's tours, by claim id. site: the explorer's plain files lie beside
+        the report's folder, and the steps are links to them.
     """
+    html = page(verdicts, seed, version, command, drawn, unchecked, steps)
     place = folder.prepare(out)
     contents = {
         "verdicts.json": verdicts_json(verdicts, seed, version),
-        "index.html": page(verdicts, seed, version, command, drawn, unchecked),
+        "index.html": in_site(html) if site else html,
     }
     for verdict in verdicts:
         if verdict.figure is not None:
@@ -95,6 +101,7 @@ def page(
     command: str = "",
     drawn: Mapping[str, Any] | None = None,
     unchecked: int = 0,
+    steps: Steps | None = None,
 ) -> str:
     """The text of index.html."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -109,7 +116,7 @@ def page(
         loader=FunctionLoader(read),
     )
     frame.filters.update(number=_number, paragraphs=_paragraphs, used=used, short=short)
-    frame.filters.update(cell=_cell, formulas=typeset, shared=_shared)
+    frame.filters.update(cell=_cell, formulas=typeset, shared=_shared, marked=marked)
     frame.filters.update(allowance=_printed(allowance), prediction=_printed(prediction))
     known = known_claims(all_claims(), verdicts)
     return frame.get_template("template.html").render(
@@ -139,6 +146,7 @@ def page(
         signs=SIGNS,
         unchecked=unchecked,
         docs_page=docs_page,
+        steps=steps or {},
         seconds=sum(verdict.seconds for verdict in verdicts),
     )
 

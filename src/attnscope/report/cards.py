@@ -10,6 +10,7 @@ from attnscope.claims.claim import Claim, Comparison
 from attnscope.claims.numbers import number, prediction, used
 from attnscope.claims.provenance import PAPERS
 from attnscope.report.difference import Change, Difference, Moved
+from attnscope.report.steps import Seen
 from attnscope.report.tables import table_lines
 from attnscope.report.terminal import COLUMNS
 
@@ -20,8 +21,12 @@ LABEL = 12  # columns of the words on the left, "hypotheses" and two spaces
 SHOWN = 3
 
 
-def claim_record(claim: Claim, verdict: dict[str, Any] | None) -> dict[str, Any]:
-    """The claim as plain data, with its entry of verdicts.json where there is one."""
+def claim_record(
+    claim: Claim, verdict: dict[str, Any] | None, steps: Sequence[Seen] = ()
+) -> dict[str, Any]:
+    """The claim as plain data, with its entry of verdicts.json where there is one, and the steps
+    of tours that show it.
+    """
     return {
         "id": claim.id,
         "title": claim.title,
@@ -32,12 +37,21 @@ def claim_record(claim: Claim, verdict: dict[str, Any] | None) -> dict[str, Any]
         "provenance": claim.provenance.record(),
         "routes": list(claim.routes),
         "snippet": claim.snippet,
+        "tours": [f"{seen.tour}/{seen.step}" for seen in steps],
         "verdict": verdict,
     }
 
 
-def claim_card(claim: Claim, verdict: dict[str, Any] | None, seen: str) -> str:
-    """The claim in words; `verdict` is its entry of verdicts.json, `seen` says where it is from."""
+def claim_card(
+    claim: Claim,
+    verdict: dict[str, Any] | None,
+    seen: str,
+    steps: Sequence[Seen] = (),
+    unseen: str = "",
+) -> str:
+    """The claim in words; `verdict` is its entry of verdicts.json, `seen` says where it is from,
+    `steps` of tours show it, or `unseen` says why none does.
+    """
     parts = [_filled(claim.title), claim.id, ""]
     if verdict is None:
         declared = "to hold" if claim.expected else "to fail as stated"
@@ -52,6 +66,8 @@ def claim_card(claim: Claim, verdict: dict[str, Any] | None, seen: str) -> str:
     parts += _labelled("hypotheses", claim.hypotheses)
     parts += _labelled("predicted", f"by {claim.routes[0]}")
     parts += _labelled("measured", f"by {claim.routes[1]}")
+    told = "; ".join(f"{step.words} ({step.address})" for step in steps)
+    parts += _labelled("see it", f"attnscope explore, then {told}" if told else unseen)
     if verdict is not None:
         parts += _compared(verdict["comparisons"], claim.routes)
         if verdict.get("notes"):  # format 1 of verdicts.json had none

@@ -10,9 +10,16 @@ import attnscope.explorer.tours as room
 from attnscope.errors import bad
 from attnscope.explorer.tours.tour import Step, Tour
 
-__all__ = ["all_tours", "one_step", "one_tour", "steps_of_claims"]
+__all__ = ["UNSEEN", "all_tours", "one_step", "one_tour", "short_id", "steps_of_claims"]
 
 PREFIX = "tour_"
+# claims about single-location regression that no step shows, and why
+UNSEEN = {
+    "slr-11": "No tour shows SGD: its paths are drawn anew each time.",
+    "slr-18": "No tour shows rates: they are read off distances too small for a picture.",
+    "slr-19": "No tour shows other optimisers: the explorer trains on the spheres.",
+    "slr-21": "No tour shows the floor of SGD: its paths are drawn anew each time.",
+}
 
 
 @cache
@@ -43,6 +50,11 @@ def one_step(name: str, number: str) -> tuple[Tour, int, Step]:
         must = f"a whole number from 1 to {last}"
         raise bad("the step", f"the tour {name}", must, number[:40], f"/tour/{name}/1")
     return tour, int(number), tour.steps[int(number) - 1]
+
+
+def short_id(claim: str) -> str:
+    """Family and number of a claim: slr-13 of slr-13-swapped-beats-oracle."""
+    return "-".join(claim.split("-")[:2])
 
 
 def steps_of_claims() -> dict[str, list[tuple[str, int, str]]]:
