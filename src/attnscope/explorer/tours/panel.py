@@ -104,7 +104,7 @@ def _claims(step: Step) -> Any:
     said: list[Any] = ["Checked by the claims "]
     for claim in step.claims:
         said += [html.Code(claim), ", "]
-    said[-1] = f": attnscope show {step.claims[0]}"
+    said[-1:] = [": ", html.Code(f"attnscope show {step.claims[0]}")]
     return html.P(said, className="tour-claims")
 
 

@@ -19,9 +19,11 @@ __all__ = [
     "best_temperature",
     "bought",
     "count",
+    "default",
     "held_out",
     "in_bag",
     "of_point",
+    "outcomes",
     "risk_at",
     "said",
     "shown",
@@ -35,6 +37,7 @@ __all__ = [
 @cache
 def shown(view: str, query: str) -> dict[str, Any]:
     """The names that the view's lines compute."""
+    from attnscope.explorer.live import run_lines, total_steps
     from attnscope.explorer.python_lines import computed
     from attnscope.explorer.state import from_query
     from attnscope.explorer.views import bags, landscape, posterior, risk, samples
@@ -42,6 +45,8 @@ def shown(view: str, query: str) -> dict[str, Any]:
     state, _ = from_query(view, query)
     if view == "bags":
         return computed(bags.lines(state, None))
+    if view == "training":
+        return computed(run_lines(state, total_steps(state)))
     lines = {"landscape": landscape, "posterior": posterior, "risk": risk, "samples": samples}
     return computed(lines[view].lines(state))
 
@@ -49,6 +54,18 @@ def shown(view: str, query: str) -> dict[str, Any]:
 def count(query: str, outcome: str) -> Callable[[], float]:
     """How many of a landscape's paths end so."""
     return lambda: float((shown("landscape", query)["outcome"] == outcome).sum())
+
+
+def outcomes(query: str, outcome: str) -> Callable[[], float]:
+    """How many runs of the training view end so."""
+    return lambda: float((shown("training", query)["run"].outcome == outcome).sum())
+
+
+def default(view: str, name: str) -> float:
+    """What a knob is when nobody turned it."""
+    from attnscope.explorer.state import default_state
+
+    return float(getattr(default_state(view), name))
 
 
 def of_point(query: str, name: str, what: str) -> Callable[[], float]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from attnscope.explorer.tours.stated import (
     best_risk,
     best_temperature,
+    default,
+    outcomes,
     risk_at,
     said,
     token,
@@ -16,6 +18,7 @@ __all__ = ["TOUR"]
 
 FIRST = "tuning=fixed&dim=400"
 LOW = "tuning=fixed&temperature=0.01&dim=400"
+COOLED = "temperature=1&decay=0.0001&steps=120000"
 HIGH = "tuning=fixed&temperature=3&dim=400"
 
 
@@ -27,7 +30,7 @@ def _critical() -> float:
 
 def _apart() -> float:
     """How many times softmax's best temperature is that of erf."""
-    return best_temperature("", "softmax")() / best_temperature("", "erf")()
+    return best_temperature("dim=20", "softmax")() / best_temperature("dim=20", "erf")()
 
 
 TOUR = Tour(
@@ -101,17 +104,18 @@ TOUR = Tour(
             ),
             formula=r"\erf{R} = gamma^2 E(1 - w_J)^2 + (L - 1) E(w_l^2)",
             view="risk",
-            query="",
+            query="dim=20",
             question="Where is the blue curve lowest, and how low is it there?",
             answer=(
-                "At lambda = 0.064, with a risk of 0.067. At 0.1, the temperature of the paths in the "
-                "landscape, it is 0.113 already."
+                "At lambda = 0.096, with a risk of 0.330. Far to the left it nears 0.5, the risk of a head "
+                "that says nothing; far to the right it is 8.9."
             ),
             claims=("slr-02", "slr-14"),
             numbers={
-                "0.064": best_temperature("", "erf"),
-                "0.067": best_risk("", "erf"),
-                "0.113": risk_at("", "erf"),
+                "0.096": best_temperature("dim=20", "erf"),
+                "0.330": best_risk("dim=20", "erf"),
+                "0.5": risk_at("dim=20", "null", 0.001),
+                "8.9": risk_at("dim=20", "erf", 100),
             },
         ),
         Step(
@@ -122,17 +126,18 @@ TOUR = Tour(
             ),
             formula=r"w_l = \softmax{exp(lambda s_l)/sum_j exp(lambda s_j)}",
             view="risk",
-            query="temperature=10",
+            query="temperature=10&dim=20",
             question="Where is the orange curve lowest? How many times the best temperature of erf is that?",
             answer=(
-                "At 18.9, which is 296 times as much. A good temperature is a matter of the head, not "
-                "of the task alone: at 10 softmax risks almost nothing and erf 8.4."
+                "At 3.8, which is 40 times as much. A good temperature is a matter of the head, not of "
+                "the task alone: at 10 softmax risks 0.047 and erf 8.4."
             ),
             claims=("slr-14",),
             numbers={
-                "18.9": best_temperature("", "softmax"),
-                "296": _apart,
-                "8.4": risk_at("temperature=10", "erf"),
+                "3.8": best_temperature("dim=20", "softmax"),
+                "40": _apart,
+                "0.047": risk_at("temperature=10&dim=20", "softmax"),
+                "8.4": risk_at("temperature=10&dim=20", "erf"),
             },
         ),
         Step(
@@ -143,19 +148,21 @@ TOUR = Tour(
             ),
             formula=r"\erf{(L - 1) E(w_l^2)}",
             view="risk",
-            query="length=100",
+            query="dim=20&length=100",
             question="Where is the blue curve lowest now, and how low? Turn the tokens back to 10 to compare.",
             answer=(
-                "At lambda = 0.030 instead of 0.064: the head has to whisper. Its risk is 0.264 "
-                "instead of 0.067. Softmax still risks next to nothing."
+                "At lambda = 0.013 instead of 0.096: the head has to whisper, and says next to nothing. Its "
+                "risk is 0.476 instead of 0.330; that of softmax 0.197 instead of 0.042."
             ),
             claims=("slr-17",),
-            turned="length=10",
+            turned="dim=20&length=10",
             numbers={
-                "0.030": best_temperature("length=100", "erf"),
-                "0.264": best_risk("length=100", "erf"),
-                "0.064": best_temperature("", "erf"),
-                "0.067": best_risk("", "erf"),
+                "0.013": best_temperature("dim=20&length=100", "erf"),
+                "0.476": best_risk("dim=20&length=100", "erf"),
+                "0.096": best_temperature("dim=20", "erf"),
+                "0.330": best_risk("dim=20", "erf"),
+                "0.197": best_risk("dim=20&length=100", "softmax"),
+                "0.042": best_risk("dim=20", "softmax"),
             },
         ),
         Step(
@@ -168,15 +175,34 @@ TOUR = Tour(
             ),
             formula=r"lambda_c -> sqrt(3)/2",
             view="landscape",
-            query="temperature=0.8&step_size=0.0005",
+            query="temperature=0.8",
             question="What does the legend call the oracle at temperature 0.8? And at 1?",
             answer=(
                 "A minimum at 0.8, a saddle at 1. The change is at 0.892, for d = 400; as d grows it comes "
                 "down to 0.866."
             ),
             claims=("slr-08", "slr-14"),
-            turned="temperature=1&step_size=0.0005",
+            turned="temperature=1",
             numbers={"0.892": _critical, "0.866": lambda: 3**0.5 / 2},
+        ),
+        Step(
+            title="Hot first, then cooler",
+            sentence=(
+                r"Training may change the temperature on its way. Here it begins at 1 and falls with "
+                r"every step t, slower and slower. The starts are random, and at a fixed temperature of "
+                r"0.1 about half of such runs end \swapped{with swapped roles}, as another tour tells."
+            ),
+            formula=r"lambda_t = lambda/(1 + r t)",
+            view="training",
+            query=COOLED,
+            question="How many of the 30 runs reach the oracle, and how many end swapped?",
+            answer="28 reach the oracle and 2 end swapped. Cooling helps nearly always, but not always.",
+            claims=("slr-10",),
+            numbers={
+                "0.1": lambda: default("landscape", "temperature"),
+                "28": outcomes(COOLED, "oracle"),
+                "2": outcomes(COOLED, "swapped"),
+            },
         ),
     ),
 )

@@ -30,6 +30,8 @@ __all__ = ["risk"]
 
 # drawn down to here: beyond, the axis would be all there is to see; the table goes on
 LOWEST = 1e-40
+# ... and up to so many times the risk of predicting the mean: what is worse needs no picture
+HIGHEST = 30.0
 SPANS: dict[str, tuple[float, float, int]] = {
     "dim": (4, 1_000_000, 17),
     "length": (2, 1000, 12),
@@ -194,7 +196,8 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
         )
     shown = np.exp(np.concatenate(list(names["curves"].values())))
     shown = shown[np.isfinite(shown) & (shown > LOWEST)]
-    limits = (shown.min() / 3, shown.max() * 3)
+    null = float(np.exp(np.max(names["curves"]["null"])))
+    limits = (shown.min() / 3, min(shown.max() * 3, HIGHEST * null))
     label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[
         state.against
     ]
