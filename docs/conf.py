@@ -15,10 +15,17 @@ author = "the attnscope authors"
 copyright = author
 version = release = attnscope.__version__
 
-extensions = ["myst_parser", "sphinx_gallery.gen_gallery", "mathml", "from_code"]
+extensions = [
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "from_code",
+    "notebooks",
+    "links",
+]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "_ext", "gallery/*.md5", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "_ext", "notebooks", "gallery/*.md5", "sg_execution_times.rst"]
 suppress_warnings = [
     "config.cache"
 ]  # the scraper below is a function, which has no stable pickle: only the cache is lost
@@ -32,16 +39,22 @@ html_math_renderer = "mathml"
 
 def written_pictures(block, block_vars, gallery_conf):
     """sphinx-gallery's scraper: the pictures an example wrote beside itself become its pictures on
-    the page.
+    the page; of one that found its data not installed, the picture kept for it.
     """
-    from shutil import move
+    from shutil import copy, move
 
     from sphinx_gallery.scrapers import figure_rst
 
+    example = Path(block_vars["src_file"])
     paths = []
-    for source in sorted(Path(block_vars["src_file"]).parent.glob("*.png")):
+    for source in sorted(example.parent.glob("*.png")):
         target = next(block_vars["image_path_iterator"])
         move(source, target)
+        paths.append(target)
+    kept = HERE / "pictures" / "gallery" / f"{example.stem}.png"
+    if not paths and block[0] == "code" and kept.exists():
+        target = next(block_vars["image_path_iterator"])
+        copy(kept, target)
         paths.append(target)
     return figure_rst(paths, gallery_conf["src_dir"])
 

@@ -1,21 +1,31 @@
 """Pages made from the code before each build: the command line (from the commands), the public
-names (from their docstrings), the claims.
+names (api.py), the claims.
 
 The tables of tasks.md, which is kept, are made by task_table.py.
 """
 
-import inspect
 import os
 import re
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
-import attnscope
+import api
+from api import marked
+
 from attnscope.claims.pages import docs_page
-from attnscope.claims.registry import all_claims
+from attnscope.claims.registry import own_claims
+from attnscope.formulas.typeset import typeset
 
 FOLDER = Path(__file__).parent.parent / "generated"
+FAMILIES = {
+    "slr": "Single-location regression",
+    "exch": "Exchangeable tokens",
+    "beyond": "Beyond the papers",
+    "samples": "Curves in samples",
+    "around": "Around: other papers",
+}
 
 
 def command_line():
@@ -50,82 +60,39 @@ def whole_sentences(page):
     )
 
 
-def public_names():
-    parts = [
-        "# Public names",
-        "Everything `import attnscope as at` offers, by the room it lives in.\n",
-    ]
-    for module, names in attnscope._HOME.items():
-        parts.append(f"## {module}\n")
-        parts += [described(name) for name in names]
-    return "\n".join(parts)
-
-
-def described(name):
-    thing = getattr(attnscope, name)
-    try:
-        signature = str(inspect.signature(thing)) if callable(thing) else ""
-    except ValueError:
-        signature = ""
-    # a default that is a class, by its name
-    signature = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", signature)
-    signature = re.sub(
-        r"(: |-> )(?:ForwardRef\()?'([^']*)'\)?", r"\1\2", signature
-    )  # annotations, as they were written
-    text = inspect.getdoc(thing) or ""
-    return (
-        f"### {name}\n\n```python\n{broken(name + signature)}\n```\n\n```text\n{text}\n```\n"
-    )
-
-
-def broken(signature, width=100):
-    """A long signature, one argument a line."""
-    if len(signature) <= width or not (
-        match := re.fullmatch(r"(\w+)\((.*)\)( -> .*)?", signature)
-    ):
-        return signature
-    name, inside, result = match.groups()
-    arguments = [""]
-    depth = 0
-    for letter in inside:
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
-            arguments.append("")
-        else:
-            arguments[-1] += letter
-    return "\n".join(
-        [
-            f"{name}(",
-            *(f"    {argument.strip()}," for argument in arguments),
-            f"){result or ''}",
-        ]
-    )
-
-
 def claims():
-    rows = [
-        f"| {c.id} | {c.title} | {c.source} | [{docs_page(c.id)}](../{docs_page(c.id)}.md) |"
-        for c in all_claims()
-    ]
-    head = [
+    """Every claim with its statement, its source and its mathematics, under its id."""
+    parts = [
         "# All claims",
-        "",
-        "What `attnscope reproduce` checks.",
-        "",
-        "| id | claim | source | mathematics |",
-        "|---|---|---|---|",
+        "What `attnscope reproduce` checks. `attnscope show ID --run` runs one of them.",
     ]
-    return "\n".join([*head, *rows, ""])
+    for family, named in groupby(own_claims(), key=lambda claim: claim.id.split("-")[0]):
+        parts.append(f"## {FAMILIES[family]}")
+        parts += [one_claim(claim) for claim in named]
+    return "\n\n".join([*parts, ""])
+
+
+def one_claim(claim):
+    number = "-".join(claim.id.split("-")[:2])
+    page = docs_page(claim.id)
+    lines = [
+        f"({number})=\n### {number}: {marked(claim.title)}",
+        f"```{{raw}} html\n<p>{typeset(claim.statement)}</p>\n```",
+        f"Source: {marked(claim.source)}.  \nMathematics: [{page}](../{page}.md).",
+    ]
+    if not claim.expected:
+        lines.append("Declared beforehand: it fails as stated.")
+    if claim.condition:
+        lines.append(f"Condition: {marked(claim.condition)}.")
+    if claim.rests_on:
+        lines.append(f"Rests on {', '.join(claim.rests_on)}.")
+    return "\n\n".join(lines)
 
 
 def write(app):
     FOLDER.mkdir(exist_ok=True)
-    for name, make in (
-        ("cli", command_line),
-        ("names", public_names),
-        ("all_claims", claims),
-    ):
-        text = make()
+    texts = {"cli": command_line(), "all_claims": claims(), **api.pages()}
+    for name, text in texts.items():
         page = FOLDER / f"{name}.md"
         # an untouched page is not read again
         if not page.exists() or page.read_text() != text:

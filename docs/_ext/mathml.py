@@ -11,6 +11,7 @@ high already, must not be made smaller as an exponent.
 
 import re
 from html import escape
+from xml.etree import ElementTree
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -34,6 +35,10 @@ FUNCTIONS = "arcsin|arccos|arctan|arg|log|ln|exp|sinh|cosh|tanh|sin|cos|tan|det|
 # \sim, \perp, \setminus
 RELATIONS = {"&#x0007E;": "&#x0223C;", "&#x027C2;": "&#x027C2;", "&#x029F5;": "&#x02216;"}
 
+MATH = "{http://www.w3.org/1998/Math/MathML}"
+SCRIPTS = tuple(f"{MATH}{name}" for name in ("msup", "msub", "msubsup"))
+OPENING = "([{⟨⌊⌈"
+CLOSING = ")]}⟩⌋⌉"
 ACCENTS = "&#x002D9;|&#x000A8;|&#x000AF;|&#x0007E;"  # dot, two dots, bar, tilde
 
 
@@ -78,8 +83,81 @@ def mathml(node, display):
         return f"<code>{escape(latex)}</code>"
 
 
+# after which a formula in a sentence may go on in the next line: relations, + and -, commas; each
+# with its space on both sides, which the last sign of a piece would lose
+BREAKS = (
+    dict.fromkeys("=<>≤≥≈∼→∈∝≪≫↦⇒", "0.278em")
+    | dict.fromkeys("+−±", "0.222em")
+    | {",": "0.167em"}
+)
+SHORT = 8  # signs at the top of a formula that fit any line
+
+
+def in_pieces(markup):
+    """A formula of a sentence as several, between which a line may be broken: browsers break none.
+
+    Only between brackets of the formula's own level: what stands in brackets stays together.
+    """
+    try:
+        math = ElementTree.fromstring(markup)
+    except ElementTree.ParseError:
+        return markup
+    row = math[0] if len(math) == 1 and math[0].tag == f"{MATH}mrow" else math
+    if len(row) <= SHORT:
+        return markup
+    pieces = [[]]
+    depth = 0
+    bars = 0
+    before = ""
+    for i, part in enumerate(row):
+        sign = sign_of(part)
+        depth += (sign in OPENING) - (sign in CLOSING) if sign else 0
+        bars += sign == "|" and depth == 0
+        pieces[-1].append(part)
+        # a sign at the beginning, or after another one, is the number's own
+        binary = sign == "," or (
+            i > 0 and (before == "" or before in CLOSING or before == "|")
+        )
+        if (
+            part.tag == f"{MATH}mo"
+            and sign in BREAKS
+            and depth == 0
+            and bars % 2 == 0
+            and binary
+        ):
+            part.set("lspace", "0" if sign == "," else BREAKS[sign])
+            part.set("rspace", BREAKS[sign])
+            part.set("form", "infix")
+            pieces.append([])
+        before = sign
+    return "<wbr>".join(
+        f'<math display="inline">{written(piece)}</math>' for piece in pieces if piece
+    )
+
+
+def sign_of(part):
+    """The sign that an element is, or that its exponent stands on; "" for anything else."""
+    inner = part[0] if part.tag in SCRIPTS and len(part) else part
+    return (inner.text or "").strip() if inner.tag == f"{MATH}mo" else ""
+
+
+def written(parts):
+    """Elements as MathML of a page, without a namespace."""
+    texts = [ElementTree.tostring(part, encoding="unicode") for part in parts]
+    return (
+        "<mrow>"
+        + re.sub(r' xmlns(:\w+)?="[^"]*"|(?<=<)ns0:|(?<=</)ns0:', "", "".join(texts))
+        + "</mrow>"
+    )
+
+
 def visit_inline(self, node):
-    self.body.append(mathml(node, display=False))
+    markup = in_pieces(mathml(node, display=False))
+    if node.get("after"):
+        *pieces, last = markup.split("<wbr>")
+        last = f'<span class="kept">{last}{escape(node["after"])}</span>'
+        markup = "<wbr>".join([*pieces, last])
+    self.body.append(markup)
     raise nodes.SkipNode
 
 
@@ -88,6 +166,19 @@ def visit_block(self, node):
     raise nodes.SkipNode
 
 
+def keep_punctuation(app, doctree, docname):
+    """A comma or a full stop stays on the line of the formula before it: it becomes part of it."""
+    for node in list(doctree.findall(nodes.math)):
+        follower = node.next_node(descend=False, siblings=True)
+        mark = (
+            re.match(r"[,.;:?!)’”]+", follower) if isinstance(follower, nodes.Text) else None
+        )
+        if mark is not None:
+            node["after"] = mark[0]
+            follower.parent.replace(follower, nodes.Text(follower[mark.end() :]))
+
+
 def setup(app):
+    app.connect("doctree-resolved", keep_punctuation)
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
