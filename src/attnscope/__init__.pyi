@@ -156,7 +156,6 @@ from attnscope.theory.exchangeable.spectral import softmax_filter as softmax_fil
 from attnscope.theory.exchangeable.transfer import bottleneck_law as bottleneck_law
 from attnscope.theory.exchangeable.transfer import condition_number as condition_number
 from attnscope.theory.exchangeable.transfer import transfer_bound as transfer_bound
-from attnscope.theory.optima.landscape import StationaryPoint as StationaryPoint
 from attnscope.theory.optima.landscape import basin_prediction as basin_prediction
 from attnscope.theory.optima.landscape import stationary_points as stationary_points
 from attnscope.theory.optima.linear_optimum import LinearOptimum as LinearOptimum
@@ -168,6 +167,9 @@ from attnscope.theory.optima.optimum import OracleRegime as OracleRegime
 from attnscope.theory.optima.optimum import optimal_temperature as optimal_temperature
 from attnscope.theory.optima.optimum import oracle_regime as oracle_regime
 from attnscope.theory.optima.oracle_saddle import critical_temperature as critical_temperature
+from attnscope.theory.optima.risk_plane import Landscape as Landscape
+from attnscope.theory.optima.risk_plane import risk_landscape as risk_landscape
+from attnscope.theory.optima.stationary import StationaryPoint as StationaryPoint
 from attnscope.theory.overlaps import Overlaps as Overlaps
 from attnscope.theory.positional_semantic.basins import positional_basins as positional_basins
 from attnscope.theory.positional_semantic.loss import PositionalGradient as PositionalGradient

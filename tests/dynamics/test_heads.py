@@ -29,7 +29,8 @@ from attnscope.dynamics.starts import sphere_grams
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.x64 import x64
 from attnscope.theory.optima.heads_minimum import _Sample, _tangent, _unit, heads_minimum
-from attnscope.theory.risks.multi_head_risk import _given_scores, heads_gram, heads_risk
+from attnscope.theory.risks.distinct_heads import _given_scores
+from attnscope.theory.risks.multi_head_risk import heads_gram, heads_risk
 
 Z = 4.5
 SMALL = at.MultiDirection(9, 4, 2, gamma=0.6, signal=1.5, noise=0.3)

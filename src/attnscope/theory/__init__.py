@@ -1,6 +1,6 @@
 """Exact theory: risks, gradients, optima, landscapes, with an error for every number.
 
-In reading order: `overlaps`, `law`, `route` and `routes` (what is exactly known of which pair),
+In reading order: `overlaps`, `law`, `route_rows`, `routes` and `route` (what is known of which pair),
 `risk`, `monte_carlo`, `risk_table`, `risk_rows`, `words`; `risks/` (a formula or an integral for each
 predictor), `optima/` (best temperatures, minima, saddles), `exchangeable/` (contexts that grow),
 `positional_semantic/` (positions or meanings), `samples/` (what n samples buy). Imports `tasks` and `predictors`; imported by `dynamics` and

@@ -39,6 +39,7 @@ from attnscope.theory.route import (
     checked_planted,
     checked_predictor,
     find_route,
+    gradient_row,
     needed,
 )
 
@@ -57,15 +58,23 @@ __all__ = [
 METHODS = ("auto", "exact", "monte-carlo", "quasi-monte-carlo")
 
 
-class RiskGradient(NamedTuple):
-    """Partial derivatives of the risk in the five overlaps and the temperature."""
-
+class _Six(NamedTuple):
     kappa: Any
     eta: Any
     theta: Any
     nu: Any
     rho: Any
     temperature: Any
+
+
+class RiskGradient(_Six):
+    """Partial derivatives of the risk in the five overlaps and the temperature.
+
+    error: their standard errors, six in the same order, where they are means over nodes; None where
+    an exact route has them, to rounding or to its quadrature's tolerance (docs/accuracy.md).
+    """
+
+    error: _Six | None = None
 
 
 def risk(
@@ -207,7 +216,8 @@ def risk_gradient(
     task: PlantedTask, predictor: Predictor, overlaps: Overlaps
 ) -> RiskGradient:
     """Partial derivatives of the risk in the overlaps (as five free variables) and in the
-    temperature: exact where a route has them, else those of the risk on 2^14 fixed nodes.
+    temperature: exact where a route has them, else those of the risk on 2^14 fixed nodes, with
+    their standard errors as `error`.
 
     >>> from attnscope.predictors.attention import Erf
     >>> task = SingleLocation(dim=400, length=10)
@@ -217,21 +227,32 @@ def risk_gradient(
     of = "risk_gradient"
     checked_planted(task, of)
     lam = constant_temperature(checked_predictor(predictor, of), of)
-    return unchecked_gradient(task, predictor, checked_overlaps(overlaps, task, of), lam)
+    o = checked_overlaps(overlaps, task, of)
+    row = gradient_row(task, predictor, of, "differences of risk")
+    if row.measured is None:
+        return unchecked_gradient(task, predictor, o, lam)
+    found, error = row.measured(task, predictor, o, lam)
+    out = _finite(found)
+    out.error = _Six(*_finite(error))
+    return out
 
 
 def unchecked_gradient(
     task: Any, predictor: Predictor, o: Overlaps, lam: float
 ) -> RiskGradient:
-    """`risk_gradient`, arguments as in `unchecked_risk`."""
+    """`risk_gradient` without errors, arguments as in `unchecked_risk`."""
     gradient = needed("gradient", task, predictor, "risk_gradient", "differences of risk")
-    parts = np.array(gradient(task, predictor, o, lam))
-    if not np.isfinite(parts).all():
+    return _finite(gradient(task, predictor, o, lam))
+
+
+def _finite(parts: Any) -> RiskGradient:
+    found = np.array(parts)
+    if not np.isfinite(found).all():
         raise AttnscopeError(
             "the gradient must be finite in float64, got an overflow at these parameters; try "
             "values closer to 1."
         )
-    return RiskGradient(*(float(x) if x.ndim == 0 else x for x in parts))
+    return RiskGradient(*(float(x) if x.ndim == 0 else x for x in found))
 
 
 def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:

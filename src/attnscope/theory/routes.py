@@ -1,4 +1,4 @@
-"""The shipped rows of the route table (route.py): which formula serves which predictor on which
+"""The shipped rows of the route table (route_rows.py): which formula serves which predictor on which
 task.
 
 SingleLocation: Erf and LinearAttention in closed form, any other Componentwise by one-dimensional
@@ -29,6 +29,7 @@ from attnscope.predictors.attention import (
     Softmax,
 )
 from attnscope.predictors.heads import MultiHead
+from attnscope.tasks.base import PlantedTask
 from attnscope.tasks.planted.correlated_background import CorrelatedBackground
 from attnscope.tasks.planted.max_location import MaxLocation
 from attnscope.tasks.planted.multi_direction import MultiDirection
@@ -37,13 +38,17 @@ from attnscope.tasks.planted.random_length import RandomLength
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
 from attnscope.theory.monte_carlo import monte_carlo_excess
+from attnscope.theory.nodes.node_routes import NODES
 from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
+from attnscope.theory.optima.oracle_saddle import critical_temperature
+from attnscope.theory.optima.swapped import swapped_overlaps
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risks.componentwise_gradient import (
     background_moments,
     componentwise_gradient,
 )
 from attnscope.theory.risks.componentwise_risk import background, componentwise_excess
+from attnscope.theory.risks.distinct_heads import distinct_excess
 from attnscope.theory.risks.erf_risk import (
     erf_excess_and_error,
     erf_excess_gradient,
@@ -54,11 +59,10 @@ from attnscope.theory.risks.linear_risk import (
     linear_excess_and_error,
     linear_excess_gradient,
 )
-from attnscope.theory.risks.multi_head_risk import distinct_excess
 from attnscope.theory.risks.normalised_gradient import normalised_gradient
 from attnscope.theory.risks.normalised_risk import normalised_excess
 from attnscope.theory.risks.several_tokens_risk import head_risk
-from attnscope.theory.route import Excess, Route, add_route, needed, pointwise
+from attnscope.theory.route_rows import Excess, Route, add_route, needed, pointwise
 
 __all__: list[str] = []
 
@@ -187,15 +191,10 @@ def _normalised_gradient(
 
 
 def _erf_swapped(task: SingleLocation, lam: float) -> Overlaps:
-    # here: it stands on this table
-    from attnscope.theory.optima.landscape import swapped_overlaps
-
     return swapped_overlaps(task, lam)
 
 
 def _erf_critical(task: SingleLocation) -> float:
-    from attnscope.theory.optima.oracle_saddle import critical_temperature
-
     return critical_temperature(task)
 
 
@@ -322,3 +321,8 @@ def _coinciding(task: MultiDirection, predictor: MultiHead, o: object) -> str:
 
 add_route(SingleLocation, MultiHead, Route(distinct_excess))
 add_route(MultiDirection, MultiHead, Route(distinct_excess, missing=_coinciding))
+
+
+# -- any planted task ------------------------------------------------------------------------------
+
+add_route(PlantedTask, object, NODES)

@@ -1,9 +1,9 @@
 """Risks of any planted task at any Gram matrix, on fixed nodes.
 
-In reading order: `reads` (which projections a label looks at), `nodes` (the nodes and what the task
-says there), `students` (the trained vectors' projections, given the teachers'), `node_risk` (the
-risk and its error), `node_gradient` (the same nodes, differentiated), `node_routes` (as
-a route of every planted task).
+In reading order: `reads` (which projections a label looks at), `midpoint` (rules), `apart` (tokens
+that need no nodes), `nodes` (the nodes and what the task says there), `students` (the trained
+vectors' projections, given the teachers'), `node_risk` (the risk and its error), `node_gradient`
+(the same nodes, differentiated), `node_routes` (as the last row of the route table).
 """
 
 from attnscope.doors import door

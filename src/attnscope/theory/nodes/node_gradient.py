@@ -6,8 +6,18 @@
 The factor C of what the teachers leave open is singular where trained vectors lie in their span (the
 oracle): dC/drest ~ 1/C. With a node and its mirror image the loss is even in C zeta, a smooth
 function of C^2 = rest, and what multiplies 1/C is of order C: the derivative is finite to 1e-11 with
-the small JITTER of students.py on the diagonal. Exact up to the nodes' own error, whose size the
-scatter over scramblings tells.
+the small JITTER of students.py on the diagonal. Where C vanishes and the values' part W zeta does not
+(k at a teacher that the label reads), what is left is a^2 W^2 (zeta^2 - 1), of mean 0, whose noise
+would turn with the direction of W: with a at zeta = 0 it is taken off (CALM of it, as C vanishes), and
+R stays smooth in the trained vectors. Tokens apart (apart.py) add M and V to the loss, and
+(dR/dM) dM + dV to its derivative.
+
+Errors, where they are asked for, add three sources: the scatter over scramblings, widened as a
+risk's; how far two rules for the tokens apart differ; and what nodes do not resolve. A derivative
+lives on few nodes where weights are steep, and on none where they jump between two nodes: scatter
+then says nothing. So every score is also moved by +-STEP and +-2 STEP of its deviation, with random
+signs, and the difference quotient (fourth order) compared with the derivative at each node; the mean
+of |their difference|, times how far a score moves with an entry of G, is the third source.
 """
 
 from __future__ import annotations
@@ -22,23 +32,32 @@ from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.sampled_estimate import widened
 from attnscope.numerics.border.x64 import x64
 from attnscope.theory.jax_weights import weight_function
-from attnscope.theory.nodes.node_risk import Reader, _kept, cached_nodes
+from attnscope.theory.nodes.apart import RULES, Apart, token_moments
+from attnscope.theory.nodes.midpoint import midpoint_grid
+from attnscope.theory.nodes.node_risk import Reader, cached_nodes, kept, settled
 from attnscope.theory.nodes.nodes import SCRAMBLINGS, Nodes
 from attnscope.theory.nodes.students import embedded_inverses, seen_by
 
 __all__ = ["NodeGradient", "node_gradient"]
+
+# of a score's deviation: some ten nodes of 2^14 lie within it of any place that matters, and smooth
+# weights differ from their derivative by 1e-10 of it
+STEP = 2e-3
+QUOTIENT = 1e-12  # of a loss: ten roundings of it over STEP
 
 
 class NodeGradient(NamedTuple):
     """value, gram (V, V) and temperature derivatives: means over scramblings, and their errors.
 
     gram[a, j] is the derivative in the inner product of trained vector a with vector j: for two
-    trained vectors, in both places of the matrix at once.
+    trained vectors, in both places of the matrix at once. parts (S, V, V): of each scrambling. The
+    errors are NaN where nobody asked for them.
     """
 
     value: float
     gram: np.ndarray
     temperature: float
+    parts: np.ndarray
     value_error: float
     gram_error: np.ndarray
     temperature_error: float
@@ -46,40 +65,110 @@ class NodeGradient(NamedTuple):
 
 def node_gradient(
     task: Any, reader: Reader, samples: int, seed: int, of: str
-) -> Callable[[np.ndarray, float], NodeGradient]:
-    """A function (G, lam) -> NodeGradient, compiled at its first call."""
-    nodes = cached_nodes(task, reader, samples, seed)
-    key = ("gradient", reader, samples, seed)
-    compiled = _kept(task, key, lambda: _compiled(nodes, reader, task.teacher_gram, of))
-    arrays = _arrays(nodes)
-    m = len(reader.order)
-    S = nodes.normals.shape[1]
+) -> Callable[..., NodeGradient]:
+    """A function (G, lam, errors=False) -> NodeGradient, compiled at its first call.
 
-    def gradient(G: np.ndarray, lam: float) -> NodeGradient:
-        with x64():
-            found = compiled(np.asarray(G, dtype=np.float64), float(lam), arrays)
-            values, slopes, warm = (np.asarray(x) for x in found)
-        weights = nodes.unit**2 * nodes.weights[:, None]
-        values = (weights * values.reshape(-1, S)).sum(0)
-        warm = (weights * warm.reshape(-1, S)).sum(0)
-        slopes = np.einsum(
-            "is,isab->sab", weights * np.ones(S), slopes.reshape(-1, S, *G.shape)
-        )
-        own = slopes[:, :m, :m]
-        slopes[:, :m, :m] = own + own.swapaxes(1, 2) * (1 - np.eye(m))
-        if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
-            raise AttnscopeError(
-                f"the gradient of {of} must be finite in float64, got an overflow at these "
-                "parameters; try values closer to 1."
-            )
-        parts = [(x.mean(0), _error(x)) for x in (values, slopes, warm)]
-        (value, a), (slope, b), (heat, c) = parts
-        return NodeGradient(float(value), slope, float(heat), float(a), b, float(c))
+    Which tokens have nodes is decided at the first G of a temperature: one smooth function of G.
+    """
+    decided: dict[float, bool] = {}
+
+    def gradient(G: np.ndarray, lam: float, errors: bool = False) -> NodeGradient:
+        if lam not in decided:
+            decided[lam] = settled(task, reader, G, lam)
+        alone = decided[lam]
+        nodes = cached_nodes(task, reader, samples, seed, alone)
+        key = ("gradient", reader.form, samples, seed, alone)
+        compiled = kept(task, key, lambda: Compiled(nodes, reader, task.teacher_gram, of))
+        return compiled.at(np.asarray(G, dtype=np.float64), float(lam), errors)
 
     return gradient
 
 
-def _error(x: np.ndarray) -> np.ndarray:
+class Compiled:
+    """The derivatives on one set of nodes."""
+
+    def __init__(self, nodes: Nodes, reader: Reader, star: np.ndarray, of: str) -> None:
+        self.nodes = nodes
+        self.vectors = len(reader.order)
+        self.of = of
+        self.arrays = _arrays(nodes)
+        self.slopes, self.unresolved = _compiled(nodes, reader, star, of)
+        self.moments = (
+            None if nodes.apart is None else _moments(nodes.apart, reader, star, of)
+        )
+        tallest = np.abs(nodes.means @ star).max(initial=0.0)
+        self.reach = 1 + tallest / max(float(nodes.scales.max()), 1e-300)
+
+    def at(self, G: np.ndarray, lam: float, errors: bool) -> NodeGradient:
+        nodes = self.nodes
+        m, S = nodes.normals.shape[:2]
+        weights = nodes.unit**2 * nodes.weights[:, None] * np.ones(S)
+        mean = np.zeros(m)
+        variance = np.zeros(m)
+        moved: Any = None
+        with x64():
+            if self.moments is not None:
+                # the coarse rule tells an error alone
+                rules = self.moments if errors else self.moments[-1:]
+                moved = [[np.asarray(x) for x in rule(G, lam)] for rule in rules]
+                mean, variance = moved[-1][:2]
+            given = (*self.arrays, np.repeat(mean, S))
+            found = self.slopes(G, lam, given)
+            values, by_mean, by_gram, warm = (
+                np.asarray(x).reshape(m, S, *np.shape(x)[1:]) for x in found
+            )
+            rough = self._rough(G, lam, given, values.mean()) if errors else math.nan
+        values = values + variance[:, None]
+        off: tuple[Any, Any] = (0.0, 0.0)
+        if moved is not None:
+            fine, coarse = (x[2:] for x in (moved[-1], moved[0]))
+            by_gram = by_gram + _chain(by_mean, fine[0], fine[1])
+            warm = warm + _chain(by_mean, fine[2], fine[3])
+            apart = [a - b for a, b in zip(fine, coarse, strict=True)]
+            off = tuple(
+                np.einsum("is,is...->...", weights / S, np.abs(_chain(by_mean, *pair)))
+                for pair in (apart[:2], apart[2:])
+            )
+        value, heat = ((weights * x).sum(0) for x in (values, warm))
+        parts = np.einsum("is,isab->sab", weights, by_gram)
+        n = self.vectors
+        both_places = 1 - np.eye(n)
+        own = parts[:, :n, :n]
+        parts[:, :n, :n] = own + own.swapaxes(1, 2) * both_places
+        if not (np.isfinite(value).all() and np.isfinite(parts).all()):
+            raise AttnscopeError(
+                f"the gradient of {self.of} must be finite in float64, got an overflow at these "
+                "parameters; try values closer to 1."
+            )
+        gram = parts.mean(0)
+        errors_of = [_scatter(x) for x in (value, parts, heat)]
+        far = self.reach * rough
+        scores = far / max(lam, 1e-300)  # a score moves with the temperature by itself/lam
+        return NodeGradient(
+            float(value.mean()),
+            gram,
+            float(heat.mean()),
+            parts,
+            float(errors_of[0]) if errors else math.nan,
+            2 * off[0] + np.hypot(errors_of[1], far),
+            float(2 * off[1] + np.hypot(errors_of[2], scores)),
+        )
+
+    def _rough(self, G: np.ndarray, lam: float, given: tuple[Any, ...], loss: float) -> float:
+        """What nodes do not resolve (module docstring), above the rounding of a quotient."""
+        m, S = self.nodes.normals.shape[:2]
+        each = np.asarray(self.unresolved(G, lam, given)).reshape(m, S).mean(1)
+        found = float(self.nodes.weights @ each) - QUOTIENT * abs(loss)
+        return self.nodes.unit**2 * max(found, 0.0)
+
+
+def _chain(by_mean: np.ndarray, of_mean: np.ndarray, of_variance: np.ndarray) -> np.ndarray:
+    """(m, S, ...): (dR/dM) dM + dV, of blocks' derivatives (m, ...)."""
+    axes = (1,) * (of_mean.ndim - 1)
+    return by_mean.reshape(*by_mean.shape, *axes) * of_mean[:, None] + of_variance[:, None]
+
+
+def _scatter(x: np.ndarray) -> np.ndarray:
     scale = widened(1.0, SCRAMBLINGS) / math.sqrt(SCRAMBLINGS)
     return np.asarray(x.std(0, ddof=1) * scale)
 
@@ -98,40 +187,104 @@ def _arrays(nodes: Nodes) -> tuple[np.ndarray, ...]:
     return (*(flat(np.ascontiguousarray(x)) for x in each), *again)
 
 
-def _compiled(nodes: Nodes, reader: Reader, star: np.ndarray, of: str) -> Callable[..., Any]:
-    """(G, lam, arrays) -> values (m S,), d/dG (m S, V, V), d/dlam (m S,)."""
+def _moments(
+    apart: Apart, reader: Reader, star: np.ndarray, of: str
+) -> list[Callable[..., Any]]:
+    """For each rule (G, lam) -> M, V (m,), then dM/dG, dV/dG, dM/dlam, dV/dlam."""
+    import jax
+    from jax import numpy as jnp
+
+    weigh = weight_function(reader.head, of)
+    unread = np.zeros((1, *star.shape))
+
+    def rule(count: int) -> Callable[..., Any]:
+        grid = midpoint_grid(reader.heads, count)
+
+        def of_blocks(G: Any, lam: Any) -> Any:
+            law = seen_by(G, reader.order, reader.scores, star, unread, jnp)
+            found = token_moments(apart, weigh, reader.heads, law, lam, *grid, jnp)
+            return tuple(apart.numbers @ x for x in found)
+
+        def every(G: Any, lam: Any) -> Any:
+            values = of_blocks(G, lam)
+            (mean_gram, mean_heat), (variance_gram, variance_heat) = jax.jacrev(
+                of_blocks, (0, 1)
+            )(G, lam)
+            return (*values, mean_gram, variance_gram, mean_heat, variance_heat)
+
+        return jax.jit(every)
+
+    return [rule(count) for count in RULES[reader.heads]]
+
+
+def _compiled(
+    nodes: Nodes, reader: Reader, star: np.ndarray, of: str
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """(G, lam, arrays) -> values, d/dM (m S,), d/dG (m S, V, V), d/dlam (m S,); and what is not
+    resolved, (m S,).
+    """
     import jax
     from jax import lax
     from jax import numpy as jnp
 
     inverses = embedded_inverses(star, nodes.reads)
     output = _output(reader, of)
+    calmed = _calmed(reader, of)
     loss = _loss(reader.loss)
     masked = nodes.mask is not None
+    reads_any = nodes.reads.any(axis=1)
+    each, L = nodes.normals.shape[3:]
+    moving_vectors = reader.heads if reader.function is None else len(reader.order)
+    rng = np.random.default_rng(0)
+    signs = np.where(rng.random((moving_vectors, each, L)) < 0.5, -1.0, 1.0)
 
-    def value(G: Any, lam: Any, arrays: Any) -> Any:
+    def losses(G: Any, lam: Any, mean: Any, arrays: Any, sign: float, shift: Any) -> Any:
+        """(n,), every score moved by `shift` of its deviation."""
         scales, seen, normals, answers, chances, mask, means, pattern = arrays
         law = seen_by(G, reader.order, reader.scores, star, inverses, jnp)
         fixed = jnp.einsum("lar,lr->al", law.on_means[pattern], means)[:, None, :]
         fixed = fixed + jnp.einsum("lar,rnl->anl", law.on_seen[pattern], seen)
         moving = scales * jnp.einsum("laq,qnl->anl", law.on_normals[pattern], normals)
-        total = 0.0
-        for sign in (1.0, -1.0):
-            fields = fixed + sign * moving
-            T, spread = output(
-                fields, law.left[pattern], scales, mask if masked else None, lam
-            )
-            told = sum(chances[c] * loss(T, answers[c]) for c in range(chances.shape[0]))
-            total = total + (told + spread).mean() / 2
-        return total
+        fields = fixed + sign * moving
+        if shift is not None:
+            moved = fields[:moving_vectors] + shift * scales * signs
+            fields = jnp.concatenate([moved, fields[moving_vectors:]])
+        real = mask if masked else None
+        T, spread = output(fields, law.left[pattern], scales, real, lam)
+        if reader.averaged:
+            known = jnp.asarray(reads_any)[pattern]
+            still = fixed + jnp.where(known, 0.0, sign) * moving
+            W = law.on_normals[pattern][:, reader.heads :]
+            calm = (1 - law.open[pattern]) * known
+            spread = spread - calmed(still, moving, W, scales, real, lam, calm)
+        shifted = T if nodes.apart is None else T + mean
+        told = [chances[c] * loss(shifted, answers[c]) for c in range(chances.shape[0])]
+        return sum(told) + spread
 
-    slope = jax.value_and_grad(value, (0, 1))
+    def value(G: Any, lam: Any, mean: Any, arrays: Any) -> Any:
+        both = [losses(G, lam, mean, arrays, sign, None).mean() for sign in (1.0, -1.0)]
+        return (both[0] + both[1]) / 2
 
-    def every(G: Any, lam: Any, arrays: Any) -> Any:
-        found, (by_gram, by_heat) = lax.map(lambda part: slope(G, lam, part), arrays)
-        return found, by_gram, by_heat
+    slope = jax.value_and_grad(value, (0, 1, 2))
 
-    return jax.jit(every)
+    def every(G: Any, lam: Any, given: Any) -> Any:
+        def part(x: Any) -> Any:
+            return slope(G, lam, x[-1], x[:-1])
+
+        found, (by_gram, by_heat, by_mean) = lax.map(part, given)
+        return found, by_mean, by_gram, by_heat
+
+    def unresolved(G: Any, lam: Any, given: Any) -> Any:
+        def part(x: Any) -> Any:
+            at = lambda shift: losses(G, lam, x[-1], x[:-1], 1.0, shift)
+            _, exact = jax.jvp(at, (0.0,), (1.0,))
+            near = at(STEP) - at(-STEP)
+            far = at(2 * STEP) - at(-2 * STEP)
+            return jnp.abs((8 * near - far) / (12 * STEP) - exact).mean()
+
+        return lax.map(part, given)
+
+    return jax.jit(every), jax.jit(unresolved)
 
 
 def _output(reader: Reader, of: str) -> Callable[..., Any]:
@@ -157,6 +310,29 @@ def _output(reader: Reader, of: str) -> Callable[..., Any]:
         return T, jnp.einsum("gnl,hnl,lgh,nl->n", weights, weights, left, scales**2)
 
     return of_heads
+
+
+def _calmed(reader: Reader, of: str) -> Callable[..., Any]:
+    """(n,) noise of mean 0 in an output's square: (sum_l calm_l s_l a0_l.W_l zeta_l)^2 less its mean,
+    a0 the weights where the tokens with calm_l > 0 have zeta = 0.
+    """
+    from jax import numpy as jnp
+
+    if not reader.averaged:
+        return lambda *_: 0.0
+    weigh = weight_function(reader.head, of)
+    H = reader.heads
+
+    def noise(
+        still: Any, moving: Any, W: Any, scales: Any, mask: Any, lam: Any, calm: Any
+    ) -> Any:
+        weights = calm * weigh(lam * still[:H], mask)
+        drawn = (weights * moving[H:]).sum((0, 2)) ** 2
+        across = jnp.einsum("laq,lbq->lab", W, W)
+        mean = jnp.einsum("gnl,hnl,lgh,nl->n", weights, weights, across, scales**2)
+        return drawn - mean
+
+    return noise
 
 
 def _loss(loss: Any) -> Callable[[Any, Any], Any]:

@@ -19,6 +19,7 @@ A squared loss leaves the label noise out, as `excess` does; every other has it 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ from attnscope.numerics.border.sampled_mean import tail_size, unseen_above
 from attnscope.numerics.border.x64 import x64
 from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.theory.loss_values import loss_values
+from attnscope.theory.nodes.apart import RULES as APART_RULES
+from attnscope.theory.nodes.apart import Apart, Moments, moments_of
 from attnscope.theory.nodes.nodes import SCRAMBLINGS, Nodes, grid_nodes, nodes_of
 from attnscope.theory.nodes.students import Seen, embedded_inverses, seen_by
 
@@ -39,18 +42,21 @@ __all__ = [
     "RULES",
     "Reader",
     "cached_nodes",
+    "kept",
     "means_on",
     "node_excess",
     "reader_of",
+    "settled",
 ]
 
 METHOD = "quasi-monte-carlo"
 RULES = "midpoint rules"
 FIT = 1e-7  # relative difference of midpoint rules below which they have converged
 ROUNDING = 1e-13  # relative, of a mean of positive terms that are good to some roundings
+FEW = 1 << 11  # nodes that tell the size of a label and which tokens it reads
 CHUNK = 1 << 19  # numbers of an array worked on at a time: 4 MB
 # sets of nodes and compiled gradients that a task holds: some 10 MB each
-KEPT = 8
+KEPT = 12
 
 
 class Reader(NamedTuple):
@@ -84,6 +90,24 @@ class Reader(NamedTuple):
         return self.heads if self.averaged else len(self.order)
 
     @property
+    def form(self) -> Reader:
+        """The same at temperature 1: what is compiled does not depend on it."""
+        if self.head is None:
+            return self
+        head = copy.copy(self.head)
+        object.__setattr__(head, "temperature", 1.0)  # heads are frozen
+        return self._replace(head=head)
+
+    def shape(self, alone: bool) -> tuple[int, bool, bool]:
+        """What the nodes depend on."""
+        return self.scores, self.alike, alone
+
+    @property
+    def alone(self) -> bool:
+        """Whether tokens that no label looks at need no nodes (apart.py)."""
+        return self.averaged and self.head.componentwise and self.heads in APART_RULES
+
+    @property
     def alike(self) -> bool:
         """Whether the place of a token does not matter."""
         return self.function is None and (self.head.componentwise or self.head.normalised)
@@ -105,42 +129,79 @@ def node_excess(
     task: Any, reader: Reader, G: np.ndarray, lam: float, samples: int, seed: int
 ) -> tuple[float, float, str]:
     """(excess, error, method) at one Gram matrix (V, V) of (trained vectors, teachers)."""
-    rules = _kept(task, ("rules", reader.scores, reader.alike), lambda: _rules(task, reader))
+    star = task.teacher_gram
+    alone = settled(task, reader, G, lam)
+    rules = kept(task, ("rules", reader.shape(alone)), lambda: _rules(task, reader, alone))
     if rules:
-        values = [float(means_on(x, reader, G, lam, task.teacher_gram)[0]) for x in rules]
+        on = [means_on(x, reader, G, lam, star) for x in rules]
+        values = [float(found.means[0]) for found in on]
         error = 2 * max(abs(values[-1] - x) for x in values)
         if error <= FIT * abs(values[-1]):
-            return values[-1], error + ROUNDING * abs(values[-1]), RULES
-    nodes = cached_nodes(task, reader, samples, seed)
+            error += on[-1].apart_error + ROUNDING * abs(values[-1])
+            return values[-1], error, RULES
+    nodes = cached_nodes(task, reader, samples, seed, alone)
     scramblings, _, each, _ = nodes.normals.shape[1:]
     tail = Tail(scramblings * each)
-    means = means_on(nodes, reader, G, lam, task.teacher_gram, tail)
-    value = float(means.mean())
-    seen = widened(float(means.std(ddof=1)) / math.sqrt(SCRAMBLINGS), SCRAMBLINGS)
+    found = means_on(nodes, reader, G, lam, star, tail)
+    value = float(found.means.mean())
+    seen = widened(float(found.means.std(ddof=1)) / math.sqrt(SCRAMBLINGS), SCRAMBLINGS)
     error = math.hypot(seen, nodes.unit**2 * tail.unseen())
-    return value, error + ROUNDING * abs(value), METHOD
+    return value, error + found.apart_error + ROUNDING * abs(value), METHOD
 
 
-def cached_nodes(task: Any, reader: Reader, samples: int, seed: int) -> Nodes:
+def settled(task: Any, reader: Reader, G: np.ndarray, lam: float) -> bool:
+    """Whether tokens that no label looks at are known by their moments, at this temperature."""
+    if not reader.alone:
+        return False
+    few = cached_nodes(task, reader, FEW, 0, True)
+    if few.apart is None:
+        return False
+    return _moments(few, few.apart, reader, G, lam, task.teacher_gram).settled(_square(few))
+
+
+def _moments(
+    nodes: Nodes, apart: Apart, reader: Reader, G: np.ndarray, lam: float, star: np.ndarray
+) -> Moments:
+    unread = np.zeros((1, *star.shape))
+    law = seen_by(G, reader.order, reader.scores, star, unread)
+    return moments_of(apart, reader.head, reader.heads, law, lam)
+
+
+def _square(nodes: Nodes) -> np.ndarray:
+    """(m,) mean squares of the label."""
+    heft = 1 / nodes.answers.shape[3] if nodes.heft is None else nodes.heft
+    each = (nodes.chances * nodes.answers**2).sum(2) * heft
+    return np.asarray(each.sum(2).mean(1))
+
+
+def cached_nodes(task: Any, reader: Reader, samples: int, seed: int, alone: bool) -> Nodes:
     """The nodes of a task; kept with it, because they are the same for every Gram matrix."""
     noise = 0.0 if reader.loss == "squared" else task.noise
-    key = ("nodes", reader.scores, reader.alike, samples, seed, noise)
-    make = lambda: nodes_of(task, reader.scores, samples, seed, reader.alike, noise)
-    return _kept(task, key, make)
+    key = ("nodes", reader.shape(alone), samples, seed, noise)
+    make = lambda: nodes_of(task, reader.scores, samples, seed, reader.alike, noise, alone)
+    return kept(task, key, make)
 
 
-def _rules(task: Any, reader: Reader) -> list[Nodes]:
+def _rules(task: Any, reader: Reader, alone: bool) -> list[Nodes]:
     noisy = reader.loss != "squared" and task.noise > 0
-    return [] if noisy else grid_nodes(task, reader.scores, reader.alike)
+    return [] if noisy else grid_nodes(task, reader.scores, reader.alike, alone)
 
 
-def _kept(task: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+def kept(task: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """What `make` makes, once for every key; the task holds the last few."""
     held = vars(task).setdefault("_nodes", {})
     if key not in held:
         while len(held) >= KEPT:
             held.pop(next(iter(held)))
         held[key] = make()
     return held[key]
+
+
+class OnNodes(NamedTuple):
+    """means (S,) over scramblings; apart_error: of the moments of tokens without nodes."""
+
+    means: np.ndarray
+    apart_error: float
 
 
 class Tail:
@@ -170,29 +231,39 @@ def means_on(
     lam: float,
     star: np.ndarray,
     tail: Tail | None = None,
-) -> np.ndarray:
-    """(S,) means of the loss over the points of each scrambling; the tail is told of every loss."""
+) -> OnNodes:
+    """Means of the loss over the points of each scrambling; the tail is told of every loss."""
     law = seen_by(G, reader.order, reader.scores, star, embedded_inverses(star, nodes.reads))
     S, _, n, L = nodes.normals.shape[1:]
     size = max(1, CHUNK // (n * L))
     out = np.zeros(S)
+    known = (
+        None if nodes.apart is None else _moments(nodes, nodes.apart, reader, G, lam, star)
+    )
     for i, weight in enumerate(nodes.weights):
+        added = (0.0, 0.0) if known is None else (known.mean[i], known.variance[i])
         for s in range(0, S, size):
             part = slice(s, s + size)
-            losses, typical = _losses(nodes, i, part, reader, law, lam)
+            losses, typical = _losses(nodes, i, part, reader, law, lam, added)
             if tail is not None:
                 tail.add(losses, typical, float(weight))
             mean = losses.mean(1) if nodes.heft is None else losses @ nodes.heft
             out[part] += weight * mean
-    return nodes.unit**2 * out
+    error = 0.0 if known is None else float(nodes.weights @ known.error(_square(nodes)))
+    return OnNodes(nodes.unit**2 * out, nodes.unit**2 * error)
 
 
 def _losses(
-    nodes: Nodes, i: int, part: slice, reader: Reader, law: Seen, lam: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """(S', n) losses of a block, and what each could typically be (module docstring)."""
+    nodes: Nodes, i: int, part: slice, reader: Reader, law: Seen, lam: float,
+    added: tuple[float, float],
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """(S', n) losses of a block, and what each could typically be (module docstring).
+
+    Args:
+        added: mean and variance of what tokens without nodes add to an output.
+    """
     scales = nodes.scales[i, part] if nodes.scales.shape[1] > 1 else nodes.scales[i]
-    answers = nodes.answers[i, part]
+    answers = nodes.answers[i, part] - added[0]
     chances = nodes.chances[i, part]
     mask = None if nodes.mask is None else nodes.mask[i, part]
     pattern = nodes.pattern[i]
@@ -226,7 +297,7 @@ def _losses(
         weights = [_weights(reader.head, lam * fields[h], mask) for h in range(H)]
         output = sum((weights[h] * fields[H + h]).sum(-1) for h in range(H))
         if reader.averaged:
-            spread = _spread(weights, law.left[pattern], scales)
+            spread = _spread(weights, law.left[pattern], scales) + added[1]
             reach = _reach(weights, fields[H:], answers)
     of_another = _lossy(reader.loss, np.roll(output, 1, axis=1), answers, chances)
     losses = _lossy(reader.loss, output, answers, chances) + spread

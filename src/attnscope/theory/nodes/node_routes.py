@@ -1,4 +1,4 @@
-"""Risk and gradient on fixed nodes, as a route of every planted task (route.py).
+"""Risk and gradient on fixed nodes: the last row of the route table, for every planted task.
 
 At overlaps the Gram matrix is that of a head's k and v with the first two teachers; of further ones
 a head keeps what these imply (overlaps.py), k.T = a.(K.T, V.T), a = (k.K, k.V) M, and a derivative
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
+from attnscope.theory.jax_weights import weight_function
 from attnscope.theory.nodes.node_gradient import node_gradient
 from attnscope.theory.nodes.node_risk import node_excess, reader_of
 from attnscope.theory.overlaps import Overlaps, head_gram
-from attnscope.theory.route import Excess, Route, pointwise
+from attnscope.theory.route_rows import Excess, Route, pointwise
 
 __all__ = [
     "GRADIENT_NODES",
@@ -23,7 +24,6 @@ __all__ = [
     "checked_gram",
     "gram_excess",
     "gram_gradient",
-    "own_route",
     "sampled_on_nodes",
 ]
 
@@ -55,8 +55,10 @@ def _excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
     return sampled_on_nodes(task, predictor, o, lam, SAMPLES, 0)
 
 
-def _gradient(task: Any, predictor: Any, o: Overlaps, lam: float) -> np.ndarray:
-    """(6, ...) partial derivatives in the overlaps and the temperature."""
+def _slopes(
+    task: Any, predictor: Any, o: Overlaps, lam: float, errors: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(6, ...) partial derivatives in the overlaps and the temperature, and their errors."""
     gradient = node_gradient(
         task, reader_of(task, predictor), GRADIENT_NODES, 0, "risk_gradient"
     )
@@ -65,17 +67,38 @@ def _gradient(task: Any, predictor: Any, o: Overlaps, lam: float) -> np.ndarray:
     implied = np.linalg.pinv(star[:pair, :pair], hermitian=True) @ star[:pair]
     implied[:, :pair] = np.eye(pair)
 
-    def one(point: tuple[float, ...]) -> np.ndarray:
-        found = gradient(head_gram(Overlaps(*point), star), lam)
+    def collected(gram: np.ndarray, onto: np.ndarray, temperature: float) -> list[float]:
         cross = np.zeros((2, 2))
-        cross[:, :pair] = found.gram[:2, 2:] @ implied.T
-        return np.array([*cross.ravel(), found.gram[0, 1], found.temperature])
+        cross[:, :pair] = gram[:2, 2:] @ onto.T
+        return [*cross.ravel(), gram[0, 1], temperature]
+
+    def one(point: tuple[float, ...]) -> np.ndarray:
+        found = gradient(head_gram(Overlaps(*point), star), lam, errors)
+        off = collected(found.gram_error, np.abs(implied), found.temperature_error)
+        return np.array([collected(found.gram, implied, found.temperature), off])
 
     arrays = Overlaps(*(np.asarray(x, dtype=np.float64) for x in o))
-    return pointwise(one, arrays).T.reshape(6, *arrays.kappa.shape)
+    rows = pointwise(one, arrays).reshape(-1, 2, 6)
+    value, off = (rows[:, k].T.reshape(6, *arrays.kappa.shape) for k in (0, 1))
+    return value, off
 
 
-NODES = Route(_excess, _gradient)
+def _gradient(task: Any, predictor: Any, o: Overlaps, lam: float) -> np.ndarray:
+    return _slopes(task, predictor, o, lam, False)[0]
+
+
+def _measured(
+    task: Any, predictor: Any, o: Overlaps, lam: float
+) -> tuple[np.ndarray, np.ndarray]:
+    return _slopes(task, predictor, o, lam, True)
+
+
+def _refuse(predictor: Any, of: str) -> None:
+    """Nodes can be differentiated if the weights can."""
+    weight_function(getattr(predictor, "head", predictor), of)
+
+
+NODES = Route(_excess, _gradient, exact=False, measured=_measured, refuse=_refuse)
 
 
 def gram_excess(
@@ -126,20 +149,3 @@ def checked_gram(matrix: object, task: Any, vectors: int | None, of: str) -> np.
         hint = "inner products of vectors"
         raise bad("gram", of, "positive semidefinite", f"eigenvalue {least:.3g}", hint)
     return G
-
-
-def own_route(task: Any) -> Route | None:
-    """The row that a task's own method `exact_risk(predictor, overlaps, temperature)` makes."""
-    asked = getattr(task, "exact_risk", None)
-    if not callable(asked):
-        return None
-
-    def excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
-        value, error = asked(predictor, o, lam)
-        return Excess(value, error, "exact_risk")
-
-    def missing(task: Any, predictor: Any, o: Any) -> str:
-        known = o is not None and asked(predictor, o, predictor.temperature) is not None
-        return "" if known else "a predictor and overlaps that exact_risk knows"
-
-    return Route(excess, missing=missing)

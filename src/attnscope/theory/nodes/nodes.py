@@ -16,8 +16,9 @@ and their scatter is the standard error.
     any other definition             one block; latents drawn anew in every scrambling
     a task with projections alone    one block; the teachers' projections drawn by the task itself
 
-Where a block has at most 3 normals in all they are the tensor product of midpoint rules on
-[-EDGE, EDGE] with normal weights, of GRIDS sizes, and no scramblings.
+Where weights act on each score alone and the loss is squared, tokens that no label looks at have no
+nodes (apart.py). Where a block has at most 3 normals in all they are those of midpoint rules
+(midpoint.py), of GRIDS sizes, and no scramblings.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from scipy.special import ndtri
 
 from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.tasks.base import is_defined
+from attnscope.theory.nodes.apart import Apart, apart_of, taken
+from attnscope.theory.nodes.midpoint import midpoint_grid
 from attnscope.theory.nodes.reads import answers_at, redrawn, what_is_read
 
 __all__ = ["GRIDS", "SCRAMBLINGS", "Nodes", "grid_nodes", "nodes_of"]
@@ -39,9 +42,8 @@ BLOCKS = 64  # latents that have nodes of their own; more are drawn
 # coordinates of a Sobol' sequence; further ones, whose share of a variance is small, are drawn
 COORDINATES = 1024
 BITS = 52  # of a coordinate: normals up to 8 standard deviations
-EDGE = 8.5  # where the normal weights of midpoint rules end: 1e-17 of the mass is beyond
 # points per axis of three midpoint rules, none a multiple of another, by dimension
-GRIDS = {1: (97, 128, 161), 2: (65, 80, 97), 3: (41, 48, 56)}
+GRIDS = {1: (97, 128, 161), 2: (97, 128, 161), 3: (41, 48, 56)}
 STREAM = 0x90DE5
 
 
@@ -54,6 +56,8 @@ class Nodes(NamedTuple):
     seen: (m, S, r, n, L) projections on the teachers, 0 where unread.
     normals: (m, S, q, n, L). answers: (m, S, C, n) or (m, S, C, n, o) the label's values, and
     chances: (m, S, C, n) their probabilities. mask: (m, S, n, L) or None. unit: of the label.
+    apart: the tokens that have no nodes; L then counts the others, with zeros where a block has
+    fewer.
     """
 
     weights: np.ndarray
@@ -68,6 +72,7 @@ class Nodes(NamedTuple):
     chances: np.ndarray
     mask: np.ndarray | None
     unit: float
+    apart: Apart | None = None
 
 
 class Law(NamedTuple):
@@ -83,22 +88,25 @@ class Law(NamedTuple):
 
 
 def nodes_of(
-    task: Any, q: int, samples: int, seed: int, alike: bool, noise: float = 0.0
-) -> Nodes:
+    task: Any, q: int, samples: int, seed: int, alike: bool, noise: float = 0.0,
+    alone: bool = False,
+) -> Nodes:  # fmt: skip
     """About `samples` nodes: a power of two per block and scrambling.
 
     Args:
         q: normals per token for the trained vectors.
         alike: whether weights of tokens do not depend on their places.
+        alone: whether tokens that no label looks at need no nodes (apart.py).
         noise: standard deviation of label noise that is drawn; 0 where a loss accounts for it.
     """
     law = blocks_of(task, alike) if is_defined(task) else None
     m = 1 if law is None else len(law.values)
     n = 1 << max(4, math.ceil(math.log2(samples / (SCRAMBLINGS * m))))
     if law is not None:
-        made = _stratified(task, law, q, n, seed)
+        made = _stratified(task, law, q, n, seed, alone)
         if made is None:  # a label reads what it was thought not to
-            made = _stratified(task, law._replace(reads=np.ones_like(law.reads)), q, n, seed)
+            everything = law._replace(reads=np.ones_like(law.reads))
+            made = _stratified(task, everything, q, n, seed, alone)
         assert made is not None
     else:
         made = _drawn(task, q, n, seed)
@@ -109,15 +117,18 @@ def nodes_of(
     return made
 
 
-def grid_nodes(task: Any, q: int, alike: bool) -> list[Nodes]:
+def grid_nodes(task: Any, q: int, alike: bool, alone: bool = False) -> list[Nodes]:
     """The three midpoint rules where at most 3 normals are left; else none."""
     law = blocks_of(task, alike) if is_defined(task) else None
     if law is None:
         return []
-    size = int(law.reads.sum((1, 2)).max()) + law.reads.shape[1] * q
+    tokens = law.reads.shape[1]
+    if alone:
+        tokens = max(1, int(law.reads.any(2).sum(1).max()))
+    size = int(law.reads.sum((1, 2)).max()) + tokens * q
     if not 0 < size <= 3:
         return []
-    found = [_stratified(task, law, q, count, 0, size) for count in GRIDS[size]]
+    found = [_stratified(task, law, q, count, 0, alone, size) for count in GRIDS[size]]
     return [] if any(x is None for x in found) else found  # type: ignore[return-value]
 
 
@@ -186,37 +197,32 @@ def _normals(size: int, n: int, seed: list[int]) -> np.ndarray:
     return np.concatenate([found, rng.standard_normal((n, size - leading))], axis=1)
 
 
-def _grid(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(count^size, size) points and their weights, which sum to 1."""
-    x = EDGE * (2 * (np.arange(count) + 0.5) / count - 1)
-    weight = np.exp(-x * x / 2)
-    points = np.stack(np.meshgrid(*[x] * size, indexing="ij"), -1).reshape(-1, size)
-    heft = np.prod(np.stack(np.meshgrid(*[weight] * size, indexing="ij"), -1), -1).ravel()
-    return points, heft / heft.sum()
-
-
 # -- blocks ----------------------------------------------------------------------------------------
 
 
 def _stratified(
-    task: Any, law: Law, q: int, n: int, seed: int, grid: int = 0
+    task: Any, law: Law, q: int, n: int, seed: int, alone: bool, grid: int = 0
 ) -> Nodes | None:
     """A block per latent; None where a label reads more than it was thought to."""
     m, L, r = law.means.shape
+    apart = apart_of(law.means, law.scales, law.reads) if alone else None
+    kept = np.tile(np.arange(L), (m, 1)) if apart is None else apart.kept
     reads, place = np.unique(law.reads.reshape(-1, r), axis=0, return_inverse=True)
     roots = [_root(task.teacher_gram, row) for row in reads]
     pattern = place.reshape(m, L)
     blocks = []
     heft = None
     for i in range(m):
-        size = int(law.reads[i].sum()) + L * q
+        size = int(law.reads[i].sum()) + kept.shape[1] * q
         if grid:
-            points, heft = _grid(grid, n)
+            points, heft = midpoint_grid(grid, n)
             parts = [points[:, :size]]
         else:
             parts = [_normals(size, n, [seed, STREAM, i, s]) for s in range(SCRAMBLINGS)]
         own = [roots[p] for p in pattern[i]]
-        made = [_block(task, law, i, q, z, own, [seed, s]) for s, z in enumerate(parts)]
+        made = [
+            _block(task, law, i, q, z, own, kept[i], [seed, s]) for s, z in enumerate(parts)
+        ]
         whole = [x for x in made if x is not None]
         if len(whole) < len(made):
             return None
@@ -225,9 +231,13 @@ def _stratified(
         np.stack([np.stack([scrambling[k] for scrambling in block]) for block in blocks])
         for k in range(4)
     )
+    means, scales, pattern = (
+        np.stack([taken(x[i], kept[i], 0) for i in range(m)])
+        for x in (law.means, law.scales, pattern)
+    )
     return Nodes(
-        law.weights, heft, reads, pattern, law.means, law.scales[:, None, None], seen, normals,
-        answers, chances, None, 1.0,
+        law.weights, heft, reads, pattern, means, scales[:, None, None], seen, normals, answers,
+        chances, None, 1.0, apart,
     )  # fmt: skip
 
 
@@ -245,13 +255,13 @@ def _block(
     q: int,
     z: np.ndarray,
     roots: list[np.ndarray],
+    kept: np.ndarray,
     seed: list[int],
 ) -> tuple[np.ndarray, ...] | None:
-    """(seen, normals, answers, chances) of one latent at normals z (n, size); a label that draws
-    random numbers has its own stream in every scrambling.
+    """(seen, normals, answers, chances) of one latent at normals z (n, size), for the tokens `kept`;
+    a label that draws random numbers has its own stream in every scrambling.
     """
     n = len(z)
-    L = law.means.shape[1]
     mean = law.means[i] @ task.teacher_gram
     seen = np.zeros((n, *mean.shape))
     used = 0
@@ -269,8 +279,8 @@ def _block(
             answers_at(task, other, latent), answers_at(task, seen, latent)
         ):
             return None
-    seen = np.where(law.reads[i], seen, 0.0)
-    rest = z[:, used : used + L * q].reshape(n, q, L)
+    seen = taken(np.where(law.reads[i], seen, 0.0), kept, 1)
+    rest = z[:, used : used + len(kept) * q].reshape(n, q, len(kept))
     return np.moveaxis(seen, 2, 0), np.moveaxis(rest, 1, 0), answers, chances
 
 

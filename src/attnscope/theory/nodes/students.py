@@ -27,17 +27,20 @@ __all__ = ["JITTER", "Seen", "embedded_inverses", "seen_by"]
 # added to the diagonal of rest_KK where its factor is differentiated: the factor's derivative is then
 # below 1e5, and what multiplies it vanishes with it (node_gradient.py)
 JITTER = 1e-10
+TINY = 1e-300  # keeps a vector of length 0 from dividing by it
 
 
 class Seen(NamedTuple):
     """Coefficients for each set of teachers that is read: (P, a, r) on means and on what is seen,
-    (P, a, q) on the normals, a trained vectors with the scores first; Q (P, v, v).
+    (P, a, q) on the normals, a trained vectors with the scores first; Q (P, v, v). open (P,): the
+    largest share of a score's variance that is not known from what is seen.
     """
 
     on_means: Any
     on_seen: Any
     on_normals: Any
     left: Any
+    open: Any
 
 
 def embedded_inverses(star: np.ndarray, reads: np.ndarray) -> np.ndarray:
@@ -72,7 +75,11 @@ def seen_by(
         on_seen = cross @ inverse
         rest = own - on_seen @ cross.T
         on_means = cross - on_seen @ star
-        if xp is np:
+        free = xp.diagonal(rest)[:scores] / xp.maximum(xp.diagonal(own)[:scores], TINY)
+        if scores == m:
+            on_normals = _root_of_all(rest, xp)
+            left = xp.zeros((0, 0))
+        elif xp is np:
             factor = lower_factor(((rest + rest.T) / 2)[None])[0]
             on_normals = factor[:, :scores]
             last = factor[scores:, scores:]
@@ -85,5 +92,15 @@ def seen_by(
             across = solve_triangular(root, rest[:scores, scores:], lower=True).T
             on_normals = xp.concatenate([root, across])
             left = rest[scores:, scores:] - across @ across.T
-        parts.append((on_means, on_seen, on_normals, left))
-    return Seen(*(xp.stack([part[k] for part in parts]) for k in range(4)))
+        parts.append((on_means, on_seen, on_normals, left, xp.max(free)))
+    return Seen(*(xp.stack([part[k] for part in parts]) for k in range(5)))
+
+
+def _root_of_all(rest: Any, xp: Any) -> Any:
+    """A root of rest with the values' columns first: where a score is known (C = 0) and its value is
+    not, the value's coefficients do not turn with the score's direction.
+    """
+    turned = ((rest + rest.T) / 2)[::-1, ::-1]
+    if xp is np:
+        return lower_factor(turned[None])[0][::-1]
+    return xp.linalg.cholesky(turned + JITTER * xp.eye(len(turned)))[::-1]

@@ -1,8 +1,9 @@
 """Optima and geometry of the risk.
 
 In reading order: `optimum` (the best temperature), `optimal_sigma` (the best activation),
-`linear_optimum`, `heads_minimum`, `landscape` with `sphere_hessian` (stationary
-points), `oracle_saddle`.
+`linear_optimum`, `heads_minimum`, `landscape` with `stationary`, `swapped` and `sphere_hessian`
+(stationary points), `planted_points` (those of any planted task), `risk_plane` (the figure),
+`oracle_saddle`.
 """
 
 from attnscope.doors import door

@@ -31,18 +31,18 @@ gradient, to roundoff); other predictors use fourth-order differences of the exa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.html_tables import Shown, card, table
-from attnscope.numerics.border.estimate import Estimate
+from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Erf, Predictor, has_one_head
+from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.base import laws, perpendicular
+from attnscope.tasks.base import PlantedTask, has_law, laws, perpendicular
 from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope.theory.optima.planted_points import planted_points
 from attnscope.theory.optima.sphere_hessian import (
     Derivatives,
     moved,
@@ -54,10 +54,23 @@ from attnscope.theory.optima.sphere_hessian import (
     tangent_gradient,
     vectors_with,
 )
+from attnscope.theory.optima.stationary import (
+    StationaryPoint,
+    StationaryPoints,
+    kind_of,
+    name_of,
+    signs_of,
+)
+from attnscope.theory.optima.swapped import swapped_overlaps
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.risk import checked_task, risk
 from attnscope.theory.risks.erf_risk import erf_variance
-from attnscope.theory.route import closed_form, find_route
+from attnscope.theory.route import (
+    checked_planted,
+    checked_predictor,
+    closed_form,
+    find_route,
+)
 
 __all__ = [
     "LocalGeometry",
@@ -71,12 +84,6 @@ __all__ = [
     "swapped_overlaps",
 ]
 
-# eigenvalues below this fraction of the largest count as zero modes (symmetries; differences are
-# good to 1e-9)
-ZERO = 1e-9
-# share of zero modes from which on a point has no kind; symmetries explain at most about half (k or
-# v turns freely)
-FLAT = 0.75
 # overlaps closer than this are those of one point: Newton's method ends within 1e-9 or so
 NEAR = 1e-6
 NEWTON_STEPS = 20  # of at most 0.3 rad: the way around the sphere, and then some
@@ -85,55 +92,6 @@ NEWTON_DIFFERENCE = (
     # instead of 25
     1e-6
 )
-
-
-@dataclass(frozen=True)
-class StationaryPoint:
-    """A critical point of the risk on S^(d-1) x S^(d-1), up to rotations that fix k*, v* and, for
-    odd activations, (k, v) -> (-k, -v).
-
-    kind: "minimum", "saddle", "maximum", or "flat" where the risk is constant to second order in
-    most directions.
-    """
-
-    name: str
-    overlaps: Overlaps
-    risk: Estimate
-    eigenvalues: np.ndarray
-    multiplicities: np.ndarray
-    kind: str
-
-    def count(self, sign: int) -> int:
-        """Number of negative (-1), zero (0) or positive (+1)
-        Hessian directions in the ambient space.
-        """
-        return int(self.multiplicities[_signs(self.eigenvalues) == sign].sum())
-
-
-class StationaryPoints(Shown[StationaryPoint]):
-    """A list of points, a table in a notebook."""
-
-    def _repr_html_(self) -> str:
-        head = ["point", "kind", "risk", "error", *Overlaps._fields]
-        head += ["lowest curvature", "highest", "directions down"]
-        rows = [_told(point) for point in self]
-        return card(table("stationary points, best risk first", head, rows))
-
-
-def _told(point: StationaryPoint) -> list[str]:
-    """A point in a line."""
-    # what counts as a zero mode is told as zero
-    signed = np.where(_signs(point.eigenvalues) == 0, 0.0, point.eigenvalues)
-    ends = (float(signed.min()), float(signed.max()))
-    return [
-        point.name,
-        point.kind,
-        f"{point.risk.value:.5g}",
-        f"{point.risk.error:.0e}",
-        *(f"{float(x):.4f}" for x in point.overlaps),
-        *(f"{x:.4g}" for x in ends),
-        str(point.count(-1)),
-    ]
 
 
 class LocalGeometry(NamedTuple):
@@ -148,14 +106,25 @@ def known_landscape(task: object) -> bool:
     return SingleLocation in laws(task)
 
 
-def stationary_points(task: SingleLocation, predictor: Predictor) -> StationaryPoints:
-    """The oracle, the role-swapped point and the degenerate saddle, as far as they exist for this
-    predictor, best risk first: a list, a table in a notebook.
+def stationary_points(
+    task: PlantedTask, predictor: Predictor | MultiHead, starts: int = 6, seed: int = 0
+) -> StationaryPoints:
+    """Stationary points of the risk on the product of unit spheres, best risk first: a list, a table in
+    a notebook.
 
-    For other predictors than Erf they are looked for by Newton's method from Erf's, and named by
-    where it ends: "oracle"; "swapped" (k nearer to v* than to k*, v nearer to k* than to v*, up to
-    signs); "degenerate" (k and v perpendicular to both); "reversed" (k = -k* or v = -v* or both);
-    or "other".
+    Of one head on SingleLocation with key perpendicular to value: the oracle, the role-swapped point
+    and the degenerate saddle, as far as they exist. For other predictors than Erf they are looked
+    for by Newton's method from Erf's, and named by where it ends: "oracle"; "swapped" (k nearer to
+    v* than to k*, v nearer to k* than to v*, up to signs); "degenerate" (k and v perpendicular to
+    both); "reversed" (k = -k* or v = -v* or both); or "other".
+
+    On any other planted task, yours included, and of several heads: what Newton's method finds from
+    vectors at the teachers, perpendicular to them, and from random descents, on the exact risk where
+    its gradient is known, else on fixed nodes with errors (planted_points.py). A search may miss
+    points.
+
+    Args:
+        starts, seed: random descents of the search, and their seed.
 
     >>> for p in stationary_points(SingleLocation(dim=400, length=10), Erf(0.1)):
     ...     print(f"{p.name:10s} {p.risk.value:.4f} {p.kind}")
@@ -164,8 +133,19 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> StationaryP
     degenerate 0.6155 saddle
     """
     of = "stationary_points"
-    orthogonal_task(task, of)
-    lam = constant_temperature(_checked(predictor, of), of)
+    if has_law(task, SingleLocation) and task.alignment == 0 and not adds_heads(predictor):
+        return _of_one_location(task, _checked(predictor, of), of)
+    checked_planted(task, of)
+    if not adds_heads(predictor):
+        checked_predictor(predictor, of)
+    lam = constant_temperature(predictor, of)
+    starts = check.integer(starts, "starts", of, 0)
+    seed = check.seed_value(seed, of)
+    return StationaryPoints(planted_points(task, predictor, lam, starts, seed, of))
+
+
+def _of_one_location(task: SingleLocation, predictor: Predictor, of: str) -> StationaryPoints:
+    lam = constant_temperature(predictor, of)
     row = find_route(task, predictor)
     own = None if row is None else row.swapped  # with it, starts are the points themselves
     starts = {"oracle": Overlaps.oracle()}
@@ -185,7 +165,7 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> StationaryP
         if own is None:
             if not critical(k, v):  # on a plateau Newton's method would only wander
                 k, v = _newton(derivatives, k, v)
-            name = _name(overlaps_of(k, v))
+            name = name_of(overlaps_of(k, v), NEAR)
         if not critical(k, v):
             continue
         if not any(
@@ -193,16 +173,6 @@ def stationary_points(task: SingleLocation, predictor: Predictor) -> StationaryP
         ):
             points.append(_point(task, predictor, derivatives, name, k, v))
     return StationaryPoints(sorted(points, key=lambda p: p.risk.value))
-
-
-def _name(o: np.ndarray) -> str:
-    """What the point with these overlaps is called (`stationary_points`)."""
-    kap, eta, the, nu, _ = o
-    if min(abs(kap), abs(nu)) > 1 - NEAR:
-        return "oracle" if min(kap, nu) > 0 else "reversed"
-    if max(abs(kap), abs(eta), abs(the), abs(nu)) < NEAR:
-        return "degenerate"
-    return "swapped" if eta**2 > kap**2 and the**2 > nu**2 else "other"
 
 
 def local_geometry(
@@ -224,20 +194,6 @@ def local_geometry(
     )
     gradient = float(np.linalg.norm(tangent_gradient(derivatives, k, v)))
     return LocalGeometry(gradient, np.sort(np.concatenate([inside, outside])))
-
-
-def swapped_overlaps(task: SingleLocation, temperature: float) -> Overlaps:
-    """Overlaps of the role-swapped stationary point of the erf predictor."""
-    lam = temperature
-    gam2 = task.gamma**2
-    s = task.signal
-    S = math.sqrt(1 + 2 * lam**2 * gam2)
-    q = math.sqrt(1 + 4 * lam**2 * gam2)
-    pull = lam * gam2 / S * 2 / math.sqrt(math.pi)
-    against = s * float(erf_variance(0.0, q, lam**2 * gam2))
-    # quadratic in lambda against linear: below all floats the pull wins as just above them
-    theta = min(1.0, pull / against) if against > 0 else 1.0
-    return Overlaps(0.0, 1.0, theta, 0.0, 0.0)
 
 
 def basin_prediction(
@@ -325,26 +281,12 @@ def _point(
     eigenvalues = eigenvalues[order]
     multiplicities = multiplicities[order]
     exact = closed_form(task, predictor)
-    kind = _kind(_signs(eigenvalues, 0.0 if exact else 1 + task.signal**2), multiplicities)
+    kind = kind_of(
+        signs_of(eigenvalues, 0.0 if exact else 1 + task.signal**2), multiplicities
+    )
     o = Overlaps(*(float(x) for x in np.clip(overlaps_of(k, v), -1, 1)))
     return StationaryPoint(
         name, o, risk(task, predictor, o), eigenvalues, multiplicities, kind
-    )
-
-
-def _kind(signs: np.ndarray, multiplicities: np.ndarray) -> str:
-    if (signs >= 0).all() and multiplicities[signs == 0].sum() > FLAT * multiplicities.sum():
-        return "flat"
-    return "minimum" if (signs >= 0).all() else "maximum" if (signs <= 0).all() else "saddle"
-
-
-def _signs(eigenvalues: np.ndarray, scale: float = 0.0) -> np.ndarray:
-    """Signs, 0 below ZERO of the largest eigenvalue or of the scale on which the differences behind
-    them are good to ZERO.
-    """
-    size = np.abs(eigenvalues)
-    return np.where(size <= ZERO * max(size.max(), scale), 0, np.sign(eigenvalues)).astype(
-        int
     )
 
 

@@ -1,0 +1,136 @@
+"""The risk over two of the five overlaps, for any planted task with a key and a value, and its figure.
+
+    R(kappa, eta, theta, nu, rho) with two of them on a grid and the others held,
+
+NaN where no unit vectors have these overlaps. Exact where the pair has a route, else on fixed nodes,
+the same at every point of the grid, with a standard error each; the stationary points, projected onto
+the two axes, are those of `stationary_points`. A projection: a minimum need not lie where the plane
+is lowest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attnscope.errors import bad
+from attnscope.figures.figure import Figure, Heat, Mark, Panel, Points
+from attnscope.numerics.border import validation as check
+from attnscope.predictors.temperature import constant_temperature
+from attnscope.theory.optima.landscape import stationary_points
+from attnscope.theory.optima.stationary import StationaryPoint
+from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps, gram
+from attnscope.theory.risk import unchecked_risk
+from attnscope.theory.route import checked_planted, checked_predictor
+
+__all__ = ["Landscape", "risk_landscape"]
+
+POSSIBLE = -1e-9  # least eigenvalue of a Gram matrix of unit vectors, to rounding
+SAMPLES = 1 << 13  # nodes of a point, where it has no route: a few milliseconds, a percent
+LOG_FROM = 100.0  # a risk that varies by more than this factor is coloured by its logarithm
+NAMES = {"kappa": "k·k*", "eta": "k·v*", "theta": "v·k*", "nu": "v·v*", "rho": "k·v"}
+
+
+@dataclass(frozen=True, eq=False)
+class Landscape:
+    """risk, error (n, n), rows along y, NaN outside; axis (n,); points: the stationary ones.
+
+    overlaps: what the others are held at; method: how the risks were computed.
+    """
+
+    task: Any
+    predictor: Any
+    x: str
+    y: str
+    axis: np.ndarray
+    risk: np.ndarray
+    error: np.ndarray
+    overlaps: Overlaps
+    points: tuple[StationaryPoint, ...]
+    method: str
+
+    def figure(self) -> Figure:
+        """The risk as colours, with the stationary points by kind."""
+        low = float(np.nanmin(self.risk))
+        log = low > 0 and float(np.nanmax(self.risk)) > LOG_FROM * low
+        marks: list[Mark] = [Heat(self.axis, self.axis, self.risk, "risk", log_z=log)]
+        for color, p in enumerate(self.points):
+            label = f"{p.name}: {p.kind}, risk {p.risk.value:.4g}"
+            place = ([float(getattr(p.overlaps, name))] for name in (self.x, self.y))
+            marks.append(Points(*place, label, color))
+        held = ", ".join(
+            f"{name} = {getattr(self.overlaps, name):g}"
+            for name in NAMES
+            if name not in (self.x, self.y)
+        )
+        square = (-1.04, 1.04)
+        across, up = (f"{name} = {NAMES[name]}" for name in (self.x, self.y))
+        title = f"risk at {held}"
+        panel = Panel(title, across, up, tuple(marks), x_range=square, y_range=square)
+        title = f"{type(self.predictor).__name__} on {type(self.task).__name__}"
+        return Figure(title, (panel,))
+
+
+def risk_landscape(
+    task: Any,
+    predictor: Any,
+    x: str = "kappa",
+    y: str = "nu",
+    overlaps: Overlaps | None = None,
+    points: int = 31,
+    samples: int = SAMPLES,
+    starts: int | None = 6,
+    seed: int = 0,
+) -> Landscape:
+    """The risk of one head over two overlaps, with its stationary points; `.figure()` draws it.
+
+    Args:
+        task: any planted task with a key and a value: shipped, or a Planted of yours.
+        x, y: which overlaps are the axes: kappa, eta, theta, nu or rho.
+        overlaps: what the others are held at; 0 if left out. Those of the axes do not count.
+        points: of each axis, from -1 to 1. samples: nodes, where the pair has no exact risk.
+        starts: random descents of the search for stationary points (`stationary_points`); None
+            leaves the search out.
+
+    >>> from attnscope.predictors.attention import Erf
+    >>> from attnscope.tasks.planted.single_location import SingleLocation
+    >>> found = risk_landscape(SingleLocation(dim=80, length=5), Erf(0.2), points=5)
+    >>> found.risk.shape, [p.name for p in found.points], found.method
+    ((5, 5), ['oracle', 'swapped', 'degenerate'], 'closed form')
+    """
+    of = "risk_landscape"
+    checked_planted(task, of)
+    lam = constant_temperature(checked_predictor(predictor, of), of)
+    for name, word in (("x", x), ("y", y)):
+        if word not in NAMES:
+            raise bad(name, of, "one of " + ", ".join(NAMES), word)
+    if x == y:
+        raise bad("y", of, "another overlap than x", y)
+    held = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0) if overlaps is None else overlaps
+    held = Overlaps(*(check.real(v, n, of, -1, 1) for v, n in zip(held, NAMES, strict=True)))
+    n = check.integer(points, "points", of, 2)
+    samples = check.integer(samples, "samples", of, 2)
+    seed = check.seed_value(seed, of)
+    axis = np.linspace(-1, 1, n)
+    plane = _plane(held, x, y, axis)
+    possible = np.linalg.eigvalsh(gram(plane, alignment_of(task)))[..., 0] >= POSSIBLE
+    if not possible.any():
+        got = ", ".join(f"{name} = {value:g}" for name, value in held._asdict().items())
+        raise bad("overlaps", of, "those of some unit vectors on this plane", got)
+    risk = np.full((n, n), np.nan)
+    error = np.full((n, n), np.nan)
+    inside = checked_overlaps(Overlaps(*(v[possible] for v in plane)), task, of)
+    found = unchecked_risk(task, predictor, inside, lam, samples=samples, seed=seed)
+    risk[possible] = found.value
+    error[possible] = found.error
+    at = () if starts is None else tuple(stationary_points(task, predictor, starts, seed))
+    return Landscape(task, predictor, x, y, axis, risk, error, held, at, found.method)
+
+
+def _plane(held: Overlaps, x: str, y: str, axis: np.ndarray) -> Overlaps:
+    """(n, n) arrays, x along the rows."""
+    a, b = np.meshgrid(axis, axis)
+    fixed = {name: np.full(a.shape, value) for name, value in held._asdict().items()}
+    return Overlaps(**(fixed | {x: a, y: b}))

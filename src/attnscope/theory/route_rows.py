@@ -1,0 +1,228 @@
+"""Rows of the route table: what is known of a kind of predictor on a kind of task, and how the row of
+a pair is found.
+
+    Route(excess, gradient, jax, closed)     of a pair (kind of task, kind of predictor)
+
+A pair is looked up by the classes of the task, most special first, then by those of the predictor;
+so a subclass of Componentwise has a route without being listed. After the listed rows comes the one
+of a task's own method `exact_risk`, and last that of every planted task, whose gradient is that of
+fixed nodes (nodes/node_routes.py): the first row that has the part in question serves. `add_route`
+adds a row from anywhere. routes.py has the shipped rows; route.py is this file with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError
+from attnscope.predictors.attention import Predictor, has_one_head
+from attnscope.tasks.base import PlantedTask, has_classes, is_planted, laws
+from attnscope.theory.overlaps import Overlaps
+
+__all__ = [
+    "Excess",
+    "Route",
+    "add_route",
+    "all_routes",
+    "checked_planted",
+    "checked_predictor",
+    "closed_form",
+    "find_route",
+    "gradient_row",
+    "has_gradient",
+    "needed",
+    "pointwise",
+    "rows_of",
+]
+
+
+class Excess(NamedTuple):
+    """What an exact route returns: arrays of the overlaps' shape;
+    log_excess None where log(excess) will do.
+    """
+
+    excess: Any
+    error: Any
+    method: str
+    log_excess: Any = None
+
+
+def everywhere(task: Any, predictor: Any, o: Any) -> str:
+    """Nothing is missing."""
+    return ""
+
+
+def always(predictor: Any, of: str) -> None:
+    """Every predictor has this gradient."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """The exact routes of a pair; None is what nobody has derived.
+
+    excess(task, predictor, overlaps, temperature) -> Excess.
+    gradient: the same arguments -> (6, ...) partial derivatives in the five overlaps and the
+    temperature. jax(task, predictor) -> f(overlaps, temperature), a raw JAX function.
+    closed: excess and gradient are closed forms that broadcast over overlaps and temperatures; the
+    gradient takes complex overlaps too. sampled(task, predictor, overlaps, temperature, samples,
+    seed) -> Excess: a cheaper sampler than the task's projections. missing(task, predictor,
+    overlaps): "" or what the exact excess would need ("Overlaps.oracle()"). swapped(task,
+    temperature) -> Overlaps: the role-swapped point, where it has a formula. critical(task): the
+    temperature above which the oracle is a saddle. exact: False for sampled numbers. measured: the
+    same arguments as `gradient` -> the gradient and its standard errors, (6, ...) each; None where
+    it is good to rounding or to the quadrature's own tolerance. refuse(predictor, of): one sentence where the
+    predictor has no such gradient.
+    """
+
+    excess: Callable[..., Any]
+    gradient: Callable[..., Any] | None = None
+    jax: Callable[..., Any] | None = None
+    closed: bool = False
+    sampled: Callable[..., Excess] | None = None
+    missing: Callable[[Any, Any, Any], str] = everywhere
+    swapped: Callable[..., Overlaps] | None = None
+    critical: Callable[[Any], float] | None = None
+    exact: bool = True
+    measured: Callable[..., tuple[Any, Any]] | None = None
+    refuse: Callable[[Any, str], None] = always
+
+
+_ROUTES: dict[tuple[type, type], Route] = {}
+
+
+def add_route(task: type, predictor: type, route: Route) -> None:
+    """Say what is exactly known of this kind of predictor on this kind of task;
+    a later row replaces an earlier one.
+    """
+    _ROUTES[task, predictor] = route
+
+
+def all_routes() -> dict[tuple[type, type], Route]:
+    """Every row, shipped or added."""
+    return _ROUTES
+
+
+def rows_of(task: object, predictor: object) -> Iterator[Route]:
+    """The rows of a pair, most special first (module docstring)."""
+    kinds = type(predictor).__mro__
+    for pair in ((t, p) for t in laws(task) for p in kinds):
+        if pair in _ROUTES:
+            yield _ROUTES[pair]
+    if callable(getattr(task, "exact_risk", None)):
+        yield own_route(task)
+    if is_planted(task) and not has_classes(task):
+        last = next(((PlantedTask, p) for p in kinds if (PlantedTask, p) in _ROUTES), None)
+        if last is not None:
+            yield _ROUTES[last]
+
+
+def find_route(task: object, predictor: object) -> Route | None:
+    """The most special row that is exact, or None."""
+    return next((row for row in rows_of(task, predictor) if row.exact), None)
+
+
+def own_route(task: Any) -> Route:
+    """The row that a task's own method `exact_risk(predictor, overlaps, temperature)` makes."""
+    asked = task.exact_risk
+
+    def excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
+        value, error = asked(predictor, o, lam)
+        return Excess(value, error, "exact_risk")
+
+    def missing(task: Any, predictor: Any, o: Any) -> str:
+        known = o is not None and asked(predictor, o, predictor.temperature) is not None
+        return "" if known else "a predictor and overlaps that exact_risk knows"
+
+    return Route(excess, missing=missing)
+
+
+def closed_form(task: object, predictor: object) -> bool:
+    """Whether the pair has a closed form."""
+    route = find_route(task, predictor)
+    return route is not None and route.closed
+
+
+def has_gradient(task: object, predictor: object) -> bool:
+    """Whether the pair has an exact gradient, not only that of nodes."""
+    rows = rows_of(task, predictor)
+    return any(row.exact and row.gradient is not None for row in rows)
+
+
+def gradient_row(task: object, predictor: object, of: str, sibling: str) -> Route:
+    """The row whose gradient serves the pair, or the sentence of `needed`."""
+    rows = rows_of(task, predictor)
+    found = next((row for row in rows if row.gradient is not None), None)
+    if found is None:
+        raise AttnscopeError(_sentence("gradient", task, predictor, of, sibling))
+    found.refuse(predictor, of)
+    return found
+
+
+def needed(
+    part: str, task: object, predictor: object, of: str, sibling: str
+) -> Callable[..., Any]:
+    """A part of the pair's route, or the sentence that says which predictors have it on this task
+    and which sibling can.
+    """
+    if part == "gradient":
+        return gradient_row(task, predictor, of, sibling).gradient  # type: ignore[return-value]
+    route = find_route(task, predictor)
+    found = None if route is None else getattr(route, part)
+    if found is None:
+        raise AttnscopeError(_sentence(part, task, predictor, of, sibling))
+    return found
+
+
+def _sentence(part: str, task: object, predictor: object, of: str, sibling: str) -> str:
+    words = {"excess": "an exact risk", "gradient": "an exact gradient", "jax": "a JAX risk"}
+    kinds = laws(task)
+    names = [
+        p.__name__
+        for (t, p), row in _ROUTES.items()
+        if t in kinds and getattr(row, part) is not None
+    ]
+    on = type(task).__name__
+    must = (
+        f"one with {words[part]} on {on} ({', '.join(sorted(set(names)))})"
+        if names
+        else f"left out: no predictor has {words[part]} on {on}"
+    )
+    return f"predictor of {of} must be {must}, got {predictor!r}; try {sibling}."
+
+
+def pointwise(function: Callable[[tuple[float, ...]], Any], o: Overlaps) -> np.ndarray:
+    """function(overlaps of one point) for every point of the broadcast shape, in order:
+    (points, ...).
+    """
+    return np.array(
+        [function(tuple(float(x) for x in point)) for point in zip(*(x.ravel() for x in o))]
+    )
+
+
+def checked_planted(task: object, of: str) -> Any:
+    """The task, if it has projections and a key and a value, or one sentence."""
+    if not is_planted(task) or has_classes(task):
+        one = "SingleLocation(dim=400, length=10)"
+        sibling = "sign_error(task, predictor, overlaps)" if has_classes(task) else one
+        raise AttnscopeError(
+            f"task of {of} must be a planted task with a key and a value, got {_named(task)}; try "
+            f"{sibling}."
+        )
+    return task
+
+
+def checked_predictor(predictor: object, of: str) -> Predictor:
+    if not has_one_head(predictor):
+        raise AttnscopeError(
+            f"predictor of {of} must be a Predictor such as Erf, Softmax or Componentwise, got "
+            f"{_named(predictor)}; try Erf(0.1)."
+        )
+    return predictor
+
+
+def _named(x: object) -> str:
+    return " ".join(repr(x).split())[:80]
