@@ -2,31 +2,13 @@
 against other temperatures.
 """
 
-import numpy as np
 import pytest
+from helpers.twins import Twin
 
 import attnscope as at
 from attnscope.theory.optima.optimum import sizes_of
 
 SURE = 5  # standard errors: a false alarm of 6e-7 each
-
-
-class Twin(at.Planted):
-    """Single-location regression of gamma = 1, of which nothing exact is known."""
-
-    teachers = ("key", "value")
-    strength: float = 2.0
-
-    def latents(self):
-        return np.arange(self.length), np.full(self.length, 1 / self.length)
-
-    def means(self, location):
-        out = np.zeros((len(location), self.length, 2))
-        out[np.arange(len(location)), location, 0] = self.strength
-        return out
-
-    def label(self, fields, location, rng):
-        return fields[np.arange(len(fields)), location, 1]
 
 
 @pytest.mark.parametrize(

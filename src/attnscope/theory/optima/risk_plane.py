@@ -58,8 +58,8 @@ class Landscape:
         marks: list[Mark] = [Heat(self.axis, self.axis, self.risk, "risk", log_z=log)]
         for color, p in enumerate(self.points):
             label = f"{p.name}: {p.kind}, risk {p.risk.value:.4g}"
-            place = ([float(getattr(p.overlaps, name))] for name in (self.x, self.y))
-            marks.append(Points(*place, label, color))
+            a, b = ([float(getattr(p.overlaps, name))] for name in (self.x, self.y))
+            marks.append(Points(a, b, label, color))
         held = ", ".join(
             f"{name} = {getattr(self.overlaps, name):g}"
             for name in NAMES
