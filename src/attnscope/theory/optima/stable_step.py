@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from attnscope.theory.optima.landscape import StationaryPoint
+from attnscope.theory.optima.stationary import StationaryPoint
 
 __all__ = ["stable_step"]
 
