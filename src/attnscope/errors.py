@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-__all__ = ["AttnscopeError", "bad"]
+from collections.abc import Iterable
+
+__all__ = ["AttnscopeError", "bad", "listed", "shown"]
 
 
 class AttnscopeError(ValueError):
@@ -29,3 +31,16 @@ def shown(got: object) -> str:
     except Exception:
         text = f"an object of type {type(got).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names of somebody's columns or arrays in a sentence: the first few, each short, without the
+    letters that a terminal would obey.
+    """
+    texts = [str(name) for name in names]
+    short = ["".join(c if c.isprintable() else "?" for c in text[:LONG]) for text in texts]
+    return (", ".join(short[:MANY]) or "(none)") + (", ..." if len(texts) > MANY else "")
+
+
+LONG = 40  # letters of a name that still tell which one it is
+MANY = 8  # names that fit a line or two

@@ -20,10 +20,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from attnscope.errors import AttnscopeError, bad
 
-__all__ = ["check_place", "is_full", "reason", "temporary", "whole_file", "writable_folder"]
+__all__ = [
+    "check_place",
+    "is_full",
+    "reason",
+    "remove_temporaries",
+    "temporary",
+    "whole_file",
+    "writable_folder",
+    "write_csv",
+]
 
 Refusal = Callable[[OSError], AttnscopeError]
 
@@ -31,6 +41,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT)  # no space left, on the disk or in the user
 # Characters of the target's name in the temporary's: enough to recognise it; 4 bytes each, with the
 # dots and 32 hex digits, stay below the 255 bytes that file systems allow.
 NAME = 40
+FORMULA = "=+-@\t\r"  # beginnings that spreadsheets compute, or skip to find one
+# Temporaries that are being written, for a process that must end at once
+_UNDER_WAY: set[Path] = set()
 
 
 @contextmanager
@@ -63,6 +76,7 @@ def whole_file(
             yield target
             return
         part = temporary(target, ending)
+        _UNDER_WAY.add(part)
         try:
             yield part
             if sync:
@@ -73,6 +87,7 @@ def whole_file(
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
+            _UNDER_WAY.discard(part)
         if sync:
             # Not every system can sync a folder (Windows, some network disks): the file itself is
             # synced.
@@ -115,6 +130,32 @@ def writable_folder(folder: Path, refusal: Refusal) -> None:
         finally:
             with suppress(OSError):
                 probe.unlink(missing_ok=True)
+
+
+def remove_temporaries() -> None:
+    """Remove what is being written; only for a process that ends at once."""
+    for part in list(_UNDER_WAY):
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_csv(frame: Any, part: Path, **how: Any) -> None:
+    """A data frame as CSV in which no text is a formula: what a spreadsheet would compute, a name
+    that begins with =, +, - or @, stands behind an apostrophe.
+    """
+    words = [name for name in frame if frame[name].dtype.kind not in "biuf"]
+    safe = frame.assign(**{name: frame[name].map(_no_formula) for name in words})
+    safe.rename(columns=_no_formula).to_csv(part, index=False, encoding="utf-8", **how)
+
+
+def _no_formula(cell: Any) -> Any:
+    if not isinstance(cell, str) or cell[:1] not in FORMULA or not cell:
+        return cell
+    try:
+        float(cell)  # a number as text computes nothing
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def temporary(path: Path, ending: str = ".tmp") -> Path:

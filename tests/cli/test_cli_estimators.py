@@ -367,7 +367,7 @@ def test_a_broken_file_is_one_sentence(folder, tmp_path, kind, words):
             "must hold an array z",
         ),
         (["fit", "{f}/data.npz", "--out", "{t}/m.pkl"], "must end in .npz"),
-        (["fit", "{f}/data.npz", "--out", "{t}/nowhere/m.npz"], "in an existing folder"),
+        (["fit", "{f}/data.npz", "--out", "{t}/nowhere/m.npz"], "in a folder that exists"),
         (["fit", "{f}/data.npz", "--out", "{f}/data.npz"], "another than the input"),
         (
             ["fit", "{f}/data.npz", "--out", "{t}/m.npz", "--gate", "gpt"],

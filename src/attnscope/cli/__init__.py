@@ -1,59 +1,79 @@
 """The command line: parses, calls the library, prints. Exit codes: 0 fine, 1 a claim failed, 2 bad
 input, 130 stopped (Ctrl-C, or SIGTERM, which ends a command in the same way).
 
-One file per group of commands; importing them here is what adds them to `app`, in the order in
-which `--help` lists them.
+`commands` has them all; it is imported by `main` or when something of it is asked for, so that a
+command can be stopped in one sentence from its first moment. Then `common`, `stopping`, `streams`
+and one file per group of commands.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from attnscope.cli import theory, samples, training, tasks, new  # isort: skip
-from attnscope.cli import bags
-from attnscope.cli import long_jobs as work
-
-from attnscope.cli import evidence, selftest  # isort: skip
-from attnscope.cli.common import app
-from attnscope.cli.streams import plain_streams
+from attnscope.cli.stopping import Stopping
+from attnscope.cli.streams import plain_streams, written_out
+from attnscope.doors import door
 from attnscope.errors import AttnscopeError
+from attnscope.files import reason
 
-__all__ = [
-    "app",
-    "bags",
-    "evidence",
-    "main",
-    "new",
-    "samples",
-    "selftest",
-    "tasks",
-    "theory",
-    "training",
-    "work",
-]
+__all__ = ["app", "main"]
+
+_door, __dir__ = door(__name__)
 
 
-@app.callback(invoke_without_command=True)
-def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
-        from attnscope import __version__
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        from attnscope.cli.commands import app
 
-        print(__version__)
-        raise typer.Exit
+        return app
+    return _door(name)
 
 
 def main() -> None:
     """Entry point: library refusals become one line on stderr and exit code 2."""
     plain_streams()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stopping = Stopping()
+    from attnscope.cli.commands import app
+
+    stopping.begin()
+    code = _ended(app)
+    stopping.end()
+    sys.exit(code)
+
+
+def _ended(app: Any) -> Any:
+    """The exit code of the command, with one sentence where it could not be carried out."""
     try:
-        app(standalone_mode=True)
+        try:
+            app(standalone_mode=True)
+        except SystemExit as end:
+            written_out()
+            return end.code
     except AttnscopeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        return _refused(str(error))
+    except MemoryError as error:
+        said = " ".join(str(error).split())
+        return _refused(
+            "the command must fit into the memory of this machine, got "
+            f"{said or 'no more of it'}; try smaller sizes."
+        )
+    except KeyboardInterrupt:
+        print("Stopped; nothing was written.", file=sys.stderr)
+        return 130
+    except OSError as error:
+        if error.filename is not None:  # of a file: its writer should have told
+            raise
+        return _refused(
+            f"the output of the command must be written, got {reason(error)}; try another place."
+        )
+    return 0
+
+
+def _refused(sentence: str) -> int:
+    try:
+        print(f"error: {sentence}", file=sys.stderr)
+        written_out()
+    except OSError:
+        pass  # nowhere to say it
+    return 2

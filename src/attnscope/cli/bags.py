@@ -255,6 +255,7 @@ def predict_command(
     numbers with intervals, classes with probabilities.
     """
     fitted, table, name = _opened(model, data, bag, target, out, labels, skip)
+    score = _score(fitted, table, name, asked=target is not None)
     columns = {"bag": table.names, "prediction": fitted.predict(table.bags)}
     if interval is not None and hasattr(fitted, "predict_set"):
         sets = fitted.predict_set(table.bags, interval)
@@ -266,17 +267,27 @@ def predict_command(
         shares = fitted.predict_proba(table.bags)
         columns |= {"probability": shares.max(axis=1)}
         columns |= {f"p_{name}": share for name, share in zip(fitted.classes_, shares.T)}
-    score = None
     if table.target is not None:
         columns |= {name: table.target}
-        score = {
-            "accuracy" if hasattr(fitted, "classes_") else "R2": float(
-                fitted.score(table.bags, table.target)
-            )
-        }
     deliver(
         columns, out, as_json, score, wide=[name for name in columns if name.startswith("p_")]
     )
+
+
+def _score(fitted: Any, table: Any, name: str, asked: bool) -> dict[str, float] | None:
+    """How good the predictions are; where labels that nobody asked for do not fit, a line on
+    stderr says so.
+    """
+    if table.target is None:
+        return None
+    kind = "accuracy" if hasattr(fitted, "classes_") else "R2"
+    try:
+        return {kind: fitted.score(table.bags, table.target)}
+    except AttnscopeError as error:
+        if asked:
+            raise
+        print(f"{name} is not scored: {error}", file=sys.stderr)
+        return None
 
 
 @app.command("locate")

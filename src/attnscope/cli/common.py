@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from attnscope.cli.completion import arguments, tasks
 from attnscope.cli.refusals import UsageError, refusal
+from attnscope.cli.stopping import STOPPED
 from attnscope.errors import bad
 
 
@@ -54,7 +55,6 @@ app = typer.Typer(
 )
 
 COLUMNS = 80  # that every terminal has: tables and sentences fit them
-STOPPED = 130  # the exit code that shells report for Ctrl-C
 LAST = 14  # least width of a last column that is broken: "2-D quadrature"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

@@ -12,7 +12,7 @@ import typer
 from attnscope.cli.common import Json, Scheduler, Seed, Workers, app, interruptible, left_out
 from attnscope.cli.completion import claims
 from attnscope.errors import AttnscopeError
-from attnscope.files import whole_file
+from attnscope.files import whole_file, write_csv
 
 
 @app.command("sweep")
@@ -60,7 +60,7 @@ def sweep_command(
         report = study.run(store, workers, scheduler, not as_json, timeout)
     table = out / f"{study.name}.csv"
     with whole_file(table, "attnscope sweep", "--out") as part:
-        report.frame.to_csv(part, index=False)
+        write_csv(report.frame, part)
     figure = study.draw(report.frame)
     if figure is not None:
         from attnscope.figures.render_matplotlib import svg

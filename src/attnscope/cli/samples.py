@@ -11,6 +11,7 @@ import typer
 
 from attnscope.cli.common import COLUMNS, Json, app, plain, table, working
 from attnscope.errors import AttnscopeError, bad
+from attnscope.files import check_place
 
 OF = "attnscope curve"
 POINTS = 12  # of a range LOW:HIGH, evenly spaced in log alpha: a curve, in a table that fits a screen
@@ -56,8 +57,8 @@ def curve_command(
     values = _alphas(alpha)
     words = _words(predictors)
     penalty = _ridge(ridge)
-    if plot is not None and not plot.resolve().parent.is_dir():
-        raise bad("the folder of --plot", OF, "there", f"no {plot.resolve().parent.name}/")
+    if plot is not None:
+        check_place(plot, OF, "--plot")
     task = SingleLocation.spiked(dim or 1000, length, strength, noise=noise)
     curves = []
     for word in words:

@@ -27,9 +27,11 @@ def selftest_command(
     """Attack every public function at random settings:
     is each number within its stated error of a reference?
     """
+    from attnscope.numerics.border.validation import seed_value
     from attnscope.progress import progress
     from attnscope.selftest.attack import all_subjects, attack, shares, summary
 
+    seed_value(seed, "attnscope selftest")
     if settings < 1:
         raise AttnscopeError(
             f"--settings must be at least 1, got {settings}; try --settings 500."

@@ -11,7 +11,7 @@ import io
 import sys
 import unicodedata
 
-__all__ = ["plain_streams"]
+__all__ = ["plain_streams", "written_out"]
 
 NAME = "attnscope-plain"
 # what we print, and the frames of the help pages
@@ -41,6 +41,20 @@ def plain_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=NAME)
+
+
+def written_out() -> None:
+    """Write what is still held back, while its refusal can be told: a stream that cannot be written
+    is let go of, or Python would complain of it once more at its end.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            setattr(sys, name, None)
+            raise
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:

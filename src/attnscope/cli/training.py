@@ -25,7 +25,7 @@ from attnscope.cli.theory import (
     chosen_pair,
 )
 from attnscope.errors import AttnscopeError
-from attnscope.files import whole_file
+from attnscope.files import check_place, whole_file, write_csv
 
 
 @app.command("train")
@@ -89,12 +89,9 @@ def train_command(
     import attnscope as at
     from attnscope.dynamics.trajectory import at_temperature
 
-    for path in (csv, plot, save):
-        if path is not None and not path.resolve().parent.is_dir():
-            raise AttnscopeError(
-                f"the folder of {path} must exist, got no {path.resolve().parent.name}/; try "
-                "another path."
-            )
+    for name, path in {"--csv": csv, "--plot": plot, "--save": save}.items():
+        if path is not None:
+            check_place(path, "attnscope train", name)
     given = {"dim": dim, "length": length, "gamma2": gamma2, "noise": noise, "signal": signal}
     chosen = chosen_pair(
         task, predictor, given | {"temperature": temperature}, more, "attnscope train"
@@ -154,7 +151,7 @@ def _written(run: Any, csv: Path | None, plot: Path | None, save: Path | None) -
 def _write_csv(run: Any, path: Path) -> None:
     frame = run.to_frame()
     with whole_file(path, "attnscope train", "--csv", ending=f".tmp{path.suffix}") as part:
-        frame.to_csv(part, index=False)  # .csv.gz and its like are packed by their ending
+        write_csv(frame, part)  # .csv.gz and its like are packed by their ending
 
 
 def _kept(run: Any) -> str:

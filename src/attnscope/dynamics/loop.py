@@ -44,7 +44,8 @@ SETTLE_TIME = 10.0
 # change of an overlap that counts as none; noise of SGD at the paper's settings is smaller
 STILL = 0.05
 PIECE = 0.25  # seconds between two looks at the keyboard and two updates of the bar
-FIRST_PIECE = 64  # steps; doubled and halved from there
+# steps; doubled and halved from there. One: a step of a giant batch takes seconds
+FIRST_PIECE = 1
 PATIENCE = 0.7  # seconds after which a silent first call explains itself
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from attnscope.catalogue import named
 from attnscope.errors import bad
 from attnscope.files import check_place, whole_file
+from attnscope.numerics.border.array_files import Unreadable, read_arrays
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import InverseTime
@@ -92,8 +92,7 @@ def _read(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     name = kind.__name__
     try:
-        with open(_named(path), "rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = {name: content[name] for name in content.files}
+        arrays = read_arrays(_named(path))
         about = json.loads(arrays.pop("setup").tobytes())
         complete = (
             about["format"] == FORMAT
@@ -102,7 +101,7 @@ def _read(
         )
     except FileNotFoundError:
         raise bad("path", f"{name}.load", "a file that exists", str(path)) from None
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, Unreadable):
         complete = False
     if not complete:
         raise bad(

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from attnscope.errors import bad
-from attnscope.estimators.bags.bags import Bags
+from attnscope.estimators.bags.bags import Bags, check_labels
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
 from attnscope.estimators.class_weights import class_factors
@@ -193,6 +193,19 @@ class SingleLocationClassifier(ClassifierMixin, Face):
         probabilities. The largest is what `predict` says.
         """
         return log_odds_of(self._answers(self._read(bags, "decision_function")).output)
+
+    def score(self, bags: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the bags whose class is right."""
+        found = self.predict(bags)
+        labels = check_labels(y, len(found), f"{NAME}.score")
+        labels = labels.astype(str) if labels.dtype.kind == "O" else labels
+        numbers = self.classes_.dtype.kind in "biuf"
+        fractions = labels.dtype.kind == "f" and bool((labels != np.round(labels)).any())
+        if (labels.dtype.kind in "biuf") != numbers or fractions:
+            got = "numbers with fractions" if fractions else "words" if numbers else "numbers"
+            must = f"classes as in fit, {'numbers' if numbers else 'words'}"
+            raise bad("y", f"{NAME}.score", must, got)
+        return float(np.average(labels == found, weights=sample_weight))
 
     @in_pieces
     def predict(self, bags: Any) -> np.ndarray:

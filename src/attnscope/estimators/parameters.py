@@ -45,6 +45,8 @@ from attnscope.numerics.border import validation as check
 
 __all__ = ["Parameters"]
 
+# heads are fitted together, and the time grows with their square: these take hours
+MOST_HEADS = 64
 ONE_TOKEN = (
     "(the mixture is over which one token decides; sigmoid gates let several count at once)"
 )
@@ -164,7 +166,7 @@ class Parameters(BaseEstimator):
         return limit
 
     def _check_heads(self, of: str) -> None:
-        if check.integer(self.heads, "heads", of, 1) == 1:
+        if check.integer(self.heads, "heads", of, 1, MOST_HEADS) == 1:
             return
         if not self._regression:
             raise bad(

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
-from attnscope.estimators.bags.bags import Bags
+from attnscope.errors import bad
+from attnscope.estimators.bags.bags import Bags, check_labels
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import Face
 from attnscope.estimators.fit.data import Data, Scaling
@@ -83,6 +85,15 @@ class SingleLocationRegressor(RegressorMixin, Face):
     def predict(self, bags: Any) -> np.ndarray:
         """Expected label (n,)."""
         return self._middle_and_spread(self._read(bags, "predict"))[0]
+
+    def score(self, bags: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of the predictions: 1 is exact, 0 as good as the mean label."""
+        found = self.predict(bags)
+        of = f"{NAME}.score"
+        labels = self._labels(check_labels(y, len(found), of), of)[0]
+        if len(labels) < 2:
+            raise bad("bags", of, "at least two bags, for a mean to compare with", "one bag")
+        return float(r2_score(labels, found, sample_weight=sample_weight))
 
     def _middle_and_spread(self, held: Bags) -> tuple[np.ndarray, np.ndarray]:
         """Expected label and its standard deviation under the model, (n,) each."""

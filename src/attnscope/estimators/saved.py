@@ -5,7 +5,6 @@ Reading runs no code from the file.
 from __future__ import annotations
 
 import json
-import zipfile
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from attnscope.estimators.fit.ridge import Values
 from attnscope.estimators.regressor import SingleLocationRegressor
 from attnscope.estimators.saved_members import check_members, try_out
 from attnscope.estimators.written import FORMAT, PLAIN, POOLS, write_model
+from attnscope.numerics.border.array_files import Unreadable, read_arrays
 
 __all__ = ["load_model", "save_model", "write_model"]
 
@@ -39,9 +39,7 @@ def load_model(path: Any) -> Any:
     ready to predict.
     """
     try:
-        # opened here: np.load leaves a file open that it cannot read
-        with open(path, "rb") as source, np.load(source, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = read_arrays(path)
         head = json.loads(str(arrays.pop("head")))
         if head["format"] not in READ:
             raise bad(
@@ -63,12 +61,9 @@ def load_model(path: Any) -> Any:
         KeyError,
         TypeError,
         AttributeError,
-        NotImplementedError,  # a compression that zipfile does not know
-        RuntimeError,  # an encrypted member
-        MemoryError,  # a header that promises more than there can be
+        OverflowError,
+        RecursionError,  # a head of lists within lists
         OSError,
-        EOFError,
-        zipfile.BadZipFile,
         json.JSONDecodeError,
     ) as error:
         raise bad(
@@ -77,6 +72,9 @@ def load_model(path: Any) -> Any:
             "a file written by save_model",
             f"{type(error).__name__} in {path}",
         ) from None
+    except Unreadable as error:
+        must = "a file written by save_model"
+        raise bad("path", "load_model", must, f"{error} in {path}") from None
     except AttnscopeError:
         raise
     except ValueError:

@@ -8,6 +8,7 @@ callbacks.py carries texts to the views and results back, gate.py says who may s
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import webbrowser
 
@@ -45,6 +46,7 @@ def serve(host: str = "127.0.0.1", port: int = 8050, open_browser: bool = True) 
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
         raise bad("port", "explore", "a whole number from 0 to 65535", port, "port=8050")
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    _check_host(host)
     try:
         server = make_server(host, port, create_app(host).server, threaded=True)
     except (OSError, SystemExit) as error:
@@ -70,3 +72,12 @@ def serve(host: str = "127.0.0.1", port: int = 8050, open_browser: bool = True) 
         pass
     finally:
         server.server_close()
+
+
+def _check_host(host: str) -> None:
+    """Refuse what is no name of a machine, before the server complains in its own words."""
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, ValueError, TypeError):  # of names; of letters; of a NUL
+        must = "the name or address of this machine"
+        raise bad("host", "explore", must, repr(host), "--host 127.0.0.1") from None

@@ -97,10 +97,12 @@ class Difference:
         return asdict(self)
 
 
+LARGEST = 2**28  # bytes of verdicts.json: that of all claims has a few hundred thousand
+
+
 def read_saved(report: str | os.PathLike[str]) -> Saved:
     """The verdicts of a report's folder, or of its verdicts.json, whatever its format."""
     given = Path(report)
-    path = given / "verdicts.json" if given.is_dir() else given
     must = "a folder with the verdicts.json that attnscope reproduce writes, or that file"
     hint = "attnscope reproduce --out report first"
 
@@ -108,10 +110,12 @@ def read_saved(report: str | os.PathLike[str]) -> Saved:
         return bad("REPORT", "attnscope", must, f"{given} ({got})", hint)
 
     try:
-        content = json.loads(path.read_text("utf-8"))
+        path = given / "verdicts.json" if given.is_dir() else given
+        with open(path, "rb") as file:
+            content = json.loads(file.read(LARGEST).decode("utf-8"))  # /dev/zero has no end
     except OSError as error:
         raise refusal((error.strerror or "not readable").lower()) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise refusal("no JSON") from None
     try:
         number = content.get("format", 1)

@@ -10,7 +10,6 @@ offsets (n+1,): memory is linear in the number of real tokens.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +25,7 @@ from attnscope.estimators.bags.forms import (
     plain,
 )
 from attnscope.estimators.bags.pieces import Pieces, pieces_of
+from attnscope.numerics.border.array_files import memory
 from attnscope.numerics.compiled.data_pass import bag_max
 
 __all__ = [
@@ -249,14 +249,6 @@ def _from_pieces(pieces: Pieces, of: str) -> Bags:
             for bag, at, end in zip(part, offsets[start:stop], offsets[start + 1 :]):
                 tokens[at:end] = _real(bag, of)
     return Bags(tokens, offsets, pieces.form)
-
-
-def memory() -> float:
-    """Bytes of memory that the machine has; infinite where it does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")
 
 
 def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:

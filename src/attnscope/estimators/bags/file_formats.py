@@ -13,7 +13,6 @@ N tokens of d features; `of` is the path, which every sentence names.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -22,7 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnscope.errors import AttnscopeError
+from attnscope.errors import AttnscopeError, listed
+from attnscope.estimators.bags.forms import cuts
+from attnscope.numerics.border.array_files import Header, array_headers, parser_words
 
 __all__ = [
     "PICKLES",
@@ -86,7 +87,7 @@ def stored(path: Path) -> Iterator[None]:
     """Whatever a reader raises, as one sentence that names the file."""
     try:
         yield
-    except (AttnscopeError, MemoryError):
+    except AttnscopeError:
         raise
     except ImportError as error:
         package = "pyarrow" if path.suffix == ".parquet" else "h5py"
@@ -96,12 +97,9 @@ def stored(path: Path) -> Iterator[None]:
         ) from None
     except (
         Exception
-    ) as error:  # parsers raise what they like; a file that cannot be read is bad input
-        words = " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
-        if "pickle" in words or "Python objects" in words:
-            words = "arrays of Python objects, which are never unpickled"
+    ) as error:  # parsers raise what they like; what they cannot read is bad input
         raise AttnscopeError(
-            f"{path} must be a {path.suffix} file that can be read, got: {words}."
+            f"{path} must be a {path.suffix} file that can be read, got: {parser_words(error)}."
         ) from None
 
 
@@ -185,29 +183,6 @@ def _mapped(path: Path) -> np.ndarray:
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
-class Header(NamedTuple):
-    """Shape and type of an array in an archive, without the array."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-
-
-def npz_headers(path: Path) -> dict[str, Header]:
-    found = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            with archive.open(member) as file:
-                version = np.lib.format.read_magic(file)
-                read = (
-                    np.lib.format.read_array_header_1_0
-                    if version == (1, 0)
-                    else np.lib.format.read_array_header_2_0
-                )
-                shape, _, dtype = read(file)
-            found[member.removesuffix(".npy")] = Header(shape, dtype)
-    return found
-
-
 def npz_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
     return cut(kept(held, path, name, _npz_array), place)
 
@@ -218,7 +193,7 @@ def _npz_array(path: Path, name: str) -> np.ndarray:
 
 
 def npz_entries(path: Path, keys: Keys) -> list[Entry]:
-    found = npz_headers(path)
+    found = array_headers(path)
     coords = keys.coords if keys.coords in found else ""
     if keys.features in found:
         place = Place(keys.features, coords)
@@ -241,21 +216,14 @@ def npz_entries(path: Path, keys: Keys) -> list[Entry]:
         return one_or_many(path.stem, path, found[plain[0]], Place(plain[0], coords))
     raise AttnscopeError(
         f"{path} must hold an array {keys.features}, or bags, or tokens with offsets, got "
-        f"{', '.join(sorted(found)) or 'no array'}; try features= with the name of yours."
+        f"{listed(sorted(found))}; try features= with the name of yours."
     )
 
 
 def _cut_entries(path: Path, tokens: Header, offsets: np.ndarray, coords: str) -> list[Entry]:
     """Tokens (N, d) cut at offsets (n+1,)."""
     whole = one_or_many(path.stem, path, tokens, Place("tokens", coords))[0]
-    increasing = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) >= 2
-    if not (
-        len(tokens.shape) == 2
-        and increasing
-        and offsets[0] == 0
-        and offsets[-1] == tokens.shape[0]
-        and (np.diff(offsets.astype(np.int64)) > 0).all()
-    ):
+    if len(tokens.shape) != 2 or not cuts(offsets, tokens.shape[0]):
         raise AttnscopeError(
             f"offsets of {path} must be increasing whole numbers from 0 to {tokens.shape[0]}, "
             f"got shape {offsets.shape} of {offsets.dtype}."
@@ -291,7 +259,7 @@ def h5_entries(path: Path, keys: Keys) -> list[Entry]:
         if not found:
             raise AttnscopeError(
                 f"{path} must hold a dataset {keys.features}, at the top or in groups, got "
-                f"{', '.join(sorted(file)) or 'nothing'}; try features= with the name of yours."
+                f"{listed(sorted(file))}; try features= with the name of yours."
             )
         return found
 

@@ -50,6 +50,15 @@ class Rows(NamedTuple):
         return out
 
 
+def cuts(offsets: np.ndarray, tokens: int) -> bool:
+    """Whether these are whole numbers that increase from 0 to the number of tokens."""
+    if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or len(offsets) < 2:
+        return False
+    # compared, not subtracted: differences of unsigned numbers wrap
+    increasing = (offsets[1:] > offsets[:-1]).all()
+    return bool(offsets[0] == 0 and offsets[-1] == tokens and increasing)
+
+
 def plain(x: Any) -> Any:
     """A tensor, or an array of bfloat16, as an array of NumPy's own kinds; all else as it is."""
     if hasattr(x, "detach") and hasattr(x, "numpy"):

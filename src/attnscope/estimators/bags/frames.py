@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError
+from attnscope.numerics.border.array_files import parser_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,11 +44,11 @@ def read_frame(
             return pd.read_parquet(path, columns=columns)
     except AttnscopeError:
         raise
-    except Exception as error:  # parsers raise what they like; a file that cannot be read is bad input, whatever the reason
-        words = " ".join(str(error).split())[:120]
-        raise AttnscopeError(
-            f"{path} must be a table with one header line and rows of one width, got: {words}."
-        ) from None
+    except (
+        Exception
+    ) as error:  # parsers raise what they like; what they cannot read is bad input
+        must = "a table with one header line and rows of one width"
+        raise AttnscopeError(f"{path} must be {must}, got: {parser_words(error)}.") from None
 
 
 def _exact(version: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnscope.errors import AttnscopeError
+from attnscope.errors import AttnscopeError, listed
 from attnscope.estimators.bags.frames import plain_column, read_frame
 
 __all__ = ["Labels", "read_labels"]
@@ -77,7 +77,7 @@ def _table(
     columns = [name, label] if weight is None else [name, label, weight]
     if weight is not None and weight not in have:
         raise AttnscopeError(
-            f"{path} must have a column {weight}, got columns {', '.join(have)}."
+            f"{path} must have a column {weight}, got columns {listed(have)}."
         )
     frame = read_frame(path, text=(name,), columns=columns)
     for column in columns:
@@ -102,7 +102,7 @@ def _chosen(
     if asked is not None:
         if asked not in have:
             raise AttnscopeError(
-                f"{path} must have a column {asked}, got columns {', '.join(have)}."
+                f"{path} must have a column {asked}, got columns {listed(have)}."
             )
         return asked
     found = next((name for name in usual if name in have), only)
@@ -110,7 +110,7 @@ def _chosen(
         which = "bag" if what == "names" else "target"
         raise AttnscopeError(
             f"{path} must have a column of {what}, {', '.join(usual[:-1])} or {usual[-1]}, got "
-            f"columns {', '.join(have)}; try {which}= with the name of yours."
+            f"columns {listed(have)}; try {which}= with the name of yours."
         )
     return found
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.errors import AttnscopeError
+from attnscope.errors import AttnscopeError, listed
 from attnscope.estimators.bags.file_formats import Entry, Held, Keys, Place, kept
 
 __all__ = ["parquet_entries", "parquet_part"]
@@ -32,7 +32,7 @@ def parquet_entries(path: Path, keys: Keys) -> list[Entry]:
         if depth == 0:
             raise AttnscopeError(
                 f"{path} must have a column {keys.features} of lists, got columns "
-                f"{', '.join(schema.names[:8])}; try features= with the name of yours, or, for "
+                f"{listed(schema.names)}; try features= with the name of yours, or, for "
                 "a number per column, attnscope.estimators.bags.tables.read_table."
             )
         if file.metadata.num_rows == 0:

@@ -12,12 +12,14 @@ import os
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from attnscope.errors import AttnscopeError
+from attnscope.errors import AttnscopeError, shown
 from attnscope.estimators.bags.bags import Bags, read_bags
 from attnscope.estimators.bags.forms import grouped
+from attnscope.numerics.border.array_files import Unreadable, read_arrays
 
 __all__ = ["Columns", "Table", "checked_bags", "grouped", "present", "recall", "remember"]
 
@@ -90,11 +92,24 @@ def remember(model_path: str | os.PathLike[str], columns: Columns) -> None:
 def recall(model_path: str | os.PathLike[str]) -> Columns:
     """The columns' names that `remember` added, or the usual ones."""
     try:
-        with np.load(model_path, allow_pickle=False) as file:
-            facts = json.loads(str(file[MEMBER.removesuffix(".npy")]))
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+        facts = json.loads(str(read_arrays(model_path)[MEMBER.removesuffix(".npy")]))
+    except (KeyError, ValueError, OSError, Unreadable):
         return Columns()
+    if not _are_columns(facts):
+        raise AttnscopeError(
+            f"the columns' names in {model_path} must be words, got {shown(facts)}; try "
+            "attnscope fit again."
+        )
     features = facts["features"]
     return Columns(
         facts["bag"], facts["target"], None, None if features is None else tuple(features)
     )
+
+
+def _are_columns(facts: Any) -> bool:
+    if not isinstance(facts, dict):
+        return False
+    features = facts.get("features")
+    listed = features is None or isinstance(features, list)
+    words = [facts.get("bag"), facts.get("target") or "", *(features or [] if listed else [])]
+    return listed and all(isinstance(word, str) for word in words)

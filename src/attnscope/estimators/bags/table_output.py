@@ -13,7 +13,7 @@ import numpy as np
 from attnscope.errors import AttnscopeError
 from attnscope.estimators.bags.frames import needs_pyarrow
 from attnscope.estimators.bags.tables import SUFFIXES
-from attnscope.files import whole_file
+from attnscope.files import check_place, whole_file, write_csv
 
 __all__ = ["check_output", "write_columns"]
 
@@ -33,10 +33,7 @@ def check_output(
         raise AttnscopeError(
             f"the output file must end in {' or '.join(suffixes)}, got {path}."
         )
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        raise AttnscopeError(
-            f"the output file {path} must be a file in an existing folder; try another path."
-        )
+    check_place(path, "the command", "the output file")
     if any(
         path.exists() and other is not None and Path(other).exists() and path.samefile(other)
         for other in keep
@@ -44,9 +41,7 @@ def check_output(
         raise AttnscopeError(
             f"the output file must be another than the input {path}; try another name."
         )
-    if not os.access(path.resolve().parent, os.W_OK) or (
-        path.exists() and not os.access(path, os.W_OK)
-    ):
+    if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
         raise AttnscopeError(
             f"the output file {path} must be writable, got a file or folder that is not; try "
             "another path."
@@ -71,6 +66,6 @@ def write_columns(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray
 
         frame = pd.DataFrame(dict(columns))
         if path.suffix == ".csv":
-            frame.to_csv(part, index=False)
+            write_csv(frame, part)
         else:
             frame.to_parquet(part, index=False)

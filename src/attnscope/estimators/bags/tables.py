@@ -11,15 +11,15 @@ which they first appear. Nothing is ever unpickled.
 from __future__ import annotations
 
 import os
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnscope.errors import AttnscopeError, bad
+from attnscope.errors import AttnscopeError, bad, listed
 from attnscope.estimators.bags.bags import Bags, read_bags
+from attnscope.estimators.bags.forms import cuts
 from attnscope.estimators.bags.frames import plain_column, read_frame
 from attnscope.estimators.bags.table_columns import (
     Columns,
@@ -28,6 +28,7 @@ from attnscope.estimators.bags.table_columns import (
     grouped,
     present,
 )
+from attnscope.numerics.border.array_files import Unreadable, read_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,7 @@ def _from_arrays(arrays: dict[str, np.ndarray], columns: Columns, path: Path) ->
     elif "tokens" in arrays:
         bags, names, rows = _flat_bags(arrays, columns.bag, path)
     else:
-        got = f"arrays {', '.join(sorted(arrays)) or '(none)'}"
+        got = f"arrays {listed(sorted(arrays))}"
         raise AttnscopeError(
             f"{path} must hold an array bags (n, L, d), or tokens (N, d) with offsets or "
             f"{columns.bag}, got {got}."
@@ -95,14 +96,10 @@ def _from_arrays(arrays: dict[str, np.ndarray], columns: Columns, path: Path) ->
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        words = (
-            "arrays of Python objects" if "pickle" in str(error) else "unreadable contents"
-        )
+        return read_arrays(path)
+    except (OSError, Unreadable) as error:
         raise AttnscopeError(
-            f"{path} must be an .npz file of plain arrays, got {words}."
+            f"{path} must be an .npz file of plain arrays, got {error}."
         ) from None
 
 
@@ -126,13 +123,7 @@ def _flat_bags(
         names, offsets, rows = grouped(arrays[bag])
         return checked_bags(tokens[rows], offsets, path), names, rows
     offsets = arrays.get("offsets", np.empty(0))
-    whole = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) >= 2
-    if not (
-        whole
-        and offsets[0] == 0
-        and offsets[-1] == len(tokens)
-        and (np.diff(offsets) > 0).all()
-    ):
+    if not cuts(offsets, len(tokens)):
         must = (
             f"increasing whole numbers from 0 to {len(tokens)}, or {bag} one name per token"
         )
@@ -149,7 +140,7 @@ def _per_bag(
         return None
     if name not in arrays:
         raise AttnscopeError(
-            f"{path} must hold an array {name}, got {', '.join(sorted(arrays))}."
+            f"{path} must hold an array {name}, got {listed(sorted(arrays))}."
         )
     if arrays[name].shape != (n,):
         raise AttnscopeError(
@@ -166,9 +157,7 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
     named = [name for name in asked if name is not None]
     for name in [*named, *(columns.features or ())]:
         if name not in frame.columns:
-            have = ", ".join(map(str, frame.columns[:8])) + (
-                ", ..." if len(frame.columns) > 8 else ""
-            )
+            have = listed(frame.columns)
             raise AttnscopeError(f"{path} must have a column {name}, got columns {have}.")
     if len(frame) == 0:
         raise AttnscopeError(f"{path} must have at least one row, got none.")

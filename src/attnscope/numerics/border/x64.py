@@ -4,11 +4,17 @@ JAX computes in float32 unless told otherwise, and the switch is global. Every p
 uses JAX opens the context below, which is local to the thread, converts its inputs inside it and
 returns NumPy arrays: a float64 JAX array that leaves the context would be downcast silently by the
 next operation.
+
+JAX has threads, which a forked process does not inherit: computing there would wait for ever for
+them. A process that was forked after JAX began is refused with the way out.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager
+
+from attnscope.errors import AttnscopeError
 
 __all__ = ["x64"]
 
@@ -17,4 +23,12 @@ def x64() -> AbstractContextManager[None]:
     """Context in which JAX computes in float64, whatever the user's global setting."""
     import jax
 
+    if _BEGUN.setdefault("process", os.getpid()) != os.getpid():
+        raise AttnscopeError(
+            "JAX must run in the process that began with it, got one that was forked from there; "
+            'try multiprocessing.get_context("spawn"), or at.sweep with workers=.'
+        )
     return jax.enable_x64(True)
+
+
+_BEGUN: dict[str, int] = {}  # the process that first computed with JAX here
