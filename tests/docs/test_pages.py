@@ -134,3 +134,28 @@ def test_long_formulas_come_in_pieces_that_lose_nothing(extension):
     assert all(words(p).count("(") == words(p).count(")") for p in parts)
     assert all(words(p).count("|") != 1 or "(a|b)" in words(p) for p in parts)
     assert mathml.in_pieces(convert("k = 1")) == convert("k = 1")
+
+
+def test_every_finding_has_a_claim_with_something_of_ours(extension):
+    pytest.importorskip("sphinx")
+    links = extension("links")
+    claims = {links.short(claim.id): claim for claim in links.own_claims()}
+    text = (ROOT / "docs" / "findings.md").read_text()
+    findings = re.split(r"^- ", text, flags=re.MULTILINE)[1:]
+    assert len(findings) >= 15
+    for finding in findings:
+        cited = [claims[links.short(found)] for found in links.CLAIM.findall(finding)]
+        assert cited, finding
+        for claim in cited:
+            where_from = claim.provenance
+            assert where_from.relation in ("new here", "contradicted") or where_from.ours, claim.id
+
+
+def test_the_paper_cites_what_is_there(extension):
+    pytest.importorskip("sphinx")
+    links = extension("links")
+    text = (ROOT / "paper.md").read_text()
+    keys = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "paper.bib").read_text(), re.MULTILINE))
+    assert set(re.findall(r"@(\w+)", text)) == keys
+    assert all(links.short(found) in links.known() for found in links.CLAIM.findall(text))
+    assert f"as {len(links.known())} executable claims" in text
