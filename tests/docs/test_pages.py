@@ -148,7 +148,9 @@ def test_every_finding_has_a_claim_with_something_of_ours(extension):
         assert cited, finding
         for claim in cited:
             where_from = claim.provenance
-            assert where_from.relation in ("new here", "contradicted") or where_from.ours, claim.id
+            assert where_from.relation in ("new here", "contradicted") or where_from.ours, (
+                claim.id
+            )
 
 
 def test_the_paper_cites_what_is_there(extension):
