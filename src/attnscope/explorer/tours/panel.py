@@ -28,7 +28,7 @@ def panel(tour: Tour, k: int, step: Step) -> Any:
     spelled = f"{name}={plain(DEFAULTS[step.view][name])}" if name else ""
     where = [
         dcc.Link("Tours", href="/tour"),
-        f" · {tour.title} · step {k} of {len(tour.steps)}",
+        f" · {tour.title} · {k} of {len(tour.steps)}",
     ]
     present = html.Button(
         "Present",
@@ -91,9 +91,9 @@ def _ways(tour: Tour, k: int) -> Any:
     ]
     return html.Nav(
         [
-            way(k - 1, "Previous" if k > 1 else "All tours", "tour-previous"),
+            way(k - 1, "Previous" if k > 1 else "Tours", "tour-previous"),
             html.Ol(numbers),
-            way(k + 1, "Next" if k < last else "All tours", "tour-next"),
+            way(k + 1, "Next" if k < last else "Tours", "tour-next"),
         ],
         className="tour-ways",
         **{"aria-label": "Steps of this tour"},

@@ -26,8 +26,7 @@ __all__ = ["Step", "Tour"]
 FORMULAS = "; "  # between the formulas of a step, each of which has a line of its own
 TEXTS = ("sentence", "question", "answer")
 # a line must not end between a formula and its comma
-CLOSED = re.compile(r"</math>(?=[,.;:?!)])")
-JOINER = "\u2060"
+CLOSED = re.compile(r"<math(?:(?!</math>).)*</math>[,.;:?!)]+")
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,9 @@ class Step:
     def html(self) -> dict[str, str]:
         """Every text as it is set; `formula` has one math element per formula."""
         set_texts = {
-            name: CLOSED.sub(f"</math>{JOINER}", str(typeset(getattr(self, name))))
+            name: CLOSED.sub(
+                r'<span class="tight">\g<0></span>', str(typeset(getattr(self, name)))
+            )
             for name in TEXTS
         }
         parts = self.formula.split(FORMULAS)

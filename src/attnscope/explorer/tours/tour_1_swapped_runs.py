@@ -162,7 +162,8 @@ TOUR = Tour(
             sentence=(
                 r"Every run first leaves the middle, along one of two directions in which the risk "
                 r"falls about equally fast. Whichever of the two the start already leans to more "
-                r"wins the race: \oracle{kappa and nu}, or \swapped{eta and theta}."
+                r"wins the race: \oracle{kappa and nu}, or \swapped{eta and theta}. The four numbers c "
+                r"are known."
             ),
             formula=r"\oracle{|c_1 kappa + c_2 nu|} > \swapped{|c_3 theta + c_4 eta|}",
             view="landscape",

@@ -10,6 +10,7 @@ __all__ = ["TOUR"]
 HIDDEN = "dim=8"
 CLEAR = "dim=400"
 AGAINST = "against=dim"
+LENGTHS = "against=length&dim=20"
 FIXED = "against=dim&tuning=fixed"
 
 
@@ -152,20 +153,20 @@ TOUR = Tour(
             ),
             formula=r"R = gamma^2 - gamma^4/(L - 1 + gamma^2)",
             view="risk",
-            query="against=length",
+            query=LENGTHS,
             question="What does the best linear predictor risk at 2 and at 1,000 tokens? And erf?",
             answer=(
-                "0.333 and 0.500, which is the risk of predicting the mean. erf goes from 0.013 to "
-                "0.455: it pays for every further token, but it starts far lower."
+                "0.333 and 0.500, which is the risk of predicting the mean. erf goes from 0.116 to "
+                "0.498: it pays for every further token, but it starts far lower."
             ),
             claims=("slr-03", "slr-17"),
             numbers={
-                "2": lambda: shown("risk", "against=length")["xs"][0],
-                "1,000": lambda: shown("risk", "against=length")["xs"][-1],
-                "0.333": risk_at("against=length", "best linear predictor", 2),
-                "0.500": risk_at("against=length", "best linear predictor", 1000),
-                "0.013": risk_at("against=length", "erf", 2),
-                "0.455": risk_at("against=length", "erf", 1000),
+                "2": lambda: shown("risk", LENGTHS)["xs"][0],
+                "1,000": lambda: shown("risk", LENGTHS)["xs"][-1],
+                "0.333": risk_at(LENGTHS, "best linear predictor", 2),
+                "0.500": risk_at(LENGTHS, "best linear predictor", 1000),
+                "0.116": risk_at(LENGTHS, "erf", 2),
+                "0.498": risk_at(LENGTHS, "erf", 1000),
             },
         ),
         Step(

@@ -171,7 +171,7 @@ TOUR = Tour(
                 r"shorter than they are. The Bayes predictor uses the length; softmax looks along one "
                 r"direction and cannot."
             ),
-            formula=r"\softmax{R} > \bayes{R}",
+            formula=r"\softmax{R_softmax} > \bayes{R_Bayes}",
             view="risk",
             query="dim=50&gamma2=0.2",
             question="How far is softmax from the Bayes line now?",

@@ -118,7 +118,10 @@ TOUR = Tour(
                 r"not only shifted, it is short. The posterior sees both; \softmax{softmax} sees the score "
                 r"alone."
             ),
-            formula=r"log(\bayes{p_l}) = (s/gamma^2) k*.x_l + (1 - 1/gamma^2) |x_l|^2/2 + c",
+            formula=(
+                r"log(\bayes{p_l}) = \softmax{s_l} - g |x_l|^2/2 + c; "
+                r"\softmax{s_l} = sqrt(d/2) k*.x_l/gamma^2; g = 1/gamma^2 - 1"
+            ),
             view="posterior",
             query=SHORT,
             question="How sure is the posterior of token 5, and how much weight does softmax give it?",
@@ -134,7 +137,8 @@ TOUR = Tour(
             title="A crowd makes one less sure",
             sentence=(
                 r"L = 100 tokens of d = 20 numbers. Still one decides, but there are ten times as many "
-                r"others that might look like it."
+                r"others that might look like it. r_l says how much likelier token l is with the shift "
+                r"than without."
             ),
             formula=r"\bayes{p_J} = r_J/sum_l r_l",
             view="posterior",

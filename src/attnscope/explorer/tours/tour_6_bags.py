@@ -157,7 +157,7 @@ TOUR = Tour(
                 r"far more of them. Its curve has a gap where its own equations say that they cannot be "
                 r"trusted."
             ),
-            formula=r"\linear{R} > \bayes{R}",
+            formula=r"\linear{R_linear} > \bayes{R_Bayes}",
             view="samples",
             query="fits=linear",
             question="What do the two risk at 8 bags per dimension?",

@@ -60,7 +60,8 @@ TOUR = Tour(
             title="How often it is right",
             sentence=(
                 r"One row of the map per bag, bright where the attention is; the green dots are the "
-                r"tokens that decided, which the model was never told."
+                r"tokens that decided, which the model was never told. l is the token it chose, J the one "
+                r"that decided."
             ),
             formula=r"P(\informative{l = J}) = 1",
             view="bags",
@@ -132,12 +133,12 @@ TOUR = Tour(
             numbers={"100": held_out("data=text", "right")},
         ),
         Step(
-            title="A fit that predicts and does not know why",
+            title="When nobody tells you",
             sentence=(
                 r"Bags drawn from the theory, where the deciding token is known. Attention is high where "
                 r"the model thinks the shift is; whether it is right can be checked against the green "
-                r"dots. In your own data it cannot, so the note below the figure also says how sure the "
-                r"diagnosis is."
+                r"dots. With your own bags it cannot: there the note below the figure says what the fit "
+                r"itself shows."
             ),
             formula=r"T = sum_l \informative{w_l} (v.x_l)",
             view="bags",
