@@ -1,13 +1,28 @@
 """Shared test configuration: one thread per process for linear algebra, deterministic hypothesis,
-Ctrl-C that arrives.
+Ctrl-C that arrives, compiled JAX functions that are shared.
 """
 
+import getpass
 import os
+import shutil
 import signal
+import tempfile
 import threading
+from pathlib import Path
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+# what one worker, subprocess or earlier run has compiled, the next one reads: most of the seconds of
+# tests of JAX engines are compilation; the key of an entry names program, versions and machine
+JAX_CACHE = Path(tempfile.gettempdir()) / f"attnscope-tests-{getpass.getuser()}"
+JAX_SETTINGS = {
+    "JAX_COMPILATION_CACHE_DIR": str(JAX_CACHE),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.02",  # below, reading is no quicker
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+for name, value in JAX_SETTINGS.items():
+    os.environ.setdefault(name, value)
 
 if threading.current_thread() is threading.main_thread():
     # a job started in the background inherits "ignore SIGINT" and hands it to its children: tests
@@ -26,3 +41,12 @@ settings.register_profile(
     database=None,
 )
 settings.load_profile("fixed")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """Tests kill processes at random moments, which may leave half an entry in the cache: a run
+    that was not green does not hand it on.
+    """
+    in_worker = "PYTEST_XDIST_WORKER" in os.environ
+    if exitstatus != 0 and not in_worker:
+        shutil.rmtree(JAX_CACHE, ignore_errors=True)

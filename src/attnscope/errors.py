@@ -11,7 +11,15 @@ __all__ = ["AttnscopeError", "bad", "listed", "shown"]
 
 
 class AttnscopeError(ValueError):
-    """A refusal in one sentence. Every bad input to a public function raises this."""
+    """A refusal in one sentence. Every bad input to a public function raises this.
+
+    >>> import attnscope as at
+    >>> try:
+    ...     at.SingleLocation(dim=400, length=0)
+    ... except at.AttnscopeError as error:
+    ...     print(error)
+    length of SingleLocation must be an integer >= 1, got 0.
+    """
 
 
 def bad(what: str, of: str, must: str, got: object, hint: str = "") -> AttnscopeError:

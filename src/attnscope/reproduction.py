@@ -61,6 +61,11 @@ def reproduce(
         workers: None runs here, N in N processes. scheduler: the address of a running Dask cluster.
         progress: a live table on a terminal, a line per verdict elsewhere; False is silent.
         site: the explorer's plain files lie at ../explorer; claims link to the steps of its tours.
+
+    >>> import attnscope as at
+    >>> [found] = at.reproduce("slr-01*", progress=False)
+    >>> found.id, found.holds
+    ('slr-01-attention-reduces', True)
     """
     patterns = [only] if isinstance(only, str) else list(only or ())
     run = Run(selected_claims(patterns), seed_value(seed, "reproduce"), bool(full), patterns)

@@ -54,6 +54,11 @@ class DigitBags(NamedTuple):
 def digit_images() -> DigitImages:
     """scikit-learn's digits, scaled from 0..16 to 0..1;
     read-only, because every caller shares them.
+
+    >>> import attnscope as at
+    >>> found = at.digit_images()
+    >>> found.images.shape, found.digit[:5]
+    ((1797, 8, 8), array([0, 1, 2, 3, 4]))
     """
     from sklearn.datasets import load_digits
 

@@ -43,6 +43,15 @@ def load_mil(name: str = "musk1") -> MilBags:
     file's order.
 
     `load_mil("musk1")` has 92 bags of 2 to 40 instances in 166 dimensions, 47 of them of label 1.
+
+    >>> import attnscope as at
+    >>> found = at.load_mil("musk1")  # doctest: +SKIP
+    >>> len(found.bags), found.bags[0].shape[1], int(found.label.sum())  # doctest: +SKIP
+    (92, 166, 47)
+    >>> at.load_mil("musk3")
+    Traceback (most recent call last):
+        ...
+    attnscope.errors.AttnscopeError: name of load_mil must be one of ..., got 'musk3'.
     """
     if name not in MIL_NAMES:
         raise bad("name", "load_mil", "one of " + ", ".join(MIL_NAMES), name)

@@ -92,6 +92,14 @@ def token_states(
 
     `token_states(["The cat is happy."], layers=["static", 6]).states[0]` is (2, 7, 384): [CLS] the
     cat is happy . [SEP].
+
+    >>> import attnscope as at
+    >>> at.token_states(["The cat is happy."], layers=["static", 6]).states[0].shape  # doctest: +SKIP
+    (2, 7, 384)
+    >>> at.token_states(["A text."], layers=[7])
+    Traceback (most recent call last):
+        ...
+    attnscope.errors.AttnscopeError: layers of token_states must be a list of ..., got [7]; ...
     """
     layers = _checked_layers(layers)
     encoded = encode(texts)

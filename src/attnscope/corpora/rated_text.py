@@ -49,7 +49,14 @@ class RatedBags(NamedTuple):
 
 
 class RatedText(NamedTuple):
-    """texts (n), and the mean rating of each (n,), between -4 and 4."""
+    """texts (n), and the mean rating of each (n,), between -4 and 4.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> found = at.RatedText(texts=["good", "bad"], rating=np.array([2.0, -2.5]))
+    >>> found.texts[0], found.rating.mean()
+    ('good', np.float64(-0.25))
+    """
 
     texts: list[str]
     rating: np.ndarray
@@ -72,6 +79,14 @@ def load_rated_text(name: str = "tweets", folder: str | os.PathLike[str] = ".") 
 
     `load_rated_text("tweets")` has 4,200 tweets, "movie_reviews" 10,605 sentences,
     "product_reviews" 3,708 and "editorials" 5,190.
+
+    >>> import attnscope as at
+    >>> len(at.load_rated_text("tweets").texts)  # doctest: +SKIP
+    4200
+    >>> at.load_rated_text("poems")
+    Traceback (most recent call last):
+        ...
+    attnscope.errors.AttnscopeError: name of load_rated_text must be one of tweets, ..., got 'poems'.
     """
     of = "load_rated_text"
     if name not in RATED_NAMES:

@@ -34,6 +34,15 @@ def text_bags(
 
     `text_bags(draw_sentences(300), layer="static")` is a single-location classification problem:
     one static embedding decides.
+
+    >>> import attnscope as at
+    >>> sentences = at.draw_sentences(300)  # doctest: +SKIP
+    >>> len(at.text_bags(sentences, layer="static").bags)  # doctest: +SKIP
+    300
+    >>> at.text_bags(at.draw_sentences(2), layer=9)
+    Traceback (most recent call last):
+        ...
+    attnscope.errors.AttnscopeError: layers of token_states must be a list of ..., got [9]; ...
     """
     return bags_of_layer(sentences, token_states(sentences.texts, [layer]), 0, special)
 

@@ -52,6 +52,13 @@ OF = "gradient_flow"
 class GradientFlow:
     """Overlaps along the flow: `log` (5, runs, times), `time` (times,); `error` bounds the local
     error of an overlap, the solver's tolerance.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> start = at.Overlaps(0.1, 0.0, 0.0, 0.1, 0.0)
+    >>> flow = at.gradient_flow(task, at.Erf(0.1), start, [0, 2, 5])
+    >>> flow.time, flow.overlaps.kappa.round(3)
+    (array([0., 2., 5.]), array([[0.1  , 0.248, 0.655]]))
     """
 
     task: Any  # a planted task

@@ -70,6 +70,13 @@ class HeadTrajectory(Runs):
         repeats its last one before. temperature: (logs,).
         diverged_at: (runs,) the step after which a run was no longer finite or had a norm above
         10^6, or -1. state: what the engine needs to go on.
+
+    >>> import attnscope as at
+    >>> task = at.MultiDirection(dim=20, length=5)
+    >>> numbers = dict(steps=10, log_every=5, runs=2, step_size=0.01, batch_size=10)
+    >>> run = at.train(task, at.MultiHead(at.Erf(0.1)), **numbers)
+    >>> type(run).__name__, run.step, run.gram.shape
+    ('HeadTrajectory', array([ 0,  5, 10]), (2, 3, 8, 8))
     """
 
     setup: HeadSetup

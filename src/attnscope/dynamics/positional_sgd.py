@@ -27,7 +27,14 @@ OF = "positional_sgd"
 
 @dataclass(frozen=True, eq=False)
 class PositionalRuns:
-    """tasks: one for each run; y, m (runs,): e/P and m of each run after `steps` steps."""
+    """tasks: one for each run; y, m (runs,): e/P and m of each run after `steps` steps.
+
+    >>> import attnscope as at
+    >>> task = at.PositionalSemantic(dim=100, mix=0.2, contrast=1.0)
+    >>> runs = at.positional_sgd(task, (0.1, 0.5), steps=100, step_size=1e-3, seed=1)
+    >>> runs.steps, runs.y.shape == runs.m.shape
+    (100, True)
+    """
 
     tasks: tuple[PositionalSemantic, ...]
     y: np.ndarray

@@ -194,6 +194,12 @@ def escape_time(
 ) -> np.ndarray:
     """Predicted steps, per start, until the unstable part of the overlaps has grown to `level`; to
     first order, from small overlaps.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> start = at.Overlaps(0.01, 0.0, 0.0, 0.01, 0.0)
+    >>> round(float(at.escape_time(task, at.Erf(0.1), 1e-3, start)))
+    4034
     """
     of = "escape_time"
     alpha = check.real(step_size, "step_size", of, 0, strict=True)

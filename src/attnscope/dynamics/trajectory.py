@@ -61,6 +61,14 @@ class Trajectory(Runs):
         diverged_at: (runs,) the step after which a run was no longer finite, or -1.
         swapped_at: (runs,) the step of the last swap move, or -1.
         state: what the engine needs to go on from the last logged step.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=40, length=5)
+    >>> run = at.train(task, at.Erf(0.1), runs=3, steps=400, step_size=1e-2)
+    >>> run.step, run.excess.shape
+    (array([  0, 200, 400]), (3, 3))
+    >>> run.extend(200).step
+    array([  0, 200, 400, 600])
     """
 
     setup: Setup

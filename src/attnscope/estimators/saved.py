@@ -37,6 +37,17 @@ def save_model(model: Face, path: Any) -> None:
 def load_model(path: Any) -> Any:
     """The model written by `save_model`: a SingleLocationRegressor or SingleLocationClassifier
     ready to predict.
+
+    >>> import attnscope as at
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> task = at.SingleLocation(dim=5, length=4, noise=0.1)
+    >>> bags, y, _ = task.sample(100, seed=0)
+    >>> model = at.SingleLocationRegressor().fit(bags, y)
+    >>> path = Path(tempfile.mkdtemp()) / "model.npz"
+    >>> model.save(path)
+    >>> bool((at.load_model(path).predict(bags) == model.predict(bags)).all())
+    True
     """
     try:
         arrays = read_arrays(path)

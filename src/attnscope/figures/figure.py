@@ -148,6 +148,12 @@ class Figure:
     `meanings` says what colour 0, 1, 2, ... stands for in every panel, where one word covers all
     its labels ("prediction", "simulation"; "" for the others): `check` then lets the labels of
     such a colour differ from panel to panel.
+
+    >>> import attnscope as at
+    >>> run = at.train(at.SingleLocation(dim=40, length=5), at.Erf(0.1), steps=200, step_size=1e-3)
+    >>> figure = run.figure()
+    >>> type(figure).__name__, len(figure.panels)
+    ('Figure', 8)
     """
 
     title: str

@@ -108,7 +108,16 @@ class Normalised(Predictor):
 
 @dataclass(frozen=True)
 class Softmax(Normalised):
-    """softmax_l(lam X_l.k): standard attention with one query."""
+    """softmax_l(lam X_l.k): standard attention with one query.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> round(at.risk(task, at.Softmax(0.5), at.Overlaps.oracle()).value, 4)
+    0.0001
+    >>> at.attention_weights(at.Softmax(1.0), np.array([1.0]), np.array([[[0.0], [np.log(3.0)]]]))
+    array([[0.25, 0.75]])
+    """
 
     exponential: ClassVar[bool] = True
 
@@ -158,6 +167,12 @@ class Componentwise(Predictor):
         as 1e-5 for exp(-((x - 1) / 1e-5)**2). Exact risks look for
             features down to 1e-3 standard deviations of the score by themselves; narrower ones need
             this hint.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> cubic = at.Componentwise(lambda x: x**3, 0.05)
+    >>> round(at.risk(task, cubic, at.Overlaps.oracle()).value, 4)
+    0.2087
     """
 
     componentwise: ClassVar[bool] = True
@@ -229,7 +244,13 @@ class Componentwise(Predictor):
 
 @dataclass(frozen=True, init=False)
 class Erf(Componentwise):
-    """erf(lam X_l.k): the predictor of the single-location paper."""
+    """erf(lam X_l.k): the predictor of the single-location paper.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> round(at.risk(task, at.Erf(0.1), at.Overlaps.oracle()).value, 4)
+    0.1135
+    """
 
     tame: ClassVar[bool] = True
 
@@ -250,7 +271,13 @@ class _Affine:
 
 @dataclass(frozen=True, init=False)
 class LinearAttention(Componentwise):
-    """offset + lam X_l.k: linear attention."""
+    """offset + lam X_l.k: linear attention.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> round(at.risk(task, at.LinearAttention(0.05), at.Overlaps.oracle()).value, 4)
+    0.066
+    """
 
     offset: float = 0.0
 

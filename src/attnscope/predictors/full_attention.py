@@ -33,6 +33,12 @@ NAME = "FullAttention"
 class FullAttention:
     """softmax(lam X Q K^T X^T) X V O^T with Q, K, V (d, p) and O (o, p);
     all L rows, or the [CLS] row alone.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> layer = at.FullAttention(np.eye(2), np.eye(2), np.eye(2), np.eye(2), temperature=0.0)
+    >>> layer.rows(np.array([[[1.0, 5.0], [-1.0, 3.0]]])).tolist()
+    [[[0.0, 4.0], [0.0, 4.0]]]
     """
 
     Q: np.ndarray

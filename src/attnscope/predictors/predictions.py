@@ -57,6 +57,13 @@ def predict(
 ) -> np.ndarray:
     """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,), or (H, d) for heads, and tokens
     (n, L, d); mask (n, L), True = real token.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> tokens = np.array([[[1.0, 5.0], [-1.0, 3.0]]])
+    >>> key, value = np.eye(2)
+    >>> at.predict(at.Softmax(0.0), key, value, tokens)
+    array([4.])
     """
     of = "predict"
     if _several(predictor):

@@ -72,6 +72,12 @@ class RiskGradient(_Six):
 
     error: their standard errors, six in the same order, where they are means over nodes; None where
     an exact route has them, to rounding or to its quadrature's tolerance (docs/accuracy.md).
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> slope = at.risk_gradient(task, at.Erf(0.1), at.Overlaps.oracle())
+    >>> round(slope.kappa, 4), round(slope.temperature, 4)
+    (-0.0107, 2.0986)
     """
 
     error: _Six | None = None
@@ -263,6 +269,13 @@ def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps
     `attnscope.numerics.border.x64.x64()` for float64. It has no error of its own: closed forms are
     exact to rounding, Softmax sums on a fixed grid, to 1e-9 of gamma^2 + signal^2 while temperature
     max(1, gamma) <= 5.6 and temperature (signal + 12 max(1, gamma)) + 2 log(length) <= 192.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> excess = at.risk_function(task, at.Erf(0.1))
+    >>> with at.x64():
+    ...     print(round(float(excess(at.Overlaps.oracle(), 0.1)), 4))
+    0.1135
     """
     of = "risk_function"
     checked_planted(task, of)

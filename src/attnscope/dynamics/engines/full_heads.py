@@ -34,6 +34,14 @@ NAME = "FullHeads"
 class FullHeads:
     """Mini-batch SGD of heads on full tokens; state:
     "vectors" (runs, 2H, d), rows k_1, v_1, k_2, ..., keys and counter.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> task = at.SingleLocation(dim=20, length=5)
+    >>> engine = at.FullHeads(task, at.MultiHead(at.Erf(0.1)), step_size=0.01, batch_size=8)
+    >>> state = engine.start(np.eye(6)[None], seed=0)
+    >>> state["vectors"].shape
+    (1, 4, 20)
     """
 
     def __init__(

@@ -52,7 +52,16 @@ ROUNDING = 1e-15
 
 
 class FullPopulation:
-    """Projected gradient descent of unit vectors on the exact risk; state: "k", "v" (runs, d)."""
+    """Projected gradient descent of unit vectors on the exact risk; state: "k", "v" (runs, d).
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> start = np.array(at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0))[:, None]
+    >>> engine = at.FullPopulation(at.SingleLocation(dim=20, length=5), at.Erf(0.1), step_size=0.01)
+    >>> state = engine.init(start, seed=0)
+    >>> state["k"].shape, engine.overlaps(state)[:, 0].round(12).tolist()
+    ((1, 20), [0.5, -0.0, 0.0, 0.5, 0.0])
+    """
 
     def __init__(self, task: SingleLocation, predictor: Predictor, step_size: float) -> None:
         self.task = checked_task(task, "FullPopulation")
@@ -123,6 +132,15 @@ class FullSgd:
         (unconstrained). loss: "squared" or "logistic" (module docstring).
 
     State: "k", "v" (runs, d), the optimiser's own arrays, keys and counter.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> start = np.array(at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0))[:, None]
+    >>> task = at.SingleLocation(dim=20, length=5)
+    >>> engine = at.FullSgd(task, at.Erf(0.1), step_size=0.01, batch_size=8, optimiser="adam")
+    >>> state = engine.init(start, seed=0)
+    >>> state["k"].shape, engine.overlaps(state)[0].round(12).tolist()
+    ((1, 20), [0.5])
     """
 
     def __init__(

@@ -66,6 +66,15 @@ class GenericSgd(GramSgd):
 
     State: "gram" (runs, n, n) of trained vectors, then teachers. `init` serves m = 2, F = 1;
     `start` any Gram matrix.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> start = np.array(at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0))[:, None]
+    >>> task = at.SingleLocation(dim=20, length=5)
+    >>> engine = at.GenericSgd(task, at.squared_loss(at.Erf(0.1)), step_size=0.01, batch_size=8)
+    >>> state = engine.init(start, seed=0)
+    >>> state["gram"].shape
+    (1, 4, 4)
     """
 
     def __init__(

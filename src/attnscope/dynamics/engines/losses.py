@@ -35,13 +35,29 @@ Loss = Callable[[Any, Any, Any, Any], Any]
 def squared_loss(predictor: Predictor, heads: int = 1) -> Loss:
     """(T - Y)^2 for `heads` heads of this kind (module docstring);
     the predictor's own temperature is not used.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> loss = at.squared_loss(at.LinearAttention(1.0))
+    >>> seen = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> told = np.array([[0.0, 5.0]])
+    >>> float(loss(seen, told, 0.0, 0.5))
+    4.0
     """
     output = _output(predictor, heads, "squared_loss")
     return lambda seen, told, noise, lam: (output(seen, lam) - _label(told, noise)) ** 2
 
 
 def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
-    """log(1 + exp(-sign(Y) T)) for `heads` heads of this kind (module docstring)."""
+    """log(1 + exp(-sign(Y) T)) for `heads` heads of this kind (module docstring).
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> loss = at.logistic_loss(at.LinearAttention(1.0))
+    >>> told = np.array([[0.0, 5.0]])
+    >>> round(float(loss(np.zeros((2, 2)), told, 0.0, 0.5)), 4)
+    0.6931
+    """
     output = _output(predictor, heads, "logistic_loss")
 
     def loss(seen: Any, told: Any, noise: Any, lam: Any) -> Any:

@@ -34,7 +34,16 @@ NAME = "PopulationExact"
 
 
 class PopulationExact:
-    """Projected gradient descent on the exact risk; state: "overlaps" (5, runs)."""
+    """Projected gradient descent on the exact risk; state: "overlaps" (5, runs).
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> start = np.array(at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0))[:, None]
+    >>> engine = at.PopulationExact(at.SingleLocation(dim=20, length=5), at.Erf(0.1), step_size=0.1)
+    >>> state = engine.advance(engine.init(start), np.full(100, 0.1))
+    >>> engine.overlaps(state).round(3).ravel().tolist()
+    [0.987, 0.0, 0.0, 0.998, 0.0]
+    """
 
     def __init__(self, task: PlantedTask, predictor: Predictor, step_size: float) -> None:
         self.task = checked_planted(task, NAME)

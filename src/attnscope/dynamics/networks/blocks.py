@@ -90,6 +90,12 @@ class BlockHistory:
         standard error. watched: what the module docstring lists, by name: (runs, logs) or (runs,
         logs, heads). Names that a model has not are absent. parameters: one dict per run, float64,
         after the last step; what model.predict takes.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=8, length=4)
+    >>> run = at.train_block(task, at.SimplifiedAttention(8), steps=20, progress=False)
+    >>> run.step.shape, run.excess.shape, len(run.parameters)
+    ((21,), (1, 21), 1)
     """
 
     task: SingleLocation
@@ -329,7 +335,14 @@ def mean_and_error(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def simplified_risk(
     task: SingleLocation, model: SimplifiedAttention, parameters: Parameters
 ) -> Estimate:
-    """Exact risk of a trained SimplifiedAttention, vectors of any length (module docstring)."""
+    """Exact risk of a trained SimplifiedAttention, vectors of any length (module docstring).
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=8, length=4)
+    >>> parameters = {"k": 0.5 * task.key, "v": task.value}
+    >>> round(at.simplified_risk(task, at.SimplifiedAttention(8), parameters).value, 4)
+    0.2712
+    """
     of = "simplified_risk"
     if not has_two_vectors(model):
         raise bad(

@@ -54,6 +54,15 @@ class FullMatrices:
 
     State: "Q", "K", "V" (runs, d, p), "O" (runs, p), "cls" (runs, d), the optimiser's arrays, keys
     and counter.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> start = np.array(at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0))[:, None]
+    >>> task = at.SingleLocation(dim=20, length=5)
+    >>> engine = at.FullMatrices(task, 1.0, inner=3, step_size=0.01, batch_size=8)
+    >>> state = engine.init(start, seed=0)
+    >>> state["Q"].shape, engine.layer(state).temperature
+    ((1, 20, 3), 1.0)
     """
 
     def __init__(

@@ -58,6 +58,13 @@ def length_curve(
 
     `model` may be a function of the length, e.g. lambda L: replace(block,
     temperature=log(L)/log(16)). The same seed gives the same sequences.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=8, length=4)
+    >>> parameters = {"k": task.key, "v": task.value}
+    >>> curve = at.length_curve(task, at.SimplifiedAttention(8), parameters, [4, 8], samples=64)
+    >>> [name for name in curve._fields][:3], curve[0].tolist()
+    (['length', 'excess', 'error'], [4, 8])
     """
     return length_curves(task, [(model, parameters)], lengths, samples, seed)[0]
 

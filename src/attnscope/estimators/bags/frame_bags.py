@@ -22,6 +22,13 @@ class FrameBags(NamedTuple):
     """bags[i] (L_i, d) float64, in the order in which they first appear; label (n,) and weight (n,)
     or None; names (n,) of the bags; features: the d columns; rows[i] (L_i,): where its tokens
     stand in the table, counted from 0.
+
+    >>> import attnscope as at
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"bag": ["b", "b", "a"], "u": [1.0, 2.0, 3.0]})
+    >>> found = at.bags_from_frame(frame)
+    >>> found.names.tolist(), found.features, [rows.tolist() for rows in found.rows]
+    (['b', 'a'], ('u',), [[0, 1], [2]])
     """
 
     bags: list[np.ndarray]

@@ -56,6 +56,17 @@ class OpenBags(Sequence):
 
     names (n,), labels (n,) or None, weight (n,) or None, lengths (n,), width d, `coords(i)` (L_i, c)
     or None; skipped: what was left out, by name or file, and why.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.save(folder / "a.npy", np.zeros((3, 2)))
+    >>> np.save(folder / "b.npy", np.zeros((5, 2)))
+    >>> bags = at.open_bags(folder)
+    >>> len(bags), bags.names.tolist(), bags.lengths.tolist(), bags.width
+    (2, ['a', 'b'], [3, 5], 2)
     """
 
     def __init__(

@@ -58,6 +58,13 @@ class SpatialContext(NamedTuple):
 
     fitted: R^2 of the four regressions as they are in the sample, without correction; tiles: how
     many; neighbours: how many a tile has on average.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> x, y = np.random.default_rng(0).standard_normal((2, 400))
+    >>> found = at.spatial_context(y, x[:, None], (20, 20))
+    >>> found.tiles, sorted(found.gains)
+    (400, ['features', 'residuals', 'scores'])
     """
 
     baseline: Estimate

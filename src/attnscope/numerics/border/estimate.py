@@ -26,6 +26,12 @@ Number = Any  # a float for scalar overlaps, an array of their broadcast shape o
 class Estimate:
     """value with its absolute error; method says how it was computed; excess = value - noise**2;
     log_excess = log(excess).
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> found = at.risk(task, at.Erf(0.1), at.Overlaps.oracle())
+    >>> round(found.value, 4), found.error < 1e-12, found.method
+    (0.1135, True, 'closed form')
     """
 
     value: Number

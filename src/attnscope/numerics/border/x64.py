@@ -20,7 +20,15 @@ __all__ = ["x64"]
 
 
 def x64() -> AbstractContextManager[None]:
-    """Context in which JAX computes in float64, whatever the user's global setting."""
+    """Context in which JAX computes in float64, whatever the user's global setting.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> import jax.numpy as jnp
+    >>> with at.x64():
+    ...     print(jnp.ones(2).dtype)
+    float64
+    """
     import jax
 
     if _BEGUN.setdefault("process", os.getpid()) != os.getpid():

@@ -211,6 +211,12 @@ def cme_variance(
 ) -> np.ndarray:
     """k(q, q) - k_q^T (K + ridge I)^-1 k_q: (...) from (..., d_k), (..., L, d_k);
     arguments as in cme_attention.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> keys = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> at.cme_variance(np.eye(2), keys[None]).round(4)
+    array([0.1953, 0.1953])
     """
     of = "cme_variance"
     empty = np.zeros((np.shape(keys)[-2] if np.ndim(keys) > 1 else 0, 1))

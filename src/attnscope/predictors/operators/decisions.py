@@ -39,7 +39,16 @@ Cost = Callable[[np.ndarray, np.ndarray], np.ndarray] | tuple[float, float]
 
 
 class Decision(NamedTuple):
-    """action (...) and its cost (...) on average over the tokens, weighted by attention."""
+    """action (...) and its cost (...) on average over the tokens, weighted by attention.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> alike = np.zeros((3, 2))
+    >>> demand = np.array([1.0, 2.0, 9.0])
+    >>> found = at.attention_decision(np.zeros(2), alike, demand, cost=(1.0, 1.0))
+    >>> found.action.item(), round(found.cost.item(), 4)
+    (2.0, 2.6667)
+    """
 
     action: np.ndarray
     cost: np.ndarray

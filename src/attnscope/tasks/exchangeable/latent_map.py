@@ -288,6 +288,13 @@ def _apply(M: np.ndarray, x: np.ndarray) -> np.ndarray:
 def hold_out(keys: np.ndarray, values: np.ndarray, position: np.ndarray) -> ContextBatch:
     """Hide the value at `position` (n,) of each of n sequences (n, L + 1, .):
     the rest is context, the hidden key the query.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> keys, values = np.arange(6.0).reshape(1, 3, 2), np.arange(3.0).reshape(1, 3, 1)
+    >>> batch = at.hold_out(keys, values, np.array([1]))
+    >>> batch.query.tolist(), batch.target.tolist(), batch.values.ravel().tolist()
+    ([[2.0, 3.0]], [[1.0]], [0.0, 2.0])
     """
     of = "hold_out"
     k = context_array(keys, "keys", of, (None, None, None))

@@ -78,6 +78,12 @@ def attach_positions(
 ) -> np.ndarray:
     """The pairs (content, position) as vectors (..., L, d + width); positions (..., L) are 0 ..
     L-1 and width is L if None.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> at.attach_positions(np.array([[1.0], [2.0]]))
+    array([[1., 1., 0.],
+           [2., 0., 1.]])
     """
     of = "attach_positions"
     x = context_array(content, "content", of, (None, None))

@@ -36,6 +36,13 @@ BLOCK = 1 << 19  # token entries worked on at a time
 class Whitened(NamedTuple):
     """The isotropic task behind a correlated one:
     x' = matrix (x - shift), Y = intercept + scale Y'.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> task = at.SingleLocation(dim=6, length=4, signal=2.0, seed=1)
+    >>> white = at.CorrelatedBackground(task, covariance=np.diag([4.0, 1, 1, 1, 1, 0.25])).whiten()
+    >>> white.task.gamma == task.gamma, white.matrix.shape
+    (True, (6, 6))
     """
 
     task: SingleLocation

@@ -45,7 +45,14 @@ BASE = ("dim", "length", "noise", "seed")
 
 
 class PlantedBatch(NamedTuple):
-    """tokens (n, L, d), target (n,) or (n, o), latent (n, ...)."""
+    """tokens (n, L, d), target (n,) or (n, o), latent (n, ...).
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> batch = at.PlantedBatch(np.zeros((4, 3, 2)), np.zeros(4), np.zeros(4, dtype=int))
+    >>> batch.tokens.shape, batch.target.shape, batch.latent.shape
+    ((4, 3, 2), (4,), (4,))
+    """
 
     tokens: np.ndarray
     target: np.ndarray

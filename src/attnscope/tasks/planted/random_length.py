@@ -38,6 +38,12 @@ NAME = "RandomLength"
 class MaskedBatch(NamedTuple):
     """tokens (n, L_max, d) padded with zeros, target (n,), location (n,) 0-based, mask (n, L_max)
     bool: True = real token.
+
+    >>> import attnscope as at
+    >>> task = at.RandomLength(at.SingleLocation(dim=4, length=3), {1: 0.5, 3: 0.5})
+    >>> batch = task.sample(4, seed=0)
+    >>> batch.tokens.shape, batch.mask.sum(axis=1)
+    ((4, 3, 4), array([3, 1, 1, 1]))
     """
 
     tokens: np.ndarray

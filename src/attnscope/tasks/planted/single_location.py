@@ -50,7 +50,15 @@ NAME = "SingleLocation"
 
 
 class Batch(NamedTuple):
-    """tokens (n, L, d), target (n,), location (n,) 0-based."""
+    """tokens (n, L, d), target (n,), location (n,) 0-based.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> batch = task.sample(2, seed=1)
+    >>> tokens, target, location = batch
+    >>> tokens.shape, target.shape, location
+    ((2, 10, 400), (2,), array([4, 5]))
+    """
 
     tokens: np.ndarray
     target: np.ndarray
@@ -58,7 +66,14 @@ class Batch(NamedTuple):
 
 
 class LinearPredictor(NamedTuple):
-    """The best affine predictor: intercept + sum_l (along_value_l v* + along_key_l k*).x_l."""
+    """The best affine predictor: intercept + sum_l (along_value_l v* + along_key_l k*).x_l.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> best = task.linear_predictor()
+    >>> best.intercept, best.along_value.round(4)[:2]
+    (0.0, array([0.0526, 0.0526]))
+    """
 
     intercept: float
     along_value: np.ndarray

@@ -29,6 +29,11 @@ BLOCK = 1 << 19  # log-probabilities of one forward table held at a time
 class MultiBatch(NamedTuple):
     """tokens (n, L, d), target (n,), relevant (n, L) bool: the informative tokens, weights (n, L):
     D, 0 elsewhere.
+
+    >>> import attnscope as at
+    >>> batch = at.MultiLocation(20, 6, 2).sample(3, seed=0)
+    >>> batch.tokens.shape, batch.relevant.sum(axis=1), batch.weights.shape
+    ((3, 6, 20), array([2, 2, 2]), (3, 6))
     """
 
     tokens: np.ndarray

@@ -65,6 +65,12 @@ def chernoff(task: Topics) -> Chernoff:
     """The rate at which the posterior mass on wrong topics decays, set by the two hardest to tell.
 
     Topics of prior probability 0 do not occur and do not count.
+
+    >>> import attnscope as at
+    >>> task = at.Topics([0.5, 0.5], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
+    >>> found = at.chernoff(task)
+    >>> round(found.rate, 4), found.pair
+    (0.1712, (0, 1))
     """
     pairs = _pairs(task)
     if not pairs:
@@ -118,6 +124,14 @@ def asymptotic_topic_error(task: Topics, length: int) -> Estimate:
     out.
 
     The bound is from the exact masses of all pairs of topics (see the module docstring).
+
+    >>> import attnscope as at
+    >>> task = at.Topics([0.5, 0.5], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
+    >>> law, exact = at.asymptotic_topic_error(task, 100), at.two_topic_error(task, 100)
+    >>> abs(law.value - exact.value) <= law.error
+    True
+    >>> round(law.value / exact.value, 2)
+    1.03
     """
     of = "asymptotic_topic_error"
     L = check.integer(length, "length", of, 1)

@@ -215,6 +215,12 @@ def cells(points: np.ndarray, same: float = SAME) -> np.ndarray:
 def posterior_atoms(task: Topics, length: int) -> Atoms:
     """The distinct posteriors of sequences of that length and their masses,
     by enumeration of counts.
+
+    >>> import attnscope as at
+    >>> task = at.Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])
+    >>> atoms = at.posterior_atoms(task, 2)
+    >>> atoms.mass, atoms.posterior[:, 0].round(3)
+    (array([0.365, 0.37 , 0.265]), array([0.123, 0.568, 0.925]))
     """
     L = check.integer(length, "length", "posterior_atoms", 0)
     c = np.concatenate(list(count_vectors(L, task.vocabulary, "posterior_atoms")))
@@ -245,6 +251,13 @@ def _merged(
 def merge_costs(atoms: Atoms) -> np.ndarray:
     """Summed Brier regret (A, A) of merging atoms i and j:
     p_i p_j/(p_i + p_j) |post_i - post_j|^2; 0 on the diagonal.
+
+    >>> import attnscope as at
+    >>> task = at.Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])
+    >>> at.merge_costs(at.posterior_atoms(task, 2)).round(4)
+    array([[0.    , 0.0725, 0.1971],
+           [0.0725, 0.    , 0.0394],
+           [0.1971, 0.0394, 0.    ]])
     """
     p = np.asarray(atoms.mass, dtype=np.float64)
     check.fits_in_memory(

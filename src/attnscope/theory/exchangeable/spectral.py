@@ -88,6 +88,11 @@ def cme_filter(
 ) -> np.ndarray:
     """mu_m/(mu_m + r): what CME attention with the RBF kernel and ridge L r keeps of degree m,
     in the limit of long contexts.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> at.cme_filter(3, 1.0, np.arange(4), ridge_per_token=0.01).round(3)
+    array([0.977, 0.931, 0.725, 0.27 ])
     """
     r = check.real(
         ridge_per_token,
@@ -126,6 +131,11 @@ def kernel_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> 
 
     They sum to k(q, q) = 1 when each is counted once per harmonic
     (tasks.exchangeable.sphere_regression.harmonic_count).
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> at.kernel_eigenvalues(3, 1.0, np.arange(4)).round(4)
+    array([0.4323, 0.1353, 0.0263, 0.0037])
     """
     return np.exp(log_eigenvalues(dim, bandwidth, degree))
 
@@ -147,6 +157,11 @@ def density_bias(
     keys with density p.
 
     Laplacian (...) and gradients (..., d) are those of the sphere: tangential at the query.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> at.density_bias(0.1, -2.0, np.array([1.0, 0.0]), np.array([0.5, 0.0])).item()
+    -0.05
     """
     h = check.real(bandwidth, "bandwidth", "density_bias", 0, strict=True)
     return (

@@ -72,6 +72,13 @@ def transfer_bound(
     """kap^2 |a|^2 E|f^ - f*|^2, a bound on the downstream excess of the best linear head.
 
     Infinity for a label out of the span of T, however small the pretraining excess.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> round(at.transfer_bound(np.diag([2.0, 1.0]), np.array([1.0, 1.0]), 0.01), 6)
+    0.0125
+    >>> at.transfer_bound(np.diag([2.0, 0.0]), np.array([1.0, 1.0]), 0.01)
+    inf
     """
     error = check.real(pretraining_excess, "pretraining_excess", "transfer_bound", 0)
     kap = condition_number(target_map, label)
@@ -87,7 +94,12 @@ def bottleneck_law(
     target_noise: float = 0.3,
     token_noise: float = 1.0,
 ) -> np.ndarray:
-    """(p - r)(s_t^2 kap^2 + 1 - c)/n; condition, samples and length broadcast."""
+    """(p - r)(s_t^2 kap^2 + 1 - c)/n; condition, samples and length broadcast.
+
+    >>> import attnscope as at
+    >>> at.bottleneck_law(condition=[1.0, 4.0], samples=100, length=16).round(4)
+    array([0.0134, 0.1349])
+    """
     of = "bottleneck_law"
     p = check.integer(dim, "dim", of, 2)
     r = check.integer(rank, "rank", of, 1, p - 1)

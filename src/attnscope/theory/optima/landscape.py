@@ -204,6 +204,14 @@ def basin_prediction(
 
     Right for about 95 % of random starts (d = 400: 96.4 % at temperature 0.02, 94.8 % at 0.1, 5000
     starts each); meaningless above the critical temperature.
+
+    >>> import attnscope as at
+    >>> import numpy as np
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> one, other = np.array([0.1, 0.0]), np.array([0.0, 0.1])
+    >>> starts = at.Overlaps(one, other, other, one, 0.0)
+    >>> at.basin_prediction(task, 0.1, starts)
+    array(['oracle', 'swapped'], dtype='<U7')
     """
     orthogonal_task(task, "basin_prediction")
     lam = constant_temperature(Erf(temperature), "basin_prediction")

@@ -64,7 +64,14 @@ DRAWS = 4096  # sequences that tell a task's sizes: the range is generous, a ten
 
 
 class OracleRegime(NamedTuple):
-    """How far (task, temperature) is inside the asymptotic regime of the erf oracle."""
+    """How far (task, temperature) is inside the asymptotic regime of the erf oracle.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> found = at.oracle_regime(task, 0.1)
+    >>> round(found.through, 3), round(found.leak, 3), round(found.leading_risk, 4)
+    (1.414, 0.316, 0.1156)
+    """
 
     through: float  # lam s: large lets the informative token through
     leak: float  # lam sqrt(L): small silences the background

@@ -38,6 +38,11 @@ class Landscape:
     """risk, error (n, n), rows along y, NaN outside; axis (n,); points: the stationary ones.
 
     overlaps: what the others are held at; method: how the risks were computed.
+
+    >>> import attnscope as at
+    >>> found = at.risk_landscape(at.SingleLocation(dim=80, length=5), at.Erf(0.2), points=5)
+    >>> found.x, found.y, found.axis.tolist()
+    ('kappa', 'nu', [-1.0, -0.5, 0.0, 0.5, 1.0])
     """
 
     task: Any

@@ -38,6 +38,12 @@ class StationaryPoint:
     directions, or "undecided" where the error of an eigenvalue reaches across 0.
     gram: of (trained vectors, teachers). errors: standard errors of the eigenvalues on nodes; None
     where they are exact. away: how far, in any inner product, nodes may have moved the point.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=400, length=10)
+    >>> oracle, *others = at.stationary_points(task, at.Erf(0.1))
+    >>> oracle.name, oracle.kind, [point.name for point in others]
+    ('oracle', 'minimum', ['swapped', 'degenerate'])
     """
 
     name: str

@@ -48,6 +48,11 @@ class PositionalMinimum:
 
     phase: "semantic" (e = 0), "positional" (m = 0) or "mixed". curvature: the smallest eigenvalue
     of the Hessian on the sphere of k among directions in the span of p, k* and k.
+
+    >>> import attnscope as at
+    >>> lowest = at.positional_minima(at.PositionalSemantic(dim=1000, mix=0.6, contrast=1.5))[0]
+    >>> lowest.phase, round(lowest.e, 4), round(lowest.m, 4)
+    ('semantic', 0.0, 1.0)
     """
 
     e: float

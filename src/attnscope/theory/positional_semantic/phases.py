@@ -44,6 +44,13 @@ class PositionalPhases:
 
     phase: 0 semantic, 1 positional, 2 mixed (`names`); e, m, loss of the lowest minimum;
     semantic_stable, positional_stable: whether (0, 1) is a minimum, and whether one has m = 0.
+
+    >>> import attnscope as at
+    >>> found = at.positional_phases([0.3, 0.9], [0.5, 2.0])
+    >>> found.phase, found.semantic_stable
+    (array([[0, 0],
+           [0, 1]]), array([[ True,  True],
+           [ True, False]]))
     """
 
     mixes: np.ndarray

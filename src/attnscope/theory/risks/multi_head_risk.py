@@ -43,6 +43,7 @@ def heads_risk(
         docstring). method: "best", or "monte-carlo" for the second route.
 
     >>> from attnscope.predictors.attention import Erf
+    >>> from attnscope.tasks.planted.multi_direction import MultiDirection
     >>> task = MultiDirection(dim=80, length=10, directions=2)
     >>> round(heads_risk(task, MultiHead(Erf(0.0952), 2), (task.keys, task.values)).value, 5)
     0.34718
@@ -69,7 +70,14 @@ def heads_risk(
 
 
 def heads_gram(task: PlantedTask, K: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """(n, n) Gram matrix of (k_1, v_1, ..., k_H, v_H, k_1*, v_1*, ...) for rows of K, V (H, d)."""
+    """(n, n) Gram matrix of (k_1, v_1, ..., k_H, v_H, k_1*, v_1*, ...) for rows of K, V (H, d).
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation(dim=20, length=5)
+    >>> (at.heads_gram(task, task.key[None], task.value[None]).round(12) + 0.0)[:2]
+    array([[1., 0., 1., 0.],
+           [0., 1., 0., 1.]])
+    """
     K = check.array(K, "K", "heads_gram", (None, task.dim)).astype(np.float64)
     V = check.array(V, "V", "heads_gram", (len(K), task.dim)).astype(np.float64)
     rows = np.concatenate([np.stack([K, V], axis=1).reshape(-1, task.dim), task.teachers])

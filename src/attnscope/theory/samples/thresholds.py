@@ -56,7 +56,13 @@ CLOSE = 1e-9  # relative error of a turn's alpha, quadratic in that of its place
 
 
 class Thresholds(NamedTuple):
-    """alphas of the module docstring; all None where one solution serves every alpha."""
+    """alphas of the module docstring; all None where one solution serves every alpha.
+
+    >>> import attnscope as at
+    >>> found = at.recovery_threshold(length=5, strength=1.0)
+    >>> round(found.reachable.value, 3)
+    1.956
+    """
 
     reachable: Estimate | None
     possible: Estimate | None
@@ -64,7 +70,14 @@ class Thresholds(NamedTuple):
 
 
 class BagsNeeded(NamedTuple):
-    """Bags for this task's dim, and per dimension."""
+    """Bags for this task's dim, and per dimension.
+
+    >>> import attnscope as at
+    >>> task = at.SingleLocation.spiked(dim=1000, length=3, strength=5.0, noise=0.3)
+    >>> needed = at.bags_needed(task, 0.5)
+    >>> needed.bags, round(needed.alpha.value, 3)
+    (1157, 1.156)
+    """
 
     bags: int
     alpha: Estimate

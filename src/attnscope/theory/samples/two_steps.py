@@ -43,6 +43,12 @@ __all__ = ["Alignment", "simulated_alignment", "two_gradient_steps", "two_step_a
 class Alignment(NamedTuple):
     """Cosines with the hidden direction: of w after the first step, of q after the second;
     numbers or (runs,).
+
+    >>> import attnscope as at
+    >>> task = at.SparseTokenClassification(dim=50, length=8, marked=2, strength=3.0)
+    >>> found = at.simulated_alignment(task, samples=200, runs=3)
+    >>> found.value.shape, found.query.shape
+    ((3,), (3,))
     """
 
     value: float | np.ndarray
@@ -72,6 +78,13 @@ def two_gradient_steps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(w, q), each (d,): the two gradients on tokens (n, L, d) with labels (n,) in {-1, 1},
     the same samples in both steps.
+
+    >>> import attnscope as at
+    >>> task = at.SparseTokenClassification(dim=50, length=8, marked=2, strength=3.0)
+    >>> batch = task.sample(200, seed=0)
+    >>> w, q = at.two_gradient_steps(batch.tokens, batch.target)
+    >>> w.shape, q.shape
+    ((50,), (50,))
     """
     of = "two_gradient_steps"
     x, _ = check.tokens_array(tokens, of)
@@ -99,6 +112,11 @@ def simulated_alignment(
 ) -> Alignment:
     """The two cosines on `runs` balanced data sets of `samples` sequences in R^dim, (runs,) each,
     drawn exactly in law at cost n L whatever d.
+
+    >>> import attnscope as at
+    >>> task = at.SparseTokenClassification(dim=50, length=8, marked=2, strength=3.0)
+    >>> at.simulated_alignment(task, samples=200, runs=3, seed=1).value.round(3)
+    array([0.897, 0.901, 0.926])
     """
     of = "simulated_alignment"
     _numbers(task, of)
