@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from attnscope.cli.stopping import Stopping
+from attnscope.cli.stopping import STOPPED, Stopping
 from attnscope.cli.streams import plain_streams, written_out
 from attnscope.doors import door
 from attnscope.errors import AttnscopeError
@@ -37,12 +37,12 @@ def main() -> None:
     from attnscope.cli.commands import app
 
     stopping.begin()
-    code = _ended(app)
+    code = _ended(app, stopping)
     stopping.end()
     sys.exit(code)
 
 
-def _ended(app: Any) -> Any:
+def _ended(app: Any, stopping: Stopping) -> Any:
     """The exit code of the command, with one sentence where it could not be carried out."""
     try:
         try:
@@ -58,11 +58,12 @@ def _ended(app: Any) -> Any:
             "the command must fit into the memory of this machine, got "
             f"{said or 'no more of it'}; try smaller sizes."
         )
-    except KeyboardInterrupt:
-        print("Stopped; nothing was written.", file=sys.stderr)
-        return 130
-    except OSError as error:
-        if error.filename is not None:  # of a file: its writer should have told
+    except (Exception, KeyboardInterrupt) as error:
+        if stopping.heard:  # compiled modules turn it into errors of their own
+            print("Stopped; nothing was written.", file=sys.stderr)
+            return STOPPED
+        # an error of a file should have been told by its writer
+        if not isinstance(error, OSError) or error.filename is not None:
             raise
         return _refused(
             f"the output of the command must be written, got {reason(error)}; try another place."

@@ -29,7 +29,7 @@ class Commands(TyperGroup):
 
     def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
         self.typed = tuple(args)
-        with self._in_words():
+        with interruptible(), self._in_words():
             return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
