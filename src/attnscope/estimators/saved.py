@@ -18,14 +18,15 @@ from attnscope.estimators.fit.mixture import FeatureMap, Fitted
 from attnscope.estimators.fit.pooled import MeanPool
 from attnscope.estimators.fit.ridge import Values
 from attnscope.estimators.regressor import SingleLocationRegressor
+from attnscope.estimators.saved_first import from_first
 from attnscope.estimators.saved_members import check_members, try_out
 from attnscope.estimators.written import FORMAT, PLAIN, POOLS, write_model
 from attnscope.numerics.border.array_files import Unreadable, read_arrays
 
 __all__ = ["load_model", "save_model", "write_model"]
 
-# format 2 knows no witness reading, 3 no share of all tokens; what they have means the same
-READ = (2, 3, FORMAT)
+# format 1 is that of 0.1.0 (saved_first.py), 2 knows no witness reading, 3 no share of all tokens; what they have means the same
+READ = (1, 2, 3, FORMAT)
 KINDS = {kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)}
 
 
@@ -60,6 +61,8 @@ def load_model(path: Any) -> Any:
                 head["format"],
                 "the version of attnscope that wrote the file",
             )
+        if head["format"] == 1:
+            head, arrays = from_first(head, arrays)
         check_members(arrays, path)
         model = _build(head, arrays)
         parts = [_build(own, _inner(i, arrays)) for i, own in enumerate(head.get("plus", []))]

@@ -1,4 +1,5 @@
-"""Study files: `study` (TOML to sweep) and `functions` (what a study may repeat).
+"""Study files: `study` (TOML to sweep), `study_figure` (what it draws) and `functions` (what a
+study may repeat).
 
 Imports `dynamics`, `theory` and `sweeps`; imported by the command line.
 """

@@ -1,0 +1,94 @@
+"""Files that version 0.1.0 wrote: models and runs are read, and answer as they did; results of
+sweeps are known as results, and computed anew because their code is another.
+
+tests/data/version_0_1_0 was written by that version (commit of its tag): models of 40 bags of a task
+with 4 features and 3 tokens, runs of 8 steps, and what each answered.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from helpers.commands import run
+from helpers.paths import ROOT
+
+import attnscope as at
+from attnscope.sweeps.store import Store
+
+FOLDER = ROOT / "tests" / "data" / "version_0_1_0"
+ANSWERS = json.loads((FOLDER / "answers.json").read_text())
+BAGS = np.load(FOLDER / "bags.npy")
+# rounding of sums in another order since then
+SAME = {"rtol": 1e-10, "atol": 1e-12}
+
+
+def test_models_answer_as_they_did():
+    model = at.load_model(FOLDER / "regressor.npz")
+    np.testing.assert_allclose(model.predict(BAGS), ANSWERS["regressor"], **SAME)
+    np.testing.assert_allclose(model.predict_interval(BAGS), ANSWERS["interval"], **SAME)
+    assert model.locate(BAGS).tolist() == ANSWERS["locate"]
+    heads = at.load_model(FOLDER / "heads.npz")
+    np.testing.assert_allclose(heads.predict(BAGS), ANSWERS["heads"], **SAME)
+    classes = at.load_model(FOLDER / "classifier.npz")
+    np.testing.assert_allclose(classes.predict_proba(BAGS), ANSWERS["classifier"], **SAME)
+    assert set(classes.predict(BAGS)) <= {"yes", "no"}
+
+
+def test_the_command_line_reads_them(tmp_path):
+    np.savez(tmp_path / "data.npz", bags=BAGS)
+    for name in ("regressor", "heads", "classifier"):
+        for command in ("predict", "locate"):
+            code, _, said = run(
+                command, FOLDER / f"{name}.npz", tmp_path / "data.npz", "--json"
+            )
+            assert code == 0, said
+
+
+def test_what_they_do_not_have_is_a_sentence():
+    """A classifier of 0.1.0 kept no scores for sets of classes; everything else is asked for."""
+    classes = at.load_model(FOLDER / "classifier.npz")
+    with pytest.raises(at.AttnscopeError):
+        classes.predict_set(BAGS)
+    for name in ("regressor", "heads", "classifier"):
+        model = at.load_model(FOLDER / f"{name}.npz")
+        y = (
+            np.array(["yes", "no", "yes", "no", "no"])
+            if name == "classifier"
+            else BAGS[:, 0, 0]
+        )
+        assert np.isfinite(model.score(BAGS, y))
+        assert model.diagnose(BAGS, y).verdict
+
+
+def test_a_model_that_is_saved_again_is_of_today(tmp_path):
+    model = at.load_model(FOLDER / "regressor.npz")
+    model.save(tmp_path / "new.npz")
+    again = at.load_model(tmp_path / "new.npz")
+    assert np.array_equal(again.predict(BAGS), model.predict(BAGS))
+
+
+@pytest.mark.parametrize("name", ["erf", "sgd", "softmax"])
+def test_runs_are_read_and_go_on_as_they_did(name):
+    old = at.Trajectory.load(FOLDER / f"run_{name}.npz")
+    ends = np.asarray(old.overlaps.kappa)[:, -1]
+    assert ends.tolist() == ANSWERS[f"run_{name}"]
+    assert np.isfinite(old.excess).all()
+    new = np.asarray(old.extend(4, progress=False).overlaps.kappa)[:, -1]
+    np.testing.assert_allclose(new, ANSWERS[f"extended_{name}"], **SAME)
+
+
+def test_stored_cells_are_known_and_computed_anew(tmp_path):
+    store = Store(FOLDER / "store")
+    (key,) = store.keys()
+    record = store.get(key)
+    assert record["rows"][0]["risk"] >= 0
+    study = tmp_path / "study.toml"
+    dim = record["call"]["dim"]
+    study.write_text(
+        f'function = "oracle_risk"\n[grid]\ndim = [{dim}]\n[fixed]\nlength = 5\ntemperature = 0.1\n'
+    )
+    code, printed, said = run(
+        "sweep", study, "--store", FOLDER / "store", "--dry-run", "--json"
+    )
+    assert code == 0, said
+    assert json.loads(printed)["todo"] == 1
