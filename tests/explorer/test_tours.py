@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from helpers.paths import ROOT
 
 from attnscope.claims.registry import own_claims
 from attnscope.errors import AttnscopeError
@@ -16,6 +19,7 @@ from attnscope.explorer.state import VIEWS, from_query
 from attnscope.explorer.tours.registry import all_tours, one_step, one_tour, steps_of_claims
 from attnscope.explorer.tours.tour import FORMULAS, TEXTS
 from attnscope.formulas.typeset import formulas, inks, plain
+from attnscope.tasks.planted.single_location import SingleLocation
 
 STEPS = [
     pytest.param(tour, k, id=f"{tour.name}-{k + 1}")
@@ -182,3 +186,38 @@ def test_inks_are_read_on_light_and_dark_and_have_their_curves_colour():
     drawn = {word: PREDICTORS[word].colour for word in ("erf", "softmax", "linear")}
     drawn |= {word: OUTCOMES[word] for word in ("oracle", "swapped")}
     assert {w: lines[w] for w in drawn} == {w: PALETTE[c].lower() for w, c in drawn.items()}
+
+
+def test_the_twelve_questions_are_answered_by_their_steps():
+    """Every number of an answer stands in a step that the answer links to, or is one of its knobs."""
+    page = (ROOT / "docs" / "twelve_questions.md").read_text("utf-8")
+    asked, answers = page.split("## Answers")
+    blocks = re.split(r"\n(?=\d+\. )", answers)[1:]
+    assert len(re.findall(r"^\d+\. ", asked, re.M)) == len(blocks) == 12
+    for block in blocks:
+        links = re.findall(
+            r"\[([^\]]+), (\d+)\]\(http://127\.0\.0\.1:8050/tour/([^/]+)/(\d+)\)", block
+        )
+        assert links
+        stated = set()
+        for title, k, name, number in links:
+            tour, _, step = one_step(name, number)
+            assert (title, k) == (tour.title, number)
+            stated |= set(NUMBER.findall(" ".join(plain(getattr(step, t)) for t in TEXTS)))
+            stated |= {typed(getattr(s, n)) for s in _states(step) for n in VIEWS[step.view]}
+        said = re.sub(r"\[[^\]]*\]\([^)]*\)", "", block.split(". ", 1)[1])
+        assert [x for x in NUMBER.findall(said) if x not in stated] == [], block
+
+
+def test_the_posterior_is_what_its_step_says():
+    """log p_l = s_l - g |x_l|^2/2 + c, s_l = sqrt(d/2) k*.x_l/gamma^2, g = 1/gamma^2 - 1."""
+    task = SingleLocation(dim=8, length=10, gamma=0.1**0.5, seed=3)
+    tokens = task.sample(5, seed=4).tokens
+    gamma2 = task.gamma**2
+    scores = task.signal * tokens @ task.key / gamma2
+    logs = scores - (1 / gamma2 - 1) * np.square(tokens).sum(axis=-1) / 2
+    p = np.exp(logs - logs.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    # rounding: logarithms of some hundred, to 1e-14 of their size
+    assert np.allclose(p, task.location_posterior(tokens), rtol=0, atol=1e-10)
+    assert math.isclose(task.signal, math.sqrt(task.dim / 2))
