@@ -146,7 +146,7 @@ def _view(view: str, query: str, head: list[Any]) -> list[Any]:
         ),
         html.Section(
             _output(view, sentences),
-            className="output" + (" staged" if view in STAGED else ""),
+            className=f"output of-{view}" + (" staged" if view in STAGED else ""),
             **{"aria-label": "Result"},
         ),
     ]
