@@ -30,6 +30,7 @@ from attnscope.explorer.python_lines import (
     log_every,
     made_task,
     predictor_lines,
+    prepared,
     task_line,
     train_lines,
 )
@@ -48,6 +49,9 @@ PIECE = (
 GROWTH = 8
 # Most steps, by what one costs: of 30 runs some 20 ms, so a minute or two
 SLOW = {"quadrature": 2000, "sampled": 2000}
+PREPARED = (
+    20_000  # where the gradient was found once for all: a step of 30 runs takes half a ms
+)
 # Most tokens of one step (batch x tokens x runs), which cannot be divided: 20 ns each where the
 # loop is compiled for it, else up to 30 us and 5 kB (measured on a busy machine with 10^6 of them)
 MOST_TOKENS = {"compiled": 50_000_000}
@@ -69,6 +73,8 @@ _lock = threading.Lock()  # computations that were set aside go on in threads of
 
 def total_steps(state: State) -> int:
     """The state's steps, or as many as one can wait for."""
+    if not state.batch and prepared(state):
+        return min(state.steps, PREPARED)
     return min(state.steps, SLOW.get(_step_cost(state), state.steps))
 
 

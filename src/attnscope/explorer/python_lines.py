@@ -25,6 +25,7 @@ __all__ = [
     "made_task",
     "population_cost",
     "predictor_lines",
+    "prepared",
     "task_line",
     "train_lines",
     "training_limits",
@@ -35,6 +36,9 @@ HEADER = "import numpy as np\n\nimport attnscope as at\n"
 USUAL = ("erf", "softmax", "linear")
 # Most steps of a landscape's paths that keep an answer within a second or two, by what a step costs
 MOST_STEPS = {"compiled": 200_000, "closed": 4_000}
+MOST_PREPARED = (
+    20_000  # of all runs together, where a step takes ten to twenty microseconds a run
+)
 MOST_RUN_STEPS = 600  # of all runs together, where a step takes about a millisecond a run
 
 
@@ -56,6 +60,16 @@ def population_cost(predictor: str) -> str:
 
     known = predictor in PREDICTORS and PREDICTORS[predictor].kind in COMPILED_POPULATION
     return "compiled" if known else cost(predictor)
+
+
+def prepared(state: State) -> bool:
+    """Whether the population gradient is found once for all overlaps (softmax_profile.py)."""
+    if state.predictor != "softmax" or state.task != SINGLE or state.decay:
+        return False
+    from attnscope.theory.law import Law
+    from attnscope.theory.risks.softmax_profile import has_profile
+
+    return has_profile(Law.of(made_task(state)))
 
 
 def catalogue_import(*texts: str) -> str:
@@ -122,6 +136,8 @@ def predictor_lines(state: State) -> str:
 def training_limits(state: State) -> tuple[int, int, str]:
     """(runs, steps, sentence): what is trained, and what to say if that is less than asked for."""
     most = MOST_STEPS.get(population_cost(state.predictor))
+    if prepared(state):
+        most = max(1, MOST_PREPARED // state.runs)
     if most is not None:
         runs = state.runs
         steps = min(state.steps, most)

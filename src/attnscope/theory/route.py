@@ -21,6 +21,7 @@ from attnscope.theory.route_rows import (
     has_gradient,
     needed,
     pointwise,
+    prepared_gradient,
     rows_of,
 )
 
@@ -37,5 +38,6 @@ __all__ = [
     "has_gradient",
     "needed",
     "pointwise",
+    "prepared_gradient",
     "rows_of",
 ]

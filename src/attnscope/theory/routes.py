@@ -153,11 +153,25 @@ def _optimal(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> E
 
 def _softmax(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
     # here, because it loads numba
+    from attnscope.theory.risks.softmax_profile import many_excesses
     from attnscope.theory.risks.softmax_risk import softmax_excess
 
     law = Law.of(task)
-    rows = pointwise(lambda point: softmax_excess(point, lam, law), o)
+    points = np.stack([np.ravel(x) for x in o], axis=1)
+    rows = many_excesses(points, lam, law)
+    if rows is None:
+        rows = pointwise(lambda point: softmax_excess(point, lam, law), o)
     return _table(rows, o, "2-D quadrature")
+
+
+def _softmax_prepared(task: SingleLocation, predictor: Predictor, lam: float) -> Any:
+    from attnscope.theory.risks.softmax_profile import evaluate, profile
+
+    law = Law.of(task)
+    found = profile(float(lam), law)
+    if found is None:
+        return None
+    return lambda o: evaluate(found, np.asarray(o).T, lam, law)[:, 2:].T
 
 
 def _softmax_gradient(
@@ -224,7 +238,13 @@ add_route(
 add_route(
     SingleLocation,
     Softmax,
-    Route(_softmax, _softmax_gradient, _softmax_jax, sampled=_sampled),
+    Route(
+        _softmax,
+        _softmax_gradient,
+        _softmax_jax,
+        sampled=_sampled,
+        prepared=_softmax_prepared,
+    ),
 )
 add_route(
     SingleLocation, Normalised, Route(_normalised, _normalised_gradient, sampled=_sampled)

@@ -10,7 +10,8 @@ alpha = step size, c = k*.v*.
 New k and v are combinations of (k, v, k*, v*), so their inner products follow from the 4 x 4 Gram
 matrix of these, whatever the dimension. As the step is tangential, |k - alpha t|^2 = 1 + alpha^2
 |t|^2 >= 1 and nothing cancels. Exact up to rounding and the error of the gradient's route (closed
-form for Erf and LinearAttention, vectorised over runs; quadrature, run by run, for the others).
+form for Erf and LinearAttention, vectorised over runs; for Softmax at a constant temperature from
+integrals that are found once, softmax_profile.py; quadrature, run by run, for the others).
 Every operation is elementwise over runs, so a run's bits do not depend on the others.
 """
 
@@ -26,7 +27,12 @@ from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask
 from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps
-from attnscope.theory.route import checked_planted, closed_form, needed
+from attnscope.theory.route import (
+    checked_planted,
+    closed_form,
+    needed,
+    prepared_gradient,
+)
 
 __all__ = ["PopulationExact", "exact_gradient"]
 
@@ -50,6 +56,7 @@ class PopulationExact:
         self.predictor = predictor
         self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
         self.gradient = exact_gradient(self.task, predictor, NAME)
+        self.prepared = False
 
     def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
         """Runs that start at overlaps (5, runs). Nothing is random."""
@@ -61,6 +68,8 @@ class PopulationExact:
         a run that leaves the finite numbers stays outside.
         """
         o = state["overlaps"]
+        if not self.prepared:
+            self._prepare()
         with np.errstate(all="ignore"):
             for lam in np.asarray(temperatures, dtype=np.float64):
                 o = self._step(o, float(lam))
@@ -69,6 +78,18 @@ class PopulationExact:
     def overlaps(self, state: State) -> np.ndarray:
         """(5, runs)."""
         return state["overlaps"]
+
+    def _prepare(self) -> None:
+        """At a constant temperature, where the pair has one, its prepared gradient: always or
+        never, so that a run's bits do not depend on how its steps are divided.
+        """
+        self.prepared = True
+        temperature = self.predictor.temperature
+        if callable(temperature):
+            return
+        found = prepared_gradient(self.task, self.predictor, float(temperature))
+        if found is not None:
+            self.gradient = lambda o, lam: found(o)
 
     def _step(self, o: np.ndarray, lam: float) -> np.ndarray:
         kap, eta, the, nu, rho = o

@@ -16,6 +16,7 @@ from attnscope.explorer.python_lines import (
     computed,
     cost,
     predictor_lines,
+    prepared,
     task_line,
     train_lines,
     training_limits,
@@ -144,7 +145,7 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
 
 
 def _slow(state: State) -> bool:
-    return cost(state.predictor) not in ("compiled", "closed")
+    return cost(state.predictor) not in ("compiled", "closed") and not prepared(state)
 
 
 def _odd(predictor: Any) -> bool:

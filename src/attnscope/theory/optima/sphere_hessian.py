@@ -23,7 +23,7 @@ import numpy as np
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.route import closed_form, needed
+from attnscope.theory.route import closed_form, needed, prepared_gradient
 
 __all__ = [
     "Derivatives",
@@ -56,6 +56,9 @@ def overlap_derivatives(
     route = needed(
         "gradient", task, predictor, "stationary_points", "Erf, Softmax or Componentwise"
     )
+    prepared = prepared_gradient(task, predictor, lam)
+    if prepared is not None:
+        return Derivatives(lambda o: prepared(np.clip(o, -1, 1)[:, None])[:, 0], None)
     if not closed_form(task, predictor):
         inside = lambda o: Overlaps(*(np.asarray(x) for x in np.clip(o, -1, 1)))
         return Derivatives(

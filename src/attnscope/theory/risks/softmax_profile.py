@@ -1,0 +1,319 @@
+"""The softmax risk over all overlaps from functions of kappa alone.
+
+notation: as in softmax_integral.py; K2, K1, B1, B2 = work[0:4] there (moments of one token), P = f1
+f0^{L-1}, G1 = E1[g K0]/f1, G2 = E1[g^2 K0]/f1 - 1, c = alignment.
+
+The overlaps eta, theta, nu, rho enter I(tau) through polynomials only; the moments know kappa and
+the temperature. So at a fixed temperature the excess is a quadratic form in them,
+
+    R = x2.M + x1.N - rho (al Q0 + be Q1) + (y20 + y22) W0 + y21 W1 + y22 W2
+        - 2 rho (sc U0 + ge U1) + rho^2 V + T
+
+with al, be, sc, ge, x2, x1, y2 the weights of softmax_integral.weights and 15 integrals over tau,
+
+    M_i = int P K2_i,   N_i = 2(L-1) int P K1_i B1_0,   Q_i = 2(L-1) int P K1_i B1_1,
+    (W0, W1, W2) = int P w (1, G1, G2),   w = (L-1) B2_0 + (L-1)(L-2) B1_0^2,
+    (U0, U1) = int P u (1, G1),           u = (L-1) B2_1 + (L-1)(L-2) B1_0 B1_1,
+    V = int P ((L-1)(B2_2 - B2_0) + (L-1)(L-2) B1_1^2),   T = (L-1) int P B2_0.
+
+Each is analytic in kappa, so that its values at Chebyshev points give it, and its derivative,
+everywhere: `profile` doubles their number until the tail of the coefficients is below TAIL of the
+largest, or says None where MOST do not suffice (signal/gamma of 60 and more). Then a risk or a
+gradient costs a few hundred multiplications instead of an integral. The error of R is bounded by
+ERROR times the sum of the absolute values of its terms, and where R is much smaller than they are
+softmax_risk.py is asked point by point.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.fft import dct
+
+from attnscope.theory.law import Law
+from attnscope.theory.risks.softmax_integral import FINE, Array, Setting, token_averages
+from attnscope.theory.risks.softmax_risk import softmax_excess
+from attnscope.theory.risks.softmax_trapezoid import FINEST, MAX_NODES, window_of
+
+__all__ = ["ERROR", "Profile", "evaluate", "has_profile", "many_excesses", "profile"]
+
+SIZE = 15  # integrals
+FIRST = 32  # intervals between Chebyshev points, doubled up to MOST
+MOST = 512  # some half second of integrals
+TAIL = 1e-11  # of the largest coefficient: what the last eighth of them may be
+CHANGE = 1e-8  # at the last halving of the outer step; the error after it is its square or so
+# of the sum of |terms|: ten times the largest that was measured against softmax_risk.py, 6e-14,
+# and more (tests/theory/test_softmax_profile.py)
+ERROR = 1e-12
+MANY = 200  # points at once that are worth the integrals of a profile
+CANCELS = 1e-3  # a risk below this share of its terms is left to softmax_risk.py
+
+
+class Profile(NamedTuple):
+    """Chebyshev coefficients (SIZE, n) of the integrals, and of their derivatives in kappa."""
+
+    value: np.ndarray
+    slope: np.ndarray
+
+
+def has_profile(law: Law) -> bool:
+    """Whether MOST points may do: kappa moves the scores by their spread in gamma/signal, which
+    takes some six points to resolve.
+    """
+    return law.length >= 2 and 6 * law.signal <= MOST * law.gamma
+
+
+@lru_cache(maxsize=8)  # 120 kB each
+def profile(temperature: float, law: Law) -> Profile | None:
+    """The integrals of this temperature and law as functions of kappa, or None."""
+    if temperature <= 0 or not has_profile(law):
+        return None
+    n = FIRST
+    values = _at(_points(n), temperature, law)
+    while True:
+        found = _coefficients(values)
+        size = np.abs(found).max(axis=1, keepdims=True)
+        if (np.abs(found[:, -n // 8 :]) <= TAIL * np.maximum(size, 1e-300)).all():
+            break
+        if n == MOST:
+            return None
+        n *= 2
+        new = _at(_points(n)[1::2], temperature, law)
+        both = np.empty((SIZE, n + 1))
+        both[:, ::2] = values
+        both[:, 1::2] = new
+        values = both
+    if not np.isfinite(found).all():
+        return None
+    return Profile(found, np.polynomial.chebyshev.chebder(found, axis=1))
+
+
+def _points(n: int) -> np.ndarray:
+    return np.cos(math.pi * np.arange(n + 1) / n)
+
+
+def _coefficients(values: np.ndarray) -> np.ndarray:
+    """Chebyshev coefficients of values at the points cos(pi j/n)."""
+    n = values.shape[1] - 1
+    out = dct(values, type=1, axis=1) / n
+    out[:, [0, -1]] /= 2
+    return np.ascontiguousarray(out)
+
+
+def _at(kappa: np.ndarray, temperature: float, law: Law) -> np.ndarray:
+    """The integrals (SIZE, points) at these kappas."""
+    out = np.empty((SIZE, len(kappa)))
+    numbers = (float(temperature), float(law.gamma), float(law.signal), float(law.alignment))
+    for i, kap in enumerate(kappa):
+        q = (float(kap), 0.0, 0.0, 0.0, 0.0, *numbers)
+        low, high, count = window_of(q, float(law.length), True)
+        out[:, i] = _integrals(q, float(law.length), low, high, count)
+    return out
+
+
+@njit(cache=True, error_model="numpy")
+def _integrand(tau: float, q: Setting, length: float, work: Array, out: Array) -> float:
+    """The 15 integrands in `out`, times e^{-scale}; returns scale."""
+    width = q[5] * q[6]
+    n1 = length - 1.0
+    n2 = (length - 1.0) * (length - 2.0)
+    log_f1, log_f0, ek1, ek2, eb1, eb2 = token_averages(tau, q, FINE, work)
+    k1, k2, b1, b2 = work[0], work[1], work[2], work[3]
+    G1 = -width * math.exp(ek1) * k1[0]
+    G2 = -width * math.exp(ek1) * k1[1]
+    scale = max(max(ek2, ek1 + eb1), max(eb2, 2.0 * eb1))
+    h1 = math.exp(ek2 - scale)
+    h2 = 2.0 * n1 * math.exp(ek1 + eb1 - scale)
+    h3 = n1 * math.exp(eb2 - scale)
+    h4 = n2 * math.exp(2.0 * eb1 - scale)
+    w = h3 * b2[0] + h4 * b1[0] * b1[0]
+    u = h3 * b2[1] + h4 * b1[0] * b1[1]
+    for i in range(3):
+        out[i] = h1 * k2[i]
+        out[3 + i] = h2 * k1[i] * b1[0]
+    out[6] = h2 * k1[0] * b1[1]
+    out[7] = h2 * k1[1] * b1[1]
+    out[8] = w
+    out[9] = w * G1
+    out[10] = w * G2
+    out[11] = u
+    out[12] = u * G1
+    out[13] = h3 * (b2[2] - b2[0]) + h4 * b1[1] * b1[1]
+    out[14] = h3 * b2[0]
+    return log_f1 + n1 * log_f0 + scale
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _integrals(q: Setting, length: float, lo: float, hi: float, count: int) -> Array:
+    """Trapezoid sums, halved until none changes by more than CHANGE of its sum of |.|."""
+    work = np.zeros((11, 12))
+    out = np.zeros(SIZE)
+    step = (hi - lo) / count
+    sums = np.zeros(SIZE)
+    magnitude = np.zeros(SIZE)
+    before = np.zeros(SIZE)
+    scale = -math.inf
+    nodes = 0
+    first = lo
+    stride = step
+    while True:
+        new = count + 1 if nodes == 0 else count
+        for i in range(new):
+            e = _integrand(first + i * stride, q, length, work, out)
+            if e > scale:
+                shrink = math.exp(scale - e)
+                scale = e
+                sums = sums * shrink
+                magnitude = magnitude * shrink
+                before = before * shrink
+            sums += out * math.exp(e - scale)
+            magnitude += np.abs(out) * math.exp(e - scale)
+        if nodes > 0:
+            worst = 0.0
+            for j in range(SIZE):
+                if magnitude[j] > 1e-200 * magnitude.max():
+                    worst = max(worst, abs(sums[j] - 2.0 * before[j]) / magnitude[j])
+            if not worst > CHANGE or step <= FINEST or nodes > MAX_NODES:
+                break
+            count *= 2
+        before = sums.copy()
+        nodes = nodes + new
+        first = lo + 0.5 * step
+        stride = step
+        step = 0.5 * step
+    return sums * step * math.exp(scale)
+
+
+# -- from the integrals to the risk ----------------------------------------------------------------
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _clenshaw(coefficients: Array, x: float, out: Array) -> None:
+    """The sums of the series at x, into out."""
+    for j in range(coefficients.shape[0]):
+        a = 0.0
+        b = 0.0
+        for i in range(coefficients.shape[1] - 1, 0, -1):
+            a, b = coefficients[j, i] + 2.0 * x * a - b, a
+        out[j] = coefficients[j, 0] + x * a - b
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def form(f: Array, q: Setting, signs: bool) -> float:
+    """R from the integrals f at the overlaps of q; signs=False: the sum of |terms|."""
+    _, eta, the, nu, rho, _, gam, s, c = q
+    al = s * (c - the)
+    be = gam * (eta - rho)
+    sc = s * c
+    ge = gam * eta
+    g2 = gam * gam
+    v = g2 * (2.0 - 2.0 * nu - (eta - rho) ** 2)
+    w = g2 * (1.0 - nu - eta * (eta - rho))
+    terms = (
+        (al * al + v) * f[0],
+        2.0 * al * be * f[1],
+        be * be * f[2],
+        (al * sc + w) * f[3],
+        (al * ge + be * sc) * f[4],
+        be * ge * f[5],
+        -rho * al * f[6],
+        -rho * be * f[7],
+        (sc * sc + g2 * (1.0 - eta * eta) + ge * ge) * f[8],
+        2.0 * sc * ge * f[9],
+        ge * ge * f[10],
+        -2.0 * rho * sc * f[11],
+        -2.0 * rho * ge * f[12],
+        rho * rho * f[13],
+        f[14],
+    )
+    total = 0.0
+    for x in terms:
+        total += x if signs else abs(x)
+    return total
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def gradient_of(f: Array, slope: Array, q: Setting, out: Array) -> None:
+    """dR/d(kappa, eta, theta, nu, rho) into out[0:5]."""
+    _, eta, the, _, rho, _, gam, s, c = q
+    al = s * (c - the)
+    be = gam * (eta - rho)
+    sc = s * c
+    ge = gam * eta
+    g2 = gam * gam
+    d = eta - rho
+    out[0] = form(slope, q, True)
+    out[1] = (
+        -2.0 * g2 * d * f[0]
+        + 2.0 * al * gam * f[1]
+        + 2.0 * be * gam * f[2]
+        + g2 * (rho - 2.0 * eta) * f[3]
+        + (al * gam + gam * sc) * f[4]
+        + gam * (be + ge) * f[5]
+        - rho * gam * f[7]
+        + 2.0 * sc * gam * f[9]
+        + 2.0 * ge * gam * f[10]
+        - 2.0 * rho * gam * f[12]
+    )
+    out[2] = -s * (2.0 * al * f[0] + 2.0 * be * f[1] + sc * f[3] + ge * f[4] - rho * f[6])
+    out[3] = -2.0 * g2 * f[0] - g2 * f[3]
+    out[4] = (
+        2.0 * g2 * d * f[0]
+        - 2.0 * al * gam * f[1]
+        - 2.0 * be * gam * f[2]
+        + g2 * eta * f[3]
+        - gam * sc * f[4]
+        - gam * ge * f[5]
+        - al * f[6]
+        - (be - rho * gam) * f[7]
+        - 2.0 * (sc * f[11] + ge * f[12])
+        + 2.0 * rho * f[13]
+    )
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _every(value: Array, slope: Array, points: Array, numbers: Array, out: Array) -> None:
+    """R, the sum of |terms| and the gradient at points (n, 5), into out (n, 7)."""
+    f = np.empty(SIZE)
+    df = np.empty(SIZE)
+    lam, gam, s, c = numbers
+    for i in range(len(points)):
+        kap, eta, the, nu, rho = points[i]
+        q = (kap, eta, the, nu, rho, lam, gam, s, c)
+        _clenshaw(value, kap, f)
+        _clenshaw(slope, kap, df)
+        out[i, 0] = form(f, q, True)
+        out[i, 1] = form(f, q, False)
+        gradient_of(f, df, q, out[i, 2:])
+
+
+def evaluate(found: Profile, points: np.ndarray, temperature: float, law: Law) -> np.ndarray:
+    """(n, 7) at overlaps (n, 5): the excess, the sum of the absolute values of its terms, and the
+    gradient in the five overlaps.
+    """
+    numbers = np.array([temperature, law.gamma, law.signal, law.alignment], dtype=np.float64)
+    out = np.empty((len(points), 7))
+    _every(found.value, found.slope, np.ascontiguousarray(points, dtype=float), numbers, out)
+    return out
+
+
+def many_excesses(points: np.ndarray, temperature: float, law: Law) -> np.ndarray | None:
+    """(n, 3) excess, its log and its error at overlaps (n, 5), or None where a profile does not pay
+    or is not to be had.
+    """
+    if len(points) < MANY:
+        return None
+    found = profile(float(temperature), law)
+    if found is None:
+        return None
+    excess, terms = evaluate(found, points, temperature, law)[:, :2].T
+    out = np.stack([excess, np.zeros(len(points)), ERROR * terms], axis=1)
+    sure = excess > CANCELS * terms
+    out[sure, 1] = np.log(excess[sure])
+    for i in np.flatnonzero(~sure):
+        out[i] = softmax_excess(tuple(float(x) for x in points[i]), temperature, law)
+    return out
