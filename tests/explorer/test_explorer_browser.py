@@ -178,12 +178,12 @@ def test_training_plays_pauses_and_scrubs(browser, address):
 
 
 def test_training_grows_while_it_runs_and_stops_when_told(browser, address):
-    """A softmax run of minutes: the figure grows by itself, Stop holds it,
+    """A softplus run of minutes: the figure grows by itself, Stop holds it,
     its lines are those of what is shown, Go on goes on.
     """
     opened(
         browser,
-        f"{address}/training?predictor=softmax&temperature=2&runs=3&steps=2000&dim=50",
+        f"{address}/training?predictor=softplus&temperature=2&runs=3&steps=2000&dim=50",
     )
     done = lambda: int(re.search(r"Step (\d+) of 2000", text(browser, "note")).group(1))
     first = done()

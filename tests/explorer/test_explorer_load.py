@@ -4,9 +4,11 @@ memory flat after the first third.
 `pytest tests/explorer/test_explorer_load.py -s` prints the memory every five seconds (Linux).
 """
 
+import contextlib
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -129,3 +131,55 @@ def test_memory_is_flat_and_nobody_is_refused():
         process.stdout.close()
     assert complaints == [] and len(seen) > CLIENTS
     assert memory[-1] <= GROWTH * memory[len(memory) // 3]
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_page_while_it_computes(tmp_path):
+    """As the command does: at once, quietly, and with nothing left of what was uploaded."""
+    code = (
+        "import tempfile; tempfile.tempdir = " + repr(str(tmp_path)) + "\n"
+        "from attnscope.explorer import uploads\n"
+        "from attnscope.explorer.app import leave, serve\n"
+        "uploads._home(); serve(port=0, open_browser=False); leave()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        address = process.stdout.readline().split()[2].rstrip("/")
+        with urllib.request.urlopen(f"{address}/_dash-dependencies", timeout=60) as reply:
+            redraw = next(
+                d
+                for d in json.load(reply)
+                if "message.children" in d["output"] and "query.data" in d["output"]
+            )
+        assert list(tmp_path.iterdir())
+        heavy = {"batch": 1000, "length": 1000, "runs": 50, "steps": 200_000, "dim": 10**6}
+        values = {
+            name: getattr(default_state("training"), name) for name in VIEWS["training"]
+        }
+        body = request_body(redraw, "training", random.Random(0))
+        body["inputs"] = [[knob(name, value) for name, value in (values | heavy).items()]]
+        head = {"Content-Type": "application/json"}
+        asked = urllib.request.Request(
+            f"{address}/_dash-update-component", json.dumps(body).encode(), head
+        )
+        with urllib.request.urlopen(
+            asked, timeout=120
+        ) as reply:  # a step, or what it says of it
+            assert reply.status == 200
+        threading.Thread(target=_ignored, args=(asked,), daemon=True).start()
+        time.sleep(0.5)
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0 and "Traceback" not in errors
+    assert not list(tmp_path.iterdir())
+
+
+def _ignored(asked):
+    with contextlib.suppress(OSError):  # the server ends while it computes the answer
+        urllib.request.urlopen(asked, timeout=60).close()

@@ -180,7 +180,7 @@ def test_little_motion_is_respected(browser, address):
             window.drawn = 0; g.on('plotly_afterplot', () => window.drawn++)"""
         opened(
             browser,
-            f"{address}/training?predictor=softmax&temperature=2&runs=2&steps=2000&dim=30",
+            f"{address}/training?predictor=softplus&temperature=2&runs=2&steps=2000&dim=30",
         )
         browser.execute_script(count)
         going = lambda: "it goes on" in text(browser, "note")

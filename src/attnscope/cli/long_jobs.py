@@ -164,7 +164,7 @@ def explore_command(
             task, "attnscope explore"
         )  # a choice of the risk and training views from now on
     try:
-        from attnscope.explorer.app import serve
+        from attnscope.explorer.app import leave, serve
     except ImportError as error:
         raise AttnscopeError(
             f"attnscope explore needs {error.name}, which is not installed; try pip install "
@@ -174,3 +174,4 @@ def explore_command(
     if as_json:
         print(json.dumps({"url": f"http://{host}:{port}/"}), flush=True)
     serve(host, port, open_browser=not (no_browser or as_json))
+    leave()

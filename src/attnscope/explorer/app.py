@@ -7,8 +7,11 @@ callbacks.py carries texts to the views and results back, gate.py says who may s
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
 import socket
+import sys
 import threading
 import webbrowser
 
@@ -16,11 +19,12 @@ from dash import Dash
 
 from attnscope.errors import bad
 from attnscope.explorer.callbacks import add_callbacks
+from attnscope.explorer.compute import FITS, QUICK
 from attnscope.explorer.gate import guard
 from attnscope.explorer.page import layout
 from attnscope.explorer.uploads import LARGEST
 
-__all__ = ["create_app", "serve"]
+__all__ = ["create_app", "leave", "serve"]
 
 
 def create_app(host: str = "127.0.0.1") -> Dash:
@@ -81,3 +85,13 @@ def _check_host(host: str) -> None:
     except (OSError, ValueError, TypeError):  # of names; of letters; of a NUL
         must = "the name or address of this machine"
         raise bad("host", "explore", must, repr(host), "--host 127.0.0.1") from None
+
+
+def leave() -> None:
+    """End the process if it still computes: nobody will see the result, and the interpreter's own
+    end would wait for it. What is registered for the end of the process (uploads go) is run.
+    """
+    if QUICK.busy() or FITS.busy():
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        os._exit(0)

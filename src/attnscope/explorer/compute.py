@@ -22,7 +22,7 @@ from attnscope.explorer.views.risk import risk
 from attnscope.explorer.views.samples import samples
 from attnscope.explorer.views.training import training
 
-__all__ = ["RENDER", "answer", "shown"]
+__all__ = ["FITS", "QUICK", "RENDER", "answer", "shown"]
 
 RENDER: dict[str, Callable[[State], Shown]] = {
     "landscape": landscape,

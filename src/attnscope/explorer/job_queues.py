@@ -92,6 +92,11 @@ class Lane:
                 del self.jobs[key]
         return job
 
+    def busy(self) -> bool:
+        """Whether something is being computed."""
+        with self.change:
+            return self.current is not None or self.aside > 0
+
     def forget(self) -> None:
         """Drop the oldest finished jobs beyond KEPT."""
         finished = [key for key, job in self.jobs.items() if job.done.is_set()]

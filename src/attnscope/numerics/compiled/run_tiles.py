@@ -6,13 +6,16 @@ copies of its last run), so all runs go through the same instructions: a run's b
 on how many runs there are, nor on its place among them, nor on the number of threads.
 
 Threads are Python threads around compiled code that releases the interpreter lock, started per
-call: a standing pool or an OpenMP team would not survive the fork of a worker process.
+call: a standing pool or an OpenMP team would not survive the fork of a worker process, and an
+executor's threads would be waited for when the process ends, also for work that nobody wants any
+more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from threading import Thread
 
 import numpy as np
 from numba import config
@@ -45,5 +48,22 @@ def share(work: Callable[[int, int], None], tiles: int, seconds: float) -> None:
     if threads == 1:
         return work(0, tiles)
     cuts = [tiles * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, cuts[:-1], cuts[1:]))
+    failed: list[BaseException] = []
+
+    def part(begin: int, end: int) -> None:
+        try:
+            work(begin, end)
+        except BaseException as error:
+            failed.append(error)
+
+    others = [Thread(target=part, args=pair) for pair in pairwise(cuts)]
+    for thread in others:
+        thread.start()
+    try:
+        for thread in others:
+            thread.join()
+    finally:  # Ctrl-C too waits for them: they write into arrays of the caller
+        for thread in others:
+            thread.join()
+    if failed:
+        raise failed[0]
