@@ -184,7 +184,7 @@ def test_reference_trajectories():
 ENGINES = [
     (Erf(0.1), None, "reduced", 20, "PopulationErf"),
     (Erf(0.1), 5, "reduced", 20, "SgdErf"),
-    (LinearAttention(0.1), None, "reduced", 20, "PopulationExact"),
+    (LinearAttention(0.1), None, "reduced", 20, "PopulationLinear"),
     (Componentwise(np.tanh, 0.2), 5, "reduced", 20, "GenericSgd"),
     (Softmax(1.0), 2, "reduced", 20, "CompiledSgd"),
     (SoftmaxOne(1.0), 2, "reduced", 20, "CompiledSgd"),

@@ -142,7 +142,7 @@ def _overlap_panel(c: Compared, jump: Estimate | None) -> Panel:
         Line(*_broken(c, "value_overlap", jump), "value v.v*", 3),
     )
     return Panel(
-        "overlaps of the Bayes-optimal estimator",
+        "overlaps, Bayes-optimal",
         "bags per dimension",
         "overlap with the truth",
         lines,
