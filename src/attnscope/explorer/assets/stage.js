@@ -93,11 +93,12 @@
   }
 
   /* All numbers of a setting {dim, length, gamma, signal (null: sqrt(dim/2)), noise, predictor, temperature,
-     overlaps: {kappa, eta, theta, nu, rho}, seed}; `possible` is false, and the head's numbers are missing, where
+     overlaps: {kappa, eta, theta, nu, rho}, seed} and, where the sequence is given instead of drawn, `drawn`: {tokens
+     (L, 4) in the frame, rest (L) squared lengths outside, location, truth}. `possible` is false, and the head's numbers are missing, where
      no unit vectors have these overlaps. */
   stage.sequence = function (setting) {
     const law = { gamma: setting.gamma, signal: signalOf(setting), length: setting.length };
-    const made = drawn(setting, law);
+    const made = setting.drawn || drawn(setting, law);
     const out = { length: law.length, signal: law.signal, location: made.location, truth: made.truth, frame: made.tokens };
     out.teacherKey = made.tokens.map((x) => x[0]);
     out.teacherValue = made.tokens.map((x) => x[1]);
