@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: reproduce test test-all lint format bench bench-estimators explore docs clean
+.PHONY: reproduce test test-all lint format bench bench-estimators explore docs site clean
 
 reproduce: .venv/base.stamp .venv/text.stamp
 	$(BIN)/attnscope reproduce --workers 2
@@ -37,8 +37,14 @@ explore: .venv/dev.stamp
 docs: .venv/docs.stamp  # docs/_build/html/index.html; runs the examples, warnings are errors
 	MPLBACKEND=Agg $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
+# site/index.html: the docs, the report and the explorer's plain files, linked with each other
+site: .venv/dev.stamp .venv/docs.stamp .venv/text.stamp
+	MPLBACKEND=Agg $(BIN)/python -m sphinx -q -W --keep-going -A site=1 -b html docs site
+	$(BIN)/attnscope reproduce --workers 2 --site --out site/report
+	$(BIN)/attnscope explore --static site/explorer --site
+
 clean:
-	rm -rf .venv build dist report docs/_build docs/generated docs/gallery .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build dist report site docs/_build docs/generated docs/gallery .mypy_cache .ruff_cache .import_linter_cache
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

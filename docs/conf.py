@@ -25,7 +25,15 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "_ext", "notebooks", "gallery/*.md5", "sg_execution_times.rst"]
+templates_path = ["_templates"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_templates",
+    "notebooks",
+    "gallery/*.md5",
+    "sg_execution_times.rst",
+]
 suppress_warnings = [
     "config.cache"
 ]  # the scraper below is a function, which has no stable pickle: only the cache is lost
@@ -35,6 +43,17 @@ html_title = "attnscope"
 html_static_path = ["_static"]
 html_css_files = ["attnscope.css"]
 html_math_renderer = "mathml"
+# furo's own, with the way to the report and the explorer where they are (make site)
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "site_links.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 
 
 def written_pictures(block, block_vars, gallery_conf):

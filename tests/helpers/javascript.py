@@ -10,6 +10,7 @@ import pytest
 import attnscope.explorer
 
 ASSETS = Path(attnscope.explorer.__file__).parent / "assets"
+STATIC = Path(attnscope.explorer.__file__).parent / "static_page" / "assets"
 NODE = shutil.which("node")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -152,26 +154,71 @@ def explore_command(
         str | None,
         typer.Option(help="A task of yours: my_paper.py:MyTask, or a package's word."),
     ] = None,
+    static: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write the page as plain files, for file:// and any web server, and end.",
+        ),
+    ] = None,
+    site: Annotated[
+        bool,
+        typer.Option(
+            "--site", help="With --static: link to docs at .. and to a report at ../report."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Open the explorer, a local page with exact risks,
     landscapes and training at the turn of a knob.
     """
+    if static is not None:
+        _write_static(static, site, as_json)
+        return
+    if site:
+        raise AttnscopeError(
+            "--site of attnscope explore must be given with --static, got it alone; try --static "
+            "site/explorer --site."
+        )
     if task is not None:
         from attnscope.theory.words import task_row
 
         task_row(
             task, "attnscope explore"
         )  # a choice of the risk and training views from now on
-    try:
+    with _explorer_packages():
         from attnscope.explorer.app import leave, serve
+
+    if as_json:
+        print(json.dumps({"url": f"http://{host}:{port}/"}), flush=True)
+    serve(host, port, open_browser=not (no_browser or as_json))
+    leave()
+
+
+@contextmanager
+def _explorer_packages() -> Iterator[None]:
+    """One sentence where a package of the extra is missing."""
+    try:
+        yield
     except ImportError as error:
         raise AttnscopeError(
             f"attnscope explore needs {error.name}, which is not installed; try pip install "
             "'attnscope[explorer]'."
         ) from None
 
+
+def _write_static(folder: Path, site: bool, as_json: bool) -> None:
+    """`attnscope explore --static DIR`."""
+    with _explorer_packages():
+        from attnscope.explorer.static_page.build import SITE, write_static
+    with interruptible():
+        written = write_static(folder, links=SITE if site else None)
+    record = {"page": str(written.page), "files": written.files, "bytes": written.size}
     if as_json:
-        print(json.dumps({"url": f"http://{host}:{port}/"}), flush=True)
-    serve(host, port, open_browser=not (no_browser or as_json))
-    leave()
+        print(json.dumps(record | {"left_out": list(written.left_out)}))
+        return
+    for sentence in written.left_out:
+        print(f"left out: {sentence}", file=sys.stderr)
+    print(
+        f"{written.page}: {written.files} files, {written.size / 1e6:.1f} MB, no server needed"
+    )

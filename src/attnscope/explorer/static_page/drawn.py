@@ -1,0 +1,73 @@
+"""The library's own random draws, for the states that tours and first looks show: starts of training
+and sequences. With them the page's runs and tokens are those that `attnscope explore` shows.
+
+    starts      (start, dim, seed), and for moments the rest of the task, -> (runs, 5) overlaps; a run depends on (seed, its number) alone,
+                so the first of them are those of fewer runs
+    sequences   (dim, length, gamma2, noise, seed) -> tokens (L, 4) in a frame whose first two axes
+                are k* and v*, the squared length of the rest of each, location and label
+
+The page needs no more than X.k*, X.v* and |X|^2 of a token for the views, and two more coordinates
+for a head that looks elsewhere: those of two directions perpendicular to k* and v*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+import attnscope as at
+from attnscope.dynamics.starts import starting_overlaps
+from attnscope.explorer.state import State
+
+__all__ = ["drawn"]
+
+RUNS = 50  # the most that the page's knob asks for
+
+
+def drawn(states: Iterable[State]) -> dict[str, dict[str, Any]]:
+    """Starts and sequences of these states, by the keys that the page asks with."""
+    out: dict[str, dict[str, Any]] = {"starts": {}, "sequences": {}}
+    for state in states:
+        if state.view in ("landscape", "training"):
+            key = f"{state.start} {state.dim} {state.seed}"
+            if state.start == "moments":  # estimated from drawn sequences, the others are not
+                key += f" {state.length} {state.gamma2:g} {state.noise:g}"
+            if key not in out["starts"]:
+                out["starts"][key] = _starts(state)
+        if state.view == "posterior":
+            key = f"{state.dim} {state.length} {state.gamma2:g} {state.noise:g} {state.seed}"
+            out["sequences"][key] = _sequence(state)
+    return out
+
+
+def _task(state: State) -> at.SingleLocation:
+    """As the lines under the views: the seed is that of what is drawn, not of k* and v*."""
+    return at.SingleLocation(
+        dim=state.dim, length=state.length, gamma=state.gamma2**0.5, noise=state.noise
+    )
+
+
+def _starts(state: State) -> list[list[float]]:
+    found = starting_overlaps(_task(state), state.start, RUNS, state.seed)
+    return np.asarray(found).T.tolist()
+
+
+def _sequence(state: State) -> dict[str, Any]:
+    task = _task(state)
+    batch = task.sample(1, seed=state.seed)
+    tokens = batch.tokens[0]
+    rng = np.random.default_rng(state.seed)
+    # two directions outside span{k*, v*}
+    outside = rng.standard_normal((2, state.dim))
+    frame = np.linalg.qr(np.stack([task.key, task.value, *outside], axis=1))[0]
+    frame[:, 0], frame[:, 1] = task.key, task.value  # orthogonal; a QR may turn their signs
+    inside = tokens @ frame
+    rest = np.maximum(np.sum(tokens**2, axis=1) - np.sum(inside**2, axis=1), 0.0)
+    return {
+        "tokens": inside.tolist(),
+        "rest": rest.tolist(),
+        "location": int(batch.location[0]),
+        "truth": float(batch.target[0]),
+    }
