@@ -31,6 +31,12 @@ from attnscope.explorer.state import VIEWS
 VISIBLE_SLIDERS = """return [...document.querySelectorAll('.knob input[type=range]')]
     .filter((x) => x.offsetParent !== null).map((x) => JSON.parse(x.id).name)"""
 
+# every view in `make test-all`, these in `make test`: one of curves, one of colours
+QUICK = ("posterior", "landscape")
+SOME = [
+    view if view in QUICK else pytest.param(view, marks=pytest.mark.slow) for view in VIEWS
+]
+
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_page_loads_without_complaint_or_outside_request(browser, address, view):
@@ -108,7 +114,7 @@ def test_typing_moves_the_slider_and_bad_values_get_a_sentence(browser, address)
     assert "Traceback" not in browser.page_source
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", SOME)
 def test_the_copied_python_reproduces_the_shown_numbers(browser, address, view):
     own = {
         "convergence": "keys=2&seed=4",
@@ -247,7 +253,7 @@ def test_a_new_draw_and_the_downloads(browser, address):
         assert path.read_bytes().startswith(start)
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", SOME)
 def test_narrow_pages_fit_and_every_input_has_a_name(browser, address, view):
     size = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

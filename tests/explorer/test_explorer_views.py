@@ -47,14 +47,18 @@ QUICK = {
     ],
     "posterior": [{}, {"tuning": "fixed", "dim": 8, "length": 30, "noise": 0.5}],
     "convergence": [{}, {"rule": "shrinking", "keys": 2, "seed": 3, "noise": 0.2}],
-    "samples": [{}, {"length": 5, "spike": 1.0, "noise": 0.01}],
+    "samples": [{}],
     "bags": [{}, {"data": "drawn", "bag": 200, "loss": "mixture"}],
 }
 QUICK["training"].append(
     {"task": "max-location", "strength": 3.0, "batch": 5, "runs": 2, "steps": 20, "dim": 30}
 )
-QUICK["risk"].append({"compared": "all", "dim": 30, "length": 4})
 CASES = [(view, change) for view, changes in QUICK.items() for change in changes]
+SLOW = [
+    ("risk", {"compared": "all", "dim": 30, "length": 4}),
+    ("samples", {"length": 5, "spike": 1.0, "noise": 0.01}),
+]
+CASES += [pytest.param(*case, marks=pytest.mark.slow) for case in SLOW]
 
 
 def state_of(view, change):

@@ -20,7 +20,7 @@ from attnscope.figures.render_matplotlib import svg
 NUMBER = re.compile(r"(?<![\w^*.-])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|(?<![\w^*])\.\d+")
 
 # claims whose check takes 4 s or more of an idle core: `make reproduce` and `make test-all` run
-# them, `make test` does not (tests/claims/conftest.py)
+# them, `make test` looks at their words alone (tests/claims/conftest.py)
 LONG = frozenset(
     {
         "slr-03-linear-and-dense-fail",
@@ -32,6 +32,13 @@ LONG = frozenset(
         "slr-20-finite-samples",
         "slr-21-rates-and-noise-floor",
         "exch-15-generalisation-gap",
+        "around-04-how-many-heads",
+        "around-09-which-neighbours",
+        "around-12-deciding-by-attention",
+        "around-13-exact-posterior-agent",
+        "beyond-02-linear-optimum",
+        "beyond-06-several-tokens",
+        "beyond-16-probing",
         "beyond-01-softmax-is-bayes",
         "beyond-05-activations",
         "beyond-09-bayes-softmax",
@@ -115,4 +122,6 @@ class ClaimContract:
             and it.hypotheses
             and len(set(it.routes)) == 2
         )
+
+    def test_notes_say_something(self, name: str):
         assert evidence(name).notes

@@ -274,6 +274,7 @@ def test_a_huge_panel_becomes_a_png():
     assert 'alt="many: points"' in large and len(large) < drawing.LONGEST
 
 
+@pytest.mark.slow
 def test_the_page_stays_below_6_megabytes(verdicts):
     """Sixty claims with four panels as large as panels get;
     drawn once and repeated, since drawing is slow.

@@ -345,7 +345,9 @@ Run(claims, 0, registry="helpers.fake_claims").through(sys.argv[1], progress=Fal
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_what_has_landed_is_kept_when_stopped(how, tmp_path):
     path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests")))
     command = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
