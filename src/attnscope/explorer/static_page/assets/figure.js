@@ -49,12 +49,12 @@
   const band = (x, low, high, color) => ({ mode: "lines", line: { width: 0 }, hoverinfo: "skip", name: "", fill: "toself", fillcolor: faint(color),
     x: [...x, ...x.slice().reverse()], y: [...low, ...high.slice().reverse()], meta: { band: x.length } });
 
-  // Five significant digits, also of what underflows
-  const number = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e-4 && Math.abs(x) < 1e5 ? String(Number(x.toPrecision(5))) : x.toExponential(4).replace(/\.?0+e/, "e"));
-  function power(log) {
+  // Five significant digits or fewer, also of what underflows
+  const number = (x, digits = 5) => (x === 0 ? "0" : Math.abs(x) >= 1e-4 && Math.abs(x) < 1e5 ? String(Number(x.toPrecision(digits))) : x.toExponential(digits - 1).replace(/\.?0+e/, "e"));
+  function power(log, digits) {
     const exponent = log / Math.LN10;
     if (log === -Infinity) return "0";
-    return exponent > -300 ? number(Math.exp(log)) : `10^${exponent.toFixed(1)}`;
+    return exponent > -300 ? number(Math.exp(log), digits) : `10^${exponent.toFixed(1)}`;
   }
   const geomspace = (low, high, n) => Array.from({ length: n }, (_, i) => low * Math.pow(high / low, i / (n - 1)));
   const linspace = (low, high, n) => Array.from({ length: n }, (_, i) => low + ((high - low) * i) / (n - 1));

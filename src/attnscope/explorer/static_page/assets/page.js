@@ -171,7 +171,7 @@
       const text = what.message || `These plain files have this view only for the knobs listed under "Computed beforehand". Any other is computed by attnscope explore, at ${"/" + state.view + (S().query(state.view, state.values) ? "?" + S().query(state.view, state.values) : "")} .`;
       byId("message").textContent = text;
       window.Plotly.purge(byId("plot"));
-      byId("graph").style.height = "";
+      byId("graph").hidden = true;
       ["table", "stage", "advice", "images", "sentence"].forEach((name) => byId(name).replaceChildren());
       byId("note").textContent = "";
       byId("code").textContent = "";
@@ -182,6 +182,7 @@
     }
     if (byId("message").textContent.startsWith("These plain files")) byId("message").textContent = "";
     last = what;
+    byId("graph").hidden = false;
     window.attnscopeControls.follow(byId("settings"), state.values, what.hidden);
     byId("note").textContent = what.note;
     byId("code").textContent = what.code || "";

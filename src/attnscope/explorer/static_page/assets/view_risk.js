@@ -95,12 +95,16 @@
   }
 
   function rowsOf(s, found, optima) {
-    const shown = (log) => (Number.isNaN(log) ? "not in the table" : P().power(log)), rows = [];
+    const rows = [], read = { softmax: "softmax", "optimal sigma": "sigma", Bayes: "bayes" };
     Object.keys(found.curves).forEach((name) => {
-      const logs = found.curves[name], word = wordOf(name);
+      const logs = found.curves[name], word = wordOf(name), table = read[name];
+      // what was read off a table has as many digits as its error leaves
+      const about = (log) => "≈ " + P().power(log, T().error(table, log) > 0.01 ? 2 : 3);
+      const shown = (log) => (Number.isNaN(log) ? "not in the table" : table ? about(log) : P().power(log));
       if (optima[name]) {
         const { temperature, log } = optima[name];
-        rows.push([name, Number.isNaN(temperature) ? "" : P().number(temperature), shown(log), "best temperature"]);
+        const place = Number.isNaN(temperature) ? "" : table ? "≈ " + temperature.toPrecision(2) : P().number(temperature);
+        rows.push([name, place, shown(log), "best temperature"]);
         if (s.against === "temperature") rows.push([name, P().number(s.temperature), shown(logExcess(word, s, s.temperature)), "chosen temperature"]);
       } else if (s.against === "temperature") rows.push([name, "", shown(logs[0]), "any temperature"]);
       if (s.against !== "temperature") [0, found.xs.length - 1].forEach((i) => rows.push([name, "", shown(logs[i]), `at ${s.against} ${found.xs[i]}`]));
