@@ -1,0 +1,72 @@
+"""Build wheel and source archive twice from the commit that is checked out, and compare the bytes.
+
+    python tools/same_bytes.py
+
+SOURCE_DATE_EPOCH is the time of the commit, so that neither the clock nor the folder decides. The
+wheel must be the same byte for byte; of the source archive the names and contents must be, because
+setuptools writes the clock into it. Exit code 1 where they differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def git(*arguments: str) -> bytes:
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, check=True, capture_output=True
+    ).stdout
+
+
+def built(folder: Path) -> dict[str, str]:
+    """Archive -> sha256: of the bytes of a wheel, of the names and contents of a source archive."""
+    with tarfile.open(fileobj=io.BytesIO(git("archive", "HEAD"))) as tree:
+        tree.extractall(folder / "tree", filter="data")
+    epoch = git("log", "-1", "--format=%ct").decode().strip()
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "build",
+            "--outdir",
+            str(folder / "dist"),
+            str(folder / "tree"),
+        ],
+        env={**os.environ, "SOURCE_DATE_EPOCH": epoch},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    archives = sorted((folder / "dist").iterdir())
+    return {path.name: hashlib.sha256(contents(path)).hexdigest() for path in archives}
+
+
+def contents(path: Path) -> bytes:
+    if path.suffix == ".whl":
+        return path.read_bytes()
+    with tarfile.open(path) as archive:
+        members = [m for m in archive.getmembers() if m.isfile()]
+        parts = [m.name.encode() + archive.extractfile(m).read() for m in members]
+    return b"\0".join(parts)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        first = built(Path(one))
+        second = built(Path(other))
+    for name, found in first.items():
+        same = second.get(name) == found
+        print(f"{name}  {found[:16]}  {'the same twice' if same else 'DIFFERENT'}")
+    return int(first != second)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
