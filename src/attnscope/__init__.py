@@ -14,7 +14,7 @@ from attnscope.sweeps.package import remember
 # the files as they are loaded: a sweep refuses to name results by files that changed since
 remember()
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "errors": ["AttnscopeError"],
