@@ -2,7 +2,7 @@
 legal request again and again: their median answer and the server's memory, in one run.
 
 `python bench/bench_explorer_load.py` prints both and their ratios; the request is heavy by its
-tokens (50 million of them in a step of SGD). Needs Linux, where memory is read from /proc.
+tokens (5 million of them in a step of SGD). Needs Linux, where memory is read from /proc.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TURNED = {
     "risk": ("gamma2",),
 }
 # as many tokens in a step as are let through, as many steps as there are
-HEAVY = {"batch": 1000, "length": 1000, "runs": 50, "steps": 200_000, "dim": 10**6}
+HEAVY = {"batch": 1000, "length": 100, "runs": 50, "steps": 200_000, "dim": 10**6}
 
 
 def body(redraw: dict[str, Any], view: str, changed: dict[str, object]) -> bytes:

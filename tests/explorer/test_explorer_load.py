@@ -157,7 +157,7 @@ def test_ctrl_c_ends_the_page_while_it_computes(tmp_path):
                 if "message.children" in d["output"] and "query.data" in d["output"]
             )
         assert list(tmp_path.iterdir())
-        heavy = {"batch": 1000, "length": 1000, "runs": 50, "steps": 200_000, "dim": 10**6}
+        heavy = {"batch": 1000, "length": 100, "runs": 50, "steps": 200_000, "dim": 10**6}
         values = {
             name: getattr(default_state("training"), name) for name in VIEWS["training"]
         }

@@ -54,7 +54,7 @@ PREPARED = (
 )
 # Most tokens of one step (batch x tokens x runs), which cannot be divided: 20 ns each where the
 # loop is compiled for it, else up to 30 us and 5 kB (measured on a busy machine with 10^6 of them)
-MOST_TOKENS = {"compiled": 50_000_000}
+MOST_TOKENS = {"compiled": 5_000_000}
 MOST_TOKENS_ELSE = 100_000
 KEPT = 12  # runs: 50 of 101 log points are 250 kB
 
