@@ -27,11 +27,11 @@ def git(*arguments: str) -> bytes:
     ).stdout
 
 
-def built(folder: Path) -> dict[str, str]:
+def built(folder: Path, commit: str) -> dict[str, str]:
     """Archive -> sha256: of the bytes of a wheel, of the names and contents of a source archive."""
-    with tarfile.open(fileobj=io.BytesIO(git("archive", "HEAD"))) as tree:
+    with tarfile.open(fileobj=io.BytesIO(git("archive", commit))) as tree:
         tree.extractall(folder / "tree", filter="data")
-    epoch = git("log", "-1", "--format=%ct").decode().strip()
+    epoch = git("log", "-1", "--format=%ct", commit).decode().strip()
     subprocess.run(
         [
             sys.executable,
@@ -59,9 +59,10 @@ def contents(path: Path) -> bytes:
 
 
 def main() -> int:
+    commit = git("rev-parse", "HEAD").decode().strip()  # once: it may move while we build
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        first = built(Path(one))
-        second = built(Path(other))
+        first = built(Path(one), commit)
+        second = built(Path(other), commit)
     for name, found in first.items():
         same = second.get(name) == found
         print(f"{name}  {found[:16]}  {'the same twice' if same else 'DIFFERENT'}")
