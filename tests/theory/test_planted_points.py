@@ -22,6 +22,16 @@ def by_name(points, name):
     return next(p for p in points if p.name == name)
 
 
+def nearest(points, known):
+    """Of the same name: several may share it."""
+    same = [p for p in points if p.name == known.name]
+    return min(same, key=lambda p: _apart(p, known))
+
+
+def _apart(p, q):
+    return np.abs(np.array(p.overlaps) - np.array(q.overlaps)).max()
+
+
 def spectrum(point):
     """All eigenvalues, each as often as it occurs."""
     return np.sort(np.repeat(point.eigenvalues, point.multiplicities))
@@ -34,8 +44,8 @@ def test_the_search_on_the_exact_risk_finds_the_shipped_points(dim):
     head = at.Erf(0.4)
     found = planted_points(task, head, 0.4, 2, 0, "this test")
     for known in at.stationary_points(task, head):
-        p = by_name(found, known.name)
-        assert np.abs(np.array(p.overlaps) - np.array(known.overlaps)).max() < 1e-7
+        p = nearest(found, known)
+        assert _apart(p, known) < 1e-7
         assert p.risk.value == pytest.approx(known.risk.value, rel=1e-9)
         assert p.kind == known.kind and p.errors is None
         assert np.abs(spectrum(p) - spectrum(known)).max() < 1e-4
@@ -79,9 +89,8 @@ def test_points_on_nodes_are_those_of_the_exact_risk(head):
     known = at.stationary_points(exact_twin(10, 4), head)
     found = at.stationary_points(Twin(10, 4), head, starts=1)
     for q in known:
-        p = by_name(found, q.name)
-        away = np.abs(np.array(p.overlaps) - np.array(q.overlaps)).max()
-        assert away <= SURE * p.away + 1e-6
+        p = nearest(found, q)
+        assert _apart(p, q) <= SURE * p.away + 1e-6
         assert abs(p.risk.value - q.risk.value) <= SURE * p.risk.error + 1e-5
         assert p.kind == q.kind
         off = np.abs(spectrum(p) - spectrum(q))

@@ -1,11 +1,12 @@
 """What one sequence adds to the gradients of heads of softmax or erf, for 16 runs at once.
 
 notation and mathematics: of sgd_heads.py, which draws the tokens. Scores and values of every token
-and head first, then c in their place, then the sums over tokens
+and head first; then T and the factor (2/B)(T - Y), which is common to a sequence; then c times it in
+their place; last the sums over tokens
 
     sum_l c_la x_lj   along the frame,     sum_l c_la c_lb   over background and informative tokens,
 
-and last the factor (2/B)(T - Y), which is common to a sequence.
+of the latter the blocks on and below the diagonal, and of these what cholesky reads.
 
 Layout: a matrix with even sides is kept in blocks of two rows by two columns, an entry LANES numbers
 long (`to_blocks`, `block`). A loop over lanes then has one base per array and constant offsets, which
@@ -79,7 +80,6 @@ def add_sequence(
     y: Array,
     frame: Array,
     C: Array,
-    one: Array,
     stats: Array,
     kind: int,
     m: int,
@@ -93,13 +93,11 @@ def add_sequence(
     S_0 and S_1 (m x m).
 
     X (length, m) coordinates of the tokens along the first m axes, informative ones first; R (F, r)
-    theirs along the others; y the label, overwritten; frame (m x m) in blocks. C (length, m), `one`
-    (like sums) and stats (m/2, 3) are work space. All are flat.
+    theirs along the others; y the label, overwritten; frame (m x m) in blocks. C (length, m) and
+    stats (m/2, 3) are work space. All are flat.
     """
     r = n - m
     F = r // 2
-    for j in range(one.size):
-        one[j] = 0.0
     for h in range(0, m, 2):
         s = stats[h // 2 * 3 * LANES :]
         for i in range(lanes):
@@ -116,20 +114,7 @@ def add_sequence(
             else:
                 _score(c, x, frame[block(h, h, m) :], s, lam, h == 0, lanes)
         if kind != ERF:
-            _softmax(C, s, kind, h, m, length, lam, lanes)
-    for h in range(0, m, 2):
-        c = C[h * LANES :]
-        for f in range(0, m, 2):
-            _products(one[block(h, f, n) :], c, X[f * LANES :], m, 0, length, lanes)
-            if f <= h:
-                e = C[f * LANES :]
-                at = m * n * LANES + block(h, f, m)
-                _products(one[at:], c, e, m, F, length, lanes)
-                _products(one[at + m * m * LANES :], c, e, m, 0, F, lanes)
-        for l in range(F):
-            for f in range(0, r, 2):
-                x = R[(l * r + f) * LANES :]
-                _outer(one[block(h, m + f, n) :], c[l * m * LANES :], x, lanes)
+            _softmax(C, s, kind, h, m, length, lanes)
     for i in range(lanes):
         y[i] = -y[i]
     for h in range(m // 2):
@@ -137,19 +122,37 @@ def add_sequence(
             y[i] += stats[(3 * h + OUT) * LANES + i]
     for i in range(lanes):
         y[i] *= 2.0 / batch
-    _weigh(sums, one, y, m * n, lanes)
-    for i in range(lanes):
-        y[i] *= y[i]
-    _weigh(sums[m * n * LANES :], one[m * n * LANES :], y, 2 * m * m, lanes)
+    for h in range(0, m, 2):
+        if kind == ERF:
+            _weigh(C[h * LANES :], y, m, length, lanes)
+        else:
+            _weigh_softmax(C, stats[h // 2 * 3 * LANES :], y, h, m, length, lam, lanes)
+    for h in range(0, m, 2):
+        c = C[h * LANES :]
+        for f in range(0, m, 2):
+            _products(sums[block(h, f, n) :], c, X[f * LANES :], m, 0, length, lanes)
+            at = m * n * LANES + block(h, f, m)
+            if f < h:
+                e = C[f * LANES :]
+                _products(sums[at:], c, e, m, F, length, lanes)
+                _products(sums[at + m * m * LANES :], c, e, m, 0, F, lanes)
+            elif f == h:
+                _squares(sums[at:], c, m, F, length, lanes)
+                _squares(sums[at + m * m * LANES :], c, m, 0, F, lanes)
+        for l in range(F):
+            for f in range(0, r, 2):
+                x = R[(l * r + f) * LANES :]
+                _outer(sums[block(h, m + f, n) :], c[l * m * LANES :], x, lanes)
 
 
 @njit(forceinline=True, **FLAGS)
-def _weigh(sums: Array, one: Array, factor: Array, rows: int, lanes: int) -> None:
-    for j in range(0, rows * LANES, LANES):
-        to = sums[j:]
-        add = one[j:]
+def _weigh(c: Array, y: Array, m: int, length: int, lanes: int) -> None:
+    """c of every token of a head times the factor."""
+    for l in range(length):
+        own = c[l * m * LANES :]
         for i in range(lanes):
-            to[i] += factor[i] * add[i]
+            own[i] *= y[i]
+            own[LANES + i] *= y[i]
 
 
 @njit(forceinline=True, **FLAGS)
@@ -194,10 +197,8 @@ def _erf(c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes:
 
 
 @njit(forceinline=True, **FLAGS)
-def _softmax(
-    C: Array, s: Array, kind: int, h: int, m: int, length: int, lam: float, lanes: int
-) -> None:
-    """c of every token of a head in place of score and value, and T_h."""
+def _softmax(C: Array, s: Array, kind: int, h: int, m: int, length: int, lanes: int) -> None:
+    """The exponential of every token of a head in place of its score, and T_h."""
     for i in range(lanes):
         sink = exp_negative(s[TOP * LANES + i])
         s[SUM * LANES + i] = sink if kind == SOFTMAX_ONE else 0.0
@@ -211,6 +212,15 @@ def _softmax(
     for i in range(lanes):
         s[SUM * LANES + i] = 1.0 / s[SUM * LANES + i]
         s[OUT * LANES + i] *= s[SUM * LANES + i]
+
+
+@njit(forceinline=True, **FLAGS)
+def _weigh_softmax(
+    C: Array, s: Array, y: Array, h: int, m: int, length: int, lam: float, lanes: int
+) -> None:
+    """c of every token of a head times the factor, in place of exponential and value."""
+    for i in range(lanes):
+        s[SUM * LANES + i] *= y[i]
     for l in range(length):
         c = C[(l * m + h) * LANES :]
         for i in range(lanes):
@@ -235,12 +245,38 @@ def _outer(to: Array, c: Array, x: Array, lanes: int) -> None:
 def _products(
     to: Array, c: Array, x: Array, width: int, begin: int, end: int, lanes: int
 ) -> None:
-    """Add the blocks c x^T of tokens begin..end-1, `width` rows apart: by threes, so that the sums
-    are fetched and stored once for three.
+    """Add the blocks c x^T of tokens begin..end-1, `width` rows apart: by fives and threes, so that
+    the sums are fetched and stored once for five, and fewer loops begin.
     """
     step = width * LANES
-    threes = begin + (end - begin) // 3 * 3
-    for l in range(begin, threes, 3):
+    l = begin
+    while end - l >= 5:
+        c0 = c[l * step :]
+        c1 = c[(l + 1) * step :]
+        c2 = c[(l + 2) * step :]
+        c3 = c[(l + 3) * step :]
+        c4 = c[(l + 4) * step :]
+        x0 = x[l * step :]
+        x1 = x[(l + 1) * step :]
+        x2 = x[(l + 2) * step :]
+        x3 = x[(l + 3) * step :]
+        x4 = x[(l + 4) * step :]
+        for i in range(lanes):
+            j = LANES + i
+            to[i] += (
+                c0[i] * x0[i] + c1[i] * x1[i] + c2[i] * x2[i] + c3[i] * x3[i] + c4[i] * x4[i]
+            )
+            to[j] += (
+                c0[i] * x0[j] + c1[i] * x1[j] + c2[i] * x2[j] + c3[i] * x3[j] + c4[i] * x4[j]
+            )
+            to[LANES + j] += (
+                c0[j] * x0[i] + c1[j] * x1[i] + c2[j] * x2[i] + c3[j] * x3[i] + c4[j] * x4[i]
+            )
+            to[2 * LANES + j] += (
+                c0[j] * x0[j] + c1[j] * x1[j] + c2[j] * x2[j] + c3[j] * x3[j] + c4[j] * x4[j]
+            )
+        l += 5
+    while end - l >= 3:
         c0 = c[l * step :]
         c1 = c[(l + 1) * step :]
         c2 = c[(l + 2) * step :]
@@ -253,5 +289,30 @@ def _products(
             to[j] += c0[i] * x0[j] + c1[i] * x1[j] + c2[i] * x2[j]
             to[LANES + j] += c0[j] * x0[i] + c1[j] * x1[i] + c2[j] * x2[i]
             to[2 * LANES + j] += c0[j] * x0[j] + c1[j] * x1[j] + c2[j] * x2[j]
-    for l in range(threes, end):
+        l += 3
+    while l < end:
         _outer(to, c[l * step :], x[l * step :], lanes)
+        l += 1
+
+
+@njit(forceinline=True, **FLAGS)
+def _squares(to: Array, c: Array, width: int, begin: int, end: int, lanes: int) -> None:
+    """The same for the blocks c c^T, of which the entry above the diagonal is left out."""
+    step = width * LANES
+    threes = begin + (end - begin) // 3 * 3
+    for l in range(begin, threes, 3):
+        c0 = c[l * step :]
+        c1 = c[(l + 1) * step :]
+        c2 = c[(l + 2) * step :]
+        for i in range(lanes):
+            j = LANES + i
+            to[i] += c0[i] * c0[i] + c1[i] * c1[i] + c2[i] * c2[i]
+            to[LANES + j] += c0[j] * c0[i] + c1[j] * c1[i] + c2[j] * c2[i]
+            to[2 * LANES + j] += c0[j] * c0[j] + c1[j] * c1[j] + c2[j] * c2[j]
+    for l in range(threes, end):
+        one = c[l * step :]
+        for i in range(lanes):
+            j = LANES + i
+            to[i] += one[i] * one[i]
+            to[LANES + j] += one[j] * one[i]
+            to[2 * LANES + j] += one[j] * one[j]

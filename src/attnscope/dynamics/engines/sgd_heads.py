@@ -120,7 +120,6 @@ def _advance(
     C = np.empty(length * m * LANES)
     y = np.empty(LANES)
     sums = np.empty((m * n + 2 * m * m) * LANES)
-    one = np.empty((m * n + 2 * m * m) * LANES)
     stats = np.empty(3 * m // 2 * LANES)
     frame = np.empty(m * m * LANES)
     inside = np.empty(m * n * LANES)
@@ -135,7 +134,7 @@ def _advance(
         take_tile(G.reshape(n * n, LANES), g, tiles[tile], seeds[tile], lanes)
         for t in range(temperatures.size):
             lam = temperatures[t]
-            _poison(G, y, n, lanes)
+            _poison(G, y, m, n, lanes)
             cholesky(A, G, n, lanes)
             to_blocks(frame, A, m, m, n, lanes)
             for j in range(sums.size):
@@ -143,7 +142,7 @@ def _advance(
             for _ in range(batch):
                 _draw(X, R, y, A, z, g, m, n, length, gam, s, eps, lanes)
                 add_sequence(
-                    sums, X, R, y, frame, C, one, stats, kind, m, n, length, lam, batch, lanes
+                    sums, X, R, y, frame, C, stats, kind, m, n, length, lam, batch, lanes
                 )
             from_blocks(inside, sums, m, n, lanes)
             from_blocks(S0, sums[m * n * LANES :], m, m, lanes)
@@ -154,19 +153,31 @@ def _advance(
             cholesky(L, S1, m, lanes)
             wishart(W, L, S1, z, chi2, g, m, freedom, lanes)
             _move(G, A, inside, W, S0, m, n, alpha, sphere, lanes)
+        _poison(G, y, m, n, lanes)
+        _spread(G, n, lanes)
         give_tile(G.reshape(n * n, LANES), g, tiles[tile], seeds[tile], lanes)
 
 
+@njit(**FLAGS)
+def _spread(G: Array, n: int, lanes: int) -> None:
+    """A run whose first number is NaN gets NaN everywhere."""
+    for j in range(LANES, n * n * LANES, LANES):
+        for i in range(lanes):
+            G[j + i] += G[i] - G[i]
+
+
 @njit(forceinline=True, **FLAGS)
-def _poison(G: Array, spoiled: Array, n: int, lanes: int) -> None:
-    """A run with one number that is not finite gets NaN everywhere."""
+def _poison(G: Array, spoiled: Array, m: int, n: int, lanes: int) -> None:
+    """A run with one number that is not finite gets NaN in its first column, which Cholesky takes
+    everywhere.
+    """
     for i in range(lanes):
         spoiled[i] = 0.0
-    for j in range(0, n * n * LANES, LANES):
+    for j in range(0, m * n * LANES, 2 * LANES):
         row = G[j:]
         for i in range(lanes):
-            spoiled[i] += row[i] - row[i]
-    for j in range(0, n * n * LANES, LANES):
+            spoiled[i] += (row[i] - row[i]) + (row[LANES + i] - row[LANES + i])
+    for j in range(0, n * n * LANES, n * LANES):
         row = G[j:]
         for i in range(lanes):
             row[i] += spoiled[i]
