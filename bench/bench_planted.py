@@ -74,7 +74,7 @@ def risk_rows():
     places = random_overlaps(POINTS, np.random.default_rng(0))
     for predictor in (at.Erf(1.0), at.Softmax(1.0)):
         exact = np.array([at.risk(task, predictor, o).excess for o in places])
-        for bar, count, most in ((1e-3, 1 << 16, 0.05), (1e-4, 1 << 20, 1.0)):
+        for bar, count, most in ((1e-3, 1 << 17, 0.05), (1e-4, 1 << 21, 1.0)):
             options = {"method": "quasi-monte-carlo", "samples": count}
             found = [at.risk(task, predictor, o, **options) for o in places]
             away = np.array([x.excess for x in found]) - exact

@@ -314,6 +314,17 @@ TASKS: dict[str, Entry] = {
 }
 
 
+# shipped tasks that are no word of commands, because neither heads nor contexts are what they are
+# about: what they are instead, and the functions that serve them
+ELSEWHERE = {
+    "positional-semantic": (
+        "a PositionalSemantic, whose student is one vector that weighs two tokens",
+        "at.positional_loss, positional_minima, positional_phases or positional_sgd in Python "
+        "(docs/positional_semantic.md)",
+    )
+}
+
+
 def add(entry: Entry, table: dict[str, Entry]) -> Entry:
     """Put a row into TASKS or PREDICTORS; a word is taken once."""
     if entry.word in table:
@@ -330,10 +341,13 @@ def remove(word: str, table: dict[str, Entry]) -> None:
 
 
 def find(word: object, table: Mapping[str, Entry], of: str, what: str) -> Entry:
-    """The row of a word, or one sentence with the words there are.
+    """The row of a word, or one sentence with the words there are, or with what serves it instead.
     An underscore serves for a hyphen.
     """
     spelled = str(word).replace("_", "-")
+    if spelled in ELSEWHERE and spelled not in table and table is TASKS:
+        kind, sibling = ELSEWHERE[spelled]
+        raise bad(what, of, "a task with heads or contexts", kind, sibling)
     if spelled not in table:
         raise bad(what, of, "one of " + ", ".join(table), str(word))
     return table[spelled]
