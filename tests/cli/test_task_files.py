@@ -64,3 +64,12 @@ def test_wrong_files_get_one_sentence(paper, tmp_path):
     ):
         task_of_file(f"{paper}:Absent", of)
     assert task_of_file(paper, of) == "sign-paper"
+
+
+@pytest.mark.parametrize("command", ["risk", "train", "explore"])
+def test_a_shipped_task_that_is_no_word_says_what_serves_it(command):
+    rest = ["--no-browser"] if command == "explore" else []
+    done = CliRunner().invoke(app, [command, "--task", "positional-semantic", *rest])
+    words = str(done.exception)
+    assert f"task of attnscope {command} must be a task with heads or contexts" in words
+    assert "positional_loss" in words and "docs/positional_semantic.md" in words

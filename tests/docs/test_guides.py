@@ -35,9 +35,14 @@ def test_the_tour_runs(capsys):
     assert "swapped" in printed and "oracle" in printed
 
 
-@pytest.mark.parametrize(
-    "block", blocks("add_your_own.md"), ids=lambda block: block.split()[1]
-)
+def with_marks(block):
+    """Stationary points of a task of one's own take ten seconds: gradients compile."""
+    name = block.split()[1]
+    marks = [pytest.mark.slow] if name == "sign_location.py" else []
+    return pytest.param(block, marks=marks, id=name)
+
+
+@pytest.mark.parametrize("block", [with_marks(block) for block in blocks("add_your_own.md")])
 def test_own_predictors_and_tasks(block, tmp_path):
     name = block.split()[1]
     (tmp_path / name).write_text(block)
