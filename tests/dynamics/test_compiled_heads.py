@@ -171,11 +171,11 @@ def test_the_gradient_on_given_draws_is_that_of_jax(kind, head, lam):
         return np.ascontiguousarray(np.repeat(flat, LANES, axis=1))
 
     size = m * n + 2 * m * m
-    sums, work = np.zeros(size * LANES), np.empty(size * LANES)
+    sums = np.zeros(size * LANES)
     X, R, y = (lanes(x).ravel() for x in (tokens[:, :m], tokens[:informative, m:], label))
     frame, C, stats = (np.empty(k * LANES) for k in (m * m, length * m, 3 * heads))
     to_blocks(frame, lanes(A).ravel(), m, m, n, LANES)
-    add_sequence(sums, X, R, y, frame, C, work, stats, kind, m, n, length, lam, batch, LANES)
+    add_sequence(sums, X, R, y, frame, C, stats, kind, m, n, length, lam, batch, LANES)
     inside, S0, S1 = (np.empty(m * k * LANES) for k in (n, m, m))
     from_blocks(inside, sums, m, n, LANES)
     from_blocks(S0, sums[m * n * LANES :], m, m, LANES)
