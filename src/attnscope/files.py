@@ -25,6 +25,7 @@ from typing import Any
 from attnscope.errors import AttnscopeError, bad
 
 __all__ = [
+    "check_file",
     "check_place",
     "is_full",
     "reason",
@@ -117,6 +118,13 @@ def check_place(
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if mode is not None and not os.access(target, os.W_OK):  # os.replace would not mind
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def check_file(path: str | os.PathLike[str], of: str, what: str) -> None:
+    """`check_place`, for what is no stream: an archive cannot be written to a device."""
+    check_place(path, of, what)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise bad(what, of, "a file", f"{path}, a device")
 
 
 def writable_folder(folder: Path, refusal: Refusal) -> None:

@@ -110,3 +110,9 @@ def test_a_study_that_is_a_loop_of_links_is_refused(tmp_path):
     path.symlink_to(path)
     code, _, said = run("sweep", path, "--store", tmp_path / "store")
     assert (code, "must be readable" in said) == (2, True)
+
+
+@pytest.mark.parametrize("noise", ["1e-300", "1e-160", "1e-30"])
+def test_noise_that_is_all_but_none_is_refused_at_once(noise):
+    code, _, said = run("curve", "--alpha", "1,2", "--noise", noise)
+    assert (code, "noise" in said) == (2, True)

@@ -25,7 +25,7 @@ from attnscope.cli.bag_output import deliver, print_fit, words_of
 from attnscope.cli.common import Json, app, interruptible, working
 from attnscope.cli.completion import some_of
 from attnscope.errors import AttnscopeError
-from attnscope.files import whole_file
+from attnscope.files import check_file, whole_file
 
 Data = Annotated[
     Path,
@@ -139,6 +139,7 @@ def fit_command(
     from attnscope.estimators.bags.tables import is_classes
 
     check_output(out, (".npz",), keep=(data, labels))
+    check_file(out, "attnscope fit", "--out")
     if stream and (groups is not None or interval is not None):
         raise AttnscopeError(
             "--groups and --interval of attnscope fit must be left out with --stream: no bags are "

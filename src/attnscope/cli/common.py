@@ -17,7 +17,8 @@ from typer.core import TyperGroup
 from attnscope.cli.completion import arguments, tasks
 from attnscope.cli.refusals import UsageError, refusal
 from attnscope.cli.stopping import STOPPED
-from attnscope.errors import bad
+from attnscope.errors import bad, listed
+from attnscope.files import reason
 
 
 class Commands(TyperGroup):
@@ -45,6 +46,12 @@ class Commands(TyperGroup):
             if sentence is None:
                 raise
             raise sentence from None
+        except OSError as error:
+            if not isinstance(error.filename, str):
+                raise  # of a stream, not of a path
+            must = "one that this machine can use"
+            got = f"{listed([error.filename])} ({reason(error)})"
+            raise bad("a path", "the command", must, got) from None
 
 
 app = typer.Typer(

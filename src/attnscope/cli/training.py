@@ -25,7 +25,7 @@ from attnscope.cli.theory import (
     chosen_pair,
 )
 from attnscope.errors import AttnscopeError
-from attnscope.files import check_place, whole_file, write_csv
+from attnscope.files import check_file, check_place, whole_file, write_csv
 
 
 @app.command("train")
@@ -91,7 +91,8 @@ def train_command(
 
     for name, path in {"--csv": csv, "--plot": plot, "--save": save}.items():
         if path is not None:
-            check_place(path, "attnscope train", name)
+            check = check_file if name == "--save" else check_place
+            check(path, "attnscope train", name)
     given = {"dim": dim, "length": length, "gamma2": gamma2, "noise": noise, "signal": signal}
     chosen = chosen_pair(
         task, predictor, given | {"temperature": temperature}, more, "attnscope train"

@@ -13,7 +13,7 @@ import numpy as np
 
 __all__ = ["from_first"]
 
-LATER = {
+LATER: dict[str, Any] = {
     "mean_share_": 0.0,
     "instance_share_": 0.0,
     "components_": None,

@@ -83,6 +83,9 @@ class BagsNeeded(NamedTuple):
     alpha: Estimate
 
 
+QUIETEST = 1e-8  # noise whose lower turn is followed in a second; far below, it is not found
+
+
 def recovery_threshold(length: int, strength: float, noise: float = 0.0) -> Thresholds:
     """From how many bags per dimension the truth is found: by message passing, at all, and once
     it is known.
@@ -102,6 +105,8 @@ def recovery_threshold(length: int, strength: float, noise: float = 0.0) -> Thre
     L = check.integer(length, "length", of, 2, LONGEST, hint="length=5")
     nu = check.real(strength, "strength", of, WEAKEST, STRONGEST, hint="strength=1.0")
     eps = check.real(noise, "noise", of, 0, 1e3, hint="noise=0.0")
+    if 0 < eps < QUIETEST:
+        raise bad("noise", of, f"0, or at least {QUIETEST:g}", eps, "noise=0.0")
     positions = Positions.of_lengths(np.array([L]), np.ones(1))
     equations = StateEvolution(nu, eps**2, positions)
     equations.scan(0.05, LARGEST)
@@ -116,8 +121,10 @@ def recovery_threshold(length: int, strength: float, noise: float = 0.0) -> Thre
         return Thresholds(reachable, one, one)
     if reachable is None:
         return Thresholds(None, None, None)
-    last = [turn for turn in equations.turns if not turn.highest][-1]
-    informed = _turn_alpha(equations, last)
+    lower = [turn for turn in equations.turns if not turn.highest]
+    if not lower:  # closer to alpha = 1 than the curve is followed
+        raise bad("noise", of, "0, or large enough to be told from it", eps, "noise=0.0")
+    informed = _turn_alpha(equations, lower[-1])
     return Thresholds(reachable, _crossing(equations, informed, reachable), informed)
 
 
