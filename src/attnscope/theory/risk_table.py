@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from attnscope.catalogue import word_of
-from attnscope.errors import AttnscopeError
+from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.heads import MultiHead
@@ -241,6 +241,9 @@ def _best(
     )
 
 
+FAINTEST = 1e-140  # best temperatures are of the order of 1/signal, and squared on the way
+
+
 def swapped_optimum(task: SingleLocation) -> tuple[float, Estimate]:
     """(temperature, risk) of the best role-swapped minimum of the erf predictor.
 
@@ -249,6 +252,9 @@ def swapped_optimum(task: SingleLocation) -> tuple[float, Estimate]:
     (0.05749, 0.04221)
     """
     orthogonal_task(task, "swapped_optimum")
+    if task.signal < FAINTEST:
+        must = f"at least {FAINTEST:g}, for the square of its best temperature to be a number"
+        raise bad("signal", "swapped_optimum", must, task.signal)
     value = lambda x: swapped_risk(task, math.exp(x)).value
     # the optimum is near sqrt(pi)/(2 s), where theta reaches 1; a factor of e^5 either side holds
     # it for every gamma and length
