@@ -10,6 +10,8 @@ import sys
 import pytest
 from helpers.commands import run
 
+from attnscope.errors import AttnscopeError
+
 FULL = (
     ("train", "--dim", "20", "--steps", "4", "--runs", "2", "--csv", "{}.csv"),
     ("train", "--dim", "20", "--steps", "4", "--runs", "2", "--plot", "{}.svg"),
@@ -105,3 +107,12 @@ def test_a_cell_with_another_record_is_computed_again(tmp_path):
     for record in ([], 3, {}, {"key": "other"}, {"key": 5}):
         (tmp_path / "key.npz").write_bytes(pack(record))
         assert store.get("key") is None
+
+
+def test_archives_are_not_written_to_devices(tmp_path):
+    from attnscope.estimators.bags.table_output import check_output
+
+    path = tmp_path / "zero.npz"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(AttnscopeError, match="a device"):
+        check_output(path)

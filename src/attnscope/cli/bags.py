@@ -206,7 +206,8 @@ def _alpha(text: str) -> Any:
 def _components(text: str) -> str | int | None:
     if text in ("auto", "all"):
         return text if text == "auto" else None
-    if text.isascii() and text.isdigit() and int(text) >= 1:
+    # ten digits are more features than there are; int() refuses thousands
+    if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) >= 1:
         return int(text)
     raise AttnscopeError(
         f"--components must be auto, all or a whole number >= 1, got {text!r}; try --components 64."

@@ -13,7 +13,7 @@ import numpy as np
 from attnscope.errors import AttnscopeError
 from attnscope.estimators.bags.frames import needs_pyarrow
 from attnscope.estimators.bags.tables import SUFFIXES
-from attnscope.files import check_place, whole_file, write_csv
+from attnscope.files import check_file, check_place, whole_file, write_csv
 
 __all__ = ["check_output", "write_columns"]
 
@@ -33,7 +33,8 @@ def check_output(
         raise AttnscopeError(
             f"the output file must end in {' or '.join(suffixes)}, got {path}."
         )
-    check_place(path, "the command", "the output file")
+    check = check_place if path.suffix == ".csv" else check_file
+    check(path, "the command", "the output file")
     if any(
         path.exists() and other is not None and Path(other).exists() and path.samefile(other)
         for other in keep
