@@ -215,10 +215,8 @@ CASES = {
         "key perpendicular to value",
     ),
     "stationary": (
-        lambda: at.stationary_points(
-            at.SingleLocation(2, 3, key=[1.0, 0], value=[0.6, 0.8]), at.Erf(1.0)
-        ),
-        "key.value = 0.6",
+        lambda: at.stationary_points(at.LinearMap(2, 1, 1.0, 0.5), at.Erf(1.0)),
+        "task of stationary_points must be",
     ),
     "inverse time": (
         lambda: at.InverseTime(0.0, 1e-4),
