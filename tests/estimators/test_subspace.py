@@ -46,7 +46,7 @@ def test_the_directions_are_the_singular_vectors(shape, weighted):
     np.testing.assert_allclose(projector(space), vt[:7].T @ vt[:7], rtol=0, atol=INTEGRAL)
     np.testing.assert_allclose(space.basis.T @ space.back, np.eye(7), rtol=0, atol=EXACT)
     t = rows @ space.basis
-    np.testing.assert_allclose(t.T @ t / total, np.eye(7), rtol=0, atol=SOLVED)
+    np.testing.assert_allclose(t.T @ t / total, np.diag(space.variance), rtol=0, atol=SOLVED)
     by_sums = subspace_from_moments(rows.T @ rows / total, 7)
     np.testing.assert_allclose(projector(by_sums), projector(space), rtol=0, atol=INTEGRAL)
     np.testing.assert_array_equal(space.first(3).basis, space.basis[:, :3])
@@ -54,14 +54,24 @@ def test_the_directions_are_the_singular_vectors(shape, weighted):
 
 def test_a_sketch_holds_as_much_variance(monkeypatch):
     """Randomised: the variance held by ten directions is within 1e-3 of the most there is, and
-    their coordinates are uncorrelated and of unit variance whatever the span."""
+    their coordinates are uncorrelated and of the stated variances whatever the span."""
     x = tokens(600, 80)
     best = subspace_of(x, 10, 0).variance.sum()
     monkeypatch.setattr(subspace, "EXACT", 10)
     space = subspace_of(x, 10, 0)
     assert (1 - THREE_DIGITS) * best < space.variance.sum() <= best * (1 + EXACT)
     t = x @ space.basis
-    np.testing.assert_allclose(t.T @ t / len(x), np.eye(10), rtol=0, atol=SOLVED)
+    np.testing.assert_allclose(t.T @ t / len(x), np.diag(space.variance), rtol=0, atol=SOLVED)
+
+
+def test_distances_and_ridges_are_those_of_whole_tokens():
+    """Slopes in the directions have the size they have in whole tokens, and the first directions
+    are the same, signs too, however many were asked for."""
+    x = tokens(200, 30)
+    space = subspace_of(x, 7, 0)
+    np.testing.assert_allclose(space.basis.T @ space.basis, np.eye(7), rtol=0, atol=EXACT)
+    more = subspace_of(x, 20, 0)
+    np.testing.assert_allclose(more.basis[:, :7], space.basis, rtol=0, atol=INTEGRAL)
 
 
 def test_no_more_directions_than_there_are():

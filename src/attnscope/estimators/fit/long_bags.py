@@ -134,7 +134,7 @@ def directions(moments: BagMoments, starts: dict[str, Em], k: int) -> Subspace:
     """The k widest directions, and those of the starts' gates (slopes W key) and values."""
     covariance = moments.xx / moments.tokens
     wide = subspace_from_moments(covariance, k)
-    found = [wide.back / np.sqrt(wide.variance)]
+    found = [wide.basis]
     for em in starts.values():
         found += [(em.tokens.whiten @ em.tokens.key)[:, None], em.values.weights]
     slopes = np.hstack(found[1:])

@@ -48,7 +48,7 @@ from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.ridge import FLOOR
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
-__all__ = ["best_rival", "nothing", "settled"]
+__all__ = ["best_rival", "nothing", "settled", "unexplained"]
 
 # factors on the ridge of V: weaker and stronger than what the stage before used
 VALUE_PATH = (10.0, 0.1)
@@ -73,23 +73,29 @@ INFORMED = 0.5
 # work of all rivals that are dropped after two folds, in that of EM; half of it is random features
 RIVALS = 3.0
 FRESH = 0.6  # of EM's work: L-BFGS from every start
-# standard errors by which a fresh start must explain more than a constant where EM explained nothing:
-# the best of eight useless ones gains 1.4
+# standard errors by which EM in chosen directions, or else a fresh start, must explain more than a
+# constant: the best of eight useless ones gains 1.4
 REGAINED = 2.0
 # standard errors a lower noise variance must gain: hardly any, but it is dropped where it does not
 # lead on the first folds
 EAGER = 1e-3
 
 
-def settled(folds: list[Fold], track: Track, margin: float = 0.0) -> bool:
+def settled(
+    folds: list[Fold],
+    track: Track,
+    margin: float = 0.0,
+    answers: tuple[np.ndarray, ...] | None = None,
+) -> bool:
     """Numbers: is the held-out error what the model itself foresees, and small? Classes:
-    is hardly anything left? `margin`: standard errors by which the error may be above.
+    is hardly anything left? `margin`: standard errors by which the error may be above;
+    `answers` = `held_out_answers` if they are at hand.
     """
     data = folds[0].data
     if data.family != GAUSSIAN:
         entropy = np.average(output_losses(constant_output(data), data), weights=data.weight)
         return bool(mean_loss(folds, track) < NEARLY * entropy)
-    _, spread, unsure = held_out_answers(folds, track)
+    _, spread, unsure = answers or held_out_answers(folds, track)
     error, doubt = gain_and_error(track.losses, data.weight, data.groups)
     foreseen = float(np.mean(spread**2))
     return (
@@ -99,7 +105,9 @@ def settled(folds: list[Fold], track: Track, margin: float = 0.0) -> bool:
     )
 
 
-def in_doubt(folds: list[Fold], track: Track) -> bool:
+def in_doubt(
+    folds: list[Fold], track: Track, answers: tuple[np.ndarray, ...] | None = None
+) -> bool:
     """Numbers: does the model find something, foresee its held-out error, and lay it to doubt about
     the token rather than to noise?
 
@@ -107,7 +115,7 @@ def in_doubt(folds: list[Fold], track: Track) -> bool:
     """
     if folds[0].data.family != GAUSSIAN or nothing(folds, track):
         return False
-    _, spread, _ = held_out_answers(folds, track)
+    _, spread, _ = answers or held_out_answers(folds, track)
     noise = float(np.mean([model.values.noise for model in track.models]))
     data = folds[0].data
     error, doubt = gain_and_error(track.losses, data.weight, data.groups)
@@ -142,6 +150,30 @@ def nothing(folds: list[Fold], track: Track, margin: float = 1.0) -> bool:
     return bool(gain < margin * error)
 
 
+def _asked_for(options: Options) -> bool:
+    """Is a richer model than EM's asked for by name?"""
+    return (
+        options.gate == "random-features"
+        or options.pooling == "sigmoid"
+        or options.loss == "attention"
+        or options.alpha_gate is not None
+    )
+
+
+def unexplained(folds: list[Fold], track: Track, options: Options) -> bool:
+    """Numbers, in chosen directions: has EM found something, and left what richer models may
+    explain?
+    """
+    if folds[0].data.family != GAUSSIAN or nothing(folds, track):
+        return False
+    if options.alpha_gate == np.inf or options.clock.over:
+        return False
+    if _asked_for(options):
+        return True
+    answers = held_out_answers(folds, track)
+    return not (settled(folds, track, 1.0, answers) or in_doubt(folds, track, answers))
+
+
 def best_rival(
     data: Data,
     folds: list[Fold],
@@ -149,24 +181,20 @@ def best_rival(
     options: Options,
     pooled: Pooled | None,
 ) -> Track:
-    forced = (
-        options.gate == "random-features"
-        or options.pooling == "sigmoid"
-        or options.loss == "attention"
-        or options.alpha_gate is not None
-    )
+    forced = _asked_for(options)
     # a fit in chosen directions tries richer models only where its error is clearly
     # above what it foresees
     margin = 1.0 if options.surrender else 0.0
-    if not forced and (options.clock.over or settled(folds, track, margin)):
+    answers = held_out_answers(folds, track) if data.family == GAUSSIAN else None
+    if not forced and (options.clock.over or settled(folds, track, margin, answers)):
         return track
-    if not forced and options.surrender and in_doubt(folds, track):
+    if not forced and options.surrender and in_doubt(folds, track, answers):
         options.say("the key is too weak to tell tokens apart: no other gate is tried")
         return track
     if data.family == GAUSSIAN:
         track = with_variance(track, min(mean_loss(folds, track), 1.0))
 
-    lost = options.surrender and not forced and nothing(folds, track)
+    lost = options.surrender and not forced and nothing(folds, track, REGAINED)
 
     def enough(track: Track) -> bool:
         return not forced and (

@@ -1,9 +1,15 @@
 """The widest directions of the tokens, and models fitted there as models of whole tokens.
 
 notation: x = a standardised token (d,), C = E x x^T over tokens, e_j and s_j^2 = its eigenvectors
-and eigenvalues, largest first; P = (e_1 .. e_k), S = diag(s_1 .. s_k).
+and eigenvalues, largest first; P = (e_1 .. e_k).
 
-    t = B^T x (k,),  B = P S^-1:  uncorrelated, of unit variance;    A = P S, so that B^T A = I.
+    t = B^T x (k,),  B = A = P, so that B^T A = I:  uncorrelated, of variances s_j^2.
+
+Distances and slopes keep their size, so that a ridge on a model of t is that on the same model of
+x: a fit in k directions is the fit of whole tokens confined to them. In directions of unit variance
+the ridge would expect as much of the last as of the first, and the last ones would add noise
+(planted bags, 300 of them, values falling as 1/i: NMSE .038 in 64 directions and .042 to .046 in
+128; with the spreads kept .036 in either; seeds 0 and 1). `long_bags` scales its directions.
 
 A function of t is a function of x, and this is how `lifted` writes a model of t:
 
@@ -15,8 +21,8 @@ A function of t is a function of x, and this is how `lifted` writes a model of t
 
 Exact up to rounding. e_j from the smaller of the two Gram matrices where one is small (`EXACT`
 rows), else by randomised range finding (Halko, Martinsson, Tropp 2011) with PASSES power
-iterations, on at most SAMPLE tokens: the span of the leading directions is then approximate, B and
-A are not (s_j is the spread measured along the e_j found). Additive sums give the same
+iterations, on at most SAMPLE tokens: the span of the leading directions is then approximate, B is
+not (s_j is the spread measured along the e_j found). Additive sums give the same
 (`subspace_from_moments`), where d is small enough for a d by d matrix.
 """
 
@@ -96,13 +102,11 @@ def subspace_from_moments(covariance: np.ndarray, k: int) -> Subspace:
 
 def _kept(vectors: np.ndarray, square: np.ndarray) -> Subspace:
     there = square > EMPTY * max(float(square[0]), 0.0)
-    there[0] = True  # tokens without any spread keep one direction of unit scale
-    vectors = vectors[:, there]
-    square = np.where(square > 0, square, 1.0)[there]
-    spread = np.sqrt(square)
-    return Subspace(
-        np.ascontiguousarray(vectors / spread), np.ascontiguousarray(vectors * spread), square
-    )
+    there[0] = True  # tokens without any spread keep one direction
+    basis = np.ascontiguousarray(vectors[:, there])
+    # signs that do not depend on how many were asked for: fits go on from fewer of them
+    basis *= np.sign(basis[np.argmax(np.abs(basis), axis=0), np.arange(basis.shape[1])])
+    return Subspace(basis, basis, np.where(square > 0, square, 1.0)[there])
 
 
 def in_subspace(data: Data, space: Subspace) -> Data:
