@@ -116,7 +116,7 @@ def test_sizes():
 def test_directions_that_say_little_cost_little():
     """64 directions instead of 16, 160 bags: values fall as 1/i, and the ridge expects that of
     narrow directions (with directions of unit variance the error rose, from .040 to .043)."""
-    x, y, where = planted(3, n=1160)
+    x, y, _ = planted(3, n=1160)
     seen, new = slice(0, 160), slice(160, None)
     errors = []
     for k in (16, 64):
