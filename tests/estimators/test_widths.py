@@ -104,13 +104,13 @@ def test_the_choice_is_by_held_out_loss_and_said(bags, capsys, monkeypatch):
 
 
 def test_sizes():
-    assert widths.sizes("auto", 300, 15_000, 384) == (16, 32, 64, 128)
-    assert widths.sizes("auto", 1000, 100_000, 384) == (16, 32, 64)
-    assert widths.sizes("auto", 50, 2000, 5000) == (16, 32)
-    assert widths.sizes("auto", 5000, 20_000, 300) == (16, 32, 64, 128)
-    assert widths.sizes("auto", 300, 15_000, 384, share=1) == (16, 32, 64, 128, 256)
-    assert widths.sizes("auto", 9, 20, 100) == (16,)
-    assert widths.sizes(7, 9, 20, 100) == (7,)
+    assert widths.sizes("auto", 300, 15_000, 384, 2) == (16, 32, 64, 128)
+    assert widths.sizes("auto", 1000, 100_000, 384, 2) == (16, 32, 64)
+    assert widths.sizes("auto", 50, 2000, 5000, 2) == (16, 32)
+    assert widths.sizes("auto", 5000, 20_000, 300, 2) == (16, 32, 64, 128)
+    assert widths.sizes("auto", 300, 15_000, 384, 1) == (16, 32, 64, 128, 256)
+    assert widths.sizes("auto", 9, 20, 100, 2) == (16,)
+    assert widths.sizes(7, 9, 20, 100, 2) == (7,)
 
 
 def test_directions_that_say_little_cost_little():
@@ -132,7 +132,9 @@ def test_richer_models_are_sought_in_more_directions(bags, monkeypatch, whole, c
     x, y, where = bags
     monkeypatch.setattr(widths, "WHOLE", em_work(480, 40))  # EM alone may not go so far
     monkeypatch.setattr(widths, "RICHER", em_work(480, D if whole else 40))
-    monkeypatch.setattr(widths, "sizes", lambda *_, **__: (8, 16) if len(_) < 5 else (8, 32))
+    monkeypatch.setattr(
+        widths, "sizes", lambda *given: (8, 32) if given[-1] == widths.ALL else (8, 16)
+    )
     monkeypatch.setattr(widths, "unexplained", lambda *_: True)
     model = at.SingleLocationRegressor(verbose=True, **QUICK).fit(x, y)
     assert model.components_ == (None if whole else 32)

@@ -48,12 +48,12 @@ __all__ = ["Screened", "em_of", "em_track", "fresh_track", "promising", "quick_e
 SCREEN_STEPS = 4  # EM steps before starts are compared: right and wrong basins differ by then
 # EM steps from what was found in fewer directions: it is nearly there, or hardly moves at all
 WIDER_STEPS = 6
-# EM steps on all bags in chosen directions, from a fold that has gone to its end: where the key is
+# EM steps of numbers on all bags in chosen directions, from a fold that has gone to its end: where the key is
 # weak all thirty would be taken, for less than a thousandth of the error
 LAST_STEPS = 12
 # gain in log likelihood per bag that ends EM on folds, which are compared to a standard error
 ROUGHLY = 1e-4
-EXACTLY = 1e-6  # the same on all bags, with every feature
+EXACTLY = 1e-6  # the same on all bags, with every feature or of classes
 # bags per feature from which the deciding tokens' own covariance enters: with fewer it is mostly
 # noise
 OWN = 2
@@ -206,7 +206,7 @@ def _em_candidate(ems: list[Em], folds: list[Fold], options: Options) -> Track:
     best = ems[best_fold(folds, held)]
 
     def to_its_end(model: Fitted, bags: Data) -> Fitted:
-        if not options.surrender:
+        if not options.surrender or bags.family != GAUSSIAN:
             return from_em(_em(best, bags, options, EXACTLY), bags.family)
         few = options._replace(em_steps=min(options.em_steps, LAST_STEPS))
         return from_em(_em(best, bags, few, ROUGHLY), bags.family)

@@ -150,8 +150,7 @@ def directions(moments: BagMoments, starts: dict[str, Em], k: int) -> Subspace:
     # signs that rounding cannot turn: random starts are drawn in these coordinates
     basis *= np.sign(basis[np.argmax(np.abs(basis), axis=0), np.arange(basis.shape[1])])
     variance = np.einsum("ij,ij->j", basis, covariance @ basis)
-    spread = np.sqrt(np.where(variance > 0, variance, 1.0))
-    return Subspace(basis / spread, basis * spread, spread**2)
+    return Subspace(basis, basis, np.where(variance > 0, variance, 1.0)).scaled()
 
 
 def in_directions(moments: BagMoments, space: Subspace) -> BagMoments:

@@ -73,8 +73,8 @@ INFORMED = 0.5
 # work of all rivals that are dropped after two folds, in that of EM; half of it is random features
 RIVALS = 3.0
 FRESH = 0.6  # of EM's work: L-BFGS from every start
-# standard errors by which EM in chosen directions, or else a fresh start, must explain more than a
-# constant: the best of eight useless ones gains 1.4
+# standard errors by which EM of numbers in chosen directions, or else a fresh start, must explain
+# more than a constant: the best of eight useless ones gains 1.4
 REGAINED = 2.0
 # standard errors a lower noise variance must gain: hardly any, but it is dropped where it does not
 # lead on the first folds
@@ -194,7 +194,8 @@ def best_rival(
     if data.family == GAUSSIAN:
         track = with_variance(track, min(mean_loss(folds, track), 1.0))
 
-    lost = options.surrender and not forced and nothing(folds, track, REGAINED)
+    par = REGAINED if data.family == GAUSSIAN else 1.0
+    lost = options.surrender and not forced and nothing(folds, track, par)
 
     def enough(track: Track) -> bool:
         return not forced and (

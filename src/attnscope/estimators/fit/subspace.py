@@ -9,7 +9,9 @@ Distances and slopes keep their size, so that a ridge on a model of t is that on
 x: a fit in k directions is the fit of whole tokens confined to them. In directions of unit variance
 the ridge would expect as much of the last as of the first, and the last ones would add noise
 (planted bags, 300 of them, values falling as 1/i: NMSE .038 in 64 directions and .042 to .046 in
-128; with the spreads kept .036 in either; seeds 0 and 1). `long_bags` scales its directions.
+128; with the spreads kept .036 in either; seeds 0 and 1). For classes, whose first ridge is a fixed
+one in units of a standard deviation, and in `long_bags` directions are `scaled`: B = P S^-1,
+A = P S, S = diag(s_1 .. s_k).
 
 A function of t is a function of x, and this is how `lifted` writes a model of t:
 
@@ -65,6 +67,11 @@ class Subspace(NamedTuple):
             self.variance[:k],
         )
 
+    def scaled(self) -> Subspace:
+        """The same directions with coordinates of unit variance."""
+        spread = np.sqrt(self.variance)
+        return Subspace(self.basis / spread, self.back * spread, self.variance)
+
 
 def subspace_of(
     tokens: np.ndarray, k: int, seed: int, weight: np.ndarray | None = None
@@ -104,8 +111,6 @@ def _kept(vectors: np.ndarray, square: np.ndarray) -> Subspace:
     there = square > EMPTY * max(float(square[0]), 0.0)
     there[0] = True  # tokens without any spread keep one direction
     basis = np.ascontiguousarray(vectors[:, there])
-    # signs that do not depend on how many were asked for: fits go on from fewer of them
-    basis *= np.sign(basis[np.argmax(np.abs(basis), axis=0), np.arange(basis.shape[1])])
     return Subspace(basis, basis, np.where(square > 0, square, 1.0)[there])
 
 

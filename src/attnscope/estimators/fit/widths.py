@@ -58,7 +58,8 @@ STRIDE = 4  # from one size to the next once the token is found, but for the las
 # bags per direction: with fewer the key's error, k/n in whitened units, costs more than the
 # direction brings (its values cost nothing: a ridge knows that a narrow direction says little)
 SHARE = 2
-# the same for starts of its own: in so many directions useless ones look like any other
+# the same for starts of its own, since in many directions useless ones look like any other; and for
+# classes, whose directions are scaled (subspace.py)
 OWN = 4
 ALL = 1  # the same where richer models than EM's are tried
 FEW = 32  # directions that are tried with however few bags
@@ -113,14 +114,15 @@ class RawBags(NamedTuple):
         )
 
     def directions(self, k: int, seed: int) -> Subspace:
-        """The k widest, from at most SAMPLE tokens."""
+        """The k widest, from at most SAMPLE tokens; scaled for classes."""
         count = len(self.tokens)
         rows = np.arange(count)
         if count > SAMPLE:
             rows = np.random.default_rng([seed, 4]).choice(count, SAMPLE, replace=False)
             rows.sort()
         weight = np.repeat(self.outline.weight, np.diff(self.offsets))[rows]
-        return subspace_of(self.scaling.tokens(self.tokens[rows]), k, seed, weight)
+        space = subspace_of(self.scaling.tokens(self.tokens[rows]), k, seed, weight)
+        return space if self.outline.family == GAUSSIAN else space.scaled()
 
 
 def raw_bags(
@@ -164,7 +166,7 @@ def pieces(tokens: np.ndarray) -> Iterator[slice]:
 
 
 def sizes(
-    components: str | int, bags: int, tokens: int, features: int, share: int = SHARE
+    components: str | int, bags: int, tokens: int, features: int, share: int
 ) -> tuple[int, ...]:
     """Numbers of directions to try, smallest first; `share` bags to each."""
     if not isinstance(components, str):
@@ -189,7 +191,8 @@ def fit_in_directions(
 ) -> Chosen:
     """Choose the directions and fit there; `folds` may hold any data of these bags."""
     count, d = raw.tokens.shape
-    tried = sizes(components, raw.outline.size, count, d)
+    numbers = raw.outline.family == GAUSSIAN
+    tried = sizes(components, raw.outline.size, count, d, SHARE if numbers else OWN)
     whole = isinstance(components, str) and em_work(count, d) <= WHOLE
     clock = options.clock
     look = (
@@ -263,7 +266,8 @@ def _between(k: int, last: int, found: Begun) -> bool:
     """Is this a size next to one in which the token was found, and not the last? Their losses hardly
     differ.
     """
-    return k < last and k < STRIDE * found.data.tokens.shape[1] and _has_found(found)
+    near = k < STRIDE * found.data.tokens.shape[1]
+    return near and k < last and found.data.family == GAUSSIAN and _has_found(found)
 
 
 def _begun(
@@ -285,7 +289,8 @@ def _begun(
     seen.append(screened)
     if not hope:
         return None
-    track, losses = em_track(data, folds, options, screened=screened, par=_constant(data))
+    par = _constant(data) if data.family == GAUSSIAN else np.inf
+    track, losses = em_track(data, folds, options, screened=screened, par=par)
     return None if track is None else Begun(data, folds, options, track, losses)
 
 

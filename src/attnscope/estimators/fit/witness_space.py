@@ -23,7 +23,7 @@ from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.held_out import Fold, Options, probe_folds
 from attnscope.estimators.fit.mixture import Fitted
 from attnscope.estimators.fit.subspace import Subspace, in_subspace, lifted
-from attnscope.estimators.fit.widths import RawBags, first_directions, sizes
+from attnscope.estimators.fit.widths import OWN, RawBags, first_directions, sizes
 from attnscope.estimators.fit.witness import LOOK, at_one_ridge
 
 __all__ = ["View", "whole_view", "witness_view"]
@@ -60,7 +60,7 @@ def witness_view(
     count, d = raw.tokens.shape
     if isinstance(components, str) and count * min(d, count) <= WHOLE:
         return whole_view(raw.whole) if d <= count else _span_view(raw.whole)
-    tried = sizes(components, raw.outline.size, count, d)
+    tried = sizes(components, raw.outline.size, count, d, OWN)
     options.clock.stage(f"directions of {count} tokens with {d} features")
     space = raw.directions(tried[-1], options.seed)
     tried = tuple(dict.fromkeys(min(k, space.basis.shape[1]) for k in tried))
