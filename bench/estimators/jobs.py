@@ -72,6 +72,7 @@ WIDE = {  # instead of EVERY: boosting and least squares on 1536 features prove 
     "wide d=768": ("ours", "reference", "ABMIL", *BY_HAND),
     "wide d=1536": ("ours", "reference", "ABMIL", *BY_HAND),
     "wide hopeless": ("ours", "reference"),
+    "wide noise": ("ours", "reference"),
     "wide classes": ("ours", "ABMIL"),
     "wide web": ("ours", "mean-pool", "max-pool"),
 }

@@ -6,7 +6,8 @@ notation: z = a token in whitened coordinates, i = 1 .. d its axes; u = key, w =
     background z ~ N(0, I);  deciding token z + key u;  y = w.z + .1 noise (without the key),
     u_i and w_i standard normal divided by i, then of unit length;  x = R diag(i^-1/2) z, R rotated.
 
-"wide d=..."   300 bags x 50 tokens, key 5;    "wide hopeless": d = 384, key 3
+"wide d=..."   300 bags x 50 tokens, key 5;    "wide hopeless": d = 384, key 3;    "wide noise": d = 384,
+key 5, labels standard normal
 "wide classes"   1000 bags x 100 tokens x 384, key 5; positive bags have one such token, others none
 "wide web"   web_recommendation_1: 75 bags, 5863 features; five stratified folds dealt by the seed
 """
@@ -19,7 +20,7 @@ from cases import Split
 TEST = 1000
 
 
-def planted(d, n=300, length=50, key=5.0, classes=False):
+def planted(d, n=300, length=50, key=5.0, classes=False, noise=False):
     def make(seed):
         rng = np.random.default_rng([seed, d])
         turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
@@ -31,6 +32,8 @@ def planted(d, n=300, length=50, key=5.0, classes=False):
             where = rng.integers(0, length, size)
             rows = np.arange(size)
             y = z[rows, where] @ w + 0.1 * rng.standard_normal(size)
+            if noise:
+                y = rng.standard_normal(size)
             if classes:
                 y = rng.integers(0, 2, size)
                 rows, where = rows[y == 1], where[y == 1]
@@ -39,7 +42,7 @@ def planted(d, n=300, length=50, key=5.0, classes=False):
 
         bags, y, where = draw(n)
         test_bags, test_y, test_where = draw(TEST)
-        known = (None, None) if classes else (where, test_where)
+        known = (None, None) if classes or noise else (where, test_where)
         return [Split(bags, y, test_bags, test_y, *known, classes=classes)]
 
     return make
@@ -56,6 +59,7 @@ CASES = {
     "wide d=768": planted(768),
     "wide d=1536": planted(1536),
     "wide hopeless": planted(384, key=3.0),
+    "wide noise": planted(384, noise=True),
     "wide classes": planted(384, n=1000, length=100, classes=True),
     "wide web": web,
 }
