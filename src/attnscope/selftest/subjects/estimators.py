@@ -154,9 +154,10 @@ def _common(model: Any, bags: Any, answers: Any) -> Iterable[Relation]:
 
 def _token_by_token(model: Any, bags: Any, predicted: np.ndarray) -> Iterable[Relation]:
     """Scores and values, put together again, are attention and prediction, where the model is a
-    mixture and the mean token has no share.
+    mixture and nothing that reads all tokens alike has a share.
     """
-    if model.mean_share_ or model.fitted_.combine in (SIGMOID, WITNESS):
+    plainer = model.mean_share_ + model.instance_share_
+    if plainer or model.fitted_.combine in (SIGMOID, WITNESS):
         return
     L = _lengths(bags)
     starts = np.cumsum(L) - L
