@@ -379,7 +379,7 @@ def test_a_cell_stored_by_another_sweep_meanwhile_is_not_computed(tmp_path):
         if x == 1:  # another sweep finishes x = 2 while this one computes x = 1
             key = Path(other).read_text()
             Store(store).put(
-                key, {"function": "f", "call": {}, "rows": [{"y": 20}], "seconds": 0.0}
+                key, {"function": "f", "call": {"x": 2}, "rows": [{"y": 20}], "seconds": 0.0}
             )
         return {"y": 10 * x}
 

@@ -5,16 +5,21 @@ import socket
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 
 import pytest
 from helpers import sweep_cells
+from helpers.commands import run as command
 from helpers.paths import ROOT
 
 from attnscope.errors import AttnscopeError
 from attnscope.sweeps import claims
 from attnscope.sweeps.claims import Claims
 from attnscope.sweeps.grid import Product
-from attnscope.sweeps.run import dry_run, run, status
+from attnscope.sweeps.key import product_keys
+from attnscope.sweeps.loaded import fingerprint
+from attnscope.sweeps.run import dry_run, plan_cells, run, status, sweep
+from attnscope.sweeps.store import Store
 
 GRID = {"x": list(range(120)), "scale": [0.1]}
 SHARER = """
@@ -137,3 +142,73 @@ def test_a_product_is_the_list_of_its_cells():
     assert list(cells[0]) == ["a", "b", "c"]
     with pytest.raises(IndexError):
         cells[6]
+
+
+@pytest.mark.parametrize(
+    ("function", "axes", "seed"),
+    [
+        (sweep_cells.square, {"x": [1, 1.0, True, "1"], "scale": [0.1, None]}, None),
+        (sweep_cells.noisy, {"x": [[1, {"b": 1, "a": '\u00e9"'}], float("inf")]}, 7),
+        (sweep_cells.noisy, {"x": [1, 2], "seed": [3, 4]}, 7),
+        (partial(sweep_cells.square, scale=0.5), {"x": [1, 2]}, None),
+    ],
+)
+def test_keys_of_a_product_are_those_of_its_cells(function, axes, seed):
+    """Two routes to a key: the text joined of its pieces, and the JSON of the whole."""
+    code = fingerprint(function.func if isinstance(function, partial) else function)
+    cells = plan_cells(function, axes, seed or 0, "v")
+    assert list(product_keys(function, axes, seed, "v", code.hash)) == [c.key for c in cells]
+
+
+def test_the_state_of_a_sweep_is_that_of_its_cells_one_by_one(tmp_path):
+    """Done, failed, damaged and not begun, with values that stand twice."""
+    grid = {"x": [1, 2, 3, 4, 5, 5]}
+    with pytest.warns(UserWarning, match="cells failed"):
+        sweep(sweep_cells.fails_on_three, {"x": [1, 2, 3, 9]}, tmp_path, progress=False)
+    keys = {cell.key: cell for cell in plan_cells(sweep_cells.fails_on_three, grid)}
+    (tmp_path / f"{list(keys)[1]}.npz").write_bytes(b"damaged")
+    place = Store(tmp_path)
+    done = sum(place.get(key) is not None for key in keys)
+    failed = [keys[key].parameters for key in keys if place.failure(key) is not None]
+    for same in (grid, [{"x": x} for x in grid["x"]]):
+        now = status(sweep_cells.fails_on_three, same, tmp_path)
+        assert (now.cells, now.done, now.failed, now.missing) == (5, 1, 1, 3)
+        assert (now.done, [f.parameters for f in now.failures]) == (done, failed)
+
+
+def test_a_store_that_cannot_be_listed_is_a_sentence(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for look in (status, dry_run):
+        with pytest.raises(AttnscopeError, match="cannot be read"):
+            look(sweep_cells.square, {"x": [1]}, loop)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("look", [status, dry_run])
+def test_a_million_cells_are_looked_up_in_little_memory(look, tmp_path):
+    """With cells in the store, of this sweep and of another, keys are made and not kept."""
+    grid = {"x": list(range(1000)), "scale": [0.5 * i for i in range(1000)]}
+    some = {"x": [3, 500, 5000], "scale": [0.5, 7.5]}
+    run(sweep_cells.square, some, tmp_path, progress=False)
+    tracemalloc.start()
+    found = look(sweep_cells.square, grid, tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (found.cells, found.done) == (10**6, 4)
+    assert peak < 5_000_000  # as where nothing is stored
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flag", ["--status", "--dry-run"])
+def test_the_command_looks_up_a_million_cells(flag, tmp_path):
+    axes = "dim = { from = 10, to = 1009, count = 1000, whole = true }\n"
+    few = 'function = "oracle_risk"\n[grid]\ndim = [10, 11, 5]\n[fixed]\nlength = 2\n'
+    many = axes + "length = { from = 2, to = 1001, count = 1000, whole = true }\n"
+    for name, text in (("few", few), ("many", f'function = "oracle_risk"\n[grid]\n{many}')):
+        (tmp_path / f"{name}.toml").write_text(text)
+    where = ("--store", tmp_path / "store")
+    assert command("sweep", tmp_path / "few.toml", *where, "--out", tmp_path)[0] == 0
+    code, printed, said = command("sweep", tmp_path / "many.toml", *where, flag)
+    assert (code, said) == (0, "")
+    assert printed.startswith("1000000 cells: 2 done, ")

@@ -51,7 +51,9 @@ def sweep_command(
 
     study = load_study(file)
     if status or dry_run:
-        account = study.status(store) if status else study.dry_run(store)
+        look = study.status if status else study.dry_run
+        with interruptible():
+            account: Any = look(store, progress=not as_json)
         print(json.dumps(asdict(account), indent=1) if as_json else _sentence(account))
         return
     if not out.is_dir():

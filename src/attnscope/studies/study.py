@@ -92,14 +92,24 @@ class Study:
             progress=progress,
         )
 
-    def status(self, store: str | os.PathLike[str]) -> engine.Status:
+    def status(self, store: str | os.PathLike[str], progress: bool = False) -> engine.Status:
         return engine.status(
-            self.function, self.cells, store, seed=self.seed, version=self.version()
+            self.function,
+            self.cells,
+            store,
+            seed=self.seed,
+            version=self.version(),
+            progress=progress,
         )
 
-    def dry_run(self, store: str | os.PathLike[str]) -> engine.Plan:
+    def dry_run(self, store: str | os.PathLike[str], progress: bool = False) -> engine.Plan:
         return engine.dry_run(
-            self.function, self.cells, store, seed=self.seed, version=self.version()
+            self.function,
+            self.cells,
+            store,
+            seed=self.seed,
+            version=self.version(),
+            progress=progress,
         )
 
     def version(self) -> str:

@@ -15,9 +15,10 @@ gives `seed`.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,7 +27,15 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.sweeps.package import file_hash
 from attnscope.sweeps.text import canonical, digest
 
-__all__ = ["Cell", "code_version", "make_cell", "name_of", "plain", "unbound"]
+__all__ = [
+    "Cell",
+    "code_version",
+    "make_cell",
+    "name_of",
+    "plain",
+    "product_keys",
+    "unbound",
+]
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,33 @@ def make_cell(
         else {**parameters, "seed": int(digest(canonical(computed))[:8], 16)}
     )
     return Cell(key, parameters, call)
+
+
+def product_keys(
+    function: Callable[..., Any],
+    axes: Mapping[str, Sequence[Any]],
+    seed: int | None,
+    version: str,
+    source: str,
+) -> Iterator[str]:
+    """The keys of `make_cell` for a product of axes, in its order, without the cells.
+
+    Every value is written as JSON once, not once per cell: a million keys take a second or two.
+    """
+    given = "seed" in axes or seed is None
+    # the names of a key in their sorted order, the parameters between
+    head = canonical({"function": _identity(function)})[:-1] + ',"parameters":{'
+    rest = {
+        "source": source,
+        "sweep_seed": None if given else seed,
+        "version": version,
+    }
+    tail = "}," + canonical(rest)[1:]
+    texts = [[f"{canonical(name)}:{canonical(x)}" for x in axes[name]] for name in axes]
+    # canonical JSON has its names sorted, the grid has them in its own order
+    order = sorted(range(len(axes)), key=list(axes).__getitem__)
+    for choice in product(*texts):
+        yield digest(head + ",".join([choice[i] for i in order]) + tail)
 
 
 def plain(value: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.progress import Bar
@@ -21,7 +21,7 @@ from attnscope.sweeps.accounts import Failure, Plan, Report, Status
 from attnscope.sweeps.claims import Claims
 from attnscope.sweeps.execute import Outcome, Task, Where, check_where, execute
 from attnscope.sweeps.grid import Grid, Product, accepts_seed, check_fits, expand
-from attnscope.sweeps.key import Cell, make_cell, name_of, unbound
+from attnscope.sweeps.key import Cell, make_cell, name_of, product_keys, unbound
 from attnscope.sweeps.loaded import Fingerprint, fingerprint
 from attnscope.sweeps.rows import Row, checked_call, count_undefined, to_frame
 from attnscope.sweeps.store import Store
@@ -43,6 +43,7 @@ __all__ = [
 
 Folder = str | os.PathLike[str]
 
+SHOWN = 2**14  # keys between two looks at the bar: some 20 ms
 LOOK = 0.25  # seconds between two looks at what another sweep is computing
 
 
@@ -142,17 +143,19 @@ def plan_cells(
     code: the loaded code, if it is known already. It is looked at anew by each call: a helper may
     have been reloaded.
     """
-    return list(_cells(function, expand(grid), seed, version, code))
+    parameters = expand(grid)
+    naming = _naming(function, parameters, seed, version, code)
+    return [make_cell(function, one, *naming) for one in parameters]
 
 
-def _cells(
+def _naming(
     function: Callable[..., Any],
     parameters: Sequence[dict[str, Any]],
     seed: int,
     version: str,
     code: Fingerprint | None = None,
-) -> Iterator[Cell]:
-    """Check everything, then make the cells one by one."""
+) -> tuple[int | None, str, str]:
+    """Check everything; what keys have in common: sweep seed, version, hash of the code."""
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise bad("seed", "sweep", "a whole number", seed, "seed=0")
     if not isinstance(version, str):
@@ -160,8 +163,7 @@ def _cells(
     inner = unbound(function)  # refuses what has no name
     check_fits(function, parameters)
     sweep_seed = seed if accepts_seed(function) else None
-    source = (code or fingerprint(inner)).hash
-    return (make_cell(function, one, sweep_seed, version, source) for one in parameters)
+    return sweep_seed, version, (code or fingerprint(inner)).hash
 
 
 class _Work:
@@ -185,7 +187,7 @@ class _Work:
         self.damaged = len(self.place.damaged)
 
     def look_up(self, key: str) -> bool:
-        record = self.place.get(key)
+        record = self.place.get(key, self.unique[key].parameters)
         if record is not None:
             self.rows[key] = record["rows"]
         return record is not None
@@ -280,27 +282,33 @@ def status(
     *,
     seed: int = 0,
     version: str = "",
+    progress: bool = False,
 ) -> Status:
     """How many cells of the sweep are done, failed and missing,
     from the store alone (nothing is written).
     """
     place = Store(store)
-    unique = {cell.key: cell for cell in plan_cells(function, grid, seed, version)}
-    open_cells = [cell for cell in unique.values() if place.get(cell.key) is None]
-    accounts = [(cell, place.failure(cell.key)) for cell in open_cells]
-    failures = tuple(
-        Failure(
-            cell.parameters,
-            str(account.get("error")),
-            str(account.get("traceback")),
-            place.failure_file(cell.key),
-        )
-        for cell, account in accounts
-        if account is not None
-    )
-    done = len(unique) - len(open_cells)
+    results = place.keys()
+    accounts = place.failed_keys()
+    found = _found(function, grid, seed, version, results | accounts, progress)
+    done = 0
+    failures = []
+    with progress_bar(len(found.cells), "stored cells read", disable=not progress) as bar:
+        for key, parameters in found.cells.items():
+            bar.advance()
+            if key in results and place.get(key, parameters) is not None:
+                done += 1
+            elif key in accounts and (account := place.failure(key)) is not None:
+                failures.append(
+                    Failure(
+                        parameters,
+                        str(account.get("error")),
+                        str(account.get("traceback")),
+                        place.failure_file(key),
+                    )
+                )
     failed = len(failures)
-    return Status(len(unique), done, failed, len(open_cells) - failed, failures)
+    return Status(found.number, done, failed, found.number - done - failed, tuple(failures))
 
 
 def dry_run(
@@ -311,6 +319,7 @@ def dry_run(
     *,
     seed: int = 0,
     version: str = "",
+    progress: bool = False,
 ) -> Plan:
     """What the sweep would compute, and the time it should take: mean stored duration x cells /
     workers.
@@ -319,20 +328,46 @@ def dry_run(
     function.
     """
     place = Store(store)
-    parameters = expand(grid)
-    cells = _cells(function, parameters, seed, version)
-    stored = place.keys()
-    if isinstance(parameters, Product):
-        # with an empty store not even the keys are made
-        number = parameters.distinct()
-        here = {cell.key for cell in cells if cell.key in stored} if stored else set()
-    else:
-        keys = {cell.key for cell in cells}
-        number = len(keys)
-        here = keys & stored
-    own = [float(r["seconds"]) for r in map(place.get, here) if r is not None]
+    found = _found(function, grid, seed, version, place.keys(), progress)
+    records = (place.get(key, parameters) for key, parameters in found.cells.items())
+    own = [float(r["seconds"]) for r in records if r is not None]
     durations = own or place.durations(name_of(function))
-    todo = number - len(own)
+    todo = found.number - len(own)
     mean = sum(durations) / len(durations) if durations else None
     seconds = None if mean is None else mean * todo / min(workers or 1, max(todo, 1))
-    return Plan(number, len(own), todo, seconds, len(durations))
+    return Plan(found.number, len(own), todo, seconds, len(durations))
+
+
+class _Found(NamedTuple):
+    """The number of cells of a grid, and those with a file: parameters by key."""
+
+    number: int
+    cells: dict[str, dict[str, Any]]
+
+
+def _found(
+    function: Callable[..., Any],
+    grid: Grid,
+    seed: int,
+    version: str,
+    stored: set[str],
+    progress: bool,
+) -> _Found:
+    """Which cells of the grid are among the stored keys; memory grows with these alone where the
+    grid is a product, and with an empty store not even its keys are made.
+    """
+    parameters = expand(grid)
+    naming = _naming(function, parameters, seed, version)
+    if not isinstance(parameters, Product):
+        keys = {make_cell(function, one, *naming).key: one for one in parameters}
+        return _Found(len(keys), {key: one for key, one in keys.items() if key in stored})
+    cells: dict[str, dict[str, Any]] = {}
+    if stored:
+        size = len(parameters)
+        with progress_bar(size, "cells looked up", disable=not progress) as bar:
+            for i, key in enumerate(product_keys(function, parameters.axes, *naming)):
+                if key in stored:
+                    cells[key] = parameters[i]
+                if i % SHOWN == 0:
+                    bar.show("cells looked up", i)
+    return _Found(parameters.distinct(), cells)

@@ -25,6 +25,8 @@ import hashlib
 import io
 import json
 import os
+import stat
+import sys
 import time
 import zipfile
 from collections.abc import Iterator
@@ -37,6 +39,7 @@ import numpy as np
 from attnscope.errors import AttnscopeError
 from attnscope.files import is_full, reason, whole_file, writable_folder
 from attnscope.sweeps.claims import ENDING as CLAIM
+from attnscope.sweeps.text import canonical
 
 __all__ = ["Store"]
 
@@ -45,6 +48,8 @@ STALE = 3600.0  # seconds; see the module docstring
 # with a fast disk but 10 ms on a busy one (measured): spent on cells of a millisecond they would be
 # most of it.
 SYNC_FROM = 0.1
+RESULT = ".npz"
+FAILED = ".failed.json"
 _DIGEST = 64  # hexadecimal characters of a sha256
 
 
@@ -62,20 +67,35 @@ class Store:
         writable_folder(self.folder, self._refusal)
         self._clean()
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(
+        self, key: str, parameters: dict[str, Any] | None = None
+    ) -> dict[str, Any] | None:
         """The record of a cell, or None if it is absent or damaged (then `key` joins
         `self.damaged`).
+
+        parameters: of the cell, where they are known: a record of another call is damaged.
         """
+        path = self._path(key)
         try:
-            content = self._path(key).read_bytes()
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may have no end
+                raise AttnscopeError(
+                    f"store {self.folder} must hold files, got something else at {path.name}; "
+                    "try another store=."
+                )
+            content = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise AttnscopeError(
-                f"store {self.folder} cannot be read: {error.strerror} ({self._path(key).name})."
+                f"store {self.folder} cannot be read: {reason(error)} ({path.name})."
             ) from None
         record = unpack(content)
-        if record is None or record.get("key") != key:
+        if (
+            record is None
+            or not _is_record(record)
+            or record["key"] != key
+            or not _is_of(record["call"], parameters or {})
+        ):
             self.damaged.add(key)
             return None
         self.damaged.discard(key)
@@ -86,12 +106,24 @@ class Store:
         return self._path(key).exists()
 
     def keys(self) -> set[str]:
-        """Of the cells that have a file."""
+        """Of the cells that have a file of results."""
+        return self._named(RESULT)
+
+    def failed_keys(self) -> set[str]:
+        """Of the cells that have an account of a failure."""
+        return self._named(FAILED)
+
+    def _named(self, ending: str) -> set[str]:
+        """What stands before the ending in the names of files: one look at the folder."""
         try:
             with os.scandir(self.folder) as entries:
-                return {x.name[:-4] for x in entries if x.name.endswith(".npz")}
+                return {x.name[: -len(ending)] for x in entries if x.name.endswith(ending)}
         except (FileNotFoundError, NotADirectoryError):
             return set()
+        except OSError as error:
+            raise AttnscopeError(
+                f"store {self.folder} cannot be read: {reason(error)}."
+            ) from None
 
     def put(self, key: str, record: dict[str, Any]) -> None:
         """Keep a result; the record's `seconds` decide whether it is synced to disk before
@@ -116,7 +148,7 @@ class Store:
         """The account of the last failure of a cell, if it is readable."""
         try:
             failure = json.loads(self._failed(key).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return failure if isinstance(failure, dict) else None
 
@@ -136,14 +168,14 @@ class Store:
         return str(self._failed(key))
 
     def _results(self, most: int) -> Iterator[Path]:
-        names = sorted(self.folder.glob("*.npz")) if self.folder.is_dir() else []
+        names = sorted(self.folder.glob(f"*{RESULT}")) if self.folder.is_dir() else []
         return iter(names[:most])
 
     def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.npz"
+        return self.folder / f"{key}{RESULT}"
 
     def _failed(self, key: str) -> Path:
-        return self.folder / f"{key}.failed.json"
+        return self.folder / f"{key}{FAILED}"
 
     def _replace(self, path: Path, content: bytes, sync: bool) -> None:
         with whole_file(path, "sweep", sync=sync, refusal=self._refusal) as part:
@@ -195,14 +227,47 @@ def unpack(content: bytes) -> dict[str, Any] | None:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             record = json.loads(arrays["record"].tobytes())
-    except (
-        ValueError,
-        KeyError,
-        OSError,
-        zipfile.BadZipFile,
-    ):  # a whole file, but not one of ours
+    except Exception:
+        # a whole file, but not one of ours: zip, npy and JSON readers raise more than ten kinds
         return None
     return record if isinstance(record, dict) else None
+
+
+def _is_record(record: dict[str, Any]) -> bool:
+    """Whether this is what a sweep keeps of a cell: every member there and of its kind."""
+    rows = record.get("rows")
+    return (
+        isinstance(record.get("key"), str)
+        and isinstance(record.get("function"), str)
+        and isinstance(record.get("call"), dict)
+        and _is_number(record.get("seconds"))
+        and 0 <= record["seconds"] <= sys.float_info.max
+        and isinstance(rows, list)
+        and rows != []
+        and all(_is_row(row, record["call"]) for row in rows)
+    )
+
+
+def _is_row(row: Any, call: dict[str, Any]) -> bool:
+    """What `rows.flat_rows` lets through: scalars, and no other value of a parameter."""
+    return isinstance(row, dict) and all(
+        _is_kept(value) and call.get(name, value) == value for name, value in row.items()
+    )
+
+
+def _is_of(call: dict[str, Any], parameters: dict[str, Any]) -> bool:
+    """Whether the call has these parameters (and perhaps its seed)."""
+    return canonical({name: call.get(name) for name in parameters}) == canonical(parameters)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_kept(value: Any) -> bool:
+    """A scalar, with None in the place of NaN."""
+    plain = value is None or isinstance(value, bool | int | float | str)
+    return plain and value == value
 
 
 def _write(path: Path, content: bytes) -> None:
