@@ -239,3 +239,12 @@ def test_text_bags_of_states_at_hand_are_the_same(wheel):
 def test_token_states_refuse(wheel, texts, layers, message):
     with pytest.raises(at.AttnscopeError, match=message):
         at.token_states(texts, layers)
+
+
+@pytest.mark.parametrize("given", [["x"], "x", None, ("x", 1, "x", (0, 1)), []])
+def test_text_bags_of_plain_texts_are_refused_with_or_without_the_wheel(given):
+    with pytest.raises(
+        at.AttnscopeError, match="sentences of text_bags must be Sentences"
+    ) as no:
+        at.text_bags(given)
+    assert not isinstance(no.value, NotInstalled)  # first what no wheel would mend

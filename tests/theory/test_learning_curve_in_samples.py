@@ -148,7 +148,7 @@ def test_without_noise():
         assert abs(curve.risk.excess - closed.excess) <= curve.risk.error + closed.error
     below = at.learning_curve(task, 1.9)
     assert below.value_overlap < 0.75
-    tiny = at.learning_curve(spiked(1.0, 5, 1e-18), 1.9)
+    tiny = at.learning_curve(spiked(1.0, 5, 4e-16), 1.9)  # noise 2e-8, near the least
     assert abs(below.risk.excess - tiny.risk.excess) < SEVEN_DIGITS
     assert at.learning_curve(task, 1.5, branch="best").value_overlap == 1
     assert at.learning_curve(task, 0.99, branch="best").value_overlap < 0.3
@@ -353,6 +353,14 @@ BAD = {
     "ridge without a predictor": (
         lambda: at.learning_curve(spiked(5.0, 3, 0.1), 1.0, ridge=0.1),
         "ridge of learning_curve must be None without a predictor",
+    ),
+    "noise all but none": (
+        lambda: at.learning_curve(spiked(100.0, 2, 1e-200), [0.05, 1.0, 1e6]),
+        "noise of learning_curve must be 0, or at least 1e-08, got 1e-100",
+    ),
+    "noise all but none, inverse": (
+        lambda: at.bags_needed(spiked(5.0, 3, 1e-18), 0.5),
+        "noise of bags_needed must be 0, or at least 1e-08, got",
     ),
     "threshold length": (
         lambda: at.recovery_threshold(1, 1.0),

@@ -51,8 +51,9 @@ def curve_command(
 ) -> None:
     """Risk against the number of bags n = alpha d: the least possible, and that of ridge fits."""
     from attnscope.tasks.planted.single_location import SingleLocation
+    from attnscope.theory.samples.bayes_curve import QUIETEST
     from attnscope.theory.samples.compared import BAYES, compared, comparison_figure
-    from attnscope.theory.samples.thresholds import QUIETEST, recovery_threshold
+    from attnscope.theory.samples.thresholds import recovery_threshold
 
     if 0 < noise < QUIETEST:
         raise bad("--noise", OF, f"0, or at least {QUIETEST:g}", noise, "--noise 0")

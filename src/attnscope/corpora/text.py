@@ -44,6 +44,14 @@ def text_bags(
         ...
     attnscope.errors.AttnscopeError: layers of token_states must be a list of ..., got [9]; ...
     """
+    if not isinstance(sentences, Sentences):
+        raise bad(
+            "sentences",
+            "text_bags",
+            "Sentences, whose deciding words are known",
+            sentences,
+            "draw_sentences(300), or token_states(texts) of texts of your own",
+        )
     return bags_of_layer(sentences, token_states(sentences.texts, [layer]), 0, special)
 
 

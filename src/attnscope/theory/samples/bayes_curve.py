@@ -43,10 +43,12 @@ from attnscope.theory.samples.state_evolution import FixedPoint, StateEvolution
 
 __all__ = [
     "BRANCHES",
+    "QUIETEST",
     "Bags",
     "Point",
     "bags_of",
     "bayes_curve",
+    "check_noise",
     "chosen",
     "point_of",
     "ridge_point",
@@ -55,6 +57,7 @@ __all__ = [
 
 BRANCHES = ("reached", "informed", "best")
 STRONGEST = 400.0  # R_B = 1e-45: the location is known; the tables grow with its square
+QUIETEST = 1e-8  # noise whose lower turn is followed in a second; far below, it is not found
 KNOWN = 1e-9  # location error below which the location counts as known
 METHOD = "state evolution, quadrature"
 
@@ -141,12 +144,19 @@ def bayes_curve(task: object, alpha: np.ndarray, branch: str) -> LearningCurve:
     if ridge_regime(bags, float(alpha.min()), of):
         points = [ridge_point(bags, float(a)) for a in alpha]
         return _curve(alpha, points, bags.noise, "ridge", np.ones(alpha.size, dtype=int))
+    check_noise(bags.noise, of)
     equations = StateEvolution(bags.strength, bags.noise**2, bags.positions)
     equations.scan(float(alpha.min()), float(alpha.max()))
     solutions = [equations.fixed_points(float(a)) for a in alpha]
     points = [point_of(bags, chosen(found, branch)) for found in solutions]
     counts = np.array([len(found) for found in solutions])
     return _curve(alpha, points, bags.noise, branch, counts)
+
+
+def check_noise(noise: float, of: str) -> None:
+    """One sentence where the equations may not be followed to an end."""
+    if 0 < noise < QUIETEST:
+        raise bad("noise", of, f"0, or at least {QUIETEST:g}", noise, "noise=0.0")
 
 
 def _curve(

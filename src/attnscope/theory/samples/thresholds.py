@@ -37,6 +37,7 @@ from attnscope.theory.samples.bayes_curve import (
     Bags,
     Point,
     bags_of,
+    check_noise,
     chosen,
     point_of,
     ridge_point,
@@ -83,9 +84,6 @@ class BagsNeeded(NamedTuple):
     alpha: Estimate
 
 
-QUIETEST = 1e-8  # noise whose lower turn is followed in a second; far below, it is not found
-
-
 def recovery_threshold(length: int, strength: float, noise: float = 0.0) -> Thresholds:
     """From how many bags per dimension the truth is found: by message passing, at all, and once
     it is known.
@@ -105,8 +103,7 @@ def recovery_threshold(length: int, strength: float, noise: float = 0.0) -> Thre
     L = check.integer(length, "length", of, 2, LONGEST, hint="length=5")
     nu = check.real(strength, "strength", of, WEAKEST, STRONGEST, hint="strength=1.0")
     eps = check.real(noise, "noise", of, 0, 1e3, hint="noise=0.0")
-    if 0 < eps < QUIETEST:
-        raise bad("noise", of, f"0, or at least {QUIETEST:g}", eps, "noise=0.0")
+    check_noise(eps, of)
     positions = Positions.of_lengths(np.array([L]), np.ones(1))
     equations = StateEvolution(nu, eps**2, positions)
     equations.scan(0.05, LARGEST)
@@ -218,6 +215,7 @@ def _follow(bags: Bags, of: str, branch: str) -> Any:
         if ridge_regime(bags, alpha, of):
             return ridge_point(bags, alpha)
         if not reach[0] <= alpha <= reach[1]:
+            check_noise(bags.noise, of)
             reach[0] = min(reach[0], alpha / 4)
             reach[1] = max(reach[1], alpha * 4)
             equations.scan(*reach)
