@@ -371,10 +371,20 @@ def test_a_subclass_with_another_law_inherits_no_formula():
         task, at.Erf(0.5), runs=1, steps=2, log_every=1, batch_size=2, progress=False
     )
     assert run.setup.task is task
-    with pytest.raises(
-        at.AttnscopeError, match="task of stationary_points must be a SingleLocation"
-    ):
-        at.stationary_points(task, at.Erf(0.5))
+
+
+@pytest.mark.slow
+def test_stationary_points_of_a_subclass_with_another_law_are_its_own():
+    """Searched for on its own draws: the risks are those of `risk` on it, not SingleLocation's."""
+    task = SignLocation(12, 4, signal=2.0)
+    points = at.stationary_points(task, at.Erf(0.5))
+    base = at.stationary_points(at.SingleLocation(12, 4, signal=2.0), at.Erf(0.5))
+    for known in base:
+        found = min((p for p in points if p.name == known.name), key=lambda p: p.risk.value)
+        assert found.risk.method == "monte-carlo"
+        assert abs(found.risk.value - known.risk.value) > 5 * found.risk.error
+        own = at.risk(task, at.Erf(0.5), found.overlaps, samples=20_000, seed=1)
+        assert abs(own.value - found.risk.value) < 5 * np.hypot(own.error, found.risk.error)
 
 
 @pytest.mark.parametrize(

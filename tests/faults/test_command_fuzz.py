@@ -72,6 +72,7 @@ PATHS = (
 # legal and long, or of the network: the rest of the command is tried without
 LEFT = {
     "selftest": {"settings", "only"},
+    "explore": {"static"},  # tables of two minutes; tests/explorer/test_static_site.py
     "reproduce": {"only", "full", "workers", "scheduler"},
     "sweep": {"workers", "scheduler", "timeout"},
     "fit": {"jobs", "n_starts"},

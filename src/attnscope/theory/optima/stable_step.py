@@ -27,7 +27,7 @@ def stable_step(points: Sequence[StationaryPoint]) -> float:
     >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> from attnscope.theory.optima.landscape import stationary_points
     >>> round(stable_step(stationary_points(SingleLocation(dim=400, length=10), Erf(0.1))), 5)
-    0.0045
+    0.00446
     """
     minima = [p for p in points if p.kind == "minimum"] or points
     mu = max((float(p.eigenvalues.max()) for p in minima), default=0.0)
