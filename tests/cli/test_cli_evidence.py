@@ -110,7 +110,10 @@ def test_show_opens_the_section(reports, monkeypatch):
     assert opened == [f"{(reports[0] / 'index.html').as_uri()}#slr-01-holds"]
     assert 'id="slr-01-holds"' in (reports[0] / "index.html").read_text("utf-8")
     monkeypatch.setattr("webbrowser.open", lambda address: False)
-    assert opened[0] in lines("show", "slr-01", "--browser", "--report", reports[0])[1][0]
+    asked = ["show", "slr-01", "--browser", "--report", str(reports[0]), "--json"]
+    done = RUN.invoke(app, asked)
+    assert opened[0] in done.stderr
+    assert json.loads(done.stdout)["id"] == "slr-01-holds"  # the note is not in it
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import os
 import signal
 import time
 import warnings
+import webbrowser
 from typing import get_type_hints
 
 import numpy as np
@@ -208,6 +209,7 @@ def tried(name, number, places, monkeypatch, seed):
     from attnscope.explorer.static_page import build
 
     monkeypatch.setattr(page, "serve", served)
+    monkeypatch.setattr(webbrowser, "open", lambda address: False)
     # the plain files without what takes two minutes: their places are checked and written
     monkeypatch.setattr(build, "make_tables", lambda nodes: {})
     monkeypatch.setattr(build, "examples", lambda states: ({}, []))

@@ -5,6 +5,7 @@ reports.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -107,7 +108,7 @@ def _open_section(name: str, report: Path) -> None:
         raise bad("--report", "attnscope show", must, f"{report} (none there)", hint)
     address = f"{page.as_uri()}#{name}"
     if not webbrowser.open(address):
-        print(f"no browser found; open {address}")
+        print(f"no browser found; open {address}", file=sys.stderr)  # stdout may be JSON
 
 
 @app.command("diff")
