@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attnscope.html_tables import card, paragraph, sentences, table
-
-if TYPE_CHECKING:
-    from attnscope.estimators.diagnose import Diagnosis
 
 __all__ = ["diagnosis_card", "model_card"]
 
@@ -46,7 +43,7 @@ def _facts(model: Any) -> list[list[str]]:
     return rows
 
 
-def diagnosis_card(diagnosis: Diagnosis) -> str:
+def diagnosis_card(diagnosis: Any) -> str:
     """The text of `str`, and every number of it."""
     head, *said = str(diagnosis).splitlines()
     named = [(field.name, getattr(diagnosis, field.name)) for field in fields(diagnosis)]
