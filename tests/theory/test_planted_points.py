@@ -11,6 +11,7 @@ from helpers.sign_location import SignLocation
 from helpers.twins import Twin, exact_twin
 
 import attnscope as at
+from attnscope.figures.check import problems
 from attnscope.theory.optima.planted_points import Spheres, planted_points, surface_of
 from attnscope.theory.overlaps import Overlaps, head_gram
 
@@ -172,3 +173,22 @@ def test_what_has_no_key_and_value_is_refused():
         at.stationary_points(at.SparseTokenClassification(30, 5, strength=1.0), at.Erf(0.1))
     with pytest.raises(at.AttnscopeError, match="predictor of stationary_points must be"):
         at.stationary_points(SignLocation(dim=8, length=3), "softmax")
+
+
+def test_points_projected_onto_one_place_share_a_mark_and_say_what_is_off_the_plane():
+    """At theta = 0 the swapped minimum lies over the degenerate saddle, at another theta."""
+    found = at.risk_landscape(at.SingleLocation(80, 5), at.Erf(0.3), points=5)
+    figure = found.figure()
+    (panel,) = figure.panels
+    labels = [mark.label for mark in panel.marks[1:]]
+    assert [label.count(",") for label in labels] == [0, 1]
+    assert "swapped minimum" in labels[1] and "degenerate saddle" in labels[1]
+    assert labels[0].startswith("oracle minimum") and "*" not in labels[0]
+    assert labels[1].count("*") == 1 and "*, degenerate" in labels[1]
+    assert panel.title.endswith("(* not on this plane)")
+    assert not problems(figure)
+    there = at.Overlaps(0.0, 1.0, float(found.points[1].overlaps.theta), 0.0, 0.0)
+    other = at.risk_landscape(
+        at.SingleLocation(80, 5), at.Erf(0.3), "eta", "theta", there, points=5
+    )
+    assert "swapped minimum" in " ".join(m.label for m in other.figure().panels[0].marks[1:])

@@ -30,6 +30,8 @@ __all__ = ["Landscape", "risk_landscape"]
 POSSIBLE = -1e-9  # least eigenvalue of a Gram matrix of unit vectors, to rounding
 SAMPLES = 1 << 13  # nodes of a point, where it has no route: a few milliseconds, a percent
 LOG_FROM = 100.0  # a risk that varies by more than this factor is coloured by its logarithm
+NEAR = 0.04  # overlaps: half the width of a mark, within which one hides another
+OFF = "*"  # after points that the plane does not contain: its colour there is not their risk
 NAMES = {"kappa": "k·k*", "eta": "k·v*", "theta": "v·k*", "nu": "v·v*", "rho": "k·v"}
 
 
@@ -61,9 +63,11 @@ class Landscape:
         low = float(np.nanmin(self.risk))
         log = low > 0 and float(np.nanmax(self.risk)) > LOG_FROM * low
         marks: list[Mark] = [Heat(self.axis, self.axis, self.risk, "risk", log_z=log)]
-        for color, p in enumerate(self.points):
-            label = f"{p.name}: {p.kind}, risk {p.risk.value:.4g}"
-            a, b = ([float(getattr(p.overlaps, name))] for name in (self.x, self.y))
+        for color, here in enumerate(self._places()):
+            label = ", ".join(self._said(p) for p in here)
+            a, b = (
+                [float(getattr(p.overlaps, name)) for p in here] for name in (self.x, self.y)
+            )
             marks.append(Points(a, b, label, color))
         held = ", ".join(
             f"{name} = {getattr(self.overlaps, name):g}"
@@ -72,10 +76,36 @@ class Landscape:
         )
         square = (-1.04, 1.04)
         across, up = (f"{name} = {NAMES[name]}" for name in (self.x, self.y))
-        title = f"risk at {held}"
+        off = any(self._is_off(p) for p in self.points)
+        title = f"risk at {held}" + (f" ({OFF} not on this plane)" if off else "")
         panel = Panel(title, across, up, tuple(marks), x_range=square, y_range=square)
         title = f"{type(self.predictor).__name__} on {type(self.task).__name__}"
         return Figure(title, (panel,))
+
+    def _places(self) -> list[list[StationaryPoint]]:
+        """Points that are projected onto one place share a mark: none hides another."""
+        places: list[list[StationaryPoint]] = []
+        for p in self.points:
+            at = self._at(p)
+            near = (group for group in places if np.abs(self._at(group[0]) - at).max() < NEAR)
+            here = next(near, None)
+            if here is None:
+                places.append([p])
+            else:
+                here.append(p)
+        return places
+
+    def _at(self, p: StationaryPoint) -> np.ndarray:
+        return np.array([float(getattr(p.overlaps, name)) for name in (self.x, self.y)])
+
+    def _is_off(self, p: StationaryPoint) -> bool:
+        """Whether the overlaps that are held have other values at this point."""
+        others = [name for name in NAMES if name not in (self.x, self.y)]
+        gaps = (getattr(p.overlaps, n) - getattr(self.overlaps, n) for n in others)
+        return max(abs(float(gap)) for gap in gaps) >= NEAR
+
+    def _said(self, p: StationaryPoint) -> str:
+        return f"{p.name} {p.kind} {p.risk.value:.4g}" + OFF * self._is_off(p)
 
 
 def risk_landscape(
