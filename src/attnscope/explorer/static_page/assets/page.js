@@ -191,8 +191,8 @@
     advised(what.advice || []);
     words(what);
     player(what);
+    stage(); // first: the figure has the width that the stage leaves
     draw();
-    stage();
     return () => {};
   }
 
