@@ -71,7 +71,7 @@ NOT_ANSWERING_METHODS = {
     "OptimalSigma.weights": "the sigma that optimal_sigma returns, attacked there",
     **{f"{block}.output": "what predict calls, in JAX" for block in BLOCKS},
     **{
-        f"{block}.sensitivity": "a sample mean of gradients; by differences in tests/predictors/test_blocks.py"
+        f"{block}.sensitivity": "a sample mean of gradients; by differences in tests/predictors/test_block_directions.py"
         for block in BLOCKS
     },
     "TransformerBlock.weights": "what TransformerBlock.attention calls, in JAX",
