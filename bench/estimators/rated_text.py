@@ -1,6 +1,6 @@
 """Numbers that people gave: ratings of tweets, from the states of their word pieces.
 
-    python bench/estimators/rated_text.py [--name tweets] [--folder .] [--seeds 5] [--layers static 3]
+    python bench/estimators/rated_text.py [--name tweets] [--folder .] [--seeds 5] [--first 0] [--layers static 3]
         [--models mean-pool boosting]
 
 450 texts to fit, 1,000 others to test, drawn by the seed; against gated attention (its grid, on
@@ -87,6 +87,9 @@ def main() -> None:
     parser.add_argument("--name", default="tweets", choices=list(RATED_NAMES))
     parser.add_argument("--folder", default=".", help="where pip put the download")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--first", type=int, default=0, help="the first of them (rules were tuned on 0 to 7)"
+    )
     parser.add_argument("--layers", nargs="*", default=["static", "3"])
     parser.add_argument("--models", nargs="*", default=OTHERS, help="beside ours and ABMIL")
     options = parser.parse_args()
@@ -94,7 +97,7 @@ def main() -> None:
     for word in options.layers:
         layer = int(word) if word.isdigit() else word
         found = []
-        for seed in range(options.seeds):
+        for seed in range(options.first, options.first + options.seeds):
             part = split(options.name, options.folder, layer, seed)
             found.append(measured(part, seed, models))
             shown = {model: round(found[-1][model]["R2"], 3) for model in models}

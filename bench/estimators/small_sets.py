@@ -1,8 +1,8 @@
 """Small sets: the default classifier against six peers on the multiple-instance sets of `load_mil`.
 
-    python bench/estimators/small_sets.py [SETS ...] [--seeds 5] [--models ...] [--store DIR] [--table]
+    python bench/estimators/small_sets.py [SETS ...] [--seeds 5] [--first 0] [--models ...] [--store DIR] [--table]
 
-Every set in five stratified folds, dealt anew by each seed (0, 1, ...). For each seed the peer is
+Every set in five stratified folds, dealt anew by each seed (first, first + 1, ...). For each seed the peer is
 taken that was best on the OTHER seeds, so that no peer is chosen by what it is then held against:
 
     difference = ours in the folds of seed s - the best peer of the other seeds in the same folds,
@@ -47,17 +47,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sets", nargs="*", default=list(MIL_NAMES), help="of load_mil")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--first", type=int, default=0, help="the first of them (rules were tuned on 0 and 1)"
+    )
     parser.add_argument("--models", nargs="+", default=[OURS, *RIVALS])
     parser.add_argument("--store", type=Path, default=HERE / "small_sets.store")
     parser.add_argument("--table", action="store_true", help="print what is stored")
     parser.add_argument("--json", type=Path, help="write the rows too")
     given = parser.parse_args()
+    seeds = range(given.first, given.first + given.seeds)
     if not given.table:
         for name in given.sets:
-            for seed in range(given.seeds):
+            for seed in seeds:
                 for model in given.models:
                     stored(given.store, name, model, seed, run=True)
-    rows = [row for name in given.sets for row in table(given.store, name, given.seeds)]
+    rows = [row for name in given.sets for row in table(given.store, name, seeds)]
     for row in rows:
         print(line(row))
     if given.json:
@@ -117,14 +121,14 @@ def measure(model: str, split: Any, seed: int) -> dict[str, float]:
 # -- the table -------------------------------------------------------------------------------------
 
 
-def table(store: Path, name: str, seeds: int) -> list[dict]:
+def table(store: Path, name: str, seeds: range) -> list[dict]:
     """A row for each measure, of the seeds that every stored model has."""
     found = {
-        model: [stored(store, name, model, seed, run=False) for seed in range(seeds)]
+        model: {seed: stored(store, name, model, seed, run=False) for seed in seeds}
         for model in (OURS, *RIVALS)
     }
-    found = {model: parts for model, parts in found.items() if any(parts)}
-    common = [s for s in range(seeds) if all(parts[s] for parts in found.values())]
+    found = {model: parts for model, parts in found.items() if any(parts.values())}
+    common = [s for s in seeds if all(parts[s] for parts in found.values())]
     if OURS not in found or len(found) < 2 or len(common) < 2:
         return []
     rows = []
