@@ -36,6 +36,7 @@ nor on how a schedule is cut into calls.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
@@ -94,7 +95,7 @@ def population_steps(
     tiles = to_tiles(state)
     setting = (float(step_size), float(law.gamma), float(law.signal), int(law.length))
     if np.all(temperatures == temperatures[0]):
-        _run(tiles, _constants(temperatures[:1], *setting), temperatures.size)
+        _run(tiles, _constant(float(temperatures[0]), *setting), temperatures.size)
     else:
         for i in range(0, temperatures.size, BLOCK):
             rows = _constants(temperatures[i : i + BLOCK], *setting)
@@ -107,6 +108,12 @@ def _run(tiles: np.ndarray, rows: np.ndarray, steps: int) -> None:
         _advance(tiles[begin:end], rows, steps, LANES)
 
     share(work, len(tiles), len(tiles) * steps * TILE_STEP)
+
+
+@lru_cache(maxsize=16)  # 600 bytes each; a run at one temperature asks at every log point
+def _constant(lam: float, alpha: float, gam: float, s: float, length: int) -> np.ndarray:
+    """The row of one temperature."""
+    return _constants(np.array([lam]), alpha, gam, s, length)
 
 
 def _constants(

@@ -29,7 +29,9 @@ WORTH_THREADS = 1e-3  # seconds of work: starting threads takes about a tenth of
 def to_tiles(columns: np.ndarray) -> np.ndarray:
     """(rows, runs) -> (tiles, rows, LANES), the last tile padded by its last run."""
     rows, runs = columns.shape
-    padded = np.pad(columns, ((0, 0), (0, -runs % LANES)), mode="edge")
+    padded = np.empty((rows, runs + -runs % LANES), columns.dtype)
+    padded[:, :runs] = columns
+    padded[:, runs:] = columns[:, -1:]
     return np.ascontiguousarray(padded.reshape(rows, -1, LANES).transpose(1, 0, 2))
 
 
