@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from helpers.contrast import contrast
 from helpers.paths import ROOT
 
 from attnscope.claims.registry import own_claims
@@ -150,17 +151,6 @@ def _hex(css: str, dark: bool) -> dict[str, str]:
     return dict(re.findall(r"--ink-(\w+): (#[0-9a-f]{6})", text))
 
 
-def _luminance(colour: str) -> float:
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear))
-
-
-def _contrast(one: str, other: str) -> float:
-    low, high = sorted((_luminance(one), _luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 def test_inks_are_read_on_light_and_dark_and_have_their_curves_colour():
     from importlib.resources import files
 
@@ -181,7 +171,7 @@ def test_inks_are_read_on_light_and_dark_and_have_their_curves_colour():
         colours = _hex(css, dark)
         assert used <= set(colours)
         for ink, colour in colours.items():
-            assert min(_contrast(colour, paper) for paper in papers) >= 4.5, ink
+            assert min(contrast(colour, paper) for paper in papers) >= 4.5, ink
     lines = dict(re.findall(r"\.ink-(\w+) \{[^}]*--curve: (#\w{6})", css))
     drawn = {word: PREDICTORS[word].colour for word in ("erf", "softmax", "linear")}
     drawn |= {word: OUTCOMES[word] for word in ("oracle", "swapped")}

@@ -18,8 +18,8 @@
     return Math.ceil(names.length / Math.max(1, Math.floor(width / Math.max(...widths))));
   }
 
-  // The palette's blue is too dark for a dark page
-  const lighter = { "#0072B2": "#3d9ce6", "rgba(0,114,178,0.2)": "rgba(61,156,230,0.25)" };
+  // The palette's blue is too dark for a dark page; its sky blue stays apart from that
+  const lighter = { "#0072B2": "#3d9ce6", "rgba(0,114,178,0.2)": "rgba(61,156,230,0.25)", "#3A97D3": "#8fd0fa", "rgba(58,151,211,0.2)": "rgba(143,208,250,0.25)" };
   function lit(trace) {
     const change = {}; // only what is there: Plotly takes an undefined line for a wrong one
     ["line", "marker"].forEach((part) => {
