@@ -1,7 +1,8 @@
 """From a slider's key press to the redrawn figure in Chromium, beside the library call behind it,
 measured in one run.
 
-The page adds to the computation: the request, JSON both ways, Plotly's drawing. Needs Chromium, its
+The page adds to the computation: the request, JSON both ways, Plotly's drawing. The clock stops when
+the whole figure is drawn, once; texts beside it may follow. Needs Chromium, its
 driver and Selenium (see tests/explorer/test_explorer_browser.py); says so and ends where they are
 missing. With the name of a case ("landscape, erf") it measures that one alone.
 """
@@ -24,6 +25,8 @@ from typing import Any
 CHROMIUM = os.environ.get("ATTNSCOPE_CHROMIUM") or shutil.which("chromium")
 DRIVER = os.environ.get("ATTNSCOPE_CHROMEDRIVER") or shutil.which("chromedriver")
 REPEATS = 15
+# seconds between two measurements: the page is idle again, texts and address have followed
+REST = 0.7
 # Counts redraws: Plotly tells when it has drawn. The clock starts in the page, with the slider's
 # own event.
 PROBE = """
@@ -117,7 +120,7 @@ def _measured(
     library = []
     for _ in range(repeats + 1):
         page.append(browser.execute_async_script(PROBE, slider))
-        time.sleep(0.2)
+        time.sleep(REST)
         query = browser.execute_script("return location.search")
         lines = RENDER[path[1:].split("?")[0]](
             from_query(path[1:].split("?")[0], query)[0]

@@ -7,6 +7,7 @@ import time
 import urllib.error
 import urllib.request
 
+import numpy as np
 import pytest
 from helpers.browser_page import (
     FIGURE,
@@ -27,7 +28,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from attnscope.explorer.page import STAGED
+from attnscope.explorer.state import VIEWS
 
 STAGE = "return document.querySelector('#stage .stage-title')?.textContent || ''"
 REQUESTS = (
@@ -51,13 +52,50 @@ def test_an_unstable_step_is_said_in_red_and_mended_by_a_button(browser, address
     assert knob(browser, "step_size").get_attribute("value") == "auto"
 
 
+# per view: the panel of paths, an axis of each of which is an overlap; the others have none
+PATHS = {"landscape": "x", "training": "x8", "risk": "", "posterior": ""}
+# overlaps go from about 0 to 1, once: a path that leaps to and fro at every step is a hundred long
+LONGEST = 4.0
+
+
+def longest_path(data, axis):
+    """The longest way of a run in this panel."""
+    longest = 0.0
+    for trace in data:
+        if (
+            trace.get("xaxis", "x") != axis
+            or trace.get("mode") != "lines"
+            or not trace["name"]
+        ):
+            continue
+        x, y = (np.array(trace[name], dtype=float) for name in ("x", "y"))
+        ends = np.flatnonzero(np.isnan(x))
+        for part in np.split(np.stack([x, y]), ends, axis=1):
+            steps = np.diff(part[:, np.isfinite(part[0])], axis=1)
+            longest = max(longest, float(np.hypot(*steps).sum()))
+    return longest
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("dim", [2, 10**4, 10**6])
-def test_no_dimension_has_an_unstable_step_or_a_hairball(browser, address, dim):
-    opened(browser, f"{address}/landscape?dim={dim}")
+@pytest.mark.parametrize("dim", [2, 60, 10**4, 10**6])
+@pytest.mark.parametrize("view", PATHS)
+def test_no_dimension_has_an_unstable_step_or_a_hairball(browser, address, view, dim):
+    """Where a step would be unstable the page takes another and says so."""
+    opened(browser, f"{address}/{view}?dim={dim}")
+    wait(lambda: "it goes on" not in text(browser, "note"), "the end of the training")
+    assert text(browser, "message") == ""
     assert not browser.find_elements(By.CSS_SELECTOR, ".advised.warn")
     said = text(browser, "advice")
-    assert ("follows the stability limit" in said) == (dim > 1000)
+    if PATHS[view]:
+        assert ("follows the stability limit" in said) == (dim > 1000)
+        assert longest_path(json.loads(settled(browser)), PATHS[view]) < LONGEST
+
+
+def test_a_hairball_would_be_seen(browser, address):
+    """The check above can fail: an unstable step is a red note, and paths that leap."""
+    opened(browser, f"{address}/landscape?dim=10000&step_size=0.05&runs=5")
+    assert browser.find_elements(By.CSS_SELECTOR, ".advised.warn")
+    assert longest_path(json.loads(settled(browser)), "x") > LONGEST
 
 
 def test_swapped_runs_offer_the_plane_that_shows_them(browser, address):
@@ -82,7 +120,7 @@ def test_points_of_one_place_stand_side_by_side(browser, address):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("view", STAGED)
+@pytest.mark.parametrize("view", VIEWS)
 def test_the_stage_shows_the_head_under_the_mouse_without_a_request(browser, address, view):
     sized(browser, 1400)
     try:

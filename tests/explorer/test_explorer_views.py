@@ -351,10 +351,14 @@ def test_what_is_shown_on_the_way_is_what_its_lines_compute(monkeypatch, change,
 def test_a_stopped_run_stays_where_it_is(monkeypatch):
     monkeypatch.setattr(live, "PIECE", 0.0)
     values = [("steps", 5000), ("seed", 77)]
-    first = answer("training", values)[1]
+    state, first, _ = answer("training", values)
     assert first.done < first.total == 5000
     assert answer("training", values, go_on=False)[1].done == first.done
-    assert _parts(first, fresh=True)[-1] == {"done": first.done, "total": 5000, "fresh": True}
+    assert _parts(state, first, fresh=True)[-1] == {
+        "done": first.done,
+        "total": 5000,
+        "fresh": True,
+    }
     monkeypatch.setattr(live, "PIECE", 3600.0)  # until it is finished
     assert answer("training", values)[1].done == 5000
 

@@ -17,6 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import attnscope as at
+from attnscope.explorer.staged import sequence
 from attnscope.explorer.static_page.build import write_static
 from attnscope.explorer.tours.registry import all_tours
 
@@ -125,16 +126,27 @@ def test_training_is_the_librarys(browser, site, word):
         np.testing.assert_allclose(page[:, j], run.excess[:, j], rtol=CLOSE)
 
 
-def test_the_posterior_view_shows_the_librarys_sequence(browser, site):
+@pytest.mark.parametrize("length", [10, 24])
+def test_the_posterior_view_shows_the_librarys_sequence(browser, site, length):
+    """The page has the sequence of 10 tokens; one of 24 is handed to it."""
+    task = at.SingleLocation(dim=400, length=length)
+    batch = task.sample(1, seed=1)
     shown(browser, site, "#/posterior?dim=400")
-    batch = (task := at.SingleLocation(dim=400, length=10)).sample(1, seed=1)
+    if length > 10:
+        own = sequence(batch.tokens[0], task, batch.location[0], batch.target[0])
+        script = "window.attnscopeDrawn.sequences[arguments[0]] = arguments[1]; location.hash = arguments[2]"
+        browser.execute_script(
+            script, f"400 {length} 0.5 0 1", own, f"#/posterior?dim=400&length={length}"
+        )
+        wait(lambda: f"length={length}" in browser.current_url, "the address")
+        wait(lambda: len(traces(browser)[1]["x"]) == length - 1, "the longer sequence")
     data = traces(browser)
     found = {}
     for panel in range(1, 8):
         axis = "x" if panel == 1 else f"x{panel}"
         points = [t for t in data if t["xaxis"] == axis and t["mode"] == "markers"]
         values = {int(x): y for t in points for x, y in zip(t["x"], t["y"])}
-        found[panel] = np.array([values[i + 1] for i in range(10)])
+        found[panel] = np.array([values[i + 1] for i in range(length)])
     np.testing.assert_allclose(found[1], batch.tokens[0] @ task.key, rtol=CLOSE)
     np.testing.assert_allclose(found[2], batch.tokens[0] @ task.value, rtol=CLOSE)
     posterior = task.location_posterior(batch.tokens)[0]

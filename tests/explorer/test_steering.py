@@ -1,11 +1,14 @@
 """How the page steers itself, without a browser: step sizes, advice, places of marks, contrast."""
 
 import json
+import math
 import re
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.contrast import contrast
 
 import attnscope as at
 
@@ -18,6 +21,7 @@ from attnscope.explorer.compute import answer, shown
 from attnscope.explorer.state import default_state, from_query, to_query
 from attnscope.explorer.steering import USUAL, limit_of
 from attnscope.explorer.views.training import training
+from attnscope.figures.render_plotly import PALETTE
 from attnscope.theory.optima.stable_step import stable_step
 
 ASSETS = Path(compute.__file__).parent / "assets"
@@ -170,17 +174,6 @@ def themes():
     return {"light": light, "dark": light | dark}
 
 
-def luminance(colour):
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    r, g, b = (x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b
-
-
-def contrast(one, other):
-    a, b = sorted((luminance(one), luminance(other)))
-    return (b + 0.05) / (a + 0.05)
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_words_and_marks_reach_aa(theme):
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
@@ -192,3 +185,19 @@ def test_words_and_marks_reach_aa(theme):
     assert contrast(colours["ink"], colours["warn-paper"]) >= 4.5
     for mark in ("accent", "other", "decides", "truth", "edge"):
         assert contrast(colours[mark], colours["card"]) >= 3, mark
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_curve_stands_out_and_no_two_are_alike(theme):
+    """3 to 1 against the card that figures are drawn on; in the dark after drawing.js has lit them."""
+    script = (ASSETS / "drawing.js").read_text()
+    line = re.search(r"const lighter = \{([^}]*)\}", script).group(1)
+    lighter = dict(re.findall(r'"(#\w{6})": "(#\w{6})"', line))
+    assert set(lighter) <= set(PALETTE)  # what is lit is of the palette
+    drawn = [lighter.get(c, c) if theme == "dark" else c for c in PALETTE]
+    for colour in drawn:
+        assert contrast(colour, themes()[theme]["card"]) >= 3, colour
+    for one, other in combinations(drawn, 2):
+        parts = [[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (one, other)]
+        # far more than two neighbouring screens differ by; the nearest pair is 58 apart
+        assert math.dist(*parts) > 50, (one, other)

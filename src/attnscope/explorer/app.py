@@ -22,6 +22,7 @@ from attnscope.explorer.callbacks import add_callbacks
 from attnscope.explorer.compute import FITS, QUICK
 from attnscope.explorer.gate import guard
 from attnscope.explorer.page import layout
+from attnscope.explorer.quick import add_figure
 from attnscope.explorer.uploads import LARGEST
 
 __all__ = ["create_app", "leave", "serve"]
@@ -37,6 +38,7 @@ def create_app(host: str = "127.0.0.1") -> Dash:
     )
     app.layout = layout()
     add_callbacks(app)
+    add_figure(app.server)
     # an upload in base64, and no more than that
     app.server.config["MAX_CONTENT_LENGTH"] = 2 * LARGEST
     guard(app.server, host, app.csp_hashes())

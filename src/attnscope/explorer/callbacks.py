@@ -14,6 +14,7 @@ from attnscope.explorer.compute import answer
 from attnscope.explorer.job_queues import BUDGET
 from attnscope.explorer.knobs import knobs, unused
 from attnscope.explorer.page import NOTHING, advice, images, page, sentence, table
+from attnscope.explorer.quick import keyed
 from attnscope.explorer.shown import Shown
 from attnscope.explorer.state import VIEWS, State, carried, from_values, to_query
 from attnscope.explorer.uploads import keep
@@ -46,11 +47,11 @@ def add_callbacks(app: Dash) -> None:
     _client_side(app)
 
 
-def _parts(what: Shown, fresh: bool) -> tuple[Any, ...]:
+def _parts(state: State, what: Shown, fresh: bool) -> tuple[Any, ...]:
     last = max(0, what.frames - 1)
     lived = {"done": what.done, "total": what.total, "fresh": fresh}
     return (
-        what.plotly,
+        keyed(state, what),
         table(what),
         what.code,
         what.note,
@@ -105,7 +106,7 @@ def _redraw(app: Dash) -> None:
                 *(no_update,) * len(VIEWS),
             )
         if what is not None:
-            parts = _parts(what, fresh=True)
+            parts = _parts(state, what, fresh=True)
         else:
             parts = _empty(fresh=True) if words else _later(fresh=True)
         hidden = [no_update if what is None else name in what.hidden for name in rows]
@@ -160,7 +161,7 @@ def _advance(app: Dash) -> None:
             return *_empty(fresh=False), words, same
         if what is None:
             return *_later(fresh=False), no_update, same
-        return *_parts(what, fresh=False), "", [name in what.hidden for name in rows]
+        return *_parts(state, what, fresh=False), "", [name in what.hidden for name in rows]
 
 
 def _files(app: Dash) -> None:
@@ -206,9 +207,7 @@ def _client_side(app: Dash) -> None:
             ClientsideFunction("explorer", function), *parts, prevent_initial_call=not initial
         )
 
-    slider, knob, scale = (
-        {"type": kind, "name": MATCH} for kind in ("slider", "knob", "scale")
-    )
+    slider, knob = ({"type": kind, "name": MATCH} for kind in ("slider", "knob"))
     frame = Output("frame", "value", allow_duplicate=True)
     play = (Held("clock", "disabled"), Held("frame", "value"), Held("frame", "max"))
     client("theme", Output("theme", "data"), Input("url", "pathname"), initial=True)
@@ -231,7 +230,7 @@ def _client_side(app: Dash) -> None:
         Input(slider, "value"),
         Input(knob, "value"),
     )
-    client("sync", *both, Held(scale, "data"))
+    client("sync", *both)
     client("address", Output("sink", "data"), Input("query", "data"))
     client("toured", Output("toured", "data"), Input("tour-texts", "data"), initial=True)
     clock = (Output("clock", "disabled"), Output("play", "children"), frame)

@@ -4,6 +4,7 @@ A number has a text box, which is the truth, and a slider that moves it.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,14 +13,17 @@ from dash import dcc, html
 
 from attnscope.explorer.fields import Choice, Number, Numbers, plain
 from attnscope.explorer.knobs import FIELDS, GROUPS, VIEWS, unused
+from attnscope.explorer.quick import QUICK
 from attnscope.explorer.state import State
 
 __all__ = ["controls", "position", "ticks"]
 
 # most positions of a slider: an arrow key moves a dimension by 6 %, a share by 0.5 %
 TICKS = 200
-# seconds a slider rests before it counts as moved: a drag asks for one figure, not for fifty
+# seconds a slider rests before it counts as moved: a drag asks for one answer, not for fifty; longer
+# where the figure follows the drag by a request of its own (quick.py)
 PAUSE = 0.02
+RESTS = 0.15
 
 
 def controls(state: State) -> list[Any]:
@@ -41,7 +45,24 @@ def _row(name: str, state: State) -> Any:
     inside = DRAWN[type(field)](name, field, state)
     # the upload is set by choosing a file; it is here so that the address and the figure follow it
     unseen = name == "upload" or name in unused(state.view, state.task)
-    return html.Div(inside, id={"type": "row", "name": name}, className="knob", hidden=unseen)
+    # what assets/quick.js has to know of a slider
+    said = {"data-knob": name}
+    if isinstance(field, Number):
+        said["data-scale"] = json.dumps(_scale(field))
+    if state.view in QUICK:
+        said["data-quick"] = f"{1000 * RESTS:g}"
+    identity = {"type": "row", "name": name}
+    return html.Div(inside, id=identity, className="knob", hidden=unseen, **said)
+
+
+def _scale(field: Number) -> dict[str, Any]:
+    return {
+        "low": field.low,
+        "high": field.high,
+        "log": field.log,
+        "whole": field.whole,
+        "ticks": ticks(field),
+    }
 
 
 def _choice(name: str, field: Choice, state: State) -> list[Any]:
@@ -64,16 +85,9 @@ def _number(name: str, field: Number, state: State) -> list[Any]:
         max=ticks(field),
         step=1,
         value=position(getattr(state, name), field),
-        debounce=PAUSE,
+        debounce=RESTS if state.view in QUICK else PAUSE,
         className="range",
     )
-    scale = {
-        "low": field.low,
-        "high": field.high,
-        "log": field.log,
-        "whole": field.whole,
-        "ticks": ticks(field),
-    }
     button = [html.Button("Next draw", id="redraw", type="button")] if name == "seed" else []
     return [
         _box(name, field, state, "decimal"),
@@ -82,7 +96,6 @@ def _number(name: str, field: Number, state: State) -> list[Any]:
             [html.Span(f"{field.label}, slider", className="unseen"), slider],
             hidden=name == "seed",
         ),
-        dcc.Store(id={"type": "scale", "name": name}, data=scale),
     ]
 
 

@@ -37,8 +37,6 @@ NOTHING: dict[str, Any] = {
     "data": [],
     "layout": {"xaxis": {"visible": False}, "yaxis": {"visible": False}, **CLEAR},
 }
-# views with the task on stage; in the others the figure is a sequence or a bag itself
-STAGED = ("landscape", "risk", "training", "posterior", "samples")
 TITLES = {
     "landscape": (
         "Landscape",
@@ -146,8 +144,8 @@ def _view(view: str, query: str, head: list[Any]) -> list[Any]:
         ),
         html.Section(
             _output(view, sentences),
-            className=f"output of-{view}" + (" staged" if view in STAGED else ""),
-            **{"aria-label": "Result"},
+            className=f"output staged of-{view}",
+            **{"aria-label": "Result", "data-view": view},
         ),
     ]
 
@@ -207,9 +205,7 @@ def _output(view: str, sentences: list[str]) -> list[Any]:
         html.P(id="message", role="alert", className="message"),
         html.Div(id="advice", role="status", className="advice"),
         dcc.Graph(id="graph", figure=NOTHING, config=GRAPH, className="graph"),
-        html.Aside(
-            id="stage", hidden=view not in STAGED, **{"aria-label": "The task on stage"}
-        ),
+        html.Aside(id="stage", **{"aria-label": "The task on stage"}),
         player,
         html.P(id="sentence", className="sentence"),
         html.Div(id="images", className="images"),

@@ -111,8 +111,8 @@ def step_advice(state: State, limit: float | None, used: float) -> list[Advice]:
         return []
     if state.step_size is None:
         said = (
-            f"The step size follows the stability limit {number(limit)}: {number(used)} instead "
-            f"of {USUAL:g}, which would be unstable here."
+            f"The step size follows the stability limit {number(limit)}, beyond which steps leap over "
+            f"the minimum: it is {number(used)} here instead of {USUAL:g}."
         )
         return [Advice(said)]
     if state.step_size <= limit:
@@ -157,7 +157,7 @@ def swap_advice(
     buttons: list[tuple[str, dict[str, str]]] = []
     where = ""
     if plane is not None and set(plane) != {"eta", "theta"}:
-        where = " This plane shows them from the side."
+        where = " Where they end is seen best over eta and theta."
         buttons.append(("Show the (eta, theta) plane", {"x": "eta", "y": "theta"}))
     elif plane is not None:
         buttons.append(("Back to (kappa, nu)", {"x": "kappa", "y": "nu"}))

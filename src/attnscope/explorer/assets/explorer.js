@@ -1,7 +1,7 @@
 /* The client side of the explorer: drawing, playing, copying, the address. Nothing here asks another machine for anything. */
 (function () {
   const none = () => window.dash_clientside.no_update;
-  const { dark, narrow, themed, cut, valueAt, positionOf } = window.attnscopeDrawing;
+  const { dark, narrow, valueAt, positionOf } = window.attnscopeDrawing;
 
   // Dash restores the cursor of every input it sets, also of sliders, which have none and complain
   const select = HTMLInputElement.prototype.setSelectionRange;
@@ -68,14 +68,13 @@
       const going = figure.layout.meta.going && window.matchMedia("(prefers-reduced-motion: reduce)").matches;
       if (going && drawing) return none();
       drawing = going;
-      const drawn = themed(cut(figure, frame));
-      const place = document.getElementById("graph"); // a window that changes size makes Plotly fill its place: let that be as high
-      if (place) place.style.height = drawn.layout.height + 18 + "px";
-      return drawn;
+      const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();
+      return by.includes("theme") || window.attnscopeQuick.due(figure) ? window.attnscopeQuick.dressed(figure, frame) : none();
     },
     frameText: (frame, figure) => "Step " + (figure && figure.layout.meta.steps ? figure.layout.meta.steps[frame] ?? "" : ""),
-    sync: (position, text, scale) => {
-      const by = window.dash_clientside.callback_context.triggered.map((x) => x.prop_id).join();
+    sync: (position, text) => {
+      const { triggered, inputs_list } = window.dash_clientside.callback_context;
+      const by = triggered.map((x) => x.prop_id).join(), scale = window.attnscopeQuick.scaleOf(inputs_list[0].id.name);
       if (by.includes('"slider"')) {
         const value = valueAt(Number(position), scale);
         return [none(), value === String(text) ? none() : value];

@@ -5,6 +5,7 @@
 (function () {
   "use strict";
   const NAMES = ["kappa", "eta", "theta", "nu", "rho"];
+  const BAGS = 6; // buttons: the first bags; the others are under the mouse
   const named = (list) => Object.fromEntries(NAMES.map((name, i) => [name, list[i]]));
 
   // Rounded overlaps may miss those of unit vectors by a digit: the nearest k.v that such vectors have
@@ -33,6 +34,7 @@
     }
     if (meta.heads && meta.heads[at]) return { overlaps: possible(named(meta.heads[at])), label: meta.label };
     if (stage.groups) return groupHead(figure, trace, point, at);
+    if (stage.bags) return bagHead(stage, trace.type === "heatmap" ? Math.round(point.y) - 1 : meta.bags ? meta.bags[at] : -1);
     if (stage.curve) {
       const i = nearest(stage.curve.x, point.x);
       return { overlaps: named(stage.curve.heads[i]), label: `the head that ${number(stage.curve.x[i])} bags per dimension buy` };
@@ -43,6 +45,12 @@
       return { overlaps: named(stage.overlaps), label: meta.label + (axis ? `, ${axis} ${number(point.x)}` : ""), setting: changed };
     }
     return null;
+  }
+
+  // One of the bags of the view that fits them
+  function bagHead(stage, i) {
+    if (!(i in stage.bags)) return null;
+    return { overlaps: named(stage.overlaps), label: `bag ${i + 1}`, setting: { given: stage.bags[i] } };
   }
 
   // Training: a typical run of the trace's group, at the step under the mouse
@@ -65,13 +73,14 @@
     const stage = figure.layout.meta.stage, last = (figure.layout.meta.steps || [0]).length - 1;
     if (stage.groups) return Object.keys(stage.groups).map((name) => [name, atStep(figure, name, last)]);
     const found = [];
+    if (stage.bags) return Object.keys(stage.bags).slice(0, BAGS).map((i) => [`bag ${Number(i) + 1}`, bagHead(stage, Number(i))]);
     figure.data.forEach((trace) => {
       const meta = trace.meta || {};
       if (!meta.label) return;
-      const word = meta.setting && meta.setting.predictor;
-      if (word && found.some(([, choice]) => choice.setting && choice.setting.predictor === word)) return;
+      const word = meta.setting && (meta.choice || meta.setting.predictor);
+      if (word && found.some(([, choice]) => choice.word === word)) return;
       if (meta.heads) found.push([trace.name.split(":")[0], { overlaps: possible(named(meta.heads[0])), label: meta.label }]);
-      else if (meta.setting) found.push([meta.choice || trace.name, { overlaps: named(stage.overlaps), label: meta.label, setting: meta.setting }]);
+      else if (meta.setting) found.push([meta.choice || trace.name, { overlaps: named(stage.overlaps), label: meta.label, setting: meta.setting, word: word }]);
     });
     return found;
   }

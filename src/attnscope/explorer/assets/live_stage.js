@@ -44,7 +44,7 @@
     }
     const head = held || { overlaps: named(stage.overlaps), label: stage.label };
     const setting = Object.assign({}, stage.setting, head.setting, { overlaps: head.overlaps, label: head.label });
-    if (!window.attnscopeStage.predictors.includes(setting.predictor)) return place.replaceChildren();
+    if (!window.attnscopeStage.knows(setting)) return place.replaceChildren();
     window.attnscopeStage.draw(place.querySelector(".stage-canvas"), setting);
     const buttons = choices(figure).map(([text, choice]) => {
       const button = document.createElement("button");
@@ -75,11 +75,19 @@
         const name = names.find((group) => held && held.label.includes(group)) || names[0];
         held = atStep(figure, name, Math.min(Number(frame) || 0, steps.length - 1));
       }
-      if (held && held.setting && !by.includes("hoverData") && !(stage && stage.groups)) held = null; // its numbers are those of the old knobs
-      shown(figure);
+      if (!by.includes("hoverData")) follow(figure);
+      else shown(figure);
       return none();
     },
   };
+
+  // The stage of another figure of the same view
+  function follow(figure) {
+    const stage = figure.layout.meta.stage;
+    if (held && held.setting && !(stage && stage.groups)) held = null; // its numbers are those of the old knobs
+    shown(figure);
+  }
+  window.attnscopeLiveStage = { follow: follow };
   const before = window.dash_clientside || {};
   window.dash_clientside = Object.assign({}, before, { explorer: Object.assign({}, before.explorer, functions) });
 })();

@@ -17,6 +17,7 @@
    A classic script without dependencies but numbers.js; stage_draw.js draws. */
 (function () {
   "use strict";
+  const WEIGHTS = "attention weight"; // as in explorer/staged.py
   const POSSIBLE = 1e-9; // overlaps miss those of unit vectors by so much through rounding alone
   const stage = (window.attnscopeStage = window.attnscopeStage || {});
   const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
@@ -65,7 +66,9 @@
     if (predictor === "sigma") return sigma(scores, law);
     return KINDS[predictor](scores.map((u) => temperature * u));
   };
-  stage.predictors = [...Object.keys(KINDS), "sigma"];
+  const predictors = [...Object.keys(KINDS), "sigma"];
+  // Whether the setting can be shown: its weights are known here, or given
+  stage.knows = (setting) => Boolean(setting.given) || predictors.includes(setting.predictor);
 
   const signalOf = (setting) => setting.signal ?? Math.sqrt(setting.dim / 2);
 
@@ -92,11 +95,20 @@
     return normalised(logs, false);
   }
 
+  /* A sequence with numbers of its own instead of a task's (explorer/staged.py, `given`): {rows: [[title, numbers]],
+     location (null: no token decides), prediction, truth (null: not to be drawn), sentence} */
+  function given(of) {
+    const weights = of.rows.find(([title]) => title === WEIGHTS)[1], size = weights.map(Math.abs);
+    const rows = of.rows.map(([title, numbers]) => [title, [["head", numbers]]]);
+    return Object.assign({}, of, { length: weights.length, weights: weights, rows: rows, possible: true, top: size.indexOf(Math.max(...size)), location: of.location ?? -1 });
+  }
+
   /* All numbers of a setting {dim, length, gamma, signal (null: sqrt(dim/2)), noise, predictor, temperature,
      overlaps: {kappa, eta, theta, nu, rho}, seed} and, where the sequence is given instead of drawn, `drawn`: {tokens
      (L, 4) in the frame, rest (L) squared lengths outside, location, truth}. `possible` is false, and the head's numbers are missing, where
      no unit vectors have these overlaps. */
   stage.sequence = function (setting) {
+    if (setting.given) return given(setting.given);
     const law = { gamma: setting.gamma, signal: signalOf(setting), length: setting.length };
     const made = setting.drawn || drawn(setting, law);
     const out = { length: law.length, signal: law.signal, location: made.location, truth: made.truth, frame: made.tokens };
@@ -122,6 +134,7 @@
 
   // What the head does with this sequence, in one sentence
   stage.sentence = function (setting, found) {
+    if (setting.given) return setting.given.sentence;
     const decides = "token " + (found.location + 1) + ", the one that decides";
     if (!found.possible) return "No unit vectors have these overlaps: there is no such head.";
     const end = "it predicts " + number(found.prediction) + ", the truth is " + number(found.truth) + ".";

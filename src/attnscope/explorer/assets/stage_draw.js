@@ -31,7 +31,8 @@
     const all = by.map((_, l) => l);
     if (all.length <= most) return all;
     const others = all.filter((l) => l !== found.location).sort((a, b) => Math.abs(by[b]) - Math.abs(by[a]));
-    return [found.location, ...others.slice(0, most - 1)].sort((a, b) => a - b);
+    const first = found.location < 0 ? [] : [found.location];
+    return [...first, ...others.slice(0, most - first.length)].sort((a, b) => a - b);
   }
 
   // One row: bars from a common zero; series = [[class, numbers], ...]
@@ -72,6 +73,7 @@
 
   // The numbers of one token, in words
   function told(found, l) {
+    if (found.rows) return `Token ${l + 1}${l === found.location ? " (decides)" : ""}: ${found.rows.map(([title, [[, numbers]]]) => `${title} ${short(numbers[l])}`).join(", ")}.`;
     const head = found.possible
       ? `; for the head k ${short(found.scores[l])}, v ${short(found.values[l])}, weight ${short(found.weights[l])}`
       : "";
@@ -81,24 +83,25 @@
 
   function picture(found, columns, width) {
     const at = { left: LEFT, width: Math.min(WIDEST, (width - 2 * LEFT) / columns.length) };
-    const rows = [["key: along k* and k", [["task", found.teacherKey], ["head", found.scores]]],
+    const rows = found.rows || [["key: along k* and k", [["task", found.teacherKey], ["head", found.scores]]],
       ["attention weight", [["head", found.weights]]],
       ["value: along v* and v", [["task", found.teacherValue], ["head", found.values]]]];
     const kept = found.possible ? rows : [["key: along k*", [["task", found.teacherKey]]], ["value: along v*", [["task", found.teacherValue]]]];
-    const height = kept.length * (ROW + GAP) + 18 + GAP + 36;
+    const answered = found.truth !== null;
+    const height = kept.length * (ROW + GAP) + 18 + (answered ? GAP + 36 : 0);
     const svg = make("svg", { width: width, height: height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     const band = columns.indexOf(found.location);
-    svg.appendChild(make("rect", { x: at.left + band * at.width, y: GAP - 4, width: at.width, height: kept.length * (ROW + GAP) - GAP + 20, class: "stage-column decides" }));
+    if (band >= 0) svg.appendChild(make("rect", { x: at.left + band * at.width, y: GAP - 4, width: at.width, height: kept.length * (ROW + GAP) - GAP + 20, class: "stage-column decides" }));
     svg.appendChild(make("rect", { x: at.left, y: GAP - 4, width: at.width, height: kept.length * (ROW + GAP) - GAP + 20, class: "stage-column read", visibility: "hidden" }));
     kept.forEach(([title, series], i) => row(svg, at, GAP + i * (ROW + GAP), columns, title, series, found));
     const foot = GAP + kept.length * (ROW + GAP) - GAP + 12;
     columns.forEach((l, i) => {
-      const crowded = at.width < 24 && l !== found.location && ((l + 1) % 5 !== 0 || Math.abs(i - band) * at.width < 30);
+      const crowded = at.width < 24 && l !== found.location && ((l + 1) % 5 !== 0 || (band >= 0 && Math.abs(i - band) * at.width < 30));
       if (crowded) return;
       const kind = "stage-tick" + (l === found.location ? " decides" : "");
       svg.appendChild(make("text", { x: at.left + (i + 0.5) * at.width, y: foot, class: kind, "text-anchor": "middle" }, l + 1));
     });
-    line(svg, width, foot + GAP + 8, found);
+    if (answered) line(svg, width, foot + GAP + 8, found);
     return { svg: svg, at: at };
   }
 
@@ -140,17 +143,21 @@
     box.setAttribute("aria-label", sentence + " Arrow keys read the tokens one by one.");
     box.appendChild(drawn.svg);
     const said = html("p", "stage-sentence", sentence);
+    const first = found.location < 0 ? `${columns.length} tokens` : `the deciding token and the ${columns.length - 1} others`;
     const left = columns.length < found.length
-      ? `Shown: the deciding token and the ${columns.length - 1} others ${found.possible ? "with the largest weights" : "along k*"}, of ${found.length}. `
+      ? `Shown: ${first} ${found.possible ? "with the largest weights" : "along k*"}, of ${found.length}. `
       : "";
     const key = html("p", "stage-key");
-    [["task", "outlined: the task's k*, v*"], ["head", "filled: the head's k, v"], ["head decides", "the deciding token"], ["truth", "truth"]].forEach(([kind, text]) => {
+    const entries = found.rows ? [] : [["task", "outlined: the task's k*, v*"], ["head", "filled: the head's k, v"]];
+    if (found.location >= 0) entries.push(["head decides", "the deciding token"]);
+    if (found.truth !== null) entries.push(["truth", "truth"]);
+    entries.forEach(([kind, text]) => {
       const entry = html("span", "stage-entry");
       entry.appendChild(html("i", "stage-swatch " + kind));
       entry.appendChild(document.createTextNode(text));
       key.appendChild(entry);
     });
-    const readout = html("p", "stage-readout", left + "One drawn sequence, the same for every head.");
+    const readout = html("p", "stage-readout", left + (setting.readout || "One drawn sequence, the same for every head."));
     readout.setAttribute("aria-live", "polite");
     readable(box, readout, found, columns, drawn);
     const focused = document.activeElement && element.contains(document.activeElement);

@@ -3,11 +3,8 @@ and sequences. With them the page's runs and tokens are those that `attnscope ex
 
     starts      (start, dim, seed), and for moments the rest of the task, -> (runs, 5) overlaps; a run depends on (seed, its number) alone,
                 so the first of them are those of fewer runs
-    sequences   (dim, length, gamma2, noise, seed) -> tokens (L, 4) in a frame whose first two axes
-                are k* and v*, the squared length of the rest of each, location and label
-
-The page needs no more than X.k*, X.v* and |X|^2 of a token for the views, and two more coordinates
-for a head that looks elsewhere: those of two directions perpendicular to k* and v*.
+    sequences   (dim, length, gamma2, noise, seed) -> tokens along k* and v*, the squared length of
+                the rest of each, location and label (explorer/staged.py)
 """
 
 from __future__ import annotations
@@ -19,6 +16,7 @@ import numpy as np
 
 import attnscope as at
 from attnscope.dynamics.starts import starting_overlaps
+from attnscope.explorer.staged import sequence
 from attnscope.explorer.state import State
 
 __all__ = ["drawn"]
@@ -57,17 +55,4 @@ def _starts(state: State) -> list[list[float]]:
 def _sequence(state: State) -> dict[str, Any]:
     task = _task(state)
     batch = task.sample(1, seed=state.seed)
-    tokens = batch.tokens[0]
-    rng = np.random.default_rng(state.seed)
-    # two directions outside span{k*, v*}
-    outside = rng.standard_normal((2, state.dim))
-    frame = np.linalg.qr(np.stack([task.key, task.value, *outside], axis=1))[0]
-    frame[:, 0], frame[:, 1] = task.key, task.value  # orthogonal; a QR may turn their signs
-    inside = tokens @ frame
-    rest = np.maximum(np.sum(tokens**2, axis=1) - np.sum(inside**2, axis=1), 0.0)
-    return {
-        "tokens": inside.tolist(),
-        "rest": rest.tolist(),
-        "location": int(batch.location[0]),
-        "truth": float(batch.target[0]),
-    }
+    return sequence(batch.tokens[0], task, batch.location[0], batch.target[0])

@@ -15,6 +15,7 @@ from attnscope.explorer.python_lines import HEADER, computed
 from attnscope.explorer.shown import Shown, number
 from attnscope.explorer.state import State
 from attnscope.explorer.uploads import path_of
+from attnscope.explorer.views.bags_staged import share_of, staged_bags
 from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 
@@ -43,7 +44,7 @@ def bags(state: State) -> Shown:
     )
     return Shown(
         figure,
-        _plain_scales(plotly_dict(figure)),
+        staged_bags(_plain_scales(plotly_dict(figure)), state, names, i),
         header,
         _rows(names),
         code,
@@ -171,7 +172,7 @@ def _predictions(names: dict[str, Any], i: int) -> Panel:
     p = names["prediction"]
     spread = names["spread"]
     if names["classes"]:
-        share = spread[np.arange(len(y)), np.searchsorted(names["model"].classes_, y)]
+        share = share_of(names)
         order = np.argsort(-share)
         right = (p == y)[order]
         rank = np.arange(1, len(y) + 1)
@@ -322,5 +323,16 @@ def _note(names: dict[str, Any], i: int) -> str:
     return (
         f"Bag {i + 1}: label {label}, prediction {shown}, decided by token {chosen} according to "
         "the model. "
-        f"Loss is {kind}. Diagnosis: {' '.join(str(names['diagnosis']).split())}"
+        f"Loss is {kind}. Diagnosis: {' '.join(str(names['diagnosis']).split())}{_known(names)}"
+    )
+
+
+def _known(names: dict[str, Any]) -> str:
+    """What the diagnosis, which sees labels alone, cannot say."""
+    if names["truth"] is None:
+        return ""
+    right = float(np.mean(names["located"] == names["truth"]))
+    return (
+        " The diagnosis judges by the labels alone. Here one knows which token decided: the model "
+        f"names it in {right:.0%} of these bags."
     )

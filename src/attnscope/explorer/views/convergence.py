@@ -10,13 +10,16 @@ import numpy as np
 
 from attnscope.explorer.python_lines import HEADER, computed
 from attnscope.explorer.shown import Shown, number
+from attnscope.explorer.staged import ORACLE, WEIGHTS, given, setting, staged
 from attnscope.explorer.state import State
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 
 __all__ = ["convergence"]
 
+READOUT = "No token decides: the answer is a weighted mean of values."
 BAND = 2.0  # standard errors shown as bars
+FIRST = 12  # tokens on stage: a bar of each is wide enough to be pointed at
 COLOR = {"softmax": 1, "CME": 0, "Bayes": 5, "truth": 2}
 
 
@@ -27,9 +30,36 @@ def convergence(state: State) -> Shown:
     figure = _figure(state, names)
     hidden = frozenset({"bandwidth"} if state.rule == "shrinking" else ())
     header = ("L", "softmax, exact", "sampled", "CME, equivalent", "sampled", "Bayes", "±")
-    return Shown(
-        figure, plotly_dict(figure), header, _rows(names), code, _note(state, names), hidden
+    plotly = _staged(plotly_dict(figure), state, names)
+    return Shown(figure, plotly, header, _rows(names), code, _note(state, names), hidden)
+
+
+def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
+    """The first tokens of the growing sequence, and the weights of the operator under the mouse."""
+    label = f"first {FIRST} tokens of one sequence"
+    found = {name: _given(names, name) for name in names["weights"]}
+    for trace in plotly["data"]:
+        name = trace["name"].split(",")[0]
+        if name in found:
+            meta = {"setting": {"given": found[name]}, "choice": name, "label": label}
+            trace["meta"] = trace.get("meta", {}) | meta
+    return staged(
+        plotly, setting(state, given=found["softmax"], readout=READOUT), ORACLE, label
     )
+
+
+def _given(names: dict[str, Any], name: str) -> dict[str, Any]:
+    weights = names["weights"][name]
+    values = names["v"][:FIRST, 0]
+    scores = names["k"][:FIRST] @ names["q"]
+    answer = float(weights @ values)
+    top = int(np.argmax(np.abs(weights)))
+    said = (
+        f"{name[0].upper()}{name[1:]} attention gives its largest weight, {weights[top]:.2f}, to token "
+        f"{top + 1}; it answers {answer:.2f}, the function itself has {names['truth']:.2f} there."
+    )
+    rows = {"key along the query": scores, WEIGHTS: weights, "value, with noise": values}
+    return given(rows, said, answer=(answer, names["truth"]))
 
 
 def lines(state: State) -> str:
@@ -80,6 +110,10 @@ sampled = {{
 one = task.sample(1, length=1024, seed={state.seed})
 q, k, v = one.query[0], one.keys[0], one.values[0]
 truth = float((task.features(q) @ one.latent[0].T)[0])
+# what each of the first tokens counts: the answer to values that are 1 there and 0 elsewhere
+weights = {{
+    name: f(q, k[:{FIRST}], np.eye({FIRST}), {FIRST}) for name, f in operators.items()
+}}
 grown = np.unique(np.geomspace(1, 1024, 41).round().astype(int))
 read = {{
     "softmax": np.array([softmax(q, k[:L], v[:L], L)[0] for L in grown]),

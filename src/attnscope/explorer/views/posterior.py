@@ -13,7 +13,7 @@ from attnscope.catalogue import PREDICTORS
 from attnscope.errors import bad
 from attnscope.explorer.python_lines import HEADER, USUAL, computed, families, task_line
 from attnscope.explorer.shown import Advice, Shown, number
-from attnscope.explorer.staged import ORACLE, setting, staged
+from attnscope.explorer.staged import ORACLE, sequence, setting, staged
 from attnscope.explorer.state import State
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
@@ -64,7 +64,7 @@ def posterior(state: State) -> Shown:
 
 
 def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
-    """The predictor of the panel under the mouse, on another sequence of the same task."""
+    """The predictor of the panel under the mouse, on the sequence that is drawn."""
     words = {PREDICTORS[word].label: word for word in USUAL} | {"optimal sigma": "sigma"}
     for i, name in enumerate(names["weights"], start=4):  # after scores, values and posterior
         temperature = names["temperatures"].get(name, state.temperature)
@@ -72,11 +72,13 @@ def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict
         for trace in plotly["data"]:
             if trace["xaxis"] == f"x{i}":
                 meta = {"setting": changed, "choice": name}
-                meta["label"] = f"{name}, another sequence"
+                meta["label"] = f"{name} at the oracle directions"
                 trace["meta"] = trace.get("meta", {}) | meta
     temperature = float(names["temperatures"]["softmax"])
-    first = setting(state, predictor="softmax", temperature=temperature)
-    return staged(plotly, first, ORACLE, "softmax, another sequence")
+    batch = names["batch"]
+    drawn = sequence(batch.tokens[0], names["task"], names["location"], names["label"])
+    first = setting(state, predictor="softmax", temperature=temperature, drawn=drawn)
+    return staged(plotly, first, ORACLE, "softmax at the oracle directions")
 
 
 def _advice(state: State, names: dict[str, Any]) -> list[Advice]:

@@ -26,7 +26,7 @@
   const number = (x) => P().number(x);
   function advice(s, setup, ended, run, plane) {
     const out = [], { limit, size } = setup.step;
-    if (s.step_size === null && size !== USUAL) out.push({ sentence: `The step size follows the stability limit ${number(limit)}: ${number(size)} instead of ${USUAL}, which would be unstable here.`, buttons: [] });
+    if (s.step_size === null && size !== USUAL) out.push({ sentence: `The step size follows the stability limit ${number(limit)}, beyond which steps leap over the minimum: it is ${number(size)} here instead of ${USUAL}.`, buttons: [] });
     if (s.step_size !== null && s.step_size > limit) out.push({ warn: true, buttons: [["Use a stable step", { step_size: "auto" }]],
       sentence: `The step size ${number(s.step_size)} is unstable here: the limit is 2 over the largest curvature at the minima, ${number(limit)}. Paths leap to and fro instead of descending.` });
     const swapped = ended ? ended.filter((x) => x === "swapped").length : 0;
@@ -35,7 +35,7 @@
       if (aside) buttons.push(["Show the (eta, theta) plane", { x: "eta", y: "theta" }]);
       else if (plane) buttons.push(["Back to (kappa, nu)", { x: "kappa", y: "nu" }]);
       if (s.start !== "moments") buttons.push(["Start from moments", { start: "moments" }]);
-      out.push({ sentence: `${swapped} of ${ended.length} runs end with the roles swapped: k along v*, v along k*.${aside ? " This plane shows them from the side." : ""}`, buttons: buttons });
+      out.push({ sentence: `${swapped} of ${ended.length} runs end with the roles swapped: k along v*, v along k*.${aside ? " Where they end is seen best over eta and theta." : ""}`, buttons: buttons });
     }
     return out;
   }
