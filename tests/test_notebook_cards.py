@@ -15,7 +15,7 @@ from sklearn import config_context
 import attnscope as at
 from attnscope.claims.claim import Comparison, Context
 from attnscope.claims.verdict import run_claim
-from attnscope.claims.verdict_cards import Verdicts
+from attnscope.claims.verdict_table import Verdicts
 from attnscope.figures.figure import Figure, Line, Panel
 from attnscope.html_tables import Sentences, Shown, card, table
 from attnscope.theory.optima.landscape import StationaryPoints

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 
 from attnscope.catalogue import PREDICTORS, TASKS
+from attnscope.dynamics.setup import Setup
 from attnscope.dynamics.train import engine_for
-from attnscope.dynamics.trajectory import Setup
 from attnscope.errors import AttnscopeError
 from attnscope.explorer.knobs import knobs
 from attnscope.theory.optima.landscape import known_landscape

@@ -20,7 +20,7 @@ from typing import Any
 from attnscope.claims.claim import Claim
 from attnscope.claims.registry import selected_claims
 from attnscope.claims.verdict import REGISTRY, Verdict, broken_off, run_named
-from attnscope.claims.verdict_cards import Verdicts
+from attnscope.claims.verdict_table import Verdicts
 from attnscope.errors import AttnscopeError, bad
 from attnscope.explorer.tours.registry import UNSEEN, short_id, steps_of_claims
 from attnscope.numerics.border.validation import seed_value

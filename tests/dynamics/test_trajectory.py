@@ -8,8 +8,9 @@ from helpers.tolerances import EXACT, FORMULA, SIX_DIGITS
 
 from attnscope.dynamics.diagnose import attention_share, location_accuracy
 from attnscope.dynamics.experiments import run_experiment
+from attnscope.dynamics.overlap_runs import classify, swapped_theta
 from attnscope.dynamics.train import train
-from attnscope.dynamics.trajectory import Trajectory, classify, swapped_theta
+from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import AttnscopeError
 from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
 from attnscope.figures.outcomes import OUTCOMES, by_outcome

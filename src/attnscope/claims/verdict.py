@@ -136,7 +136,9 @@ class Verdict:
     def _repr_html_(self) -> str:
         from attnscope.claims.verdict_cards import verdict_card
 
-        return verdict_card(self)
+        heading = f"{self.id}: {self.title}. {self.word.capitalize()}."
+        said = [text for text in (self.condition, self.skipped, self.notes) if text]
+        return verdict_card([heading, *said], self.comparisons, self.figure)
 
     def record(self) -> dict[str, Any]:
         """The claim's entry in verdicts.json (docs/claims.md says what each field is)."""

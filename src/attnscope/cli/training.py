@@ -87,7 +87,7 @@ def train_command(
 ) -> None:
     """Train the predictor by exact low-dimensional dynamics and say where the runs end."""
     import attnscope as at
-    from attnscope.dynamics.trajectory import at_temperature
+    from attnscope.dynamics.overlap_runs import at_temperature
 
     for name, path in {"--csv": csv, "--plot": plot, "--save": save}.items():
         if path is not None:
@@ -168,8 +168,6 @@ def _kept(run: Any) -> str:
 def _print_run(run: Any, as_json: bool) -> None:
     import numpy as np
 
-    from attnscope.dynamics.ends import overlap_ends
-
     counts = {
         name: int(np.sum(run.outcome == name))
         for name in ("oracle", "swapped", "undecided", "diverged")
@@ -190,7 +188,7 @@ def _print_run(run: Any, as_json: bool) -> None:
         print(json.dumps(out | {"diagnosis": run.diagnose()}, indent=1))
         return
     _print_counts(run, counts)
-    found = overlap_ends(run)
+    found = run.ends()
     names = "".join(f"{name:>9}" for name in found.columns[1:])
     print(f"{'outcome':<12}{'runs':>6}{found.columns[0]:>12}{names}  (medians)")
     for name, n in found.counts.items():
@@ -205,8 +203,6 @@ def _print_run(run: Any, as_json: bool) -> None:
 def _print_heads(run: Any, as_json: bool) -> None:
     """Runs of several heads, or on several directions: what the heads know together."""
     import numpy as np
-
-    from attnscope.dynamics.ends import head_ends
 
     names = ("specialised", "swapped", "rotated", "unspecialised", "diverged")
     counts = {name: int(np.sum(run.outcome == name)) for name in names}
@@ -232,7 +228,7 @@ def _print_heads(run: Any, as_json: bool) -> None:
     print(
         f"{'outcome':<15}{'runs':>6}{'excess':>12}{'form cosine':>14}{'span':>8}  (medians)"
     )
-    ends = head_ends(run)
+    ends = run.ends()
     for name, n in ends.counts.items():
         excess, cosine, span = ends.medians[name]
         print(f"{name:<15}{n:>6}{excess:>12.5f}{cosine:>14.4f}{span:>8.4f}")

@@ -1,7 +1,7 @@
 """Training as an exact low-dimensional process.
 
-In reading order: `train` (the door), `setup`, `loop`, `trajectory_base`, `trajectory`, `heads`
-(several heads), `ends`, `starts`, `schedule`, `diagnose`, `rates`, `saved`, `experiments`,
+In reading order: `train` (the door), `setup`, `loop`, `ends`, `trajectory_base`, `overlap_runs`,
+`trajectory`, `heads` (several heads), `starts`, `schedule`, `diagnose`, `rates`, `saved`, `experiments`,
 `gradient_flow`, `positional_sgd`, `message_passing` (from bags to key and value); `engines/` (how a state goes on),
 `networks/` (whole layers and blocks). Imports `theory`; imported by `estimators` and above.
 """

@@ -27,9 +27,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from attnscope.dynamics.engines.engine_table import engine_for
-from attnscope.dynamics.trajectory import (
+from attnscope.dynamics.overlap_runs import (
     ALIGNED,
-    Trajectory,
+    OverlapRuns,
     at_temperature,
     exact_excess,
     swapped_theta,
@@ -56,7 +56,7 @@ AGAIN = 20
 RISE = 1e-6  # relative size of a rise that is not rounding
 
 
-def diagnose(run: Trajectory) -> list[str]:
+def diagnose(run: OverlapRuns) -> list[str]:
     """See Trajectory.diagnose."""
     out: list[str] = []
     known = known_landscape(run.setup.task)
@@ -71,7 +71,7 @@ def diagnose(run: Trajectory) -> list[str]:
     return out + _temperature(run) if known else out
 
 
-def _plainly(run: Trajectory, group: np.ndarray, name: str) -> str:
+def _plainly(run: OverlapRuns, group: np.ndarray, name: str) -> str:
     """For tasks whose landscape nobody has derived: where the runs are, and no explanation."""
     words = ", ".join(
         f"|{field}| {x:.3f}" for field, x in _medians(run, group)._asdict().items()
@@ -83,7 +83,7 @@ def _plainly(run: Trajectory, group: np.ndarray, name: str) -> str:
 # -- groups ----------------------------------------------------------------------------------------
 
 
-def _oracle(run: Trajectory, group: np.ndarray) -> list[str]:
+def _oracle(run: OverlapRuns, group: np.ndarray) -> list[str]:
     o = _medians(run, group)
     head = (
         f"{_count(run, group)} at the oracle: |kappa| {o.kappa:.3f}, |nu| {o.nu:.3f}, excess "
@@ -92,7 +92,7 @@ def _oracle(run: Trajectory, group: np.ndarray) -> list[str]:
     return [head, *_attention(run, group), *_stability(run, group)]
 
 
-def _swapped(run: Trajectory, group: np.ndarray) -> list[str]:
+def _swapped(run: OverlapRuns, group: np.ndarray) -> list[str]:
     o = _medians(run, group)
     lam = float(run.temperature[-1])
     theta = swapped_theta(run.setup.task, run.setup.predictor, lam)
@@ -105,7 +105,7 @@ def _swapped(run: Trajectory, group: np.ndarray) -> list[str]:
     return [head, *_attention(run, group), *_stability(run, group)]
 
 
-def _undecided(run: Trajectory, group: np.ndarray) -> list[str]:
+def _undecided(run: OverlapRuns, group: np.ndarray) -> list[str]:
     o = _medians(run, group)
     null = run.setup.task.gamma**2
     words = ", ".join(f"|{name}| {x:.3f}" for name, x in o._asdict().items())
@@ -121,7 +121,7 @@ def _undecided(run: Trajectory, group: np.ndarray) -> list[str]:
     return out + (_stability(run, group) or _held(run, group))
 
 
-def _diverged(run: Trajectory, group: np.ndarray) -> list[str]:
+def _diverged(run: OverlapRuns, group: np.ndarray) -> list[str]:
     first = int(run.diverged_at[group].min())
     last = int(run.diverged_at[group].max())
     when = f"at step {first}" if first == last else f"between steps {first} and {last}"
@@ -142,7 +142,7 @@ GROUPS = {
 # -- signatures ------------------------------------------------------------------------------------
 
 
-def _attention(run: Trajectory, group: np.ndarray) -> list[str]:
+def _attention(run: OverlapRuns, group: np.ndarray) -> list[str]:
     task = run.setup.task
     predictor = _predictor(run)
     o = _typical(run, group)
@@ -163,7 +163,7 @@ def _attention(run: Trajectory, group: np.ndarray) -> list[str]:
     ]
 
 
-def _held(run: Trajectory, group: np.ndarray) -> list[str]:
+def _held(run: OverlapRuns, group: np.ndarray) -> list[str]:
     local = _local(run, group)
     if local is None:
         return []
@@ -186,7 +186,7 @@ def _held(run: Trajectory, group: np.ndarray) -> list[str]:
     ]
 
 
-def _stability(run: Trajectory, group: np.ndarray) -> list[str]:
+def _stability(run: OverlapRuns, group: np.ndarray) -> list[str]:
     local = _local(run, group)
     alpha = run.setup.step_size
     if local is not None and alpha * local.eigenvalues[-1] > 2:
@@ -202,7 +202,7 @@ def _stability(run: Trajectory, group: np.ndarray) -> list[str]:
     return []
 
 
-def _temperature(run: Trajectory) -> list[str]:
+def _temperature(run: OverlapRuns) -> list[str]:
     task = run.setup.task
     lam = float(run.temperature[-1])
     row = find_route(task, run.setup.predictor)
@@ -219,7 +219,7 @@ def _temperature(run: Trajectory) -> list[str]:
     ]
 
 
-def _rises(run: Trajectory, group: np.ndarray) -> np.ndarray:
+def _rises(run: OverlapRuns, group: np.ndarray) -> np.ndarray:
     """By how much the typical run's risk rose where it should fall:
     in the second half of the log, and in AGAIN more steps.
     """
@@ -233,7 +233,7 @@ def _rises(run: Trajectory, group: np.ndarray) -> np.ndarray:
     return changes[changes > RISE * run.excess[i, -1]]
 
 
-def _going_on(run: Trajectory, i: int) -> np.ndarray:
+def _going_on(run: OverlapRuns, i: int) -> np.ndarray:
     """Excess risk of run i over AGAIN more steps at its last temperature."""
     setup = run.setup
     lam = np.full(AGAIN + 1, run.temperature[-1])
@@ -283,33 +283,33 @@ def attention_share(
     )
 
 
-def _local(run: Trajectory, group: np.ndarray) -> LocalGeometry | None:
+def _local(run: OverlapRuns, group: np.ndarray) -> LocalGeometry | None:
     if run.setup.task.alignment != 0:
         return None
     return local_geometry(run.setup.task, _predictor(run), _typical(run, group))
 
 
-def _predictor(run: Trajectory) -> Predictor:
+def _predictor(run: OverlapRuns) -> Predictor:
     """The predictor at the last temperature."""
     return at_temperature(run.setup.predictor, float(run.temperature[-1]))
 
 
-def _typical_run(run: Trajectory, group: np.ndarray) -> int:
+def _typical_run(run: OverlapRuns, group: np.ndarray) -> int:
     """The run of the group whose last excess risk is the (lower) median."""
     return int(group[np.argsort(run.excess[group, -1], kind="stable")[(len(group) - 1) // 2]])
 
 
-def _typical(run: Trajectory, group: np.ndarray) -> Overlaps:
+def _typical(run: OverlapRuns, group: np.ndarray) -> Overlaps:
     return Overlaps(*(float(x) for x in run.log[:, _typical_run(run, group), -1]))
 
 
-def _medians(run: Trajectory, group: np.ndarray) -> Overlaps:
+def _medians(run: OverlapRuns, group: np.ndarray) -> Overlaps:
     return Overlaps(*(float(x) for x in np.median(np.abs(run.log[:, group, -1]), axis=1)))
 
 
-def _risk(run: Trajectory, group: np.ndarray) -> float:
+def _risk(run: OverlapRuns, group: np.ndarray) -> float:
     return float(np.median(run.excess[group, -1]))
 
 
-def _count(run: Trajectory, group: np.ndarray) -> str:
+def _count(run: OverlapRuns, group: np.ndarray) -> str:
     return f"{len(group)} of {run.runs} runs {'ends' if len(group) == 1 else 'end'}"

@@ -33,8 +33,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from attnscope.dynamics.engines.population_exact import exact_gradient
+from attnscope.dynamics.overlap_runs import exact_excess
 from attnscope.dynamics.starts import Start, starting_overlaps
-from attnscope.dynamics.trajectory import exact_excess
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor, has_one_head

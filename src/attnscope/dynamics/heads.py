@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from attnscope.dynamics.ends import Ends, ends_of, over_steps
 from attnscope.dynamics.engines.engine import GramEngine, State
 from attnscope.dynamics.engines.engine_table import heads_engine
 from attnscope.dynamics.loop import continued
@@ -220,10 +221,16 @@ class HeadTrajectory(Runs):
             columns=2,
         )
 
-    def _repr_html_(self) -> str:
-        from attnscope.dynamics.ends import heads_card
+    def ends(self) -> Ends:
+        """Excess risk and what the heads know together, at the last log point, by outcome."""
+        values = {"excess": self.risk_at(-1).excess}
+        values |= {"form cosine": self.form_cosine[:, -1], "span": self.span[:, -1]}
+        return ends_of(self.outcome, values)
 
-        return heads_card(self)
+    def _card_panels(self) -> list[Panel]:
+        """Form cosine and span over the steps."""
+        values = {"form cosine": self.form_cosine, "span": self.span}
+        return [over_steps(self.step, x, self.outcome, name) for name, x in values.items()]
 
     def extend(self, steps: int, progress: bool = True) -> HeadTrajectory:
         """A new run that goes `steps` further, bit for bit that of an uninterrupted one."""

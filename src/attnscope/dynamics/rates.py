@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.dynamics.trajectory import Trajectory
+from attnscope.dynamics.overlap_runs import OverlapRuns
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor
@@ -136,7 +136,7 @@ def predicted_rate(
     return PredictedRate(limit, slowest, contraction, decay, float(point.risk.excess))
 
 
-def measured_rate(run: Trajectory, limit: str) -> MeasuredRate:
+def measured_rate(run: OverlapRuns, limit: str) -> MeasuredRate:
     """See Trajectory.rate."""
     setup = run.setup
     of = "Trajectory.rate"
@@ -214,7 +214,7 @@ def escape_time(
     return times.min(axis=0)
 
 
-def measured_escape(run: Trajectory, level: float) -> EscapeTime:
+def measured_escape(run: OverlapRuns, level: float) -> EscapeTime:
     """See Trajectory.escape."""
     setup = run.setup
     predicted = escape_time(

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
+from attnscope.dynamics.ends import Ends, ends_card
 from attnscope.dynamics.engines.engine import State
-from attnscope.figures.figure import Figure
+from attnscope.figures.figure import Figure, Panel
 
 __all__ = ["Reached", "Runs"]
 
@@ -97,10 +98,27 @@ class Runs:
         """Risk over noise^2, (runs, logs), at the running temperature."""
         raise NotImplementedError
 
-    def __repr__(self) -> str:
-        from attnscope.dynamics.ends import counted
+    def ends(self) -> Ends:
+        """How many runs ended where, with medians of what says how well, by outcome."""
+        raise NotImplementedError
 
-        return f"{type(self).__name__}({counted(cast(Any, self))})"
+    @property
+    def _counted(self) -> str:
+        """How many runs, how far, and how many ended where."""
+        found, counts = np.unique(self.outcome, return_counts=True)
+        ends = ", ".join(f"{n} {name}" for name, n in zip(found, counts))
+        return f"{self.runs} runs, {int(self.step[-1])} steps: {ends}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._counted})"
+
+    def _card_panels(self) -> list[Panel]:
+        """What a notebook shows beside the table of `ends`."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        title = f"{type(self).__name__}: {self._counted}"
+        return ends_card(title, self.ends(), self._card_panels())
 
     @property
     def risk(self) -> np.ndarray:

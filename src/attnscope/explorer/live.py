@@ -20,7 +20,8 @@ import numpy as np
 from attnscope.dynamics.engines.engine import Engine
 from attnscope.dynamics.engines.engine_table import engine_for
 from attnscope.dynamics.loop import advance
-from attnscope.dynamics.trajectory import Trajectory, exact_excess
+from attnscope.dynamics.overlap_runs import exact_excess
+from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
 from attnscope.explorer.knobs import SINGLE
 from attnscope.explorer.python_lines import (

@@ -19,7 +19,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
-from attnscope.figures.figure import Line
+from attnscope.figures.marks import Line
 
 __all__ = ["LABEL_COLORS", "MOST", "Named", "label_directly", "way_of"]
 

@@ -24,8 +24,8 @@ from matplotlib.ticker import (
 )
 from matplotlib.transforms import ScaledTranslation
 
-from attnscope.figures.figure import Heat, Line, Mark, Panel
 from attnscope.figures.labels_matplotlib import MOST, Named, label_directly, way_of
+from attnscope.figures.marks import Heat, Line, Mark, Panel
 
 __all__ = ["HEIGHT", "WIDTH", "Drawn", "pixels", "set_legends", "set_ticks"]
 

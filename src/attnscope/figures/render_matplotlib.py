@@ -23,8 +23,8 @@ from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure as Canvas
 
 from attnscope.errors import bad
-from attnscope.figures.figure import Band, Figure, Line, Mark, Panel, Points
 from attnscope.figures.layout_matplotlib import HEIGHT, WIDTH, Drawn, set_legends, set_ticks
+from attnscope.figures.marks import Band, Line, Mark, Panel, Points, Sheet
 from attnscope.files import check_place, whole_file
 
 __all__ = ["PALETTE", "canvas_of", "color_of", "png", "svg", "write"]
@@ -53,7 +53,7 @@ LETTERS = 44
 DEPTHS = {"heat": 0.5, "band": 1.0, "solid": 2.0, "dashed": 2.1, "points": 2.2}
 
 
-def write(figure: Figure, path: str | os.PathLike[str]) -> None:
+def write(figure: Sheet, path: str | os.PathLike[str]) -> None:
     """Draw the figure into a file; its ending (.svg, .png, .pdf) says how."""
     target = Path(path)
     kind = target.suffix.lower()
@@ -71,17 +71,17 @@ def write(figure: Figure, path: str | os.PathLike[str]) -> None:
         part.write_bytes(content)
 
 
-def svg(figure: Figure) -> str:
+def svg(figure: Sheet) -> str:
     """The figure as SVG text."""
     return _draw(figure, ".svg").decode()
 
 
-def png(figure: Figure, ink: str) -> bytes:
+def png(figure: Sheet, ink: str) -> bytes:
     """The figure as PNG without background, words and axes in the colour `ink`."""
     return _draw(figure, ".png", ink, transparent=True)
 
 
-def _draw(figure: Figure, kind: str, ink: str = INK, transparent: bool = False) -> bytes:
+def _draw(figure: Sheet, kind: str, ink: str = INK, transparent: bool = False) -> bytes:
     with canvas_of(figure, ink) as (canvas, _):
         out = io.BytesIO()
         how: dict[str, Any] = {
@@ -94,7 +94,7 @@ def _draw(figure: Figure, kind: str, ink: str = INK, transparent: bool = False) 
 
 
 @contextmanager
-def canvas_of(figure: Figure, ink: str = INK) -> Iterator[tuple[Canvas, list[Drawn]]]:
+def canvas_of(figure: Sheet, ink: str = INK) -> Iterator[tuple[Canvas, list[Drawn]]]:
     """The figure as matplotlib's, and each panel with what was drawn for each of its marks."""
     rows = -(-len(figure.panels) // figure.columns)
     with matplotlib.rc_context():

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.dynamics.overlap_runs import at_temperature
 from attnscope.dynamics.train import train
-from attnscope.dynamics.trajectory import at_temperature
 from attnscope.errors import AttnscopeError, bad
 from attnscope.predictors.temperature import InverseTime
 from attnscope.tasks.planted.single_location import SingleLocation

@@ -37,8 +37,8 @@ from attnscope.claims.panels import COUNT
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.full_vectors import FullSgd
 from attnscope.dynamics.networks.layer_matrices import FullMatrices
+from attnscope.dynamics.overlap_runs import classify
 from attnscope.dynamics.starts import starting_overlaps
-from attnscope.dynamics.trajectory import classify
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.predictions import predict

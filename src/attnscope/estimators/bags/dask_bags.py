@@ -10,14 +10,12 @@ dask.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-
-if TYPE_CHECKING:  # which imports this file when it is asked for partitions
-    from attnscope.estimators.bags.open_bags import OpenBags
+from attnscope.estimators.bags.file_formats import Entry
 
 __all__ = ["DaskBags", "DaskBatches", "dask_batches", "is_dask"]
 
@@ -81,13 +79,24 @@ def dask_batches(bags: Any, y: Any, sample_weight: Any = None) -> DaskBatches:
     return DaskBatches(bags.rechunk({1: -1, 2: -1}), per_bag)
 
 
+class BagsInFiles(Protocol):
+    """What of `OpenBags` is used here: where each bag lies, and a part of the bags, unread."""
+
+    entries: list[Entry]
+    labels: np.ndarray | None
+    weight: np.ndarray | None
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, which: Any) -> Any: ...
+
+
 class DaskBags:
     """Bags in files as dask partitions, one a file: `partitions` are delayed `OpenBags`, in the
     order of the files. Taken by `fit_batches`, `predict`, `predict_proba`, `predict_interval`,
     `locate` and `attention`, which then run on the workers of the current dask scheduler.
     """
 
-    def __init__(self, bags: OpenBags) -> None:
+    def __init__(self, bags: BagsInFiles) -> None:
         self.bags = bags
         order: dict[Any, list[int]] = {}
         for i, entry in enumerate(bags.entries):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from attnscope.dynamics.experiments import EXPERIMENTS, Experiment
-from attnscope.dynamics.trajectory import SAMPLED, Trajectory
+from attnscope.dynamics.overlap_runs import SAMPLED
+from attnscope.dynamics.trajectory import Trajectory
 from attnscope.explorer.knobs import SINGLE, unused
 from attnscope.explorer.live import run_lines, total_steps
 from attnscope.explorer.python_lines import computed
