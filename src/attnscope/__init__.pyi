@@ -37,12 +37,12 @@ from attnscope.dynamics.message_passing import MessagePassing as MessagePassing
 from attnscope.dynamics.message_passing import message_passing as message_passing
 from attnscope.dynamics.networks.attention_model import AttentionParameters as AttentionParameters
 from attnscope.dynamics.networks.attention_model import attend as attend
-from attnscope.dynamics.networks.attention_model import excess_risk as excess_risk
-from attnscope.dynamics.networks.attention_model import generalisation_gap as generalisation_gap
 from attnscope.dynamics.networks.attention_model import task_contexts as task_contexts
 from attnscope.dynamics.networks.blocks import BlockHistory as BlockHistory
 from attnscope.dynamics.networks.blocks import simplified_risk as simplified_risk
 from attnscope.dynamics.networks.blocks import train_block as train_block
+from attnscope.dynamics.networks.fit_statistics import excess_risk as excess_risk
+from attnscope.dynamics.networks.fit_statistics import generalisation_gap as generalisation_gap
 from attnscope.dynamics.networks.layer_matrices import FullMatrices as FullMatrices
 from attnscope.dynamics.networks.length_curves import length_curve as length_curve
 from attnscope.dynamics.positional_sgd import PositionalRuns as PositionalRuns

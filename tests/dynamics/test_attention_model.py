@@ -13,15 +13,17 @@ from helpers.tolerances import EXACT, FEW_ROUNDINGS, FORMULA, ROOT_EPS, SIX_DIGI
 from attnscope.dynamics.networks.attention_model import (
     AttentionParameters,
     Contexts,
+    Pass,
     attend,
-    excess_risk,
     fit,
-    generalisation_gap,
     losses,
-    sandwich,
     task_contexts,
 )
-from attnscope.dynamics.networks.attention_model import _Pass as Pass
+from attnscope.dynamics.networks.fit_statistics import (
+    excess_risk,
+    generalisation_gap,
+    sandwich,
+)
 from attnscope.errors import AttnscopeError
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.linear_map import LinearMap

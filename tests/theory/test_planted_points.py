@@ -12,7 +12,8 @@ from helpers.twins import Twin, exact_twin
 
 import attnscope as at
 from attnscope.figures.check import problems
-from attnscope.theory.optima.planted_points import Spheres, planted_points, surface_of
+from attnscope.theory.optima.planted_points import planted_points
+from attnscope.theory.optima.planted_spheres import Spheres, surface_of
 from attnscope.theory.overlaps import Overlaps, head_gram
 
 SURE = 5

@@ -24,7 +24,8 @@ from attnscope.claims.attention_fits import DIM, NOISE, minimiser, noiseless
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.dynamics.networks.attention_model import fit, losses, sandwich
+from attnscope.dynamics.networks.attention_model import fit, losses
+from attnscope.dynamics.networks.fit_statistics import sandwich
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.theory.exchangeable.learning_curves import (
     best_attention,

@@ -33,7 +33,8 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.sphere_errors import Curve, compare_slope, spread_slope
-from attnscope.dynamics.networks.attention_model import fit, generalisation_gap, sandwich
+from attnscope.dynamics.networks.attention_model import fit
+from attnscope.dynamics.networks.fit_statistics import generalisation_gap, sandwich
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 
 SIZES = np.array([256, 512, 1024, 2048])
@@ -334,7 +335,8 @@ CLAIM = Claim(
     snippet=(
         "import numpy as np\n"
         "from attnscope.dynamics.networks.attention_model import AttentionParameters, fit, "
-        "generalisation_gap, sandwich, task_contexts\n"
+        "task_contexts\n"
+        "from attnscope.dynamics.networks.fit_statistics import generalisation_gap, sandwich\n"
         "from attnscope.tasks.exchangeable.linear_map import LinearMap\n"
         "from attnscope.theory.exchangeable.learning_curves import best_attention\n"
         "task, b = LinearMap(3, 2, noise=0.5, keys='sphere'), best_attention(dim=3, length=32, "

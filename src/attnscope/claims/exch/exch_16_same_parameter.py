@@ -27,7 +27,8 @@ from attnscope.claims.attention_fits import (
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, sampled
 from attnscope.claims.provenance import Provenance
-from attnscope.dynamics.networks.attention_model import fit, sandwich
+from attnscope.dynamics.networks.attention_model import fit
+from attnscope.dynamics.networks.fit_statistics import sandwich
 from attnscope.figures.figure import Figure, Panel, Points
 
 LENGTHS = (16, 32)

@@ -1,4 +1,4 @@
 """Training of whole layers.
 
-In reading order: `attention_model`, `layer_matrices`, `blocks`, `length_curves`.
+In reading order: `attention_model`, `fit_statistics`, `layer_matrices`, `blocks`, `length_curves`.
 """
