@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -66,6 +66,29 @@ class Face(PerToken, Sets):
     """Base of SingleLocationRegressor and SingleLocationClassifier."""
 
     # -- fitting -----------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        bags: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        locations: Any = None,
+    ) -> Self:
+        """Choose and fit by cross-validation; forgets any earlier fit.
+
+        Args:
+            bags: (n, L, d), or any other form (docs/estimators.md).
+            y: (n,) their labels; None where the bags carry them (`open_bags`, a table).
+            sample_weight: (n,) >= 0, of the bags; 0 leaves a bag out.
+            groups: (n,) bags of one group (patient, image) are held out together or not at all, and
+                each group counts once in intervals and sets.
+            locations: (n,) the deciding token's position where it is known, -1 elsewhere; EM then
+                takes it as seen, and no stage after EM is tried.
+        """
+        of = f"{type(self).__name__}.fit"
+        self._fit_promised(bags, y, sample_weight, groups, locations, of)
+        return self
 
     def _fit(
         self, bags: Any, y: Any, sample_weight: Any, of: str, groups: Any = None

@@ -49,24 +49,6 @@ class SingleLocationRegressor(RegressorMixin, Face):
 
     _regression = True
 
-    def fit(
-        self,
-        bags: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        locations: Any = None,
-    ) -> SingleLocationRegressor:
-        """Choose and fit by cross-validation; forgets any earlier fit.
-
-        groups (n,): bags of one group (patient, image) are held out together or not at all, and
-        each group counts once in intervals.
-        locations (n,): the deciding token's position where it is known, -1 elsewhere; EM then takes
-        it as seen, and no stage after EM is tried.
-        """
-        self._fit_promised(bags, y, sample_weight, groups, locations, f"{NAME}.fit")
-        return self
-
     def _keep(
         self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data
     ) -> None:

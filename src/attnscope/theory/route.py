@@ -7,37 +7,8 @@ who adds a row may import either.
 
 from __future__ import annotations
 
+from attnscope.theory import route_rows
 from attnscope.theory import routes as routes  # fills the table
-from attnscope.theory.route_rows import (
-    Excess,
-    Route,
-    add_route,
-    all_routes,
-    checked_planted,
-    checked_predictor,
-    closed_form,
-    find_route,
-    gradient_row,
-    has_gradient,
-    needed,
-    pointwise,
-    prepared_gradient,
-    rows_of,
-)
+from attnscope.theory.route_rows import *  # noqa: F403 - this file is that one, filled
 
-__all__ = [
-    "Excess",
-    "Route",
-    "add_route",
-    "all_routes",
-    "checked_planted",
-    "checked_predictor",
-    "closed_form",
-    "find_route",
-    "gradient_row",
-    "has_gradient",
-    "needed",
-    "pointwise",
-    "prepared_gradient",
-    "rows_of",
-]
+__all__ = route_rows.__all__

@@ -37,7 +37,12 @@ from scipy.fft import dct
 from attnscope.theory.law import Law
 from attnscope.theory.risks.softmax_integral import FINE, Array, Setting, token_averages
 from attnscope.theory.risks.softmax_risk import softmax_excess
-from attnscope.theory.risks.softmax_trapezoid import FINEST, MAX_NODES, window_of
+from attnscope.theory.risks.softmax_trapezoid import (
+    FINEST,
+    MAX_NODES,
+    add_scaled,
+    window_of,
+)
 
 __all__ = ["ERROR", "Profile", "evaluate", "has_profile", "many_excesses", "profile"]
 
@@ -164,14 +169,7 @@ def _integrals(q: Setting, length: float, lo: float, hi: float, count: int) -> A
         new = count + 1 if nodes == 0 else count
         for i in range(new):
             e = _integrand(first + i * stride, q, length, work, out)
-            if e > scale:
-                shrink = math.exp(scale - e)
-                scale = e
-                sums = sums * shrink
-                magnitude = magnitude * shrink
-                before = before * shrink
-            sums += out * math.exp(e - scale)
-            magnitude += np.abs(out) * math.exp(e - scale)
+            scale = add_scaled(e, out, scale, sums, magnitude, before)
         if nodes > 0:
             worst = 0.0
             for j in range(SIZE):

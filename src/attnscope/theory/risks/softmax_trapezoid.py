@@ -25,7 +25,7 @@ from attnscope.theory.risks.softmax_integral import (
     integrand,
 )
 
-__all__ = ["outer_bound", "trapezoid", "window_of"]
+__all__ = ["add_scaled", "outer_bound", "trapezoid", "window_of"]
 
 REACH = 43.0  # nats below its maximum at which the outer integrand is dropped: 2e-19
 
@@ -158,6 +158,27 @@ def window_of(q: Setting, length: float, with_gradient: bool) -> tuple[float, fl
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
+def add_scaled(
+    e: float, out: Array, scale: float, sums: Array, magnitude: Array, before: Array
+) -> float:
+    """Add out exp(e) to `sums` and |out| exp(e) to `magnitude`, all three of which are kept in units
+    of exp(scale); the new scale, the largest e so far.
+    """
+    if e > scale:
+        shrink = math.exp(scale - e)
+        scale = e
+        for j in range(len(sums)):
+            sums[j] *= shrink
+            magnitude[j] *= shrink
+            before[j] *= shrink
+    factor = math.exp(e - scale)
+    for j in range(len(sums)):
+        sums[j] += out[j] * factor
+        magnitude[j] += abs(out[j]) * factor
+    return scale
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
 def trapezoid(
     q: Setting,
     length: float,
@@ -192,14 +213,7 @@ def trapezoid(
         new = count + 1 if nodes == 0 else count
         for i in range(new):
             e = integrand(first + i * stride, q, length, FINE, with_gradient, work, out, logs)
-            if e > scale:
-                shrink = math.exp(scale - e)
-                scale = e
-                sums = sums * shrink
-                magnitude = magnitude * shrink
-                before = before * shrink
-            sums += out * math.exp(e - scale)
-            magnitude += np.abs(out) * math.exp(e - scale)
+            scale = add_scaled(e, out, scale, sums, magnitude, before)
         if nodes > 0:
             change = np.abs(sums - 2.0 * before)
             last = worst
