@@ -58,7 +58,8 @@ def reproduce(
         out: folder for index.html, verdicts.json and figures/ID.csv; nothing is written if None.
         seed: of every random number; the same seed gives the same report, apart from times.
         full: larger sizes and more runs.
-        workers: None runs here, N in N processes. scheduler: the address of a running Dask cluster.
+        workers: None runs here, N in N processes.
+        scheduler: the address of a running Dask cluster.
         progress: a live table on a terminal, a line per verdict elsewhere; False is silent.
         site: the explorer's plain files lie at ../explorer; claims link to the steps of its tours.
 

@@ -78,7 +78,16 @@ def digit_bags(
     seed: int = 0,
     readout_seed: int = 0,
 ) -> DigitBags:
-    """Draw n bags of `length` images; see the module docstring for rule and part.
+    """Draw bags of images of digits, of which one decides the label.
+
+    Args:
+        n: bags, >= 1.
+        rule: which image decides: "max", "key" (the only 0) or "eight" (the only 8).
+        length: images in a bag.
+        noise: eps >= 0, of the label.
+        part: "all" images, or the halves "train" and "test", which share none.
+        seed: of the bags.
+        readout_seed: of the read-out v: the same task needs the same one.
 
     >>> bags = digit_bags(100, rule="eight", seed=1)
     >>> bags.tokens.shape, bool((bags.digit[range(100), bags.location] == 8).all()), int((bags.digit == 8).sum())

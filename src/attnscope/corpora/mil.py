@@ -44,6 +44,9 @@ def load_mil(name: str = "musk1") -> MilBags:
 
     `load_mil("musk1")` has 92 bags of 2 to 40 instances in 166 dimensions, 47 of them of label 1.
 
+    Args:
+        name: "musk1", "elephant", ...; MIL_NAMES lists them.
+
     >>> import attnscope as at
     >>> found = at.load_mil("musk1")  # doctest: +SKIP
     >>> len(found.bags), found.bags[0].shape[1], int(found.label.sum())  # doctest: +SKIP

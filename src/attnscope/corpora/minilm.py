@@ -87,11 +87,14 @@ def minilm_path(name: str = "model.safetensors") -> str:
 def token_states(
     texts: Sequence[str], layers: Sequence[int | str] = tuple(range(LAYERS + 1))
 ) -> TokenStates:
-    """States of every token of every text at the asked layers: "static", 0 (embedding output), 1 ..
-    6.
+    """States of every token of every text at the asked layers.
 
     `token_states(["The cat is happy."], layers=["static", 6]).states[0]` is (2, 7, 384): [CLS] the
     cat is happy . [SEP].
+
+    Args:
+        texts: sentences, each as one sequence.
+        layers: which: "static", 0 (embedding output), 1 .. 6.
 
     >>> import attnscope as at
     >>> at.token_states(["The cat is happy."], layers=["static", 6]).states[0].shape  # doctest: +SKIP

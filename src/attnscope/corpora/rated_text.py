@@ -49,7 +49,11 @@ class RatedBags(NamedTuple):
 
 
 class RatedText(NamedTuple):
-    """texts (n), and the mean rating of each (n,), between -4 and 4.
+    """Texts with what people said of them.
+
+    Attributes:
+        texts: n of them.
+        rating: (n,), the mean rating of each, between -4 and 4.
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -62,7 +66,7 @@ class RatedText(NamedTuple):
     rating: np.ndarray
 
     def take(self, rows: np.ndarray) -> RatedText:
-        """The texts of these numbers."""
+        """The texts of these rows, counted from 0."""
         return RatedText([self.texts[int(i)] for i in rows], self.rating[rows])
 
     def bags(self, layer: int | str = "static") -> RatedBags:
@@ -75,10 +79,14 @@ class RatedText(NamedTuple):
 
 
 def load_rated_text(name: str = "tweets", folder: str | os.PathLike[str] = ".") -> RatedText:
-    """The texts of one of RATED_NAMES, in the file's order; `folder` is where pip put the file.
+    """The texts of one of RATED_NAMES, in the file's order.
 
     `load_rated_text("tweets")` has 4,200 tweets, "movie_reviews" 10,605 sentences,
     "product_reviews" 3,708 and "editorials" 5,190.
+
+    Args:
+        name: "tweets", "movie_reviews", "product_reviews" or "editorials".
+        folder: where pip put the file.
 
     >>> import attnscope as at
     >>> len(at.load_rated_text("tweets").texts)  # doctest: +SKIP

@@ -127,6 +127,11 @@ def draw_sentences(n: int, split: str = "train", seed: int = 0) -> Sentences:
     """Draw n sentences of a split, half of each label (one more of label 0 if n is odd), in random
     order.
 
+    Args:
+        n: how many, >= 1.
+        split: "train", "test", "unseen adjectives", "unseen structure" or "unseen both".
+        seed: of the draw; splits are independent.
+
     >>> some = draw_sentences(2, "test", seed=3)
     >>> some.texts[0]
     'The train to Chicago leaves at noon. Our lion was awful today.'
@@ -173,8 +178,10 @@ def _sentence(
 
 
 def antonym_pairs(kind: str = "sentiment") -> list[tuple[str, str]]:
-    """32 pairs of opposites: "sentiment" (the kind word first) or "other" (size, place, time: no
-    sentiment).
+    """32 pairs of opposites.
+
+    Args:
+        kind: "sentiment" (the kind word first) or "other" (size, place, time: no sentiment).
 
     >>> antonym_pairs()[0], antonym_pairs("other")[0]
     (('happy', 'sad'), ('big', 'small'))

@@ -29,11 +29,15 @@ class TextBags(NamedTuple):
 def text_bags(
     sentences: Sentences, layer: int | str = "static", special: bool = False
 ) -> TextBags:
-    """The sentences' token states at one layer ("static", 0 .. 6); [CLS] and [SEP] are left out
-    unless `special`.
+    """The sentences' token states at one layer, as bags with labels.
 
     `text_bags(draw_sentences(300), layer="static")` is a single-location classification problem:
     one static embedding decides.
+
+    Args:
+        sentences: as `draw_sentences` returns them.
+        layer: "static", 0 (embedding output), 1 .. 6.
+        special: keep [CLS] and [SEP], which are left out else.
 
     >>> import attnscope as at
     >>> sentences = at.draw_sentences(300)  # doctest: +SKIP

@@ -61,6 +61,13 @@ def run_experiment(
 ) -> Trajectory:
     """Train one of the five, `EXPERIMENTS[name]`.
 
+    Args:
+        name: which: a key of EXPERIMENTS.
+        runs: how many.
+        seed: run i is a function of (seed, i).
+        engine: "reduced" or "full", as in `train`.
+        progress: show a bar on stderr if that is a terminal.
+
     >>> run_experiment("init_manifold", runs=4)
     Trajectory(4 runs, 20000 steps: 4 oracle)
     """

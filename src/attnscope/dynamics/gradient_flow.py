@@ -50,8 +50,13 @@ OF = "gradient_flow"
 
 @dataclass(frozen=True, eq=False)
 class GradientFlow:
-    """Overlaps along the flow: `log` (5, runs, times), `time` (times,); `error` bounds the local
-    error of an overlap, the solver's tolerance.
+    """Overlaps along the flow; what `gradient_flow` returns.
+
+    Attributes:
+        task, predictor: whose risk flows down.
+        time: (times,), step size times number of steps.
+        log: (5, runs, times), the overlaps in the order of Overlaps.
+        error: bounds the local error of an overlap: the solver's tolerance.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -96,8 +101,12 @@ def gradient_flow(
     """The population gradient flow of k and v on their spheres.
 
     Args:
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        predictor: one head with a gradient on this task.
         start: as in `train`: "sphere", "manifold", "moments", an Overlaps, or (k, v).
         times: (n,) increasing, >= 0; step size times number of steps.
+        runs: how many, where the start is drawn.
+        seed: of the starts.
         tolerance: relative and absolute tolerance of the solver per step.
 
     >>> from attnscope.predictors.attention import Erf

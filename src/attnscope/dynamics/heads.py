@@ -66,11 +66,14 @@ class HeadTrajectory(Runs):
     """Runs of several heads side by side.
 
     Attributes:
+        setup: the task, the predictor and the settings of `train`.
         step: (logs,) 0, log_every, ..., always ending with the last step.
         gram: (runs, logs, n, n) Gram matrices of (k_1, v_1, ..., k_1*, v_1*, ...); a diverged run
-        repeats its last one before. temperature: (logs,).
+            repeats its last one before.
+        temperature: (logs,).
         diverged_at: (runs,) the step after which a run was no longer finite or had a norm above
-        10^6, or -1. state: what the engine needs to go on.
+            10^6, or -1.
+        state: what the engine needs to go on.
 
     >>> import attnscope as at
     >>> task = at.MultiDirection(dim=20, length=5)

@@ -55,10 +55,14 @@ SMALLEST_VARIANCE = (
 class MessagePassing:
     """The posterior that message passing found.
 
-    key, value: posterior means (d,) of the unit vectors k*, v*. key_variance, value_variance: what
-    is left of |k*|^2 = 1 and |v*|^2 = 1, so that 1 less these are the overlaps that the method
-    itself expects. expected: (steps, 2) those expected overlaps step by step. overlaps: (steps, 2)
-    k.k* and v.v* themselves, where the truth was given. converged: whether it came to rest.
+    Attributes:
+        key, value: posterior means (d,) of the unit vectors k*, v*.
+        key_variance, value_variance: what is left of |k*|^2 = 1 and |v*|^2 = 1, so that 1 less
+            these are the overlaps that the method itself expects.
+        expected: (steps, 2) those expected overlaps step by step.
+        overlaps: (steps, 2) k.k* and v.v* themselves, where the truth was given.
+        converged: whether it came to rest.
+        strength, noise, location_probs: what it was told of the task.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation.spiked(dim=50, length=3, strength=5.0, noise=0.3)
@@ -143,12 +147,14 @@ def message_passing(
 
     Args:
         batch: what `task.sample` gives: tokens (n, L, d), target (n,), and a mask (n, L) where
-        lengths differ. Tokens must be as in SingleLocation.spiked: background N(0, I).
-        strength: nu > 0, the squared length of the deciding token's mean. noise: standard deviation
-        of the label noise, >= 0. location_probs: (L,) of the positions, uniform if None.
+            lengths differ. Tokens must be as in SingleLocation.spiked: background N(0, I).
+        strength: nu > 0, the squared length of the deciding token's mean.
+        noise: standard deviation of the label noise, >= 0.
+        location_probs: (L,) of the positions, uniform if None.
         task: gives the truth, for the overlaps step by step; the estimate does not use it.
-        steps: at most. start: (key, value) of length below 1 to begin with, instead of zero; from
-        near the truth it ends at the "informed" branch.
+        steps: at most.
+        start: (key, value) of length below 1 to begin with, instead of zero; from near the truth it
+            ends at the "informed" branch.
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> task = SingleLocation.spiked(dim=200, length=3, strength=5.0, noise=0.3)

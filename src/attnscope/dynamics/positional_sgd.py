@@ -27,7 +27,14 @@ OF = "positional_sgd"
 
 @dataclass(frozen=True, eq=False)
 class PositionalRuns:
-    """tasks: one for each run; y, m (runs,): e/P and m of each run after `steps` steps.
+    """What `positional_sgd` returns; `extend` goes on.
+
+    Attributes:
+        tasks: one for each run.
+        y, m: (runs,), e/P and m of each run after the last step.
+        steps: how many were taken.
+        step_size, batch_size: as in `positional_sgd`.
+        generators: the state of each run's random numbers.
 
     >>> import attnscope as at
     >>> task = at.PositionalSemantic(dim=100, mix=0.2, contrast=1.0)
@@ -85,7 +92,10 @@ def positional_sgd(
         task: one for all runs, or a sequence with one for each run, of one dim >= 3.
         start: (e, m), numbers or arrays (runs,); None: a uniform unit vector for each run.
         runs: how many, where `task` is one.
+        steps: how many, >= 1.
         step_size: of k - step_size * gradient; of order 1/dim.
+        batch_size: fresh sequences a step, >= 1.
+        seed: run i is a function of (seed, i).
 
     The law is that of SGD on vectors in R^dim, the cost does not depend on dim.
 

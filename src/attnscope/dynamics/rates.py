@@ -101,8 +101,14 @@ def predicted_rate(
     limit: str = "oracle",
     manifold: bool = False,
 ) -> PredictedRate:
-    """Linear rate at which training approaches a minimum, "oracle" or "swapped"; `manifold`: for
-    runs that stay on it.
+    """Linear rate at which training approaches a minimum.
+
+    Args:
+        task: a SingleLocation with key and value orthogonal.
+        predictor: one head, at a temperature.
+        step_size: alpha > 0.
+        limit: which minimum, "oracle" or "swapped".
+        manifold: for runs that stay on it.
 
     >>> from attnscope.predictors.attention import Erf
     >>> rate = predicted_rate(SingleLocation(dim=400, length=10), Erf(0.1), step_size=4e-3)
@@ -194,6 +200,13 @@ def escape_time(
 ) -> np.ndarray:
     """Predicted steps, per start, until the unstable part of the overlaps has grown to `level`; to
     first order, from small overlaps.
+
+    Args:
+        task: a SingleLocation with key and value orthogonal.
+        predictor: one head, at a temperature.
+        step_size: alpha > 0.
+        overlaps: of the starts, numbers or arrays; small.
+        level: size that ends the escape, in (0, 1).
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)

@@ -83,8 +83,8 @@ class Moments:
     def estimate(
         self, batch: Batch | tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Unit vectors (k0, v0), each (d,), from tokens (n, L, d) and targets (n,): a Batch, or a
-        pair (tokens, target).
+        """Unit vectors (k0, v0), each (d,), from a batch: a Batch, or a pair (tokens (n, L, d),
+        target (n,)).
 
         >>> task = SingleLocation(dim=50, length=10)
         >>> k0, v0 = Moments().estimate(task.sample(5000, seed=1))

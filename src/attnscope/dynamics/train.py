@@ -66,8 +66,12 @@ def train(
     """Train `runs` independent copies of the predictor's directions k and v.
 
     Args:
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        predictor: one head, or a MultiHead; its temperature may be a function of the step.
         start: "sphere" | "manifold" | "moments" | Moments(samples) | Overlaps (numbers, or arrays
-        of shape (runs,)) | (k, v). steps, step_size: number of updates and alpha.
+            of shape (runs,)) | (k, v).
+        runs: how many, >= 1.
+        steps, step_size: number of updates and alpha.
         log_every: overlaps are kept after 0, log_every, 2 log_every, ... and `steps` updates.
         seed: run i is a function of (seed, i), whatever the number of runs.
         batch_size: None for the population gradient, an integer for SGD on fresh batches.

@@ -37,6 +37,7 @@ class Trajectory(OverlapRuns):
     """Training runs side by side; see the module docstring and `train`.
 
     Attributes:
+        setup: the task, the predictor and the settings of `train`.
         step: (logs,) 0, log_every, 2 log_every, ..., always ending with the last step.
         log: (5, runs, logs) the overlaps in the order of Overlaps; `overlaps` gives them by name.
         temperature: (logs,) that of each logged step.
@@ -158,8 +159,8 @@ class Trajectory(OverlapRuns):
         return measured_rate(self, limit)
 
     def escape(self, level: float = 0.3) -> EscapeTime:
-        """Steps until each run has left the saddle at orthogonal vectors,
-        measured and predicted to first order.
+        """Steps until each run has left the saddle at orthogonal vectors, measured and predicted to
+        first order: until the unstable part of its overlaps has grown to `level`.
         """
         from attnscope.dynamics.rates import measured_escape
 

@@ -56,7 +56,7 @@ class BagStep(TransformerMixin, BaseEstimator):
         """From tokens (N, d)."""
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of what comes out."""
+        """Names of what comes out; input_features where the bags had no names, x0, x1, ... if None."""
         names = getattr(self, "feature_names_in_", input_features)
         names = [f"x{i}" for i in range(self.n_features_in_)] if names is None else names
         return np.array(self._names_out([str(name) for name in names]), dtype=object)
@@ -77,7 +77,11 @@ class BagStep(TransformerMixin, BaseEstimator):
 class BagScaler(BagStep):
     """StandardScaler for bags: each feature centred and divided by its deviation over all tokens.
 
-    with_mean, with_std: whether to. mean_, scale_ (d,): what was learnt.
+    Args:
+        with_mean: centre.
+        with_std: divide.
+
+    Learnt: mean_ and scale_ (d,).
 
     >>> bags = [np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[5.0, 5.0]])]
     >>> scaler = BagScaler().fit(bags)
@@ -111,9 +115,13 @@ class BagScaler(BagStep):
 class BagPCA(BagStep):
     """PCA for bags: tokens on the leading directions of their covariance.
 
-    n_components: how many (None: all); or a share of the variance in (0, 1), kept by as few as hold
-    it. whiten: divide by the deviation along each. components_ (k, d) orthonormal rows, each with
-    its largest entry positive; mean_ (d,); explained_variance_ and explained_variance_ratio_ (k,).
+    Args:
+        n_components: how many (None: all); or a share of the variance in (0, 1), kept by as few as
+            hold it.
+        whiten: divide by the deviation along each.
+
+    Learnt: components_ (k, d) orthonormal rows, each with its largest entry positive; mean_ (d,);
+    explained_variance_ and explained_variance_ratio_ (k,).
 
     >>> rng = np.random.default_rng(0)
     >>> bags = rng.standard_normal((50, 4, 3)) * (3.0, 1.0, 0.1)
@@ -185,7 +193,8 @@ STATISTICS = ("mean", "max", "min", "std", "sum")
 class BagPooling(BagStep):
     """One row per bag: statistics of its tokens, feature by feature, for any other estimator.
 
-    how: one of "mean", "max", "min", "std", "sum", or several in a tuple, side by side.
+    Args:
+        how: one of "mean", "max", "min", "std", "sum", or several in a tuple, side by side.
 
     >>> bags = [np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[5.0, 5.0]])]
     >>> BagPooling(("mean", "max")).fit_transform(bags)

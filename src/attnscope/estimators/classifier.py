@@ -37,15 +37,40 @@ class SingleLocationClassifier(ClassifierMixin, Face):
     """Classification of bags of tokens of which one decides the class, P(class | x_J) logistic in
     x_J; J is learnt, not given.
 
-    bags: (n, L, d), a list of (L_i, d), (tokens, mask), a table with a column `bag`, `open_bags`, ...
-    (docs/estimators.md). Two classes or more. Parameters: see
-    estimators.base.
+    Bags are (n, L, d), a list of (L_i, d), (tokens, mask), a table with a column `bag`,
+    `open_bags`, ... (docs/estimators.md). Two classes or more.
 
     assumption="witness": two classes; a token may speak for the second of classes_ and for nothing
     else, log P(first) = -log(1+e^b) - sum_l log(1+e^{u_l+a+c log L}). Left at "auto", labels 0 and
     1 are read as witnesses unless tokens of one kind decide for either class or the mean token
     predicts better (fit/readings.py); other labels, and models with pooling, loss or alpha given, as "single". `assumption_` is what
     was taken, `readings_` what the choice rests on.
+
+    Args:
+        gate: "linear", "quadratic" (adds |x|^2), "random-features" or "auto" (quadratic, random
+            features where they help).
+        pooling: "softmax" (weights sum to one), "sigmoid" (several tokens may count) or "auto" (and
+            a share for the mean token where it helps).
+        loss: "mixture" (one token decides), "attention" (error of the weighted average) or "auto".
+        alpha: "cv", or the ridge: one number, or (gate, value); infinity for the gate keeps the EM
+            score.
+        heads: 1: classes have one deciding token.
+        n_starts: number of starting points, >= 1.
+        robust: Student-t tokens instead of Gaussian ones: True, False or "auto" (where tails are
+            heavy and it helps).
+        components: "auto" (how many of the tokens' widest directions to fit in, by held-out loss;
+            all of them up to 64 features), a number of directions, or None (all features, whatever
+            it costs).
+        max_seconds: wall time after which no further rival is tried and the best so far is fitted;
+            None: no limit.
+        random_state: integer >= 0, or None for 0.
+        n_jobs: threads over cross-validation folds; None is 1, -1 all.
+        verbose: print a line per step.
+        assumption: "single" (one token decides), "witness" (below) or "auto".
+        class_weight: None, "balanced" (every class weighs the same in all) or a mapping of classes
+            to factors of their bags' weights; 1 for those it does not name.
+        interval: how sets of classes are measured: "cross" (no promise), "split" (some bags or
+            groups are kept from the fit) or "cv+" (ten more fits).
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=8, length=5, signal=5.0, noise=0.0).sample(200, seed=1)

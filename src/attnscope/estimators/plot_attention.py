@@ -38,9 +38,12 @@ def plot_attention(
 ) -> Figure:
     """Attention and values of one bag's tokens under a fitted model: a `Figure` (`.save("a.png")`).
 
-    bag: (L, d), or any form of bags with one bag in it. labels: L words for the tokens. coords:
-    (L, 2) places x, y on a regular grid, y downwards as in images; instead of labels. head: which,
-    where there are several.
+    Args:
+        model: a fitted SingleLocationRegressor or SingleLocationClassifier.
+        bag: (L, d), or any form of bags with one bag in it.
+        labels: L words for the tokens.
+        coords: (L, 2) places x, y on a regular grid, y downwards as in images; instead of labels.
+        head: which, where there are several.
 
     >>> import attnscope as at
     >>> data = at.SingleLocation(dim=5, length=4, signal=5.0, noise=0.1).sample(60, seed=1)

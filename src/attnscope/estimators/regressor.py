@@ -31,8 +31,34 @@ class SingleLocationRegressor(RegressorMixin, Face):
     """Regression on bags of tokens of which one decides the label, y = v.x_J + b + noise; J is
     learnt, not given.
 
-    bags: (n, L, d), a list of (L_i, d), (tokens, mask), a table with a column `bag`, `open_bags`, ...
-    (docs/estimators.md). Parameters: see estimators.base.
+    Bags are (n, L, d), a list of (L_i, d), (tokens, mask), a table with a column `bag`,
+    `open_bags`, ... (docs/estimators.md).
+
+    Args:
+        gate: "linear", "quadratic" (adds |x|^2), "random-features" or "auto" (quadratic, random
+            features where they help).
+        pooling: "softmax" (weights sum to one), "sigmoid" (several tokens may count) or "auto" (and
+            a share for the mean token where it helps).
+        loss: "mixture" (one token decides), "attention" (error of the weighted average) or "auto".
+        alpha: "cv", or the ridge: one number, or (gate, value); infinity for the gate keeps the EM
+            score.
+        heads: number of deciding tokens per bag, each with its own gate and values, whose values
+            add up (more than 1: EM).
+        n_starts: number of starting points, >= 1.
+        robust: Student-t tokens instead of Gaussian ones: True, False or "auto" (where tails are
+            heavy and it helps).
+        components: "auto" (how many of the tokens' widest directions to fit in, by held-out loss;
+            all of them up to 64 features), a number of directions, or None (all features, whatever
+            it costs).
+        max_seconds: wall time after which no further rival is tried and the best so far is fitted;
+            None: no limit.
+        random_state: integer >= 0, or None for 0.
+        n_jobs: threads over cross-validation folds; None is 1, -1 all.
+        verbose: print a line per step.
+        assumption: "single" or "auto", which is the same for numbers.
+        class_weight: None: numbers have no classes.
+        interval: how intervals are measured: "cross" (no promise), "split" (some bags or groups are
+            kept from the fit) or "cv+" (ten more fits).
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=10, length=5, signal=4.0, noise=0.1).sample(300, seed=1)

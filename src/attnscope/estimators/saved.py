@@ -39,6 +39,9 @@ def load_model(path: Any) -> Any:
     """The model written by `save_model`: a SingleLocationRegressor or SingleLocationClassifier
     ready to predict.
 
+    Args:
+        path: the .npz file; nothing in it is unpickled.
+
     >>> import attnscope as at
     >>> import tempfile
     >>> from pathlib import Path

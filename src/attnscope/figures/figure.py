@@ -33,11 +33,15 @@ _KINDS: dict[str, type[Any]] = {"line": Line, "band": Band, "points": Points, "h
 
 @dataclass(frozen=True, eq=False)
 class Figure(Sheet):
-    """Panels in reading order, `columns` per row.
+    """Panels in reading order, as plain data that is drawn, written and read back.
 
-    `meanings` says what colour 0, 1, 2, ... stands for in every panel, where one word covers all
-    its labels ("prediction", "simulation"; "" for the others): `check` then lets the labels of
-    such a colour differ from panel to panel.
+    Args:
+        title: in words; above all panels.
+        panels: of marks.py.
+        columns: panels per row.
+        meanings: what colour 0, 1, 2, ... stands for in every panel, where one word covers all its
+            labels ("prediction", "simulation"; "" for the others): `check` then lets the labels of
+            such a colour differ from panel to panel.
 
     >>> import attnscope as at
     >>> run = at.train(at.SingleLocation(dim=40, length=5), at.Erf(0.1), steps=200, step_size=1e-3)
@@ -58,7 +62,7 @@ class Figure(Sheet):
 
     @staticmethod
     def from_json(text: str) -> Figure:
-        """The figure that `to_json` wrote."""
+        """The figure of the text that `to_json` wrote."""
         try:
             data = json.loads(text)
             panels = tuple(_panel(panel) for panel in data["panels"])

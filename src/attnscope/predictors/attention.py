@@ -110,6 +110,10 @@ class Normalised(Predictor):
 class Softmax(Normalised):
     """softmax_l(lam X_l.k): standard attention with one query.
 
+    Args:
+        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
+            step.
+
     >>> import attnscope as at
     >>> import numpy as np
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -129,6 +133,10 @@ class Softmax(Normalised):
 class SoftmaxOne(Normalised):
     """e^{lam X_l.k}/(1 + sum_m e^{lam X_m.k}): softmax that may attend to nothing.
 
+    Args:
+        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
+            step.
+
     >>> SoftmaxOne(1.0).weights(np.zeros((1, 3)))
     array([[0.25, 0.25, 0.25]])
     """
@@ -145,6 +153,10 @@ class SoftmaxOne(Normalised):
 class SoftplusAttention(Normalised):
     """softplus(lam X_l.k)/sum_m softplus(lam X_m.k), softplus(x) = log(1 + e^x): normalised, with
     linear growth.
+
+    Args:
+        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
+            step.
 
     >>> SoftplusAttention(1.0).weights(np.array([[0.0, np.log(3.0)]]))  # log 2 : log 4
     array([[0.33333333, 0.66666667]])
@@ -163,10 +175,10 @@ class Componentwise(Predictor):
         sigma: elementwise function; `jax.numpy` functions are evaluated in float64.
         temperature: lam.
         kinks: the places x at which sigma or its derivative jumps, as (0.0,) for a ReLU: exact
-        risks split their integrals there. scale: the width in x of the narrowest feature of sigma,
-        as 1e-5 for exp(-((x - 1) / 1e-5)**2). Exact risks look for
-            features down to 1e-3 standard deviations of the score by themselves; narrower ones need
-            this hint.
+            risks split their integrals there.
+        scale: the width in x of the narrowest feature of sigma, as 1e-5 for exp(-((x - 1) /
+            1e-5)**2). Exact risks look for features down to 1e-3 standard deviations of the score
+            by themselves; narrower ones need this hint.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -246,6 +258,10 @@ class Componentwise(Predictor):
 class Erf(Componentwise):
     """erf(lam X_l.k): the predictor of the single-location paper.
 
+    Args:
+        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
+            step.
+
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
     >>> round(at.risk(task, at.Erf(0.1), at.Overlaps.oracle()).value, 4)
@@ -272,6 +288,11 @@ class _Affine:
 @dataclass(frozen=True, init=False)
 class LinearAttention(Componentwise):
     """offset + lam X_l.k: linear attention.
+
+    Args:
+        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
+            step.
+        offset: what every token weighs besides.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -328,7 +349,7 @@ class Heads:
     def attention(
         self, K: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
     ) -> np.ndarray:
-        """Weights (n, H, L); what `attention_weights` calls."""
+        """Weights (n, H, L) for keys K (H, d); what `attention_weights` calls."""
         raise NotImplementedError
 
     def output(

@@ -31,8 +31,13 @@ NAME = "FullAttention"
 
 @dataclass(frozen=True, eq=False)
 class FullAttention:
-    """softmax(lam X Q K^T X^T) X V O^T with Q, K, V (d, p) and O (o, p);
-    all L rows, or the [CLS] row alone.
+    """softmax(lam X Q K^T X^T) X V O^T: all L rows, or the [CLS] row alone.
+
+    Args:
+        Q, K: (d, p) each.
+        V: (d, p').
+        O: (o, p').
+        temperature: lam, which multiplies the scores.
 
     >>> import attnscope as at
     >>> import numpy as np

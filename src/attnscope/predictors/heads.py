@@ -56,7 +56,7 @@ class JointHeads(Heads):
     def attention(
         self, K: np.ndarray, tokens: np.ndarray, mask: np.ndarray | None = None
     ) -> np.ndarray:
-        """Weights (n, H, L); what `attention_weights` calls."""
+        """Weights (n, H, L) for keys K (H, d); what `attention_weights` calls."""
         of = "attention_weights"
         constant_temperature(self, of)
         x, real_token = check.tokens_array(tokens, of, mask=mask)
@@ -99,6 +99,10 @@ class JointHeads(Heads):
 @dataclass(frozen=True)
 class MultiHead(JointHeads):
     """`heads` heads of one kind whose outputs are added.
+
+    Args:
+        head: one of them, as Softmax(0.5).
+        heads: how many, >= 1.
 
     >>> from attnscope.predictors.attention import Softmax
     >>> from attnscope.predictors.predictions import predict
@@ -151,7 +155,7 @@ class BayesSoftmax(JointHeads):
         temperature: lam.
         bias: (H,); its length is the number of heads.
         curvature: subtracts curvature |X_l|^2/2 from the scores of token l; 1/gam^2 - 1 for Bayes'
-        rule, 0 without.
+            rule, 0 without.
 
     >>> from attnscope.predictors.predictions import attention_weights
     >>> attention_weights(BayesSoftmax(1.0, bias=(0.0, np.log(3.0))), np.zeros((2, 2)), np.zeros((1, 2, 2)))

@@ -29,8 +29,13 @@ def attention_weights(
     tokens: np.ndarray,
     mask: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Weights (n, L) that the predictor with query-key direction k (d,) gives to tokens (n, L, d);
-    (n, H, L) for K (H, d) of H heads.
+    """Weights (n, L) that the predictor gives to tokens; (n, H, L) for H heads.
+
+    Args:
+        predictor: one head, or heads.
+        k: (d,), the query-key direction; (H, d) for heads.
+        tokens: (n, L, d).
+        mask: (n, L), True = real token; None: all are.
 
     >>> from attnscope.predictors.attention import Softmax
     >>> attention_weights(Softmax(1.0), np.array([1.0, 0.0]), np.array([[[0.0, 5.0], [0.0, -3.0]]]))
@@ -55,8 +60,13 @@ def predict(
     tokens: np.ndarray,
     mask: np.ndarray | None = None,
 ) -> np.ndarray:
-    """T(X) = sum_l weight_l X_l.v, (n,), for directions k, v (d,), or (H, d) for heads, and tokens
-    (n, L, d); mask (n, L), True = real token.
+    """T(X) = sum_l weight_l X_l.v, (n,).
+
+    Args:
+        predictor: one head, or heads.
+        k, v: (d,), the directions; (H, d) for heads.
+        tokens: (n, L, d).
+        mask: (n, L), True = real token; None: all are.
 
     >>> import attnscope as at
     >>> import numpy as np

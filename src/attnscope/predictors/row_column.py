@@ -50,7 +50,7 @@ class RowColumn(Predictor):
         step: the attention of both steps, with its temperature: Softmax(2.0), Erf(0.1), ...
         rows, columns: the grid; tokens are (n, rows * columns, d), row by row.
         entropy: add the entropy of a row's weights to its score (softmax only): the joint softmax
-        over all cells.
+            over all cells.
 
     >>> from attnscope.predictors.attention import Softmax
     >>> from attnscope.predictors.predictions import attention_weights

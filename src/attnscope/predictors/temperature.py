@@ -19,7 +19,11 @@ Temperature = float | Callable[[int], float]
 
 @dataclass(frozen=True)
 class InverseTime:
-    """Schedule a / (1 + rate t).
+    """Schedule start/(1 + rate t) of the 0-based step t.
+
+    Args:
+        start: > 0, the first temperature.
+        rate: >= 0 per step.
 
     >>> InverseTime(1.0, rate=1e-4)(10_000)
     0.5

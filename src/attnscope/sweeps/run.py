@@ -61,17 +61,22 @@ def sweep(
 ) -> pandas.DataFrame:
     """Call `function` on every cell of `grid` and return one row per result, in grid order.
 
-    function: called as function(**parameters, seed=int), with the seed only if it takes one;
-    returns a flat
-        dict of numbers, strings and bools, or a list of such dicts (several rows).
-    grid: dict of lists (their product) or list of dicts (the cells).
-    store: folder of results; a cell found there is not computed again, so the same call resumes.
-    workers: None runs here, N in N processes. scheduler: the address of a running Dask cluster.
-    seed, version: part of what is computed (see `attnscope.sweeps.key`). Neither workers nor order
-    is.
-    timeout: seconds after which a cell is ended and counts as failed; needs workers or a scheduler.
-    Several calls may work on one store at a time, here or on other machines: they share the cells.
+    Args:
+        function: called as function(**parameters, seed=int), with the seed only if it takes one;
+            returns a flat dict of numbers, strings and bools, or a list of such dicts (several
+            rows).
+        grid: dict of lists (their product) or list of dicts (the cells).
+        store: folder of results; a cell found there is not computed again, so the same call
+            resumes.
+        workers: None runs here, N in N processes.
+        scheduler: the address of a running Dask cluster.
+        seed, version: part of what is computed (see `attnscope.sweeps.key`). Neither workers nor
+            order is.
+        timeout: seconds after which a cell is ended and counts as failed; needs workers or a
+            scheduler.
+        progress: show a bar on stderr if that is a terminal.
 
+    Several calls may work on one store at a time, here or on other machines: they share the cells.
     Failed cells are left out of the frame and named in a warning; if every cell fails, that is an
     error.
 

@@ -47,8 +47,13 @@ PARALLEL = 1e-15  # 1 - |c| below this is rounding: key and value are one direct
 
 
 class Overlaps(NamedTuple):
-    """kappa = k.k*, eta = k.v*, theta = v.k*, nu = v.v*, rho = k.v: numbers or arrays that
-    broadcast. A pytree; not validated here.
+    """What decides the risk of one head: inner products of k and v with the teachers and each
+    other. A pytree; not validated here.
+
+    Args:
+        kappa, eta: k.k* and k.v*, numbers or arrays that broadcast, as all of them.
+        theta, nu: v.k* and v.v*.
+        rho: k.v.
 
     >>> Overlaps.oracle()
     Overlaps(kappa=1.0, eta=0.0, theta=0.0, nu=1.0, rho=0.0)

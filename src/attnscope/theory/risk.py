@@ -73,6 +73,10 @@ class RiskGradient(_Six):
     error: their standard errors, six in the same order, where they are means over nodes; None where
     an exact route has them, to rounding or to its quadrature's tolerance (docs/accuracy.md).
 
+    Attributes:
+        kappa, eta, theta, nu, rho: dR/d of each overlap, as five free variables.
+        temperature: dR/d lam.
+
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
     >>> slope = at.risk_gradient(task, at.Erf(0.1), at.Overlaps.oracle())
@@ -102,6 +106,8 @@ def risk(
             "quasi-monte-carlo" on about `samples` fixed nodes, or "monte-carlo" on `samples` draws
             of the projections, with an error that counts what no draw has shown; neither cost
             depends on the dimension. The estimate's `method` says what was done.
+        samples: nodes or draws, where the risk is not exact; its error falls with them.
+        seed: of the nodes or draws, where there are any.
 
     >>> from attnscope.predictors.attention import Erf
     >>> task = SingleLocation(dim=400, length=10)
@@ -225,6 +231,11 @@ def risk_gradient(
     temperature: exact where a route has them, else those of the risk on 2^14 fixed nodes, with
     their standard errors as `error`.
 
+    Args:
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        predictor: one head, at a temperature.
+        overlaps: numbers or arrays that broadcast.
+
     >>> from attnscope.predictors.attention import Erf
     >>> task = SingleLocation(dim=400, length=10)
     >>> round(risk_gradient(task, Erf(0.1), Overlaps.oracle()).nu, 4)
@@ -269,6 +280,10 @@ def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps
     `attnscope.numerics.border.x64.x64()` for float64. It has no error of its own: closed forms are
     exact to rounding, Softmax sums on a fixed grid, to 1e-9 of gamma^2 + signal^2 while temperature
     max(1, gamma) <= 5.6 and temperature (signal + 12 max(1, gamma)) + 2 log(length) <= 192.
+
+    Args:
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        predictor: one head whose exact risk is a JAX function; any other is refused.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)

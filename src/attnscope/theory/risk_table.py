@@ -64,6 +64,11 @@ def reference_risks(
     """Null, best linear, the predictor at the oracle and at its best temperature, swapped minima
     (Erf), optimal sigma, softmax, Bayes: a list of rows, a table in a notebook.
 
+    Args:
+        task: a SingleLocation.
+        predictor: one head, at a temperature.
+        family: from temperature to predictor, as the class `Erf`.
+
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
     >>> for row in at.reference_risks(task, at.Erf(0.1), at.Erf)[:3]:

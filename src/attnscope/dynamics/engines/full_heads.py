@@ -35,6 +35,13 @@ class FullHeads:
     """Mini-batch SGD of heads on full tokens; state:
     "vectors" (runs, 2H, d), rows k_1, v_1, k_2, ..., keys and counter.
 
+    Args:
+        task: a SingleLocation or a MultiDirection.
+        predictor: a MultiHead.
+        step_size: alpha > 0.
+        batch_size: fresh sequences a step, >= 1.
+        constraint: "sphere" (projected gradient, unit vectors) or "free".
+
     >>> import attnscope as at
     >>> import numpy as np
     >>> task = at.SingleLocation(dim=20, length=5)
@@ -65,7 +72,7 @@ class FullHeads:
         )
 
     def start(self, matrix: np.ndarray, seed: int) -> State:
-        """Vectors with the Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...); what
+        """Vectors with the Gram `matrix` (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...); what
         these leave open is drawn from (seed, run).
         """
         n = 2 * self.predictor.heads + 2 * self.task.directions

@@ -54,6 +54,11 @@ ROUNDING = 1e-15
 class FullPopulation:
     """Projected gradient descent of unit vectors on the exact risk; state: "k", "v" (runs, d).
 
+    Args:
+        task: a SingleLocation.
+        predictor: one head, such as Erf(0.1).
+        step_size: alpha > 0.
+
     >>> import attnscope as at
     >>> import numpy as np
     >>> start = np.array(at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0))[:, None]
@@ -128,8 +133,13 @@ class FullSgd:
     """Mini-batch training of k and v on fresh batches of full tokens.
 
     Args:
+        task: a SingleLocation.
+        predictor: one head, such as Erf(0.1).
+        step_size: alpha > 0.
+        batch_size: fresh sequences a step, >= 1.
         optimiser: "sphere-sgd" (projected gradient on unit vectors), "sgd" or "adam"
-        (unconstrained). loss: "squared" or "logistic" (module docstring).
+            (unconstrained).
+        loss: "squared" or "logistic" (module docstring).
 
     State: "k", "v" (runs, d), the optimiser's own arrays, keys and counter.
 

@@ -58,11 +58,16 @@ class GenericSgd(GramSgd):
 
     Args:
         task: a SingleLocation or a MultiDirection with distinct positions; gives dim, length,
-        gamma, signal and noise. loss: squared_loss(predictor, heads), logistic_loss(...), or any
-        function of losses.py's form. parameters: m, the number of trained vectors; 2 per head, in
-        the order k_1, v_1, k_2, v_2, ... informative: F, the number of informative tokens, each
-        with its own (key, value) teachers, all independent. constraint: "sphere" (projected
-        gradient, unit vectors) or "free".
+            gamma, signal and noise.
+        loss: squared_loss(predictor, heads), logistic_loss(...), or any function of losses.py's
+            form.
+        step_size: alpha > 0.
+        batch_size: fresh sequences a step, >= 1.
+        parameters: m, the number of trained vectors; 2 per head, in the order k_1, v_1, k_2, v_2,
+            ...
+        informative: F, the number of informative tokens, each with its own (key, value) teachers,
+            all independent.
+        constraint: "sphere" (projected gradient, unit vectors) or "free".
 
     State: "gram" (runs, n, n) of trained vectors, then teachers. `init` serves m = 2, F = 1;
     `start` any Gram matrix.

@@ -33,8 +33,11 @@ Loss = Callable[[Any, Any, Any, Any], Any]
 
 
 def squared_loss(predictor: Predictor, heads: int = 1) -> Loss:
-    """(T - Y)^2 for `heads` heads of this kind (module docstring);
-    the predictor's own temperature is not used.
+    """(T - Y)^2 for `heads` heads of this kind (module docstring).
+
+    Args:
+        predictor: the kind of the heads; its own temperature is not used.
+        heads: how many, whose outputs are added.
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -50,6 +53,10 @@ def squared_loss(predictor: Predictor, heads: int = 1) -> Loss:
 
 def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
     """log(1 + exp(-sign(Y) T)) for `heads` heads of this kind (module docstring).
+
+    Args:
+        predictor: the kind of the heads; its own temperature is not used.
+        heads: how many, whose outputs are added.
 
     >>> import attnscope as at
     >>> import numpy as np

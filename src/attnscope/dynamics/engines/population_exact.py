@@ -42,6 +42,11 @@ NAME = "PopulationExact"
 class PopulationExact:
     """Projected gradient descent on the exact risk; state: "overlaps" (5, runs).
 
+    Args:
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        predictor: one head with an exact gradient on this task.
+        step_size: alpha > 0.
+
     >>> import attnscope as at
     >>> import numpy as np
     >>> start = np.array(at.Overlaps(0.5, 0.0, 0.0, 0.5, 0.0))[:, None]

@@ -65,7 +65,12 @@ class Contexts(NamedTuple):
 
 
 class AttentionParameters(NamedTuple):
-    """query_key A (d, d), sink b (None: no sink), output O (d_y, d_v).
+    """Parameters of the small attention model: o = O sum_l softmax(q'A k_l) v_l.
+
+    Args:
+        query_key: A (d, d), of the scores q'A k.
+        sink: logit b of one more token of value 0; None: no sink.
+        output: O (d_y, d_v).
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -85,7 +90,7 @@ class AttentionParameters(NamedTuple):
         return np.concatenate([np.ravel(self.query_key), b, np.ravel(self.output)])
 
     def with_vector(self, x: np.ndarray) -> AttentionParameters:
-        """The parameters of this shape with these numbers."""
+        """The parameters of this shape with the numbers x, in the order of `vector`."""
         a = self.query_key.size
         o = self.output.size
         b = None if self.sink is None else float(np.clip(x[a], -SINK_RANGE, SINK_RANGE))
@@ -113,13 +118,18 @@ def task_contexts(
     label_noise: float = 0.0,
     seed: int = 0,
 ) -> Contexts:
-    """n contexts of a task with one query each: LinearMap(keys="sphere"), SphereRegression or any
-    other LinearMap.
+    """n contexts of a task with one query each.
 
-    "masked": one of length + 1 tokens is hidden, the target is its value. "supervised": the target
-    is label @ E[v | k = q, latent]
-    + label_noise, a label of the latent that never enters the context; label (d_y, d_v), the
-      identity if None.
+    Args:
+        task: a LinearMap, as LinearMap(keys="sphere") or SphereRegression.
+        n: how many, >= 1.
+        length: tokens in a context.
+        objective: "masked": one of length + 1 tokens is hidden, the target is its value.
+            "supervised": the target is label @ E[v | k = q, latent] + label_noise, a label of the
+            latent that never enters the context.
+        label: (d_y, d_v), of the supervised objective; the identity if None.
+        label_noise: its standard deviation, >= 0.
+        seed: of the draws.
 
     >>> import attnscope as at
     >>> task = at.LinearMap(dim_key=2, dim_value=1, prior_variance=1.0, noise=0.5)
@@ -148,6 +158,11 @@ def task_contexts(
 
 def attend(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
     """Outputs o (n, M, d_y).
+
+    Args:
+        parameters: of the model.
+        contexts: keys (n, L, d), values (n, L, d_v) and queries (n, M, d); `task_contexts` makes
+            them.
 
     >>> import attnscope as at
     >>> import numpy as np

@@ -85,11 +85,13 @@ class BlockHistory:
     """What `train_block` returns.
 
     Attributes:
+        task, model: what was trained, and on what.
         step: (logs,) 0, log_every, ..., always ending with the last step.
         excess, error: (runs, logs) measured risk over noise^2 on the fixed test batch, and its
-        standard error. watched: what the module docstring lists, by name: (runs, logs) or (runs,
-        logs, heads). Names that a model has not are absent. parameters: one dict per run, float64,
-        after the last step; what model.predict takes.
+            standard error.
+        watched: what the module docstring lists, by name: (runs, logs) or (runs, logs, heads).
+            Names that a model has not are absent.
+        parameters: one dict per run, float64, after the last step; what model.predict takes.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=8, length=4)
@@ -162,8 +164,20 @@ def train_block(
     dtype: str = "float32",
     progress: bool = True,
 ) -> BlockHistory:
-    """Train `runs` copies of a model on fresh batches of the task (module docstring);
-    log_every=None logs some 20 times.
+    """Train `runs` copies of a model on fresh batches of the task (module docstring).
+
+    Args:
+        task: a SingleLocation.
+        model: a TransformerBlock, SimplifiedAttention, DenseNet or GatedRecurrent for its dim.
+        steps: updates of Adam.
+        batch_size: fresh sequences a step.
+        step_size: the largest, after warm-up; it falls to 0.
+        runs: copies, each from its own start.
+        log_every: steps between log points; None logs some 20 times.
+        seed: run i is a function of (seed, i).
+        test_size: sequences of the fixed test batch, >= 2.
+        dtype: "float32" or "float64" of the training.
+        progress: show a bar on stderr if that is a terminal.
 
     >>> from attnscope.predictors.blocks.compared_models import SimplifiedAttention
     >>> run = train_block(SingleLocation(dim=8, length=4), SimplifiedAttention(8), steps=20, progress=False)
@@ -336,6 +350,11 @@ def simplified_risk(
     task: SingleLocation, model: SimplifiedAttention, parameters: Parameters
 ) -> Estimate:
     """Exact risk of a trained SimplifiedAttention, vectors of any length (module docstring).
+
+    Args:
+        task: a SingleLocation.
+        model: a SimplifiedAttention.
+        parameters: its vectors "k" and "v", of any positive length.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=8, length=4)

@@ -106,6 +106,11 @@ def generalisation_gap(
     """[R_train(best) - R_train(fitted)] + [R_test(fitted) - R_test(best)]:
     the gap with its noise removed by a control variate.
 
+    Args:
+        fitted: minimises the risk on `train`.
+        best: minimises the population risk.
+        train, test: the contexts of the fit, and others.
+
     >>> import attnscope as at
     >>> import numpy as np
     >>> task = at.LinearMap(dim_key=2, dim_value=1, prior_variance=1.0, noise=0.5)
@@ -134,8 +139,12 @@ def excess_risk(
     """Split the excess over Bayes of what training returned: R(best) - Bayes, R(minimiser) -
     R(best), R(returned) - R(minimiser).
 
-    `minimiser`: of the training risk; `best`: of the population risk. `bayes_predict` gives the
-    targets' conditional means (n, M, d_y).
+    Args:
+        returned: what training gave.
+        minimiser: of the training risk.
+        best: of the population risk.
+        test: contexts that no fit has seen.
+        bayes_predict: from contexts to the targets' conditional means (n, M, d_y).
 
     >>> import attnscope as at
     >>> import numpy as np

@@ -46,8 +46,12 @@ class FullMatrices:
     """A softmax attention layer trained on the squared loss of its [CLS] row (module docstring).
 
     Args:
+        task: a SingleLocation.
         temperature: lam of the layer that `layer` returns; `advance` is told its temperatures step
-        by step, as every engine. inner: p, the inner dimension.
+            by step, as every engine.
+        inner: p, the inner dimension.
+        step_size: alpha > 0.
+        batch_size: fresh sequences a step, >= 1.
         optimiser: "sgd" or "adam".
         scale: the norm of k and of v at the start.
         query: "fixed" (the [CLS] token keeps its random direction) or "learned".

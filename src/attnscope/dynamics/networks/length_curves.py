@@ -56,8 +56,14 @@ def length_curve(
     """Measure a trained model on `samples` sequences of every length (fewer of the longest:
     TOKENS), location uniform.
 
-    `model` may be a function of the length, e.g. lambda L: replace(block,
-    temperature=log(L)/log(16)). The same seed gives the same sequences.
+    Args:
+        task: a SingleLocation.
+        model: a trained sequence model, or a function of the length that returns one, as lambda L:
+            replace(block, temperature=log(L)/log(16)).
+        parameters: of the model, as `train_block` returns them.
+        lengths: at which to measure, >= 1 each.
+        samples: sequences of each length, >= 2.
+        seed: the same gives the same sequences.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=8, length=4)

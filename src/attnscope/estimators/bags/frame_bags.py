@@ -19,9 +19,14 @@ __all__ = ["FrameBags", "bags_from_frame"]
 
 
 class FrameBags(NamedTuple):
-    """bags[i] (L_i, d) float64, in the order in which they first appear; label (n,) and weight (n,)
-    or None; names (n,) of the bags; features: the d columns; rows[i] (L_i,): where its tokens
-    stand in the table, counted from 0.
+    """The bags of a table; what `bags_from_frame` returns.
+
+    Attributes:
+        bags: n arrays (L_i, d) float64, in the order in which they first appear.
+        label, weight: (n,), or None.
+        names: (n,), of the bags.
+        features: the d columns.
+        rows: n arrays (L_i,): where the tokens stand in the table, from 0.
 
     >>> import attnscope as at
     >>> import pandas as pd
@@ -46,9 +51,13 @@ def bags_from_frame(
     weight: str | None = None,
     features: Sequence[str] | None = None,
 ) -> FrameBags:
-    """Bags of a pandas or polars table with one token per row; `bag` names the column (or the level
-    of a pandas index) of the bags' names, `target` and `weight` columns that are constant within a
-    bag, `features` those of numbers (None: every other column of numbers).
+    """Bags of a table with one token per row.
+
+    Args:
+        frame: a pandas or polars table.
+        bag: the column, or the level of a pandas index, of the bags' names.
+        target, weight: columns that are constant within a bag; None: without.
+        features: columns of numbers; None: every other one.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"slide": ["b", "b", "a"], "u": [1.0, 2.0, 3.0], "sick": [1, 1, 0]})

@@ -54,8 +54,12 @@ class OpenBags(Sequence):
     """n bags that lie in files: `len`, `bags[i]` (L_i, d) as stored, `bags[2:5]` or `bags[numbers]`
     a part of them, still unread; `for tokens in bags` reads one after another, any number of times.
 
-    names (n,), labels (n,) or None, weight (n,) or None, lengths (n,), width d, `coords(i)` (L_i, c)
-    or None; skipped: what was left out, by name or file, and why.
+    Also names (n,), lengths (n,), width d, and `coords(i)` (L_i, c) or None. `open_bags` makes them.
+
+    Args:
+        entries: where each bag lies.
+        labels, weight: (n,), or None.
+        skipped: what was left out, by name or file, and why.
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -207,11 +211,11 @@ def open_bags(
 
     Args:
         path: the folder, file or files.
-        labels: a .csv or .parquet table of names and labels, a mapping from names, or one label
-            per bag in the order of `names`; None: no labels.
+        labels: a .csv or .parquet table of names and labels, a mapping from names, or one label per
+            bag in the order of `names`; None: no labels.
         features, coords: names of the arrays, datasets or columns.
-        bag, target, weight: columns of the label table (and, for parquet, of the bags' names);
-            left out: bag, name, slide_id or file; label, y or target; no weights.
+        bag, target, weight: columns of the label table (and, for parquet, of the bags' names); left
+            out: bag, name, slide_id or file; label, y or target; no weights.
         on_error: "stop" at a file that cannot be read, a bag that holds NaN, a name without a
             partner; or "skip" them, which reads every bag once when opening, warns, and lists them
             in `skipped`.

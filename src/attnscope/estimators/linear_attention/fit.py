@@ -67,11 +67,14 @@ LARGEST = 1e30  # of an entry: features are cubic, and their squares must fit in
 class LinearAttentionFit:
     """What `fit_linear_attention` found.
 
-    theta: (o, D, D, p), symmetric in the two middle places: y_a = sum theta_aijk C_ij z_k; of all
-        minimisers the one of least size in balanced units, where they are many.
-    optimum: the least mean squared error over linear attention of any number of heads.
-    loss: mean squared error of this fit: the optimum, unless there is a ridge.
-    features, nullity: how many there are, and in how many directions the data leave them open.
+    Attributes:
+        theta: (o, D, D, p), symmetric in the two middle places: y_a = sum theta_aijk C_ij z_k; of
+            all minimisers the one of least size in balanced units, where they are many.
+        optimum: the least mean squared error over linear attention of any number of heads.
+        loss: mean squared error of this fit: the optimum, unless there is a ridge.
+        features, nullity: how many there are, and in how many directions the data leave them open.
+        contexts: how many it was fitted on.
+        ridge: that of the fit.
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -210,9 +213,10 @@ def fit_linear_attention(
     """The best linear attention y = sum_h V_h (sum_l z_l z_l^T) Q_h z over any number of heads.
 
     Args:
-        tokens: (n, L, D); mask (n, L), True = real token, where lengths differ.
+        tokens: (n, L, D).
         query: (n, p), what is asked of each context; not one of its tokens.
         target: (n,) or (n, o).
+        mask: (n, L), True = real token, where lengths differ.
         ridge: >= 0, times |theta|^2 beside the mean squared error.
 
     At least as many contexts as features p D(D+1)/2 are needed without a ridge. Cost: one QR

@@ -56,8 +56,13 @@ DEPENDENT = 1e-9  # of its length: a regressor with less left over is a combinat
 class SpatialContext(NamedTuple):
     """R^2 of the features alone, three gains in R^2, two coefficients, each with its error.
 
-    fitted: R^2 of the four regressions as they are in the sample, without correction; tiles: how
-    many; neighbours: how many a tile has on average.
+    Attributes:
+        baseline: R^2 of the features alone.
+        features, scores, residuals: gains in R^2 by the neighbours' features, scores and residuals.
+        rho, rho_residuals: coefficients of the neighbours' scores and residuals, by likelihood.
+        fitted: R^2 of the four regressions as they are in the sample, without correction.
+        tiles: how many.
+        neighbours: how many a tile has on average.
 
     >>> import attnscope as at
     >>> import numpy as np

@@ -24,8 +24,14 @@ Number = Any  # a float for scalar overlaps, an array of their broadcast shape o
 
 @dataclass(frozen=True)
 class Estimate:
-    """value with its absolute error; method says how it was computed; excess = value - noise**2;
-    log_excess = log(excess).
+    """A number, or an array, with an error that is never too small.
+
+    Attributes:
+        value: the number.
+        error: absolute; what kind, `method` says.
+        method: how it was computed.
+        excess: value - noise^2, kept apart: no digits are lost where it is small.
+        log_excess: log(excess), also where excess underflows.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)

@@ -29,6 +29,11 @@ class SimplifiedAttention(SequenceModel):
     """The papers' predictor with free vectors: T(X) = sum_l sigma(lam X.k)_l X_l.v, sigma the
     softmax over tokens or erf; 2 d parameters.
 
+    Args:
+        dim: d >= 2 of the tokens.
+        kind: sigma: "softmax" or "erf".
+        temperature: lam > 0.
+
     >>> SimplifiedAttention(dim=16).size
     32
     """
@@ -86,6 +91,10 @@ class DenseNet(SequenceModel):
     """One hidden layer on the L d numbers laid end to end: T(X) = a.gelu(W x + b) + a_0. Sequences
     of another length are refused.
 
+    Args:
+        dim, length: d and L of its sequences.
+        hidden: width of the layer.
+
     >>> from attnscope.predictors.blocks.transformer import TransformerBlock
     >>> DenseNet.matching(TransformerBlock(dim=16), length=10).size, TransformerBlock(dim=16).size
     (2269, 2193)
@@ -142,6 +151,10 @@ class GatedRecurrent(SequenceModel):
 
     The update gate starts half a unit towards keeping (bias 1), the usual start for long sequences.
     Masked tokens leave h as it is.
+
+    Args:
+        dim: d of the tokens.
+        hidden: width of h.
 
     >>> from attnscope.predictors.blocks.transformer import TransformerBlock
     >>> GatedRecurrent.matching(TransformerBlock(dim=16)).size, TransformerBlock(dim=16).size

@@ -70,7 +70,7 @@ class TransformerBlock(SequenceModel):
         hidden: width of the feed-forward layer; 2 dim if None, no such layer if 0.
         norm: "layer" or None.
         temperature: lam > 0 multiplies all logits. Training uses it as it is; replace(model,
-        temperature=...) changes it afterwards.
+            temperature=...) changes it afterwards.
 
     >>> model = TransformerBlock(dim=16, heads=2, hidden=32)
     >>> model.size, model.predict(model.init(seed=0), np.zeros((3, 5, 16))).shape
@@ -131,7 +131,7 @@ class TransformerBlock(SequenceModel):
         return self._norm(p, "1", jnp.concatenate([p["register"][None], x]))
 
     def logits(self, p: Any, a: Any) -> Any:
-        """lam k_h.a_l (H, 1 + L)."""
+        """lam k_h.a_l (H, 1 + L), by the parameters p."""
         import jax.numpy as jnp
 
         query = jnp.einsum("hpd,d->hp", p["query"], a[0])
@@ -139,7 +139,7 @@ class TransformerBlock(SequenceModel):
         return p.get("temperature", self.temperature) * (keys @ a.T)
 
     def weights(self, p: Any, a: Any, real: Any) -> Any:
-        """w (H, 1 + L), the register first; it is always real."""
+        """w (H, 1 + L), by the parameters p, the register first; it is always real."""
         import jax
         import jax.numpy as jnp
 
@@ -147,7 +147,7 @@ class TransformerBlock(SequenceModel):
         return jax.nn.softmax(jnp.where(there, self.logits(p, a), -jnp.inf), axis=1)
 
     def read(self, p: Any, z: Any) -> Any:
-        """T from the heads' averages z (H, d)."""
+        """T from the heads' averages z (H, d), by the parameters p."""
         import jax
         import jax.numpy as jnp
 

@@ -74,10 +74,11 @@ def softmax_attention(
     bandwidth: float = 0.2,
     sink: float | None = None,
 ) -> np.ndarray:
-    """Average of values with weights softmax(q.k/bandwidth): (..., d_v) from (..., d_k), (..., L,
-    d_k), (..., L, d_v).
+    """Average of values with weights softmax(q.k/bandwidth): (..., d_v).
 
     Args:
+        query: (..., d_k).
+        keys, values: (..., L, d_k) and (..., L, d_v).
         bandwidth: h > 0, divides the scores.
         sink: logit b (not divided) of one more token of value 0; None is without.
 
@@ -119,8 +120,12 @@ def _streamed(q: np.ndarray, k: np.ndarray, v: np.ndarray, sink: float | None) -
 def linear_attention(
     query: np.ndarray, keys: np.ndarray, values: np.ndarray, scale: Rule = 1.0
 ) -> np.ndarray:
-    """scale * sum_l (q.k_l) v_l, through the state sum_l v_l k_l^T: one pass, no scores. scale may
-    be a rule, as lambda L: 1/L.
+    """scale * sum_l (q.k_l) v_l, through the state sum_l v_l k_l^T: one pass, no scores.
+
+    Args:
+        query: (..., d_k).
+        keys, values: (..., L, d_k) and (..., L, d_v).
+        scale: a number, or a rule as lambda L: 1/L.
 
     >>> linear_attention(np.array([1.0, 2.0]), np.eye(2), np.array([[3.0], [5.0]]))
     array([13.])
@@ -138,9 +143,12 @@ def cme_attention(
     """V^T (K + ridge I)^-1 k_q: (..., d_v) from (..., d_k), (..., L, d_k), (..., L, d_v).
 
     Args:
-        kernel: "linear" q.k | "rbf" exp(-|q-k|^2/(2 bandwidth)) | "exponential" exp(q.k/bandwidth)
-        | a function of (m, d_k) and (L, d_k)
-            arrays with values (m, L), symmetric and positive semidefinite.
+        query: (..., d_k).
+        keys, values: (..., L, d_k) and (..., L, d_v).
+        kernel: "linear" q.k, "rbf" exp(-|q-k|^2/(2 bandwidth)), "exponential" exp(q.k/bandwidth),
+            or a function of (m, d_k) and (L, d_k) arrays with values (m, L), symmetric and positive
+            semidefinite.
+        bandwidth: h > 0; of no account to the linear kernel.
         ridge: lam >= 0, or a rule as lambda L: L**0.75.
 
     Beyond 4000 tokens the system is solved iteratively; an answer that is not known to 1e-6 of the
@@ -178,8 +186,16 @@ def cme_solve(
     query: np.ndarray, keys: np.ndarray, values: np.ndarray,
     kernel: str | KernelFunction = "rbf", bandwidth: float = 1.0, ridge: Rule = 0.25,
 ) -> CMESolution:  # fmt: skip
-    """cme_attention with a bound on its error, from the residual of the system (kernel_systems);
-    ridge > 0.
+    """cme_attention with a bound on its error, from the residual of the system (kernel_systems).
+
+    Args:
+        query: (..., d_k).
+        keys, values: (..., L, d_k) and (..., L, d_v).
+        kernel: "linear" q.k, "rbf" exp(-|q-k|^2/(2 bandwidth)), "exponential" exp(q.k/bandwidth),
+            or a function of (m, d_k) and (L, d_k) arrays with values (m, L), symmetric and positive
+            semidefinite.
+        bandwidth: h > 0; of no account to the linear kernel.
+        ridge: lam > 0, or a rule as lambda L: L**0.75.
 
     >>> value, error = cme_solve(np.ones(2), np.eye(2), np.ones((2, 1)))
     >>> bool(abs(error[0]) < 1e-14)
@@ -209,8 +225,16 @@ def cme_variance(
     bandwidth: float = 1.0,
     ridge: Rule = 0.25,
 ) -> np.ndarray:
-    """k(q, q) - k_q^T (K + ridge I)^-1 k_q: (...) from (..., d_k), (..., L, d_k);
-    arguments as in cme_attention.
+    """k(q, q) - k_q^T (K + ridge I)^-1 k_q: (...), a Gaussian process's variance at the query.
+
+    Args:
+        query: (..., d_k).
+        keys: (..., L, d_k).
+        kernel: "linear" q.k, "rbf" exp(-|q-k|^2/(2 bandwidth)), "exponential" exp(q.k/bandwidth),
+            or a function of (m, d_k) and (L, d_k) arrays with values (m, L), symmetric and positive
+            semidefinite.
+        bandwidth: h > 0; of no account to the linear kernel.
+        ridge: lam >= 0, or a rule as lambda L: L**0.75.
 
     >>> import attnscope as at
     >>> import numpy as np

@@ -39,7 +39,11 @@ Cost = Callable[[np.ndarray, np.ndarray], np.ndarray] | tuple[float, float]
 
 
 class Decision(NamedTuple):
-    """action (...) and its cost (...) on average over the tokens, weighted by attention.
+    """What attention decides, and what that costs.
+
+    Attributes:
+        action: (...), the one of least cost.
+        cost: (...), on average over the tokens, weighted by attention.
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -62,10 +66,12 @@ def attention_decision(
     actions: Any = None,
     bandwidth: float = 0.2,
 ) -> Decision:
-    """The action of least attention-weighted cost, for queries (..., d_k), keys (..., L, d_k) and
-    outcomes (..., L).
+    """The action of least attention-weighted cost.
 
     Args:
+        query: (..., d_k).
+        keys: (..., L, d_k).
+        outcomes: (..., L), what happened at each token.
         cost: (short, over), the newsvendor's costs per unit, or a function of actions and outcomes
             with values (A, L).
         actions: the A actions to choose from, (A,) or (A, k); the first of equal cost is taken.

@@ -37,10 +37,12 @@ def local_linear_attention(
     bandwidth: float = 0.2,
     ridge: float = 0.0,
 ) -> np.ndarray:
-    """The intercept at the query of a linear fit with weights softmax(q.k/bandwidth): (..., d_v)
-    from (..., d_k), (..., L, d_k), (..., L, d_v).
+    """The intercept at the query of a linear fit with weights softmax(q.k/bandwidth):
+    (..., d_v).
 
     Args:
+        query: (..., d_k).
+        keys, values: (..., L, d_k) and (..., L, d_v).
         bandwidth: h > 0, divides the scores.
         ridge: lam >= 0, pulls the slope to 0: softmax attention as it grows.
 

@@ -56,10 +56,11 @@ def delta_attention(
     decay: Gate = 1.0,
     causal: bool = False,
 ) -> np.ndarray:
-    """The (gated) delta rule: (..., d_v) from (..., d_k), (..., L, d_k), (..., L, d_v), the
-    memory read after the last token.
+    """The (gated) delta rule: (..., d_v), the memory read after the last token.
 
     Args:
+        query: (..., d_k).
+        keys, values: (..., L, d_k) and (..., L, d_v), in the order of time.
         step: e >= 0, a number or one for each token, (..., L); unit keys: at most 2.
         decay: g in [0, 1], likewise; 1 is the plain delta rule.
         causal: query is (..., L, d_k), and the answer (..., L, d_v) is read after each token.
@@ -85,8 +86,14 @@ def gated_linear_attention(
     scale: Gate = 1.0,
     causal: bool = False,
 ) -> np.ndarray:
-    """sum_t scale_t (product of the later decays) (q.k_t) v_t; arguments as in `delta_attention`,
-    `scale` in the place of its step.
+    """sum_t scale_t (product of the later decays) (q.k_t) v_t: (..., d_v).
+
+    Args:
+        query: (..., d_k).
+        keys, values: (..., L, d_k) and (..., L, d_v), in the order of time.
+        decay: g in [0, 1], a number or one for each token, (..., L); 1 is linear attention.
+        scale: a number or one for each token, (..., L).
+        causal: query is (..., L, d_k), and the answer (..., L, d_v) is read after each token.
 
     >>> keys, values = np.eye(2)[[0, 1, 0]], np.array([[1.0], [2.0], [5.0]])
     >>> gated_linear_attention(np.array([1.0, 1.0]), keys, values, decay=0.5)
@@ -103,10 +110,11 @@ def recursive_least_squares(
     decay: float = 1.0,
     ridge: float = 0.25,
 ) -> np.ndarray:
-    """S q of the S that minimises sum_t decay^(L-t) |v_t - S k_t|^2 + ridge |S|^2: (..., d_v) from
-    (..., d_k), (..., L, d_k), (..., L, d_v).
+    """S q of the S that minimises sum_t decay^(L-t) |v_t - S k_t|^2 + ridge |S|^2: (..., d_v).
 
     Args:
+        query: (..., d_k).
+        keys, values: (..., L, d_k) and (..., L, d_v), in the order of time.
         decay: g in [0, 1]; a token of age n counts g^n.
         ridge: lam >= 0; with 0 the keys that still count must span the space.
 

@@ -286,8 +286,12 @@ def _apply(M: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def hold_out(keys: np.ndarray, values: np.ndarray, position: np.ndarray) -> ContextBatch:
-    """Hide the value at `position` (n,) of each of n sequences (n, L + 1, .):
-    the rest is context, the hidden key the query.
+    """Hide the value at one position of each of n sequences: the rest is context, the hidden key
+    the query.
+
+    Args:
+        keys, values: (n, L + 1, .) each.
+        position: (n,), 0-based.
 
     >>> import attnscope as at
     >>> import numpy as np

@@ -57,7 +57,8 @@ class LinearMap(LatentMap):
         prior_variance: lam > 0, of each entry of W.
         noise: s > 0, standard deviation of each coordinate of a value around W phi(k).
         features: phi, a function of keys (..., d_k) with values (..., p); None is the identity, p =
-        d_k. keys: their law, "normal" (N(0, I)) or "sphere" (uniform, unit length).
+            d_k.
+        keys: their law, "normal" (N(0, I)) or "sphere" (uniform, unit length).
 
     >>> task = LinearMap(dim_key=3, dim_value=1, prior_variance=1.0, noise=0.5)
     >>> batch = task.sample(4, length=8, seed=0)

@@ -76,8 +76,13 @@ def attach_positions(
     width: int | None = None,
     encoding: str = "one-hot",
 ) -> np.ndarray:
-    """The pairs (content, position) as vectors (..., L, d + width); positions (..., L) are 0 ..
-    L-1 and width is L if None.
+    """The pairs (content, position) as vectors (..., L, d + width).
+
+    Args:
+        content: (..., L, d).
+        positions: (..., L), integers >= 0; 0 .. L-1 if None.
+        width: numbers a position takes; L if None.
+        encoding: "one-hot" or "sinusoidal".
 
     >>> import attnscope as at
     >>> import numpy as np

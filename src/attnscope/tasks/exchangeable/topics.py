@@ -60,8 +60,8 @@ class Topics:
         prior: pi, (K,) probabilities.
         emissions: B, (K, V): row z is the law of a token in topic z.
         labels: r, (K,) or (K, m): mean of the target in each topic; None: the target is the
-        held-out token, one-hot (V,). noise: standard deviation of each coordinate of the label
-        around r_z (with labels only).
+            held-out token, one-hot (V,).
+        noise: standard deviation of each coordinate of the label around r_z (with labels only).
 
     >>> task = Topics([0.5, 0.5], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
     >>> task.posterior(np.array([0, 0, 2])).round(4)

@@ -62,8 +62,9 @@ class CorrelatedBackground(CorrelatedTokens):
         mean: mu0, (dim,); 0 if None.
         covariance: S0, (dim, dim), symmetric positive definite; the identity if None.
         degrees_of_freedom: n > 2 makes the background a multivariate Student t with this mean and
-        covariance; None is Gaussian. informative: covariance of the informative token, "scaled"
-        (gamma^2 S0) or "isotropic" (gamma^2 I).
+            covariance; None is Gaussian.
+        informative: covariance of the informative token, "scaled" (gamma^2 S0) or "isotropic"
+            (gamma^2 I).
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> task = SingleLocation(dim=6, length=4, signal=2.0, seed=1)

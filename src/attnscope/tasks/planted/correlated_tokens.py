@@ -37,6 +37,11 @@ class Whitened(NamedTuple):
     """The isotropic task behind a correlated one:
     x' = matrix (x - shift), Y = intercept + scale Y'.
 
+    Attributes:
+        task: isotropic.
+        matrix, shift: of the tokens: (dim, dim) and (dim,).
+        scale, intercept: of the label.
+
     >>> import attnscope as at
     >>> import numpy as np
     >>> task = at.SingleLocation(dim=6, length=4, signal=2.0, seed=1)
@@ -145,7 +150,7 @@ class CorrelatedTokens(Located[Batch]):
         return self._whitened.task.teachers
 
     def standardised(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Whitened tokens (n, L, d) and labels (n,): what heads are trained on."""
+        """Whitened tokens (n, L, d) and labels (n,) of a batch: what heads are trained on."""
         white = self._whitened
         return white.tokens(batch.tokens), (batch.target - white.intercept) / white.scale
 

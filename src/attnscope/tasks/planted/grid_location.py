@@ -39,9 +39,10 @@ class GridLocation(SingleLocation):
 
     Args:
         rows, columns: M, N >= 1; tokens are (n, M N, dim), row by row, and `grid` shows them as (n,
-        M, N, dim). dim, gamma, noise, signal, key, value, seed: as in SingleLocation.
+            M, N, dim).
+        dim, gamma, noise, signal, key, value, seed: as in SingleLocation.
         location_probs: (rows, columns) or (rows * columns,) probabilities of the cells; uniform if
-        None.
+            None.
 
     >>> task = GridLocation(rows=5, columns=5, dim=20, gamma=1.0, signal=3.0)
     >>> batch = task.sample(4, seed=0)
@@ -88,7 +89,7 @@ class GridLocation(SingleLocation):
         return x.reshape(len(x), self.rows, self.columns, self.dim)
 
     def cell(self, location: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(row, column) of token numbers (n,)."""
+        """(row, column) of a location, token numbers (n,)."""
         l = np.asarray(location)
         if l.dtype.kind not in "iu" or (l.size and not 0 <= l.min() <= l.max() < self.length):
             raise bad(

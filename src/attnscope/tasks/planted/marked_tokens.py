@@ -24,8 +24,12 @@ BLOCK = 1 << 19  # scores or token entries worked on at a time: a few 4 MB array
 
 
 class SparseBatch(NamedTuple):
-    """tokens (n, L, d), target (n,) in {-1, 1}, marked (n, L) bool:
-    which tokens were shifted (none where the target is -1).
+    """Sequences of a SparseTokenClassification.
+
+    Attributes:
+        tokens: (n, L, d).
+        target: (n,), in {-1, 1}.
+        marked: (n, L) bool: which tokens were shifted (none where the target is -1).
 
     >>> import attnscope as at
     >>> task = at.SparseTokenClassification(dim=50, length=8, marked=2, strength=3.0)

@@ -62,7 +62,7 @@ class MultiDirection(DirectionTokens):
         positions: "distinct" or "independent".
         gamma, noise, signal: as in SingleLocation; signal None is sqrt(dim/2).
         keys, values: (F, dim) unit rows k_f*, v_f*; where None, drawn from `seed` on first access,
-        orthonormal among all.
+            orthonormal among all.
 
     >>> task = MultiDirection(dim=80, length=10, directions=2)
     >>> batch = task.sample(3, seed=1)

@@ -71,10 +71,11 @@ class MultiLocation(SubsetTokens):
 
     Args:
         dim, length, gamma, noise, signal, key, value, seed: as in SingleLocation; key and value
-        perpendicular. relevant: m, a whole number; or a probability in (0, 1): each token
-        independently; or probabilities (length+1,) of m = 0..length. weights: "equal", "sum" or
-        "dirichlet". concentration: a > 0 of the Dirichlet weights; large is equal, small is one
-        token.
+            perpendicular.
+        relevant: m, a whole number; or a probability in (0, 1): each token independently; or
+            probabilities (length+1,) of m = 0..length.
+        weights: "equal", "sum" or "dirichlet".
+        concentration: a > 0 of the Dirichlet weights; large is equal, small is one token.
 
     >>> task = MultiLocation(dim=20, length=6, relevant=2, gamma=1.0, signal=3.0)
     >>> batch = task.sample(4, seed=1)

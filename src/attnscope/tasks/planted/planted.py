@@ -45,7 +45,12 @@ BASE = ("dim", "length", "noise", "seed")
 
 
 class PlantedBatch(NamedTuple):
-    """tokens (n, L, d), target (n,) or (n, o), latent (n, ...).
+    """Sequences of a planted task, with what was drawn.
+
+    Attributes:
+        tokens: (n, L, d).
+        target: (n,) or (n, o).
+        latent: (n, ...).
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -81,8 +86,10 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
         exact_risk(predictor, overlaps)             (excess, error), or None where you know none
 
     Args:
-        dim, length: d and L. noise: standard deviation of the label's noise.
+        dim, length: d and L.
+        noise: standard deviation of the label's noise.
         seed: of the directions, which are made when they are asked for.
+        own: arguments of the subclass, by name.
 
     >>> class Shifted(Planted):
     ...     '''The first token is shifted along the key, and says the value.'''
@@ -197,7 +204,9 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
     # -- the same, checked --------------------------------------------------------------------------
 
     def enumerated(self, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """The latent's values (m, ...) and their probabilities (m,), or one sentence."""
+        """The latent's values (m, ...) and their probabilities (m,), or one sentence that names
+        the method that asked.
+        """
         if self.latents is None:
             must = "a task with finitely many latents"
             hint = "a method latents() that returns values and probabilities"

@@ -36,8 +36,13 @@ NAME = "RandomLength"
 
 
 class MaskedBatch(NamedTuple):
-    """tokens (n, L_max, d) padded with zeros, target (n,), location (n,) 0-based, mask (n, L_max)
-    bool: True = real token.
+    """Sequences of several lengths.
+
+    Attributes:
+        tokens: (n, L_max, d), padded with zeros.
+        target: (n,).
+        location: (n,), 0-based.
+        mask: (n, L_max) bool: True = real token.
 
     >>> import attnscope as at
     >>> task = at.RandomLength(at.SingleLocation(dim=4, length=3), {1: 0.5, 3: 0.5})

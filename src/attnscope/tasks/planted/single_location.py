@@ -50,7 +50,12 @@ NAME = "SingleLocation"
 
 
 class Batch(NamedTuple):
-    """tokens (n, L, d), target (n,), location (n,) 0-based.
+    """Sequences with their labels.
+
+    Attributes:
+        tokens: (n, L, d).
+        target: (n,).
+        location: (n,), of the token that carries the label, 0-based.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -67,6 +72,10 @@ class Batch(NamedTuple):
 
 class LinearPredictor(NamedTuple):
     """The best affine predictor: intercept + sum_l (along_value_l v* + along_key_l k*).x_l.
+
+    Attributes:
+        intercept: a number.
+        along_value, along_key: (length,) each.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -91,7 +100,7 @@ class SingleLocation(Located[Batch]):
         signal: s >= 0, the length of the informative token's mean; sqrt(dim/2) if None.
         location_probs: pi, (length,) probabilities of the positions; uniform if None.
         key, value: unit vectors k*, v* (dim,); where None, drawn from `seed` on first access,
-        orthogonal to the other.
+            orthogonal to the other.
 
     >>> task = SingleLocation(dim=400, length=10)
     >>> batch = task.sample(3, seed=1)

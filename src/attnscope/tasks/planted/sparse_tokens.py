@@ -67,7 +67,8 @@ class SparseTokenClassification(MarkedTokens):
 
     Args:
         dim: d >= 1. No array of this length is made before `direction` or `sample` is used; no
-        error depends on it. length: L >= 1.
+            error depends on it.
+        length: L >= 1.
         strength: theta >= 0.
         marked: R, 1 <= R <= L.
         direction: xi, a unit vector (dim,); drawn from `seed` on first access if None.

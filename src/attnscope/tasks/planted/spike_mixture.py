@@ -76,11 +76,16 @@ class SpikeMixture(SpikeTokens):
     docstring).
 
     Args:
+        dim: d >= 2.
+        length: L >= 1.
         strengths: (H,) the lengths |mu_h|, of orthogonal directions drawn from `seed`; or give
-        `means`. prior: (H,) probabilities P_h; uniform if None.
+            `means`.
+        prior: (H,) probabilities P_h; uniform if None.
+        gamma: standard deviation of the shifted token around its spike, > 0.
+        noise: standard deviation of the label noise, >= 0.
         means: (H, dim) the spikes mu_h themselves.
         outputs: (H, dim) unit rows v_h, or one unit vector (dim,) for all; None draws one for all,
-        orthogonal to the spikes.
+            orthogonal to the spikes.
 
     >>> task = SpikeMixture(dim=20, length=10, strengths=(4.0, 6**0.5), prior=(0.3, 0.7))
     >>> task.posterior(task.sample(5).tokens).shape, round(task.bayes_risk().value, 4)

@@ -27,8 +27,13 @@ BLOCK = 1 << 19  # log-probabilities of one forward table held at a time
 
 
 class MultiBatch(NamedTuple):
-    """tokens (n, L, d), target (n,), relevant (n, L) bool: the informative tokens, weights (n, L):
-    D, 0 elsewhere.
+    """Sequences of a MultiLocation.
+
+    Attributes:
+        tokens: (n, L, d).
+        target: (n,).
+        relevant: (n, L) bool: the informative tokens.
+        weights: (n, L), D; 0 elsewhere.
 
     >>> import attnscope as at
     >>> batch = at.MultiLocation(20, 6, 2).sample(3, seed=0)

@@ -66,6 +66,9 @@ def chernoff(task: Topics) -> Chernoff:
 
     Topics of prior probability 0 do not occur and do not count.
 
+    Args:
+        task: Topics, two or more of positive prior.
+
     >>> import attnscope as at
     >>> task = at.Topics([0.5, 0.5], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
     >>> found = at.chernoff(task)
@@ -125,6 +128,10 @@ def asymptotic_topic_error(task: Topics, length: int) -> Estimate:
 
     The bound is from the exact masses of all pairs of topics (see the module docstring).
 
+    Args:
+        task: Topics, two or more of positive prior.
+        length: L >= 1, the tokens seen.
+
     >>> import attnscope as at
     >>> task = at.Topics([0.5, 0.5], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
     >>> law, exact = at.asymptotic_topic_error(task, 100), at.two_topic_error(task, 100)
@@ -152,6 +159,10 @@ def two_topic_error(task: Topics, length: int) -> Estimate:
 
     The contour integral of theory.exchangeable.two_topics; its rounding grows like L eps, its time
     does not grow. Compare Topics.topic_error, which enumerates counts.
+
+    Args:
+        task: Topics, two of them.
+        length: L >= 1, the tokens seen.
 
     >>> task = Topics([0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]])
     >>> round(two_topic_error(task, 10).value, 10), round(task.topic_error(10).value, 10)

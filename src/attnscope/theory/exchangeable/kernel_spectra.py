@@ -48,6 +48,11 @@ class Spectrum(NamedTuple):
 def sphere_spectrum(dimension: int, smoothness: float, top: int = 400) -> Spectrum:
     """A kernel on S^m with mu_l ~ (1 + l)^-(2 beta + m), degrees 0 to `top`, trace 1.
 
+    Args:
+        dimension: m >= 1, of the sphere S^m.
+        smoothness: beta > 0, how fast eigenvalues fall.
+        top: the last degree, >= 0.
+
     >>> s = sphere_spectrum(2, 1.0, top=2)
     >>> (s.eigenvalues / s.eigenvalues[0]).round(4), s.multiplicities
     (array([1.    , 0.0625, 0.0123]), array([1., 3., 5.]))

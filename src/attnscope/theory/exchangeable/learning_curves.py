@@ -95,6 +95,16 @@ def softmax_curve(
     """Exact error of softmax attention on `length` tokens (see the module docstring); `error` is an
     absolute numerical bound.
 
+    Args:
+        dim: d >= 2, the keys live on S^{d-1}.
+        length: L >= 1, tokens in the context.
+        bandwidth: h > 0, divides the scores.
+        noise: s >= 0, of each coordinate of a value.
+        power: c_m >= 0, shares of the function's degrees 0, 1, ..., of sum 1; a linear function as
+            it stands.
+        gain: g, which multiplies the answer.
+        sink: logit b of one more token of value 0; None is without.
+
     >>> e = softmax_curve(dim=3, length=64, bandwidth=0.25)
     >>> round(e.value, 12), e.error < 1e-12
     (0.098797036813, True)
@@ -153,6 +163,15 @@ def cme_curve(
     """Error of CME attention with the RBF kernel on `length` tokens:
     the deterministic equivalent.
 
+    Args:
+        dim: d >= 2, the keys live on S^{d-1}.
+        length: L >= 1, tokens in the context.
+        ridge: > 0, of the whole context, not per token; noise^2/prior variance is Bayes' choice.
+        bandwidth: h > 0, of the RBF kernel.
+        noise: s >= 0, of each coordinate of a value.
+        power: c_m >= 0, shares of the function's degrees 0, 1, ..., of sum 1; a linear function as
+            it stands.
+
     >>> import attnscope as at
     >>> round(at.cme_curve(dim=3, length=64, ridge=1.0), 6)
     0.037145
@@ -202,6 +221,14 @@ def best_attention(
 
     Bandwidths from 5e-3 (NARROWEST) to 20 are searched: with next to no noise the narrowest is the
     best of them.
+
+    Args:
+        dim: d >= 2, the keys live on S^{d-1}.
+        length: L >= 1, tokens in the context.
+        noise: s >= 0, of each coordinate of a value.
+        power: c_m >= 0, shares of the function's degrees 0, 1, ..., of sum 1; a linear function as
+            it stands.
+        sink: whether there is one, of the best logit.
 
     >>> round(best_attention(dim=3, length=256).inverse_bandwidth, 3)
     4.644

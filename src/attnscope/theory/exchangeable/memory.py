@@ -82,6 +82,10 @@ def best_gates(task: DriftingMap, length: int | None = None) -> BestGates:
     """The gated delta rule with the least error on a DriftingMap; in the limit of long contexts,
     or with one step for each of `length` tokens.
 
+    Args:
+        task: a DriftingMap.
+        length: tokens of the context; None: endlessly many.
+
     >>> task = DriftingMap(dim_key=8, noise=0.5, decay=0.99, keys="sphere")
     >>> best = best_gates(task)
     >>> best.decay, round(best.step, 4), round(best.risk.excess, 6)
@@ -121,12 +125,15 @@ def memory_curve(
     arrays).
 
     Args:
+        task: a DriftingMap.
+        length: tokens of the context, one number or several.
         step: e >= 0, a number or one for each token; None for the delta rule: `best_gates`. Rule
-        "linear" calls it its scale, and has no default.
+            "linear" calls it its scale, and has no default.
         decay: g in [0, 1]; None: the task's own for the delta rule, else 1.
         rule: "delta" | "linear", exact | "least squares", sampled: `recursive_least_squares`.
         ridge: of least squares; None: noise^2/prior variance.
         samples: key sets drawn for least squares.
+        seed: of the key sets.
 
     >>> task = DriftingMap(dim_key=8, noise=0.5, decay=1.0)
     >>> memory_curve(task, [1, 10, 100], step=0.05).excess.round(5)

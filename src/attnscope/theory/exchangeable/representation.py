@@ -120,10 +120,11 @@ def representation(
     """How much of the topic a map of the sequence keeps, and at what size.
 
     Args:
+        task: Topics.
+        length: L >= 0, the tokens seen.
         statistic: "tokens" | "counts" | "posterior" | "map" (the likeliest topic) | "rounded"
-        (posterior to 0.1) | "prefix" (all but the last
-            token), or a function of tokens (N, L) with values (N,) or (N, m): sequences with equal
-            values are merged.
+            (posterior to 0.1) | "prefix" (all but the last token), or a function of tokens (N, L)
+            with values (N,) or (N, m): sequences with equal values are merged.
         labels: r, (K,) or (K, m), whose regret is meant; the K indicators of the topics if None.
 
     >>> task = Topics([0.5, 0.5], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
@@ -216,6 +217,10 @@ def posterior_atoms(task: Topics, length: int) -> Atoms:
     """The distinct posteriors of sequences of that length and their masses,
     by enumeration of counts.
 
+    Args:
+        task: Topics.
+        length: L >= 0, the tokens seen.
+
     >>> import attnscope as at
     >>> task = at.Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])
     >>> atoms = at.posterior_atoms(task, 2)
@@ -251,6 +256,9 @@ def _merged(
 def merge_costs(atoms: Atoms) -> np.ndarray:
     """Summed Brier regret (A, A) of merging atoms i and j:
     p_i p_j/(p_i + p_j) |post_i - post_j|^2; 0 on the diagonal.
+
+    Args:
+        atoms: as `posterior_atoms` returns them.
 
     >>> import attnscope as at
     >>> task = at.Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])

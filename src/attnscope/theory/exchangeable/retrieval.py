@@ -42,6 +42,11 @@ def retrieval_probability(
 ) -> Estimate:
     """P(the coordinate with the largest score is the right one) after `length` examples.
 
+    Args:
+        task: a SparseRetrieval.
+        length: n >= 0 examples.
+        scores: "cosine" (keys of one length) or "dot" (plain attention).
+
     >>> task = SparseRetrieval(features=16, noise=1.0)
     >>> [round(retrieval_probability(task, 8, s).value, 6) for s in ("cosine", "dot")]
     [0.689799, 0.581488]
@@ -56,6 +61,11 @@ def examples_needed(
     task: SparseRetrieval, probability: float = 0.5, scores: str = "cosine"
 ) -> int:
     """The smallest number of examples at which `retrieval_probability` is at least `probability`.
+
+    Args:
+        task: a SparseRetrieval.
+        probability: in [0, 1), of the right coordinate.
+        scores: "cosine" (keys of one length) or "dot" (plain attention).
 
     >>> import math
     >>> task = SparseRetrieval(features=round(math.exp(160)), noise=1.0)

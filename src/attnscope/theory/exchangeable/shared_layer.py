@@ -39,6 +39,7 @@ def shared_layer_risk(
         positions: N >= 1 on a ring.
         sequences: n >= 3; without sharing n >= N + 2, below which the error is infinite.
         noise: s >= 0 of the labels.
+        shared: one filter for all positions, or own weights at each.
 
     >>> round(shared_layer_risk(32, 20, 0.5).excess, 6)
     0.013204

@@ -89,6 +89,12 @@ def cme_filter(
     """mu_m/(mu_m + r): what CME attention with the RBF kernel and ridge L r keeps of degree m,
     in the limit of long contexts.
 
+    Args:
+        dim: d >= 2, the keys live on S^{d-1}.
+        bandwidth: h > 0, scores are q.k/h.
+        degree: m >= 0, one or an array of them; the result has its shape.
+        ridge_per_token: r = ridge/L >= 0.
+
     >>> import attnscope as at
     >>> import numpy as np
     >>> at.cme_filter(3, 1.0, np.arange(4), ridge_per_token=0.01).round(3)
@@ -106,8 +112,12 @@ def cme_filter(
 
 
 def local_linear_filter(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
-    """What local linear attention keeps of the degree-m part, in the limit of long contexts;
-    arguments as in `softmax_filter`.
+    """What local linear attention keeps of the degree-m part, in the limit of long contexts.
+
+    Args:
+        dim: d >= 2, the keys live on S^{d-1}.
+        bandwidth: h > 0, scores are q.k/h.
+        degree: m >= 0, one or an array of them; the result has its shape.
 
     >>> local_linear_filter(3, 0.5, [0, 1, 2, 3]).round(6)
     array([1.      , 1.      , 0.571719, 0.215711])
@@ -131,6 +141,11 @@ def kernel_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> 
 
     They sum to k(q, q) = 1 when each is counted once per harmonic
     (tasks.exchangeable.sphere_regression.harmonic_count).
+
+    Args:
+        dim: d >= 2, the keys live on S^{d-1}.
+        bandwidth: h > 0, scores are q.k/h.
+        degree: m >= 0, one or an array of them; the result has its shape.
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -156,7 +171,11 @@ def density_bias(
     """(h/2)(Laplacian f + 2 <grad f, grad log p>): first-order bias of softmax attention for unit
     keys with density p.
 
-    Laplacian (...) and gradients (..., d) are those of the sphere: tangential at the query.
+    Args:
+        bandwidth: h > 0, divides the scores.
+        laplacian: (...), of f on the sphere at the query.
+        gradient: (..., d), of f, tangential at the query.
+        log_density_gradient: (..., d), of log p, tangential too.
 
     >>> import attnscope as at
     >>> import numpy as np

@@ -49,6 +49,10 @@ def condition_number(target_map: np.ndarray, label: np.ndarray) -> float:
 
     Singular values of T below rounding of the largest count as 0.
 
+    Args:
+        target_map: T (p_t, p), from the latent to the pretraining target.
+        label: a (p,), not zero: the label is <a, latent>.
+
     >>> round(condition_number(np.diag([1.0, 0.1]), [0.0, 1.0]), 12)
     10.0
     """
@@ -73,6 +77,11 @@ def transfer_bound(
 
     Infinity for a label out of the span of T, however small the pretraining excess.
 
+    Args:
+        target_map: T (p_t, p), from the latent to the pretraining target.
+        label: a (p,), not zero: the label is <a, latent>.
+        pretraining_excess: E|f^ - f*|^2 >= 0, what pretraining left.
+
     >>> import attnscope as at
     >>> import numpy as np
     >>> round(at.transfer_bound(np.diag([2.0, 1.0]), np.array([1.0, 1.0]), 0.01), 6)
@@ -95,6 +104,12 @@ def bottleneck_law(
     token_noise: float = 1.0,
 ) -> np.ndarray:
     """(p - r)(s_t^2 kap^2 + 1 - c)/n; condition, samples and length broadcast.
+
+    Args:
+        condition, samples, length: kap >= 1, n and L; they broadcast.
+        dim, rank: p >= 2 latent directions, of which the target shows r < p.
+        target_noise: s_t >= 0, of the pretraining target.
+        token_noise: s >= 0, of a token around the latent.
 
     >>> import attnscope as at
     >>> at.bottleneck_law(condition=[1.0, 4.0], samples=100, length=16).round(4)

@@ -124,6 +124,8 @@ def stationary_points(
     points.
 
     Args:
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        predictor: one head, or a MultiHead.
         starts, seed: random descents of the search, and their seed.
 
     >>> for p in stationary_points(SingleLocation(dim=400, length=10), Erf(0.1)):
@@ -204,6 +206,11 @@ def basin_prediction(
 
     Right for about 95 % of random starts (d = 400: 96.4 % at temperature 0.02, 94.8 % at 0.1, 5000
     starts each); meaningless above the critical temperature.
+
+    Args:
+        task: a SingleLocation.
+        temperature: lam > 0 of Erf.
+        overlaps: of the starts, numbers or arrays that broadcast; small.
 
     >>> import attnscope as at
     >>> import numpy as np

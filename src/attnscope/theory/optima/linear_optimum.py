@@ -46,6 +46,10 @@ __all__ = [
 class LinearOptimum(NamedTuple):
     """The least risk, and the LinearAttention(temperature, offset) that attains it at (k*, v*).
 
+    Attributes:
+        risk: the least one.
+        temperature, offset: of the LinearAttention that attains it.
+
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
     >>> best = at.linear_optimum(task)
@@ -68,6 +72,9 @@ class NormalisedLinearOptimum(NamedTuple):
 def linear_optimum(task: SingleLocation) -> LinearOptimum:
     """The best linear attention over all vectors and offsets.
 
+    Args:
+        task: a SingleLocation.
+
     >>> best = linear_optimum(SingleLocation.spiked(dim=20, length=10, strength=50.0))
     >>> round(best.risk.value, 4)
     0.1636
@@ -86,6 +93,9 @@ def linear_optimum(task: SingleLocation) -> LinearOptimum:
 def normalised_linear_optimum(task: SingleLocation) -> NormalisedLinearOptimum:
     """The best slope of normalised linear attention at (k*, v*), any gamma: its risk is a quadratic
     in the slope.
+
+    Args:
+        task: a SingleLocation.
 
     >>> best = normalised_linear_optimum(SingleLocation.spiked(dim=20, length=10, strength=50.0))
     >>> round(best.risk.value, 6), round(best.slope, 6)  # 9/60, sqrt(50)/60

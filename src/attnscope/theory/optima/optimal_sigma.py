@@ -75,6 +75,9 @@ class OptimalSigma(Componentwise):
     """The best componentwise predictor for a task with given gamma, signal and length;
     temperature 1.
 
+    Args:
+        gamma, signal, length: those of the task, as in SingleLocation.
+
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
     >>> best = at.optimal_sigma(task)
@@ -115,6 +118,9 @@ class OptimalSigma(Componentwise):
 def optimal_sigma(task: SingleLocation) -> OptimalSigma:
     """The componentwise predictor of least risk at the oracle overlaps, usable in `risk` and
     `predict`.
+
+    Args:
+        task: a SingleLocation.
 
     >>> task = SingleLocation(dim=50, length=10)
     >>> float(optimal_sigma(task).weights(np.array([[0.0, 5.0]]))[0, 1]) > 0.99

@@ -66,6 +66,11 @@ DRAWS = 4096  # sequences that tell a task's sizes: the range is generous, a ten
 class OracleRegime(NamedTuple):
     """How far (task, temperature) is inside the asymptotic regime of the erf oracle.
 
+    Attributes:
+        through: lam s: large lets the informative token through.
+        leak: lam sqrt(L): small silences the background.
+        leading_risk: gam^2 erfc(lam s)^2 + (4/pi) (L-1) lam^2.
+
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
     >>> found = at.oracle_regime(task, 0.1)
@@ -73,9 +78,9 @@ class OracleRegime(NamedTuple):
     (1.414, 0.316, 0.1156)
     """
 
-    through: float  # lam s: large lets the informative token through
-    leak: float  # lam sqrt(L): small silences the background
-    leading_risk: float  # gam^2 erfc(lam s)^2 + (4/pi) (L-1) lam^2
+    through: float
+    leak: float
+    leading_risk: float
 
 
 def optimal_temperature(
@@ -89,7 +94,8 @@ def optimal_temperature(
     Args:
         task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
         family: a predictor class such as `Erf` or `Softmax`, or a function from temperature to
-        predictor.
+            predictor.
+        overlaps: numbers; None: the oracle's.
 
     >>> from attnscope.predictors.attention import Erf
     >>> best, at_best = optimal_temperature(SingleLocation(dim=400, length=10), Erf)
@@ -238,6 +244,10 @@ def _family(family: object, of: str) -> Callable[[float], Predictor]:
 def oracle_regime(task: SingleLocation, temperature: float) -> OracleRegime:
     """Where (task, temperature) stands in the asymptotic regime of the erf oracle (module
     docstring).
+
+    Args:
+        task: a SingleLocation.
+        temperature: lam > 0 of Erf.
 
     >>> regime = oracle_regime(SingleLocation(dim=10**8, length=10), 1e-3)
     >>> round(regime.through, 2), round(regime.leak, 4)

@@ -74,6 +74,9 @@ def critical_temperature(task: SingleLocation) -> float:
     twice gamma and few tokens the oracle may turn into a minimum again far above; the first
     temperature is given.
 
+    Args:
+        task: a SingleLocation.
+
     >>> round(critical_temperature(SingleLocation(dim=400, length=10)), 4)
     0.8924
     """

@@ -37,9 +37,16 @@ NAMES = {"kappa": "k·k*", "eta": "k·v*", "theta": "v·k*", "nu": "v·v*", "rho
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """risk, error (n, n), rows along y, NaN outside; axis (n,); points: the stationary ones.
+    """The risk of one head over two overlaps; what `risk_landscape` returns.
 
-    overlaps: what the others are held at; method: how the risks were computed.
+    Attributes:
+        task, predictor: whose risk it is.
+        x, y: the names of the two overlaps.
+        axis: (n,), of both axes.
+        risk, error: (n, n), rows along y; NaN where no vectors have such overlaps.
+        overlaps: what the others are held at.
+        points: the stationary ones.
+        method: how the risks were computed.
 
     >>> import attnscope as at
     >>> found = at.risk_landscape(at.SingleLocation(dim=80, length=5), at.Erf(0.2), points=5)
@@ -123,11 +130,14 @@ def risk_landscape(
 
     Args:
         task: any planted task with a key and a value: shipped, or a Planted of yours.
+        predictor: one head, at a temperature.
         x, y: which overlaps are the axes: kappa, eta, theta, nu or rho.
         overlaps: what the others are held at; 0 if left out. Those of the axes do not count.
-        points: of each axis, from -1 to 1. samples: nodes, where the pair has no exact risk.
+        points: of each axis, from -1 to 1.
+        samples: nodes, where the pair has no exact risk.
         starts: random descents of the search for stationary points (`stationary_points`); None
             leaves the search out.
+        seed: of the nodes and of the random descents.
 
     >>> from attnscope.predictors.attention import Erf
     >>> from attnscope.tasks.planted.single_location import SingleLocation

@@ -33,11 +33,16 @@ class StationaryPoint:
     """A critical point of the risk on the product of unit spheres, up to rotations that fix the
     teachers and to signs of trained vectors that do not change the risk.
 
-    overlaps: of one head; of several heads arrays (H,), each with the first key and value.
-    kind: "minimum", "saddle", "maximum", "flat" where the risk is constant to second order in most
-    directions, or "undecided" where the error of an eigenvalue reaches across 0.
-    gram: of (trained vectors, teachers). errors: standard errors of the eigenvalues on nodes; None
-    where they are exact. away: how far, in any inner product, nodes may have moved the point.
+    Attributes:
+        name: "oracle", "swapped", "degenerate", ...: `stationary_points` lists them.
+        overlaps: of one head; of several heads arrays (H,), each with the first key and value.
+        risk: of the point, with its error.
+        eigenvalues, multiplicities: of the Riemannian Hessian, (m,) each, in increasing order.
+        kind: "minimum", "saddle", "maximum", "flat" where the risk is constant to second order in
+            most directions, or "undecided" where the error of an eigenvalue reaches across 0.
+        gram: of (trained vectors, teachers).
+        errors: standard errors of the eigenvalues on nodes; None where they are exact.
+        away: how far, in any inner product, nodes may have moved the point.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -57,9 +62,7 @@ class StationaryPoint:
     away: float = 0.0
 
     def count(self, sign: int) -> int:
-        """Number of negative (-1), zero (0) or positive (+1)
-        Hessian directions in the ambient space.
-        """
+        """Number of Hessian directions of this sign in the ambient space: -1, 0 or 1."""
         return int(self.multiplicities[self.signs() == sign].sum())
 
     def signs(self) -> np.ndarray:

@@ -63,8 +63,12 @@ def _velocity(
 
 
 def positional_basins(task: PositionalSemantic, e: Any, m: Any) -> Any:
-    """For starts (e, m), numbers or arrays that broadcast: the place in `positional_minima(task)`
-    of the minimum that the gradient flow reaches (up to signs), or -1 where it ends in a saddle.
+    """The place in `positional_minima(task)` of the minimum that the gradient flow reaches (up to
+    signs), or -1 where it ends in a saddle.
+
+    Args:
+        task: a PositionalSemantic.
+        e, m: of the starts, numbers or arrays that broadcast.
 
     >>> task = PositionalSemantic(dim=1000, mix=0.6, contrast=1.0)
     >>> [found.phase for found in positional_minima(task)]

@@ -50,8 +50,13 @@ OUTSIDE = 1e-9  # e^2/P^2 + m^2 may be above 1 by this: unit vectors to single r
 
 
 class PositionalGradient(NamedTuple):
-    """value (...,), gradient (..., 2) in (e, m), hessian (..., 2, 2); the errors bound every entry
-    of the gradient and of the Hessian.
+    """Loss, gradient and Hessian in (e, m), with bounds on their errors.
+
+    Attributes:
+        value: (...), the loss.
+        gradient: (..., 2), in (e, m).
+        hessian: (..., 2, 2).
+        gradient_error, hessian_error: bounds on every entry.
 
     >>> import attnscope as at
     >>> task = at.PositionalSemantic(dim=1000, mix=0.65, contrast=0.75)
@@ -68,8 +73,11 @@ class PositionalGradient(NamedTuple):
 
 
 def positional_loss(task: PositionalSemantic, e: Any, m: Any) -> Estimate:
-    """The loss at overlaps e = p.k and m = k*.k, numbers or arrays that broadcast, with
-    e^2/P^2 + m^2 <= 1.
+    """The loss of a student's key at its two overlaps.
+
+    Args:
+        task: a PositionalSemantic.
+        e, m: p.k and k*.k, numbers or arrays that broadcast, with e^2/P^2 + m^2 <= 1.
 
     >>> task = PositionalSemantic(dim=1000, mix=0.65, contrast=0.75)
     >>> found = positional_loss(task, 0.5, 0.5)
@@ -91,6 +99,10 @@ def positional_loss(task: PositionalSemantic, e: Any, m: Any) -> Estimate:
 
 def positional_gradient(task: PositionalSemantic, e: Any, m: Any) -> PositionalGradient:
     """Loss, gradient and Hessian in (e, m), exact derivatives of the series.
+
+    Args:
+        task: a PositionalSemantic.
+        e, m: p.k and k*.k, numbers or arrays that broadcast, with e^2/P^2 + m^2 <= 1.
 
     >>> task = PositionalSemantic(dim=1000, mix=0.65, contrast=0.75)
     >>> there = positional_gradient(task, 0.5, 0.5)

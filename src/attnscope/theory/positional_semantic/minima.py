@@ -46,8 +46,12 @@ BESIDE = 1e-5  # in angle: a mixed minimum this near to an end of the arc is put
 class PositionalMinimum:
     """A local minimum with e >= 0 and m >= 0: it stands for (+-e, +-m).
 
-    phase: "semantic" (e = 0), "positional" (m = 0) or "mixed". curvature: the smallest eigenvalue
-    of the Hessian on the sphere of k among directions in the span of p, k* and k.
+    Attributes:
+        e, m: p.k and k*.k there.
+        loss: with its error.
+        phase: "semantic" (e = 0), "positional" (m = 0) or "mixed".
+        curvature: the smallest eigenvalue of the Hessian on the sphere of k among directions in the
+            span of p, k* and k.
 
     >>> import attnscope as at
     >>> lowest = at.positional_minima(at.PositionalSemantic(dim=1000, mix=0.6, contrast=1.5))[0]
@@ -65,8 +69,10 @@ class PositionalMinimum:
 def positional_minima(task: PositionalSemantic) -> tuple[PositionalMinimum, ...]:
     """Every minimum on e^2/P^2 + m^2 <= 1, inside and on the border, the lowest first.
 
-    Two that are closer than 1/650 to one another count as one. mix must be below 1: at 1 the loss
-    does not depend on m.
+    Two that are closer than 1/650 to one another count as one.
+
+    Args:
+        task: a PositionalSemantic with mix below 1: at 1 the loss does not depend on m.
 
     >>> for found in positional_minima(PositionalSemantic(dim=1000, mix=0.6, contrast=1.5)):
     ...     print(f"{found.phase:10s} e {found.e:.4f} m {found.m:.4f} {found.loss.value:.6f}")

@@ -40,10 +40,16 @@ NEAR = 1e-5  # as in minima.py: an angle below this is the end of the arc
 
 @dataclass(frozen=True, eq=False)
 class PositionalPhases:
-    """mixes (r,), contrasts (c,); all others (r, c), a row for each mix.
+    """The lowest minimum over mixes and contrasts: arrays (r, c), a row for each mix.
 
-    phase: 0 semantic, 1 positional, 2 mixed (`names`); e, m, loss of the lowest minimum;
-    semantic_stable, positional_stable: whether (0, 1) is a minimum, and whether one has m = 0.
+    Attributes:
+        mixes, contrasts: (r,) and (c,).
+        position: P, the length of the position vector.
+        phase: 0 semantic, 1 positional, 2 mixed.
+        e, m, loss: of the lowest minimum.
+        semantic_stable: whether (0, 1) is a minimum.
+        positional_stable: whether a minimum has m = 0.
+        names: words for the phases.
 
     >>> import attnscope as at
     >>> found = at.positional_phases([0.3, 0.9], [0.5, 2.0])
@@ -89,7 +95,12 @@ class PositionalPhases:
 
 
 def positional_phases(mixes: Any, contrasts: Any, position: float = 1.0) -> PositionalPhases:
-    """The diagram over mixes w in [0, 1) and contrasts c, both one-dimensional.
+    """The diagram over mixes and contrasts: which minimum is the lowest, and what is stable.
+
+    Args:
+        mixes: (r,), w in [0, 1).
+        contrasts: (c,), numbers c.
+        position: P in (0, 4], the length of the position vector.
 
     >>> found = positional_phases([0.3, 0.6, 0.9], [0.5, 1.0, 2.0])
     >>> [[found.names[i] for i in row] for row in found.phase]  # doctest: +NORMALIZE_WHITESPACE

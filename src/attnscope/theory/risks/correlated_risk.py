@@ -73,9 +73,10 @@ def correlated_risk(
     on a correlated task.
 
     Args:
+        task: a CorrelatedBackground.
         predictor: Erf, or another Componentwise; only Erf where the background is a Student t (its
-        moments must exist). k, v: directions (dim,) of any length; the task's key and value (the
-        oracle) if None.
+            moments must exist).
+        k, v: directions (dim,) of any length; the task's key and value (the oracle) if None.
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> inner = SingleLocation(dim=60, length=10)
@@ -103,6 +104,11 @@ def correlated_temperature(
 ) -> tuple[float, Estimate]:
     """(temperature, risk) of the smallest risk at the oracle directions; temperature 0 where none
     is better than that.
+
+    Args:
+        task: a CorrelatedBackground.
+        family: from temperature to predictor, as the class `Erf`.
+        intercept: with the best constant added.
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> best, risk = correlated_temperature(CorrelatedBackground(SingleLocation(dim=60, length=10)))

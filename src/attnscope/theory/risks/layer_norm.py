@@ -100,6 +100,11 @@ def layer_norm_floor(task: SingleLocation, samples: int = 200_000, seed: int = 0
     """The least risk of any predictor that sees tokens only after layer norm and is told J; error
     is one standard error.
 
+    Args:
+        task: a SingleLocation of dim >= 4.
+        samples: draws of the token's direction, >= 2.
+        seed: of the draws.
+
     >>> task = SingleLocation(dim=32, length=16)
     >>> round(layer_norm_floor(task).excess, 3)
     0.013
@@ -168,6 +173,13 @@ def informative_weight(
 ) -> Estimate:
     """E w_J of a head of a block: the mean attention weight of the informative token among `length`
     (the task's if None).
+
+    Args:
+        task: a SingleLocation.
+        model: a TransformerBlock for tokens of this dim.
+        parameters: of the block, as `train_block` returns them.
+        length: tokens, >= 1; None: the task's.
+        head: which, 0-based.
 
     >>> task, model = SingleLocation(dim=8, length=5), TransformerBlock(dim=8)
     >>> start = model.init(seed=0)

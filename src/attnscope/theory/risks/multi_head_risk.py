@@ -37,10 +37,13 @@ def heads_risk(
     own, else sampled.
 
     Args:
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        predictor: a MultiHead.
         heads: a pair (K, V) of arrays (H, d), or Gram matrices (..., n, n) of (k_1, v_1, ..., k_1*,
             v_1*, ...), n = 2H + 2F.
         samples, seed: of the Monte Carlo average over scores, where there is no quadrature (module
-        docstring). method: "best", or "monte-carlo" for the second route.
+            docstring).
+        method: "best", or "monte-carlo" for the second route.
 
     >>> from attnscope.predictors.attention import Erf
     >>> from attnscope.tasks.planted.multi_direction import MultiDirection
@@ -71,6 +74,10 @@ def heads_risk(
 
 def heads_gram(task: PlantedTask, K: np.ndarray, V: np.ndarray) -> np.ndarray:
     """(n, n) Gram matrix of (k_1, v_1, ..., k_H, v_H, k_1*, v_1*, ...) for rows of K, V (H, d).
+
+    Args:
+        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        K, V: (H, d), the keys and values of H heads in rows.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=20, length=5)

@@ -60,6 +60,11 @@ def head_risk(
 ) -> Estimate:
     """Exact risk of gain * sum_l a_l X_l.v* at k = k*; predictor normalised or componentwise.
 
+    Args:
+        task: a MultiLocation or a MaxLocation.
+        predictor: one head, normalised or componentwise.
+        gain: which multiplies the output.
+
     >>> from attnscope.predictors.attention import Softmax
     >>> task = MultiLocation(dim=10, length=10, relevant=2, gamma=1.0, signal=3.0)
     >>> round(head_risk(task, Softmax(0.81)).value, 4)

@@ -35,8 +35,10 @@ def sign_error(
 
     Args:
         task: a planted task whose labels are classes, as SparseTokenClassification.
+        predictor: one head, at a temperature.
         overlaps: numbers or arrays that broadcast; kappa, theta and rho count.
         samples: sequences drawn, at a cost that does not depend on the dimension.
+        seed: of the draws.
 
     >>> from attnscope.predictors.attention import LinearAttention
     >>> from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification

@@ -51,7 +51,11 @@ TINY = 1e-300  # phi below this is far beyond the end of the integrand
 
 
 def spiked_bayes_risk(strength: float, length: float) -> Estimate:
-    """R_B by the integral above; `length` >= 2 may be any number up to 1e300.
+    """The Bayes risk R_B of a spike among `length` tokens, by the integral of the module docstring.
+
+    Args:
+        strength: nu >= 0, the squared length of the spike.
+        length: L >= 2, any number up to 1e300.
 
     >>> round(spiked_bayes_risk(5.0, 10).value, 6)
     0.359808
@@ -118,6 +122,10 @@ def _log_integrals(
 def spiked_asymptotic(strength: float, length: float) -> float:
     """(L-1) (1/2) sqrt(pi/nu) e^{-nu/4}: the Bayes risk for nu -> inf at fixed L.
 
+    Args:
+        strength: nu > 0, the squared length of the spike.
+        length: L >= 2, any number up to 1e300.
+
     >>> round(spiked_bayes_risk(80.0, 10).value / spiked_asymptotic(80.0, 10), 4)
     0.9705
     """
@@ -129,6 +137,9 @@ def spiked_asymptotic(strength: float, length: float) -> float:
 
 def spiked_exponent(rate: float) -> float:
     """E(r) with R_B = e^{-nu (E(r) + o(1))} for L = e^{r nu}.
+
+    Args:
+        rate: r >= 0, of the length e^{r nu}.
 
     >>> spiked_exponent(0.0), spiked_exponent(0.125), spiked_exponent(0.5)
     (0.25, 0.125, 0.0)

@@ -49,8 +49,15 @@ MOST = 120  # evaluations; 40 to 70 are usual
 
 
 class BestRidge(NamedTuple):
-    """The ridges of key and value, the risk there, its stability and share of two minima, and
-    whether a smaller ridge was ruled out only because replica symmetry fails there.
+    """The ridges of least risk, and the risk there.
+
+    Attributes:
+        key, value: the ridges of key and value.
+        risk: there, with its error.
+        stability: below 1 where replica symmetry is consistent.
+        two_minima: share of bags with two minima.
+        at_the_border: whether a smaller ridge was ruled out only because replica symmetry fails
+            there.
 
     >>> import attnscope as at
     >>> at.BestRidge._fields[:3]  # what at.best_ridge(task, alpha, predictor) finds, in seconds
@@ -73,7 +80,7 @@ def best_ridge(task: object, alpha: float, predictor: object) -> BestRidge:
         task: SingleLocation.spiked with noise > 0.
         alpha: bags per dimension.
         predictor: Softmax or LinearAttention; its temperature and offset are the units of the
-        ridges (docs/learning_curves_in_samples.md).
+            ridges (docs/learning_curves_in_samples.md).
 
     >>> from attnscope.predictors.attention import LinearAttention
     >>> from attnscope.tasks.planted.single_location import SingleLocation

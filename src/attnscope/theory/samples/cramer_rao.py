@@ -97,11 +97,13 @@ def cramer_rao(
 
     Args:
         task: the single-location task; its noise must be > 0 (without noise the value is learnt
-        faster than 1/n). n: number of bags. The bound is asymptotic: for n near dim the regret is
-        larger (location known: about e d/(n - d - 1)). intercept, background: whether the
-        intercept, and the background's mean and covariance, are unknown as well (as they are to
-            SingleLocationRegressor).
+            faster than 1/n).
+        n: number of bags. The bound is asymptotic: for n near dim the regret is larger (location
+            known: about e d/(n - d - 1)).
+        intercept, background: whether the intercept, and the background's mean and covariance, are
+            unknown as well (as they are to SingleLocationRegressor).
         samples: Monte Carlo bags, >= 3200.
+        seed: of those bags.
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation
     >>> limit = cramer_rao(SingleLocation(dim=50, length=10, noise=0.3, signal=5.0), n=1000)

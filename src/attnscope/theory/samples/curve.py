@@ -31,14 +31,19 @@ Number = Any  # a float where alpha is one number, an array (n,) where it is a l
 class LearningCurve:
     """The risk at each alpha, with the overlaps that it is made of.
 
-    alpha: bags per dimension.
-    risk: of a fresh bag, with its error; risk.excess is without the label noise.
-    key_overlap, value_overlap: k.k* and v.v*, each within overlap_error.
-    branch: which solution of the equations: "reached", "informed" or "best" for the Bayes-optimal
-    estimator, "ridge" where a predictor is fitted or where the location is known to begin with.
-    fixed_points: how many solutions there are at this alpha (Bayes only).
-    norms: (|k|^2, |v|^2), training_error: mean squared residual on the n bags, stability: below 1
-    where replica symmetry is consistent, two_minima: share of bags at which it is not (fits only).
+    Attributes:
+        alpha: bags per dimension.
+        risk: of a fresh bag, with its error; risk.excess is without the label noise.
+        key_overlap, value_overlap: k.k* and v.v*.
+        branch: which solution of the equations: "reached", "informed" or "best" for the
+            Bayes-optimal estimator, "ridge" where a predictor is fitted or where the location is
+            known to begin with.
+        overlap_error: bounds the error of both overlaps.
+        fixed_points: how many solutions there are at this alpha (Bayes only).
+        norms: (|k|^2, |v|^2) (fits only, as all that follow).
+        training_error: mean squared residual on the n bags.
+        stability: below 1 where replica symmetry is consistent.
+        two_minima: share of bags at which it is not.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation.spiked(dim=1000, length=3, strength=5.0, noise=0.1**0.5)

@@ -55,15 +55,15 @@ def learning_curve(
         task: SingleLocation.spiked (any position probabilities), or RandomLength of it.
         alpha: bags per dimension, a number or a list.
         predictor: None for the Bayes-optimal estimator; Softmax or LinearAttention for the fit of
-        its key and value by squared error, whose temperature is absorbed in the key's length. Two
-        tokens or more, one spike of order 1, noise > 0.
+            its key and value by squared error, whose temperature is absorbed in the key's length.
+            Two tokens or more, one spike of order 1, noise > 0.
         ridge: penalty of the fit, one number or (key, value): sum of squares/2 + (d/2) (ridge_k
-        |k|^2 + ridge_v |v|^2), k and v the predictor's own.
+            |k|^2 + ridge_v |v|^2), k and v the predictor's own.
         key: fits the value alone, with the key known: "oracle" (the best key at the truth), "mean"
-        (all tokens alike), or (k.k*, |k|^2).
+            (all tokens alike), or (k.k*, |k|^2).
         branch: which solution of the Bayes equations where there are several: "reached" by message
-        passing, "informed" (reached from the truth), "best" (of largest evidence: Bayes-optimal,
-            perhaps out of reach).
+            passing, "informed" (reached from the truth), "best" (of largest evidence:
+            Bayes-optimal, perhaps out of reach).
         unstable: "refuse" or "return" a fit's number where replica symmetry fails.
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation

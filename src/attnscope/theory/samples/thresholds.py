@@ -57,7 +57,12 @@ CLOSE = 1e-9  # relative error of a turn's alpha, quadratic in that of its place
 
 
 class Thresholds(NamedTuple):
-    """alphas of the module docstring; all None where one solution serves every alpha.
+    """Bags per dimension at which solutions appear; all None where one serves every alpha.
+
+    Attributes:
+        reachable: message passing arrives at the good solution from here on.
+        possible: the good solution is Bayes-optimal from here on.
+        informed: the good solution exists from here on.
 
     >>> import attnscope as at
     >>> found = at.recovery_threshold(length=5, strength=1.0)
@@ -71,7 +76,11 @@ class Thresholds(NamedTuple):
 
 
 class BagsNeeded(NamedTuple):
-    """Bags for this task's dim, and per dimension.
+    """How many bags a risk takes.
+
+    Attributes:
+        bags: for this task's dim.
+        alpha: bags per dimension, with its error.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation.spiked(dim=1000, length=3, strength=5.0, noise=0.3)
@@ -89,9 +98,10 @@ def recovery_threshold(length: int, strength: float, noise: float = 0.0) -> Thre
     it is known.
 
     Args:
-        length: tokens of a bag, 2 to 10,000. strength: of the spike, 1e-4 to 400.
+        length: tokens of a bag, 2 to 10,000.
+        strength: of the spike, 1e-4 to 400.
         noise: standard deviation of the label noise. None of the three exists where it is large:
-        the risk then falls without a jump.
+            the risk then falls without a jump.
 
     >>> found = recovery_threshold(length=5, strength=1.0)
     >>> round(found.reachable.value, 3), found.possible.value, found.informed.value

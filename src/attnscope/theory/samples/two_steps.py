@@ -41,8 +41,11 @@ __all__ = ["Alignment", "simulated_alignment", "two_gradient_steps", "two_step_a
 
 
 class Alignment(NamedTuple):
-    """Cosines with the hidden direction: of w after the first step, of q after the second;
-    numbers or (runs,).
+    """Cosines with the hidden direction after two gradient steps; numbers or (runs,).
+
+    Attributes:
+        value: of w, after the first step.
+        query: of q, after the second.
 
     >>> import attnscope as at
     >>> task = at.SparseTokenClassification(dim=50, length=8, marked=2, strength=3.0)
@@ -57,6 +60,10 @@ class Alignment(NamedTuple):
 
 def two_step_alignment(task: SparseTokenClassification, samples_per_dim: float) -> Alignment:
     """The cosines c1, c2 in closed form (d -> infinity with n = samples_per_dim * d).
+
+    Args:
+        task: a SparseTokenClassification.
+        samples_per_dim: alpha = n/d > 0.
 
     >>> task = SparseTokenClassification(dim=200, length=10, strength=5.0)
     >>> [round(c, 3) for c in two_step_alignment(task, 1.0)]
@@ -76,8 +83,11 @@ def two_step_alignment(task: SparseTokenClassification, samples_per_dim: float) 
 def two_gradient_steps(
     tokens: np.ndarray, target: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(w, q), each (d,): the two gradients on tokens (n, L, d) with labels (n,) in {-1, 1},
-    the same samples in both steps.
+    """(w, q), each (d,): the two gradients, the same samples in both steps.
+
+    Args:
+        tokens: (n, L, d).
+        target: (n,), labels in {-1, 1}.
 
     >>> import attnscope as at
     >>> task = at.SparseTokenClassification(dim=50, length=8, marked=2, strength=3.0)
@@ -112,6 +122,12 @@ def simulated_alignment(
 ) -> Alignment:
     """The two cosines on `runs` balanced data sets of `samples` sequences in R^dim, (runs,) each,
     drawn exactly in law at cost n L whatever d.
+
+    Args:
+        task: a SparseTokenClassification.
+        samples: n, even: half of each label.
+        runs: data sets, >= 1.
+        seed: of the draws.
 
     >>> import attnscope as at
     >>> task = at.SparseTokenClassification(dim=50, length=8, marked=2, strength=3.0)
