@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from helpers.tolerances import EXACT, LAST_DIGIT
 
-from attnscope.dynamics.engines.full_vectors import FullPopulation, FullSgd, vectors_with
+from attnscope.dynamics.engines.full_vectors import FullPopulation, FullSgd
+from attnscope.dynamics.engines.pair_vectors import vectors_with
 from attnscope.dynamics.engines.population_erf import population_steps
 from attnscope.dynamics.engines.population_exact import PopulationExact
 from attnscope.dynamics.networks.layer_matrices import FullMatrices

@@ -1,11 +1,11 @@
 """How a command is stopped: by Ctrl-C or SIGTERM, at any moment, with one sentence and code 130.
 
-Both are a KeyboardInterrupt in the main thread, which commands catch to keep what was reached. Three
-places do not hear it so: modules that are being loaded (some turn it into errors of their own),
-destructors (Python prints and goes on), and compiled code, which hears it when it returns. While
-modules load, the process ends at once: nothing is written yet. A destructor's is raised again.
-Compiled code gets `PATIENCE` seconds, or until the second Ctrl-C: then a thread ends the process,
-with the temporary files it was writing removed.
+Both are a KeyboardInterrupt in the main thread, which commands catch to keep what was reached.
+Three places do not hear it so: modules that are being loaded (some turn it into errors of their
+own), destructors (Python prints and goes on), and compiled code, which hears it when it returns.
+While modules load, the process ends at once: nothing is written yet. A destructor's is raised
+again. Compiled code gets `PATIENCE` seconds, or until the second Ctrl-C: then a thread ends the
+process, with the temporary files it was writing removed.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ closes on the overlaps. With a = grad_k R . k and b = grad_v R . v,
         b = R_the the + R_nu nu + R_rho rho
     rho' = (a + b) rho - (R_kap the + R_eta nu + R_rho) - (R_the kap + R_nu eta + R_rho).
 
-Solved by an explicit Runge-Kutta method of order 8 (scipy's DOP853), to the tolerance given, with the
-exact gradient of the risk where a route has one, else with that of its fixed nodes (theory/nodes).
+Solved by an explicit Runge-Kutta method of order 8 (scipy's DOP853), to the tolerance given, with
+the exact gradient of the risk where a route has one, else with that of its fixed nodes
+(theory/nodes).
 
 Limits. Projected gradient descent with step size alpha is an Euler step up to O(alpha^2), so after
 time t it is off by O(alpha). SGD with any batch size has the same mean step and independent

@@ -16,8 +16,8 @@ Precisions, sums over all tokens of all bags, and the new means:
     P_k = (nu/d) sum r^2,     P_v = (1/d) sum [r/V - r (1 - r) e^2/V^2],     S = 1/(1 + P),
     k <- (X^T g^u/d + (P_k - alpha nu) k) S_k,      v <- (X^T g^w/d + P_v v) S_v.
 
-alpha nu is the tilt -nu |k|^2/2 of each bag; P_k - alpha nu is the mean slope of g^u, exactly, since
-a bag's r sum to 1. All of g, P, k, v move half of the way each step: the second moment of the
+alpha nu is the tilt -nu |k|^2/2 of each bag; P_k - alpha nu is the mean slope of g^u, exactly,
+since a bag's r sum to 1. All of g, P, k, v move half of the way each step: the second moment of the
 tokens along k* is 1 + nu at the deciding ones, which the Gaussian derivation neglects, and v.k*
 overshoots without damping. The start is k = v = 0: the first step finds both directions.
 

@@ -4,10 +4,10 @@
     BagPCA       x -> W^T (x - m), W the k leading eigenvectors of the tokens' covariance
     BagPooling   bag -> (mean, max, ... of its tokens), one row per bag, for any other estimator
 
-Mean, deviation and covariance are over all tokens of all bags, each counted once, so that a long bag
-counts for more. Bags come back in the form in which they were given (an array as an array, a list
-as a list, a table as a table), so that answers of the model behind have the form that they would
-have without the step. What is not in memory is read into it.
+Mean, deviation and covariance are over all tokens of all bags, each counted once, so that a long
+bag counts for more. Bags come back in the form in which they were given (an array as an array, a
+list as a list, a table as a table), so that answers of the model behind have the form that they
+would have without the step. What is not in memory is read into it.
 
 notation: N tokens in n bags, d features. Exact up to rounding; a feature that is constant is
 centred and not scaled.
@@ -22,8 +22,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from attnscope.errors import bad
 from attnscope.estimators.bags.bags import Bags, column_names, keep_names, read_bags
-from attnscope.estimators.base import NotFittedYet
 from attnscope.estimators.fit.data import CONSTANT
+from attnscope.estimators.guard import NotFittedYet
 from attnscope.numerics.border import validation as check
 
 __all__ = ["BagPCA", "BagPooling", "BagScaler"]

@@ -11,10 +11,8 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn import get_config
-from sklearn.exceptions import NotFittedError
 
-from attnscope.errors import AttnscopeError, bad
+from attnscope.errors import bad
 from attnscope.estimators.bags.bags import (
     Bags,
     bag_labels,
@@ -27,7 +25,7 @@ from attnscope.estimators.bags.bags import (
 )
 from attnscope.estimators.bags.groups import bag_groups, warn_of_shared_rows
 from attnscope.estimators.bags.pieces import in_pieces
-from attnscope.estimators.cards import model_card
+from attnscope.estimators.cards import Carded
 from attnscope.estimators.fit.clock import RATE, SHORT, em_work
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
 from attnscope.estimators.fit.evidence import evidence_of
@@ -45,7 +43,7 @@ from attnscope.estimators.fit.widths import (
     raw_bags,
 )
 from attnscope.estimators.fit.witness_space import View, whole_view, witness_view
-from attnscope.estimators.guard import check_finite, guarded, warn_of_extremes
+from attnscope.estimators.guard import NotFittedYet, check_finite, guarded, warn_of_extremes
 from attnscope.estimators.partial_fit import fit_batches, partial_fit
 from attnscope.estimators.per_token import PerToken
 from attnscope.estimators.sets import Sets
@@ -55,14 +53,10 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_sum
 from attnscope.progress import progress
 
-__all__ = ["Face", "NotFittedYet"]
+__all__ = ["Face"]
 
 
-class NotFittedYet(NotFittedError, AttnscopeError):
-    """Asked before fit."""
-
-
-class Face(PerToken, Sets):
+class Face(Carded, PerToken, Sets):
     """Base of SingleLocationRegressor and SingleLocationClassifier."""
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -247,19 +241,6 @@ class Face(PerToken, Sets):
         self.cv_mean_pool_losses_ = pooled.losses * scaling.label_scale**2
         self.evidence_ = evidence_of(selected, pooled, data)
         self.n_features_in_ = data.tokens.shape[1]
-
-    # -- shown -------------------------------------------------------------------------------------
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows, in place of scikit-learn's diagram of one box."""
-        return model_card(self)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """The same for whoever asks in this way first, as notebooks do."""
-        plain = {"text/plain": repr(self)}
-        if get_config()["display"] != "diagram":  # scikit-learn's way to ask for text alone
-            return plain
-        return plain | {"text/html": model_card(self)}
 
     # -- answers -----------------------------------------------------------------------------------
 

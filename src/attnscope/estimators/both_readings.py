@@ -3,11 +3,12 @@
     held-out loss of "single" and of "witness", and the signs of tokens of one kind (agreement,
     cosine)
 
-A model fitted as "auto" has compared them (`readings_`), or seen that nothing is left to compare. One fitted as "single" is compared with the
-witness reading of the bags at hand, one fitted as "witness" with "single" fitted to them. What it is
-for is a shortcut: where tokens of ANOTHER kind than those of class 1 speak for class 0, a model that
-listens to them is lost as soon as they turn up in bags of class 1 (a poison; Raff and Holt 2023).
-Held-out bags cannot show that, for they hold it too.
+A model fitted as "auto" has compared them (`readings_`), or seen that nothing is left to compare.
+One fitted as "single" is compared with the witness reading of the bags at hand, one fitted as
+"witness" with "single" fitted to them. What it is for is a shortcut: where tokens of ANOTHER kind
+than those of class 1 speak for class 0, a model that listens to them is lost as soon as they turn
+up in bags of class 1 (a poison; Raff and Holt 2023). Held-out bags cannot show that, for they hold
+it too.
 """
 
 from __future__ import annotations

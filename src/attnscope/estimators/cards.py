@@ -5,9 +5,25 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from sklearn import get_config
+
 from attnscope.html_tables import card, paragraph, sentences, table
 
-__all__ = ["diagnosis_card", "model_card"]
+__all__ = ["Carded", "diagnosis_card", "model_card"]
+
+
+class Carded:
+    """A model that shows its card, in place of scikit-learn's diagram of one box."""
+
+    def _repr_html_(self) -> str:
+        return model_card(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The same for whoever asks in this way first, as notebooks do."""
+        plain = {"text/plain": repr(self)}
+        if get_config()["display"] != "diagram":  # scikit-learn's way to ask for text alone
+            return plain
+        return plain | {"text/html": model_card(self)}
 
 
 def model_card(model: Any) -> str:

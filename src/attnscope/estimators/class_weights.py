@@ -1,8 +1,8 @@
 """Weights of classes: factors of the weights of their bags.
 
 "balanced": a bag of class c counts W/(C W_c), W the sum of all bags' weights, W_c of the class's, C
-the number of classes, so that every class weighs W/C in all. Probabilities are then those of a world
-in which classes are met with these weights, not those of the data.
+the number of classes, so that every class weighs W/C in all. Probabilities are then those of a
+world in which classes are met with these weights, not those of the data.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Does this look like a single-location problem? A verdict (verdict.py), numbers, and a sentence for
-each thing that looks wrong.
+"""Does this look like a single-location problem? A verdict (verdict.py), numbers, and a sentence
+for each thing that looks wrong.
 
 gain   mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 %
     interval of the paired mean (groups of bags are independent of each other, their bags need not be)

@@ -14,15 +14,20 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from attnscope.errors import AttnscopeError, bad
 
-__all__ = ["check_finite", "guarded", "warn_of_extremes"]
+__all__ = ["NotFittedYet", "check_finite", "guarded", "warn_of_extremes"]
 
 CANNOT = (np.linalg.LinAlgError, ZeroDivisionError, FloatingPointError, OverflowError)
 EXTREME = 1e5  # sizes so far apart leave the ordinary tokens five digits less to differ in
 ENOUGH = 10_000  # tokens, evenly taken, that show where the middle is
 NOT_FINITE = "infs or NaNs"  # in the ValueError of SciPy's checks
+
+
+class NotFittedYet(NotFittedError, AttnscopeError):
+    """Asked before fit."""
 
 
 @contextmanager

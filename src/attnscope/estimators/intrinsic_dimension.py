@@ -13,8 +13,8 @@ is unbiased for independent ratios. Neighbours share neighbours: the spread of m
 that of independent ratios for m = 1, 2, 4, and 1.5 is taken. With n' = n/1.5^2 the interval of m is
 m^ Gamma(n')/n', and the error a fifth of the longer half of what misses with 5 standard errors.
 Neighbours at a finite distance see curvature, edges and the density's slope; their distance is of
-order n^(-1/m) of the whole, and the error has m^ n^(-2/m^) added for it: in ten dimensions and more,
-where no number of tokens is large, it says so.
+order n^(-1/m) of the whole, and the error has m^ n^(-2/m^) added for it: in ten dimensions and
+more, where no number of tokens is large, it says so.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One bag as a figure: how much attention each token has, and what it would say if it decided.
 
 Tokens in a column (by name or number), or tiles on a grid where they have coordinates. What a token
-says is drawn only where it has at least SHARE of the attention: elsewhere the model was never asked.
-A long bag shows its MOST tokens of largest attention, and says how much of it they hold. On a grid a
-place without a tile stays empty; attention is on a logarithmic scale, from LEAST on.
+says is drawn only where it has at least SHARE of the attention: elsewhere the model was never
+asked. A long bag shows its MOST tokens of largest attention, and says how much of it they hold. On
+a grid a place without a tile stays empty; attention is on a logarithmic scale, from LEAST on.
 """
 
 from __future__ import annotations

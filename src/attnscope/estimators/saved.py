@@ -25,7 +25,8 @@ from attnscope.numerics.border.array_files import Unreadable, read_arrays
 
 __all__ = ["load_model", "save_model", "write_model"]
 
-# format 1 is that of 0.1.0 (saved_first.py), 2 knows no witness reading, 3 no share of all tokens; what they have means the same
+# format 1 is that of 0.1.0 (saved_first.py), 2 knows no witness reading, 3 no share of all tokens;
+# what they have means the same
 READ = (1, 2, 3, FORMAT)
 KINDS = {kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)}
 

@@ -1,12 +1,12 @@
 """What the members of a model file must be, checked before a model is made of them.
 
-notation: d features, m outputs, w waves of the gate, k directions of a basis, t whitened directions;
-a letter stands for one number throughout a part of the model (`fitted`, `head1`, `mean_pool`), d
-throughout the file.
+notation: d features, m outputs, w waves of the gate, k directions of a basis, t whitened
+directions; a letter stands for one number throughout a part of the model (`fitted`, `head1`,
+`mean_pool`), d throughout the file.
 
 A file may have been altered by hand, cut, or written by somebody else: every member has the kind,
-the shape and the sign that its place asks for and holds no NaN, or the file is refused with the name
-of the member. What is not named here is kept as it is if it holds no NaN. A model so made has
+the shape and the sign that its place asks for and holds no NaN, or the file is refused with the
+name of the member. What is not named here is kept as it is if it holds no NaN. A model so made has
 answered for one bag before it is handed out.
 """
 

@@ -11,10 +11,10 @@ Without groups every bag is one. Formulas: fit/intervals.py. Fits of cv+ take ba
 and groups by random names, so that a fit is symmetric in them, as its proof asks.
 
 Sets of tokens: let r(x, l) be the sum of the posterior weights of the tokens before l, heaviest
-first. {l: r(x, l) < coverage} is the smallest set whose weights sum to coverage: 90 % by the model's
-own account. With bags whose deciding token is known (`calibrate_locations`), it is
-{l: r(x, l) <= q}, q from their scores r(x_i, J_i) as for "split", with its promise if none of these
-bags was in fit. With interval="split" and locations given to fit, the bags kept from it do that.
+first. {l: r(x, l) < coverage} is the smallest set whose weights sum to coverage: 90 % by the
+model's own account. With bags whose deciding token is known (`calibrate_locations`), it is {l: r(x,
+l) <= q}, q from their scores r(x_i, J_i) as for "split", with its promise if none of these bags was
+in fit. With interval="split" and locations given to fit, the bags kept from it do that.
 """
 
 from __future__ import annotations
@@ -257,8 +257,8 @@ class Sets(Parameters):
 
     def calibrate_locations(self, bags: Any, locations: Any, groups: Any = None) -> Any:
         """From bags whose deciding token is known, locations (n,) counted from 0, make `locate_set`
-        hold it as often as asked. The promise is that of "split", 1 - a for a bag of a new group, if
-        none of these bags was in fit; with bags of the fit the sets are too small.
+        hold it as often as asked. The promise is that of "split", 1 - a for a bag of a new group,
+        if none of these bags was in fit; with bags of the fit the sets are too small.
         """
         model: Any = self
         held = model._read(bags, "calibrate_locations")

@@ -1,8 +1,8 @@
 """Which problem this is: one word, and the sentence that goes with it.
 
 Of held-out bags (fit/evidence.py), in standard errors: `token` and `mean` against no tokens, `lead`
-and `density` also against the mean token, `gate` against equal weights. Of the bags at hand: doubt, the share of the
-labels' spread that is doubt about which token decides,
+and `density` also against the mean token, `gate` against equal weights. Of the bags at hand: doubt,
+the share of the labels' spread that is doubt about which token decides,
 
     numbers   E sum_l p_l (w_l - sum p w)^2 / Var y          classes   E I(J; y | bag) / H(y).
 

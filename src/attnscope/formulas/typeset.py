@@ -4,8 +4,8 @@ Claims are written as one types them, so that terminal, JSON and page show the s
 parts that are formulas are found by a small grammar (grammar.py) and set as mathematics; whatever
 the grammar does not know stays text, so a new claim is at worst set in plain letters.
 
-`\\key{kappa}` sets kappa in the colour named key: an element of the class ink-key, to which the page
-gives its colour; where nothing is set (`plain`), the braces and the name go away.
+`\\key{kappa}` sets kappa in the colour named key: an element of the class ink-key, to which the
+page gives its colour; where nothing is set (`plain`), the braces and the name go away.
 """
 
 from __future__ import annotations

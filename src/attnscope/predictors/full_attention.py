@@ -86,8 +86,8 @@ class FullAttention:
         return self._mix(scores, x, None if real is None else real[:, None, :])[:, 0]
 
     def reduced(self, cls: np.ndarray) -> tuple[Softmax, np.ndarray, np.ndarray]:
-        """(Softmax, k, v) with predict(Softmax, k, v, X) equal to the [CLS] row;
-        needs one output, o = 1.
+        """(Softmax, k, v) with predict(Softmax, k, v, X) equal to the row of the [CLS] token `cls`
+        (d,); needs one output, o = 1.
         """
         if len(self.O) != 1:
             raise bad(

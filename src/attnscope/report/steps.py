@@ -1,7 +1,7 @@
 """Where a claim can be seen: the steps of the explorer's tours that show it.
 
-The report does not know the tours: whoever builds it hands over a table, claim -> steps (`Seen`). On
-its own the page names the command and the local address; in a site, where the explorer's plain
+The report does not know the tours: whoever builds it hands over a table, claim -> steps (`Seen`).
+On its own the page names the command and the local address; in a site, where the explorer's plain
 files lie beside the report, `in_site` makes links of them.
 
 >>> print(in_site(f'<p>{marked(Seen("softmax", 3, "Why softmax wins"))}</p>'))

@@ -1,7 +1,7 @@
 """What the adversary asks of one public function; judged.py says how an answer is judged.
 
-A deterministic error bounds, so no deterministic setting may ever break its rule; a sampled error is
-one standard error, and five are exceeded with probability 5.7e-7 for a normal mean: FALSE_ALARM
+A deterministic error bounds, so no deterministic setting may ever break its rule; a sampled error
+is one standard error, and five are exceeded with probability 5.7e-7 for a normal mean: FALSE_ALARM
 times the number of sampled settings is the false-alarm rate of a run.
 """
 

@@ -4,11 +4,11 @@
 
 Which exact route serves which pair is one table (route.py, routes.py). What no route reaches is
 sampled: on quasi-random nodes (nodes/) where the task is a definition, with the standard error of
-their scramblings; else from its projections (monte_carlo.py), with a standard error that counts what
-no draw has shown. Gradients without a route are those of the nodes. Instead of
-overlaps, any Gram matrix of trained vectors and teachers may be given. Overlaps are those of
-the head's unit vectors k, v with the task's first key and value; of any further teachers the head
-keeps only what these imply. On a CorrelatedBackground they are those of the whitened vectors.
+their scramblings; else from its projections (monte_carlo.py), with a standard error that counts
+what no draw has shown. Gradients without a route are those of the nodes. Instead of overlaps, any
+Gram matrix of trained vectors and teachers may be given. Overlaps are those of the head's unit
+vectors k, v with the task's first key and value; of any further teachers the head keeps only what
+these imply. On a CorrelatedBackground they are those of the whitened vectors.
 
 Two doors lead to each number. `risk` and `risk_gradient` check what they are given;
 `unchecked_risk` and `unchecked_gradient` take it in the form the checks return, for loops that have

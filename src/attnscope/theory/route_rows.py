@@ -1,5 +1,5 @@
-"""Rows of the route table: what is known of a kind of predictor on a kind of task, and how the row of
-a pair is found.
+"""Rows of the route table: what is known of a kind of predictor on a kind of task, and how the row
+of a pair is found.
 
     Route(excess, gradient, jax, closed)     of a pair (kind of task, kind of predictor)
 
@@ -65,20 +65,19 @@ def always(predictor: Any, of: str) -> None:
 class Route:
     """The exact routes of a pair; None is what nobody has derived.
 
-    excess(task, predictor, overlaps, temperature) -> Excess.
-    gradient: the same arguments -> (6, ...) partial derivatives in the five overlaps and the
-    temperature. jax(task, predictor) -> f(overlaps, temperature), a raw JAX function.
-    closed: excess and gradient are closed forms that broadcast over overlaps and temperatures; the
-    gradient takes complex overlaps too. sampled(task, predictor, overlaps, temperature, samples,
-    seed) -> Excess: a cheaper sampler than the task's projections. missing(task, predictor,
-    overlaps): "" or what the exact excess would need ("Overlaps.oracle()"). swapped(task,
-    temperature) -> Overlaps: the role-swapped point, where it has a formula. critical(task): the
-    temperature above which the oracle is a saddle. exact: False for sampled numbers. measured: the
-    same arguments as `gradient` -> the gradient and its standard errors, (6, ...) each; None where
-    it is good to rounding or to the quadrature's own tolerance. refuse(predictor, of): one sentence where the
-    predictor has no such gradient. prepared(task, predictor, temperature): the gradient in the five
-    overlaps at this temperature as a function (5, n) -> (5, n) that is cheap after some
-    preparation, for those who ask hundreds of times, or None.
+    excess(task, predictor, overlaps, temperature) -> Excess. gradient: the same arguments -> (6,
+    ...) partial derivatives in the five overlaps and the temperature. jax(task, predictor) ->
+    f(overlaps, temperature), a raw JAX function. closed: excess and gradient are closed forms that
+    broadcast over overlaps and temperatures; the gradient takes complex overlaps too. sampled(task,
+    predictor, overlaps, temperature, samples, seed) -> Excess: a cheaper sampler than the task's
+    projections. missing(task, predictor, overlaps): "" or what the exact excess would need
+    ("Overlaps.oracle()"). swapped(task, temperature) -> Overlaps: the role-swapped point, where it
+    has a formula. critical(task): the temperature above which the oracle is a saddle. exact: False
+    for sampled numbers. measured: the same arguments as `gradient` -> the gradient and its standard
+    errors, (6, ...) each; None where it is good to rounding or to the quadrature's own tolerance.
+    refuse(predictor, of): one sentence where the predictor has no such gradient. prepared(task,
+    predictor, temperature): the gradient in the five overlaps at this temperature as a function (5,
+    n) -> (5, n) that is cheap after some preparation, for those who ask hundreds of times, or None.
     """
 
     excess: Callable[..., Any]

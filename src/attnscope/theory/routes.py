@@ -1,5 +1,5 @@
-"""The shipped rows of the route table (route_rows.py): which formula serves which predictor on which
-task.
+"""The shipped rows of the route table (route_rows.py): which formula serves which predictor on
+which task.
 
 SingleLocation: Erf and LinearAttention in closed form, any other Componentwise by one-dimensional
 quadrature, Softmax by the two-dimensional rule of softmax_risk, other normalised weights by that of

@@ -2,8 +2,9 @@
 command line and for studies.
 
 A word of yours is "module:word": the module, which adds the row, is imported first; or a task in a
-file, "my_paper.py:MyTask" (task_files.py). (Not so on the explorer's page, whose words may come from
-elsewhere.) A word that an installed package announces is a word like any other (packed_words.py).
+file, "my_paper.py:MyTask" (task_files.py). (Not so on the explorer's page, whose words may come
+from elsewhere.) A word that an installed package announces is a word like any other
+(packed_words.py).
 """
 
 from __future__ import annotations

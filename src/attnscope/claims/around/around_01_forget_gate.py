@@ -2,9 +2,9 @@
 
 A map w_t drifts with autocorrelation a, v_t = w_t.k_t + s noise (tasks.exchangeable.drifting_map).
 Memories S <- A S - B (S.k) k + C v k with coefficients that do not look at the keys contain linear
-attention (A = 1, B = 0), its gated form, the delta rule (A = 1, B = C) and its gated form (B = A C).
-The best has A = a, B = a C; its error obeys a scalar Riccati equation (theory.exchangeable.memory).
-Routes:
+attention (A = 1, B = 0), its gated form, the delta rule (A = 1, B = C) and its gated form (B = A
+C). The best has A = a, B = a C; its error obeys a scalar Riccati equation
+(theory.exchangeable.memory). Routes:
 
     second moments   the exact recursion, and the root of the quadratic
     simulation       the operators on sampled contexts, |S - w|^2 averaged over the query
@@ -109,7 +109,7 @@ def _task(law: str, decay: float) -> DriftingMap:
     return DriftingMap(D, 1, 1.0, NOISE, decay, law)
 
 
-# -- memories on sampled contexts --------------------------------------------------------------------
+# -- memories on sampled contexts ------------------------------------------------------------------
 
 
 def _gates(task: DriftingMap, t: int) -> dict[str, tuple[str, object, float]]:
@@ -154,7 +154,7 @@ def _curves(rules: dict) -> list[Comparison]:
     return out
 
 
-# -- the optimum -------------------------------------------------------------------------------------
+# -- the optimum -----------------------------------------------------------------------------------
 
 
 def _optimum() -> list[Comparison]:
@@ -193,7 +193,7 @@ def _optimum() -> list[Comparison]:
     return out
 
 
-# -- Kalman ------------------------------------------------------------------------------------------
+# -- Kalman ----------------------------------------------------------------------------------------
 
 
 def _kalman(task: DriftingMap, contexts: int, seed: int) -> tuple[float, float]:
@@ -282,7 +282,7 @@ def _without_noise() -> tuple[Comparison, ...]:
     )
 
 
-# -- figure ------------------------------------------------------------------------------------------
+# -- figure ----------------------------------------------------------------------------------------
 
 
 def _figure(rules: dict, floors: Found) -> Figure:

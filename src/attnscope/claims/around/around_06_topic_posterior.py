@@ -5,8 +5,8 @@ notation: T topics of v words, alpha = concentration, A = T alpha, N = length, B
 (tasks.exchangeable.topic_mixture); W = aI + bB + cJ the values that masked prediction learns.
 
 Routes. The layer (equal scores, values B/v, one sink of logit log A and value 1/V, through
-softmax_attention) against ratios of probabilities of whole documents, P(x, w)/P(x), for every word w
-and lengths 0 to 40 of one task and two random ones. The closed risk against squared errors of the
+softmax_attention) against ratios of probabilities of whole documents, P(x, w)/P(x), for every word
+w and lengths 0 to 40 of one task and two random ones. The closed risk against squared errors of the
 layer on drawn documents. The closed optimum against least squares with V^2 free numbers on drawn
 masked documents: all 400 entries, and their three averages.
 """

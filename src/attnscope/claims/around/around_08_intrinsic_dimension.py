@@ -5,14 +5,14 @@ mu_l ~ (1+l)^-(2 beta + m), trace 1 (theory.exchangeable.kernel_spectra).
 
 Keys are uniform on S^m, laid into R^D by a random isometry; f is a draw of the Gaussian process, so
 CME attention with its kernel and ridge s^2 is Bayes and its excess is the mean of `cme_variance`
-over keys and queries: no f has to be drawn. Predicted: kernel_bayes_curve, in which D does not occur.
-The kernel of the sampled route is read off a table of 20,000 angles (linear between them, off by
-less than 1e-7).
+over keys and queries: no f has to be drawn. Predicted: kernel_bayes_curve, in which D does not
+occur. The kernel of the sampled route is read off a table of 20,000 angles (linear between them,
+off by less than 1e-7).
 
 The equivalent errs by a multiple of 1/L; a pilot with other seeds saw 0.4/L at most, 1/L is allowed
-on top of 5 standard errors. Its total is L kappa: the usual bias and variance, solved by another root
-finder, are the second route. The exponent -2 beta/(2 beta + m) is late: it is compared over a decade
-from L = 10^8 (m = 1) or 10^10, where a pilot saw slopes within 0.004 of it.
+on top of 5 standard errors. Its total is L kappa: the usual bias and variance, solved by another
+root finder, are the second route. The exponent -2 beta/(2 beta + m) is late: it is compared over a
+decade from L = 10^8 (m = 1) or 10^10, where a pilot saw slopes within 0.004 of it.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ kappa) is convex in kappa and may grow by R at most, so the excess grows by at m
     R/(1 - G),   G = (1/L) sum_i N_i (mu_i/(mu_i + kappa))^2 of the fewer coordinates.
 
 The equivalent is an approximation. A pilot with other seeds saw 0.6/L at d = 1, but 0.4 % at d = 8
-for L = 64, 256 and 1024 alike: products of many coordinates stay far from normal at every scale, and
-that part does not fall with L. 1/L + 0.8 % is allowed on top of 5 standard errors.
+for L = 64, 256 and 1024 alike: products of many coordinates stay far from normal at every scale,
+and that part does not fall with L. 1/L + 0.8 % is allowed on top of 5 standard errors.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 notation: N = positions on a ring, n = sequences, s = noise (theory.exchangeable.shared_layer).
 
 Predicted: the closed forms, by Fourier and Wishart. Measured: least squares on drawn sequences in
-real space. For the shared filter every position of every sequence is one equation in N unknowns (n N
-rows of shifted inputs); for own weights each output position is a regression on N inputs. The inputs
-are white, so the excess of an estimated filter is |h^ - h|^2, that of own weights |W^ - W|^2/N.
+real space. For the shared filter every position of every sequence is one equation in N unknowns (n
+N rows of shifted inputs); for own weights each output position is a regression on N inputs. The
+inputs are white, so the excess of an estimated filter is |h^ - h|^2, that of own weights |W^ -
+W|^2/N.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 notation: tokens +-1, equally likely; f_q(x) = v sum_l softmax(q x_l) x_l with |q| <= Q, |v| <= 1;
 k the number of tokens +1; L the length; n sequences; t = tanh Q.
 
-f depends on k alone: f_q(k) = (k e^q - (L-k) e^-q)/(k e^q + (L-k) e^-q). By the central limit theorem
+f depends on k alone: f_q(k) = (k e^q - (L-k) e^-q)/(k e^q + (L-k) e^-q). By the central limit
+theorem
 
     sqrt(n) R_n -> E sup_{|q| <= Q} |G(q)|,   G normal with covariance sum_k Bin(k) f_q(k) f_q'(k).
 
@@ -11,11 +12,11 @@ At the two ends X = G(Q), Y = G(-Q): max(|X|, |Y|) = (|X + Y| + |X - Y|)/2, so
 
     E max(|X|, |Y|) = sqrt(2/pi)/2 (s_+ + s_-),   s_+-^2 = sum_k Bin(k) (f_Q(k) +- f_-Q(k))^2,
 
-a lower bound in closed form. It is the complexity itself where no q inside is ever best: L = 1 (f is
-the token: sqrt(2/pi)), L = 2 (a middle count gives tanh q: (1 + t)/sqrt(pi)) and L -> inf (f ->
-tanh q: t sqrt(2/pi)), which it approaches as sqrt(2/pi) (t + (1 - t^2)/sqrt L). What q inside add is
-the mean of a small positive number. L = 3: the counts 0 and 3 give one normal number of deviation
-1/2, and given the other two, with b = their part, M = max b, m = max(-b),
+a lower bound in closed form. It is the complexity itself where no q inside is ever best: L = 1 (f
+is the token: sqrt(2/pi)), L = 2 (a middle count gives tanh q: (1 + t)/sqrt(pi)) and L -> inf (f ->
+tanh q: t sqrt(2/pi)), which it approaches as sqrt(2/pi) (t + (1 - t^2)/sqrt L). What q inside add
+is the mean of a small positive number. L = 3: the counts 0 and 3 give one normal number of
+deviation 1/2, and given the other two, with b = their part, M = max b, m = max(-b),
 
     sup |G| = (M + m)/2 + |g/2 + (M - m)/2|,
 

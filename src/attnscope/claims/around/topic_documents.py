@@ -152,8 +152,8 @@ def _slopes(
     Gauss and Newton far from the end, `exact` near it.
 
     With p_x the weights, s_t = sum of p over topic t, left = s - target and a_x = left_t(x) -
-    left.s the gradient is p_x a_x, and the curvature diag(p a) - p_x p_y (a_x + a_y) + p_x p_y ([one
-    topic] - s_t(x) - s_t(y) + |s|^2).
+    left.s the gradient is p_x a_x, and the curvature diag(p a) - p_x p_y (a_x + a_y) + p_x p_y
+    ([one topic] - s_t(x) - s_t(y) + |s|^2).
     """
     n, V = counts.shape
     block = np.repeat(np.eye(task.topics), task.words, axis=0)  # (V, T)

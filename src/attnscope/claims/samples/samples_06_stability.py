@@ -1,6 +1,7 @@
 """Replica symmetry fails where its own stability number says so, and holds where it does not.
 
-notation: linear attention, nu = 5, L = 2, noise^2 = .1; alpha = n/d, the same ridge on key and value.
+notation: linear attention, nu = 5, L = 2, noise^2 = .1; alpha = n/d, the same ridge on key and
+value.
 
     predicted   mean squared residual of the fit, and the spectral radius of the replicon matrix:
                 both from the replica-symmetric solution alone
@@ -8,7 +9,8 @@ notation: linear attention, nu = 5, L = 2, noise^2 = .1; alpha = n/d, the same r
 
 With ridge .1 and two bags or so a dimension (as many as key and value have components together) the
 data can nearly be interpolated: there the equations promise a residual several times too small. A
-residual contradicts its prediction when they differ by more than the tolerance that the others keep.
+residual contradicts its prediction when they differ by more than the tolerance that the others
+keep.
 
 Tolerance, relative: 5 SPREAD over the root of the number of fits, SPREAD the standard deviation of
 one fit at d = 400 measured beforehand on 6 to 60 other data sets (rounded up), and 10/d for what

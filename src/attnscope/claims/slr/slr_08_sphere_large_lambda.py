@@ -7,10 +7,10 @@ At d = 400, L = 10 the oracle turns from a minimum into a saddle at the critical
 At 0.9 a run that starts beside it leaves by the factor 1 - alpha mu per step (measured here with
 the engine, predicted by the closed-form Hessian), and its excess risk, 3.82, is far worse than the
 .5 of predicting the mean. Runs end at a tilted minimum with all five overlaps large (|kappa| .30,
-|eta| .95, |theta| .32,
-|nu| .95, |rho| .81, excess 3.8066) or, about one in forty, at the role-swapped minimum (3.985). Both are found again without any training, by
-minimising the closed-form risk over pairs of unit vectors in R^4 (every set of overlaps lives
-there), and in closed form.
+|eta| .95, |theta| .32, |nu| .95, |rho| .81, excess 3.8066) or, about one in forty, at the
+role-swapped minimum (3.985). Both are found again without any training, by minimising the
+closed-form risk over pairs of unit vectors in R^4 (every set of overlaps lives there), and in
+closed form.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ limit by the square. Measured: slope of log(excess - limit) over log points betw
 first gap and rounding; terms beyond second order are then of relative size sqrt(1e-4) = 1 %, the
 tolerance, beside the fit's own error, the drift of the slope within the window: a start with little
 of the slowest mode shows the next one first (1 of 305 runs looked at). At the saddle at orthogonal
-vectors the overlaps' unstable components grow by 1 + alpha
-|mu|; from overlaps of size SMALL up to LEVEL the neglected terms are s SMALL + LEVEL^2 = .0023, and twice that is allowed. From random
+vectors the overlaps' unstable components grow by 1 + alpha |mu|; from overlaps of size SMALL up to
+LEVEL the neglected terms are s SMALL + LEVEL^2 = .0023, and twice that is allowed. From random
 starts (s |theta| about .7) the first-order time is an estimate only: shown, not compared.
 """
 

@@ -1,5 +1,5 @@
-"""Second routes of slr-14 to the best and the critical temperature of the erf oracle:
-a search over integrated values, a law, and differences of gradients (its module docstring has them).
+"""Second routes of slr-14 to the best and the critical temperature of the erf oracle: a search over
+integrated values, a law, and differences of gradients (its module docstring has them).
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 In reading order: `engine` (the contract), `engine_table` (which serves which); compiled
 `population_erf`, `population_linear`, `sgd_erf`, `erf_engines`, `head_sums`, `sgd_heads`,
-`compiled_heads`, `positional_loop`; in law `population_exact`, `population_gram`, `gram_engine`, `gram_sgd`,
-`planted_engine`, `planted_sgd`; on the vectors themselves `full_vectors`, `full_heads`,
-`full_planted`; with `losses`, `jax_stepper`, `realised`.
+`compiled_heads`, `positional_loop`; in law `population_exact`, `population_gram`, `gram_engine`,
+`gram_sgd`, `planted_engine`, `planted_sgd`; on the vectors themselves
+`full_vectors`, `pair_vectors`, `full_heads`, `full_planted`; with `losses`, `jax_stepper`, `realised`.
 """
 
 from attnscope.doors import door

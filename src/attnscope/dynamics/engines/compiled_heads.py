@@ -1,8 +1,8 @@
 """SGD of heads of softmax or erf behind the engine contract: the loop of sgd_heads.py.
 
-State: "gram" (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...) and "generators" (runs, 4), one random
-stream per run. A state with "keys" comes from a file written before this loop existed: it goes on
-by the engine that wrote it, GenericSgd, with its bits.
+State: "gram" (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...) and "generators" (runs, 4), one
+random stream per run. A state with "keys" comes from a file written before this loop existed: it
+goes on by the engine that wrote it, GenericSgd, with its bits.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """What one sequence adds to the gradients of heads of softmax or erf, for 16 runs at once.
 
 notation and mathematics: of sgd_heads.py, which draws the tokens. Scores and values of every token
-and head first; then T and the factor (2/B)(T - Y), which is common to a sequence; then c times it in
-their place; last the sums over tokens
+and head first; then T and the factor (2/B)(T - Y), which is common to a sequence; then c times it
+in their place; last the sums over tokens
 
     sum_l c_la x_lj   along the frame,     sum_l c_la c_lb   over background and informative tokens,
 
 of the latter the blocks on and below the diagonal, and of these what cholesky reads.
 
-Layout: a matrix with even sides is kept in blocks of two rows by two columns, an entry LANES numbers
-long (`to_blocks`, `block`). A loop over lanes then has one base per array and constant offsets, which
-the compiler can tell apart in a few comparisons: it vectorises.
+Layout: a matrix with even sides is kept in blocks of two rows by two columns, an entry LANES
+numbers long (`to_blocks`, `block`). A loop over lanes then has one base per array and constant
+offsets, which the compiler can tell apart in a few comparisons: it vectorises.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def add_sequence(
     batch: int,
     lanes: int,
 ) -> None:
-    """Add one sequence to the sums over the batch: in blocks, the gradients along the frame (m x n),
-    S_0 and S_1 (m x m).
+    """Add one sequence to the sums over the batch: in blocks, the gradients along the frame (m x
+    n), S_0 and S_1 (m x m).
 
     X (length, m) coordinates of the tokens along the first m axes, informative ones first; R (F, r)
     theirs along the others; y the label, overwritten; frame (m x m) in blocks. C (length, m) and

@@ -8,8 +8,8 @@ Gram matrix; R(G) the risk, D_aj its derivative in the inner product P_a.x_j.
 
 New vectors are combinations of the old ones, P <- M x with M (m, V), so that new inner products are
 M G M^T and M G, whatever the dimension. Exact up to rounding and the error of D, that of the risk
-on its fixed nodes (theory/nodes/node_gradient.py). Runs are advanced one by one: a run's bits do not
-depend on the others.
+on its fixed nodes (theory/nodes/node_gradient.py). Runs are advanced one by one: a run's bits do
+not depend on the others.
 """
 
 from __future__ import annotations

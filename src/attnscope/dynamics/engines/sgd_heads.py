@@ -1,5 +1,5 @@
-"""Mini-batch SGD of heads of softmax or erf in their Gram matrix, compiled: exact in law, at the same
-cost in any dimension.
+"""Mini-batch SGD of heads of softmax or erf in their Gram matrix, compiled: exact in law, at the
+same cost in any dimension.
 
 The law is that of gram_sgd.py, here with the gradient by hand and 16 runs side by side. The task
 has F informative tokens N(s k_i*, gam^2 I_d), the others N(0, I_d), Y = sum_i X_i.v_i* + eps xi;

@@ -22,15 +22,9 @@ from typing import Any
 import numpy as np
 
 from attnscope.dynamics.engines.engine import State
-from attnscope.dynamics.engines.full_vectors import (
-    Optimiser,
-    draw_batch,
-    lengths,
-    pair_overlaps,
-    tile_for,
-    vectors_with,
-)
+from attnscope.dynamics.engines.full_vectors import Optimiser, draw_batch, tile_for
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
+from attnscope.dynamics.engines.pair_vectors import lengths, pair_overlaps, vectors_with
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.full_attention import FullAttention

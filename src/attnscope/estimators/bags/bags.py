@@ -71,8 +71,8 @@ class Bags:
         return np.diff(self.offsets)
 
     def like_input(self, per_token: np.ndarray, padding: float = 0.0) -> Any:
-        """(N,) numbers as (n, L) (`padding` at padding), as a list of (L_i,) for list input, or as (N,) in
-        the order of the rows.
+        """(N,) numbers as (n, L) (`padding` at padding), as a list of (L_i,) for list input, or as
+        (N,) in the order of the rows.
         """
         if self.rows is not None:
             return self.rows.as_given(per_token)

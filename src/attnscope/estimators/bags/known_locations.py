@@ -2,9 +2,10 @@
 
     E step   r_l = 1 at the known token and 0 at the others; unknown bags as ever (fit/em.py)
 
-so that what is maximised is sum_known log p(J_i) f(y_i | x_{J_i}) + sum_unknown log sum_l p_l f(y_i |
-x_l), the likelihood of what was seen. The model is then EM's: the stages after it maximise something
-in which a location has no place (fit/rivals.py). Held-out bags are predicted without their location.
+so that what is maximised is sum_known log p(J_i) f(y_i | x_{J_i}) + sum_unknown log sum_l p_l f(y_i
+| x_l), the likelihood of what was seen. The model is then EM's: the stages after it maximise
+something in which a location has no place (fit/rivals.py). Held-out bags are predicted without
+their location.
 
 notation: locations (n,): a position in the bag as the caller gave it, -1 = unknown.
 """

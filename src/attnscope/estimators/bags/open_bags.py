@@ -54,7 +54,8 @@ class OpenBags(Sequence):
     """n bags that lie in files: `len`, `bags[i]` (L_i, d) as stored, `bags[2:5]` or `bags[numbers]`
     a part of them, still unread; `for tokens in bags` reads one after another, any number of times.
 
-    Also names (n,), lengths (n,), width d, and `coords(i)` (L_i, c) or None. `open_bags` makes them.
+    Also names (n,), lengths (n,), width d, and `coords(i)` (L_i, c) or None. `open_bags` makes
+    them.
 
     Args:
         entries: where each bag lies.

@@ -2,10 +2,10 @@
 
 Two layouts. An .npz file holds arrays: `bags` (n, L, d), with `mask` (n, L) if they are padded; or
 `tokens` (N, d) with `offsets` (n+1,) or with `bag` (N,), the name of each token's bag; labels,
-weights and groups are further arrays of n entries. A .csv or .parquet file holds one token per row: a column
-names the bag, the label, the weight and the group are columns that are constant within a bag, and
-every other column of numbers is a feature. Tokens of one bag need not be neighbours; bags keep the order in
-which they first appear. Nothing is ever unpickled.
+weights and groups are further arrays of n entries. A .csv or .parquet file holds one token per row:
+a column names the bag, the label, the weight and the group are columns that are constant within a
+bag, and every other column of numbers is a feature. Tokens of one bag need not be neighbours; bags
+keep the order in which they first appear. Nothing is ever unpickled.
 """
 
 from __future__ import annotations

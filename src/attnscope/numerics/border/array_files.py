@@ -1,8 +1,8 @@
 """Arrays from .npz files of strangers: read whole, or refused with a reason in words.
 
 A member's header says shape and type before its numbers are read; together with the sizes in the
-archive's directory it shows what a file would take, so that one that promises more than there is, or
-more than fits, is refused before anything of its size is made. Nothing is ever unpickled.
+archive's directory it shows what a file would take, so that one that promises more than there is,
+or more than fits, is refused before anything of its size is made. Nothing is ever unpickled.
 """
 
 from __future__ import annotations

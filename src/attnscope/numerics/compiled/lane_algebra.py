@@ -1,8 +1,8 @@
 """Small matrices of many runs at once: LANES matrices side by side.
 
-notation: a matrix with c columns is a flat array, entry (a, b) the LANES numbers from (a c + b) LANES
-on. Loops over lanes are innermost, each over slices of its arrays, so that they vectorise. A run that
-is not finite stays so.
+notation: a matrix with c columns is a flat array, entry (a, b) the LANES numbers from (a c + b)
+LANES on. Loops over lanes are innermost, each over slices of its arrays, so that they vectorise. A
+run that is not finite stays so.
 """
 
 from __future__ import annotations

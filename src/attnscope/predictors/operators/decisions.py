@@ -1,7 +1,7 @@
 """Deciding by attention: the action with the least cost on average over what tokens saw.
 
-notation: q query, k_l and y_l keys and outcomes of the L tokens, h = bandwidth, w_l = softmax(q.k/h),
-c(a, y) the cost of action a when y happens.
+notation: q query, k_l and y_l keys and outcomes of the L tokens, h = bandwidth, w_l =
+softmax(q.k/h), c(a, y) the cost of action a when y happens.
 
     a^ = argmin_a sum_l w_l c(a, y_l)
 

@@ -98,7 +98,8 @@ class Dense:
         """What rounding of K does to k_q^T A, (m, c), to first order: eps |u| |K| |A|, u = (K + lam
         I)^-1 k_q.
 
-        |K|_ij <= sqrt(K_ii K_jj). Measured errors stay below this with the factor 1 (tests/predictors/test_operators.py).
+        |K|_ij <= sqrt(K_ii K_jj). Measured errors stay below this with the factor 1
+        (tests/predictors/test_operators.py).
         """
         root = np.sqrt(np.maximum(self.kernel.diagonal(self.x), 0.0))
         u = np.abs(self.solve(cross.T))

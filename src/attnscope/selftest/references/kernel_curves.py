@@ -1,6 +1,7 @@
 """Truths of learning curves of kernels, from their equations in DIGITS digits.
 
-notation: mu_i, N_i = eigenvalues and multiplicities, s = noise, L = length, kappa = effective ridge.
+notation: mu_i, N_i = eigenvalues and multiplicities, s = noise, L = length, kappa = effective
+ridge.
 
 The curve: bias and variance of kernel ridge regression, [b + s^2]/(1 - G) - s^2, at the fixed point
 found by bisection; not the short form that the project uses. Product kernels: every product of

@@ -5,8 +5,9 @@ probability Gamma(A)/Gamma(A + N) prod_t Gamma(alpha + n_t)/Gamma(alpha) v^-N, A
 
 Predictions are ratios of two such probabilities. The Bayes risk sums 1 - sum_w P(w | x)^2 over all
 counts of topics. Masked prediction: the moments E yS' and E SS' are sums over one, two and three
-positions and what each shows, written as V x V matrices and solved as such. Attention: sums over all
-counts of topics of the other positions, the true topic, the shown one and the number of equal words.
+positions and what each shows, written as V x V matrices and solved as such. Attention: sums over
+all counts of topics of the other positions, the true topic, the shown one and the number of equal
+words.
 """
 
 from __future__ import annotations

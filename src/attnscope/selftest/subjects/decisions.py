@@ -1,7 +1,7 @@
 """Deciding by attention: the least weighted cost, and the exact regret of classes.
 
-Promises without a stated error: a cost is an average whose scores are rounded, ROUNDING (1 + |q||k|/h)
-of the largest cost; the action's cost is the least up to the same.
+Promises without a stated error: a cost is an average whose scores are rounded, ROUNDING (1 +
+|q||k|/h) of the largest cost; the action's cost is the least up to the same.
 """
 
 from __future__ import annotations

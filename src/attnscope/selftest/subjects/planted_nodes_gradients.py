@@ -1,5 +1,5 @@
-"""Gradients and stationary points on nodes of a task of the user's, against differences of sums over
-the definition (references.planted_definition). A family of its own: every setting compiles.
+"""Gradients and stationary points on nodes of a task of the user's, against differences of sums
+over the definition (references.planted_definition). A family of its own: every setting compiles.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Mixtures of disjoint topics: posteriors and risks, masked and attention optima.
 
-Promises without a stated error (docs/accuracy.md): predictions 1e-14, log probabilities 1e-14 of the
-logarithms they are sums of, masked values 1e-13 of the largest eigenvalue of W, best scores 1e-6.
+Promises without a stated error (docs/accuracy.md): predictions 1e-14, log probabilities 1e-14 of
+the logarithms they are sums of, masked values 1e-13 of the largest eigenvalue of W, best scores
+1e-6.
 """
 
 from __future__ import annotations

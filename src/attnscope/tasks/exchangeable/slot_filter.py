@@ -11,8 +11,8 @@ x s^2/(x + s^2). With u_m(x) the mean variance m tokens later,
 a linear map on functions of x in [0, lam]. After h writes without drift u is 1/(1/x + h/s^2), with
 a pole at -s^2/h: in y = log(x + o), o = s^2 over the number of writes that drift leaves standing,
 these are smooth. Values at Chebyshev points in y carry them to roundoff, the map is a matrix M, and
-u_L(lam) is a row of M^L. The same with fewer points is the error. Without drift (a = 1) only the number of writes
-counts, and u_L(lam) = sum_h Binomial(L, p)(h) / (1/lam + h/s^2).
+u_L(lam) is a row of M^L. The same with fewer points is the error. Without drift (a = 1) only the
+number of writes counts, and u_L(lam) = sum_h Binomial(L, p)(h) / (1/lam + h/s^2).
 """
 
 from __future__ import annotations

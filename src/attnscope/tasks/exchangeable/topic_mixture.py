@@ -267,8 +267,8 @@ class TopicMixture:
         return attention_risk(law, *scores)
 
     def attention_optimum(self, length: int, correct: float) -> AttentionOptimum:
-        """The best such scores, what they leave, and what no predictor can beat; length and `correct`
-        as in `attention_risk`.
+        """The best such scores, what they leave, and what no predictor can beat; length and
+        `correct` as in `attention_risk`.
 
         From three positions on: of two, the other one's score never matters where topics agree.
 

@@ -3,8 +3,8 @@
 
 notation: T topics of v words, V = T v, u = 1/V, alpha, A = T alpha as in topic_mixture; N = length;
 p_m = mask, p_c = keep, p_r = random; k = 1 - p_m + p_m p_c, q = p_m p_r: another position shows its
-own word, or a random one; S = sum of the shown words (one-hot) of a document whose first position is
-masked, y = its true word; r = ridge; I, B, J the unit, block and all-ones matrix.
+own word, or a random one; S = sum of the shown words (one-hot) of a document whose first position
+is masked, y = its true word; r = ridge; I, B, J the unit, block and all-ones matrix.
 
 The layer predicts W S/N and minimises E|y - W S/N|^2 + r|W|^2, so W = E[yS'/N] (E[SS']/N^2 + r)^-1.
 Two words of one document have the law K = [(alpha+1) alpha B + alpha^2 (J - B)]/(A(A+1)v^2), and

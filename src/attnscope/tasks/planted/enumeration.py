@@ -1,7 +1,7 @@
 """Bayes' formula for a planted task whose latent has finitely many values.
 
-notation: z_i the values, p_i their probabilities; f_l (r,) token l's projections on the teachers, G*
-the teachers' Gram matrix, m_l, s_l mean coefficients and scale given z_i.
+notation: z_i the values, p_i their probabilities; f_l (r,) token l's projections on the teachers,
+G* the teachers' Gram matrix, m_l, s_l mean coefficients and scale given z_i.
 
     log P(X | z_i) = sum_l [-d log s_l - (|x_l|^2 - 2 m_l.f_l + m_l^T G* m_l)/(2 s_l^2)] + const,
     P(z_i | X) ~ p_i P(X | z_i),          E[Y | X] = sum_i P(z_i | X) E[Y | f, z_i],
@@ -84,8 +84,8 @@ def bayes_predict(task: Any, tokens: np.ndarray) -> np.ndarray:
 
 
 def bayes_risk(task: Any, samples: int = 65_536, seed: int = 0) -> Estimate:
-    """E Var(Y | X), the least squared error of any predictor: the exact posterior variance, averaged
-    over sampled projections, with its standard error. The cost does not depend on d.
+    """E Var(Y | X), the least squared error of any predictor: the exact posterior variance,
+    averaged over sampled projections, with its standard error. The cost does not depend on d.
     """
     of = of_method(task, "bayes_risk")
     count = check.integer(samples, "samples", of, 64)

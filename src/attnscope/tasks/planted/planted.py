@@ -201,7 +201,7 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
         # the last class also takes what rounding of the sum leaves
         return np.asarray(self.classes)[np.minimum(below.sum(1), len(self.classes) - 1)]
 
-    # -- the same, checked --------------------------------------------------------------------------
+    # -- the same, checked -------------------------------------------------------------------------
 
     def enumerated(self, method: str) -> tuple[np.ndarray, np.ndarray]:
         """The latent's values (m, ...) and their probabilities (m,), or one sentence that names
@@ -300,7 +300,7 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
             tokens, target + self.noise * rng.standard_normal(target.shape), latent
         )
 
-    # -- inference, where the latent is finite -------------------------------------------------------
+    # -- inference, where the latent is finite -----------------------------------------------------
 
     # of any type, because a task with more than enumeration may take other arguments
     posterior: Any = enumeration.posterior

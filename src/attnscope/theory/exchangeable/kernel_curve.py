@@ -1,7 +1,8 @@
 """How the error of CME attention falls with the context, for any kernel: one scalar equation.
 
-notation: mu_i = eigenvalues of the kernel under the law of the keys, each N_i times (multiplicities);
-s = noise, L = length; kappa = the effective ridge per token; R = trace that is not listed.
+notation: mu_i = eigenvalues of the kernel under the law of the keys, each N_i times
+(multiplicities); s = noise, L = length; kappa = the effective ridge per token; R = trace that is
+not listed.
 
 A function f drawn from the Gaussian process with that kernel is seen at L random keys with noise s.
 CME attention with the same kernel and ridge s^2 is Bayes, and its deterministic equivalent (a
@@ -16,11 +17,11 @@ equation itself.) So only the spectrum enters: for keys on a manifold of dimensi
 out. With mu_i of degree l like l^-(2 beta + m), N_l ~ l^(m-1), the excess falls like
 L^(-2 beta/(2 beta + m)) for long L.
 
-What is exact: the equation, solved to rounding. `error` bounds that and what R, eigenvalues that are
-not listed and at most as large as the smallest one listed, can do. It does not contain the distance
-to the process itself: relatively below 1/L from L = 64 on for spheres and one periodic coordinate,
-0.4 % at every L for products of eight (claims around-08, around-10). What is proved for every kernel
-is sum_i N_i mu_i s^2/(s^2 + L mu_i) <= excess <= trace (Jensen).
+What is exact: the equation, solved to rounding. `error` bounds that and what R, eigenvalues that
+are not listed and at most as large as the smallest one listed, can do. It does not contain the
+distance to the process itself: relatively below 1/L from L = 64 on for spheres and one periodic
+coordinate, 0.4 % at every L for products of eight (claims around-08, around-10). What is proved for
+every kernel is sum_i N_i mu_i s^2/(s^2 + L mu_i) <= excess <= trace (Jensen).
 """
 
 from __future__ import annotations
@@ -126,8 +127,8 @@ def _excess(spectrum: _Spectrum, s2: float, L: float, smooth: float) -> tuple[fl
     """(excess, its rounding) with the unlisted trace at eigenvalue `smooth`.
 
     By bisection of log kappa: s^2 + total(kappa) - L kappa falls from above 0 to below as kappa
-    grows from s^2/L to (s^2 + trace)/L. Its slope in log kappa is -s^2 - sum_i N_i mu_i (kappa/(mu_i
-    + kappa))^2, so rounding of the terms moves the zero by their size over that.
+    grows from s^2/L to (s^2 + trace)/L. Its slope in log kappa is -s^2 - sum_i N_i mu_i
+    (kappa/(mu_i + kappa))^2, so rounding of the terms moves the zero by their size over that.
     """
     mu, share, left = spectrum
 

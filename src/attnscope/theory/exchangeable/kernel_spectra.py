@@ -3,17 +3,18 @@
 notation: m = dimension, beta = smoothness, l = degree; alpha_i, w_i = smoothness and weight of
 coordinate i, k = frequency; zeta = Riemann's function.
 
-Sphere. Keys uniform on S^m, mu_l = (1 + l)^-(2 beta + m)/Z for the degrees l = 0 .. top, Z such that
-the trace is 1, N_l harmonics each. However the sphere lies in R^D, these are its eigenvalues. What
-degrees above `top` would add is not in it: the kernel is the finite sum sum_l N_l mu_l P_l(x.y).
+Sphere. Keys uniform on S^m, mu_l = (1 + l)^-(2 beta + m)/Z for the degrees l = 0 .. top, Z such
+that the trace is 1, N_l harmonics each. However the sphere lies in R^D, these are its eigenvalues.
+What degrees above `top` would add is not in it: the kernel is the finite sum sum_l N_l mu_l
+P_l(x.y).
 
 Product. Keys uniform on [0, 1]^d and the weighted Korobov kernel
 
     prod_i (1 + 2 w_i sum_{k >= 1} k^(-2 alpha_i) cos 2 pi k (x_i - y_i)),
 
 whose eigenvalues are the products of 1 or w_i k_i^(-2 alpha_i) (twice: cosine and sine) over the
-coordinates, and whose trace is prod_i (1 + 2 w_i zeta(2 alpha_i)). Those above `cut` are listed, with
-the whole trace.
+coordinates, and whose trace is prod_i (1 + 2 w_i zeta(2 alpha_i)). Those above `cut` are listed,
+with the whole trace.
 """
 
 from __future__ import annotations

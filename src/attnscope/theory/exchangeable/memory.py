@@ -25,11 +25,11 @@ error r before a token obeys
 
     r_{t+1} = a^2 h(r_t) + (1 - a^2) lam,  h(r) = r (r (kappa2 - kappa^2) + kappa s^2)/(kappa2 r + kappa s^2),
 
-h(r) the error after it; r_1 = lam. Proof: w_t = a S + D'. If E S.w = E|S|^2 (true of S = 0) then
-E S.D' = 0, so the error splits into E|(a - A) S + (B - a C) kk^T S|^2, which A = a, B = a C make 0,
-and (1 - 2 C kappa + C^2 kappa2) E|D'|^2 + C^2 s^2 kappa d, which the C above minimises; the best S_t
-has E S.w = E|S|^2 again, else a multiple of it would be better, and h increases, so that the best
-for one step is the best for all. In the limit r is the positive root of
+h(r) the error after it; r_1 = lam. Proof: w_t = a S + D'. If E S.w = E|S|^2 (true of S = 0) then E
+S.D' = 0, so the error splits into E|(a - A) S + (B - a C) kk^T S|^2, which A = a, B = a C make 0,
+and (1 - 2 C kappa + C^2 kappa2) E|D'|^2 + C^2 s^2 kappa d, which the C above minimises; the best
+S_t has E S.w = E|S|^2 again, else a multiple of it would be better, and h increases, so that the
+best for one step is the best for all. In the limit r is the positive root of
 
     [(1 - a^2) kappa2 + a^2 kappa^2] r^2 + (1 - a^2)(kappa s^2 - lam kappa2) r - (1 - a^2) lam kappa s^2 = 0.
 
@@ -334,7 +334,8 @@ def _sampled(
 
 
 def _given_keys(task: DriftingMap, keys: np.ndarray, g: float, ridge: float) -> np.ndarray:
-    """E|W - w|^2/d (c,) of least squares on these keys (c, n, d): with A = (K^T G K + ridge)^-1 K^T G,
+    """E|W - w|^2/d (c,) of least squares on these keys (c, n, d): with A = (K^T G K + ridge)^-1 K^T
+    G,
 
     lam d - 2 lam sum_l a^(n-1-l) k_l.A_l + sum_lm A_l.A_m (lam a^|l-m| k_l.k_m + s^2 delta_lm).
 

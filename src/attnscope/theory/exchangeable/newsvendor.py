@@ -4,8 +4,8 @@ notation: b, u costs per unit short and left over, tau = b/(b + u); L = length; 
 probability p_c and outcomes Y = mu_c + U(0, 1), distribution function F_c; B = inverse bandwidth.
 
 Keys are the classes (unit vectors), so a token of the query's class weighs e^B, any other 1, and
-`attention_decision` takes the smallest a^ with sum_l w_l 1[y_l <= a] >= tau sum_l w_l. With N tokens
-of the class, A of them <= a, and Q of the L - N others <= a,
+`attention_decision` takes the smallest a^ with sum_l w_l 1[y_l <= a] >= tau sum_l w_l. With N
+tokens of the class, A of them <= a, and Q of the L - N others <= a,
 
     P(a^ <= a) = P( (A - tau N) + e^-B (Q - tau (L - N)) >= 0 ),
     N ~ Bin(L, p_c),  A ~ Bin(N, F_c(a)),  Q ~ Bin(L - N, G_c(a)),  G_c = mean of F over other classes.
@@ -15,9 +15,9 @@ The expected cost of a has slope s(a) = (b + u)(F_c(a) - tau), zero at a* = mu_c
     regret = E[cost(a^) - cost(a*)] = int |s(a)| P(a^ on the far side of a from a*) da,
 
 an integral of a positive function without cancellation. Between the kinks mu, mu + 1 of the F the
-integrand is a polynomial of degree at most L + 1: Gauss-Legendre rules with L/2 + 2 nodes are exact,
-and all that is left is rounding. One class: a^ is the order statistic j = ceil(tau n) of n uniform
-numbers, and
+integrand is a polynomial of degree at most L + 1: Gauss-Legendre rules with L/2 + 2 nodes are
+exact, and all that is left is rounding. One class: a^ is the order statistic j = ceil(tau n) of n
+uniform numbers, and
 
     regret = (b + u)/2 [ j (n + 1 - j)/((n + 1)^2 (n + 2)) + (j/(n + 1) - tau)^2 ].
 

@@ -3,8 +3,8 @@
 notation: N = positions, n = sequences, s = noise.
 
 Inputs x in R^N are white, labels y = H x + s e at every position, and H commutes with shifts of the
-ring of N positions: one filter of N coefficients for all of them. Least squares, excess per position
-on a new input:
+ring of N positions: one filter of N coefficients for all of them. Least squares, excess per
+position on a new input:
 
     shared filter     s^2/N [(N - r)/(n - 1) + r/(n - 2)],   r = 2 (N even), 1 (N odd); 1 where N = 1
     own weights       s^2 N/(n - N - 1)

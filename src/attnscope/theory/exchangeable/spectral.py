@@ -21,9 +21,9 @@ further: a weighted regression on 1 and t, read at t = 1) has the limit (new her
     rho^LL_m = rho_m + (1 - rho_1) Cov(t, P_m)/Var t = rho_m [1 + (1 - rho_1)/rho_1 (m h - c_m)/(h -
     c_1)],      c_m = r_0 - r_m,  r_j = I_{j+d/2}(x)/I_{j+d/2-1}(x),
 
-because Cov(t, P_m) = d rho_m/dx = rho_m (m/x - r_0 + r_m). It keeps degrees 0 and 1 whole, and
-1 - rho^LL_m = (h^2/8) l_m (l_m - d + 1) + O(h^3), l_m = m(m+d-2), where softmax has (h/2) l_m. For keys with density p the
-softmax limit is
+because Cov(t, P_m) = d rho_m/dx = rho_m (m/x - r_0 + r_m). It keeps degrees 0 and 1 whole, and 1 -
+rho^LL_m = (h^2/8) l_m (l_m - d + 1) + O(h^3), l_m = m(m+d-2), where softmax has (h/2) l_m. For keys
+with density p the softmax limit is
 
     f + (h/2) (Laplacian f + 2 <grad f, grad log p>) + O(h^2),
 

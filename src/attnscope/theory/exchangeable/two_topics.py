@@ -18,10 +18,10 @@ in each strip. The line through its minimum has no cancellation; if that minimum
 (extreme priors, symbols that only one topic allows) the residue is the answer and the next strip
 gives what is missing of it.
 
-|M(s+it)/M(s)|^2 = 1 - D(t) and sqrt D is Lipschitz with the standard deviation sigma of lam under Q,
-so (1 - D)^{L/2} <= e^{-LD/2} is provably nothing on most of the line when L is large: only the rest
-is cut into panels, for lattices (two symbols) with every return of D to 0. Exact up to rounding,
-which grows like L eps because M is raised to the power L; time does not grow with L.
+|M(s+it)/M(s)|^2 = 1 - D(t) and sqrt D is Lipschitz with the standard deviation sigma of lam under
+Q, so (1 - D)^{L/2} <= e^{-LD/2} is provably nothing on most of the line when L is large: only the
+rest is cut into panels, for lattices (two symbols) with every return of D to 0. Exact up to
+rounding, which grows like L eps because M is raised to the power L; time does not grow with L.
 """
 
 from __future__ import annotations

@@ -8,9 +8,10 @@ moments, no nodes:
 
     E (y - sum_l t_l)^2 = E (y - sum_R t_l - M)^2 + V,    M = sum E t_l,   V = sum Var t_l   outside R.
 
-The moments are integrals over the H scores of one token (students.py), by midpoint rules with normal
-weights of RULES sizes: exponentially exact for smooth activations, of error h^2 at a kink. Where two
-sizes differ by more than FIT (a jump, a very high temperature), every token has nodes of its own.
+The moments are integrals over the H scores of one token (students.py), by midpoint rules with
+normal weights of RULES sizes: exponentially exact for smooth activations, of error h^2 at a kink.
+Where two sizes differ by more than FIT (a jump, a very high temperature), every token has nodes of
+its own.
 """
 
 from __future__ import annotations

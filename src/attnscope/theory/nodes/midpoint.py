@@ -2,8 +2,8 @@
 
     x_j = EDGE (2 (j + 1/2)/count - 1),   weights proportional to exp(-x_j^2/2),
 
-on every axis: of a function that is analytic near the real axis exact up to e^-(2 pi^2 width^2/step^2),
-and symmetric about 0 to the bit.
+on every axis: of a function that is analytic near the real axis exact up to e^-(2 pi^2
+width^2/step^2), and symmetric about 0 to the bit.
 """
 
 from __future__ import annotations

@@ -3,21 +3,21 @@
     R(G, lam) = mean over nodes, each with its mirror image (zeta -> -zeta), of the loss of
     node_risk.py,         dR/dG, dR/dlam by JAX on the same nodes.
 
-The factor C of what the teachers leave open is singular where trained vectors lie in their span (the
-oracle): dC/drest ~ 1/C. With a node and its mirror image the loss is even in C zeta, a smooth
-function of C^2 = rest, and what multiplies 1/C is of order C: the derivative is finite to 1e-11 with
-the small JITTER of students.py on the diagonal. Where C vanishes and the values' part W zeta does not
-(k at a teacher that the label reads), what is left is a^2 W^2 (zeta^2 - 1), of mean 0, whose noise
-would turn with the direction of W: with a at zeta = 0 it is taken off (CALM of it, as C vanishes), and
-R stays smooth in the trained vectors. Tokens apart (apart.py) add M and V to the loss, and
-(dR/dM) dM + dV to its derivative.
+The factor C of what the teachers leave open is singular where trained vectors lie in their span
+(the oracle): dC/drest ~ 1/C. With a node and its mirror image the loss is even in C zeta, a smooth
+function of C^2 = rest, and what multiplies 1/C is of order C: the derivative is finite to 1e-11
+with the small JITTER of students.py on the diagonal. Where C vanishes and the values' part W zeta
+does not (k at a teacher that the label reads), what is left is a^2 W^2 (zeta^2 - 1), of mean 0,
+whose noise would turn with the direction of W: with a at zeta = 0 it is taken off (CALM of it, as C
+vanishes), and R stays smooth in the trained vectors. Tokens apart (apart.py) add M and V to the
+loss, and (dR/dM) dM + dV to its derivative.
 
 Errors, where they are asked for, add three sources: the scatter over scramblings, widened as a
 risk's; how far two rules for the tokens apart differ; and what nodes do not resolve. A derivative
 lives on few nodes where weights are steep, and on none where they jump between two nodes: scatter
 then says nothing. So every score is also moved by +-STEP and +-2 STEP of its deviation, with random
-signs, and the difference quotient (fourth order) compared with the derivative at each node; the mean
-of |their difference|, times how far a score moves with an entry of G, is the third source.
+signs, and the difference quotient (fourth order) compared with the derivative at each node; the
+mean of |their difference|, times how far a score moves with an entry of G, is the third source.
 """
 
 from __future__ import annotations
@@ -313,8 +313,8 @@ def _output(reader: Reader, of: str) -> Callable[..., Any]:
 
 
 def _calmed(reader: Reader, of: str) -> Callable[..., Any]:
-    """(n,) noise of mean 0 in an output's square: (sum_l calm_l s_l a0_l.W_l zeta_l)^2 less its mean,
-    a0 the weights where the tokens with calm_l > 0 have zeta = 0.
+    """(n,) noise of mean 0 in an output's square: (sum_l calm_l s_l a0_l.W_l zeta_l)^2 less its
+    mean, a0 the weights where the tokens with calm_l > 0 have zeta = 0.
     """
     from jax import numpy as jnp
 

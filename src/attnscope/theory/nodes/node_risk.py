@@ -1,7 +1,7 @@
 """The mean loss of heads on a planted task's nodes, at any Gram matrix, with its error.
 
-notation: u_h, w_h scores and values of head h (students.py), a_h = weights(lam u_h), y_c the label's
-values with chances p_c, T the output.
+notation: u_h, w_h scores and values of head h (students.py), a_h = weights(lam u_h), y_c the
+label's values with chances p_c, T the output.
 
     squared loss    E[sum_c p_c (y_c - T)^2 | nodes]
                     = sum_c p_c (y_c - sum_hl a_hl E w_hl)^2 + sum_l scale_l^2 a_l^T Q_l a_l
@@ -11,10 +11,11 @@ averaged over the points of a scrambling; the error is the standard error over s
 so that 5 of it hold as for a normal (numerics/border/sampled_estimate.py), and what no node has
 shown (sampled_mean.py) up to what an output typically loses that has nothing to do with its label:
 each output with the label of another node and, of heads and a squared loss, the worst weights on
-the largest value, E (|y| + S max_l |w_l|)^2, S the largest sum of |weights|. Where at most 3 normals
-are left, three midpoint rules take their place: where they agree to FIT the finest is the value and
-twice the largest difference its error; where they do not (a label that jumps), the nodes are used.
-A squared loss leaves the label noise out, as `excess` does; every other has it among its nodes.
+the largest value, E (|y| + S max_l |w_l|)^2, S the largest sum of |weights|. Where at most 3
+normals are left, three midpoint rules take their place: where they agree to FIT the finest is the
+value and twice the largest difference its error; where they do not (a label that jumps), the nodes
+are used. A squared loss leaves the label noise out, as `excess` does; every other has it among its
+nodes.
 """
 
 from __future__ import annotations

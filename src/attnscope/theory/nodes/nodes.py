@@ -1,14 +1,14 @@
 """Fixed nodes for the mean of a loss over a planted task: what the teachers see, the label, and
 standard normals for what the trained vectors see beyond.
 
-notation: L = length, r teachers, S scramblings of n points each, m blocks (latent values), q normals
-per token for the trained vectors.
+notation: L = length, r teachers, S scramblings of n points each, m blocks (latent values), q
+normals per token for the trained vectors.
 
 Given the latent, a token's projections are Gaussian. Those on the teachers that the label looks at
 (reads.py) come first, so that labels are computed once, with NumPy, whatever the trained vectors
 are; what these see beyond is students.py. All normals are Phi^-1 of the coordinates of a Sobol'
-sequence, scrambled (Matousek) S times independently: each scrambling is an unbiased mean of its own,
-and their scatter is the standard error.
+sequence, scrambled (Matousek) S times independently: each scrambling is an unbiased mean of its
+own, and their scatter is the standard error.
 
     finite latents, at most BLOCKS   one block each, weighted by its probability; latents that are
                                      permutations of one another are one block where weights of
@@ -258,8 +258,8 @@ def _block(
     kept: np.ndarray,
     seed: list[int],
 ) -> tuple[np.ndarray, ...] | None:
-    """(seen, normals, answers, chances) of one latent at normals z (n, size), for the tokens `kept`;
-    a label that draws random numbers has its own stream in every scrambling.
+    """(seen, normals, answers, chances) of one latent at normals z (n, size), for the tokens
+    `kept`; a label that draws random numbers has its own stream in every scrambling.
     """
     n = len(z)
     mean = law.means[i] @ task.teacher_gram

@@ -1,7 +1,7 @@
 """What trained vectors see of a token, given what the teachers see of it.
 
-notation: G_ss, G_st, G_tt the blocks of the Gram matrix of (trained vectors, teachers); J the teachers
-whose projections t_J are given; a token is N(sum_j means_j T_j, scale^2 I).
+notation: G_ss, G_st, G_tt the blocks of the Gram matrix of (trained vectors, teachers); J the
+teachers whose projections t_J are given; a token is N(sum_j means_j T_j, scale^2 I).
 
     A = G_sJ G_JJ^+ (0 outside J),        rest = G_ss - A G_tt A^T,
     x = (G_st - A G_tt) means + A t_J + scale N(0, rest).
@@ -10,8 +10,8 @@ The scores x_K come first: with rest_KK = C C^T, C lower triangular, and W = res
 
     x_K = ... + scale C zeta,     x_V = ... + scale (W zeta + N(0, Q)),     Q = rest_VV - W W^T;
 
-a squared loss is averaged over the last normal exactly. Exact; C is Cholesky's factor, or one turned
-from the eigenvectors where the vectors are dependent (numerics/semidefinite.py).
+a squared loss is averaged over the last normal exactly. Exact; C is Cholesky's factor, or one
+turned from the eigenvectors where the vectors are dependent (numerics/semidefinite.py).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from attnscope.numerics.semidefinite import lower_factor
 
 __all__ = ["JITTER", "Seen", "embedded_inverses", "seen_by"]
 
-# added to the diagonal of rest_KK where its factor is differentiated: the factor's derivative is then
-# below 1e5, and what multiplies it vanishes with it (node_gradient.py)
+# added to the diagonal of rest_KK where its factor is differentiated: the factor's derivative is
+# then below 1e5, and what multiplies it vanishes with it (node_gradient.py)
 JITTER = 1e-10
 TINY = 1e-300  # keeps a vector of length 0 from dividing by it
 
@@ -97,8 +97,8 @@ def seen_by(
 
 
 def _root_of_all(rest: Any, xp: Any) -> Any:
-    """A root of rest with the values' columns first: where a score is known (C = 0) and its value is
-    not, the value's coefficients do not turn with the score's direction.
+    """A root of rest with the values' columns first: where a score is known (C = 0) and its value
+    is not, the value's coefficients do not turn with the score's direction.
     """
     turned = ((rest + rest.T) / 2)[::-1, ::-1]
     if xp is np:

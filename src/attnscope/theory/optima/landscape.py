@@ -109,19 +109,19 @@ def known_landscape(task: object) -> bool:
 def stationary_points(
     task: PlantedTask, predictor: Predictor | MultiHead, starts: int = 6, seed: int = 0
 ) -> StationaryPoints:
-    """Stationary points of the risk on the product of unit spheres, best risk first: a list, a table in
-    a notebook.
+    """Stationary points of the risk on the product of unit spheres, best risk first: a list, a
+    table in a notebook.
 
-    Of one head on SingleLocation with key perpendicular to value: the oracle, the role-swapped point
-    and the degenerate saddle, as far as they exist. For other predictors than Erf they are looked
-    for by Newton's method from Erf's, and named by where it ends: "oracle"; "swapped" (k nearer to
-    v* than to k*, v nearer to k* than to v*, up to signs); "degenerate" (k and v perpendicular to
-    both); "reversed" (k = -k* or v = -v* or both); or "other".
+    Of one head on SingleLocation with key perpendicular to value: the oracle, the role-swapped
+    point and the degenerate saddle, as far as they exist. For other predictors than Erf they are
+    looked for by Newton's method from Erf's, and named by where it ends: "oracle"; "swapped" (k
+    nearer to v* than to k*, v nearer to k* than to v*, up to signs); "degenerate" (k and v
+    perpendicular to both); "reversed" (k = -k* or v = -v* or both); or "other".
 
     On any other planted task, yours included, and of several heads: what Newton's method finds from
-    vectors at the teachers, perpendicular to them, and from random descents, on the exact risk where
-    its gradient is known, else on fixed nodes with errors (planted_points.py). A search may miss
-    points.
+    vectors at the teachers, perpendicular to them, and from random descents, on the exact risk
+    where its gradient is known, else on fixed nodes with errors (planted_points.py). A search may
+    miss points.
 
     Args:
         task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.

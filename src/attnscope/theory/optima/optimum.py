@@ -12,11 +12,11 @@ so R -> 0, hence optimality, when lam s -> inf (lam sqrt(d) -> inf at the defaul
 sqrt(L) -> 0; the first condition lets the informative token through, the second silences the
 others.
 
-On other planted tasks the range of the search follows from what a task has instead of s and gam: the
-root mean square of the largest projection of a sequence on a teacher, and the smallest scale of a
-token. Where no exact gradient is known the risk is minimised on one set of fixed nodes, a smooth
-function of the temperature, and the risk that is returned is that of another set: it owes nothing to
-the choice. The temperature is then as good as a minimum's place can be, sqrt(error/curvature).
+On other planted tasks the range of the search follows from what a task has instead of s and gam:
+the root mean square of the largest projection of a sequence on a teacher, and the smallest scale of
+a token. Where no exact gradient is known the risk is minimised on one set of fixed nodes, a smooth
+function of the temperature, and the risk that is returned is that of another set: it owes nothing
+to the choice. The temperature is then as good as a minimum's place can be, sqrt(error/curvature).
 """
 
 from __future__ import annotations

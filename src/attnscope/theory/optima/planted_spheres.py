@@ -1,8 +1,8 @@
 """The risk of any planted task on a product of spheres: gradient, Hessian, Newton's method.
 
-notation: x_1..x_m the trained vectors (k_1, v_1, k_2, ...), unit rows of X in R^D; T the r teachers;
-G the Gram matrix of all; R_aj = dR/d(x_a.y_j), y = (x, T), from the route of the pair (exact, or
-fixed nodes: nodes/node_gradient.py). D = min(d, r + m) holds every Gram matrix.
+notation: x_1..x_m the trained vectors (k_1, v_1, k_2, ...), unit rows of X in R^D; T the r
+teachers; G the Gram matrix of all; R_aj = dR/d(x_a.y_j), y = (x, T), from the route of the pair
+(exact, or fixed nodes: nodes/node_gradient.py). D = min(d, r + m) holds every Gram matrix.
 
     gradient   g_a = sum_{j != a} R_aj y_j, less its part along x_a
     Hessian    central differences of g along great circles, of step DIFFERENCE

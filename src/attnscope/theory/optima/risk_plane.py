@@ -1,11 +1,12 @@
-"""The risk over two of the five overlaps, for any planted task with a key and a value, and its figure.
+"""The risk over two of the five overlaps, for any planted task with a key and a value, and its
+figure.
 
     R(kappa, eta, theta, nu, rho) with two of them on a grid and the others held,
 
-NaN where no unit vectors have these overlaps. Exact where the pair has a route, else on fixed nodes,
-the same at every point of the grid, with a standard error each; the stationary points, projected onto
-the two axes, are those of `stationary_points`. A projection: a minimum need not lie where the plane
-is lowest.
+NaN where no unit vectors have these overlaps. Exact where the pair has a route, else on fixed
+nodes, the same at every point of the grid, with a standard error each; the stationary points,
+projected onto the two axes, are those of `stationary_points`. A projection: a minimum need not lie
+where the plane is lowest.
 """
 
 from __future__ import annotations

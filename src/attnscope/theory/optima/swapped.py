@@ -1,6 +1,7 @@
 """The role-swapped stationary point of the erf predictor (landscape.py derives it).
 
-notation: lam = temperature, s = signal, V0 = Var erf(lam gam G), A = lam gam^2/sqrt(1 + 2 lam^2 gam^2).
+notation: lam = temperature, s = signal, V0 = Var erf(lam gam G), A = lam gam^2/sqrt(1 + 2 lam^2
+gam^2).
 
     k = v*,   v = the k* + rest,   the = min(1, A erf'(0)/(s V0)).
 """

@@ -71,8 +71,9 @@ class Partials(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """position P; rows (COLUMNS, DEGREE/2 + 3): Chebyshev coefficients of c_0, c_2, ..., E s and
-    E s^2; derived: of their derivatives in 2 (e/P)^2 - 1; mean E t, square E t^2; rest: (tail_T tail_S)^(1/2), the largest over e.
+    """position P; rows (COLUMNS, DEGREE/2 + 3): Chebyshev coefficients of c_0, c_2, ..., E s and E
+    s^2; derived: of their derivatives in 2 (e/P)^2 - 1; mean E t, square E t^2; rest: (tail_T
+    tail_S)^(1/2), the largest over e.
     """
 
     position: float

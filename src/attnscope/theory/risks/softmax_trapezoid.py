@@ -161,8 +161,8 @@ def window_of(q: Setting, length: float, with_gradient: bool) -> tuple[float, fl
 def add_scaled(
     e: float, out: Array, scale: float, sums: Array, magnitude: Array, before: Array
 ) -> float:
-    """Add out exp(e) to `sums` and |out| exp(e) to `magnitude`, all three of which are kept in units
-    of exp(scale); the new scale, the largest e so far.
+    """Add out exp(e) to `sums` and |out| exp(e) to `magnitude`, all three of which are kept in
+    units of exp(scale); the new scale, the largest e so far.
     """
     if e > scale:
         shrink = math.exp(scale - e)

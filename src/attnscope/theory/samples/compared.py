@@ -1,5 +1,5 @@
-"""Learning curves side by side: the Bayes-optimal one and those of fitted predictors, as numbers and
-as a figure. The command line, studies and the explorer share it.
+"""Learning curves side by side: the Bayes-optimal one and those of fitted predictors, as numbers
+and as a figure. The command line, studies and the explorer share it.
 
 notation: alpha = bags per dimension; excess = risk without the label noise.
 

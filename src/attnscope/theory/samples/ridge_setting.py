@@ -1,4 +1,5 @@
-"""What a ridge fit is asked of: the task, the kind of attention, the penalty, checked at the border.
+"""What a ridge fit is asked of: the task, the kind of attention, the penalty, checked at the
+border.
 
 notation: tau = temperature, b = offset, k~, v~ the key and value of the predictor as the user has
 it, l~_k, l~_v its ridges; k, v, l_k, l_v those of the equations, which know no temperature.

@@ -1,5 +1,5 @@
-"""The two equations of the Bayes-optimal estimator at n = alpha d bags, all their solutions, and the
-free energy that chooses between them.
+"""The two equations of the Bayes-optimal estimator at n = alpha d bags, all their solutions, and
+the free energy that chooses between them.
 
 notation: nu = strength, D = noise^2, q_k and q_v the overlaps of the posterior means with k* and
 v*, V = D + 1 - q_v; A, B and M = E log S of numerics.integrals.location_channel at s^2 = nu q_k.
@@ -248,8 +248,8 @@ class StateEvolution:
         return found
 
     def _unresolved(self, alpha: float, a: Node) -> FixedPoint:
-        """Between a node and q_v = 1: where the curve is flat up to rounding, at alpha = 1 with next
-        to no noise and the location all but known.
+        """Between a node and q_v = 1: where the curve is flat up to rounding, at alpha = 1 with
+        next to no noise and the location all but known.
 
         What a wrong token costs is of order sqrt(1 - q_v), and so is the error of q_k.
         """
