@@ -8,6 +8,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 reproduce: .venv/base.stamp .venv/text.stamp
 	$(BIN)/attnscope reproduce --workers 2
 
+# compiled modules are kept even where the environment says otherwise: each worker would compile
+# 900 files anew, ten seconds
+test test-all: export PYTHONDONTWRITEBYTECODE =
+
 test: .venv/dev.stamp
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 

@@ -68,6 +68,7 @@ def test_stored_sentences_are_the_ones_drawn(no_encoder):
         assert [words[i] for words, i in zip(states.words, where)] == drawn.word
 
 
+@pytest.mark.slow  # all sentences; the words below are stored by the same code
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT or "installed")
 def test_stored_states_are_those_of_the_encoder():
     """Within half a step of the bytes, and float32 roundoff where a sum is near a tie."""
@@ -79,6 +80,11 @@ def test_stored_states_are_those_of_the_encoder():
         assert np.all(
             np.abs(stored._decoded(name) - rows) <= 0.501 * held[f"{name}/step"] + 1e-5
         )
+
+
+@pytest.mark.skipif(bool(ABSENT), reason=ABSENT or "installed")
+def test_stored_words_are_those_of_the_encoder():
+    held = stored._held()
     words = minilm.token_states(stored.words_of_claims(), stored.WORD_LAYERS).states
     rows = np.stack([s[:, 1, :: stored.EVERY] for s in words], axis=1)
     assert np.all(

@@ -39,6 +39,7 @@ def ratios(alpha, seeds):
     return found[:, 1] / found[:, 0]
 
 
+@pytest.mark.slow  # test_estimator_bars.py has quicker bars of the same fit
 def test_two_bags_per_feature():
     """Seeds 0-3, fixed before. Over 60 seeds the ratio has mean 1.06 and standard deviation .064, so
     four others would be above the bar in 3 % of the draws; it was 1.16 (15 seeds).

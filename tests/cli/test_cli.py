@@ -1,4 +1,6 @@
-"""The command line, as a user types it."""
+"""The command line, as a user types it: one real process each for an answer, a refusal and the
+help; the rest through the same parser in this process.
+"""
 
 import json
 import subprocess
@@ -6,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.commands import run as typed_here
 from helpers.tolerances import EXACT
 from typer.testing import CliRunner
 
@@ -90,20 +93,18 @@ def test_risk_table_fits_80_columns_and_has_every_row():
 
 @pytest.mark.parametrize("predictor", ["erf", "softmax", "linear"])
 def test_risk_json(predictor):
-    run = attnscope(
-        "risk", "--dim", "50", "--predictor", predictor, "--temperature", "0.5", "--json"
+    out = json.loads(
+        inside(
+            "risk", "--dim", "50", "--predictor", predictor, "--temperature", "0.5", "--json"
+        )
     )
-    assert run.returncode == 0, run.stderr
-    out = json.loads(run.stdout)
     assert out["task"]["dim"] == 50
     rows = {row["name"]: row["value"] for row in out["risks"]}
     assert rows["Bayes: E[Y | X]"] <= min(v for k, v in rows.items() if "Bayes" not in k)
 
 
 def test_length_one_prints_what_exists():
-    run = attnscope("risk", "--length", "1")
-    assert run.returncode == 0, run.stderr
-    assert "Bayes" in run.stdout
+    assert "Bayes" in inside("risk", "--length", "1")
 
 
 @pytest.mark.parametrize(
@@ -129,35 +130,35 @@ def test_length_one_prints_what_exists():
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments, words):
-    run = attnscope(*arguments)
+    code, _, said = typed_here(*arguments)
+    assert code == 2
+    assert words in said
+
+
+def test_a_refusal_of_a_process_is_one_sentence_and_exit_code_2():
+    run = attnscope("risk", "--dim", "1")
     assert run.returncode == 2
-    assert words in run.stderr
+    assert "dim of attnscope risk, single-location must be a whole number" in run.stderr
     assert "Traceback" not in run.stderr
 
 
 def test_every_command_has_help():
     top = attnscope("--help")
     assert top.returncode == 0
-    from attnscope.cli import app
-
     for command in app.registered_commands:
         assert command.name in top.stdout
-        page = attnscope(command.name, "--help")
-        assert page.returncode == 0
-        assert "--json" in page.stdout
+        assert "--json" in inside(command.name, "--help")
 
 
 def test_selftest_prints_the_worst_of_each_function():
-    run = attnscope("selftest", "--only", "density_bias", "--settings", "20", "--seed", "3")
-    assert run.returncode == 0, run.stderr
-    assert "density_bias" in run.stdout and "20 settings, 0 wrong" in run.stdout
-    assert max(map(len, run.stdout.splitlines())) <= 80
+    page = inside("selftest", "--only", "density_bias", "--settings", "20", "--seed", "3")
+    assert "density_bias" in page and "20 settings, 0 wrong" in page
+    assert max(map(len, page.splitlines())) <= 80
 
 
 def test_selftest_json():
-    run = attnscope("selftest", "--only", "bottleneck_law", "--settings", "5", "--json")
-    assert run.returncode == 0, run.stderr
-    (row,) = json.loads(run.stdout)
+    page = inside("selftest", "--only", "bottleneck_law", "--settings", "5", "--json")
+    (row,) = json.loads(page)
     assert row["subject"] == "bottleneck_law" and row["settings"] == row["judged"] == 5
     assert 0 <= row["worst"] <= 1 and row["troubles"] == []
 
@@ -167,9 +168,9 @@ def test_selftest_json():
     [(["--settings", "0"], "at least 1"), (["--only", "nobody"], "--only")],
 )
 def test_selftest_refuses_in_a_sentence(arguments, words):
-    run = attnscope("selftest", *arguments)
-    assert run.returncode == 2
-    assert words in run.stderr and "Traceback" not in run.stderr
+    code, _, said = typed_here("selftest", *arguments)
+    assert code == 2
+    assert words in said
 
 
 # -- tasks and predictors in words, in this process ------------------------------------------------
@@ -227,7 +228,17 @@ def test_risk_of_every_task_is_what_the_library_says(word):
     assert all(part in page for row in out["risks"] for part in row["name"].split())
 
 
-@pytest.mark.parametrize("word", [word for word in PLANTED if word != "sparse-tokens"])
+# all predictors each
+COMPARED = [
+    word
+    if word in ("grid-location", "multi-location", "spike-mixture")
+    else pytest.param(word, marks=pytest.mark.slow)
+    for word in PLANTED
+    if word != "sparse-tokens"
+]
+
+
+@pytest.mark.parametrize("word", COMPARED)
 def test_no_head_beats_bayes_in_the_table(word):
     for predictor in catalogue.PREDICTORS:
         rows = json.loads(
@@ -256,16 +267,16 @@ def test_the_heads_of_the_table_stand_at_the_teachers():
     assert abs(losses.mean() - one.value) < 5 * np.hypot(one.error, losses.std() / 200)
 
 
-# minutes of compilation between them, on a slow machine
-COMPILED_ANEW = ("grid-location", "multi-direction")
+# JAX compiles every engine of every task; tests/test_contract.py trains them all without a command
+QUICK = [("max-location", "reduced"), ("sparse-tokens", "reduced"), ("max-location", "full")]
 TRAINED = [
-    pytest.param(word, marks=pytest.mark.slow) if word in COMPILED_ANEW else word
+    pytest.param(word, engine, marks=[] if (word, engine) in QUICK else pytest.mark.slow)
+    for engine in ("reduced", "full")
     for word in PLANTED
 ]
 
 
-@pytest.mark.parametrize("word", TRAINED)
-@pytest.mark.parametrize("engine", ["reduced", "full"])
+@pytest.mark.parametrize(("word", "engine"), TRAINED)
 def test_train_of_every_planted_task(word, engine, tmp_path):
     options = ["--runs", "2", "--steps", "4", "--batch-size", "2", "--engine", engine]
     typed = ["train", "--task", word, *small(word), "--temperature", "0.5", *options]
@@ -304,11 +315,18 @@ def test_several_heads_train():
     )
 
 
-def test_population_training_where_a_gradient_exists():
+# by an exact gradient, and by those of nodes, which JAX compiles
+@pytest.mark.parametrize(
+    "word",
+    [
+        "correlated-background",
+        pytest.param("multi-location", marks=pytest.mark.slow),
+        pytest.param("multi-direction", marks=pytest.mark.slow),
+    ],
+)
+def test_population_training_where_a_gradient_exists(word):
     typed = ["--runs", "2", "--steps", "4", "--dim", "12"]
-    assert "2 runs" in inside("train", "--task", "correlated-background", *typed)
-    assert "2 runs" in inside("train", "--task", "multi-location", *typed)
-    assert "2 runs" in inside("train", "--task", "multi-direction", *typed)
+    assert "2 runs" in inside("train", "--task", word, *typed)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ and its transcript is what the command prints.
 import importlib.util
 import re
 import shlex
-import subprocess
-import sys
 
+from helpers.commands import run
 from helpers.paths import ROOT
 
 from attnscope.selftest.attack import all_subjects
@@ -45,8 +44,7 @@ def test_the_transcript_is_true():
     arguments, shown = re.search(
         r"<!-- transcript: attnscope (.*?) -->\n```text\n(.*?)```", PAGE, re.S
     ).groups()
-    command = [sys.executable, "-m", "attnscope.cli", *shlex.split(arguments)]
-    printed = subprocess.run(command, capture_output=True, text=True).stdout
+    _, printed, _ = run(*shlex.split(arguments))
     untimed = lambda text: re.sub(r"\d\.\d s\.", "s.", text)
     assert untimed(printed).split() == untimed(shown).split()
 

@@ -36,10 +36,12 @@ def test_the_tour_runs(capsys):
 
 
 def with_marks(block):
-    """Stationary points of a task of one's own take ten seconds: gradients compile."""
+    """Stationary points of a task of one's own take ten seconds: gradients compile. Blocks that
+    `guide` runs below, in this process, have one of their own in `make test-all`.
+    """
     name = block.split()[1]
-    marks = [pytest.mark.slow] if name == "sign_location.py" else []
-    return pytest.param(block, marks=marks, id=name)
+    dear = name in ("sign_location.py", "mean_attention.py")
+    return pytest.param(block, marks=[pytest.mark.slow] if dear else [], id=name)
 
 
 @pytest.mark.parametrize("block", [with_marks(block) for block in blocks("add_your_own.md")])
@@ -115,7 +117,14 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+# a process each: one predictor stands for the rest in `make test`, beside tests/cli/test_packs.py
+OWN_WORDS = [
+    name if name == "bump.py" else pytest.param(name, marks=pytest.mark.slow)
+    for name in COMMANDS
+]
+
+
+@pytest.mark.parametrize("name", OWN_WORDS)
 def test_own_words_on_the_command_line(name, tmp_path):
     block = next(block for block in blocks("add_your_own.md") if block.split()[1] == name)
     (tmp_path / name).write_text(block)
@@ -177,6 +186,7 @@ def test_the_tables_of_tasks_are_what_the_code_says(monkeypatch):
         del all_routes()[row.kind, Predictor]
 
 
+@pytest.mark.slow  # two processes with a copy of the package, which numba compiles anew
 def test_own_claim(tmp_path):
     package = tmp_path / "attnscope"
     shutil.copytree(

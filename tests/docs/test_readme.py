@@ -2,9 +2,8 @@
 
 import re
 import shlex
-import subprocess
-import sys
 
+from helpers.commands import run
 from helpers.paths import ROOT
 
 from attnscope.claims.registry import all_claims
@@ -24,8 +23,8 @@ def test_transcripts_are_true():
     )
     assert blocks
     for arguments, shown in blocks:
-        command = [sys.executable, "-m", "attnscope.cli", *shlex.split(arguments)]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        code, printed, said = run(*shlex.split(arguments))
+        assert code == 0, said
         assert without_errors(shown) == without_errors(printed)
 
 

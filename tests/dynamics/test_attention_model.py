@@ -78,7 +78,7 @@ def test_derivatives_against_differences_and_jax(sink):
         return jax.numpy.mean(jax.numpy.sum((z @ O.T - c.targets) ** 2, axis=2))
 
     with x64():
-        gradient = np.asarray(jax.grad(risk)(jax.numpy.asarray(x)))
+        gradient = np.asarray(jax.jit(jax.grad(risk))(jax.numpy.asarray(x)))
     np.testing.assert_allclose(Pass(c).gradients(p).mean(axis=0), gradient, atol=FORMULA)
 
 

@@ -1,6 +1,7 @@
 """Training of blocks: seeds, history, label noise, precision, what they learn; lengths."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -76,17 +77,22 @@ def test_history_says_what_was_watched():
     assert set(dense.watched) == {"sensitivity"}
 
 
+@cache
+def one_step(noise=0.0, dtype="float32"):
+    """JAX compiles every run: what is the same is run once."""
+    task = SingleLocation(D, L, noise=noise)
+    return train_block(
+        task, SimplifiedAttention(D), steps=1, dtype=dtype, test_size=512, progress=False
+    )
+
+
 def test_excess_leaves_the_label_noise_out():
-    quiet = SingleLocation(D, L)
-    loud = SingleLocation(D, L, noise=3.0)
-    runs = [
-        train_block(t, SimplifiedAttention(D), steps=1, test_size=512, progress=False)
-        for t in (quiet, loud)
-    ]
+    runs = [one_step(), one_step(noise=3.0)]
     # same start; noise^2 would add 9
     assert runs[0].excess[0, 0] == pytest.approx(runs[1].excess[0, 0], rel=0.2)
 
 
+@pytest.mark.slow  # claim beyond-13 trains them for longer
 def test_blocks_learn_what_linear_predictors_cannot():
     task = SingleLocation(D, L, signal=4.0)
     run = train_block(
@@ -100,11 +106,7 @@ def test_blocks_learn_what_linear_predictors_cannot():
 
 
 def test_float64_training_starts_like_float32():
-    task, model = SingleLocation(D, L), SimplifiedAttention(D)
-    single, double = (
-        train_block(task, model, steps=1, dtype=t, test_size=64, progress=False)
-        for t in ("float32", "float64")
-    )
+    single, double = one_step(), one_step(dtype="float64")
     assert np.array_equal(single.excess[0, 0], double.excess[0, 0])
     assert single.parameters[0]["k"] != pytest.approx(
         double.parameters[0]["k"], rel=EXACT

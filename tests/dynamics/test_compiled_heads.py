@@ -56,6 +56,7 @@ DEPENDENT = Case("erf, d = 4, k = v*", "erf", 4, gamma=1.5, start="k = v*", batc
 THREE = Case("three erf heads, d = 9", "erf", 9, heads=3, alpha=0.1)
 CASES = [SOFTMAX7, ONE, TWO, FOUR_TEACHERS, ERFS, FREE, DEPENDENT, THREE]
 LONGER = [(SOFTMAX7, 10), (TWO, 100), (ERFS, 10)]
+PATHS_OF = [LONGER[0]] + [pytest.param(*path, marks=pytest.mark.slow) for path in LONGER[1:]]
 FAMILY = (
     2 * sum(case.comparisons for case in CASES)
     + sum(case.comparisons for case, _ in LONGER)
@@ -86,8 +87,14 @@ def engine(case, extra_freedom=0, spread=None):
 # -- the law ---------------------------------------------------------------------------------------
 
 
-# a slow one has its turn below, in more samples
-@pytest.mark.parametrize("case", CASES[:-1], ids=lambda case: case.name)
+# those of many comparisons have their turn in `make test-all`, the last one below in more samples
+ONE_STEP = [
+    pytest.param(case, marks=pytest.mark.slow) if case in (FOUR_TEACHERS, DEPENDENT) else case
+    for case in CASES[:-1]
+]
+
+
+@pytest.mark.parametrize("case", ONE_STEP, ids=lambda case: case.name)
 def test_one_step_has_the_law_of_full_sgd(case):
     ours = moved(engine(case), case, QUICK, 1, 1)
     assert smallest_p(case, ours, reference(case, QUICK, 1, 2)) > LEVEL
@@ -100,7 +107,7 @@ def test_one_step_has_the_law_of_full_sgd_in_many_samples(case):
     assert smallest_p(case, ours, reference(case, SLOW, 1, 12)) > LEVEL
 
 
-@pytest.mark.parametrize(("case", "steps"), LONGER, ids=lambda x: getattr(x, "name", x))
+@pytest.mark.parametrize(("case", "steps"), PATHS_OF, ids=lambda x: getattr(x, "name", x))
 def test_paths_have_the_law_of_full_sgd(case, steps):
     ours = moved(engine(case), case, PATHS, steps, 3)
     assert smallest_p(case, ours, reference(case, PATHS, steps, 4)) > LEVEL
@@ -111,7 +118,7 @@ PLANTED = [
     (SOFTMAX7, {"extra_freedom": 1}),
     (TWO, {"extra_freedom": 1}),
     (SOFTMAX7, {"spread": 1.0}),
-    (ERFS, {"spread": 1.0}),
+    pytest.param(ERFS, {"spread": 1.0}, marks=pytest.mark.slow),
 ]
 NAMES = ["a degree too many", "a degree where none is", "gamma^2 missing", "in two heads"]
 
@@ -164,7 +171,8 @@ def test_the_gradient_on_given_draws_is_that_of_jax(kind, head, lam):
     # a background token is not drawn beyond m: the frame's trained rows end there anyway
     seen = tokens[:, :m] @ A[:m, :m].T
     with x64():
-        c = np.asarray(jax.grad(squared_loss(head, heads))(seen, told, noise, lam)) / batch
+        gradient = jax.jit(jax.grad(squared_loss(head, heads)))
+        c = np.asarray(gradient(seen, told, noise, lam)) / batch
 
     def lanes(x):
         flat = np.asarray(x, dtype=float).reshape(-1, 1)

@@ -2,7 +2,7 @@
 
 Population paths must agree to rounding; stochastic engines keep the contract bit for bit, and lower
 their loss. (The law of FullSgd is compared with that of the reduced engine in
-test_generic_engine.py.)
+test_gram_sgd.py.)
 """
 
 import numpy as np
@@ -52,7 +52,7 @@ def path(engine, temperatures, start=START, seed=0):
 # -- population ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("angle", [0.0, 0.4])
+@pytest.mark.parametrize("angle", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 def test_erf_overlaps_follow_the_vectors(angle):
     task, lam = tilted(50, 10, angle), 0.3 / (1 + 1e-3 * np.arange(1000))
     reduced = path(PopulationExact(task, Erf(0.1), 4e-3), lam)
@@ -61,7 +61,7 @@ def test_erf_overlaps_follow_the_vectors(angle):
 
 
 def test_erf_agrees_with_the_dedicated_engine():
-    task, lam = SingleLocation(50, 10), np.full(4000, 0.1)
+    task, lam = SingleLocation(50, 10), np.full(1000, 0.1)
     dedicated = population_steps(START, lam, 4e-3, Law.of(task))
     assert distance(path(PopulationExact(task, Erf(0.1), 4e-3), lam), dedicated) < 1e-11
 
@@ -180,7 +180,12 @@ def mean_risk(task, predictor, k, v, loss="squared"):
 
 
 @pytest.mark.parametrize(
-    ("optimiser", "loss", "step_size"), [("adam", "squared", 0.02), ("sgd", "logistic", 0.2)]
+    ("optimiser", "loss", "step_size"),
+    [
+        # adam's steps are also those of the test of bits below
+        pytest.param("adam", "squared", 0.02, marks=pytest.mark.slow),
+        ("sgd", "logistic", 0.2),
+    ],
 )
 def test_unconstrained_training_lowers_the_loss(optimiser, loss, step_size):
     task, predictor = SingleLocation(8, 4, gamma=0.7, noise=0.1, signal=3.0), Softmax(1.0)
@@ -231,7 +236,8 @@ def test_batches_follow_the_task():
     with x64():
         import jax
 
-        tokens, label = (np.asarray(x) for x in draw_batch(task, jax.random.key(3), 40_000))
+        draw = jax.jit(lambda key: draw_batch(task, key, 40_000))
+        tokens, label = (np.asarray(x) for x in draw(jax.random.key(3)))
     score = tokens @ task.key
     found = [
         score[:, 0],
@@ -277,6 +283,7 @@ def test_matrices_start_at_the_overlaps_and_learn_an_easy_task():
     assert not np.allclose(end["cls"], state["cls"])
 
 
+@pytest.mark.slow  # JAX compiles it for three numbers of runs
 def test_matrices_with_sgd_keep_the_query_and_the_contract():
     engine = FullMatrices(
         SingleLocation(6, 3, signal=3.0),

@@ -127,6 +127,7 @@ def test_sgd_scatters_by_the_root_of_the_step_and_is_off_by_the_step():
     assert np.abs(bias[0]).max() > 10 * noise.max()  # there is a bias to speak of
 
 
+@pytest.mark.slow  # the limit itself is tested above
 def test_any_batch_size_has_the_same_limit():
     """Two batch sizes, tiny steps: both means near the flow, the larger batch scatters less."""
     T = 1.0

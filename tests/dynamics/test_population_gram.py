@@ -73,10 +73,8 @@ def test_one_head_follows_the_five_overlaps():
     np.testing.assert_allclose(got, expected, rtol=0, atol=SOLVED)
 
 
-# each compiles a gradient
-@pytest.mark.parametrize(
-    "constraint", ["sphere", pytest.param("free", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow  # each compiles a gradient and asks it 56 times
+@pytest.mark.parametrize("constraint", ["sphere", "free"])
 def test_a_step_is_down_the_gradient_of_the_vectors(constraint):
     """Three teachers, two heads: differences of the risk on the same nodes, coordinate by
     coordinate.

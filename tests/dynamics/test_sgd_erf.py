@@ -31,10 +31,22 @@ NOISE = 0.1
 LENGTH = 4
 START = np.array([0.3, -0.2, 0.25, 0.4, 0.3])
 CASES = [(dim, batch) for dim in (4, 5, 6, 80) for batch in (1, 5)]
+# of the laws in `make test`: no degree outside the frame, one, and many; the planted errors take the
+# same samples
+QUICK_CASES = [(4, 1), (5, 1), (80, 5)]
+QUICK_PATHS = [(4, 5), (5, 1)]
 HORIZONS = (1, 10, 100, 1000)
 STATISTICS = 15  # five overlaps and their ten products
 FAMILY = STATISTICS * len(CASES) * len(HORIZONS)
 THRESHOLD = 0.01 / FAMILY  # of a p-value
+
+
+def some(quick):
+    """All cases, those that are not quick in `make test-all`."""
+    return [
+        case if case in quick else pytest.param(*case, marks=pytest.mark.slow)
+        for case in CASES
+    ]
 
 
 def temperatures(steps):
@@ -142,14 +154,14 @@ def smallest_p_value(one, other):
     return min(stats.ks_2samp(a, b, method="asymp").pvalue for a, b in rows)
 
 
-@pytest.mark.parametrize(("dim", "batch"), CASES)
+@pytest.mark.parametrize(("dim", "batch"), some(QUICK_CASES))
 def test_law_of_one_step(dim, batch):
     full = full_paths(dim, batch, 50_000, (1,), seed=dim + batch)
     reduced = reduced_paths(dim, batch, 100_000, (1,), seed=1)
     assert smallest_p_value(full[1], reduced[1]) > THRESHOLD
 
 
-@pytest.mark.parametrize(("dim", "batch"), CASES)
+@pytest.mark.parametrize(("dim", "batch"), some(QUICK_PATHS))
 def test_law_of_paths(dim, batch):
     full = full_paths(dim, batch, 2000, (10, 100), seed=100 + dim + batch)
     reduced = reduced_paths(dim, batch, 20_000, (10, 100), seed=2)
@@ -166,14 +178,14 @@ def test_law_of_long_paths(dim, batch):
     assert smallest_p_value(full[1000], reduced[1000]) > THRESHOLD
 
 
-@pytest.mark.parametrize("dim", [4, 5, 6])
+@pytest.mark.parametrize("dim", [4, 5, pytest.param(6, marks=pytest.mark.slow)])
 def test_one_degree_of_freedom_too_many_is_rejected(dim):
     full = full_paths(dim, 1, 50_000, (1,), seed=dim + 1)  # the very sample of the test above
     wrong = reduced_paths(dim, 1, 100_000, (1,), seed=1, degrees=dim - 3)
     assert smallest_p_value(full[1], wrong[1]) < THRESHOLD
 
 
-@pytest.mark.parametrize("batch", [1, 5])
+@pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.slow), 5])
 def test_a_missing_informative_variance_is_rejected(batch):
     full = full_paths(80, batch, 50_000, (1,), seed=80 + batch)
     wrong = reduced_paths(80, batch, 100_000, (1,), seed=1, informative_variance=1.0)

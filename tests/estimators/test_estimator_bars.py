@@ -166,7 +166,9 @@ def test_bags_whose_only_eight_decides():
     assert np.mean(model.locate(test.tokens) == test.location) >= 0.99
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))]
+)
 def test_as_many_features_as_bags(seed):
     """NMSE against ridge with the location known and its strength cross-validated."""
     task = at.SingleLocation(dim=200, length=10, noise=0.1, seed=seed)

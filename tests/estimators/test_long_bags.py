@@ -182,6 +182,7 @@ def test_numbers_and_the_saved_model(tmp_path):
     np.testing.assert_array_equal(again.predict(batch.tokens), model.predict(batch.tokens))
 
 
+@pytest.mark.slow  # Dask's scheduler of threads is imported for it alone
 def test_files_read_by_dask_threads(planted):
     """One partition a file: the same model as read here, and the same answers in the same order."""
     bags, model, _ = planted

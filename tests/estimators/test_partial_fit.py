@@ -38,7 +38,10 @@ def answer(model):
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+THREE = pytest.param("three classes", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "two classes", THREE])
 def test_batches_blocks_and_one_array_give_the_same_model(kind):
     """7 uneven batches, a dask array cut in all three directions, and everything at once:
     to 1e-8.
@@ -122,7 +125,7 @@ def test_class_steps_climb_to_the_ridge_logistic_regression(classes):
     )
 
 
-@pytest.mark.parametrize("kind", ["two classes", "three classes"])
+@pytest.mark.parametrize("kind", ["two classes", THREE])
 def test_classes_settle_where_em_in_memory_settles(kind):
     """After many passes neither a further pass nor EM's own step in memory (L-BFGS for V)
     moves the probabilities.

@@ -184,18 +184,22 @@ def real_space(dim, gamma, signal, probs, counts, alignment, nodes=160, step=0.2
     return risk, error
 
 
+def slow(*case):
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("dim", "gamma", "signal", "probs", "counts", "alignment"),
     [
-        (4, 0.7, 1.4, [0.2], [5], 0.0),
-        (3, 1.5, 0.8, [0.25], [4], 0.6),
-        (5, 1.0, 1.3, [1 / 3], [3], 0.0),
+        slow(4, 0.7, 1.4, [0.2], [5], 0.0),
+        slow(3, 1.5, 0.8, [0.25], [4], 0.6),
+        slow(5, 1.0, 1.3, [1 / 3], [3], 0.0),
         (5, 1.0, 1.3, [1 / 12], [12], -1.0),
-        (2, 0.8, 1.0, [0.05], [20], 0.3),
+        slow(2, 0.8, 1.0, [0.05], [20], 0.3),
         (6, 0.6, 1.2, [0.5, 0.2, 0.1], [1, 2, 1], 0.0),
         (4, 1.3, 1.0, [0.4, 0.15, 0.05], [1, 3, 3], 0.7),
-        (3, 1.0, 2.0, [0.9, 0.05, 0.03, 0.02], [1, 1, 1, 1], 0.9),
-        (3, 0.5, 0.0, [0.6, 0.4], [1, 1], 0.5),
+        slow(3, 1.0, 2.0, [0.9, 0.05, 0.03, 0.02], [1, 1, 1, 1], 0.9),
+        slow(3, 0.5, 0.0, [0.6, 0.4], [1, 1], 0.5),
     ],
 )
 def test_real_space(dim, gamma, signal, probs, counts, alignment):
@@ -245,11 +249,12 @@ def chi_square_logs(dim, gamma, signal, length):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # exp overflows to inf where phi is 0
-def test_noncentral_chi_square():
-    """15 random settings with risks above e^-12, lengths 3 to 10^6: agreement to 1e-10."""
+@pytest.mark.parametrize("count", [5, slow(15)])
+def test_noncentral_chi_square(count):
+    """Random settings with risks above e^-12, lengths 3 to 10^6: agreement to 1e-10."""
     rng = np.random.default_rng(3)
     done = 0
-    while done < 15:
+    while done < count:
         dim, gamma = (
             int(10 ** rng.uniform(0.31, 2.3)),
             np.exp(rng.uniform(np.log(0.15), np.log(4))),
@@ -424,7 +429,8 @@ def test_contour_error_covers_refinement(monkeypatch):
 
 
 def test_error_covers_refinement():
-    check_honesty(5, 40, random_pmf)
+    """The first settings of the long test below."""
+    check_honesty(5, 12, random_pmf)
 
 
 @pytest.mark.slow

@@ -231,7 +231,11 @@ def _members(group):
 
 @pytest.mark.parametrize(
     ("point", "ran", "stored", "leftovers"),
-    [("half-written", 5, 4, 1), ("before-replace", 5, 4, 1), ("after-replace", 5, 5, 0)],
+    [
+        ("half-written", 5, 4, 1),
+        pytest.param("before-replace", 5, 4, 1, marks=pytest.mark.slow),
+        pytest.param("after-replace", 5, 5, 0, marks=pytest.mark.slow),
+    ],
 )
 def test_killed_at_each_instant_of_a_write(
     tmp_path, undisturbed, point, ran, stored, leftovers
@@ -295,6 +299,7 @@ def test_killed_with_workers_it_resumes_and_leaves_no_orphan(tmp_path, undisturb
     assert CELLS <= executions(log) <= CELLS + 5 * times
 
 
+@pytest.mark.slow  # test_sweeps_shared.py has two on one store as well
 def test_two_sweeps_on_one_store_at_once(tmp_path, undisturbed):
     outputs = [tmp_path / "a.csv", tmp_path / "b.csv"]
     both = [start(tmp_path / "runs", output) for output in outputs]
@@ -304,7 +309,7 @@ def test_two_sweeps_on_one_store_at_once(tmp_path, undisturbed):
     assert names == [".npz"] * CELLS
 
 
-@pytest.mark.parametrize("workers", ["", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("", marks=pytest.mark.slow), "2"])
 def test_ctrl_c_keeps_everything_and_says_how_to_resume(tmp_path, undisturbed, workers):
     log = tmp_path / "log"
     process = start(

@@ -142,17 +142,20 @@ def truth(folder):
 
 
 ORDERS = ("edit sweep", "sweep edit sweep", "sweep edit")
+MANY = ("body", "constant", "helper", "helper's helper")
+# seven processes each
+QUICK = [("edit sweep", MANY, 1), ("sweep edit sweep", MANY, 0)]
+EDITED = [
+    (order, edits, workers)
+    for workers in (0, 1)
+    for order in ORDERS
+    for edits in (MANY, ("constant", "helper's constant"), ("helper's helper",))
+]
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
-    "edits",
-    [
-        ("body", "constant", "helper", "helper's helper"),
-        pytest.param(("constant", "helper's constant"), marks=pytest.mark.slow),
-        pytest.param(("helper's helper",), marks=pytest.mark.slow),
-    ],
+    ("order", "edits", "workers"),
+    [pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow) for case in EDITED],
     ids=str,
 )
 def test_edited_between_import_and_sweep_it_is_never_a_wrong_reuse(
@@ -175,7 +178,7 @@ def test_edited_between_import_and_sweep_it_is_never_a_wrong_reuse(
     assert again[0].rpartition(" ")[0] == old
 
 
-FAST = ("default", "helper's table", "imported late", "method")
+FAST = ("imported late",)
 
 
 @pytest.mark.parametrize(

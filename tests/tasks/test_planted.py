@@ -136,7 +136,7 @@ def test_risk_on_nodes_equals_the_sampled_one(kind, predictor):
 def test_nodes_against_closed_forms(predictor):
     task = at.SingleLocation(20, 5, signal=2.0)
     rng = np.random.default_rng(11)
-    x = rng.standard_normal((200, 2, 20))
+    x = rng.standard_normal((50, 2, 20))
     x[:, :, :2] *= 3  # so that overlaps are not all small
     x /= np.linalg.norm(x, axis=2, keepdims=True)
     k, v = x[:, 0], x[:, 1]

@@ -44,6 +44,12 @@ def settings(count, seed):
         yield d, length, gamma, float(rng.uniform(0, 12)), float(rng.choice([0.0, 0.5, 1.0]))
 
 
+def parts(quick):
+    """The first `quick` settings in `make test`, the others in `make test-all`."""
+    rest = pytest.param(slice(quick, None), marks=pytest.mark.slow, id="the others")
+    return pytest.mark.parametrize("part", [pytest.param(slice(quick), id="first"), rest])
+
+
 def vectors(d, c):
     key = np.zeros(d)
     value = np.zeros(d)
@@ -83,8 +89,9 @@ def test_one_spike_is_single_location_exactly():
 # -- the kind: one informative token ---------------------------------------------------------------
 
 
-def test_student_equals_single_location_where_the_freedom_is_huge():
-    for i, (d, length, gamma, signal, c) in enumerate(settings(20, 1)):
+@parts(6)
+def test_student_equals_single_location_where_the_freedom_is_huge(part):
+    for i, (d, length, gamma, signal, c) in list(enumerate(settings(20, 1)))[part]:
         key, value = vectors(d, c)
         inner = at.SingleLocation(d, length, gamma, signal=signal, key=key, value=value)
         out = at.CorrelatedBackground(inner, degrees_of_freedom=1e13).bayes_risk(seed=i)
@@ -107,11 +114,11 @@ def test_positions_of_different_probability():
 
 RARE = (
     (6, 2.98, 0.76, 0.0104, (1e-20, 1.0)),  # once a quarter of the truth, 3 % stated
-    (6, 0.02, 0.5, 0.0104, (1e-20, 1.0)),
-    (6, 2.98, 0.76, 0.0104, (1e-20, 1e-20, 1e-3, 1.0)),
+    pytest.param(6, 0.02, 0.5, 0.0104, (1e-20, 1.0), marks=pytest.mark.slow),
+    pytest.param(6, 2.98, 0.76, 0.0104, (1e-20, 1e-20, 1e-3, 1.0), marks=pytest.mark.slow),
     (16, 0.19, 1.1, 1.0, (1e-62, 1.0)),
-    (2, 1.5, 4.0, 1.0, (1e-200, 1e-9, 1.0, 1.0)),
-    (20, 5.0, 0.2, 1.0, (1e-30, 1.0)),
+    pytest.param(2, 1.5, 4.0, 1.0, (1e-200, 1e-9, 1.0, 1.0), marks=pytest.mark.slow),
+    pytest.param(20, 5.0, 0.2, 1.0, (1e-30, 1.0), marks=pytest.mark.slow),
 )
 
 
@@ -133,9 +140,10 @@ def test_positions_of_tiny_probability(d, gamma, signal, variance, probs):
     near(task.bayes_risk(), truth.excess)
 
 
-def test_the_isotropic_informative_token_before_a_scaled_background():
+@parts(4)
+def test_the_isotropic_informative_token_before_a_scaled_background(part):
     """S0 = a I, S1 = gam^2 I is single location with gam/sqrt(a), whatever route it takes."""
-    for i, (d, length, gamma, signal, c) in enumerate(settings(8, 4)):
+    for i, (d, length, gamma, signal, c) in list(enumerate(settings(8, 4)))[part]:
         key, value = vectors(d, c)
         a = 2.5
         task = at.CorrelatedBackground(
@@ -157,8 +165,9 @@ def test_the_isotropic_informative_token_before_a_scaled_background():
         near(out, truth)
 
 
-def test_the_spike_sampler_equals_single_location():
-    for i, (d, length, gamma, signal, c) in enumerate(settings(15, 5)):
+@parts(5)
+def test_the_spike_sampler_equals_single_location(part):
+    for i, (d, length, gamma, signal, c) in list(enumerate(settings(15, 5)))[part]:
         key, value = vectors(d, c)
         task = at.SpikeMixture(
             d, length, means=signal * key[None], gamma=gamma, outputs=value[None]
@@ -173,7 +182,13 @@ def test_the_spike_sampler_equals_single_location():
         assert exact.excess < SMALLEST or out.relative_error <= RELATIVE
 
 
-@pytest.mark.parametrize("strengths", [(4.0, 2.4), (5.0, 4.5), (1.0, 0.1)])
+@pytest.mark.parametrize(
+    "strengths",
+    [
+        (4.0, 2.4),
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ((5.0, 4.5), (1.0, 0.1))),
+    ],
+)
 def test_the_spike_sampler_equals_two_dimensional_quadrature(strengths):
     for length, prior in ((2, (0.5, 0.5)), (30, (0.01, 0.99))):
         task = at.SpikeMixture(9, length, strengths=strengths, prior=prior)
@@ -256,7 +271,10 @@ def sparse_truth(theta, length):
     return 0.5 * float(mass @ inner @ mass)
 
 
-@pytest.mark.parametrize("theta", [0.5, 2.0, 4.0, 7.0, 9.0])
+THETAS = [0.5, 9.0] + [pytest.param(x, marks=pytest.mark.slow) for x in (2.0, 4.0, 7.0)]
+
+
+@pytest.mark.parametrize("theta", THETAS)
 def test_two_of_three_marked_tokens(theta):
     near(
         at.SparseTokenClassification(2, 3, theta, marked=2).bayes_error(),

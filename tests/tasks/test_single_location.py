@@ -71,6 +71,7 @@ def test_batches_stream_n_sequences():
     assert not np.array_equal(batches[0].tokens, batches[1].tokens)
 
 
+@pytest.mark.slow  # processes that draw hundreds of megabytes
 def test_peak_memory_is_that_of_the_result():
     """Peak resident growth at most 1.2x the returned array, also at L = 1,
     where every token is informative.

@@ -156,13 +156,13 @@ def plain_route(
 @pytest.mark.parametrize(
     ("setting", "intercept", "background"),
     [
-        (0, False, False),
+        pytest.param(0, False, False, marks=pytest.mark.slow),
         (0, True, False),
         (0, False, True),
-        (1, True, False),
-        (1, True, True),
+        pytest.param(1, True, False, marks=pytest.mark.slow),
+        pytest.param(1, True, True, marks=pytest.mark.slow),
         (2, True, True),
-        (3, True, True),
+        pytest.param(3, True, True, marks=pytest.mark.slow),
     ],
 )
 def test_agrees_with_scores_by_finite_differences_on_whole_vectors(

@@ -154,7 +154,7 @@ def test_without_noise():
     assert at.learning_curve(task, 0.99, branch="best").value_overlap < 0.3
 
 
-@pytest.mark.parametrize("strength", [1.0, 100.0])
+@pytest.mark.parametrize("strength", [1.0, pytest.param(100.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("alpha", [1 - 1e-12, 1.0, 1 + 1e-12])
 def test_without_noise_near_one_bag_a_dimension(strength, alpha):
     curve = at.learning_curve(spiked(strength, 2, 0.0), alpha)

@@ -73,7 +73,7 @@ def test_jax_weights_equal_numpy(kind):
         np.testing.assert_allclose(
             np.asarray(function(jnp.asarray(scores))), kind(1.0).weights(scores), rtol=EXACT
         )
-        slopes = jax.grad(lambda s: function(s)[..., 0].sum())(jnp.asarray(scores))
+        slopes = jax.jit(jax.grad(lambda s: function(s)[..., 0].sum()))(jnp.asarray(scores))
         assert np.isfinite(np.asarray(slopes)).all()
 
 

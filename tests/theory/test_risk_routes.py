@@ -163,7 +163,8 @@ def test_linear_attention_equals_its_quadrature():
 )
 def test_jax_twin_is_the_same_function(name):
     """The raw JAX function agrees in value and, through jax.grad, with the analytic gradient."""
-    for task, lam, o in random_settings(5, seed=9, temperatures=(0.1, 2.0)):
+    # JAX compiles each setting anew
+    for task, lam, o in random_settings(3, seed=9, temperatures=(0.1, 2.0)):
         f = at.risk_function(task, FAMILIES[name](lam))
         with x64():
             point = at.Overlaps(*(jnp.asarray(x) for x in o))

@@ -40,8 +40,10 @@ def given_scores(o, lam, gam, s, c, scores):
     return mean**2 + var + (1 - rho**2) * (a[1:] ** 2).sum(axis=0)
 
 
-def tensor_risk(o, lam, gam, s, length, c=0.0, step=0.1):
-    """Trapezoid rule over the scores; analytic in |Im lam u| < pi: error e^{-2 pi^2/(lam step)}."""
+def tensor_risk(o, lam, gam, s, length, c=0.0, step=0.13):
+    """Trapezoid rule over the scores; analytic in |Im lam u| < pi: error
+    e^{-2 pi^2/(lam step)}, 7e-14 at temperature 5.
+    """
     g = np.arange(-8.6, 8.6 + step / 2, step)
     w = np.exp(-0.5 * g * g) * step / math.sqrt(2 * math.pi)
     total = 0.0
