@@ -1,8 +1,9 @@
-"""Files that version 0.1.0 wrote: models and runs are read, and answer as they did; results of
+"""Files that earlier versions wrote: models and runs are read, and answer as they did; results of
 sweeps are known as results, and computed anew because their code is another.
 
-tests/data/version_0_1_0 was written by that version (commit of its tag): models of 40 bags of a task
-with 4 features and 3 tokens, runs of 8 steps, and what each answered.
+tests/data/version_X_Y_Z was written by that version (tools/make_release_files.py at the commit of its
+tag): models of 40 bags of a task with 4 features and 3 tokens, runs of 8 steps, and what each
+answered.
 """
 
 import json
@@ -16,22 +17,33 @@ import attnscope as at
 from attnscope.sweeps.store import Store
 
 FOLDER = ROOT / "tests" / "data" / "version_0_1_0"
-ANSWERS = json.loads((FOLDER / "answers.json").read_text())
 BAGS = np.load(FOLDER / "bags.npy")
+FOLDERS = [
+    pytest.param(folder, id=folder.name)
+    for folder in sorted(FOLDER.parent.glob("version_*"))
+    if folder.is_dir()
+]
 # rounding of sums in another order since then
 SAME = {"rtol": 1e-10, "atol": 1e-12}
 
 
-def test_models_answer_as_they_did():
-    model = at.load_model(FOLDER / "regressor.npz")
-    np.testing.assert_allclose(model.predict(BAGS), ANSWERS["regressor"], **SAME)
-    np.testing.assert_allclose(model.predict_interval(BAGS), ANSWERS["interval"], **SAME)
-    assert model.locate(BAGS).tolist() == ANSWERS["locate"]
-    heads = at.load_model(FOLDER / "heads.npz")
-    np.testing.assert_allclose(heads.predict(BAGS), ANSWERS["heads"], **SAME)
-    classes = at.load_model(FOLDER / "classifier.npz")
-    np.testing.assert_allclose(classes.predict_proba(BAGS), ANSWERS["classifier"], **SAME)
-    assert set(classes.predict(BAGS)) <= {"yes", "no"}
+def answers_of(folder):
+    return json.loads((folder / "answers.json").read_text())
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_models_answer_as_they_did(folder):
+    answers = answers_of(folder)
+    bags = np.load(folder / "bags.npy")
+    model = at.load_model(folder / "regressor.npz")
+    np.testing.assert_allclose(model.predict(bags), answers["regressor"], **SAME)
+    np.testing.assert_allclose(model.predict_interval(bags), answers["interval"], **SAME)
+    assert model.locate(bags).tolist() == answers["locate"]
+    heads = at.load_model(folder / "heads.npz")
+    np.testing.assert_allclose(heads.predict(bags), answers["heads"], **SAME)
+    classes = at.load_model(folder / "classifier.npz")
+    np.testing.assert_allclose(classes.predict_proba(bags), answers["classifier"], **SAME)
+    assert set(classes.predict(bags)) <= {"yes", "no"}
 
 
 def test_the_command_line_reads_them(tmp_path):
@@ -68,13 +80,15 @@ def test_a_model_that_is_saved_again_is_of_today(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["erf", "sgd", "softmax"])
-def test_runs_are_read_and_go_on_as_they_did(name):
-    old = at.Trajectory.load(FOLDER / f"run_{name}.npz")
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_runs_are_read_and_go_on_as_they_did(folder, name):
+    answers = answers_of(folder)
+    old = at.Trajectory.load(folder / f"run_{name}.npz")
     ends = np.asarray(old.overlaps.kappa)[:, -1]
-    assert ends.tolist() == ANSWERS[f"run_{name}"]
+    assert ends.tolist() == answers[f"run_{name}"]
     assert np.isfinite(old.excess).all()
     new = np.asarray(old.extend(4, progress=False).overlaps.kappa)[:, -1]
-    np.testing.assert_allclose(new, ANSWERS[f"extended_{name}"], **SAME)
+    np.testing.assert_allclose(new, answers[f"extended_{name}"], **SAME)
 
 
 def test_stored_cells_are_known_and_computed_anew(tmp_path):
