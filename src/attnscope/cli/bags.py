@@ -23,7 +23,20 @@ from attnscope.cli.bag_files import (
 )
 from attnscope.cli.bag_output import deliver, print_fit, words_of
 from attnscope.cli.common import Json, app, interruptible, working
-from attnscope.cli.completion import some_of
+from attnscope.cli.fit_options import (
+    Alpha,
+    Classify,
+    Components,
+    Gate,
+    Groups,
+    Heads,
+    Interval,
+    Loss,
+    MaxSeconds,
+    Pooling,
+    Robust,
+    Starts,
+)
 from attnscope.errors import AttnscopeError
 from attnscope.files import check_file, whole_file
 
@@ -69,65 +82,18 @@ def fit_command(
     weight: Annotated[
         str | None, typer.Option(help="Array or column of bag weights.")
     ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            help="Bags that belong together (patient, image): array, column, or a .csv or "
-            ".parquet file of names and groups."
-        ),
-    ] = None,
-    interval: Annotated[
-        str | None,
-        typer.Option(
-            help="How intervals and sets are measured: cross, split or cv+.",
-            autocompletion=some_of("cross", "split", "cv+"),
-        ),
-    ] = None,
-    classify: Annotated[
-        bool | None,
-        typer.Option(
-            "--classify/--regress",
-            help="Left out: words, booleans and two whole numbers are classes.",
-        ),
-    ] = None,
-    gate: Annotated[
-        str | None,
-        typer.Option(
-            help="linear, quadratic, random-features or auto.",
-            autocompletion=some_of("linear", "quadratic", "random-features", "auto"),
-        ),
-    ] = None,
-    pooling: Annotated[
-        str | None,
-        typer.Option(
-            help="softmax, sigmoid or auto.",
-            autocompletion=some_of("softmax", "sigmoid", "auto"),
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            help="mixture, attention or auto.",
-            autocompletion=some_of("mixture", "attention", "auto"),
-        ),
-    ] = None,
-    alpha: Annotated[
-        str | None, typer.Option(help="Ridge: cv, a number, or two, gate,value.")
-    ] = None,
-    heads: Annotated[int | None, typer.Option(help="Number of heads.")] = None,
-    n_starts: Annotated[int | None, typer.Option(help="Number of starting points.")] = None,
-    robust: Annotated[
-        bool | None, typer.Option("--robust/--no-robust", help="Tokens with heavy tails.")
-    ] = None,
-    components: Annotated[
-        str | None,
-        typer.Option(
-            help="Directions of the tokens: auto, a number, or all for every feature."
-        ),
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Seconds after which the best so far is taken.")
-    ] = None,
+    groups: Groups = None,
+    interval: Interval = None,
+    classify: Classify = None,
+    gate: Gate = None,
+    pooling: Pooling = None,
+    loss: Loss = None,
+    alpha: Alpha = None,
+    heads: Heads = None,
+    n_starts: Starts = None,
+    robust: Robust = None,
+    components: Components = None,
+    max_seconds: MaxSeconds = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all.")] = 1,
     verbose: Verbose = False,

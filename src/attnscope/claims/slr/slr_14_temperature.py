@@ -34,7 +34,7 @@ import math
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.slr.temperature_routes import (
@@ -111,8 +111,27 @@ def check(context: Context) -> Evidence:
             for d, seed in zip(BAYES_DIMS, seeds[6:])
         ]
     ).T
+    comparisons = _compared(best, law, hessian, gradient, drawn, sigma, bayes)
+    notes = (
+        "The law sqrt(4/(1-del)^2 - 1)/2 of the critical temperature, with del = gamma^2 "
+        "(L-1)/(s^2 + gamma^2), is new here. Where del >= 1, as with many tokens in few dimensions, "
+        "(k*, v*) is a minimum at every temperature."
+    )
+    figure = _figure(best, gradient, drawn, sigma, bayes)
+    return Evidence(comparisons, figure, notes, tables=_tables(best, hessian))
+
+
+def _compared(
+    best: np.ndarray,
+    law: np.ndarray,
+    hessian: np.ndarray,
+    gradient: np.ndarray,
+    drawn: dict,
+    sigma: np.ndarray,
+    bayes: np.ndarray,
+) -> tuple[Comparison, ...]:
     ones = [SingleLocation(d, 10, gamma=1.0) for d in (10, 50, 400)]
-    comparisons = (
+    return (
         worst(
             "best temperature of erf",
             best[0],
@@ -179,11 +198,9 @@ def check(context: Context) -> Evidence:
             "two quadratures, each good to 1e-11 of the risk",
         ),
     )
-    notes = (
-        "The law sqrt(4/(1-del)^2 - 1)/2 of the critical temperature, with del = gamma^2 "
-        "(L-1)/(s^2 + gamma^2), is new here. Where del >= 1, as with many tokens in few dimensions, "
-        "(k*, v*) is a minimum at every temperature."
-    )
+
+
+def _tables(best: np.ndarray, hessian: np.ndarray) -> tuple[Table, Table]:
     small = critical_temperature(SingleLocation(50, 100))
     critical = Table(
         "Critical temperature, by the Hessian",
@@ -196,8 +213,7 @@ def check(context: Context) -> Evidence:
     )
     rows = tuple((d, n, a, b) for (d, n), a, b in zip(SIZES, best[0], best[1]))
     table = Table("erf at its best temperature", ("d", "L", "temperature", "risk"), rows)
-    figure = _figure(best, gradient, drawn, sigma, bayes)
-    return Evidence(comparisons, figure, notes, tables=(table, critical))
+    return table, critical
 
 
 def _excess(task: SingleLocation, predictor: Predictor) -> float:
@@ -231,10 +247,20 @@ def _bayes_on_vectors(task: SingleLocation, n: int, seed: int) -> tuple[float, f
 def _figure(
     best: np.ndarray, gradient: np.ndarray, drawn: dict, sigma: np.ndarray, bayes: np.ndarray
 ) -> Figure:
+    panels = (
+        _by_temperature(drawn),
+        _by_dimension(sigma, bayes),
+        _best_temperature(best),
+        _critical_temperature(gradient),
+    )
+    return Figure("Temperature", panels, columns=2)
+
+
+def _by_temperature(drawn: dict) -> Panel:
     grid = np.geomspace(0.01, 20, 45)
     names = {Erf: "erf", Softmax: "softmax"}
     level = lambda x, name, color: Line([0.01, 20], [x, x], name, color, dashed=True)
-    by_temperature = Panel(
+    return Panel(
         f"d = {SHOWN.dim}, L = {SHOWN.length} (lines exact, points sampled)",
         "temperature",
         "excess risk",
@@ -254,9 +280,12 @@ def _figure(
         log_x=True,
         log_y=True,
     )
+
+
+def _by_dimension(sigma: np.ndarray, bayes: np.ndarray) -> Panel:
     dims = np.array([4, 7, 10, 20, 30, 50, 70, 100, 150, 200])
     tasks = [SingleLocation(int(d), 10) for d in dims]
-    by_dimension = Panel(
+    return Panel(
         "best temperature of each, L = 10",
         "dimension d",
         "excess risk",
@@ -273,13 +302,16 @@ def _figure(
         log_y=True,
         y_range=(1e-21, 10),
     )
+
+
+def _best_temperature(best: np.ndarray) -> Panel:
     wide = np.geomspace(10, 1e6, 24)
 
     def by_length(L: int) -> list[float]:
         return [optimal_temperature(SingleLocation(int(d), L), Erf)[0] for d in wide]
 
     pick = lambda L: [i for i, size in enumerate(SIZES) if size[1] == L]
-    optimum = Panel(
+    return Panel(
         "best temperature of erf (points: search over values)",
         "dimension d",
         "temperature",
@@ -294,11 +326,14 @@ def _figure(
         log_x=True,
         log_y=True,
     )
+
+
+def _critical_temperature(gradient: np.ndarray) -> Panel:
     curves = [
         (L, color, np.geomspace(50 if L < 100 else 250, 1e8, 80))
         for L, color in ((3, 6), (10, 4), (100, 5))
     ]
-    critical = Panel(
+    return Panel(
         "critical temperature of erf (points: gradients)",
         "dimension d",
         "temperature",
@@ -326,7 +361,6 @@ def _figure(
         log_x=True,
         y_range=(0.8, 1.6),
     )
-    return Figure("Temperature", (by_temperature, by_dimension, optimum, critical), columns=2)
 
 
 CLAIM = Claim(
