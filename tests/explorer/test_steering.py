@@ -201,3 +201,13 @@ def test_every_curve_stands_out_and_no_two_are_alike(theme):
         parts = [[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (one, other)]
         # far more than two neighbouring screens differ by; the nearest pair is 58 apart
         assert math.dist(*parts) > 50, (one, other)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_words_are_read_on_the_darkest_shade_of_attention(theme):
+    css = (ASSETS / "explorer.css").read_text()
+    shade = float(re.findall(r"--shade: (\.\d+)", css)[theme == "dark"])
+    colours = themes()[theme]
+    card = [int(colours["card"][i : i + 2], 16) for i in (1, 3, 5)]
+    mixed = [round(shade * a + (1 - shade) * b) for a, b in zip((230, 159, 0), card)]
+    assert contrast(colours["ink"], "#{:02x}{:02x}{:02x}".format(*mixed)) >= 4.5

@@ -58,7 +58,7 @@ TOUR = Tour(
             formula=r"T = sum_l w_l (v*.x_l); Y = v*.\informative{x_J}",
             view="posterior",
             query="seed=3",
-            question="Compare the predictions in the table with the label in the note below the figure.",
+            question="Compare the predictions in the table with the label in the note above it.",
             answer=(
                 "The label is -0.49. Softmax predicts -0.47, erf -0.16: it passes on a third of the "
                 "label, because that is all the weight it dares to give."

@@ -323,7 +323,8 @@ def _note(names: dict[str, Any], i: int) -> str:
     return (
         f"Bag {i + 1}: label {label}, prediction {shown}, decided by token {chosen} according to "
         "the model. "
-        f"Loss is {kind}. Diagnosis: {' '.join(str(names['diagnosis']).split())}{_known(names)}"
+        f"Loss is {kind}. {_known(names)}Diagnosis, from the labels alone: "
+        f"{' '.join(str(names['diagnosis']).split())}"
     )
 
 
@@ -332,7 +333,4 @@ def _known(names: dict[str, Any]) -> str:
     if names["truth"] is None:
         return ""
     right = float(np.mean(names["located"] == names["truth"]))
-    return (
-        " The diagnosis judges by the labels alone. Here one knows which token decided: the model "
-        f"names it in {right:.0%} of these bags."
-    )
+    return f"Here one knows which token decided: the model names it in {right:.0%} of these bags. "

@@ -210,7 +210,7 @@
 
   // A sentence or a bag of pictures, shaded by attention; the chosen token is marked up as well
   function words(what) {
-    const shade = (node, weight) => { node.style.backgroundColor = `rgba(230, 159, 0, ${(0.85 * Math.min(Math.max(weight, 0), 1)).toFixed(3)})`; node.title = `attention ${Number(weight.toPrecision(3))}`; return node; };
+    const shade = (node, weight) => { node.style.setProperty("--weight", Math.min(Math.max(weight, 0), 1).toFixed(3)); node.title = `attention ${Number(weight.toPrecision(3))}`; return node; };
     const said = (what.sentence || []).flatMap(([word, weight, chosen], i) => {
       const glue = word.startsWith("##") || ".,!?".includes(word) || !i ? "" : " ";
       return [glue, shade(make(chosen ? "mark" : "span", "", word.replace(/^##/, "")), weight)];
