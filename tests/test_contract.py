@@ -167,9 +167,10 @@ def test_tokens_are_asked_of_tasks_that_draw_them():
     assert "_draw" in str(refused.value)
 
 
-# three JAX compilations each; test_heads.py trains the second. On tokens, three words stand for all
+# three JAX compilations each; test_heads.py trains the second. On tokens, two words stand for all:
+# those of single-location have test_full_vectors.py
 COMPILED_ANEW = ("grid-location", "multi-direction")
-ON_TOKENS = ("single-location", "random-length", "sparse-tokens")
+ON_TOKENS = ("random-length", "sparse-tokens")
 TRAINED = [
     pytest.param(
         word,
@@ -205,7 +206,12 @@ def test_training_runs_extends_and_comes_back_from_disk(word, engine, tmp_path):
 
 
 # the others are that of the first with another law, or quadrature at every step
-DESCENDED = ("single-location", "multi-location", "random-length", "max-location")
+DESCENDED = (
+    "single-location",
+    pytest.param("multi-location", marks=pytest.mark.slow),
+    "random-length",
+    "max-location",
+)
 
 
 @pytest.mark.parametrize("word", DESCENDED)

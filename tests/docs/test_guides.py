@@ -37,10 +37,10 @@ def test_the_tour_runs(capsys):
 
 def with_marks(block):
     """Stationary points of a task of one's own take ten seconds: gradients compile. Blocks that
-    `guide` runs below, in this process, have one of their own in `make test-all`.
+    run below, in this process or on the command line, have one of their own in `make test-all`.
     """
     name = block.split()[1]
-    dear = name in ("sign_location.py", "mean_attention.py")
+    dear = name in ("sign_location.py", "mean_attention.py", "bump.py")
     return pytest.param(block, marks=[pytest.mark.slow] if dear else [], id=name)
 
 

@@ -144,6 +144,12 @@ def test_nodes_against_closed_forms(predictor):
     exact = at.risk(task, predictor, o)
     nodes = at.risk(task, predictor, o, method="quasi-monte-carlo", samples=20_000)
     assert (np.abs(exact.value - nodes.value) < 5 * nodes.error).all()
+
+
+@pytest.mark.slow  # test_population_gram.py follows such a gradient
+@pytest.mark.parametrize("predictor", [at.Erf(1.0), at.Softmax(1.0)])
+def test_gradients_on_nodes_against_closed_forms(predictor):
+    task = at.SingleLocation(20, 5, signal=2.0)
     gradient = at.risk_gradient(Same(20, 5, signal=2.0), predictor, SOMEWHERE)
     for a, b in zip(gradient, at.risk_gradient(task, predictor, SOMEWHERE)):
         assert abs(a - b) < 5e-3 * (1 + abs(b))  # the nodes' own error, some 1e-3
@@ -214,6 +220,7 @@ def test_sgd_in_law_equals_sgd_on_tokens(kind):
     assert min(same) > 1e-4 > min(other)
 
 
+@pytest.mark.slow  # test_contract.py trains tasks that have no route by their nodes
 def test_training_and_flow_descend():
     task = SignLocation(50, 2)
     start = at.Overlaps(0.3, 0.0, 0.0, 0.3, 0.0)

@@ -116,7 +116,7 @@ RARE = (
     (6, 2.98, 0.76, 0.0104, (1e-20, 1.0)),  # once a quarter of the truth, 3 % stated
     pytest.param(6, 0.02, 0.5, 0.0104, (1e-20, 1.0), marks=pytest.mark.slow),
     pytest.param(6, 2.98, 0.76, 0.0104, (1e-20, 1e-20, 1e-3, 1.0), marks=pytest.mark.slow),
-    (16, 0.19, 1.1, 1.0, (1e-62, 1.0)),
+    pytest.param(16, 0.19, 1.1, 1.0, (1e-62, 1.0), marks=pytest.mark.slow),
     pytest.param(2, 1.5, 4.0, 1.0, (1e-200, 1e-9, 1.0, 1.0), marks=pytest.mark.slow),
     pytest.param(20, 5.0, 0.2, 1.0, (1e-30, 1.0), marks=pytest.mark.slow),
 )

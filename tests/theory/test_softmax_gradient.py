@@ -79,7 +79,11 @@ def test_relative_accuracy_of_tiny_derivatives(temperature):
     assert risk.log_excess == pytest.approx(log_risk(temperature), rel=FORMULA)
 
 
-def test_jax_twin_value_and_gradient():
+@pytest.mark.parametrize(
+    "lengths",
+    [(10, 100), *(pytest.param(x, marks=pytest.mark.slow) for x in ((1, 2, 3), (10**6,)))],
+)
+def test_jax_twin_value_and_gradient(lengths):
     """The twin shares only the formula: fixed dense grid, automatic derivative.
     1e-9 in its stated range.
     """
@@ -87,22 +91,19 @@ def test_jax_twin_value_and_gradient():
 
     rng = np.random.default_rng(11)
     with x64():
-        for lengths in ((1, 2, 3), (10, 100), (10**6,)):
-            for edge in (False, True):
-                o, kw = random_setting(rng, lengths=lengths)
-                lam = kw.pop("temperature")
-                lam = (
-                    256 / 45 / max(1.0, kw["gamma"]) if edge else lam / max(1.0, kw["gamma"])
-                )
-                law = Law(**kw)
-                value, grads = jax.value_and_grad(
-                    lambda x, t, law=law: softmax_risk.softmax_excess_jax(x, t, law), (0, 1)
-                )(np.array(o), lam)
-                risk, gradient = softmax_excess_with_gradient(*o, temperature=lam, **kw)
-                size = kw["gamma"] ** 2 + (kw["signal"] * kw["alignment"]) ** 2 + 1
-                assert abs(float(value) - risk.excess) < 1e-9 * size
-                twin = np.append(np.asarray(grads[0]), grads[1])
-                assert np.max(np.abs(twin - gradient)) < 1e-9 * (1 + np.max(np.abs(gradient)))
+        for edge in (False, True):
+            o, kw = random_setting(rng, lengths=lengths)
+            lam = kw.pop("temperature")
+            lam = 256 / 45 / max(1.0, kw["gamma"]) if edge else lam / max(1.0, kw["gamma"])
+            law = Law(**kw)
+            value, grads = jax.value_and_grad(
+                lambda x, t, law=law: softmax_risk.softmax_excess_jax(x, t, law), (0, 1)
+            )(np.array(o), lam)
+            risk, gradient = softmax_excess_with_gradient(*o, temperature=lam, **kw)
+            size = kw["gamma"] ** 2 + (kw["signal"] * kw["alignment"]) ** 2 + 1
+            assert abs(float(value) - risk.excess) < 1e-9 * size
+            twin = np.append(np.asarray(grads[0]), grads[1])
+            assert np.max(np.abs(twin - gradient)) < 1e-9 * (1 + np.max(np.abs(gradient)))
 
 
 def test_jax_twin_traces():
