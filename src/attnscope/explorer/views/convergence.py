@@ -36,16 +36,18 @@ def convergence(state: State) -> Shown:
 
 def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
     """The first tokens of the growing sequence, and the weights of the operator under the mouse."""
-    label = f"first {FIRST} tokens of one sequence"
     found = {name: _given(names, name) for name in names["weights"]}
     for trace in plotly["data"]:
         name = trace["name"].split(",")[0]
         if name in found:
-            meta = {"setting": {"given": found[name]}, "choice": name, "label": label}
+            meta = {"setting": {"given": found[name]}, "choice": name, "label": _label(name)}
             trace["meta"] = trace.get("meta", {}) | meta
-    return staged(
-        plotly, setting(state, given=found["softmax"], readout=READOUT), ORACLE, label
-    )
+    first = setting(state, given=found["softmax"], readout=READOUT)
+    return staged(plotly, first, ORACLE, _label("softmax"))
+
+
+def _label(name: str) -> str:
+    return f"{name} on the first {FIRST} tokens of one sequence"
 
 
 def _given(names: dict[str, Any], name: str) -> dict[str, Any]:
