@@ -231,7 +231,7 @@ def test_risk_of_every_task_is_what_the_library_says(word):
 # all predictors each
 COMPARED = [
     word
-    if word in ("grid-location", "multi-location", "spike-mixture")
+    if word in ("multi-location", "spike-mixture")
     else pytest.param(word, marks=pytest.mark.slow)
     for word in PLANTED
     if word != "sparse-tokens"

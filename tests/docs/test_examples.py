@@ -37,11 +37,11 @@ def example(name: str) -> dict:
     [
         ("own_bags", {"n": 80}),
         ("which_digit", {"bags": 120}),
-        ("which_neighbours", {"n": 40}),
+        pytest.param("which_neighbours", {"n": 40}, marks=pytest.mark.slow),
         ("topic_attention", {"n": 200}),
         ("which_exponent", {"n": 200}),
         ("how_much_to_order", {"histories": 2}),
-        ("how_many_bags", {"dim": 60}),
+        pytest.param("how_many_bags", {"dim": 60}, marks=pytest.mark.slow),
     ],
 )
 def test_examples_without_wheels_run(name, sizes, tmp_path, capsys):

@@ -216,7 +216,8 @@ def test_a_check_that_ends_its_process_fails_alone():
     assert "ended its worker process" in verdicts[1].notes
 
 
-# Dask leaves sockets and loops to the garbage collector
+# test_sweeps_cluster.py has the scheduler. Dask leaves sockets and loops to the garbage collector
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_dask_cluster_gives_the_same_files(tmp_path):
     distributed = pytest.importorskip("distributed")

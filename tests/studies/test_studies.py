@@ -258,12 +258,12 @@ def test_every_planted_task_is_a_study(word, tmp_path):
         assert abs(frame["risk"][i] - found.value) <= slack
 
 
-# population descent on nodes compiles two gradients; of a HeadTrajectory there is the other
+# population descent on nodes compiles two gradients each
 @pytest.mark.parametrize(
     "word",
     [
         pytest.param("multi-location", marks=pytest.mark.slow),
-        "multi-direction",
+        pytest.param("multi-direction", marks=pytest.mark.slow),
         "sparse-tokens",
     ],
 )

@@ -86,7 +86,9 @@ def test_the_minimum_of_softmax_is_the_lowest_found_by_brute_force():
         assert here <= least * (1 + SIX_DIGITS) + SIX_DIGITS
 
 
-@pytest.mark.parametrize("kind", [SoftmaxChannel, LinearChannel])
+@pytest.mark.parametrize(
+    "kind", [SoftmaxChannel, pytest.param(LinearChannel, marks=pytest.mark.slow)]
+)
 def test_averages_against_sampled_bags(kind):
     """Unreduced bags, minimised by BFGS: 5 standard errors (6e-7 each) and the nodes' own."""
     L, n = 3, 200

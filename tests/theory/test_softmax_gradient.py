@@ -123,6 +123,7 @@ def test_jax_twin_traces():
     np.testing.assert_allclose(got, want, rtol=SOLVED)
 
 
+@pytest.mark.slow  # its promised range is in the test of the twin above
 def test_how_far_the_fixed_grid_of_the_jax_twin_reaches():
     """Seed 702 of the adversary asked for temperature gamma = 18.8: off by 2.2e-9 there, where
     four times the nodes agree with the exact risk; at the promised 5.6 it is right.

@@ -53,7 +53,15 @@ def test_strong_spikes_and_long_sequences():
 
 
 @pytest.mark.parametrize(
-    ("nu", "rate"), [(60.0, 0.4), (800.0, 0.4), (1200.0, 0.4), (1200.0, 0.5), (700.0, 0.9)]
+    ("nu", "rate"),
+    [
+        (60.0, 0.4),
+        (800.0, 0.4),
+        *(
+            pytest.param(*x, marks=pytest.mark.slow)
+            for x in ((1200.0, 0.4), (1200.0, 0.5), (700.0, 0.9))
+        ),
+    ],
 )
 def test_as_many_tokens_as_the_spike_can_bear(nu, rate):
     """L = e^(rate nu), up to e^630, by adaptive quadrature in both integrals: there the
