@@ -58,8 +58,8 @@
   function show(place, figure) {
     const out = dressed(figure, null);
     place.attnscopeKey = keyOf(figure);
-    window.Plotly.react(place, out.data, out.layout, Object.assign({}, place._context));
-    window.attnscopeLiveStage.follow(figure);
+    // the same configuration, or Plotly would begin anew; the stage lays out the page, which the figure need not wait for
+    window.Plotly.react(place, out.data, out.layout, Object.assign({}, place._context)).then(() => window.attnscopeLiveStage.follow(figure));
   }
 
   document.addEventListener("input", (event) => {
