@@ -11,6 +11,7 @@ import attnscope as at
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.folds import make_folds
 from attnscope.estimators.fit.instances import fit_instances
+from attnscope.estimators.fit.pooled import fit_pooled
 from attnscope.estimators.fit.stacking import PRIOR, is_sure, shares
 from attnscope.numerics.compiled.data_pass import BERNOULLI
 
@@ -75,6 +76,27 @@ def test_the_mean_of_token_probabilities_is_that_of_logistic_regression():
     assert chosen.losses.mean() <= found.losses.mean() + FOUR_DIGITS
 
 
+def test_the_extreme_token_is_read_by_logistic_regression():
+    """Features by their definition, another library's fit; a sign of a feature is no matter."""
+    lengths = RNG.integers(2, 6, 80)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = RNG.standard_normal((offsets[-1], 3))
+    bags = np.split(tokens, offsets[1:-1])
+    ends = np.array([[max(column, key=abs) for column in bag.T] for bag in bags])
+    y = (ends[:, 0] + 0.5 * RNG.standard_normal(80) > 0).astype(float)
+    data = Data(tokens, offsets, y, np.ones(80), BERNOULLI, 1)
+    ridge = 3.0
+    found = fit_pooled(data, make_folds(data, 0), ridge, reads="extreme")
+    ours = found.fitted.answers(tokens, offsets).output
+    model = LogisticRegression(C=1 / ridge, tol=1e-8, max_iter=1000)
+    route = model.fit(ends / ends.std(axis=0), y).predict_proba(ends / ends.std(axis=0))
+    np.testing.assert_allclose(ours, route, atol=10 * FOUR_DIGITS)
+    turned = data._replace(tokens=-tokens)
+    again = fit_pooled(turned, make_folds(turned, 0), ridge, reads="extreme")
+    there = again.fitted.answers(-tokens, offsets).output
+    np.testing.assert_allclose(there, ours, atol=10 * FOUR_DIGITS)
+
+
 def spoken_by_all(n, seed):
     """Every token of a bag leans to its class, on one axis of six."""
     rng = np.random.default_rng([32, seed])
@@ -89,19 +111,22 @@ def test_a_model_with_shares_answers_like_any_other(tmp_path):
     bags, y = spoken_by_all(60, 0)
     test, truth = spoken_by_all(400, 1)
     model = at.SingleLocationClassifier(gate="linear", n_starts=2).fit(bags, y)
-    total = model.mean_share_ + model.instance_share_
-    assert model.instance_share_ > 0.02 and 0.3 < total <= 1 and "instances" in model.stages_
+    names = ("mean", "instance", "extreme")
+    shares = [getattr(model, f"{name}_share_") for name in names]
+    total = sum(shares)
+    assert min(shares) > 0.02 and 0.3 < total <= 1
+    assert {"mean", "instances", "extremes"} <= set(model.stages_)
     p = model.predict_proba(test)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert np.mean(model.predict(test) == truth) > 0.85
     parts = [
         pool.answers(*next(model._standardised(model._read(test, "predict")))).output
-        for pool in (model.mean_pool_, model.instance_pool_)
+        for pool in (model.mean_pool_, model.instance_pool_, model.extreme_pool_)
     ]
     alone = at.load_model(_saved(model, tmp_path))
-    alone.mean_share_ = alone.instance_share_ = 0.0
+    alone.mean_share_ = alone.instance_share_ = alone.extreme_share_ = 0.0
     route = (1 - total) * alone.predict_proba(test)
-    route += model.mean_share_ * parts[0] + model.instance_share_ * parts[1]
+    route += sum(share * part for share, part in zip(shares, parts))
     np.testing.assert_allclose(p, route, atol=1e-12)
     np.testing.assert_array_equal(alone.locate(test), model.locate(test))
     for weight, bag in zip(model.attention(test), test):
@@ -126,6 +151,6 @@ def test_who_keeps_everything():
     told = at.SingleLocationClassifier(loss="mixture", **quick).fit(bags, y)
     witness = at.SingleLocationClassifier(assumption="witness", **quick).fit(bags, y)
     for model in (told, witness):
-        assert model.instance_share_ == 0 == model.mean_share_
-        assert model.instance_pool_ is None
-    assert sure.mean_share_ + sure.instance_share_ < 0.1
+        assert model.instance_share_ == model.extreme_share_ == 0 == model.mean_share_
+        assert model.instance_pool_ is None and model.extreme_pool_ is None
+    assert sure.mean_share_ + sure.instance_share_ + sure.extreme_share_ < 0.1

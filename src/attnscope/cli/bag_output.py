@@ -44,7 +44,8 @@ def print_fit(
     facts |= {"components": model.components_}
     if kind.endswith("Classifier"):
         facts |= {"assumption": model.assumption_}
-    facts |= {"mean_share": model.mean_share_, "instance_share": model.instance_share_}
+    names = ("mean_share", "instance_share", "extreme_share")
+    facts |= {name: getattr(model, f"{name}_", 0.0) for name in names}
     facts |= {"verdict": diagnosis.verdict}
     facts |= {"warnings": list(diagnosis.warnings)}
     groups = None if table.groups is None else len(set(table.groups.tolist()))
@@ -68,6 +69,8 @@ def print_fit(
         print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
     if model.instance_share_:
         print(f"share of the mean of token probabilities: {model.instance_share_:.2f}")
+    if facts["extreme_share"]:
+        print(f"share of the token of extreme features: {facts['extreme_share']:.2f}")
     if groups is not None:
         print(f"{groups} groups, each held out as a whole")
     if model.interval != "cross":

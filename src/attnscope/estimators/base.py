@@ -55,6 +55,9 @@ from attnscope.progress import progress
 
 __all__ = ["Face"]
 
+# plainer models that may have a share: the names of their attributes
+READERS = ("mean", "instance", "extreme")
+
 
 class Face(Carded, PerToken, Sets):
     """Base of SingleLocationRegressor and SingleLocationClassifier."""
@@ -235,6 +238,8 @@ class Face(Carded, PerToken, Sets):
         self.mean_share_ = selected.mean_share
         self.instance_share_ = getattr(selected, "instance_share", 0.0)
         self.instance_pool_ = getattr(selected, "instances", None)
+        self.extreme_share_ = getattr(selected, "extreme_share", 0.0)
+        self.extreme_pool_ = getattr(selected, "extremes", None)
         self.stages_ = selected.stages
         self.start_losses_ = selected.start_losses
         self.cv_losses_ = selected.held_out * scaling.label_scale**2
@@ -279,7 +284,7 @@ class Face(Carded, PerToken, Sets):
     @property
     def _plainer(self) -> list[tuple[float, Any]]:
         """Models that read all tokens alike, with their shares; partial_fit has none."""
-        names = [(f"{name}_share_", f"{name}_pool_") for name in ("mean", "instance")]
+        names = [(f"{name}_share_", f"{name}_pool_") for name in READERS]
         found = [
             (getattr(self, share, 0.0), getattr(self, pool, None)) for share, pool in names
         ]
@@ -295,7 +300,7 @@ class Face(Carded, PerToken, Sets):
         list input.
 
         Of one head (0-based), or averaged over the heads. The share of the prediction that is read
-        from all tokens alike (`mean_share_`, `instance_share_`, usually 0) is spread over them.
+        from all tokens alike (`mean_share_`, `instance_share_`, `extreme_share_`, usually 0) is spread over them.
         """
         held = self._read(bags, "attention")
         heads = self._heads if head is None else [self._heads[self._head(head, "attention")]]

@@ -119,10 +119,10 @@ def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
     )
     model.fitted_ = _unflat("fitted", arrays)
     model.other_heads_ = [_unflat(f"head{i}", arrays) for i in range(1, int(model.heads))]
-    for name in POOLS:
+    for name, reads in POOLS.items():
         if f"{name}.gate" in arrays:
             bounds = (arrays[f"{name}.low"], arrays[f"{name}.high"])
-            pool = MeanPool(_unflat(name, arrays), *bounds, each=name == "instance_pool")
+            pool = MeanPool(_unflat(name, arrays), *bounds, reads=reads)
             setattr(model, f"{name}_", pool)
     for name in PLAIN:
         if name in arrays:

@@ -21,6 +21,7 @@ FACTS = (
     "start_losses_",
     "mean_share_",
     "instance_share_",
+    "extreme_share_",
     "components_",
     "component_losses_",
     "assumption_",
@@ -28,7 +29,8 @@ FACTS = (
     "evidence_",
     "interval_",
 )
-POOLS = ("mean_pool", "instance_pool")  # plainer models; the second reads every token
+# plainer models, and what of a bag they read
+POOLS = {"mean_pool": "mean", "instance_pool": "each", "extreme_pool": "extreme"}
 PLAIN = (
     "cv_losses_",
     "cv_mean_pool_losses_",

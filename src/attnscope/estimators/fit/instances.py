@@ -59,7 +59,7 @@ def fit_instances(data: Data, folds: list[Fold], ridge: float | None) -> Pooled:
 def _bounded(values: Values, data: Data) -> MeanPool:
     d = data.tokens.shape[1]
     model = Fitted(None, np.zeros(d), no_features(d), values, data.family, MIXTURE)
-    return MeanPool(model, data.tokens.min(axis=0), data.tokens.max(axis=0), each=True)
+    return MeanPool(model, data.tokens.min(axis=0), data.tokens.max(axis=0), reads="each")
 
 
 def _step(pool: MeanPool, data: Data, ridge: float) -> MeanPool:

@@ -11,6 +11,9 @@ borrow from.
                    probability 1-w and from the mean token with probability w (stacking; Wolpert
                    1992, Breiman 1996)
 
+    extremes    the same on the bag's extreme token, of every standardised feature the value farthest
+        from 0: what any one token shows, wherever it is (classes; stacking.py)
+
 Both terms are held-out predictions of the same folds; the loss is convex in w. w = 0 unless the
 gain exceeds a standard error. Bags of one token: the baseline is ridge (or ridge logistic)
 regression on it, and all there is.
@@ -57,20 +60,20 @@ CAUTION = 1.0
 
 
 class MeanPool(NamedTuple):
-    """A model of bags of one token, and the range (d,) of mean tokens it has seen; `each`: of every
-    token of a bag instead, its answers averaged (instances.py).
+    """A model of bags of one token, and the range (d,) of tokens it has seen. `reads`: the "mean"
+    token, the "extreme" token, or "each" token, its answers averaged (instances.py).
     """
 
     model: Fitted
     low: np.ndarray
     high: np.ndarray
-    each: bool = False
+    reads: str = "mean"
 
     def answers(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
-        if self.each:
+        if self.reads == "each":
             return bag_answers(self.model, np.clip(tokens, self.low, self.high), offsets)
-        mean = np.clip(mean_tokens(tokens, offsets), self.low, self.high)
-        return bag_answers(self.model, mean, np.arange(len(mean) + 1))
+        alone = np.clip(ONE_TOKEN[self.reads](tokens, offsets), self.low, self.high)
+        return bag_answers(self.model, alone, np.arange(len(alone) + 1))
 
 
 class Pooled(NamedTuple):
@@ -86,15 +89,26 @@ def mean_tokens(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return bag_sum(tokens, offsets) / np.diff(offsets)[:, None]
 
 
-def fit_pooled(data: Data, folds: list[Fold], ridge: float | None) -> Pooled:
+def extreme_tokens(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    most = np.maximum.reduceat(tokens, offsets[:-1])
+    least = np.minimum.reduceat(tokens, offsets[:-1])
+    return np.where(most >= -least, most, least)
+
+
+ONE_TOKEN = {"mean": mean_tokens, "extreme": extreme_tokens}
+
+
+def fit_pooled(
+    data: Data, folds: list[Fold], ridge: float | None, reads: str = "mean"
+) -> Pooled:
     """`ridge` as in ridge.evidence_ridge for numbers, the precision of U for classes; None:
     chosen.
     """
-    mean = mean_tokens(data.tokens, data.offsets)
-    centre = np.average(mean, axis=0, weights=data.weight)
-    scale = np.sqrt(np.average((mean - centre) ** 2, axis=0, weights=data.weight))
+    one = ONE_TOKEN[reads](data.tokens, data.offsets)
+    centre = np.average(one, axis=0, weights=data.weight)
+    scale = np.sqrt(np.average((one - centre) ** 2, axis=0, weights=data.weight))
     scale = np.where(scale > CONSTANT * scale.max(), scale, 1.0)
-    alone = data._replace(tokens=mean / scale, offsets=np.arange(data.size + 1), origin=None)
+    alone = data._replace(tokens=one / scale, offsets=np.arange(data.size + 1), origin=None)
     parts = [fold._replace(data=alone) for fold in folds]
     if data.family == GAUSSIAN:
         models = [_ridge(part.train, ridge) for part in parts]
@@ -102,7 +116,8 @@ def fit_pooled(data: Data, folds: list[Fold], ridge: float | None) -> Pooled:
     else:
         models, final = _logistic_path(alone, parts, RIDGES if ridge is None else (ridge,))
     output, spread = _held_out(models, parts)
-    fitted = MeanPool(_unscaled(final.model, scale), final.low * scale, final.high * scale)
+    bounds = (final.low * scale, final.high * scale)
+    fitted = MeanPool(_unscaled(final.model, scale), *bounds, reads=reads)
     return Pooled(fitted, output_losses(output, data), output, spread)
 
 

@@ -7,8 +7,9 @@ Labels 0 and 1 usually say that something is there or not, and then a token that
 all negative bags of the training set (a poison) is no evidence: it may be anywhere later. Held-out
 loss cannot see that, for the poison is in every fold. So the rule is about tokens, not about loss:
 
-    "witness", unless tokens of ONE KIND decide for either class, or the MEAN token alone has a
-    lower held-out loss than the witness reading; and "single" has the lowest.
+    "witness", unless tokens of ONE KIND decide for either class, or ALL TOKENS ALIKE (the mean
+    token, or with few bags the mean of token probabilities) have a lower held-out loss than the
+    witness reading; and "single" has the lowest.
 
 One kind, by either of two signs:
     agreement > 1/4   the token that speaks loudest for 1 and the token that speaks loudest for 0
@@ -18,8 +19,8 @@ One kind, by either of two signs:
         less the mean of the others, in standardised features
 
 A poison is another kind of token than the witness: agreement is 0 up to chance and the cosine that
-of their means. It does move the mean token, by 1/L of itself: in short bags with a weak witness the
-mean token may win by it, and then this rule does not see it.
+of their means. It does move all tokens alike, by 1/L of itself: in short bags with a weak witness
+they may win by it, and then this rule does not see it.
 
 No reading is fitted whole to be thrown away where less tells: agreement is first looked at on a few
 folds at one ridge, and at once "single" if it is clear there; the cosine is that of EM on one fold,
@@ -46,6 +47,7 @@ from attnscope.estimators.fit.held_out import (
     held_out,
     probe_folds,
 )
+from attnscope.estimators.fit.instances import fit_instances
 from attnscope.estimators.fit.mixture import (
     Fitted,
     bag_outputs,
@@ -56,7 +58,8 @@ from attnscope.estimators.fit.mixture import (
 )
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.rivals import NEARLY
-from attnscope.estimators.fit.stages import Selected
+from attnscope.estimators.fit.stacking import FEW
+from attnscope.estimators.fit.stages import LARGE, Selected
 from attnscope.estimators.fit.witness import LOOK, at_one_ridge, fit_witness
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_max
 
@@ -91,6 +94,7 @@ class Readings(NamedTuple):
     mean_pool: float
     agreement: float
     cosine: float
+    every_token: float = np.nan
 
     @property
     def one_kind(self) -> bool:
@@ -128,8 +132,14 @@ def choose_reading(
         agreement, _ = gate_agreement(data, folds, witness.models, others)
     found = Readings("witness", np.nan, own, mean_pool, agreement, np.nan)
     entropy = _mean(data, output_losses(constant_output(data), data))
+    plainest = mean_pool
     may_be_single = agreement > AGREE or mean_pool < own
-    # where nothing is left to explain, tokens of another kind explain nothing either
+    # where nothing is left to explain, neither all tokens nor those of another kind explain anything
+    if not may_be_single and own > NEARLY * entropy and _few(data, options):
+        every_token = _mean(data, fit_instances(data, folds, options.alpha_value).losses)
+        found = found._replace(every_token=every_token)
+        plainest = min(mean_pool, every_token)
+        may_be_single = plainest < own
     if not may_be_single and own > NEARLY * entropy:
         alike, leads = _quick_cosine(folds, options, witness.losses)
         found = found._replace(cosine=alike)
@@ -141,9 +151,14 @@ def choose_reading(
         # in chosen directions the two may see different ones: then the fold's cosine stands
         if len(single.fitted.features.frequency) == data.tokens.shape[1]:
             found = found._replace(cosine=cosine(single.fitted, data))
-        if (found.one_kind or mean_pool < own) and found.single < own:
+        if (found.one_kind or plainest < own) and found.single < own:
             return single, _told(found._replace(chosen="single"), options)
     return witness.on_all_bags(data, folds), _told(found, options)
+
+
+def _few(data: Data, options: Options) -> bool:
+    """Few bags, and tokens of which a copy does no harm: as in stages, where they may be stacked."""
+    return data.size <= FEW and data.tokens.nbytes <= LARGE and not options.clock.over
 
 
 def _told(found: Readings, options: Options) -> Readings:
