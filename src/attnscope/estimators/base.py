@@ -55,8 +55,7 @@ from attnscope.progress import progress
 
 __all__ = ["Face"]
 
-# plainer models that may have a share: the names of their attributes
-READERS = ("mean", "instance", "extreme")
+READERS = ("mean", "instance", "extreme")  # plainer models that may have a share
 
 
 class Face(Carded, PerToken, Sets):
@@ -236,10 +235,9 @@ class Face(Carded, PerToken, Sets):
         self.fitted_, *self.other_heads_ = selected.heads
         self.mean_pool_ = pooled.fitted
         self.mean_share_ = selected.mean_share
-        self.instance_share_ = getattr(selected, "instance_share", 0.0)
-        self.instance_pool_ = getattr(selected, "instances", None)
-        self.extreme_share_ = getattr(selected, "extreme_share", 0.0)
-        self.extreme_pool_ = getattr(selected, "extremes", None)
+        for name in READERS[1:]:
+            setattr(self, f"{name}_share_", getattr(selected, f"{name}_share", 0.0))
+            setattr(self, f"{name}_pool_", getattr(selected, f"{name}s", None))
         self.stages_ = selected.stages
         self.start_losses_ = selected.start_losses
         self.cv_losses_ = selected.held_out * scaling.label_scale**2
@@ -284,11 +282,10 @@ class Face(Carded, PerToken, Sets):
     @property
     def _plainer(self) -> list[tuple[float, Any]]:
         """Models that read all tokens alike, with their shares; partial_fit has none."""
-        names = [(f"{name}_share_", f"{name}_pool_") for name in READERS]
-        found = [
-            (getattr(self, share, 0.0), getattr(self, pool, None)) for share, pool in names
+        share = {name: getattr(self, f"{name}_share_", 0.0) for name in READERS}
+        return [
+            (share[name], getattr(self, f"{name}_pool_")) for name in READERS if share[name]
         ]
-        return [(share, pool) for share, pool in found if share > 0]
 
     @property
     def _mean_share(self) -> float:
