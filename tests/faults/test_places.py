@@ -66,9 +66,12 @@ def test_files_that_may_not_grow_are_a_sentence_and_leave_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_home_that_is_not_there(tmp_path):
-    none = str(tmp_path / "none")
-    home = {"HOME": none, "XDG_CACHE_HOME": none, "MPLCONFIGDIR": none, "LC_ALL": "C"}
+@pytest.mark.parametrize("where", ["none", "/proc/none", "/dev/null"])
+def test_a_home_and_caches_that_cannot_be_written(where, tmp_path):
+    """Not there, not to be made even by root, and a file where a folder should be."""
+    none = str(tmp_path / where)
+    names = ("HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR", "TMPDIR")
+    home = {**dict.fromkeys(names, none), "LC_ALL": "C"}
     plot = tmp_path / "a.svg"
     words = ("train", "--dim", "20", "--steps", "40", "--plot", plot)
     ran = started(*words, env={**os.environ, **home})

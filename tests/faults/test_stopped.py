@@ -18,7 +18,7 @@ import pytest
 import attnscope as at
 
 QUICK = 1  # moments of each command and signal in `make test`
-LONG = 12  # in `make test-all`
+LONG = 9  # in `make test-all`
 SECONDS = 4.0  # within which a command is stopped
 HANG = 30.0
 
@@ -45,6 +45,11 @@ COMMANDS = {
         "run.npz",
     ),
     "fit": ("fit", "data.npz", "--out", "model.npz"),
+    "predict": ("predict", "known.npz", "more.npz", "--out", "predicted.csv"),
+    "locate": ("locate", "known.npz", "more.npz", "--out", "located.csv"),
+    "risk": ("risk", "--dim", "40", "--length", "30", "--predictor", "softmax"),
+    "show": ("show", "slr-07", "--run"),
+    "plain files": ("explore", "--static", "page"),
     "sweep": ("sweep", "study.toml", "--store", "store"),
     "sweep in processes": ("sweep", "study.toml", "--store", "store", "--workers", "2"),
     "reproduce": ("reproduce", "--out", "report"),
@@ -68,6 +73,9 @@ steps = 2000
 def folder(tmp_path):
     batch = at.SingleLocation(dim=20, length=10, signal=3.0, noise=0.3).sample(600, seed=1)
     np.savez(tmp_path / "data.npz", bags=batch.tokens, y=batch.target)
+    np.savez(tmp_path / "more.npz", bags=np.tile(batch.tokens, (100, 1, 1)))
+    model = at.SingleLocationRegressor(alpha=1.0, components=None)
+    model.fit(batch.tokens[:100], batch.target[:100]).save(tmp_path / "known.npz")
     (tmp_path / "study.toml").write_text(STUDY)
     return tmp_path
 

@@ -32,6 +32,46 @@ def test_an_ascii_terminal_reads_every_table(tmp_path):
     assert (tmp_path / "report" / "index.html").exists()
 
 
+PLAIN = """
+import sys
+from attnscope.cli import main
+for words in {lines!a}:
+    sys.argv = ["attnscope", *words]
+    try: main()
+    except SystemExit as end: assert (end.code or 0) in (0, 1, 2), (words, end.code)
+"""
+LINES = [
+    ["--help"],
+    *([name, "--help"] for name in ("risk", "train", "fit", "sweep", "explore", "curve")),
+    ["tasks"],
+    ["claims"],
+    ["risk", "--dim", "20", "--length", "4"],
+    ["curve", "--alpha", "1,2"],
+    ["train", "--dim", "20", "--steps", "4", "--runs", "2"],
+    ["show", "slr-01"],
+    ["show", "slr-01", "--run"],
+    ["show", "cramér-é"],
+    ["fit", "né.npz"],
+    ["fit", "n\udcc3\udca9.npz"],  # the same as a plain locale reads it
+    ["risk", "--task", "→"],
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])
+def test_every_kind_of_line_in_plain_locales(locale, tmp_path):
+    """One process for all of them: what is printed can be written, whatever it is."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PLAIN.format(lines=LINES)],
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, **ASCII, "LC_ALL": locale},
+    )
+    assert ran.returncode == 0, ran.stderr.decode(errors="replace")[-2000:]
+    assert b"Traceback" not in ran.stderr
+    ran.stdout.decode("ascii")
+
+
 @pytest.mark.parametrize(
     ("word", "seen"),
     [
