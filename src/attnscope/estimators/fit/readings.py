@@ -58,8 +58,7 @@ from attnscope.estimators.fit.mixture import (
 )
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.rivals import NEARLY
-from attnscope.estimators.fit.stacking import FEW
-from attnscope.estimators.fit.stages import LARGE, Selected
+from attnscope.estimators.fit.stages import LARGE, Selected, may_stack
 from attnscope.estimators.fit.witness import LOOK, at_one_ridge, fit_witness
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_max
 
@@ -135,7 +134,8 @@ def choose_reading(
     plainest = mean_pool
     may_be_single = agreement > AGREE or mean_pool < own
     # where nothing is left to explain, neither all tokens nor those of another kind explain anything
-    if not may_be_single and own > NEARLY * entropy and _few(data, options):
+    small = data.tokens.nbytes <= LARGE and may_stack(data, options)
+    if not may_be_single and own > NEARLY * entropy and small:
         every_token = _mean(data, fit_instances(data, folds, options.alpha_value).losses)
         found = found._replace(every_token=every_token)
         plainest = min(mean_pool, every_token)
@@ -154,11 +154,6 @@ def choose_reading(
         if (found.one_kind or plainest < own) and found.single < own:
             return single, _told(found._replace(chosen="single"), options)
     return witness.on_all_bags(data, folds), _told(found, options)
-
-
-def _few(data: Data, options: Options) -> bool:
-    """Few bags, and tokens of which a copy does no harm: as in stages, where they may be stacked."""
-    return data.size <= FEW and data.tokens.nbytes <= LARGE and not options.clock.over
 
 
 def _told(found: Readings, options: Options) -> Readings:

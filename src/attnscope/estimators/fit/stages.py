@@ -52,6 +52,7 @@ __all__ = [
     "begin",
     "finish",
     "fit_bags",
+    "may_stack",
     "only_the_mean",
 ]
 
@@ -160,7 +161,7 @@ def finish(
         track = best_rival(data, folds, track, options, pooled)
     if options.surrender and pooled is not None and _rather_the_mean(begun, track, pooled):
         alone = only_the_mean(data, pooled)
-        return _stacked(alone, begun, pooled, whole) if _few(begun) else alone
+        return _stacked(alone, begun, pooled, whole) if may_stack(data, options) else alone
     options.clock.stage("on all bags")
     output, spread, _ = held_out_answers(folds, track)
     density = held_out_densities(folds, track)
@@ -173,7 +174,7 @@ def finish(
     found = found._replace(density=density)
     if pooled is None or not options.pooling == options.loss == "auto":
         return found
-    if _few(begun):
+    if may_stack(data, options):
         return _stacked(found, begun, pooled, whole)
     share = mean_share(data, output, pooled)
     output, spread = blended_outputs(output, spread, pooled.output, pooled.spread, share)
@@ -186,10 +187,9 @@ def finish(
     )
 
 
-def _few(begun: Begun) -> bool:
-    """Few bags of classes, and tokens of which a copy does no harm."""
-    data = begun.data
-    return data.family != GAUSSIAN and data.size <= FEW and not begun.options.clock.over
+def may_stack(data: Data, options: Options) -> bool:
+    """Few bags of classes, and time left."""
+    return data.family != GAUSSIAN and data.size <= FEW and not options.clock.over
 
 
 def _stacked(
