@@ -1,5 +1,5 @@
 """Shares of plainer models with few bags of classes: the weights by a grid, the mean of token
-probabilities against scikit-learn, what a model with shares answers, and who keeps everything.
+probabilities and the kernel of whole bags against scikit-learn, what a model with shares answers, and who keeps everything.
 """
 
 import numpy as np
@@ -11,9 +11,10 @@ import attnscope as at
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.folds import make_folds
 from attnscope.estimators.fit.instances import fit_instances
-from attnscope.estimators.fit.pooled import fit_pooled
+from attnscope.estimators.fit.mixture import output_losses
 from attnscope.estimators.fit.stacking import PRIOR, is_sure, shares
-from attnscope.numerics.compiled.data_pass import BERNOULLI
+from attnscope.estimators.fit.summaries import fit_summaries
+from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
 RNG = np.random.default_rng(31)
 
@@ -76,25 +77,47 @@ def test_the_mean_of_token_probabilities_is_that_of_logistic_regression():
     assert chosen.losses.mean() <= found.losses.mean() + FOUR_DIGITS
 
 
-def test_the_extreme_token_is_read_by_logistic_regression():
-    """Features by their definition, another library's fit; a sign of a feature is no matter."""
-    lengths = RNG.integers(2, 6, 80)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_whole_bags_are_read_by_a_kernel(classes):
+    """Summaries by their definition; another library's logistic regression in another root of the
+    kernel, for a fold that of its own bags alone.
+    """
+    rng = np.random.default_rng([35, classes])
+    lengths = rng.integers(2, 6, 60)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    tokens = RNG.standard_normal((offsets[-1], 3))
+    tokens = rng.standard_normal((offsets[-1], 3))
     bags = np.split(tokens, offsets[1:-1])
-    ends = np.array([[max(column, key=abs) for column in bag.T] for bag in bags])
-    y = (ends[:, 0] + 0.5 * RNG.standard_normal(80) > 0).astype(float)
-    data = Data(tokens, offsets, y, np.ones(80), BERNOULLI, 1)
-    ridge = 3.0
-    found = fit_pooled(data, make_folds(data, 0), ridge, reads="extreme")
-    ours = found.fitted.answers(tokens, offsets).output
-    model = LogisticRegression(C=1 / ridge, tol=1e-8, max_iter=1000)
-    route = model.fit(ends / ends.std(axis=0), y).predict_proba(ends / ends.std(axis=0))
-    np.testing.assert_allclose(ours, route, atol=10 * FOUR_DIGITS)
-    turned = data._replace(tokens=-tokens)
-    again = fit_pooled(turned, make_folds(turned, 0), ridge, reads="extreme")
-    there = again.fitted.answers(-tokens, offsets).output
-    np.testing.assert_allclose(there, ours, atol=10 * FOUR_DIGITS)
+    s = np.array([np.r_[bag.mean(axis=0), bag.max(axis=0), bag.min(axis=0)] for bag in bags])
+    cuts = np.quantile(s[:, 3], np.arange(1, classes) / classes)
+    y = np.digitize(s[:, 3] + 0.3 * rng.standard_normal(60), cuts)
+    kind = (BERNOULLI, 1) if classes == 2 else (CATEGORICAL, classes)
+    data = Data(tokens, offsets, y.astype(float), rng.uniform(0.5, 2.0, 60), *kind)
+    folds = make_folds(data, 0)
+    ridge = 0.3
+    model, held_out = fit_summaries(data, folds, (ridge,))
+    z = (s - s.mean(axis=0)) / s.std(axis=0)
+    kernel = np.exp(-model.rate * ((z[:, None] - z[None]) ** 2).sum(axis=-1))
+
+    def route(seen, asked):
+        size, axes = np.linalg.eigh(kernel[np.ix_(seen, seen)])
+        axes = axes / np.sqrt(np.maximum(size, 1e-10))
+        logistic = LogisticRegression(C=1 / ridge, tol=1e-8, max_iter=1000)
+        logistic.fit(kernel[np.ix_(seen, seen)] @ axes, y[seen], data.weight[seen])
+        return logistic.predict_proba(kernel[np.ix_(asked, seen)] @ axes)
+
+    every = np.arange(60)
+    ours = model.answers(tokens, offsets).output
+    np.testing.assert_allclose(ours, route(every, every), atol=10 * FOUR_DIGITS)
+    for fold in folds:
+        there = route(fold.rest, fold.out)
+        np.testing.assert_allclose(held_out[fold.out], there, atol=10 * FOUR_DIGITS)
+    far = model.answers(np.full((2, 3), 1e9), np.array([0, 2])).output
+    np.testing.assert_allclose(
+        far, model.answers(np.full((2, 3), 1e6), np.array([0, 2])).output
+    )
+    chosen, output = fit_summaries(data, folds)
+    assert output_losses(output, data).mean() < output_losses(held_out, data).mean()
+    assert len(chosen.centres) == 60
 
 
 def spoken_by_all(n, seed):
@@ -111,20 +134,20 @@ def test_a_model_with_shares_answers_like_any_other(tmp_path):
     bags, y = spoken_by_all(60, 0)
     test, truth = spoken_by_all(400, 1)
     model = at.SingleLocationClassifier(gate="linear", n_starts=2).fit(bags, y)
-    names = ("mean", "instance", "extreme")
+    names = ("mean", "instance", "summary")
     shares = [getattr(model, f"{name}_share_") for name in names]
     total = sum(shares)
     assert min(shares) > 0.02 and 0.3 < total <= 1
-    assert {"mean", "instances", "extremes"} <= set(model.stages_)
+    assert {"mean", "instances", "summaries"} <= set(model.stages_)
     p = model.predict_proba(test)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert np.mean(model.predict(test) == truth) > 0.85
     parts = [
         pool.answers(*next(model._standardised(model._read(test, "predict")))).output
-        for pool in (model.mean_pool_, model.instance_pool_, model.extreme_pool_)
+        for pool in (model.mean_pool_, model.instance_pool_, model.summary_pool_)
     ]
     alone = at.load_model(_saved(model, tmp_path))
-    alone.mean_share_ = alone.instance_share_ = alone.extreme_share_ = 0.0
+    alone.mean_share_ = alone.instance_share_ = alone.summary_share_ = 0.0
     route = (1 - total) * alone.predict_proba(test)
     route += sum(share * part for share, part in zip(shares, parts))
     np.testing.assert_allclose(p, route, atol=1e-12)
@@ -151,6 +174,6 @@ def test_who_keeps_everything():
     told = at.SingleLocationClassifier(loss="mixture", **quick).fit(bags, y)
     witness = at.SingleLocationClassifier(assumption="witness", **quick).fit(bags, y)
     for model in (told, witness):
-        assert model.instance_share_ == model.extreme_share_ == 0 == model.mean_share_
-        assert model.instance_pool_ is None and model.extreme_pool_ is None
-    assert sure.mean_share_ + sure.instance_share_ + sure.extreme_share_ < 0.1
+        assert model.instance_share_ == model.summary_share_ == 0 == model.mean_share_
+        assert model.instance_pool_ is None and model.summary_pool_ is None
+    assert sure.mean_share_ + sure.instance_share_ + sure.summary_share_ < 0.1

@@ -15,6 +15,7 @@ from attnscope.estimators.fit.witness_law import (
     Numbers,
     log_odds,
     loss_and_slopes,
+    mislabelled,
     witness_outputs,
 )
 
@@ -141,16 +142,40 @@ def test_files_answers_and_places(tmp_path):
 
 
 def test_two_equal_halves_count_as_weights():
-    """The law's own fit: bags twice, or weight two, at a given ridge; the folds differ."""
+    """The law's own fit: bags twice, or weight two, at a given ridge; the folds differ, and with
+    them the share of wrong labels.
+    """
     bags, y = poisoned(4, 40, size=6.0)
     options = {"gate": "linear", "assumption": "witness", "alpha": 3.0, "n_starts": 1}
     once = at.SingleLocationClassifier(**options).fit(bags, y, sample_weight=np.full(40, 2.0))
     own = np.arange(80)  # the same tokens twice on purpose
     model = at.SingleLocationClassifier(**options)
     twice = model.fit(bags * 2, np.tile(y, 2), groups=own)
-    np.testing.assert_allclose(
-        once.predict_proba(bags), twice.predict_proba(bags), atol=FOUR_DIGITS
+    law = [witness_output_without_wrong_labels(model, bags) for model in (once, twice)]
+    np.testing.assert_allclose(*law, atol=FOUR_DIGITS)
+
+
+def witness_output_without_wrong_labels(model, bags):
+    wrong = model.fitted_.values.bias[-1]
+    return (model.predict_proba(bags) - wrong) / (1 - 2 * wrong)
+
+
+def test_labels_may_be_wrong():
+    """The share by a grid; nothing is beyond doubt, however far a token lies."""
+    rng = np.random.default_rng(36)
+    right = np.r_[rng.uniform(0.6, 1.0, 47), 1e-12, 0.02, 0.05]
+    weight = rng.uniform(0.5, 2.0, 50)
+    found = mislabelled(right, weight)
+    grid = np.linspace(1e-4, 0.4999, 4999)
+    loss = -weight @ np.log(grid + np.outer(right, 1 - 2 * grid)) - np.log(
+        grid * (1 - 2 * grid)
     )
+    assert abs(found - grid[np.argmin(loss)]) <= 2 * (grid[1] - grid[0])
+    bags, y = poisoned(5, 60, size=6.0)
+    model = at.SingleLocationClassifier(gate="linear", assumption="witness").fit(bags, y)
+    wrong = model.fitted_.values.bias[-1]
+    far = model.predict_proba([1e6 * bags[0], -1e6 * bags[0]])
+    assert 1e-4 < wrong < 0.1 and wrong - 1e-12 <= far.min() <= far.max() <= 1 - wrong + 1e-12
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def print_fit(
     facts |= {"components": model.components_}
     if kind.endswith("Classifier"):
         facts |= {"assumption": model.assumption_}
-    names = ("mean_share", "instance_share", "extreme_share")
+    names = ("mean_share", "instance_share", "summary_share")
     facts |= {name: getattr(model, f"{name}_", 0.0) for name in names}
     facts |= {"verdict": diagnosis.verdict}
     facts |= {"warnings": list(diagnosis.warnings)}
@@ -69,8 +69,8 @@ def print_fit(
         print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
     if model.instance_share_:
         print(f"share of the mean of token probabilities: {model.instance_share_:.2f}")
-    if facts["extreme_share"]:
-        print(f"share of the token of extreme features: {facts['extreme_share']:.2f}")
+    if facts["summary_share"]:
+        print(f"share of a model of bags as a whole: {facts['summary_share']:.2f}")
     if groups is not None:
         print(f"{groups} groups, each held out as a whole")
     if model.interval != "cross":

@@ -55,7 +55,7 @@ from attnscope.progress import progress
 
 __all__ = ["Face"]
 
-READERS = ("mean", "instance", "extreme")  # plainer models that may have a share
+READERS = ("mean", "instance", "summary")  # plainer models that may have a share
 
 
 class Face(Carded, PerToken, Sets):
@@ -237,7 +237,7 @@ class Face(Carded, PerToken, Sets):
         self.mean_share_ = selected.mean_share
         for name in READERS[1:]:
             setattr(self, f"{name}_share_", getattr(selected, f"{name}_share", 0.0))
-            setattr(self, f"{name}_pool_", getattr(selected, f"{name}s", None))
+            setattr(self, f"{name}_pool_", getattr(selected, f"{name}_pool", None))
         self.stages_ = selected.stages
         self.start_losses_ = selected.start_losses
         self.cv_losses_ = selected.held_out * scaling.label_scale**2
@@ -297,7 +297,8 @@ class Face(Carded, PerToken, Sets):
         list input.
 
         Of one head (0-based), or averaged over the heads. The share of the prediction that is read
-        from all tokens alike (`mean_share_`, `instance_share_`, `extreme_share_`, usually 0) is spread over them.
+        from all tokens alike (`mean_share_`, `instance_share_`, `summary_share_`, usually 0) is
+        spread over them.
         """
         held = self._read(bags, "attention")
         heads = self._heads if head is None else [self._heads[self._head(head, "attention")]]

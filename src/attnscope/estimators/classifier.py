@@ -41,7 +41,8 @@ class SingleLocationClassifier(ClassifierMixin, Face):
     `open_bags`, ... (docs/estimators.md). Two classes or more.
 
     assumption="witness": two classes; a token may speak for the second of classes_ and for nothing
-    else, log P(first) = -log(1+e^b) - sum_l log(1+e^{u_l+a+c log L}). Left at "auto", labels 0 and
+    else, log P(first) = -log(1+e^b) - sum_l log(1+e^{u_l+a+c log L}), and a small share of labels
+    is wrong. Left at "auto", labels 0 and
     1 are read as witnesses unless tokens of one kind decide for either class or the mean token
     predicts better (fit/readings.py); other labels, and models with pooling, loss or alpha given,
     as "single". `assumption_` is what was taken, `readings_` what the choice rests on.

@@ -17,6 +17,7 @@ from attnscope.estimators.fit.em import TokenModel
 from attnscope.estimators.fit.mixture import FeatureMap, Fitted
 from attnscope.estimators.fit.pooled import MeanPool
 from attnscope.estimators.fit.ridge import Values
+from attnscope.estimators.fit.summaries import SummaryPool
 from attnscope.estimators.regressor import SingleLocationRegressor
 from attnscope.estimators.saved_first import from_first
 from attnscope.estimators.saved_members import check_members, try_out
@@ -124,6 +125,9 @@ def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
             bounds = (arrays[f"{name}.low"], arrays[f"{name}.high"])
             pool = MeanPool(_unflat(name, arrays), *bounds, reads=reads)
             setattr(model, f"{name}_", pool)
+    if "summary_pool.centres" in arrays:
+        members: Any = [arrays[f"summary_pool.{k}"] for k in SummaryPool._fields]
+        model.summary_pool_ = SummaryPool(*members)
     for name in PLAIN:
         if name in arrays:
             setattr(model, name, arrays[name])

@@ -16,7 +16,7 @@ __all__ = ["from_first"]
 LATER: dict[str, Any] = {
     "mean_share_": 0.0,
     "instance_share_": 0.0,
-    "extreme_share_": 0.0,
+    "summary_share_": 0.0,
     "components_": None,
     "component_losses_": {},
     "interval_": "cross",

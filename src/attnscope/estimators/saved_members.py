@@ -1,8 +1,8 @@
 """What the members of a model file must be, checked before a model is made of them.
 
 notation: d features, m outputs, w waves of the gate, k directions of a basis, t whitened
-directions; a letter stands for one number throughout a part of the model (`fitted`, `head1`,
-`mean_pool`), d throughout the file.
+directions, n bags and s numbers of a summary; a letter stands for one number throughout a part of
+the model (`fitted`, `head1`, `mean_pool`), d throughout the file.
 
 A file may have been altered by hand, cut, or written by somebody else: every member has the kind,
 the shape and the sign that its place asks for and holds no NaN, or the file is refused with the
@@ -49,15 +49,29 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "tokens.dof": (),
     "low": ("d",),
     "high": ("d",),
+    "summary_pool.centres": ("n", "s"),
+    "summary_pool.weights": ("n", "m"),
+    "summary_pool.bias": ("m",),
+    "summary_pool.rate": (),
+    "summary_pool.mean": ("s",),
+    "summary_pool.scale": ("s",),
 }
 GROUPS = frozenset(place.partition(".")[0] for place in SHAPES if "." in place)
 ABOVE_ZERO = frozenset(
-    ("scaling.scale", "scaling.label_scale", "values.bags", "tokens.spread", "tokens.dof")
+    (
+        "scaling.scale",
+        "scaling.label_scale",
+        "values.bags",
+        "tokens.spread",
+        "tokens.dof",
+        "summary_pool.rate",
+        "summary_pool.scale",
+    )
 )
 NOT_BELOW_ZERO = frozenset(("values.variance", "values.precision", "values.noise"))
 # no fit has numbers beyond; the product of two is still a number
-LARGEST = 1e150
-WITNESS_NUMBERS = 4  # in the place of a bias: see fit/witness_law
+LARGEST = np.float64(1e150)  # in double precision beside members in single
+WITNESS_NUMBERS = (4, 5)  # in the place of a bias: see fit/witness_law; once without the last
 
 
 def check_members(arrays: dict[str, np.ndarray], path: Any) -> None:
@@ -132,7 +146,7 @@ def _check_gate(
     if known[part, "g"] != wanted:
         raise _refused(f"{name}gate", f"{wanted} numbers", f"{known[part, 'g']}", path)
     biases = known.get((part, "b"), 0)
-    if biases not in (known.get((part, "m"), math.nan), WITNESS_NUMBERS):
+    if biases not in (known.get((part, "m"), math.nan), *WITNESS_NUMBERS):
         raise _refused(f"{name}values.bias", "one for each output", f"{biases}", path)
 
 

@@ -21,7 +21,7 @@ FACTS = (
     "start_losses_",
     "mean_share_",
     "instance_share_",
-    "extreme_share_",
+    "summary_share_",
     "components_",
     "component_losses_",
     "assumption_",
@@ -29,8 +29,8 @@ FACTS = (
     "evidence_",
     "interval_",
 )
-# plainer models, and what of a bag they read
-POOLS = {"mean_pool": "mean", "instance_pool": "each", "extreme_pool": "extreme"}
+# plainer models of one token, and what of a bag they read
+POOLS = {"mean_pool": "mean", "instance_pool": "each"}
 PLAIN = (
     "cv_losses_",
     "cv_mean_pool_losses_",
@@ -71,6 +71,9 @@ def _contents(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if pool is not None:
             arrays |= _flat(name, pool.model)
             arrays |= {f"{name}.low": pool.low, f"{name}.high": pool.high}
+    summaries = getattr(model, "summary_pool_", None)
+    if summaries is not None:
+        arrays |= {f"summary_pool.{k}": v for k, v in summaries._asdict().items()}
     arrays |= {name: getattr(model, name) for name in PLAIN if hasattr(model, name)}
     facts = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
     head = {

@@ -11,9 +11,6 @@ borrow from.
                    probability 1-w and from the mean token with probability w (stacking; Wolpert
                    1992, Breiman 1996)
 
-    extremes    the same on the bag's extreme token, of every standardised feature the value farthest
-        from 0: what any one token shows, wherever it is (classes; stacking.py)
-
 Both terms are held-out predictions of the same folds; the loss is convex in w. w = 0 unless the
 gain exceeds a standard error. Bags of one token: the baseline is ridge (or ridge logistic)
 regression on it, and all there is.
@@ -21,7 +18,7 @@ regression on it, and all there is.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -61,7 +58,7 @@ CAUTION = 1.0
 
 class MeanPool(NamedTuple):
     """A model of bags of one token, and the range (d,) of tokens it has seen. `reads`: the "mean"
-    token, the "extreme" token, or "each" token, its answers averaged (instances.py).
+    token, or "each" token, its answers averaged (instances.py).
     """
 
     model: Fitted
@@ -72,8 +69,14 @@ class MeanPool(NamedTuple):
     def answers(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
         if self.reads == "each":
             return bag_answers(self.model, np.clip(tokens, self.low, self.high), offsets)
-        alone = np.clip(ONE_TOKEN[self.reads](tokens, offsets), self.low, self.high)
+        alone = np.clip(mean_tokens(tokens, offsets), self.low, self.high)
         return bag_answers(self.model, alone, np.arange(len(alone) + 1))
+
+
+class Plainer(Protocol):
+    """A model of bags that knows of no deciding token."""
+
+    def answers(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers: ...
 
 
 class Pooled(NamedTuple):
@@ -89,22 +92,11 @@ def mean_tokens(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return bag_sum(tokens, offsets) / np.diff(offsets)[:, None]
 
 
-def extreme_tokens(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    most = np.maximum.reduceat(tokens, offsets[:-1])
-    least = np.minimum.reduceat(tokens, offsets[:-1])
-    return np.where(most >= -least, most, least)
-
-
-ONE_TOKEN = {"mean": mean_tokens, "extreme": extreme_tokens}
-
-
-def fit_pooled(
-    data: Data, folds: list[Fold], ridge: float | None, reads: str = "mean"
-) -> Pooled:
+def fit_pooled(data: Data, folds: list[Fold], ridge: float | None) -> Pooled:
     """`ridge` as in ridge.evidence_ridge for numbers, the precision of U for classes; None:
     chosen.
     """
-    one = ONE_TOKEN[reads](data.tokens, data.offsets)
+    one = mean_tokens(data.tokens, data.offsets)
     centre = np.average(one, axis=0, weights=data.weight)
     scale = np.sqrt(np.average((one - centre) ** 2, axis=0, weights=data.weight))
     scale = np.where(scale > CONSTANT * scale.max(), scale, 1.0)
@@ -117,7 +109,7 @@ def fit_pooled(
         models, final = _logistic_path(alone, parts, RIDGES if ridge is None else (ridge,))
     output, spread = _held_out(models, parts)
     bounds = (final.low * scale, final.high * scale)
-    fitted = MeanPool(_unscaled(final.model, scale), *bounds, reads=reads)
+    fitted = MeanPool(_unscaled(final.model, scale), *bounds)
     return Pooled(fitted, output_losses(output, data), output, spread)
 
 
@@ -210,7 +202,7 @@ def blended(own: Answers, mean: Answers, w: float) -> Answers:
 
 def with_plainer(
     own: Answers,
-    plainer: list[tuple[float, MeanPool]],
+    plainer: list[tuple[float, Plainer]],
     tokens: np.ndarray,
     offsets: np.ndarray,
 ) -> Answers:

@@ -1,7 +1,8 @@
 """Shares of plainer models in the prediction, for few bags of classes: stacking by held-out loss.
 
     P(class | bag) = sum_k w_k P_k(class | bag),   w on the simplex,   k: the deciding token, the mean
-        token and the extreme token (pooled.py), the mean of token probabilities (instances.py)
+        token (pooled.py), the mean of token probabilities (instances.py), bags as a whole
+        (summaries.py)
 
     w minimises   sum_i -weight_i log P(class_i | bag_i)  -  PRIOR sum_k log w_k
 

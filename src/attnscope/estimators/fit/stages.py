@@ -6,7 +6,7 @@
     ...       richer models, where there is something left to explain               (rivals.py)
     mean      a share of the prediction given to the mean token                     (pooled.py)
     instances   with few bags of classes: and to the mean of token probabilities    (stacking.py)
-    extremes    likewise: and to the token of extreme features                      (stacking.py)
+    summaries   likewise: and to a kernel model of bags as a whole                  (stacking.py)
 
 Out of time (clock.py) nothing more is tried, and what was best so far is fitted on all bags; before
 EM has found anything that is the mean token.
@@ -37,12 +37,12 @@ from attnscope.estimators.fit.pooled import (
     MeanPool,
     Pooled,
     blended_outputs,
-    fit_pooled,
     mean_share,
 )
 from attnscope.estimators.fit.quick_em import whiten_all
 from attnscope.estimators.fit.rivals import best_rival, nothing, settled
 from attnscope.estimators.fit.stacking import FEW, is_sure, shares
+from attnscope.estimators.fit.summaries import SummaryPool, fit_summaries
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
 __all__ = [
@@ -86,12 +86,12 @@ class Selected(NamedTuple):
     spread: np.ndarray  # (n,) held-out spreads
     start_losses: dict[str, float]
     mean_share: float  # of the mean token in the prediction; held-out figures include it
-    # of the mean of token probabilities (instances.py) and of the extreme token, likewise, and
-    # these models; None: no share
+    # of the mean of token probabilities (instances.py) and of bags as a whole (summaries.py),
+    # likewise, and these models; None: no share
     instance_share: float = 0.0
-    instances: MeanPool | None = None
-    extreme_share: float = 0.0
-    extremes: MeanPool | None = None
+    instance_pool: MeanPool | None = None
+    summary_share: float = 0.0
+    summary_pool: SummaryPool | None = None
     # (n, 2) log densities of held-out labels (evidence.py), of the deciding token alone; None: as
     # the output has it
     density: np.ndarray | None = None
@@ -205,28 +205,28 @@ def _stacked(
     begun.options.clock.stage("shares of plainer models")
     parts = [fold._replace(data=everything) for fold in begun.folds]
     each = fit_instances(everything, parts, begun.options.alpha_value)
-    ends = fit_pooled(everything, parts, begun.options.alpha_value, reads="extreme")
-    outputs = [found.output, pooled.output, each.output, ends.output]
+    bags, by_bags = fit_summaries(everything, parts)
+    outputs = [found.output, pooled.output, each.output, by_bags]
     if found.mean_share:  # all there is, is the mean token
         outputs[0] = pooled.output
     w = shares(data, outputs)
     share = float(w[1]) if not found.mean_share else float(w[0] + w[1])
     output = sum(weight * one for weight, one in zip(w, outputs))
     assert isinstance(output, np.ndarray)
-    told = f"mean token {share:.2f}, all tokens {w[2]:.2f}, extreme token {w[3]:.2f}"
+    told = f"mean token {share:.2f}, all tokens {w[2]:.2f}, whole bags {w[3]:.2f}"
     begun.options.say(f"shares: {told}")
     return found._replace(
         stages=found.stages
         + ["mean"] * (share > 0 and "mean" not in found.stages)
         + ["instances"] * bool(w[2] > 0)
-        + ["extremes"] * bool(w[3] > 0),
+        + ["summaries"] * bool(w[3] > 0),
         held_out=output_losses(output, data),
         output=output,
         mean_share=share,
         instance_share=float(w[2]),
-        instances=each.fitted if w[2] > 0 else None,
-        extreme_share=float(w[3]),
-        extremes=ends.fitted if w[3] > 0 else None,
+        instance_pool=each.fitted if w[2] > 0 else None,
+        summary_share=float(w[3]),
+        summary_pool=bags if w[3] > 0 else None,
     )
 
 

@@ -5,14 +5,15 @@
 over the scores u = g.(x, |x|^2) and the numbers a, c, b of witness_law.py, by L-BFGS with its
 analytic slopes, along a path of ridges from strong to weak, each point from the one before, until
 the held-out loss has risen twice. The two weak penalties keep c and b finite where bags say nothing
-of them. The sum is not convex: beside the path from g = 0 (whose first step goes along the
+of them; the share w of wrong labels is chosen last, by held-out probabilities. The sum is not
+convex: beside the path from g = 0 (whose first step goes along the
 difference of the classes' mean tokens) others begin at directions in which the classes' second
 moments differ, and at random ones, and go on where their first point already leads. Start, ridge
 and |x|^2 are chosen by the held-out loss of the same folds as everything else: start and path on
 the first of them, the rest follow.
 
 A fitted model is a `Fitted` with combine = WITNESS: gate = g, values.bias = (a, c, b, average log
-length), no value weights.
+length, w), no value weights.
 """
 
 from __future__ import annotations
@@ -45,7 +46,13 @@ from attnscope.estimators.fit.mixture import (
 )
 from attnscope.estimators.fit.ridge import values_from
 from attnscope.estimators.fit.stages import Selected
-from attnscope.estimators.fit.witness_law import WITNESS, Numbers, loss_and_slopes
+from attnscope.estimators.fit.witness_law import (
+    WITNESS,
+    Numbers,
+    loss_and_slopes,
+    mislabelled,
+    with_wrong,
+)
 
 __all__ = ["LOOK", "WitnessFit", "at_one_ridge", "fit_witness", "witness_step"]
 
@@ -67,8 +74,9 @@ EXACTLY = 1e-10
 
 
 class WitnessFit(NamedTuple):
-    """A choice, judged: how it was made, its models of the folds, held-out losses (n,) and outputs
-    (n, 2), ridge, and the losses of the starts. What all bags say is asked of `on_all_bags`.
+    """A choice, judged: how it was made, its models of the folds (w = 0), held-out losses (n,) and
+    outputs (n, 2), ridge, the losses of the starts, and w. What all bags say is asked of
+    `on_all_bags`.
     """
 
     stages: list[str]
@@ -77,11 +85,14 @@ class WitnessFit(NamedTuple):
     output: np.ndarray
     ridge: float
     start_losses: dict[str, float]
+    wrong: float = 0.0
 
     def on_all_bags(self, data: Data, folds: list[Fold]) -> Selected:
         """To its end from the fold that did best: a fresh start could fall into another basin."""
         begin = self.models[best_fold(folds, self.losses)]
         fitted = witness_step(begin, data, self.ridge, LAST_STEPS, EXACTLY)
+        bias = np.append(fitted.values.bias, self.wrong)
+        fitted = fitted._replace(values=fitted.values._replace(bias=bias))
         nothing = np.zeros(data.size)
         return Selected(
             fitted, self.stages, self.losses, self.output, nothing, self.start_losses, 0.0
@@ -98,6 +109,10 @@ def fit_witness(data: Data, folds: list[Fold], options: Options) -> WitnessFit:
     found = _best_path(data, folds, blank, options)
     if options.gate == "auto" and not options.clock.over:
         found = _with_norm(data, folds, found, options)
+    right = found.output[np.arange(data.size), data.labels.astype(int)]
+    wrong = mislabelled(right, data.weight)
+    output = with_wrong(found.output, wrong)
+    found = found._replace(output=output, losses=output_losses(output, data), wrong=wrong)
     options.say(f"witness: held-out loss {np.average(found.losses, weights=data.weight):.4g}")
     return found
 

@@ -5,14 +5,18 @@
 
 so that each token has its own probability p_l = logistic(u_l + a + c t) of being a witness, and
 1/(1 + e^b) is the probability that a bag without witness is negative. Every term of S is positive:
-tokens can only raise P(positive).
+tokens can only raise P(positive). A label is wrong with probability w, so that a bag unlike any
+seen before is not predicted beyond doubt:
+
+    P(label) = w + (1 - 2 w) P
 
     slopes   dloss/dS = 1 where the bag is negative, -1/(e^S - 1) where it is positive;
              dS/du_l = p_l, dS/da = sum_l p_l, dS/dc = t sum_l p_l, dS/db = logistic(b)
 
 notation: u_l score of a token; t = log of the bag's length less its average; a rate, c slope in the
-length (-1: as many witnesses in long bags as in short ones), b background. Exact up to rounding,
-all of it in log space: S as small as 1e-300 and as large as float64 holds.
+length (-1: as many witnesses in long bags as in short ones), b background. Slopes are those of
+w = 0, which is chosen after the rest (`mislabelled`). Exact up to rounding, all of it in log space:
+S as small as 1e-300 and as large as float64 holds.
 """
 
 from __future__ import annotations
@@ -20,11 +24,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from attnscope.numerics.compiled.data_pass import bag_sum
 from attnscope.numerics.compiled.witness_pass import LEAST, witness_pass
 
-__all__ = ["WITNESS", "Numbers", "log_odds", "loss_and_slopes", "witness_outputs"]
+__all__ = [
+    "WITNESS",
+    "Numbers",
+    "log_odds",
+    "loss_and_slopes",
+    "mislabelled",
+    "with_wrong",
+    "witness_outputs",
+]
 
 WITNESS = (
     3  # how a bag's tokens are combined, after MIXTURE, SOFTMAX and SIGMOID of data_pass
@@ -32,12 +45,15 @@ WITNESS = (
 
 
 class Numbers(NamedTuple):
-    """What belongs to no token: rate a, slope c in the length, background b, average log length."""
+    """What belongs to no token: rate a, slope c in the length, background b, average log length,
+    share w of wrong labels.
+    """
 
     rate: float
     slope: float
     background: float
     log_length: float
+    wrong: float = 0.0
 
 
 def log_odds(u: np.ndarray, offsets: np.ndarray, numbers: Numbers) -> np.ndarray:
@@ -50,7 +66,28 @@ def log_odds(u: np.ndarray, offsets: np.ndarray, numbers: Numbers) -> np.ndarray
 def witness_outputs(u: np.ndarray, offsets: np.ndarray, numbers: Numbers) -> np.ndarray:
     """P(negative), P(positive) of each bag (n, 2)."""
     total = _evidence(log_odds(u, offsets, numbers), offsets, numbers.background)
-    return np.column_stack([np.exp(-total), -np.expm1(-total)])
+    return with_wrong(np.column_stack([np.exp(-total), -np.expm1(-total)]), numbers.wrong)
+
+
+def with_wrong(output: np.ndarray, wrong: float) -> np.ndarray:
+    """P(label) where a share of labels is wrong."""
+    return wrong + (1 - 2 * wrong) * output
+
+
+def mislabelled(right: np.ndarray, weight: np.ndarray) -> float:
+    """The most probable share w of wrong labels, from held-out probabilities (n,) of the labels
+    there are; a right and a wrong label seen beforehand (a Beta law) keep it between 0 and 1/2.
+    """
+
+    def loss(wrong: float) -> float:
+        beforehand = np.log(2 * wrong) + np.log1p(-2 * wrong)
+        return float(-weight @ np.log(with_wrong(right, wrong)) - beforehand)
+
+    edge = 1e-9
+    found = minimize_scalar(
+        loss, bounds=(edge, 0.5 - edge), method="bounded", options={"xatol": edge}
+    )
+    return float(found.x)
 
 
 def loss_and_slopes(
