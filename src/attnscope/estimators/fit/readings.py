@@ -8,8 +8,9 @@ all negative bags of the training set (a poison) is no evidence: it may be anywh
 loss cannot see that, for the poison is in every fold. So the rule is about tokens, not about loss:
 
     "witness", unless tokens of ONE KIND decide for either class, or ALL TOKENS ALIKE (the mean
-    token, or with few bags the mean of token probabilities) have a lower held-out loss than the
-    witness reading; and "single" has the lowest.
+    token, or with few bags the mean of token probabilities) tell as much as tokens that speak for
+    one class: neither the witness reading nor that with the classes exchanged is below them in
+    held-out loss by a standard error; and "single" has the lowest.
 
 One kind, by either of two signs:
     agreement > 1/4   the token that speaks loudest for 1 and the token that speaks loudest for 0
@@ -59,7 +60,7 @@ from attnscope.estimators.fit.mixture import (
 from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.rivals import NEARLY
 from attnscope.estimators.fit.stages import LARGE, Selected, may_stack
-from attnscope.estimators.fit.witness import LOOK, at_one_ridge, fit_witness
+from attnscope.estimators.fit.witness import LOOK, WitnessFit, at_one_ridge, fit_witness
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_max
 
 __all__ = [
@@ -77,6 +78,9 @@ __all__ = [
 AGREE = 0.25
 # between poisons (at most .46; .65 on pure noise) and planted keys (at least .95)
 ALIKE = 0.75
+
+# standard errors: a reading that forbids evidence must show that it finds something by it
+AHEAD = 1.0
 
 # bags that EM for the cosine alone reads, at most: its standard error is then a twentieth or so
 QUICK = 400
@@ -131,18 +135,17 @@ def choose_reading(
         agreement, _ = gate_agreement(data, folds, witness.models, others)
     found = Readings("witness", np.nan, own, mean_pool, agreement, np.nan)
     entropy = _mean(data, output_losses(constant_output(data), data))
-    plainest = mean_pool
-    may_be_single = agreement > AGREE or mean_pool < own
+    alike = _alike(data, folds, options, witness, pooled.losses)
+    may_be_single = agreement > AGREE or alike
     # where nothing is left to explain, neither all tokens nor those of another kind explain anything
     small = data.tokens.nbytes <= LARGE and may_stack(data, options)
     if not may_be_single and own > NEARLY * entropy and small:
-        every_token = _mean(data, fit_instances(data, folds, options.alpha_value).losses)
-        found = found._replace(every_token=every_token)
-        plainest = min(mean_pool, every_token)
-        may_be_single = plainest < own
+        every_token = fit_instances(data, folds, options.alpha_value).losses
+        found = found._replace(every_token=_mean(data, every_token))
+        may_be_single = alike = _alike(data, folds, options, witness, every_token)
     if not may_be_single and own > NEARLY * entropy:
-        alike, leads = _quick_cosine(folds, options, witness.losses)
-        found = found._replace(cosine=alike)
+        kind, leads = _quick_cosine(folds, options, witness.losses)
+        found = found._replace(cosine=kind)
         may_be_single = found.one_kind and leads
     if single is None and may_be_single and not options.clock.over:
         single = fit_single()
@@ -151,9 +154,25 @@ def choose_reading(
         # in chosen directions the two may see different ones: then the fold's cosine stands
         if len(single.fitted.features.frequency) == data.tokens.shape[1]:
             found = found._replace(cosine=cosine(single.fitted, data))
-        if (found.one_kind or plainest < own) and found.single < own:
+        if (found.one_kind or alike) and found.single < own:
             return single, _told(found._replace(chosen="single"), options)
     return witness.on_all_bags(data, folds), _told(found, options)
+
+
+def _alike(
+    data: Data, folds: list[Fold], options: Options, witness: WitnessFit, plain: np.ndarray
+) -> bool:
+    """Do all tokens alike, with these held-out losses (n,), tell as much as tokens that speak for 1
+    only, and as those that speak for 0 only?
+    """
+
+    def as_much(one_sided: np.ndarray) -> bool:
+        gain, error = gain_and_error(plain - one_sided, data.weight, data.groups)
+        return gain <= AHEAD * error
+
+    return as_much(witness.losses) and as_much(
+        at_one_ridge(*_exchanged(data, folds), options, witness.ridge)[1]
+    )
 
 
 def _told(found: Readings, options: Options) -> Readings:
@@ -165,9 +184,12 @@ def _told(found: Readings, options: Options) -> Readings:
 
 def against(data: Data, folds: list[Fold], options: Options, ridge: float) -> list[Fitted]:
     """Models of the folds with the classes exchanged: tokens that speak for 0."""
+    return at_one_ridge(*_exchanged(data, folds), options, ridge)[0]
+
+
+def _exchanged(data: Data, folds: list[Fold]) -> tuple[Data, list[Fold]]:
     other = data._replace(labels=1 - data.labels)
-    turned = [fold._replace(data=other) for fold in folds]
-    return at_one_ridge(other, turned, options, ridge)[0]
+    return other, [fold._replace(data=other) for fold in folds]
 
 
 def gate_agreement(
