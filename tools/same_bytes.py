@@ -2,9 +2,8 @@
 
     python tools/same_bytes.py
 
-SOURCE_DATE_EPOCH is the time of the commit, so that neither the clock nor the folder decides. The
-wheel must be the same byte for byte; of the source archive the names and contents must be, because
-setuptools writes the clock into it. Exit code 1 where they differ.
+SOURCE_DATE_EPOCH is the time of the commit, so that neither the clock nor the folder decides
+(sdist_backend.py). Exit code 1 where they differ.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def git(*arguments: str) -> bytes:
 
 
 def built(folder: Path, commit: str) -> dict[str, str]:
-    """Archive -> sha256: of the bytes of a wheel, of the names and contents of a source archive."""
+    """Archive -> sha256 of its bytes."""
     with tarfile.open(fileobj=io.BytesIO(git("archive", commit))) as tree:
         tree.extractall(folder / "tree", filter="data")
     epoch = git("log", "-1", "--format=%ct", commit).decode().strip()
@@ -46,16 +45,7 @@ def built(folder: Path, commit: str) -> dict[str, str]:
         stdout=subprocess.DEVNULL,
     )
     archives = sorted((folder / "dist").iterdir())
-    return {path.name: hashlib.sha256(contents(path)).hexdigest() for path in archives}
-
-
-def contents(path: Path) -> bytes:
-    if path.suffix == ".whl":
-        return path.read_bytes()
-    with tarfile.open(path) as archive:
-        members = [m for m in archive.getmembers() if m.isfile()]
-        parts = [m.name.encode() + archive.extractfile(m).read() for m in members]
-    return b"\0".join(parts)
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in archives}
 
 
 def main() -> int:
