@@ -45,6 +45,7 @@ def test_gains_on_the_torus_to_their_printed_digits():
     assert torus_fields.least_squares(0.6, rook) == pytest.approx(0.79651, abs=5.01e-6)
 
 
+@pytest.mark.slow
 def test_regrets_to_their_printed_digits():
     """Two swapped arms, two Bernoulli arms, the corridor."""
     for sampling, digits in ((False, 0.264894), (True, 0.354366)):

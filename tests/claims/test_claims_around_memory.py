@@ -20,6 +20,7 @@ class TestClaim(ClaimContract):
     """Every check runs once, at seed 0."""
 
 
+@pytest.mark.slow
 def test_the_table_of_best_errors():
     """Gated linear, delta without a gate: five printed digits; Kalman and the ratios: within 5
     standard errors of theirs and the rounding of the note.

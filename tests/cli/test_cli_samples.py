@@ -38,6 +38,7 @@ def test_json_holds_every_number_of_the_library():
     assert found["population_bayes"]["excess"] == task.bayes_risk().excess
 
 
+@pytest.mark.slow
 def test_a_hard_phase_is_told_and_drawn(tmp_path):
     path = tmp_path / "curve.svg"
     given = ("curve", "--length", "5", "--strength", "1", "--noise", "0.01")

@@ -76,6 +76,7 @@ def test_tweets_that_are_not_there_are_said_with_the_command(tmp_path, capsys):
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_slides_on_disk(tmp_path, capsys):
     """With h5py the lesions are found and drawn; without, it says so."""
     out = tmp_path / "figure.svg"

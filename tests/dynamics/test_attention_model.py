@@ -117,6 +117,7 @@ def test_a_sink_that_does_not_help_vanishes():
     assert found.converged and found.parameters.sink < -3
 
 
+@pytest.mark.slow
 def test_sandwich_predicts_the_spread_of_fits_and_the_gap():
     n = 600
     L = 16

@@ -86,6 +86,7 @@ def one_step(noise=0.0, dtype="float32"):
     )
 
 
+@pytest.mark.slow
 def test_excess_leaves_the_label_noise_out():
     runs = [one_step(), one_step(noise=3.0)]
     # same start; noise^2 would add 9
@@ -105,6 +106,7 @@ def test_blocks_learn_what_linear_predictors_cannot():
     )
 
 
+@pytest.mark.slow
 def test_float64_training_starts_like_float32():
     single, double = one_step(), one_step(dtype="float64")
     assert np.array_equal(single.excess[0, 0], double.excess[0, 0])
@@ -113,6 +115,7 @@ def test_float64_training_starts_like_float32():
     )  # other draws, other rounding
 
 
+@pytest.mark.slow
 def test_length_curves_share_their_sequences():
     task, model = SingleLocation(D, L), TransformerBlock(D, hidden=0)
     p = shaken(model)

@@ -201,6 +201,7 @@ def test_unconstrained_training_lowers_the_loss(optimiser, loss, step_size):
     assert np.allclose(engine.overlaps(end)[4], (end["k"] * end["v"]).sum(1))
 
 
+@pytest.mark.slow
 def test_splitting_and_company_do_not_change_a_bit():
     task = SingleLocation(6, 3, location_probs=np.array([0.5, 0.0, 0.5]), noise=0.2)
     engine = FullSgd(task, Softmax(1.0), 0.05, 2, optimiser="adam")
@@ -257,6 +258,7 @@ def test_batches_follow_the_task():
 # -- matrices --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_matrices_start_at_the_overlaps_and_learn_an_easy_task():
     task = SingleLocation(8, 3, signal=4.0, noise=0.1)
     engine = FullMatrices(

@@ -114,6 +114,7 @@ def sgd(alpha, T, runs, batch):
     ).log[:, :, -1]
 
 
+@pytest.mark.slow
 def test_sgd_scatters_by_the_root_of_the_step_and_is_off_by_the_step():
     """Four times smaller steps: spread halved, mean error (above its noise) divided by four."""
     T, runs = 2.0, 4000

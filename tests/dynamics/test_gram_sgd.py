@@ -189,6 +189,7 @@ def test_erf_has_the_law_of_the_dedicated_engine(runs, steps):
     assert smallest_p(DEDICATED, as_gram(DEDICATED, a), as_gram(DEDICATED, b)) > LEVEL
 
 
+@pytest.mark.slow
 def test_bartletts_factor_has_its_law():
     """m = 4 and 10 degrees of freedom: two chi-squares by rejection, two by summed squares,
     six normals.

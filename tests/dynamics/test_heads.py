@@ -123,6 +123,7 @@ def test_outcomes():
     assert found(soft, *three) == "specialised"
 
 
+@pytest.mark.slow
 def test_diverged_runs_keep_their_last_finite_gram():
     task, predictor = at.SingleLocation(9, 4), at.MultiHead(at.LinearAttention(1.0), 1)
     run = at.train(

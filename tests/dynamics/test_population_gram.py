@@ -55,6 +55,7 @@ def unit_vectors(count, teachers, seed):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_one_head_follows_the_five_overlaps():
     task = TWIN
     head = at.Softmax(1.2)

@@ -244,6 +244,7 @@ def test_a_peer_beats_the_constant(bench, monkeypatch, model, classes):
         assert np.mean((score - test_y) ** 2) < 0.5 * test_y.var()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bent", [True, False])
 def test_gated_attention_against_plain_loops(bench, bent):
     """float32 against float64: 2e-5 of outputs of size 1."""
@@ -283,6 +284,7 @@ def test_the_loss_of_numbers_and_of_classes(bench):
     )
 
 
+@pytest.mark.slow
 def test_the_transformer_sees_a_bag_as_a_set_without_its_padding(bench):
     import jax
 

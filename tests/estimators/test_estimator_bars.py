@@ -263,6 +263,7 @@ def heavy_tailed(seed, n=500):
     return draw(n, 10 + seed), draw(2000, 1000 + seed)
 
 
+@pytest.mark.slow
 def test_heavy_tails_are_noticed():
     """Default parameters, t4 tokens: Student-t EM is chosen and is within 3x of least squares with
     the location known (seeds 0-2: 1.2 to 2.3).

@@ -121,6 +121,7 @@ def test_every_variant_solves_the_easy_case(parameters):
     assert np.mean(model.locate(TEST.tokens) == TEST.location) > 0.95
 
 
+@pytest.mark.slow
 def test_several_deciding_tokens_escalate_to_the_sigmoid_gate():
     """The label adds up any number of tokens, which no weighted average can;
     seeds 7-9 score .989 to .994.

@@ -60,6 +60,7 @@ def test_a_long_bag_shows_its_most_attended_tokens(classes, shared):
     assert figure.title.startswith("predicted P(up) = ")
 
 
+@pytest.mark.slow
 def test_tiles_on_a_grid(classes, shared, tmp_path):
     coords = 256 * np.array([[0, 0], [1, 0], [2, 0], [0, 1], [2, 1], [1, 2]]) + 100
     figure = at.plot_attention(classes, shared, coords=coords)

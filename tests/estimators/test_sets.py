@@ -143,6 +143,7 @@ def test_how_many_are_kept_from_the_fit():
 # -- the estimators --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_split_keeps_its_groups_from_the_fit(fitted):
     model = fitted["split"][0]
     assert len(model.conformal_scores_) == 30 and round(model.conformal_weights_.sum()) == 10

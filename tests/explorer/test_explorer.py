@@ -69,6 +69,7 @@ def test_a_link_reopens_the_state(view, data):
     assert from_query(view, "?" + to_query(state)) == (state, [])
 
 
+@pytest.mark.slow
 @given(view=st.sampled_from(list(VIEWS)), query=st.text(max_size=60))
 def test_any_text_in_the_address_gives_a_state_and_sentences(view, query):
     state, sentences = from_query(view, query)

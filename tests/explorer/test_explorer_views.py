@@ -437,6 +437,7 @@ def test_convergence_ends_at_the_plateau_and_beats_nobody_below_bayes():
     assert "must be" in answer("convergence", [("noise", "0")])[2]
 
 
+@pytest.mark.slow
 def test_samples_shade_the_hard_phase_where_there_is_one():
     hard = shown(state_of("samples", {"length": 5, "spike": 1.0, "noise": 0.01}))
     assert "hard phase" in hard.note

@@ -153,6 +153,7 @@ def test_a_knob_turned_after_the_slider_wins(browser, address):
     wait(lambda: json.loads(browser.execute_script(FIGURE))[0]["z"] == true, "both in it")
 
 
+@pytest.mark.slow
 def test_the_same_page_opened_again_is_drawn_again(browser, address):
     opened(browser, f"{address}/landscape?runs=3")
     settled(browser)

@@ -61,7 +61,10 @@ def test_every_view_opens_without_a_complaint_or_a_request(browser, site):
     assert outside(browser) == []
 
 
-@pytest.mark.parametrize("word", KINDS)
+@pytest.mark.parametrize(
+    "word",
+    [pytest.param(kind, marks=pytest.mark.slow if kind == "erf" else []) for kind in KINDS],
+)
 def test_the_landscape_is_the_librarys(browser, site, word):
     shown(
         browser,

@@ -25,6 +25,7 @@ from attnscope.explorer.tours.registry import all_tours
 PLACES = 100  # fresh places of a table, at random between its nodes
 
 
+@pytest.mark.slow
 def test_the_page_reads_tables_as_their_maker_does():
     tables = make_tables(COARSE)
     record = {name: table.record() for name, table in tables.items()}

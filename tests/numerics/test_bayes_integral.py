@@ -464,6 +464,7 @@ def test_extreme_values_are_finite_and_covered():
             )
 
 
+@pytest.mark.slow
 def test_extreme_pmfs():
     spike = np.array([1 - 1e-9, 1e-9 / 9]), np.array([1, 9])
     tiny = np.array([1.0, 1e-200, 1e-280]), np.array([1, 1, 1])

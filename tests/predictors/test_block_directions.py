@@ -65,6 +65,7 @@ def test_planted_directions_are_found(norm):
     )
 
 
+@pytest.mark.slow
 def test_layer_norm_hides_the_mean_of_the_key():
     """A key along (1, .., 1) leaves no trace; a key with a mean is found up to |P k*|."""
     model = TransformerBlock(16, hidden=0)

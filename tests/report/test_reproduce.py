@@ -203,6 +203,7 @@ def everything(tmp_path_factory):
     return out, through(fake.HARMLESS, out)
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_same_files(everything, tmp_path):
     out, here = everything
     there = through(fake.HARMLESS, tmp_path, workers=2)

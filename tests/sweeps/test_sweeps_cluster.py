@@ -102,6 +102,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_scripts_function_goes_to_the_cluster_by_value(address, tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, tmp_path / "script.py", tmp_path / "runs", address]

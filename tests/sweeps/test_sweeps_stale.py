@@ -214,6 +214,7 @@ def test_comments_and_blank_lines_change_nothing(folder):
     assert process(folder, "sweep", workers=1)[0].endswith(" 2")
 
 
+@pytest.mark.slow
 def test_a_script_sweeps_its_own_function_with_workers(folder):
     script = """
         import sys, helper

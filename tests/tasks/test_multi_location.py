@@ -202,6 +202,7 @@ def test_importance_sampling_agrees_with_exact_integrals(relevant, weights, dim)
     assert abs(np.expm1(log_mean - exact.log_excess)) < 4.5 * relative
 
 
+@pytest.mark.slow
 def test_bayes_risk_of_two_tokens_has_the_published_digits():
     """beyond.md section 4 with its intervals: .1795(2) .0595(2) .0110(1) .00115(2) at s = 2..5;
     m = 3: .0334.

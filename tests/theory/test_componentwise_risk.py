@@ -137,6 +137,7 @@ def test_what_the_budget_does_not_resolve_is_refused():
         )
 
 
+@pytest.mark.slow
 def test_jumps_and_kinks_need_not_be_declared():
     """Steps and ramps at 40 random places, declared or not;
     places on and next to the panels' own edges among them.

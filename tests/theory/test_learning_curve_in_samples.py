@@ -289,6 +289,7 @@ def test_where_the_location_is_known():
     assert abs(long.risk.excess - strong.risk.excess) < SEVEN_DIGITS
 
 
+@pytest.mark.slow
 def test_bags_needed():
     task = spiked(5.0, 3, 0.1)
     found = at.bags_needed(task, risk=0.3567)

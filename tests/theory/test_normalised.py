@@ -219,6 +219,7 @@ def test_gradient_equals_differences(kind):
         np.testing.assert_allclose(out, expected, atol=INTEGRAL * (1 + np.abs(out).max()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.slow)])
 def test_trains(kind):
     """From half-aligned directions SGD lowers the exact risk of every run,

@@ -31,6 +31,7 @@ def test_the_best_temperature_on_nodes_is_that_of_the_exact_risk(family, method)
     assert found == pytest.approx(best, rel=1e-3 if family is at.Erf else 1e-2)
 
 
+@pytest.mark.slow
 def test_overlaps_are_followed():
     o = at.Overlaps(0.8, 0.1, 0.0, 0.7, 0.2)
     exact = at.SingleLocation(10, 4, gamma=1.0, signal=2.0)

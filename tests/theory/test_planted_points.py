@@ -54,6 +54,7 @@ def test_the_search_on_the_exact_risk_finds_the_shipped_points(dim):
         assert [p.count(s) for s in (-1, 0, 1)] == [known.count(s) for s in (-1, 0, 1)]
 
 
+@pytest.mark.slow
 def test_oblique_teachers_have_points_now():
     """Each is one: the tangent gradient vanishes, by differences of the risk itself."""
     value = np.array([0.6, 0.8, *np.zeros(8)])

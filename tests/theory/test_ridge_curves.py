@@ -119,6 +119,7 @@ def test_a_huge_ridge_fits_nothing():
         assert fit.training_error == pytest.approx(1.1, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_temperature_and_offset_are_units():
     """k = tau k~ and, with an offset, k = (tau/b) k~, v = b v~: the same fit in other letters."""
     task = spiked()
@@ -193,6 +194,7 @@ def check_best(predictor, alpha):
     return best
 
 
+@pytest.mark.slow
 def test_the_best_ridge_of_linear_attention():
     best = check_best(LINEAR, 2.0)
     assert best.risk.excess < learning_curve(spiked(), 2.0, LINEAR, 0.5).risk.excess - 0.1

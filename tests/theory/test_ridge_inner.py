@@ -45,6 +45,7 @@ def brute(o, z, y, V, W, weights, rng):
     return min(minimize(inner, s, args, method="BFGS", tol=1e-10).fun for s in starts)
 
 
+@pytest.mark.slow
 def test_the_minimum_of_linear_attention_is_the_global_one():
     """|x| < 1 picks it out among up to five stationary points: 10 bags by brute force."""
     rng = np.random.default_rng(0)
@@ -64,6 +65,7 @@ def test_the_minimum_of_linear_attention_is_the_global_one():
         assert here <= brute(o, z, y, V, W, plain, rng) * (1 + SIX_DIGITS) + SIX_DIGITS
 
 
+@pytest.mark.slow
 def test_the_minimum_of_softmax_is_the_lowest_found_by_brute_force():
     """12 bags at large V, where a third has two minima: the objective that was reached."""
     rng = np.random.default_rng(1)

@@ -249,6 +249,7 @@ def test_panels_equal_equal_steps(monkeypatch):
             assert np.abs(other - slope).max() <= 1e-9 * np.abs(slope).max() + steps.error
 
 
+@pytest.mark.slow
 def test_scores_of_two_scales_take_few_evaluations(monkeypatch):
     """gam = 1619, lam = 11578, L = 1e7 took 85,000 equal steps;
     panels of 14 nodes say the same as those of 20.
