@@ -230,9 +230,7 @@ def test_risk_of_every_task_is_what_the_library_says(word):
 
 # all predictors each
 COMPARED = [
-    word
-    if word in ("multi-location", "spike-mixture")
-    else pytest.param(word, marks=pytest.mark.slow)
+    word if word == "multi-location" else pytest.param(word, marks=pytest.mark.slow)
     for word in PLANTED
     if word != "sparse-tokens"
 ]

@@ -480,6 +480,7 @@ def test_columns_written_and_names_remembered(tmp_path):
     assert recall(tmp_path / "a.npz") == Columns("sack", "z", None, ("p", "q"))
 
 
+@pytest.mark.slow
 def test_a_user_at_a_shell(folder, tmp_path):
     """Once as a process of its own: verbose steps on stderr, the table on stdout,
     a refusal without traceback.

@@ -118,6 +118,7 @@ def test_train_descends_and_extends_bit_for_bit():
     np.testing.assert_array_equal(alone.gram, run.gram[:1])
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_finite_stays_so_and_alone():
     engine = PopulationGram(TWIN, at.MultiHead(at.Softmax(1.2), 1), 0.05)
     x = unit_vectors(2, 2, 2)

@@ -108,6 +108,7 @@ def test_swap_move_brings_every_run_to_the_oracle():
     np.testing.assert_array_equal(other.log[:, 0, -1], swapping.log[:, i, before + 1])
 
 
+@pytest.mark.slow
 def test_sgd_experiment_reaches_the_oracle():
     run = run_experiment("sgd_init_sphere_schedule", runs=16)
     assert counts(run) == {"oracle": 16}

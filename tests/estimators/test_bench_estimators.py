@@ -491,6 +491,7 @@ def test_an_unknown_case_is_refused_by_name(table):
     )
 
 
+@pytest.mark.slow
 def test_data_that_are_not_installed_are_skipped_with_the_command(
     bench, table, tmp_path, monkeypatch
 ):

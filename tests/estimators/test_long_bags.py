@@ -146,6 +146,7 @@ def planted(tmp_path_factory):
     return bags, at.SingleLocationClassifier(**QUICK).fit_batches(bags, passes=5), where
 
 
+@pytest.mark.slow
 def test_one_witness_among_thousands_is_found(planted):
     bags, model, where = planted
     positive = bags.labels == 1

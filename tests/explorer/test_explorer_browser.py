@@ -184,6 +184,7 @@ def test_training_plays_pauses_and_scrubs(browser, address):
     wait(lambda: points() == 1 and text(browser, "frame-text") == "Step 0", "the first step")
 
 
+@pytest.mark.slow
 def test_training_grows_while_it_runs_and_stops_when_told(browser, address):
     """A softplus run of minutes: the figure grows by itself, Stop holds it,
     its lines are those of what is shown, Go on goes on.
@@ -239,6 +240,7 @@ def test_an_upload_is_fitted_and_a_bad_one_gets_a_sentence(browser, address, tmp
     assert complaints(browser, address) == []
 
 
+@pytest.mark.slow
 def test_a_new_draw_and_the_downloads(browser, address):
     opened(browser, f"{address}/posterior")
     before = settled(browser)

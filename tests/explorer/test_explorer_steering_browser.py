@@ -91,6 +91,7 @@ def test_no_dimension_has_an_unstable_step_or_a_hairball(browser, address, view,
         assert longest_path(json.loads(settled(browser)), PATHS[view]) < LONGEST
 
 
+@pytest.mark.slow
 def test_a_hairball_would_be_seen(browser, address):
     """The check above can fail: an unstable step is a red note, and paths that leap."""
     opened(browser, f"{address}/landscape?dim=10000&step_size=0.05&runs=5")
@@ -111,6 +112,7 @@ def test_swapped_runs_offer_the_plane_that_shows_them(browser, address):
     wait(lambda: "swapped" not in text(browser, "advice"), "no swapped run")
 
 
+@pytest.mark.slow
 def test_points_of_one_place_stand_side_by_side(browser, address):
     """In the plane of kappa and nu, the swapped minimum and the saddle."""
     opened(browser, f"{address}/landscape")
@@ -167,6 +169,7 @@ def test_what_cannot_be_shown_takes_the_old_figure_away(browser, address):
     assert text(browser, "code") == ""
 
 
+@pytest.mark.slow
 def test_on_a_phone_knobs_and_figure_are_together(browser, address):
     sized(browser, 360, 740, mobile=True)
     try:

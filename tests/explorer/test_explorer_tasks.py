@@ -104,9 +104,11 @@ def test_the_error_of_classes_is_that_of_predictions_on_tokens():
 
 @pytest.mark.parametrize(
     "word",
-    # several directions take ten seconds: nodes in many dimensions at every point
+    # several directions take ten seconds: nodes in many dimensions at every point; spikes three
     [
-        pytest.param(w, marks=pytest.mark.slow) if w == "multi-direction" else w
+        pytest.param(w, marks=pytest.mark.slow)
+        if w in ("multi-direction", "spike-mixture")
+        else w
         for w in PLANTED
     ],
 )

@@ -104,6 +104,7 @@ def test_a_slider_draws_its_figure_once_and_the_texts_follow(browser, address):
     assert complaints(browser, address) == []
 
 
+@pytest.mark.slow
 def test_a_drag_ends_at_its_last_position(browser, address):
     """Twelve positions in a row: fewer requests than positions, the box follows at once, and what
     stands there in the end is the last position's, in the figure and in every text.

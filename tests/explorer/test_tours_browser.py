@@ -62,6 +62,7 @@ def _text(html):
     return "".join(ElementTree.fromstring(f"<p>{html}</p>").itertext())
 
 
+@pytest.mark.slow
 def test_a_step_is_a_link_and_its_formula_is_set(browser, address):
     opened(browser, f"{address}/tour/{TOUR.name}/2")
     at(browser, address, TOUR, 2)

@@ -73,6 +73,7 @@ def large_claim():
     )
 
 
+@pytest.mark.slow
 def test_a_claim_as_large_as_they_get_stands_on_one_sheet(tmp_path, browser):
     path = tmp_path / "index.html"
     path.write_text(page([large_claim()], 0, "1.2.3"), "utf-8")

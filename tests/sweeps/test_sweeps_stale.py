@@ -369,6 +369,7 @@ def test_changed_source_of_attnscope_is_refused(monkeypatch, tmp_path):
     assert sweep(scaled, {"x": [1]}, tmp_path)["y"][0] == 2  # which does not use it
 
 
+@pytest.mark.slow
 def test_an_edit_of_attnscope_under_way_is_refused_and_later_seen(folder):
     # found first: a script's folder is
     shutil.copytree(ROOT / "src" / "attnscope", folder / "attnscope")
