@@ -31,8 +31,8 @@ from attnscope.explorer.state import VIEWS
 VISIBLE_SLIDERS = """return [...document.querySelectorAll('.knob input[type=range]')]
     .filter((x) => x.offsetParent !== null).map((x) => JSON.parse(x.id).name)"""
 
-# every view in `make test-all`, these in `make test`: one of curves, one of colours
-QUICK = ("posterior", "landscape")
+# every view in `make test-all`, this in `make test`
+QUICK = ("landscape",)
 SOME = [
     view if view in QUICK else pytest.param(view, marks=pytest.mark.slow) for view in VIEWS
 ]
@@ -83,6 +83,7 @@ def test_each_slider_changes_the_figure(browser, address, view):
         assert text(browser, "message") == "", name
 
 
+@pytest.mark.slow
 def test_a_link_reopens_the_view(browser, address):
     opened(browser, f"{address}/landscape")
     knob(browser, "dim", "slider").send_keys(Keys.ARROW_LEFT * 20)

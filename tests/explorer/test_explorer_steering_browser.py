@@ -43,6 +43,7 @@ def pressed(browser, words):
     next(button for button in buttons if words in button.text).click()
 
 
+@pytest.mark.slow
 def test_an_unstable_step_is_said_in_red_and_mended_by_a_button(browser, address):
     opened(browser, f"{address}/landscape?step_size=0.05&runs=5")
     assert "unstable" in browser.find_element(By.CSS_SELECTOR, ".advised.warn").text
@@ -99,6 +100,7 @@ def test_a_hairball_would_be_seen(browser, address):
     assert longest_path(json.loads(settled(browser)), "x") > LONGEST
 
 
+@pytest.mark.slow
 def test_swapped_runs_offer_the_plane_that_shows_them(browser, address):
     opened(browser, f"{address}/landscape")
     assert "roles swapped" in text(browser, "advice")

@@ -190,7 +190,9 @@ def test_drawn_paths_leave_out_only_what_no_eye_sees():
     assert max(gaps) < 2.3e-3  # a step of 2e-3, and rounding to 1e-4
 
 
-@pytest.mark.parametrize("predictor", ["erf", "linear", "sigma"])
+@pytest.mark.parametrize(
+    "predictor", ["erf", "linear", pytest.param("sigma", marks=pytest.mark.slow)]
+)
 def test_what_is_marked_as_stationary_is(predictor):
     """The mirror image (-k, -v) is marked only where it has the same risk:
     not for an activation that is not odd.

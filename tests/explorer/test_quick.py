@@ -137,6 +137,7 @@ def test_a_drag_ends_at_its_last_position(browser, address):
     assert complaints(browser, address) == []
 
 
+@pytest.mark.slow
 def test_a_knob_turned_after_the_slider_wins(browser, address):
     opened(browser, f"{address}/landscape?runs=3")
     settled(browser)

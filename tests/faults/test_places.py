@@ -20,7 +20,14 @@ FULL = (
 )
 
 
-@pytest.mark.parametrize("words", FULL, ids=lambda words: words[-1])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, marks=pytest.mark.slow) if words[-1] == "{}.png" else words
+        for words in FULL
+    ],
+    ids=lambda words: words[-1],
+)
 def test_outputs_on_a_full_disk_are_a_sentence(words, tmp_path):
     path = tmp_path / words[-1].format("full")
     path.symlink_to("/dev/full")

@@ -65,8 +65,7 @@ def compare(kind, length, ridge, alpha, risk, node_error, training):
 @pytest.mark.parametrize(
     "row",
     [
-        STABLE[1],
-        *(pytest.param(r, marks=pytest.mark.slow) for r in STABLE[3:-2]),
+        *(pytest.param(r, marks=pytest.mark.slow) for r in (STABLE[1], *STABLE[3:-2])),
         *STABLE[-2:],
     ],
 )
