@@ -110,9 +110,8 @@ def test_sample_has_the_stated_law():
     count = at.MultiLocation(2, 6, 0.3).sample(n, seed=1).relevant.sum(1)
     assert (
         stats.chisquare(
-            np.bincount(count, minlength=7)[:6],
-            n * stats.binom.pmf(range(7), 6, 0.3)[:6] + 0,
-            sum_check=False,
+            np.bincount(count, minlength=7),
+            n * stats.binom.pmf(range(7), 6, 0.3),
         ).pvalue
         > 1e-5
     )
