@@ -20,10 +20,10 @@ from typing import Any
 
 __all__ = ["BUDGET", "Job", "Lane"]
 
-# seconds a job may hold up the queue: most answers take less, and few threads keep memory in one
-# place
-PATIENCE = 1.0
-LOOK = 0.25  # seconds between two looks of those who wait at whether the queue is held up
+# seconds a job may hold up the queue: about what most answers take, and few threads keep memory in
+# one place
+PATIENCE = 0.1
+LOOK = 0.05  # seconds between two looks of those who wait at whether the queue is held up
 # seconds a request waits before it says that it will come back: browsers and people wait longer
 BUDGET = 3.0
 KEPT = 32  # finished jobs nobody has come back for; a figure is some 1 MB
