@@ -139,6 +139,10 @@ def test_files_answers_and_places(tmp_path):
     for weight in model.attention(positive):
         assert abs(weight.sum() - 1) < FOUR_DIGITS
     assert "loss" in str(model.diagnose(bags, y))
+    model.fitted_.values.bias[-1] = 3.0  # probabilities would be beyond [0, 1]
+    model.save(tmp_path / "altered.npz")
+    with pytest.raises(AttnscopeError, match="share of wrong labels in"):
+        at.load_model(tmp_path / "altered.npz")
 
 
 def test_two_equal_halves_count_as_weights():

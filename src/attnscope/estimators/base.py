@@ -296,9 +296,8 @@ class Face(Carded, PerToken, Sets):
         """Weight of each token, summing to one in a bag: (n, L), 0 at padding; a list of (L_i,) for
         list input.
 
-        Of one head (0-based), or averaged over the heads. The share of the prediction that is read
-        from all tokens alike (`mean_share_`, `instance_share_`, `summary_share_`, usually 0) is
-        spread over them.
+        Of one head (0-based), or averaged over the heads. What is read from all tokens alike
+        (`mean_share_`, `instance_share_`, `summary_share_`, usually 0) is spread over them.
         """
         held = self._read(bags, "attention")
         heads = self._heads if head is None else [self._heads[self._head(head, "attention")]]

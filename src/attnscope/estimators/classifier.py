@@ -42,10 +42,10 @@ class SingleLocationClassifier(ClassifierMixin, Face):
 
     assumption="witness": two classes; a token may speak for the second of classes_ and for nothing
     else, log P(first) = -log(1+e^b) - sum_l log(1+e^{u_l+a+c log L}), and a small share of labels
-    is wrong. Left at "auto", labels 0 and
-    1 are read as witnesses unless tokens of one kind decide for either class or the mean token
-    predicts better (fit/readings.py); other labels, and models with pooling, loss or alpha given,
-    as "single". `assumption_` is what was taken, `readings_` what the choice rests on.
+    is wrong. Left at "auto", labels 0 and 1 are read as witnesses unless tokens of one kind decide
+    for either class or all tokens alike tell as much (fit/readings.py); other labels, and models
+    with pooling, loss or alpha given, as "single". `assumption_` is what was taken, `readings_`
+    what the choice rests on.
 
     Args:
         gate: "linear", "quadratic" (adds |x|^2), "random-features" or "auto" (quadratic, random

@@ -148,6 +148,11 @@ def _check_gate(
     biases = known.get((part, "b"), 0)
     if biases not in (known.get((part, "m"), math.nan), *WITNESS_NUMBERS):
         raise _refused(f"{name}values.bias", "one for each output", f"{biases}", path)
+    if biases == WITNESS_NUMBERS[1] and known.get((part, "m")) == 1:
+        wrong = float(arrays[f"{name}values.bias"][-1])
+        if not 0 <= wrong <= 0.5:
+            must = "a share of wrong labels in [0, 1/2] at its end"
+            raise _refused(f"{name}values.bias", must, f"{wrong:g}", path)
 
 
 def _refused(name: str, must: str, got: str, path: Any) -> AttnscopeError:
