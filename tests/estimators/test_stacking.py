@@ -1,18 +1,21 @@
 """Shares of plainer models with few bags of classes: the weights by a grid, the mean of token
-probabilities and the kernel of whole bags against scikit-learn, what a model with shares answers, and who keeps everything.
+probabilities and the kernel of whole bags against scikit-learn, trees by walking them, what a model
+with shares answers, and who keeps everything.
 """
 
 import numpy as np
 import pytest
 from helpers.tolerances import FOUR_DIGITS
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 
 import attnscope as at
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.folds import make_folds
+from attnscope.estimators.fit.forest import TREES, fit_forest
 from attnscope.estimators.fit.instances import fit_instances
 from attnscope.estimators.fit.mixture import output_losses
-from attnscope.estimators.fit.stacking import PRIOR, is_sure, shares
+from attnscope.estimators.fit.stacking import PRIOR, READERS, is_sure, shares
 from attnscope.estimators.fit.summaries import fit_summaries
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
@@ -40,7 +43,7 @@ def test_shares_are_the_best_of_a_grid():
     right = np.column_stack([o[rows, data.labels.astype(int)] for o in outputs])
 
     def value(w):
-        return -np.log(right @ w).sum() - PRIOR * np.log(w).sum()
+        return -np.log(right @ w).sum() - PRIOR / 3 * np.log(w).sum()
 
     step = 0.02
     for a in np.arange(step, 1, step):
@@ -48,7 +51,7 @@ def test_shares_are_the_best_of_a_grid():
             assert value(w) <= value(np.array([a, b, 1 - a - b])) + 1e-6
 
 
-def test_models_that_say_nothing_get_nothing():
+def test_useless_models_get_nothing():
     data, rng = labelled(200, 1)
     good = guesses(data.labels, rng, 1.5)
     idle = guesses(data.labels, rng, 0.0)
@@ -86,7 +89,8 @@ def test_whole_bags_are_read_by_a_kernel(classes):
     lengths = rng.integers(2, 6, 60)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     tokens = rng.standard_normal((offsets[-1], 3))
-    bags = np.split(tokens, offsets[1:-1])
+    tokens[7] = (9.0, -30.0, 2.0)  # as far as 4
+    bags = np.split(np.clip(tokens, -4, 4), offsets[1:-1])
     s = np.array([np.r_[bag.mean(axis=0), bag.max(axis=0), bag.min(axis=0)] for bag in bags])
     cuts = np.quantile(s[:, 3], np.arange(1, classes) / classes)
     y = np.digitize(s[:, 3] + 0.3 * rng.standard_normal(60), cuts)
@@ -96,7 +100,9 @@ def test_whole_bags_are_read_by_a_kernel(classes):
     ridge = 0.3
     model, held_out = fit_summaries(data, folds, (ridge,))
     z = (s - s.mean(axis=0)) / s.std(axis=0)
-    kernel = np.exp(-model.rate * ((z[:, None] - z[None]) ** 2).sum(axis=-1))
+    apart = ((z[:, None] - z[None]) ** 2).sum(axis=-1)
+    median = np.median(apart[np.triu_indices(60, 1)])
+    kernel = np.mean([np.exp(-apart / (width * median)) for width in (0.25, 1, 4)], axis=0)
 
     def route(seen, asked):
         size, axes = np.linalg.eigh(kernel[np.ix_(seen, seen)])
@@ -120,6 +126,70 @@ def test_whole_bags_are_read_by_a_kernel(classes):
     assert len(chosen.centres) == 60
 
 
+def _walked(forest, row):
+    """Mean over the trees of the leaf that `row` falls into, one node after the other."""
+    leaves = []
+    for node in forest.root:
+        while forest.child[node, 0] != node:
+            node = forest.child[
+                node, int(np.float32(row[forest.feature[node]]) > forest.cut[node])
+            ]
+        leaves.append(forest.chance[node])
+    return np.mean(leaves, axis=0, dtype=float)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_whole_bags_are_read_by_trees(classes):
+    """Leaves by walking; that each fold's trees are scikit-learn's, grown on its own bags alone;
+    and one more tree that knows the classes' shares.
+    """
+    rng = np.random.default_rng([36, classes])
+    lengths = rng.integers(1, 6, 50)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = rng.standard_normal((offsets[-1], 3))
+    bags = np.split(tokens, offsets[1:-1])
+    s = np.array([np.r_[bag.mean(axis=0), bag.max(axis=0), bag.min(axis=0)] for bag in bags])
+    y = np.digitize(s[:, 3], np.quantile(s[:, 3], np.arange(1, classes) / classes))
+    y[:1] = classes - 1
+    kind = (BERNOULLI, 1) if classes == 2 else (CATEGORICAL, classes)
+    data = Data(tokens, offsets, y.astype(float), rng.uniform(0.5, 2.0, 50), *kind)
+    folds = make_folds(data, 0)
+    pool, held_out = fit_forest(data, folds, 5, 1)
+    base = np.bincount(y, data.weight) / data.weight.sum()
+    found = pool.answers(tokens, offsets).output
+    walked = np.array([_walked(pool.forest, row) for row in s])
+    np.testing.assert_allclose(found, (TREES * walked + base) / (TREES + 1), atol=1e-6)
+    assert len(pool.forest.root) == TREES * len(folds)
+    assert (held_out > 0).all() and output_losses(held_out, data).mean() < 0.9 * np.log(
+        classes
+    )
+    for number, fold in enumerate(folds):
+        other = ExtraTreesClassifier(
+            TREES,
+            max_features=3,  # a third of nine
+            random_state=int(np.random.SeedSequence([5, 6, number]).generate_state(1)[0]),
+        )
+        other.fit(s[fold.rest].astype(np.float32), y[fold.rest], data.weight[fold.rest])
+        route = (TREES * other.predict_proba(s[fold.out]) + base) / (TREES + 1)
+        np.testing.assert_allclose(held_out[fold.out], route, atol=1e-6)
+    far = np.array([[1e50, -1e50, 1e39]])  # beyond single precision
+    assert np.isfinite(pool.answers(far, np.array([0, 1])).output).all()
+
+
+def test_a_class_may_be_held_out_as_a_whole():
+    """One bag of the third class: where it is held out, no tree of that fold knows it."""
+    data, _ = labelled(30, 2)
+    rng = np.random.default_rng(37)
+    y = data.labels.copy()
+    y[0] = 2
+    data = data._replace(
+        tokens=rng.standard_normal((30, 2)), labels=y, family=CATEGORICAL, outputs=3
+    )
+    _, output = fit_forest(data, make_folds(data, 0), 0, 1)
+    np.testing.assert_allclose(output.sum(axis=1), 1)
+    assert output[0, 2] == pytest.approx(1 / 30 / (TREES + 1), rel=FOUR_DIGITS)
+
+
 def spoken_by_all(n, seed):
     """Every token of a bag leans to its class, on one axis of six."""
     rng = np.random.default_rng([32, seed])
@@ -130,24 +200,25 @@ def spoken_by_all(n, seed):
     return bags, np.where(y, "yes", "no")
 
 
-def test_a_model_with_shares_answers_like_any_other(tmp_path):
+def test_a_model_with_shares_answers_like_any_other(tmp_path, monkeypatch):
+    monkeypatch.setattr("attnscope.estimators.fit.stacking.PRIOR", 20.0)  # so that all have one
     bags, y = spoken_by_all(60, 0)
     test, truth = spoken_by_all(400, 1)
     model = at.SingleLocationClassifier(gate="linear", n_starts=2).fit(bags, y)
-    names = ("mean", "instance", "summary")
-    shares = [getattr(model, f"{name}_share_") for name in names]
+    shares = [getattr(model, f"{name}_share_") for name in READERS]
     total = sum(shares)
     assert min(shares) > 0.02 and 0.3 < total <= 1
-    assert {"mean", "instances", "summaries"} <= set(model.stages_)
+    assert set(READERS) <= set(model.stages_)
     p = model.predict_proba(test)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert np.mean(model.predict(test) == truth) > 0.85
     parts = [
         pool.answers(*next(model._standardised(model._read(test, "predict")))).output
-        for pool in (model.mean_pool_, model.instance_pool_, model.summary_pool_)
+        for pool in (getattr(model, f"{name}_pool_") for name in READERS)
     ]
     alone = at.load_model(_saved(model, tmp_path))
-    alone.mean_share_ = alone.instance_share_ = alone.summary_share_ = 0.0
+    for name in READERS:
+        setattr(alone, f"{name}_share_", 0.0)
     route = (1 - total) * alone.predict_proba(test)
     route += sum(share * part for share, part in zip(shares, parts))
     np.testing.assert_allclose(p, route, atol=1e-12)
@@ -174,6 +245,6 @@ def test_who_keeps_everything():
     told = at.SingleLocationClassifier(loss="mixture", **quick).fit(bags, y)
     witness = at.SingleLocationClassifier(assumption="witness", **quick).fit(bags, y)
     for model in (told, witness):
-        assert model.instance_share_ == model.summary_share_ == 0 == model.mean_share_
-        assert model.instance_pool_ is None and model.summary_pool_ is None
-    assert sure.mean_share_ + sure.instance_share_ + sure.summary_share_ < 0.1
+        assert model._mean_share == 0
+        assert not any(getattr(model, f"{name}_pool_") for name in READERS if name != "mean")
+    assert sure._mean_share < 0.1

@@ -27,6 +27,9 @@ def print_fit(
     if not hasattr(model, "cv_losses_"):
         return _print_stream(model, size, written, replaced, as_json)
     diagnosis = model.diagnose(table.bags, table.target, table.groups)
+    # with a model at hand it is loaded; on its own it would cost every command its start
+    from attnscope.estimators.fit.stacking import READERS
+
     own = float(model.cv_losses_.mean())
     pooled = float(model.cv_mean_pool_losses_.mean())
     kind = type(model).__name__
@@ -44,8 +47,7 @@ def print_fit(
     facts |= {"components": model.components_}
     if kind.endswith("Classifier"):
         facts |= {"assumption": model.assumption_}
-    names = ("mean_share", "instance_share", "summary_share")
-    facts |= {name: getattr(model, f"{name}_", 0.0) for name in names}
+    facts |= {f"{name}_share": getattr(model, f"{name}_share_", 0.0) for name in READERS}
     facts |= {"verdict": diagnosis.verdict}
     facts |= {"warnings": list(diagnosis.warnings)}
     groups = None if table.groups is None else len(set(table.groups.tolist()))
@@ -65,12 +67,9 @@ def print_fit(
         print(f"in the tokens' {model.components_} widest directions")
     if facts.get("assumption") == "witness":
         print("read as witnesses: a token can only speak for the second class")
-    if model.mean_share_:
-        print(f"share of the prediction read from the mean token: {model.mean_share_:.2f}")
-    if model.instance_share_:
-        print(f"share of the mean of token probabilities: {model.instance_share_:.2f}")
-    if facts["summary_share"]:
-        print(f"share of a model of bags as a whole: {facts['summary_share']:.2f}")
+    for reader, said in READERS.items():
+        if facts[f"{reader}_share"]:
+            print(f"share of the prediction read from {said}: {facts[f'{reader}_share']:.2f}")
     if groups is not None:
         print(f"{groups} groups, each held out as a whole")
     if model.interval != "cross":

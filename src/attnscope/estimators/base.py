@@ -33,6 +33,7 @@ from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, summed
 from attnscope.estimators.fit.held_out import Fold, Options, make_folds
 from attnscope.estimators.fit.mixture import Answers, Fitted, bag_outputs, responsibilities
 from attnscope.estimators.fit.pooled import Pooled, fit_pooled, with_plainer
+from attnscope.estimators.fit.stacking import READERS
 from attnscope.estimators.fit.stages import Selected, fit_bags
 from attnscope.estimators.fit.widths import (
     NARROW,
@@ -54,8 +55,6 @@ from attnscope.numerics.compiled.data_pass import SIGMOID, bag_sum
 from attnscope.progress import progress
 
 __all__ = ["Face"]
-
-READERS = ("mean", "instance", "summary")  # plainer models that may have a share
 
 
 class Face(Carded, PerToken, Sets):
@@ -235,9 +234,12 @@ class Face(Carded, PerToken, Sets):
         self.fitted_, *self.other_heads_ = selected.heads
         self.mean_pool_ = pooled.fitted
         self.mean_share_ = selected.mean_share
-        for name in READERS[1:]:
-            setattr(self, f"{name}_share_", getattr(selected, f"{name}_share", 0.0))
-            setattr(self, f"{name}_pool_", getattr(selected, f"{name}_pool", None))
+        taken = {name: own for name, *own in getattr(selected, "plainer", ())}
+        for name in READERS:
+            if name != "mean":
+                share, pool = taken.get(name, (0.0, None))
+                setattr(self, f"{name}_share_", share)
+                setattr(self, f"{name}_pool_", pool)
         self.stages_ = selected.stages
         self.start_losses_ = selected.start_losses
         self.cv_losses_ = selected.held_out * scaling.label_scale**2
@@ -297,7 +299,7 @@ class Face(Carded, PerToken, Sets):
         list input.
 
         Of one head (0-based), or averaged over the heads. What is read from all tokens alike
-        (`mean_share_`, `instance_share_`, `summary_share_`, usually 0) is spread over them.
+        (`mean_share_`, `instance_share_`, ..., usually 0) is spread over them.
         """
         held = self._read(bags, "attention")
         heads = self._heads if head is None else [self._heads[self._head(head, "attention")]]

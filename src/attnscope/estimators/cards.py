@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn import get_config
 
+from attnscope.estimators.fit.stacking import READERS
 from attnscope.html_tables import card, paragraph, sentences, table
 
 __all__ = ["Carded", "diagnosis_card", "model_card"]
@@ -50,7 +51,7 @@ def _facts(model: Any) -> list[list[str]]:
         rows.append(["widest directions used", str(model.components_)])
     if getattr(model, "assumption_", "single") != "single":
         rows.append(["read as", model.assumption_])
-    for name, said in (("mean", "the mean token"), ("instance", "token probabilities")):
+    for name, said in READERS.items():
         share = getattr(model, f"{name}_share_", 0.0)
         if share:
             rows.append([f"share read from {said}", f"{share:.2f}"])

@@ -19,12 +19,13 @@ from attnscope.estimators.fit.data import Data, Scaling
 from attnscope.estimators.fit.heads import Heads
 from attnscope.estimators.fit.held_out import Fold, Options
 from attnscope.estimators.fit.intervals import conformal_scores, left_out
-from attnscope.estimators.fit.pooled import Pooled
+from attnscope.estimators.fit.pooled import Pooled, mean_tokens
 from attnscope.estimators.fit.readings import choose_reading
 from attnscope.estimators.fit.stages import Selected
 from attnscope.estimators.fit.widths import Chosen
 from attnscope.estimators.fit.witness import fit_witness
 from attnscope.estimators.fit.witness_space import View
+from attnscope.estimators.fit.witness_waves import finished
 from attnscope.estimators.per_token import log_odds_of
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
@@ -157,7 +158,8 @@ class SingleLocationClassifier(ClassifierMixin, Face):
             return single()
         parts = [fold._replace(data=data) for fold in folds]
         if reading == "witness":
-            selected = fit_witness(data, parts, options).on_all_bags(data, parts)
+            plain_score = fit_witness(data, parts, options)
+            selected = finished(data, parts, plain_score, options)
             return _in_whole_tokens(view, selected)
         plain: list[Chosen] = []
 
@@ -165,7 +167,8 @@ class SingleLocationClassifier(ClassifierMixin, Face):
             plain.append(single())
             return plain[0].selected
 
-        selected, found = choose_reading(data, parts, options, pooled, fit_single)
+        means = lambda: mean_tokens(folds[0].data.tokens, folds[0].data.offsets)
+        selected, found = choose_reading(data, parts, options, pooled, fit_single, means)
         facts = found._asdict().items()
         self.readings_ = {name: None if x != x else x for name, x in facts}
         self.assumption_ = found.chosen

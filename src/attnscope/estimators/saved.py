@@ -14,6 +14,7 @@ from attnscope.estimators.base import Face
 from attnscope.estimators.classifier import SingleLocationClassifier
 from attnscope.estimators.fit.data import Scaling
 from attnscope.estimators.fit.em import TokenModel
+from attnscope.estimators.fit.forest import Forest, ForestPool
 from attnscope.estimators.fit.mixture import FeatureMap, Fitted
 from attnscope.estimators.fit.pooled import MeanPool
 from attnscope.estimators.fit.ridge import Values
@@ -27,7 +28,7 @@ from attnscope.numerics.border.array_files import Unreadable, read_arrays
 __all__ = ["load_model", "save_model", "write_model"]
 
 # format 1 is that of 0.1.0 (saved_first.py), 2 knows no witness reading, 3 no share of all tokens;
-# what they have means the same
+# what they have means the same. 4, of no release, had a kernel of one width
 READ = (1, 2, 3, FORMAT)
 KINDS = {kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)}
 
@@ -128,6 +129,9 @@ def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
     if "summary_pool.centres" in arrays:
         members: Any = [arrays[f"summary_pool.{k}"] for k in SummaryPool._fields]
         model.summary_pool_ = SummaryPool(*members)
+    if "forest_pool.root" in arrays:
+        members = [arrays[f"forest_pool.{k}"] for k in Forest._fields]
+        model.forest_pool_ = ForestPool(Forest(*members))
     for name in PLAIN:
         if name in arrays:
             setattr(model, name, arrays[name])

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.estimators.fit.stacking import READERS
+
 __all__ = ["from_first"]
 
 LATER: dict[str, Any] = {
-    "mean_share_": 0.0,
-    "instance_share_": 0.0,
-    "summary_share_": 0.0,
+    **{f"{name}_share_": 0.0 for name in READERS},
     "components_": None,
     "component_losses_": {},
     "interval_": "cross",

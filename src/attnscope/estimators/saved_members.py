@@ -1,7 +1,7 @@
 """What the members of a model file must be, checked before a model is made of them.
 
 notation: d features, m outputs, w waves of the gate, k directions of a basis, t whitened
-directions, n bags and s numbers of a summary; a letter stands for one number throughout a part of
+directions, n bags and s numbers of a summary, N nodes of T trees, C classes; a letter stands for one number throughout a part of
 the model (`fitted`, `head1`, `mean_pool`), d throughout the file.
 
 A file may have been altered by hand, cut, or written by somebody else: every member has the kind,
@@ -52,9 +52,15 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "summary_pool.centres": ("n", "s"),
     "summary_pool.weights": ("n", "m"),
     "summary_pool.bias": ("m",),
-    "summary_pool.rate": (),
+    "summary_pool.rates": ("k",),
     "summary_pool.mean": ("s",),
     "summary_pool.scale": ("s",),
+    "forest_pool.feature": ("N",),
+    "forest_pool.cut": ("N",),
+    "forest_pool.child": ("N", "sides"),
+    "forest_pool.chance": ("N", "C"),
+    "forest_pool.root": ("T",),
+    "forest_pool.base": ("C",),
 }
 GROUPS = frozenset(place.partition(".")[0] for place in SHAPES if "." in place)
 ABOVE_ZERO = frozenset(
@@ -64,7 +70,7 @@ ABOVE_ZERO = frozenset(
         "values.bags",
         "tokens.spread",
         "tokens.dof",
-        "summary_pool.rate",
+        "summary_pool.rates",
         "summary_pool.scale",
     )
 )
@@ -94,6 +100,8 @@ def check_members(arrays: dict[str, np.ndarray], path: Any) -> None:
     for part, letter in list(known):
         if letter == "g":
             _check_gate(part, known, arrays, path)
+        if letter == "N":
+            _check_trees(part, known, arrays, path)
 
 
 def try_out(model: Any, path: Any) -> None:
@@ -153,6 +161,30 @@ def _check_gate(
         if not 0 <= wrong <= 0.5:
             must = "a share of wrong labels in [0, 1/2] at its end"
             raise _refused(f"{name}values.bias", must, f"{wrong:g}", path)
+
+
+def _check_trees(
+    part: str, known: dict[tuple[str, str], int], arrays: dict[str, np.ndarray], path: Any
+) -> None:
+    """Two children a node, places that exist, and chances that are chances."""
+    own = f"{part}.forest_pool" if part else "forest_pool"
+    if known.get((part, "sides"), 2) != 2:
+        got = f"{known[part, 'sides']} a node"
+        raise _refused(f"{own}.child", "two nodes", got, path)
+    # a summary has three numbers for each feature of a token
+    below = {"feature": 3 * known.get(("", "d"), 0)} | dict.fromkeys(
+        ("child", "root"), known[part, "N"]
+    )
+    for place, end in below.items():
+        array = arrays.get(f"{own}.{place}", np.zeros(1, int))
+        if array.dtype.kind not in "iu" or not ((array >= 0) & (array < end)).all():
+            must = f"whole numbers from 0 to {end - 1}"
+            raise _refused(f"{own}.{place}", must, "others", path)
+    for place in ("chance", "base"):
+        array = arrays.get(f"{own}.{place}", np.ones((1, 1)))
+        # in single precision a row's sum is off by its last digits
+        if (array < 0).any() or not np.allclose(array.sum(axis=-1), 1, rtol=0, atol=1e-5):
+            raise _refused(f"{own}.{place}", "chances that sum to one", "others", path)
 
 
 def _refused(name: str, must: str, got: str, path: Any) -> AttnscopeError:

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 
 from attnscope.estimators.fit.mixture import Fitted
+from attnscope.estimators.fit.stacking import READERS
 
 __all__ = ["FORMAT", "PLAIN", "POOLS", "write_model"]
 
-FORMAT = 4  # raised when a reader of the old files could misread the new
+FORMAT = 5  # raised when a reader of the old files could misread the new
 # plain values, and arrays, kept as they are
 FACTS = (
     "stages_",
     "start_losses_",
-    "mean_share_",
-    "instance_share_",
-    "summary_share_",
+    *(f"{name}_share_" for name in READERS),
     "components_",
     "component_losses_",
     "assumption_",
@@ -74,6 +73,9 @@ def _contents(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     summaries = getattr(model, "summary_pool_", None)
     if summaries is not None:
         arrays |= {f"summary_pool.{k}": v for k, v in summaries._asdict().items()}
+    trees = getattr(model, "forest_pool_", None)
+    if trees is not None:
+        arrays |= {f"forest_pool.{k}": v for k, v in trees.forest._asdict().items()}
     arrays |= {name: getattr(model, name) for name in PLAIN if hasattr(model, name)}
     facts = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
     head = {

@@ -17,7 +17,7 @@ from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.mixture import Fitted, token_scores
 from attnscope.numerics.compiled.data_pass import SIGMOID, SOFTMAX, bag_max
 
-__all__ = ["as_sigmoid", "as_softmax", "random_waves"]
+__all__ = ["WAVES", "as_sigmoid", "as_softmax", "random_waves"]
 
 # the deciding token starts at logistic(1) = .73, so that both it and its rivals can still move
 THRESHOLD = 1.0

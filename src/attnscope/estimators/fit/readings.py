@@ -8,9 +8,10 @@ all negative bags of the training set (a poison) is no evidence: it may be anywh
 loss cannot see that, for the poison is in every fold. So the rule is about tokens, not about loss:
 
     "witness", unless tokens of ONE KIND decide for either class, or ALL TOKENS ALIKE (the mean
-    token, or with few bags the mean of token probabilities) tell as much as tokens that speak for
-    one class: neither the witness reading nor that with the classes exchanged is below them in
-    held-out loss (with few bags: by a standard error); and "single" has the lowest.
+    token, or with few bags the mean of token probabilities, or trees on the mean token) tell as
+    much as tokens that speak for one class: neither the witness reading nor that with the classes
+    exchanged is below them in held-out loss (with few bags: by a standard error); and "single" has
+    the lowest.
 
 One kind, by either of two signs:
     agreement > 1/4   the token that speaks loudest for 1 and the token that speaks loudest for 0
@@ -33,6 +34,7 @@ decide). notation: L length of a bag. Both signs are estimates from the bags at 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +42,7 @@ import numpy as np
 from attnscope.estimators.fit.best_start import quick_em
 from attnscope.estimators.fit.clock import OutOfTime
 from attnscope.estimators.fit.data import Data
+from attnscope.estimators.fit.forest import grow_forest
 from attnscope.estimators.fit.held_out import (
     CAUTION,
     Fold,
@@ -61,6 +64,7 @@ from attnscope.estimators.fit.pooled import Pooled
 from attnscope.estimators.fit.rivals import NEARLY
 from attnscope.estimators.fit.stages import LARGE, Selected, may_stack
 from attnscope.estimators.fit.witness import LOOK, WitnessFit, at_one_ridge, fit_witness
+from attnscope.estimators.fit.witness_waves import finished
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_max
 
 __all__ = [
@@ -99,6 +103,7 @@ class Readings(NamedTuple):
     agreement: float
     cosine: float
     every_token: float = np.nan
+    mean_trees: float = np.nan
 
     @property
     def one_kind(self) -> bool:
@@ -111,8 +116,11 @@ def choose_reading(
     options: Options,
     pooled: Pooled,
     fit_single: Callable[[], Selected],
+    means: Callable[[], np.ndarray],
 ) -> tuple[Selected, Readings]:
-    """The reading the rule takes, fitted; of the other no more than the rule must know."""
+    """The reading the rule takes, fitted; of the other no more than the rule must know. `means`:
+    the mean tokens (n, d) in the caller's features, where `data` may have others.
+    """
     first = folds[: probe_folds(folds)]
     ridge = LOOK if options.alpha_gate is None else options.alpha_gate
     models, quick = at_one_ridge(data, first, options, ridge)
@@ -136,14 +144,22 @@ def choose_reading(
         agreement, _ = gate_agreement(data, folds, witness.models, others)
     found = Readings("witness", np.nan, own, mean_pool, agreement, np.nan)
     entropy = _mean(data, output_losses(constant_output(data), data))
-    alike = _alike(data, folds, options, witness, pooled.losses)
+    tells_as_much = _beside(data, folds, options, witness)
+    alike = tells_as_much(pooled.losses)
     may_be_single = agreement > AGREE or alike
     # where nothing is left to explain, neither all tokens nor those of another kind explain anything
     small = data.tokens.nbytes <= LARGE and may_stack(data, options)
     if not may_be_single and own > NEARLY * entropy and small:
         every_token = fit_instances(data, folds, options.alpha_value).losses
         found = found._replace(every_token=_mean(data, every_token))
-        may_be_single = alike = _alike(data, folds, options, witness, every_token)
+        may_be_single = alike = tells_as_much(every_token)
+    if not may_be_single and own > NEARLY * entropy and small:
+        # of the mean token alone: in the largest and smallest features a poison shows as it does
+        # to "single"
+        trees = grow_forest(means(), data, folds, options.seed, options.workers)[1]
+        mean_trees = output_losses(trees, data)
+        found = found._replace(mean_trees=_mean(data, mean_trees))
+        may_be_single = alike = tells_as_much(mean_trees)
     if not may_be_single and own > NEARLY * entropy:
         kind, leads = _quick_cosine(folds, options, witness.losses)
         found = found._replace(cosine=kind)
@@ -157,23 +173,25 @@ def choose_reading(
             found = found._replace(cosine=cosine(single.fitted, data))
         if (found.one_kind or alike) and found.single < own:
             return single, _told(found._replace(chosen="single"), options)
-    return witness.on_all_bags(data, folds), _told(found, options)
+    return finished(data, folds, witness, options), _told(found, options)
 
 
-def _alike(
-    data: Data, folds: list[Fold], options: Options, witness: WitnessFit, plain: np.ndarray
-) -> bool:
-    """Do all tokens alike, with these held-out losses (n,), tell as much as tokens that speak for 1
-    only, and as those that speak for 0 only?
+def _beside(
+    data: Data, folds: list[Fold], options: Options, witness: WitnessFit
+) -> Callable[[np.ndarray], bool]:
+    """Do models with given held-out losses (n,) tell as much as tokens that speak for 1 only, and
+    as those that speak for 0 only?
     """
 
-    def as_much(one_sided: np.ndarray) -> bool:
+    @cache
+    def against_one() -> np.ndarray:
+        return at_one_ridge(*_exchanged(data, folds), options, witness.ridge)[1]
+
+    def as_much(plain: np.ndarray, one_sided: np.ndarray) -> bool:
         gain, error = gain_and_error(plain - one_sided, data.weight, data.groups)
         return gain <= (AHEAD * error if may_stack(data, options) else 0.0)
 
-    return as_much(witness.losses) and as_much(
-        at_one_ridge(*_exchanged(data, folds), options, witness.ridge)[1]
-    )
+    return lambda plain: as_much(plain, witness.losses) and as_much(plain, against_one())
 
 
 def _told(found: Readings, options: Options) -> Readings:

@@ -1,14 +1,14 @@
 """Shares of plainer models in the prediction, for few bags of classes: stacking by held-out loss.
 
     P(class | bag) = sum_k w_k P_k(class | bag),   w on the simplex,   k: the deciding token, the mean
-        token (pooled.py), the mean of token probabilities (instances.py), bags as a whole
-        (summaries.py)
+        token (pooled.py), the mean of token probabilities (instances.py), bags as a whole by a
+        kernel (summaries.py) and by trees (forest.py)
 
-    w minimises   sum_i -weight_i log P(class_i | bag_i)  -  PRIOR sum_k log w_k
+    w minimises   sum_i -weight_i log P(class_i | bag_i)  -  (PRIOR/K) sum_k log w_k
 
-over held-out probabilities of the same folds: the most probable w where each model has PRIOR bags to
-its credit beforehand (a Dirichlet law). The sum is convex. A plainer model takes part only if it
-says something: a held-out loss below that of no tokens by SAYS standard errors. A deciding token
+over held-out probabilities of the same folds: the most probable w where all K models together have
+PRIOR bags to their credit beforehand (a Dirichlet law). The sum is convex. A plainer model takes
+part unless its held-out loss is above that of no tokens by USELESS standard errors. A deciding token
 that leaves hardly anything to explain (SURE) keeps everything.
 
 Why not the share of `pooled.mean_share`, which asks for a gain of a standard error: with 50 bags that
@@ -31,13 +31,22 @@ from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.folds import gain_and_error
 from attnscope.estimators.fit.mixture import constant_output, output_losses
 
-__all__ = ["FEW", "is_sure", "shares"]
+__all__ = ["FEW", "READERS", "is_sure", "shares"]
 
-# bags: a standard error of a log loss is about half a unit over sqrt(n), a fortieth of the entropy
+# plainer models that may have a share, by the names of its attributes, and what they read
+READERS = {
+    "mean": "the mean token",
+    "instance": "token probabilities",
+    "summary": "bags as a whole",
+    "forest": "trees on bags as a whole",
+}
+# bags: a standard error of a log loss is about half a unit over sqrt(n), a sixtieth of the entropy
 # with so many; what a choice among dozens feigns is then less than what is worth having
-FEW = 1000
-PRIOR = 1.0  # bag: the flattest law of w under which no model is ruled out
-SAYS = 1.0  # standard errors, as in pooled.CAUTION
+FEW = 2000
+# bag, of all models together: no model is ruled out. With one bag each five models cost fifty bags
+# a tenth of what the best of them explains
+PRIOR = 1.0
+USELESS = 1.0  # standard errors: less may be a model that helps the others
 SURE = 0.1  # of the entropy: below is nothing to insure (rivals.NEARLY)
 SMALL = 0.02  # of the prediction: a lesser share is worth neither its time nor a word
 
@@ -50,7 +59,7 @@ def is_sure(data: Data, losses: np.ndarray) -> bool:
 
 def shares(data: Data, outputs: list[np.ndarray]) -> np.ndarray:
     """w (k,) of held-out class probabilities (n, C) each, the deciding token's first; 0 of those
-    that say nothing.
+    that are useless.
     """
     nothing = output_losses(constant_output(data), data)
     taking = [0]
@@ -58,7 +67,7 @@ def shares(data: Data, outputs: list[np.ndarray]) -> np.ndarray:
         gain, error = gain_and_error(
             nothing - output_losses(output, data), data.weight, data.groups
         )
-        if gain > SAYS * error:
+        if gain > -USELESS * error:
             taking.append(k)
     w = np.zeros(len(outputs))
     w[taking] = _best([outputs[k] for k in taking], data)
@@ -72,14 +81,15 @@ def _best(outputs: list[np.ndarray], data: Data) -> np.ndarray:
     label = data.labels.astype(int)
     right = np.maximum(np.column_stack([o[rows, label] for o in outputs]), 1e-15)
     count = len(outputs)
+    credit = PRIOR / count
 
     def objective(free: np.ndarray) -> tuple[float, np.ndarray]:
         log_w = free - logsumexp(free)
         w = np.exp(log_w)
         mixed = right @ w
-        value = -data.weight @ np.log(mixed) - PRIOR * log_w.sum()
+        value = -data.weight @ np.log(mixed) - credit * log_w.sum()
         slope = -right.T @ (data.weight / mixed)
-        return value, w * (slope - w @ slope) - PRIOR * (1 - count * w)
+        return value, w * (slope - w @ slope) - credit * (1 - count * w)
 
     free = minimize(objective, np.zeros(count), jac=True, method="L-BFGS-B").x
     return np.exp(free - logsumexp(free))

@@ -6,7 +6,7 @@
     ...       richer models, where there is something left to explain               (rivals.py)
     mean      a share of the prediction given to the mean token                     (pooled.py)
     instances   with few bags of classes: and to the mean of token probabilities    (stacking.py)
-    summaries   likewise: and to a kernel model of bags as a whole                  (stacking.py)
+    summaries, forest   likewise: and to models of bags as a whole                  (stacking.py)
 
 Out of time (clock.py) nothing more is tried, and what was best so far is fitted on all bags; before
 EM has found anything that is the mean token.
@@ -23,6 +23,7 @@ from attnscope.estimators.fit.best_start import Screened, em_track
 from attnscope.estimators.fit.clock import OutOfTime
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.evidence import held_out_densities
+from attnscope.estimators.fit.forest import fit_forest
 from attnscope.estimators.fit.held_out import (
     Fold,
     Options,
@@ -34,15 +35,15 @@ from attnscope.estimators.fit.held_out import (
 from attnscope.estimators.fit.instances import fit_instances
 from attnscope.estimators.fit.mixture import Fitted, output_losses
 from attnscope.estimators.fit.pooled import (
-    MeanPool,
+    Plainer,
     Pooled,
     blended_outputs,
     mean_share,
 )
 from attnscope.estimators.fit.quick_em import whiten_all
 from attnscope.estimators.fit.rivals import best_rival, nothing, settled
-from attnscope.estimators.fit.stacking import FEW, is_sure, shares
-from attnscope.estimators.fit.summaries import SummaryPool, fit_summaries
+from attnscope.estimators.fit.stacking import FEW, READERS, is_sure, shares
+from attnscope.estimators.fit.summaries import EDGE, fit_summaries
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
 __all__ = [
@@ -62,6 +63,8 @@ ROBUST_DOF = 5.0
 # 1.2 at nu = 14
 KURTOSIS = 1.2
 LARGE = 2**28  # bytes of tokens beyond which no copies of them are made for plainer models
+# bags beyond which there is no kernel between each two of them: n^2 numbers, read some thousand times
+KERNEL = 1000
 
 
 class Begun(NamedTuple):
@@ -86,12 +89,8 @@ class Selected(NamedTuple):
     spread: np.ndarray  # (n,) held-out spreads
     start_losses: dict[str, float]
     mean_share: float  # of the mean token in the prediction; held-out figures include it
-    # of the mean of token probabilities (instances.py) and of bags as a whole (summaries.py),
-    # likewise, and these models; None: no share
-    instance_share: float = 0.0
-    instance_pool: MeanPool | None = None
-    summary_share: float = 0.0
-    summary_pool: SummaryPool | None = None
+    # other models with a share, likewise: names (stacking.READERS), shares, models
+    plainer: tuple[tuple[str, float, Plainer], ...] = ()
     # (n, 2) log densities of held-out labels (evidence.py), of the deciding token alone; None: as
     # the output has it
     density: np.ndarray | None = None
@@ -203,31 +202,39 @@ def _stacked(
     if everything.tokens.nbytes > LARGE:
         return found
     begun.options.clock.stage("shares of plainer models")
-    parts = [fold._replace(data=everything) for fold in begun.folds]
-    each = fit_instances(everything, parts, begun.options.alpha_value)
-    bags, by_bags = fit_summaries(everything, parts)
-    outputs = [found.output, pooled.output, each.output, by_bags]
-    if found.mean_share:  # all there is, is the mean token
-        outputs[0] = pooled.output
+    tried = _plainer(everything, begun)
+    # where no token was found, all there is, is the mean token
+    own = [pooled.output] if found.mean_share else [found.output, pooled.output]
+    outputs = [*own, *(output for _, _, output in tried)]
     w = shares(data, outputs)
-    share = float(w[1]) if not found.mean_share else float(w[0] + w[1])
+    share = float(w[len(own) - 1])
+    rest = zip(tried, w[len(own) :], strict=True)
+    taken = [(name, float(x), model) for (name, model, _), x in rest if x]
     output = sum(weight * one for weight, one in zip(w, outputs))
     assert isinstance(output, np.ndarray)
-    told = f"mean token {share:.2f}, all tokens {w[2]:.2f}, whole bags {w[3]:.2f}"
-    begun.options.say(f"shares: {told}")
+    told = [f"{READERS[name]} {x:.2f}" for name, x, _ in [("mean", share, None), *taken]]
+    begun.options.say(f"shares: {', '.join(told)}")
+    mean = ["mean"] * (share > 0 and "mean" not in found.stages)
     return found._replace(
-        stages=found.stages
-        + ["mean"] * (share > 0 and "mean" not in found.stages)
-        + ["instances"] * bool(w[2] > 0)
-        + ["summaries"] * bool(w[3] > 0),
+        stages=[*found.stages, *mean, *(name for name, _, _ in taken)],
         held_out=output_losses(output, data),
         output=output,
         mean_share=share,
-        instance_share=float(w[2]),
-        instance_pool=each.fitted if w[2] > 0 else None,
-        summary_share=float(w[3]),
-        summary_pool=bags if w[3] > 0 else None,
+        plainer=tuple(taken),
     )
+
+
+def _plainer(data: Data, begun: Begun) -> list[tuple[str, Plainer, np.ndarray]]:
+    """Names, models and held-out outputs (n, C) of those that read whole tokens."""
+    options = begun.options
+    within = data._replace(tokens=np.clip(data.tokens, -EDGE, EDGE))
+    parts = [fold._replace(data=within) for fold in begun.folds]
+    each = fit_instances(within, parts, options.alpha_value)
+    found: list[tuple[str, Plainer, np.ndarray]] = [("instance", each.fitted, each.output)]
+    if data.size <= KERNEL:
+        found.append(("summary", *fit_summaries(data, begun.folds)))
+    found.append(("forest", *fit_forest(data, begun.folds, options.seed, options.workers)))
+    return found
 
 
 def _rather_the_mean(begun: Begun, track: Track, pooled: Pooled) -> bool:

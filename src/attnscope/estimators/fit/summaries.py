@@ -1,17 +1,19 @@
 """Bags that look alike have alike classes: kernel logistic regression on summaries of bags.
 
-    s(bag)   mean, largest and smallest value of every feature, standardised over bags; outside the
-        range seen in training read as at its edge
-    k(s, t) = exp(-|s - t|^2/(width M)),   M the median of |s_i - s_j|^2 over pairs of bags
+    s(bag)   mean, largest and smallest value of every feature, tokens beyond EDGE deviations read
+        as at EDGE; standardised over bags; outside the range seen in training read as at its edge
+    k(s, t) = mean over WIDTHS of exp(-|s - t|^2/(width M)),   M the median of |s_i - s_j|^2 over
+        pairs of bags
     P(class | bag) = softmax(f + c),   f(s) = sum_i k(s, s_i) a_i
     a, c minimise   sum_i -weight_i log P(class_i | bag_i) + ridge/2 |f|^2,   |f|^2 = a^T K a
 
-the one plainer model that is not linear in its features: it reads a bag as a whole, by all features
-at once, and says nothing of tokens. With K = R R^T (Cholesky) and f = R u it is a logistic
+a plainer model that is not linear in its features: it reads a bag as a whole, by all features at
+once, and says nothing of tokens. With K = R R^T (Cholesky) and f = R u it is a logistic
 regression on rows of R with ridge/2 |u|^2. The best f of a part of the bags lies in the span of
 their own kernels, so that R of all bags serves every fold: held-out bags add nothing but their
-place. Ridge and width are chosen by the held-out loss, the ridge along a warm path from strong to
-weak, the width first on a few folds.
+place. The ridge is chosen by the held-out loss along a warm path from strong to weak. Nothing else
+is: with 50 bags the best of three widths looked better than it was by .05 of log loss, and kernels of
+three widths together are as good as the one that suits.
 
 notation: n bags, m outputs, s = 3d numbers of a summary. Exact up to the steps of L-BFGS.
 """
@@ -26,14 +28,16 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from attnscope.estimators.fit.data import CONSTANT, Data
-from attnscope.estimators.fit.held_out import Fold, probe_folds
+from attnscope.estimators.fit.held_out import Fold
 from attnscope.estimators.fit.mixture import Answers, output_losses
 from attnscope.estimators.fit.pooled import mean_tokens
 
-__all__ = ["SummaryPool", "fit_summaries"]
+__all__ = ["EDGE", "SummaryPool", "fit_summaries", "read_alike", "summaries"]
 
+# deviations of a token's feature: a rare word is 40 of them, and would be all that a bag is known by
+EDGE = 4.0
 # of the median squared distance: from "the nearest bags count" to "nearly linear"
-WIDTHS = (0.25, 1.0, 4.0)
+WIDTHS = np.array([0.25, 1.0, 4.0])
 # of |f|^2 beside a sum of log likelihoods; k(s, s) = 1, so that ridge 3 hardly moves from a constant
 RIDGES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 STEPS = 100  # of L-BFGS per point of the path, each from the point before
@@ -42,30 +46,22 @@ JITTER = 1e-8  # added to k(s, s): bags with one and the same summary leave K si
 
 class SummaryPool(NamedTuple):
     """centres (n, s): standardised summaries of the bags it has seen, in single precision (a model
-    file holds them); weights (n, m), bias (m,), rate 1/(width M); mean and scale (s,).
+    file holds them); weights (n, m), bias (m,), rates 1/(width M) (k,); mean and scale (s,).
     """
 
     centres: np.ndarray
     weights: np.ndarray
     bias: np.ndarray
-    rate: float
+    rates: np.ndarray
     mean: np.ndarray
     scale: np.ndarray
 
     def answers(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
-        """Every token has the same part in them, and none a value of its own."""
         seen = self.centres.astype(float)
-        own = (summaries(tokens, offsets) - self.mean) / self.scale
+        own = (summaries(np.clip(tokens, -EDGE, EDGE), offsets) - self.mean) / self.scale
         own = np.clip(own, seen.min(axis=0), seen.max(axis=0))
-        kernel = np.exp(-self.rate * _square_distances(own, seen))
-        lengths = np.diff(offsets)
-        return Answers(
-            np.repeat(1 / lengths, lengths),
-            np.zeros((len(tokens), len(self.bias))),
-            _probabilities(kernel @ self.weights + self.bias),
-            np.zeros(len(own)),
-            np.zeros(len(own)),
-        )
+        kernel = _kernel(_square_distances(own, seen), self.rates)
+        return read_alike(_probabilities(kernel @ self.weights + self.bias), offsets)
 
 
 class _Rows(NamedTuple):
@@ -77,53 +73,63 @@ class _Rows(NamedTuple):
 
 
 def summaries(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Mean, largest and smallest value of every feature (n, 3d)."""
     first = offsets[:-1]
     ends = [np.maximum.reduceat(tokens, first), np.minimum.reduceat(tokens, first)]
     return np.concatenate([mean_tokens(tokens, offsets), *ends], axis=1)
+
+
+def read_alike(output: np.ndarray, offsets: np.ndarray) -> Answers:
+    """Probabilities (n, C) in which every token has the same part, and none a value of its own."""
+    lengths = np.diff(offsets)
+    nothing = np.zeros(len(output))
+    outputs = 1 if output.shape[1] == 2 else output.shape[1]
+    values = np.zeros((int(offsets[-1]), outputs))
+    return Answers(np.repeat(1 / lengths, lengths), values, output, nothing, nothing)
 
 
 def fit_summaries(
     data: Data, folds: list[Fold], ridges: tuple[float, ...] = RIDGES
 ) -> tuple[SummaryPool, np.ndarray]:
     """The model, and held-out probabilities (n, C). `ridges`: to choose from, the strongest first."""
-    every = summaries(data.tokens, data.offsets)
+    every = summaries(np.clip(data.tokens, -EDGE, EDGE), data.offsets)
     mean = every.mean(axis=0)
     scale = every.std(axis=0)
     scale = np.where(scale > CONSTANT * scale.max(), scale, 1.0)
     centres = ((every - mean) / scale).astype(np.float32)
     apart = _square_distances(centres.astype(float), centres.astype(float))
     median = float(np.median(apart[np.triu_indices(len(apart), 1)])) or 1.0
-    first = folds[: probe_folds(folds)]
-    tried = [(_path(_root(apart, w * median), data, first, ridges)[0], w) for w in WIDTHS]
-    rate = 1 / (min(tried)[1] * median)
-    root = _root(apart, 1 / rate)
-    _, output, point, near = _path(root, data, folds, ridges)
+    rates = 1 / (WIDTHS * median)
+    kernel = _kernel(apart, rates)
+    kernel[np.diag_indices(len(kernel))] = 1 + JITTER
+    root = cholesky(kernel, lower=True)
+    output, point, near = _path(root, data, folds, ridges)
     # the sum is convex: from a fold's model, which is close, all bags reach the same in a few steps
     u, bias = _logistic(_Rows(root, data.labels, data.weight), point, near)
     weights = solve_triangular(root, u, lower=True, trans="T")
-    return SummaryPool(centres, weights, bias, rate, mean, scale), output
+    return SummaryPool(centres, weights, bias, rates, mean, scale), output
 
 
 def _path(
     root: np.ndarray, data: Data, folds: list[Fold], ridges: tuple[float, ...]
-) -> tuple[float, np.ndarray, float, np.ndarray]:
-    """The lowest held-out loss, the probabilities (n, C) of that point of the path (a constant for
-    bags no fold holds out), its ridge, and the parameters of the first fold there.
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Held-out probabilities (n, C) at the point of the path with the lowest loss, its ridge, and
+    the parameters of the first fold there.
     """
     rows = [_Rows(root[f.rest], data.labels[f.rest], data.weight[f.rest]) for f in folds]
-    held = np.concatenate([fold.out for fold in folds])
     at = [np.zeros((root.shape[1] + 1, data.outputs)) for _ in folds]
-    output = np.full((data.size, max(data.outputs, 2)), 1 / max(data.outputs, 2))
-    best: tuple[float, np.ndarray, float, np.ndarray] | None = None
+    output = np.empty((data.size, max(data.outputs, 2)))
+    lowest = np.inf
+    best: tuple[np.ndarray, float, np.ndarray] | None = None
     for ridge in ridges:
         at = [np.vstack(_logistic(own, ridge, start)) for own, start in zip(rows, at)]
         for fold, found in zip(folds, at):
             output[fold.out] = _probabilities(root[fold.out] @ found[:-1] + found[-1])
-        losses = output_losses(output, data)[held]
-        loss = float(np.average(losses, weights=data.weight[held]))
-        if best is not None and loss > best[0]:
+        loss = float(np.average(output_losses(output, data), weights=data.weight))
+        if best is not None and loss > lowest:
             break
-        best = (loss, output.copy(), ridge, at[0])
+        lowest = loss
+        best = (output.copy(), ridge, at[0])
     assert best is not None
     return best
 
@@ -162,10 +168,8 @@ def _probabilities(values: np.ndarray) -> np.ndarray:
     return softmax(_logits(values), axis=1)
 
 
-def _root(apart: np.ndarray, width: float) -> np.ndarray:
-    kernel = np.exp(-apart / width)
-    kernel[np.diag_indices(len(kernel))] = 1 + JITTER
-    return cholesky(kernel, lower=True)
+def _kernel(apart: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    return sum(np.exp(-rate * apart) for rate in rates) / len(rates)
 
 
 def _square_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -54,7 +54,16 @@ from attnscope.estimators.fit.witness_law import (
     with_wrong,
 )
 
-__all__ = ["LOOK", "WitnessFit", "at_one_ridge", "fit_witness", "witness_step"]
+__all__ = [
+    "LOOK",
+    "WitnessFit",
+    "allowing",
+    "at_one_ridge",
+    "blank_model",
+    "challenged",
+    "fit_witness",
+    "witness_step",
+]
 
 # beside a sum of log likelihoods in standardised tokens; musk1, elephant, musk2 are best at 10,
 # ucsb (58 bags, 708 features) at 300, birds and protein at 1 to 3
@@ -103,25 +112,30 @@ def fit_witness(data: Data, folds: list[Fold], options: Options) -> WitnessFit:
     """Choose by the folds' held-out loss; data.labels are 1 for the positive class."""
     options.clock.stage("witness")
     norm = options.gate in ("quadratic", "random-features")
-    blank = _blank(data, norm)
+    blank = blank_model(data, norm)
     if options.gate == "random-features":
         blank = random_waves(blank, data, options.seed)
     found = _best_path(data, folds, blank, options)
     if options.gate == "auto" and not options.clock.over:
         found = _with_norm(data, folds, found, options)
+    found = allowing(data, found)
+    options.say(f"witness: held-out loss {np.average(found.losses, weights=data.weight):.4g}")
+    return found
+
+
+def allowing(data: Data, found: WitnessFit) -> WitnessFit:
+    """With the share w of wrong labels that its outputs, those of w = 0, ask for."""
     right = found.output[np.arange(data.size), data.labels.astype(int)]
     wrong = mislabelled(right, data.weight)
     output = with_wrong(found.output, wrong)
-    found = found._replace(output=output, losses=output_losses(output, data), wrong=wrong)
-    options.say(f"witness: held-out loss {np.average(found.losses, weights=data.weight):.4g}")
-    return found
+    return found._replace(output=output, losses=output_losses(output, data), wrong=wrong)
 
 
 def at_one_ridge(
     data: Data, folds: list[Fold], options: Options, ridge: float
 ) -> tuple[list[Fitted], np.ndarray]:
     """Models of these folds, linear, from g = 0; and held-out losses (n,; NaN elsewhere)."""
-    begin = [_blank(data, norm=False)] * len(folds)
+    begin = [blank_model(data, norm=False)] * len(folds)
     models, output = _walk(folds, begin, (ridge,), options)[0]
     losses = output_losses(output, data)
     held = np.concatenate([fold.out for fold in folds])
@@ -133,32 +147,52 @@ def _with_norm(
     data: Data, folds: list[Fold], linear: WitnessFit, options: Options
 ) -> WitnessFit:
     """|x|^2 in the score, from the linear models, where that lowers the held-out loss."""
-    probe = probe_folds(folds)
     begun = [
         model._replace(
             gate=np.append(model.gate, 0.0), features=model.features._replace(norm=True)
         )
         for model in linear.models
     ]
-    ridges = (linear.ridge,)
-    models, output = _walk(folds[:probe], begun[:probe], ridges, options)[0]
-    seen = np.concatenate([fold.out for fold in folds[:probe]])
-    losses = output_losses(output, data)
+    return challenged(data, folds, linear, begun, (linear.ridge,), "quadratic", options)
+
+
+def challenged(
+    data: Data,
+    folds: list[Fold],
+    held: WitnessFit,
+    begun: list[Fitted],
+    ridges: tuple[float, ...],
+    name: str,
+    options: Options,
+) -> WitnessFit:
+    """The rival that goes on from these models of the folds, if its best point lowers the held-out
+    loss by CAUTION standard errors; tried on the first folds before it is on all.
+    """
+    probe = probe_folds(folds)
+    first = folds[:probe]
+    points = _walk(first, begun[:probe], ridges, options)
+    at = int(np.argmin([_mean(data, first, point) for point in points]))
+    seen = np.concatenate([fold.out for fold in first])
+    lead = held.losses - output_losses(with_wrong(points[at][1], held.wrong), data)
     groups = None if data.groups is None else data.groups[seen]
-    lead = (linear.losses - losses)[seen]
-    gain, error = gain_and_error(lead, data.weight[seen], groups)
-    options.say(f"witness, quadratic: held-out loss lower by {gain:.4g} on {probe} folds")
+    gain, error = gain_and_error(lead[seen], data.weight[seen], groups)
+    options.say(f"witness, {name}: held-out loss lower by {gain:.4g} on {probe} folds")
     if gain <= HINT * error:
-        return linear
-    others, rest = _walk(folds[probe:], begun[probe:], ridges, options)[0]
+        return held
+    path = ridges[: at + 1]
+    others, rest = _walk(folds[probe:], begun[probe:], path, options, stop=False)[-1]
+    models, output = points[at]
     output[rest_of(folds, probe)] = rest[rest_of(folds, probe)]
-    losses = output_losses(output, data)
-    gain, error = gain_and_error(linear.losses - losses, data.weight, data.groups)
+    losses = output_losses(with_wrong(output, held.wrong), data)
+    gain, error = gain_and_error(held.losses - losses, data.weight, data.groups)
     if gain <= CAUTION * error:
-        return linear
-    stages = [*linear.stages, "quadratic"]
-    return linear._replace(
-        stages=stages, models=models + others, losses=losses, output=output
+        return held
+    return held._replace(
+        stages=[*held.stages, name],
+        models=models + others,
+        losses=losses,
+        output=output,
+        ridge=ridges[at],
     )
 
 
@@ -200,7 +234,7 @@ def witness_step(
 # -- starts and paths ------------------------------------------------------------------------------
 
 
-def _blank(data: Data, norm: bool) -> Fitted:
+def blank_model(data: Data, norm: bool) -> Fitted:
     """g = 0 and as many witnesses as positive bags."""
     d = data.tokens.shape[1]
     features: FeatureMap = no_features(d)._replace(norm=norm)

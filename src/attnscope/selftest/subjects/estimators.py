@@ -156,8 +156,7 @@ def _token_by_token(model: Any, bags: Any, predicted: np.ndarray) -> Iterable[Re
     """Scores and values, put together again, are attention and prediction, where the model is a
     mixture and nothing that reads all tokens alike has a share.
     """
-    plainer = model.mean_share_ + model.instance_share_ + model.summary_share_
-    if plainer or model.fitted_.combine in (SIGMOID, WITNESS):
+    if model._mean_share or model.fitted_.combine in (SIGMOID, WITNESS):
         return
     L = _lengths(bags)
     starts = np.cumsum(L) - L
