@@ -10,6 +10,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 
 import attnscope as at
+from attnscope.errors import AttnscopeError
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.folds import make_folds
 from attnscope.estimators.fit.forest import TREES, fit_forest
@@ -201,7 +202,9 @@ def spoken_by_all(n, seed):
 
 
 def test_a_model_with_shares_answers_like_any_other(tmp_path, monkeypatch):
-    monkeypatch.setattr("attnscope.estimators.fit.stacking.PRIOR", 20.0)  # so that all have one
+    monkeypatch.setattr(
+        "attnscope.estimators.fit.stacking.PRIOR", 20.0
+    )  # so that all have one
     bags, y = spoken_by_all(60, 0)
     test, truth = spoken_by_all(400, 1)
     model = at.SingleLocationClassifier(gate="linear", n_starts=2).fit(bags, y)
@@ -228,6 +231,36 @@ def test_a_model_with_shares_answers_like_any_other(tmp_path, monkeypatch):
     back = at.load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(back.predict_proba(test), p)
     assert "read from all tokens alike" in str(back.diagnose(bags, y))
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "words"),
+    [
+        ("child", lambda a: a[:, :1], "two nodes"),
+        ("child", lambda a: a + 10**6, "whole numbers from 0"),
+        ("feature", lambda a: a - 5, "whole numbers from 0 to 17"),
+        ("root", lambda a: a.astype(float), "whole numbers from 0"),
+        ("chance", lambda a: 2 * a, "sum to one"),
+        ("base", lambda a: -a, "sum to one"),
+        ("cut", lambda a: a[:-1], "an array"),
+    ],
+)
+def test_altered_trees_are_refused(tmp_path, member, value, words, with_trees):
+    arrays = dict(with_trees)
+    arrays[f"forest_pool.{member}"] = value(arrays[f"forest_pool.{member}"])
+    np.savez(tmp_path / "altered.npz", **arrays)
+    with pytest.raises(AttnscopeError, match=words):
+        at.load_model(tmp_path / "altered.npz")
+
+
+@pytest.fixture(scope="module")
+def with_trees(tmp_path_factory):
+    """Members of a model file in which trees have a share."""
+    bags, y = spoken_by_all(60, 4)
+    model = at.SingleLocationClassifier(gate="linear", n_starts=1).fit(bags, y)
+    assert model.forest_share_ > 0
+    with np.load(_saved(model, tmp_path_factory.mktemp("trees"))) as file:
+        return dict(file)
 
 
 def _saved(model, folder):

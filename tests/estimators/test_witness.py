@@ -126,6 +126,46 @@ def test_tokens_of_one_kind_are_read_as_single():
     assert words.assumption_ == "single" and words.readings_ is None
 
 
+def test_witnesses_that_no_plane_cuts_off():
+    """Tokens lie about (+-2, +-2); those of one diagonal are witnesses. A plane tells nothing, nor
+    does |x|^2; waves do, and tokens still speak for one class only.
+    """
+
+    def crossed(seed, n):
+        rng = np.random.default_rng([38, seed])
+        y = np.arange(n) % 2
+        signs = rng.choice([-2.0, 2.0], (n, 4))
+        other = -signs
+        other[:, 0] *= np.where(y, -1, 1)
+        return np.stack([signs, other], axis=2) + 0.3 * rng.standard_normal((n, 4, 2)), y
+
+    bags, y = crossed(0, 200)
+    model = at.SingleLocationClassifier(assumption="witness", n_starts=1).fit(bags, y)
+    assert model.stages_[-1] == "waves"
+    test, truth = crossed(1, 400)
+    p = model.predict_proba(test)[:, 1]
+    assert roc_auc_score(truth, p) > 0.95
+    plain = at.SingleLocationClassifier(assumption="witness", gate="linear", n_starts=1)
+    assert roc_auc_score(truth, plain.fit(bags, y).predict_proba(test)[:, 1]) < 0.7
+    assert np.mean(model.locate(test)[truth == 1] == 0) > 0.95
+
+
+def test_means_that_no_plane_cuts_off_are_read_as_single():
+    """All tokens of a positive bag lie off the axis to the same side, either one: the mean token
+    tells it, by no plane.
+    """
+    rng = np.random.default_rng(39)
+    y = np.arange(160) % 2
+    bags = rng.standard_normal((160, 8, 3))
+    bags[:, :, 0] += (y * rng.choice([-1.2, 1.2], 160))[:, None]
+    model = at.SingleLocationClassifier(n_starts=2).fit(bags, y)
+    found = model.readings_
+    assert model.assumption_ == "single"
+    assert found["mean_trees"] < min(
+        found["witness"], found["mean_pool"], found["every_token"]
+    )
+
+
 def test_files_answers_and_places(tmp_path):
     bags, y = poisoned(3, 120, size=6.0)
     model = at.SingleLocationClassifier(gate="linear", assumption="witness").fit(bags, y)
