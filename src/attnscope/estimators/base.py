@@ -1,7 +1,5 @@
-"""What the two estimators share: parameters, their checks, attention, locate, save. No numerics
-here.
-
-Parameters of both: parameters.py.
+"""What the two estimators share: fitting, attention, locate, save. No numerics here; parameters of
+both: parameters.py.
 """
 
 from __future__ import annotations
@@ -235,11 +233,10 @@ class Face(Carded, PerToken, Sets):
         self.mean_pool_ = pooled.fitted
         self.mean_share_ = selected.mean_share
         taken = {name: own for name, *own in getattr(selected, "plainer", ())}
-        for name in READERS:
-            if name != "mean":
-                share, pool = taken.get(name, (0.0, None))
-                setattr(self, f"{name}_share_", share)
-                setattr(self, f"{name}_pool_", pool)
+        for name in list(READERS)[1:]:  # the mean token's are there
+            share, pool = taken.get(name, (0.0, None))
+            setattr(self, f"{name}_share_", share)
+            setattr(self, f"{name}_pool_", pool)
         self.stages_ = selected.stages
         self.start_losses_ = selected.start_losses
         self.cv_losses_ = selected.held_out * scaling.label_scale**2
@@ -299,7 +296,7 @@ class Face(Carded, PerToken, Sets):
         list input.
 
         Of one head (0-based), or averaged over the heads. What is read from all tokens alike
-        (`mean_share_`, `instance_share_`, ..., usually 0) is spread over them.
+        (`mean_share_`, ...; usually 0) is spread over them.
         """
         held = self._read(bags, "attention")
         heads = self._heads if head is None else [self._heads[self._head(head, "attention")]]

@@ -136,7 +136,7 @@ def _common(model: Any, bags: Any, answers: Any) -> Iterable[Relation]:
     yield at_most("a larger set for more coverage", own, more, 0.0)
     yield at_most(
         "the tokens of a set have the weight that was asked for",
-        HALF * (1 - model.mean_share_),
+        HALF * (1 - model._mean_share),
         np.add.reduceat(own * weights, starts),
         EXACT,
     )
