@@ -38,11 +38,19 @@ def guesses(y, rng, clear):
 def test_shares_are_the_best_of_a_grid():
     data, rng = labelled(60, 0)
     outputs = [guesses(data.labels, rng, clear) for clear in (0.6, 0.8, 0.7)]
-    w = shares(data, outputs)
+    w = shares(data, outputs, token=False)
     assert w.sum() == pytest.approx(1) and (w > 0).all()
     rows = np.arange(60)
     right = np.column_stack([o[rows, data.labels.astype(int)] for o in outputs])
+    _is_best(w, right)
+    # a chosen token is told from the best other by a standard error of their difference
+    w = shares(data, outputs)
+    best = 1 + np.argmax(np.log(right[:, 1:]).sum(axis=0))
+    error = np.std(np.log(right[:, 0] / right[:, best]), ddof=1) / np.sqrt(60)
+    _is_best(w, right * [np.exp(-1.5 * error), 1, 1])
 
+
+def _is_best(w, right):
     def value(w):
         return -np.log(right @ w).sum() - PRIOR / 3 * np.log(w).sum()
 
@@ -50,6 +58,19 @@ def test_shares_are_the_best_of_a_grid():
     for a in np.arange(step, 1, step):
         for b in np.arange(step, 1 - a, step):
             assert value(w) <= value(np.array([a, b, 1 - a - b])) + 1e-6
+
+
+def test_a_chosen_token_must_be_ahead_by_what_a_choice_feigns():
+    """As good as the other it has less; clearly better, nearly all; the more bags the less of it is
+    doubted.
+    """
+    found = {}
+    for n in (50, 1000):
+        data, rng = labelled(n, 3)
+        one, other = (guesses(data.labels, rng, 1.0) for _ in range(2))
+        found[n] = shares(data, [one, other])[0] / shares(data, [one, other], token=False)[0]
+        assert shares(data, [guesses(data.labels, rng, 3.0), other])[0] > 0.9
+    assert found[50] < 0.7 and found[50] < found[1000] < 1
 
 
 def test_useless_models_get_nothing():

@@ -206,7 +206,7 @@ def _stacked(
     # where no token was found, all there is, is the mean token
     own = [pooled.output] if found.mean_share else [found.output, pooled.output]
     outputs = [*own, *(output for _, _, output in tried)]
-    w = shares(data, outputs)
+    w = shares(data, outputs, token=len(own) == 2)
     share = float(w[len(own) - 1])
     rest = zip(tried, w[len(own) :], strict=True)
     taken = [(name, float(x), model) for (name, model, _), x in rest if x]
