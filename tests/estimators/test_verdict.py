@@ -17,6 +17,7 @@ from attnscope.estimators.verdict import (
     SENTENCES,
     SINGLE,
     WEAK,
+    WHOLE,
     WITNESS,
     verdict_of,
 )
@@ -95,6 +96,15 @@ def test_the_rule():
         (weak, {"length": 1.0}, False, True, NONE),
     ):
         assert verdict_of(found, facts | change, witness, borne_out) == word
+    all_alike = facts | {"mean_share": 0.9}
+    for borne_out, found, word in (
+        (True, strong, WHOLE),
+        (False, strong, WEAK),
+        (True, mean, MEAN),
+        (True, weak, NONE),
+        (True, hidden, HIDDEN),
+    ):
+        assert verdict_of(found, all_alike, False, borne_out, whole=True) == word
 
 
 def test_the_density_integrates_to_one_and_has_the_mixtures_moments():

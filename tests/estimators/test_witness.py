@@ -164,6 +164,9 @@ def test_means_that_no_plane_cuts_off_are_read_as_single():
     assert found["mean_trees"] < min(
         found["witness"], found["mean_pool"], found["every_token"]
     )
+    told = model.diagnose(bags, y)
+    assert told.verdict == "whole bags" and "told apart as a whole" in str(told)
+    assert "shortcut" not in str(told)  # no kind of token of its own speaks for either class
 
 
 def test_files_answers_and_places(tmp_path):

@@ -82,10 +82,16 @@ def reading_warning(model: Any, found: dict[str, Any] | None) -> list[str]:
     clear = ahead > CLEAR * found["error"]
     one_kind = found["agreement"] > AGREE or (found["cosine"] or 0.0) > ALIKE
     if model.assumption_ == "single":
-        return [POISON] if clear and not one_kind else []
+        return [POISON] if clear and not one_kind and not _alike(found) else []
     if not clear:
         return []
     return [ONE_KIND if one_kind else READ_AS_WITNESS]
+
+
+def _alike(found: dict[str, Any]) -> bool:
+    """Do all tokens alike predict held-out labels better than witnesses? Asked by fit alone."""
+    plain = [found.get(name) for name in ("mean_pool", "every_token", "mean_trees")]
+    return any(loss is not None and loss < found["witness"] for loss in plain)
 
 
 def _zero_one(model: Any, data: Data) -> bool:

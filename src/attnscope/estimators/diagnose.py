@@ -125,7 +125,8 @@ def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:
     beaten = facts["length"] > 1 and _beaten(facts)
     witness = model.fitted_.combine == WITNESS
     several = len(model._heads) > 1
-    verdict = verdict_of(found, facts, witness, not beaten, several)
+    by_bags = sum(getattr(model, f"{name}_share_", 0.0) for name in ("summary", "forest"))
+    verdict = verdict_of(found, facts, witness, not beaten, several, by_bags > HALF)
     warnings = [] if verdict in GOOD else [SENTENCES[verdict]]
     if beaten and verdict not in (MEAN, NONE):
         warnings.append(SENTENCES[MEAN])

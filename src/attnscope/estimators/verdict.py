@@ -10,6 +10,8 @@ The rule, the first that holds:
 
     none      neither a token (by its predictions or by its density) nor the mean token says anything
               of the labels (SAYS)
+    whole     models of whole bags have more than half of the prediction, and it is better (LEAD)
+              than the mean token's, on the bags at hand too
     hidden    the density says so, and is no higher (LEAD) than with equal weights: one token
               decides, but these features do not show which
     mean      the density says no more than the mean token's, and predictions are no better (LEAD)
@@ -40,6 +42,7 @@ HALF = 0.5  # a larger share of the mean token makes the deciding one the lesser
 
 NONE = "not a single-location problem"
 MEAN = "mean"
+WHOLE = "whole bags"
 WEAK = "too weak or not single"
 HIDDEN = "one token, not shown by these features"
 SINGLE = "single"
@@ -50,6 +53,8 @@ SENTENCES = {
     "token predicts the labels of bags that were held out.",
     MEAN: "This does not look like a single-location problem: mean pooling does about as well; "
     "use it instead.",
+    WHOLE: "This does not look like a single-location problem: bags are told apart as a whole (by "
+    "the mean, largest and smallest values of their features), better than by the mean token.",
     WEAK: "Too weak or not single: a token helps to predict the labels, but too often it stays "
     "in doubt which one, or several decide together.",
     HIDDEN: "One token decides but these features do not show which: held-out labels are near "
@@ -65,10 +70,12 @@ def verdict_of(
     witness: bool,
     borne_out: bool,
     several: bool = False,
+    whole: bool = False,
 ) -> str:
     """`facts`: doubt, mean_share and mean length of the bags at hand; `borne_out`: a gain over the
     mean token on them; `several`: labels are sums of heads, to which no one token comes near, so
-    that predictions alone are asked.
+    that predictions alone are asked; `whole`: most of the prediction is that of models of whole
+    bags.
     """
     near_one = evidence["density"] > SAYS and not several
     said = evidence["token"] > SAYS or near_one
@@ -76,9 +83,11 @@ def verdict_of(
         return SINGLE if said or evidence["mean"] > SAYS else NONE
     if not said and evidence["mean"] <= SAYS:
         return NONE
+    leads = said and evidence["lead"] > LEAD
+    if whole and leads and borne_out:
+        return WHOLE
     if near_one and evidence["gate"] <= LEAD and not witness:
         return HIDDEN
-    leads = said and evidence["lead"] > LEAD
     mostly_all = facts["mean_share"] > HALF
     if not near_one and (mostly_all or not leads):
         return MEAN
