@@ -25,7 +25,7 @@ from attnscope.estimators.fit.witness import WitnessFit, allowing, blank_model, 
 
 __all__ = ["finished"]
 
-# of the gate; corel_dogs is best at 30, birds at 10
+# of the gate; corel_dogs is best at 30, birds at 3
 RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0)
 # numbers, tokens times waves: L-BFGS reads them some six hundred times, five seconds of one core
 WORK = 5e6
