@@ -47,8 +47,8 @@ READERS = {
 # bags: a standard error of a log loss is about half a unit over sqrt(n), a sixtieth of the entropy
 # with so many; what a choice among dozens feigns is then less than what is worth having
 FEW = 2000
-# bag, of all models together: no model is ruled out. With one bag each five models cost fifty bags
-# a tenth of what the best of them explains
+# bag, of all models together: no model is ruled out. With one bag each musk1 (74 bags to learn from)
+# loses .02 of log loss
 PRIOR = 1.0
 USELESS = 1.0  # standard errors: less may be a model that helps the others
 CHOSEN = 1.5  # standard errors: the best of a dozen useless ones is ahead by 1.6 on average
