@@ -3,13 +3,14 @@
 notation: N tokens, n bags, k features; work is counted in multiply-adds.
 
     work of EM from all starts in k features:   PASSES N k (k + LINEAR)  +  CUBES k^3
+    unit of richer models' work:                PASSES N k WALKED
 
 (a pass: one E step and its weighted Gram matrix, k^2 a token; scores, values and weights, linear in
-k; the cubes are factorisations). A fit is planned as a list of stages, each with its work; what is
-expected is (elapsed time) x (all work)/(work done), so that the machine's speed is measured and not
-assumed: only what may be tried at all (`widths.WHOLE`) rests on the count alone, and is therefore
-the same on every machine. The count is right to a factor of two or so: stages that are dropped
-early end before they are expected to.
+k; the cubes are factorisations; richer models are walked to by gradients, linear in k). A fit is
+planned as a list of stages, each with its work; what is expected is (elapsed time) x (all work)/
+(work done), so that the machine's speed is measured and not assumed: only what may be tried at all
+(`widths.WHOLE`) rests on the count alone, and is therefore the same on every machine. The count is
+right to a factor of two or so: stages that are dropped early end before they are expected to.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = ["Clock", "OutOfTime", "em_work"]
+__all__ = ["Clock", "OutOfTime", "em_work", "rival_work"]
 
 # of a fit with two folds for all starts and five for the best: 137 steps of four fifths of the bags
 # for 300 bags x 50 tokens
 PASSES = 100
 LINEAR = 10  # products, exponentials and copies of a token beside its k^2
 CUBES = 200  # eigenvalues and factors of the same steps
+# gradients read every token from memory, at a fifth of the multiply-adds per second of a Gram
+# matrix: as long as EM itself in 80 features (9,000 tokens x 384: ten seconds for all of them)
+WALKED = 90
 RATE = 5e9  # multiply-adds per second before any was measured: one core of a laptop
 SHORT = 2.0  # seconds below which nothing is said of time
 # of `max_seconds`: what is left when no further rival is tried, for the chosen model on all bags
@@ -37,6 +41,11 @@ class OutOfTime(Exception):
 def em_work(tokens: int, features: int) -> float:
     """Multiply-adds of EM from all starts."""
     return PASSES * tokens * features * (features + LINEAR) + CUBES * features**3
+
+
+def rival_work(tokens: int, features: int) -> float:
+    """The unit of the work of richer models."""
+    return PASSES * tokens * features * WALKED
 
 
 class Clock:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.estimators.fit.clock import Clock, em_work
+from attnscope.estimators.fit.clock import Clock, rival_work
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.folds import Fold, gain_and_error, make_folds
 from attnscope.estimators.fit.mixture import (
@@ -34,6 +34,7 @@ from attnscope.numerics.compiled.data_pass import GAUSSIAN
 __all__ = [
     "Fold",
     "Options",
+    "Stage",
     "Track",
     "better",
     "gain_and_error",
@@ -64,7 +65,7 @@ HINT = 0.25
 # standard errors a richer model must gain: half a dozen are tried, and the best of six useless ones
 # gains 1.3 on average
 CAUTION = 1.5
-# of EM's work: a path on two folds, and one with random features
+# units (clock.py) of a path on two folds, and of one with random features
 USUAL = 0.25
 COSTLY = 1.5
 Stage = Callable[..., Fitted]  # (model, data) -> model
@@ -121,7 +122,7 @@ def path(
     """
     if against is not None and options.clock.over:
         return against
-    work = (COSTLY if costly else USUAL) * em_work(*folds[0].data.tokens.shape)
+    work = (COSTLY if costly else USUAL) * rival_work(*folds[0].data.tokens.shape)
     options.clock.stage(name, work)
     if options.alpha_gate is not None:
         ridges = (options.alpha_gate,)

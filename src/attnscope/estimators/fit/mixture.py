@@ -43,6 +43,7 @@ __all__ = [
     "from_em",
     "gate_inputs",
     "label_columns",
+    "no_features",
     "output_losses",
     "refine",
     "responsibilities",

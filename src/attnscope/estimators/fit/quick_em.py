@@ -51,7 +51,7 @@ from attnscope.estimators.fit.em import (
 from attnscope.estimators.fit.ridge import Values, gram, moments, row_ridge
 from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_softmax
 
-__all__ = ["run_tied", "screen_starts"]
+__all__ = ["run_tied", "screen_starts", "value_step"]
 
 KEPT = (
     # responsibilities below this are left out of the ridge: at most a per cent of a bag's weight,
@@ -187,7 +187,7 @@ def _run(
         weight = r * white.weight
         state = Tied(
             *_token_step(weight, near, state, white, quadratic),
-            _value_step(weight, r, state.values, data, ridge),
+            value_step(weight, r, state.values, data, ridge),
         )
         u, near = tied_scores(state, white)
         r = _given_label(u, state.values, data)
@@ -276,9 +276,10 @@ def tied_scores(state: Tied, white: White) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _value_step(
+def value_step(
     weight: np.ndarray, r: np.ndarray, old: Values, data: Data, ridge: float | None
 ) -> Values:
+    """V and b from responsibilities r (N,) and r times bag weights; from the old ones for classes."""
     if data.family != GAUSSIAN:
         return logistic(data, r, old)
     kept = weight > KEPT

@@ -23,12 +23,14 @@ import numpy as np
 
 from attnscope.estimators.fit.attention import as_sigmoid, as_softmax, random_waves
 from attnscope.estimators.fit.best_start import fresh_track
-from attnscope.estimators.fit.clock import OutOfTime, em_work
+from attnscope.estimators.fit.carried import is_carried
+from attnscope.estimators.fit.clock import OutOfTime, rival_work
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.held_out import (
     GATE_PATH,
     Fold,
     Options,
+    Stage,
     Track,
     better,
     gain_and_error,
@@ -70,9 +72,10 @@ NEARLY = 0.1
 # (and numbers) where the mean token leaves less than this share of the labels' variance and no
 # clearly larger loss than the model
 INFORMED = 0.5
-# work of all rivals that are dropped after two folds, in that of EM; half of it is random features
+# work of all rivals that are dropped after two folds, in units of clock.py; half of it is random
+# features
 RIVALS = 3.0
-FRESH = 0.6  # of EM's work: L-BFGS from every start
+FRESH = 0.6  # the same: L-BFGS from every start
 # standard errors by which EM of numbers in chosen directions, or else a fresh start, must explain
 # more than a constant: the best of eight useless ones gains 1.4
 REGAINED = 2.0
@@ -111,7 +114,8 @@ def in_doubt(
     """Numbers: does the model find something, foresee its held-out error, and lay it to doubt about
     the token rather than to noise?
 
-    The key is then too weak to tell tokens apart, and no other gate of the same tokens would.
+    The key is then too weak to tell tokens apart, unless a free score tells more: the token model
+    may foresee the error of a gate that is not its own.
     """
     if folds[0].data.family != GAUSSIAN or nothing(folds, track):
         return False
@@ -188,11 +192,15 @@ def best_rival(
     answers = held_out_answers(folds, track) if data.family == GAUSSIAN else None
     if not forced and (options.clock.over or settled(folds, track, margin, answers)):
         return track
-    if not forced and options.surrender and in_doubt(folds, track, answers):
-        options.say("the key is too weak to tell tokens apart: no other gate is tried")
-        return track
+    em = track
     if data.family == GAUSSIAN:
         track = with_variance(track, min(mean_loss(folds, track), 1.0))
+    # of a carried model it was asked before (widths.py)
+    asked = forced or not options.surrender or is_carried(em.models[0])
+    doubted = not asked and in_doubt(folds, em, answers)
+    if doubted and path(folds, track, "free", _free(options), options, track) is track:
+        options.say("the key is too weak to tell tokens apart: no other gate is tried")
+        return em
 
     par = REGAINED if data.family == GAUSSIAN else 1.0
     lost = options.surrender and not forced and nothing(folds, track, par)
@@ -205,7 +213,7 @@ def best_rival(
             or (lost and nothing(folds, track, REGAINED))
         )
 
-    options.clock.plan(RIVALS * em_work(*data.tokens.shape))
+    options.clock.plan(RIVALS * rival_work(*data.tokens.shape))
     if lost:
         options.say("EM finds no deciding token: fresh starts alone are tried")
     track = _mixture_stages(data, folds, track, options, enough, lost)
@@ -270,15 +278,19 @@ def _mixture_stages(
     lost: bool,
 ) -> Track:
     same = lambda model, bags: model
-    free = lambda model, bags: freed(model, bags, options.gate != "linear")
+    free = _free(options)
+    against = None if options.alpha_gate is not None else em
     corrected = em
     rival = em
     # to correct the gate of a model that finds nothing is to start from nothing
     if not lost:
-        corrected = path(
-            folds, em, "gate", same, options, None if options.alpha_gate is not None else em
-        )
-        rival = path(folds, em, "free", free, options, corrected, caution=0)
+        # a score of few directions is where a free one of all begins; to correct it would hold to
+        # those few
+        if is_carried(em.models[0]):
+            rival = path(folds, em, "free", free, options, against, caution=0)
+        else:
+            corrected = path(folds, em, "gate", same, options, against)
+            rival = path(folds, em, "free", free, options, corrected, caution=0)
     if not enough(rival) or lost:
         rival = _fresh(data, folds, options, free, rival, lost)
     # judged after tightening, which may gain more than the step before
@@ -300,17 +312,21 @@ def _mixture_stages(
     return track
 
 
+def _free(options: Options) -> Stage:
+    return lambda model, bags: freed(model, bags, options.gate != "linear")
+
+
 def _fresh(
     data: Data,
     folds: list[Fold],
     options: Options,
-    free: Callable,
+    free: Stage,
     rival: Track,
     lost: bool,
 ) -> Track:
     """`lost`: a start must explain more than a constant on the first folds to go on."""
     constant = output_losses(constant_output(data), data) if lost else None
-    options.clock.stage("fresh starts", FRESH * em_work(*data.tokens.shape))
+    options.clock.stage("fresh starts", FRESH * rival_work(*data.tokens.shape))
     try:
         fresh = fresh_track(data, folds, options, constant)
     except OutOfTime:

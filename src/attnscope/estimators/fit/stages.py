@@ -55,6 +55,7 @@ __all__ = [
     "fit_bags",
     "may_stack",
     "only_the_mean",
+    "with_tails",
 ]
 
 # t with 5 degrees of freedom: bounded influence, and still efficient on Gaussian tokens
@@ -146,16 +147,8 @@ def finish(
     """Heavier tails and richer models where they help, shares of plainer ones, and all bags.
     `whole` makes the tokens with every feature where begun.data has fewer.
     """
+    begun = with_tails(begun)
     data, folds, options, track, start_losses = begun
-    if (
-        options.maybe_robust
-        and not options.clock.over
-        and not settled(folds, track)
-        and _kurtosis(data) > KURTOSIS
-    ):
-        begun = _heavier(begun)
-        track, start_losses = begun.track, begun.start_losses
-        options = begun.options
     if options.alpha_gate != np.inf:
         track = best_rival(data, folds, track, options, pooled)
     if options.surrender and pooled is not None and _rather_the_mean(begun, track, pooled):
@@ -244,11 +237,16 @@ def _rather_the_mean(begun: Begun, track: Track, pooled: Pooled) -> bool:
     return free and nothing(begun.folds, track) and mean < mean_loss(begun.folds, track)
 
 
-def _heavier(begun: Begun) -> Begun:
-    """With Student-t tokens where held-out loss confirms them; whatever it says, later stages start
-    from the same degrees of freedom.
+def with_tails(begun: Begun) -> Begun:
+    """With Student-t tokens where the tokens' kurtosis asks for them and held-out loss confirms
+    them; whatever it says, later stages start from the same degrees of freedom. Asked once.
     """
     data, folds, options, track, losses = begun
+    if not options.maybe_robust or options.clock.over or settled(folds, track):
+        return begun
+    options = options._replace(maybe_robust=False)
+    if _kurtosis(data) <= KURTOSIS:
+        return begun._replace(options=options)
     options = options._replace(dof=ROBUST_DOF)
     try:
         heavy, heavy_losses = em_track(data, folds, options, track, min(losses.values()))

@@ -38,7 +38,14 @@ from scipy.linalg import eigh
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.mixture import Fitted
 
-__all__ = ["Subspace", "in_subspace", "lifted", "subspace_from_moments", "subspace_of"]
+__all__ = [
+    "Subspace",
+    "in_subspace",
+    "lifted",
+    "subspace_from_moments",
+    "subspace_of",
+    "within",
+]
 
 # rows of the smaller Gram matrix up to which its eigenvectors are computed outright: half a second
 EXACT = 1000
@@ -98,6 +105,11 @@ def subspace_of(
     square, turn = np.linalg.eigh(inside.T @ inside)
     vectors = sketch @ turn[:, ::-1][:, :k]
     return _kept(vectors, square[::-1][:k] / total)
+
+
+def within(inner: Subspace, outer: Subspace) -> Subspace:
+    """`inner` in the coordinates of `outer`, which spans it (nearly, where a sketch found either)."""
+    return Subspace(outer.back.T @ inner.basis, outer.basis.T @ inner.back, inner.variance)
 
 
 def subspace_from_moments(covariance: np.ndarray, k: int) -> Subspace:

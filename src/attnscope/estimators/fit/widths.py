@@ -33,15 +33,29 @@ from attnscope.estimators.fit.best_start import (
     promising,
     wider,
 )
+from attnscope.estimators.fit.carried import carried
 from attnscope.estimators.fit.clock import OutOfTime, em_work
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
 from attnscope.estimators.fit.heads import Heads, fit_heads
 from attnscope.estimators.fit.held_out import Fold, Options, better
 from attnscope.estimators.fit.mixture import constant_output, output_losses
 from attnscope.estimators.fit.pooled import Pooled
-from attnscope.estimators.fit.rivals import nothing, unexplained
-from attnscope.estimators.fit.stages import Begun, Selected, begin, finish, only_the_mean
-from attnscope.estimators.fit.subspace import SAMPLE, Subspace, lifted, subspace_of
+from attnscope.estimators.fit.rivals import unexplained
+from attnscope.estimators.fit.stages import (
+    Begun,
+    Selected,
+    begin,
+    finish,
+    only_the_mean,
+    with_tails,
+)
+from attnscope.estimators.fit.subspace import (
+    SAMPLE,
+    Subspace,
+    lifted,
+    subspace_of,
+    within,
+)
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL, GAUSSIAN, bag_sum
 
 __all__ = ["Chosen", "RawBags", "first_directions", "fit_in_directions", "is_wide", "sizes"]
@@ -239,7 +253,7 @@ def fit_in_directions(
     k, begun = best
     free = heads == 1 and k is not None and isinstance(components, str)
     if free and _has_found(begun) and unexplained(begun.folds, begun.track, options):
-        k, begun, space = _widest(raw, folds, options, begun, space)
+        k, begun, space = _widest(raw, folds, begun, space)
     if isinstance(components, str):
         options.say(f"components: {'all' if k is None else k}")
     see = (lambda fitted: fitted) if k is None else partial(lifted, space=space.first(k))
@@ -309,13 +323,16 @@ def _narrowest(
 
 
 def _widest(
-    raw: RawBags, folds: list[Fold], options: Options, found: Begun, space: Subspace
+    raw: RawBags, folds: list[Fold], found: Begun, space: Subspace
 ) -> tuple[int | None, Begun, Subspace]:
-    """EM on whole tokens, or in as many directions as bags and work allow, from starts of its own:
+    """What was found, carried on to whole tokens or to as many directions as bags and work allow:
     richer models bring ridges of their own, and what they may explain is not what EM did in fewer.
     """
     count, d = raw.tokens.shape
+    found = with_tails(found)
+    options = found.options
     k = found.data.tokens.shape[1]
+    inner = space.first(k)
     most: int | None = None
     if em_work(count, d) > RICHER:
         most = sizes("auto", raw.outline.size, count, d, ALL)[-1]
@@ -326,16 +343,14 @@ def _widest(
         most = min(most, space.basis.shape[1])
     words = "whole tokens" if most is None else f"{most} directions"
     options.say(f"richer models may help: they are sought in {words}")
-    work = em_work(count, d if most is None else most)
-    options.clock.plan(work)
-    options.clock.stage(f"EM in {words}", work)
     data = raw.whole if most is None else first_directions(raw.inside(space), most)
     parts = [fold._replace(data=data) for fold in folds]
-    try:
-        new = begin(data, parts, options)
-    except OutOfTime:
-        return k, found, space
-    return (k, found, space) if nothing(parts, new.track) else (most, new, space)
+    if most is not None:
+        inner = within(inner, space.first(most))
+    track = carried(found.track, parts, options, inner)
+    wide = Begun(data, parts, options, track, found.start_losses)
+    options.say(f"carried on from {k} directions: held-out loss {wide.loss:.4g}")
+    return (most, wide, space) if _preferred(wide, found, True) else (k, found, space)
 
 
 def _has_found(begun: Begun) -> bool:
