@@ -16,7 +16,7 @@ from attnscope.estimators.fit.folds import make_folds
 from attnscope.estimators.fit.forest import TREES, fit_forest
 from attnscope.estimators.fit.instances import fit_instances
 from attnscope.estimators.fit.mixture import output_losses
-from attnscope.estimators.fit.stacking import PRIOR, READERS, is_sure, shares
+from attnscope.estimators.fit.stacking import PRIOR, READERS, doubted, is_sure, shares
 from attnscope.estimators.fit.summaries import fit_summaries
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
@@ -38,16 +38,20 @@ def guesses(y, rng, clear):
 def test_shares_are_the_best_of_a_grid():
     data, rng = labelled(60, 0)
     outputs = [guesses(data.labels, rng, clear) for clear in (0.6, 0.8, 0.7)]
-    w = shares(data, outputs, token=False)
+    w = shares(data, outputs)
     assert w.sum() == pytest.approx(1) and (w > 0).all()
     rows = np.arange(60)
     right = np.column_stack([o[rows, data.labels.astype(int)] for o in outputs])
     _is_best(w, right)
     # a chosen token is told from the best other by a standard error of their difference
-    w = shares(data, outputs)
+    w = _beside(data, outputs[0], outputs[1:])
     best = 1 + np.argmax(np.log(right[:, 1:]).sum(axis=0))
     error = np.std(np.log(right[:, 0] / right[:, best]), ddof=1) / np.sqrt(60)
     _is_best(w, right * [np.exp(-1.5 * error), 1, 1])
+
+
+def _beside(data, token, plainer):
+    return shares(data, [doubted(data, token, plainer), *plainer])
 
 
 def _is_best(w, right):
@@ -68,8 +72,8 @@ def test_a_chosen_token_must_be_ahead_by_what_a_choice_feigns():
     for n in (50, 1000):
         data, rng = labelled(n, 3)
         one, other = (guesses(data.labels, rng, 1.0) for _ in range(2))
-        found[n] = shares(data, [one, other])[0] / shares(data, [one, other], token=False)[0]
-        assert shares(data, [guesses(data.labels, rng, 3.0), other])[0] > 0.9
+        found[n] = _beside(data, one, [other])[0] / shares(data, [one, other])[0]
+        assert _beside(data, guesses(data.labels, rng, 3.0), [other])[0] > 0.9
     assert found[50] < 0.7 and found[50] < found[1000] < 1
 
 
@@ -77,8 +81,8 @@ def test_useless_models_get_nothing():
     data, rng = labelled(200, 1)
     good = guesses(data.labels, rng, 1.5)
     idle = guesses(data.labels, rng, 0.0)
-    np.testing.assert_array_equal(shares(data, [good, idle, idle]), [1, 0, 0])
-    assert shares(data, [idle, good, idle])[1] > 0.9
+    np.testing.assert_array_equal(_beside(data, good, [idle, idle]), [1, 0, 0])
+    assert _beside(data, idle, [good, idle])[1] > 0.9
     assert not is_sure(data, np.full(200, 0.1)) and is_sure(data, np.full(200, 0.06))
 
 

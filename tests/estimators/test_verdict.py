@@ -7,6 +7,7 @@ import pytest
 from helpers.tolerances import FOUR_DIGITS
 
 import attnscope as at
+from attnscope.estimators.both_readings import _error as reading_error
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.evidence import evidence, log_densities
 from attnscope.estimators.fit.mixture import bag_answers
@@ -149,6 +150,34 @@ def test_a_poison_is_named(poisoned_model):
     assert "assumption='witness'" in str(found) and "shortcut" in str(found)
     assert found.readings["single"] < found.readings["witness"]
     assert not found.single_location
+
+
+def test_readings_are_compared_bag_by_bag():
+    """Their losses on the same bags go together; on others, as many of them, they do not, and the
+    spread of pairs is that of both (20,000 draws of two independent means; 4 standard errors)."""
+    rng = np.random.default_rng(31)
+    hard = rng.exponential(size=500)
+    a, b = hard + 0.1 * rng.random(500), hard + 0.1 * rng.random(500)
+    expected = np.std(a - b, ddof=1) / np.sqrt(500)
+    assert reading_error(a, b, None) == pytest.approx(expected)
+    assert reading_error(a, b[:-1], None) > 5 * expected
+    draws = rng.exponential(size=(2, 20_000, 50))
+    truth = np.std(draws[0].mean(axis=1) - draws[1].mean(axis=1))
+    told = [reading_error(x, z, None) ** 2 for x, z in zip(draws[0, :2000], draws[1, :2000])]
+    doubt = np.std(told) / np.sqrt(2000) + truth**2 * np.sqrt(2 / 20_000)
+    assert abs(np.mean(told) - truth**2) < 4 * doubt
+
+
+def test_groups_enter_the_comparison():
+    rng = np.random.default_rng(32)
+    codes = np.repeat(np.arange(30), 10)
+    lead = rng.standard_normal(30)[codes]
+    own = rng.random(300)
+    alone = reading_error(own, own + lead, None)
+    assert reading_error(own, own + lead, codes) == pytest.approx(
+        np.std(lead[::10], ddof=1) / np.sqrt(30), rel=1e-9
+    )
+    assert reading_error(own, own + lead, codes) > 2 * alone
 
 
 @pytest.fixture(scope="module")

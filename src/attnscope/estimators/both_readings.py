@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from attnscope.estimators.fit.data import Data
-from attnscope.estimators.fit.folds import Fold, make_folds
+from attnscope.estimators.fit.folds import Fold, gain_and_error, make_folds
 from attnscope.estimators.fit.held_out import Options
 from attnscope.estimators.fit.mixture import Fitted
 from attnscope.estimators.fit.readings import (
@@ -66,7 +66,9 @@ def both_readings(
     if found is not None and found["single"] is None:
         return None  # fit saw that hardly anything is left to tell them apart by
     if found is not None:
-        return found | {"error": _error(model.cv_losses_, model.cv_losses_)}
+        # files written earlier have none
+        doubt = found.get("error") or _apart(model.cv_losses_, model.cv_losses_)
+        return found | {"error": doubt}
     quiet = bool(model.verbose) or data.tokens.size < SHORT
     with progress(1, "both readings", disable=quiet):
         if model.assumption_ == "single":
@@ -112,7 +114,7 @@ def _beside_single(model: Any, data: Data) -> dict[str, Any]:
         "chosen": "single",
         "single": float(model.cv_losses_.mean()),
         "witness": float(witness.losses.mean()),
-        "error": _error(model.cv_losses_, witness.losses),
+        "error": _error(model.cv_losses_, witness.losses, data.groups),
         "agreement": _agreement(data, folds, options, witness.models, witness.ridge),
         "cosine": cosine(model.fitted_, data),
     }
@@ -128,7 +130,7 @@ def _beside_witness(model: Any, bags: Any, y: Any, groups: Any, data: Data) -> d
         "chosen": "witness",
         "single": float(single.cv_losses_.mean()),
         "witness": float(model.cv_losses_.mean()),
-        "error": _error(model.cv_losses_, single.cv_losses_),
+        "error": _error(model.cv_losses_, single.cv_losses_, data.groups),
         "agreement": _agreement(data, folds, options, models, LOOK),
         "cosine": cosine(single.fitted_, data),
     }
@@ -146,6 +148,16 @@ def _agreement(
     return float(gate_agreement(data, folds, models, others)[0])
 
 
-def _error(*losses: np.ndarray) -> float:
-    """Standard error of a difference of means, as if their bags were different ones."""
+def _error(own: np.ndarray, other: np.ndarray, groups: np.ndarray | None) -> float:
+    """Standard error of a difference of mean losses, bag by bag. The model's own are of the bags it
+    was fitted to: if those are others, as many of them, pairs are independent, and the spread of
+    their differences is that of both.
+    """
+    if len(own) != len(other):
+        return _apart(own, other)
+    return gain_and_error(own - other, np.ones(len(own)), groups)[1]
+
+
+def _apart(*losses: np.ndarray) -> float:
+    """The same, as if their bags were different ones."""
     return float(np.sqrt(sum(np.var(x) / max(len(x) - 1, 1) for x in losses)))

@@ -104,6 +104,7 @@ class Readings(NamedTuple):
     cosine: float
     every_token: float = np.nan
     mean_trees: float = np.nan
+    error: float = np.nan  # standard error of witness - single, bag by bag
 
     @property
     def one_kind(self) -> bool:
@@ -131,12 +132,12 @@ def choose_reading(
     single: Selected | None = None
     if agreement > AGREE + CAUTION * error:
         single = fit_single()
-        gain = gain_and_error(quick - single.held_out, data.weight)[0]
+        gain, doubt = gain_and_error(quick - single.held_out, data.weight, data.groups)
         if gain > 0:
             loss = _mean(data, single.held_out)
             # the witness reading's on the same scale, from the bags it was tried on
             found = Readings("single", loss, loss + gain, mean_pool, agreement, np.nan)
-            return single, _told(found, options)
+            return single, _told(found._replace(error=doubt), options)
     witness = fit_witness(data, folds, options)
     own = _mean(data, witness.losses)
     if abs(agreement - AGREE) <= CAUTION * error:
@@ -167,7 +168,9 @@ def choose_reading(
     if single is None and may_be_single and not options.clock.over:
         single = fit_single()
     if single is not None:
-        found = found._replace(single=_mean(data, single.held_out))
+        lead = witness.losses - single.held_out
+        doubt = gain_and_error(lead, data.weight, data.groups)[1]
+        found = found._replace(single=_mean(data, single.held_out), error=doubt)
         # in chosen directions the two may see different ones: then the fold's cosine stands
         if len(single.fitted.features.frequency) == data.tokens.shape[1]:
             found = found._replace(cosine=cosine(single.fitted, data))

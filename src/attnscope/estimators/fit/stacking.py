@@ -35,7 +35,7 @@ from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.folds import gain_and_error
 from attnscope.estimators.fit.mixture import constant_output, output_losses
 
-__all__ = ["FEW", "READERS", "is_sure", "shares"]
+__all__ = ["FEW", "READERS", "doubted", "is_sure", "shares"]
 
 # plainer models that may have a share, by the names of its attributes, and what they read
 READERS = {
@@ -62,9 +62,17 @@ def is_sure(data: Data, losses: np.ndarray) -> bool:
     return bool(np.average(losses, weights=data.weight) < SURE * entropy)
 
 
-def shares(data: Data, outputs: list[np.ndarray], token: bool = True) -> np.ndarray:
-    """w (k,) of held-out class probabilities (n, C) each, the deciding token's first; 0 of those
-    that are useless. `token`: whether there is one, or the first is a plainer model too.
+def doubted(data: Data, token: np.ndarray, plainer: list[np.ndarray]) -> np.ndarray:
+    """The deciding token's held-out probabilities (n, C) as `shares` should see them beside the
+    plainer models': lowered for having been chosen.
+    """
+    lead = _error_of_lead(data, _right(data, [token, *plainer]))
+    return token * np.exp(-CHOSEN * lead)
+
+
+def shares(data: Data, outputs: list[np.ndarray]) -> np.ndarray:
+    """w (k,) of held-out class probabilities (n, C) each; 0 of those that are useless, but for the
+    first.
     """
     nothing = output_losses(constant_output(data), data)
     taking = [0]
@@ -75,8 +83,6 @@ def shares(data: Data, outputs: list[np.ndarray], token: bool = True) -> np.ndar
         if gain > -USELESS * error:
             taking.append(k)
     right = _right(data, [outputs[k] for k in taking])
-    if token and len(taking) > 1:
-        right[:, 0] *= np.exp(-CHOSEN * _error_of_lead(data, right))
     w = np.zeros(len(outputs))
     w[taking] = _best(right, data.weight)
     w[1:][w[1:] < SMALL] = 0.0

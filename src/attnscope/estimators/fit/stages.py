@@ -42,7 +42,7 @@ from attnscope.estimators.fit.pooled import (
 )
 from attnscope.estimators.fit.quick_em import whiten_all
 from attnscope.estimators.fit.rivals import best_rival, nothing, settled
-from attnscope.estimators.fit.stacking import FEW, READERS, is_sure, shares
+from attnscope.estimators.fit.stacking import FEW, READERS, doubted, is_sure, shares
 from attnscope.estimators.fit.summaries import EDGE, fit_summaries
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
@@ -196,13 +196,15 @@ def _stacked(
         return found
     begun.options.clock.stage("shares of plainer models")
     tried = _plainer(everything, begun)
-    # where no token was found, all there is, is the mean token
-    own = [pooled.output] if found.mean_share else [found.output, pooled.output]
-    outputs = [*own, *(output for _, _, output in tried)]
-    w = shares(data, outputs, token=len(own) == 2)
-    share = float(w[len(own) - 1])
-    rest = zip(tried, w[len(own) :], strict=True)
-    taken = [(name, float(x), model) for (name, model, _), x in rest if x]
+    outputs = [pooled.output, *(output for _, _, output in tried)]
+    if found.mean_share:  # no token was found: all there is, is the mean token
+        w = shares(data, outputs)
+    else:
+        w = shares(data, [doubted(data, found.output, outputs), *outputs])
+        outputs = [found.output, *outputs]
+    share, *others = w[-1 - len(tried) :].tolist()
+    rest = zip(tried, others, strict=True)
+    taken = [(name, x, model) for (name, model, _), x in rest if x]
     output = sum(weight * one for weight, one in zip(w, outputs))
     assert isinstance(output, np.ndarray)
     told = [f"{READERS[name]} {x:.2f}" for name, x, _ in [("mean", share, None), *taken]]
