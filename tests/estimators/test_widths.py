@@ -143,6 +143,26 @@ def test_richer_models_are_sought_in_more_directions(bags, monkeypatch, whole, c
     assert np.mean(model.locate(x) == where) > 0.9
 
 
+def test_a_weak_key_is_believed_only_if_a_free_gate_tells_no_more(capsys):
+    """Digits of which the largest readout decides, beside quiet noise: EM foresees its error and lays
+    it to doubt, since it takes the deciding image for a kind of token (NMSE .25 with EM alone)."""
+    drawn = at.digit_bags(900, "max", seed=12, readout_seed=2)
+    rng = np.random.default_rng([2, 77])
+    turn = np.linalg.qr(rng.standard_normal((128, 128)))[0]
+    noise = 0.3 * drawn.tokens.std() * rng.standard_normal((*drawn.tokens.shape[:2], 64))
+    x = np.concatenate([drawn.tokens, noise], axis=2) @ turn
+    y = drawn.target
+    train, test = slice(0, 400), slice(400, None)
+    model = at.SingleLocationRegressor(verbose=True, random_state=2).fit(x[train], y[train])
+    said = capsys.readouterr().out
+    assert "richer models may help" not in said
+    # on two folds, before anything else
+    assert said.index("free: held-out loss lower by") < said.index(
+        "gate: held-out loss lower by"
+    )
+    assert np.mean((model.predict(x[test]) - y[test]) ** 2) < 0.1 * np.var(y[test])
+
+
 def test_a_hope_that_further_folds_do_not_share_ends_there(bags, monkeypatch, capsys):
     """Pure noise, of which the first fold thought that something is there: EM is not run on."""
     x, _, _ = bags

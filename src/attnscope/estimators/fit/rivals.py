@@ -1,18 +1,19 @@
 """Richer models than EM's, where they help: ridge paths and escalation, each judged by held-out loss.
 
     gate      correction of the EM score, ridge by a warm path from strong to weak      (mixture.py)
-    free   the score as a ridge-penalised function of (x, |x|^2), for tokens the token model does
-        not fit; from the EM solution or
-              fresh from the starts; the noise variance is then lowered to the held-out error as
-              long as that helps ("tighten")
+    free      the score as a ridge-penalised function of (x, |x|^2), for tokens the token model does
+              not fit; from the EM solution (also one of fewer directions, carried.py) or fresh from
+              the starts; the noise variance is then lowered to the held-out error as long as that
+              helps ("tighten")
     value     ridge on V, warm path
     waves     random features in the gate;   attention, sigmoid: soft attention       (attention.py)
 
 They are not tried where there is nothing left to explain (`settled`), nor where the mean token
 explains the labels and the deciding token does not explain them better (`_no_token`). The noise
 variance of the bag losses starts at the squared held-out error of the EM stage. Where EM finds
-nothing (`nothing`) and `options.surrender`, fresh starts are all that is tried beside it. Out of
-time (clock.py) nothing more is.
+nothing (`nothing`) and `options.surrender`, fresh starts are all that is tried beside it; where it
+lays its error to doubt about the token (`in_doubt`), a free score must lead before anything else is.
+Out of time (clock.py) nothing more is.
 """
 
 from __future__ import annotations
