@@ -74,6 +74,26 @@ def test_the_score_is_the_same_and_the_values_are_a_ridge_on_whole_tokens(found)
         np.testing.assert_allclose(values.bias, peer.intercept_, atol=SOLVED)
 
 
+def test_known_tokens_are_believed(found):
+    """Told another token than the score's in every other bag, the values are those of these."""
+    data, parts, space, narrow, _ = found
+    known = np.where(np.arange(N) % 2, -1, 2)
+    told = [fold._replace(data=data._replace(known=known)) for fold in parts]
+    wide = carried(narrow, told, Options(surrender=True, alpha_value=1.0), space)
+    train = told[0].train
+    inside = in_subspace(train, space)
+    r = responsibilities(narrow.models[0], inside).reshape(-1, LENGTH)
+    r[train.known == 2] = np.eye(LENGTH)[2]
+    r = r.ravel()
+    kept = r > KEPT
+    peer = Ridge(1.0).fit(
+        train.tokens[kept], train.per_token(train.labels)[kept], sample_weight=r[kept]
+    )
+    np.testing.assert_allclose(
+        wide.models[0].values.weights[:, 0], peer.coef_, rtol=0, atol=SOLVED
+    )
+
+
 def test_values_in_all_directions_explain_more(found):
     """The labels' values grow with the direction: what four of twelve see is the lesser part."""
     _, parts, _, narrow, wide = found

@@ -52,10 +52,10 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_sum
 from attnscope.progress import progress
 
-__all__ = ["Face"]
+__all__ = ["BagEstimator"]
 
 
-class Face(Carded, PerToken, Sets):
+class BagEstimator(Carded, PerToken, Sets):
     """Base of SingleLocationRegressor and SingleLocationClassifier."""
 
     # -- fitting -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from attnscope.errors import bad
 from attnscope.estimators.bags.bags import Bags, check_labels
 from attnscope.estimators.bags.pieces import in_pieces
-from attnscope.estimators.base import Face
+from attnscope.estimators.base import BagEstimator
 from attnscope.estimators.class_weights import class_factors
 from attnscope.estimators.fit.data import Data, Scaling
 from attnscope.estimators.fit.heads import Heads
@@ -34,7 +34,7 @@ __all__ = ["SingleLocationClassifier"]
 NAME = "SingleLocationClassifier"
 
 
-class SingleLocationClassifier(ClassifierMixin, Face):
+class SingleLocationClassifier(ClassifierMixin, BagEstimator):
     """Classification of bags of tokens of which one decides the class, P(class | x_J) logistic in
     x_J; J is learnt, not given.
 

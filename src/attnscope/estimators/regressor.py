@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from attnscope.errors import bad
 from attnscope.estimators.bags.bags import Bags, check_labels
 from attnscope.estimators.bags.pieces import in_pieces
-from attnscope.estimators.base import Face
+from attnscope.estimators.base import BagEstimator
 from attnscope.estimators.fit.data import Data, Scaling
 from attnscope.estimators.fit.heads import Heads
 from attnscope.estimators.fit.intervals import conformal_scores, plus_interval
@@ -27,7 +27,7 @@ __all__ = ["SingleLocationRegressor"]
 NAME = "SingleLocationRegressor"
 
 
-class SingleLocationRegressor(RegressorMixin, Face):
+class SingleLocationRegressor(RegressorMixin, BagEstimator):
     """Regression on bags of tokens of which one decides the label, y = v.x_J + b + noise; J is
     learnt, not given.
 

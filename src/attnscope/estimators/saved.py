@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.estimators.base import Face
+from attnscope.estimators.base import BagEstimator
 from attnscope.estimators.classifier import SingleLocationClassifier
 from attnscope.estimators.fit.data import Scaling
 from attnscope.estimators.fit.em import TokenModel
@@ -33,7 +33,7 @@ READ = (1, 2, 3, FORMAT)
 KINDS = {kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)}
 
 
-def save_model(model: Face, path: Any) -> None:
+def save_model(model: BagEstimator, path: Any) -> None:
     """Write a fitted model; the file appears whole or not at all."""
     model.save(path)
 

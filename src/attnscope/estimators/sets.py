@@ -83,7 +83,7 @@ def _fewest(kind: str, coverage: float) -> int:
 
 
 class Sets(Parameters):
-    """Fit with a promise, and sets of tokens; base of estimators.base.Face."""
+    """Fit with a promise, and sets of tokens; base of estimators.base.BagEstimator."""
 
     # -- fitting -----------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.held_out import Fold, Options, Track, held_out
-from attnscope.estimators.fit.mixture import Fitted, no_features, responsibilities
-from attnscope.estimators.fit.quick_em import value_step
+from attnscope.estimators.fit.mixture import Fitted, no_features, token_scores
+from attnscope.estimators.fit.quick_em import given_label, value_step
 from attnscope.estimators.fit.subspace import Subspace, in_subspace, lifted
 
 __all__ = ["carried", "is_carried"]
@@ -48,6 +48,6 @@ def is_carried(model: Fitted) -> bool:
 
 
 def _with_values(model: Fitted, bags: Data, ridge: float | None) -> Fitted:
-    r = responsibilities(model, bags)
+    r = given_label(token_scores(model, bags.tokens), model.values, bags)
     values = value_step(r * bags.per_token(bags.weight), r, model.values, bags, ridge)
     return model._replace(values=values, features=no_features(bags.tokens.shape[1]))

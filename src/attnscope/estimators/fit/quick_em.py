@@ -51,7 +51,7 @@ from attnscope.estimators.fit.em import (
 from attnscope.estimators.fit.ridge import Values, gram, moments, row_ridge
 from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_softmax
 
-__all__ = ["run_tied", "screen_starts", "value_step"]
+__all__ = ["given_label", "run_tied", "screen_starts", "value_step"]
 
 KEPT = (
     # responsibilities below this are left out of the ridge: at most a per cent of a bag's weight,
@@ -129,7 +129,7 @@ def screen_starts(
 def run_tied(em: Em, data: Data, quadratic: bool, steps: int, ridge: float | None) -> Em:
     """At most `steps` steps from `em`, until the responsibilities stand still."""
     white = whiten_all(data, em.tokens.dof)
-    r = _given_label(scores(em.tokens, data.tokens), em.values, data)
+    r = given_label(scores(em.tokens, data.tokens), em.values, data)
     state = _tied(em, em.tokens.spread)
     for _ in range(0, steps, 2):
         last = r
@@ -164,10 +164,11 @@ def whiten_all(data: Data, dof: float, measured: bool = True) -> White:
 
 def _first_responsibilities(em: Em, white: White, data: Data) -> np.ndarray:
     """Scores z.key: equal covariances, whose quadratic terms cancel."""
-    return _given_label(white.z @ em.tokens.key, em.values, data)
+    return given_label(white.z @ em.tokens.key, em.values, data)
 
 
-def _given_label(scores: np.ndarray, values: Values, data: Data) -> np.ndarray:
+def given_label(scores: np.ndarray, values: Values, data: Data) -> np.ndarray:
+    """Responsibilities (N,) from scores, labels and what is known of the deciding tokens."""
     w = data.tokens @ values.weights + values.bias
     density = label_log_density(data.per_token(data.labels), w, data.family, values.variance)
     return bag_softmax(data.seen(scores + density), data.offsets)
@@ -190,7 +191,7 @@ def _run(
             value_step(weight, r, state.values, data, ridge),
         )
         u, near = tied_scores(state, white)
-        r = _given_label(u, state.values, data)
+        r = given_label(u, state.values, data)
     return state, r
 
 
