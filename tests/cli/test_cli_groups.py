@@ -1,4 +1,4 @@
-"""attnscope fit --groups and --interval, predict --interval for classes, locate --set."""
+"""attnscope fit --groups, --interval and --assumption, predict --interval for classes, locate --set."""
 
 import json
 
@@ -108,3 +108,43 @@ def test_the_kind_of_interval_and_sets(folder, tmp_path):
 def test_sentences(more, words, folder, tmp_path):
     code, _, err = run("fit", folder / "data.npz", "--out", tmp_path / "m.npz", *QUICK, *more)
     assert code == 2 and words in err, err
+
+
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory):
+    """Bags of class 1 hold a token that says so."""
+    rng = np.random.default_rng(8)
+    y = np.arange(60) % 2
+    bags = rng.standard_normal((60, 5, 4))
+    bags[y == 1, 0, 0] += 6
+    path = tmp_path_factory.mktemp("spoken")
+    np.savez(path / "data.npz", bags=bags, y=y)
+    return path
+
+
+@pytest.mark.parametrize("word", ["single", "witness"])
+def test_a_reading_may_be_named(spoken, tmp_path, word):
+    out = tmp_path / "m.npz"
+    starts = ("--n-starts", "2", "--gate", "linear")
+    code, said, err = run(
+        "fit", spoken / "data.npz", "--out", out, "--assumption", word, *starts, "--json"
+    )
+    assert code == 0, err
+    assert json.loads(said)["assumption"] == word
+    assert at.load_model(out).assumption == word
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            ("--assumption", "wittness"),
+            "must be one of 'single', 'witness', 'auto', got 'wittness'",
+        ),
+        (("--assumption", "witness", "--regress"), '"single" or "auto" for numbers'),
+    ],
+)
+def test_a_reading_that_cannot_be_is_refused(spoken, tmp_path, given, words):
+    code, _, err = run("fit", spoken / "data.npz", "--out", tmp_path / "m.npz", *given)
+    assert code == 2 and words in err, err
+    assert not (tmp_path / "m.npz").exists()

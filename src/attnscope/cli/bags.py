@@ -25,6 +25,7 @@ from attnscope.cli.bag_output import deliver, print_fit, words_of
 from attnscope.cli.common import Json, app, interruptible, working
 from attnscope.cli.fit_options import (
     Alpha,
+    Assumption,
     Classify,
     Components,
     Gate,
@@ -85,6 +86,7 @@ def fit_command(
     groups: Groups = None,
     interval: Interval = None,
     classify: Classify = None,
+    assumption: Assumption = None,
     gate: Gate = None,
     pooling: Pooling = None,
     loss: Loss = None,
@@ -125,6 +127,7 @@ def fit_command(
         "robust": robust,
         "max_seconds": max_seconds,
         "interval": interval,
+        "assumption": assumption,
     }
     given |= {"alpha": None if alpha is None else _alpha(alpha), "n_jobs": jobs}
     model = _estimator(is_classes(table.target) if classify is None else classify)

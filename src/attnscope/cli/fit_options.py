@@ -12,6 +12,7 @@ from attnscope.cli.completion import some_of
 
 __all__ = [
     "Alpha",
+    "Assumption",
     "Classify",
     "Components",
     "Gate",
@@ -37,6 +38,14 @@ Interval = Annotated[
     typer.Option(
         help="How intervals and sets are measured: cross, split or cv+.",
         autocompletion=some_of("cross", "split", "cv+"),
+    ),
+]
+Assumption = Annotated[
+    str | None,
+    typer.Option(
+        help="Two classes: single (one token decides), witness (tokens speak for the second "
+        "class only) or auto.",
+        autocompletion=some_of("single", "witness", "auto"),
     ),
 ]
 Classify = Annotated[
