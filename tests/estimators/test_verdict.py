@@ -191,6 +191,22 @@ def poisoned_model():
     return model.fit(bags, y), bags, y
 
 
+def test_a_mean_that_tells_is_no_shortcut():
+    """All tokens of class 1 lie off to one side: "single" predicts better than witnesses, by the
+    mean token, and no kind of token speaks for the negative class."""
+    rng = np.random.default_rng([22, 501])
+    y = np.arange(200) % 2
+    bags = [rng.standard_normal((rng.integers(5, 16), 16)) for _ in y]
+    for bag, label in zip(bags, y):
+        bag[:, 0] += 0.35 * label
+    model = at.SingleLocationClassifier(assumption="single", n_starts=2).fit(bags, y)
+    found = model.diagnose(bags, y)
+    ahead = found.readings["witness"] - found.readings["single"]
+    assert ahead > 2 * found.readings["error"]
+    assert found.readings["mean_pool"] < found.readings["witness"]
+    assert "shortcut" not in str(found)
+
+
 @pytest.mark.slow
 def test_readings_are_compared_where_labels_are_0_and_1(poisoned_model):
     _, bags, y = poisoned_model

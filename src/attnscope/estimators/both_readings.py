@@ -91,7 +91,9 @@ def reading_warning(model: Any, found: dict[str, Any] | None) -> list[str]:
 
 
 def _alike(found: dict[str, Any]) -> bool:
-    """Do all tokens alike predict held-out labels better than witnesses? Asked by fit alone."""
+    """Do all tokens alike predict held-out labels better than witnesses? The last two are asked by
+    fit alone.
+    """
     plain = [found.get(name) for name in ("mean_pool", "every_token", "mean_trees")]
     return any(loss is not None and loss < found["witness"] for loss in plain)
 
@@ -114,6 +116,7 @@ def _beside_single(model: Any, data: Data) -> dict[str, Any]:
         "chosen": "single",
         "single": float(model.cv_losses_.mean()),
         "witness": float(witness.losses.mean()),
+        "mean_pool": float(model.cv_mean_pool_losses_.mean()),
         "error": _error(model.cv_losses_, witness.losses, data.groups),
         "agreement": _agreement(data, folds, options, witness.models, witness.ridge),
         "cosine": cosine(model.fitted_, data),
