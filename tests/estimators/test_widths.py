@@ -143,6 +143,33 @@ def test_richer_models_are_sought_in_more_directions(bags, monkeypatch, whole, c
     assert np.mean(model.locate(x) == where) > 0.9
 
 
+def test_what_is_not_carried_on_stays_in_its_own_directions(bags, monkeypatch):
+    """More directions are another draw of them, here of other signs: a model that is kept in the few
+    it was found in answers as if the others had never been asked for."""
+    x, y, _ = bags
+    real = widths.RawBags.directions
+    preferred = widths._preferred
+
+    def turned(raw, k, seed):
+        space = real(raw, k, seed)
+        return space._replace(basis=-space.basis, back=-space.back) if k == 32 else space
+
+    monkeypatch.setattr(widths, "WHOLE", em_work(480, 40))
+    monkeypatch.setattr(widths, "RICHER", em_work(480, 40))
+    monkeypatch.setattr(
+        widths, "sizes", lambda *given: (8, 32) if given[-1] == widths.ALL else (8, 16)
+    )
+    monkeypatch.setattr(widths.RawBags, "directions", turned)
+    monkeypatch.setattr(
+        widths, "_preferred", lambda a, b, whole: not whole and preferred(a, b, whole)
+    )
+    answers = []
+    for asked in (False, True):
+        monkeypatch.setattr(widths, "unexplained", lambda *_, asked=asked: asked)
+        answers.append(at.SingleLocationRegressor(**QUICK).fit(x, y).predict(x))
+    np.testing.assert_array_equal(*answers)
+
+
 def test_a_weak_key_is_believed_only_if_a_free_gate_tells_no_more(capsys):
     """Digits of which the largest readout decides, beside quiet noise: EM foresees its error and lays
     it to doubt, since it takes the deciding image for a kind of token (NMSE .25 with EM alone)."""

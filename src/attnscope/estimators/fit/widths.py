@@ -336,24 +336,26 @@ def _widest(
     options = found.options
     k = found.data.tokens.shape[1]
     inner = space.first(k)
+    outer = space
     most: int | None = None
     if em_work(count, d) > RICHER:
         most = sizes("auto", raw.outline.size, count, d, ALL)[-1]
         if most <= k:
             return k, found, space
         if most > space.basis.shape[1]:
-            space = raw.directions(most, options.seed)
-        most = min(most, space.basis.shape[1])
+            outer = raw.directions(most, options.seed)
+        most = min(most, outer.basis.shape[1])
     words = "whole tokens" if most is None else f"{most} directions"
     options.say(f"richer models may help: they are sought in {words}")
-    data = raw.whole if most is None else first_directions(raw.inside(space), most)
+    data = raw.whole if most is None else first_directions(raw.inside(outer), most)
     parts = [fold._replace(data=data) for fold in folds]
     if most is not None:
-        inner = within(inner, space.first(most))
+        inner = within(inner, outer.first(most))
     track = carried(found.track, parts, options, inner)
     wide = Begun(data, parts, options, track, found.start_losses)
     options.say(f"carried on from {k} directions: held-out loss {wide.loss:.4g}")
-    return (most, wide, space) if _preferred(wide, found, True) else (k, found, space)
+    # the model found is one of the directions it was found in, whose signs others need not share
+    return (most, wide, outer) if _preferred(wide, found, True) else (k, found, space)
 
 
 def _has_found(begun: Begun) -> bool:
