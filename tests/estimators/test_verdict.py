@@ -108,6 +108,23 @@ def test_the_rule():
         assert verdict_of(found, all_alike, False, borne_out, whole=True) == word
 
 
+def test_soft_attention_is_asked_for_its_predictions_alone():
+    """Its one law has no other with equal weights: gate 0 says nothing of which token decides."""
+    facts = {"length": 8.0, "mean_share": 0.0, "doubt": 0.0}
+    strong = {"token": 9.0, "mean": 2.0, "lead": 5.0, "density": 9.0, "gate": 0.0}
+    assert verdict_of(strong, facts, False, True) == HIDDEN
+    assert verdict_of(strong, facts, False, True, soft=True) == SINGLE
+    assert verdict_of(strong | {"lead": 1.0}, facts, False, True, soft=True) == MEAN
+    rng = np.random.default_rng([4, 7])
+    bags = rng.standard_normal((60, 6, 5))
+    where = rng.integers(0, 6, 60)
+    bags[np.arange(60), where, 0] += 5
+    y = (bags[np.arange(60), where, 1] > 0).astype(int)
+    model = at.SingleLocationClassifier(loss="attention", n_starts=4).fit(bags, y)
+    assert model.evidence_["gate"] == 0 and np.mean(model.locate(bags) == where) > 0.95
+    assert model.diagnose(bags, y).verdict == SINGLE
+
+
 def test_the_density_integrates_to_one_and_has_the_mixtures_moments():
     tokens, y = key(1.5)(3)
     model = at.SingleLocationRegressor(gate="quadratic", loss="mixture", n_starts=2)

@@ -49,7 +49,7 @@ from attnscope.estimators.fit.mixture import (
 )
 from attnscope.estimators.fit.witness_law import WITNESS
 from attnscope.estimators.verdict import GOOD, HALF, MEAN, NONE, SENTENCES, verdict_of
-from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_sum
+from attnscope.numerics.compiled.data_pass import GAUSSIAN, SIGMOID, SOFTMAX, bag_sum
 
 __all__ = ["Diagnosis", "diagnose"]
 
@@ -124,9 +124,9 @@ def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:
     found = getattr(model, "evidence_", None) or _evidence_here(model, data)
     beaten = facts["length"] > 1 and _beaten(facts)
     witness = model.fitted_.combine == WITNESS
-    several = len(model._heads) > 1
+    soft = len(model._heads) > 1 or model.fitted_.combine in (SOFTMAX, SIGMOID)
     by_bags = sum(getattr(model, f"{name}_share_", 0.0) for name in ("summary", "forest"))
-    verdict = verdict_of(found, facts, witness, not beaten, several, by_bags > HALF)
+    verdict = verdict_of(found, facts, witness, not beaten, soft, by_bags > HALF)
     warnings = [] if verdict in GOOD else [SENTENCES[verdict]]
     if beaten and verdict not in (MEAN, NONE):
         warnings.append(SENTENCES[MEAN])

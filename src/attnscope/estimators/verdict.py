@@ -69,15 +69,15 @@ def verdict_of(
     facts: Mapping[str, float],
     witness: bool,
     borne_out: bool,
-    several: bool = False,
+    soft: bool = False,
     whole: bool = False,
 ) -> str:
     """`facts`: doubt, mean_share and mean length of the bags at hand; `borne_out`: a gain over the
-    mean token on them; `several`: labels are sums of heads, to which no one token comes near, so
-    that predictions alone are asked; `whole`: most of the prediction is that of models of whole
+    mean token on them; `soft`: labels are read from soft attention or are sums of heads, to which no
+    one token's value need come near, so that predictions alone are asked; `whole`: most of the prediction is that of models of whole
     bags.
     """
-    near_one = evidence["density"] > SAYS and not several
+    near_one = evidence["density"] > SAYS and not soft
     said = evidence["token"] > SAYS or near_one
     if facts["length"] <= 1:  # the token is the mean token
         return SINGLE if said or evidence["mean"] > SAYS else NONE
