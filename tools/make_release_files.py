@@ -1,22 +1,32 @@
-"""Write what the next release must still read: models, runs and a cell of a sweep of this version.
+"""Write what the next release must still read, with the code of this version.
 
-    python tools/make_release_files.py [FOLDER]
+    python tools/make_release_files.py [FOLDER] [--report REPORT]
 
-FOLDER is tests/data/version_X_Y_Z if left out, X.Y.Z the version that is installed. Models of 40
-bags with 4 features and 3 tokens, runs of 8 steps, and what each answers (answers.json);
+FOLDER is tests/data/version_X_Y_Z if left out, X.Y.Z the version that is installed. It holds
+
+    regressor.npz, heads.npz, classifier.npz    models of 40 bags with 4 features and 3 tokens
+    run_*.npz                                   runs of 8 steps
+    study.toml, store, table.csv                a study of two cells, its store and its table
+    new_*.txt                                   the files that `attnscope new` writes, and their tests
+    answers.json                                what models and runs answer
+    verdicts.json                               of REPORT, all claims at seed 0, if it is given
+
 tests/faults/test_old_files.py reads every such folder.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import attnscope as at
-from attnscope.studies.functions import oracle_risk
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 # starts, predictors and batches of the runs; SGD's batch of 4 keeps its state small
@@ -64,17 +74,74 @@ def runs(folder: Path, answers: dict[str, list]) -> None:
         answers[f"extended_{name}"] = ends(run.extend(4, progress=False))
 
 
-def main(folder: Path) -> None:
+STUDY = """# Risk of the erf oracle in two dimensions.
+title = "Risk of the erf oracle"
+function = "oracle_risk"
+
+[grid]
+dim = [20, 40]
+
+[fixed]
+length = 5
+temperature = 0.1
+"""
+
+
+def typed(*words: object) -> str:
+    """What a command prints."""
+    command = [sys.executable, "-m", "attnscope.cli", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def study(folder: Path) -> None:
+    (folder / "study.toml").write_text(STUDY)
+    with tempfile.TemporaryDirectory() as out:
+        typed(
+            "sweep",
+            folder / "study.toml",
+            "--store",
+            folder / "store",
+            "--out",
+            out,
+            "--json",
+        )
+        (table,) = Path(out).rglob("*.csv")
+        shutil.copy(table, folder / "table.csv")
+
+
+def written_files(folder: Path) -> None:
+    """Under names that no test collector takes for tests."""
+    for kind, name in (
+        ("task", "OldTask"),
+        ("predictor", "OldPredictor"),
+        ("claim", "OldClaim"),
+    ):
+        with tempfile.TemporaryDirectory() as out:
+            typed("new", kind, name, "--out", out)
+            for file in Path(out).iterdir():
+                shutil.copy(file, folder / f"new_{file.stem}.txt")
+
+
+def main(folder: Path, report: Path | None) -> None:
     folder.mkdir(parents=True)  # an old folder is never written over
     answers: dict[str, list] = {}
     models(folder, answers)
     runs(folder, answers)
-    cell = {"dim": [20], "length": [5], "temperature": [0.1]}
-    at.sweep(oracle_risk, cell, folder / "store", progress=False)
+    study(folder)
+    written_files(folder)
     (folder / "answers.json").write_text(json.dumps(answers, indent=1) + "\n")
+    if report is not None:
+        saved = json.loads((report / "verdicts.json").read_text())
+        (folder / "verdicts.json").write_text(json.dumps(saved, separators=(",", ":")) + "\n")
     print(folder)
 
 
 if __name__ == "__main__":
     named = f"version_{at.__version__.replace('.', '_')}"
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else DATA / named)
+    options = argparse.ArgumentParser(
+        description="Write what the next release must still read."
+    )
+    options.add_argument("folder", type=Path, nargs="?", default=DATA / named)
+    options.add_argument("--report", type=Path, help="folder of `attnscope reproduce`")
+    asked = options.parse_args()
+    main(asked.folder, asked.report)

@@ -7,6 +7,8 @@ answered.
 """
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -14,9 +16,11 @@ from helpers.commands import run
 from helpers.paths import ROOT
 
 import attnscope as at
+from attnscope.report.difference import read_saved
 from attnscope.sweeps.store import Store
 
 FOLDER = ROOT / "tests" / "data" / "version_0_1_0"
+LAST = ROOT / "tests" / "data" / "version_0_2_0"
 BAGS = np.load(FOLDER / "bags.npy")
 FOLDERS = [
     pytest.param(folder, id=folder.name)
@@ -106,3 +110,45 @@ def test_stored_cells_are_known_and_computed_anew(tmp_path):
     )
     assert code == 0, said
     assert json.loads(printed)["todo"] == 1
+
+
+def test_the_cells_of_a_stored_study_are_its_table():
+    """The store of 0.2.0 is read cell by cell, and says what its table said."""
+    store = Store(LAST / "store")
+    rows = {
+        record["call"]["dim"]: record["rows"][0]["risk"]
+        for record in map(store.get, store.keys())
+    }
+    head, *lines = [line.split(",") for line in (LAST / "table.csv").read_text().split()]
+    table = {int(line[0]): float(line[head.index("risk")]) for line in lines}
+    assert rows == table
+    assert sorted(rows) == [20, 40]
+
+
+def test_a_study_file_computes_what_it_did(tmp_path):
+    code, printed, said = run(
+        "sweep", LAST / "study.toml", "--store", tmp_path, "--out", tmp_path, "--json"
+    )
+    assert code == 0, said
+    text = (LAST / "table.csv").read_text().split()
+    column = text[0].split(",").index("risk")
+    old = [float(line.split(",")[column]) for line in text[1:]]
+    new = [row["risk"] for row in json.loads(printed)]
+    np.testing.assert_allclose(new, old, **SAME)
+
+
+@pytest.mark.parametrize("kind", ["task", "predictor", "claim"])
+def test_files_that_new_wrote_pass_their_own_tests(kind, tmp_path):
+    """In a process of their own: they add words to the registry."""
+    for file in LAST.glob(f"new_*old_{kind}.txt"):
+        (tmp_path / f"{file.stem.removeprefix('new_')}.py").write_text(file.read_text())
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_verdicts_are_read():
+    saved = read_saved(LAST)
+    assert saved.version == "0.2.0" and saved.seed == 0
+    assert len(saved.records) == 81
+    assert all(record["comparisons"] for record in saved.records.values())
