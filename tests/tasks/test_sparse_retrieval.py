@@ -14,6 +14,7 @@ from scipy.special import ndtr, stdtr
 from scipy.stats import norm
 
 import attnscope as at
+from attnscope.numerics.integrals import code_posterior
 from attnscope.selftest.references.sparse_retrieval import two_columns
 
 # (examples, features, noise): E w_J, dot, cosine as prototyped independently, to their digits
@@ -185,6 +186,43 @@ BAD = {
         "query of SparseRetrieval.bayes_predict must be of shape",
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("features", "noise", "length"),
+    [
+        (7921044283, 2825.0, 300),
+        (7921044283, 2825.0, 3),
+        (2, 1e4, 1),
+        (3, 1e50, 2),
+        (10, 0.3, 400),
+    ],
+)
+def test_long_integrals_are_refused_before_any_work(features, noise, length, monkeypatch):
+    def work(*given):
+        raise AssertionError("the integral was begun")
+
+    monkeypatch.setattr(code_posterior, "_right_law", work)
+    with pytest.raises(at.AttnscopeError, match="try retrieval_probability"):
+        at.SparseRetrieval(features, noise).bayes_risk(length)
+
+
+@pytest.mark.parametrize(
+    ("features", "noise", "length"), [(4, 1.0, 3), (50, 0.2, 20), (2, 9.0, 1)]
+)
+def test_the_work_is_counted_as_it_is(features, noise, length, monkeypatch):
+    """The numbers of nodes behind the refusal are those of the integral."""
+    seen = []
+    law = code_posterior._right_law
+    monkeypatch.setattr(
+        code_posterior,
+        "_right_law",
+        lambda n, s, c, rho: seen.append(c.size * rho.size) or law(n, s, c, rho),
+    )
+    at.SparseRetrieval(features, noise).bayes_risk(length)
+    windows = code_posterior._windows(length, np.log(features - 1), noise)
+    counted = np.prod([window.softplus_nodes(length) for window in windows[:2]])
+    assert abs(seen[0] / counted - 1) < 0.1
 
 
 @pytest.mark.parametrize("case", BAD)

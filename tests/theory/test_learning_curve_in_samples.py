@@ -9,6 +9,7 @@ from helpers.tolerances import FORMULA, ROOT_EPS, SEVEN_DIGITS, SOLVED
 import attnscope as at
 from attnscope.numerics.integrals.location_channel import FINE, Positions, averages
 from attnscope.selftest.references import sample_curves
+from attnscope.theory.samples.bayes_curve import QUIETEST
 from attnscope.theory.samples.state_evolution import StateEvolution
 
 
@@ -221,11 +222,21 @@ def test_printed_thresholds_with_noise(length, strength, D, printed):
 
 @pytest.mark.slow
 def test_next_to_no_noise_and_a_known_location():
-    """alpha = 1 up to rounding: any q_v close to 1 solves, and the error says so."""
-    curve = at.learning_curve(spiked(399.0, 2, 1e-24), 1.0)
-    assert curve.risk.excess <= curve.risk.error + ROOT_EPS
+    """Strength 399 shows the location (R_B below 1e-40), so the curve is that of ridge regression
+    on the informative tokens: u^2 + (D + alpha - 1) u = D for u = 1 - q_v, here at alpha = 1.
+    """
+    for D in (QUIETEST**2, 0.0):
+        ridge = (math.sqrt(D**2 + 4 * D) - D) / 2
+        curve = at.learning_curve(spiked(399.0, 2, D), 1.0)
+        # the larger of the two risks is 1e-8: its error must be well below
+        assert abs(curve.risk.excess - ridge) <= curve.risk.error < 1e-9
     found = at.recovery_threshold(2, 399.0)
     assert abs(found.reachable.value - 1) <= found.reachable.error < ROOT_EPS
+
+
+def test_noise_between_zero_and_the_smallest_that_can_be_followed_is_refused():
+    with pytest.raises(at.AttnscopeError, match=r"0, or at least 1e-08, got 1e-12"):
+        at.learning_curve(spiked(399.0, 2, 1e-24), 1.0)
 
 
 @pytest.mark.slow

@@ -44,10 +44,10 @@ def test_tokens_apart_are_counted_by_kind():
 @pytest.mark.parametrize("o", PLACES)
 @pytest.mark.parametrize("head", [at.Erf(0.3), at.Erf(2.0), at.LinearAttention(0.2)])
 def test_componentwise_heads_are_exact_where_one_token_is_read(head, o):
-    """Two normals are left of five: midpoint rules, to rounding."""
+    """The moments of the label, to rounding."""
     found = at.risk(Twin(10, 4), head, o)
     truth = at.risk(exact_twin(10, 4), head, o)
-    assert found.method == "midpoint rules"
+    assert found.method == "moments, bound"
     assert abs(found.value - truth.value) <= found.error + truth.error
     assert found.error <= 1e-9 * truth.value
 

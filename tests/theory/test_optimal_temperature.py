@@ -14,9 +14,9 @@ SURE = 5  # standard errors: a false alarm of 6e-7 each
 @pytest.mark.parametrize(
     ("family", "method"),
     [
-        (at.Erf, "midpoint rules"),
+        (at.Erf, "moments, bound"),
         # the other test of softmax stands elsewhere than at the oracle
-        pytest.param(at.Softmax, "quasi-monte-carlo", marks=pytest.mark.slow),
+        pytest.param(at.Softmax, "moments, bound", marks=pytest.mark.slow),
     ],
 )
 def test_the_best_temperature_on_nodes_is_that_of_the_exact_risk(family, method):

@@ -19,6 +19,7 @@ from scipy.special import softmax
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.context_arrays import context_array
 from attnscope.numerics.integrals.tilted import student_constant
 from attnscope.tasks.base import Projections, checked_law, gaussian_fields, one_hot_means
 from attnscope.tasks.planted.pair import Located
@@ -64,7 +65,8 @@ class Whitened(NamedTuple):
 
     def unwhiten(self, prediction: np.ndarray) -> np.ndarray:
         """The label Y that a prediction of Y' means."""
-        return self.intercept + self.scale * np.asarray(prediction, dtype=np.float64)
+        y = context_array(prediction, "prediction", "Whitened.unwhiten", ())
+        return self.intercept + self.scale * y
 
 
 class CorrelatedTokens(Located[Batch]):
@@ -151,8 +153,12 @@ class CorrelatedTokens(Located[Batch]):
 
     def standardised(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """Whitened tokens (n, L, d) and labels (n,) of a batch: what heads are trained on."""
+        of = "CorrelatedBackground.standardised"
+        if not (hasattr(batch, "tokens") and hasattr(batch, "target")):
+            raise bad("batch", of, "a Batch of tokens and target", batch, "task.sample(1000)")
         white = self._whitened
-        return white.tokens(batch.tokens), (batch.target - white.intercept) / white.scale
+        target = context_array(batch.target, "target", of, (None,))
+        return white.tokens(batch.tokens), (target - white.intercept) / white.scale
 
     @property
     def teacher_gram(self) -> np.ndarray:

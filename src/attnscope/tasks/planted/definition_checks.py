@@ -15,11 +15,13 @@ __all__ = [
     "check_one_number",
     "checked_classes",
     "checked_gram",
+    "checked_kinks",
     "checked_label",
     "checked_latents",
     "checked_names",
     "checked_own",
     "checked_rows",
+    "checked_scale",
     "of_method",
 ]
 
@@ -79,6 +81,25 @@ def checked_classes(classes: object, of: str) -> tuple[float, ...]:
     if len(set(found)) < 2 or len(set(found)) < len(found) or not np.isfinite(found).all():
         raise bad("classes", of, "two or more different numbers", classes, "(-1, 1)")
     return found
+
+
+def checked_kinks(kinks: object, of: str) -> tuple[float, ...]:
+    """Places at which a label or its slope jumps."""
+    try:
+        found = tuple(float(x) for x in kinks)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise bad("kinks", of, "a sequence of finite numbers", kinks, "(0.0,)") from None
+    if not np.isfinite(found).all():
+        raise bad("kinks", of, "a sequence of finite numbers", kinks, "(0.0,)")
+    return found
+
+
+def checked_scale(scale: object, of: str) -> float:
+    """The width of a label's narrowest feature."""
+    number = isinstance(scale, (int, float, np.integer, np.floating))
+    if not number or isinstance(scale, bool) or not 0 < float(scale) < np.inf:  # type: ignore[arg-type]
+        raise bad("scale", of, "a finite number > 0", scale, "1e-3")
+    return float(scale)  # type: ignore[arg-type]
 
 
 def checked_own(values: Mapping[str, Any], of: str) -> dict[str, Any]:

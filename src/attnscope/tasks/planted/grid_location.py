@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.errors import bad
+from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.border.whole_values import whole_numbers
 from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["GridLocation"]
@@ -88,17 +89,19 @@ class GridLocation(SingleLocation):
         x, _ = check.tokens_array(tokens, f"{NAME}.grid", self.length, self.dim)
         return x.reshape(len(x), self.rows, self.columns, self.dim)
 
+    @classmethod
+    def spiked(
+        cls, dim: int, length: int, strength: float, noise: float = 0.0, seed: int = 0
+    ) -> SingleLocation:
+        """Refused: a grid has rows and columns instead of a length."""
+        raise AttnscopeError(
+            f"{NAME} has no spiked(dim, length, strength); use "
+            f"{NAME}(rows, columns, dim, gamma=1.0, signal=strength**0.5)."
+        )
+
     def cell(self, location: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(row, column) of a location, token numbers (n,)."""
-        l = np.asarray(location)
-        if l.dtype.kind not in "iu" or (l.size and not 0 <= l.min() <= l.max() < self.length):
-            raise bad(
-                "location",
-                f"{NAME}.cell",
-                f"integers from 0 to {self.length - 1}",
-                location,
-                "batch.location",
-            )
+        l = whole_numbers(location, "location", f"{NAME}.cell", self.length)
         return np.divmod(l, self.columns)
 
     def row_posterior(self, tokens: np.ndarray) -> np.ndarray:

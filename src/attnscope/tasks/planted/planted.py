@@ -28,11 +28,13 @@ from attnscope.tasks.planted import enumeration
 from attnscope.tasks.planted.definition_checks import (
     checked_classes,
     checked_gram,
+    checked_kinks,
     checked_label,
     checked_latents,
     checked_names,
     checked_own,
     checked_rows,
+    checked_scale,
     of_method,
 )
 from attnscope.tasks.sampling import Drawn, Sampled
@@ -85,6 +87,13 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
         likelihood(fields, latent) -> (n, classes)  instead of `label`: probabilities of the classes
         exact_risk(predictor, overlaps)             (excess, error), or None where you know none
 
+    Risks of a squared loss are known to a bound where the label is written with NumPy functions that
+    attnscope can enclose. Where it cannot, a subclass may say what else it knows of its label:
+
+        reads(latent) -> (n, L, r) bool     which projections the label depends on
+        kinks = (0.0, 1.0)                  where the label or its slope jumps, in what it reads
+        scale = 1e-3                        the width of its narrowest feature, in what it reads
+
     Args:
         dim, length: d and L.
         noise: standard deviation of the label's noise.
@@ -116,6 +125,9 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
     exact_risk: Any = None
     latents: Any = None
     likelihood: Any = None
+    reads: Any = None
+    kinks: Any = ()
+    scale: Any = None
     judged_by_sign: ClassVar[bool] = (
         False  # a risk is the mean loss, not the share of wrong signs
     )
@@ -141,6 +153,10 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
             del cls.teacher_gram
         if "classes" in said and said["classes"] is not None:
             cls.classes = checked_classes(said["classes"], of)
+        if "kinks" in said and "kinks" not in get_annotations(cls):
+            cls.kinks = checked_kinks(said["kinks"], of)
+        if said.get("scale") is not None and "scale" not in get_annotations(cls):
+            cls.scale = checked_scale(said["scale"], of)
         if cls.__init__ is Planted.__init__:
             named = get_annotations(cls)
             mine = {name: said[name] for name in named if name in said}

@@ -30,7 +30,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.sampled_estimate import widened
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.x64 import computed_x64
 from attnscope.theory.jax_weights import weight_function
 from attnscope.theory.nodes.apart import RULES, Apart, token_moments
 from attnscope.theory.nodes.midpoint import midpoint_grid
@@ -106,7 +106,7 @@ class Compiled:
         mean = np.zeros(m)
         variance = np.zeros(m)
         moved: Any = None
-        with x64():
+        with computed_x64():
             if self.moments is not None:
                 # the coarse rule tells an error alone
                 rules = self.moments if errors else self.moments[-1:]

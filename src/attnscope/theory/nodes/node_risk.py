@@ -11,11 +11,9 @@ averaged over the points of a scrambling; the error is the standard error over s
 so that 5 of it hold as for a normal (numerics/border/sampled_estimate.py), and what no node has
 shown (sampled_mean.py) up to what an output typically loses that has nothing to do with its label:
 each output with the label of another node and, of heads and a squared loss, the worst weights on
-the largest value, E (|y| + S max_l |w_l|)^2, S the largest sum of |weights|. Where at most 3
-normals are left, three midpoint rules take their place: where they agree to FIT the finest is the
-value and twice the largest difference its error; where they do not (a label that jumps), the nodes
-are used. A squared loss leaves the label noise out, as `excess` does; every other has it among its
-nodes.
+the largest value, E (|y| + S max_l |w_l|)^2, S the largest sum of |weights|. Where E y^2 is another
+one with what is read drawn further out (nodes.py), the difference is part of the error. A squared loss leaves
+the label noise out, as `excess` does; every other has it among its nodes.
 """
 
 from __future__ import annotations
@@ -30,17 +28,16 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics.border.sampled_estimate import widened
 from attnscope.numerics.border.sampled_mean import tail_size, unseen_above
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.x64 import computed_x64
 from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.theory.loss_values import loss_values
 from attnscope.theory.nodes.apart import RULES as APART_RULES
 from attnscope.theory.nodes.apart import Apart, Moments, moments_of
-from attnscope.theory.nodes.nodes import SCRAMBLINGS, Nodes, grid_nodes, nodes_of
+from attnscope.theory.nodes.nodes import SCRAMBLINGS, Nodes, far_squares, nodes_of
 from attnscope.theory.nodes.students import Seen, embedded_inverses, seen_by
 
 __all__ = [
     "METHOD",
-    "RULES",
     "Reader",
     "cached_nodes",
     "kept",
@@ -51,9 +48,8 @@ __all__ = [
 ]
 
 METHOD = "quasi-monte-carlo"
-RULES = "midpoint rules"
-FIT = 1e-7  # relative difference of midpoint rules below which they have converged
 ROUNDING = 1e-13  # relative, of a mean of positive terms that are good to some roundings
+FAR_SURE = 4.0  # standard errors from which on a difference is no accident
 FEW = 1 << 11  # nodes that tell the size of a label and which tokens it reads
 CHUNK = 1 << 19  # numbers of an array worked on at a time: 4 MB
 # sets of nodes and compiled gradients that a task holds: some 10 MB each
@@ -132,14 +128,6 @@ def node_excess(
     """(excess, error, method) at one Gram matrix (V, V) of (trained vectors, teachers)."""
     star = task.teacher_gram
     alone = settled(task, reader, G, lam)
-    rules = kept(task, ("rules", reader.shape(alone)), lambda: _rules(task, reader, alone))
-    if rules:
-        on = [means_on(x, reader, G, lam, star) for x in rules]
-        values = [float(found.means[0]) for found in on]
-        error = 2 * max(abs(values[-1] - x) for x in values)
-        if error <= FIT * abs(values[-1]):
-            error += on[-1].apart_error + ROUNDING * abs(values[-1])
-            return values[-1], error, RULES
     nodes = cached_nodes(task, reader, samples, seed, alone)
     scramblings, _, each, _ = nodes.normals.shape[1:]
     tail = Tail(scramblings * each)
@@ -147,7 +135,18 @@ def node_excess(
     value = float(found.means.mean())
     seen = widened(float(found.means.std(ddof=1)) / math.sqrt(SCRAMBLINGS), SCRAMBLINGS)
     error = math.hypot(seen, nodes.unit**2 * tail.unseen())
+    error += _far(task, reader)
     return value, error + found.apart_error + ROUNDING * abs(value), METHOD
+
+
+def _far(task: Any, reader: Reader) -> float:
+    """What the label's square has beyond all nodes, where drawing further out shows it."""
+    if reader.loss != "squared":
+        return 0.0
+    found = kept(task, ("far", reader.alike), lambda: far_squares(task, reader.alike))
+    if found is None or abs(found[0]) <= FAR_SURE * found[1]:
+        return 0.0
+    return float(abs(found[0]) + FAR_SURE * found[1])
 
 
 def settled(task: Any, reader: Reader, G: np.ndarray, lam: float) -> bool:
@@ -170,9 +169,8 @@ def _moments(
 
 def _square(nodes: Nodes) -> np.ndarray:
     """(m,) mean squares of the label."""
-    heft = 1 / nodes.answers.shape[3] if nodes.heft is None else nodes.heft
-    each = (nodes.chances * nodes.answers**2).sum(2) * heft
-    return np.asarray(each.sum(2).mean(1))
+    each = (nodes.chances * nodes.answers**2).sum(2)
+    return np.asarray(each.mean((1, 2)))
 
 
 def cached_nodes(task: Any, reader: Reader, samples: int, seed: int, alone: bool) -> Nodes:
@@ -181,11 +179,6 @@ def cached_nodes(task: Any, reader: Reader, samples: int, seed: int, alone: bool
     key = ("nodes", reader.shape(alone), samples, seed, noise)
     make = lambda: nodes_of(task, reader.scores, samples, seed, reader.alike, noise, alone)
     return kept(task, key, make)
-
-
-def _rules(task: Any, reader: Reader, alone: bool) -> list[Nodes]:
-    noisy = reader.loss != "squared" and task.noise > 0
-    return [] if noisy else grid_nodes(task, reader.scores, reader.alike, alone)
 
 
 def kept(task: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
@@ -248,8 +241,7 @@ def means_on(
             losses, typical = _losses(nodes, i, part, reader, law, lam, added)
             if tail is not None:
                 tail.add(losses, typical, float(weight))
-            mean = losses.mean(1) if nodes.heft is None else losses @ nodes.heft
-            out[part] += weight * mean
+            out[part] += weight * losses.mean(1)
     error = 0.0 if known is None else float(nodes.weights @ known.error(_square(nodes)))
     return OnNodes(nodes.unit**2 * out, nodes.unit**2 * error)
 
@@ -333,7 +325,7 @@ def _of_function(reader: Reader, fields: list[np.ndarray], lam: float) -> np.nda
     import jax
 
     seen = np.stack(fields, axis=-1)
-    with x64():
+    with computed_x64():
         each = jax.vmap(lambda x: reader.function(x, lam))  # type: ignore[misc]
         out = np.asarray(each(seen.reshape(-1, *seen.shape[2:])))
     if not np.isfinite(out).all():

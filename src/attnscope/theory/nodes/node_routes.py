@@ -1,4 +1,7 @@
-"""Risk and gradient on fixed nodes: the last row of the route table, for every planted task.
+"""Risk and gradient of every planted task: the last row of the route table.
+
+By the moments of the label where they serve (labels/moment_risk.py: squared loss, one head, at most
+one projection that is read), else on fixed nodes.
 
 At overlaps the Gram matrix is that of a head's k and v with the first two teachers; of further ones
 a head keeps what these imply (overlaps.py), k.T = a.(K.T, V.T), a = (k.K, k.V) M, and a derivative
@@ -12,7 +15,10 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
+from attnscope.numerics.border.whole_values import refuse_lost
 from attnscope.theory.jax_weights import weight_function
+from attnscope.theory.labels.moment_gradient import moment_gradient
+from attnscope.theory.labels.moment_risk import moment_excess, moment_law
 from attnscope.theory.nodes.node_gradient import node_gradient
 from attnscope.theory.nodes.node_risk import node_excess, reader_of
 from attnscope.theory.overlaps import Overlaps, head_gram
@@ -22,6 +28,7 @@ __all__ = [
     "GRADIENT_NODES",
     "NODES",
     "checked_gram",
+    "defined_excess",
     "gram_excess",
     "gram_gradient",
     "sampled_on_nodes",
@@ -31,6 +38,33 @@ SAMPLES = 100_000  # nodes of a risk where nobody says how many
 # nodes of a gradient: each costs some ten times one of a risk, and training asks thousands of times
 GRADIENT_NODES = 1 << 14
 TOLERANCE = 1e-9  # as for overlaps: rounding of float64 inner products stays far below
+
+
+def defined_excess(
+    task: Any, predictor: Any, o: Overlaps, lam: float, samples: int, seed: int
+) -> Excess:
+    """The excess at overlaps of any shape: by moments, else on nodes."""
+    law = moment_law(task, predictor)
+    if law.blocks is None:
+        return sampled_on_nodes(task, predictor, o, lam, samples, seed)
+
+    def one(point: tuple[float, ...]) -> tuple[float, float, str]:
+        G = head_gram(Overlaps(*point), task.teacher_gram)
+        found = moment_excess(law, predictor, G, lam)
+        if found is None:
+            return node_excess(task, reader_of(task, predictor), G, lam, samples, seed)
+        return found
+
+    return _gathered([one(point) for point in _points(o)], o.kappa.shape)
+
+
+def _points(o: Overlaps) -> list[tuple[float, ...]]:
+    return [tuple(float(x) for x in point) for point in zip(*(x.ravel() for x in o))]
+
+
+def _gathered(rows: list[tuple[float, float, str]], shape: tuple[int, ...]) -> Excess:
+    excess, error = (np.array([row[k] for row in rows]).reshape(shape) for k in (0, 1))
+    return Excess(excess, error, ", ".join(sorted({row[2] for row in rows})))
 
 
 def sampled_on_nodes(
@@ -43,25 +77,18 @@ def sampled_on_nodes(
         G = head_gram(Overlaps(*point), task.teacher_gram)
         return node_excess(task, reader, G, lam, samples, seed)
 
-    rows = [one(tuple(float(x) for x in point)) for point in zip(*(x.ravel() for x in o))]
-    excess, error = (
-        np.array([row[k] for row in rows]).reshape(o.kappa.shape) for k in (0, 1)
-    )
-    methods = sorted({row[2] for row in rows})
-    return Excess(excess, error, ", ".join(methods))
+    return _gathered([one(point) for point in _points(o)], o.kappa.shape)
 
 
 def _excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
-    return sampled_on_nodes(task, predictor, o, lam, SAMPLES, 0)
+    return defined_excess(task, predictor, o, lam, SAMPLES, 0)
 
 
 def _slopes(
     task: Any, predictor: Any, o: Overlaps, lam: float, errors: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """(6, ...) partial derivatives in the overlaps and the temperature, and their errors."""
-    gradient = node_gradient(
-        task, reader_of(task, predictor), GRADIENT_NODES, 0, "risk_gradient"
-    )
+    law = moment_law(task, predictor)
     star = task.teacher_gram
     pair = min(2, len(star))
     implied = np.linalg.pinv(star[:pair, :pair], hermitian=True) @ star[:pair]
@@ -73,7 +100,13 @@ def _slopes(
         return [*cross.ravel(), gram[0, 1], temperature]
 
     def one(point: tuple[float, ...]) -> np.ndarray:
-        found = gradient(head_gram(Overlaps(*point), star), lam, errors)
+        G = head_gram(Overlaps(*point), star)
+        found: Any = None if law.blocks is None else moment_gradient(law, predictor, G, lam)
+        if found is None:
+            reader = reader_of(task, predictor)
+            found = node_gradient(task, reader, GRADIENT_NODES, 0, "risk_gradient")(
+                G, lam, errors
+            )
         off = collected(found.gram_error, np.abs(implied), found.temperature_error)
         return np.array([collected(found.gram, implied, found.temperature), off])
 
@@ -102,14 +135,23 @@ NODES = Route(_excess, _gradient, exact=False, measured=_measured, refuse=_refus
 
 
 def gram_excess(
-    task: Any, predictor: Any, G: np.ndarray, lam: float, samples: int, seed: int
-) -> Excess:
-    """The excess at Gram matrices (..., V, V) of (trained vectors, teachers)."""
+    task: Any, predictor: Any, G: np.ndarray, lam: float, samples: int, seed: int,
+    nodes: bool = True,
+) -> Excess:  # fmt: skip
+    """The excess at Gram matrices (..., V, V) of (trained vectors, teachers); by moments where they
+    serve unless `nodes`.
+    """
     reader = reader_of(task, predictor, G.shape[-1] - len(task.teacher_gram))
     flat = G.reshape(-1, *G.shape[-2:])
-    rows = [node_excess(task, reader, g, lam, samples, seed) for g in flat]
-    excess, error = (np.array([row[k] for row in rows]).reshape(G.shape[:-2]) for k in (0, 1))
-    return Excess(excess, error, ", ".join(sorted({row[2] for row in rows})))
+    law = None if nodes or reader.heads != 1 else moment_law(task, predictor)
+
+    def one(g: np.ndarray) -> tuple[float, float, str]:
+        found = None
+        if law is not None and law.blocks is not None:
+            found = moment_excess(law, predictor, g, lam)
+        return node_excess(task, reader, g, lam, samples, seed) if found is None else found
+
+    return _gathered([one(g) for g in flat], G.shape[:-2])
 
 
 def gram_gradient(
@@ -118,6 +160,11 @@ def gram_gradient(
     """(m, V): derivatives of the risk in the inner products of m trained vectors with all V."""
     m = len(G) - len(task.teacher_gram)
     reader = reader_of(task, predictor, m)
+    law = moment_law(task, predictor) if reader.heads == 1 else None
+    if law is not None and law.blocks is not None:
+        exact = moment_gradient(law, getattr(predictor, "head", predictor), G, lam)
+        if exact is not None:
+            return exact.gram
     return node_gradient(task, reader, samples, 0, "risk_gradient")(G, lam).gram[:m]
 
 
@@ -128,6 +175,7 @@ def checked_gram(matrix: object, task: Any, vectors: int | None, of: str) -> np.
         vectors: how many are trained; None for as many as the matrix has.
     """
     star = task.teacher_gram
+    refuse_lost(matrix, "gram", of)
     try:
         G = np.array(matrix, dtype=np.float64)
     except (TypeError, ValueError):

@@ -5,7 +5,7 @@ notation: L = length, r teachers, S scramblings of n points each, m blocks (late
 normals per token for the trained vectors.
 
 Given the latent, a token's projections are Gaussian. Those on the teachers that the label looks at
-(reads.py) come first, so that labels are computed once, with NumPy, whatever the trained vectors
+(labels/label_blocks.py) come first, so that labels are computed once, with NumPy, whatever the trained vectors
 are; what these see beyond is students.py. All normals are Phi^-1 of the coordinates of a Sobol'
 sequence, scrambled (Matousek) S times independently: each scrambling is an unbiased mean of its
 own, and their scatter is the standard error.
@@ -17,8 +17,7 @@ own, and their scatter is the standard error.
     a task with projections alone    one block; the teachers' projections drawn by the task itself
 
 Where weights act on each score alone and the loss is squared, tokens that no label looks at have no
-nodes (apart.py). Where a block has at most 3 normals in all they are those of midpoint rules
-(midpoint.py), of GRIDS sizes, and no scramblings.
+nodes (apart.py).
 """
 
 from __future__ import annotations
@@ -31,26 +30,27 @@ from scipy.special import ndtri
 
 from attnscope.numerics.semidefinite import semidefinite_root
 from attnscope.tasks.base import is_defined
+from attnscope.theory.labels.carriers import Unsupported
+from attnscope.theory.labels.label_blocks import what_is_read
 from attnscope.theory.nodes.apart import Apart, apart_of, taken
-from attnscope.theory.nodes.midpoint import midpoint_grid
-from attnscope.theory.nodes.reads import answers_at, redrawn, what_is_read
+from attnscope.theory.nodes.reads import answers_at, redrawn
 
-__all__ = ["GRIDS", "SCRAMBLINGS", "Nodes", "grid_nodes", "nodes_of"]
+__all__ = ["SCRAMBLINGS", "Nodes", "far_squares", "nodes_of"]
 
 SCRAMBLINGS = 32  # means behind a standard error: 31 degrees of freedom widen it by a quarter
 BLOCKS = 64  # latents that have nodes of their own; more are drawn
 # coordinates of a Sobol' sequence; further ones, whose share of a variance is small, are drawn
 COORDINATES = 1024
 BITS = 52  # of a coordinate: normals up to 8 standard deviations
-# points per axis of three midpoint rules, none a multiple of another, by dimension
-GRIDS = {1: (97, 128, 161), 2: (97, 128, 161), 3: (41, 48, 56)}
 STREAM = 0x90DE5
+FAR = 2.5  # times as wide as its law: what far_squares draws
+FAR_NODES = 1 << 14
 
 
 class Nodes(NamedTuple):
     """Blocks side by side; m blocks, S scramblings, n points, L tokens.
 
-    weights: (m,) of the blocks. heft: (n,) of the points, None where all weigh 1/n.
+    weights: (m,) of the blocks.
     reads: (P, r) bool, the different sets of teachers that a label reads of a token;
     pattern: (m, L) which set. means: (m, L, r). scales: (m, S or 1, n or 1, L).
     seen: (m, S, r, n, L) projections on the teachers, 0 where unread.
@@ -61,7 +61,6 @@ class Nodes(NamedTuple):
     """
 
     weights: np.ndarray
-    heft: np.ndarray | None
     reads: np.ndarray
     pattern: np.ndarray
     means: np.ndarray
@@ -117,21 +116,6 @@ def nodes_of(
     return made
 
 
-def grid_nodes(task: Any, q: int, alike: bool, alone: bool = False) -> list[Nodes]:
-    """The three midpoint rules where at most 3 normals are left; else none."""
-    law = blocks_of(task, alike) if is_defined(task) else None
-    if law is None:
-        return []
-    tokens = law.reads.shape[1]
-    if alone:
-        tokens = max(1, int(law.reads.any(2).sum(1).max()))
-    size = int(law.reads.sum((1, 2)).max()) + tokens * q
-    if not 0 < size <= 3:
-        return []
-    found = [_stratified(task, law, q, count, 0, alone, size) for count in GRIDS[size]]
-    return [] if any(x is None for x in found) else found  # type: ignore[return-value]
-
-
 def blocks_of(task: Any, alike: bool) -> Law | None:
     """The latent's values as blocks, or None where there are too many."""
     if task.latents is None:
@@ -142,25 +126,37 @@ def blocks_of(task: Any, alike: bool) -> Law | None:
     possible = weights > 0
     values = values[possible]
     means, scales = task.token_law(values)
-    law = Law(values, weights[possible], means, scales, what_is_read(task, values))
-    return _merged(task, law) if alike else law
+    try:
+        reads, codes = what_is_read(task, values)
+    except Unsupported:  # nobody says what is read: everything
+        reads = np.ones(means.shape, bool)
+        codes = np.arange(len(values), dtype=np.uint64)
+    law = Law(values, weights[possible], means, scales, reads)
+    return _merged(law, codes) if alike else law
 
 
-def _merged(task: Any, law: Law) -> Law:
-    """Latents that are permutations of one another, labels included, are one."""
+def _merged(law: Law, codes: np.ndarray) -> Law:
+    """Latents that are permutations of one another, labels included, are one.
+
+    Args:
+        codes: (m,) of the label's expressions (labels/provenance_tags.py), in which what is read is
+            numbered by its place: the permutation must keep the order of the tokens that are read.
+    """
     rows = np.concatenate([law.means, law.scales[:, :, None], law.reads], axis=2)
-    order = [np.lexsort(x.T[::-1]) for x in rows]
+    place: dict[bytes, int] = {}
     kept: list[int] = []
     weights: list[float] = []
     for i, weight in enumerate(law.weights):
-        for place, k in enumerate(kept):
-            same = np.array_equal(rows[i][order[i]], rows[k][order[k]])
-            if same and _same_labels(task, law, k, i, order):
-                weights[place] += weight
-                break
-        else:
-            kept.append(i)
-            weights.append(float(weight))
+        read = law.reads[i].any(1)
+        others = rows[i][~read]
+        key = rows[i][read].tobytes() + others[np.lexsort(others.T[::-1])].tobytes()
+        key += codes[i].tobytes()
+        if key in place:
+            weights[place[key]] += float(weight)
+            continue
+        place[key] = len(kept)
+        kept.append(i)
+        weights.append(float(weight))
     return Law(
         law.values[kept],
         np.array(weights),
@@ -168,16 +164,6 @@ def _merged(task: Any, law: Law) -> Law:
         law.scales[kept],
         law.reads[kept],
     )
-
-
-def _same_labels(task: Any, law: Law, k: int, i: int, order: list[np.ndarray]) -> bool:
-    """Whether latent i answers to permuted tokens what latent k answers."""
-    n = 1 << 14  # sequences: as for what is read, a difference missed here is rare
-    fields = redrawn(task, law.means[k], law.scales[k], n, np.random.default_rng(STREAM))
-    moved = np.empty_like(fields)
-    moved[:, order[i]] = fields[:, order[k]]
-    one, other = (np.repeat(law.values[j : j + 1], n, axis=0) for j in (k, i))
-    return np.array_equal(answers_at(task, fields, one), answers_at(task, moved, other))
 
 
 # -- normals ---------------------------------------------------------------------------------------
@@ -200,9 +186,7 @@ def _normals(size: int, n: int, seed: list[int]) -> np.ndarray:
 # -- blocks ----------------------------------------------------------------------------------------
 
 
-def _stratified(
-    task: Any, law: Law, q: int, n: int, seed: int, alone: bool, grid: int = 0
-) -> Nodes | None:
+def _stratified(task: Any, law: Law, q: int, n: int, seed: int, alone: bool) -> Nodes | None:
     """A block per latent; None where a label reads more than it was thought to."""
     m, L, r = law.means.shape
     apart = apart_of(law.means, law.scales, law.reads) if alone else None
@@ -211,14 +195,9 @@ def _stratified(
     roots = [_root(task.teacher_gram, row) for row in reads]
     pattern = place.reshape(m, L)
     blocks = []
-    heft = None
     for i in range(m):
         size = int(law.reads[i].sum()) + kept.shape[1] * q
-        if grid:
-            points, heft = midpoint_grid(grid, n)
-            parts = [points[:, :size]]
-        else:
-            parts = [_normals(size, n, [seed, STREAM, i, s]) for s in range(SCRAMBLINGS)]
+        parts = [_normals(size, n, [seed, STREAM, i, s]) for s in range(SCRAMBLINGS)]
         own = [roots[p] for p in pattern[i]]
         made = [
             _block(task, law, i, q, z, own, kept[i], [seed, s]) for s, z in enumerate(parts)
@@ -236,9 +215,42 @@ def _stratified(
         for x in (law.means, law.scales, pattern)
     )
     return Nodes(
-        law.weights, heft, reads, pattern, means, scales[:, None, None], seen, normals, answers,
+        law.weights, reads, pattern, means, scales[:, None, None], seen, normals, answers,
         chances, None, 1.0, apart,
     )  # fmt: skip
+
+
+def far_squares(task: Any, alike: bool) -> np.ndarray | None:
+    """(2,): by how much E y^2 is larger where what is read is drawn FAR times as wide, and the
+    standard error of that; None where there are no blocks.
+
+    A class that no node has met lies far out more often than not: with x = FAR z, weighted by
+    phi(x)/phi(z) FAR, events of 5 standard deviations are as frequent as those of 2.
+    """
+    law = blocks_of(task, alike) if is_defined(task) else None
+    if law is None:
+        return None
+    L = law.means.shape[1]
+    total = variance = 0.0
+    for i in range(len(law.values)):
+        count = int(law.reads[i].sum())
+        wide = min(FAR, math.sqrt(1 + 6 / max(count, 1)))
+        roots = [_root(task.teacher_gram, row) for row in law.reads[i]]
+        z = _normals(max(count, 1), FAR_NODES, [FAR_NODES, STREAM, i])
+        squares = []
+        for scale in (1.0, wide):
+            x = scale * z
+            made = _block(task, law, i, 0, x, roots, np.arange(L), [FAR_NODES, 0])
+            if made is None:
+                return None
+            _, _, answers, chances = made
+            square = answers**2 if answers.ndim == 2 else (answers**2).sum(-1)
+            weight = scale**count * np.exp(((z * z - x * x) / 2).sum(1))
+            squares.append(weight * (chances * square).sum(0))
+        near, far = squares
+        total += law.weights[i] * float(far.mean() - near.mean())
+        variance += law.weights[i] ** 2 * float(near.var() + far.var()) / FAR_NODES
+    return np.array([total, math.sqrt(variance)])
 
 
 def _root(gram: np.ndarray, read: np.ndarray) -> np.ndarray:
@@ -330,6 +342,6 @@ def _drawn(task: Any, q: int, n: int, seed: int) -> Nodes:
     mask = None if masks[0] is None else np.stack([x for x in masks if x is not None])[None]
     everything = np.ones((1, r), bool)
     return Nodes(
-        np.ones(1), None, everything, np.zeros((1, L), int), np.zeros((1, L, r)), scales, seen,
+        np.ones(1), everything, np.zeros((1, L), int), np.zeros((1, L, r)), scales, seen,
         normals, answers, chances, mask, unit,
     )  # fmt: skip

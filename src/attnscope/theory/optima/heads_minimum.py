@@ -26,7 +26,7 @@ from scipy.optimize import minimize
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.x64 import computed_x64
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.planted.multi_direction import MultiDirection
@@ -82,7 +82,7 @@ def heads_minimum(
     rng = np.random.default_rng([check.seed_value(seed, NAME), 0x3E5])
     # leave the span: a saddle must not be taken for a minimum
     x = x + 0.01 * rng.standard_normal(x.shape)
-    with x64():
+    with computed_x64():
         first, second = (
             _Sample(
                 task,

@@ -135,14 +135,14 @@ def stationary_points(
     degenerate 0.6155 saddle
     """
     of = "stationary_points"
+    starts = check.integer(starts, "starts", of, 0)
+    seed = check.seed_value(seed, of)
     if has_law(task, SingleLocation) and task.alignment == 0 and not adds_heads(predictor):
         return _of_one_location(task, _checked(predictor, of), of)
     checked_planted(task, of)
     if not adds_heads(predictor):
         checked_predictor(predictor, of)
     lam = constant_temperature(predictor, of)
-    starts = check.integer(starts, "starts", of, 0)
-    seed = check.seed_value(seed, of)
     return StationaryPoints(planted_points(task, predictor, lam, starts, seed, of))
 
 

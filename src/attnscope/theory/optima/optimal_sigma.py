@@ -23,8 +23,10 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
 from attnscope.numerics.integrals.quadrature import doubling_edges, panel_nodes
 from attnscope.predictors.attention import Componentwise
+from attnscope.tasks.base import checked_law
 from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["OptimalSigma", "optimal_sigma", "optimal_sigma_log_excess"]
@@ -90,7 +92,13 @@ class OptimalSigma(Componentwise):
     sigma: Logit
 
     def __init__(self, gamma: float, signal: float, length: int) -> None:
-        super().__init__(Logit(gamma, signal, length), 1.0)
+        of = "OptimalSigma"
+        numbers = (
+            check.real(gamma, "gamma", of, 0, strict=True),
+            check.real(signal, "signal", of),
+            check.integer(length, "length", of, 1),
+        )
+        super().__init__(Logit(*numbers), 1.0)
 
     @property
     def gamma(self) -> float:
@@ -126,6 +134,7 @@ def optimal_sigma(task: SingleLocation) -> OptimalSigma:
     >>> float(optimal_sigma(task).weights(np.array([[0.0, 5.0]]))[0, 1]) > 0.99
     True
     """
+    checked_law(task, SingleLocation, "optimal_sigma", "SingleLocation(dim=400, length=10)")
     if task.alignment != 0:
         raise bad(
             "task",

@@ -21,7 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.numerics.border.sampled_estimate import widened
-from attnscope.theory.optima.planted_spheres import LONGEST, NULL, Spheres, surface_of
+from attnscope.theory.optima.planted_spheres import (
+    DIFFERENCE,
+    LONGEST,
+    NULL,
+    Spheres,
+    surface_of,
+)
 from attnscope.theory.optima.stationary import (
     StationaryPoint,
     kind_of,
@@ -99,6 +105,12 @@ def _place(on: Spheres, X: np.ndarray) -> Place:
     blocks = apart.T @ on.outside_blocks(X) @ apart
     outer, outer_frame = np.linalg.eigh(blocks.mean(0))
     outer_errors = np.zeros(len(outer))
+    if on.surface.doubt is not None:
+        # of second-order differences of a gradient that is known to `doubt`
+        doubt = on.surface.doubt(on.gram(X))
+        largest = float(np.abs(values).max(initial=0.0))
+        errors = np.full(len(values), doubt / DIFFERENCE + DIFFERENCE**2 * max(largest, 1.0))
+        outer_errors = np.full(len(outer), 2 * doubt)
     if not on.surface.exact:
         S = len(H)
         along = np.einsum("an,sab,bn->sn", frame, H, frame)
@@ -149,7 +161,8 @@ def _point(task: Any, predictor: Any, on: Spheres, place: Place) -> StationaryPo
         at = risk(task, predictor, G, seed=CHECK)
     else:
         at = risk(task, predictor, G, method="quasi-monte-carlo", seed=CHECK)
-    if on.surface.exact:
+    stated = not on.surface.exact or on.surface.doubt is not None
+    if not stated:
         kind = kind_of(signs_of(place.eigenvalues, 1.0), place.multiplicities)
     else:
         known = (place.errors > 0) | (
@@ -165,7 +178,7 @@ def _point(task: Any, predictor: Any, on: Spheres, place: Place) -> StationaryPo
         place.multiplicities,
         kind,
         G,
-        None if on.surface.exact else place.errors,
+        place.errors if stated else None,
         place.away,
     )
 

@@ -2,7 +2,7 @@
 
 notation: x_1..x_m the trained vectors (k_1, v_1, k_2, ...), unit rows of X in R^D; T the r
 teachers; G the Gram matrix of all; R_aj = dR/d(x_a.y_j), y = (x, T), from the route of the pair
-(exact, or fixed nodes: nodes/node_gradient.py). D = min(d, r + m) holds every Gram matrix.
+(exact, moments of the label: labels/moment_gradient.py, or fixed nodes: nodes/node_gradient.py). D = min(d, r + m) holds every Gram matrix.
 
     gradient   g_a = sum_{j != a} R_aj y_j, less its part along x_a
     Hessian    central differences of g along great circles, of step DIFFERENCE
@@ -22,15 +22,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from attnscope.errors import AttnscopeError
 from attnscope.numerics.semidefinite import lower_factor
 from attnscope.predictors.heads import adds_heads
+from attnscope.theory.labels.moment_gradient import MomentGradient, moment_gradient
+from attnscope.theory.labels.moment_risk import moment_law
 from attnscope.theory.nodes.node_gradient import node_gradient
 from attnscope.theory.nodes.node_risk import reader_of
 from attnscope.theory.nodes.node_routes import GRADIENT_NODES
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.route import gradient_row
 
-__all__ = ["LONGEST", "NULL", "Spheres", "Surface", "surface_of"]
+__all__ = ["DIFFERENCE", "LONGEST", "NULL", "Spheres", "Surface", "surface_of"]
 
 DIFFERENCE = 1e-3  # rad: second-order differences, 1e-6 of a third derivative
 STEEP = 1e-9  # size of a gradient, relative to its entries, below which Newton's method has arrived
@@ -41,13 +44,14 @@ NULL = 1e-10  # squared length of a rotation's direction that is rounding
 
 class Surface(NamedTuple):
     """both(G) -> the risk, and its derivatives (S, m, V) of each scrambling; S = 1 where they are
-    exact.
+    exact. doubt(G): the largest error of a derivative, where an exact route states one.
     """
 
     both: Callable[[np.ndarray], tuple[float, np.ndarray]]
     star: np.ndarray
     vectors: int
     exact: bool
+    doubt: Callable[[np.ndarray], float] | None = None
 
 
 def surface_of(task: Any, predictor: Any, lam: float, of: str) -> Surface:
@@ -58,6 +62,9 @@ def surface_of(task: Any, predictor: Any, lam: float, of: str) -> Surface:
     row = gradient_row(task, predictor, of, "a predictor that JAX can differentiate")
     if row.exact and heads == 1 and len(star) == 2:
         return _exact_surface(task, predictor, lam, row, star)
+    exact = _moment_surface(task, predictor, lam, star) if heads == 1 else None
+    if exact is not None:
+        return exact
     gradient = node_gradient(task, reader_of(task, predictor), GRADIENT_NODES, 0, of)
 
     def both(G: np.ndarray) -> tuple[float, np.ndarray]:
@@ -65,6 +72,38 @@ def surface_of(task: Any, predictor: Any, lam: float, of: str) -> Surface:
         return found.value, found.parts[:, :m]
 
     return Surface(both, star, m, False)
+
+
+def _moment_surface(
+    task: Any, predictor: Any, lam: float, star: np.ndarray
+) -> Surface | None:
+    """By the moments of the label; None where they do not serve everywhere on the spheres."""
+    law = moment_law(task, predictor)
+    if law.blocks is None:
+        return None
+    head = getattr(predictor, "head", predictor)
+
+    def at(G: np.ndarray) -> MomentGradient:
+        found = moment_gradient(law, head, G, lam)
+        if found is None:
+            raise AttnscopeError(
+                f"the risk of {type(task).__name__} is too steep to be differentiated at this "
+                "temperature; try a smaller one."
+            )
+        return found
+
+    def both(G: np.ndarray) -> tuple[float, np.ndarray]:
+        found = at(G)
+        return found.value, found.gram[None]
+
+    # where k is what the label reads, nothing smooths the weights
+    for j in range(len(star)):
+        G = np.eye(2 + len(star))
+        G[2:, 2:] = star
+        G[0, 2:] = G[2:, 0] = star[j]
+        if moment_gradient(law, head, G, lam) is None:
+            return None
+    return Surface(both, star, 2, True, lambda G: float(at(G).gram_error.max()))
 
 
 def _exact_surface(

@@ -1,0 +1,110 @@
+"""A label's weights on few points: E[y g(x)] = sum_i W_i g(c_i) for any smooth g, found once.
+
+notation: V, p the weights and points of the base cells (quadrature.py), c_i the N Chebyshev points
+-X cos(pi i/(N-1)) of [-X, X], l_i their Lagrange polynomials, X the reach of the label.
+
+    W_i = sum_p V_p l_i(p),        E[y g] - sum_i W_i g(c_i) = sum_p V_p (g - I g)(p),
+
+I g the interpolant; |.| <= sum|V| max|g - I g|. The sizes of a ladder (SIZES) are kept with the
+weights. `tail` bounds max|g - I g| by the Chebyshev coefficients of g: those of an analytic g fall
+like r^-n, and the last eighth of them shows how far.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from attnscope.theory.labels.quadrature import LabelWeights
+
+__all__ = [
+    "PLATEAU",
+    "SIZES",
+    "TRIED",
+    "Folded",
+    "cell_sizes",
+    "coefficients",
+    "fold",
+    "tail",
+]
+
+SIZES = (65, 97, 145, 217, 325, 485, 729, 1093, 1639)
+TRIED = SIZES[:7]  # where the tail decides: a g that 729 points do not follow has a kink
+PLATEAU = (
+    8 * 2.0**-52
+)  # of the largest value: coefficients of values that are good to rounding
+
+
+class Folded(NamedTuple):
+    """points, weights (N,); to_cells (b, N): from g at the points to g at the base cells."""
+
+    points: np.ndarray
+    weights: np.ndarray
+    to_cells: np.ndarray
+
+
+def fold(label: LabelWeights, size: int, kept: dict[int, Folded]) -> Folded:
+    """The weights on `size` points; `kept` holds those found before."""
+    if size not in kept:
+        c = -label.reach * np.cos(np.pi * np.arange(size) / (size - 1))
+        weights = label.weights.ravel() @ _basis(label.points.ravel(), c)
+        kept[size] = Folded(c, weights, _basis(label.centres, c))
+    return kept[size]
+
+
+def _basis(x: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """(n, N): the Lagrange polynomials of Chebyshev points c at x, by the barycentric formula."""
+    heft = (-1.0) ** np.arange(len(c))
+    heft[[0, -1]] /= 2
+    apart = x[:, None] - c
+    exact = apart == 0
+    ratio = heft / np.where(exact, 1.0, apart)
+    out = ratio / ratio.sum(1, keepdims=True)
+    hit = exact.any(1, keepdims=True)
+    return np.where(hit, exact * 1.0, out)
+
+
+@lru_cache(maxsize=16)
+def _cosines(size: int) -> np.ndarray:
+    """(N, N): from values at Chebyshev points to coefficients."""
+    n = size - 1
+    turns = np.outer(np.arange(size), np.arange(size)) % (2 * n)
+    out = 2 / n * np.cos(np.pi * turns / n)
+    out[:, [0, -1]] /= 2
+    out[[0, -1]] /= 2
+    return out
+
+
+def coefficients(values: np.ndarray) -> np.ndarray:
+    """Chebyshev coefficients from values at the points."""
+    return np.asarray(_cosines(len(values)) @ values[::-1])
+
+
+def tail(values: np.ndarray, scale: float = 0.0) -> float:
+    """A bound of the interpolation error from values (N,) at the points, as far as the decay of
+    the coefficients shows it.
+
+    Args:
+        scale: the size of what was summed to the values, where they cancel.
+    """
+    size = len(values)
+    sizes = np.abs(coefficients(values))
+    eighth = max(4, size // 8)
+    last = float(sizes[-eighth:].max())
+    before = float(sizes[-2 * eighth : -eighth].max())
+    largest = max(float(np.abs(values).max()), scale)
+    if last <= PLATEAU * largest:  # rounding of the values, which interpolation passes on
+        return 8 * PLATEAU * largest
+    # decay by `last`/`before` over an eighth goes on: a geometric series, each coefficient counted
+    # twice (interpolation folds what is left out back)
+    ratio = min(last / before, 0.99) if before > 0 else 0.0
+    return 2 * eighth * last / (1 - ratio)
+
+
+def cell_sizes(found: Folded, values: np.ndarray, off: float) -> np.ndarray:
+    """(b,) at least |g| on each base cell, by its value at the centre and those beside it."""
+    at = np.abs(found.to_cells @ values) + off
+    wide = np.concatenate([at[:1], at, at[-1:]])
+    return np.asarray(np.maximum(np.maximum(wide[:-2], wide[2:]), at))

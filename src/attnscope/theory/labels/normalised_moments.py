@@ -1,0 +1,361 @@
+"""E[y T] and E T^2 of a head with weights h(lam u_l)/(c0 + sum_m h(lam u_m)).
+
+notation: as in moment_risk.py, token_kinds.py and risks/normalised_risk.py: t = e^tau, K_p = e^{p y}
+exp(-e^y), y = tau + log h(lam u); f_a = E K_0, A_a = E[w K_1], B_a = E[w^2 K_2] of a kind of token,
+P = prod_a f_a^{n_a}.
+
+    E T^2  = int dtau e^{-c0 t} P { sum_a n_a (B_a/f_a - (A_a/f_a)^2) + (sum_a n_a A_a/f_a)^2 },
+    E[y T] = int dtau e^{-c0 t} { C P/f_R + Y (P/f_R) sum_{not read} n_a A_a/f_a },
+    Y = E[y K_0],    C = E[y w K_1]     of the token R that is read.
+
+Y and C are sums over the label's points c_i and a trapezoid rule in z. They are collected on one
+grid of scores first: each node gives its weight to the PLACES nearest grid points by Lagrange's
+polynomials, since the kernels vary on the scale 1/lam of the score and the grid has SCORE_STEP/lam.
+So the kernels are evaluated once per (tau, grid point), however many nodes there are. For h = exp
+only y = tau + lam u counts: a table of the kernels' averages over z at equal steps of y serves all
+tau and all grid points of a + a_x x.
+
+Errors. Interpolation in x: |Im x| <= pi/(3 lam |a_x|) turns one term of the denominator by at most
+60 degrees, so that |g| is at most doubled there, and Chebyshev interpolation at N points errs by
+4 M r^-N/(r - 1) (Bernstein), r the ellipse within that strip; for h other than exp a smaller fold
+takes its place. Two rules in z and two numbers of places differ by an error; the outer rule is that
+of normalised_risk.py (3e-13 of the integral of absolute terms), rounding as there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from attnscope.errors import bad
+from attnscope.theory.labels.folded import SIZES, Folded, fold
+from attnscope.theory.labels.label_blocks import LabelBlock
+from attnscope.theory.labels.quadrature import BASE
+from attnscope.theory.labels.token_kinds import (
+    Kind,
+    Kinds,
+    ReadToken,
+    Terms,
+    kind,
+    kinds_of,
+    read_token,
+)
+from attnscope.theory.risks.normalised_risk import (
+    HIGHEST,
+    STEP,
+    WIDEST,
+    kernels,
+    power,
+    rules_for,
+)
+
+__all__ = [
+    "KindTable",
+    "collected",
+    "exponential_scores",
+    "fold_sizes",
+    "normalised_terms",
+    "survival",
+    "tables",
+    "tau_nodes",
+]
+
+SCORE_STEP = 0.07  # nats between grid points: 16 places then leave 1e-16 of a kernel
+SHIFTS = 4  # grid points per step of tau, for h = exp: 0.0675 nats
+SLOWEST = 0.05  # temperature below which the grid would be wider than the scores
+PLACES, FEWER = 16, 12  # grid points that share the weight of a node: two rules
+REACH = 9.0
+DEPTH = 40.0  # nats: the slowest decay of an integrand, e^tau, is followed to e^-40
+OUTER = 3e-13  # relative error of the trapezoid rule in tau (normalised_risk.py)
+ROUNDING = 16 * 2.0**-52  # as there: per unit of the largest exponent
+STRIP = math.pi / 3  # of Im(lam u)
+ENOUGH = 1e-15  # what a size of fold is chosen for
+COARSEST = 1e-8  # what the largest must reach: a g that turns faster is left to nodes
+SMALLEST = 1e-290  # averages f below have products below rounding
+
+
+class KindTable(NamedTuple):
+    """f, A, B and 1 - f of a kind at every tau, by two rules; |w K_1| beside."""
+
+    f: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+    A_size: np.ndarray
+    plain: Any
+
+
+def exponential_scores(predictor: Any) -> bool:
+    """Whether log h is the score itself."""
+    x = np.array([-3.0, 0.25, 2.0])
+    return bool(np.array_equal(predictor.log_activation(x), x))
+
+
+def normalised_terms(
+    predictor: Any, block: LabelBlock, G: np.ndarray, lam: float
+) -> Terms | None:
+    """Of one block; None where the scores vary too fast for the label's points."""
+    kinds = kinds_of(block)
+    laws = [kind(G, law) for law in kinds.laws]
+    if lam * max(law.sd for law in laws) > WIDEST:
+        return None
+    read = read_token(G, block)
+    label = block.weights
+    sizes = fold_sizes(predictor, lam, read, label.reach)
+    if sizes is None:
+        return None
+    tau, high = tau_nodes(predictor, lam, laws, kinds, read, label.reach)
+    sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, HIGHEST)))
+    rounding = ROUNDING * (4 + high)
+    fine, coarse = tables(predictor, lam, laws, tau)
+    output, output_size = _output(fine, kinds, sink)
+    output_error = abs(output - _output(coarse, kinds, sink)[0])
+    output_error += (OUTER + rounding) * output_size
+    parts = [
+        _cross(predictor, lam, block, read, size, rule, places, tables_, kinds, tau, sink)
+        for size, rule, places, tables_ in zip(sizes, (0, 1), (PLACES, FEWER), (fine, coarse))
+    ]
+    (cross, cross_size, Yg), (other, _, _) = parts
+    largest = _largest_value(laws, kinds, read, label.reach)
+    off = _interpolation_bound(predictor, lam, read, label.reach, sizes[0], largest)
+    off += _local_bound(lam, read, largest)
+    error = abs(cross - other) + (OUTER + rounding) * cross_size + label.mean_size * off
+    error += 2 * float(label.slack @ Yg)
+    return Terms(cross, error, output, output_error, cross_size)
+
+
+def fold_sizes(
+    predictor: Any, lam: float, read: ReadToken, reach: float
+) -> tuple[int, int] | None:
+    """Two sizes of fold: one whose bound is below ENOUGH, and the same or the one before."""
+    r = _ellipse(lam, read, reach)
+    enough = [i for i, size in enumerate(SIZES) if size * math.log(r) >= -math.log(ENOUGH)]
+    i = enough[0] if enough else len(SIZES) - 1
+    if SIZES[i] * math.log(r) < -math.log(COARSEST):
+        return None
+    return SIZES[i], SIZES[i] if exponential_scores(predictor) else SIZES[max(i - 1, 0)]
+
+
+def _ellipse(lam: float, read: ReadToken, reach: float) -> float:
+    """r of the Bernstein ellipse about [-reach, reach] within the strip."""
+    turn = lam * abs(read.a_x)
+    b = min(STRIP / max(turn, 1e-300) / reach, 10.0)
+    return b + math.sqrt(1 + b * b)
+
+
+def _interpolation_bound(
+    predictor: Any, lam: float, read: ReadToken, reach: float, size: int, largest: float
+) -> float:
+    r = _ellipse(lam, read, reach)
+    return 4 * 2 * largest * r ** -(size - 1) / (r - 1)
+
+
+def _local_bound(lam: float, read: ReadToken, largest: float) -> float:
+    """Of the degree 15 by which the label's weights follow g on a base cell."""
+    b = STRIP / max(lam * abs(read.a_x), 1e-300) / (BASE / 2)
+    r = b + math.sqrt(1 + b * b)
+    return 0.0 if r > 1e10 else 4 * 2 * largest * r**-15 / (r - 1)
+
+
+def _largest_value(laws: list[Kind], kinds: Kinds, read: ReadToken, reach: float) -> float:
+    """More than E max_l |w_l| given x, |x| <= reach, on the ellipse."""
+    tokens = float(kinds.numbers.sum())
+    size = max(abs(law.b) + math.sqrt(law.rest + law.q**2) * (1 + math.sqrt(2 * math.log(tokens + 1)))
+               for law in laws)  # fmt: skip
+    return size + abs(read.b) + 2 * abs(read.b_x) * reach + abs(read.b_z)
+
+
+def tau_nodes(
+    predictor: Any, lam: float, laws: list[Kind], kinds: Kinds, read: ReadToken, reach: float
+) -> tuple[np.ndarray, float]:
+    """Nodes from DEPTH below -log of the largest sum of h to 4 above -log of the smallest, and the
+    largest exponent that occurs.
+    """
+    log_h = lambda u: float(predictor.log_activation(np.array([lam * u]))[0])
+    total = float(kinds.numbers.sum())
+    far = [law.a + sign * REACH * law.sd for law in laws for sign in (-1, 1)]
+    wide = abs(read.a_x) * reach + REACH * read.a_z
+    far += [read.a - wide, read.a + wide]
+    top = max(log_h(u) for u in far) + math.log(total)
+    # the largest of n scores exceeds this quantile with probability 1 - 1e-18
+    low = max(
+        log_h(law.a + law.sd * max(-REACH, float(ndtri(10 ** (-18 / n)))))
+        for law, n in zip(laws, kinds.numbers)
+        if n > 0
+    )
+    if kinds.numbers.sum() == 1:  # the only token may be anywhere that the label counts
+        low = min(log_h(u) for u in far)
+    count = math.ceil((top - low + DEPTH + 4) / STEP)
+    tau = -top - DEPTH + STEP * np.arange(count + 1)
+    scores = [abs(lam * u) for u in far]
+    high = max(float(np.abs(tau).max()), max(abs(log_h(u)) for u in far), *scores)
+    return tau, high
+
+
+def tables(
+    predictor: Any, lam: float, laws: list[Kind], tau: np.ndarray
+) -> list[list[KindTable]]:
+    """The kernels' averages of every kind by the fine and by the coarse rule."""
+    found: list[list[KindTable]] = [[], []]
+    for law in laws:
+        for rule, (g, weight) in enumerate(rules_for(lam * law.sd)):
+            w = law.b + law.q * g
+            columns = np.stack(
+                [weight, weight * w, weight * (w * w + law.rest), weight * np.abs(w)], 1
+            )
+            got = kernels(predictor, lam, law.a, law.sd, g, columns, tau)
+            plain = got
+            found[rule].append(
+                KindTable(got.k0[:, 0], got.k1[:, 1], got.k2[:, 2], got.k1[:, 3], plain)
+            )
+    return found
+
+
+def survival(f: np.ndarray, plain: Any, exponent: float) -> np.ndarray:
+    """f^exponent: through 1 - f where that is small (long sequences), else by f itself, which keeps
+    its relative accuracy down to the smallest float.
+    """
+    return np.where(f > 0.5, power(plain, exponent), f**exponent)
+
+
+def _ratios(each: list[KindTable], n: np.ndarray) -> tuple[np.ndarray, ...]:
+    """P, and per kind A/f, B/f, |A|/f; 0 where f is."""
+    P = np.prod([survival(x.f, x.plain, c) for x, c in zip(each, n)], axis=0)
+    safe = [np.maximum(x.f, SMALLEST) for x in each]
+    live = [x.f > SMALLEST for x in each]
+    A = np.array([np.where(ok, x.A / f, 0.0) for x, f, ok in zip(each, safe, live)])
+    B = np.array([np.where(ok, x.B / f, 0.0) for x, f, ok in zip(each, safe, live)])
+    size = np.array([np.where(ok, x.A_size / f, 0.0) for x, f, ok in zip(each, safe, live)])
+    return P, A, B, size
+
+
+def _output(each: list[KindTable], kinds: Kinds, sink: np.ndarray) -> tuple[float, float]:
+    """E T^2, and the integral of the absolute values of its terms."""
+    n = kinds.numbers
+    P, A, B, size = _ratios(each, n)
+    value = n @ (B - A * A) + (n @ A) ** 2
+    absolute = n @ (B + size * size) + (n @ size) ** 2
+    outer = P * sink * STEP
+    return float(outer @ value), float(outer @ absolute)
+
+
+def _cross(
+    predictor: Any, lam: float, block: LabelBlock, read: ReadToken, size: int, rule: int,
+    places: int, each: list[KindTable], kinds: Kinds, tau: np.ndarray, sink: np.ndarray,
+) -> tuple[float, float, np.ndarray]:  # fmt: skip
+    """E[y T], the integral of the absolute values of its terms, and |g| on the base cells."""
+    found = fold(block.weights, size, block.folds)
+    z, weight = rules_for(lam * read.a_z)[rule]
+    if read.a_z == 0:
+        z, weight = np.zeros(1), np.ones(1)
+    spread = _by_shifts if exponential_scores(predictor) and lam > SLOWEST else _by_nodes
+    Y, C, Y_size, C_size = spread(predictor, lam, read, found, z, weight, places, tau)
+    n = kinds.numbers.copy()
+    n[kinds.read] -= 1
+    P, A, _, sizes = _ratios(each, n)
+    outer = P * sink * STEP
+    value = float(outer @ (C + Y * (n @ A)))
+    absolute = float(outer @ (C_size + Y_size * (n @ sizes)))
+    bound = np.full(len(block.weights.centres), 0.0)
+    if rule == 0:
+        bound = _sizes_on_cells(found, read, kinds, block)
+    return value, absolute, bound
+
+
+def _by_nodes(
+    predictor: Any, lam: float, read: ReadToken, found: Folded, z: np.ndarray, weight: np.ndarray,
+    places: int, tau: np.ndarray,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """Y, C and their absolute sizes at every tau, for any h."""
+    u = read.a + read.a_x * found.points[:, None] + read.a_z * z
+    w = read.b + read.b_x * found.points[:, None] + read.b_z * z
+    W = found.weights[:, None] * weight
+    grid, (first, second) = collected(u, [W, W * w], lam, places)
+    e = np.exp(np.minimum(tau[:, None] + predictor.log_activation(lam * grid), HIGHEST))
+    k0 = np.exp(-e)
+    k1 = e * k0
+    return k0 @ first, k1 @ second, k0 @ np.abs(first), k1 @ np.abs(second)
+
+
+def _by_shifts(
+    predictor: Any, lam: float, read: ReadToken, found: Folded, z: np.ndarray, weight: np.ndarray,
+    places: int, tau: np.ndarray,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """The same for h = exp, by a table in y = tau + lam (a + a_x x)."""
+    step = STEP / SHIFTS / lam
+    value = read.b + read.b_x * found.points
+    W = found.weights
+    at = read.a + read.a_x * found.points
+    grid, (first, second) = collected(at, [W, W * value], lam, places, step)
+    count = len(grid) + SHIFTS * (len(tau) - 1)
+    y = tau[0] + lam * grid[0] + STEP / SHIFTS * np.arange(count)
+    K0, K1, Kz = averages(y, lam * read.a_z, z, weight)
+    window = lambda K: np.lib.stride_tricks.sliding_window_view(K, len(grid))[::SHIFTS]
+    C = window(K1) @ second + read.b_z * (window(Kz) @ first)
+    C_size = window(K1) @ np.abs(second) + abs(read.b_z) * (
+        window(np.abs(Kz)) @ np.abs(first)
+    )
+    return window(K0) @ first, C, window(K0) @ np.abs(first), C_size
+
+
+def averages(
+    y: np.ndarray, width: float, z: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """E K_0, E K_1, E[z K_1] of y + width z."""
+    out = np.empty((3, len(y)))
+    columns = np.stack([weight, weight * z], axis=1)
+    for part in np.array_split(np.arange(len(y)), max(1, len(y) * len(z) // (1 << 19))):
+        e = np.exp(np.minimum(y[part, None] + width * z, HIGHEST))
+        k0 = np.exp(-e)
+        out[0, part] = k0 @ weight
+        e *= k0
+        out[1:, part] = (e @ columns).T
+    return out[0], out[1], out[2]
+
+
+def _sizes_on_cells(
+    found: Folded, read: ReadToken, kinds: Kinds, block: LabelBlock
+) -> np.ndarray:
+    """(b,) more than |g| on the base cells: weights are shares, so |g| <= E[max_l |w_l| | x]."""
+    x = np.abs(block.weights.centres) + BASE
+    scale = float(np.max(kinds.laws[:, -1]))
+    values = abs(read.b) + abs(read.b_x) * x
+    mean = float(np.abs(kinds.laws[:, :-1]).sum(1).max())
+    tokens = float(kinds.numbers.sum())
+    return values + mean + scale * (1 + math.sqrt(2 * math.log(tokens + 1)))
+
+
+def collected(
+    u: np.ndarray, masses: list[np.ndarray], lam: float, places: int, step: float = 0.0
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Weights at scores u, given to the `places` nearest points of a grid."""
+    low, high = float(u.min()), float(u.max())
+    widest = max((high - low) / 40, 1e-3 * (1 + abs(high)))
+    step = step or min(SCORE_STEP / max(lam, 1e-300), widest)
+    count = int((high - low) / step) + places + 2
+    if count > 1 << 20:
+        raise bad("temperature", "risk", "smaller", lam)
+    start = low - step * (places // 2)
+    at = (u.ravel() - start) / step
+    first = np.floor(at).astype(int) - (places // 2 - 1)
+    part = at - first  # from places/2 - 1 to places/2
+    shares = _shares(part, places)
+    index = (first[:, None] + np.arange(places)).ravel()
+    folded = [
+        np.bincount(index, (mass.ravel()[:, None] * shares).ravel(), count)[:count]
+        for mass in masses
+    ]
+    return start + step * np.arange(count), folded
+
+
+def _shares(part: np.ndarray, places: int) -> np.ndarray:
+    """(n, places) Lagrange polynomials of 0, 1, ..., places - 1."""
+    j = np.arange(places)
+    heft = (-1.0) ** j * np.array([math.comb(places - 1, int(k)) for k in j])
+    apart = part[:, None] - j
+    exact = apart == 0
+    ratio = heft / np.where(exact, 1.0, apart)
+    out = ratio / ratio.sum(1, keepdims=True)
+    return np.where(exact.any(1, keepdims=True), exact * 1.0, out)

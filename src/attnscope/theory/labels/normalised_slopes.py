@@ -1,0 +1,245 @@
+"""Derivatives of the risk of a normalised head, on the label's weights.
+
+notation: as in normalised_moments.py; F_p(tau, x) = E K_p over z given x, ' the derivative in alpha =
+a + a_x x, beta = b + b_x x.
+
+    Y = sum_i W_i F_0,     C = sum_i W_i (beta F_1 + cov F_1'),     d/dv = (1/2) d^2/d alpha^2,
+    lam d/dlam F = alpha F' + v F'',     lam d/dlam F' = alpha F'' + F' + v F'''.
+
+For h = exp, F' = lam E K_p' and K_p' = p K_p - K_{p+1}: nothing is divided by a_z. For other h by
+Stein's identity, F^(m) = E[K_p He_m(z)]/a_z^m, where a_z is not small. Kinds of tokens enter through
+f, A, B, averages E[P(g) K_p] whose derivatives are averages of other polynomials (Stein; as in
+risks/normalised_gradient.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.polynomial import polynomial as poly
+
+from attnscope.theory.labels.folded import Folded, fold
+from attnscope.theory.labels.label_blocks import LabelBlock
+from attnscope.theory.labels.label_slopes import Slopes
+from attnscope.theory.labels.normalised_moments import (
+    PLACES,
+    SHIFTS,
+    SLOWEST,
+    SMALLEST,
+    collected,
+    exponential_scores,
+    fold_sizes,
+    survival,
+    tau_nodes,
+)
+from attnscope.theory.labels.token_kinds import Kind, ReadToken, kind, kinds_of, read_token
+from attnscope.theory.risks.normalised_risk import (
+    HIGHEST,
+    STEP,
+    WIDEST,
+    kernels,
+    rules_for,
+)
+
+__all__ = ["normalised_slopes"]
+
+SMALL = (
+    0.1  # of the whole deviation: a_z below which Stein's identity would divide by rounding
+)
+QUADRATURE = (
+    1e-11  # relative error charged for the integrals, in the absolute values of their terms
+)
+# K_p^(m) = sum_j c_j K_j: rows m = 0..3 for p = 1, m = 0..2 for p = 0, columns j = 0..4
+OF_ONE = np.array(
+    [[0, 1, 0, 0, 0], [0, 1, -1, 0, 0], [0, 1, -3, 1, 0], [0, 1, -7, 6, -1]], float
+)
+OF_ZERO = np.array([[1, 0, 0, 0, 0], [0, -1, 0, 0, 0], [0, -1, 1, 0, 0]], float)
+
+
+class Weighed(NamedTuple):
+    """sum_i W_i x_i^k F^(m) at every tau: zero (3, 3, tau), one (4, 3, tau), by m and k."""
+
+    zero: np.ndarray
+    one: np.ndarray
+
+
+def normalised_slopes(
+    predictor: Any, block: LabelBlock, G: np.ndarray, lam: float
+) -> Slopes | None:
+    kinds = kinds_of(block)
+    if lam == 0 or (kinds.laws[:, -1] == 0).any() or G[0, 0] <= 0:
+        return None
+    seen = [kind(G, law) for law in kinds.laws]
+    if lam * max(law.sd for law in seen) > WIDEST:
+        return None
+    read = read_token(G, block)
+    sizes = fold_sizes(predictor, lam, read, block.weights.reach)
+    if sizes is None:
+        return None
+    found = fold(block.weights, sizes[0], block.folds)
+    tau, _ = tau_nodes(predictor, lam, seen, kinds, read, block.weights.reach)
+    weighed = _weighed(predictor, lam, read, found, tau)
+    if weighed is None:
+        return None
+    sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, HIGHEST))) * STEP
+    tables = [_table(predictor, lam, law, tau) for law in seen]
+    n = kinds.numbers
+    others = n.copy()
+    others[kinds.read] -= 1
+    # -- the label's side ------------------------------------------------------------------------
+    ones, zeros = weighed.one, weighed.zero
+    v, cov = read.a_z**2, read.a_z * read.b_z
+    line = lambda F, c0, c1, k=0: c0 * F[k] + (c1 * F[k + 1] if c1 else 0.0)
+    Y = zeros[0][0]
+    C = line(ones[0], read.b, read.b_x) + cov * ones[1][0]
+    by_alpha = lambda k: line(ones[1], read.b, read.b_x, k) + cov * ones[2][k]
+    warm_C = (
+        _product(ones[1], read) + v * line(ones[2], read.b, read.b_x)
+        + cov * (line(ones[2], read.a, read.a_x) + ones[1][0] + v * ones[3][0])
+    )  # fmt: skip
+    warm_Y = line(zeros[1], read.a, read.a_x) + v * zeros[2][0]
+    half = (line(ones[2], read.b, read.b_x) + cov * ones[3][0]) / 2
+    dC = [by_alpha(0), by_alpha(1), half, ones[0][0], ones[0][1], ones[1][0], warm_C / lam]
+    dY = [zeros[1][0], zeros[1][1], zeros[2][0] / 2, 0 * Y, 0 * Y, 0 * Y, warm_Y / lam]
+    f, A, B = (np.array([t[0][i] for t in tables]) for i in range(3))  # (A, tau)
+    live = f > SMALLEST
+    safe = np.where(live, f, 1.0)
+    rA, rB = np.where(live, A / safe, 0.0), np.where(live, B / safe, 0.0)
+    over = np.where(live, 1 / safe, 0.0)
+    Q = np.prod([survival(t[0][0], t[1], c) for t, c in zip(tables, others)], axis=0) * sink
+    P = np.prod([survival(t[0][0], t[1], c) for t, c in zip(tables, n)], axis=0) * sink
+    added = others @ rA
+    cross = np.array([float(Q @ (c + y * added)) for c, y in zip(dC, dY)])
+    size = np.array([float(Q @ (np.abs(c) + np.abs(y * added))) for c, y in zip(dC, dY)])
+    X_A = others[:, None] * Q * Y * over
+    X_f = others[:, None] * over * Q * (C + Y * added - Y * rA)
+    # -- the output's square ---------------------------------------------------------------------
+    whole = n @ rA
+    V = n @ (rB - rA**2) + whole**2
+    O_B = n[:, None] * P * over
+    O_A = n[:, None] * P * over * 2 * (whole - rA)
+    O_f = n[:, None] * P * over * (V - rB + 2 * rA**2 - 2 * whole * rA)
+    by_f, by_A = O_f - 2 * X_f, O_A - 2 * X_A
+    changes = np.array([t[2] for t in tables])  # (A, 6, 3, tau)
+    by_kind = np.einsum("at,akt->ak", by_f, changes[:, :, 0])
+    by_kind += np.einsum("at,akt->ak", by_A, changes[:, :, 1])
+    by_kind += np.einsum("at,akt->ak", O_B, changes[:, :, 2])
+    absolute = np.abs(changes)
+    kind_size = np.einsum("at,akt->ak", np.abs(by_f), absolute[:, :, 0])
+    kind_size += np.einsum("at,akt->ak", np.abs(by_A), absolute[:, :, 1])
+    kind_size += np.einsum("at,akt->ak", np.abs(O_B), absolute[:, :, 2])
+    total = float(P @ V) - 2 * float(Q @ (C + Y * added))
+    label = block.weights
+    # |dg| <= a few of |w|, x |w| and lam |w|: the sizes of what the derivative multiplies
+    reach = (abs(read.b) + 10 * (abs(read.b_x) + abs(read.b_z)) + 10) * np.array(
+        [lam, 10 * lam, lam**2, 1.0, 10.0, lam, 10.0]
+    )
+    lost = 2 * float(label.slack.sum()) * reach
+    lost += label.unseen / (2 * max(label.square, 1e-300) ** 0.5) * reach
+    return Slopes(
+        total, by_kind[:, :5], -2 * cross[:6], float(by_kind[:, 5].sum() - 2 * cross[6]), 0.0,
+        QUADRATURE * kind_size[:, :5], 2 * (QUADRATURE * size[:6] + lost[:6]),
+        float(QUADRATURE * (kind_size[:, 5].sum() + 2 * size[6]) + 2 * lost[6]),
+    )  # fmt: skip
+
+
+def _product(F: np.ndarray, read: ReadToken) -> np.ndarray:
+    """sum W alpha beta F, from the sums with 1, x and x^2."""
+    return (
+        read.a * read.b * F[0]
+        + (read.a * read.b_x + read.a_x * read.b) * F[1]
+        + read.a_x * read.b_x * F[2]
+    )
+
+
+def _weighed(
+    predictor: Any, lam: float, read: ReadToken, found: Folded, tau: np.ndarray
+) -> Weighed | None:
+    z, weight = rules_for(lam * read.a_z)[0]
+    if read.a_z == 0:
+        z, weight = np.zeros(1), np.ones(1)
+    if exponential_scores(predictor) and lam > SLOWEST:
+        return _by_table(lam, read, found, z, weight, tau)
+    if read.a_z < SMALL * np.hypot(read.a_x, read.a_z):
+        return None
+    return _by_stein(predictor, lam, read, found, z, weight, tau)
+
+
+def _by_table(
+    lam: float,
+    read: ReadToken,
+    found: Folded,
+    z: np.ndarray,
+    weight: np.ndarray,
+    tau: np.ndarray,
+) -> Weighed:
+    step = STEP / SHIFTS / lam
+    x, W = found.points, found.weights
+    masses = [W, W * x, W * x * x]
+    grid, folded = collected(read.a + read.a_x * x, masses, lam, PLACES, step)
+    count = len(grid) + SHIFTS * (len(tau) - 1)
+    y = tau[0] + lam * grid[0] + STEP / SHIFTS * np.arange(count)
+    K = np.empty((5, count))
+    for part in np.array_split(np.arange(count), max(1, count * len(z) // (1 << 19))):
+        e = np.exp(np.minimum(y[part, None] + lam * read.a_z * z, HIGHEST))
+        k = np.exp(-e)
+        for p in range(5):
+            K[p, part] = k @ weight
+            k *= e
+    window = np.lib.stride_tricks.sliding_window_view(K, len(grid), axis=1)[:, ::SHIFTS]
+    sums = np.stack([window @ mass for mass in folded])  # (3, 5, tau)
+    turn = lambda rows: np.stack(
+        [lam**m * np.einsum("j,kjt->kt", c, sums) for m, c in enumerate(rows)]
+    )
+    return Weighed(turn(OF_ZERO), turn(OF_ONE))
+
+
+def _by_stein(
+    predictor: Any, lam: float, read: ReadToken, found: Folded, z: np.ndarray, weight: np.ndarray,
+    tau: np.ndarray,
+) -> Weighed:  # fmt: skip
+    x = found.points[:, None]
+    u = read.a + read.a_x * x + read.a_z * z
+    hermite = [1 + 0 * z, z, z * z - 1, z * (z * z - 3)]
+    W = found.weights[:, None] * weight
+    masses = [W * x**k * h / read.a_z**m for m, h in enumerate(hermite) for k in range(3)]
+    grid, folded = collected(u, masses, lam, PLACES)
+    e = np.exp(np.minimum(tau[:, None] + predictor.log_activation(lam * grid), HIGHEST))
+    k0 = np.exp(-e)
+    columns = np.stack(folded, axis=1)
+    one = ((e * k0) @ columns).T.reshape(4, 3, -1)
+    return Weighed((k0 @ columns).T.reshape(4, 3, -1)[:3], one)
+
+
+def _table(
+    predictor: Any, lam: float, law: Kind, tau: np.ndarray
+) -> tuple[list[np.ndarray], Any, np.ndarray]:
+    """f, A, B; the kernels for powers of f; (6, 3, tau) derivatives in a, b, cov, vu, vw, lam."""
+    g, weight = rules_for(lam * law.sd)[0]
+    got = kernels(
+        predictor, lam, law.a, law.sd, g, weight[:, None] * g[:, None] ** np.arange(5), tau
+    )
+    K = (got.k0, got.k1, got.k2)
+    w = np.array([law.b, law.q])
+    square = poly.polyadd(poly.polymul(w, w), [law.rest])
+    P = [np.array([1.0]), w, square]
+    average = lambda p, c: K[p][:, : len(c)] @ np.asarray(c, dtype=float)
+    stein = lambda c: poly.polysub(poly.polymulx(c), poly.polyder(c))
+    values = [average(p, c) for p, c in enumerate(P)]
+    u = np.array([law.a, law.sd])
+    by_a = [average(p, stein(c)) / law.sd for p, c in enumerate(P)]
+    by_lam = [average(p, stein(poly.polymul(u, c))) / (lam * law.sd) for p, c in enumerate(P)]
+    by_sd = [average(p, stein(poly.polymulx(c))) / law.sd for p, c in enumerate(P)]
+    zero = 0 * values[0]
+    by_b = [zero, average(1, [1.0]), average(2, 2 * w)]
+    # q = cov/sd, rest = vw - q^2
+    by_q = [
+        zero,
+        average(1, [0.0, 1.0]),
+        average(2, 2 * poly.polysub(poly.polymulx(w), [law.q])),
+    ]
+    by_vu = [(s - q * law.q / law.sd) / (2 * law.sd) for s, q in zip(by_sd, by_q)]
+    by_vw = [zero, zero, average(2, [1.0])]
+    by_cov = [q / law.sd for q in by_q]
+    return values, got, np.array([by_a, by_b, by_cov, by_vu, by_vw, by_lam])

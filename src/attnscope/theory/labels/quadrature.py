@@ -1,0 +1,374 @@
+"""The moments of a label that reads one projection, cell by cell, with a bound.
+
+notation: x standard normal with density phi, t = mean + scale x the projection that is read, y(t)
+the label, c a cell of width 2 h, m_c its mass; P = ORDER.
+
+On every cell the label is y = p + r with p a polynomial of degree below P and |r| <= e_c
+(taylor_jets.py: e_c = min_k max|c_k|, the Taylor coefficients in units of h, over the whole cell).
+Cells are cut until
+
+    e_c (2 max|y| + 2 rms) <= TOLERANCE E y^2       or  m_c times that is below a share of it,
+
+rms = (E y^2)^(1/2); a jump is cut down to rounding. POINTS-point Gauss-Legendre sums on the cells
+then give E y^2 and E[y l(x)] for smooth l. Since p phi l is a polynomial of low degree times a
+Gaussian that varies by e^2 over a cell, what the rule itself misses is below rounding, and
+
+    |error of E y^2|  <= 2 sum_c m_c e_c (2 max_c|y| + e_c),
+    |error of E[y l]| <= 2 sum_c m_c e_c max_c|l|.
+
+These are bounds. Where jets cannot follow the label, cells of a given width take their place (the
+width that the author declared, or that of a scan; declared_cells.py), and e_c is the largest distance
+of the label from its interpolant on a fine grid: an estimate, which the method says.
+
+The weights are kept on base cells of width BASE: y w is folded onto POINTS Gauss-Legendre points p
+of each base cell by the Lagrange polynomials l_k, so that E[y g] = sum V_k g(p_k) for every g that a
+polynomial of degree POINTS - 1 follows on a base cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnscope.errors import AttnscopeError, bad
+from attnscope.theory.labels.intervals import Series
+
+__all__ = ["BASE", "EDGE", "POINTS", "LabelWeights", "Reading", "label_weights"]
+
+EDGE = 38.0  # standard deviations: the normal density beyond is below 1e-313
+BASE_CELLS = 334
+BASE = 2 * EDGE / BASE_CELLS  # width of a base cell, in standard deviations
+POINTS = 16  # of the Gauss-Legendre rule of a cell
+TOLERANCE = 1e-14  # of E y^2: what cells are cut for
+SHARE = 1e-4  # of TOLERANCE: what a cell may add whatever its mass; there are some 10^4 cells
+MOST_CELLS = 60_000  # cells of one label: about a second
+MOST_PIECES = 32  # of a cell in one round
+FINEST = 2.0**-50  # half width, relative to the place: a jump is not placed better
+LOOSE = 1e-5  # of E y^2: an error from which on cells that are left open are a refusal
+SETTLED = 1e-12  # of E y^2: what the outermost standard deviation may hold
+# relative error of sums of products: values of the author's function are taken as good to 4 units
+ROUNDING = 16 * 2.0**-52
+KEPT = 1e-20  # of E y^2: base cells with less in them are left out of the weights
+
+
+class Reading(NamedTuple):
+    """A label as a function of one standard normal.
+
+    values: x (n,) -> (k, n): k = 1 the label, k = 2 the means of a label and of its square.
+    enclosures: centre, half (n,) -> k Series on these cells; None where jets cannot follow.
+    place, unit: t = place + unit x. name: for sentences.
+    """
+
+    values: Callable[[np.ndarray], np.ndarray]
+    enclosures: Callable[[np.ndarray, np.ndarray], list[Series]] | None
+    place: float
+    unit: float
+    name: str
+
+
+class LabelWeights(NamedTuple):
+    """What a label contributes to a risk; `points`, `weights` (b, POINTS), `slack` (b,).
+
+    square: E y^2 and its error. E[y g] = sum weights g(points), up to 2 sum slack max|g| over each
+    base cell. centres (b,) of the base cells. mean_size: E|y|. cells: how many were needed.
+    how: "bound", "declared" or "scan". unseen: what a scan may have missed of E y^2.
+    """
+
+    points: np.ndarray
+    weights: np.ndarray
+    slack: np.ndarray
+    centres: np.ndarray
+    square: float
+    square_error: float
+    mean_size: float
+    reach: float
+    cells: int
+    how: str
+    unseen: float = 0.0
+
+
+class Cells(NamedTuple):
+    """centre, half, base (n,); off, top (k, n): distance from a polynomial, largest value."""
+
+    centre: np.ndarray
+    half: np.ndarray
+    base: np.ndarray
+    off: np.ndarray
+    top: np.ndarray
+
+    def take(self, which: np.ndarray) -> Cells:
+        return Cells(
+            self.centre[which], self.half[which], self.base[which], self.off[:, which],
+            self.top[:, which],
+        )  # fmt: skip
+
+
+def label_weights(
+    reading: Reading, kinks: Any = (), scale: float | None = None
+) -> LabelWeights:
+    """The weights of one label, by jets where they can follow it."""
+    # here, because that file is made of this one's cells
+    from attnscope.theory.labels.declared_cells import (
+        SCAN_STEP,
+        declared_cells,
+        unseen_square,
+    )
+
+    # overflow far out is met by infinite bounds, not by warnings
+    with np.errstate(all="ignore"):
+        if reading.enclosures is not None:
+            return folded(reading, _cut(reading), "bound")
+        cells, how = declared_cells(reading, kinks, scale)
+        out = folded(reading, cells, how)
+        if how == "declared":
+            return out
+        missed = SCAN_STEP * unseen_square(reading, out.points, out.square**0.5)
+        return out._replace(unseen=missed)
+
+
+def normal_mass(centre: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """At least the mass of cells: width times the largest density."""
+    nearest = np.maximum(np.abs(centre) - half, 0.0)
+    return 2 * half * np.exp(-nearest * nearest / 2) / np.sqrt(2 * np.pi)
+
+
+def _legendre() -> tuple[np.ndarray, np.ndarray]:
+    x, w = np.polynomial.legendre.leggauss(POINTS)
+    return x, w
+
+
+NODES, HEFTS = _legendre()
+# barycentric weights of the Legendre nodes
+BARYCENTRIC = (-1.0) ** np.arange(POINTS) * np.sqrt((1 - NODES**2) * HEFTS)
+
+
+def first_cells() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centres and half widths of the base cells, and their numbers."""
+    edges = np.linspace(-EDGE, EDGE, BASE_CELLS + 1)
+    centre = (edges[1:] + edges[:-1]) / 2
+    return centre, np.full(BASE_CELLS, BASE / 2), np.arange(BASE_CELLS)
+
+
+def density(x: np.ndarray) -> np.ndarray:
+    return np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+
+# -- jets ------------------------------------------------------------------------------------------
+
+
+def _cut(reading: Reading) -> Cells:
+    """Cells on which the label is a polynomial to TOLERANCE."""
+    assert reading.enclosures is not None
+    centre, half, base = first_cells()
+    scanned = _scan(reading, centre, half)
+    done: list[Cells] = []
+    kept = 0
+    sure = 0.0  # E y^2 on the cells that are done, at least
+    while True:
+        found = [_measured(x) for x in _enclosed(reading, centre, half)]
+        off, top, least = (np.stack([x[i] for x in found]) for i in range(3))
+        mass = normal_mass(centre, half)
+        with np.errstate(all="ignore"):
+            here = mass * (least[0] ** 2 if len(least) == 1 else least[1])
+            square = max(sure + float(np.nansum(here)), scanned)
+            target = TOLERANCE * max(square, 1e-300)
+            cost = cost_of(off, top, square)
+            good = (cost <= target) | (mass * cost <= SHARE * target) | (off == 0).all(0)
+        finest = half <= FINEST * (np.abs(centre) + abs(reading.place / reading.unit) + 1e-3)
+        stop = good | finest
+        cells = Cells(centre, half, base, off, top)
+        done.append(cells.take(stop))
+        kept += int(stop.sum())
+        sure += float(here[stop].sum())
+        open_ = ~stop
+        if not open_.any():
+            break
+        pieces = _pieces(off[:, open_], cost[open_] / target, int(open_.sum()))
+        if kept + int(pieces.sum()) > MOST_CELLS:
+            left = cells.take(open_)
+            refuse_open(reading, left, square)
+            done.append(left)
+            break
+        centre, half, base = _split(centre[open_], half[open_], base[open_], pieces)
+    return Cells(*(np.concatenate([x[i] for x in done], axis=-1) for i in range(5)))
+
+
+def cost_of(off: np.ndarray, top: np.ndarray, square: float) -> np.ndarray:
+    """What the distance from a polynomial moves E y^2 - 2 E[y g] by, g of the label's size."""
+    rms = np.sqrt(square)
+    if len(off) == 1:
+        return np.asarray(off[0] * (2 * top[0] + 2 * rms + off[0]))
+    return np.asarray(off[1] + 2 * rms * off[0])
+
+
+def _enclosed(reading: Reading, centre: np.ndarray, half: np.ndarray) -> list[Series]:
+    """In pieces, so that the jets of all projections fit in some MB."""
+    assert reading.enclosures is not None
+    size = 2048
+    parts = [
+        reading.enclosures(centre[i : i + size], half[i : i + size])
+        for i in range(0, len(centre), size)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    joined = []
+    for each in zip(*parts):
+        orders = max(len(x.mid) for x in each)
+        long = [x.longer(orders) for x in each]
+        mid, rad = (np.concatenate([x[i] for x in long], axis=1) for i in (0, 1))
+        joined.append(Series(mid, rad))
+    return joined
+
+
+def _measured(found: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distance from a polynomial of degree below POINTS, largest and least size of the value."""
+    largest = found.largest
+    off = found.rad[0]
+    if len(largest) > 1:
+        off = np.minimum(off, largest[1:].min(0)) if len(largest) > POINTS else 0 * off
+    with np.errstate(all="ignore"):
+        least = np.maximum(np.abs(found.mid[0]) - found.rad[0], 0.0)
+    return off, largest[0], np.where(np.isfinite(least), least, 0.0)
+
+
+def _pieces(off: np.ndarray, ratio: np.ndarray, count: int) -> np.ndarray:
+    """(n,) into how many each cell is cut: as its order of convergence asks for."""
+    with np.errstate(all="ignore"):
+        wanted = np.ceil(ratio ** (1 / POINTS))
+    limit = max(2, min(MOST_PIECES, 1024 // max(count, 1)))
+    wanted = np.where(np.isfinite(wanted), wanted, limit)
+    return np.clip(2 ** np.ceil(np.log2(np.maximum(wanted, 2))), 2, limit).astype(int)
+
+
+def _split(
+    centre: np.ndarray, half: np.ndarray, base: np.ndarray, pieces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    parent = np.repeat(np.arange(len(centre)), pieces)
+    first = np.repeat(np.cumsum(pieces) - pieces, pieces)
+    at = np.arange(len(parent)) - first
+    n = pieces[parent]
+    new = half[parent] / n
+    return centre[parent] - half[parent] + (2 * at + 1) * new, new, base[parent]
+
+
+def _scan(reading: Reading, centre: np.ndarray, half: np.ndarray) -> float:
+    """A quarter of E y^2 as the base cells' points show it: the scale of a first tolerance."""
+    x = centre[:, None] + half[:, None] * NODES
+    y = called(reading, x.ravel())
+    square = y[0] ** 2 if len(y) == 1 else y[1]
+    with np.errstate(all="ignore"):
+        weight = (half[:, None] * HEFTS * density(x)).ravel()
+        total = float(np.nansum(np.where(weight > 0, weight * square, 0.0)))
+    return total / 4 if np.isfinite(total) else 0.0
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+
+def called(reading: Reading, x: np.ndarray) -> np.ndarray:
+    """The label at x, or one sentence."""
+    y = reading.values(x)
+    if np.isnan(y).any():
+        at = reading.place + reading.unit * float(x[np.isnan(y).any(0)][0])
+        what = reading.name.rpartition(".")[2]
+        raise bad(what, reading.name, "finite", f"NaN at a projection of {at:.6g}")
+    return y
+
+
+def folded(reading: Reading, cells: Cells, how: str) -> LabelWeights:
+    """The moments over all cells, and the weights on the points of base cells."""
+    x = cells.centre[:, None] + cells.half[:, None] * NODES
+    y = called(reading, x.ravel()).reshape(-1, *x.shape)
+    w = cells.half[:, None] * HEFTS * density(x)
+    mass = normal_mass(cells.centre, cells.half)
+    with np.errstate(all="ignore"):
+        second = y[0] ** 2 if len(y) == 1 else y[1]
+        each = np.where(w > 0, w * second, 0.0).sum(1)
+        square = float(each.sum())
+    _check_settled(reading, cells, each, square)
+    off, top = cells.off, cells.top
+    with np.errstate(all="ignore"):
+        if len(y) == 1:
+            loss = mass * off[0] * (2 * top[0] + off[0])
+        else:
+            loss = mass * off[1]
+        loss = np.where(mass > 0, loss, 0.0)
+        slack = np.where(mass > 0, mass * off[0], 0.0)
+    error = 2 * float(loss.sum()) + ROUNDING * square
+    if not np.isfinite(error) or (error > LOOSE * max(square, 1e-300) and how == "bound"):
+        worst = int(np.argmax(np.where(np.isnan(loss), np.inf, loss)))
+        at = reading.place + reading.unit * cells.centre[worst]
+        raise AttnscopeError(
+            f"{reading.name} is not bounded near a projection of {at:.6g}: its square has no mean "
+            "that can be bounded there. Give the risk by exact_risk, or a label that is bounded."
+        )
+    size = np.where(w > 0, w * np.abs(y[0]), 0.0)
+    used, place = _used(cells, each, square)
+    here = used[place]  # of each cell: whether its base cell is kept
+    row = np.cumsum(used) - 1
+    centre, half, _ = first_cells()
+    points = centre[used, None] + half[used, None] * NODES
+    weights = np.zeros_like(points)
+    inside = np.flatnonzero(here)
+    for part in np.array_split(inside, max(1, len(inside) // 4096)):
+        whole = cells.half[part] >= BASE / 2
+        at = row[cells.base[part]]
+        wy = (w * y[0])[part]
+        np.add.at(weights, at[whole], wy[whole])
+        cut = part[~whole]
+        s = (x[cut] - centre[cells.base[cut], None]) / (BASE / 2)
+        np.add.at(weights, at[~whole], np.einsum("cn,cnk->ck", wy[~whole], lagrange(s)))
+    slacks = np.zeros(int(used.sum()))
+    np.add.at(slacks, row[cells.base[inside]], slack[inside])
+    reach = float(np.abs(centre[used]).max() + BASE / 2)
+    return LabelWeights(
+        points, weights, slacks, centre[used], square, error, float(size.sum()), reach,
+        len(cells.centre), how,
+    )  # fmt: skip
+
+
+def lagrange(s: np.ndarray) -> np.ndarray:
+    """(..., POINTS): the Lagrange polynomials of NODES at s in [-1, 1]."""
+    apart = s[..., None] - NODES
+    exact = np.abs(apart) < 1e-15
+    ratio = BARYCENTRIC / np.where(exact, 1.0, apart)
+    out = ratio / ratio.sum(-1, keepdims=True)
+    hit = exact.any(-1, keepdims=True)
+    return np.where(hit, exact * 1.0, out)
+
+
+def _used(cells: Cells, each: np.ndarray, square: float) -> tuple[np.ndarray, np.ndarray]:
+    """Which base cells matter: those within 9 standard deviations, or with a share of E y^2."""
+    total = np.zeros(BASE_CELLS)
+    np.add.at(total, cells.base, each)
+    centre, _, _ = first_cells()
+    used = (np.abs(centre) <= 9) | (total > KEPT * square)
+    between = np.flatnonzero(used)
+    used[between[0] : between[-1] + 1] = True
+    return used, cells.base
+
+
+def _check_settled(reading: Reading, cells: Cells, each: np.ndarray, square: float) -> None:
+    outer = float(each[np.abs(cells.centre) > EDGE - 1].sum())
+    if not np.isfinite(square) or outer > SETTLED * square:
+        raise AttnscopeError(
+            f"the mean square of {reading.name} is infinite, or not settled within {EDGE:g} "
+            "standard deviations; a squared risk needs a finite one."
+        )
+
+
+def refuse_open(reading: Reading, left: Cells, square: float) -> None:
+    """One sentence where the cells that are left open hold more than LOOSE of E y^2."""
+    mass = normal_mass(left.centre, left.half)
+    with np.errstate(all="ignore"):
+        loss = float((mass * cost_of(left.off, left.top, square)).sum())
+    if np.isfinite(loss) and loss <= LOOSE * square:
+        return
+    finest = float(left.half.min()) * 2 * reading.unit
+    raise AttnscopeError(
+        f"{reading.name} varies on more than {MOST_CELLS:,} cells (the finest {finest:.2g} wide in "
+        "the projection), too many to bound its mean square. Give a smoother label, or the risk "
+        "by exact_risk."
+    )
