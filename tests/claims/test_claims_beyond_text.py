@@ -50,7 +50,7 @@ def test_without_the_encoder_a_reduced_variant_runs_and_says_so(name, no_encoder
     assert "install with pip install tokenizers safetensors" in condition
     assert "of this size with --full too" in condition
     assert verdict.notes.startswith("Stored states: see the condition.")
-    assert len(verdict.comparisons) == 6
+    assert len(verdict.comparisons) >= 6
     assert not [c.what for c in verdict.comparisons if c.perturbed().holds]
 
 

@@ -6,15 +6,22 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 from collections.abc import Sequence
 from functools import cache
+
+import pytest
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.registry import all_claims
 from attnscope.figures.check import problems
 from attnscope.figures.figure import Figure
 from attnscope.figures.render_matplotlib import svg
+from helpers.mutation import mutations_of, rebuilt_of, survivor
+from helpers.paths import ROOT
+
+SAME = 1e-12  # of a number, relative: the same computation in the same order
 
 # not those of names and powers: gamma^2, R^400, softmax-1, k0
 NUMBER = re.compile(r"(?<![\w^*.-])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|(?<![\w^*])\.\d+")
@@ -87,6 +94,14 @@ LONG = frozenset(
 
 
 @cache
+def numbers_of_0_2_0() -> dict[str, dict]:
+    """verdicts.json of 0.2.0 at seed 0, by claim."""
+    folder = ROOT / "tests" / "data" / "version_0_2_0"
+    saved = json.loads((folder / "verdicts.json").read_text())
+    return {entry["id"]: entry for entry in saved["verdicts"]}
+
+
+@cache
 def claim(name: str) -> Claim:
     return next(c for c in all_claims() if c.id == name)
 
@@ -148,11 +163,60 @@ class ClaimContract:
         it = claim(name)
         assert (
             len(it.title) <= 60
-            and it.statement
+            and it.words
             and it.provenance.line
             and it.hypotheses
             and len(set(it.routes)) == 2
         )
+
+    def test_every_sentence_names_its_comparisons(self, name: str):
+        """Each has an assertion, and no number stands outside one."""
+        it = claim(name)
+        assert not isinstance(it.statement, str), (
+            "write the statement as a tuple of sentences"
+        )
+        for sentence in it.sentences:
+            assert sentence.keys, sentence.text
+            loose = [number for words in sentence.loose for number in NUMBER.findall(words)]
+            assert not loose, (sentence.text, loose)
+            assert not [c for c in sentence.text if c in "[]"], sentence.text
+        assert it.headline
+
+    def test_every_sentence_has_a_mutation(self, name: str):
+        keys = {mutation.key for mutation in mutations_of(claim(name))}
+        untested = [s.text for s in claim(name).sentences if not keys & set(s.keys)]
+        assert not untested
+
+    def test_keys_of_sentences_are_those_of_comparisons(self, name: str):
+        it = claim(name)
+        known = {c.key for c in evidence(name).comparisons if c.key}
+        named = {key for sentence in it.sentences for key in sentence.keys} | {it.headline}
+        assert named <= known, named - known
+
+    def test_comparisons_would_see_half_of_what_they_predict(self, name: str):
+        """Or say why the order of magnitude is the content."""
+        blind = [
+            c for c in evidence(name).comparisons if c.detectable >= 0.5 and not c.coarse
+        ]
+        assert not blind, [(c.what, c.predicted, c.tolerance) for c in blind]
+
+    def test_numbers_are_those_of_version_0_2_0(self, name: str):
+        """Unless the claim is measured better now: REBUILT of its mutations says where and why."""
+        old = {entry["what"]: entry for entry in numbers_of_0_2_0()[name]["comparisons"]}
+        new = {c.what: c for c in evidence(name).comparisons}
+        changed = set(rebuilt_of(claim(name)))
+        assert set(old) - set(new) <= changed, set(old) - set(new) - changed
+        for what in set(old) & set(new) - changed:
+            for field in ("predicted", "measured", "tolerance"):
+                a, b = old[what][field], getattr(new[what], field)
+                sizes = (a, b, new[what].predicted, new[what].tolerance, new[what].scale or 0)
+                size = max(map(abs, sizes))
+                assert abs(a - b) <= SAME * size, (what, field, a, b)
+
+    @pytest.mark.slow
+    def test_every_mutation_changes_the_verdict(self, name: str):
+        found = [survivor(claim(name), mutation) for mutation in mutations_of(claim(name))]
+        assert not list(filter(None, found))
 
     def test_notes_say_something(self, name: str):
         assert evidence(name).notes

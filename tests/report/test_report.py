@@ -16,6 +16,7 @@ from helpers import fake_claims as fake
 from attnscope.claims.claim import Comparison, Context
 from attnscope.claims.numbers import number
 from attnscope.claims.provenance import PAPERS, STATEMENTS, Provenance
+from attnscope.claims.sentence import sentences_of
 from attnscope.claims.verdict import WORDS, run_claim
 from attnscope.figures import inline_svg
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -248,10 +249,11 @@ def test_the_same_verdicts_give_the_same_bytes(html, verdicts):
 
 def test_words_are_escaped(verdicts):
     nasty = '<script>alert("1")</script> & more'
-    fields = ("title", "statement", "hypotheses", "snippet", "condition", "notes")
+    fields = ("title", "hypotheses", "snippet", "condition", "notes")
     verdict = replace(
         verdicts[0],
         **dict.fromkeys(fields, nasty),
+        sentences=sentences_of(nasty),
         provenance=Provenance("new here", ("A/theorem-1",), nasty),
         routes=(nasty, nasty),
         comparisons=(Comparison(nasty, 1, 1, 0.1),),

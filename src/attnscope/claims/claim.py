@@ -1,25 +1,29 @@
 """What a claim is, and when it holds.
 
-A claim states something in words, names its source, and compares numbers from two independent
-routes: `predicted` by one, `measured` by the other. It holds when every comparison does; nothing
-else enters the verdict. A claim declares beforehand whether it is expected to hold: a paper's
-statement may be declared expected false, with the condition under which it would hold.
+A claim states something in sentences, names its source, and compares numbers from two independent
+routes: `predicted` by one, `measured` by the other. It holds if every comparison does; nothing else
+enters the verdict. Every assertion of a sentence names the comparison that tests it (sentence.py),
+and one comparison is the headline, the number that a reader remembers. A claim declares beforehand
+whether it is expected to hold: a paper's statement may be declared expected false, with the
+condition under which it would hold.
 
-One file of this room is one claim: a module with `CLAIM = Claim(...)`, its `check` beside it.
+One file is one claim: a module with `CLAIM = Claim(...)`, its `check` beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.sentence import Sentence, sentences_of
 from attnscope.claims.table import Table
 from attnscope.errors import bad
 from attnscope.figures.figure import Figure
 
-__all__ = ["Claim", "Comparison", "Context", "Evidence", "Skipped", "Table"]
+__all__ = ["Claim", "Comparable", "Comparison", "Context", "Evidence", "Skipped", "Table"]
 
 RULES = ("equal", "at most", "at least")
 
@@ -50,9 +54,16 @@ class Comparison:
     >>> Comparison("risk", predicted=0.1135, measured=0.1134, tolerance=1e-3).holds
     True
 
-    why: the reason of the tolerance: standard errors with the false-alarm rate, a remainder bound
-    with its formula, roundoff, printed digits. routes: (predicted by, measured by), where they are
-    not the claim's.
+    Args:
+        what: the quantity in words, as tables show it.
+        why: the reason of the tolerance: standard errors with the false-alarm rate, a remainder
+            bound with its formula, rounding, printed digits.
+        routes: (predicted by, measured by), where they are not the claim's.
+        key: a short name, unique in its claim, by which sentences refer to it.
+        scale: the size against which a deviation counts where it is not the prediction: of a
+            prediction of zero, the size that the effect would have.
+        coarse: why the order of magnitude is the content, where a deviation of half the scale
+            would pass.
     """
 
     what: str
@@ -62,6 +73,9 @@ class Comparison:
     rule: str = "equal"
     why: str = ""
     routes: tuple[str, str] | None = None
+    key: str = ""
+    scale: float | None = None
+    coarse: str = ""
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -71,6 +85,21 @@ class Comparison:
             if value != value or abs(value) == float("inf"):
                 raise bad(name, f"Comparison {self.what!r}", "finite", value)
             object.__setattr__(self, name, value)
+        if self.scale is not None and not 0 < self.scale < float("inf"):
+            raise bad("scale", f"Comparison {self.what!r}", "positive and finite", self.scale)
+
+    @property
+    def detectable(self) -> float:
+        """The least deviation that breaks the comparison, as a share of `scale` or else of the
+        prediction: tolerance over size (infinite for a prediction of zero without a scale).
+
+        >>> Comparison("risk", 0.1, 0.1, 1e-3).detectable
+        0.01
+        >>> Comparison("runs at the oracle", 0, 0, 0.5, scale=30).detectable
+        0.016666666666666666
+        """
+        size = abs(self.predicted) if self.scale is None else self.scale
+        return self.tolerance / size if size else float("inf")
 
     @property
     def holds(self) -> bool:
@@ -105,33 +134,52 @@ class Comparison:
         )
 
 
+class Comparable(Protocol):
+    """Anything with a comparison of its own: a `Series`."""
+
+    @property
+    def comparison(self) -> Comparison: ...
+
+
 @dataclass(frozen=True)
 class Evidence:
-    """What a check returns: the comparisons, the figure as plain data,
-    and a sentence or two on what was seen; `tables` where that would be a sentence of many numbers.
+    """What a check returns: the comparisons (a `Series` stands for its own), the figure as plain
+    data, and a sentence or two on what was seen; `tables` where that would be a list of numbers.
 
     reduced: where the check could not run as stated and ran on less: on what ("" otherwise). The
     verdict then has it as its condition.
     """
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[Any, ...]  # of Comparison | Comparable; Comparison after construction
     figure: Figure
     notes: str = ""
     reduced: str = ""
     tables: tuple[Table, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.comparisons:
+        found = tuple(
+            entry if isinstance(entry, Comparison) else entry.comparison
+            for entry in self.comparisons
+        )
+        object.__setattr__(self, "comparisons", found)
+        if not found:
             raise bad("comparisons", "Evidence", "at least one", "none")
+        twice = [key for key, n in Counter(c.key for c in found).items() if key and n > 1]
+        if twice:
+            raise bad("key", "Evidence", "of one comparison", f"{twice[0]!r} twice")
 
     @property
     def holds(self) -> bool:
         return all(c.holds for c in self.comparisons)
 
-    @property
-    def headline(self) -> Comparison:
-        """The comparison nearest to breaking (or broken): what the summary table shows."""
-        return max(self.comparisons, key=lambda c: (not c.holds, c.strain))
+    def headline(self, key: str = "") -> Comparison:
+        """The comparison of this key; without a key the one nearest to breaking (or broken)."""
+        named = [c for c in self.comparisons if key and c.key == key]
+        return (
+            named[0]
+            if named
+            else max(self.comparisons, key=lambda c: (not c.holds, c.strain))
+        )
 
 
 @dataclass(frozen=True)
@@ -141,7 +189,9 @@ class Claim:
     Args:
         id: "slr-01-...", "exch-01-...", "beyond-01-...".
         title: at most 60 characters.
-        statement: the claim in words, a sentence or a short paragraph.
+        statement: its sentences, with [words](key) around every assertion and the key of the
+            comparison that tests it (sentence.py); a plain string is not tied to any comparison.
+        headline: key of the comparison that a reader remembers; "" for the one nearest to breaking.
         provenance: the statements of papers that it checks, its relation to them, what is ours.
         hypotheses: under which it is claimed.
         routes: (predicted by, measured by), two independent routes in a few words each.
@@ -154,7 +204,7 @@ class Claim:
 
     id: str
     title: str
-    statement: str
+    statement: str | Sequence[str]
     provenance: Provenance
     hypotheses: str
     routes: tuple[str, str]
@@ -163,6 +213,17 @@ class Claim:
     expected: bool = True
     condition: str = ""
     rests_on: tuple[str, ...] = ()
+    headline: str = ""
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The statement, sentence by sentence."""
+        return sentences_of(self.statement)
+
+    @property
+    def words(self) -> str:
+        """The statement as a reader sees it."""
+        return " ".join(sentence.text for sentence in self.sentences)
 
     @property
     def source(self) -> str:

@@ -15,7 +15,16 @@ import numpy as np
 
 from attnscope.claims.claim import Comparison
 
-__all__ = ["BAND", "STANDARD_ERRORS", "Z", "mean_and_error", "sampled", "wilson", "worst"]
+__all__ = [
+    "BAND",
+    "STANDARD_ERRORS",
+    "Z",
+    "mean_and_error",
+    "sampled",
+    "stated",
+    "wilson",
+    "worst",
+]
 
 Z = 5.0
 BAND = 1.96  # standard errors of the 95 % bars in figures
@@ -23,10 +32,20 @@ STANDARD_ERRORS = "5 standard errors; a true statement fails for 6e-7 of the see
 
 
 def worst(
-    what: str, predicted: Any, measured: Any, tolerance: Any, why: str = ""
+    what: str,
+    predicted: Any,
+    measured: Any,
+    tolerance: Any,
+    why: str = "",
+    *,
+    key: str = "",
+    rule: str = "equal",
+    routes: tuple[str, str] | None = None,
+    scale: float | None = None,
+    coarse: str = "",
 ) -> Comparison:
-    """The comparison of the entry with the largest |measured - predicted|/tolerance;
-    it holds iff all entries agree. `why` is the reason of the tolerance.
+    """The comparison of the entry that is nearest to breaking, in units of its tolerance; it holds
+    if and only if all entries do. The other arguments are those of `Comparison`.
     """
     p, m, t = (
         np.ravel(x)
@@ -34,14 +53,62 @@ def worst(
             *(np.asarray(x, dtype=float) for x in (predicted, measured, tolerance))
         )
     )
-    i = int(np.argmax(np.abs(m - p) / t))
-    return Comparison(what, predicted=p[i], measured=m[i], tolerance=t[i], why=why)
+    side = {"equal": np.abs(m - p), "at most": m - p, "at least": p - m}[rule]
+    i = int(np.argmax(side / t))
+    return Comparison(
+        what, p[i], m[i], t[i], rule, why, routes, key=key, scale=scale, coarse=coarse
+    )
 
 
-def sampled(what: str, predicted: Any, mean: Any, error: Any) -> Comparison:
+def sampled(
+    what: str,
+    predicted: Any,
+    mean: Any,
+    error: Any,
+    *,
+    key: str = "",
+    scale: float | None = None,
+    coarse: str = "",
+) -> Comparison:
     """`worst` with a tolerance of Z standard errors."""
     tolerance = Z * np.asarray(error, dtype=float)
-    return worst(what, predicted, mean, tolerance, why=STANDARD_ERRORS)
+    return worst(
+        what, predicted, mean, tolerance, STANDARD_ERRORS, key=key, scale=scale, coarse=coarse
+    )
+
+
+def stated(
+    key: str,
+    what: str,
+    value: Any,
+    measured: Any,
+    digit: Any,
+    error: Any = 0.0,
+    *,
+    routes: tuple[str, str] | None = None,
+    scale: float | None = None,
+    coarse: str = "",
+) -> Comparison:
+    """`worst` of numbers that the statement prints: half a unit of their last digit (`digit`), and Z
+    standard errors where they were sampled.
+
+    >>> stated("risk", "risk, as stated", 0.23, 0.2319, 0.01).holds
+    True
+    """
+    drawn = bool(np.any(error))
+    tolerance = digit / 2 + Z * np.asarray(error, dtype=float)
+    why = f"half a printed digit{f'; {STANDARD_ERRORS}' if drawn else ''}"
+    return worst(
+        what,
+        value,
+        measured,
+        tolerance,
+        why,
+        key=key,
+        routes=routes,
+        scale=scale,
+        coarse=coarse,
+    )
 
 
 def mean_and_error(x: np.ndarray) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import re
 
 from attnscope.claims.claim import Comparison
 
-__all__ = ["allowance", "number", "prediction", "pretty", "used"]
+__all__ = ["allowance", "caught", "number", "prediction", "pretty", "used"]
 
 # significant digits; beyond 12 a float64 result is roundoff
 FEWEST = 3
@@ -71,6 +71,22 @@ def used(comparison: Comparison) -> str:
     if strain == float("inf"):
         return "all of none"  # a tolerance of zero
     return f"{strain:.3g} times" if strain >= 10 else f"{100 * max(strain, 0.0):.0f} %"
+
+
+def caught(comparison: Comparison) -> str:
+    """The least deviation that would have broken the comparison, in percent of what it predicts;
+    "–" for a prediction of zero without a scale.
+
+    >>> caught(Comparison("risk", 0.1, 0.1, 1e-3)), caught(Comparison("risk", 0.1, 0.1, 1e-9))
+    ('1 %', '1e-6 %')
+    >>> caught(Comparison("difference", 0, 0, 1e-3))
+    '–'
+    """
+    percent = 100 * comparison.detectable
+    if percent == float("inf"):
+        return "–"
+    shown = f"{percent:.0f}" if percent >= 9.5 else f"{percent:.1g}"
+    return f"{_short(shown) if 'e' in shown else shown} %"
 
 
 def pretty(text: str) -> str:

@@ -159,16 +159,22 @@ def same_path(name: str, seed: int, steps: int) -> tuple[Comparison, Trajectory]
     what = f"overlaps against vectors in R^{e.dim}, {steps} steps of {FULL_RUNS} runs"
     difference = float(np.abs(vectors.log - reduced).max())
     why = "roundoff: eps a step, times the growth of a start moved by 1e-9 (measured)"
-    return Comparison(what, 0.0, difference, EPS * steps * growth, why=why), vectors
+    return Comparison(
+        what, 0.0, difference, EPS * steps * growth, why=why, key="paths", scale=1.0
+    ), vectors
 
 
-def counted(what: str, predicted: float, outcome: np.ndarray, *names: str) -> Comparison:
+def counted(
+    what: str, predicted: float, outcome: np.ndarray, *names: str, key: str = ""
+) -> Comparison:
     """How many runs ended at one of the named limits."""
     reached = int(np.isin(outcome, names).sum())
-    return Comparison(what, predicted, reached, COUNT, why=EXACT_COUNT)
+    return Comparison(
+        what, predicted, reached, COUNT, why=EXACT_COUNT, key=key, scale=float(len(outcome))
+    )
 
 
 def settled(run: Trajectory) -> Comparison:
     """All runs end at one of the two limits."""
     what = f"runs at the oracle or swapped, of {run.runs}"
-    return counted(what, run.runs, run.outcome, "oracle", "swapped")
+    return counted(what, run.runs, run.outcome, "oracle", "swapped", key="settled")

@@ -17,6 +17,7 @@ from typing import Any
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Skipped
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.sentence import Sentence
 from attnscope.claims.table import Table
 from attnscope.figures.figure import Figure
 
@@ -29,12 +30,13 @@ COPIED = (
     "provenance",
     "expected",
     "condition",
-    "statement",
+    "sentences",
     "hypotheses",
     "routes",
     "snippet",
     "rests_on",
 )
+INFINITE = float("inf")  # detectable deviation of a prediction of zero without a scale
 # the states of a verdict, in the order of reports
 WORDS = {
     "holds": "holds",
@@ -58,8 +60,8 @@ class Verdict:
         error: frames (file names without folders) and message of what the check raised ("" if
         nothing).
 
-    predicted, measured, tolerance are those of the headline, the comparison nearest to breaking;
-    None without one.
+    predicted, measured, tolerance are those of the headline: the comparison that the claim names,
+    or else the one nearest to breaking; None without any.
     """
 
     id: str
@@ -67,7 +69,7 @@ class Verdict:
     provenance: Provenance
     expected: bool
     condition: str
-    statement: str
+    sentences: tuple[Sentence, ...]
     hypotheses: str
     routes: tuple[str, str]
     snippet: str
@@ -80,13 +82,19 @@ class Verdict:
     error: str = ""
     rests_on: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    headline_key: str = ""
+
+    @property
+    def statement(self) -> str:
+        """The statement as a reader sees it."""
+        return " ".join(sentence.text for sentence in self.sentences)
 
     @property
     def headline(self) -> Comparison | None:
         """The comparison the summary shows."""
         if self.figure is None:
             return None
-        return Evidence(self.comparisons, self.figure).headline
+        return Evidence(self.comparisons, self.figure).headline(self.headline_key)
 
     @property
     def predicted(self) -> float | None:
@@ -152,6 +160,11 @@ class Verdict:
             "reason": self.skipped or (self.notes if self.error else ""),
             "provenance": self.provenance.record(),
             "rests_on": list(self.rests_on),
+            "sentences": [
+                {"text": sentence.text, "tested_by": list(sentence.keys)}
+                for sentence in self.sentences
+            ],
+            "headline": self.headline_key,
             "predicted": self.predicted,
             "measured": self.measured,
             "tolerance": self.tolerance,
@@ -164,6 +177,7 @@ class Verdict:
     def _compared(self, comparison: Comparison) -> dict[str, Any]:
         """One comparison as plain data."""
         return {
+            "key": comparison.key,
             "what": comparison.what,
             "predicted": comparison.predicted,
             "measured": comparison.measured,
@@ -171,6 +185,8 @@ class Verdict:
             "rule": comparison.rule,
             "holds": comparison.holds,
             "why": comparison.why,
+            "detectable": comparison.detectable if comparison.detectable < INFINITE else None,
+            "coarse": comparison.coarse,
             "routes": list(comparison.routes or self.routes),
         }
 
@@ -212,7 +228,7 @@ def broken_off(claim: Claim, error: str, seconds: float) -> Verdict:
 
 
 def _described(claim: Claim) -> dict[str, Any]:
-    return {name: getattr(claim, name) for name in COPIED}
+    return {name: getattr(claim, name) for name in COPIED} | {"headline_key": claim.headline}
 
 
 def _last_line(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from attnscope.claims.claim import Comparison
-from attnscope.claims.numbers import MOST, allowance, number, prediction, pretty, used
+from attnscope.claims.numbers import MOST, allowance, caught, number, prediction, pretty, used
 from attnscope.claims.pages import docs_page
 from attnscope.claims.provenance import PAPERS, RELATIONS
 from attnscope.claims.registry import all_claims
@@ -118,6 +118,7 @@ def page(
     frame.filters.update(number=_number, paragraphs=_paragraphs, used=used, short=short)
     frame.filters.update(cell=_cell, formulas=typeset, shared=_shared, marked=marked)
     frame.filters.update(allowance=_printed(allowance), prediction=_printed(prediction))
+    frame.filters.update(caught=_printed(caught))
     known = known_claims(all_claims(), verdicts)
     return frame.get_template("template.html").render(
         verdicts=verdicts,

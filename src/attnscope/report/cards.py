@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from attnscope.claims.claim import Claim, Comparison
-from attnscope.claims.numbers import number, prediction, used
+from attnscope.claims.numbers import caught, number, prediction, used
 from attnscope.claims.provenance import PAPERS
 from attnscope.report.difference import Change, Difference, Moved
 from attnscope.report.steps import Seen
@@ -30,7 +30,12 @@ def claim_record(
     return {
         "id": claim.id,
         "title": claim.title,
-        "statement": " ".join(claim.statement.split()),
+        "statement": claim.words,
+        "sentences": [
+            {"text": sentence.text, "tested_by": list(sentence.keys)}
+            for sentence in claim.sentences
+        ],
+        "headline": claim.headline,
         "hypotheses": claim.hypotheses,
         "expected": claim.expected,
         "condition": claim.condition,
@@ -62,7 +67,10 @@ def claim_card(
     condition = (verdict or {}).get("condition") or claim.condition
     parts += _labelled("condition", condition)
     parts += _told(claim)
-    parts += ["", *_labelled("statement", " ".join(claim.statement.split()))]
+    for sentence in claim.sentences:
+        by = ", ".join(sentence.keys)
+        tied = f"tested by {by}" if by else "not tied to a comparison"
+        parts += ["", *_labelled("statement", f"{sentence.text} [{tied}]")]
     parts += _labelled("hypotheses", claim.hypotheses)
     parts += _labelled("predicted", f"by {claim.routes[0]}")
     parts += _labelled("measured", f"by {claim.routes[1]}")
@@ -93,7 +101,8 @@ def _compared(comparisons: Sequence[dict[str, Any]], routes: Sequence[str]) -> l
     parts = []
     for entry in comparisons:
         sign = "holds" if entry["holds"] else "fails"
-        parts += ["", _filled(f"{entry['what']}: {sign}", "  ", "  ")]
+        key = f"[{entry['key']}] " if entry.get("key") else ""
+        parts += ["", _filled(f"{key}{entry['what']}: {sign}", "  ", "  ")]
         parts.append(_filled(_in_words(entry), "  ", "  "))
         if entry.get("why"):
             parts.append(_filled(f"tolerance: {entry['why']}", "  ", "  "))
@@ -109,9 +118,19 @@ def _in_words(entry: dict[str, Any]) -> str:
         told = "measured {measured:.6g}, predicted {predicted:.6g}, tolerance {tolerance:.2g}"
         return told.format(**entry)
     names = ("what", "predicted", "measured", "tolerance", "rule")
-    c = Comparison(**{name: entry[name] for name in names})
+    c = Comparison(**{name: entry[name] for name in names}, scale=_scale(entry))
     measured = number(c.measured, c.tolerance)
-    return f"measured {measured}, predicted {prediction(c)}; {used(c)} of the tolerance"
+    would = caught(c)
+    catch = "" if would == "–" else f"; a deviation of {would} would break it"
+    return (
+        f"measured {measured}, predicted {prediction(c)}; {used(c)} of the tolerance{catch}"
+    )
+
+
+def _scale(entry: dict[str, Any]) -> float | None:
+    """The size behind `detectable`; reports before 0.3.0 have none."""
+    detectable = entry.get("detectable")
+    return entry["tolerance"] / detectable if detectable and entry["tolerance"] else None
 
 
 def difference_text(found: Difference) -> str:

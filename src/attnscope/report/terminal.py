@@ -212,8 +212,9 @@ def _line(verdict: Verdict, width: int) -> str:
 
 
 def _reason(verdict: Verdict) -> str:
-    """The headline, or why there is none."""
-    c = verdict.headline
+    """The headline, or what broke, or why there is neither."""
+    unexpected = verdict.broken if verdict.expected else ()
+    c = unexpected[0] if unexpected else verdict.headline
     if c is None:
         return verdict.skipped or verdict.notes
     return f"{number(c.measured, c.tolerance)} vs {prediction(c)}"

@@ -52,6 +52,10 @@ REMAINDER = 20 * SMALL**2
 WIDTH = 0.25
 NOISE = 0.5
 LENGTHS = (64, 256, 1024)
+# What the statement says of a linear function at h = WIDTH: the exponent of L of the local linear
+# error, and the plateau of the softmax error, (1 - rho_1)^2.
+EXPONENT = -1.0
+PLATEAU = 0.0622
 SKEWED = 400  # unnormalised keys of the exact reproduction
 
 
@@ -75,6 +79,7 @@ def check(context: Context) -> Evidence:
             fitted,
             TOLERANCE,
             "roundoff of a regression on (1, t), whose condition is 1/h^2 <= 400",
+            key="quadrature",
         ),
         worst(
             "filter: closed form and the operator on the circle",
@@ -82,6 +87,7 @@ def check(context: Context) -> Evidence:
             circle,
             TOLERANCE,
             "roundoff: aliasing on 256 equally spaced keys is below 1e-200",
+            key="circle",
         ),
         worst(
             "filter: closed form and the operator on sampled keys",
@@ -89,6 +95,7 @@ def check(context: Context) -> Evidence:
             [mean for mean, _ in kept],
             [Z * error + FINITE for _, error in kept],
             "5 standard errors of 16 contexts (Student's law: 2e-4) + 20/L, the bias of a fit to L keys",
+            key="sampled",
         ),
         *_first_order(),
         _reproduced(rng),
@@ -98,6 +105,7 @@ def check(context: Context) -> Evidence:
             local[:, 0],
             Z * local[:, 1] + 6 / np.array(LENGTHS) * noise,
             "5 standard errors + 6/L relative: the next order, 8 % at L = 64",
+            key="noise",
         ),
         worst(
             "linear f: softmax error on the same contexts, exact in L",
@@ -105,6 +113,26 @@ def check(context: Context) -> Evidence:
             soft[:, 0],
             Z * soft[:, 1],
             STANDARD_ERRORS,
+            key="softmax",
+        ),
+        Comparison(
+            "exponent of L of the local linear error, L = 64 to 1024",
+            EXPONENT,
+            float(np.log(local[-1, 0] / local[0, 0]) / np.log(LENGTHS[-1] / LENGTHS[0])),
+            float(Z * np.hypot(*(local[[0, -1], 1] / local[[0, -1], 0])) + 6 / LENGTHS[0])
+            / np.log(LENGTHS[-1] / LENGTHS[0]),
+            why="5 standard errors + 6/L relative at L = 64, over log 16",
+            routes=("stated", "the operator on sampled contexts"),
+            key="exponent",
+        ),
+        Comparison(
+            "softmax error at L = 1024, noise of the limit taken off: the plateau",
+            PLATEAU,
+            float(soft[-1, 0] - (exact[-1] - _plateau())),
+            float(Z * soft[-1, 1] + 5e-5),
+            why=f"{STANDARD_ERRORS}; half a printed digit",
+            routes=("stated", "the operator on sampled contexts"),
+            key="plateau",
         ),
     )
     notes = (
@@ -157,7 +185,7 @@ def _first_order() -> tuple[Comparison, ...]:
         first.append(2 * narrow - wide)
     rank = np.array([m * (m + d - 2) for d, m in cases], dtype=float)
     gap = np.array([d - 1 for d, _ in cases])
-    formula = rank * (rank - gap) / 8
+    formula = _loss_per_square(rank, gap)
     why = "after one extrapolation at most h^2 l^2/16 is left, relative: 20 h^2 for l <= 18"
     return (
         worst(
@@ -166,6 +194,7 @@ def _first_order() -> tuple[Comparison, ...]:
             second,
             REMAINDER * formula,
             why,
+            key="second",
         ),
         worst(
             "softmax bias over h: l/2, the same degrees",
@@ -173,8 +202,14 @@ def _first_order() -> tuple[Comparison, ...]:
             first,
             REMAINDER * rank,
             why,
+            key="first",
         ),
     )
+
+
+def _loss_per_square(rank: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    """Share lost over h^2, l(l - d + 1)/8: rank l = m(m + d - 2), gap d - 1."""
+    return rank * (rank - gap) / 8
 
 
 def _reproduced(rng: np.random.Generator) -> Comparison:
@@ -190,7 +225,14 @@ def _reproduced(rng: np.random.Generator) -> Comparison:
         away,
         1e-12,
         why="roundoff: keys of size 10, a fit of condition 100",
+        key="linear-map",
+        scale=1.0,
     )
+
+
+def _plateau() -> float:
+    """Error of softmax attention on a linear function as L -> infinity."""
+    return float((1 - softmax_filter(3, WIDTH, 1)) ** 2)
 
 
 def _variance(d: int, h: float) -> float:
@@ -270,11 +312,15 @@ CLAIM = Claim(
     id="around-02-local-linear",
     title="Local linear attention has no first-order bias",
     statement=(
-        "Attention that fits a plane instead of a constant reproduces linear maps exactly, for any "
-        "keys and bandwidth. For long contexts of unit keys it loses (h^2/8) l (l - d + 1) of the "
-        "degree-m part of a function, l = m(m + d - 2), where softmax attention loses (h/2) l; a "
-        "linear function is then learnt at s^2 V/L, while softmax keeps its plateau."
+        "[Attention that fits a plane instead of a constant reproduces linear maps exactly, also of "
+        "skewed and unnormalised keys](linear-map).",
+        "[For long contexts of unit keys it loses (h^2/8) l (l - d + 1) of the degree-m part of a "
+        "function, l = m(m + d - 2)](second), [where softmax attention loses (h/2) l](first).",
+        "[The operator keeps what this filter says](quadrature, circle, sampled).",
+        f"[A linear function is learnt at s^2 V/L](noise), [an error that falls as L^{EXPONENT:g}]"
+        f"(exponent), [while softmax keeps a plateau of {PLATEAU:g} at h = .25](softmax, plateau).",
     ),
+    headline="second",
     provenance=Provenance(
         "sharpened",
         ("regression/higher-order",),

@@ -28,9 +28,15 @@ SMALL = (1, 2, 3)  # of D, o and p: all 27 sizes
 TEACHERS = (1, 2, 3)
 D = 4  # of the teachers
 FOUND = 1e-9  # residual of a completion that counts as 0: found ones have 1e-13
+# What the statement says: heads that almost every layer needs at D = 2, 3, 4, and the share of D^2
+# that this count tends to.
+COUNTS = {2: 2, 3: 4, 4: 7}
+SHARE = 0.293
+WRONG = 0.005  # residual, relative to the layer: the least that one head too few leaves
 FAR = 10**6  # D at which the share of D^2 is read off
 FLOOR = 1e-16
 A_COUNT = "an exact count: half of one"
+INTEGERS = "whole numbers: any deviation is at least 1"
 ROUNDING = "roundoff of Gauss-Newton steps, relative to the layer (a pilot saw 1e-13)"
 # (D, drawn layers), quick and with --full: 6 starts at one head too few take minutes from D = 6 on
 DRAWS = (((2, 20), (3, 10), (4, 3)), ((2, 300), (3, 100), (4, 30), (5, 4)))
@@ -40,7 +46,7 @@ def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 704])
     drawn = context.pick(*DRAWS)
     ranks, dimensions = _ranks(rng)
-    layers = {dim: [_Layer(dim, rng) for _ in range(n)] for dim, n in drawn}
+    layers = _layers(drawn, rng)
     counts = [generic_heads(dim) for dim in layers]
     fewest = [min(layer.fewest for layer in some) for some in layers.values()]
     at_count = [[layer.residual[1] for layer in some] for some in layers.values()]
@@ -48,9 +54,31 @@ def check(context: Context) -> Evidence:
     taught = [_taught(heads, rng) for heads in TEACHERS]
     names = ", ".join(map(str, layers))
     comparisons = (
-        worst("rank of the derivative, 27 sizes", dimensions, ranks, COUNT, A_COUNT),
         worst(
-            f"fewest heads of any drawn layer, D = {names}", counts, fewest, COUNT, A_COUNT
+            "rank of the derivative, 27 sizes",
+            dimensions,
+            ranks,
+            COUNT,
+            A_COUNT,
+            key="rank",
+            coarse=INTEGERS,
+        ),
+        worst(
+            f"fewest heads of any drawn layer, D = {names}",
+            counts,
+            fewest,
+            COUNT,
+            A_COUNT,
+            key="fewest",
+        ),
+        worst(
+            "fewest heads of any drawn layer, D = 2, 3, 4, as stated",
+            list(COUNTS.values()),
+            fewest[: len(COUNTS)],
+            COUNT,
+            A_COUNT,
+            key="stated",
+            routes=("stated", "completion of drawn layers"),
         ),
         worst(
             "residual of completed layers at the count",
@@ -58,14 +86,26 @@ def check(context: Context) -> Evidence:
             [min(some) for some in at_count],
             FOUND,
             ROUNDING,
+            key="at-count",
+            scale=WRONG,
         ),
-        worst("residual with one head more, every layer", 0.0, above, FOUND, ROUNDING),
+        worst(
+            "residual with one head more, every layer",
+            0.0,
+            above,
+            FOUND,
+            ROUNDING,
+            key="one-more",
+            scale=WRONG,
+        ),
         worst(
             "heads of teachers, found from data",
             TEACHERS,
             [heads for heads, _, _ in taught],
             COUNT,
             A_COUNT,
+            key="teachers",
+            coarse=INTEGERS,
         ),
         worst(
             "heads that plain singular values see, D = 4",
@@ -73,6 +113,7 @@ def check(context: Context) -> Evidence:
             [plain for _, plain, _ in taught],
             COUNT,
             A_COUNT,
+            key="plain",
         ),
         Comparison(
             "count/D^2 at D = 10^6",
@@ -80,6 +121,15 @@ def check(context: Context) -> Evidence:
             generic_heads(FAR) / FAR**2,
             1 / FAR,
             why="the next term of the root of the count, 1/(2 sqrt 2 D), and rounding up by 1/D^2",
+        ),
+        Comparison(
+            "count/D^2 at D = 10^6, as stated",
+            SHARE,
+            generic_heads(FAR) / FAR**2,
+            5e-4,
+            why="half a printed digit",
+            routes=("stated", "counting parameters"),
+            key="share",
         ),
     )
     table = Table(
@@ -113,6 +163,13 @@ def check(context: Context) -> Evidence:
         f"{', '.join(f'{below:.2f}' for _, _, below in taught[1:])}."
     )
     return Evidence(comparisons, _figure(layers), notes, tables=(table,))
+
+
+def _layers(
+    drawn: tuple[tuple[int, int], ...], rng: np.random.Generator
+) -> dict[int, list[_Layer]]:
+    """So many drawn layers of each dimension."""
+    return {dim: [_Layer(dim, rng) for _ in range(n)] for dim, n in drawn}
 
 
 def _ranks(rng: np.random.Generator) -> tuple[list[int], list[int]]:
@@ -215,19 +272,24 @@ CLAIM = Claim(
     id="around-04-how-many-heads",
     title="Linear attention takes .29 D^2 heads, not D^2",
     statement=(
-        "A layer of linear attention is determined by its data only up to an antisymmetric part "
-        "that second moments do not see. Completed to the lowest rank, almost every layer with D "
-        "outputs needs the smallest k with k(2 D^2 - k) >= D^3(D+1)/2 heads, about "
-        "(1 - 1/sqrt 2) D^2 = .293 D^2, or one more, where singular values of what is identified "
-        "give D^2, even for a layer of one head."
+        "[Completed to the lowest rank, almost every layer with D outputs needs the smallest k with "
+        "k(2 D^2 - k) >= D^3(D+1)/2 heads](rank, fewest).",
+        f"[These are {COUNTS[2]}, {COUNTS[3]} and {COUNTS[4]} heads at D = 2, 3 and 4](stated).",
+        "[Some drawn layers need no more](at-count), and [all are completed with one more]"
+        "(one-more).",
+        f"[The count tends to (1 - 1/sqrt 2) D^2 = {SHARE:g} D^2](share).",
+        "[Singular values of what the data identify give D^2 heads, even for a layer of one](plain), "
+        "where [completion finds the layer's own number](teachers).",
     ),
+    headline="share",
     provenance=Provenance(
         "sharpened",
         ("polynomial/heads",),
         "the count, its necessity for almost every layer, and completion",
     ),
     hypotheses=(
-        "the count is necessary for almost every layer (proved); it suffices for most drawn layers "
+        "data determine a layer up to an antisymmetric part that second moments do not see; the "
+        "count is necessary for almost every layer (proved); it suffices for most drawn layers "
         "and one head more for all of them, to D = 4 (D = 5 with --full)"
     ),
     routes=(

@@ -17,7 +17,14 @@ import numpy as np
 
 from attnscope.claims.around.topic_documents import Fit, fitted_values, masked_documents
 from attnscope.claims.claim import Claim, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import (
+    BAND,
+    STANDARD_ERRORS,
+    Z,
+    mean_and_error,
+    sampled,
+    worst,
+)
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
@@ -35,6 +42,11 @@ SHARES = (
 # (length, ridge, drawn documents quick and full)
 MASKED = ((20, 0.0, (60_000, 400_000)), (200, 1e-3, (20_000, 200_000)))
 ROUNDING = "roundoff: probabilities are exponentials of log likelihoods of size up to 150"
+# What the statement says of the values at N = 20 without a ridge: same word, same topic.
+SAME_WORD, SAME_TOPIC = 0.118, 0.201
+WITHOUT_KEEPING = (0.15, 0.0, 0.1)  # SHARES if no masked word is kept
+STATED = f"{STANDARD_ERRORS}; half a printed digit"
+PATTERN = "400 single entries show the pattern; its sizes are compared as averages"
 
 
 def check(context: Context) -> Evidence:
@@ -47,14 +59,41 @@ def check(context: Context) -> Evidence:
     fits = [
         _masked(length, ridge, context.pick(*sizes), rng) for length, ridge, sizes in MASKED
     ]
+    length, ridge, sizes = MASKED[0]
+    hidden = _masked(length, ridge, context.pick(*sizes), rng, WITHOUT_KEEPING)[2]
+    short = fits[0][2]
     comparisons = (
-        worst("attention layer: P(x, w)/P(x), every word", ratio, said, 1e-12, ROUNDING),
+        worst(
+            "attention layer: P(x, w)/P(x), every word",
+            ratio,
+            said,
+            1e-12,
+            ROUNDING,
+            key="layer",
+        ),
+        worst(
+            "same word and same topic, N = 20, as stated",
+            (SAME_WORD, SAME_TOPIC),
+            short.parts[:2],
+            Z * short.parts_error[:2] + 5e-4,
+            STATED,
+            key="stated",
+        ),
+        sampled(
+            "same word, N = 20, if masking keeps no word",
+            0.0,
+            hidden.parts[0],
+            hidden.parts_error[0],
+            key="kept",
+            scale=SAME_WORD,
+        ),
         # at N = 0 every document has the same error
         sampled(
             "squared error of the layer, N = 1 to 100",
             closed[1:],
             drawn[1:, 0],
             drawn[1:, 1],
+            key="risk",
         ),
         worst("squared error without a word", closed[0], drawn[0, 0], 1e-12, ROUNDING),
         *(
@@ -62,12 +101,22 @@ def check(context: Context) -> Evidence:
             for (length, ridge, _), (matrix, parts, fit) in zip(MASKED, fits)
             for where in [f"N = {length}, ridge {ridge:g}"]
             for c in (
-                sampled(f"values, all 400: {where}", matrix, fit.matrix, fit.matrix_error),
+                sampled(
+                    f"values, all 400: {where}",
+                    matrix,
+                    fit.matrix,
+                    fit.matrix_error,
+                    key=f"pattern-{length}",
+                    scale=float(matrix.max()),
+                    coarse=PATTERN,
+                ),
                 sampled(
                     f"same word, same topic, constant: {where}",
                     parts,
                     fit.parts,
                     fit.parts_error,
+                    key=f"parts-{length}",
+                    scale=SAME_TOPIC,
                 ),
             )
         ),
@@ -152,16 +201,20 @@ def _errors(N: int, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _masked(
-    length: int, ridge: float, n: int, rng: np.random.Generator
+    length: int,
+    ridge: float,
+    n: int,
+    rng: np.random.Generator,
+    shares: tuple[float, float, float] = SHARES,
 ) -> tuple[np.ndarray, np.ndarray, Fit]:
-    """(closed W, its three parts, the fit)."""
-    parts = np.array(TASK.masked_optimum(length, *SHARES, ridge)[:3])
+    """(closed W, its three parts, the fit); shares: masked, of these kept, of these random."""
+    parts = np.array(TASK.masked_optimum(length, *shares, ridge)[:3])
     same_topic = TASK.posterior_attention().values > 0
     W = parts[0] * np.eye(TASK.vocabulary) + parts[1] * same_topic + parts[2]
     return (
         W,
         parts,
-        fitted_values(TASK, *masked_documents(TASK, n, length, SHARES, rng), ridge),
+        fitted_values(TASK, *masked_documents(TASK, n, length, shares, rng), ridge),
     )
 
 
@@ -222,12 +275,17 @@ CLAIM = Claim(
     id="around-06-topic-posterior",
     title="Uniform attention, blocks and a sink are a topic posterior",
     statement=(
-        "For documents with Dirichlet proportions of disjoint topics the law of a held-out word is "
-        "one attention layer: equal scores, values that are blocks of words of one topic, and one "
-        "sink of logit log(T alpha) that holds the prior; the same parameter at every length. "
-        "Masked prediction with uniform attention learns such blocks, plus a same-word part from "
-        "words that masking keeps, in closed form."
+        "For documents with Dirichlet proportions of disjoint topics, [one attention layer is the "
+        "law of a held-out word, with the same parameter at every length](layer).",
+        "[It has equal scores, values that are blocks of words of one topic, and one sink of logit "
+        "log(T alpha) that holds the prior](layer).",
+        "[Its squared error is known in closed form](risk).",
+        "[Masked prediction with uniform attention learns such blocks](pattern-20, pattern-200), "
+        "[with values in closed form](parts-20, parts-200).",
+        f"[At N = 20 words of the same topic get {SAME_TOPIC:g}, and the same word gets "
+        f"{SAME_WORD:g} more](stated), [which comes from words that masking keeps](kept).",
     ),
+    headline="layer",
     provenance=Provenance(
         "sharpened",
         ("topics/embeddings",),

@@ -20,7 +20,14 @@ from scipy.stats import binom
 
 from attnscope.claims.around.topic_documents import ScoreFit, fitted_scores, own_first
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import (
+    BAND,
+    STANDARD_ERRORS,
+    Z,
+    mean_and_error,
+    sampled,
+    worst,
+)
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.exchangeable.topic_mixture import TopicMixture
@@ -35,6 +42,11 @@ LONG_TASK = TopicMixture(topics=4, words=5, concentration=1.0)
 FAR = (200, 400)
 REMAINDER = 800 / FAR[1] ** 2
 COUNTS = "roundoff: 30,000 terms that sum to less than 1"
+# What the statement says: the scores c1 of the same word and c2 of the same topic at c = 0.5, and the
+# largest excess of the risk over that of Bayes, as a share.
+SCORES = (0.79, 1.62)
+OVER_BAYES = 0.005
+STATED = f"{STANDARD_ERRORS}; half a printed digit"
 
 
 def check(context: Context) -> Evidence:
@@ -62,18 +74,55 @@ def check(context: Context) -> Evidence:
     scores[0] = found.same_word
     enumerated = [_enumerated(c, b.same_word, b.same_topic) for c, b in zip(CORRECT, best)]
     towards = _long()
-    limit = np.log1p(np.array(CORRECT) * TASK.topics / (1 - np.array(CORRECT)))
+    limit = _limit(np.array(CORRECT))
     comparisons = (
-        worst("risk at the optimum: all counts", exact[:, 1], enumerated, 1e-12, COUNTS),
+        worst(
+            "risk at the optimum: all counts",
+            exact[:, 1],
+            enumerated,
+            1e-12,
+            COUNTS,
+            key="counts",
+        ),
         sampled("risk of uniform attention", exact[:, 0], drawn[:, 0, 0], drawn[:, 0, 1]),
-        sampled("risk at the optimum, drawn", exact[:, 1], drawn[:, 1, 0], drawn[:, 1, 1]),
+        sampled(
+            "risk at the optimum, drawn",
+            exact[:, 1],
+            drawn[:, 1, 0],
+            drawn[:, 1, 1],
+            key="risk",
+        ),
         sampled("risk of the posterior", exact[:, 2], drawn[:, 2, 0], drawn[:, 2, 1]),
-        sampled("20 free scores, c = 0.5", scores, fit.scores, fit.error),
+        sampled(
+            "20 free scores, c = 0.5",
+            scores,
+            fit.scores,
+            fit.error,
+            key="row",
+            scale=SCORES[1],
+        ),
         sampled(
             "same word and same topic, fitted",
             (found.same_word, found.same_topic),
             fit.groups,
             fit.groups_error,
+            key="fitted",
+        ),
+        worst(
+            "same word and same topic, exact, as stated",
+            SCORES,
+            (found.same_word, found.same_topic),
+            0.005,
+            "half a printed digit; the optimum is exact",
+            key="scores",
+        ),
+        Comparison(
+            "same topic less same word, fitted, as stated",
+            SCORES[1] - SCORES[0],
+            float(fit.groups[1] - fit.groups[0]),
+            float(Z * np.sum(fit.groups_error)) + 0.005,
+            why=STATED,
+            key="smaller",
         ),
         worst(
             "both scores of long documents: log(1 + c T/(1-c))",
@@ -81,14 +130,16 @@ def check(context: Context) -> Evidence:
             2 * towards[1] - towards[0],
             REMAINDER,
             "a Richardson step from N = 200 and 400 leaves O(1/N^2): 230/N^2 in a pilot, 800 allowed",
+            key="long",
         ),
         Comparison(
             "attention over Bayes, c = 0.2 to 0.8",
-            1.005,
+            1 + OVER_BAYES,
             float((exact[:, 1] / exact[:, 2]).max()),
             1e-9,
             rule="at most",
             why="both are exact sums; half a per cent was fixed beforehand",
+            key="bayes",
         ),
     )
     notes = (
@@ -152,6 +203,11 @@ def _enumerated(c: float, same_word: float, same_topic: float) -> float:
     return total
 
 
+def _limit(c: np.ndarray) -> np.ndarray:
+    """Both scores of long documents."""
+    return np.log1p(c * TASK.topics / (1 - c))
+
+
 def _long() -> np.ndarray:
     """Best scores (lengths, values of c, 2) of long documents."""
     found = [[LONG_TASK.attention_optimum(N, c)[:2] for c in CORRECT] for N in FAR]
@@ -161,7 +217,7 @@ def _long() -> np.ndarray:
 def _figure(best: list[AttentionOptimum], drawn: np.ndarray, fit: ScoreFit) -> Figure:
     grid = np.linspace(0.02, 0.9, 23)
     curve = [TASK.attention_optimum(LENGTH, float(c)) for c in grid]
-    limit = np.log1p(grid * TASK.topics / (1 - grid))
+    limit = _limit(grid)
     sizes = (
         Line(grid, [b.same_topic for b in curve], "same topic", 0),
         Line(grid, [b.same_word for b in curve], "same word", 1),
@@ -203,11 +259,16 @@ CLAIM = Claim(
     id="around-07-topic-attention",
     title="Same-topic attention: its exact size",
     statement=(
-        "Where a position shows its word with probability c, the best attention gives words of the "
-        "same topic a score c2 and the same word a smaller one c1, both exact by a sum over two "
-        "counts; it is within half a per cent of Bayes. A row of free scores, fitted from uniform "
-        "attention, finds them. For long documents both tend to log(1 + c T/(1-c))."
+        "Where a position shows its own word with probability c, [the best attention scores words "
+        "of its topic by c2 and the same word by less, c1](smaller): "
+        f"[{SCORES[1]:g} and {SCORES[0]:g} at c = 0.5](scores).",
+        "[Its risk is exact by a sum over two counts](counts, risk), and [at most "
+        f"{OVER_BAYES:.1%} above the Bayes risk](bayes).",
+        "[A row of 20 free scores, fitted from uniform attention, finds the same pattern](row) "
+        "[and the same two sizes](fitted).",
+        "[For long documents both scores tend to log(1 + c T/(1-c))](long).",
     ),
+    headline="scores",
     provenance=Provenance(
         "sharpened",
         ("topics/attention",),

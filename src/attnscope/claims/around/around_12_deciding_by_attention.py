@@ -39,6 +39,19 @@ ROUNDING = "roundoff of sums of binomial probabilities"
 QUADRATURE = "what the quadrature of the cost is asked for"
 NOISE = 0.5  # of the values, and of the label that squared costs are paid on
 STEP = 0.02  # between actions where costs are squared: it moves the regret by STEP^2/12
+GRID = np.linspace(0, 6, 25)  # inverse temperatures of the exact curves
+FEW = 99  # right tokens at which the rate of the regret is read off
+# What the statement says: tokens times the regret of right tokens; the regrets of the normal and of
+# the mean forecast; from how many right tokens on attention is better than the normal forecast; the
+# best inverse temperatures of classes 1 and 2 at L = 30, on GRID; and what each class loses there
+# with the best inverse temperature of the other.
+RATE = 0.45
+NORMAL_REGRET, MEAN_REGRET = 0.0045, 0.8
+PASSES = 111
+BEST = (3.75, 3.0)
+LOST_BY_OTHER = (0.0720, 0.0044)
+PAIRED = "5 standard errors over the same contexts; false alarm 6e-7"
+STATED = f"{PAIRED}; half a printed digit"
 
 
 def check(context: Context) -> Evidence:
@@ -47,28 +60,37 @@ def check(context: Context) -> Evidence:
     closed = np.array([_order_statistic(n) for n in RIGHT])
     summed = np.array([float(decision_regret(n, SHORT, OVER).value[0]) for n in RIGHT])
     drawn = np.array([_right_tokens(n, draws, rng) for n in RIGHT]).T
+    curves = {L: _curve(L) for L in LENGTHS}
     exact = {
-        (L, B): decision_regret(L, SHORT, OVER, SHIFTS, B).value
-        for L in LENGTHS
-        for B in SHARPNESS
+        (L, B): curves[L][np.flatnonzero(GRID == B)[0]] for L in LENGTHS for B in SHARPNESS
     }
     regrets = {(L, B): _leaky(L, B, draws, rng) for L in LENGTHS for B in SHARPNESS}
     mean = {key: r.mean(axis=0) for key, r in regrets.items()}
     error = {key: r.std(axis=0, ddof=1) / draws**0.5 for key, r in regrets.items()}
     comparisons = (
         worst("right tokens: closed form and sum", closed, summed, 1e-12, ROUNDING),
-        sampled("right tokens, sampled", closed, drawn[0], drawn[1]),
+        sampled("right tokens, sampled", closed, drawn[0], drawn[1], key="right"),
+        Comparison(
+            f"{FEW} right tokens: tokens times regret, as stated",
+            RATE,
+            FEW * float(decision_regret(FEW, SHORT, OVER).value[0]),
+            0.01,
+            why="(b + u)/2 tau (1 - tau)/(n + 2) in place of 1/n: 2 % at n = 99",
+            key="vanishes",
+        ),
         *(
             sampled(
                 f"three classes, L = {L}, inverse bandwidth {B:g}",
                 exact[L, B],
                 mean[L, B],
                 error[L, B],
+                key=f"sum-{L}-{B:g}",
             )
             for L in LENGTHS
             for B in SHARPNESS
         ),
-        *(_finite_is_better(L, exact, regrets) for L in LENGTHS),
+        *(_finite_is_better(L, exact, draws, context.seed) for L in LENGTHS),
+        *_depends_on_class(curves[LENGTHS[-1]], draws, context.seed),
         *_mismatch(),
         _squared(context.pick(5000, 40_000), rng),
     )
@@ -83,7 +105,7 @@ def check(context: Context) -> Evidence:
         "on right tokens alone passes the normal forecast at "
         f"{_passes()} tokens. The second class is served best by a finite bandwidth."
     )
-    figure = _figure(closed, drawn, mean, error)
+    figure = _figure(curves, drawn, mean, error)
     table = Table("exact regret of a query of each class", columns, tuple(rows), digits=4)
     return Evidence(comparisons, figure, notes, tables=(table,))
 
@@ -118,22 +140,61 @@ def _leaky(L: int, B: float, draws: int, rng: np.random.Generator) -> np.ndarray
     return (_cost(found.action - SHIFTS[:, None]) - _cost(np.array(TAU))).T
 
 
+def _curve(L: int) -> np.ndarray:
+    """Exact regret of a query of each class, (GRID, classes)."""
+    return np.array([decision_regret(L, SHORT, OVER, SHIFTS, B).value for B in GRID])
+
+
+def _same_contexts(
+    L: int, sharpness: tuple[float, float], draws: int, seed: int
+) -> list[tuple[float, float]]:
+    """Regret at the first inverse temperature less that at the second on the same contexts, of each
+    class: means and standard errors.
+    """
+    first, second = (
+        _leaky(L, B, draws, np.random.default_rng([seed, 712, L])) for B in sharpness
+    )
+    return [mean_and_error(x) for x in (first - second).T]
+
+
 def _finite_is_better(
-    L: int,
-    exact: dict[tuple[int, float], np.ndarray],
-    regrets: dict[tuple[int, float], np.ndarray],
+    L: int, exact: dict[tuple[int, float], np.ndarray], draws: int, seed: int
 ) -> Comparison:
-    """Class 2: what a sharper bandwidth, 5 instead of 3, costs."""
-    predicted = float(exact[L, 5.0][1] - exact[L, 3.0][1])
-    # contexts of the two settings are independent draws
-    pair = [mean_and_error(regrets[L, B][:, 1]) for B in (5.0, 3.0)]
-    error = float(np.hypot(pair[0][1], pair[1][1]))
+    """Class 2: what a larger inverse temperature, 5 instead of 3, costs."""
+    mean, error = _same_contexts(L, (5.0, 3.0), draws, seed)[1]
     return Comparison(
         f"class 2, L = {L}: regret at 5 less that at 3",
-        predicted,
-        pair[0][0] - pair[1][0],
+        float(exact[L, 5.0][1] - exact[L, 3.0][1]),
+        mean,
         Z * error,
-        why="5 standard errors of a difference of two means; false alarm 6e-7",
+        why=PAIRED,
+        key=f"finite-{L}",
+    )
+
+
+def _depends_on_class(curve: np.ndarray, draws: int, seed: int) -> tuple[Comparison, ...]:
+    """Classes 1 and 2 at L = 30: the best inverse temperatures differ, and what each class loses
+    with that of the other, on sampled contexts.
+    """
+    seen = _same_contexts(LENGTHS[-1], (BEST[1], BEST[0]), 2 * draws, seed)
+    mean, error = np.array([(seen[0][0], -seen[1][0]), (seen[0][1], seen[1][1])])
+    return (
+        worst(
+            "best inverse temperature of classes 1 and 2, L = 30, as stated",
+            BEST,
+            GRID[np.argmin(curve[:, :2], axis=0)],
+            (GRID[1] - GRID[0]) / 2,
+            "half a step of the grid of inverse temperatures",
+            key="best",
+        ),
+        worst(
+            "what classes 1 and 2 lose with the best of the other, as stated",
+            LOST_BY_OTHER,
+            mean,
+            Z * error + 5e-5,
+            STATED,
+            key="class",
+        ),
     )
 
 
@@ -171,6 +232,22 @@ def _mismatch() -> tuple[Comparison, ...]:
         Comparison(
             "normal forecast", _normal(), regret(normal), 1e-10, why=QUADRATURE, routes=routes
         ),
+        worst(
+            "normal and mean forecast, as stated",
+            (NORMAL_REGRET, MEAN_REGRET),
+            (regret(normal), regret(0.5)),
+            (5e-5, 1e-10),
+            "half a printed digit; costs integrated to 1e-12",
+            key="keeps",
+        ),
+        Comparison(
+            "right tokens from which on attention is better, as stated",
+            PASSES,
+            at,
+            0.5,
+            why="less than one: a count",
+            key="passes",
+        ),
         Comparison(
             "mean forecast",
             _mean_forecast(),
@@ -186,23 +263,15 @@ def _mismatch() -> tuple[Comparison, ...]:
             1e-12,
             "at most",
             why=ROUNDING,
+            key="below",
         ),
     )
 
 
 def _squared(contexts: int, rng: np.random.Generator) -> Comparison:
     """With squared costs the regret is the error of softmax attention itself."""
-    d = 3
-    L = 64
-    h = 0.25
-    task = LinearMap(d, 1, noise=NOISE, keys="sphere")
-    batch = task.sample(contexts, L, int(rng.integers(2**31)))
-    actions = np.arange(-4, 4 + STEP / 2, STEP)
-    cost = lambda a, y: (a[:, None] - y) ** 2
-    found = attention_decision(
-        batch.query, batch.keys, batch.values[:, :, 0], cost, actions, h
-    )
-    mean, error = mean_and_error((found.action - batch.target[:, 0]) ** 2)
+    d, L, h = 3, 64, 0.25
+    mean, error = _squared_cost(d, L, h, contexts, rng)
     predicted = softmax_curve(d, L, h, NOISE).value + NOISE**2 + STEP**2 / 12
     return Comparison(
         "squared costs: cost is the error of softmax attention",
@@ -211,11 +280,26 @@ def _squared(contexts: int, rng: np.random.Generator) -> Comparison:
         Z * error,
         why="5 standard errors over contexts; false alarm 6e-7; the grid of actions is counted",
         routes=("softmax_curve", "attention_decision on sampled contexts"),
+        key="squared",
     )
 
 
+def _squared_cost(
+    d: int, L: int, h: float, contexts: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Mean squared cost of deciding by attention with bandwidth h, and its standard error."""
+    task = LinearMap(d, 1, noise=NOISE, keys="sphere")
+    batch = task.sample(contexts, L, int(rng.integers(2**31)))
+    actions = np.arange(-4, 4 + STEP / 2, STEP)
+    cost = lambda a, y: (a[:, None] - y) ** 2
+    found = attention_decision(
+        batch.query, batch.keys, batch.values[:, :, 0], cost, actions, h
+    )
+    return mean_and_error((found.action - batch.target[:, 0]) ** 2)
+
+
 def _figure(
-    closed: np.ndarray,
+    curves: dict[int, np.ndarray],
     drawn: np.ndarray,
     mean: dict[tuple[int, float], np.ndarray],
     error: dict[tuple[int, float], np.ndarray],
@@ -239,12 +323,10 @@ def _figure(
             log_y=True,
         )
     ]
-    grid = np.linspace(0, 6, 25)
     for L in LENGTHS:
-        exact = np.array([decision_regret(L, SHORT, OVER, SHIFTS, B).value for B in grid])
         marks: list[Mark] = []
         for c in range(3):
-            marks.append(Line(grid, exact[:, c], f"class {c + 1}", c))
+            marks.append(Line(GRID, curves[L][:, c], f"class {c + 1}", c))
             found = [mean[L, B][c] for B in SHARPNESS]
             bars = [BAND * error[L, B][c] for B in SHARPNESS]
             marks.append(Points(SHARPNESS, found, "", c, bars))
@@ -265,12 +347,21 @@ CLAIM = Claim(
     id="around-12-deciding-by-attention",
     title="Deciding by attention has no mismatch error; exact regret",
     statement=(
-        "Attention on the costs of all actions decides like the true law as tokens of the right "
-        "class grow, where a forecast with the right mean and variance but the wrong law keeps a "
-        "regret for ever. With newsvendor costs the decision is a weighted quantile, and its "
-        "regret at every length and temperature is a finite sum; the best temperature is finite "
-        "and depends on the class. With squared costs the regret is the error of softmax attention."
+        "[Attention on the costs of all actions decides like the true law: with n tokens of the "
+        f"right class its regret falls as {RATE:g}/n](vanishes, right).",
+        "[A normal forecast with the right mean and variance keeps a regret of "
+        f"{NORMAL_REGRET:g}, and a mean forecast {MEAN_REGRET:g}](keeps); [attention is better "
+        f"than the normal forecast from {PASSES} right tokens on](passes, below).",
+        "With newsvendor costs the decision is a weighted quantile, and [its regret at every length "
+        "and inverse temperature is a finite sum](sum-10-0, sum-10-1, sum-10-2, sum-10-3, sum-10-5, "
+        "sum-30-0, sum-30-1, sum-30-2, sum-30-3, sum-30-5).",
+        "[The best inverse temperature is finite](finite-10, finite-30) and depends on the class: "
+        f"[{BEST[0]:g} for class 1 and {BEST[1]:g} for class 2 at L = 30](best).",
+        f"[With the best of the other, class 1 loses {LOST_BY_OTHER[0]:g} and class 2 loses "
+        f"{LOST_BY_OTHER[1]:g} on sampled contexts](class).",
+        "[With squared costs the regret is the error of softmax attention](squared).",
     ),
+    headline="best",
     provenance=Provenance(
         "sharpened",
         ("decisions/errors", "decisions/attention"),

@@ -20,6 +20,7 @@ from attnscope.claims.around import head_complexity as head
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.sphere_errors import spread_slope
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 
 LARGEST = 1.5  # |q|
@@ -32,25 +33,83 @@ SAMPLED = (
 )
 CLOSED = "roundoff of sums of binomial probabilities"
 QUERIES = (1.0, 1.5, 3.0)
+# What the statement says: the length of the largest complexity; sqrt(n) times the complexity of one
+# head with |q| <= 1.5 at length 1, at length 2 and in the limit; its growth with the length; the power
+# of 1/L with which the limit is approached; and the slope of sum pooling in L.
+LARGEST_AT = 2
+COMPLEXITY = (0.798, 1.075, 0.722)
+APPROACH = 0.5
+POOLING = 0.5
+EXACT_DIGITS = "half a printed digit; sums of binomial probabilities are exact"
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 714])
     draws = context.pick(40_000, 400_000)
     ends = np.array([head.at_the_ends(int(L), LARGEST) for L in LENGTHS])
-    more, spread = np.array([head.inside(int(L), LARGEST, draws, rng) for L in LENGTHS]).T
+    more, spread = np.array([_inside(int(L), draws, rng) for L in LENGTHS]).T
     exact = ends + more
-    heads = []
-    sums = []
-    for L in LENGTHS:
-        one, pooled = head.sampled_suprema(int(L), LARGEST, SEQUENCES, draws, rng)
-        heads.append(mean_and_error(one))
-        sums.append(mean_and_error(pooled))
+    heads, sums = zip(*(_suprema(int(L), draws, rng) for L in LENGTHS))
     mean, error = np.array(heads).T
     pooled_mean, pooled_error = np.array(sums).T
     growing = np.sqrt(2 * LENGTHS / np.pi)
-    three = head.inside(3, LARGEST, 4 * draws, rng)
+    three = _inside(3, 4 * draws, rng)
+    slope, slope_error = spread_slope(LENGTHS, pooled_mean, pooled_error)
+    longer = LENGTHS >= LARGEST_AT
     comparisons = (
+        worst(
+            "complexity at length 1 and 2 and in the limit, as stated",
+            COMPLEXITY,
+            (
+                head.at_the_ends(1, LARGEST),
+                head.at_the_ends(2, LARGEST),
+                head.at_the_ends(10**8, LARGEST),
+            ),
+            (5e-4, 5e-4, 5e-4),
+            EXACT_DIGITS,
+            key="stated",
+        ),
+        Comparison(
+            "lengths at which the complexity falls, from 2 on",
+            int(longer.sum()) - 1,
+            int(np.sum(np.diff(exact[longer]) < 0)),
+            0.5,
+            why="less than one: a count",
+            key="falls",
+        ),
+        Comparison(
+            "length of the largest sampled complexity, as stated",
+            LARGEST_AT,
+            float(LENGTHS[np.argmax(mean)]),
+            0.5,
+            why="an exact count: half a token",
+            key="largest",
+        ),
+        Comparison(
+            "power of 1/L with which the limit is approached, as stated",
+            APPROACH,
+            _power_of_approach(),
+            0.01,
+            why="O(1/sqrt(L)) at L = 4096 and four times as long, with a coefficient below 0.6",
+            key="power",
+        ),
+        Comparison(
+            "sum pooling: slope in L, as stated",
+            POOLING,
+            slope,
+            Z * slope_error,
+            why="5 standard errors over draws (6e-7 of the seeds); 1/n is the same at every length",
+            key="pooling",
+        ),
+        worst(
+            "sampled complexity against the ends of the scores",
+            ends,
+            mean,
+            Z * error + 1 / SEQUENCES,
+            SAMPLED,
+            rule="at least",
+            key="bound",
+        ),
         *(
             worst(
                 f"complexity, L = {L}",
@@ -58,6 +117,7 @@ def check(context: Context) -> Evidence:
                 mean[i],
                 Z * np.hypot(error[i], spread[i]) + 1 / SEQUENCES,
                 SAMPLED,
+                key=f"length-{L}",
             )
             for i, L in enumerate(LENGTHS)
         ),
@@ -84,6 +144,7 @@ def check(context: Context) -> Evidence:
             pooled_mean,
             Z * pooled_error + growing / SEQUENCES,
             "5 standard errors over draws (6e-7 an entry) + 1/n: n = 400 instead of the limit",
+            key="pooling-sizes",
         ),
     )
     rows = tuple(
@@ -103,6 +164,19 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, figure, notes, tables=(table,))
 
 
+def _inside(L: int, draws: int, rng: np.random.Generator) -> tuple[float, float]:
+    """What q inside the ends add, and its standard error."""
+    return head.inside(L, LARGEST, draws, rng)
+
+
+def _suprema(
+    L: int, draws: int, rng: np.random.Generator
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """sqrt(n) times the sampled complexity of one head and of sum pooling, with standard errors."""
+    one, pooled = head.sampled_suprema(L, LARGEST, SEQUENCES, draws, rng)
+    return mean_and_error(one), mean_and_error(pooled)
+
+
 def _closed_forms() -> tuple[Comparison, ...]:
     """Where no q inside is ever best, at several Q."""
     t = np.tanh(QUERIES)
@@ -114,6 +188,7 @@ def _closed_forms() -> tuple[Comparison, ...]:
             [head.at_the_ends(L, Q) for Q in QUERIES],
             1e-12,
             CLOSED,
+            key=f"closed-{L}",
         )
         for L in known
     )
@@ -131,7 +206,14 @@ def _approach() -> Comparison:
         1 / FAR,
         why="the remainder in 1/L at L = 4096, after 1/sqrt(L) is removed",
         routes=("expansion in 1/sqrt(L)", "closed form at L = 4096 and 16384"),
+        key="approach",
     )
+
+
+def _power_of_approach() -> float:
+    """Of 1/L, from the closed form at the ends at L = 4096 and 16384."""
+    near, far = (head.at_the_ends(L, LARGEST) - head.limit(LARGEST) for L in (FAR, 4 * FAR))
+    return float(np.log(near / far) / np.log(4))
 
 
 def _figure(
@@ -166,11 +248,19 @@ CLAIM = Claim(
     id="around-14-complexity-and-length",
     title="One head's Rademacher complexity does not grow with length",
     statement=(
-        "The Rademacher complexity of one softmax head with bounded scores on tokens +-1 is "
-        "sqrt(2/pi) at length 1, (1 + tanh Q)/sqrt(pi) at length 2, its largest, and falls from "
-        "there to tanh(Q) sqrt(2/pi), with 1/sqrt(L); sum pooling grows like sqrt(L). The two "
-        "ends of the scores alone give a lower bound in closed form at every length."
+        "[The Rademacher complexity of one softmax head with scores |q| <= Q on tokens +-1, times "
+        "sqrt(n), is sqrt(2/pi) at length 1](closed-1, length-1) and [(1 + tanh Q)/sqrt(pi) at "
+        "length 2](closed-2, length-2).",
+        f"[It is largest at length {LARGEST_AT}](largest) and [falls from there on](falls).",
+        "[It approaches tanh(Q) sqrt(2/pi)](approach) [as 1/L to the power "
+        f"{APPROACH:g}](power).",
+        f"[For Q = 1.5 the three values are {COMPLEXITY[0]:g}, {COMPLEXITY[1]:g} and, in the "
+        f"limit, {COMPLEXITY[2]:g}](stated).",
+        f"[Sum pooling grows as L to the power {POOLING:g}](pooling, pooling-sizes).",
+        "[The two ends of the scores alone give a lower bound in closed form at every "
+        "length](bound).",
     ),
+    headline="largest",
     provenance=Provenance(
         "sharpened",
         ("lengths/independent",),

@@ -38,6 +38,7 @@ __all__ = [
     "corridor_oracle",
     "corridor_value",
     "greedy_choices",
+    "greedy_stays",
     "lookahead_rule",
     "optimal_policy",
     "sampling_probabilities",
@@ -197,6 +198,20 @@ def optimal_policy(steps: int) -> tuple[float, list[Level]]:
         value = level
         choices.append(chosen)
     return steps * 2 / 3 - float(value[0][0, 0]), choices[::-1]
+
+
+def greedy_stays(steps: int) -> float:
+    """P(a greedy agent pulls only its first arm in so many steps), uniform priors: it stays while
+    at least half of the rewards are 1, and on a tie with probability 1/2.
+    """
+    law = np.ones(1)  # over the number of rewards
+    for n in range(steps):
+        won = np.arange(n + 1)
+        stays = np.where(2 * won > n, 1.0, np.where(2 * won == n, 0.5, 0.0)) if n else 1.0
+        kept = law * stays
+        up = (won + 1) / (n + 2)
+        law = np.append(kept * (1 - up), 0.0) + np.append(0.0, kept * up)
+    return float(law.sum())
 
 
 # -- corridor --------------------------------------------------------------------------------------

@@ -7,11 +7,11 @@ gamma^2.
     sum_l sigma(u_l) w_l:   R(L) = g2 E_1(1 - sigma)^2 + (L-1) E_0 sigma^2   is linear in L, so
         sum_L q_L R(L) = R(E L),
 
-and its minimum over sigma, over linear activations, or over temperatures is R*(E L): what one would
-get at the fixed length E L. R* as an infimum of linear functions is concave, so a predictor that
-could adapt to the length seen would have E R*(L) <= R*(E L). Softmax adapts: at gamma = 1,
-temperature s is Bayes at every length, and its average E R_B(L) falls as the lengths spread about
-their mean.
+and its minimum over sigma, over linear activations, or over inverse temperatures is R*(E L): what
+one would get at the fixed length E L. R* as an infimum of linear functions is concave, so a
+predictor that could adapt to the length seen would have E R*(L) <= R*(E L). Softmax adapts: at
+gamma = 1, inverse temperature s is Bayes at every length, and its average E R_B(L) falls as the
+lengths spread about their mean.
 
 Routes: R* at the mean length in closed form or by log-space quadrature, against averages of
 fixed-length risks and against minimisation of such averages; all against sampled, padded and masked
@@ -26,8 +26,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Softmax
 from attnscope.predictors.predictions import predict
@@ -47,6 +48,12 @@ SPREAD = 8  # lengths MEAN - SPREAD and MEAN + SPREAD with probability 1/2
 ORACLE = Overlaps.oracle()
 EXACT = 1e-9  # agreement of two quadratures of risks of order 0.1
 QUADRATURE = "1e-9: two different quadratures of a risk of order 0.1"
+SPREADS = (0, 2, 4, 6, 8)  # of the lengths about MEAN, for what holds "whatever the spread"
+EVERY = (2, 5, 10, 18, 50)  # lengths at which softmax is compared with Bayes
+# What the statement says: risks at lengths 2 and 18, and the Bayes risk at length 10.
+BEST_ACTIVATION, BEST_LINEAR = 0.2195, 0.4737
+SOFTMAX_SPREAD, SOFTMAX_FIXED = 0.0927, 0.1121
+DIGIT_4 = 5e-5  # half a unit of the fourth decimal
 
 
 def check(context: Context) -> Evidence:
@@ -56,7 +63,7 @@ def check(context: Context) -> Evidence:
     sigma = OptimalSigma(1.0, BASE.signal, MEAN)
     linear = linear_optimum(BASE)
     heads: dict[str, Predictor] = {
-        "softmax": Softmax(BASE.signal),
+        "softmax": _softmax(),
         "best activation": sigma,
         "erf": Erf(lam),
         "best linear": LinearAttention(linear.temperature, linear.offset),
@@ -72,6 +79,25 @@ def check(context: Context) -> Evidence:
     }
     best = math.exp(optimal_sigma_log_excess(1.0, BASE.signal, MEAN)[0])
     found = _least_linear(task)
+    by_spread = Series(
+        "spread",
+        "risk of the best activation of length 10, by spread of the lengths",
+        SPREADS,
+        BEST_ACTIVATION,
+        [risk(_spread(x), sigma, ORACLE).value for x in SPREADS],
+        DIGIT_4,
+        why="half a printed digit",
+    )
+    fixed = [SingleLocation.spiked(DIM, L, NU) for L in EVERY]
+    every = Series(
+        "every",
+        "softmax at one inverse temperature against Bayes, by length",
+        EVERY,
+        [t.bayes_risk().value for t in fixed],
+        [risk(t, _softmax(), ORACLE).value for t in fixed],
+        EXACT,
+        why=QUADRATURE,
+    )
     comparisons = (
         Comparison(
             "softmax at temperature s against Bayes",
@@ -79,6 +105,7 @@ def check(context: Context) -> Evidence:
             averaged["softmax"],
             EXACT,
             why=QUADRATURE,
+            key="softmax",
         ),
         Comparison(
             "best activation against the mean length",
@@ -86,6 +113,7 @@ def check(context: Context) -> Evidence:
             averaged["best activation"],
             EXACT,
             why=QUADRATURE,
+            key="activation",
         ),
         Comparison(
             "erf at its best temperature against the mean length",
@@ -93,6 +121,7 @@ def check(context: Context) -> Evidence:
             averaged["erf"],
             EXACT,
             why=QUADRATURE,
+            key="erf",
         ),
         Comparison(
             "best linear attention, minimised over random lengths",
@@ -100,6 +129,25 @@ def check(context: Context) -> Evidence:
             found,
             EXACT,
             why="the flat bottom of a minimum searched to 1e-10 in its arguments, and roundoff",
+            key="linear",
+        ),
+        by_spread,
+        Comparison(
+            "best linear attention over random lengths, as stated",
+            BEST_LINEAR,
+            found,
+            DIGIT_4,
+            why="half a printed digit",
+            key="linear-number",
+        ),
+        every,
+        worst(
+            "softmax: spread lengths and fixed length, as stated",
+            [SOFTMAX_SPREAD, SOFTMAX_FIXED],
+            [averaged["softmax"], risk(BASE, _softmax(), ORACLE).value],
+            DIGIT_4,
+            "half a printed digit",
+            key="gain",
         ),
         *(
             sampled(f"sampled, masked: {name}", averaged[name], *drawn[name])
@@ -115,9 +163,15 @@ def check(context: Context) -> Evidence:
         *((n, x, x) for n, x in (("best activation", best), ("erf", erf.value))),
         ("best linear", linear.risk.value, linear.risk.value),
     )
-    columns = ("", f"lengths {task.lengths[0]} and {task.lengths[1]}", f"length {MEAN}")
+    lengths = " and ".join(map(str, task.lengths))
+    columns = ("", f"lengths {lengths}", f"length {MEAN}")
     table = Table(f"Risks at nu = {NU:g}", columns, rows, digits=4)
     return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
+
+
+def _softmax() -> Softmax:
+    """One inverse temperature for all lengths."""
+    return Softmax(BASE.signal)
 
 
 def _spread(spread: int) -> RandomLength:
@@ -125,7 +179,7 @@ def _spread(spread: int) -> RandomLength:
 
 
 def _least_linear(task: RandomLength) -> float:
-    """Least exact risk of linear attention at (k*, v*) over temperature and offset,
+    """Least exact risk of linear attention at (k*, v*) over inverse temperature and offset,
     by values alone.
     """
     oracle = as_arrays(ORACLE)
@@ -220,11 +274,17 @@ CLAIM = Claim(
     id="beyond-04-random-length",
     title="Normalisation matters when the length is random",
     statement=(
-        "At the oracle directions the risk of any unnormalised activation is linear in the length, "
-        "so over random lengths its best risk is the one "
-        "at the mean length, whatever the spread. Softmax attention at one temperature is Bayes at "
-        "every length and gains from the spread."
+        "[At the oracle directions the risk of any unnormalised activation is linear in the length, "
+        "so over random lengths its risk is the one at the mean length](activation, erf).",
+        "[Whatever the spread of lengths of mean 10, the best activation has risk "
+        f"{BEST_ACTIVATION:g}](spread).",
+        "[Linear attention tuned to lengths 2 and 18 gets the best risk of the mean length](linear), "
+        f"[{BEST_LINEAR:g}](linear-number).",
+        "[Softmax attention at one inverse temperature is Bayes at every length](softmax, every).",
+        f"[It gains from the spread: risk {SOFTMAX_SPREAD:g} at lengths 2 and 18, "
+        f"{SOFTMAX_FIXED:g} at length 10](gain).",
     ),
+    headline="gain",
     provenance=Provenance(
         "sharpened",
         ("C/random-length",),

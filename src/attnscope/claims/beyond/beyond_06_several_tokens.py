@@ -24,10 +24,12 @@ import itertools
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.series import Series
 from attnscope.claims.softmax_heads import best_softmax
 from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.multi_location import MultiLocation
@@ -44,13 +46,20 @@ EXACT = 1e-9
 ROUNDING = 1e-12  # of log-probabilities of 120 subsets
 # best softmax risk at these signals, computed independently beforehand
 PUBLISHED = (0.2099, 0.1353, 0.0965, 0.0738)
+# What the statement says at m = 2: best inverse temperature of a softmax head and its regret, its
+# risk minus the Bayes risk, at s = 3; exponent of s with which its best risk falls between FAR.
+BEST_INVERSE_TEMPERATURE = 0.81
+REGRET = 0.073
+EXPONENT = -1.41
+FAR = (10.0, 20.0)
+DIGIT_2 = 5e-3  # half a unit of the second decimal
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 606])
     n, draws = context.pick((40_000, 40_000), (400_000, 400_000))
     tasks = [_task(s) for s in SIGNALS]
-    bayes = [t.bayes_risk(draws, seed=int(rng.integers(2**31))) for t in tasks]
+    bayes = [_bayes_risk(s, draws, int(rng.integers(2**31))) for s in SIGNALS]
     heads = [best_softmax(t) for t in tasks]
     # (signals, 3, 2)
     rows = np.array([_sampled(t, lam, n, rng) for t, (lam, _) in zip(tasks, heads)])
@@ -62,20 +71,62 @@ def check(context: Context) -> Evidence:
         MultiLocation(DIM, LENGTH, SHARE, "sum", gamma=1.0, signal=s) for s in SIGNALS
     ]
     integral = np.array([t.bayes_risk().value for t in independent])
+    by_bayes = Series(
+        "bayes",
+        "Bayes risk, m = 2: posterior variance and squared error",
+        SIGNALS,
+        value,
+        rows[:, 0, 0],
+        Z * np.hypot(error, rows[:, 0, 1]),
+        why=STANDARD_ERRORS,
+        error=rows[:, 0, 1],
+    )
+    by_head = Series(
+        "head",
+        "best softmax head, m = 2, sampled",
+        SIGNALS,
+        softmax,
+        rows[:, 1, 0],
+        error=rows[:, 1, 1],
+    )
+    three = SIGNALS.index(3.0)
+    far = [best_softmax(_task(s))[1] for s in FAR]
     comparisons = (
         _enumeration(rng),
-        sampled(
-            "Bayes risk, m = 2: posterior variance and squared error",
-            value,
-            rows[:, 0, 0],
-            np.hypot(error, rows[:, 0, 1]),
-        ),
-        sampled("best softmax head, m = 2, sampled", softmax, rows[:, 1, 0], rows[:, 1, 1]),
+        by_bayes,
+        by_head,
         sampled(
             "regret of the best softmax head, m = 2",
             softmax - value,
             rows[:, 2, 0],
             np.hypot(error, rows[:, 2, 1]),
+        ),
+        Comparison(
+            "regret of the best softmax head, m = 2, s = 3, as stated",
+            REGRET,
+            float(rows[three, 2, 0]),
+            float(Z * rows[three, 2, 1]) + 5e-4,
+            why=f"{STANDARD_ERRORS}; half a printed digit",
+            routes=("stated", "squared errors of both on the same sequences"),
+            key="regret",
+        ),
+        Comparison(
+            "best inverse temperature of a softmax head, m = 2, s = 3, as stated",
+            BEST_INVERSE_TEMPERATURE,
+            heads[three][0],
+            DIGIT_2,
+            why="half a printed digit",
+            routes=("stated", "minimisation of the exact risk"),
+            key="best-at",
+        ),
+        Comparison(
+            "exponent of s of the best softmax risk, s = 10 to 20, as stated",
+            EXPONENT,
+            float(np.log(far[1] / far[0]) / np.log(FAR[1] / FAR[0])),
+            DIGIT_2,
+            why="half a printed digit",
+            routes=("stated", "exact risk by Laplace transforms"),
+            key="decay",
         ),
         worst(
             "best softmax head, m = 2: published digits",
@@ -83,13 +134,15 @@ def check(context: Context) -> Evidence:
             softmax,
             5.1e-5,
             why="four digits, computed beforehand: half a unit of the last, 2 % for rounding",
+            key="risk",
         ),
         Comparison(
             "m = 1: softmax at temperature s against Bayes",
             one.bayes_risk().value,
-            head_risk(one, Softmax(3.0)).value,
+            _softmax_risk(one, 3.0),
             EXACT,
             why="1e-9: a Mellin contour and a Laplace transform, both quadratures",
+            key="one",
         ),
         worst(
             "independent tokens: sigmoid attention against Bayes",
@@ -97,11 +150,10 @@ def check(context: Context) -> Evidence:
             [_sigmoid(t) for t in independent],
             EXACT,
             why="1e-9: a Mellin contour and panel quadrature",
+            key="sigmoid",
         ),
     )
-    notes = (
-        "The best temperature lam of a softmax head lies far below s, and falls as s grows."
-    )
+    notes = "The best inverse temperature lam of a softmax head lies far below s, and falls as s grows."
     columns = (
         "s",
         "Bayes",
@@ -115,11 +167,19 @@ def check(context: Context) -> Evidence:
         for s, x, (lam, r), t in zip(SIGNALS, value, heads, tasks)
     )
     table = Table(f"Risks, m = {RELEVANT}, L = {LENGTH}", columns, told)
-    return Evidence(comparisons, _figure(value, error, rows), notes, tables=(table,))
+    return Evidence(comparisons, _figure(by_bayes, by_head), notes, tables=(table,))
 
 
 def _task(s: float, m: int = RELEVANT) -> MultiLocation:
     return MultiLocation(DIM, LENGTH, m, gamma=1.0, signal=s)
+
+
+def _bayes_risk(s: float, draws: int, seed: int) -> Estimate:
+    return _task(s).bayes_risk(draws, seed=seed)
+
+
+def _softmax_risk(task: MultiLocation, lam: float) -> float:
+    return float(head_risk(task, Softmax(lam)).value)
 
 
 def _sigmoid(task: MultiLocation) -> float:
@@ -149,6 +209,7 @@ def _enumeration(rng: np.random.Generator) -> Comparison:
         task.posterior(x),
         ROUNDING,
         why="roundoff of log-probabilities of 120 subsets",
+        key="inclusion",
     )
 
 
@@ -162,7 +223,7 @@ def _sampled(task: MultiLocation, lam: float, n: int, rng: np.random.Generator) 
     return np.array([mean_and_error(x) for x in (bayes, head, head - bayes)])
 
 
-def _figure(value: np.ndarray, error: np.ndarray, rows: np.ndarray) -> Figure:
+def _figure(by_bayes: Series, by_head: Series) -> Figure:
     signals = np.linspace(1, 8, 15)
     tasks = [_task(s) for s in signals]
     many = np.arange(1, LENGTH)
@@ -175,12 +236,18 @@ def _figure(value: np.ndarray, error: np.ndarray, rows: np.ndarray) -> Figure:
             "signal s",
             "risk",
             (
-                Line(
-                    signals, [t.bayes_risk(samples=10_000).value for t in tasks], "Bayes", 0
+                *by_bayes.marks(
+                    "Bayes",
+                    0,
+                    (signals, [t.bayes_risk(samples=10_000).value for t in tasks]),
+                    named=False,
                 ),
-                Points(SIGNALS, rows[:, 0, 0], "", 0, BAND * rows[:, 0, 1]),
-                Line(signals, [best_softmax(t)[1] for t in tasks], "best softmax head", 1),
-                Points(SIGNALS, rows[:, 1, 0], "", 1, BAND * rows[:, 1, 1]),
+                *by_head.marks(
+                    "best softmax head",
+                    1,
+                    (signals, [best_softmax(t)[1] for t in tasks]),
+                    named=False,
+                ),
                 Line(
                     signals,
                     [head_risk(t, Softmax(s)).value for t, s in zip(tasks, signals)],
@@ -235,12 +302,17 @@ CLAIM = Claim(
     id="beyond-06-several-tokens",
     title="Several informative tokens: what one head can do",
     statement=(
-        "With m informative tokens of L the Bayes predictor weighs tokens by their inclusion "
-        "probabilities r_l e_{m-1}(r without l)/e_m(r). One "
-        "softmax head attains it at m = 1 only: at m = 2 its best temperature is far below s, its "
-        "risk above Bayes and of polynomial decay. "
-        "If tokens are informative independently, sigmoid attention is Bayes."
+        "[With m informative tokens of L the Bayes predictor weighs tokens by their inclusion "
+        "probabilities r_l e_{m-1}(r without l)/e_m(r)](inclusion).",
+        "[One softmax head attains the Bayes risk at m = 1](one), but not with two informative tokens: "
+        f"[at s = 3 its best risk is {PUBLISHED[1]:g}](risk), [{REGRET:g} above Bayes](regret).",
+        "[Its best inverse temperature at m = 2 lies far below s: "
+        f"{BEST_INVERSE_TEMPERATURE:g} at s = 3](best-at).",
+        f"[Its best risk at m = 2 falls like a power of s: s^({EXPONENT:g}) between s = 10 and "
+        "20](decay).",
+        "[If tokens are informative independently, sigmoid attention is Bayes](sigmoid).",
     ),
+    headline="regret",
     provenance=Provenance(
         "new here",
         ("F/heads",),

@@ -1,19 +1,20 @@
-"""Trained on 16 tokens, tested on 4096: attention dilutes, and a temperature that grows like log L
-repairs it, if the token can be found at all.
+"""Trained on 16 tokens, tested on 4096: attention dilutes, and an inverse temperature that grows like
+log L repairs it, if the token can be found at all.
 
-notation: lam = the length of a trained key k (its temperature), s the signal, w_J the informative
+notation: lam = the length of a trained key k (its inverse temperature), s the signal, w_J the informative
 token's weight, L0 = 16 the training length.
 
 Why it fails. The informative score is about lam s, the L - 1 others add up to about L exp(lam^2/2),
 so w_J is near 1 only while log L < lam s - lam^2/2. Training at L0 stops raising lam when L0 tokens
-are told apart, so at fixed lam all L beyond exp(lam s - lam^2/2) are lost. What repairs it. lam ->
+are distinguished, so at fixed lam all L beyond exp(lam s - lam^2/2) are lost. What repairs it. lam ->
 lam log L/log L0 makes both sides grow alike, as long as lam stays below s, where lam s - lam^2/2
 has its maximum s^2/2. If s^2/2 is no more than log L, as at s = 4 and L = 4096, no temperature
 helps (the best one is in the notes), and log L overshoots.
 
 Simplified predictor: the exact risk at the trained k, v at every length (at.risk) against sampled
-sequences, drawn in the span of k*, v*, k, v (the same law, and cheap enough for thousands of
-sequences: repaired predictors err in one sequence of a hundred). Block (layer norm, feed-forward,
+sequences, drawn in the span of k*, v*, k, v (the same law, and cheap). Repaired predictors err in
+one sequence of a hundred, so their risk is sampled as E[(T - Y)^2 | scores], which needs one number
+a token. Block (layer norm, feed-forward,
 register): its risk has no closed form, but the mean weight E w_J of its head has
 (theory.risks.layer_norm), at every length, from the trained matrices; measured on sampled
 sequences. (The blocks' risks are drawn too; at 4096 tokens 512 sequences show them to some 20 %
@@ -24,48 +25,50 @@ w): the tolerance is Z standard errors of that kind, which also holds where miss
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from math import log
-from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnscope.claims.beyond.longer_sequences import (
+    L0,
+    LENGTHS,
+    Curves,
+    length_samples,
+    logit_ratio,
+    risk_given_scores,
+    scaled_with_length,
+    simplified_weights,
+)
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.blocks import BlockHistory, simplified_risk, train_block
-from attnscope.dynamics.networks.length_curves import at_length, length_curves
+from attnscope.dynamics.networks.length_curves import at_length
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Softmax
-from attnscope.predictors.blocks.compared_models import SimplifiedAttention, has_two_vectors
+from attnscope.predictors.blocks.compared_models import SimplifiedAttention
 from attnscope.predictors.blocks.sequence_model import Parameters
 from attnscope.predictors.blocks.transformer import TransformerBlock
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.risks.layer_norm import informative_weight
 
-L0 = 16
 # s^2/2 = 15 and 8; log 4096 = 8.3
 STRONG = SingleLocation(32, L0, signal=5.5)
 WEAK = SingleLocation(32, L0, signal=4.0)
-LENGTHS = (L0, 512, 4096)
 # of the exact curves drawn
 GRID = tuple(int(x) for x in np.unique(np.geomspace(L0, 2**17, 14).astype(int)))
-# of the risk (of the weight, for blocks) that 4096 tokens cost at fixed temperature, the share that
-# counts as repair: 0.9 was seen at s = 5.5, 0 at s = 4, 0.2 there at the best temperature
+# of the risk (of the weight, for blocks) that 4096 tokens cost at fixed inverse temperature, the
+# share that counts as repair: runs win back 0.9 at s = 5.5, 0 at s = 4, 0.2 there at the best one
 REPAIRED = 0.5
+# What else the statement says, of s = 5.5 and fixed inverse temperature: the simplified predictor's
+# risk at 16 tokens (at most) and at 4096; the weight that a block loses at 4096 over what the
+# simplified predictor loses (at most); the block's mean logit of the informative token over the
+# simplified predictor's (at least).
+SHORT_RISK, LONG_RISK = 0.0012, 0.21
+WEIGHT_LOST = 0.4
+LOGIT_RATIO = 1.5
+SCORE_BUDGET = 40_000_000  # scores drawn per length for the risk given scores
 SAMPLED = Points([], [], "sampled, 95 %", 6)  # an entry for the legend
-
-
-class Curves(NamedTuple):
-    """Sampled, (runs, lengths) each: excess, its error, weight of the informative token,
-    sequences per length (lengths,).
-    """
-
-    excess: np.ndarray
-    error: np.ndarray
-    weight: np.ndarray
-    samples: np.ndarray
 
 
 def check(context: Context) -> Evidence:
@@ -77,17 +80,13 @@ def check(context: Context) -> Evidence:
     seeds = [
         int(x) for x in np.random.default_rng([context.seed, 714]).integers(2**31, size=8)
     ]
-    simple = SimplifiedAttention(STRONG.dim)
-    block = TransformerBlock(STRONG.dim)
-    settings = {"strong": (STRONG, simple), "weak": (WEAK, simple), "block": (STRONG, block)}
-    every = {"runs": runs, "log_every": steps, "progress": False}
     histories = {
-        name: train_block(task, model, steps, seed=seed, **every)
-        for (name, (task, model)), seed in zip(settings.items(), seeds)
+        name: _trained(name, steps, runs, seed)
+        for name, seed in zip(("strong", "weak", "block"), seeds)
     }
     strong, weak, blocks = histories.values()
     curves = {
-        name: _sampled(h, sets[name], seeds[3] + i)
+        name: length_samples(h, sets[name], seeds[3] + i)
         for i, (name, h) in enumerate(histories.items())
     }
     found = {(name, hot): curves[name][hot] for name in histories for hot in (False, True)}
@@ -99,26 +98,82 @@ def check(context: Context) -> Evidence:
     weights = {hot: _weights(blocks, hot, LENGTHS) for hot in (False, True)}
     best = [_best(task) for task in (STRONG, WEAK)]
     common = slice(1, None)  # lengths at which errors are common enough to be sampled
+    # at log L they are rarer: the risk given scores needs only the scores to be sampled
+    given = {
+        name: risk_given_scores(h, True, LENGTHS[1:], context.pick(1, 4) * SCORE_BUDGET, seed)
+        for (name, h), seed in zip((("strong", strong), ("weak", weak)), seeds[6:])
+    }
+    short, _, long = exact["strong", False].T
+    lost = 1 - weights[False][:, -1].min(), 1 - simplified_weights(strong, 4096).max()
     comparisons = (
         *(
-            _compare_risk(
-                f"simplified, s = {s}, {_words(hot)}: risk",
-                exact[name, hot],
-                found[name, hot],
-                common,
+            sampled(
+                f"simplified, s = {s}, {_words(False)}: risk",
+                exact[name, False][:, common],
+                found[name, False].excess[:, common],
+                found[name, False].error[:, common],
+                key=f"curve-{name}",
             )
             for name, s in (("strong", 5.5), ("weak", 4))
-            for hot in (False, True)
+        ),
+        *(
+            sampled(
+                f"simplified, s = {s}, {_words(True)}: risk",
+                exact[name, True][:, common],
+                *given[name],
+                key=f"log-{name}",
+            )
+            for name, s in (("strong", 5.5), ("weak", 4))
         ),
         *(
             _compare_weight(
                 f"block, {_words(hot)}: weight of the informative token",
                 weights[hot],
                 found["block", hot],
+                "block-log" if hot else "block-curve",
             )
             for hot in (False, True)
         ),
         *_repairs(found, best[1]),
+        worst(
+            "simplified, s = 5.5: exact risk at 16 tokens, as stated",
+            SHORT_RISK,
+            short,
+            2e-4,
+            "the spread of trained keys: runs of one seed differ by as much",
+            rule="at most",
+            routes=("stated", "exact risks at the trained vectors"),
+            key="short",
+        ),
+        worst(
+            "simplified, s = 5.5: exact risk at 4096 tokens, as stated",
+            LONG_RISK,
+            long,
+            0.03,
+            "the spread of trained keys: runs of one seed differ by 0.02",
+            routes=("stated", "exact risks at the trained vectors"),
+            key="long",
+        ),
+        Comparison(
+            "largest weight lost by a block at 4096 over the least by a simplified predictor",
+            WEIGHT_LOST,
+            float(lost[0] / lost[1]),
+            0.05,
+            "at most",
+            why="the spread of trained sizes over seeds",
+            routes=("stated", "exact mean weights from the trained models"),
+            key="less",
+        ),
+        Comparison(
+            "mean logit of the informative token, least block over mean simplified predictor",
+            LOGIT_RATIO,
+            logit_ratio(blocks, strong, seeds[5]),
+            0.1,
+            "at least",
+            why="the spread of trained sizes over seeds",
+            routes=("stated", "logits of the trained models on sampled sequences"),
+            key="logits",
+        ),
     )
     bayes = (at_length(t, 4096).bayes_risk().excess for t in (STRONG, WEAK))
     told = [
@@ -142,65 +197,23 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, figure, notes, tables=(table,))
 
 
+def _trained(name: str, steps: int, runs: int, seed: int) -> BlockHistory:
+    task = WEAK if name == "weak" else STRONG
+    model = (TransformerBlock if name == "block" else SimplifiedAttention)(task.dim)
+    return train_block(
+        task, model, steps, seed=seed, runs=runs, log_every=steps, progress=False
+    )
+
+
 def _words(hot: bool) -> str:
     return "log L temperature" if hot else "fixed temperature"
-
-
-def _at(
-    model: SimplifiedAttention | TransformerBlock, hot: bool, length: int
-) -> SimplifiedAttention | TransformerBlock:
-    """The trained model as it is used at that length."""
-    return replace(model, temperature=log(length) / log(L0)) if hot else model
-
-
-def _sampled(history: BlockHistory, repeats: int, seed: int) -> dict[bool, Curves]:
-    """Length curves of every run at both temperatures on the same sequences,
-    `repeats` disjoint sets of them pooled.
-    """
-    rows: tuple[list, list] = ([], [])
-    for task, model, p in (_in_span(history, p) for p in history.parameters):
-        cases = [(partial(_at, model, hot), p) for hot in (False, True)]
-        parts = [length_curves(task, cases, LENGTHS, 1024, seed + i) for i in range(repeats)]
-        for hot in (False, True):
-            excess = np.mean([part[hot].excess for part in parts], axis=0)
-            error = np.sqrt(
-                np.mean([part[hot].error ** 2 for part in parts], axis=0) / repeats
-            )
-            weight = np.mean([part[hot].weight for part in parts], axis=0)
-            rows[hot].append((excess, error, weight))
-    samples = repeats * parts[0][0].samples
-    return {
-        hot: Curves(*(np.array([row[i] for row in rows[hot]]) for i in range(3)), samples)  # type: ignore[call-arg]
-        for hot in (False, True)
-    }
-
-
-def _in_span(history: BlockHistory, p: Parameters) -> tuple[SingleLocation, Any, Parameters]:
-    """A simplified predictor in the four dimensions of k*, v*, k, v, where it has the same law;
-    a block stays where it is.
-    """
-    task = history.task
-    model = history.model
-    if not has_two_vectors(model):
-        return task, model, p
-    axes = np.linalg.qr(np.stack([task.key, task.value, p["k"], p["v"]]).T)[0].T  # (4, d)
-    small = SingleLocation(
-        4,
-        task.length,
-        task.gamma,
-        task.noise,
-        task.signal,
-        key=axes @ task.key,
-        value=axes @ task.value,
-    )
-    return small, replace(model, dim=4), {name: axes @ x for name, x in p.items()}
 
 
 def _exact(history: BlockHistory, hot: bool, lengths: tuple[int, ...]) -> np.ndarray:
     """(runs, lengths) exact excess of simplified predictors."""
 
     def risk(p: Parameters, length: int) -> float:
-        model = _at(history.model, hot, length)  # type: ignore[arg-type]
+        model = scaled_with_length(history.model, hot, length)  # type: ignore[arg-type]
         return simplified_risk(at_length(history.task, length), model, p).excess  # type: ignore[arg-type]
 
     return np.array([[risk(p, length) for length in lengths] for p in history.parameters])
@@ -210,23 +223,20 @@ def _weights(history: BlockHistory, hot: bool, lengths: tuple[int, ...]) -> np.n
     """(runs, lengths) exact mean weight of the informative token in blocks."""
 
     def weight(p: Parameters, length: int) -> float:
-        model = _at(history.model, hot, length)  # type: ignore[arg-type]
+        model = scaled_with_length(history.model, hot, length)  # type: ignore[arg-type]
         return informative_weight(history.task, model, p, length).value  # type: ignore[arg-type]
 
     return np.array([[weight(p, length) for length in lengths] for p in history.parameters])
 
 
-def _compare_risk(what: str, exact: np.ndarray, found: Curves, where: slice) -> Comparison:
-    return sampled(what, exact[:, where], found.excess[:, where], found.error[:, where])
-
-
-def _compare_weight(what: str, exact: np.ndarray, found: Curves) -> Comparison:
+def _compare_weight(what: str, exact: np.ndarray, found: Curves, key: str) -> Comparison:
     return worst(
         what,
         exact,
         found.weight[:, :, 0],
         Z * np.sqrt(exact * (1 - exact) / found.samples),
         why="5 standard errors, variance at most E w (1 - E w) for a weight in [0, 1]; 6e-7 an entry",
+        key=key,
     )
 
 
@@ -240,19 +250,28 @@ def _repairs(found: dict[tuple[str, bool], Curves], best: float) -> tuple[Compar
     n = len(least)
     rows = (
         (
+            "repair-simplified",
             "simplified, s = 5.5: runs repaired by log L",
             n,
             risk["strong", True],
             risk["strong", False],
         ),
-        ("block, s = 5.5: runs repaired by log L", n, block[True], block[False]),
         (
+            "repair-block",
+            "block, s = 5.5: runs repaired by log L",
+            n,
+            block[True],
+            block[False],
+        ),
+        (
+            "weak-log",
             "simplified, s = 4: runs repaired by log L",
             0,
             risk["weak", True],
             risk["weak", False],
         ),
         (
+            "weak-any",
             "simplified, s = 4: runs repaired by any temperature",
             0,
             least,
@@ -261,7 +280,10 @@ def _repairs(found: dict[tuple[str, bool], Curves], best: float) -> tuple[Compar
     )
     why = "an exact count; repaired: half of what 4096 tokens cost is won back"
     won = lambda left, lost: int(np.sum(left <= (1 - REPAIRED) * lost))
-    return tuple(Comparison(what, p, won(*pair), 0.5, why=why) for what, p, *pair in rows)
+    return tuple(
+        Comparison(what, p, won(*pair), 0.5, why=why, key=key, scale=n)
+        for key, what, p, *pair in rows
+    )
 
 
 def _best(task: SingleLocation) -> float:
@@ -353,14 +375,20 @@ CLAIM = Claim(
     id="beyond-14-length-generalisation",
     title="Attention trained short dilutes when long; log L repairs",
     statement=(
-        "Attention trained on 16 tokens does not keep its risk on 4096: at fixed temperature the "
-        "weight of the informative token is diluted, along "
-        "an exactly known curve, for the simplified predictor and, less, for a layer-normed "
-        "Transformer block, whose logits train to twice the "
-        "size. Where the signal allows it (s^2/2 well above log L), multiplying logits by log L/log 16 "
-        "repairs both: it wins back more than half of what 4096 tokens cost, of the simplified "
-        "predictor's risk and of the block's weight; at s = 4 it does not, and no temperature does."
+        "[Trained on 16 tokens at s = 5.5, simplified attention has a risk of at most "
+        f"{SHORT_RISK:g}](short), but [{LONG_RISK:g} on 4096 tokens at the same inverse "
+        "temperature](long).",
+        "[The weight of the informative token is diluted along an exactly known curve, for the "
+        "simplified predictor](curve-strong, curve-weak) and [for a layer-normed Transformer "
+        "block](block-curve).",
+        f"[The block loses at most {WEIGHT_LOST:g} of the weight that the simplified predictor "
+        f"loses](less), and [its logits train to at least {LOGIT_RATIO:g} times the size](logits).",
+        "[Where the signal allows it (s^2/2 well above log L), multiplying logits by log L/log 16 "
+        f"wins back more than {REPAIRED:g} of the risk that 4096 tokens cost](repair-simplified).",
+        f"[In a block it wins back more than {REPAIRED:g} of the weight](repair-block).",
+        "[At s = 4 it does not](weak-log), and [no inverse temperature does](weak-any).",
     ),
+    headline="repair-simplified",
     provenance=Provenance(
         "new here",
         ("A/blocks",),

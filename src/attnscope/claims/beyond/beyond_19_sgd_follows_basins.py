@@ -18,6 +18,7 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import wilson
 from attnscope.claims.panels import COUNT, EXACT_COUNT
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.series import Series
 from attnscope.dynamics.positional_sgd import positional_sgd
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.planted.positional_semantic import PositionalSemantic, own_weights
@@ -32,6 +33,8 @@ RADII = (0.3, 0.6)
 OFF = (0.12, 0.2, 0.3)
 STEP = 1e-4
 COARSE = 1.6e-3
+# What the statement says: the angle of the border from the semantic axis at w = .7, c = 1, by RADII.
+ANGLES = (0.607, 0.722)
 TIME = 70.0  # step size times steps: after 40 every run has left the middle (pilot)
 NEAR = 0.7  # of |m| or |y|: one of both is above cos(pi/4) at an end, the noise takes .05
 VECTORS = 20  # dimension of the vectors
@@ -43,8 +46,9 @@ NUMBER = 40  # angles at a look, of two: the border to 1e-3
 
 def check(context: Context) -> Evidence:
     runs = context.pick(8, 64)
-    comparisons = []
-    for w, c in PAIRS:
+    comparisons: list[Comparison | Series] = []
+    agreeing = 0
+    for i, (w, c) in enumerate(PAIRS):
         task = PositionalSemantic(DIM, w, c)
         borders = _borders(task, RADII)
         for name, side in (("semantic", -1), ("positional", 1)):
@@ -53,11 +57,17 @@ def check(context: Context) -> Evidence:
             reached = _ends(task, starts, STEP, context.seed)
             flow = _flow(task, np.array(at))
             what = f"w = {w:g}, c = {c:g}: runs that end {name}"
+            agreeing += flow.count(name)
             predicted = runs * flow.count(name)
             measured = int((reached == name).sum())
-            comparisons.append(Comparison(what, predicted, measured, COUNT, why=EXACT_COUNT))
+            comparisons.append(
+                Comparison(
+                    what, predicted, measured, COUNT, why=EXACT_COUNT, key=f"{name}-{i + 1}"
+                )
+            )
     task = PositionalSemantic(VECTORS, *PAIRS[1])
-    border = _borders(task, RADII)[1]
+    borders = _borders(task, RADII)
+    border = borders[1]
     count = context.pick(16, 128)
     both = []
     for side in (-1, 1):
@@ -66,7 +76,30 @@ def check(context: Context) -> Evidence:
     for name in ("semantic", "positional"):
         what = f"vectors in R^{VECTORS}, drawn tokens: runs that end {name}"
         ends = both.count(name)
-        comparisons.append(Comparison(what, count, ends, COUNT, why=EXACT_COUNT))
+        comparisons.append(
+            Comparison(what, count, ends, COUNT, why=EXACT_COUNT, key=f"vectors-{name}")
+        )
+    comparisons += [
+        Comparison(
+            "starts from which the flow ends on their side of the border",
+            2 * len(PAIRS) * len(RADII) * len(OFF),
+            agreeing,
+            COUNT,
+            why=EXACT_COUNT,
+            routes=("all of them", "gradient flow of the exact loss"),
+            key="flow",
+        ),
+        Series(
+            "border",
+            "angle of the border at w = .7, c = 1, as stated",
+            RADII,
+            ANGLES,
+            borders,
+            1.5e-3,
+            why="the flow is looked at to 1e-3; half a printed digit",
+            routes=("stated", "gradient flow of the exact loss"),
+        ),
+    ]
     notes = (
         f"Starts at least {OFF[0]:g} off the border of the basins, step size {STEP:g}. Nearer, or "
         "with larger steps, noise decides (right panel). The definition and its constants are ours."
@@ -199,10 +232,14 @@ CLAIM = Claim(
     id="beyond-19-sgd-follows-basins",
     title="SGD learns meaning or position as its start's basin says",
     statement=(
-        "Where a semantic and a positional minimum coexist, SGD with small steps ends in the one "
-        "whose basin of the gradient flow holds the start; the flow closes in two overlaps, so the "
-        "border of the basins is the same curve in every dimension."
+        "[Where a semantic and a positional minimum coexist, SGD with small steps from the semantic "
+        "side of the basins' border ends semantic](flow, semantic-1, semantic-2, semantic-3), "
+        "[from the other side positional](flow, positional-1, positional-2, positional-3).",
+        f"[At w = .7, c = 1 and radius .3 the border is at angle {ANGLES[0]:g}](border).",
+        "It is one curve in every dimension, since the gradient flow closes in two overlaps: "
+        "[vectors in R^20 end on the same sides of it](vectors-semantic, vectors-positional).",
     ),
+    headline="border",
     provenance=Provenance(
         "new here",
         ("positional/transition",),

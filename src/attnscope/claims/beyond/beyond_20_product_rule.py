@@ -7,7 +7,8 @@ Checks. (1) The loss at seven points: series in m against trapezoidal sums in fo
 (2) The rule's error L_n - L against both, n = 17, ..., 20: it is the same error. (3) Printed values
 of the rule at e = m = 1/2, w = .65, c = .75. (4) How far the border moves: predicted to first order
 from the rule's errors at the two ends, -(error of the difference)/(slope in c); measured by solving
-L_n(0, 1) = L_n(P, 0).
+L_n(0, 1) = L_n(P, 0). (5) The sizes and signs that the statement gives, against the rule's errors
+from the trapezoidal sums and the solved borders: a rule of other nodes has others.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from attnscope.claims.beyond.positional_integrals import (
 from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.tasks.planted.positional_semantic import PositionalSemantic
 from attnscope.theory.positional_semantic.loss import positional_loss
@@ -38,9 +40,17 @@ COUNTS = (17, 18, 19, 20)
 PRINTED = {17: 0.0908327, 19: 0.0908303, 30: 0.0908262, 40: 0.0908265}
 MIXES = (0.62, 0.7, 0.82, 0.94)
 SPACINGS = (0.3, 0.375)
+# What the statement says of 17, 18, 19 and 20 nodes: the errors of the loss at e = m = 1/2 and at the
+# positional end (1, 0), and the moves of the border in c at w = .7; and how often each changes sign.
+MIDDLE_ERRORS = (6.1e-6, -4.4e-6, 3.7e-6, -2.7e-6)
+END_ERRORS = (-1.36e-4, 1.29e-4, -1.16e-4, 0.98e-4)
+MOVES = (-0.0011, 0.0010, -0.0009, 0.0008)
+SIGN_CHANGES = 3
 SLOPE = 1e-4  # of a central difference in c
 SUMS = "difference of two spacings of the sums, and 1e-12: the finer one errs far less"
 DIGITS = "half a unit of the last printed digit, and rounding"
+STATED = ("stated", "the rule less trapezoidal sums in four dimensions")
+HALF_DIGIT = "half a printed digit, and the error of the sums"
 SECOND = "second order: 10 times the square of the move, and 1e-9 of rounding over the slope"
 
 
@@ -55,6 +65,8 @@ def check(context: Context) -> Evidence:
     printed = np.array([_rule(gauss(n), *POINTS[0]) for n in PRINTED])
     predicted = np.array([[_first_order(n, w) for w in MIXES] for n in COUNTS])
     moved = np.array([[_solved(n, w) - _border(w) for w in MIXES] for n in COUNTS])
+    by_sums = rules[:, [0, -1]] - sums[0, [0, -1]]  # (counts, middle and positional end)
+    stated = moved[:, MIXES.index(0.7)]
     comparisons = (
         worst("loss at seven points", series, sums[0], apart, SUMS),
         worst(
@@ -78,7 +90,53 @@ def check(context: Context) -> Evidence:
             5.1e-8,
             DIGITS,
         ),
-        worst("move of the border in c", predicted, moved, 10 * moved**2 + 1e-9, SECOND),
+        worst(
+            "move of the border in c",
+            predicted,
+            moved,
+            10 * moved**2 + 1e-9,
+            SECOND,
+            key="response",
+        ),
+        Series(
+            "middle",
+            "error of 17 to 20 nodes at e = m = 1/2, as stated",
+            COUNTS,
+            MIDDLE_ERRORS,
+            by_sums[:, 0],
+            5e-8 + apart[0],
+            why=HALF_DIGIT,
+            routes=STATED,
+        ),
+        Series(
+            "end",
+            "error of 17 to 20 nodes at the positional end, as stated",
+            COUNTS,
+            END_ERRORS,
+            by_sums[:, 1],
+            5e-7 + apart[-1],
+            why=HALF_DIGIT,
+            routes=STATED,
+        ),
+        worst(
+            "changes of sign from 17 to 20 nodes: middle, positional end, border",
+            SIGN_CHANGES,
+            [_sign_changes(x) for x in (*by_sums.T, stated)],
+            0.5,
+            "an exact count",
+            key="alternates",
+            routes=STATED,
+        ),
+        Series(
+            "move",
+            "move of the border in c at w = .7, as stated",
+            COUNTS,
+            MOVES,
+            stated,
+            5e-5,
+            why="half a printed digit",
+            routes=("stated", "the rule's own border"),
+        ),
     )
     errors = Table(
         f"error of the loss, w = {MIX:g}, c = {CONTRAST:g}",
@@ -99,6 +157,10 @@ def check(context: Context) -> Evidence:
         f"middle and move the border by up to {worst_move:.1g} in c."
     )
     return Evidence(comparisons, _figure(), notes, tables=(errors, moves))
+
+
+def _sign_changes(errors: np.ndarray) -> int:
+    return int(np.sum(errors[1:] * errors[:-1] < 0))
 
 
 def _exact(e: float, m: float) -> float:
@@ -178,18 +240,25 @@ CLAIM = Claim(
     id="beyond-20-product-rule",
     title="A rule of 17 to 20 nodes moves the border of the phases",
     statement=(
-        "In four dimensions a Gauss-Hermite rule of 17 to 20 nodes an axis gives the loss of "
-        "positional or semantic attention to some 5e-6 in the middle of the set, with a sign that "
-        "alternates with the number of nodes, but only to 1e-4 at the positional end; the border "
-        "at which the phases exchange the lead moves by the difference of the two ends' errors "
-        "over the slope in c."
+        f"[At e = m = 1/2 a Gauss-Hermite rule of 17 nodes an axis misses the loss by "
+        f"{MIDDLE_ERRORS[0]:.1e}, one of 20 nodes by {MIDDLE_ERRORS[-1]:.1e}](middle).",
+        f"[At the positional end the errors are {END_ERRORS[0]:.2e} and {END_ERRORS[-1]:.1e}, "
+        "more than twenty times as large](end).",
+        "[The errors change sign with every node from 17 to 20](alternates).",
+        "[The border where the phases exchange the lead moves by the difference of the two ends' "
+        "errors over the slope in c](response).",
+        f"[It moves by {MOVES[0]:g} in c for 17 nodes and w = .7](move).",
     ),
+    headline="end",
     provenance=Provenance(
         "new here",
         ("positional/quadrature",),
         "the definition, all of its constants, and the exact errors",
     ),
-    hypotheses="two Gaussian tokens, P = 1, w = .65, c = .75 for the losses; the border at four w",
+    hypotheses=(
+        "loss of positional or semantic attention in four dimensions, two Gaussian tokens, P = 1; "
+        "w = .65, c = .75 for the losses; the border at four w"
+    ),
     routes=(
         "series in m; first-order response",
         "trapezoidal sums in four dimensions; the rule's own border",

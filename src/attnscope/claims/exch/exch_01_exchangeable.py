@@ -48,6 +48,18 @@ SMALLEST = 1e-17  # where exact zeros are drawn
 APART = 1.08  # lengths of neighbouring tasks are drawn this far apart, so that all are seen
 
 
+KEYS = {
+    "Gaussian location": "location",
+    "linear map": "linear",
+    "sphere regression": "sphere",
+    "topics": "topics",
+}
+# What the statement says: mean product of two tokens, weighted by the inner product of the features
+# of their keys; E (k.k')^2 = d = 3 for normal keys, and on the sphere E P_l P_m = 0 for l != m and
+# 1/N_l for l = m, N = 3 and 5.
+PRODUCTS = {"Gaussian location": 1.0, "linear map": 3.0, "sphere regression": 1 / 3 + 1 / 5}
+
+
 class Case(NamedTuple):
     """One task with the two routes: joint(length, rng) draws tokens and gives the log-laws."""
 
@@ -77,6 +89,7 @@ def check(context: Context) -> Evidence:
                 s[:, 1],
                 ROUNDING * (1 + np.abs(s[:, 0])),
                 ROUNDED,
+                key=f"permuted-{KEYS[n]}",
             )
             for n, s in seen.items()
         ),
@@ -87,11 +100,16 @@ def check(context: Context) -> Evidence:
                 s[:, 2],
                 ROUNDING * (1 + np.abs(s[:, 0])),
                 SUMMED,
+                key=f"marginal-{KEYS[n]}",
             )
             for n, s in seen.items()
         ),
         *(
-            sampled(f"mean product of two tokens at any places, {n}", *moment)
+            sampled(
+                f"mean product of two tokens at any places, {n}",
+                *moment,
+                key=f"pairs-{KEYS[n]}",
+            )
             for n, moment in moments.items()
         ),
     )
@@ -112,7 +130,9 @@ def _cases(rng: np.random.Generator, n: int) -> list[Case]:
     square = lambda x: x[:, PLACES[:, 0]] * x[:, PLACES[:, 1]]  # (n, pairs)
 
     def location(seed: int, L: int) -> tuple[float, np.ndarray]:
-        return 1.0, square(gaussian.sample(n, L, seed).tokens[..., 0]).T
+        return PRODUCTS["Gaussian location"], square(
+            gaussian.sample(n, L, seed).tokens[..., 0]
+        ).T
 
     def regression(
         task: LinearMap, exact: float
@@ -135,13 +155,14 @@ def _cases(rng: np.random.Generator, n: int) -> list[Case]:
     return [
         Case("Gaussian location", lambda L, r: _normal(L, r, gaussian), location),
         Case(
-            "linear map", lambda L, r: _regression(L, r, linear), regression(linear, 3.0)
-        ),  # E (k.k')^2 = d for normal keys
-        # on the sphere E P_l P_m = 0 for l != m and 1/N_l for l = m, N = 3 and 5
+            "linear map",
+            lambda L, r: _regression(L, r, linear),
+            regression(linear, PRODUCTS["linear map"]),
+        ),
         Case(
             "sphere regression",
             lambda L, r: _regression(L, r, sphere),
-            regression(sphere, 1 / 3 + 1 / 5),
+            regression(sphere, PRODUCTS["sphere regression"]),
         ),
         Case("topics", lambda L, r: _discrete(L, r, topics), same_token),
     ]
@@ -267,11 +288,17 @@ CLAIM = Claim(
     id="exch-01-exchangeable",
     title="The latent tasks are exchangeable and consistent",
     statement=(
-        "Gaussian location, in-context linear regression, regression on the sphere and finite "
-        "topics give sequences whose law is unchanged by "
-        "permuting tokens and whose law for L tokens is the marginal of that for L + 1: one latent "
-        "variable model for every input size."
+        "[Gaussian location, in-context linear regression, regression on the sphere and finite "
+        "topics give sequences whose law is unchanged by permuting tokens](permuted-location, "
+        "permuted-linear, permuted-sphere, permuted-topics).",
+        "[Their law for L tokens is the marginal of that for L + 1](marginal-location, "
+        "marginal-linear, marginal-sphere, marginal-topics), so one latent variable model serves "
+        "every length.",
+        "[The sampled mean product of two tokens does not depend on their places](pairs-linear, "
+        f"pairs-sphere, pairs-topics); [it is {PRODUCTS['Gaussian location']:g} for Gaussian "
+        "location](pairs-location).",
     ),
+    headline="marginal-location",
     provenance=Provenance(
         "same",
         ("B/exchangeable",),

@@ -45,6 +45,10 @@ from attnscope.theory.exchangeable.representation import (
 
 LENGTH, SHARE = 6, 0.35
 NAMES = ("tokens", "counts", "posterior")
+# What the statement says: numbers of values of NAMES at six tokens, and the least drop of entropy from
+# one to the next, in nats.
+VALUES = (15625, 210, 84)
+DROP = 0.02
 # both stated beforehand
 EXACT = 1e-12
 MERGE = 1e-14
@@ -66,6 +70,8 @@ def check(context: Context) -> Evidence:
     i = pairs[0][some]
     j = pairs[1][some]
     merged = _merged_regrets(task, atoms, i, j)
+    entropy = np.array([seen[name].entropy for name in NAMES])
+    drops = entropy[:-1] - entropy[1:]
     expected_cells = (5**LENGTH, comb(LENGTH + 4, 4), comb(LENGTH + 3, 3))
     comparisons = (
         worst(
@@ -74,20 +80,31 @@ def check(context: Context) -> Evidence:
             [s.information for s in seen.values()],
             EXACT,
             SUMS,
+            key="information",
         ),
         Comparison(
             "entropy, tokens minus counts",
             _order_entropy(task),
-            seen["tokens"].entropy - seen["counts"].entropy,
+            drops[0],
             EXACT,
             why=SUMS,
+            key="order",
         ),
         Comparison(
             "entropy, counts minus posterior",
             _split_entropy(task),
-            seen["counts"].entropy - seen["posterior"].entropy,
+            drops[1],
             EXACT,
             why=SUMS,
+            key="split",
+        ),
+        Comparison(
+            f"steps on which the entropy falls by more than {DROP:g} nats",
+            2,
+            int((drops > DROP).sum()),
+            0.5,
+            why=COUNT,
+            key="drops",
         ),
         worst(
             "number of values of tokens, counts, posterior",
@@ -97,11 +114,20 @@ def check(context: Context) -> Evidence:
             COUNT,
         ),
         worst(
+            "number of values of tokens, counts, posterior, as stated",
+            VALUES,
+            [s.cells for s in seen.values()],
+            0.5,
+            COUNT,
+            key="values",
+        ),
+        worst(
             "cost of merging two atoms, all pairs, from risks",
             costs[pairs],
             _risk_differences(atoms)[pairs],
             MERGE,
             MASSES,
+            key="merge-risks",
         ),
         worst(
             "cost of merging two atoms, from merged sequences",
@@ -109,6 +135,7 @@ def check(context: Context) -> Evidence:
             merged,
             MERGE,
             MASSES,
+            key="merge-sequences",
         ),
         Comparison(
             "pairs of atoms whose merging costs something",
@@ -116,6 +143,7 @@ def check(context: Context) -> Evidence:
             int((costs[pairs] > 0).sum()),
             0.5,
             why=COUNT,
+            key="merges",
         ),
         *_one_label(),
     )
@@ -191,6 +219,7 @@ def _one_label() -> tuple[Comparison, ...]:
     # by symmetry
     sequences = all_sequences(task, L)
     halves = (sequences.posterior[:, 1] - sequences.posterior[:, 2]) ** 2 / 2
+    lost = float(sequences.probability @ halves)
     return (
         Comparison(
             "one label: atoms of the posterior",
@@ -212,10 +241,11 @@ def _one_label() -> tuple[Comparison, ...]:
             one.regret,
             1e-18,
             why="the law of y is rounded to 1e-10, which costs its square; a hundred times that",
+            scale=lost,
         ),
         Comparison(
             "one label: its regret over all labels",
-            float(sequences.probability @ halves),
+            lost,
             everything.regret,
             EXACT,
             why="roundoff of sums of 19683 terms",
@@ -261,11 +291,18 @@ CLAIM = Claim(
     id="exch-04-minimal",
     title="The posterior is minimal among maps that serve all labels",
     statement=(
-        "Tokens, counts and posterior carry the same information about the latent with falling "
-        "entropy, and merging any two values of the posterior "
-        "costs p_i p_j/(p_i + p_j) |post_i - post_j|^2 in summed Brier risk: nothing coarser is "
-        "sufficient for all labels."
+        "[Tokens, counts and posterior carry the same information about the latent](information).",
+        "The entropy falls from one to the next, [first by the order of the tokens](order), [then by "
+        f"the split of two proportional symbols](split), [each time by more than {DROP:g} nats]"
+        "(drops).",
+        f"[Six tokens have {VALUES[0]} values, their counts {VALUES[1]} and the posterior "
+        f"{VALUES[2]}](values).",
+        "[Merging two values of the posterior costs p_i p_j/(p_i + p_j) |post_i - post_j|^2 in "
+        "summed Brier risk](merge-risks, merge-sequences).",
+        "[The cost is positive for every pair](merges), so nothing coarser is sufficient for all "
+        "labels.",
     ),
+    headline="values",
     provenance=Provenance(
         "sharpened",
         ("B/minimal",),

@@ -20,8 +20,9 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.compare import STANDARD_ERRORS, Z, mean_and_error
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.gaussian_location import GaussianLocation
@@ -31,6 +32,9 @@ LENGTHS = (0, 1, 2, 3, 10, 100, 256, 1000, 10_000, 100_000)
 VARIANCES = ((1.0, 0.25), (0.1, 2.0), (5.0, 1.0))  # (prior, noise)
 RISK_LENGTHS = (1, 2, 4, 8, 16, 32, 64)
 EXACT = 1e-12  # stated beforehand
+# What the statement says: risk without the sink over the Bayes risk, by length, at prior variance 0.1
+# and noise variance 2.
+WITHOUT = {1: 21.0, 64: 1.31}
 SMALLEST = 1e-17  # where exact zeros are drawn
 APART = (
     1.15  # lengths of neighbouring variances are drawn this far apart, so that all are seen
@@ -47,16 +51,32 @@ def check(context: Context) -> Evidence:
     task = tasks[1]
     with_sink, without = (
         np.array([_risk(task, L, n, sink, int(rng.integers(2**31))) for L in RISK_LENGTHS]).T
-        for sink in (np.log(task.noise_variance / task.prior_variance), None)
+        for sink in (_sink(task), None)
     )
-    bayes = [task.bayes_risk(L).value for L in RISK_LENGTHS]
-    plain = [DIM * task.noise_variance / L for L in RISK_LENGTHS]
+    bayes = Series(
+        "sink",
+        "risk with the sink: Bayes",
+        RISK_LENGTHS,
+        [task.bayes_risk(L).value for L in RISK_LENGTHS],
+        with_sink[0],
+        error=with_sink[1],
+    )
+    plain = Series(
+        "plain",
+        "risk without a sink: noise variance d/L",
+        RISK_LENGTHS,
+        [_risk_of_mean(task, L) for L in RISK_LENGTHS],
+        without[0],
+        error=without[1],
+    )
     comparisons = (
         Comparison(
             "attention with sink minus posterior mean, L = 0 to 100000",
             0.0,
             float(gaps.max()),
             EXACT,
+            key="posterior",
+            scale=1.0,  # the tokens are of order one
             why="roundoff: sums of 10^5 terms of order one round to 1e-13",
         ),
         Comparison(
@@ -64,19 +84,50 @@ def check(context: Context) -> Evidence:
             0.0,
             dense,
             EXACT,
+            key="dense",
+            scale=1.0,
             why="roundoff of systems of condition 1 + L t2/s2 up to 1300: 3e-13",
         ),
-        sampled("risk with the sink: Bayes", bayes, *with_sink),
-        sampled("risk without a sink: noise variance d/L", plain, *without),
+        bayes,
+        plain,
+        _as_stated(plain, bayes),
     )
     notes = (
         "One sink logit log(noise variance/prior variance) serves every length: largest "
         f"difference {max(float(gaps.max()), dense):.0e}. "
         "With prior variance 0.1 and noise variance 2 attention without it has "
-        f"{plain[0] / bayes[0]:.0f} times the Bayes risk at L = 1, "
-        f"{plain[-1] / bayes[-1]:.1f} times at L = 64."
+        f"{WITHOUT[1]:g} times the Bayes risk at L = 1, {WITHOUT[64]:g} times at L = 64."
     )
-    return Evidence(comparisons, _figure(gaps, bayes, plain, with_sink, without), notes)
+    return Evidence(comparisons, _figure(gaps, bayes, plain), notes)
+
+
+def _sink(task: GaussianLocation) -> float:
+    """The logit of the sink; no length enters."""
+    return float(np.log(task.noise_variance / task.prior_variance))
+
+
+def _risk_of_mean(task: GaussianLocation, L: int) -> float:
+    """Risk of the mean of the tokens."""
+    return DIM * task.noise_variance / L
+
+
+def _as_stated(plain: Series, bayes: Series) -> Series:
+    """Sampled risk without the sink over sampled risk with it."""
+    assert plain.error is not None and bayes.error is not None
+    at = [RISK_LENGTHS.index(L) for L in WITHOUT]
+    ratio = plain.measured[at] / bayes.measured[at]
+    spread = np.hypot(
+        plain.error[at] / plain.measured[at], bayes.error[at] / bayes.measured[at]
+    )
+    return Series(
+        "without",
+        "risk without the sink over risk with it, as stated",
+        list(WITHOUT),
+        list(WITHOUT.values()),
+        ratio,
+        Z * spread * ratio + 5e-3,
+        why=f"{STANDARD_ERRORS}; half a printed digit",
+    )
 
 
 def _attend(task: GaussianLocation, x: np.ndarray, sink: float | None) -> np.ndarray:
@@ -86,12 +137,7 @@ def _attend(task: GaussianLocation, x: np.ndarray, sink: float | None) -> np.nda
 
 def _gap(task: GaussianLocation, L: int, rng: np.random.Generator) -> float:
     x = task.sample(2, L, int(rng.integers(2**31))).tokens
-    return float(
-        np.abs(
-            _attend(task, x, np.log(task.noise_variance / task.prior_variance))
-            - task.bayes_predict(x)
-        ).max()
-    )
+    return float(np.abs(_attend(task, x, _sink(task)) - task.bayes_predict(x)).max())
 
 
 def _dense_gap(task: GaussianLocation, L: int, rng: np.random.Generator) -> float:
@@ -99,11 +145,7 @@ def _dense_gap(task: GaussianLocation, L: int, rng: np.random.Generator) -> floa
     x = task.sample(1, L, int(rng.integers(2**31))).tokens[0]
     covariance = task.noise_variance * np.eye(L) + task.prior_variance
     mean = task.prior_variance * np.ones(L) @ np.linalg.solve(covariance, x)
-    return float(
-        np.abs(
-            _attend(task, x, np.log(task.noise_variance / task.prior_variance)) - mean
-        ).max()
-    )
+    return float(np.abs(_attend(task, x, _sink(task)) - mean).max())
 
 
 def _risk(
@@ -115,13 +157,7 @@ def _risk(
     )
 
 
-def _figure(
-    gaps: np.ndarray,
-    bayes: list[float],
-    plain: list[float],
-    with_sink: np.ndarray,
-    without: np.ndarray,
-) -> Figure:
+def _figure(gaps: np.ndarray, bayes: Series, plain: Series) -> Figure:
     differences = [
         Points(
             np.array(LENGTHS[1:]) * APART ** (i - 1),
@@ -132,10 +168,8 @@ def _figure(
         for i, (row, (t2, s2)) in enumerate(zip(gaps, VARIANCES))
     ]
     risks = (
-        Line(RISK_LENGTHS, bayes, "with sink", 0),
-        Points(RISK_LENGTHS, with_sink[0], "", 0, BAND * with_sink[1]),
-        Line(RISK_LENGTHS, plain, "without", 1),
-        Points(RISK_LENGTHS, without[0], "", 1, BAND * without[1]),
+        *bayes.marks("with sink", 0, named=False),
+        *plain.marks("without", 1, named=False),
         Points([], [], "sampled", 6),
     )
     panels = (
@@ -163,10 +197,16 @@ CLAIM = Claim(
     id="exch-05-sink-is-posterior-mean",
     title="Attention with a sink is the Gaussian posterior mean",
     statement=(
-        "Softmax attention with equal scores and one sink of logit log(noise variance/prior "
-        "variance) and value 0 is the posterior mean of a "
-        "Gaussian location at every length, with the same parameter: the sink is the prior."
+        "[Softmax attention with equal scores and one sink of logit log(noise variance/prior "
+        "variance) and value 0 is the posterior mean of a Gaussian location](dense).",
+        "[The same logit serves every length from 0 to 100000](posterior).",
+        "So the sink is the prior: [with it the risk is the Bayes risk](sink), [without it the noise "
+        "variance times d/L](plain).",
+        "[With noise variance 2 and prior variance 0.1 attention without the sink has "
+        f"{WITHOUT[1]:g} times the Bayes risk at L = 1 and {WITHOUT[64]:g} times at L = 64]"
+        "(without).",
     ),
+    headline="without",
     provenance=Provenance(
         "new here",
         ("B/inference",),

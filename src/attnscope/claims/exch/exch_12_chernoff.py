@@ -15,13 +15,20 @@ L from the sums over counts, with one Richardson step: what is left is O(1/L^3),
 300 for coefficients up to 300, so 0.2 % of rates above 0.02 (4e-5) is allowed. The constant a is
 compared with the integral at L = 10^6, where the 1/L term with a coefficient below 100 is less than
 1e-4.
+
+The square root and the exponential are read off the sums over counts without the law. With g(L) =
+log e_L, [g(4L) - 3 g(2L) + 2 g(L)]/log 2 is the power of 1/L in front, up to O(1/L); the step from
+L = 150 to 300 removes that order. The fall of g over a doubling of L doubles if e_L is exponential
+in L and stays the same if it is a power of L. Three topics show which pair sets the rate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
@@ -40,14 +47,18 @@ SAMPLED = (4, 8, 16)  # longer, wrong topics are so rare that sample means are s
 # range of rates: e_1200 neither underflows its law's accuracy nor is still large
 EASIEST = 0.1
 HARDEST = 0.02
+# What the statement says: the power of 1/L in front of the exponential, and the factor by which the
+# fall of log e_L grows from one doubling of L to the next.
+POWER = 0.5
+GROWTH = 2.0
+THREE = (150, 300, 600)  # lengths of the rate with three topics
+APART = 0.05  # nats a token by which the second pair of three is easier: e^-7.5 of it is left
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 12])
     tasks = [_random_topics(rng) for _ in range(SETS)]
-    exact = np.array(
-        [[task.topic_error(L).log_excess for L in LENGTHS] for task in tasks]
-    )  # (sets, lengths), logarithms
+    exact = np.array([_log_masses(task, LENGTHS) for task in tasks])  # (sets, lengths)
     fourier = np.array(
         [[two_topic_error(task, L).log_excess for L in LENGTHS] for task in tasks]
     )
@@ -71,8 +82,11 @@ def check(context: Context) -> Evidence:
             for task in tasks
         ]
     )
-    rates = _rates(exact)
+    rates = _rates(exact[:, -3:], LENGTHS[-3:])
     predicted = np.array([chernoff(task).rate for task in tasks])
+    three = _three_topics(np.random.default_rng([context.seed, 12, 3]))
+    fall = -np.diff(exact[:, -3:], axis=1)
+    power = _powers(exact)
     comparisons = (
         worst(
             "log of the wrong mass: integral against counts",
@@ -87,6 +101,33 @@ def check(context: Context) -> Evidence:
             rates,
             2e-3 * predicted,
             "Richardson leaves O(1/L^3) < 1e-5 at L = 300; 0.2 % of rates above 0.02 is 4e-5",
+            key="rate",
+        ),
+        Comparison(
+            "rate of decay of three topics: Chernoff, hardest pair",
+            chernoff(three).rate,
+            float(_rates(np.array([_log_masses(three, THREE)]), THREE)[0]),
+            5e-3 * chernoff(three).rate,
+            why="Richardson leaves O(1/L^3) < 8e-5 at L = 150; 0.5 % of rates above 0.02 is 1e-4",
+            key="pair",
+        ),
+        worst(
+            "power of 1/L in front, from counts",
+            POWER,
+            power,
+            0.05,
+            "O(1/L^2) is left after a Richardson step: 0.03 at the slowest rate, 0.02",
+            key="power",
+            routes=("stated", "second differences of sums over counts"),
+        ),
+        worst(
+            "fall of log e_L, 600 to 1200 over 300 to 600",
+            GROWTH,
+            fall[:, 1] / fall[:, 0],
+            0.06,
+            "the square root: 2 - log(2)/(600 C) = 1.94 at the slowest rate, 0.02",
+            key="exponential",
+            routes=("stated", "sums over counts"),
         ),
         worst(
             "exact/law at L = 10^6: the constant",
@@ -94,12 +135,14 @@ def check(context: Context) -> Evidence:
             np.exp(far),
             1e-4,
             "remainder O(1/L) at L = 10^6, with a coefficient below 100",
+            key="constant",
         ),
         sampled(
             "posterior mass on wrong topics, sampled",
             np.exp(fourier[:, : len(SAMPLED)]),
             drawn[..., 0],
             drawn[..., 1],
+            key="sampled",
         ),
     )
     # j: the longest
@@ -117,14 +160,27 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(exact, law, drawn, ratio), notes, tables=(table,))
 
 
-def _rates(logs: np.ndarray) -> np.ndarray:
-    """Slopes between 300, 600 and 1200, corrected for the square root and extrapolated by (4 r_600
-    - r_300)/3.
+def _log_masses(task: Topics, lengths: Sequence[int]) -> list[float]:
+    """log e_L at each length, by sums over counts."""
+    return [float(task.topic_error(L).log_excess) for L in lengths]
+
+
+def _rates(logs: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
+    """Slopes between three lengths, each twice the one before, corrected for the square root and
+    extrapolated by (4 r_2 - r_1)/3.
     """
-    first, second, third = (logs[:, LENGTHS.index(L)] for L in (300, 600, 1200))
-    r300 = (first - second - np.log(2) / 2) / 300
-    r600 = (second - third - np.log(2) / 2) / 600
-    return (4 * r600 - r300) / 3
+    first, second, third = logs.T
+    r1 = (first - second - np.log(2) / 2) / lengths[0]
+    r2 = (second - third - np.log(2) / 2) / lengths[1]
+    return (4 * r2 - r1) / 3
+
+
+def _powers(logs: np.ndarray) -> np.ndarray:
+    """The power of 1/L in front of the exponential, from L = 150, 300, 600 and 1200."""
+    g150, g300, g600, g1200 = logs[:, -4:].T
+    near = (g600 - 3 * g300 + 2 * g150) / np.log(2)
+    far = (g1200 - 3 * g600 + 2 * g300) / np.log(2)
+    return 2 * far - near
 
 
 def _random_topics(rng: np.random.Generator) -> Topics:
@@ -132,6 +188,16 @@ def _random_topics(rng: np.random.Generator) -> Topics:
     while True:
         task = Topics(rng.dirichlet([5.0, 5.0]), rng.dirichlet(np.full(3, 3.0), size=2))
         if HARDEST < chernoff(task).rate < EASIEST:
+            return task
+
+
+def _three_topics(rng: np.random.Generator) -> Topics:
+    """Three topics whose hardest pair is slower than the others by APART at least."""
+    while True:
+        task = Topics(rng.dirichlet([5.0] * 3), rng.dirichlet(np.full(3, 2.0), size=3))
+        pairs = [Topics([0.5, 0.5], np.delete(task.emissions, i, axis=0)) for i in range(3)]
+        first, second, _ = sorted(chernoff(pair).rate for pair in pairs)
+        if HARDEST < first < EASIEST and second > first + APART:
             return task
 
 
@@ -184,18 +250,23 @@ CLAIM = Claim(
     id="exch-12-chernoff",
     title="A discrete latent is found at the Chernoff rate",
     statement=(
-        "With finitely many topics the expected posterior mass on wrong topics decays like exp(-L "
-        "C)/sqrt(L), C the Chernoff information of the "
-        "two topics hardest to tell apart, with an explicit constant: exponentially in the number "
-        "of tokens, not polynomially."
+        "[The expected posterior mass on wrong topics decays as exp(-L C)](rate), [divided by "
+        f"L^{POWER:g}](power).",
+        "[C is the Chernoff information of the two topics that are hardest to distinguish](pair), "
+        "and [the constant in front is explicit](constant).",
+        "[The decay is exponential in the number of tokens, not polynomial: the fall of log e_L "
+        f"grows {GROWTH:g}-fold with each doubling of L](exponential).",
+        "[Sampled posteriors have the predicted mass on wrong topics](sampled).",
     ),
+    headline="rate",
     provenance=Provenance(
         "new here",
         ("B/inference",),
         "classical asymptotics of Bayesian testing, with the constant",
     ),
     hypotheses=(
-        "two random topics over three symbols with rates between 0.02 and 0.1, L = 4 to 1200"
+        "two random topics over three symbols with rates between 0.02 and 0.1, L = 4 to 1200; "
+        "three topics, L = 150 to 600"
     ),
     routes=(
         "Chernoff law with prefactor; Fourier integral",

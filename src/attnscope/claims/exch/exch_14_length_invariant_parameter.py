@@ -22,8 +22,16 @@ import numpy as np
 
 from attnscope.claims.attention_fits import DIM, NOISE, minimiser, noiseless
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import (
+    BAND,
+    STANDARD_ERRORS,
+    Z,
+    mean_and_error,
+    sampled,
+    worst,
+)
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.series import Series
 from attnscope.dynamics.networks.attention_model import fit, losses
 from attnscope.dynamics.networks.fit_statistics import sandwich
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -41,6 +49,17 @@ DIAGONAL = [0, 4, 8]
 OFF = [1, 2, 3, 5, 6, 7]
 GAIN = [9, 12]
 KEPT = "scores and gain of L = 32"
+# What the statement says: the limit of 1/h; how far 1/h_L is from it at most, as a share of it; what
+# the scores of L = 32 lose at most with a refitted gain, as a share of the least error; the gains at
+# LENGTHS and in the limit; and the error of the whole parameter of L = 32 at L = 512 over the least.
+LIMIT = 4.685
+WITHIN = 0.1
+LOST = 0.0013
+GAINS = (0.87, 1.08, 1.18, 1.23, 1.25)
+GAIN_LIMIT = 1.271
+KEPT_GAIN = 2.04
+DIGITS = "half a printed digit; both sides are exact"
+STATED = f"{STANDARD_ERRORS}; half a printed digit"
 
 
 def check(context: Context) -> Evidence:
@@ -60,9 +79,64 @@ def check(context: Context) -> Evidence:
     best = minimiser("masked", TRAINED_AT)[1]
     there = np.array([_error(L) for L in USED_AT])
     refitted = np.array([_error_refitted(L) for L in LENGTHS[1:]])
+    least = minimiser("masked", USED_AT[-1])[1].error
     comparisons = (
+        Comparison("limit of 1/h, as stated", LIMIT, limit, 5e-4, why=DIGITS, key="limit"),
+        Comparison(
+            "largest distance of 1/h_L from its limit, as stated",
+            WITHIN,
+            max(abs(b.inverse_bandwidth / limit - 1) for b in exact),
+            1e-9,
+            "at most",
+            why="rounding; both sides are exact",
+            key="within",
+        ),
+        Comparison(
+            "scores of L = 32, gain refitted: largest loss, as stated",
+            LOST,
+            float(np.max(refitted / [b.error for b in exact[1:]]) - 1),
+            5e-5,
+            why=DIGITS,
+            key="refitted",
+        ),
+        Series(
+            "rises",
+            "gain of the fit, as stated",
+            LENGTHS,
+            GAINS,
+            gain[:, 0],
+            Z * gain[:, 1] + 0.005,
+            why=STATED,
+        ),
+        Comparison(
+            "gain in the limit of long contexts, as stated",
+            GAIN_LIMIT,
+            1 / float(softmax_filter(DIM, 1 / limit, 1)),
+            5e-4,
+            why=DIGITS,
+            key="gain-limit",
+        ),
+        Comparison(
+            "minimiser at L = 4096: gain against 1/rho_1",
+            1 / float(softmax_filter(DIM, 1 / limit, 1)),
+            best_attention(DIM, 4096, NOISE, sink=False).gain,
+            2e-3,
+            why="the gain nears its limit like 2.9/L: 0.0007 at L = 4096",
+            key="gain-long",
+        ),
+        Comparison(
+            "parameter of L = 32 at L = 512: error over the least, as stated",
+            KEPT_GAIN,
+            elsewhere[-1, 0] / least,
+            Z * elsewhere[-1, 1] / least + 0.005,
+            why=STATED,
+            key="kept",
+        ),
         sampled(
-            "trace A/3 of the fit, every L", [b.inverse_bandwidth for b in exact], *inverse.T
+            "trace A/3 of the fit, every L",
+            [b.inverse_bandwidth for b in exact],
+            *inverse.T,
+            key="trace",
         ),
         sampled("gain of the fit, every L", [b.gain for b in exact], *gain.T),
         sampled(
@@ -70,6 +144,8 @@ def check(context: Context) -> Evidence:
             np.zeros((len(LENGTHS), len(OFF))),
             off[:, 0],
             off[:, 1],
+            key="off",
+            scale=LIMIT,
         ),
         worst(
             "trace A/3 of the fit against the limit 1/h",
@@ -84,6 +160,7 @@ def check(context: Context) -> Evidence:
             best_attention(DIM, 4096, NOISE, sink=False).inverse_bandwidth,
             0.01,
             why="the minimiser nears its limit like 10.5/L: 0.003 at L = 4096",
+            key="long",
         ),
         worst(
             "scores of L = 32, gain refitted: error over the best, L = 16..128",
@@ -236,19 +313,25 @@ CLAIM = Claim(
     id="exch-14-length-invariant-parameter",
     title="The learned score matrix hardly depends on length",
     statement=(
-        "Attention trained on contexts of any length finds nearly the same score matrix: A = I/h_L "
-        "with 1/h_L within 10 % of its "
-        "limit 4.685 from L = 8 on (d = 3, noise 1/2), "
-        "because the best bandwidth minimises V(h)/rho_1(h)^2, which does not involve L. The "
-        "scores of one length serve the "
-        "others; the output gain rises with L to 1/rho_1 and is worth refitting."
+        "[Attention trained on contexts of L tokens finds a multiple of the identity as score "
+        "matrix](off), [A = I/h_L](trace).",
+        f"[Its inverse bandwidth 1/h_L is within {WITHIN:.0%} of its limit from L = 8 on](within), "
+        f"and [the limit is {LIMIT:g}](limit) because [the best bandwidth of long contexts "
+        "minimises V(h)/rho_1(h)^2, which does not involve L](long).",
+        f"[The scores of L = 32 lose at most {LOST:.2%} at L = 16 to 128 once the output gain is "
+        "refitted](refitted).",
+        f"[The gain rises from {GAINS[0]:g} at L = 8 to {GAINS[-1]:g} at L = 128](rises) and tends "
+        f"to [1/rho_1](gain-long), [which is {GAIN_LIMIT:g}](gain-limit).",
+        f"[Kept at its value for L = 32 it makes the error at L = 512 {KEPT_GAIN:g} times the "
+        "least](kept), so it is worth refitting.",
     ),
+    headline="within",
     provenance=Provenance(
         "new here",
         ("B/exchangeable",),
         "how the learned score matrix depends on length",
     ),
-    hypotheses="keys uniform on the sphere, linear f, noise 1/2, no sink; L >= 8",
+    hypotheses="keys uniform on the sphere, d = 3, linear f, noise 1/2, no sink; L >= 8",
     routes=(
         "exact minimiser of the population risk",
         "Levenberg-Marquardt fits on sampled contexts",

@@ -29,7 +29,14 @@ from itertools import product
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, worst
+from attnscope.claims.compare import (
+    BAND,
+    STANDARD_ERRORS,
+    Z,
+    mean_and_error,
+    sampled,
+    worst,
+)
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
@@ -39,6 +46,9 @@ DIM = 16
 LENGTHS = (2, 4, 8, 16, 32, 64)
 ENUMERATED = (1, 2, 3, 4, 6, 8, 10)  # marks whose 2^k patterns are listed
 TV_LENGTH = 10
+# What the statement says: the excess risk at the shortest and at the longest of LENGTHS.
+EXCESS = (0.034, 0.442)
+MORE_AT_TWO = 8  # times as many sequences at L = 2, where errors are rare
 
 
 def check(context: Context) -> Evidence:
@@ -47,7 +57,9 @@ def check(context: Context) -> Evidence:
     draw = lambda: int(rng.integers(2**31))
     rows = [
         _attention(
-            SingleLocation(DIM, L, gamma=1.0, seed=draw()), context.pick(6000, 60_000), draw()
+            SingleLocation(DIM, L, gamma=1.0, seed=draw()),
+            context.pick(6000, 60_000) * (MORE_AT_TWO if L == 2 else 1),
+            draw(),
         )
         for L in LENGTHS
     ]
@@ -58,7 +70,9 @@ def check(context: Context) -> Evidence:
     location = np.array(
         [SingleLocation(DIM, L, gamma=1.0).location_error().value for L in LENGTHS]
     )
-    marks = np.array([_mark_covariance(L, n, draw()) for L in LENGTHS]).T
+    drawn = [_sampled_marks(L, n, draw()) for L in LENGTHS]
+    marks = np.array([covariance for covariance, _ in drawn]).T
+    shares = [share for _, share in drawn]
     distance = [_distance(k, TV_LENGTH) for k in ENUMERATED]
     comparisons = (
         worst(
@@ -67,6 +81,24 @@ def check(context: Context) -> Evidence:
             marks[0],
             Z * marks[1] + 1e-14,
             "5 standard errors (6e-7 an entry); at L = 2 the product is constant: roundoff, 1e-14",
+            key="covariance",
+        ),
+        worst(
+            "frequency of every location times L",
+            1.0,
+            np.concatenate([L * share for L, share in zip(LENGTHS, shares)]),
+            np.concatenate([np.full(L, Z * np.sqrt((L - 1) / n)) for L in LENGTHS]),
+            STANDARD_ERRORS,
+            key="exchangeable",
+        ),
+        worst(
+            "least eigenvalue of the covariance of L + 1 marks: -1/L^2",
+            [-1 / L**2 for L in LENGTHS],
+            [_least_eigenvalue(L, _exact_covariance(L)) for L in LENGTHS],
+            1e-13,
+            "roundoff of symmetric matrices of 65 rows or fewer, entries below 1",
+            routes=("closed form", "eigenvalues, covariance by listing the locations"),
+            key="extension",
         ),
         worst(
             "distance of k marks to independent ones",
@@ -81,6 +113,8 @@ def check(context: Context) -> Evidence:
             max(gaps),
             1e-12,
             why="roundoff of scores of size 20",
+            key="attention",
+            scale=1.0,
         ),
         worst(
             "exact Bayes excess = 1 - E w_J",
@@ -88,15 +122,25 @@ def check(context: Context) -> Evidence:
             exact,
             1e-9 * location,
             "two different integrals, each to 1e-10 of itself",
+            key="location",
         ),
-        sampled("excess risk of softmax attention", exact, *excess),
-        sampled("1 - w_J of softmax attention", exact, *mass),
+        sampled("excess risk of softmax attention", exact, *excess, key="excess"),
+        sampled("1 - w_J of softmax attention", exact, *mass, key="mass"),
+        worst(
+            "exact Bayes excess at L = 2 and 64, as stated",
+            EXCESS,
+            exact[[0, -1]],
+            5e-4,
+            "half a printed digit; the integrals are exact to 1e-10",
+            key="stated",
+        ),
         Comparison(
             "lengths at which the excess risk grew",
             len(LENGTHS) - 1,
             int((np.diff(excess[0]) > 0).sum()),
             0.5,
             why="less than one: a count",
+            key="increases",
         ),
     )
     notes = (
@@ -128,12 +172,26 @@ def _attention(
     return mean_and_error((out[:, 0] - batch.target) ** 2), mean_and_error(1 - out[:, 1]), gap
 
 
-def _mark_covariance(L: int, n: int, seed: int) -> tuple[float, float]:
-    """Covariance of the marks of the first two places over sampled sequences (d = 2: the places do
-    not depend on it).
+def _sampled_marks(L: int, n: int, seed: int) -> tuple[tuple[float, float], np.ndarray]:
+    """Covariance of the marks of the first two locations over sampled sequences, with its standard
+    error, and the frequency of each location (d = 2: locations do not depend on it).
     """
     place = SingleLocation(2, L).sample(n, seed).location
-    return mean_and_error(((place == 0) - 1 / L) * ((place == 1) - 1 / L))
+    covariance = mean_and_error(((place == 0) - 1 / L) * ((place == 1) - 1 / L))
+    return covariance, np.bincount(place, minlength=L) / n
+
+
+def _exact_covariance(L: int) -> float:
+    """Covariance of two marks, by listing the L locations."""
+    marks = np.eye(L)
+    return float(np.mean(marks[:, 0] * marks[:, 1]) - np.prod(marks[:, :2].mean(axis=0)))
+
+
+def _least_eigenvalue(L: int, covariance: float) -> float:
+    """Of the covariance matrix that L + 1 exchangeable marks with this pair law would have."""
+    matrix = np.full((L + 1, L + 1), covariance)
+    np.fill_diagonal(matrix, (1 - 1 / L) / L)
+    return float(np.linalg.eigvalsh(matrix)[0])
 
 
 def _distance(k: int, L: int) -> float:
@@ -197,12 +255,17 @@ CLAIM = Claim(
     id="exch-18-single-location",
     title="Single-location regression: finitely exchangeable only",
     statement=(
-        "The tokens of single-location regression are exchangeable but not part of any longer "
-        "exchangeable sequence "
-        "(marks have covariance -1/L^2). "
-        "Its Bayes predictor is softmax attention over the posterior of the location, with excess "
-        "risk 1 - E w_J that increases with L."
+        "[The tokens of single-location regression are exchangeable: the informative token is "
+        "equally likely at every location](exchangeable).",
+        "They are not part of any longer exchangeable sequence: [the indicators of two locations "
+        "have covariance -1/L^2](covariance), and [one more location would give their covariance "
+        "matrix the eigenvalue -1/L^2](extension).",
+        "[The Bayes predictor is softmax attention over the posterior of the location](attention).",
+        "[Its excess risk is 1 - E w_J](location, excess, mass).",
+        f"[The excess risk increases with L](increases), [from {EXCESS[0]:g} at L = 2 to "
+        f"{EXCESS[1]:g} at L = 64](stated).",
     ),
+    headline="covariance",
     provenance=Provenance(
         "new here",
         ("A/theorem-1", "B/exchangeable"),

@@ -28,6 +28,7 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.samples.ridge_fits import fit_both
+from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import LinearAttention
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -59,29 +60,25 @@ ROWS = (
 )
 
 
+# What the statement says: the residual over its prediction of the last settings of ROWS, those near
+# interpolation, and the spectral radius of each setting.
+TIMES = (2.0, 5.0)
+RADII = (0.87, 0.43, 0.63, 2.37, 3.53)
+
+
 def check(context: Context) -> Evidence:
     dim = context.pick(DIM, 1000)
-    task = SingleLocation.spiked(dim, 2, STRENGTH, NOISE)
-    predictor = LinearAttention(1.0, offset=1.0)
-    curves = [
-        learning_curve(task, r.alpha, predictor, r.ridge, unstable="return") for r in ROWS
-    ]
-    predicted = np.array([c.training_error for c in curves])
-    stability = np.array([c.stability for c in curves])
+    predicted, stability = _theory(dim)
+    counts = [context.pick(*row.fits) for row in ROWS]
     rng = np.random.default_rng([context.seed, 166])
-    ratio = []
-    tolerance = []
-    for row, residual in zip(ROWS, predicted):
-        count = context.pick(*row.fits)
-        n = round(row.alpha * dim)
-        both = (row.ridge, row.ridge)
-        fits = [
-            fit_both(task, n, False, both, int(rng.integers(2**31))) for _ in range(count)
+    seeds = [rng.integers(2**31, size=n).tolist() for n in counts]
+    measured = np.array([_residual(dim, r, s) for r, s in zip(ROWS, seeds)]) / predicted
+    allowed = np.array(
+        [
+            Z * row.spread * math.sqrt(DIM / dim / n) + FINITE / dim
+            for row, n in zip(ROWS, counts)
         ]
-        ratio.append(float(np.mean([fit.training for fit in fits])) / residual)
-        tolerance.append(Z * row.spread * math.sqrt(DIM / dim / count) + FINITE / dim)
-    measured = np.array(ratio)
-    allowed = np.array(tolerance)
+    )
     flagged = stability >= LARGEST_RADIUS
     wrong = np.abs(measured - 1) > allowed
     count_why = "an exact count: half a setting"
@@ -92,6 +89,7 @@ def check(context: Context) -> Evidence:
             measured[~flagged],
             allowed[~flagged],
             WHY,
+            key="stable",
         ),
         Comparison(
             "settings flagged by the stability, and those that contradict",
@@ -99,6 +97,7 @@ def check(context: Context) -> Evidence:
             int(wrong.sum()),
             0.5,
             why=count_why,
+            key="contradict",
         ),
         Comparison(
             f"settings where flag and contradiction coincide, of {len(ROWS)}",
@@ -106,6 +105,27 @@ def check(context: Context) -> Evidence:
             int((flagged == wrong).sum()),
             0.5,
             why=count_why,
+            key="coincide",
+        ),
+        Series(
+            "times",
+            "residual over its prediction near interpolation, as stated",
+            range(len(TIMES)),
+            TIMES,
+            measured[-len(TIMES) :],
+            (allowed * measured)[-len(TIMES) :] + 0.05,
+            why=WHY + " of it, and half a digit",
+            routes=("stated", "L-BFGS on drawn bags"),
+        ),
+        Series(
+            "radius",
+            "spectral radius by setting, as stated",
+            range(len(ROWS)),
+            RADII,
+            stability,
+            0.005,
+            why="half a printed digit",
+            routes=("stated", "replica-symmetric equations"),
         ),
     )
     rows = tuple(
@@ -116,6 +136,29 @@ def check(context: Context) -> Evidence:
     notes = f"The prediction is right where the stability is below {LARGEST_RADIUS:g}."
     figure = _figure(measured, allowed, stability, dim)
     return Evidence(comparisons, figure, notes, tables=(table,))
+
+
+def _task(dim: int) -> SingleLocation:
+    return SingleLocation.spiked(dim, 2, STRENGTH, NOISE)
+
+
+def _theory(dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """(settings,): residuals and spectral radii of the replica-symmetric solutions."""
+    predictor = LinearAttention(1.0, offset=1.0)
+    curves = [
+        learning_curve(_task(dim), r.alpha, predictor, r.ridge, unstable="return")
+        for r in ROWS
+    ]
+    return np.array([c.training_error for c in curves]), np.array(
+        [c.stability for c in curves]
+    )
+
+
+def _residual(dim: int, row: Row, seeds: list[int]) -> float:
+    """Mean over fits of the mean squared residual."""
+    n = round(row.alpha * dim)
+    fits = [fit_both(_task(dim), n, False, (row.ridge, row.ridge), seed) for seed in seeds]
+    return float(np.mean([fit.training for fit in fits]))
 
 
 def _figure(
@@ -156,11 +199,14 @@ CLAIM = Claim(
     id="samples-06-stability",
     title="Replica symmetry fails where its stability says so",
     statement=(
-        "The replica-symmetric residual of a ridge fit of linear attention is met by fits on drawn "
-        "bags where the spectral radius of its own replicon matrix is below 0.9, and is several "
-        "times too small where the radius is far above 1: near interpolation, alpha = 2 to 2.5 "
-        "with ridge .1."
+        "[Fits on drawn bags meet the replica-symmetric residual of linear attention where the "
+        "spectral radius of its own replicon matrix is below 0.9](stable), and "
+        "[contradict it where not](contradict, coincide).",
+        f"[With ridge .1 the radius is {RADII[3]:g} at alpha = 2 and {RADII[4]:g} at 2.5](radius).",
+        f"[There, near interpolation, the residual is about {TIMES[0]:g} and {TIMES[1]:g} "
+        "times the predicted one](times).",
     ),
+    headline="times",
     provenance=Provenance(
         "new here", (), "the replicon matrix of the fit and its use as a warning"
     ),

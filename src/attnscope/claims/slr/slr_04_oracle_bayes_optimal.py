@@ -10,7 +10,8 @@ the Bayes risk.
 With L fixed: a < 1/2 gives R -> 0 like (4/pi)(L-1) d^-2a (a = 1/4 and 2/5 here); at a = 1/2 the
 informative token is let through only in part, R -> gam^2 erfc(1/sqrt 2)^2 = 0.0503; for a > 1/2 it
 is shut out and R -> gam^2, the null risk. The second condition matters when L grows: with lam =
-d^-1/4 and L = sqrt(d), lam sqrt(L) = 1 and R -> (4/pi). The Bayes risk is exponentially small in d,
+d^-1/4 and L = sqrt(d), lam sqrt(L) = 1 and R -> 4/pi. For a = 0.6 the gap gam^2 - R closes like
+(4/sqrt(pi)) gam^2 lam s, which falls as d^(-1/10). The Bayes risk is exponentially small in d,
 so the regret R - R_B is R itself, to ten digits, from d = 100 on.
 
 Routes: the closed form and its leading order, against Monte Carlo of the projections, whose cost
@@ -27,9 +28,10 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, Z, sampled, worst
+from attnscope.claims.compare import Z, stated, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.claims.series import Series
+from attnscope.figures.figure import Figure, Line, Mark, Panel
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimum import oracle_regime
@@ -63,6 +65,15 @@ OUTSIDE = (
     Path("d^(-1/4), L = sqrt(d)", 0.25, long=True),
 )
 DIMS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7)
+# Stated: exponents of d of the risk at large d, for lam = d^-1/4, d^-0.4 and d^-1/2; the regret over
+# Bayes at d = 1e7 of the first two; the limit of the third; the exponent of d with which the gap to
+# the null risk closes for lam = d^-0.6; the limit with L = sqrt(d).
+EXPONENTS = (-0.5, -0.8, 0.0)
+REGRETS = (0.0036, 2.9e-5)
+PLATEAU = 0.0503
+NULL_EXPONENT = -0.1
+LEAK = 1.27
+FAR = (1e13, 1e15)  # d between which NULL_EXPONENT is measured
 LONGEST = 1e6  # for the path with L = sqrt(d): a thousand tokens per sampled sequence
 
 
@@ -78,13 +89,22 @@ def check(context: Context) -> Evidence:
         for path in dims
     }
     exact = {path: [_exact(*path.at(d)) for d in dims[path]] for path in dims}
+    series = {
+        path: Series(
+            f"path-{i}",
+            f"oracle risk, temperature {path.name}",
+            dims[path],
+            exact[path],
+            measured[path][0],
+            error=measured[path][1],
+        )
+        for i, path in enumerate(dims)
+    }
     comparisons = (
-        *(
-            sampled(f"oracle risk, temperature {path.name}", exact[path], *measured[path])
-            for path in dims
-        ),
+        *series.values(),
         *(_limit(path, measured[path]) for path in dims),
         *(_leading(path) for path in dims if not path.long),
+        *_stated(exact, measured),
     )
     bayes = SingleLocation(100, 10).bayes_risk().value
     notes = f"The Bayes risk at d = 100, L = 10 is {bayes:.1e}; the null risk is 0.5."
@@ -96,7 +116,7 @@ def check(context: Context) -> Evidence:
     )
     columns = ("temperature", "largest d", "exact risk at d = 100", "at the largest d", "")
     table = Table("Where the oracle's risk goes", columns, rows, digits=2)
-    return Evidence(comparisons, _figure(dims, measured), notes, tables=(table,))
+    return Evidence(comparisons, _figure(series), notes, tables=(table,))
 
 
 def _exact(task: SingleLocation, lam: float) -> float:
@@ -113,6 +133,57 @@ def _sampled(task: SingleLocation, lam: float, size: int, seed: int) -> tuple[fl
         seed,
     )
     return float(out.excess), float(out.error)
+
+
+def _stated(exact: dict[Path, list[float]], measured: dict[Path, np.ndarray]) -> tuple:
+    """The numbers of the statement."""
+    three = [measured[path] for path in (*INSIDE, OUTSIDE[0])]
+    slopes = [np.log(m[0, -1] / m[0, -2]) / math.log(10) for m in three]
+    errors = [math.hypot(*(m[1, -2:] / m[0, -2:])) / math.log(10) for m in three]
+    gaps = [task.gamma**2 - _exact(task, lam) for task, lam in map(OUTSIDE[1].at, FAR)]
+    return (
+        stated(
+            "rates",
+            "exponent of d of the risk, d = 1e6 to 1e7, as stated",
+            EXPONENTS,
+            slopes,
+            1e-2,
+            errors,
+            scale=0.5,
+        ),
+        stated(
+            "regrets",
+            "regret at d = 1e7 inside the regime, as stated",
+            REGRETS,
+            [
+                measured[p][0, -1] - float(p.at(DIMS[-1])[0].bayes_risk().excess)
+                for p in INSIDE
+            ],
+            np.array([1e-4, 1e-6]),
+            [measured[path][1, -1] for path in INSIDE],
+        ),
+        stated(
+            "plateau",
+            "risk at lam = d^(-1/2), d = 1e7, as stated",
+            PLATEAU,
+            exact[OUTSIDE[0]][-1],
+            1e-4,
+        ),
+        stated(
+            "null",
+            "exponent of d of the gap to the null risk, lam = d^(-0.6), as stated",
+            NULL_EXPONENT,
+            math.log(gaps[1] / gaps[0]) / math.log(FAR[1] / FAR[0]),
+            1e-2,
+        ),
+        stated(
+            "leak",
+            "risk at L = sqrt(d), lam = d^(-1/4), d = 1e6, as stated",
+            LEAK,
+            exact[OUTSIDE[2]][-1],
+            1e-2,
+        ),
+    )
 
 
 def _limit(path: Path, measured: np.ndarray) -> Comparison:
@@ -144,26 +215,22 @@ def _leading(path: Path) -> Comparison:
     )
 
 
-def _figure(dims: dict[Path, list[float]], measured: dict[Path, np.ndarray]) -> Figure:
+def _figure(series: dict[Path, Series]) -> Figure:
     fine = np.geomspace(10, 1e7, 49)
     small = np.array([10, 15, 20, 30, 50, 70, 100])
     bayes = [float(SingleLocation(int(d), 10).bayes_risk().excess) for d in small]
 
-    def marks(paths: tuple[Path, ...]) -> list[Line | Points]:
-        out: list[Line | Points] = []
+    def marks(paths: tuple[Path, ...]) -> list[Mark]:
+        out: list[Mark] = []
         for path in paths:
-            color = (*INSIDE, *OUTSIDE).index(path)
+            color = list(series).index(path)
             grid = (
                 fine
                 if not path.long
                 else np.unique(np.round(np.sqrt(fine[fine <= LONGEST * 1.01]))) ** 2
             )  # L integer
-            out += [
-                Line(grid, [_exact(*path.at(d)) for d in grid], path.name, color),
-                Points(
-                    dims[path], measured[path][0], path.name, color, BAND * measured[path][1]
-                ),
-            ]
+            curve = grid, [_exact(*path.at(d)) for d in grid]
+            out += series[path].marks(path.name, color, curve)
         return out
 
     inside = Panel(
@@ -194,13 +261,18 @@ CLAIM = Claim(
     id="slr-04-oracle-bayes-optimal",
     title="The oracle is Bayes optimal in the regime, not outside",
     statement=(
-        "With temperature lam = d^-a the risk of the erf predictor at (k*, v*) tends to the Bayes "
-        "risk as d grows when lam sqrt(d) tends to "
-        "infinity and lam sqrt(L) to 0 (a = 1/4 and 0.4, L fixed). Outside it does not: at a = 1/2 "
-        "it stays at gamma^2 erfc(1/sqrt 2)^2 = 0.0503, "
-        "at a = 0.6 it returns to the null risk, and with L = sqrt(d), a = 1/4 the background "
-        "leaks."
+        "[With inverse temperature lam = d^-a the risk of the erf predictor at (k*, v*) tends to "
+        "the Bayes risk if lam sqrt(d) grows and lam sqrt(L) vanishes](rates, regrets).",
+        f"[At fixed L it falls as d^({EXPONENTS[0]:g}) for a = 1/4 and as d^({EXPONENTS[1]:g}) for "
+        "a = 0.4](rates).",
+        f"[It is then {REGRETS[0]:g} and {REGRETS[1]:.1e} above the Bayes risk at d = "
+        "1e7](regrets).",
+        f"[At a = 1/2 it stays at gamma^2 erfc(1/sqrt 2)^2 = {PLATEAU:g}](plateau, rates).",
+        f"[At a = 0.6 it returns to the null risk, the gap closing as d^({NULL_EXPONENT:g})](null).",
+        "[With L = sqrt(d) and a = 1/4 the background leaks, and the risk tends to 4/pi = "
+        f"{LEAK:g}](leak).",
     ),
+    headline="plateau",
     provenance=Provenance(
         "sharpened",
         ("A/corollary-2",),

@@ -15,17 +15,24 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import Z, worst
+from attnscope.claims.compare import Z, stated, worst
 from attnscope.claims.panels import TWO_SHARES, run_panels, same_path, settled
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.starts import starting_overlaps
+from attnscope.dynamics.trajectory import Trajectory
 from attnscope.predictors.attention import Erf
 from attnscope.theory.optima.landscape import basin_prediction, swapped_overlaps
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 
 NAME = "init_sphere_small_lambda"
+# Stated: the share of runs at the oracle; v.k* at the role-swapped minimum; the excess risks in the
+# limit of the runs there and of those at the oracle.
+SHARE = 0.5
+THETA = 0.630
+SWAPPED_EXCESS = 0.1155
+ORACLE_EXCESS = 0.1135
 # starts behind the predicted share, runs behind the measured one
 STARTS = 20_000
 MANY = 1000
@@ -39,7 +46,7 @@ def check(context: Context) -> Evidence:
     task = e.task()
     lam = float(e.temperature)  # type: ignore[arg-type]
     run = run_experiment(NAME, runs=context.pick(30, 300), seed=context.seed, progress=False)
-    end = run.extend(LONG, progress=False)
+    end = _continued(run)
     at_oracle, at_swapped = (run.outcome == name for name in ("oracle", "swapped"))
     swapped = swapped_overlaps(task, lam)
     exact = {
@@ -63,12 +70,21 @@ def check(context: Context) -> Evidence:
             tolerance,
             why=TWO_SHARES,
         ),
+        stated(
+            "share",
+            f"share of {MANY} runs at the oracle, as stated",
+            SHARE,
+            float(many.mean()),
+            0.01,
+            0.5 / np.sqrt(MANY),
+        ),
         worst(
             "|theta| of the swapped runs",
             swapped.theta,
             np.abs(end.overlaps.theta[at_swapped, -1]),
             ROUNDING,
             WHY,
+            key="theta-law",
         ),
         worst(
             "excess risk of the swapped runs, in the limit",
@@ -85,12 +101,49 @@ def check(context: Context) -> Evidence:
             WHY,
         ),
         paths,
+        worst(
+            "|eta| of the swapped runs",
+            1.0,
+            np.abs(end.overlaps.eta[at_swapped, -1]),
+            ROUNDING,
+            WHY,
+            key="eta",
+        ),
+        *(
+            stated(key, f"{what}, as stated", value, np.median(np.abs(logs[use, -1])), digit)
+            for key, what, value, logs, use, digit in (
+                (
+                    "theta",
+                    "|theta| of the swapped runs",
+                    THETA,
+                    end.overlaps.theta,
+                    at_swapped,
+                    1e-3,
+                ),
+                (
+                    "swapped",
+                    "excess risk of the swapped runs",
+                    SWAPPED_EXCESS,
+                    end.excess,
+                    at_swapped,
+                    1e-4,
+                ),
+                (
+                    "oracle",
+                    "excess risk of the others",
+                    ORACLE_EXCESS,
+                    end.excess,
+                    at_oracle,
+                    1e-4,
+                ),
+            )
+        ),
     )
-    foretold = basin_prediction(task, lam, Overlaps(*run.log[:, :, 0])) == run.outcome
+    predicted = basin_prediction(task, lam, Overlaps(*run.log[:, :, 0])) == run.outcome
     notes = (
         f"{at_oracle.sum()} of {run.runs} runs at the oracle, {at_swapped.sum()} swapped; the "
         "larger projection on the saddle's two unstable "
-        f"directions foretells {foretold.sum()} of them. After {e.steps} steps the excess is "
+        f"directions predicts {predicted.sum()} of them. After {e.steps} steps the excess is "
         f"{np.median(run.excess[at_oracle, -1]):.4f} at "
         f"the oracle and {np.median(run.excess[at_swapped, -1]):.4f} swapped."
     )
@@ -102,21 +155,31 @@ def check(context: Context) -> Evidence:
     )
 
 
+def _continued(run: Trajectory) -> Trajectory:
+    return run.extend(LONG, progress=False)
+
+
 CLAIM = Claim(
     id="slr-09-sphere-small-lambda",
     title="At temperature 0.1 half the runs end with roles swapped",
     statement=(
-        "Of thirty runs from uniform random starts at temperature 0.1 (d = 400, L = 10, step "
-        "0.004, 20,000 steps) about half reach (k*, v*); all "
-        "others end at the role-swapped minimum k = v*, v.k* = .630, with nearly the same excess "
-        "risk (.1155 against .1135)."
+        "[About half of the runs from uniform random starts at inverse temperature 0.1 reach "
+        "(k*, v*)](share).",
+        f"[All others end at the role-swapped minimum](settled), where [k = v*](eta) and [v.k* = "
+        f"{THETA:.3f}](theta, theta-law).",
+        f"[Its excess risk, {SWAPPED_EXCESS:g}, is nearly that of the oracle, "
+        f"{ORACLE_EXCESS:g}](swapped, oracle).",
     ),
+    headline="theta",
     provenance=Provenance(
         "sharpened",
         ("A/run-small",),
         "what the other runs reach, and how many",
     ),
-    hypotheses="erf predictor, population gradient, k and v uniform on the sphere",
+    hypotheses=(
+        "erf predictor, population gradient, k and v uniform on the sphere; d = 400, L = 10, "
+        "inverse temperature 0.1, step 0.004, 20,000 steps"
+    ),
     routes=(
         "closed-form stationary points; first-order basins of 20,000 starts",
         "five-overlap engine, and vectors in R^400",

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, Z, worst
+from attnscope.claims.compare import BAND, Z, stated, worst
 from attnscope.claims.panels import TWO_SHARES, counted
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.population_exact import PopulationExact
@@ -44,6 +44,10 @@ DECIDED = {
     0.02: 20.0,
     0.1: 10.0,
 }  # flow time after which |nu| > |eta| says where a run goes (all of 5000 runs looked at)
+# Stated: the share of runs at the oracle; the share of starts whose end the rule predicts, by
+# inverse temperature.
+HALF = 0.5
+RIGHT = {0.02: 0.96, 0.1: 0.94}
 ROUNDING = 1e-9
 WHY = "roundoff: settled, for the slowest direction falls e-fold in some 1150 steps"
 STARTS = 1000
@@ -53,11 +57,18 @@ def check(context: Context) -> Evidence:
     runs = {lam: _trained(lam, context.pick(200, 2000), context.seed) for lam in TEMPERATURES}
     comparisons: list[Comparison] = []
     shares = {}
-    for lam, run in runs.items():
+    oracle = []
+    for i, (lam, run) in enumerate(runs.items()):
         swapped = swapped_overlaps(TASK, lam)
         at_swapped = run.outcome == "swapped"
         expected = float(risk(TASK, Erf(lam), swapped).excess)
-        shares[lam] = (_right_by_numpy(lam, context.seed), _right(run))
+        start, end = _numpy_flow(lam, context.seed)
+        by_numpy = np.where(np.abs(end[3]) > np.abs(end[1]), "oracle", "swapped")
+        shares[lam] = (
+            _right(lam, start, by_numpy),
+            _right(lam, run.log[:, :, 0], run.outcome),
+        )
+        oracle.append(np.mean(np.concatenate([by_numpy, run.outcome]) == "oracle"))
         comparisons += [
             counted(
                 f"runs at the oracle or swapped, of {run.runs}, temperature {lam}",
@@ -65,6 +76,7 @@ def check(context: Context) -> Evidence:
                 run.outcome,
                 "oracle",
                 "swapped",
+                key=f"settled-{i}",
             ),
             worst(
                 f"|theta| of the swapped runs, temperature {lam}",
@@ -72,6 +84,15 @@ def check(context: Context) -> Evidence:
                 np.abs(run.overlaps.theta[at_swapped, -1]),
                 ROUNDING,
                 WHY,
+                key=f"theta-{i}",
+            ),
+            worst(
+                f"|eta| of the swapped runs, inverse temperature {lam}",
+                1.0,
+                np.abs(run.overlaps.eta[at_swapped, -1]),
+                ROUNDING,
+                WHY,
+                key=f"eta-{i}",
             ),
             worst(
                 f"excess risk of the swapped runs, temperature {lam}",
@@ -86,14 +107,35 @@ def check(context: Context) -> Evidence:
                 run.runs,
             ),
         ]
+    runs_each = runs[0.1].runs
+    size = STARTS + runs_each
+    pooled = [(a * STARTS + b * runs_each) / size for a, b in shares.values()]
+    comparisons += [
+        stated(
+            "half",
+            f"share of {size} runs at the oracle, as stated",
+            HALF,
+            oracle,
+            0.01,
+            0.5 / math.sqrt(size),
+        ),
+        stated(
+            "rule",
+            f"share of {size} starts predicted by the first-order rule, as stated",
+            list(RIGHT.values()),
+            pooled,
+            0.01,
+            [math.sqrt(p * (1 - p) / size) for p in pooled],
+        ),
+    ]
     ended = lambda run, name: int((run.outcome == name).sum())
     rows = tuple(
-        (lam, ended(run, "oracle"), ended(run, "swapped"), f"{_right(run):.1%}")
+        (lam, ended(run, "oracle"), ended(run, "swapped"), f"{shares[lam][1]:.1%}")
         for lam, run in runs.items()
     )
-    columns = ("temperature", "oracle", "swapped", "foretold")
-    table = Table(f"Where {runs[0.1].runs} runs each ended", columns, rows, digits=2)
-    notes = "Every run ends at the oracle or swapped, and the rule foretells most of them."
+    columns = ("temperature", "oracle", "swapped", "predicted")
+    table = Table(f"Where {runs_each} runs each ended", columns, rows, digits=2)
+    notes = "Every run ends at the oracle or swapped, and the rule predicts most of them."
     return Evidence(tuple(comparisons), _figure(runs, shares), notes, tables=(table,))
 
 
@@ -101,16 +143,13 @@ def _trained(lam: float, runs: int, seed: int) -> Trajectory:
     return train(TASK, Erf(lam), "sphere", runs, STEPS[lam], 4e-3, 1000, seed, progress=False)
 
 
-def _right(run: Trajectory) -> float:
-    """Share of the runs whose end the first-order rule foretold."""
-    lam = float(run.temperature[0])
-    return float(
-        np.mean(basin_prediction(TASK, lam, Overlaps(*run.log[:, :, 0])) == run.outcome)
-    )
+def _right(lam: float, start: np.ndarray, reached: np.ndarray) -> float:
+    """Share of the starts (5, runs) whose end the first-order rule predicts."""
+    return float(np.mean(basin_prediction(TASK, lam, Overlaps(*start)) == reached))
 
 
-def _right_by_numpy(lam: float, seed: int) -> float:
-    """The same share by the other route."""
+def _numpy_flow(lam: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Overlaps (5, STARTS) of other starts, and where they are when it is decided."""
     engine = PopulationExact(TASK, Erf(lam), NUMPY_STEP[lam])
     start = starting_overlaps(TASK, "sphere", STARTS, seed + 10**6)
     end = engine.overlaps(
@@ -118,8 +157,7 @@ def _right_by_numpy(lam: float, seed: int) -> float:
             engine.init(start), np.full(round(DECIDED[lam] / NUMPY_STEP[lam]), lam)
         )
     )
-    reached = np.where(np.abs(end[3]) > np.abs(end[1]), "oracle", "swapped")
-    return float(np.mean(basin_prediction(TASK, lam, Overlaps(*start)) == reached))
+    return start, end
 
 
 def _same_share(what: str, a: float, b: float, runs: int) -> Comparison:
@@ -169,7 +207,7 @@ def _figure(
     a, b = np.array(list(shares.values())).T
     bars = lambda p, size: BAND * np.sqrt(p * (1 - p) / size)
     right = Panel(
-        "starts foretold by the rule",
+        "starts predicted by the rule",
         "temperature",
         "share (95 % intervals)",
         (
@@ -220,12 +258,16 @@ CLAIM = Claim(
     id="slr-12-which-limit",
     title="Runs from the spheres: oracle or swapped, foretold",
     statement=(
-        "At small temperature every run of projected gradient descent from uniform random starts "
-        "reaches either the oracle or the role-swapped "
-        "minimum (k = v*, v.k* = theta in closed form), about half each. The larger of the start's "
-        "projections on the two unstable directions of "
-        "the saddle at orthogonal vectors foretells which, for about 95 % of the starts."
+        "[At inverse temperatures 0.02 and 0.1 every run of projected gradient descent from uniform "
+        "random starts reaches the oracle or the role-swapped minimum](settled-0, settled-1), "
+        "[about half each](half).",
+        "[At the role-swapped minimum k = v*](eta-0, eta-1), and [v.k* = theta has a closed "
+        "form](theta-0, theta-1).",
+        "[The larger of the start's projections on the two unstable directions of the saddle at "
+        f"orthogonal vectors predicts which, for {100 * RIGHT[0.02]:.0f} and "
+        f"{100 * RIGHT[0.1]:.0f} % of the starts](rule).",
     ),
+    headline="rule",
     provenance=Provenance(
         "new here",
         ("A/open-start",),

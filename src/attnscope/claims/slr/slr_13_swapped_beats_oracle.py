@@ -26,9 +26,10 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
-from attnscope.claims.claim import Claim, Context, Evidence, Table
-from attnscope.claims.compare import BAND, sampled, worst
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import predict
@@ -45,6 +46,14 @@ ORACLE = as_arrays(Overlaps.oracle())
 TEMPERATURES = (0.02, 0.035, 0.05, 0.07, 0.15)
 DIMS = (50, 400, 1600, 6400, 25600)  # the ratio of best risks is sampled at these
 FAR = np.array([10**4, 10**5, 10**6, 10**7, 10**8])  # the limit law is checked at these
+# What the statement says: the inverse temperature at which the risks cross, d = 400; the oracle's
+# risk minus the swapped one at 0.05; the ratios of best risks, swapped over oracle, at DIMS; and
+# the exponent of d with which the oracle's best risk falls between the last two of them.
+CROSSING = 0.0907
+GAP = 0.0294
+RATIOS = (0.92, 0.63, 0.46, 0.35, 0.28)
+EXPONENT = -0.83
+DIGIT_4 = 5e-5  # half a unit of the fourth decimal
 
 
 def check(context: Context) -> Evidence:
@@ -68,6 +77,27 @@ def check(context: Context) -> Evidence:
     ]
     law = np.array([_law(t) for t, _, _ in far])
     small = list(TEMPERATURES).index(0.05)
+    oracle = Series(
+        "oracle",
+        "best oracle risk by dimension",
+        DIMS,
+        best[:, 0],
+        best[:, 1],
+        error=best[:, 2],
+    )
+    swapped = Series(
+        "swapped",
+        "best swapped risk by dimension",
+        DIMS,
+        best[:, 3],
+        best[:, 4],
+        error=best[:, 5],
+    )
+    ratio = swapped.measured / oracle.measured
+    spread = ratio * np.hypot(
+        swapped.error / swapped.measured, oracle.error / oracle.measured
+    )
+    first = stationary_points(task, Erf(0.05))[0]
     comparisons = (
         sampled("risk at (k*, v*), vectors, d = 400", exact[0], *star),
         sampled("risk at the swapped minimum, vectors, d = 400", exact[1], *swap),
@@ -76,22 +106,63 @@ def check(context: Context) -> Evidence:
             exact[0, small] - exact[1, small],
             *gap[:, small],
         ),
+        Comparison(
+            "oracle minus swapped at temperature 0.05, as stated",
+            GAP,
+            float(gap[0, small]),
+            float(Z * gap[1, small]) + DIGIT_4,
+            why=f"{STANDARD_ERRORS}; half a printed digit",
+            key="gap",
+        ),
         sampled(
             f"oracle minus swapped where they cross, temperature {crossing:.4f}",
             0.0,
             *gap[:, -1],
+            scale=GAP,
         ),
-        sampled("best oracle risk by dimension", best[:, 0], best[:, 1], best[:, 2]),
-        sampled("best swapped risk by dimension", best[:, 3], best[:, 4], best[:, 5]),
+        Comparison(
+            "where the exact risks cross, as stated",
+            CROSSING,
+            crossing,
+            DIGIT_4,
+            why="half a printed digit",
+            routes=("stated", "root of the difference of the closed forms"),
+            key="crossing",
+        ),
+        oracle,
+        swapped,
+        Series(
+            "ratio",
+            "swapped over oracle, best risks by dimension, as stated",
+            DIMS,
+            RATIOS,
+            ratio,
+            Z * spread + 0.005,
+            why=f"{STANDARD_ERRORS}; half a printed digit",
+        ),
+        Comparison(
+            "exponent of d of the best oracle risk, d = 6400 to 25600",
+            EXPONENT,
+            float(np.log(best[-1, 1] / best[-2, 1]) / np.log(DIMS[-1] / DIMS[-2])),
+            float(Z * np.hypot(*(best[-2:, 2] / best[-2:, 1])) / np.log(4)) + 0.005,
+            why=f"{STANDARD_ERRORS}; half a printed digit",
+            key="exponent",
+        ),
         worst(
             "best swapped risk, large d: limit law",
             law,
             [e.value for _, _, e in far],
             [5 * lam**2 * r for (_, lam, _), r in zip(far, law)],
             "5 lam^2 of the law: erf's next term costs at most 2 lam^2 in each of its two parts",
+            key="law",
+        ),
+        sampled(
+            "lowest stationary point at temperature 0.05: risk of the swapped pair, vectors",
+            float(first.risk.value),
+            *swap[:, small],
+            key="lowest",
         ),
     )
-    first = stationary_points(task, Erf(0.05))[0]
     notes = (
         f"At d = 400, temperature 0.05: oracle {exact[0, small]:.4f}, swapped "
         f"{exact[1, small]:.4f}; the lowest stationary point is "
@@ -102,7 +173,7 @@ def check(context: Context) -> Evidence:
     rows = tuple((d, row[0], row[3], row[3] / row[0]) for d, row in zip(DIMS, best))
     columns = ("d", "oracle", "swapped", "swapped/oracle")
     table = Table("Best risks over temperatures, exact", columns, rows)
-    figure = _figure(task, lams, star, swap, best)
+    figure = _figure(task, lams, star, swap, oracle, swapped)
     return Evidence(comparisons, figure, notes, tables=(table,))
 
 
@@ -184,7 +255,8 @@ def _figure(
     lams: np.ndarray,
     star: np.ndarray,
     swap: np.ndarray,
-    best: np.ndarray,
+    oracle: Series,
+    swapped: Series,
 ) -> Figure:
     grid = np.geomspace(0.01, 0.2, 80)
     dims = np.geomspace(20, 1e8, 60)
@@ -207,15 +279,14 @@ def _figure(
         "dimension d",
         "risk",
         (
-            Line(
-                dims,
-                [optimal_temperature(t, Erf)[1].value for t in tasks],
+            *oracle.marks(
                 "oracle (k*, v*)",
                 0,
+                (dims, [optimal_temperature(t, Erf)[1].value for t in tasks]),
             ),
-            Points(DIMS, best[:, 1], "oracle (k*, v*)", 0, BAND * best[:, 2]),
-            Line(dims, [swapped_optimum(t)[1].value for t in tasks], "swapped", 1),
-            Points(DIMS, best[:, 4], "swapped", 1, BAND * best[:, 5]),
+            *swapped.marks(
+                "swapped", 1, (dims, [swapped_optimum(t)[1].value for t in tasks])
+            ),
             Line(
                 dims,
                 2 * (LENGTH - 1 + task.gamma**4) / dims,
@@ -238,13 +309,17 @@ CLAIM = Claim(
     id="slr-13-swapped-beats-oracle",
     title="At small temperature the swapped minimum beats (k*, v*)",
     statement=(
-        "With the roles exchanged, k = v* and v = theta k* + rest, the erf predictor has a lower "
-        "risk than at (k*, v*) when the temperature is "
-        "small, and a lower best risk over temperatures at every d shown: 2 (L-1+gamma^4)/d for "
-        "large d, where the oracle's falls more "
-        "slowly than 1/d. So (k*, v*) is not the global minimiser of the population risk on the "
-        "product of spheres."
+        "[At d = 400 the erf predictor with key and value in exchanged roles, k = v* and "
+        "v = theta k* + rest, has a lower risk than at (k*, v*) below inverse temperature "
+        f"{CROSSING:g}](crossing), [lower by {GAP:g} at 0.05](gap).",
+        f"[Its best risk over inverse temperatures is {RATIOS[0]:g} times the oracle's at d = 50 "
+        f"and {RATIOS[-1]:g} times at d = 25600](ratio).",
+        "[For large d it falls as 2 (L - 1 + gamma^4)/d](law), [the oracle's more slowly: as "
+        f"d^({EXPONENT:g}) between d = 6400 and 25600](exponent).",
+        "[The swapped pair is the lowest stationary point at inverse temperature 0.05, so (k*, v*) "
+        "is not the global minimiser of the population risk on the product of spheres](lowest).",
     ),
+    headline="gap",
     provenance=Provenance(
         "new here",
         ("A/open-temperature",),

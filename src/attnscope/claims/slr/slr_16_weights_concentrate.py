@@ -17,8 +17,8 @@ all by one-dimensional quadratures, for the overlaps kap before and after traini
 temperature 0.1, population gradient from the manifold, 30 runs). Measured on sampled vectors, each
 run with its own k. Before training s kap is a normal of variance 1/2 at large d, so with gam^2 =
 1/2 the informative score is distributed like any other and a random k finds the location with
-probability 1/L, in every dimension (over the law of kap, L = 10: 0.0997 at d = 3, 0.1003 at d = 10,
-0.1000 at d = 400).
+probability 1/L, in every dimension from 3 on (over the law of kap, L = 10: 0.0997 at d = 3, 0.1003 at d = 10,
+0.1000 at d = 400, but 0.0991 at d = 2; its density is proportional to (1 - kap^2)^((d-3)/2)).
 
 A frequency of N trials has standard error sqrt(p (1-p)/N); 5/N is added for p near 0 or 1, where
 counts are Poisson.
@@ -26,14 +26,17 @@ counts are Poisson.
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import erf, ndtr
+from collections.abc import Callable
 
-from attnscope.claims.claim import Claim, Context, Evidence
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, worst
+import numpy as np
+from scipy.special import erf, ndtr, roots_gegenbauer
+
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, stated
 from attnscope.claims.provenance import Provenance
+from attnscope.claims.series import Series
 from attnscope.dynamics.train import train
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import attention_weights
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -50,6 +53,16 @@ P = np.exp(-(G**2) / 2) / np.sqrt(2 * np.pi) * (G[1] - G[0])
 LOG_T = np.linspace(
     -12, 22, 341
 )  # t = e^x: the integrand is below 1e-5 outside (it falls like t on the left, faster than 1/t on the right)
+
+# Stated: the largest relative deviation from 1/L of the accuracy of a random k, over RANDOM_DIMS;
+# accuracies after training at d = 25 and 400; the posterior of the true location at d = 5 and 20;
+# the share of the weight at d = 400 before training, for a random k, and after it.
+RANDOM_DIMS = (*range(3, 21), 40, 100, 400)
+DEVIATION = 0.0028
+ACCURACIES = (0.97, 1.0)
+POSTERIORS = (0.52, 0.98)
+SHARE_BEFORE = 0.10
+SHARE_AFTER = 0.55
 
 FREQUENCY = f"{STANDARD_ERRORS}; 5/N more, as counts near 0 or N are Poisson"
 
@@ -70,36 +83,28 @@ def check(context: Context) -> Evidence:
         ]
     ).T
     start = _random_start(400, context.pick(400_000, 4_000_000), seeds[-1])
-    slack = Z * error[..., 0] + 5 / (RUNS * per_run)
+    slack = 5 / (RUNS * per_run)
+    by_stage = {
+        (kind, stage): Series(
+            f"{kind}-{stage}",
+            f"{words} {stage} training",
+            DIMS,
+            predicted[:, j, i],
+            measured[:, j, i],
+            Z * error[:, j, i] + (0 if i else slack),
+            why=STANDARD_ERRORS if i else FREQUENCY,
+            error=error[:, j, i],
+        )
+        for i, (kind, words) in enumerate(
+            (("accuracy", "accuracy"), ("share", "share of the weight"))
+        )
+        for j, stage in enumerate(("before", "after"))
+    }
     comparisons = (
-        worst(
-            "accuracy before training",
-            predicted[:, 0, 0],
-            measured[:, 0, 0],
-            slack[:, 0],
-            FREQUENCY,
-        ),
-        worst(
-            "accuracy after training",
-            predicted[:, 1, 0],
-            measured[:, 1, 0],
-            slack[:, 1],
-            FREQUENCY,
-        ),
-        sampled(
-            "share of the weight before training",
-            predicted[:, 0, 1],
-            measured[:, 0, 1],
-            error[:, 0, 1],
-        ),
-        sampled(
-            "share of the weight after training",
-            predicted[:, 1, 1],
-            measured[:, 1, 1],
-            error[:, 1, 1],
-        ),
-        sampled("posterior of the true location", *posterior),
-        sampled("accuracy of a random k, d = 400: 1/L", 1 / LENGTH, *start),
+        *by_stage.values(),
+        sampled("posterior of the true location", *posterior, key="posterior"),
+        sampled("accuracy of a random k, d = 400: 1/L", 1 / LENGTH, *start, key="random"),
+        *_stated(by_stage, posterior, slack),
     )
     last = measured[-1]
     notes = (
@@ -109,7 +114,65 @@ def check(context: Context) -> Evidence:
         "should be, but erf weights are not a distribution: "
         f"nine background tokens keep {1 - last[1, 1]:.0%} of the total."
     )
-    return Evidence(comparisons, _figure(predicted, measured, error, posterior), notes)
+    return Evidence(comparisons, _figure(by_stage, posterior), notes)
+
+
+def _stated(
+    by_stage: dict[tuple[str, str], Series], posterior: np.ndarray, slack: float
+) -> tuple[Comparison, ...]:
+    """The numbers of the statement."""
+    after = by_stage["accuracy", "after"]
+    share = by_stage["share", "after"]
+    random = [LENGTH * _over_starts(_accuracy, d) for d in RANDOM_DIMS]
+    return (
+        stated(
+            "deviation",
+            "accuracy of a random k: largest relative deviation from 1/L, as stated",
+            DEVIATION,
+            np.max(np.abs(np.array(random) - 1)),
+            1e-4,
+            routes=("stated", "quadrature over the law of kappa"),
+        ),
+        stated(
+            "accuracies",
+            "accuracy after training, d = 25 and 400, as stated",
+            ACCURACIES,
+            after.measured[[0, -1]],
+            1e-3,
+            after.error[[0, -1]] + slack / Z,
+        ),
+        stated(
+            "posteriors",
+            "posterior of the true location, d = 5 and 20, as stated",
+            POSTERIORS,
+            posterior[1, [0, -1]],
+            1e-2,
+            posterior[2, [0, -1]],
+        ),
+        stated(
+            "share-start",
+            "share of the weight for a random k, d = 400, as stated",
+            SHARE_BEFORE,
+            _over_starts(_share, DIMS[-1]),
+            1e-2,
+            routes=("stated", "quadrature over the law of kappa"),
+        ),
+        stated(
+            "share-end",
+            "share of the weight after training, d = 400, as stated",
+            SHARE_AFTER,
+            share.measured[-1],
+            1e-2,
+            share.error[-1],
+        ),
+    )
+
+
+def _over_starts(of: Callable[[SingleLocation, float], float], dim: int) -> float:
+    """Mean over a uniform k, by the Gauss rule of the law of kappa (a Gegenbauer weight)."""
+    nodes, weights = roots_gegenbauer(24, (dim - 2) / 2)
+    task = SingleLocation(dim, LENGTH)
+    return float(weights @ [of(task, x) for x in nodes] / weights.sum())
 
 
 def _by_dimension(
@@ -214,28 +277,22 @@ def _random_start(dim: int, n: int, seed: int) -> tuple[float, float]:
     return float(hit.mean()), float(np.sqrt(hit.mean() * (1 - hit.mean()) / n))
 
 
-def _figure(
-    predicted: np.ndarray, measured: np.ndarray, error: np.ndarray, posterior: np.ndarray
-) -> Figure:
+def _figure(by_stage: dict[tuple[str, str], Series], posterior: np.ndarray) -> Figure:
     dims = np.array([3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 70, 100])
     tasks = [SingleLocation(int(d), LENGTH) for d in dims]
-    stages = ((1, "after training", 0), (0, "before training", 1))
 
-    def marks(i: int) -> list[Line | Points]:
-        lines: list[Line | Points] = [
-            Line(DIMS, predicted[:, stage, i], name, color) for stage, name, color in stages
-        ]
-        dots = [
-            Points(DIMS, measured[:, stage, i], name, color, BAND * error[:, stage, i])
-            for stage, name, color in stages
-        ]
-        return [*lines, *dots, Line([20, 500], [1 / LENGTH] * 2, "1/L", 6, dashed=True)]
+    def marks(kind: str) -> tuple[Mark, ...]:
+        return (
+            *by_stage[kind, "after"].marks("after training", 0),
+            *by_stage[kind, "before"].marks("before training", 1),
+            Line([20, 500], [1 / LENGTH] * 2, "1/L", 6, dashed=True),
+        )
 
     accuracy = Panel(
         "largest weight at the true location",
         "dimension d",
         "probability",
-        tuple(marks(0)),
+        marks("accuracy"),
         log_x=True,
         x_range=(10, 1000),
         y_range=(0, 1.05),
@@ -244,7 +301,7 @@ def _figure(
         f"share of the weight, temperature {TEMPERATURE}",
         "dimension d",
         "share at the true location",
-        tuple(marks(1)),
+        marks("share"),
         log_x=True,
         x_range=(10, 1000),
         y_range=(0, 1.05),
@@ -279,12 +336,18 @@ CLAIM = Claim(
     id="slr-16-weights-concentrate",
     title="Attention weights concentrate on the true location",
     statement=(
-        "Before training the largest attention weight is at the true location with probability 1/L "
-        "(to 0.3 % at every d); after training it is there "
-        "with a probability that tends to 1 as d grows, as does the posterior of an ideal "
-        "observer. The share of the total weight at the true "
-        "location grows from about 1/L too, but stays well below 1 at the paper's temperature."
+        "[Before training the largest attention weight is at the true location with probability "
+        f"1/L](random, accuracy-before), [to {100 * DEVIATION:.2f} % at every d from 3 on](deviation).",
+        f"[After training it is there with a probability that tends to 1 as d grows: "
+        f"{ACCURACIES[0]:.3f} at d = 25 and {ACCURACIES[1]:.3f} at d = 400](accuracies, "
+        "accuracy-after).",
+        f"[So does the posterior of an ideal observer: {POSTERIORS[0]:g} at d = 5 and "
+        f"{POSTERIORS[1]:g} at d = 20](posteriors, posterior).",
+        f"[The share of the total weight at the true location grows from {SHARE_BEFORE:.2f}, about "
+        f"1/L](share-start, share-before), but [stays well below 1 at inverse temperature 0.1: "
+        f"{SHARE_AFTER:g} at d = 400](share-end).",
     ),
+    headline="accuracies",
     provenance=Provenance(
         "sharpened",
         ("A/weights",),

@@ -1,0 +1,56 @@
+"""What makes the sentences of beyond-09 false."""
+
+from helpers.mutation import moved, replaced
+
+KEEP = ("_row", "_bayes_risk", "_with_gamma", "_figure")
+
+
+def _like(kind, other):
+    """Rows in which one kind of attention does as another."""
+    return lambda row: lambda *args: (lambda found: {**found, kind: found[other]})(row(*args))
+
+
+MUTATIONS = (
+    *replaced(
+        "posterior",
+        "without the term in |x|^2",
+        "BayesSoftmax",
+        lambda kind: lambda lam, bias, curvature=0.0: kind(lam, bias),
+    ),
+    *replaced(
+        "posterior",
+        "without bias and prior",
+        "BayesSoftmax",
+        lambda kind: lambda lam, bias, curvature=0.0: kind(lam, 0 * bias, curvature),
+    ),
+    *replaced(
+        "attains",
+        "the joint softmax does as heads of softmax-1 do",
+        "_row",
+        _like("Bayes-softmax", "softmax-1"),
+    ),
+    *moved("number", "BAYES_RISK"),
+    *moved("own", "LEAST_LOSS", up=True, by=0.2),
+    *replaced(
+        "own",
+        "plain heads do as the joint softmax",
+        "_row",
+        _like("plain heads", "Bayes-softmax"),
+    ),
+    *replaced(
+        "gain",
+        "softmax-1 gains as much without a bias",
+        "_row",
+        _like("softmax-1", "softmax-1, bias"),
+    ),
+    *replaced(
+        "dropped",
+        "priors are unequal",
+        "_bias_effect",
+        lambda effect: lambda name: effect("unequal"),
+    ),
+    *moved("needed", "NO_BIAS_RISK"),
+    *replaced(
+        "needed", "bias and prior have no effect", "_row", _like("no bias", "Bayes-softmax")
+    ),
+)

@@ -1,0 +1,58 @@
+"""What makes the sentences of exch-14 false."""
+
+import numpy as np
+from helpers.mutation import moved, replaced
+
+KEEP = ("_fitted", "_used_at", "_figure")
+
+
+def _tilted(fitted):
+    """Fits whose scores have entries off the diagonal."""
+
+    def fit(*args):
+        trace, gain, off = fitted(*args)
+        return trace, gain, off + np.array([[0.8], [0.0]])
+
+    return fit
+
+
+def _longer_is_sharper(fitted):
+    """Fits whose scores sharpen as log L."""
+
+    def fit(length, *args):
+        (trace, error), gain, off = fitted(length, *args)
+        return (trace * (length / 32) ** 0.2, error), gain, off
+
+    return fit
+
+
+def _no_gain(fitted):
+    return lambda *args: (lambda trace, gain, off: (trace, (1.0, gain[1]), off))(
+        *fitted(*args)
+    )
+
+
+MUTATIONS = (
+    *replaced("off", "scores off the diagonal", "_fitted", _tilted),
+    *replaced("trace", "longer contexts sharpen the scores", "_fitted", _longer_is_sharper),
+    *moved("within", "WITHIN", up=False, by=0.05),
+    *moved("limit", "LIMIT"),
+    *replaced(
+        "long",
+        "the criterion is V(h)/rho_1(h), with a wider best bandwidth",
+        "limit_bandwidth",
+        lambda limit: lambda dim, noise: 1.05 * limit(dim, noise),
+    ),
+    *moved("refitted", "LOST"),
+    *moved("rises", "GAINS", entry=0, by=0.15),
+    *moved("rises", "GAINS", entry=-1),
+    *replaced("rises", "the gain is 1 at every length", "_fitted", _no_gain),
+    *moved("gain-limit", "GAIN_LIMIT"),
+    *replaced(
+        "gain-long",
+        "the gain tends to 1",
+        "softmax_filter",
+        lambda rho: lambda *args: 1.0,
+    ),
+    *moved("kept", "KEPT_GAIN"),
+)

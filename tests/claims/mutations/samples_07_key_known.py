@@ -1,0 +1,34 @@
+"""What makes the sentences of samples-07 false."""
+
+from helpers.mutation import moved, replaced
+
+KEEP = ("_fits", "_rises", "_figure")
+
+
+def exchanged(predicted):
+    """The equation of the other key."""
+    return lambda task, key, alpha: predicted(
+        task, {"oracle": "mean", "mean": "oracle"}[key], alpha
+    )
+
+
+MUTATIONS = (
+    *replaced(
+        "oracle-risk", "the equation is that of the other key", "_predicted", exchanged
+    ),
+    *replaced("mean-risk", "the equation is that of the other key", "_predicted", exchanged),
+    *replaced(
+        "oracle-residual", "the equation is that of the other key", "_predicted", exchanged
+    ),
+    *replaced(
+        "mean-residual", "the equation is that of the other key", "_predicted", exchanged
+    ),
+    *moved("oracle-stated", "ORACLE_RISKS", entry=0),
+    *moved("oracle-stated", "ORACLE_RISKS", entry=-1),
+    *moved("mean-stated", "MEAN_RISKS", entry=0),
+    *moved("mean-stated", "MEAN_RISKS", entry=1),
+    *replaced(
+        "rise", "more bags do not hurt", "_rises", lambda rises: lambda seed: 0 * rises(seed)
+    ),
+    *replaced("rise", "the risk falls", "_rises", lambda rises: lambda seed: -rises(seed)),
+)

@@ -1,0 +1,32 @@
+"""What makes the sentences of slr-04 false."""
+
+from helpers.mutation import moved, replaced
+
+from attnscope.tasks.planted.single_location import SingleLocation
+
+KEEP = ("_sampled",)
+
+
+def _sharper(power):
+    """The inverse temperature falls more slowly, by d^power."""
+    return lambda of: lambda task, lam, *args: of(task, lam * task.dim**power, *args)
+
+
+MUTATIONS = (
+    *moved("rates", "EXPONENTS", entry=0),
+    *moved("rates", "EXPONENTS", entry=1),
+    *replaced("rates", "the risk falls more slowly", "_sampled", _sharper(0.03)),
+    *moved("regrets", "REGRETS", entry=0),
+    *moved("regrets", "REGRETS", entry=1),
+    *moved("plateau", "PLATEAU"),
+    *replaced("plateau", "at a = 0.47 it stays there too", "_exact", _sharper(0.03)),
+    *moved("null", "NULL_EXPONENT"),
+    *replaced("null", "the gap does not close", "_exact", _sharper(0.1)),
+    *moved("leak", "LEAK"),
+    *replaced(
+        "leak",
+        "the background of L = sqrt(d) counts as that of L = 10",
+        "_exact",
+        lambda exact: lambda task, lam: exact(SingleLocation(task.dim, 10), lam),
+    ),
+)
