@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
 
-__all__ = ["AttnscopeError", "bad", "listed", "shown"]
+__all__ = ["AttnscopeError", "bad", "is_traced", "listed", "masked", "shown", "traced"]
 
 
 class AttnscopeError(ValueError):
@@ -24,10 +26,41 @@ class AttnscopeError(ValueError):
 
 def bad(what: str, of: str, must: str, got: object, hint: str = "") -> AttnscopeError:
     """Build (not raise) the error that says `what` of `of` must be `must`, got `got`;
-    try `hint`.
+    try `hint`. A value that JAX traces has a sentence of its own.
     """
+    if is_traced(got):
+        return traced(what, of)
     tail = f"; try {hint}." if hint else "."
     return AttnscopeError(f"{what} of {of} must be {must}, got {shown(got)}{tail}")
+
+
+def traced(what: str, of: str) -> AttnscopeError:
+    """The error about a value that JAX traces and that would lose its derivative."""
+    return AttnscopeError(
+        f"{what} of {of} must be a plain number or array, not one that JAX traces (grad, jit, "
+        "vmap); use risk_function(task, predictor)(overlaps, temperature), which JAX can trace."
+    )
+
+
+def masked(what: str, of: str, count: int) -> AttnscopeError:
+    """The error about a numpy.ma array that would lose its mask."""
+    entries = "entry" if count == 1 else "entries"
+    return AttnscopeError(
+        f"{what} of {of} has {count} masked {entries}; remove the rows or fill the values first."
+    )
+
+
+def is_traced(x: Any) -> bool:
+    """Whether `x` is a value inside jax.grad, jit or vmap: a class of its type's `__mro__` is
+    called a tracer. JAX is not imported for this.
+    """
+    kind: Any = type(x)
+    return _is_tracer_type(kind)
+
+
+@lru_cache(maxsize=1024)
+def _is_tracer_type(kind: Any) -> bool:
+    return any("Tracer" in parent.__name__ for parent in kind.__mro__)
 
 
 def shown(got: object) -> str:

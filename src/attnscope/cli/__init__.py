@@ -32,12 +32,15 @@ def __getattr__(name: str) -> Any:
 
 def main() -> None:
     """Entry point: library refusals become one line on stderr and exit code 2."""
-    plain_streams()
     stopping = Stopping()
+    plain_streams()
     from attnscope.cli.commands import app
 
     stopping.begin()
-    code = _ended(app, stopping)
+    try:
+        code = _ended(app, stopping)
+    except KeyboardInterrupt:  # a second one, while the first was answered
+        code = STOPPED
     stopping.end()
     sys.exit(code)
 
@@ -45,6 +48,7 @@ def main() -> None:
 def _ended(app: Any, stopping: Stopping) -> Any:
     """The exit code of the command, with one sentence where it could not be carried out."""
     try:
+        stopping.raises = True
         try:
             app(standalone_mode=True)
         except SystemExit as end:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 from typing import Any
 
 from attnscope.cli.bag_files import token_size
 from attnscope.cli.common import COLUMNS
+from attnscope.cli.json_text import json_value, print_json
 
-__all__ = ["deliver", "print_fit", "words_of"]
+__all__ = ["class_text", "deliver", "print_fit", "words_of"]
 
 SHOWN = 20  # rows printed; the rest is in --out and --json
 # longer names of bags are cut in the table: three of them and a number fit 80 columns
@@ -53,7 +53,7 @@ def print_fit(
     groups = None if table.groups is None else len(set(table.groups.tolist()))
     facts |= {"groups": groups, "interval": model.interval}
     if as_json:
-        print(json.dumps(facts, indent=1))
+        print_json(facts)
         return
     name = "squared error" if kind.endswith("Regressor") else "minus log probability"
     print(f"{kind}: {size}")
@@ -95,7 +95,7 @@ def _print_stream(
     directions = getattr(model, "components_", None)
     if as_json:
         facts = {"model": str(written), "kind": kind, "size": size, "directions": directions}
-        print(json.dumps(facts, indent=1))
+        print_json(facts)
         return
     print(f"{kind}: {size}")
     print("EM over pieces: no bags held out; score with attnscope predict on others")
@@ -110,8 +110,16 @@ def words_of(sets: Any, names: Any = None) -> Any:
 
     members = [np.flatnonzero(row) for row in sets]
     return np.array(
-        [" ".join(str(i if names is None else names[i]) for i in row) for row in members]
+        [
+            " ".join(str(i) if names is None else class_text(names[i]) for i in row)
+            for row in members
+        ]
     )
+
+
+def class_text(name: Any) -> str:
+    """A class's name in a column's name or among others: as Python writes it, bytes as text."""
+    return str(json_value(name)) if isinstance(name, bytes) else str(name)
 
 
 def deliver(
@@ -124,9 +132,9 @@ def deliver(
 
     if out is not None:
         write_columns(out, columns)
-    rows = [dict(zip(columns, row)) for row in zip(*(x.tolist() for x in columns.values()))]
+    rows = [dict(zip(columns, row)) for row in zip(*map(_cells, columns.values()))]
     if as_json:
-        print(json.dumps({"rows": rows, "score": score}, indent=1))
+        print_json({"rows": rows, "score": score})
         return
     shown = [name for name in columns if name not in wide]
     width = {
@@ -142,6 +150,12 @@ def deliver(
         print(f"{name} {value:.4f}")
     if out is not None:
         print(f"{len(rows)} rows in {out}")
+
+
+def _cells(column: Any) -> list[Any]:
+    """The values of a column; those that are neither numbers nor words as JSON has them."""
+    plain = column.dtype.kind in "biufU" and column.dtype.itemsize <= 8
+    return column.tolist() if plain or column.dtype.kind == "U" else json_value(column)
 
 
 def _cell(value: Any) -> str:

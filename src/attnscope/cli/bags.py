@@ -21,7 +21,7 @@ from attnscope.cli.bag_files import (
     is_file,
     token_size,
 )
-from attnscope.cli.bag_output import deliver, print_fit, words_of
+from attnscope.cli.bag_output import class_text, deliver, print_fit, words_of
 from attnscope.cli.common import Json, app, interruptible, working
 from attnscope.cli.fit_options import (
     Alpha,
@@ -237,7 +237,9 @@ def predict_command(
     if hasattr(fitted, "predict_proba"):
         shares = fitted.predict_proba(table.bags)
         columns |= {"probability": shares.max(axis=1)}
-        columns |= {f"p_{name}": share for name, share in zip(fitted.classes_, shares.T)}
+        columns |= {
+            f"p_{class_text(name)}": share for name, share in zip(fitted.classes_, shares.T)
+        }
     if table.target is not None:
         columns |= {name: table.target}
     deliver(

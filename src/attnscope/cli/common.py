@@ -150,11 +150,6 @@ def left_out(sentences: list[str]) -> None:
         print(f"left out: {sentence}", file=sys.stderr)
 
 
-def plain(x: Any) -> Any:
-    """JSON has no infinity: null says 'none'."""
-    return None if isinstance(x, float) and not abs(x) < float("inf") else x
-
-
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Ctrl-C: print the sentence that says what is kept and how to go on."""

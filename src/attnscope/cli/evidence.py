@@ -4,7 +4,6 @@ reports.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ import typer
 
 from attnscope.cli.common import Json, Seed, app, interruptible, left_out
 from attnscope.cli.completion import claims
+from attnscope.cli.json_text import json_text, print_json
 from attnscope.errors import bad
 
 Folder = Annotated[Path, typer.Argument(help="Folder of a report, or its verdicts.json.")]
@@ -27,7 +27,7 @@ def claims_command(as_json: Json = False) -> None:
     announced = announced_claims()
     claims = [*own_claims(), *announced.claims]
     if as_json:
-        print(json.dumps(claims_json(claims, announced.origins), indent=1))
+        print_json(claims_json(claims, announced.origins))
     else:
         print(claims_table(claims, announced.origins))
     left_out(announced.broken)
@@ -69,7 +69,7 @@ def show_command(
     verdict, seen, code = _verdict(claim.id, report, run, seed)
     if as_json:
         record = claim_record(claim, verdict, seen_in_tours(claim.id))
-        print(json.dumps(record, indent=1, ensure_ascii=False))
+        print_json(record, ensure_ascii=False)
     else:
         steps = seen_in_tours(claim.id)
         print(claim_card(claim, verdict, seen, steps, unseen(claim.id)))
@@ -118,5 +118,5 @@ def diff_command(first: Folder, second: Folder, as_json: Json = False) -> None:
     from attnscope.report.difference import difference, read_saved
 
     found = difference(read_saved(first), read_saved(second))
-    print(json.dumps(found.record(), indent=1) if as_json else difference_text(found))
+    print(json_text(found.record()) if as_json else difference_text(found))
     raise typer.Exit(1 if found.states or found.gone else 0)

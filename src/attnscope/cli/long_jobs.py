@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import typer
 
 from attnscope.cli.common import Json, Scheduler, Seed, Workers, app, interruptible, left_out
 from attnscope.cli.completion import claims
+from attnscope.cli.json_text import json_text, print_json
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file, write_csv
 
@@ -54,7 +54,7 @@ def sweep_command(
         look = study.status if status else study.dry_run
         with interruptible():
             account: Any = look(store, progress=not as_json)
-        print(json.dumps(asdict(account), indent=1) if as_json else _sentence(account))
+        print(json_text(asdict(account)) if as_json else _sentence(account))
         return
     if not out.is_dir():
         raise AttnscopeError(
@@ -73,7 +73,7 @@ def sweep_command(
         with whole_file(out / f"{study.name}.svg", "attnscope sweep", "--out") as part:
             part.write_text(drawing, encoding="utf-8", newline="\n")
     if as_json:
-        print(report.frame.to_json(orient="records", indent=1))
+        print_json(report.frame.to_dict(orient="records"))
     else:
         drawn = f" and {study.name}.svg" if figure is not None else ""
         print(
@@ -192,7 +192,7 @@ def explore_command(
         from attnscope.explorer.app import leave, serve
 
     if as_json:
-        print(json.dumps({"url": f"http://{host}:{port}/"}), flush=True)
+        print(json_text({"url": f"http://{host}:{port}/"}, indent=None), flush=True)
     serve(host, port, open_browser=not (no_browser or as_json))
     leave()
 
@@ -217,7 +217,7 @@ def _write_static(folder: Path, site: bool, as_json: bool) -> None:
         written = write_static(folder, links=SITE if site else None)
     record = {"page": str(written.page), "files": written.files, "bytes": written.size}
     if as_json:
-        print(json.dumps(record | {"left_out": list(written.left_out)}))
+        print_json(record | {"left_out": list(written.left_out)}, indent=None)
         return
     for sentence in written.left_out:
         print(f"left out: {sentence}", file=sys.stderr)

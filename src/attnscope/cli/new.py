@@ -8,7 +8,6 @@ class, as a module and as a word.
 from __future__ import annotations
 
 import importlib.util
-import json
 import keyword
 import re
 from importlib.resources import files
@@ -20,6 +19,7 @@ import typer
 
 from attnscope.cli.common import Json, app
 from attnscope.cli.completion import some_of
+from attnscope.cli.json_text import print_json
 from attnscope.errors import AttnscopeError, bad
 from attnscope.files import whole_file
 
@@ -68,7 +68,7 @@ def new_command(
             part.write_text(Template(text).substitute(words), encoding="utf-8", newline="\n")
     written = [str(target) for target in targets]
     if as_json:
-        print(json.dumps({"written": written}, indent=1))
+        print_json({"written": written})
         return
     print(f"written: {written[0]} and {written[1]}")
     print(f"try: {NEXT[kind].format(**words)}")

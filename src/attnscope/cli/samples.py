@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import COLUMNS, Json, app, plain, table, working
+from attnscope.cli.common import COLUMNS, Json, app, table, working
+from attnscope.cli.json_text import print_json
 from attnscope.errors import AttnscopeError, bad
 from attnscope.files import check_place
 
@@ -78,7 +78,7 @@ def curve_command(
             refused = str(error)
     if as_json:
         setting = {"length": length, "strength": strength, "noise": noise}
-        print(json.dumps(_record(setting, curves, population, thresholds), indent=1))
+        print_json(_record(setting, curves, population, thresholds))
     else:
         _print(task, values, curves, population, thresholds, dim)
     if refused:
@@ -139,9 +139,9 @@ def _record(setting: Any, curves: list[Any], population: Any, thresholds: Any) -
         "curves": [
             {
                 "predictor": c.word,
-                "alpha": c.alpha.tolist(),
+                "alpha": c.alpha,
                 "ridge": c.ridge,
-                **{name: [plain(float(v)) for v in x] for name, x in c.values.items()},
+                **{name: list(x) for name, x in c.values.items()},
                 "refused": c.refused,
             }
             for c in curves

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import COLUMNS, Json, Seed, app, interruptible, plain
+from attnscope.cli.common import COLUMNS, Json, Seed, app, interruptible
+from attnscope.cli.json_text import print_json
 from attnscope.errors import AttnscopeError
 
 SHOWN = 5  # failing settings printed per function; --json has all of them
@@ -48,16 +48,14 @@ def selftest_command(
         )
     scores = summary(outcomes)
     if as_json:
-        print(json.dumps([_plain_score(score) for score in scores], indent=1))
+        print_json([_plain_score(score) for score in scores])
     else:
         _print_scores(scores, outcomes, seed)
     raise typer.Exit(1 if any(score.troubles for score in scores) else 0)
 
 
 def _plain_score(score: Any) -> dict[str, Any]:
-    facts = {
-        name: plain(value) for name, value in asdict(score).items() if name != "troubles"
-    }
+    facts = {name: value for name, value in asdict(score).items() if name != "troubles"}
     return facts | {"troubles": [_plain_trouble(outcome) for outcome in score.troubles]}
 
 

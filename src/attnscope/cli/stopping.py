@@ -33,6 +33,8 @@ class Stopping:
 
     def __init__(self) -> None:
         self.heard = 0
+        # whether somebody catches a KeyboardInterrupt; until then a signal ends the process
+        self.raises = False
         # what a shell has set for a job in the background is kept
         self.ours = [s for s in SIGNALS if signal.getsignal(s) is not signal.SIG_IGN]
         for number in self.ours:
@@ -55,6 +57,8 @@ class Stopping:
 
     def _raise(self, number: int, frame: Any) -> None:
         self.heard += 1
+        if not self.raises:
+            _at_once()
         raise KeyboardInterrupt
 
     def _watch(self, hear: int) -> None:

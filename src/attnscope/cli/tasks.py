@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 from attnscope.catalogue import PREDICTORS, TASKS, Argument, Entry
-from attnscope.cli.common import COLUMNS, Json, app, as_typed, left_out, plain, table
+from attnscope.cli.common import COLUMNS, Json, app, as_typed, left_out, table
+from attnscope.cli.json_text import print_json
 
 
 @app.command("tasks")
@@ -20,11 +20,7 @@ def tasks_command(as_json: Json = False) -> None:
     broken = add_announced()
     if as_json:
         out = {"tasks": [_entry(row) for row in TASKS.values()]}
-        print(
-            json.dumps(
-                out | {"predictors": [_entry(row) for row in PREDICTORS.values()]}, indent=1
-            )
-        )
+        print_json(out | {"predictors": [_entry(row) for row in PREDICTORS.values()]})
         left_out(broken)
         return
     own = [row for row in TASKS.values() if not row.origin]
@@ -58,9 +54,7 @@ def tasks_command(as_json: Json = False) -> None:
 
 
 def _entry(row: Entry) -> dict[str, Any]:
-    arguments = [
-        vars(a) | {"low": plain(a.low), "high": plain(a.high)} for a in row.arguments
-    ]
+    arguments = [vars(a) for a in row.arguments]
     return {
         "word": row.word,
         "label": row.label,

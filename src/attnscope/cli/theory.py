@@ -4,7 +4,6 @@ and the options that `attnscope train` shares.
 
 from __future__ import annotations
 
-import json
 import textwrap
 from typing import Annotated, Any
 
@@ -19,10 +18,10 @@ from attnscope.cli.common import (
     app,
     as_typed,
     assignments,
-    plain,
     table,
 )
 from attnscope.cli.completion import predictors
+from attnscope.cli.json_text import print_json
 from attnscope.errors import AttnscopeError
 from attnscope.theory.words import Pair, pair
 
@@ -100,10 +99,10 @@ def _print_single(task: Any, rows: list[Any], as_json: bool) -> None:
         }
         out = {
             "task": setting,
-            "critical_temperature": plain(lambda_c),
+            "critical_temperature": lambda_c,
             "risks": _plain_rows(rows),
         }
-        print(json.dumps(out, indent=1))
+        print_json(out)
         return
     words = f"dim {task.dim}, length {task.length}, gamma^2 {task.gamma**2:g}, noise {task.noise:g}"
     told = f"single-location regression: {words}, signal {task.signal:.5g}"
@@ -124,7 +123,7 @@ def _print_risks(chosen: Pair, rows: list[Any], refused: list[str], as_json: boo
             "task": {"word": chosen.task.word, **setting},
             "predictor": chosen.predictor.word,
         }
-        print(json.dumps(about | {"risks": _plain_rows(rows), "refused": refused}, indent=1))
+        print_json(about | {"risks": _plain_rows(rows), "refused": refused})
         return
     words = ", ".join(f"{name} {as_typed(x)}" for name, x in setting.items() if x is not None)
     print(textwrap.fill(f"{chosen.task.word}, {chosen.task.label}: {words}", COLUMNS) + "\n")
@@ -142,7 +141,7 @@ def _risk_table(rows: list[Any], form: str) -> str:
 
 def _plain_rows(rows: list[Any]) -> list[dict[str, Any]]:
     fields = ("value", "error", "excess", "log_excess", "method")
-    numbers = [{field: plain(getattr(row.risk, field)) for field in fields} for row in rows]
+    numbers = [{field: getattr(row.risk, field) for field in fields} for row in rows]
     return [
         {"name": row.name, "temperature": row.temperature, **x}
         for row, x in zip(rows, numbers)

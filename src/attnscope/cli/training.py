@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import textwrap
 from functools import partial
@@ -13,6 +12,7 @@ import typer
 
 from attnscope.cli.common import COLUMNS, STOPPED, Json, Seed, TaskWord, With, app
 from attnscope.cli.completion import some_of
+from attnscope.cli.json_text import print_json
 from attnscope.cli.theory import (
     SINGLE,
     Dim,
@@ -185,7 +185,7 @@ def _print_run(run: Any, as_json: bool) -> None:
             "outcome": run.outcome.tolist(),
             "end": last,
         }
-        print(json.dumps(out | {"diagnosis": run.diagnose()}, indent=1))
+        print_json(out | {"diagnosis": run.diagnose()})
         return
     _print_counts(run, counts)
     found = run.ends()
@@ -218,11 +218,7 @@ def _print_heads(run: Any, as_json: bool) -> None:
             "outcomes": counts,
             "outcome": run.outcome.tolist(),
         }
-        print(
-            json.dumps(
-                out | {"end": {name: x.tolist() for name, x in last.items()}}, indent=1
-            )
-        )
+        print_json(out | {"end": last})
         return
     _print_counts(run, counts)
     print(

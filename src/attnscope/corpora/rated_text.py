@@ -23,6 +23,7 @@ import numpy as np
 from attnscope.corpora.installed import NotInstalled
 from attnscope.corpora.minilm import token_states
 from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics.border.whole_values import whole_numbers
 
 __all__ = ["RATED_DOWNLOAD", "RATED_NAMES", "RatedBags", "RatedText", "load_rated_text"]
 
@@ -67,7 +68,8 @@ class RatedText(NamedTuple):
 
     def take(self, rows: np.ndarray) -> RatedText:
         """The texts of these rows, counted from 0."""
-        return RatedText([self.texts[int(i)] for i in rows], self.rating[rows])
+        which = whole_numbers(rows, "rows", "RatedText.take", len(self.texts))
+        return RatedText([self.texts[i] for i in which.tolist()], self.rating[which])
 
     def bags(self, layer: int | str = "static") -> RatedBags:
         """The texts as bags of token states at one layer of the encoder ("static", 0 .. 6), without

@@ -27,7 +27,7 @@ from attnscope.dynamics.trajectory_base import Runs
 from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import Temperature
 from attnscope.tasks.base import PlantedTask, has_classes, is_defined
-from attnscope.theory.nodes.node_routes import sampled_on_nodes
+from attnscope.theory.nodes.node_routes import defined_excess
 from attnscope.theory.optima.landscape import known_landscape, stationary_points
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import sampled
@@ -138,7 +138,7 @@ def exact_excess(
         lam = temperature[part] if block > 1 else float(temperature[i])
         o = Overlaps(*log[:, :, part])
         if (row is None or row.missing(task, predictor, o)) and is_defined(task):
-            out[:, part] = sampled_on_nodes(
+            out[:, part] = defined_excess(
                 task, predictor, o, float(temperature[i]), SAMPLED, 0
             ).excess
         elif row is None or row.missing(task, predictor, o):

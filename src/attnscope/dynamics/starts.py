@@ -92,6 +92,9 @@ class Moments:
         (True, True, True)
         """
         of = "Moments.estimate"
+        if not isinstance(batch, tuple) or len(batch) < 2:
+            must = "a pair (tokens (n, L, d), target (n,)), or a Batch"
+            raise bad("batch", of, must, batch, "task.sample(1000)")
         tokens, _ = check.tokens_array(batch[0], of)
         if len(tokens) < 2:
             raise bad(

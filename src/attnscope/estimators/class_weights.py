@@ -7,11 +7,13 @@ world in which classes are met with these weights, not those of the data.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from attnscope.errors import bad
+from attnscope.numerics.border.whole_values import refuse_lost
 
 __all__ = ["class_factors"]
 
@@ -32,6 +34,8 @@ def class_factors(
         total = np.bincount(index, weight, minlength=count)
         # a class of weight zero stays so
         return (weight.sum() / (count * np.where(total > 0, total, 1.0)))[index]
+    if isinstance(given, Mapping):
+        refuse_lost(list(given.values()), "class_weight", of)
     try:
         table = {_key(name): float(factor) for name, factor in dict(given).items()}
     except (TypeError, ValueError):

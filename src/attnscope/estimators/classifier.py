@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from attnscope.errors import bad
-from attnscope.estimators.bags.bags import Bags, check_labels
+from attnscope.estimators.bags.bags import Bags, check_labels, score_weights
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import BagEstimator
 from attnscope.estimators.class_weights import class_factors
@@ -209,6 +209,7 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
         """Share of the bags whose class is right."""
         found = self.predict(bags)
         labels = check_labels(y, len(found), f"{NAME}.score")
+        weight = score_weights(sample_weight, len(found), f"{NAME}.score")
         labels = labels.astype(str) if labels.dtype.kind == "O" else labels
         numbers = self.classes_.dtype.kind in "biuf"
         fractions = labels.dtype.kind == "f" and bool((labels != np.round(labels)).any())
@@ -216,7 +217,7 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
             got = "numbers with fractions" if fractions else "words" if numbers else "numbers"
             must = f"classes as in fit, {'numbers' if numbers else 'words'}"
             raise bad("y", f"{NAME}.score", must, got)
-        return float(np.average(labels == found, weights=sample_weight))
+        return float(np.average(labels == found, weights=weight))
 
     @in_pieces
     def predict(self, bags: Any) -> np.ndarray:

@@ -15,6 +15,11 @@ m^ Gamma(n')/n', and the error a fifth of the longer half of what misses with 5 
 Neighbours at a finite distance see curvature, edges and the density's slope; their distance is of
 order n^(-1/m) of the whole, and the error has m^ n^(-2/m^) added for it: in ten dimensions and
 more, where no number of tokens is large, it says so.
+
+m is at most D, so m^ is cut at D. Tokens on a lattice, or rounded, are no sample of a density: ties
+r_1 = r_2 add nothing to the sum. A share of ties is an error of m^ of that share; where it is more
+than MOST_TIES, and where even the lower end of the interval of m is above D (a lattice with a little
+noise), the tokens are refused.
 """
 
 from __future__ import annotations
@@ -38,6 +43,10 @@ TAIL = 2.866516e-7  # P(N(0, 1) > 5)
 SHARED = 1.5  # spread over that of independent ratios; see the module docstring
 BLOCK = 1 << 22  # distances held at a time: 32 MB
 CANDIDATES = 8  # nearest by a fast formula, then measured exactly
+# log(r_2/r_1) up to which distances are equal: rounding of coordinates of size 1 at distances of
+# 1e-6; tokens of a density in ten dimensions are so close once in 1e8
+TIE = 1e-9
+MOST_TIES = 0.01  # share of ties: as much as the error of m^ from 10,000 tokens
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -70,16 +79,23 @@ def intrinsic_dimension(tokens: ArrayLike, most: int = 10_000, seed: int = 0) ->
     if not near[:, 0].min() > 0:
         got = "two different ones whose distance rounds to 0"
         raise bad("tokens", OF, "apart by more than rounding", got, "rounded tokens")
-    total = float(np.sum(np.log(near[:, 1] / near[:, 0])))
-    if not total > 0:
-        got = "two nearest neighbours at equal distances everywhere, as on a grid"
-        raise bad("tokens", OF, "in general position", got, "tokens before they were rounded")
-    m = (n - 1) / total
+    logs = np.log(near[:, 1] / near[:, 0])
+    ties = int(np.count_nonzero(logs <= TIE))
+    hint = "tokens before they were rounded, or other than those of a lattice"
+    if ties > MOST_TIES * n:
+        got = f"{ties} of {n} whose two nearest neighbours are equally far away"
+        raise bad("tokens", OF, "a sample of a density", got, hint)
+    m = (n - 1) / float(np.sum(logs))
     effective = n / SHARED**2
     low = float(gammaincinv(effective, TAIL)) / effective
     high = float(gammainccinv(effective, TAIL)) / effective
-    error = m * (max(1 - low, high - 1) / 5 + n ** (-2 / m))
-    return estimate(m, error, "two nearest neighbours, sampled tokens")
+    if m * low > x.shape[1]:
+        got = f"neighbours as evenly spaced as in more than {x.shape[1]} dimensions"
+        raise bad("tokens", OF, "a sample of a density", got, hint)
+    error = m * (max(1 - low, high - 1) / 5 + n ** (-2 / m) + ties / n)
+    return estimate(
+        min(m, float(x.shape[1])), error, "two nearest neighbours, sampled tokens"
+    )
 
 
 def _scaled(x: np.ndarray) -> np.ndarray:

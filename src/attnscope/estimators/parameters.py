@@ -42,6 +42,7 @@ from attnscope.estimators.fit.clock import Clock
 from attnscope.estimators.fit.held_out import Options
 from attnscope.estimators.fit.stages import ROBUST_DOF
 from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.whole_values import refuse_lost
 
 __all__ = ["Parameters"]
 
@@ -193,6 +194,7 @@ class Parameters(BaseEstimator):
     def _ridges(self, of: str) -> tuple[float | None, float | None]:
         if isinstance(self.alpha, str) and self.alpha == "cv":
             return None, None
+        refuse_lost(self.alpha, "alpha", of)
         try:
             ridges = np.asarray(self.alpha, dtype=float)
             gate, value = np.broadcast_to(ridges, 2) if ridges.size == 1 else ridges

@@ -63,7 +63,7 @@ def _of_head(model: Any, bags: Any, head: int | None, method: str) -> tuple[Bags
     if head is None and len(heads) > 1:
         must = f"a number from 0 to {len(heads) - 1} where there are several heads"
         raise bad("head", f"{type(model).__name__}.{method}", must, head)
-    return held, heads[model._head(head or 0, method)]
+    return held, heads[model._head(0 if head is None else head, method)]
 
 
 def scores_of(model: Any, held: Bags, head: Fitted) -> np.ndarray:

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from attnscope.errors import bad
-from attnscope.estimators.bags.bags import Bags, check_labels
+from attnscope.estimators.bags.bags import Bags, check_labels, score_weights
 from attnscope.estimators.bags.pieces import in_pieces
 from attnscope.estimators.base import BagEstimator
 from attnscope.estimators.fit.data import Data, Scaling
@@ -101,7 +101,11 @@ class SingleLocationRegressor(RegressorMixin, BagEstimator):
         labels = self._labels(check_labels(y, len(found), of), of)[0]
         if len(labels) < 2:
             raise bad("bags", of, "at least two bags, for a mean to compare with", "one bag")
-        return float(r2_score(labels, found, sample_weight=sample_weight))
+        return float(
+            r2_score(
+                labels, found, sample_weight=score_weights(sample_weight, len(found), of)
+            )
+        )
 
     def _middle_and_spread(self, held: Bags) -> tuple[np.ndarray, np.ndarray]:
         """Expected label and its standard deviation under the model, (n,) each."""

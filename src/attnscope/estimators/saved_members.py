@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics.border.whole_values import missing_rows
 
 __all__ = ["check_members", "try_out"]
 
@@ -126,10 +127,12 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _check_numbers(name: str, array: np.ndarray, path: Any) -> None:
-    if array.dtype.kind not in "biufUS":
+    # classes may be dates, time spans or complex numbers
+    kinds = "biufUSmMc" if name.rpartition(".")[2] == "classes_" else "biufUS"
+    if array.dtype.kind not in kinds:
         raise _refused(name, "numbers or words", f"{array.dtype}", path)
     # infinite degrees of freedom are a Gaussian; conformal scores of too few bags are infinite
-    if array.dtype.kind == "f" and np.isnan(array).any():
+    if missing_rows(array):
         raise _refused(name, "numbers", "NaN", path)
 
 

@@ -47,6 +47,7 @@ from attnscope.estimators.fit.intervals import (
 )
 from attnscope.estimators.parameters import Parameters
 from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.whole_values import array_of
 
 __all__ = ["Sets", "calibration_size", "plus_folds"]
 
@@ -299,8 +300,8 @@ def _as_given(inside: np.ndarray, held: Bags) -> Any:
 
 def _flat_location(locations: Any, held: Bags, of: str) -> np.ndarray:
     """Numbers of the deciding tokens among all (n,), from positions in the bags as given."""
-    where = np.asarray(locations)
     n = len(held)
+    where = array_of(locations, "locations", of, f"{n} whole numbers, one token of each bag")
     if where.shape != (n,) or where.dtype.kind not in "iu":
         got = f"shape {where.shape} of {where.dtype}"
         raise bad("locations", of, f"{n} whole numbers, one token of each bag", got)

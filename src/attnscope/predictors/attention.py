@@ -25,7 +25,8 @@ from scipy.special import erf, softmax
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.whole_values import array_of, refuse_lost
+from attnscope.numerics.border.x64 import computed_x64
 from attnscope.predictors.temperature import Temperature, checked_temperature
 
 __all__ = [
@@ -98,6 +99,7 @@ class Normalised(Predictor):
         raise NotImplementedError
 
     def weights(self, scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        scores = _scores(scores, self)
         logs = self.log_activation(scores)
         if mask is not None:
             logs = np.where(mask, logs, -np.inf)
@@ -163,6 +165,7 @@ class SoftplusAttention(Normalised):
     """
 
     def log_activation(self, x: np.ndarray) -> np.ndarray:
+        x = _scores(x, self)
         # softplus(x) = e^x (1 - e^x/2 + ...) is e^x to rounding below -37
         return np.where(x < -37, x, np.log(np.logaddexp(0, np.maximum(x, -37))))
 
@@ -205,6 +208,7 @@ class Componentwise(Predictor):
             raise bad(
                 "sigma", "Componentwise", "an elementwise function", sigma, "jax.numpy.tanh"
             )
+        refuse_lost(kinks, "kinks", "Componentwise")
         places = (
             ()
             if len(np.shape(kinks)) == 1 and not len(kinks)
@@ -233,6 +237,7 @@ class Componentwise(Predictor):
 
     def activation(self, x: np.ndarray) -> np.ndarray:
         """sigma(x), checked: same shape, finite, float64."""
+        x = _scores(x, self)
         out = _call(self.sigma, x)
         if out.shape != x.shape or not np.isfinite(out).all():
             got = (
@@ -310,6 +315,17 @@ class LinearAttention(Componentwise):
         return f"LinearAttention({self.temperature!r}, offset={self.offset!r})"
 
 
+def _scores(x: Any, predictor: Predictor) -> np.ndarray:
+    """Scores as a NumPy array of numbers; those of the library's own loops are one already."""
+    if type(x) is np.ndarray and x.dtype.kind == "f":
+        return x
+    of = f"{type(predictor).__name__}.weights"
+    a = array_of(x, "scores", of, "an array of numbers")
+    if a.dtype.kind not in "iuf":
+        raise bad("scores", of, "an array of numbers", f"dtype {a.dtype}")
+    return a
+
+
 def _call(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
     """Evaluate a user's function in float64, NumPy in and out;
     its own failures become one sentence.
@@ -319,7 +335,7 @@ def _call(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
             "attnscope"
         ):
             return np.asarray(sigma(x), dtype=np.float64)
-        with x64():
+        with computed_x64():
             import jax.numpy as jnp
 
             padded = np.zeros(

@@ -100,6 +100,7 @@ class RowColumn(Predictor):
         """b_i a_ij as (n, rows * columns), from the scores lam u;
         a row without real tokens has weight 0.
         """
+        scores = check.array(scores, "scores", f"{NAME}.weights", (None, None), finite=False)
         n = len(scores)
         grid = (len(scores), self.rows, self.columns)
         if scores.shape != (n, self.rows * self.columns):

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.whole_values import refuse_lost
 
 __all__ = ["InverseTime", "Temperature", "checked_temperature", "constant_temperature"]
 
@@ -39,7 +42,12 @@ class InverseTime:
         object.__setattr__(self, "rate", check.real(self.rate, "rate", "InverseTime", 0))
 
     def __call__(self, step: int) -> float:
-        return self.start / (1 + self.rate * step)
+        if type(step) is not int and type(step) is not np.ndarray:
+            refuse_lost(step, "step", "InverseTime")
+        try:
+            return self.start / (1 + self.rate * step)
+        except TypeError:
+            raise bad("step", "InverseTime", "a number of steps", step) from None
 
 
 def checked_temperature(temperature: object, of: str) -> Temperature:

@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any, overload
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.sweeps.key import plain
+from attnscope.sweeps.key import plain, refuse_stripped
 from attnscope.sweeps.text import canonical
 
 __all__ = ["Product", "accepts_seed", "check_fits", "expand"]
@@ -111,6 +111,7 @@ def expand(grid: Grid) -> Sequence[dict[str, Any]]:
 def _values(name: Any, values: Any) -> list[Any]:
     _check_name(name)
     # a NumPy vector, a pandas column
+    refuse_stripped(values, name)
     if hasattr(values, "tolist") and getattr(values, "ndim", 0) == 1:
         values = values.tolist()
     if not isinstance(values, list | tuple | range):

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from attnscope.errors import AttnscopeError, bad
+from attnscope.errors import AttnscopeError, bad, is_traced, masked, traced
 from attnscope.sweeps.package import file_hash
 from attnscope.sweeps.text import canonical, digest
 
@@ -115,6 +115,7 @@ def plain(value: Any, name: str) -> Any:
         return _number(float(value), name)
     if isinstance(value, list | tuple):
         return [plain(item, name) for item in value]
+    refuse_stripped(value, name)
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {key: plain(item, name) for key, item in value.items()}
     if is_array_scalar(value):
@@ -127,6 +128,16 @@ def plain(value: Any, name: str) -> Any:
         value,
         hint,
     )
+
+
+def refuse_stripped(value: Any, name: str) -> None:
+    """Raise if `.item()` or `.tolist()` would drop a derivative or a mask; NumPy is not imported."""
+    what = f"parameter {name!r}"
+    if is_traced(value):
+        raise traced(what, "sweep")
+    mask: Any = getattr(value, "mask", None) if hasattr(value, "count") else None
+    if getattr(mask, "any", lambda: False)():
+        raise masked(what, "sweep", int(mask.sum()))
 
 
 def is_array_scalar(value: Any) -> bool:

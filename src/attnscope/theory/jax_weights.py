@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.x64 import computed_x64
 from attnscope.predictors.attention import (
     Erf,
     Predictor,
@@ -115,7 +115,7 @@ def _traceable(sigma: Callable[[Any], Any], of: str) -> Callable[[Any], Any]:
     if isinstance(sigma, np.ufunc):
         sigma = getattr(jnp, sigma.__name__, getattr(special, sigma.__name__, sigma))
     try:
-        with x64():
+        with computed_x64():
             jax.eval_shape(jax.grad(lambda x: sigma(x).sum()), jnp.zeros(2))
     except Exception as error:
         raise AttnscopeError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.x64 import computed_x64
 
 __all__ = ["loss_values"]
 
@@ -27,7 +27,7 @@ def loss_values(
         return squares.sum(-1) if several else squares
     if loss == "logistic":
         return np.logaddexp(0.0, -np.sign(label) * output)
-    with x64():
+    with computed_x64():
         found = np.asarray(loss(output, label), dtype=np.float64)
     shape = label.shape[:-1] if several else label.shape
     if found.shape != shape or not np.isfinite(found).all():

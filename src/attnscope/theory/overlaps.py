@@ -23,7 +23,8 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
-from attnscope.tasks.base import PlantedTask
+from attnscope.numerics.border.whole_values import array_of
+from attnscope.tasks.base import PlantedTask, is_planted
 
 __all__ = [
     "MOVED",
@@ -75,6 +76,10 @@ class Overlaps(NamedTuple):
     @classmethod
     def of(cls, task: PlantedTask, k: np.ndarray, v: np.ndarray) -> Overlaps:
         """The overlaps of unit vectors k, v (dim,) with the task's key and (if any) value."""
+        if not is_planted(task):
+            raise bad(
+                "task", "Overlaps.of", "a planted task", task, "SingleLocation(400, 10)"
+            )
         k, v = (
             check.unit_vector(x, name, "Overlaps.of", task.dim)
             for x, name in ((k, "k"), (v, "v"))
@@ -134,7 +139,7 @@ def checked_overlaps(o: object, task: PlantedTask, of: str) -> Overlaps:
     fields = []
     for x, name in zip(o, Overlaps._fields):
         a = (
-            np.asarray(x)
+            array_of(x, name, of, "a number or an array of numbers")
             if not isinstance(x, (list, str, bytes))
             else np.asarray(check.array(x, name, of, (None,)))
         )

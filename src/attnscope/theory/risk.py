@@ -25,13 +25,19 @@ import numpy as np
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.border.whole_values import refuse_masked
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.heads import adds_heads
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import PlantedTask, checked_law, has_classes, is_defined
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.monte_carlo import sampled_excess, sampled_wrong
-from attnscope.theory.nodes.node_routes import checked_gram, gram_excess, sampled_on_nodes
+from attnscope.theory.nodes.node_routes import (
+    checked_gram,
+    defined_excess,
+    gram_excess,
+    sampled_on_nodes,
+)
 from attnscope.theory.overlaps import MOVED, Overlaps, checked_overlaps
 from attnscope.theory.route import (
     Excess,
@@ -154,7 +160,7 @@ def _gram_risk(
         return unchecked_risk(
             task, predictor, checked_overlaps(o, task, of), lam, method, samples, seed
         )
-    out = gram_excess(task, predictor, G, lam, samples, seed)
+    out = gram_excess(task, predictor, G, lam, samples, seed, method != "auto")
     return estimate(out.excess, out.error, out.method, label_noise(task), out.log_excess)
 
 
@@ -178,8 +184,10 @@ def unchecked_risk(
     lacking = "a route" if route is None else route.missing(task, predictor, o)
     if method == "exact" or (method == "auto" and not lacking):
         out = _exact(task, predictor, o, lam, lacking)
-    elif method == "quasi-monte-carlo" or (method == "auto" and is_defined(task)):
+    elif method == "quasi-monte-carlo":
         out = sampled_on_nodes(task, predictor, o, lam, samples, seed)
+    elif method == "auto" and is_defined(task):
+        out = defined_excess(task, predictor, o, lam, samples, seed)
     else:
         out = sampled(route, task, predictor, o, lam, samples, seed)
     return estimate(out.excess, out.error, out.method, label_noise(task), out.log_excess)
@@ -276,7 +284,7 @@ def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps
     """The excess risk as a raw JAX function f(overlaps, temperature): differentiable, jit- and
     vmap-able.
 
-    It validates nothing and computes in whatever precision is active: call it inside
+    It refuses missing and masked values, validates nothing else and computes in whatever precision is active: call it inside
     `attnscope.numerics.border.x64.x64()` for float64. It has no error of its own: closed forms are
     exact to rounding, Softmax sums on a fixed grid, to 1e-9 of gamma^2 + signal^2 while temperature
     max(1, gamma) <= 5.6 and temperature (signal + 12 max(1, gamma)) + 2 log(length) <= 192.
@@ -294,9 +302,18 @@ def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps
     """
     of = "risk_function"
     checked_planted(task, of)
-    return needed(
-        "jax", task, checked_predictor(predictor, of), of, "risk, or risk_gradient"
-    )(task, predictor)
+    form = needed("jax", task, checked_predictor(predictor, of), of, "risk, or risk_gradient")
+    excess = form(task, predictor)
+
+    def excess_risk(overlaps: Overlaps, temperature: Any) -> Any:
+        if not isinstance(overlaps, (tuple, list)) and np.ndim(overlaps) == 0:
+            raise bad("overlaps", of, "an Overlaps", overlaps, "Overlaps.oracle()")
+        given = (*zip(Overlaps._fields, overlaps), ("temperature", temperature))
+        for name, value in given:
+            refuse_masked(value, name, of)
+        return excess(overlaps, temperature)
+
+    return excess_risk
 
 
 def has_jax_form(task: PlantedTask, predictor: Predictor) -> bool:

@@ -38,9 +38,10 @@ from attnscope.theory.optima.optimal_sigma import optimal_sigma
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps, alignment_of, as_arrays, checked_overlaps
-from attnscope.theory.risk import risk, unchecked_risk
+from attnscope.theory.risk import checked_task, risk, unchecked_risk
 from attnscope.theory.risk_rows import ReferenceRow, References, RiskTable
 from attnscope.theory.risks.multi_head_risk import heads_risk
+from attnscope.theory.route import checked_predictor
 
 __all__ = [
     "ReferenceRow",
@@ -77,6 +78,11 @@ def reference_risks(
     best linear predictor    0.4737
     erf oracle (k*, v*)      0.1135
     """
+    of = "reference_risks"
+    checked_task(task, of)
+    checked_predictor(predictor, of)
+    if not callable(family):
+        raise bad("family", of, "a predictor class, or a function of the temperature", family)
     oracle = Overlaps.oracle(task.alignment)
     name = _word(predictor)
     lam: float = predictor.temperature  # type: ignore[assignment]

@@ -16,9 +16,31 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["Engine", "GramEngine", "OverlapEngine", "State"]
+from attnscope.errors import bad
+from attnscope.numerics.border.context_arrays import context_array
+
+__all__ = [
+    "Engine",
+    "GramEngine",
+    "OverlapEngine",
+    "State",
+    "checked_state",
+    "checked_steps",
+]
 
 State = dict[str, np.ndarray]
+
+
+def checked_state(state: object, of: str) -> None:
+    """Refuse what is no state of an engine."""
+    if not isinstance(state, dict):
+        raise bad("state", of, "what init, start or advance of the engine returned", state)
+
+
+def checked_steps(state: object, temperatures: object, of: str) -> np.ndarray:
+    """The temperatures of the steps as float64 (steps,), or one sentence about them or the state."""
+    checked_state(state, of)
+    return context_array(temperatures, "temperatures", of, (None,))
 
 
 class Engine(Protocol):

@@ -21,7 +21,7 @@ from attnscope.dynamics.engines.losses import weight_function
 from attnscope.dynamics.engines.realised import realised
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
-from attnscope.predictors.heads import MultiHead
+from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.tasks.base import checked_law, has_law
 from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -61,6 +61,8 @@ class FullHeads:
     ) -> None:
         self.task = _with_directions(task)
         self.predictor = predictor
+        if not adds_heads(predictor):
+            raise bad("predictor", NAME, "a MultiHead", predictor, "MultiHead(Erf(0.1))")
         self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
         self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
         if constraint not in ("sphere", "free"):

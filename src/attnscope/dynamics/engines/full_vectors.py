@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.engine import State, checked_steps
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
 from attnscope.dynamics.engines.losses import weight_function
 from attnscope.dynamics.engines.pair_vectors import lengths, pair_overlaps, vectors_with
 from attnscope.dynamics.engines.population_exact import exact_gradient
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.x64 import computed_x64
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
@@ -86,11 +86,12 @@ class FullPopulation:
         """State after len(temperatures) more steps."""
         if self.twin:
             return self._stepper.advance(state, temperatures)
+        temperatures = checked_steps(state, temperatures, "FullPopulation.advance")
         k = state["k"]
         v = state["v"]
         # a run that has left the finite numbers is an outcome
         with np.errstate(all="ignore"):
-            for lam in np.asarray(temperatures, dtype=np.float64):
+            for lam in temperatures:
                 k, v = self._chain_step(k, v, float(lam))
         return {**state, "k": k, "v": v, "step": state["step"] + len(temperatures)}
 
@@ -287,7 +288,7 @@ class Optimiser:
         """The parameters (run axis first) with the optimiser's arrays at its start."""
         import jax
 
-        with x64():
+        with computed_x64():
             leaves = jax.tree.leaves(jax.vmap(self._optax().init)(arrays))
             return {
                 **arrays,

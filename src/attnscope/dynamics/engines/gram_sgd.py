@@ -33,7 +33,7 @@ from attnscope.dynamics.engines.gram_engine import GramSgd
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
 from attnscope.dynamics.engines.losses import Loss
 from attnscope.errors import bad
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.x64 import computed_x64
 from attnscope.theory.risks.multi_head_risk import Task
 
 __all__ = ["GenericSgd"]
@@ -102,7 +102,7 @@ class GenericSgd(GramSgd):
         from jax import numpy as jnp
 
         try:
-            with x64():
+            with computed_x64():
                 seen, told = (jnp.zeros(shape) for shape in self._shapes())
                 jax.eval_shape(jax.grad(loss), seen, told, 0.0, 1.0)
         except Exception as error:

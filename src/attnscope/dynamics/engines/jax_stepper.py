@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.dynamics.engines.engine import State
-from attnscope.numerics.border.x64 import x64
+from attnscope.dynamics.engines.engine import State, checked_steps
+from attnscope.numerics.border.x64 import computed_x64
 
 __all__ = ["Stepper", "fresh_state"]
 
@@ -40,7 +40,7 @@ def fresh_state(arrays: State, seed: int) -> State:
     import jax
 
     runs = len(next(iter(arrays.values())))
-    with x64():
+    with computed_x64():
         root = jax.random.key(seed, impl=GENERATOR)
         keys = jax.vmap(lambda i: jax.random.key_data(jax.random.fold_in(root, i)))(
             jax.numpy.arange(runs)
@@ -60,11 +60,10 @@ class Stepper:
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         """The state after len(temperatures) more steps."""
+        temperatures = checked_steps(state, temperatures, "advance")
         out = dict(state)
         for i in range(0, len(temperatures), BLOCK):
-            out = self._advance_block(
-                out, np.asarray(temperatures[i : i + BLOCK], dtype=np.float64)
-            )
+            out = self._advance_block(out, temperatures[i : i + BLOCK])
         return out
 
     def _advance_block(self, state: State, temperatures: np.ndarray) -> State:
@@ -75,7 +74,7 @@ class Stepper:
         padded = np.pad(temperatures, (0, BLOCK - count), mode="edge")
         arrays = {name: a for name, a in state.items() if name not in COMMON}
         runs = len(state["keys"])
-        with x64():
+        with computed_x64():
             if self._compiled is None:
                 self._compiled = jax.jit(self._loop, compiler_options=FAST_COMPILE)
             parts = []

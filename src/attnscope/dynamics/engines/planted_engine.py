@@ -22,7 +22,7 @@ from attnscope.dynamics.engines.engine import State
 from attnscope.dynamics.engines.losses import output_loss
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.x64 import computed_x64
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask, Projections
 from attnscope.theory.overlaps import Overlaps, checked_overlaps, head_gram
@@ -112,7 +112,7 @@ def loss_gradient(
         ]
         real = np.stack(masks)
         parts = []
-        with x64():
+        with computed_x64():
             for i in range(0, len(seen), TILE):
                 tile = [_filled(x[i : i + TILE]) for x in (seen, told, real)]
                 parts.append(np.asarray(compiled(*tile, lam)))

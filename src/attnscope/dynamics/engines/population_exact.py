@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.engine import State, checked_steps
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask
@@ -65,6 +65,7 @@ class PopulationExact:
 
     def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
         """Runs that start at overlaps (5, runs). Nothing is random."""
+        check.seed_value(seed, NAME)
         o = Overlaps(*check.array(overlaps, "overlaps", NAME, (5, None)))
         return {"overlaps": np.stack(checked_overlaps(o, self.task, NAME))}
 
@@ -72,11 +73,12 @@ class PopulationExact:
         """State after len(temperatures) more steps;
         a run that leaves the finite numbers stays outside.
         """
+        temperatures = checked_steps(state, temperatures, f"{NAME}.advance")
         o = state["overlaps"]
         if not self.prepared:
             self._prepare()
         with np.errstate(all="ignore"):
-            for lam in np.asarray(temperatures, dtype=np.float64):
+            for lam in temperatures:
                 o = self._step(o, float(lam))
         return {"overlaps": o}
 

@@ -38,6 +38,7 @@ __all__ = [
     "Pass",
     "attend",
     "checked_contexts",
+    "checked_parameters",
     "fit",
     "losses",
     "task_contexts",
@@ -91,11 +92,15 @@ class AttentionParameters(NamedTuple):
 
     def with_vector(self, x: np.ndarray) -> AttentionParameters:
         """The parameters of this shape with the numbers x, in the order of `vector`."""
-        a = self.query_key.size
-        o = self.output.size
+        a = np.size(self.query_key)
+        o = np.size(self.output)
+        size = a + o + (self.sink is not None)
+        x = check.array(x, "x", "AttentionParameters.with_vector", (size,), finite=False)
         b = None if self.sink is None else float(np.clip(x[a], -SINK_RANGE, SINK_RANGE))
         return AttentionParameters(
-            x[:a].reshape(self.query_key.shape), b, x[len(x) - o :].reshape(self.output.shape)
+            x[:a].reshape(np.shape(self.query_key)),
+            b,
+            x[len(x) - o :].reshape(np.shape(self.output)),
         )
 
 
@@ -138,6 +143,8 @@ def task_contexts(
     ((50, 8, 2), (50, 1, 2), (50, 1, 1))
     """
     of = "task_contexts"
+    if not all(callable(getattr(task, name, None)) for name in ("masked", "sample")):
+        raise bad("task", of, "a LinearMap or a SphereRegression", task, "LinearMap()")
     if objective not in ("masked", "supervised"):
         raise bad("objective", of, "'masked' or 'supervised'", objective)
     if objective == "masked":
@@ -172,6 +179,11 @@ def attend(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
     >>> bool(np.allclose(at.attend(alike, contexts)[:, 0], contexts.values.mean(axis=1)))
     True
     """
+    given = checked_contexts(contexts, "attend")
+    return _outputs(checked_parameters(parameters, given, "attend"), given)
+
+
+def _outputs(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
     weights, _ = _weights(parameters, contexts)
     return weights @ contexts.values @ parameters.output.T
 
@@ -179,7 +191,7 @@ def attend(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
 def losses(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
     """Mean over queries of |o - y|^2, per sequence (n,)."""
     return np.mean(
-        np.sum((attend(parameters, contexts) - contexts.targets) ** 2, axis=2), axis=1
+        np.sum((_outputs(parameters, contexts) - contexts.targets) ** 2, axis=2), axis=1
     )
 
 
@@ -294,13 +306,30 @@ class Pass:
         )
 
 
-def checked_contexts(contexts: Contexts) -> Contexts:
+def checked_contexts(contexts: Contexts, of: str = "fit") -> Contexts:
     """Contexts whose shapes agree, as float64."""
-    of = "fit"
+    if not isinstance(contexts, tuple) or len(contexts) != 4:
+        raise bad("contexts", of, "Contexts", contexts, "task_contexts(task, n, length)")
+    contexts = Contexts(*contexts)
     k = check.array(contexts.keys, "keys", of, (None, None, None))
     n, L, d = k.shape
     v = check.array(contexts.values, "values", of, (n, L, None))
     q = check.array(contexts.queries, "queries", of, (n, None, d))
     return Contexts(
         k, v, q, check.array(contexts.targets, "targets", of, (n, q.shape[1], None))
+    )
+
+
+def checked_parameters(
+    parameters: AttentionParameters, contexts: Contexts, of: str
+) -> AttentionParameters:
+    """Parameters whose shapes agree with those of the contexts, as float64."""
+    if not isinstance(parameters, tuple) or len(parameters) != 3:
+        raise bad("parameters", of, "AttentionParameters", parameters)
+    query_key, sink, output = parameters
+    d, d_v, d_y = (x.shape[-1] for x in (contexts.keys, contexts.values, contexts.targets))
+    return AttentionParameters(
+        check.array(query_key, "query_key", of, (d, d)),
+        None if sink is None else check.real(sink, "sink", of),
+        check.array(output, "output", of, (d_y, d_v)),
     )

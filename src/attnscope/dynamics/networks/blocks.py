@@ -274,7 +274,7 @@ class _Trainer:
         start = self.model.init(
             int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
         )
-        with jax.enable_x64(self.dtype == np.float64):
+        with jax.enable_x64(self.dtype == np.float64), jax.ensure_compile_time_eval():
             if self.compiled is None:
                 self.compiled = jax.jit(self._steps, compiler_options=FAST_COMPILE)
             p = {name: jax.numpy.asarray(x, self.dtype) for name, x in start.items()}

@@ -28,6 +28,7 @@ from attnscope.dynamics.networks.attention_model import (
     Contexts,
     Pass,
     checked_contexts,
+    checked_parameters,
     losses,
 )
 from attnscope.errors import bad
@@ -123,8 +124,12 @@ def generalisation_gap(
     0.0
     """
 
+    of = "generalisation_gap"
+
     def drop(contexts: Contexts) -> float:
-        return float(np.mean(losses(best, contexts) - losses(fitted, contexts)))
+        given = checked_contexts(contexts, of)
+        after, before = (checked_parameters(p, given, of) for p in (fitted, best))
+        return float(np.mean(losses(before, given) - losses(after, given)))
 
     return drop(train) - drop(test)
 
@@ -156,8 +161,13 @@ def excess_risk(
     >>> split.generalisation, split.optimisation, split.approximation > 0
     (0.0, 0.0, True)
     """
+    of = "excess_risk"
+    test = checked_contexts(test, of)
+    if not callable(bayes_predict):
+        raise bad("bayes_predict", of, "a function of the contexts", bayes_predict)
+    models = [checked_parameters(p, test, of) for p in (best, minimiser, returned)]
     bayes = np.mean(np.sum((bayes_predict(test) - test.targets) ** 2, axis=2), axis=1)
-    steps = [bayes, *(losses(p, test) for p in (best, minimiser, returned))]
+    steps = [bayes, *(losses(p, test) for p in models)]
     # paired per sequence: the label noise drops out
     parts = [after - before for before, after in pairwise(steps)]
     (a, a_error), (g, g_error), (o, o_error) = (

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.engine import State, checked_state
 from attnscope.dynamics.engines.full_vectors import Optimiser, draw_batch, tile_for
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
 from attnscope.dynamics.engines.pair_vectors import lengths, pair_overlaps, vectors_with
@@ -148,6 +148,9 @@ class FullMatrices:
 
     def layer(self, state: State, run: int = 0) -> FullAttention:
         """One run as a FullAttention; its [CLS] token is state["cls"][run]."""
+        of = "FullMatrices.layer"
+        checked_state(state, of)
+        run = check.integer(run, "run", of, 0, len(state["Q"]) - 1)
         Q, K, V, O = (state[name][run] for name in ("Q", "K", "V", "O"))
         return FullAttention(Q, K, V, O[None], self.temperature)
 

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.dynamics.networks.blocks import check_fits, mean_and_error, noiseless_batch
+from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.whole_values import refuse_lost
 from attnscope.predictors.blocks.sequence_model import (
     Parameters,
     SequenceModel,
@@ -89,6 +91,11 @@ def length_curves(
     checked_task(task, of)
     most = check.integer(samples, "samples", of, 2)
     seed = check.seed_value(seed, of)
+    refuse_lost(lengths, "lengths", of)
+    if np.ndim(lengths) != 1:
+        raise bad("lengths", of, "a list of lengths", lengths, "[4, 8]")
+    if not all(is_sequence_model(model) or callable(model) for model, _ in cases):
+        raise bad("model", of, "a sequence model, or a function of the length", cases[0][0])
     tasks = [at_length(task, check.integer(length, "lengths", of, 1)) for length in lengths]
     models = [[_used(model, longer.length) for model, _ in cases] for longer in tasks]
     for longer, row in zip(tasks, models):

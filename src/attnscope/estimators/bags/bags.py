@@ -17,6 +17,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags.forms import (
+    MISSING_LABELS,
     Rows,
     frame_rows,
     id_rows,
@@ -26,6 +27,7 @@ from attnscope.estimators.bags.forms import (
 )
 from attnscope.estimators.bags.pieces import Pieces, pieces_of
 from attnscope.numerics.border.array_files import memory
+from attnscope.numerics.border.whole_values import array_of, refuse_lost, refuse_missing
 from attnscope.numerics.compiled.data_pass import bag_max
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "given_labels",
     "keep_names",
     "read_bags",
+    "score_weights",
 ]
 
 # a fit in memory takes so many times the tokens in float64: 16 times 10^6 float32 tokens at 0.1.0
@@ -253,7 +256,7 @@ def _from_pieces(pieces: Pieces, of: str) -> Bags:
 
 def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
     a = _numbers(tokens, of)
-    mask = np.asarray(mask)
+    mask = array_of(mask, "mask", of, "True at real tokens, False at padding")
     if mask.dtype != bool and not (mask.dtype.kind in "iuf" and np.isin(mask, (0, 1)).all()):
         raise bad("mask", of, "True or 1 at real tokens, False or 0 at padding", mask)
     mask = mask.astype(bool)
@@ -314,7 +317,9 @@ def check_labels(y: Any, n: int, of: str) -> np.ndarray:
         raise AttnscopeError(
             f"{of} requires y to be passed, but the target y is None; try one label per bag."
         )
-    a = np.asarray(plain(y))
+    y = plain(y)
+    refuse_missing(y, "y", of, MISSING_LABELS)
+    a = np.asarray(y)
     if a.ndim == 2 and a.shape[1] == 1:
         a = a[:, 0]
     if a.shape != (n,):
@@ -324,16 +329,32 @@ def check_labels(y: Any, n: int, of: str) -> np.ndarray:
     return a
 
 
-def check_weights(weight: Any, n: int, of: str) -> np.ndarray:
-    """Bag weights (n,), ones if None: a bag of weight two counts as two bags."""
+def score_weights(weight: Any, n: int, of: str) -> np.ndarray | None:
+    """Bag weights (n,) of a score, of which one at least is positive; None if None."""
     if weight is None:
-        return np.ones(n)
+        return None
+    a = _weight_numbers(weight, n, of)
+    if not a.any():
+        raise bad("sample_weight", of, "positive for at least one bag", "weight zero for all")
+    return a
+
+
+def _weight_numbers(weight: Any, n: int, of: str) -> np.ndarray:
+    refuse_lost(weight, "sample_weight", of)
     try:
         a = np.asarray(plain(weight), dtype=np.float64)
     except (TypeError, ValueError):
         raise bad("sample_weight", of, "numbers", type(weight).__name__) from None
     if a.shape != (n,) or not np.isfinite(a).all() or a.min() < 0:
         raise bad("sample_weight", of, f"{n} finite numbers >= 0", f"shape {a.shape}")
+    return a
+
+
+def check_weights(weight: Any, n: int, of: str) -> np.ndarray:
+    """Bag weights (n,), ones if None: a bag of weight two counts as two bags."""
+    if weight is None:
+        return np.ones(n)
+    a = _weight_numbers(weight, n, of)
     if np.count_nonzero(a) < 2:
         raise AttnscopeError(
             f"sample_weight of {of} must be positive for at least two bags, got weight zero for "

@@ -21,14 +21,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics.border.whole_values import (
+    missing_rows,
+    refuse_lost,
+    refuse_missing,
+)
 
-__all__ = ["Rows", "frame_rows", "grouped", "id_rows", "is_frame", "per_bag", "plain"]
+__all__ = [
+    "MISSING_LABELS",
+    "Rows",
+    "frame_rows",
+    "grouped",
+    "id_rows",
+    "is_frame",
+    "per_bag",
+    "plain",
+]
 
 BAG = "bag"  # the column that names the bag, as in files (tables.py)
 # columns that look like labels, as in label_table.py: never taken for features without being asked
 LABELS = ("label", "y", "target")
 NUMBERS = "iufb"  # NumPy's kinds of real numbers
 SHOWN = 8  # columns in a sentence
+# what to do about labels that are missing
+MISSING_LABELS = "drop those bags, or give them a class of their own"
 
 
 class Rows(NamedTuple):
@@ -96,8 +112,10 @@ def grouped(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def id_rows(tokens: Any, ids: Any, of: str) -> Rows:
     """Rows (N, d) with the name of each one's bag (N,)."""
-    tokens = np.asarray(plain(tokens))
-    names = _words(plain(ids))
+    refuse_lost(tokens, "bags", of)
+    tokens, ids = np.asarray(plain(tokens)), plain(ids)
+    refuse_missing(ids, "ids", of, "name the bag of every row")
+    names = _words(ids)
     if tokens.ndim != 2 or tokens.dtype.kind not in NUMBERS or names.shape != (len(tokens),):
         raise bad(
             "bags",
@@ -176,10 +194,11 @@ def _bag_names(frame: Any, bag: str, columns: list[str], of: str) -> np.ndarray:
                 'at.bags_from_frame(frame, bag="...") with the name of yours',
             )
         names = np.asarray(frame[bag])
-    missing = [name is None or name != name for name in names.tolist()]
-    if any(missing):
+    missing = missing_rows(names)
+    if missing:
         must = "the name of the bag in every row"
-        raise bad(f"column {bag}", of, must, f"none in row {int(np.argmax(missing))}")
+        got = f"none in {len(missing)} of {len(names)} rows, the first row {missing[0]}"
+        raise bad(f"column {bag}", of, must, got)
     return _words(names)
 
 
@@ -213,6 +232,7 @@ def _column(frame: Any, name: str, of: str) -> np.ndarray:
 
 def per_bag(values: Any, rows: Rows | None, of: str, what: str = "y") -> Any:
     """One value per bag where it can be made of what was given; otherwise `values` as they are."""
+    refuse_lost(values, what, of)
     values = plain(values)
     if rows is None:
         return values
@@ -238,20 +258,24 @@ def _named(values: Any) -> bool:
 
 def _by_name(values: Any, rows: Rows, of: str, what: str) -> np.ndarray:
     given = dict(values.items())
+    refuse_lost(list(given.values()), what, of)
     table = {str(name): value for name, value in given.items()}
     missing = [str(name) for name in rows.names if str(name) not in table]
     if missing:
         got = f"none for bag {missing[0]}"
         raise bad(what, of, "by the bags' names where it has names of its own", got)
-    return np.asarray([table[str(name)] for name in rows.names])
+    ordered = [table[str(name)] for name in rows.names]
+    refuse_missing(ordered, what, of, MISSING_LABELS)
+    return np.asarray(ordered)
 
 
 def _constant(values: np.ndarray, rows: Rows, of: str, what: str) -> np.ndarray:
     """(N,) values, which must agree within each bag, as (n,)."""
-    missing = [value is None or value != value for value in values.tolist()]
-    if any(missing):
-        got = f"none in row {int(np.argmax(missing))}"
-        raise bad(what, of, "a value in every row", got)
+    refuse_lost(values, what, of)
+    missing = missing_rows(values)
+    if missing:
+        got = f"none in {len(missing)} of {len(values)} rows, the first row {missing[0]}"
+        raise bad(what, of, "a value in every row", got, MISSING_LABELS)
     held = values[rows.row]
     first = held[rows.offsets[:-1]]
     other = held != np.repeat(first, np.diff(rows.offsets))

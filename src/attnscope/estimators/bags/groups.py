@@ -20,6 +20,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.estimators.bags.bags import Bags
 from attnscope.estimators.bags.forms import per_bag
+from attnscope.numerics.border.whole_values import refuse_missing
 
 __all__ = ["SharedRows", "bag_groups", "shared_rows", "take_bags", "warn_of_shared_rows"]
 
@@ -55,15 +56,12 @@ def bag_groups(
     if groups is None:
         return None
     n = len(held)
+    refuse_missing(groups, "groups", of, "give every bag a group")
     a = np.asarray(groups)
     if a.ndim == 2 and a.shape[1] == 1:
         a = a[:, 0]
     if a.shape != (n,):
         raise bad("groups", of, f"one group per bag, shape ({n},)", f"shape {a.shape}")
-    missing = [x is None or x != x for x in a.tolist()]
-    if any(missing):
-        got = f"none for bag {missing.index(True)}"
-        raise bad("groups", of, "a group for every bag", got, "a group of its own")
     if a.dtype.kind == "O":
         a = a.astype(str)
     codes = np.unique(a, return_inverse=True)[1].reshape(n)

@@ -20,6 +20,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.estimators.bags.bags import column_names, read_bags
 from attnscope.estimators.bags.forms import per_bag
+from attnscope.numerics.border.whole_values import array_of
 
 __all__ = ["with_locations"]
 
@@ -43,7 +44,8 @@ def with_locations(model: Any, bags: Any, given: tuple, locations: Any, of: str)
             must = "one of " + ", ".join(map(repr, allowed)) + " with locations (EM only)"
             raise bad(name, of, must, getattr(model, name))
     held = read_bags(bags, of, leave=column_names(*given, locations))
-    places = np.asarray(per_bag(locations, held.rows, of, "locations"))
+    known_places = per_bag(locations, held.rows, of, "locations")
+    places = array_of(known_places, "locations", of, "whole numbers, -1 where unknown")
     if places.shape != (len(held),) or places.dtype.kind not in "iu":
         got = f"shape {places.shape} of {places.dtype}"
         must = f"whole numbers, one for each of {len(held)} bags, -1 where unknown"

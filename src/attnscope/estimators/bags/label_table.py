@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, listed
+from attnscope.estimators.bags.forms import MISSING_LABELS
 from attnscope.estimators.bags.frames import plain_column, read_frame
+from attnscope.numerics.border.whole_values import refuse_missing
 
 __all__ = ["Labels", "read_labels"]
 
@@ -48,9 +50,11 @@ def read_labels(
         rows = _table(path, bag, target, weight)
         return _matched(rows, names, skip, str(path))
     if isinstance(labels, Mapping):
+        refuse_missing(labels, "labels", "open_bags", MISSING_LABELS)
         given = np.array([str(name) for name in labels])
         rows = (given, np.array(list(labels.values())), None)
         return _matched(rows, names, skip, "labels")
+    refuse_missing(labels, "labels", "open_bags", MISSING_LABELS)
     values = np.asarray(labels)
     if values.shape != (len(names),):
         raise AttnscopeError(

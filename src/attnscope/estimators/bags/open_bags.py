@@ -36,6 +36,7 @@ from attnscope.estimators.bags.file_formats import (
 )
 from attnscope.estimators.bags.label_table import read_labels
 from attnscope.estimators.bags.parquet_lists import parquet_entries, parquet_part
+from attnscope.numerics.border import validation as check
 
 __all__ = ["OpenBags", "open_bags"]
 
@@ -146,7 +147,8 @@ class OpenBags(Sequence):
 
     def coords(self, i: int) -> np.ndarray | None:
         """Where the tokens of bag i were, (L_i, c), or None where the file does not say."""
-        entry = self.entries[i]
+        last = len(self.entries) - 1
+        entry = self.entries[check.integer(i, "i", "OpenBags.coords", -last - 1, last)]
         if not entry.place.coords:
             return None
         with stored(entry.path):

@@ -21,6 +21,7 @@ import numpy as np
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags.dask_bags import DaskBags
 from attnscope.estimators.bags.open_bags import OpenBags
+from attnscope.numerics.border.whole_values import refuse_lost
 
 __all__ = ["Pieces", "in_pieces", "pieces_of"]
 
@@ -95,6 +96,7 @@ def _unread(x: Any) -> bool:
 
 def pieces_of(bags: Any, of: str) -> Pieces | None:
     """How to read them a piece at a time; None: they are in memory, or no bags at all."""
+    refuse_lost(bags, "bags", of)
     if isinstance(bags, OpenBags):
         return Pieces(bags, bags.lengths, bags.width, "list")
     if isinstance(bags, (list, tuple)):
@@ -135,6 +137,7 @@ def in_pieces(method: Callable) -> Callable:
             return method(self, *args, **kwargs)
         answers = []
         y = given.get("y")
+        refuse_lost(y, "y", of)
         if y is not None and np.shape(y)[:1] != (len(pieces),):
             raise bad(
                 "y", of, f"one label per bag, shape ({len(pieces)},)", f"shape {np.shape(y)}"

@@ -65,8 +65,23 @@ def write_columns(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray
             return
         import pandas as pd
 
-        frame = pd.DataFrame(dict(columns))
+        frame = pd.DataFrame({name: _storable(x) for name, x in columns.items()})
         if path.suffix == ".csv":
             write_csv(frame, part)
         else:
             frame.to_parquet(part, index=False)
+
+
+def _storable(column: np.ndarray) -> np.ndarray:
+    """Complex numbers as text, long doubles as float64 where that is exact and else as text, bytes as
+    text: neither .csv nor .parquet has them.
+    """
+    kind = column.dtype.kind
+    if kind == "f" and column.dtype.itemsize > 8:
+        short = column.astype(np.float64)
+        return short if np.array_equal(short, column) else column.astype(str)
+    if kind == "c":
+        return np.array([str(x).strip("()") for x in column.tolist()])
+    if kind == "S":
+        return np.array([x.decode("utf-8", "backslashreplace") for x in column.tolist()])
+    return column

@@ -63,6 +63,9 @@ class Forest(NamedTuple):
 
     def _leaves(self, rows: np.ndarray) -> np.ndarray:
         """Mean of the trees' leaves (n, C)."""
+        # in single precision the chances of a leaf sum to 1 up to 6e-8 only
+        chance = self.chance.astype(float)
+        chance /= chance.sum(axis=1, keepdims=True)
         at = np.repeat(self.root[None], len(rows), axis=0)
         bag = np.arange(len(rows))[:, None]
         while True:
@@ -70,7 +73,7 @@ class Forest(NamedTuple):
             # never backwards, so that it ends whatever a file holds
             on = np.maximum(at, self.child[at, beyond.astype(int)])
             if np.array_equal(on, at):
-                return self.chance[at].mean(axis=1, dtype=float)
+                return chance[at].mean(axis=1)
             at = on
 
 

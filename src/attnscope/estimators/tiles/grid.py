@@ -26,6 +26,7 @@ from scipy import sparse
 from scipy.sparse.linalg import eigsh, splu
 
 from attnscope.errors import bad
+from attnscope.numerics.border.whole_values import array_of
 
 __all__ = [
     "CONTIGUITIES",
@@ -107,10 +108,7 @@ def tiles_of(
 def _places(grid: Any, count: int, of: str) -> np.ndarray:
     """(count, 2) whole numbers, no two the same."""
     must = f"(rows, columns) with rows * columns = {count}, or whole places ({count}, 2)"
-    try:
-        a = np.asarray(grid)
-    except Exception:
-        raise bad("grid", of, must, f"an object of type {type(grid).__name__}") from None
+    a = array_of(grid, "grid", of, must)
     if a.dtype.kind not in "iuf" or a.shape not in ((2,), (count, 2)):
         raise bad("grid", of, must, f"dtype {a.dtype}, shape {a.shape}")
     if not (np.isfinite(a).all() and (a == np.round(a)).all()):

@@ -11,6 +11,7 @@ from attnscope.errors import bad
 from attnscope.estimators.tiles.grid import Tiles, tiles_of
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.sampled_estimate import GROUPS
+from attnscope.numerics.border.whole_values import refuse_lost
 
 __all__ = ["blocks_of", "reach_of", "read_maps"]
 
@@ -32,6 +33,8 @@ def read_maps(
     of: str,
 ) -> tuple[np.ndarray, np.ndarray, list[Tiles]]:
     """All scores (n,), all features (n, p), and the tiles of every map."""
+    for x, name in ((scores, "scores"), (features, "features"), (grid, "grid")):
+        refuse_lost(x, name, of)
     several = _several(scores, of)
     ys = list(scores) if several else [scores]
     xs = _one_each(features, "features", len(ys), of) if several else [features]

@@ -106,11 +106,11 @@ TOUR = Tour(
             view="bags",
             query="data=text",
             question="Which word below the figure is shaded and outlined?",
-            answer="Word 14: awful. It has 0.96 of the attention.",
+            answer="Word 14: awful. It has 100 % of the attention.",
             claims=("beyond-16", "beyond-17"),
             numbers={
                 "14": in_bag("data=text", 1, "token"),
-                "0.96": in_bag("data=text", 1, "weight"),
+                "100": lambda: 100 * in_bag("data=text", 1, "weight")(),
             },
         ),
         Step(

@@ -14,6 +14,7 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.border.validation import LARGEST
+from attnscope.numerics.border.whole_values import array_of
 
 __all__ = ["context_array", "token_numbers"]
 
@@ -26,10 +27,7 @@ def context_array(
     """
     wanted = "(..., " + ", ".join("*" if n is None else str(n) for n in tail) + ")"
     must = f"a real array of shape {wanted}"
-    try:
-        a = np.asarray(x)
-    except Exception:
-        raise bad(what, of, must, f"an object of type {type(x).__name__}", hint) from None
+    a = array_of(x, what, of, must, hint)
     if a.dtype.kind not in "iuf":
         raise bad(
             what, of, must, f"dtype {a.dtype}", hint or "numpy.asarray(x, dtype='float64')"
@@ -52,10 +50,7 @@ def context_array(
 def token_numbers(x: Any, what: str, of: str, vocabulary: int) -> np.ndarray:
     """Integer tokens (..., L) in 0 .. vocabulary - 1."""
     must = f"an integer array of shape (..., L) with entries 0 to {vocabulary - 1}"
-    try:
-        a = np.asarray(x)
-    except Exception:
-        raise bad(what, of, must, f"an object of type {type(x).__name__}") from None
+    a = array_of(x, what, of, must)
     if a.ndim < 1 or (a.size and a.dtype.kind not in "iu"):
         raise bad(what, of, must, f"dtype {a.dtype}, shape {a.shape}", "tokens.astype(int)")
     if a.size and not 0 <= int(a.min()) <= int(a.max()) < vocabulary:

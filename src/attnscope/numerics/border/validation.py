@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.numerics.border.whole_values import array_of, refuse_lost
 
 __all__ = [
     "LARGEST",
@@ -34,6 +35,7 @@ __all__ = [
 
 LARGEST = 1e50  # see the module docstring
 LARGEST_INTEGER = 2**53  # integers up to here are exact in float64
+LONGEST_LIMIT = 10**20  # a larger limit is not written into a sentence
 UNIT_TOLERANCE = 1e-6  # a float32 unit vector of length 10^8 is unit to about 1e-7
 
 
@@ -50,6 +52,7 @@ def real(
     bound = "" if low == -LARGEST else f" {'>' if strict else '>='} {low:g}"
     must = f"a finite number{bound}" + ("" if high == LARGEST else f" and <= {high:g}")
     low = max(low, 1 / LARGEST) if strict and low == 0 else low
+    refuse_lost(x, what, of)
     if isinstance(x, np.ndarray) and x.ndim == 0 and x.dtype.kind in "iuf":
         x = x.item()
     elif (
@@ -85,12 +88,13 @@ def integer(
     """A whole number in [low, high], as an int. Floats with a whole value are refused:
     a count is not a measurement.
     """
+    refuse_lost(x, what, of)
     if (
         not isinstance(x, numbers.Integral)
         or isinstance(x, (bool, np.bool_))
         or not low <= int(x) <= high
     ):
-        limit = "" if high == LARGEST_INTEGER else f" and <= {high}"
+        limit = "" if high == LARGEST_INTEGER or high > LONGEST_LIMIT else f" and <= {high}"
         raise bad(what, of, f"an integer >= {low}{limit}", x, hint)
     return int(x)
 
@@ -129,10 +133,7 @@ def array(
         + ")"
     )
     must = f"a real array of shape {wanted}"
-    try:
-        a = np.asarray(x)
-    except Exception:
-        raise bad(what, of, must, f"an object of type {type(x).__name__}", hint) from None
+    a = array_of(x, what, of, must, hint)
     if a.dtype.kind not in "iuf" or a.dtype == np.float16 or a.dtype.itemsize > 8:
         allowed = "float64, float32 or integer dtype"
         raise bad(
@@ -227,10 +228,7 @@ def tokens_array(
 
 def mask_array(x: object, of: str, shape: tuple[int, ...]) -> np.ndarray:
     """A boolean mask (n, L), True = real token, with at least one real token in every row."""
-    try:
-        mask = np.asarray(x)
-    except ValueError:
-        raise bad("mask", of, f"a bool array of shape {shape}", "a ragged list") from None
+    mask = array_of(x, "mask", of, f"a bool array of shape {shape}")
     if mask.dtype != np.bool_ or mask.shape != shape:
         raise bad(
             "mask",

@@ -3,7 +3,7 @@
 JAX computes in float32 unless told otherwise, and the switch is global. Every public function that
 uses JAX opens the context below, which is local to the thread, converts its inputs inside it and
 returns NumPy arrays: a float64 JAX array that leaves the context would be downcast silently by the
-next operation.
+next operation. Inside the package that is `computed_x64`, which also works inside jax.jit.
 
 JAX has threads, which a forked process does not inherit: computing there would wait for ever for
 them. A process that was forked after JAX began is refused with the way out.
@@ -12,11 +12,12 @@ them. A process that was forked after JAX began is refused with the way out.
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from attnscope.errors import AttnscopeError
 
-__all__ = ["x64"]
+__all__ = ["computed_x64", "x64"]
 
 
 def x64() -> AbstractContextManager[None]:
@@ -37,6 +38,17 @@ def x64() -> AbstractContextManager[None]:
             'try multiprocessing.get_context("spawn"), or at.sweep with workers=.'
         )
     return jax.enable_x64(True)
+
+
+@contextmanager
+def computed_x64() -> Iterator[None]:
+    """`x64` for what is computed with plain numbers and returned as NumPy: at once also where the
+    caller is inside jax.jit, which would otherwise put the operations off.
+    """
+    import jax
+
+    with x64(), jax.ensure_compile_time_eval():
+        yield
 
 
 _BEGUN: dict[str, int] = {}  # the process that first computed with JAX here

@@ -43,8 +43,12 @@ def from_tiles(tiles: np.ndarray, runs: int) -> np.ndarray:
 
 
 def share(work: Callable[[int, int], None], tiles: int, seconds: float) -> None:
-    """Cover tiles 0..tiles-1 by calls work(begin, end),
-    on threads if that many `seconds` are worth it.
+    """Cover tiles 0..tiles-1 by calls work(begin, end), on threads if that many `seconds` are worth
+    it.
+
+    Ctrl-C is raised at once and leaves the threads to finish what they compute, which can take
+    minutes. So `work` must write only into arrays that nobody reads after an exception, as those of
+    `to_tiles`, which are copies.
     """
     threads = min(config.NUMBA_NUM_THREADS, tiles) if seconds > WORTH_THREADS else 1
     if threads == 1:
@@ -58,14 +62,11 @@ def share(work: Callable[[int, int], None], tiles: int, seconds: float) -> None:
         except BaseException as error:
             failed.append(error)
 
-    others = [Thread(target=part, args=pair) for pair in pairwise(cuts)]
+    # daemons: the end of the process does not wait for them either
+    others = [Thread(target=part, args=pair, daemon=True) for pair in pairwise(cuts)]
     for thread in others:
         thread.start()
-    try:
-        for thread in others:
-            thread.join()
-    finally:  # Ctrl-C too waits for them: they write into arrays of the caller
-        for thread in others:
-            thread.join()
+    for thread in others:
+        thread.join()
     if failed:
         raise failed[0]

@@ -41,8 +41,12 @@ EPS = float(np.finfo(np.float64).eps)
 REACH = 9.5  # standard deviations, beyond which normals have probability 2e-21
 SPREAD = 6.5  # of chi_n around its centre: 9 standard deviations
 DEPTH = 41.0  # e^-41 = 1.6e-18
-WORK = 1e10  # products of one call: seconds
+WORK = 2e10  # products of one call: some 15 seconds of one core
+# what else takes time, in products (0.8 ns): a Bessel function of a pair (c, rho), and the
+# exponentials of a pair (tau, c)
+BESSEL, EXPONENTIALS = 400, 40
 BLOCK = 1 << 21  # of them at a time
+LARGE = 40.0  # e^-40 is below rounding
 NEAR_ZERO = 1e-3  # a window that begins below begins at 0
 # the slope that steps resolve is the one BULK above the centre: further out kernels are e^-BULK^2
 # of the whole and twice as steep at most
@@ -54,10 +58,10 @@ TERMS = 40  # of the Bessel series where x^2/4 <= nu + 1: the last is below 1/40
 def wrong_mass(n: int, others: float, s: float, of: str) -> tuple[float, float]:
     """(log(1 - E w_J), relative error), n >= 1 and others >= 1."""
     windows = _windows(n, math.log(others), s)
-    if math.prod(window.nodes for window in windows) > WORK:
+    if _products(windows, n) > WORK:
         must = (
             "such that the posterior's integral takes seconds (up to about 150 examples at little "
-            "noise, 5 at noise 1000)"
+            "noise, 5 at noise 1000, none at noise 10000)"
         )
         raise bad("length", of, must, n, "retrieval_probability, which has no such limit")
     c, c_weight = windows[0].softplus(n)
@@ -92,6 +96,13 @@ def wrong_mass(n: int, others: float, s: float, of: str) -> tuple[float, float]:
     return min(log_value, math.log(others / (others + 1))), halves**2 + OUTER + rounding
 
 
+def _products(windows: tuple[_Window, _Window, _Window], n: int) -> float:
+    """What `wrong_mass` takes, in products."""
+    c, rho = (window.softplus_nodes(n) for window in windows[:2])
+    tau = windows[2].nodes
+    return c * rho * (tau + BESSEL) + c * tau * EXPONENTIALS
+
+
 class _Window(NamedTuple):
     """An interval and the step of its rule."""
 
@@ -103,12 +114,21 @@ class _Window(NamedTuple):
     def nodes(self) -> float:
         return (self.high - self.low) / self.step
 
+    def softplus_nodes(self, n: int) -> float:
+        """How many nodes `softplus` has."""
+        return (self.high - self._start(n)) / self.step + 1
+
+    def _start(self, n: int) -> float:
+        """Of x; log(e^low - 1) is low to rounding where e^low would overflow."""
+        if self.low > LARGE:
+            return self.low
+        return math.log(math.expm1(self.low)) if self.low > NEAR_ZERO else -DEPTH / n - 1
+
     def softplus(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Nodes log(1 + e^x) with the weights of a trapezoid sum in x; from 0 on where low is 0:
         densities vanish there like the power n - 1.
         """
-        start = math.log(math.expm1(self.low)) if self.low > NEAR_ZERO else -DEPTH / n - 1
-        x = np.arange(start, self.high + self.step, self.step)
+        x = np.arange(self._start(n), self.high + self.step, self.step)
         return np.logaddexp(0.0, x), self.step / (1 + np.exp(-x))
 
 

@@ -18,7 +18,12 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
-from attnscope.predictors.blocks.sequence_model import Entry, Parameters, SequenceModel
+from attnscope.predictors.blocks.sequence_model import (
+    Entry,
+    Parameters,
+    SequenceModel,
+    is_sequence_model,
+)
 from attnscope.predictors.blocks.transformer import Directions
 
 __all__ = ["DenseNet", "GatedRecurrent", "SimplifiedAttention", "has_two_vectors"]
@@ -77,8 +82,15 @@ class SimplifiedAttention(SequenceModel):
 
     def directions(self, parameters: Parameters, tokens: np.ndarray) -> Directions:
         """lam k and v as one head's directions; the tokens do not matter."""
-        p = self._parameters(parameters, "SimplifiedAttention.directions")
+        of = "SimplifiedAttention.directions"
+        self._tokens(tokens, None, of)
+        p = self._parameters(parameters, of)
         return Directions(self.temperature * p["k"][None], p["v"][None])
+
+
+def _checked_model(model: object, of: str) -> None:
+    if not is_sequence_model(model):
+        raise bad("model", of, "a sequence model", model, "TransformerBlock(dim=16)")
 
 
 def has_two_vectors(model: object) -> TypeGuard[SimplifiedAttention]:
@@ -111,6 +123,8 @@ class DenseNet(SequenceModel):
     @classmethod
     def matching(cls, model: SequenceModel, length: int) -> DenseNet:
         """The net whose number of parameters is nearest to the model's."""
+        _checked_model(model, "DenseNet.matching")
+        length = check.integer(length, "length", "DenseNet.matching", 1)
         return cls(
             model.dim, length, _width(lambda h: cls(model.dim, length, h).size, model.size)
         )
@@ -171,6 +185,7 @@ class GatedRecurrent(SequenceModel):
     @classmethod
     def matching(cls, model: SequenceModel) -> GatedRecurrent:
         """The unit whose number of parameters is nearest to the model's."""
+        _checked_model(model, "GatedRecurrent.matching")
         return cls(model.dim, _width(lambda h: cls(model.dim, h).size, model.size))
 
     def entries(self) -> dict[str, Entry]:

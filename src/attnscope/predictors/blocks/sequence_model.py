@@ -17,7 +17,8 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
-from attnscope.numerics.border.x64 import x64
+from attnscope.numerics.border.whole_values import whole_numbers
+from attnscope.numerics.border.x64 import computed_x64
 
 __all__ = ["Entry", "Parameters", "SequenceModel", "is_sequence_model"]
 
@@ -93,22 +94,11 @@ class SequenceModel:
         """The gradient of T in the token at `location` (n,) of each sequence, averaged:
         an estimate of E[dT/dX_J], (d,).
         """
+        of = f"{type(self).__name__}.sensitivity"
+        n, length = self._tokens(tokens, None, of)[0].shape[:2]
+        where = whole_numbers(location, "location", of, length, (n,))
         # (n, L, d)
         slopes = self._batched("_slopes", parameters, tokens, None, "sensitivity")
-        where = np.asarray(location)
-        n, length = slopes.shape[:2]
-        if (
-            where.shape != (n,)
-            or where.dtype.kind not in "iu"
-            or not ((where >= 0) & (where < length)).all()
-        ):
-            must = f"({n},) integers from 0 to {length - 1}"
-            raise bad(
-                "location",
-                f"{type(self).__name__}.sensitivity",
-                must,
-                f"dtype {where.dtype}, shape {where.shape}",
-            )
         return slopes[np.arange(n), where].mean(axis=0)
 
     def _slopes(self, p: Any, tokens: Any, mask: Any) -> Any:
@@ -129,7 +119,7 @@ class SequenceModel:
             p["temperature"] = np.asarray(self.temperature)
         block = max(1, BLOCK // (x.shape[1] * x.shape[2]))
         parts = []
-        with x64():
+        with computed_x64():
             for i in range(0, len(x), block):
                 part = slice(i, i + block)
                 parts.append(np.asarray(run(p, x[part].astype(np.float64), real[part])))

@@ -32,6 +32,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array
+from attnscope.numerics.border.whole_values import array_of
 from attnscope.predictors.operators.query_groups import (
     gathered,
     grouped_queries,
@@ -250,10 +251,7 @@ def _grown(bound: float, token: Any) -> float:
 
 def _unread(x: Any, what: str, of: str, axes: int, hint: str) -> np.ndarray:
     """A real array of at least so many axes as float64, its entries not looked at."""
-    try:
-        a = np.asarray(x)
-    except Exception:
-        raise bad(what, of, hint, f"an object of type {type(x).__name__}") from None
+    a = array_of(x, what, of, hint)
     if a.dtype.kind not in "iuf" or a.ndim < axes:
         raise bad(what, of, hint, f"dtype {a.dtype}, shape {a.shape}")
     return a.astype(np.float64, copy=False)

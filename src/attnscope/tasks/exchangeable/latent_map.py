@@ -15,6 +15,7 @@ import numpy as np
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array
+from attnscope.numerics.border.whole_values import whole_numbers
 
 __all__ = ["EPS", "ContextBatch", "LatentMap", "MapPosterior", "Predictive", "hold_out"]
 
@@ -105,6 +106,7 @@ class LatentMap:
 
     def features(self, keys: np.ndarray) -> np.ndarray:
         """phi(k), (..., p), of keys (..., d_k)."""
+        keys = context_array(keys, "keys", f"{type(self).__name__}.features", (None,))
         if self._features is None:
             return keys
         try:
@@ -311,18 +313,7 @@ def hold_out(keys: np.ndarray, values: np.ndarray, position: np.ndarray) -> Cont
             f"of shape ({n}, {max(total, 1)}, d_v), as many tokens as keys",
             f"shape {v.shape}",
         )
-    at = np.asarray(position)
-    if (
-        at.shape != (n,)
-        or at.dtype.kind not in "iu"
-        or (n and not 0 <= at.min() <= at.max() < total)
-    ):
-        raise bad(
-            "position",
-            of,
-            f"integers (n,) from 0 to {total - 1}",
-            f"shape {at.shape}, dtype {at.dtype}",
-        )
+    at = whole_numbers(position, "position", of, total, (n,))
     # (n, L): all but the hidden position
     rest = np.arange(total - 1) + (np.arange(total - 1) >= at[:, None])
     rows = np.arange(n)

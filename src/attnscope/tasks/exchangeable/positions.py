@@ -22,6 +22,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array
 from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.border.whole_values import array_of
 
 __all__ = ["OrderBatch", "OrderTask", "attach_positions", "encode_positions"]
 
@@ -45,7 +46,7 @@ def encode_positions(
     width = check.integer(width, "width", of, 1)
     if encoding not in ENCODINGS:
         raise bad("encoding", of, f"one of {ENCODINGS}", encoding)
-    p = np.asarray(positions)
+    p = array_of(positions, "positions", of, "integers >= 0, (..., L)")
     if p.ndim < 1 or (p.size and (p.dtype.kind not in "iu" or p.min() < 0)):
         raise bad(
             "positions",
@@ -92,7 +93,8 @@ def attach_positions(
     """
     of = "attach_positions"
     x = context_array(content, "content", of, (None, None))
-    p = np.arange(x.shape[-2]) if positions is None else np.asarray(positions)
+    given = np.arange(x.shape[-2]) if positions is None else positions
+    p = array_of(given, "positions", of, "integers >= 0, (..., L)")
     if p.shape[-1:] != x.shape[-2:-1]:
         raise bad(
             "positions", of, f"one for each of the {x.shape[-2]} tokens", f"shape {p.shape}"

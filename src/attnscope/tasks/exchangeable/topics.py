@@ -33,7 +33,7 @@ from scipy.special import gammaln, logsumexp, softmax, xlogy
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
-from attnscope.numerics.border.context_arrays import token_numbers
+from attnscope.numerics.border.context_arrays import context_array, token_numbers
 from attnscope.numerics.border.estimate import Estimate, estimate
 
 __all__ = ["TopicBatch", "Topics", "count_vectors"]
@@ -150,7 +150,7 @@ class Topics:
         """log pi_z + sum_x c_x log B_zx, (..., K), of counts (..., V);
         -inf for an impossible topic.
         """
-        c = np.asarray(counts, dtype=np.float64)
+        c = context_array(counts, "counts", f"{NAME}.log_joint", (self.vocabulary,))
         # log 0 = -inf is the right value of an impossible topic
         with np.errstate(divide="ignore"):
             return np.stack(

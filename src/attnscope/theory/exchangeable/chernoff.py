@@ -42,6 +42,7 @@ from scipy.optimize import brentq
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.tasks.base import checked_law
 from attnscope.tasks.exchangeable.topics import Topics
 from attnscope.theory.exchangeable.two_topics import log_ratio, wrong_mass
 
@@ -75,9 +76,11 @@ def chernoff(task: Topics) -> Chernoff:
     >>> round(found.rate, 4), found.pair
     (0.1712, (0, 1))
     """
+    of = "chernoff"
+    checked_law(task, Topics, of, "Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])")
     pairs = _pairs(task)
     if not pairs:
-        raise bad("task", "chernoff", "of at least two topics that occur", task)
+        raise bad("task", of, "of at least two topics that occur", task)
     return min(_pair(task, i, j) for i, j in pairs)
 
 
@@ -141,6 +144,7 @@ def asymptotic_topic_error(task: Topics, length: int) -> Estimate:
     1.03
     """
     of = "asymptotic_topic_error"
+    checked_law(task, Topics, of, "Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])")
     L = check.integer(length, "length", of, 1)
     rate, s, variance, (i, j) = chernoff(task)
     log_prior = s * math.log(task.prior[i]) + (1 - s) * math.log(task.prior[j])
@@ -169,6 +173,7 @@ def two_topic_error(task: Topics, length: int) -> Estimate:
     (0.2303426404, 0.2303426404)
     """
     of = "two_topic_error"
+    checked_law(task, Topics, of, "Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])")
     L = check.integer(length, "length", of, 1)
     if task.topics != 2:
         raise bad(

@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.border.whole_values import array_of
 
 __all__ = ["kernel_bayes_curve"]
 
@@ -95,10 +96,7 @@ class _Spectrum(NamedTuple):
 
 def _lengths(length: int | ArrayLike) -> np.ndarray:
     """Lengths as an array of any shape with at least one entry."""
-    try:
-        found = np.asarray(length)
-    except ValueError:
-        found = np.zeros(0)
+    found = array_of(length, "length", OF, "an integer >= 1 or an array of them", "[64, 256]")
     if not found.size:
         raise bad("length", OF, "an integer >= 1 or an array of them", length, "[64, 256]")
     return found

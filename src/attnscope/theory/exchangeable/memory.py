@@ -49,6 +49,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.border.sampled_estimate import affordable, widened
+from attnscope.numerics.border.whole_values import array_of
 from attnscope.tasks.base import checked_law
 from attnscope.tasks.exchangeable.drifting_map import DriftingMap
 
@@ -146,7 +147,9 @@ def memory_curve(
     task = checked_law(task, DriftingMap, of, "a DriftingMap")
     if rule not in RULES:
         raise bad("rule", of, f"one of {RULES}", rule)
-    lengths = np.asarray(length)
+    draws = check.integer(samples, "samples", of, 2)
+    seed = check.seed_value(seed, of)
+    lengths = array_of(length, "length", of, "an integer >= 0, or several")
     if lengths.dtype.kind not in "iu" or not lengths.size or lengths.ndim > 1:
         raise bad("length", of, "an integer >= 0, or several", length)
     for one in lengths.ravel():
@@ -159,8 +162,7 @@ def memory_curve(
         own = task.noise**2 / task.prior_variance
         g = check.real(1.0 if decay is None else decay, "decay", of, 0, 1, hint="decay=0.97")
         lam = check.real(own if ridge is None else ridge, "ridge", of, 0, strict=True)
-        draws = check.integer(samples, "samples", of, 2)
-        return _sampled(task, lengths, g, lam, draws, check.seed_value(seed, of))
+        return _sampled(task, lengths, g, lam, draws, seed)
     b = 1.0 if rule == "delta" else 0.0
     steps, g = _gates(task, int(lengths.max()), step, decay, b, of)
     return _traced(task, lengths, steps, g, b)

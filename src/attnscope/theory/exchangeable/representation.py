@@ -31,6 +31,8 @@ from scipy.special import entr, gammaln, kl_div, logsumexp, softmax
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
+from attnscope.numerics.border.context_arrays import context_array
+from attnscope.tasks.base import checked_law
 from attnscope.tasks.exchangeable.topics import Topics, count_vectors
 
 __all__ = [
@@ -132,19 +134,16 @@ def representation(
     [81, 15, 15, 2]
     """
     of = "representation"
+    checked_law(task, Topics, of, "Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])")
+    if labels is None:
+        r = np.eye(task.topics)
+    else:
+        r = context_array(labels, "labels", of, ())
+        if r.ndim not in (1, 2) or len(r) != task.topics:
+            must = f"finite, one for each of the {task.topics} topics"
+            raise bad("labels", of, must, f"shape {r.shape}")
+        r = r.reshape(task.topics, -1)
     everything = all_sequences(task, length)
-    r = (
-        np.eye(task.topics)
-        if labels is None
-        else np.reshape(np.asarray(labels, dtype=np.float64), (len(labels), -1))
-    )
-    if len(r) != task.topics or not np.isfinite(r).all():
-        raise bad(
-            "labels",
-            of,
-            f"finite, one for each of the {task.topics} topics",
-            f"shape {r.shape}",
-        )
     groups = _groups(task, everything, statistic)
     mass, post = _merged(groups, everything.log_probability, everything.posterior)
     regret = everything.probability @ np.sum(
@@ -227,8 +226,10 @@ def posterior_atoms(task: Topics, length: int) -> Atoms:
     >>> atoms.mass, atoms.posterior[:, 0].round(3)
     (array([0.365, 0.37 , 0.265]), array([0.123, 0.568, 0.925]))
     """
-    L = check.integer(length, "length", "posterior_atoms", 0)
-    c = np.concatenate(list(count_vectors(L, task.vocabulary, "posterior_atoms")))
+    of = "posterior_atoms"
+    checked_law(task, Topics, of, "Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])")
+    L = check.integer(length, "length", of, 0)
+    c = np.concatenate(list(count_vectors(L, task.vocabulary, of)))
     logits = task.log_joint(c)
     possible = np.isfinite(logits.max(axis=1))
     logits = logits[possible]
@@ -267,12 +268,16 @@ def merge_costs(atoms: Atoms) -> np.ndarray:
            [0.0725, 0.    , 0.0394],
            [0.1971, 0.0394, 0.    ]])
     """
-    p = np.asarray(atoms.mass, dtype=np.float64)
+    of = "merge_costs"
+    if not (hasattr(atoms, "mass") and hasattr(atoms, "posterior")):
+        raise bad("atoms", of, "what posterior_atoms returns", atoms)
+    p = check.array(atoms.mass, "mass", of, (None,)).astype(np.float64)
+    posterior = check.array(atoms.posterior, "posterior", of, (len(p), None))
     check.fits_in_memory(
-        3 * len(p) ** 2, 8, "merge costs", "merge_costs", "fewer atoms: a shorter length"
+        3 * len(p) ** 2, 8, "merge costs", of, "fewer atoms: a shorter length"
     )
     distance = np.zeros((len(p), len(p)))
-    for column in np.asarray(atoms.posterior, dtype=np.float64).T:
+    for column in posterior.astype(np.float64).T:
         distance += np.subtract.outer(column, column) ** 2
     # p_i p_j/(p_i + p_j) as the smaller times a share in [1/2, 1]: no underflow of a product, no
     # 0/0

@@ -46,6 +46,7 @@ from scipy.special import expit, gammaln, ive, logsumexp
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array
+from attnscope.numerics.border.whole_values import array_of
 
 __all__ = [
     "cme_filter",
@@ -182,15 +183,16 @@ def density_bias(
     >>> at.density_bias(0.1, -2.0, np.array([1.0, 0.0]), np.array([0.5, 0.0])).item()
     -0.05
     """
-    h = check.real(bandwidth, "bandwidth", "density_bias", 0, strict=True)
-    return (
-        h
-        / 2
-        * (
-            np.asarray(laplacian)
-            + 2 * np.sum(np.asarray(gradient) * log_density_gradient, axis=-1)
-        )
-    )
+    of = "density_bias"
+    h = check.real(bandwidth, "bandwidth", of, 0, strict=True)
+    bend = context_array(laplacian, "laplacian", of, ())
+    slope = context_array(gradient, "gradient", of, (None,))
+    tilt = context_array(log_density_gradient, "log_density_gradient", of, (slope.shape[-1],))
+    try:
+        return h / 2 * (bend + 2 * np.sum(slope * tilt, axis=-1))
+    except ValueError:
+        shapes = f"shapes {bend.shape}, {slope.shape} and {tilt.shape}"
+        raise bad("arguments", of, "arrays that broadcast", shapes) from None
 
 
 def tilted_limit(query: np.ndarray, bandwidth: float, tilt: np.ndarray) -> np.ndarray:
@@ -220,11 +222,10 @@ def _checked(
 
 
 def _degrees(degree: int | np.ndarray, of: str) -> np.ndarray:
-    m = np.asarray(degree)
+    must = f"whole numbers from 0 to {LARGEST_DEGREE}"
+    m = array_of(degree, "degree", of, must, "degree=1")
     if m.dtype.kind not in "iu" or m.size == 0 or m.min() < 0 or m.max() > LARGEST_DEGREE:
-        raise bad(
-            "degree", of, f"whole numbers from 0 to {LARGEST_DEGREE}", degree, "degree=1"
-        )
+        raise bad("degree", of, must, degree, "degree=1")
     return m
 
 

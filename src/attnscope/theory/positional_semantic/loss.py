@@ -22,6 +22,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.border.whole_values import array_of
 from attnscope.tasks.base import checked_law
 from attnscope.tasks.planted.positional_semantic import PositionalSemantic
 from attnscope.theory.positional_semantic.table import (
@@ -163,7 +164,8 @@ def checked_place(
     """e and m as arrays that broadcast, on the constraint set to OUTSIDE, or one sentence."""
     pair = []
     for x, name in ((e, "e"), (m, "m")):
-        a = np.asarray(x) if not isinstance(x, (list, str, bytes)) else x
+        plain = isinstance(x, (list, str, bytes))
+        a = x if plain else array_of(x, name, of, "a number or an array of numbers")
         shape = (None,) * (np.ndim(a) if isinstance(a, np.ndarray) else 1)
         pair.append(check.array(a, name, of, shape).astype(np.float64))
     try:

@@ -39,7 +39,7 @@ from attnscope.numerics.integrals.refined_panels import EPS, ScoreLaw, resolve
 from attnscope.predictors.attention import Componentwise
 from attnscope.theory.law import Law
 
-__all__ = ["background_moments", "componentwise_gradient"]
+__all__ = ["background_moments", "componentwise_gradient", "score_moments"]
 
 Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -69,7 +69,7 @@ def componentwise_gradient(
     gam = law.gamma
     s = law.signal
     L = float(law.length)
-    M1, d_kap, d_lam1 = _moments(predictor, ScoreLaw(lam, s * kap, gam))
+    M1, d_kap, d_lam1 = score_moments(predictor, ScoreLaw(lam, s * kap, gam))
     M0, _, d_lam0 = background_moments(predictor, lam) if outside is None else outside
     d_kap = d_kap * s
     m1 = s * the * M1[0, 0] + gam * rho * M1[0, 1]
@@ -114,10 +114,10 @@ def componentwise_gradient(
 
 def background_moments(predictor: Componentwise, lam: float) -> Moments:
     """M_0 and its derivatives: one for all overlaps of a call."""
-    return _moments(predictor, ScoreLaw(lam, 0.0, 1.0))
+    return score_moments(predictor, ScoreLaw(lam, 0.0, 1.0))
 
 
-def _moments(predictor: Componentwise, law: ScoreLaw) -> Moments:
+def score_moments(predictor: Componentwise, law: ScoreLaw) -> Moments:
     """M[p-1, n] for p = 1, 2 and n = 0..2, with its derivatives in the mean and in lam (module
     docstring).
     """

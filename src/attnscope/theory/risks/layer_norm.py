@@ -50,6 +50,7 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.border.sampled_mean import SampledMean
 from attnscope.predictors.blocks.sequence_model import Parameters
 from attnscope.predictors.blocks.transformer import EPS, TransformerBlock, has_query_key
+from attnscope.tasks.base import checked_law
 from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["informative_weight", "layer_norm_floor"]
@@ -110,6 +111,7 @@ def layer_norm_floor(task: SingleLocation, samples: int = 200_000, seed: int = 0
     0.013
     """
     of = "layer_norm_floor"
+    checked_law(task, SingleLocation, of, "SingleLocation(dim=32, length=16)")
     if task.dim < 4:
         raise bad("task", of, "of dimension >= 4", f"dim={task.dim}")
     n = check.integer(samples, "samples", of, 2)
@@ -188,6 +190,7 @@ def informative_weight(
     0.1666666667
     """
     of = "informative_weight"
+    checked_law(task, SingleLocation, of, "SingleLocation(dim=32, length=16)")
     if not has_query_key(model) or model.dim != task.dim or task.dim < 4:
         raise bad(
             "model",

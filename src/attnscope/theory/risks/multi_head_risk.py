@@ -13,7 +13,7 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
-from attnscope.tasks.base import PlantedTask, is_defined
+from attnscope.tasks.base import PlantedTask, is_defined, is_planted
 from attnscope.theory.monte_carlo import sampled_heads_excess
 from attnscope.theory.nodes.node_routes import gram_excess
 from attnscope.theory.risks.distinct_heads import Task, distinct_excess
@@ -85,6 +85,8 @@ def heads_gram(task: PlantedTask, K: np.ndarray, V: np.ndarray) -> np.ndarray:
     array([[1., 0., 1., 0.],
            [0., 1., 0., 1.]])
     """
+    if not is_planted(task):
+        raise bad("task", "heads_gram", "a planted task", task, "SingleLocation(400, 10)")
     K = check.array(K, "K", "heads_gram", (None, task.dim)).astype(np.float64)
     V = check.array(V, "V", "heads_gram", (len(K), task.dim)).astype(np.float64)
     rows = np.concatenate([np.stack([K, V], axis=1).reshape(-1, task.dim), task.teachers])
