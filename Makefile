@@ -3,20 +3,25 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: reproduce test test-all lint format bench bench-estimators explore docs site clean
+.PHONY: reproduce test test-all test-share lint format bench bench-estimators explore docs site clean
 
 reproduce: .venv/base.stamp .venv/text.stamp
 	$(BIN)/attnscope reproduce --workers 2
 
 # compiled modules are kept even where the environment says otherwise: each worker would compile
 # 900 files anew, ten seconds
-test test-all: export PYTHONDONTWRITEBYTECODE =
+test test-all test-share: export PYTHONDONTWRITEBYTECODE =
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-test: .venv/dev.stamp
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+test: .venv/dev.stamp .venv/text.stamp
+	$(PYTEST) -m "not slow"
 
-test-all: .venv/dev.stamp
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+test-all: .venv/dev.stamp .venv/text.stamp
+	$(PYTEST)
+
+# the fifth of the slow tests that belongs to this commit (tests/helpers/slow_shares.py)
+test-share: .venv/dev.stamp .venv/text.stamp
+	$(PYTEST) -m slow --slow-share auto
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -32,7 +37,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python bench/run.py
 
 bench-estimators: .venv/dev.stamp
-	$(BIN)/python bench/estimators/bench_estimators.py --seeds 5
+	$(BIN)/python bench/estimators/bench_estimators.py --seeds 5 --record docs/recorded/estimators.json
 	$(BIN)/python bench/estimators/bench_estimators.py wide --seeds 5 --first 100
 
 explore: .venv/dev.stamp

@@ -1,7 +1,7 @@
 """Estimators against their peers on the same bags and seeds, and the bars they must pass.
 
     python bench/estimators/bench_estimators.py [case ...] [--seeds 5] [--first 0] [--workers 2] [--models ours
-    ABMIL] [--store runs/estimators] [--json out.json]
+    ABMIL] [--store runs/estimators] [--json out.json] [--record docs/recorded/estimators.json]
 
 Without a case: all but the wide ones (`wide`: those, see wide_cases). Every job (case, model, seed)
 is stored when it is done, and not run again until a source it depends on changes. No table is printed unless the bench's own gated
@@ -27,12 +27,13 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 import bars
 import efficiency
 import jobs
 import pass_times
 import wide_bars
+from record import record
 
 SYNTHETIC = (
     "base",
@@ -166,6 +167,7 @@ def main() -> None:
         "--collect", action="store_true", help="compute nothing: the table of what is stored"
     )
     parser.add_argument("--json", help="write rows and all results there as well")
+    parser.add_argument("--record", help="write what the documentation states there")
     options = parser.parse_args()
     options.case = options.case or list(ALL)
     if "wide" in options.case:
@@ -210,8 +212,39 @@ def main() -> None:
         everything = {f"{case} | {model}": result for (case, model), result in found.items()}
         report = {"rows": [bars.as_dict(r) for r in rows], "results": everything}
         Path(options.json).write_text(json.dumps(report, indent=1))
+    if options.record:
+        record(options.record, measured(results))
     # a bar that is not reached is said in the table
     sys.exit(not all(map(absent, failed.values())))
+
+
+# what a job measures, apart from its seconds
+MEASURED = (
+    "error",
+    "bayes",
+    "known",
+    "variance",
+    "location",
+    "location 0",
+    "location 1",
+    "auc",
+)
+
+
+def measured(results: bars.Results) -> dict[str, float]:
+    """Medians over seeds (of the AUC means over folds) by "case | model | what"."""
+    found = {}
+    for case, model in results.found:
+        for name in MEASURED:
+            if name not in results.found[case, model][0]:
+                continue
+            value = (
+                results.auc(case, model)[0]
+                if name == "auc"
+                else results.median(case, model, name)
+            )
+            found[f"{case} | {model} | {name}"] = value
+    return found
 
 
 def not_run(failed: dict[tuple[str, str], str]) -> list[str]:

@@ -77,7 +77,7 @@ def one_claim(claim):
     page = docs_page(claim.id)
     lines = [
         f"({number})=\n### {number}: {marked(claim.title)}",
-        f"```{{raw}} html\n<p>{typeset(claim.statement)}</p>\n```",
+        f"```{{raw}} html\n<p>{typeset(claim.words)}</p>\n```",
         f"Source: {marked(claim.source)}.  \nMathematics: [{page}](../{page}.md).",
     ]
     if not claim.expected:

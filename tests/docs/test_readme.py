@@ -5,6 +5,7 @@ import shlex
 
 from helpers.commands import run
 from helpers.paths import ROOT
+from helpers.stated_values import wrong_comments
 
 from attnscope.claims.registry import all_claims
 from attnscope.report.coverage import sentence
@@ -33,6 +34,6 @@ def test_counts_of_claims_come_from_their_provenance():
     assert counted == sentence(all_claims())
 
 
-def test_python_runs():
-    for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.S):
-        exec(compile(block, "README.md", "exec"), {})
+def test_python_runs_and_yields_what_its_comments_say():
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    assert [line for block in blocks for line in wrong_comments(block, {}, "README.md")] == []

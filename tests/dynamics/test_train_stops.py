@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from helpers.patience import HANG
 
 from attnscope.dynamics import loop
 from attnscope.dynamics import train as train_module
@@ -140,7 +141,7 @@ def test_the_spinner_explains_a_long_first_call(monkeypatch, capfd):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(loop, "PATIENCE", 0.05)
     with loop._spinner("compiling, once"):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG
         while (
             "compiling, once" not in (said := capfd.readouterr().err)
             and time.monotonic() < deadline

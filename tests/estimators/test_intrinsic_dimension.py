@@ -57,12 +57,54 @@ def test_many_tokens_are_thinned():
     assert few.value != at.intrinsic_dimension(x, most=500, seed=1).value
 
 
+def lattice(size, dimension=2):
+    return np.stack(np.meshgrid(*[np.arange(size)] * dimension), axis=-1).reshape(
+        -1, dimension
+    )
+
+
+@pytest.mark.parametrize(("size", "dimension"), [(10, 2), (40, 1), (7, 3), (30, 2)])
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-6, 1e-3])
+def test_lattices_are_refused(size, dimension, noise):
+    """Also turned, with noise, and at a scale at which distances round."""
+    rng = np.random.default_rng(size)
+    x = 0.1 * (
+        lattice(size, dimension) + noise * rng.standard_normal((size**dimension, dimension))
+    )
+    turn = np.linalg.qr(rng.standard_normal((5, 5)))[0][:dimension]
+    for tokens in (x, x @ turn):
+        with pytest.raises(at.AttnscopeError, match="must be a sample of a density"):
+            at.intrinsic_dimension(
+                tokens if noise == 0 or tokens is x else tokens[:, :dimension]
+            )
+
+
+def test_rounded_tokens_are_refused():
+    x = np.random.default_rng(0).standard_normal((1000, 2))
+    exact = at.intrinsic_dimension(x)
+    with pytest.raises(
+        at.AttnscopeError, match="equally far away; try tokens before they were"
+    ):
+        at.intrinsic_dimension(x.round(2))
+    little = at.intrinsic_dimension(x.round(9))
+    assert abs(little.value - exact.value) < exact.error / 100
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 8])
+def test_never_more_than_the_ambient_dimension(dimension):
+    rng = np.random.default_rng(dimension)
+    for n in (20, 25, 40, 200):
+        found = at.intrinsic_dimension(rng.random((n, dimension)))
+        assert found.value <= dimension
+        assert dimension - found.value < 5 * found.error
+
+
 CASES = {
     "few": (lambda: at.intrinsic_dimension(np.eye(19)), "at least 20 different ones, got 19"),
     "equal": (lambda: at.intrinsic_dimension(np.ones((50, 3))), "at least 20 different ones"),
     "grid": (
         lambda: at.intrinsic_dimension(np.eye(30)),
-        "must be in general position, got two nearest neighbours at equal distances",
+        "must be a sample of a density, got 30 of 30 whose two nearest neighbours are equally far",
     ),
     "nan": (lambda: at.intrinsic_dimension(np.full((30, 2), np.nan)), "tokens of .* finite"),
     "words": (lambda: at.intrinsic_dimension(["a"] * 30), "tokens of .* a real array"),

@@ -5,7 +5,7 @@ with shares answers, and who keeps everything.
 
 import numpy as np
 import pytest
-from helpers.tolerances import FOUR_DIGITS
+from helpers.tolerances import FORMULA, FOUR_DIGITS
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -256,6 +256,16 @@ def test_a_model_with_shares_answers_like_any_other(tmp_path, monkeypatch):
     back = at.load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(back.predict_proba(test), p)
     assert "read from all tokens alike" in str(back.diagnose(bags, y))
+
+
+def test_probabilities_sum_to_one_where_leaves_are_mixed():
+    """All tokens alike: no tree can split, and a leaf holds both classes. 22 bags of 8 and 14."""
+    offsets = np.arange(23)
+    labels = np.repeat([0.0, 1.0], [8, 14])
+    data = Data(np.ones((22, 2)), offsets, labels, np.ones(22), BERNOULLI, 1)
+    pool, held_out = fit_forest(data, make_folds(data, 0), 5, 1)
+    for found in (held_out, pool.answers(data.tokens, offsets).output):
+        np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=FORMULA)
 
 
 @pytest.mark.parametrize(

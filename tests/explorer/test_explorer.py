@@ -12,6 +12,7 @@ import weakref
 
 import numpy as np
 import pytest
+from helpers.patience import HANG
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -238,8 +239,8 @@ def test_serve_answers_warns_and_ends_quietly(host, warns):
         assert line.startswith("Warning") == warns
         line = process.stdout.readline() if warns else line
         port = int(line.split(f"{host}:")[1].split("/")[0])
-        assert urllib.request.urlopen(f"http://{host}:{port}/", timeout=120).status == 200
+        assert urllib.request.urlopen(f"http://{host}:{port}/", timeout=HANG).status == 200
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=HANG)
     assert process.returncode == 0 and "Traceback" not in errors

@@ -17,6 +17,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from helpers.patience import HANG
 
 pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
@@ -73,7 +74,7 @@ def client(address, redraw, seed, end, seen, complaints):
         head = {"Content-Type": "application/json"}
         try:
             asked = urllib.request.Request(f"{address}/_dash-update-component", body, head)
-            with urllib.request.urlopen(asked, timeout=120) as reply:
+            with urllib.request.urlopen(asked, timeout=HANG) as reply:
                 message = json.load(reply)["response"]["message"]["children"]
             complaints += [message] if message else []
         except OSError as error:
@@ -100,7 +101,7 @@ def test_memory_is_flat_and_nobody_is_refused():
     )
     try:
         address = process.stdout.readline().split()[2].rstrip("/")
-        with urllib.request.urlopen(f"{address}/_dash-dependencies", timeout=60) as reply:
+        with urllib.request.urlopen(f"{address}/_dash-dependencies", timeout=HANG) as reply:
             redraw = next(
                 d
                 for d in json.load(reply)
@@ -127,7 +128,7 @@ def test_memory_is_flat_and_nobody_is_refused():
             thread.join()
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=HANG)
         process.stdout.close()
     assert complaints == [] and len(seen) > CLIENTS
     assert memory[-1] <= GROWTH * memory[len(memory) // 3]
@@ -150,7 +151,7 @@ def test_ctrl_c_ends_the_page_while_it_computes(tmp_path):
     )
     try:
         address = process.stdout.readline().split()[2].rstrip("/")
-        with urllib.request.urlopen(f"{address}/_dash-dependencies", timeout=60) as reply:
+        with urllib.request.urlopen(f"{address}/_dash-dependencies", timeout=HANG) as reply:
             redraw = next(
                 d
                 for d in json.load(reply)
@@ -168,18 +169,18 @@ def test_ctrl_c_ends_the_page_while_it_computes(tmp_path):
             f"{address}/_dash-update-component", json.dumps(body).encode(), head
         )
         with urllib.request.urlopen(
-            asked, timeout=120
+            asked, timeout=HANG
         ) as reply:  # a step, or what it says of it
             assert reply.status == 200
         threading.Thread(target=_ignored, args=(asked,), daemon=True).start()
         time.sleep(0.5)
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=HANG)
     assert process.returncode == 0 and "Traceback" not in errors
     assert not list(tmp_path.iterdir())
 
 
 def _ignored(asked):
     with contextlib.suppress(OSError):  # the server ends while it computes the answer
-        urllib.request.urlopen(asked, timeout=60).close()
+        urllib.request.urlopen(asked, timeout=HANG).close()

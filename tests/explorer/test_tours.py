@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from helpers.contrast import contrast
 from helpers.paths import ROOT
+from helpers.stated_values import agrees
 
 from attnscope.claims.registry import own_claims
 from attnscope.errors import AttnscopeError
@@ -18,6 +19,7 @@ from attnscope.explorer.compute import RENDER
 from attnscope.explorer.fields import plain as typed
 from attnscope.explorer.state import VIEWS, from_query
 from attnscope.explorer.tours.registry import all_tours, one_step, one_tour, steps_of_claims
+from attnscope.explorer.tours.stated import shown
 from attnscope.explorer.tours.tour import FORMULAS, TEXTS
 from attnscope.formulas.typeset import formulas, inks, plain
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -50,8 +52,8 @@ def test_a_step_parses_and_differs_from_its_neighbours(tour, k):
     step = tour.steps[k]
     for query in (step.query, step.turned):
         assert from_query(step.view, query)[1] == []
-    shown = [from_query(s.view, s.query)[0] for s in tour.steps]
-    assert shown[k] not in shown[max(0, k - 1) : k]
+    states = [from_query(s.view, s.query)[0] for s in tour.steps]
+    assert states[k] not in states[max(0, k - 1) : k]
     assert (f"/{step.view}?" if step.query else f"/{step.view}") in step.address
 
 
@@ -88,36 +90,38 @@ def test_texts_and_formulas_are_set(tour, k):
     assert max(len(getattr(step, name)) for name in TEXTS) <= 420
 
 
-def _agrees(text: str, value: float) -> bool:
-    """Whether the value is what was written, to its last digit."""
-    digits, _, power = text.replace(",", "").partition("e")
-    last = 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
-    return abs(float(text.replace(",", "")) - value) <= 0.5000001 * last
-
-
 def test_numbers_agree_to_their_last_digit():
-    assert _agrees("0.63", 0.6298) and not _agrees("0.63", 0.6351)
-    assert _agrees("1,000", 1000.4) and not _agrees("14", 14.6)
-    assert _agrees("2.5e-16", 2.4774e-16) and not _agrees("2.5e-16", 2.4e-16)
+    assert agrees("0.63", 0.6298) and not agrees("0.63", 0.6351)
+    assert agrees("1,000", 1000.4) and not agrees("14", 14.6)
+    assert agrees("2.5e-16", 2.4774e-16) and not agrees("2.5e-16", 2.4e-16)
 
 
-# the others take a minute together
-QUICK = [step for step in STEPS if step.values[0].name == "swapped-runs"]
-SLOW = [
-    pytest.param(*step.values, id=step.id, marks=pytest.mark.slow)
-    for step in STEPS
-    if step not in QUICK
+# these take from 3 to 15 seconds each, for phase diagrams, long sweeps and learning curves
+COSTLY_NUMBERS = {
+    *("dimension-4", "dimension-6", "softmax-4", "softmax-5", "posterior-7"),
+    *(f"bags-{k}" for k in range(2, 8)),
+}
+NUMBERS = [
+    pytest.param(*s.values, id=s.id, marks=[pytest.mark.slow] * (s.id in COSTLY_NUMBERS))
+    for s in STEPS
+]
+# the views of the other tours take a minute together
+VIEWED = [
+    pytest.param(
+        *s.values, id=s.id, marks=[pytest.mark.slow] * (s.values[0].name != "swapped-runs")
+    )
+    for s in STEPS
 ]
 
 
-@pytest.mark.parametrize(("tour", "k"), QUICK + SLOW)
+@pytest.mark.parametrize(("tour", "k"), NUMBERS)
 def test_every_number_stated_is_what_the_library_computes(tour, k):
     step = tour.steps[k]
     found = {text: float(compute()) for text, compute in step.numbers.items()}
-    assert {text: value for text, value in found.items() if not _agrees(text, value)} == {}
+    assert {text: value for text, value in found.items() if not agrees(text, value)} == {}
 
 
-@pytest.mark.parametrize(("tour", "k"), QUICK + SLOW)
+@pytest.mark.parametrize(("tour", "k"), VIEWED)
 def test_every_view_computes(tour, k):
     for state in _states(tour.steps[k]):
         assert RENDER[state.view](state).rows
@@ -197,6 +201,18 @@ def test_the_twelve_questions_are_answered_by_their_steps():
             stated |= {typed(getattr(s, n)) for s in _states(step) for n in VIEWS[step.view]}
         said = re.sub(r"\[[^\]]*\]\([^)]*\)", "", block.split(". ", 1)[1])
         assert [x for x in NUMBER.findall(said) if x not in stated] == [], block
+
+
+def test_the_attention_of_the_first_sentence_is_the_softmax_of_its_scores():
+    """A second route to what "Which token decided", 5 states: from the gate's scores."""
+    names = shown("bags", "data=text")
+    model, bag = names["model"], names["test_bags"][0]
+    scores = np.asarray(model.scores([bag])[0])
+    weights = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    assert model.mean_share_ == 0 and int(np.argmax(weights)) == names["truth"][0] == 13
+    assert np.allclose(weights, names["attention"][0], rtol=0, atol=1e-12)
+    assert agrees("100", 100 * float(weights[13]))
 
 
 def test_the_posterior_is_what_its_step_says():

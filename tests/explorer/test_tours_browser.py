@@ -4,7 +4,6 @@ import json
 from xml.etree import ElementTree
 
 import pytest
-from helpers import browser_page
 from helpers.browser_page import (
     FIGURE,
     complaints,
@@ -180,9 +179,7 @@ def test_on_a_phone_and_in_the_dark(browser, address):
 
 
 @pytest.mark.slow  # some minutes: every step of every tour, by the button
-def test_every_step_is_walked(browser, address, monkeypatch):
-    # a fit takes 5 s of a processor, which a busy machine has in minutes
-    monkeypatch.setattr(browser_page, "PATIENCE", 300.0)
+def test_every_step_is_walked(browser, address):
     seen = {}
     for tour in all_tours():
         opened(browser, f"{address}/tour/{tour.name}/1")

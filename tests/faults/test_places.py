@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from helpers.commands import run
+from helpers.patience import HANG
 
 from attnscope.errors import AttnscopeError
 
@@ -104,7 +105,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.slow
 def test_a_process_forked_after_jax_is_refused_and_does_not_wait():
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, timeout=120
+        [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, timeout=HANG
     )
     assert ran.stdout.split() == [b"7"], ran.stderr
 

@@ -3,6 +3,7 @@ with one, nothing left behind.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,9 +11,11 @@ import time
 from contextlib import suppress
 
 import pytest
+from helpers.patience import HANG
 
 import attnscope as at
 
+BAR = re.compile(rb"(\d+)/1000000000")  # steps that the bar of a training counts
 ASCII = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
 
 
@@ -104,19 +107,25 @@ def test_training_that_is_stopped_keeps_what_was_reached(how, tmp_path):
     words = ("train", "--steps", "1000000000", "--log-every", "1000", "--save", str(saved))
     ours, theirs = os.openpty()  # a terminal: the bar says when the loop runs
     process = subprocess.Popen(
-        command(*words), stdout=subprocess.DEVNULL, stderr=theirs, cwd=tmp_path
+        command(*words),
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "200"},  # room for all digits of the bar
     )
+    end = time.monotonic() + HANG
     os.close(theirs)
     try:
         said = os.read(ours, 4096)
-        while b"training" not in said:
+        # past the first log point
+        while not any(int(steps) > 1000 for steps in BAR.findall(said)):
+            assert time.monotonic() < end, said
             said += os.read(ours, 4096)
-        time.sleep(0.5)  # past the first log point
         process.send_signal(how)
         with suppress(OSError):  # the end of a terminal is an error
             while part := os.read(ours, 4096):
                 said += part
-        assert process.wait(60) == 130, said.decode()
+        assert process.wait(HANG) == 130, said.decode()
     finally:
         process.kill()
         os.close(ours)

@@ -38,7 +38,7 @@ def test_formulas_are_told_from_words(sentence):
 def test_every_sentence_of_a_claim_is_well_formed_and_keeps_its_words():
     """What is no formula is unchanged, and every formula is closed."""
     for claim in all_claims():
-        for sentence in (claim.statement, claim.hypotheses, claim.condition):
+        for sentence in (claim.words, claim.hypotheses, claim.condition):
             tree = ElementTree.fromstring(f"<p>{typeset(sentence)}</p>")
             parts = [part.get("alttext", "") + (part.tail or "") for part in tree]
             assert _signs((tree.text or "") + "".join(parts)) == _signs(sentence)

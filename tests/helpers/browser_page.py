@@ -19,11 +19,13 @@ HOW = (
     "browser tests need a Chromium, its driver and Selenium: apt install chromium "
     "chromium-driver && pip install selenium"
 )
-PATIENCE = 30.0  # seconds; a page answers in well under one, but a test machine may be busy
+PATIENCE = 300.0  # seconds; a page answers in well under one, but a test machine may be busy
 FIGURE = (
     "const g = document.querySelector('#graph .js-plotly-plot'); return g && g.data ? "
     "JSON.stringify(g.data) : ''"
 )
+
+LOADING = "return document.querySelector('[data-dash-is-loading]') !== null"
 
 
 def needs_a_browser():
@@ -123,7 +125,7 @@ def settled(browser):
     while time.monotonic() - since < 0.4:
         time.sleep(0.05)
         now = browser.execute_script(FIGURE)
-        if now != last:
+        if now != last or browser.execute_script(LOADING):  # however long the server takes
             last = now
             since = time.monotonic()
     return last

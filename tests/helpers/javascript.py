@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import attnscope.explorer
+from helpers.patience import HANG
 
 ASSETS = Path(attnscope.explorer.__file__).parent / "assets"
 STATIC = Path(attnscope.explorer.__file__).parent / "static_page" / "assets"
@@ -23,7 +24,7 @@ def evaluated(scripts, expression, given=None):
     parts += [f"const given = {json.dumps(given)};"]
     parts += [f"process.stdout.write(JSON.stringify({expression}));"]
     done = subprocess.run(
-        [NODE, "-"], input="\n".join(parts), capture_output=True, text=True, timeout=120
+        [NODE, "-"], input="\n".join(parts), capture_output=True, text=True, timeout=HANG
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

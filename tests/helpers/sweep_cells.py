@@ -69,6 +69,13 @@ def slow(x, log):
     return {"y": x}
 
 
+def held(x, log):
+    """Lasts until its process is ended."""
+    _append(log, f"{os.getpid()}\n")
+    time.sleep(3600)
+    return {"y": x}
+
+
 def environment(x):
     return {
         name: os.environ.get(name, "")
@@ -158,8 +165,10 @@ if __name__ == "__main__":
     main(*sys.argv[1:])
 
 
-def endless_on_two(x):
+def endless_on_two(x, log=""):
     """Never ends on x = 2, deaf to everything but SIGKILL."""
+    if log:
+        _append(log, f"{x}\n")
     while x == 2:
         time.sleep(60)
     return {"y": x}

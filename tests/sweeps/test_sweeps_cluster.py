@@ -15,6 +15,7 @@ import time
 import pandas as pd
 import pytest
 from helpers import sweep_cells
+from helpers.patience import HANG
 
 from attnscope.errors import AttnscopeError
 from attnscope.sweeps import cluster as cluster_module
@@ -106,7 +107,7 @@ if __name__ == "__main__":
 def test_a_scripts_function_goes_to_the_cluster_by_value(address, tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, tmp_path / "script.py", tmp_path / "runs", address]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
     assert done.stdout == "4.0 8.0\n", done.stderr
 
 
@@ -166,9 +167,9 @@ def test_unreachable_scheduler_is_a_sentence(tmp_path, scheduler, monkeypatch):
         sweep(sweep_cells.square, {"x": [1]}, tmp_path, scheduler=scheduler)
 
 
-def test_something_else_than_a_scheduler_is_a_sentence_in_time(tmp_path, monkeypatch):
+def test_something_else_than_a_scheduler_is_a_sentence(tmp_path, monkeypatch):
+    """That it comes to an end at all is the test: without a limit it would wait for ever."""
     monkeypatch.setattr(cluster_module, "TIMEOUT", 1.0)
-    start = time.monotonic()
     with socket.create_server(("127.0.0.1", 0)) as mute:  # accepts, never answers
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(
@@ -176,7 +177,6 @@ def test_something_else_than_a_scheduler_is_a_sentence_in_time(tmp_path, monkeyp
             match="scheduler of sweep must be the address of a running Dask scheduler",
         ):
             sweep(sweep_cells.square, {"x": [1]}, tmp_path, scheduler=address)
-    assert time.monotonic() - start < 90  # 1 s, and room for a busy machine: not for ever
 
 
 def test_missing_dask_names_the_extra(tmp_path, monkeypatch):
@@ -211,7 +211,7 @@ def test_a_scheduler_that_goes_away_is_a_sentence(tmp_path):
     with pytest.raises(
         AttnscopeError, match=r"the scheduler of sweep is gone; what was stored is kept"
     ):
-        run(sweep_cells.slow, grid, tmp_path / "runs", scheduler=cluster.scheduler_address)
+        run(sweep_cells.held, grid, tmp_path / "runs", scheduler=cluster.scheduler_address)
     closer.join()
 
 

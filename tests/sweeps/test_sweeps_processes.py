@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from helpers import sweep_cells
 from helpers.paths import ROOT
+from helpers.patience import HANG
 
 from attnscope.errors import AttnscopeError
 from attnscope.sweeps import processes
@@ -39,7 +40,7 @@ def start(*arguments, log="", **options):
 
 
 def finish(process):
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANG)
     return process.returncode
 
 
@@ -149,7 +150,11 @@ def test_a_script_of_ones_own(tmp_path, guard):
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [sys.executable, script], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
     )
     if "__main__" in guard:
         assert done.stdout == "[1, 4, 9]\n" and done.stderr == ""
@@ -181,7 +186,7 @@ sweep(local, {{"x": [3]}}, {str(tmp_path)!r}, workers=2)
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
     assert done.stdout == "[9.0, 16.0]\n[-3]\n"
@@ -197,7 +202,7 @@ def test_closing_early_ends_the_workers(tmp_path):
     assert all(_gone(int(pid)) for pid in log.read_text().split())
 
 
-def _gone(pid, patience=60.0):
+def _gone(pid, patience=HANG):
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
@@ -325,7 +330,7 @@ def test_ctrl_c_keeps_everything_and_says_how_to_resume(tmp_path, undisturbed, w
     while executions(log) < 20:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=HANG)
     assert process.returncode == -signal.SIGINT
     last = errors.decode().strip().splitlines()[-1]
     assert last.startswith("KeyboardInterrupt: stopped; ") and last.endswith(
@@ -347,7 +352,7 @@ if __name__ == "__main__":
     sweep(square, {"x": [1]}, sys.argv[1], workers=1)
 else:  # a worker runs this file before it comes to know that it is one
     print("starting", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 """
 
 
@@ -362,6 +367,6 @@ def test_ctrl_c_while_a_worker_starts_is_the_parents_alone(tmp_path):
     )
     assert process.stdout is not None and process.stdout.readline() == b"starting\n"
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=HANG)
     assert process.returncode == -signal.SIGINT and errors.decode().count("Traceback") == 1
     assert all(_gone(pid) for pid in _members(process.pid))

@@ -4,16 +4,19 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import tracemalloc
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from helpers import sweep_cells
 from helpers.commands import run as command
 from helpers.paths import ROOT
+from helpers.patience import HANG
 
 from attnscope.errors import AttnscopeError
-from attnscope.sweeps import claims
+from attnscope.sweeps import claims, processes
 from attnscope.sweeps.claims import Claims
 from attnscope.sweeps.grid import Product
 from attnscope.sweeps.key import product_keys
@@ -41,7 +44,7 @@ def test_two_sweeps_on_one_store_share_its_cells(tmp_path):
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    computed = [int(sweep.communicate(timeout=120)[0]) for sweep in sweeps]
+    computed = [int(sweep.communicate(timeout=HANG)[0]) for sweep in sweeps]
     assert sum(computed) == 120
     assert sorted(map(int, log.read_text().split())) == list(range(120))
     assert not list((tmp_path / "runs").glob(".*"))
@@ -90,16 +93,23 @@ def test_a_sweep_waits_for_what_another_computes_and_takes_what_is_left(
     assert report.computed == 3
 
 
-def test_a_cell_that_takes_too_long_fails_and_the_others_go_on(tmp_path):
-    grid = {"x": [1, 2, 3, 4, 5]}
+def test_a_cell_that_takes_too_long_fails_and_the_others_go_on(tmp_path, monkeypatch):
+    """The clock is put forward once the endless cell has begun: no other can be late."""
+    log = tmp_path / "log"
+    begun = lambda: log.exists() and "2" in log.read_text().split()
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + (2 * HANG if begun() else 0))
+    monkeypatch.setattr(processes, "time", clock)
+    monkeypatch.setattr(processes._Pool, "patience", lambda pool: 0.05)
+    grid = {"x": [1, 2, 3, 4, 5], "log": [str(log)]}
+    store = tmp_path / "runs"
     report = run(
-        sweep_cells.endless_on_two, grid, tmp_path, workers=1, timeout=1.0, progress=False
+        sweep_cells.endless_on_two, grid, store, workers=1, timeout=HANG, progress=False
     )
     assert sorted(report.frame["x"]) == [1, 3, 4, 5]
     assert [failure.error for failure in report.failures] == [
-        "the cell took longer than its 1 s"
+        f"the cell took longer than its {HANG:g} s"
     ]
-    assert status(sweep_cells.endless_on_two, grid, tmp_path).failed == 1
+    assert status(sweep_cells.endless_on_two, grid, store).failed == 1
 
 
 @pytest.mark.parametrize(

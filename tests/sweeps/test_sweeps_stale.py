@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.paths import ROOT
+from helpers.patience import HANG
 
 import attnscope as at
 from attnscope.errors import AttnscopeError
@@ -121,7 +122,7 @@ def process(folder, steps, workers=0):
         env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
