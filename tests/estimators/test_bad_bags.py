@@ -49,7 +49,12 @@ BAD = {
         {},
         r"y of SingleLocationRegressor.fit must be one label per bag, shape \(150,\)",
     ),
-    "y nan": (X, np.where(np.arange(150) == 4, np.nan, Y), {}, "must be finite"),
+    "y nan": (
+        X,
+        np.where(np.arange(150) == 4, np.nan, Y),
+        {},
+        "1 missing of 150, the first for bag 4; drop those bags",
+    ),
     "y strings": (X, np.full(150, "a"), {}, "y of SingleLocationRegressor.fit must be"),
     "gate": (
         X,

@@ -309,8 +309,16 @@ def test_locations_of_the_bags_that_split_keeps_from_the_fit_set_the_size():
     ("options", "groups", "words"),
     [
         ({}, np.zeros(5), r"groups of .*fit must be one group per bag, shape \(60,\)"),
-        ({}, [None] * 60, "groups of .* a group for every bag, got none for bag 0"),
-        ({}, np.r_[np.ones(59), np.nan], "got none for bag 59"),
+        (
+            {},
+            [None] * 60,
+            "groups of .* 60 missing of 60, the first for bag 0; give every bag a group",
+        ),
+        (
+            {},
+            np.r_[np.ones(59), np.nan],
+            "1 missing of 60, the first for bag 59; give every bag a group",
+        ),
         ({}, np.zeros(60), "at least two groups"),
         ({"interval": "split"}, np.arange(60) % 3, 'at least 4 groups for interval="split"'),
         ({"interval": "jackknife"}, None, "interval of .* one of 'cross', 'split', 'cv"),

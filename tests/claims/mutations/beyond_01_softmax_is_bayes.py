@@ -2,23 +2,22 @@
 
 from helpers.mutation import moved, replaced
 
-from attnscope.tasks.planted.max_location import MaxLocation
-
 KEEP = ("_sampled", "_figure", "_softmax_risk")
 
 
-def _exchanged(right):
-    """nu for the spike and sqrt(nu) for the max-type location."""
-    return lambda task: (
-        task.strength**0.5 if isinstance(task, MaxLocation) else task.signal**2
-    )
-
-
 MUTATIONS = (
-    *replaced("spiked", "k = nu k* with the spike", "_inverse_temperature", _exchanged),
+    *replaced(
+        "spiked",
+        "k = nu k* with the spike",
+        "_spiked_lambda",
+        lambda right: lambda task: right(task) ** 2,
+    ),
     *moved("number", "PUBLISHED"),
     *replaced(
-        "max-type", "k = sqrt(nu) k* with the max-type", "_inverse_temperature", _exchanged
+        "max-type",
+        "k = sqrt(nu) k* with the max-type",
+        "_max_lambda",
+        lambda right: lambda task: right(task) ** 0.5,
     ),
     *moved("wrong", "WRONG_OVER_BAYES", by=1e-4),
     *replaced(

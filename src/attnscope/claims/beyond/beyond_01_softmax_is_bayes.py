@@ -53,14 +53,10 @@ def check(context: Context) -> Evidence:
     size = context.pick(400_000, 4_000_000)  # tokens per sampled setting
     spiked = [[SingleLocation.spiked(DIM, L, nu) for nu in STRENGTHS] for L in LENGTHS]
     bayes = np.array([[t.bayes_risk().value for t in row] for row in spiked])
-    softmax = np.array(
-        [[_softmax_risk(t, _inverse_temperature(t)) for t in row] for row in spiked]
-    )
+    softmax = np.array([[_softmax_risk(t, _spiked_lambda(t)) for t in row] for row in spiked])
     maxed = [[MaxLocation(DIM, L, nu) for nu in MAX_STRENGTHS] for L in MAX_LENGTHS]
     max_bayes = np.array([[t.bayes_risk().value for t in row] for row in maxed])
-    max_softmax = np.array(
-        [[_softmax_risk(t, _inverse_temperature(t)) for t in row] for row in maxed]
-    )
+    max_softmax = np.array([[_softmax_risk(t, _max_lambda(t)) for t in row] for row in maxed])
     drawn = np.array([[_sampled(t, t.signal, size, rng) for t in row] for row in spiked])
     max_drawn = np.array([[_sampled(t, t.strength, size, rng) for t in row] for row in maxed])
     three = SingleLocation.spiked(DIM, 3, 5.0)
@@ -141,9 +137,14 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(drawn, max_drawn), notes, tables=(table,))
 
 
-def _inverse_temperature(task: SingleLocation | MaxLocation) -> float:
-    """At which softmax is the posterior of the location."""
-    return task.strength if isinstance(task, MaxLocation) else task.signal
+def _spiked_lambda(task: SingleLocation) -> float:
+    """Inverse temperature at which softmax is the posterior of the location: sqrt(nu)."""
+    return task.signal
+
+
+def _max_lambda(task: MaxLocation) -> float:
+    """The same for the max-type location: nu."""
+    return task.strength
 
 
 def _softmax_risk(task: SingleLocation | MaxLocation, lam: float) -> float:

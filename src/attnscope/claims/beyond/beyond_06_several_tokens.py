@@ -190,7 +190,7 @@ def _sigmoid(task: MultiLocation) -> float:
     h = 1.0 if task.weights == "sum" else 1 / RELEVANT
     # sigma* of single-location regression has -log(L-1) where logit q stands here: L - 1 = (1-q)/q
     odds = 1 / q
-    return head_risk(task, OptimalSigma(1.0, task.signal, odds), gain=h).value  # type: ignore[arg-type]
+    return head_risk(task, OptimalSigma(1.0, task.signal, odds), gain=h).value
 
 
 def _enumeration(rng: np.random.Generator) -> Comparison:

@@ -44,7 +44,7 @@ LABELS = ("label", "y", "target")
 NUMBERS = "iufb"  # NumPy's kinds of real numbers
 SHOWN = 8  # columns in a sentence
 # what to do about labels that are missing
-MISSING_LABELS = "drop those bags, or give them a class of their own"
+MISSING_LABELS = "drop those bags"
 
 
 class Rows(NamedTuple):
@@ -114,7 +114,7 @@ def id_rows(tokens: Any, ids: Any, of: str) -> Rows:
     """Rows (N, d) with the name of each one's bag (N,)."""
     refuse_lost(tokens, "bags", of)
     tokens, ids = np.asarray(plain(tokens)), plain(ids)
-    refuse_missing(ids, "ids", of, "name the bag of every row")
+    refuse_missing(ids, "ids", of, "name the bag of every row", each="row")
     names = _words(ids)
     if tokens.ndim != 2 or tokens.dtype.kind not in NUMBERS or names.shape != (len(tokens),):
         raise bad(

@@ -3,7 +3,8 @@
 In reading order: `validation` (one sentence for each bad input), `context_arrays` (arrays whose
 context may be empty), `estimate` (a number with its error), `sampled_estimate` (the same from
 draws), `sampled_mean` (the mean of draws that cannot be negative, with what they did not show),
-`x64` (float64 without global state), `whole_values` (whole numbers), `array_files` (.npz files of strangers).
+`x64` (float64 without global state), `whole_values` (traced, masked and missing values refused),
+`array_files` (.npz files of strangers).
 """
 
 from attnscope.doors import door

@@ -118,8 +118,8 @@ def missing_rows(values: Iterable[Any]) -> list[int]:
     return [] if find is None else np.flatnonzero(find(values)).tolist()
 
 
-def refuse_missing(values: Any, what: str, of: str, todo: str) -> None:
-    """Raise if one value for each bag was meant and some are traced, masked or missing: how many,
+def refuse_missing(values: Any, what: str, of: str, todo: str, each: str = "bag") -> None:
+    """Raise if one value for each bag (or row) was meant and some are traced, masked or missing: how many,
     the first of them, and what to do. Lists are searched before NumPy makes NaN among words 'nan'.
     """
     if isinstance(values, Mapping):
@@ -130,5 +130,5 @@ def refuse_missing(values: Any, what: str, of: str, todo: str) -> None:
     if rows:
         raise AttnscopeError(
             f"{what} of {of} must not be missing, got {len(rows)} missing of {len(given)}, the "
-            f"first for bag {rows[0]}; {todo}."
+            f"first for {each} {rows[0]}; {todo}."
         )

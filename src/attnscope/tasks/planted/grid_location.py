@@ -93,7 +93,7 @@ class GridLocation(SingleLocation):
     def spiked(
         cls, dim: int, length: int, strength: float, noise: float = 0.0, seed: int = 0
     ) -> SingleLocation:
-        """Refused: a grid has rows and columns instead of a length."""
+        """Refused whatever the strength: a grid has rows and columns instead of a length."""
         raise AttnscopeError(
             f"{NAME} has no spiked(dim, length, strength); use "
             f"{NAME}(rows, columns, dim, gamma=1.0, signal=strength**0.5)."

@@ -40,7 +40,7 @@ from attnscope.theory.labels.quadrature import (
     refuse_open,
 )
 
-__all__ = ["SCAN_STEP", "declared_cells"]
+__all__ = ["SCAN_STEP", "declared_cells", "unseen_square"]
 
 SCANNED = 1 << 14  # points of the grid in a base cell
 SCAN_STEP = BASE / SCANNED  # standard deviations: about 2^-16

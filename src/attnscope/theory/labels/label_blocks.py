@@ -20,9 +20,15 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.tasks.base import is_defined
 from attnscope.tasks.planted.definition_checks import of_method
 from attnscope.theory.labels.carriers import Unsupported, handled
+from attnscope.theory.labels.declared_cells import SCAN_STEP, declared_cells, unseen_square
 from attnscope.theory.labels.intervals import Series
 from attnscope.theory.labels.provenance_tags import reads_of
-from attnscope.theory.labels.quadrature import LabelWeights, Reading, label_weights
+from attnscope.theory.labels.quadrature import (
+    LabelWeights,
+    Reading,
+    bounded_cells,
+    folded,
+)
 from attnscope.theory.labels.taylor_jets import Jet, Truth, variable
 
 __all__ = ["LabelBlock", "LabelLaw", "declared_reads", "label_law", "what_is_read"]
@@ -231,7 +237,21 @@ def _weights(
     # an argument of the task by one of these names is not a declaration
     kinks = () if "kinks" in task.own else task.kinks
     scale = None if "scale" in task.own else task.scale
-    return label_weights(reading, kinks, scale)
+    return _label_weights(reading, kinks, scale)
+
+
+def _label_weights(reading: Reading, kinks: Any, scale: float | None) -> LabelWeights:
+    """The weights of one label, by jets where they can follow it."""
+    # overflow far out is met by infinite bounds, not by warnings
+    with np.errstate(all="ignore"):
+        if reading.enclosures is not None:
+            return folded(reading, bounded_cells(reading), "bound")
+        cells, how = declared_cells(reading, kinks, scale)
+        out = folded(reading, cells, how)
+        if how == "declared":
+            return out
+        missed = SCAN_STEP * unseen_square(reading, out.points, out.square**0.5)
+        return out._replace(unseen=missed)
 
 
 def _projections(

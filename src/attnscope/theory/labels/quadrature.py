@@ -28,14 +28,14 @@ polynomial of degree POINTS - 1 follows on a base cell.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.theory.labels.intervals import Series
 
-__all__ = ["BASE", "EDGE", "POINTS", "LabelWeights", "Reading", "label_weights"]
+__all__ = ["BASE", "EDGE", "POINTS", "LabelWeights", "Reading", "bounded_cells", "folded"]
 
 EDGE = 38.0  # standard deviations: the normal density beyond is below 1e-313
 BASE_CELLS = 334
@@ -105,29 +105,6 @@ class Cells(NamedTuple):
         )  # fmt: skip
 
 
-def label_weights(
-    reading: Reading, kinks: Any = (), scale: float | None = None
-) -> LabelWeights:
-    """The weights of one label, by jets where they can follow it."""
-    # here, because that file is made of this one's cells
-    from attnscope.theory.labels.declared_cells import (
-        SCAN_STEP,
-        declared_cells,
-        unseen_square,
-    )
-
-    # overflow far out is met by infinite bounds, not by warnings
-    with np.errstate(all="ignore"):
-        if reading.enclosures is not None:
-            return folded(reading, _cut(reading), "bound")
-        cells, how = declared_cells(reading, kinks, scale)
-        out = folded(reading, cells, how)
-        if how == "declared":
-            return out
-        missed = SCAN_STEP * unseen_square(reading, out.points, out.square**0.5)
-        return out._replace(unseen=missed)
-
-
 def normal_mass(centre: np.ndarray, half: np.ndarray) -> np.ndarray:
     """At least the mass of cells: width times the largest density."""
     nearest = np.maximum(np.abs(centre) - half, 0.0)
@@ -158,7 +135,7 @@ def density(x: np.ndarray) -> np.ndarray:
 # -- jets ------------------------------------------------------------------------------------------
 
 
-def _cut(reading: Reading) -> Cells:
+def bounded_cells(reading: Reading) -> Cells:
     """Cells on which the label is a polynomial to TOLERANCE."""
     assert reading.enclosures is not None
     centre, half, base = first_cells()

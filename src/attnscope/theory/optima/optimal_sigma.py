@@ -40,7 +40,7 @@ class Logit:
 
     gamma: float
     signal: float
-    length: int
+    length: float
 
     @cached_property
     def coefficients(self) -> tuple[float, float, float]:
@@ -78,7 +78,8 @@ class OptimalSigma(Componentwise):
     temperature 1.
 
     Args:
-        gamma, signal, length: those of the task, as in SingleLocation.
+        gamma, signal: those of the task, as in SingleLocation.
+        length: 1/length is the probability that a token is informative; any real number >= 1.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -91,14 +92,15 @@ class OptimalSigma(Componentwise):
 
     sigma: Logit
 
-    def __init__(self, gamma: float, signal: float, length: int) -> None:
+    def __init__(self, gamma: float, signal: float, length: float) -> None:
         of = "OptimalSigma"
-        numbers = (
+        tokens = check.real(length, "length", of, 1)
+        logit = Logit(
             check.real(gamma, "gamma", of, 0, strict=True),
             check.real(signal, "signal", of),
-            check.integer(length, "length", of, 1),
+            int(tokens) if tokens.is_integer() else tokens,
         )
-        super().__init__(Logit(*numbers), 1.0)
+        super().__init__(logit, 1.0)
 
     @property
     def gamma(self) -> float:
@@ -111,8 +113,8 @@ class OptimalSigma(Componentwise):
         return self.sigma.signal
 
     @property
-    def length(self) -> int:
-        """Number of tokens."""
+    def length(self) -> float:
+        """Number of tokens, or the inverse of a token's probability to be informative."""
         return self.sigma.length
 
     def turns(self) -> list[tuple[float, float]]:
