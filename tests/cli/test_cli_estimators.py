@@ -210,7 +210,7 @@ def test_fit_says_how_much_the_mean_token_explains(folder, tmp_path):
 
 def test_a_full_disk_loses_nothing(folder, tmp_path, monkeypatch):
     from attnscope.cli import bags
-    from attnscope.estimators import saved
+    from attnscope.estimators.model_file import read as saved
 
     real = saved.write_model
     calls = []
@@ -292,9 +292,7 @@ def test_parquet_without_pyarrow_names_the_remedy(folder, tmp_path, monkeypatch)
         "--out",
         tmp_path / "a.parquet",
     )
-    assert (
-        code == 2 and "needs pyarrow, which is not installed; try pip install pyarrow" in err
-    )
+    assert code == 2 and "a.parquet needs pyarrow: pip install 'attnscope[tables]'." in err
 
 
 def test_columns_written_and_names_remembered(tmp_path):

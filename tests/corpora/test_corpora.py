@@ -2,6 +2,9 @@
 and what an absent wheel says.
 """
 
+import sys
+from types import ModuleType
+
 import numpy as np
 import pytest
 from helpers.tolerances import EXACT
@@ -219,12 +222,12 @@ def test_absent_wheels_say_how_to_install_them(monkeypatch):
 
 
 def test_absent_tokenizer_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(minilm, "find_spec", lambda name: None)
-    with pytest.raises(
-        NotInstalled,
-        match="need tokenizers and safetensors; install with pip install tokenizers",
-    ):
-        minilm.minilm_path()
+    for package, other in (("tokenizers", "safetensors"), ("safetensors", "tokenizers")):
+        monkeypatch.setitem(sys.modules, package, None)
+        monkeypatch.setitem(sys.modules, other, ModuleType(other))
+        sentence = rf"token_states needs {package}: pip install 'attnscope\[text\]'\."
+        with pytest.raises(NotInstalled, match=sentence):
+            minilm.minilm_path()
 
 
 def test_a_file_missing_from_an_installed_package_is_not_installed():

@@ -16,6 +16,7 @@ from attnscope.cli.streams import plain_streams, written_out
 from attnscope.doors import door
 from attnscope.errors import AttnscopeError
 from attnscope.files import reason
+from attnscope.optional import absent
 
 __all__ = ["app", "main"]
 
@@ -66,6 +67,8 @@ def _ended(app: Any, stopping: Stopping) -> Any:
         if stopping.heard:  # compiled modules turn it into errors of their own
             print("Stopped; nothing was written.", file=sys.stderr)
             return STOPPED
+        if isinstance(error, ImportError) and (missing := absent(error, "this command")):
+            return _refused(str(missing))
         # an error of a file should have been told by its writer
         if not isinstance(error, OSError) or error.filename is not None:
             raise

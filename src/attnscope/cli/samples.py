@@ -12,6 +12,7 @@ from attnscope.cli.common import COLUMNS, Json, app, table, working
 from attnscope.cli.json_text import print_json
 from attnscope.errors import AttnscopeError, bad
 from attnscope.files import check_place
+from attnscope.optional import needs
 
 OF = "attnscope curve"
 POINTS = 12  # of a range LOW:HIGH, evenly spaced in log alpha: a curve, in a table that fits a screen
@@ -62,6 +63,7 @@ def curve_command(
     penalty = _ridge(ridge)
     if plot is not None:
         check_place(plot, OF, "--plot")
+        needs("matplotlib", f"{OF} --plot")
     task = SingleLocation.spiked(dim or 1000, length, strength, noise=noise)
     curves = []
     for word in words:

@@ -26,6 +26,7 @@ from attnscope.cli.theory import (
 )
 from attnscope.errors import AttnscopeError
 from attnscope.files import check_file, check_place, whole_file, write_csv
+from attnscope.optional import needs
 
 
 @app.command("train")
@@ -93,6 +94,8 @@ def train_command(
         if path is not None:
             check = check_file if name == "--save" else check_place
             check(path, "attnscope train", name)
+    if plot is not None:
+        needs("matplotlib", "attnscope train --plot")
     given = {"dim": dim, "length": length, "gamma2": gamma2, "noise": noise, "signal": signal}
     chosen = chosen_pair(
         task, predictor, given | {"temperature": temperature}, more, "attnscope train"

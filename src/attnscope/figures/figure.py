@@ -25,6 +25,7 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.figures.marks import Band, Heat, Line, Mark, Panel, Points, Sheet
+from attnscope.optional import installed, needs
 
 __all__ = ["Band", "Figure", "Heat", "Line", "Mark", "Panel", "Points"]
 
@@ -89,12 +90,15 @@ class Figure(Sheet):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Draw it into a file: .svg, .png or .pdf."""
+        needs("matplotlib", "Figure.save")
         from attnscope.figures.render_matplotlib import write
 
         write(self, path)
 
-    def _repr_svg_(self) -> str:
-        """What a notebook shows."""
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows; without Matplotlib, the repr."""
+        if not installed("matplotlib"):
+            return None
         from attnscope.figures.render_matplotlib import svg
 
         return svg(self)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from html import escape
 
 from attnscope.figures.figure import Figure, Panel
+from attnscope.optional import installed
 
 __all__ = ["alone", "inline", "pictures", "words_of"]
 
@@ -25,7 +26,10 @@ def pictures(figure: Figure, titles: Sequence[str]) -> str:
     """The panels of these titles, side by side where there is room, for a card of html_tables.
 
     Labels beside lines are drawn towards the ink of the page: darker on white, lighter on black.
+    Without Matplotlib there are no pictures, and the card has its tables alone.
     """
+    if not installed("matplotlib"):
+        return ""
     from attnscope.figures.labels_matplotlib import LABEL_COLORS
     from attnscope.figures.render_matplotlib import svg
 

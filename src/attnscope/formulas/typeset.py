@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import re
 from html import escape
-
-from markupsafe import Markup
+from typing import TYPE_CHECKING
 
 from attnscope.formulas.grammar import Reader
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = ["INK", "formulas", "inks", "plain", "typeset"]
 
@@ -31,6 +33,8 @@ def typeset(sentence: str) -> Markup:
     >>> print(typeset("a token & 100 others"))
     a token &amp; 100 others
     """
+    from markupsafe import Markup
+
     for ink in INK.finditer(sentence):
         if not _is_formula(ink[2]):
             words = Markup('<span class="ink-{}">{}</span>').format(ink[1], typeset(ink[2]))

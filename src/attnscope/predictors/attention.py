@@ -27,6 +27,7 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.whole_values import array_of, refuse_lost
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 from attnscope.predictors.temperature import Temperature, checked_temperature
 
 __all__ = [
@@ -335,6 +336,7 @@ def _call(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
             "attnscope"
         ):
             return np.asarray(sigma(x), dtype=np.float64)
+        needs("jax", "an activation that is a function")
         with computed_x64():
             import jax.numpy as jnp
 

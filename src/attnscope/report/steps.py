@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from markupsafe import Markup
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = ["EXPLORER", "Seen", "Steps", "in_site", "marked"]
 
@@ -44,6 +45,8 @@ Steps = Mapping[str, Sequence[Seen]]  # by claim's id
 
 def marked(seen: Seen) -> Markup:
     """The step as the page has it, marked so that `in_site` finds it again."""
+    from markupsafe import Markup
+
     how = Markup("attnscope explore, then <code>{}</code>").format(seen.address)
     text = '<span data-tour="{}/{}" data-title="{}">{}: {}</span>'
     return Markup(text).format(seen.tour, seen.step, seen.words, seen.words, how)

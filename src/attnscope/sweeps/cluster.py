@@ -19,6 +19,7 @@ from multiprocessing import current_process
 from typing import Any
 
 from attnscope.errors import AttnscopeError, bad
+from attnscope.optional import needs
 from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
 from attnscope.sweeps.processes import run_in_processes
 
@@ -52,12 +53,9 @@ def run_on_cluster(
 
 
 def _connect(address: str) -> Any:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise AttnscopeError(
-            'scheduler of sweep needs Dask, which is not installed; try: pip install "attnscope[cluster]".'
-        ) from None
+    needs("distributed", "scheduler of sweep")
+    from distributed import Client
+
     try:
         _knock(address)
         return Client(address, timeout=TIMEOUT, set_as_default=False)

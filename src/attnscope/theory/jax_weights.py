@@ -13,6 +13,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 from attnscope.predictors.attention import (
     Erf,
     Predictor,
@@ -49,10 +50,8 @@ def _log_activation(predictor: Any, of: str) -> Callable[[Any], Any]:
 
 
 def _sigma(predictor: Any, of: str) -> Callable[[Any], Any]:
-    from jax.scipy import special
-
     twins: dict[type, Callable[[Any], Callable[[Any], Any]]] = {
-        Erf: lambda own: special.erf,
+        Erf: lambda own: _erf,
         OptimalSigma: _logistic,
     }
     found = next((twins[kind] for kind in type(predictor).__mro__ if kind in twins), None)
@@ -64,11 +63,21 @@ def _sigma(predictor: Any, of: str) -> Callable[[Any], Any]:
     raise bad("predictor", of, known, predictor, "Softmax(2.0)")
 
 
-def _logistic(predictor: Any) -> Callable[[Any], Any]:
+def _erf(x: Any) -> Any:
     from jax.scipy import special
 
+    return special.erf(x)
+
+
+def _logistic(predictor: Any) -> Callable[[Any], Any]:
     a, b, c = predictor.sigma.coefficients
-    return lambda u: special.expit(a * u * u + b * u + c)
+
+    def sigma(u: Any) -> Any:
+        from jax.scipy import special
+
+        return special.expit(a * u * u + b * u + c)
+
+    return sigma
 
 
 def _same(x: Any) -> Any:
@@ -108,6 +117,7 @@ def _traceable(sigma: Callable[[Any], Any], of: str) -> Callable[[Any], Any]:
     """sigma itself if JAX can trace it, its twin of the same name if it is a NumPy or SciPy ufunc,
     or one sentence.
     """
+    needs("jax", f"{of} of this predictor")
     import jax
     from jax import numpy as jnp
     from jax.scipy import special

@@ -11,6 +11,7 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 
 __all__ = ["loss_values"]
 
@@ -27,6 +28,7 @@ def loss_values(
         return squares.sum(-1) if several else squares
     if loss == "logistic":
         return np.logaddexp(0.0, -np.sign(label) * output)
+    needs("jax", "a loss that is a function")
     with computed_x64():
         found = np.asarray(loss(output, label), dtype=np.float64)
     shape = label.shape[:-1] if several else label.shape

@@ -26,6 +26,7 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.border.whole_values import refuse_masked
+from attnscope.optional import needs
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.heads import adds_heads
 from attnscope.predictors.temperature import constant_temperature
@@ -302,6 +303,7 @@ def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps
     """
     of = "risk_function"
     checked_planted(task, of)
+    needs("jax", of)
     form = needed("jax", task, checked_predictor(predictor, of), of, "risk, or risk_gradient")
     excess = form(task, predictor)
 

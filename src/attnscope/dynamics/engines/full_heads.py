@@ -21,6 +21,7 @@ from attnscope.dynamics.engines.losses import weight_function
 from attnscope.dynamics.engines.realised import realised
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
+from attnscope.optional import needs
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.tasks.base import checked_law, has_law
 from attnscope.tasks.planted.multi_direction import MultiDirection
@@ -59,6 +60,7 @@ class FullHeads:
         batch_size: int,
         constraint: str = "sphere",
     ) -> None:
+        needs("jax", NAME)
         self.task = _with_directions(task)
         self.predictor = predictor
         if not adds_heads(predictor):

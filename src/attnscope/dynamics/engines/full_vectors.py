@@ -31,6 +31,7 @@ from attnscope.dynamics.engines.population_exact import exact_gradient
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
@@ -65,6 +66,7 @@ class FullPopulation:
     """
 
     def __init__(self, task: SingleLocation, predictor: Predictor, step_size: float) -> None:
+        needs("jax", "FullPopulation")
         self.task = checked_task(task, "FullPopulation")
         self.predictor = predictor
         self.step_size = check.real(step_size, "step_size", "FullPopulation", 0, strict=True)
@@ -159,6 +161,8 @@ class FullSgd:
         optimiser: str = "sphere-sgd",
         loss: str = "squared",
     ) -> None:
+        needs("jax", "FullSgd")
+        needs("optax", "FullSgd")
         self.task = checked_task(task, "FullSgd")
         self.batch_size = check.integer(batch_size, "batch_size", "FullSgd", 1)
         self.weights = weight_function(predictor, "FullSgd")

@@ -34,6 +34,7 @@ from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
 from attnscope.dynamics.engines.losses import Loss
 from attnscope.errors import bad
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 from attnscope.theory.risks.multi_head_risk import Task
 
 __all__ = ["GenericSgd"]
@@ -93,6 +94,7 @@ class GenericSgd(GramSgd):
         informative: int = 1,
         constraint: str = "sphere",
     ) -> None:
+        needs("jax", NAME)
         super().__init__(task, step_size, batch_size, parameters, informative, constraint)
         self.loss = self._checked_loss(loss)
         self._stepper = Stepper(self._step, TILE)

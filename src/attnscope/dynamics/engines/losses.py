@@ -24,6 +24,7 @@ from typing import Any
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
+from attnscope.optional import needs
 from attnscope.predictors.attention import Predictor
 from attnscope.theory.jax_weights import weight_function
 
@@ -114,6 +115,7 @@ def _label(told: Any, noise: Any) -> Any:
 
 
 def _output(predictor: Predictor, heads: int, of: str) -> Callable[[Any, Any], Any]:
+    needs("jax", of)
     weights = weight_function(predictor, of)
     heads = check.integer(heads, "heads", of, 1)
 

@@ -23,6 +23,7 @@ from attnscope.dynamics.engines.losses import output_loss
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 from attnscope.predictors.attention import Predictor
 from attnscope.tasks.base import PlantedTask, Projections
 from attnscope.theory.overlaps import Overlaps, checked_overlaps, head_gram
@@ -56,6 +57,7 @@ class PlantedEngine:
         loss: Any = "squared",
     ) -> None:
         of = type(self).__name__
+        needs("jax", f"{of} on {type(task).__name__}")
         self.task = task
         self.step_size = check.real(step_size, "step_size", of, 0, strict=True)
         self.batch_size = check.integer(batch_size, "batch_size", of, 1)

@@ -43,6 +43,7 @@ from attnscope.dynamics.engines.jax_stepper import FAST_COMPILE, GENERATOR
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.optional import needs
 from attnscope.predictors.attention import Erf, Softmax
 from attnscope.predictors.blocks.compared_models import SimplifiedAttention, has_two_vectors
 from attnscope.predictors.blocks.sequence_model import (
@@ -185,6 +186,8 @@ def train_block(
     (20, True)
     """
     of = "train_block"
+    needs("jax", of)
+    needs("optax", of)
     check_fits(checked_task(task, of), model, of)
     steps = check.integer(steps, "steps", of, 1)
     runs = check.integer(runs, "runs", of, 1)

@@ -27,6 +27,7 @@ from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
 from attnscope.dynamics.engines.pair_vectors import lengths, pair_overlaps, vectors_with
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
+from attnscope.optional import needs
 from attnscope.predictors.full_attention import FullAttention
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risk import checked_task
@@ -74,6 +75,8 @@ class FullMatrices:
         scale: float = 0.1,
         query: str = "fixed",
     ) -> None:
+        needs("jax", NAME)
+        needs("optax", NAME)
         self.task = checked_task(task, NAME)
         self.temperature = check.real(temperature, "temperature", NAME, 0)
         self.inner = check.integer(inner, "inner", NAME, 1)

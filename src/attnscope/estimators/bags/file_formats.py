@@ -24,6 +24,7 @@ import numpy as np
 from attnscope.errors import AttnscopeError, listed
 from attnscope.estimators.bags.forms import cuts
 from attnscope.numerics.border.array_files import Header, array_headers, parser_words
+from attnscope.optional import absent
 
 __all__ = [
     "PICKLES",
@@ -89,16 +90,11 @@ def stored(path: Path) -> Iterator[None]:
         yield
     except AttnscopeError:
         raise
-    except ImportError as error:
-        package = "pyarrow" if path.suffix == ".parquet" else "h5py"
-        raise AttnscopeError(
-            f"{path} needs {package}, which is not installed ({error}); "
-            f"try pip install {package}."
-        ) from None
     except (
         Exception
     ) as error:  # parsers raise what they like; what they cannot read is bad input
-        raise AttnscopeError(
+        missing = absent(error, str(path)) if isinstance(error, ImportError) else None
+        raise missing or AttnscopeError(
             f"{path} must be a {path.suffix} file that can be read, got: {parser_words(error)}."
         ) from None
 

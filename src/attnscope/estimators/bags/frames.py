@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +9,12 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.array_files import parser_words
+from attnscope.optional import needs
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["needs_pyarrow", "plain_column", "read_frame"]
-
-PYARROW = "pip install pyarrow"
+__all__ = ["plain_column", "read_frame"]
 
 
 def read_frame(
@@ -36,12 +33,12 @@ def read_frame(
             exact = _exact(pd.__version__)
             kinds = dict.fromkeys(text, str)
             return pd.read_csv(path, nrows=rows, usecols=columns, dtype=kinds, **exact)
-        with needs_pyarrow(path):
-            if rows == 0:
-                import pyarrow.parquet as pq
+        needs("pyarrow", str(path))
+        if rows == 0:
+            import pyarrow.parquet as pq
 
-                return pd.DataFrame(columns=pq.read_schema(path).names)
-            return pd.read_parquet(path, columns=columns)
+            return pd.DataFrame(columns=pq.read_schema(path).names)
+        return pd.read_parquet(path, columns=columns)
     except AttnscopeError:
         raise
     except (
@@ -57,16 +54,6 @@ def _exact(version: str) -> dict[str, Any]:
     """
     major, minor = (int(part) for part in version.split(".")[:2])
     return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
-
-
-@contextlib.contextmanager
-def needs_pyarrow(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except ImportError:
-        raise AttnscopeError(
-            f"parquet file {path} needs pyarrow, which is not installed; try {PYARROW}."
-        ) from None
 
 
 def plain_column(column: pd.Series) -> np.ndarray:

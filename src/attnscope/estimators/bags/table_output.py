@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError
-from attnscope.estimators.bags.frames import needs_pyarrow
 from attnscope.estimators.bags.tables import SUFFIXES
 from attnscope.files import check_file, check_place, whole_file, write_csv
+from attnscope.optional import needs
 
 __all__ = ["check_output", "write_columns"]
 
@@ -48,8 +47,7 @@ def check_output(
             "another path."
         )
     if path.suffix == ".parquet":
-        with needs_pyarrow(path):
-            import_module("pyarrow")
+        needs("pyarrow", str(path))
 
 
 def write_columns(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray]) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from attnscope.errors import AttnscopeError
+from attnscope.optional import needs
 
 __all__ = ["computed_x64", "x64"]
 
@@ -30,6 +31,7 @@ def x64() -> AbstractContextManager[None]:
     ...     print(jnp.ones(2).dtype)
     float64
     """
+    needs("jax", "x64")
     import jax
 
     if _BEGUN.setdefault("process", os.getpid()) != os.getpid():
@@ -45,6 +47,7 @@ def computed_x64() -> Iterator[None]:
     """`x64` for what is computed with plain numbers and returned as NumPy: at once also where the
     caller is inside jax.jit, which would otherwise put the operations off.
     """
+    needs("jax", "this computation")
     import jax
 
     with x64(), jax.ensure_compile_time_eval():

@@ -19,6 +19,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.whole_values import whole_numbers
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 
 __all__ = ["Entry", "Parameters", "SequenceModel", "is_sequence_model"]
 
@@ -69,6 +70,7 @@ class SequenceModel:
 
     def output(self, p: Any, tokens: Any, mask: Any = None) -> Any:
         """T(X) (n,) of tokens (n, L, d), in JAX and in the active precision."""
+        needs("jax", f"{type(self).__name__}.output")
         import jax
 
         real = jax.numpy.ones(tokens.shape[:2], bool) if mask is None else mask
@@ -111,6 +113,7 @@ class SequenceModel:
     ) -> np.ndarray:
         """The map self.name(p, tokens, mask) in float64, a few MB of tokens at a time."""
         of = f"{type(self).__name__}.{method}"
+        needs("jax", of)
         x, real = self._tokens(tokens, mask, of)
         p = self._parameters(parameters, of)
         run = _compiled(self._shape(), name)

@@ -31,6 +31,7 @@ import numpy as np
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.sampled_estimate import widened
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 from attnscope.theory.jax_weights import weight_function
 from attnscope.theory.nodes.apart import RULES, Apart, token_moments
 from attnscope.theory.nodes.midpoint import midpoint_grid
@@ -70,6 +71,7 @@ def node_gradient(
 
     Which tokens have nodes is decided at the first G of a temperature: one smooth function of G.
     """
+    needs("jax", f"{of} on {type(task).__name__}")
     decided: dict[float, bool] = {}
 
     def gradient(G: np.ndarray, lam: float, errors: bool = False) -> NodeGradient:

@@ -29,6 +29,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border.sampled_estimate import widened
 from attnscope.numerics.border.sampled_mean import tail_size, unseen_above
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.theory.loss_values import loss_values
 from attnscope.theory.nodes.apart import RULES as APART_RULES
@@ -322,6 +323,7 @@ def _spread(weights: list[np.ndarray], left: np.ndarray, scales: np.ndarray) -> 
 
 def _of_function(reader: Reader, fields: list[np.ndarray], lam: float) -> np.ndarray:
     """Outputs (S', n) or (S', n, o) of a function of projections."""
+    needs("jax", "the risk of a function of projections")
     import jax
 
     seen = np.stack(fields, axis=-1)

@@ -27,6 +27,7 @@ from scipy.optimize import minimize
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.x64 import computed_x64
+from attnscope.optional import needs
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.planted.multi_direction import MultiDirection
@@ -64,6 +65,7 @@ def heads_minimum(
     """The local minimum (or other stationary point) next to `start` (2H, 2F), rows k_1, v_1, ... in
     the orthonormal teachers' coordinates.
     """
+    needs("jax", NAME)
     lam = constant_temperature(predictor, NAME)
     if not (adds_heads(predictor) and predictor.head.exponential):
         raise bad(
