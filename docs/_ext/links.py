@@ -11,13 +11,13 @@ import api
 from docutils import nodes
 from sphinx.util import logging
 
-from attnscope.claims.registry import PREFIXES, own_claims
+from attnscope.claims.registry import own_claims
+from attnscope_claims import FAMILIES
 
 logger = logging.getLogger(__name__)
 
 CLAIMS = "generated/all_claims"
-FAMILIES = "|".join(prefix.strip("_") for prefix in PREFIXES)
-CLAIM = re.compile(rf"\b(?:{FAMILIES})-\d\d(?:-[a-z0-9]+)*\b")
+CLAIM = re.compile(rf"\b(?:{'|'.join(FAMILIES)})-\d\d(?:-[a-z0-9]+)*\b")
 CALL = re.compile(r"(at\.)?(\w+)(\(.*)?", re.DOTALL)
 # where a link would be wrong or ugly
 CLOSED = (nodes.reference, nodes.literal_block, nodes.title, nodes.raw, nodes.comment)

@@ -12,11 +12,11 @@ from attnscope.catalogue import PREDICTORS, TASKS
 from attnscope.dynamics.setup import Setup
 from attnscope.dynamics.train import engine_for
 from attnscope.errors import AttnscopeError
-from attnscope.explorer.knobs import knobs
 from attnscope.theory.optima.landscape import known_landscape
 from attnscope.theory.overlaps import Overlaps
-from attnscope.theory.risk_table import has_head
+from attnscope.theory.reference_risks import has_head
 from attnscope.theory.route import find_route
+from attnscope_explorer.knobs import knobs
 
 PAGE = Path(__file__).parent.parent / "tasks.md"
 MARKS = ("<!-- table: begin -->\n", "<!-- table: end -->")

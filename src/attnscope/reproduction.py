@@ -12,20 +12,22 @@ import os
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from attnscope import plugins
 from attnscope.claims.claim import Claim
 from attnscope.claims.registry import selected_claims
 from attnscope.claims.verdict import REGISTRY, Verdict, broken_off, run_named
 from attnscope.claims.verdict_table import Verdicts
 from attnscope.errors import AttnscopeError, bad
-from attnscope.explorer.tours.registry import UNSEEN, short_id, steps_of_claims
 from attnscope.numerics.border.validation import seed_value
-from attnscope.report.build import verdicts_json, write_report
+from attnscope.optional import needs
 from attnscope.report.folder import prepare, replace
+from attnscope.report.states import short
 from attnscope.report.steps import Seen
 from attnscope.report.terminal import Display, display, summary
 from attnscope.sweeps.execute import Outcome, Where, execute
@@ -80,17 +82,28 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
 
 
 def seen_in_tours(claim_id: str) -> list[Seen]:
-    """The steps of the explorer's tours that show the claim.
+    """The steps of tours that show a claim, from the packages that have tours (plugins.py).
 
     >>> seen_in_tours("slr-13-swapped-beats-oracle")[0].tour
     'swapped-runs'
     """
-    return [Seen(*step) for step in steps_of_claims().get(short_id(claim_id), ())]
+    steps = [tours.steps_of_claims().get(short(claim_id), ()) for tours in _tours()]
+    return [Seen(*step) for found in steps for step in found]
 
 
 def unseen(claim_id: str) -> str:
     """Why no tour shows the claim, where that was said; "" elsewhere."""
-    return UNSEEN.get(short_id(claim_id), "")
+    reasons = [tours.UNSEEN.get(short(claim_id), "") for tours in _tours()]
+    return next(filter(None, reasons), "")
+
+
+def _tours() -> list[Any]:
+    """Modules with steps_of_claims() and UNSEEN; a plugin whose tours cannot be loaded has none."""
+    found = []
+    for point in plugins.announced(plugins.TOURS):
+        with suppress(AttnscopeError):
+            found.append(point.load())
+    return found
 
 
 def run_and_draw(
@@ -135,6 +148,9 @@ class Run:
         """Run all claims; write what landed even if stopped."""
         start = time.perf_counter()
         _check_workers(workers)
+        if out is not None:
+            for package in ("matplotlib", "jinja2"):
+                needs(package, "the report of reproduce")
         folder = None if out is None else prepare(out)
         try:
             with display(
@@ -183,7 +199,8 @@ class Run:
 
     def keep(self, claim: Claim, outcome: Outcome) -> Verdict:
         if outcome.error:  # the check ended its process, or the process its life
-            verdict = broken_off(claim, outcome.error, outcome.seconds)
+            row = import_module(self.registry).listed_claims().claims[claim.id]
+            verdict = broken_off(claim, outcome.error, outcome.seconds, row.origin)
             picture = None
         else:
             verdict, picture = outcome.value
@@ -194,6 +211,8 @@ class Run:
         """Write the verdicts so far. A disk that is full now may not be later: the run goes on."""
         if folder is None:
             return
+        from attnscope.report.build import verdicts_json
+
         try:
             replace(
                 folder / "verdicts.json", verdicts_json(self.verdicts, self.seed, _version())
@@ -205,6 +224,8 @@ class Run:
         """Write the report on what has landed; without any, a report of before stays as it is."""
         if folder is None or not self.landed:
             return
+        from attnscope.report.build import write_report
+
         unchecked = len(self.claims) - len(self.landed)
         try:
             write_report(

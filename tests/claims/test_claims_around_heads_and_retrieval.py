@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from helpers.claim_contract import ClaimContract, ids
 
-from attnscope.claims.around import around_03_optimum_over_heads as optimum
 from attnscope.estimators.linear_attention.fewest_heads import generic_heads
+from attnscope_claims.around import around_03_optimum_over_heads as optimum
 
 
 @pytest.mark.parametrize("name", ids("around", ("03", "04", "05")))

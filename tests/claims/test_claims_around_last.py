@@ -14,7 +14,7 @@ from helpers.tolerances import SOLVED
 from scipy.integrate import quad
 from scipy.stats import beta
 
-from attnscope.claims.around import posterior_agents, torus_fields
+from attnscope_claims.around import posterior_agents, torus_fields
 
 NUMBERS = ("09", "12", "13", "14")
 

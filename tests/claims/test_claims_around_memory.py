@@ -9,10 +9,10 @@ from __future__ import annotations
 import pytest
 from helpers.claim_contract import ClaimContract, evidence, ids
 
-from attnscope.claims.around import around_02_local_linear as local
-from attnscope.claims.around.blind_memories import error_at_rest
 from attnscope.tasks.exchangeable.drifting_map import DriftingMap
 from attnscope.theory.exchangeable.memory import memory_curve
+from attnscope_claims.around import around_02_local_linear as local
+from attnscope_claims.around.blind_memories import error_at_rest
 
 
 @pytest.mark.parametrize("name", ids("around", ("01", "02")))

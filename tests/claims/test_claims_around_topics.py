@@ -11,9 +11,9 @@ import pytest
 from helpers.claim_contract import ClaimContract, ids
 from helpers.tolerances import EXACT, FORMULA
 
-from attnscope.claims.around import around_10_rising_smoothness as rising
-from attnscope.claims.around.topic_documents import fitted_scores, fitted_values, own_first
 from attnscope.tasks.exchangeable.topic_mixture import TopicMixture
+from attnscope_claims.around import around_10_rising_smoothness as rising
+from attnscope_claims.around.topic_documents import fitted_scores, fitted_values, own_first
 
 NUMBERS = ("06", "07", "08", "10", "11")
 

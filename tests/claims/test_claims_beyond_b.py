@@ -13,9 +13,9 @@ from helpers.claim_contract import ClaimContract, evidence, ids
 from helpers.tolerances import EXACT, FEW_ROUNDINGS, INTEGRAL, LAST_DIGIT
 
 import attnscope as at
-from attnscope.claims.beyond.beyond_09_bayes_softmax import KINDS, SETTINGS, task
-from attnscope.claims.beyond.two_directions import gauges
 from attnscope.claims.compare import wilson
+from attnscope_claims.beyond.beyond_09_bayes_softmax import KINDS, SETTINGS, task
+from attnscope_claims.beyond.two_directions import gauges
 
 
 @pytest.mark.parametrize("name", ids("beyond", ("09",)))

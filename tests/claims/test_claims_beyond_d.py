@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from helpers.claim_contract import ClaimContract, claim, evidence, ids
 
-from attnscope.claims.beyond.beyond_14_length_generalisation import LENGTHS, STRONG, WEAK
+from attnscope_claims.beyond.beyond_14_length_generalisation import LENGTHS, STRONG, WEAK
 
 
 @pytest.mark.slow

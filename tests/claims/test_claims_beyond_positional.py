@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.claim_contract import ClaimContract, evidence, ids
 
-from attnscope.claims.beyond import positional_integrals as integrals
+from attnscope_claims.beyond import positional_integrals as integrals
 
 
 @pytest.mark.parametrize("name", ids("beyond", ("18", "19", "20")))

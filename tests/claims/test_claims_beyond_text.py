@@ -9,13 +9,13 @@ import pytest
 from helpers.claim_contract import ClaimContract, claim, ids
 from helpers.tolerances import SOLVED
 
-from attnscope.claims.beyond import beyond_16_probing as probing
-from attnscope.claims.beyond import beyond_17_linear_structure as structure
-from attnscope.claims.beyond import probes
 from attnscope.claims.claim import Context
 from attnscope.claims.verdict import run_claim
 from attnscope.corpora import installed, minilm, sentences, stored
 from attnscope.corpora.text import deciding_token
+from attnscope_claims.beyond import beyond_16_probing as probing
+from attnscope_claims.beyond import beyond_17_linear_structure as structure
+from attnscope_claims.beyond import probes
 
 TEXT = ids("beyond", ["16", "17"])
 try:
@@ -36,8 +36,8 @@ def no_encoder(monkeypatch):
     def absent(package):
         raise installed.PackageNotFoundError(package)
 
-    minilm._tokenizer.cache_clear()
-    minilm._weights.cache_clear()
+    minilm._load_tokenizer.cache_clear()
+    minilm._load_weights.cache_clear()
     monkeypatch.setattr(installed, "distribution", absent)
 
 
@@ -59,7 +59,7 @@ def test_stored_sentences_are_the_ones_drawn(no_encoder):
     given = stored.split_states({}, seed=5)
     assert list(given.splits) == list(sentences.SPLITS) and given.layers == (0, 6)
     for name, (drawn, states) in given.splits.items():
-        assert len(drawn.texts) == len(states.states) == stored.SIZES[name]
+        assert len(drawn.texts) == len(states.states) == stored.STORED_SENTENCE_COUNTS[name]
         for text, words, spans, state in zip(drawn.texts, *states[1:], states.states):
             assert state.shape == (2, len(words), 128) and spans.shape == (len(words), 2)
             pieces = [text[a:b].lower() for a, b in spans[1:-1]]
@@ -72,23 +72,23 @@ def test_stored_sentences_are_the_ones_drawn(no_encoder):
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT or "installed")
 def test_stored_states_are_those_of_the_encoder():
     """Within half a step of the bytes, and float32 roundoff where a sum is near a tie."""
-    held = stored._held()
+    held = stored._stored_arrays()
     for name in sentences.SPLITS:
         texts = stored._stored_split(name)[0].texts
         found = minilm.token_states(texts, stored.SENTENCE_LAYERS)
-        rows = np.concatenate([s[:, :, :: stored.EVERY] for s in found.states], axis=1)
+        rows = np.concatenate([s[:, :, :: stored.COORDINATE_STRIDE] for s in found.states], axis=1)
         assert np.all(
-            np.abs(stored._decoded(name) - rows) <= 0.501 * held[f"{name}/step"] + 1e-5
+            np.abs(stored._decode_states(name) - rows) <= 0.501 * held[f"{name}/step"] + 1e-5
         )
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT or "installed")
 def test_stored_words_are_those_of_the_encoder():
-    held = stored._held()
+    held = stored._stored_arrays()
     words = minilm.token_states(stored.words_of_claims(), stored.WORD_LAYERS).states
-    rows = np.stack([s[:, 1, :: stored.EVERY] for s in words], axis=1)
+    rows = np.stack([s[:, 1, :: stored.COORDINATE_STRIDE] for s in words], axis=1)
     assert np.all(
-        np.abs(stored._decoded("words") - rows) <= 0.501 * held["words/step"] + 1e-5
+        np.abs(stored._decode_states("words") - rows) <= 0.501 * held["words/step"] + 1e-5
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from helpers.claim_contract import ClaimContract, claim, evidence, ids
 
-from attnscope.claims.sphere_errors import compare_slope, spread_slope
+from attnscope_claims.sphere_errors import compare_slope, spread_slope
 
 NUMBERS = ("07", "08", "09", "10", "11", "14", "15", "16", "17")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from helpers.claim_contract import ClaimContract, ids
 
-from attnscope.claims.samples import samples_08_estimator_near as claim
 from attnscope.estimators.regressor import SingleLocationRegressor
+from attnscope_claims.samples import samples_08_estimator_near as claim
 
 
 @pytest.mark.parametrize("name", ids("samples", ("08",)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.claim_contract import ClaimContract, evidence, ids
 
-from attnscope.claims.slr import slr_20_finite_samples as claim
+from attnscope_claims.slr import slr_20_finite_samples as claim
 
 
 @pytest.mark.parametrize("name", ids("slr", ("20",)))

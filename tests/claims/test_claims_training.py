@@ -9,14 +9,14 @@ import pytest
 from helpers.claim_contract import ClaimContract, claim, ids
 
 from attnscope.claims.claim import Context
-from attnscope.claims.noise_floor import gradient_noise, noise_floor, plane_hessian
-from attnscope.claims.slr.slr_07_init_manifold import two_number_map
-from attnscope.claims.slr.slr_19_other_optimisers import free_risk
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import stationary_points
 from attnscope.theory.overlaps import Overlaps
+from attnscope_claims.noise_floor import gradient_noise, noise_floor, plane_hessian
+from attnscope_claims.slr.slr_07_init_manifold import two_number_map
+from attnscope_claims.slr.slr_19_other_optimisers import free_risk
 
 NAMES = ids("slr", ("05", "06", "07", "08", "09", "10", "11", "12", "15", "18", "19", "21"))
 

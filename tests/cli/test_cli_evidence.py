@@ -15,11 +15,12 @@ from attnscope.errors import AttnscopeError
 from attnscope.report.difference import NEAREST, difference, read_saved
 
 RUN = CliRunner()
+FEW = fake.listed([*fake.HARMLESS, fake.CONDITION])
 
 
 @pytest.fixture(autouse=True)
 def _few_claims(monkeypatch):
-    monkeypatch.setattr(registry, "all_claims", lambda: [*fake.HARMLESS, fake.CONDITION])
+    monkeypatch.setattr(registry, "listed_claims", lambda: FEW)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def reports(tmp_path_factory):
     """Two folders of reports with seeds 0 and 1."""
     folders = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "all_claims", lambda: [*fake.HARMLESS, fake.CONDITION])
+        patch.setattr(registry, "listed_claims", lambda: FEW)
         for seed in ("0", "1"):
             out = tmp_path_factory.mktemp("report")
             only = [

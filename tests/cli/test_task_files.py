@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 import attnscope as at
 from attnscope import catalogue
 from attnscope.cli import app
-from attnscope.explorer.knobs import arguments_of
 from attnscope.theory.task_files import task_of_file
-from attnscope.theory.words import modules_of, pair
+from attnscope.theory.task_and_predictor import modules_of, pair
+from attnscope_explorer.knobs import arguments_of
 
 PAPER = SIGN_LOCATION.replace("SignLocation", "SignPaper")
 

@@ -1,4 +1,4 @@
-"""docs/accuracy.md speaks of every subject of the adversary,
+"""docs/accuracy.md speaks of every subject of the stress tests,
 and its transcript is what the command prints.
 """
 
@@ -6,10 +6,9 @@ import importlib.util
 import re
 import shlex
 
-from helpers.commands import run
 from helpers.paths import ROOT
-
-from attnscope.selftest.attack import all_subjects
+from stress.__main__ import main as stress
+from stress.attack import all_subjects
 
 PAGE = (ROOT / "docs" / "accuracy.md").read_text()
 
@@ -40,11 +39,12 @@ def test_what_is_above_1_is_said_to_be_open():
     assert above <= set(re.findall(r"^- `(.*?)`", section, re.M))
 
 
-def test_the_transcript_is_true():
+def test_the_transcript_is_true(capsys):
     arguments, shown = re.search(
-        r"<!-- transcript: attnscope (.*?) -->\n```text\n(.*?)```", PAGE, re.S
+        r"<!-- transcript: make stress ARGS=\"(.*?)\" -->\n```text\n(.*?)```", PAGE, re.S
     ).groups()
-    _, printed, _ = run(*shlex.split(arguments))
+    assert stress(shlex.split(arguments)) == 0
+    printed = capsys.readouterr().out
     untimed = lambda text: re.sub(r"\d\.\d s\.", "s.", text)
     assert untimed(printed).split() == untimed(shown).split()
 

@@ -17,8 +17,7 @@ from helpers.paths import DOCS
 import attnscope
 import attnscope as at
 from attnscope import catalogue
-from attnscope.claims.pages import docs_page
-from attnscope.claims.registry import all_claims
+from attnscope.claims.registry import all_claims, docs_page
 from attnscope.predictors.attention import Componentwise, Normalised, Predictor
 from attnscope.theory.route import Route, add_route, all_routes
 
@@ -117,7 +116,7 @@ COMMANDS = {
 }
 
 
-# a process each: one predictor stands for the rest in `make test`, beside tests/cli/test_packs.py
+# a process each: one predictor stands for the rest in `make test`, beside tests/cli/test_plugins.py
 OWN_WORDS = [
     name if name == "bump.py" else pytest.param(name, marks=pytest.mark.slow)
     for name in COMMANDS

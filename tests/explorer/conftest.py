@@ -10,7 +10,7 @@ from helpers.browser_page import new_browser
 def address():
     from werkzeug.serving import make_server
 
-    from attnscope.explorer.app import create_app
+    from attnscope_explorer.app import create_app
 
     server = make_server("127.0.0.1", 0, create_app().server, threaded=True)
     thread = threading.Thread(target=server.serve_forever)

@@ -22,13 +22,15 @@ pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
 )
 
-from attnscope.explorer.app import create_app, serve
-from attnscope.explorer.compute import answer
-from attnscope.explorer.controls import position, ticks
-from attnscope.explorer.knobs import DEFAULTS, GROUPS
-from attnscope.explorer.page import page
-from attnscope.explorer.python_lines import computed
-from attnscope.explorer.state import (
+from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
+from attnscope.figures.render_plotly import plotly_dict
+from attnscope_explorer.app import create_app, serve
+from attnscope_explorer.compute import answer
+from attnscope_explorer.controls import position, ticks
+from attnscope_explorer.knobs import DEFAULTS, GROUPS
+from attnscope_explorer.page import page
+from attnscope_explorer.python_lines import computed
+from attnscope_explorer.state import (
     FIELDS,
     VIEWS,
     Choice,
@@ -41,8 +43,6 @@ from attnscope.explorer.state import (
     from_values,
     to_query,
 )
-from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
-from attnscope.figures.render_plotly import plotly_dict
 
 
 def state_of(view, change):
@@ -183,7 +183,7 @@ def test_plotly_dict_draws_every_kind_of_mark():
 
 def test_views_do_not_import_dash_and_nothing_imports_plotly():
     code = (
-        "import attnscope.explorer.views.landscape, attnscope.explorer.views.risk, sys; "
+        "import attnscope_explorer.views.landscape, attnscope_explorer.views.risk, sys; "
         "print([m for m in ('dash', 'plotly') if m in sys.modules])"
     )
     out = subprocess.run(
@@ -225,7 +225,7 @@ def test_serve_answers_warns_and_ends_quietly(host, warns):
     it stands for any other --host.
     """
     code = (
-        f"from attnscope.explorer.app import serve; serve(host={host!r}, port=0, "
+        f"from attnscope_explorer.app import serve; serve(host={host!r}, port=0, "
         "open_browser=False)"
     )
     process = subprocess.Popen(

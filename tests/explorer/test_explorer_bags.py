@@ -16,17 +16,17 @@ pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
 )
 
-from attnscope.explorer import uploads
-from attnscope.explorer.app import create_app
-from attnscope.explorer.compute import answer, shown
-from attnscope.explorer.page import images, sentence
-from attnscope.explorer.pixels import data_uri
-from attnscope.explorer.state import (
+from attnscope.figures.figure import Heat
+from attnscope_explorer import uploads
+from attnscope_explorer.app import create_app
+from attnscope_explorer.compute import answer, shown
+from attnscope_explorer.page import images, sentence
+from attnscope_explorer.pixels import data_uri
+from attnscope_explorer.state import (
     default_state,
     to_query,
 )
-from attnscope.explorer.views.bags import _fitted
-from attnscope.figures.figure import Heat
+from attnscope_explorer.views.bags import _fitted
 
 
 def state_of(view, change):

@@ -26,7 +26,7 @@ needs_a_browser()
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from attnscope.explorer.state import VIEWS
+from attnscope_explorer.state import VIEWS
 
 VISIBLE_SLIDERS = """return [...document.querySelectorAll('.knob input[type=range]')]
     .filter((x) => x.offsetParent !== null).map((x) => JSON.parse(x.id).name)"""

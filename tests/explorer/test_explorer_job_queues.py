@@ -9,12 +9,12 @@ pytest.importorskip(
 )
 
 from attnscope.errors import AttnscopeError
-from attnscope.explorer import compute as answers
-from attnscope.explorer import job_queues as lanes
-from attnscope.explorer.callbacks import LATER, PARTS, _later
-from attnscope.explorer.job_queues import Lane
-from attnscope.explorer.state import default_state
-from attnscope.explorer.views.training import training
+from attnscope_explorer import compute as answers
+from attnscope_explorer import job_queues as lanes
+from attnscope_explorer.callbacks import LATER, PARTS, _later
+from attnscope_explorer.job_queues import Lane
+from attnscope_explorer.state import default_state
+from attnscope_explorer.views.training import training
 
 LONG = 300.0  # seconds: only a defect waits so long
 

@@ -23,7 +23,7 @@ pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
 )
 
-from attnscope.explorer.state import VIEWS, default_state, plain
+from attnscope_explorer.state import VIEWS, default_state, plain
 
 CLIENTS, SECONDS = 20, 60.0
 TURNED = {
@@ -92,7 +92,7 @@ def megabytes(process):
     not Path("/proc/self/status").exists(), reason="memory is read from /proc"
 )
 def test_memory_is_flat_and_nobody_is_refused():
-    code = "from attnscope.explorer.app import serve; serve(port=0, open_browser=False)"
+    code = "from attnscope_explorer.app import serve; serve(port=0, open_browser=False)"
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
@@ -139,8 +139,8 @@ def test_ctrl_c_ends_the_page_while_it_computes(tmp_path):
     """As the command does: at once, quietly, and with nothing left of what was uploaded."""
     code = (
         "import tempfile; tempfile.tempdir = " + repr(str(tmp_path)) + "\n"
-        "from attnscope.explorer import uploads\n"
-        "from attnscope.explorer.app import leave, serve\n"
+        "from attnscope_explorer import uploads\n"
+        "from attnscope_explorer.app import leave, serve\n"
         "uploads._home(); serve(port=0, open_browser=False); leave()"
     )
     process = subprocess.Popen(

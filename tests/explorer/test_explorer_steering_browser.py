@@ -28,7 +28,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from attnscope.explorer.state import VIEWS
+from attnscope_explorer.state import VIEWS
 
 STAGE = "return document.querySelector('#stage .stage-title')?.textContent || ''"
 REQUESTS = (

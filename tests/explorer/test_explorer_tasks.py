@@ -19,13 +19,13 @@ pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
 )
 
-from attnscope.explorer.callbacks import _task_rows
-from attnscope.explorer.compute import answer, shown
-from attnscope.explorer.knobs import FIELDS, VIEWS, arguments_of, knobs, unused
-from attnscope.explorer.page import page
-from attnscope.explorer.state import default_state, from_query, to_query
-from attnscope.explorer.views.risk_planted import REFERENCES
 from attnscope.figures.figure import Line, Points
+from attnscope_explorer.callbacks import _task_rows
+from attnscope_explorer.compute import answer, shown
+from attnscope_explorer.knobs import FIELDS, VIEWS, arguments_of, knobs, unused
+from attnscope_explorer.page import page
+from attnscope_explorer.state import default_state, from_query, to_query
+from attnscope_explorer.views.risk_planted import REFERENCES
 
 PLANTED = [
     word

@@ -15,18 +15,18 @@ pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
 )
 
-from attnscope.explorer import live
-from attnscope.explorer.callbacks import _parts
-from attnscope.explorer.compute import answer, shown
-from attnscope.explorer.flow import descent
-from attnscope.explorer.python_lines import training_limits
-from attnscope.explorer.state import (
+from attnscope.figures.figure import Band, Line, Points
+from attnscope_explorer import live
+from attnscope_explorer.callbacks import _parts
+from attnscope_explorer.compute import answer, shown
+from attnscope_explorer.flow import descent
+from attnscope_explorer.python_lines import training_limits
+from attnscope_explorer.state import (
     VIEWS,
     default_state,
     from_query,
 )
-from attnscope.explorer.views.training import presets, training
-from attnscope.figures.figure import Band, Line, Points
+from attnscope_explorer.views.training import presets, training
 
 QUICK = {
     "landscape": [

@@ -21,11 +21,11 @@ needs_a_browser()
 
 from selenium.webdriver.common.keys import Keys
 
-from attnscope.explorer.app import create_app
-from attnscope.explorer.callbacks import _parts
-from attnscope.explorer.compute import shown
-from attnscope.explorer.quick import QUICK
-from attnscope.explorer.state import VIEWS, from_query
+from attnscope_explorer.app import create_app
+from attnscope_explorer.callbacks import _parts
+from attnscope_explorer.compute import shown
+from attnscope_explorer.quick import QUICK
+from attnscope_explorer.state import VIEWS, from_query
 
 # counts drawings and requests of both kinds from here on
 COUNT = """const g = document.querySelector('#graph .js-plotly-plot');

@@ -12,10 +12,10 @@ pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
 )
 
-from attnscope.explorer.compute import shown
-from attnscope.explorer.staged import WEIGHTS
-from attnscope.explorer.state import VIEWS, default_state
-from attnscope.explorer.views.convergence import FIRST
+from attnscope_explorer.compute import shown
+from attnscope_explorer.staged import WEIGHTS
+from attnscope_explorer.state import VIEWS, default_state
+from attnscope_explorer.views.convergence import FIRST
 
 SHORT = 5.1e-4  # half a unit of the fourth digit, which is what bars keep
 STAGE = [ASSETS / "numbers.js", ASSETS / "stage.js"]

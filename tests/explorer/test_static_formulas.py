@@ -10,10 +10,10 @@ from helpers.javascript import ASSETS, STATIC, evaluated
 
 import attnscope as at
 from attnscope.dynamics.starts import starting_overlaps
-from attnscope.explorer.flow import descent
 from attnscope.theory.optima.stable_step import stable_step
 from attnscope.theory.overlaps import gram
 from attnscope.theory.risk import risk_gradient
+from attnscope_explorer.flow import descent
 
 SCRIPTS = [ASSETS / "numbers.js"]
 SCRIPTS += [STATIC / name for name in ("closed_forms.js", "points.js", "descent.js")]

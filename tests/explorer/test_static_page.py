@@ -17,9 +17,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import attnscope as at
-from attnscope.explorer.staged import sequence
-from attnscope.explorer.static_page.build import write_static
-from attnscope.explorer.tours.registry import all_tours
+from attnscope_explorer.staged import sequence
+from attnscope_explorer.static_page.build import write_static
+from attnscope_explorer.tours.registry import all_tours
 
 CLOSE = 1e-9  # relative: the bar of the page
 POINTS = 20

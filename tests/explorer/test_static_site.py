@@ -16,11 +16,11 @@ needs_a_browser()
 
 import attnscope as at
 from attnscope.cli import app
-from attnscope.explorer.state import to_query
-from attnscope.explorer.static_page.build import LARGEST
-from attnscope.explorer.static_page.examples import LISTED, state_of
-from attnscope.explorer.static_page.tables import interpolated, make_tables
-from attnscope.explorer.tours.registry import all_tours
+from attnscope_explorer.state import to_query
+from attnscope_explorer.static_page.build import LARGEST
+from attnscope_explorer.static_page.examples import LISTED, state_of
+from attnscope_explorer.static_page.tables import interpolated, make_tables
+from attnscope_explorer.tours.registry import all_tours
 
 PLACES = 100  # fresh places of a table, at random between its nodes
 

@@ -16,13 +16,13 @@ pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
 )
 
-from attnscope.explorer import compute
-from attnscope.explorer.compute import answer, shown
-from attnscope.explorer.state import default_state, from_query, to_query
-from attnscope.explorer.steering import USUAL, limit_of
-from attnscope.explorer.views.training import training
 from attnscope.figures.render_plotly import PALETTE
 from attnscope.theory.optima.stable_step import stable_step
+from attnscope_explorer import compute
+from attnscope_explorer.compute import answer, shown
+from attnscope_explorer.state import default_state, from_query, to_query
+from attnscope_explorer.steering import USUAL, limit_of
+from attnscope_explorer.views.training import training
 
 ASSETS = Path(compute.__file__).parent / "assets"
 

@@ -15,14 +15,14 @@ from helpers.stated_values import agrees
 
 from attnscope.claims.registry import own_claims
 from attnscope.errors import AttnscopeError
-from attnscope.explorer.compute import RENDER
-from attnscope.explorer.fields import plain as typed
-from attnscope.explorer.state import VIEWS, from_query
-from attnscope.explorer.tours.registry import all_tours, one_step, one_tour, steps_of_claims
-from attnscope.explorer.tours.stated import shown
-from attnscope.explorer.tours.tour import FORMULAS, TEXTS
 from attnscope.formulas.typeset import formulas, inks, plain
 from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope_explorer.compute import RENDER
+from attnscope_explorer.fields import plain as typed
+from attnscope_explorer.state import VIEWS, from_query
+from attnscope_explorer.tours.registry import all_tours, one_step, one_tour, steps_of_claims
+from attnscope_explorer.tours.stated import shown
+from attnscope_explorer.tours.tour import FORMULAS, TEXTS
 
 STEPS = [
     pytest.param(tour, k, id=f"{tour.name}-{k + 1}")
@@ -162,7 +162,7 @@ def test_inks_are_read_on_light_and_dark_and_have_their_curves_colour():
     from attnscope.figures.outcomes import OUTCOMES
     from attnscope.figures.render_plotly import PALETTE
 
-    css = (files("attnscope.explorer") / "assets" / "tours.css").read_text("utf-8")
+    css = (files("attnscope_explorer") / "assets" / "tours.css").read_text("utf-8")
     used = {
         ink
         for tour in all_tours()

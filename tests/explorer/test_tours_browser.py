@@ -22,10 +22,10 @@ needs_a_browser()
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from attnscope.explorer.callbacks import LATER
-from attnscope.explorer.fields import plain as typed
-from attnscope.explorer.state import from_query
-from attnscope.explorer.tours.registry import all_tours, one_tour
+from attnscope_explorer.callbacks import LATER
+from attnscope_explorer.fields import plain as typed
+from attnscope_explorer.state import from_query
+from attnscope_explorer.tours.registry import all_tours, one_tour
 
 TOUR = one_tour("swapped-runs")
 HTML = "return document.documentElement.className"

@@ -48,7 +48,6 @@ SKELETONS = {
     "claims": (),
     "show": ("slr-13",),
     "diff": ("{out}", "{out}"),
-    "selftest": ("--settings", "1", "--only", "Topics"),
 }  # fmt: skip
 NUMBERS = (
     "0", "1", "2", "3", "-1", "-0", "1.5", "1e-300", "-1e-300", "1e300", "1e999", "nan", "inf",
@@ -72,7 +71,6 @@ PATHS = (
 )  # fmt: skip
 # legal and long, or of the network: the rest of the command is tried without
 LEFT = {
-    "selftest": {"settings", "only"},
     "explore": {"static"},  # tables of two minutes; tests/explorer/test_static_site.py
     "reproduce": {"only", "full", "workers", "scheduler"},
     "sweep": {"workers", "scheduler", "timeout"},
@@ -188,7 +186,7 @@ def check(name, words, out):
         return "hangs"
     if code not in (0, 1, 2):
         return f"exit code {code}"
-    if code == 1 and name not in ("reproduce", "diff", "show", "selftest", "sweep"):
+    if code == 1 and name not in ("reproduce", "diff", "show", "sweep"):
         return f"exit code 1: {said}"
     if "Traceback" in said + printed:
         return said + printed
@@ -205,8 +203,8 @@ def check(name, words, out):
 
 def tried(name, number, places, monkeypatch, seed):
     """Troubles of so many lists of a command."""
-    from attnscope.explorer import app as page
-    from attnscope.explorer.static_page import build
+    from attnscope_explorer import app as page
+    from attnscope_explorer.static_page import build
 
     monkeypatch.setattr(page, "serve", served)
     monkeypatch.setattr(webbrowser, "open", lambda address: False)

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("dash")
 
-from attnscope.explorer.app import create_app
+from attnscope_explorer.app import create_app
 
 HOSTS = [
     ("127.0.0.1", "127.0.0.1:8050", 200),

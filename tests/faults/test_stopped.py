@@ -73,7 +73,6 @@ COMMANDS = {
     "sweep": ("sweep", "study.toml", "--store", "store"),
     "sweep in processes": ("sweep", "study.toml", "--store", "store", "--workers", "2"),
     "reproduce": ("reproduce", "--out", "report"),
-    "selftest": ("selftest", "--settings", "5000"),
     "curve": ("curve", "--alpha", "0.1:20:900"),
     "explore": ("explore", "--no-browser", "--port", "0"),
 }

@@ -95,7 +95,7 @@ def wait(condition, what):
 
 
 def opened(browser, url):
-    from attnscope.explorer.callbacks import LATER
+    from attnscope_explorer.callbacks import LATER
 
     browser.get("about:blank")
     browser.get(url)

@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 
 from attnscope.claims.claim import Claim, Context, Evidence
-from attnscope.claims.registry import all_claims
+from attnscope.claims.registry import listed_claims
 from attnscope.figures.check import problems
 from attnscope.figures.figure import Figure
 from attnscope.figures.render_matplotlib import svg
@@ -103,7 +103,7 @@ def numbers_of_0_2_0() -> dict[str, dict]:
 
 @cache
 def claim(name: str) -> Claim:
-    return next(c for c in all_claims() if c.id == name)
+    return listed_claims().claims[name].load()
 
 
 @cache
@@ -113,9 +113,8 @@ def evidence(name: str) -> Evidence:
 
 def ids(paper: str, numbers: Sequence[str]) -> list[str]:
     """The ids of a paper's claims with these numbers; all must exist."""
-    found = [
-        c.id for c in all_claims() if c.id.startswith(tuple(f"{paper}-{n}-" for n in numbers))
-    ]
+    begin = tuple(f"{paper}-{number}-" for number in numbers)
+    found = [name for name in listed_claims().claims if name.startswith(begin)]
     assert [name.split("-")[1] for name in found] == list(numbers), found
     return found
 

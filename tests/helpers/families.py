@@ -1,4 +1,4 @@
-"""One way to run a family of the adversary's subjects as a test.
+"""One way to run a family of the subjects of the stress tests as a test.
 
 False alarms: deterministic settings have none; the sampled ones of a run count SAMPLED at most,
 each with 5.7e-7.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
-
-from attnscope.selftest.attack import attack_one, families, shares
+from stress.attack import attack_one, families, shares
 
 # settings of `make test` and of each seed of `make test-all`
 QUICK = 1500

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import attnscope.explorer
+import attnscope_explorer
 from helpers.patience import HANG
 
-ASSETS = Path(attnscope.explorer.__file__).parent / "assets"
-STATIC = Path(attnscope.explorer.__file__).parent / "static_page" / "assets"
+ASSETS = Path(attnscope_explorer.__file__).parent / "assets"
+STATIC = Path(attnscope_explorer.__file__).parent / "static_page" / "assets"
 NODE = shutil.which("node")
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from attnscope.explorer.static_page.tables import NODES, Axis
+from attnscope_explorer.static_page.tables import NODES, Axis
 from helpers.browser_page import FIGURE, text, wait
 
 # Coarse tables of the default spread, a second's work: the page is what is tested with them

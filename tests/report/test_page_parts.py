@@ -14,7 +14,8 @@ from helpers import fake_claims as fake
 from helpers.paths import ROOT
 
 from attnscope.claims.claim import Comparison, Context
-from attnscope.claims.provenance import STATEMENTS, Provenance
+from attnscope.claims.paper import known_papers
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.registry import all_claims
 from attnscope.claims.table import Table
 from attnscope.claims.verdict import run_claim
@@ -35,7 +36,7 @@ def test_every_statement_stands_once_with_its_claims_or_the_reason_why_not():
     claims = all_claims()
     sheets = coverage(known_claims(claims, ()))
     rows = [row for sheet in sheets for row in sheet.rows]
-    assert sorted(row.key for row in rows) == sorted(STATEMENTS)
+    assert sorted(row.key for row in rows) == sorted(known_papers().statements)
     assert [row.key for row in rows if not row.checked and not row.gap] == []
     marked = {mark.id for row in rows for mark in (*row.checked, *row.about)}
     marked |= {mark.id for mark in unplaced(known_claims(claims, ()))}

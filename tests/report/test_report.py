@@ -15,7 +15,8 @@ from helpers import fake_claims as fake
 
 from attnscope.claims.claim import Comparison, Context
 from attnscope.claims.numbers import number
-from attnscope.claims.provenance import PAPERS, STATEMENTS, Provenance
+from attnscope.claims.paper import known_papers
+from attnscope.claims.provenance import Provenance
 from attnscope.claims.sentence import sentences_of
 from attnscope.claims.verdict import WORDS, run_claim
 from attnscope.figures import inline_svg
@@ -142,12 +143,12 @@ def test_a_section_has_all_there_is_to_know(parsed):
         assert words in parsed.text
 
 
-def test_it_leads_to_the_explorer_and_the_documentation(parsed):
+def test_it_leads_to_the_explorer_and_the_documentation(parsed, verdicts):
     assert "attnscope explore" in parsed.text
-    # slr-01; inside, so that a page that is mailed keeps it
-    assert (
-        "#mathematics-predictors" in parsed.links and "mathematics-predictors" in parsed.ids
-    )
+    # inside, so that a page that is mailed keeps it
+    known = replace(verdicts[0], id="slr-01-attention-reduces")
+    own = Page(page([known], 0, "1.2.3"))
+    assert "#mathematics-predictors" in own.links and "mathematics-predictors" in own.ids
     assert not [link for link in parsed.links if "docs" in link]
 
 
@@ -163,11 +164,11 @@ def test_a_section_says_where_the_claim_comes_from(verdicts):
         verdicts[0], provenance=Provenance("sharpened", ("A/theorem-1",), "a <constant>")
     )
     text = Page(page([verdict], 0, "1.2.3")).text
-    statement = STATEMENTS["A/theorem-1"]
+    statement = known_papers().statements["A/theorem-1"]
     for words in (
         "sharpened",
-        PAPERS["A"].title,
-        PAPERS["A"].version,
+        known_papers().papers["A"].title,
+        known_papers().papers["A"].version,
         f"{statement.place} ({statement.known})",
         statement.says,
         "a <constant>",

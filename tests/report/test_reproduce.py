@@ -131,7 +131,8 @@ def test_a_skipped_check_says_why():
 
 
 def test_reproduce_selects_by_pattern_and_seed(monkeypatch, capsys):
-    monkeypatch.setattr("attnscope.claims.registry.all_claims", lambda: fake.HARMLESS)
+    listed = fake.listed(fake.HARMLESS)
+    monkeypatch.setattr("attnscope.claims.registry.listed_claims", lambda: listed)
     assert "<table>" in reproduce("slr-01*", progress=False)._repr_html_()
     assert [v.id for v in reproduce("slr-0[12]*", progress=False)] == [
         "slr-01-holds",
@@ -152,7 +153,7 @@ def test_reproduce_selects_by_pattern_and_seed(monkeypatch, capsys):
 def test_the_package_name_can_be_called_whoever_imported_the_module_first():
     code = (
         "from helpers import fake_claims; import attnscope as at, attnscope.claims.registry as r; "
-        "r.all_claims = lambda: fake_claims.FINE;"
+        "r.listed_claims = lambda: fake_claims.listed(fake_claims.FINE);"
         "from attnscope.reproduction import exit_code; print(exit_code(at.reproduce('slr-01*', "
         "progress=False)))"
     )
@@ -282,9 +283,8 @@ def never(context):
     ],
 )
 def test_bad_input_is_one_sentence_before_any_work(options, words, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "attnscope.claims.registry.all_claims", lambda: [fake.fake("slr-01-never", never)]
-    )
+    listed = fake.listed([fake.fake("slr-01-never", never)])
+    monkeypatch.setattr("attnscope.claims.registry.listed_claims", lambda: listed)
     (tmp_path / "file").write_text("precious")
     if isinstance(options.get("out"), str):
         options = {"out": options["out"].format(file=tmp_path / "file")}
@@ -344,7 +344,7 @@ def waits(context):
     print("waiting", flush=True)
     time.sleep(3600)
 claims = [fake.HOLDS, fake.DECLARED, fake.fake("slr-03-waits", waits)]
-fake.all_claims = lambda: claims
+fake.listed_claims = lambda: fake.listed(claims)
 Run(claims, 0, registry="helpers.fake_claims").through(sys.argv[1], progress=False)
 """
 
@@ -383,7 +383,7 @@ def test_stopping_before_the_first_verdict_leaves_an_older_report_alone(tmp_path
     (tmp_path / "index.html").write_text("before")
     with pytest.MonkeyPatch.context() as patch:
         claims = [fake.fake("slr-01-stops", stops), fake.HOLDS]
-        patch.setattr(fake, "all_claims", lambda: claims)
+        patch.setattr(fake, "listed_claims", lambda: fake.listed(claims))
         with pytest.raises(KeyboardInterrupt, match=r"stopped; 0 of 2 claims are checked\."):
             through(claims, tmp_path)
     assert (tmp_path / "index.html").read_text() == "before" and not (

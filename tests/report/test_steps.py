@@ -7,11 +7,11 @@ from helpers import fake_claims as fake
 from attnscope.claims.claim import Context
 from attnscope.claims.registry import own_claims
 from attnscope.claims.verdict import run_claim
-from attnscope.explorer.tours.registry import UNSEEN, short_id, steps_of_claims
 from attnscope.report import build
 from attnscope.report.cards import claim_card, claim_record
 from attnscope.report.steps import Seen, in_site
 from attnscope.reproduction import seen_in_tours, unseen
+from attnscope_explorer.tours.registry import UNSEEN, short_id, steps_of_claims
 
 STEP = Seen("one-tour", 3, "A <title> & more")
 

@@ -1,10 +1,12 @@
-"""Claims: one file each, found by its name in the folder of its family.
+"""What a claim is, and what came of it: the classes that authors of claims use.
 
-`claim`, `provenance`, `verdict` and `registry` are the mechanism, `compare`, `panels`, `pages` and
-the other files here are what several claims share; `papers/` what the papers say; `slr/`, `exch/`,
-`beyond/`, `samples/`, `around/` hold the claims.
+`claim` (a claim, its comparisons and evidence), `sentence` (statements tied to comparisons), `series`
+(predicted and measured values along an axis), `compare` (comparisons that many claims make), `table`,
+`numbers` (numbers as people read them), `paper` and `provenance` (where a claim comes from),
+`registry` (which claims there are), `verdict`, `verdict_table` and `verdict_cards` (what came of
+them). The claims themselves are in the package attnscope_claims and in plugins.
 
-Imports `estimators` and below; imported by `report` and `reproduction`.
+Imports `figures` and below; imported by `report` and `reproduction`.
 """
 
 from attnscope.doors import door

@@ -18,18 +18,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from attnscope.claims.papers import PAPERS, STATEMENTS
-from attnscope.claims.papers.paper import Paper, Statement
+from attnscope.claims.paper import Paper, Statement, known_papers
 from attnscope.errors import bad
 
-__all__ = ["PAPERS", "RELATIONS", "STATEMENTS", "Paper", "Provenance", "Statement"]
+__all__ = ["RELATIONS", "Paper", "Provenance", "Statement"]
 
 RELATIONS = ("same", "sharpened", "contradicted", "new here")
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Of one claim: the statements it checks or is about (keys of STATEMENTS), and what is ours.
+    """Of one claim: the statements it checks or is about (keys of STATEMENTS in a paper's file), and what is ours.
 
     >>> Provenance("same", ("A/theorem-1",)).line
     'Marion et al. 2025, Theorem 1 (second-hand: public reviews)'
@@ -45,8 +44,8 @@ class Provenance:
         if self.relation not in RELATIONS:
             raise bad("relation", "Provenance", f"one of {RELATIONS}", self.relation)
         for key in self.of:
-            if key not in STATEMENTS:
-                raise bad("of", "Provenance", "keys of STATEMENTS", key)
+            if key not in known_papers().statements:
+                raise bad("of", "Provenance", "keys of STATEMENTS of a paper", key)
         if self.relation != "new here" and not self.of:
             raise bad(
                 "of", "Provenance", "a statement", "none", "'new here' where there is none"
@@ -54,7 +53,7 @@ class Provenance:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        return tuple(STATEMENTS[key] for key in self.of)
+        return tuple(known_papers().statements[key] for key in self.of)
 
     @property
     def paper(self) -> str:
@@ -64,8 +63,10 @@ class Provenance:
     @property
     def line(self) -> str:
         """One line for tables."""
-        told = [f"{PAPERS[s.paper].name}, {s.place} ({s.known})" for s in self.statements]
-        about = "; ".join(told)
+        papers = known_papers().papers
+        about = "; ".join(
+            f"{papers[s.paper].name}, {s.place} ({s.known})" for s in self.statements
+        )
         if self.relation == "new here":
             return f"new here; about {about}" if about else "new here"
         return f"{about}; new here: {self.ours}" if self.ours else about
@@ -73,10 +74,11 @@ class Provenance:
     def record(self) -> dict[str, Any]:
         """For verdicts.json."""
         first = self.statements[0] if self.of else None
+        paper = known_papers().papers[first.paper] if first else None
         return {
             "relation": self.relation,
-            "paper": PAPERS[first.paper].title if first else None,
-            "version": PAPERS[first.paper].version if first else None,
+            "paper": paper.title if paper else None,
+            "version": paper.version if paper else None,
             "place": first.place if first else None,
             "known": first.known if first else None,
             "paraphrase": first.says if first else None,

@@ -1,119 +1,217 @@
-"""All claims of this room and of its folders, found by file name: by family, then by number; after
-them those that installed packages announce (packs.py), by origin and id.
+"""Which claims there are: those that installed packages announce (plugins.py, group attnscope.claims).
+
+An entry point is one of
+
+    a package    one file per claim: FAMILY_NUMBER_WORDS.py holds CLAIM with the id
+                 FAMILY-NUMBER-WORDS, in the package or in a folder of it. A claim is known by the
+                 name of its file and imported when it is asked for. FAMILIES of the package, if it
+                 has one, is the order of the families; docs_page(id) the page of the documentation.
+    a Claim, or a list of them
+
+attnscope announces the package attnscope_claims. An id is taken once: who repeats one is left out,
+with a sentence in `broken`.
 """
 
 from __future__ import annotations
 
 import difflib
 import fnmatch
-import pkgutil
-from collections.abc import Sequence
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from importlib import import_module
-from typing import NamedTuple
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
-import attnscope.claims as room
-from attnscope import packs
-from attnscope.claims.claim import Claim
+from attnscope import plugins
 from attnscope.errors import AttnscopeError, bad
 
-__all__ = ["all_claims", "announced_claims", "one_claim", "own_claims", "selected_claims"]
+if TYPE_CHECKING:  # a shell that completes ids loads no NumPy
+    from attnscope.claims.claim import Claim
 
-NAMED = 3  # ids in a sentence
-PREFIXES = (
-    "slr_",
-    "exch_",
-    "beyond_",
-    "samples_",
-    "around_",
-)  # the families, in the order of the report
+__all__ = [
+    "ClaimList",
+    "ListedClaim",
+    "all_claims",
+    "docs_page",
+    "listed_claims",
+    "one_claim",
+    "own_claims",
+    "selected_claims",
+]
+
+IDS_SHOWN = 3  # in a sentence
+OWN = "attnscope "  # how the origin of our own claims begins
+CLAIM_FILE = re.compile(r"[a-z]+_\d+_\w+")  # slr_13_swapped_beats_oracle
 
 
-def all_claims() -> list[Claim]:
-    """Every claim: ours, and those of installed packages that can be loaded."""
-    return [*own_claims(), *announced_claims().claims]
+class ListedClaim(NamedTuple):
+    """A claim by its id: the package and version that brings it, how to import it, its page."""
+
+    origin: str
+    load: Callable[[], Claim]
+    page: str = "claims"
 
 
-class AnnouncedClaims(NamedTuple):
-    """Claims of installed packages; origins: package and version by id; broken: a sentence for
-    each entry point that gives none.
-    """
+class ClaimList(NamedTuple):
+    """Claims by id, ours first; broken: a sentence for each entry point that was left out."""
 
-    claims: list[Claim]
-    origins: dict[str, str]
+    claims: dict[str, ListedClaim]
     broken: list[str]
 
 
-def announced_claims() -> AnnouncedClaims:
-    """What the installed packages announce."""
-    taken = {claim.id for claim in own_claims()}
-    found = AnnouncedClaims([], {}, [])
-    for point in packs.announced(packs.CLAIMS):
+def listed_claims() -> ClaimList:
+    """Every claim that can be asked for; the files of a package are named, not imported.
+
+    >>> listed_claims().claims["slr-13-swapped-beats-oracle"].load().headline
+    'gap'
+    """
+    return _claims_on_path(tuple(sys.path))
+
+
+@lru_cache(maxsize=plugins.PATHS_KEPT)
+def _claims_on_path(path: tuple[str, ...]) -> ClaimList:
+    found = ClaimList({}, [])
+    for point in plugins.announced(plugins.CLAIMS):
         try:
-            for claim in _claims(point):
-                if claim.id in taken:
-                    raise point.refusal(
-                        f"{claim.id}, which is taken", "a claim with a new id"
-                    )
-                taken.add(claim.id)
-                found.claims.append(claim)
-                found.origins[claim.id] = point.origin
+            rows = _rows_of(point)
+            for name in rows:
+                if name in found.claims:
+                    raise point.refusal(f"{name}, which is taken", "a claim with a new id")
         except AttnscopeError as error:
             found.broken.append(str(error))
+            continue
+        found.claims.update(rows)
     return found
 
 
-def _claims(point: packs.Announced) -> list[Claim]:
-    """A Claim, or a list of them."""
+def _rows_of(point: plugins.EntryPoint) -> dict[str, ListedClaim]:
+    """The claims of one entry point, by id."""
     loaded = point.load()
+    if isinstance(loaded, ModuleType):
+        return _rows_of_package(loaded, point)
+    from attnscope.claims.claim import Claim
+
     claims = list(loaded) if isinstance(loaded, (list, tuple)) else [loaded]
     for claim in claims:
         if not isinstance(claim, Claim):
-            must = "a Claim of attnscope.claims.claim, or a list of them"
+            must = "a Claim of attnscope.claims.claim, a list of them, or a package of claims"
             raise point.refusal(type(claim).__name__, must)
-    return claims
+    return {claim.id: ListedClaim(point.origin, partial(_same, claim)) for claim in claims}
+
+
+def _rows_of_package(
+    package: ModuleType, point: plugins.EntryPoint
+) -> dict[str, ListedClaim]:
+    """The claims of a package, in the order of its families and then of ids."""
+    families = list(getattr(package, "FAMILIES", ()))
+    page_of = getattr(package, "docs_page", lambda name: "claims")
+    homes = {}
+    for folder in getattr(package, "__path__", ()):
+        for file in sorted(Path(folder).rglob("*.py")):
+            if CLAIM_FILE.fullmatch(file.stem):
+                parts = file.relative_to(folder).with_suffix("").parts
+                homes[file.stem.replace("_", "-")] = ".".join((package.__name__, *parts))
+    if not homes:
+        must = "a package with files such as paper_01_first_claim.py"
+        raise point.refusal(package.__name__, must)
+
+    def rank(name: str) -> tuple[int, str]:
+        family = name.split("-")[0]
+        return (families.index(family) if family in families else len(families), name)
+
+    return {
+        name: ListedClaim(
+            point.origin, partial(_claim_in, homes[name], name, point), page_of(name)
+        )
+        for name in sorted(homes, key=rank)
+    }
+
+
+def _same(claim: Claim) -> Claim:
+    return claim
+
+
+def _claim_in(module: str, name: str, point: plugins.EntryPoint) -> Claim:
+    """CLAIM of a file, or one sentence that names the package."""
+    from attnscope.claims.claim import Claim
+
+    try:
+        claim = import_module(module).CLAIM
+    except (Exception, SystemExit) as error:  # whatever somebody else's module does
+        raise point.refusal(
+            plugins.error_line(error), f"a package whose {name} loads"
+        ) from error
+    if not isinstance(claim, Claim) or claim.id != name:
+        got = getattr(claim, "id", type(claim).__name__)
+        raise point.refusal(
+            str(got), f"a package whose file for {name} has a Claim with that id"
+        )
+    return claim
+
+
+def all_claims() -> list[Claim]:
+    """Every claim: ours, and those of installed plugins that can be loaded."""
+    return selected_claims()
 
 
 def own_claims() -> list[Claim]:
-    """The claims of attnscope, in the order of PREFIXES and then of ids."""
-    files = pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
-    names = [info.name for info in files if info.name.rpartition(".")[2].startswith(PREFIXES)]
-    claims = [import_module(name).CLAIM for name in names]
-    return sorted(
-        claims, key=lambda claim: (PREFIXES.index(claim.id.split("-")[0] + "_"), claim.id)
-    )
+    """The claims of attnscope."""
+    rows = listed_claims().claims.values()
+    return [row.load() for row in rows if row.origin.startswith(OWN)]
+
+
+def docs_page(claim_id: str) -> str:
+    """Name of the page (docs/NAME.md) that has the mathematics of a claim.
+
+    >>> docs_page("slr-13-swapped-beats-oracle")
+    'risk'
+    """
+    row = listed_claims().claims.get(claim_id)
+    return "claims" if row is None else row.page
 
 
 def selected_claims(only: Sequence[str] | None = None) -> list[Claim]:
-    """Claims whose id matches one of the patterns ("slr-*", "slr-04*"),
-    all of them if there is none.
+    """Claims whose id matches one of the patterns ("slr-*", "slr-04*"), all that can be loaded if
+    there is none. Only these are imported.
     """
-    claims = all_claims()
+    rows = listed_claims().claims
     if not only:
-        return claims
-    ids = [claim.id for claim in claims]
+        return [claim for row in rows.values() if (claim := _loaded_or_none(row)) is not None]
     for pattern in only:
-        if not fnmatch.filter(ids, pattern):
+        if not fnmatch.filter(rows, pattern):
             must = "a pattern that matches a claim"
-            raise bad("only", "reproduce", must, f"{pattern!r}", _near(pattern, ids))
-    return [
-        claim
-        for claim in claims
-        if any(fnmatch.fnmatch(claim.id, pattern) for pattern in only)
+            raise bad("only", "reproduce", must, f"{pattern!r}", _near(pattern, list(rows)))
+    chosen = [
+        name for name in rows if any(fnmatch.fnmatch(name, pattern) for pattern in only)
     ]
+    return [rows[name].load() for name in chosen]
+
+
+def _loaded_or_none(row: ListedClaim) -> Claim | None:
+    """A claim of ours must load; one of a plugin that does not is left out."""
+    try:
+        return row.load()
+    except AttnscopeError:
+        if row.origin.startswith(OWN):
+            raise
+        return None
 
 
 def one_claim(word: str) -> Claim:
     """The claim of this id, or the only one that begins with it or matches it as a pattern."""
-    claims = {claim.id: claim for claim in all_claims()}
-    if word in claims:
-        return claims[word]
-    found = [name for name in claims if name.startswith(word)] if word else []
-    found = found or fnmatch.filter(claims, word)
+    rows = listed_claims().claims
+    if word in rows:
+        return rows[word].load()
+    found = [name for name in rows if name.startswith(word)] if word else []
+    found = found or fnmatch.filter(rows, word)
     if len(found) == 1:
-        return claims[found[0]]
+        return rows[found[0]].load()
     must = "the id of one claim, its beginning, or a pattern that only it matches"
     if not found:
-        raise bad("ID", "attnscope show", must, f"{word!r}", _near(word, list(claims)))
+        raise bad("ID", "attnscope show", must, f"{word!r}", _near(word, list(rows)))
     raise bad("ID", "attnscope show", must, f"{word!r} ({len(found)} claims)", _some(found))
 
 
@@ -123,7 +221,7 @@ def _near(word: str, ids: Sequence[str]) -> str:
     holding = [name for name in ids if core and core in name]
     if holding:
         return f"'*{core}*' ({_some(holding)})"
-    close = difflib.get_close_matches(core, ids, NAMED, cutoff=0.5)
+    close = difflib.get_close_matches(core, ids, IDS_SHOWN, cutoff=0.5)
     if not close:
         close = [name for name in ids if core and core.split("-")[0] == name.split("-")[0]]
     return _some(close) if close else "attnscope claims for the list"
@@ -131,7 +229,7 @@ def _near(word: str, ids: Sequence[str]) -> str:
 
 def _some(ids: Sequence[str]) -> str:
     """The first few of them in words."""
-    shown = list(ids[:NAMED])
-    if len(ids) > NAMED:
-        shown.append(f"{len(ids) - NAMED} more")
+    shown = list(ids[:IDS_SHOWN])
+    if len(ids) > IDS_SHOWN:
+        shown.append(f"{len(ids) - IDS_SHOWN} more")
     return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]

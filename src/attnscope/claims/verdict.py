@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -20,10 +20,11 @@ from attnscope.claims.provenance import Provenance
 from attnscope.claims.sentence import Sentence
 from attnscope.claims.table import Table
 from attnscope.figures.figure import Figure
+from attnscope.optional import NotInstalled
 
 __all__ = ["REGISTRY", "Verdict", "broken_off", "run_claim", "run_named"]
 
-REGISTRY = "attnscope.claims.registry"  # the module whose `all_claims` lists the claims
+REGISTRY = "attnscope.claims.registry"  # the module whose `listed_claims` lists the claims
 COPIED = (
     "id",
     "title",
@@ -59,6 +60,7 @@ class Verdict:
         skipped or raised. skipped: why, in words ("" if it ran).
         error: frames (file names without folders) and message of what the check raised ("" if
         nothing).
+        origin: the package that brings the claim, with its version.
 
     predicted, measured, tolerance are those of the headline: the comparison that the claim names,
     or else the one nearest to breaking; None without any.
@@ -83,6 +85,7 @@ class Verdict:
     rests_on: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     headline_key: str = ""
+    origin: str = ""
 
     @property
     def statement(self) -> str:
@@ -205,7 +208,7 @@ def run_claim(claim: Claim, context: Context) -> Verdict:
             "tables": evidence.tables,
             "condition": "; ".join(filter(None, (claim.condition, evidence.reduced))),
         }
-    except Skipped as reason:
+    except (Skipped, NotInstalled) as reason:
         seen = {"holds": None, "skipped": str(reason)}
     except Exception as error:
         seen = {"holds": False, "notes": _last_line(error), "error": _account(error)}
@@ -214,17 +217,14 @@ def run_claim(claim: Claim, context: Context) -> Verdict:
 
 def run_named(claim_id: str, seed: int, full: bool, registry: str = REGISTRY) -> Verdict:
     """Check the claim of that id: what travels to another process is the name, not the code."""
-    claims = import_module(registry).all_claims()
-    return run_claim(
-        next(claim for claim in claims if claim.id == claim_id), Context(seed, full)
-    )
+    row = import_module(registry).listed_claims().claims[claim_id]
+    return replace(run_claim(row.load(), Context(seed, full)), origin=row.origin)
 
 
-def broken_off(claim: Claim, error: str, seconds: float) -> Verdict:
+def broken_off(claim: Claim, error: str, seconds: float, origin: str = "") -> Verdict:
     """The verdict on a claim whose process ended under it."""
-    return Verdict(
-        **_described(claim), holds=False, notes=error, error=error, seconds=seconds
-    )
+    described = _described(claim) | {"origin": origin}
+    return Verdict(**described, holds=False, notes=error, error=error, seconds=seconds)
 
 
 def _described(claim: Claim) -> dict[str, Any]:

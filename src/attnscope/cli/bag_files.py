@@ -18,13 +18,13 @@ def bag_table(
     need_target: bool = True,
 ) -> Any:
     """Bags with labels: a table, or files with a label table and the columns `given` for it."""
-    from attnscope.estimators.bags.file_formats import PICKLES
-    from attnscope.estimators.bags.open_bags import FORMATS, open_bags
+    from attnscope.estimators.bags.file_formats import PICKLE_SUFFIXES
+    from attnscope.estimators.bags.open_bags import FORMAT_READERS, open_bags
     from attnscope.estimators.bags.table_columns import Table
-    from attnscope.estimators.bags.tables import SUFFIXES, read_table
+    from attnscope.estimators.bags.tables import TABLE_SUFFIXES, read_table
 
     labels, bag, target, weight = given
-    ours = {*FORMATS, *PICKLES} - {*SUFFIXES}  # what no table ends in
+    ours = {*FORMAT_READERS, *PICKLE_SUFFIXES} - {*TABLE_SUFFIXES}  # what no table ends in
     if labels is None and not data.is_dir() and data.suffix.lower() not in ours:
         return read_table(data, columns, need_target=need_target)
     if labels is None and need_target:

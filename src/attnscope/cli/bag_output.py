@@ -28,7 +28,7 @@ def print_fit(
         return _print_stream(model, size, written, replaced, as_json)
     diagnosis = model.diagnose(table.bags, table.target, table.groups)
     # with a model at hand it is loaded; on its own it would cost every command its start
-    from attnscope.estimators.fit.stacking import READERS
+    from attnscope.estimators.fit.stacking import BASELINES
 
     own = float(model.cv_losses_.mean())
     pooled = float(model.cv_mean_pool_losses_.mean())
@@ -47,7 +47,7 @@ def print_fit(
     facts |= {"components": model.components_}
     if kind.endswith("Classifier"):
         facts |= {"assumption": model.assumption_}
-    facts |= {f"{name}_share": getattr(model, f"{name}_share_", 0.0) for name in READERS}
+    facts |= {f"{name}_share": getattr(model, f"{name}_share_", 0.0) for name in BASELINES}
     facts |= {"verdict": diagnosis.verdict}
     facts |= {"warnings": list(diagnosis.warnings)}
     groups = None if table.groups is None else len(set(table.groups.tolist()))
@@ -67,7 +67,7 @@ def print_fit(
         print(f"in the tokens' {model.components_} widest directions")
     if facts.get("assumption") == "witness":
         print("read as witnesses: a token can only speak for the second class")
-    for reader, said in READERS.items():
+    for reader, said in BASELINES.items():
         if facts[f"{reader}_share"]:
             print(f"share of the prediction read from {said}: {facts[f'{reader}_share']:.2f}")
     if groups is not None:

@@ -187,8 +187,8 @@ def _save(model: Any, out: Path, columns: Any) -> Path:
     """Save the model with its columns' names; where the disk refuses, in the temporary folder:
     nothing computed is lost.
     """
-    from attnscope.estimators import saved
     from attnscope.estimators.bags.table_columns import remember
+    from attnscope.estimators.model_file import read as saved
 
     def write(path: Path) -> Path:
         with whole_file(path, "attnscope fit", "--out") as part:

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from attnscope.cli.completion import arguments, tasks
+from attnscope.cli.plugin_commands import plugin_command, plugin_command_names
 from attnscope.cli.refusals import UsageError, refusal
 from attnscope.cli.stopping import STOPPED
 from attnscope.errors import bad, listed
@@ -27,6 +28,14 @@ class Commands(TyperGroup):
     """
 
     typed: Sequence[str] = ()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Ours, then those of plugins."""
+        own = super().list_commands(ctx)
+        return [*own, *(name for name in plugin_command_names() if name not in own)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return super().get_command(ctx, cmd_name) or plugin_command(cmd_name)
 
     def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
         self.typed = tuple(args)

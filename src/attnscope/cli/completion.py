@@ -1,14 +1,13 @@
 """What a shell completes after the tab key: claims, tasks, predictors, arguments of --with, and
 options whose values are a few words.
 
-Nothing heavy is imported: claims are named by their files. What installed packages announce is left
-out, since it would have to be loaded to be named.
+Nothing heavy is imported: claims are named by their files. Tasks and predictors of plugins are left
+out, since they would have to be loaded to be named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from attnscope.catalogue import PREDICTORS, TASKS
@@ -17,14 +16,10 @@ __all__ = ["arguments", "claim_ids", "claims", "predictors", "some_of", "tasks"]
 
 
 def claim_ids() -> list[str]:
-    """Every claim of attnscope, by the names of the files."""
-    import attnscope.claims as room
+    """Every claim that can be asked for: those of packages by the names of their files."""
+    from attnscope.claims.registry import listed_claims
 
-    files = (
-        path.stem for folder in room.__path__ for path in Path(folder).glob("*/*_[0-9]*.py")
-    )
-    named = (stem for stem in files if stem.split("_")[1].isdigit())
-    return sorted(stem.replace("_", "-") for stem in named)
+    return sorted(listed_claims().claims)
 
 
 def claims(incomplete: str) -> list[str]:

@@ -21,16 +21,17 @@ Folder = Annotated[Path, typer.Argument(help="Folder of a report, or its verdict
 @app.command("claims")
 def claims_command(as_json: Json = False) -> None:
     """List every claim that `attnscope reproduce` checks."""
-    from attnscope.claims.registry import announced_claims, own_claims
+    from attnscope.claims.registry import listed_claims, selected_claims
     from attnscope.report.terminal import claims_json, claims_table
 
-    announced = announced_claims()
-    claims = [*own_claims(), *announced.claims]
+    known = listed_claims()
+    claims = selected_claims()
+    origins = {name: row.origin for name, row in known.claims.items()}
     if as_json:
-        print_json(claims_json(claims, announced.origins))
+        print_json(claims_json(claims, origins))
     else:
-        print(claims_table(claims, announced.origins))
-    left_out(announced.broken)
+        print(claims_table(claims, origins))
+    left_out(known.broken)
 
 
 @app.command("show")

@@ -1,10 +1,8 @@
-"""The long jobs: `attnscope sweep`, `reproduce`, and the page, `explore`."""
+"""The long jobs: `attnscope sweep` and `reproduce`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +13,7 @@ from attnscope.cli.completion import claims
 from attnscope.cli.json_text import json_text, print_json
 from attnscope.errors import AttnscopeError
 from attnscope.files import whole_file, write_csv
+from attnscope.optional import needs
 
 
 @app.command("sweep")
@@ -60,6 +59,8 @@ def sweep_command(
         raise AttnscopeError(
             f"--out of attnscope sweep must be an existing folder, got {str(out)!r}; try --out ."
         )
+    if study.figure:
+        needs("matplotlib", f"the figure of {file.name}")
     with interruptible():
         report = study.run(store, workers, scheduler, not as_json, timeout)
     table = out / f"{study.name}.csv"
@@ -123,11 +124,11 @@ def reproduce_command(
     as_json: Json = False,
 ) -> None:
     """Re-check the papers' claims: a verdict and a figure each, and a report in DIR/index.html."""
-    from attnscope.claims.registry import announced_claims
+    from attnscope.claims.registry import listed_claims
     from attnscope.report.build import verdicts_json
     from attnscope.reproduction import exit_code, reproduce
 
-    left_out(announced_claims().broken)
+    left_out(listed_claims().broken)
 
     with interruptible():
         verdicts = reproduce(
@@ -138,89 +139,3 @@ def reproduce_command(
 
         print(verdicts_json(verdicts, seed, __version__))
     raise typer.Exit(exit_code(verdicts))
-
-
-@app.command("explore")
-def explore_command(
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on; anything but the default is open to your network."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 8050,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Do not open a browser.")
-    ] = False,
-    task: Annotated[
-        str | None,
-        typer.Option(help="A task of yours: my_paper.py:MyTask, or a package's word."),
-    ] = None,
-    static: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Write the page as plain files, for file:// and any web server, and end.",
-        ),
-    ] = None,
-    site: Annotated[
-        bool,
-        typer.Option(
-            "--site", help="With --static: link to docs at .. and to a report at ../report."
-        ),
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Open the explorer, a local page with exact risks,
-    landscapes and training at the turn of a knob.
-    """
-    if static is not None:
-        _write_static(static, site, as_json)
-        return
-    if site:
-        raise AttnscopeError(
-            "--site of attnscope explore must be given with --static, got it alone; try --static "
-            "site/explorer --site."
-        )
-    if task is not None:
-        from attnscope.theory.words import task_row
-
-        task_row(
-            task, "attnscope explore"
-        )  # a choice of the risk and training views from now on
-    with _explorer_packages():
-        from attnscope.explorer.app import leave, serve
-
-    if as_json:
-        print(json_text({"url": f"http://{host}:{port}/"}, indent=None), flush=True)
-    serve(host, port, open_browser=not (no_browser or as_json))
-    leave()
-
-
-@contextmanager
-def _explorer_packages() -> Iterator[None]:
-    """One sentence where a package of the extra is missing."""
-    try:
-        yield
-    except ImportError as error:
-        raise AttnscopeError(
-            f"attnscope explore needs {error.name}, which is not installed; try pip install "
-            "'attnscope[explorer]'."
-        ) from None
-
-
-def _write_static(folder: Path, site: bool, as_json: bool) -> None:
-    """`attnscope explore --static DIR`."""
-    with _explorer_packages():
-        from attnscope.explorer.static_page.build import SITE, write_static
-    with interruptible():
-        written = write_static(folder, links=SITE if site else None)
-    record = {"page": str(written.page), "files": written.files, "bytes": written.size}
-    if as_json:
-        print_json(record | {"left_out": list(written.left_out)}, indent=None)
-        return
-    for sentence in written.left_out:
-        print(f"left out: {sentence}", file=sys.stderr)
-    print(
-        f"{written.page}: {written.files} files, {written.size / 1e6:.1f} MB, no server needed"
-    )

@@ -15,7 +15,7 @@ def tasks_command(as_json: Json = False) -> None:
     """The words of --task and --predictor, with the arguments of each,
     their ranges and defaults.
     """
-    from attnscope.theory.packed_words import add_announced
+    from attnscope.theory.plugin_entries import add_announced
 
     broken = add_announced()
     if as_json:

@@ -23,7 +23,7 @@ from attnscope.cli.common import (
 from attnscope.cli.completion import predictors
 from attnscope.cli.json_text import print_json
 from attnscope.errors import AttnscopeError
-from attnscope.theory.words import Pair, pair
+from attnscope.theory.task_and_predictor import Pair, pair
 
 # what is left out has the default of the task's row in the catalogue; those of single-location
 # regression are shown
@@ -74,7 +74,7 @@ def risk_command(
     """Reference risks of a task, from predicting the mean to the Bayes optimum,
     each with its error.
     """
-    from attnscope.theory.risk_table import task_risks
+    from attnscope.theory.reference_risks import task_risks
 
     given = {"dim": dim, "length": length, "gamma2": gamma2, "noise": noise, "signal": signal}
     chosen = chosen_pair(
@@ -89,7 +89,7 @@ def risk_command(
 
 
 def _print_single(task: Any, rows: list[Any], as_json: bool) -> None:
-    from attnscope.theory.risk_table import critical
+    from attnscope.theory.reference_risks import critical
 
     lambda_c = critical(task)
     if as_json:
@@ -134,7 +134,7 @@ def _print_risks(chosen: Pair, rows: list[Any], refused: list[str], as_json: boo
 
 def _risk_table(rows: list[Any], form: str) -> str:
     """A line each; risks are printed in this form."""
-    from attnscope.theory.risk_rows import risk_cells
+    from attnscope.theory.reference_risks import risk_cells
 
     return table(*risk_cells(rows, form), width=COLUMNS)
 

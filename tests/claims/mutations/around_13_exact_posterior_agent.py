@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-AGENTS = "attnscope.claims.around.posterior_agents"
+AGENTS = "attnscope_claims.around.posterior_agents"
 KEEP = (
     "pull_arms",
     "act_on_odds",

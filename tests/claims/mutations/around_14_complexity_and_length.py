@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-HEAD = "attnscope.claims.around.head_complexity"
+HEAD = "attnscope_claims.around.head_complexity"
 
 
 KEEP = ("_inside", "_suprema")

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-from attnscope.claims.samples.drawn_bags import Fits
+from attnscope_claims.samples.drawn_bags import Fits
 
 KEEP = ("fits", "_figure")
 

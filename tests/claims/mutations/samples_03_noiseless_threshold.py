@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from helpers.mutation import moved, replaced
 
-from attnscope.claims.samples.drawn_bags import Fits
+from attnscope_claims.samples.drawn_bags import Fits
 
 KEEP = ("fits", "recovery_threshold", "_turn", "_figure")
 

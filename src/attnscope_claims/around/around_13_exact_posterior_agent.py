@@ -1,0 +1,438 @@
+"""An agent with the exact posterior: sqrt(T) regret, its constant, and how far to plan.
+
+Three small worlds (posterior_agents.py): two environments that swap two arms, two Bernoulli arms
+with uniform priors, and the swapped arms with a corridor between them. Predicted: sums over all
+states. Measured: agents that draw environments and rewards and act; limits by quadrature; dynamic
+programming backward against the same rule forward.
+
+False alarm: 5 standard errors over runs, 6e-7 for each of 16 entries. The worst-case constant at T
+steps has a remainder in powers of 1/T: of T = 100 and 400 the first is removed, and 0.01/100^2 is
+left in a pilot.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.compare import BAND, sampled, worst
+from attnscope.claims.provenance import Provenance
+from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope_claims.around import posterior_agents as agents
+from attnscope_claims.around.acting_agents import (
+    act_on_odds,
+    by_mean,
+    by_sampling,
+    by_table,
+    pull_arms,
+    walk_corridor,
+)
+
+GAP = 0.09
+STEPS = 100
+TIMES = (25, 50, 100)
+SHORT = 50  # steps of the simulated optimal agent
+CORRIDOR = 3
+WALKS = ((800, 0.05 * 2**0.5, (3, 6, 20)), (200, 0.2 * 2**0.5, (3, 6)))  # T, gap, plans
+DRAWN = (200, 0.08)  # T and gap of the simulated walks
+LEFT = 5e-6  # of the worst-case constant: five times what a pilot left at T = 100 and 400
+EQUAL = 1e-9  # roundoff of sums over 1e5 states and hundreds of steps
+SUMS = "roundoff of sums over 1e5 states and hundreds of steps"
+# What the statement says: regret over sqrt(T) in the worst case, greedy and posterior sampling; the
+# probability that a greedy agent never tries the second of two unknown arms, and what it loses a step
+# in the end; the exponent of T with which posterior sampling's loss a step falls from 50 to 100 steps;
+# the longest plan that never crosses, of T = 800; and what a plan of all 200 steps loses to Bayes.
+GREEDY_CONSTANT, SAMPLING_CONSTANT = 0.264894, 0.354366
+STUCK = 0.274
+LOST_A_STEP = 0.018
+SAMPLING_FALL = -0.79
+LONGEST_STUCK = 12
+SEVEN_DIGITS = 1e-7  # of the regret of the best plan, relative to that of Bayes
+TOO_FAR = 3.23
+URN_STEPS = (
+    2000  # of the exact probability to stay: what is left of the limit is some 0.3/2000
+)
+NEAR_THRESHOLD = tuple(range(10, 16))
+PLANS = np.array([3, 5, 7, 9, 10, 11, 12, 13, 14, 16, 20, 30])
+NAMES = ("posterior sampling", "greedy", "optimal")
+
+
+def check(context: Context) -> Evidence:
+    rng = np.random.default_rng([context.seed, 713])
+    runs = context.pick(20_000, 400_000)
+    exact = {name: _exact_regret(name) for name in NAMES[:2]}
+    best = {T: _best_policy(T) for T in TIMES}
+    seen = {
+        "posterior sampling": pull_arms(by_sampling, STEPS, runs, rng),
+        "greedy": pull_arms(by_mean, STEPS, runs, rng),
+        "optimal": pull_arms(by_table(best[SHORT][1]), SHORT, runs, rng),
+    }
+    at = np.array(TIMES) - 1
+    stays, stays_error = seen["greedy"][2:]
+    comparisons = (
+        *(_constant(sampling) for sampling in (False, True)),
+        worst(
+            "worst case over sqrt(T), as stated",
+            (GREEDY_CONSTANT, SAMPLING_CONSTANT),
+            [agents.worst_gap(sampling)[0] for sampling in (False, True)],
+            5e-7,
+            "half a printed digit; the integrals are exact to 1e-12",
+            key="constants",
+        ),
+        *(_swapped(sampling, 4 * runs, rng) for sampling in (False, True)),
+        *(
+            sampled(
+                f"two arms, {name}",
+                exact[name][at],
+                seen[name][0][at],
+                seen[name][1][at],
+                key=key,
+            )
+            for key, name in zip(("arms-sampling", "arms-greedy"), NAMES[:2])
+        ),
+        *_unknownpull_arms(exact, stays, stays_error),
+        sampled(
+            f"two arms, optimal for {SHORT} steps",
+            best[SHORT][0],
+            seen["optimal"][0][-1],
+            seen["optimal"][1][-1],
+        ),
+        worst(
+            "optimal: backward value and forward regret",
+            [best[T][0] for T in TIMES],
+            [_forward(T) for T in TIMES],
+            EQUAL,
+            SUMS,
+        ),
+        *_corridors(runs, rng),
+    )
+    rows = tuple(
+        (f"T = {T}", exact[NAMES[0]][T - 1], exact[NAMES[1]][T - 1], best[T][0])
+        for T in TIMES
+    )
+    table = Table("Bayesian regret, two Bernoulli arms", ("steps", *NAMES), rows, digits=7)
+    rate = [np.log(exact[n][99] / exact[n][49]) / np.log(2) for n in NAMES[:2]]
+    limits = [agents.worst_gap(sampling)[0] for sampling in (False, True)]
+    notes = (
+        f"Worst case of two swapped arms: {limits[0]:.6f} sqrt(T) greedy, {limits[1]:.6f} sqrt(T) "
+        f"posterior sampling. Exponent from 50 to 100 steps of two arms: {rate[0]:.2f} posterior "
+        f"sampling, {rate[1]:.2f} greedy, which is on its way to 1: it can stay at the worse arm."
+    )
+    return Evidence(comparisons, _figure(exact, best, seen), notes, tables=(table,))
+
+
+def _unknownpull_arms(
+    exact: dict[str, np.ndarray], stays: float, error: float
+) -> tuple[Comparison, ...]:
+    """A greedy agent can stay at its first arm for ever; posterior sampling goes on exploring."""
+    loss = {name: np.diff(exact[name], prepend=0.0)[[49, 99]] for name in NAMES[:2]}
+    greedy, drawn = loss["greedy"], loss["posterior sampling"]
+    return (
+        Comparison(
+            "greedy never tries the second arm: 2 - 6 log(4/3)",
+            2 - 6 * float(np.log(4 / 3)),
+            agents.greedy_stays(URN_STEPS),
+            5e-4,
+            why="arms with a chance near 1/2 leave late: some 0.3/2000 at 2000 steps",
+            routes=("gambler's ruin, integrated over arms", "urn of 2000 steps"),
+        ),
+        Comparison(
+            "greedy never tries the second arm, as stated",
+            STUCK,
+            agents.greedy_stays(URN_STEPS),
+            1e-3,
+            why="half a printed digit and 5e-4 for 2000 steps",
+            key="stuck",
+        ),
+        sampled(
+            "greedy never tries the second arm in 100 steps",
+            agents.greedy_stays(STEPS),
+            stays,
+            error,
+            key="stuck-drawn",
+        ),
+        Comparison(
+            "greedy: loss a step in the end, as stated",
+            LOST_A_STEP,
+            float(2 * greedy[1] - greedy[0]),
+            1e-3,
+            why="half a printed digit and O(1/T^2) after 1/T is removed at T = 50 and 100",
+            key="linear",
+        ),
+        Comparison(
+            "posterior sampling: exponent of its loss a step, T = 50 to 100, as stated",
+            SAMPLING_FALL,
+            float(np.log(drawn[1] / drawn[0]) / np.log(2)),
+            5e-3,
+            why="half a printed digit; sums over all states",
+            key="explores",
+        ),
+    )
+
+
+def _constant(sampling: bool) -> Comparison:
+    name = "posterior sampling" if sampling else "greedy"
+    near, far = (agents.worst_gap(sampling, T)[0] for T in (100, 400))
+    return Comparison(
+        f"worst case over sqrt(T), {name}",
+        agents.worst_gap(sampling)[0],
+        (4 * far - near) / 3,
+        LEFT,
+        why="the remainder in 1/T^2 after 1/T is removed: 0.01/100^2 in a pilot, five times that",
+        routes=("integral of the limit", "sums at T = 100 and 400"),
+        key="limit-sampling" if sampling else "limit-greedy",
+    )
+
+
+def _swapped(sampling: bool, runs: int, rng: np.random.Generator) -> Comparison:
+    """Two environments, the agent's own log odds."""
+    name = "posterior sampling" if sampling else "greedy"
+    return sampled(
+        f"swapped arms, {name}",
+        agents.swapped_regret(STEPS, GAP, sampling),
+        *act_on_odds(STEPS, GAP, sampling, runs, rng),
+        key="swapped-sampling" if sampling else "swapped-greedy",
+    )
+
+
+# -- two Bernoulli arms ----------------------------------------------------------------------------
+
+
+def _exact_regret(name: str) -> np.ndarray:
+    """Bayesian regret after 1 .. STEPS, by sums over all states."""
+    if name == "greedy":
+        return agents.bernoulli_regret(STEPS, agents.greedy_choices)
+    levels = agents.sampling_probabilities(STEPS)
+    return agents.bernoulli_regret(STEPS, lambda t: levels[t])
+
+
+@cache
+def _best_policy(steps: int) -> tuple[float, list[agents.Level]]:
+    return agents.optimal_policy(steps)
+
+
+def _forward(steps: int) -> float:
+    choices = _best_policy(steps)[1]
+    return float(agents.bernoulli_regret(steps, lambda t: choices[t])[-1])
+
+
+# -- corridor --------------------------------------------------------------------------------------
+
+
+def threshold(gap: float) -> float:
+    """The plan that a certain agent needs to cross."""
+    return CORRIDOR * (1 + 2 * gap) / (4 * gap)
+
+
+def _corridors(runs: int, rng: np.random.Generator) -> tuple[Comparison, ...]:
+    found: list[Comparison] = []
+    for T, gap, plans in WALKS:
+        stays = (
+            gap * T - CORRIDOR * (0.5 + gap) / 2
+        )  # half of the time at the worse arm for ever
+        oracle = agents.corridor_oracle(T, CORRIDOR, gap)
+        best, _ = _bayes(T, gap)
+        for U in plans:
+            regret = oracle - _planned_value(T, gap, U)
+            below = threshold(gap) >= U
+            found.append(
+                Comparison(
+                    f"corridor, T = {T}, plan {U}: {'linear' if below else 'as Bayes'}",
+                    stays if below else oracle - best,
+                    regret,
+                    1e-6,
+                    why="linear: roundoff; plans of 20 and 6 lose less than 1e-7 to Bayes (a pilot), ten times that",
+                    routes=(
+                        "closed form below the threshold, Bayes above it",
+                        "forward sums",
+                    ),
+                    key=f"plan-{U}-of-{T}",
+                )
+            )
+    found += _around_threshold()
+    T, gap = DRAWN
+    value, rule = _bayes(T, gap)
+    far = agents.lookahead_rule(T, CORRIDOR, gap, T)
+    forward = agents.corridor_value(T, CORRIDOR, gap, rule)
+    found.append(
+        Comparison(
+            "corridor: backward value and forward sum", value, forward, EQUAL, why=SUMS
+        )
+    )
+    earned = [agents.corridor_value(T, CORRIDOR, gap, given) for given in (rule, far)]
+    for name, key, predicted, given in zip(
+        ("Bayes", f"plan {T}"), ("bayes-drawn", "far-drawn"), earned, (rule, far)
+    ):
+        drawn = walk_corridor(T, gap, CORRIDOR, given, runs, rng)
+        found.append(sampled(f"corridor, {name}, sampled", predicted, *drawn, key=key))
+    found.append(
+        Comparison(
+            f"corridor, plan {T}: lost to Bayes, as stated",
+            TOO_FAR,
+            earned[0] - earned[1],
+            0.005,
+            why="half a printed digit; forward sums are exact",
+            key="too-far",
+        )
+    )
+    return tuple(found)
+
+
+def _around_threshold() -> list[Comparison]:
+    """Which of the plans around the threshold has linear regret, T = 800; and the best plans."""
+    T, gap, _ = WALKS[0]
+    oracle = agents.corridor_oracle(T, CORRIDOR, gap)
+    stays = gap * T - CORRIDOR * (0.5 + gap) / 2
+    regrets = {U: oracle - _planned_value(T, gap, U) for U in NEAR_THRESHOLD}
+    linear = max((U for U, r in regrets.items() if abs(r - stays) < 1e-6), default=0)
+    count = "less than one: a count"
+    known = float(np.floor(threshold(gap)))
+    what = "longest plan with linear regret, T = 800"
+    return [
+        Comparison(
+            f"{what}: m (1 + 2D)/(4D)", known, linear, 0.5, why=count, key="threshold"
+        ),
+        Comparison(
+            f"{what}, as stated", LONGEST_STUCK, linear, 0.5, why=count, key="longest"
+        ),
+        worst(
+            "regret of the best plan over that of Bayes, less 1",
+            0.0,
+            [_over_bayes(T, gap, plans[-1]) for T, gap, plans in WALKS],
+            SEVEN_DIGITS,
+            "seven digits, as stated; forward and backward sums are exact to 1e-12",
+            key="as-bayes",
+            scale=1.0,
+        ),
+    ]
+
+
+def _over_bayes(T: int, gap: float, plan: int) -> float:
+    """Relative excess of the regret of a plan over that of the Bayes-optimal agent."""
+    oracle = agents.corridor_oracle(T, CORRIDOR, gap)
+    best = oracle - _bayes(T, gap)[0]
+    return (oracle - _planned_value(T, gap, plan)) / best - 1
+
+
+@cache
+def _bayes(T: int, gap: float) -> tuple[float, np.ndarray]:
+    """The Bayes-optimal value and rule."""
+    return agents.corridor_optimum(T, CORRIDOR, gap)
+
+
+@cache
+def _planned_value(T: int, gap: float, plan: int) -> float:
+    """What an agent earns that replans every step with a plan of so many steps."""
+    rule = agents.lookahead_rule(T, CORRIDOR, gap, plan)
+    return agents.corridor_value(T, CORRIDOR, gap, rule)
+
+
+# -- figure ----------------------------------------------------------------------------------------
+
+
+def _figure(
+    exact: dict[str, np.ndarray],
+    best: dict[int, tuple[float, list[agents.Level]]],
+    seen: dict[str, tuple[np.ndarray, np.ndarray, float, float]],
+) -> Figure:
+    T = 100
+    x = np.linspace(0.1, 4, 40)
+    curves: list[Mark] = []
+    for i, sampling in enumerate((True, False)):
+        heights = [agents.swapped_regret(T, v / (2 * T**0.5), sampling) / T**0.5 for v in x]
+        curves.append(Line(x, heights, NAMES[i], i))
+    limits = [agents.worst_gap(sampling) for sampling in (True, False)]
+    peaks = Points(
+        [v[1] for v in limits], [v[0] for v in limits], "limit of the worst case", 6
+    )
+    few = np.unique(np.geomspace(2, STEPS, 12).astype(int))
+    arms: list[Mark] = []
+    for i, name in enumerate(NAMES[:2]):
+        t = np.arange(1, STEPS + 1)
+        arms.append(Line(t, exact[name], name, i))
+        mean, error = seen[name][:2]
+        arms.append(Points(few, mean[few - 1], "", i, BAND * error[few - 1]))
+    shown = [2, 4, 8, 16, *TIMES]
+    values = [best[n][0] if n in best else agents.optimal_policy(n)[0] for n in shown]
+    arms.append(Line(shown, values, NAMES[2], 2))
+    mean, error = seen["optimal"][:2]
+    arms.append(Points([SHORT], mean[-1:], "", 2, BAND * error[-1:]))
+    arms.append(Points([], [], "sampled", 6))
+    steps, gap, _ = WALKS[0]
+    oracle = agents.corridor_oracle(steps, CORRIDOR, gap)
+    regrets = [(oracle - _planned_value(steps, gap, int(U))) / steps**0.5 for U in PLANS]
+    floor = (oracle - _bayes(steps, gap)[0]) / steps**0.5
+    ends = [float(PLANS[0]), float(PLANS[-1])]
+    walls: tuple[Mark, ...] = (
+        Line([threshold(gap)] * 2, [floor, regrets[0]], "threshold", 3, dashed=True),
+        Line(ends, [floor] * 2, "Bayes", 4, dashed=True),
+        Points(PLANS, regrets, "plans", 5),
+    )
+    panels = (
+        Panel(
+            f"swapped arms, T = {T}",
+            "gap 2D times sqrt(T)",
+            "regret / sqrt(T)",
+            (*curves, peaks),
+        ),
+        Panel(
+            "two Bernoulli arms",
+            "steps",
+            "Bayesian regret",
+            tuple(arms),
+            log_x=True,
+            log_y=True,
+        ),
+        Panel(
+            f"corridor of {CORRIDOR}, T = {steps}", "steps planned", "regret / sqrt(T)", walls
+        ),
+    )
+    return Figure("Regret of agents with the exact posterior", panels, columns=3)
+
+
+CLAIM = Claim(
+    id="around-13-exact-posterior-agent",
+    title="An agent with the exact posterior: sqrt(T), how far to plan",
+    statement=(
+        "[An agent that holds the exact posterior over two environments has a worst-case regret of "
+        f"{GREEDY_CONSTANT:g} sqrt(T)](constants, limit-greedy, swapped-greedy), [or "
+        f"{SAMPLING_CONSTANT:g} sqrt(T) if it samples from the posterior](constants, "
+        "limit-sampling, swapped-sampling).",
+        "[With two unknown arms, an agent that acts on the posterior mean never tries the second "
+        f"arm with probability {STUCK:g}](stuck, stuck-drawn).",
+        f"[Its regret turns linear: in the end it loses {LOST_A_STEP:g} a step](linear, "
+        "arms-greedy).",
+        "[Posterior sampling goes on exploring: its loss a step falls as "
+        f"T^({SAMPLING_FALL:g}) from 50 to 100 steps](explores, arms-sampling).",
+        "Where the arms lie m steps apart, [an agent that plans U steps and replans after each "
+        f"crosses only if U > m (1 + 2D)/(4D), so not with {LONGEST_STUCK} steps](threshold, "
+        "longest).",
+        "[Below this threshold the regret is linear](plan-3-of-800, plan-6-of-800, plan-3-of-200).",
+        "[A plan of 20 of 800 steps, or of 6 of 200, has the regret of the Bayes-optimal agent to "
+        "seven digits](as-bayes, plan-20-of-800, plan-6-of-200).",
+        f"[A plan of all 200 steps crosses too often and loses {TOO_FAR:g} to it](too-far, "
+        "far-drawn).",
+    ),
+    headline="constants",
+    provenance=Provenance(
+        "sharpened",
+        ("agents/regret", "agents/planning"),
+        "the worlds, the constants, the threshold of the plan",
+    ),
+    hypotheses=(
+        "rewards of 0 and 1; the exact posterior in place of a language model; two environments "
+        "with gaps 2D, or uniform priors"
+    ),
+    routes=("sums over all states", "agents that act on drawn rewards"),
+    check=check,
+    snippet=(
+        "from attnscope_claims.around import posterior_agents as agents\n"
+        "print('constants', agents.worst_gap(False)[0], agents.worst_gap(True)[0])\n"
+        "levels = agents.sampling_probabilities(50)\n"
+        "print('sampling', agents.bernoulli_regret(50, lambda t: levels[t])[-1])\n"
+        "print('greedy', agents.bernoulli_regret(50, agents.greedy_choices)[-1])\n"
+        "print('optimal', agents.optimal_policy(50)[0])\n"
+    ),
+)

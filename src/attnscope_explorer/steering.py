@@ -1,0 +1,172 @@
+"""How a view steers itself: the step size follows the stability limit, and what a reader should
+know or try next is said in a sentence with buttons that turn the knobs.
+
+The limit is that of theory/optima/stable_step.py, for tasks whose landscape is derived. A step size
+that was chosen is used as it is; where none was, it is USUAL below the limit and half the limit
+beyond, where a step lands on the minimum along the stiffest direction instead of leaping over it.
+Under a schedule the first temperature decides: of those used it is the highest, and curvature grows
+with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from attnscope_explorer.knobs import SINGLE
+from attnscope_explorer.python_lines import (
+    catalogue_import,
+    computed,
+    cost,
+    population_cost,
+    predictor_lines,
+    task_line,
+)
+from attnscope_explorer.shown import Advice, number
+from attnscope_explorer.state import FIELDS, State
+
+__all__ = [
+    "IMPORT",
+    "USUAL",
+    "following_lines",
+    "limit_line",
+    "limit_of",
+    "on_the_way",
+    "step_advice",
+    "step_line",
+    "swap_advice",
+]
+
+USUAL = 4e-3  # the paper's step size
+STEADY = 0.05  # an overlap that moves by more in the last tenth of a run has not arrived
+LONGER = 10  # times as many steps for runs that are still on their way
+
+
+# a risk that nobody has differentiated exactly has no limit here
+KNOWN = ("compiled", "closed", "quadrature")
+IMPORT = "from attnscope.theory.optima.stable_step import stable_step\n"
+
+
+def limit_line(points: str) -> str:
+    """limit = ..., from stationary points."""
+    return (
+        f"limit = stable_step({points})  # 2 / the largest Hessian eigenvalue at the minima"
+    )
+
+
+def has_limit(state: State) -> bool:
+    """Whether the landscape of the state's task and predictor is derived."""
+    return state.task == SINGLE and cost(state.predictor) in KNOWN
+
+
+def step_line(state: State) -> str:
+    """step_size = ..., which follows `limit` where there is one and nothing was chosen."""
+    if state.step_size is not None:
+        return f"step_size = {state.step_size!r}"
+    if not has_limit(state):
+        return f"step_size = {USUAL!r}"
+    return f'step_size = {USUAL!r} if limit > {USUAL!r} else float(f"{{limit / 2:.2g}}")'
+
+
+def following_lines(state: State) -> tuple[str, str]:
+    """(import, lines that find the limit) where the step size follows it, else nothing."""
+    if state.step_size is not None or not has_limit(state):
+        return "", ""
+    first = predictor_lines(state.changed(decay=0.0)).removeprefix("predictor = ")
+    of = first if state.decay else "predictor"
+    return IMPORT, limit_line(f"at.stationary_points(task, {of})") + "\n"
+
+
+@lru_cache(maxsize=64)  # a number each
+def _limit(lines: str) -> float:
+    return float(computed(lines)["limit"])
+
+
+def limit_of(state: State) -> float | None:
+    """The limit of the state's setting, or None where nobody has derived one."""
+    if not has_limit(state):
+        return None
+    task = task_line(state)
+    predictor = predictor_lines(state.changed(decay=0.0))
+    return _limit(
+        f"""import attnscope as at
+{catalogue_import(predictor)}{IMPORT}
+task = {task}
+{predictor}
+{limit_line("at.stationary_points(task, predictor)")}
+"""
+    )
+
+
+# -- sentences and buttons -------------------------------------------------------------------------
+
+
+def step_advice(state: State, limit: float | None, used: float) -> list[Advice]:
+    """About the step size: a warning where the chosen one is unstable, and what was done where
+    none was chosen.
+    """
+    if limit is None or (state.step_size is None and used == USUAL):
+        return []
+    if state.step_size is None:
+        said = (
+            f"The step size follows the stability limit {number(limit)}, beyond which steps leap over "
+            f"the minimum: it is {number(used)} here instead of {USUAL:g}."
+        )
+        return [Advice(said)]
+    if state.step_size <= limit:
+        return []
+    said = (
+        f"The step size {number(state.step_size)} is unstable here: the limit is 2 over the "
+        f"largest curvature at the minima, {number(limit)}. Paths leap to and fro instead of "
+        "descending."
+    )
+    return [Advice(said, (("Use a stable step", {"step_size": "auto"}),), warn=True)]
+
+
+def on_the_way(state: State, log: np.ndarray, outcome: np.ndarray, most: int) -> list[Advice]:
+    """A button for more steps where runs have no outcome yet and still move; `most` steps are
+    trained at once.
+    """
+    late = log[:, outcome == "undecided"]
+    if not late.shape[1]:
+        return []
+    before = max(0, int(0.9 * log.shape[2]) - 1)
+    moving = np.abs(late[:, :, -1] - late[:, :, before]).max(axis=0) > STEADY
+    still = int(moving.sum()) or (late.shape[1] if _at_start(late) else 0)
+    more = int(min(LONGER * state.steps, most, FIELDS["steps"].high))
+    if not still or more <= state.steps:
+        return []
+    said = f"{still} of {log.shape[1]} runs are still on their way."
+    return [Advice(said, ((f"Train {more:,} steps", {"steps": str(more)}),))]
+
+
+def _at_start(late: np.ndarray) -> bool:
+    """Whether these runs have hardly left the saddle at small overlaps."""
+    return bool(np.abs(late[:, :, -1]).max() < 10 * max(1e-9, np.abs(late[:, :, 0]).max()))
+
+
+def swap_advice(
+    state: State, counts: Mapping[str, int], plane: tuple[str, str] | None
+) -> list[Advice]:
+    """What to do about runs that end with the roles swapped; `plane`: the drawn overlaps."""
+    swapped = counts.get("swapped", 0)
+    if not swapped:
+        return []
+    buttons: list[tuple[str, dict[str, str]]] = []
+    where = ""
+    if plane is not None and set(plane) != {"eta", "theta"}:
+        where = " Where they end is seen best over eta and theta."
+        buttons.append(("Show the (eta, theta) plane", {"x": "eta", "y": "theta"}))
+    elif plane is not None:
+        buttons.append(("Back to (kappa, nu)", {"x": "kappa", "y": "nu"}))
+    if state.start != "moments" and state.task == SINGLE:
+        buttons.append(("Start from moments", {"start": "moments"}))
+    if state.swap_move == "off" and population_cost(state.predictor) == "compiled":
+        buttons.append(("Use the swap move", {"swap_move": "on"}))
+    said = (
+        f"{swapped} of {sum(counts.values())} runs end with the roles swapped: k along v*, v "
+        f"along k*.{where}"
+    )
+    return [Advice(said, tuple(buttons))]

@@ -1,0 +1,222 @@
+"""The numbers that steps state, from the library: each is a function without arguments.
+
+`shown("landscape", "seed=1")` has the names that the lines under that view compute, so a number read
+off a view is computed by the very lines that the page runs. A test evaluates all of them; the page
+never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "bags_per_dimension",
+    "best_risk",
+    "best_temperature",
+    "bought",
+    "count",
+    "default",
+    "held_out",
+    "in_bag",
+    "of_point",
+    "outcomes",
+    "risk_at",
+    "said",
+    "shown",
+    "swapped_and_oracle_cross",
+    "threshold",
+    "token",
+    "weight",
+]
+
+
+@cache
+def shown(view: str, query: str) -> dict[str, Any]:
+    """The names that the view's lines compute."""
+    from attnscope_explorer.live import run_lines, total_steps
+    from attnscope_explorer.python_lines import computed
+    from attnscope_explorer.state import from_query
+    from attnscope_explorer.views import bags, landscape, posterior, risk, samples
+
+    state, _ = from_query(view, query)
+    if view == "bags":
+        return computed(bags.lines(state, None))
+    if view == "training":
+        return computed(run_lines(state, total_steps(state)))
+    lines = {"landscape": landscape, "posterior": posterior, "risk": risk, "samples": samples}
+    return computed(lines[view].lines(state))
+
+
+def count(query: str, outcome: str) -> Callable[[], float]:
+    """How many of a landscape's paths end so."""
+    return lambda: float((shown("landscape", query)["outcome"] == outcome).sum())
+
+
+def outcomes(query: str, outcome: str) -> Callable[[], float]:
+    """How many runs of the training view end so."""
+    return lambda: float((shown("training", query)["run"].outcome == outcome).sum())
+
+
+def default(view: str, name: str) -> float:
+    """What a knob is when nobody turned it."""
+    from attnscope_explorer.state import default_state
+
+    return float(getattr(default_state(view), name))
+
+
+def of_point(query: str, name: str, what: str) -> Callable[[], float]:
+    """The risk or an overlap of a landscape's stationary point."""
+
+    def value() -> float:
+        points = {p.name: p for p in shown("landscape", query)["points"]}
+        point = points[name]
+        return float(point.risk.value if what == "risk" else getattr(point.overlaps, what))
+
+    return value
+
+
+def swapped_and_oracle_cross() -> float:
+    """The temperature at which both minima have one risk, at d = 400 and L = 10."""
+    from scipy.optimize import brentq
+
+    import attnscope as at
+
+    task = at.SingleLocation(dim=400, length=10)
+
+    def gap(temperature: float) -> float:
+        points = at.stationary_points(task, at.Erf(temperature))
+        risks = {p.name: p.risk.value for p in points}
+        return float(np.subtract(risks["oracle"], risks["swapped"]))
+
+    return float(brentq(gap, 0.05, 0.15, xtol=1e-10))
+
+
+# -- the risk view ---------------------------------------------------------------------------------
+
+
+def best_temperature(query: str, name: str) -> Callable[[], float]:
+    """Of a predictor, in the risk view."""
+    return lambda: float(shown("risk", query)["optima"][name][0])
+
+
+def best_risk(query: str, name: str) -> Callable[[], float]:
+    """At its best temperature."""
+    return lambda: float(np.exp(shown("risk", query)["optima"][name][1]))
+
+
+def risk_at(query: str, name: str, x: float | None = None) -> Callable[[], float]:
+    """Of a curve of the risk view, at x on its axis; at the chosen temperature without x."""
+
+    def value() -> float:
+        names = shown("risk", query)
+        if x is None:
+            return float(np.exp(names["at_chosen"][name]))
+        place = int(np.argmin(np.abs(names["xs"] - x)))
+        return float(np.exp(names["curves"][name][place]))
+
+    return value
+
+
+# -- the posterior view ----------------------------------------------------------------------------
+
+
+def token(query: str, name: str = "") -> Callable[[], float]:
+    """The number of the token that decided, or of the one with the predictor's largest weight."""
+
+    def value() -> float:
+        names = shown("posterior", query)
+        if name == "posterior":
+            return float(np.argmax(names["posterior"]) + 1)
+        return float((np.argmax(names["weights"][name]) if name else names["location"]) + 1)
+
+    return value
+
+
+def weight(query: str, name: str) -> Callable[[], float]:
+    """Of the deciding token: attention weight, exact posterior, or score."""
+
+    def value() -> float:
+        names = shown("posterior", query)
+        every = names["weights"] | {"posterior": names["posterior"], "score": names["scores"]}
+        return float(every[name][names["location"]])
+
+    return value
+
+
+def said(query: str, name: str) -> Callable[[], float]:
+    """A prediction in the posterior view, that of Bayes, or the label."""
+
+    def value() -> float:
+        names = shown("posterior", query)
+        more = {"label": names["label"], "bayes": names["bayes"]}
+        return float((names["predictions"] | more)[name])
+
+    return value
+
+
+# -- the views of samples and bags -----------------------------------------------------------------
+
+
+def bought(
+    query: str, alpha: float, what: str = "excess", curve: int = 0
+) -> Callable[[], float]:
+    """Of the samples view at alpha bags per dimension: risk or an overlap of one of its curves."""
+
+    def value() -> float:
+        c = shown("samples", query)["curves"][curve]
+        return float(c.values[what][int(np.argmin(np.abs(c.alpha - alpha)))])
+
+    return value
+
+
+def bags_per_dimension(alpha: float) -> Callable[[], float]:
+    """The point of the samples view's grid that is nearest to alpha."""
+    return lambda: float(min(shown("samples", "")["grid"], key=lambda x: abs(x - alpha)))
+
+
+def threshold(query: str, what: str) -> Callable[[], float]:
+    """From how many bags per dimension recovery is possible, or reachable."""
+    return lambda: float(getattr(shown("samples", query)["thresholds"], what).value)
+
+
+def held_out(query: str, what: str) -> Callable[[], float]:
+    """Of the bags view: share located, share explained or right, in per cent; losses."""
+
+    def value() -> float:
+        names = shown("bags", query)
+        y, d = names["test_y"], names["diagnosis"]
+        null = float(np.mean((y - names["fit_y"].mean()) ** 2))
+        found = {
+            "located": lambda: 100 * np.mean(names["located"] == names["truth"]),
+            "right": lambda: 100 * np.mean(names["prediction"] == y),
+            "explained": lambda: 100 * (1 - d.loss / null),
+            "pooled": lambda: 100 * (1 - d.mean_pool_loss / null),
+            "bags": lambda: len(y),
+            "fitted": lambda: len(names["fit_y"]),
+        }
+        return float(found[what]())
+
+    return value
+
+
+def in_bag(query: str, bag: int, what: str) -> Callable[[], float]:
+    """Of one bag held out: the chosen token, its weight, the digit on it, label and prediction."""
+
+    def value() -> float:
+        names = shown("bags", query)
+        i = bag - 1
+        chosen = int(names["located"][i])
+        found = {
+            "token": lambda: chosen + 1,
+            "weight": lambda: np.asarray(names["attention"][i])[chosen],
+            "digit": lambda: names["test"].digit[i][chosen],
+            "label": lambda: names["test_y"][i],
+            "prediction": lambda: names["prediction"][i],
+        }
+        return float(found[what]())
+
+    return value

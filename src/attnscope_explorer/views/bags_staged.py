@@ -1,0 +1,70 @@
+"""The stage of the view that fits bags: one bag at a time, with the model's attention, what each token
+would answer alone, and which token decided.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnscope_explorer.staged import ORACLE, WEIGHTS, given, setting, staged
+from attnscope_explorer.state import State
+
+__all__ = ["share_of", "staged_bags"]
+
+# of all bags on stage, some 40 kB; beyond that only the one that is looked at
+MOST_TOKENS = 4000
+READOUT = "Bags that were held out; point at another one in the figure."
+
+
+def staged_bags(
+    plotly: dict[str, Any], state: State, names: dict[str, Any], i: int
+) -> dict[str, Any]:
+    """The bag that is looked at, and any other under the mouse."""
+    few = sum(len(a) for a in names["attention"]) <= MOST_TOKENS
+    every = {j: _given(names, j) for j in (range(len(names["test_y"])) if few else [i])}
+    for trace in plotly["data"]:
+        if trace["xaxis"] == "x" and trace.get("mode") == "markers":
+            trace["meta"] = trace.get("meta", {}) | {"bags": _bags_of(names, trace, i)}
+    first = setting(state, given=every[i], readout=READOUT)
+    return staged(plotly, first, ORACLE, f"bag {i + 1}", bags=every)
+
+
+def _bags_of(names: dict[str, Any], trace: dict[str, Any], i: int) -> list[int]:
+    """Whose a point of the first panel is: of the bag that is looked at, of all in their order, or
+    of those that stand at these ranks.
+    """
+    if names["classes"]:
+        order = np.argsort(-share_of(names))
+        return [int(order[int(rank) - 1]) for rank in trace["x"]]
+    return [i] if len(trace["x"]) == 1 else list(range(len(trace["x"])))
+
+
+def _given(names: dict[str, Any], i: int) -> dict[str, Any]:
+    weights = np.asarray(names["attention"][i])
+    chosen = int(names["located"][i])
+    decides = chosen if names["truth"] is None else int(names["truth"][i])
+    label = names["test_y"][i]
+    p = names["prediction"][i]
+    end = f"predicts {p}; the label is {label}."
+    answers = np.asarray(names["alone"][i])
+    if names["classes"]:
+        answers = answers[:, int(np.searchsorted(names["model"].classes_, label))]
+        rows = {WEIGHTS: weights, f"each token's own P(class {label})": answers}
+    else:
+        end = f"predicts {float(p):.2f}; the label is {float(label):.2f}."
+        rows = {WEIGHTS: weights, "each token's own answer": answers}
+    right = (
+        "the one that decides" if decides == chosen else f"but token {decides + 1} decides"
+    )
+    known = "" if names["truth"] is None else f", {right},"
+    said = f"The model puts {weights[chosen]:.0%} of its attention on token {chosen + 1}{known} and {end}"
+    answer = None if names["classes"] else (float(p), float(label))
+    return given(rows, said, decides, answer)
+
+
+def share_of(names: dict[str, Any]) -> np.ndarray:
+    """The probability that each bag's own class gets."""
+    y = names["test_y"]
+    return names["spread"][np.arange(len(y)), np.searchsorted(names["model"].classes_, y)]

@@ -1,0 +1,274 @@
+"""Exact excess risk of every predictor at the oracle directions against temperature,
+dimension or length, with what frames it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnscope.catalogue import PREDICTORS
+from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.render_plotly import plotly_dict
+from attnscope_explorer.knobs import SINGLE, unused
+from attnscope_explorer.python_lines import (
+    HEADER,
+    USUAL,
+    catalogue_import,
+    compared,
+    computed,
+    families,
+    task_line,
+)
+from attnscope_explorer.shown import Shown, colours, number, power
+from attnscope_explorer.staged import ORACLE, setting, staged
+from attnscope_explorer.state import State
+from attnscope_explorer.views.risk_planted import planted_risk
+
+__all__ = ["risk"]
+
+# drawn down to here: beyond, the axis would be all there is to see; the table goes on
+LOWEST = 1e-40
+# ... and up to so many times the risk of predicting the mean: what is worse needs no picture
+HIGHEST = 30.0
+SPANS: dict[str, tuple[float, float, int]] = {
+    "dim": (4, 1_000_000, 17),
+    "length": (2, 1000, 12),
+}
+# Points where no best temperature is sought; a best softmax temperature takes 0.2 s, hence the few
+# points above
+FIXED = 41
+REFERENCES = {"best linear predictor": 4, "null": 6, "Bayes": 5}  # and their colours
+# solid beside the dashed Bayes: the best of its kind, and the best of all
+SIGMA = {"optimal sigma": 5}
+
+
+def risk(state: State) -> Shown:
+    """The view; a quadrature that refuses a point leaves a gap there."""
+    if state.task != SINGLE:
+        return planted_risk(state)
+    code = lines(state)
+    names = computed(code)
+    figure = _figure(state, names)
+    hidden = {"seed", *unused("risk", state.task)}  # nothing is drawn
+    hidden.add(state.against if state.against != "temperature" else "tuning")
+    if state.tuning == "best" and state.against != "temperature":
+        hidden.add("temperature")
+    header = ("curve", "temperature", "excess risk", "where")
+    return Shown(
+        figure,
+        _staged(plotly_dict(figure), state, names),
+        header,
+        _rows(state, names),
+        code,
+        _note(state),
+        frozenset(hidden),
+    )
+
+
+def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
+    """Each curve's predictor at the oracle directions, at the temperature, dimension or length
+    under the mouse; a curve of best temperatures has that of the chosen task.
+    """
+    words = {PREDICTORS[word].label: word for word in compared(state)}
+    words["optimal sigma"] = "sigma"
+    best = {name: t for name, (t, _) in names["optima"].items() if t > 0}
+    own = state.against == "temperature" or state.tuning == "fixed"
+    for trace in plotly["data"]:
+        name = trace.get("name", "")
+        if name in words:
+            at = state.temperature if own else best.get(name, state.temperature)
+            changed = {"predictor": words[name], "temperature": at}
+            trace["meta"] = {"setting": changed, "label": f"{name} at the oracle"}
+    first = setting(state, predictor="softmax")
+    if "softmax" in best:
+        first["temperature"] = best["softmax"]
+    axis = state.against if own else None
+    return staged(plotly, first, ORACLE, "softmax at the oracle", axis=axis)
+
+
+def lines(state: State) -> str:
+    usual = families(USUAL)
+    others = families(word for word in compared(state) if word not in USUAL)
+    return f'''{HEADER}{catalogue_import(others)}
+oracle = at.Overlaps.oracle()
+families = {usual}
+others = {others}  # whose best temperatures take seconds
+
+
+def log_excess(compute):
+    """Log of an excess risk, which outlives underflow.
+
+    NaN, a gap, where a quadrature refuses or cannot tell the risk from zero.
+    """
+    try:
+        found = compute()
+    except at.AttnscopeError:
+        return np.nan
+    return found.log_excess if found.error <= found.excess else np.nan
+
+
+def references(task):
+    return {{
+        "optimal sigma": log_excess(lambda: at.risk(task, at.optimal_sigma(task), oracle)),
+        "best linear predictor": log_excess(task.linear_risk),
+        "null": log_excess(task.null_risk),
+        "Bayes": log_excess(task.bayes_risk),
+    }}
+
+
+def best(task, family):
+    """(temperature, log excess) at the best temperature."""
+    try:
+        temperature, risk = at.optimal_temperature(task, family)
+        return temperature, risk.log_excess
+    except at.AttnscopeError:
+        return np.nan, np.nan
+
+
+task = {task_line(state)}
+optima = {{name: best(task, family) for name, family in families.items()}}
+{_against_temperature(state) if state.against == "temperature" else _against_task(state)}'''
+
+
+def _against_temperature(state: State) -> str:
+    return f"""chosen = {state.temperature!r}
+xs = np.geomspace(1e-3, 1e2, 61)
+curves, at_chosen = {{}}, {{}}
+for name, family in (families | others).items():
+    curves[name] = np.array([log_excess(lambda: at.risk(task, family(x), oracle)) for x in xs])
+    at_chosen[name] = log_excess(lambda: at.risk(task, family(chosen), oracle))
+curves |= {{name: np.full(len(xs), value) for name, value in references(task).items()}}
+"""
+
+
+def _against_task(state: State) -> str:
+    low, high, few = SPANS[state.against]
+    points = few if state.tuning == "best" else FIXED
+    drawn = "families" if state.tuning == "best" else "(families | others)"
+    one = task_line(state, **{state.against: "int(x)"})
+    point = (
+        "best(task, family)[1]"
+        if state.tuning == "best"
+        else f"log_excess(lambda: at.risk(task, family({state.temperature!r}), oracle))"
+    )
+    return f"""xs = np.unique(np.geomspace({low}, {high}, {points}).round())
+tasks = [{one} for x in xs]
+curves = {{}}
+for name, family in {drawn}.items():
+    curves[name] = np.array([{point} for task in tasks])
+framed = [references(task) for task in tasks]
+curves |= {{name: np.array([row[name] for row in framed]) for name in framed[0]}}
+"""
+
+
+def _figure(state: State, names: dict[str, Any]) -> Figure:
+    x = names["xs"]
+    own = {
+        PREDICTORS[word].label: colour for word, colour in colours(compared(state)).items()
+    }
+    color = own | SIGMA | REFERENCES
+    marks: list[Any] = [
+        Line(x, np.exp(values), name, color=color[name], dashed=name in REFERENCES)
+        for name, values in names["curves"].items()
+    ]
+    if state.against == "temperature":
+        for name, (temperature, log_value) in names["optima"].items():
+            if temperature > 0:
+                marks.append(
+                    Points(
+                        [temperature],
+                        [np.exp(log_value)],
+                        "best temperature",
+                        color=color[name],
+                    )
+                )
+        chosen = [
+            (state.temperature, np.exp(v))
+            for v in names["at_chosen"].values()
+            if np.isfinite(v)
+        ]
+        marks.append(
+            Points(
+                [x for x, _ in chosen], [y for _, y in chosen], "chosen temperature", color=6
+            )
+        )
+    shown = np.exp(np.concatenate(list(names["curves"].values())))
+    shown = shown[np.isfinite(shown) & (shown > LOWEST)]
+    null = float(np.exp(np.max(names["curves"]["null"])))
+    limits = (shown.min() / 3, min(shown.max() * 3, HIGHEST * null))
+    label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[
+        state.against
+    ]
+    panel = Panel(
+        "excess risk",
+        label,
+        "excess risk",
+        tuple(marks),
+        log_x=True,
+        log_y=True,
+        y_range=limits,
+    )
+    return Figure(f"excess risk against {label}", (panel,))
+
+
+def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
+    """One row per curve: its best temperature and risk there, or, against d or L,
+    its risk at both ends.
+    """
+    rows: list[tuple[str, ...]] = []
+    for name, values in names["curves"].items():
+        if name in names["optima"]:
+            temperature, value = names["optima"][name]
+            rows.append((name, number(temperature), power(value), "best temperature"))
+            if state.against == "temperature":
+                rows.append(
+                    (
+                        name,
+                        number(state.temperature),
+                        _shown(names["at_chosen"][name]),
+                        "chosen temperature",
+                    )
+                )
+        elif state.against == "temperature" and name in names["at_chosen"]:
+            rows.append(
+                (
+                    name,
+                    number(state.temperature),
+                    _shown(names["at_chosen"][name]),
+                    "chosen temperature",
+                )
+            )
+        elif state.against == "temperature":
+            rows.append((name, "", power(values[0]), "any temperature"))
+        if state.against != "temperature":
+            ends = ((names["xs"][i], values[i]) for i in (0, -1))
+            rows += [(name, "", _shown(v), f"at {state.against} {x:.0f}") for x, v in ends]
+    return rows
+
+
+def _shown(log_value: float) -> str:
+    return "refused" if np.isnan(log_value) else power(log_value)
+
+
+def _note(state: State) -> str:
+    where = (
+        "All at the oracle directions k = k*, v = v*; excess is the risk over the squared "
+        "label noise. "
+    )
+    if state.against == "temperature":
+        return where + "Optimal sigma and the dashed references have no temperature."
+    how = (
+        "each at its best temperature"
+        if state.tuning == "best"
+        else f"at temperature {state.temperature:g}"
+    )
+    few = (
+        "Only erf, softmax and linear are drawn: the best temperatures of others take long. "
+    )
+    how += ". " + few if state.tuning == "best" and state.compared == "all" else ". "
+    return (
+        where
+        + f"Attention {how}Below 1e-40 curves leave the picture; a gap is a point that the quadrature refuses."
+    )

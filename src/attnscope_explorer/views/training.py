@@ -1,0 +1,214 @@
+"""Training: risk, distance, overlaps and paths of exact population descent or SGD on fresh batches,
+by outcome, to play through step by step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from attnscope.dynamics.experiments import EXPERIMENTS, Experiment
+from attnscope.dynamics.overlap_runs import SAMPLED
+from attnscope.dynamics.trajectory import Trajectory
+from attnscope.figures.figure import Figure, Heat, Panel
+from attnscope.figures.render_plotly import plotly_dict
+from attnscope.predictors.temperature import InverseTime
+from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.route import find_route
+from attnscope_explorer.knobs import SINGLE, unused
+from attnscope_explorer.live import run_lines, total_steps
+from attnscope_explorer.python_lines import computed
+from attnscope_explorer.shown import Advice, Shown, number
+from attnscope_explorer.staged import head, setting, staged
+from attnscope_explorer.state import FIELDS, State, default_state, to_query
+from attnscope_explorer.steering import limit_of, on_the_way, step_advice, swap_advice
+
+__all__ = ["presets", "training"]
+
+
+def training(state: State, run: Trajectory | None = None) -> Shown:
+    """The view of a run that may still be on its way (None: all of it).
+
+    Every trace has one point per logged step, so that the page can cut them all at one frame.
+    """
+    total = total_steps(state)
+    if run is None:
+        run = computed(run_lines(state, total))["run"]
+    done = int(run.step[-1])
+    figure = _with_ranges(run.figure(ended=done == total), total)
+    header = ("outcome", "runs", "|kappa|", "|eta|", "|theta|", "|nu|", "excess risk", "risk")
+    hidden = set(unused("training", state.task))
+    if state.predictor == "sigma":
+        hidden |= {"temperature", "decay"}
+    if not state.batch:
+        # it adds its square to the risk and leaves the population gradient alone
+        hidden.add("noise")
+    plotly = plotly_dict(figure)
+    plotly["layout"]["meta"] |= {"steps": [int(s) for s in run.step], "going": done < total}
+    if state.task == SINGLE:
+        _staged(plotly, state, run, done == total)
+    return Shown(
+        figure,
+        plotly,
+        header,
+        _rows(run, done == total),
+        lines(state, done, "sampled" if _sampled(run) else "exact"),
+        _note(state, run),
+        frozenset(hidden),
+        len(run.step),
+        done,
+        total,
+        advice=tuple(_advice(state, run, done == total)),
+    )
+
+
+def _typical(run: Trajectory, group: np.ndarray) -> int:
+    """The run of median excess risk at the end."""
+    order = np.argsort(run.excess[group, -1], kind="stable")
+    return int(group[order[(len(group) - 1) // 2]])
+
+
+def _staged(plotly: dict[str, Any], state: State, run: Trajectory, ended: bool) -> None:
+    """A typical run of each group for the stage, at every logged step."""
+    outcome = run.outcome if ended else np.full(run.runs, "on the way")
+    groups = {}
+    for name in dict.fromkeys(outcome):
+        i = _typical(run, np.flatnonzero(outcome == name))
+        groups[str(name)] = [head(o) for o in run.log[:, i].T]
+    first = next(iter(groups))
+    more = {"groups": groups, "temperatures": [float(x) for x in run.temperature]}
+    staged(plotly, setting(state), groups[first][-1], f"a typical run, {first}", **more)
+
+
+def _advice(state: State, run: Trajectory, ended: bool) -> list[Advice]:
+    step = step_advice(state, limit_of(state), run.setup.step_size)
+    if not ended:
+        return step
+    counts = {name: int((run.outcome == name).sum()) for name in dict.fromkeys(run.outcome)}
+    swap = swap_advice(state, counts, None)
+    if any(advice.warn for advice in step):
+        return [*step, *swap]
+    most = total_steps(state.changed(steps=int(FIELDS["steps"].high)))
+    return [*step, *swap, *on_the_way(state, run.log, run.outcome, most)]
+
+
+def presets() -> dict[str, str]:
+    """The paper's five experiments: name -> query of this view that repeats it."""
+    return {name.replace("_", " "): to_query(_preset(e)) for name, e in EXPERIMENTS.items()}
+
+
+def _preset(e: Experiment) -> State:
+    schedule = e.temperature
+    first, decay = (
+        (schedule.start, schedule.rate)
+        if isinstance(schedule, InverseTime)
+        else (float(schedule), 0.0)  # type: ignore[arg-type]
+    )
+    knobs: dict[str, Any] = {
+        "temperature": first,
+        "decay": decay,
+        "dim": e.dim,
+        "length": e.length,
+        "noise": e.noise,
+    }
+    knobs |= {
+        "gamma2": round(e.gamma**2, 12),
+        "step_size": e.step_size,
+        "steps": e.steps,
+        "start": e.start,
+    }
+    return default_state("training").changed(batch=e.batch_size or 0, **knobs)
+
+
+def lines(state: State, steps: int, how: str) -> str:
+    drawn = (
+        "run.figure()  # by outcome: medians and the central 95 % of each group"
+        if steps == total_steps(state)
+        else "run.figure(ended=False)  # on the way: the runs one by one"
+    )
+    return f"""{run_lines(state, steps)}figure = {drawn}
+outcome, excess = run.outcome, run.excess  # excess (runs, logs) is {how}
+sentences = run.diagnose()
+"""
+
+
+def _sampled(run: Trajectory) -> bool:
+    """Whether the risks are sampled: no exact route serves the pair at all overlaps."""
+    route = find_route(run.setup.task, run.setup.predictor)
+    somewhere = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
+    return route is None or bool(
+        route.missing(run.setup.task, run.setup.predictor, somewhere)
+    )
+
+
+def _with_ranges(figure: Figure, steps: int) -> Figure:
+    """The same figure with every range fixed, so that axes stand still while it plays;
+    those of steps show all there will be.
+    """
+    return replace(figure, panels=tuple(_fixed(panel, steps) for panel in figure.panels))
+
+
+def _fixed(panel: Panel, steps: int) -> Panel:
+    marks = [mark for mark in panel.marks if not isinstance(mark, Heat)]
+    x = np.concatenate([mark.x for mark in marks])
+    y = np.concatenate(
+        [
+            getattr(mark, name)
+            for mark in marks
+            for name in ("y", "low", "high")
+            if hasattr(mark, name)
+        ]
+    )
+    y = y[np.isfinite(y) & ((y > 0) | (not panel.log_y))]
+    x_range = panel.x_range or (
+        (0.0, float(steps)) if panel.x_label == "step" else (float(x.min()), float(x.max()))
+    )
+    if panel.y_range is not None:
+        return replace(panel, x_range=x_range)
+    low, high = (float(y.min()), float(y.max())) if y.size else (0.0, 1.0)
+    if panel.log_y:
+        return replace(panel, x_range=x_range, y_range=(low / 1.3, high * 1.3))
+    return replace(panel, x_range=x_range, y_range=(low - 0.05, high + 0.05))
+
+
+def _rows(run: Any, ended_all: bool) -> list[tuple[str, ...]]:
+    """Medians by outcome, or of all runs as long as they have none:
+    for softmax the outcome takes seconds.
+    """
+    rows = []
+    outcome = run.outcome if ended_all else np.full(run.runs, "on the way")
+    for name in ("oracle", "swapped", "undecided", "diverged", "on the way"):
+        ended = outcome == name
+        if ended.any():
+            kappa, eta, theta, nu = np.median(np.abs(run.log[:4, ended, -1]), axis=1)
+            excess, risk = (float(np.median(a[ended, -1])) for a in (run.excess, run.risk))
+            rows.append(
+                (
+                    name,
+                    str(int(ended.sum())),
+                    *(number(float(v)) for v in (kappa, eta, theta, nu, excess, risk)),
+                )
+            )
+    return rows
+
+
+def _note(state: State, run: Any) -> str:
+    how = (
+        f"SGD on fresh batches of {state.batch}"
+        if state.batch
+        else "Exact population gradient"
+    )
+    done = int(run.step[-1])
+    total = total_steps(state)
+    if _sampled(run):
+        how += f", risks sampled from {SAMPLED} sequences a point"
+    slow = (
+        ""
+        if total == state.steps
+        else f"Exact steps of this predictor are slow: {total} of them at most. "
+    )
+    if done < total:
+        return f"{how}. {slow}Step {done} of {total}: it goes on. Rows show medians at this step."
+    return f"{how}. {slow}{' '.join(run.diagnose())} Rows show medians at the last step."
