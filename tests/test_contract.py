@@ -14,7 +14,7 @@ from helpers.tolerances import EXACT
 from scipy.stats import ks_2samp
 
 import attnscope as at
-from attnscope import catalogue
+from attnscope import registry
 from attnscope.dynamics.engines.full_heads import FullHeads
 from attnscope.dynamics.engines.full_planted import FullPlanted
 from attnscope.dynamics.engines.planted_sgd import PlantedSgd
@@ -27,7 +27,7 @@ from attnscope.tasks.base import (
     standardised,
 )
 from attnscope.theory.overlaps import head_gram
-from attnscope.theory.route import Excess, Route, add_route, all_routes, find_route
+from attnscope.theory.route import Excess, Route, add_route, find_route, remove_route
 
 SMALL = {
     "dim": 12,
@@ -39,14 +39,14 @@ SMALL = {
     "lengths": "2,4",
     "strength": 2.0,
 }
-PLANTED = [word for word, entry in catalogue.TASKS.items() if entry.planted]
+PLANTED = [word for word, entry in registry.TASKS.items() if entry.planted]
 # those with a label to regress on
 VALUED = [word for word in PLANTED if word != "sparse-tokens"]
 SOMEWHERE = at.Overlaps(0.5, 0.1, 0.2, 0.6, -0.1)
 
 
 def small(word):
-    entry = catalogue.TASKS[word]
+    entry = registry.TASKS[word]
     names = {argument.name for argument in entry.arguments}
     return entry.make({name: x for name, x in SMALL.items() if name in names})
 
@@ -63,7 +63,7 @@ def test_a_planted_task_keeps_the_contract(word):
     np.testing.assert_allclose(task.teachers @ task.teachers.T, task.teacher_gram, atol=EXACT)
     again = type(task)(**recipe(task))
     assert repr(again) == repr(task)
-    assert catalogue.word_of(task) == word
+    assert registry.word_of(task) == word
 
 
 @pytest.mark.parametrize("word", PLANTED)
@@ -94,11 +94,11 @@ def test_projections_have_the_law_of_sampled_tokens(word):
 
 
 @pytest.mark.parametrize("word", VALUED)
-@pytest.mark.parametrize("family", catalogue.PREDICTORS)
+@pytest.mark.parametrize("family", registry.PREDICTORS)
 def test_risk_of_every_pair_equals_that_of_vectors(word, family):
     """`risk` at any overlaps, exact or sampled, against predictions on the task's tokens."""
     task = small(word)
-    predictor = catalogue.PREDICTORS[family].make({"temperature": 0.5})
+    predictor = registry.PREDICTORS[family].make({"temperature": 0.5})
     found = at.risk(task, predictor, SOMEWHERE, samples=20_000)
     gram = head_gram(SOMEWHERE, task.teacher_gram)
     from attnscope.dynamics.engines.realised import realised
@@ -252,10 +252,10 @@ def _constant(task, predictor, o, lam):
 
 @pytest.fixture
 def clipped():
-    row = catalogue.Entry("clipped", Clipped, "clipped", (catalogue.TEMPERATURE,))
-    catalogue.add(row, catalogue.PREDICTORS)
+    row = registry.Entry("clipped", Clipped, "clipped", (registry.TEMPERATURE,))
+    registry.add(row, registry.PREDICTORS)
     yield row
-    catalogue.remove("clipped", catalogue.PREDICTORS)
+    registry.remove("clipped", registry.PREDICTORS)
 
 
 def test_an_activation_from_outside_is_a_citizen(clipped, tmp_path):
@@ -283,7 +283,7 @@ def test_an_activation_from_outside_is_a_citizen(clipped, tmp_path):
     try:
         assert at.risk(task, predictor, SOMEWHERE).method == "by hand"
     finally:
-        del all_routes()[at.SingleLocation, Clipped]
+        remove_route(at.SingleLocation, Clipped)
 
 
 class SignLocation(at.SingleLocation):
@@ -375,10 +375,10 @@ class TwoScales:
 
 
 def test_a_task_from_outside_is_a_citizen(tmp_path):
-    row = catalogue.Entry(
-        "two-scales", TwoScales, "two scales", (catalogue.LENGTH, catalogue.NOISE)
+    row = registry.Entry(
+        "two-scales", TwoScales, "two scales", (registry.LENGTH, registry.NOISE)
     )
-    catalogue.add(row, catalogue.TASKS)
+    registry.add(row, registry.TASKS)
     try:
         task = row.make({"length": 3})
         found = at.risk(task, at.Softmax(1.0), SOMEWHERE, samples=40_000)
@@ -409,17 +409,17 @@ def test_a_task_from_outside_is_a_citizen(tmp_path):
             progress=False,
         )
     finally:
-        catalogue.remove("two-scales", catalogue.TASKS)
+        registry.remove("two-scales", registry.TASKS)
 
 
 def test_catalogue_rows_are_whole():
-    for table in (catalogue.TASKS, catalogue.PREDICTORS):
+    for table in (registry.TASKS, registry.PREDICTORS):
         for word, entry in table.items():
             assert entry.word == word
             assert entry.label
             thing = entry.make()
             assert isinstance(thing, entry.kind)
-            assert catalogue.named(entry.kind.__name__) is entry.kind
+            assert registry.named(entry.kind.__name__) is entry.kind
             if entry.build is None:
                 assert {a.name for a in entry.arguments} <= set(
                     signature(entry.kind).parameters
@@ -441,9 +441,9 @@ def test_catalogue_rows_are_whole():
 )
 def test_flat_arguments_get_one_sentence(values, words):
     with pytest.raises(at.AttnscopeError, match=words):
-        catalogue.make("single_location", catalogue.TASKS, values, "here", "task")
+        registry.make("single_location", registry.TASKS, values, "here", "task")
     with pytest.raises(
         at.AttnscopeError,
         match=r"task of here must be one of single-location, .*got 'nothing'",
     ):
-        catalogue.make("nothing", catalogue.TASKS, values, "here", "task")
+        registry.make("nothing", registry.TASKS, values, "here", "task")

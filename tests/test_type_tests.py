@@ -9,13 +9,13 @@ from pkgutil import walk_packages
 import pytest
 
 import attnscope as at
-from attnscope import catalogue
+from attnscope import registry
 
 TABLES = (
     "tasks/base.py",
     "theory/route.py",
     "dynamics/engines/engine_table.py",
-    "catalogue.py",
+    "registry.py",
 )
 
 
@@ -27,7 +27,7 @@ SOME = {"Erf", "MultiHead", "JointHeads", "OptimalSigma", "RowColumn", "DenseNet
 
 def kinds():
     """Names of every predictor and task: the catalogue's, their bases and their heirs."""
-    rows = [*catalogue.TASKS.values(), *catalogue.PREDICTORS.values()]
+    rows = [*registry.TASKS.values(), *registry.PREDICTORS.values()]
     bases = {base for row in rows for base in row.kind.__mro__}
     own = [base for base in bases if base.__module__.startswith("attnscope")]
     known = ROOTS | {base.__name__ for base in own}

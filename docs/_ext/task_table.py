@@ -8,7 +8,7 @@ code says.
 import re
 from pathlib import Path
 
-from attnscope.catalogue import PREDICTORS, TASKS
+from attnscope.registry import PREDICTORS, TASKS
 from attnscope.dynamics.setup import Setup
 from attnscope.dynamics.train import engine_for
 from attnscope.errors import AttnscopeError

@@ -8,6 +8,7 @@ from attnscope import estimators as estimators
 from attnscope import figures as figures
 from attnscope import numerics as numerics
 from attnscope import predictors as predictors
+from attnscope import registry as registry
 from attnscope import studies as studies
 from attnscope import sweeps as sweeps
 from attnscope import tasks as tasks
@@ -64,9 +65,9 @@ from attnscope.estimators.classifier import SingleLocationClassifier as SingleLo
 from attnscope.estimators.intrinsic_dimension import intrinsic_dimension as intrinsic_dimension
 from attnscope.estimators.linear_attention.fit import LinearAttentionFit as LinearAttentionFit
 from attnscope.estimators.linear_attention.fit import fit_linear_attention as fit_linear_attention
+from attnscope.estimators.model_file.read import load_model as load_model
 from attnscope.estimators.plot_attention import plot_attention as plot_attention
 from attnscope.estimators.regressor import SingleLocationRegressor as SingleLocationRegressor
-from attnscope.estimators.saved import load_model as load_model
 from attnscope.estimators.tiles.spatial_context import SpatialContext as SpatialContext
 from attnscope.estimators.tiles.spatial_context import spatial_context as spatial_context
 from attnscope.figures.figure import Figure as Figure
@@ -179,11 +180,11 @@ from attnscope.theory.positional_semantic.minima import PositionalMinimum as Pos
 from attnscope.theory.positional_semantic.minima import positional_minima as positional_minima
 from attnscope.theory.positional_semantic.phases import PositionalPhases as PositionalPhases
 from attnscope.theory.positional_semantic.phases import positional_phases as positional_phases
+from attnscope.theory.reference_risks import reference_risks as reference_risks
 from attnscope.theory.risk import RiskGradient as RiskGradient
 from attnscope.theory.risk import risk as risk
 from attnscope.theory.risk import risk_function as risk_function
 from attnscope.theory.risk import risk_gradient as risk_gradient
-from attnscope.theory.risk_table import reference_risks as reference_risks
 from attnscope.theory.risks.correlated_risk import correlated_risk as correlated_risk
 from attnscope.theory.risks.correlated_risk import correlated_temperature as correlated_temperature
 from attnscope.theory.risks.layer_norm import informative_weight as informative_weight

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from attnscope.catalogue import Argument
+from attnscope.registry import Argument
 from attnscope.errors import bad
 
 __all__ = ["Choice", "Field", "Number", "Numbers", "plain"]

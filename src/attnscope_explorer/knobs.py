@@ -13,7 +13,7 @@ from dataclasses import field as held
 from functools import lru_cache
 from typing import Any
 
-from attnscope.catalogue import PREDICTORS, TASKS, Argument, Entry
+from attnscope.registry import PREDICTORS, TASKS, Argument, Entry
 from attnscope_explorer.fields import Choice, Field, Number, Numbers
 
 __all__ = [

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
-from attnscope.catalogue import PREDICTORS, TASKS
+from attnscope.registry import PREDICTORS, TASKS
 from attnscope_explorer.knobs import SINGLE, arguments_of
 from attnscope_explorer.state import State
 
@@ -77,7 +77,7 @@ def catalogue_import(*texts: str) -> str:
     names = [
         name for name in ("PREDICTORS", "TASKS") if any(f"{name}[" in text for text in texts)
     ]
-    return f"from attnscope.catalogue import {', '.join(names)}\n" if names else ""
+    return f"from attnscope.registry import {', '.join(names)}\n" if names else ""
 
 
 def task_line(state: State, **changed: str) -> str:

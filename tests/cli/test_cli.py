@@ -13,7 +13,7 @@ from helpers.tolerances import EXACT
 from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope import catalogue
+from attnscope import registry
 from attnscope.cli import app
 from attnscope.numerics.border.estimate import estimate
 from attnscope.predictors.attention import Componentwise
@@ -31,8 +31,8 @@ SMALL = {
     "lengths": "2,4",
     "strength": 2.0,
 }
-PLANTED = [word for word, row in catalogue.TASKS.items() if row.planted]
-EXCHANGEABLE = [word for word, row in catalogue.TASKS.items() if not row.planted]
+PLANTED = [word for word, row in registry.TASKS.items() if row.planted]
+EXCHANGEABLE = [word for word, row in registry.TASKS.items() if not row.planted]
 # more than one key and value: a HeadTrajectory comes back
 SEVERAL = ("multi-direction", "spike-mixture")
 FORM = (
@@ -177,7 +177,7 @@ def refusal(*arguments):
 
 def small(word):
     """Tiny arguments of a task as they are typed: where there is an option of the name, by that."""
-    names = {argument.name for argument in catalogue.TASKS[word].arguments}
+    names = {argument.name for argument in registry.TASKS[word].arguments}
     typed = []
     for name, x in SMALL.items():
         if name in names:
@@ -187,7 +187,7 @@ def small(word):
 
 
 @pytest.mark.parametrize(
-    "word", [word for word in catalogue.TASKS if word != "single-location"]
+    "word", [word for word in registry.TASKS if word != "single-location"]
 )
 def test_risk_of_every_task_is_what_the_library_says(word):
     """Every method of the task that gives a risk or an error has its row, with the same digits;
@@ -204,7 +204,7 @@ def test_risk_of_every_task_is_what_the_library_says(word):
     shown = {(row["value"], row["error"], row["method"]) for row in out["risks"]}
     for name in FORM:
         if hasattr(task, name):
-            found = getattr(task, name)(*([] if catalogue.TASKS[word].planted else [10]))
+            found = getattr(task, name)(*([] if registry.TASKS[word].planted else [10]))
             assert (found.value, found.error, found.method) in shown, name
     page = inside("risk", "--task", word, *small(word))
     assert max(map(len, page.splitlines())) <= 80
@@ -223,7 +223,7 @@ COMPARED = [
 
 @pytest.mark.parametrize("word", COMPARED)
 def test_no_head_beats_bayes_in_the_table(word):
-    for predictor in catalogue.PREDICTORS:
+    for predictor in registry.PREDICTORS:
         rows = json.loads(
             inside("risk", "--task", word, *small(word), "--predictor", predictor, "--json")
         )["risks"]
@@ -267,7 +267,7 @@ def test_train_of_every_planted_task(word, engine, tmp_path):
     out = json.loads(inside(*typed, *files, "--json"))
     kind = at.HeadTrajectory if word in SEVERAL else at.Trajectory
     run = kind.load(tmp_path / "run.npz")
-    assert catalogue.word_of(run.setup.task) == word
+    assert registry.word_of(run.setup.task) == word
     assert sum(out["outcomes"].values()) == 2
     assert out["outcome"] == run.outcome.tolist()
     found = run.risk_at(-1).excess if word in SEVERAL else run.excess[:, -1]
@@ -395,7 +395,7 @@ def test_tasks_lists_every_word_and_argument_in_80_columns():
     page = inside("tasks")
     assert max(map(len, page.splitlines())) <= 80
     listed = json.loads(inside("tasks", "--json"))
-    for kind, rows in (("tasks", catalogue.TASKS), ("predictors", catalogue.PREDICTORS)):
+    for kind, rows in (("tasks", registry.TASKS), ("predictors", registry.PREDICTORS)):
         assert [row["word"] for row in listed[kind]] == list(rows)
         for row in listed[kind]:
             assert f"  {row['word']}: {row['label']}" in page
@@ -438,17 +438,17 @@ class Louder:
 
 @pytest.fixture
 def rows_from_outside():
-    catalogue.add(
-        catalogue.Entry("clipped", Clipped, "clipped", (catalogue.TEMPERATURE,)),
-        catalogue.PREDICTORS,
+    registry.add(
+        registry.Entry("clipped", Clipped, "clipped", (registry.TEMPERATURE,)),
+        registry.PREDICTORS,
     )
-    louder = catalogue.Entry(
-        "louder", Louder, "louder labels", (catalogue.DIM, catalogue.LENGTH)
+    louder = registry.Entry(
+        "louder", Louder, "louder labels", (registry.DIM, registry.LENGTH)
     )
-    catalogue.add(louder, catalogue.TASKS)
+    registry.add(louder, registry.TASKS)
     yield
-    catalogue.remove("clipped", catalogue.PREDICTORS)
-    catalogue.remove("louder", catalogue.TASKS)
+    registry.remove("clipped", registry.PREDICTORS)
+    registry.remove("louder", registry.TASKS)
 
 
 def test_rows_from_outside_are_words_of_the_command_line(rows_from_outside):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from attnscope.catalogue import PREDICTORS, TASKS
+from attnscope.registry import PREDICTORS, TASKS
 from attnscope.cli.completion import claim_ids
 
 HEAVY = ("jax", "numpy", "scipy", "sklearn", "matplotlib", "rich")

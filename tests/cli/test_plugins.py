@@ -11,7 +11,7 @@ from helpers.papers import install
 from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope import catalogue, plugins
+from attnscope import plugins, registry
 from attnscope.claims.registry import all_claims, listed_claims, one_claim, own_claims
 from attnscope.cli import app
 from attnscope.theory.plugin_entries import add_announced
@@ -25,13 +25,13 @@ def pack(tmp_path, monkeypatch):
     yield
     for name, table in _tables().items():
         for word in set(table) - set(rows[name]):
-            catalogue.remove(word, table)
+            registry.remove(word, table)
     for name in [name for name in sys.modules if name.split(".")[0] == "sign_pack"]:
         del sys.modules[name]
 
 
 def _tables():
-    return {"tasks": catalogue.TASKS, "predictors": catalogue.PREDICTORS}
+    return {"tasks": registry.TASKS, "predictors": registry.PREDICTORS}
 
 
 def run(*words):

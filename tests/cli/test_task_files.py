@@ -8,7 +8,7 @@ from helpers.papers import SIGN_LOCATION
 from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope import catalogue
+from attnscope import registry
 from attnscope.cli import app
 from attnscope.theory.task_files import task_of_file
 from attnscope.theory.task_and_predictor import modules_of, pair
@@ -24,7 +24,7 @@ def paper(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield path
     sys.modules.pop("my_sign_paper", None)
-    catalogue.remove("sign-paper", catalogue.TASKS)
+    registry.remove("sign-paper", registry.TASKS)
 
 
 def test_risk_and_train_take_a_task_file(paper):

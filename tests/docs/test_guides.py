@@ -16,10 +16,10 @@ from helpers.paths import DOCS
 
 import attnscope
 import attnscope as at
-from attnscope import catalogue
+from attnscope import registry
 from attnscope.claims.registry import all_claims, docs_page
 from attnscope.predictors.attention import Componentwise, Normalised, Predictor
-from attnscope.theory.route import Route, add_route, all_routes
+from attnscope.theory.route import Route, add_route, all_routes, remove_route
 
 
 def blocks(page):
@@ -58,13 +58,16 @@ def guide(name):
     """A block of the guide, run as a module; its row is taken out again."""
     block = next(block for block in blocks("add_your_own.md") if block.split()[1] == name)
     module = {"__name__": name}
-    before = (dict(catalogue.TASKS), dict(catalogue.PREDICTORS), dict(all_routes()))
+    before = (dict(registry.TASKS), dict(registry.PREDICTORS))
+    routes = set(all_routes())
     try:
         exec(compile(block, name, "exec"), module)
     finally:
-        for table, kept in zip((catalogue.TASKS, catalogue.PREDICTORS, all_routes()), before):
+        for table, kept in zip((registry.TASKS, registry.PREDICTORS), before):
             for key in [key for key in table if key not in kept]:
                 del table[key]
+        for pair in set(all_routes()) - routes:
+            remove_route(*pair)
     return module
 
 
@@ -172,17 +175,18 @@ def test_the_tables_of_tasks_are_what_the_code_says(monkeypatch):
     assert task_table.page(task_table.PAGE.read_text()) == task_table.PAGE.read_text(), (
         "run python docs/_ext/task_table.py"
     )
-    row = catalogue.TASKS["multi-location"]
+    row = registry.TASKS["multi-location"]
     assert task_table.cells(row)["gradient"] == ""
     # a route that nobody has yet
     add_route(row.kind, Predictor, Route(lambda *a: None, gradient=lambda *a: None))
     try:
-        del all_routes()[row.kind, Componentwise], all_routes()[row.kind, Normalised]
+        for kind in (Componentwise, Normalised):
+            remove_route(row.kind, kind)
         assert task_table.cells(row)["gradient"] == "all"
     finally:
         for kind in (Componentwise, Normalised):
             add_route(row.kind, kind, all_routes()[at.MaxLocation, kind])
-        del all_routes()[row.kind, Predictor]
+        remove_route(row.kind, Predictor)
 
 
 @pytest.mark.slow  # two processes with a copy of the package, which numba compiles anew

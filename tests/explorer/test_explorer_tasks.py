@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import attnscope as at
-from attnscope import catalogue
+from attnscope import registry
 from attnscope.predictors.attention import Componentwise
 from attnscope.tasks.base import Projections, gaussian_fields
 
@@ -29,7 +29,7 @@ from attnscope_explorer.views.risk_planted import REFERENCES
 
 PLANTED = [
     word
-    for word, entry in catalogue.TASKS.items()
+    for word, entry in registry.TASKS.items()
     if entry.planted and word != "single-location"
 ]
 SMALL = {"dim": 30, "length": 5, "temperature": 0.4, "signal": 2.0}
@@ -209,21 +209,21 @@ class TwoScales:
 
 @pytest.fixture
 def outside():
-    spread = catalogue.Argument("spread", "Spread", 2.0, 1, 1e6)
-    clash = catalogue.Argument(
+    spread = registry.Argument("spread", "Spread", 2.0, 1, 1e6)
+    clash = registry.Argument(
         "predictor", "A word that the page uses otherwise", "plain", options=("plain", "odd")
     )
-    arguments = (catalogue.LENGTH, spread, clash, catalogue.NOISE)
-    catalogue.add(
-        catalogue.Entry("clipped", Clipped, "clipped", (catalogue.TEMPERATURE,)),
-        catalogue.PREDICTORS,
+    arguments = (registry.LENGTH, spread, clash, registry.NOISE)
+    registry.add(
+        registry.Entry("clipped", Clipped, "clipped", (registry.TEMPERATURE,)),
+        registry.PREDICTORS,
     )
-    catalogue.add(
-        catalogue.Entry("two-scales", TwoScales, "two scales", arguments), catalogue.TASKS
+    registry.add(
+        registry.Entry("two-scales", TwoScales, "two scales", arguments), registry.TASKS
     )
     yield
-    catalogue.remove("clipped", catalogue.PREDICTORS)
-    catalogue.remove("two-scales", catalogue.TASKS)
+    registry.remove("clipped", registry.PREDICTORS)
+    registry.remove("two-scales", registry.TASKS)
 
 
 def test_rows_from_outside_are_in_the_page_and_work(outside):
@@ -273,6 +273,6 @@ def test_rows_from_outside_are_in_the_page_and_work(outside):
 
 
 def test_rows_taken_out_are_gone(outside):
-    catalogue.remove("two-scales", catalogue.TASKS)
+    registry.remove("two-scales", registry.TASKS)
     assert "spread" not in FIELDS and "two-scales" not in FIELDS["task"].options
     assert "one of single-location" in answer("risk", [("task", "two-scales")])[2]

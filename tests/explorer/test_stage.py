@@ -8,7 +8,7 @@ from helpers.javascript import ASSETS, evaluated
 from scipy import special
 
 import attnscope as at
-from attnscope.catalogue import PREDICTORS
+from attnscope.registry import PREDICTORS
 from attnscope.theory.optima.optimal_sigma import optimal_sigma
 
 NUMBERS = [ASSETS / "numbers.js"]

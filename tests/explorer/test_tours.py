@@ -158,7 +158,7 @@ def _hex(css: str, dark: bool) -> dict[str, str]:
 def test_inks_are_read_on_light_and_dark_and_have_their_curves_colour():
     from importlib.resources import files
 
-    from attnscope.catalogue import PREDICTORS
+    from attnscope.registry import PREDICTORS
     from attnscope.figures.outcomes import OUTCOMES
     from attnscope.figures.render_plotly import PALETTE
 

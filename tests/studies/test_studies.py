@@ -13,7 +13,7 @@ from helpers.commands import run as typed_here
 from helpers.paths import ROOT
 
 import attnscope as at
-from attnscope import catalogue
+from attnscope import registry
 from attnscope.studies.functions import (
     check_cell,
     learning_curve,
@@ -222,12 +222,12 @@ def test_unwritable_store(study_file, tmp_path):
     assert run.returncode == 2
 
 
-PLANTED = [word for word, row in catalogue.TASKS.items() if row.planted]
+PLANTED = [word for word, row in registry.TASKS.items() if row.planted]
 SMALL = {"dim": 12, "length": 4, "rows": 2, "columns": 2, "lengths": [2, 4], "strength": 2.0}
 
 
 def small(word):
-    names = {argument.name for argument in catalogue.TASKS[word].arguments}
+    names = {argument.name for argument in registry.TASKS[word].arguments}
     return {name: x for name, x in SMALL.items() if name in names}
 
 
@@ -242,7 +242,7 @@ def test_every_planted_task_is_a_study(word, tmp_path):
         f'function = "oracle_risk"\n[grid]\npredictor = ["erf", "linear"]\n[fixed]\ntask = "{word}"\n{fixed}'
     )
     frame = load_study(path).run(tmp_path / "store", progress=False).frame
-    task = catalogue.TASKS[word].make(small(word))
+    task = registry.TASKS[word].make(small(word))
     if word == "sparse-tokens":
         assert frame["bayes_error"].tolist() == [task.bayes_error().value] * 2
         return
@@ -290,7 +290,7 @@ def test_outcomes_of_planted_tasks(word):
 
 def test_exchangeable_tasks_are_studies():
     row = oracle_risk(length=7, task="topics")
-    task = catalogue.TASKS["topics"].make()
+    task = registry.TASKS["topics"].make()
     assert (row["bayes"], row["topic_error"]) == (
         task.bayes_risk(7).value,
         task.topic_error(7).value,
@@ -300,19 +300,19 @@ def test_exchangeable_tasks_are_studies():
 
 
 def test_a_row_from_outside_is_a_word_of_studies():
-    row = catalogue.Entry(
-        "quieter", at.MaxLocation, "quieter", (catalogue.DIM, catalogue.LENGTH)
+    row = registry.Entry(
+        "quieter", at.MaxLocation, "quieter", (registry.DIM, registry.LENGTH)
     )
-    catalogue.add(row, catalogue.TASKS)
+    registry.add(row, registry.TASKS)
     try:
         found = oracle_risk(12, 4, task="quieter")
         assert found["bayes"] == at.MaxLocation(12, 4).bayes_risk().value
     finally:
-        catalogue.remove("quieter", catalogue.TASKS)
+        registry.remove("quieter", registry.TASKS)
 
 
 def test_seeds_of_directions_and_of_samples_are_two():
-    task = catalogue.TASKS["correlated-background"].make({"dim": 12, "length": 4, "seed": 5})
+    task = registry.TASKS["correlated-background"].make({"dim": 12, "length": 4, "seed": 5})
     row = oracle_risk(12, 4, task="correlated-background", task_seed=5, seed=99)
     assert row["bayes"] == task.bayes_risk().value
     one, other = (oracle_risk(12, 4, task="multi-direction", seed=seed) for seed in (1, 2))

@@ -15,7 +15,7 @@ from helpers.papers import SIGN_LOCATION, install
 from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope import catalogue
+from attnscope import registry
 from attnscope.cli import app
 from attnscope.theory.overlaps import head_gram
 
@@ -34,7 +34,7 @@ def paper(tmp_path_factory):
     yield path, import_module("one_file_paper").SignLocation
     sys.path.remove(str(path.parent))
     sys.modules.pop("one_file_paper", None)
-    catalogue.remove("sign-location", catalogue.TASKS)
+    registry.remove("sign-location", registry.TASKS)
 
 
 @pytest.fixture(scope="module")
@@ -176,11 +176,11 @@ def test_command_line(paper, tmp_path, monkeypatch):
         "sweep", study, "--store", tmp_path / "runs", "--out", tmp_path
     )
     served = []
-    monkeypatch.setattr("attnscope.explorer.app.serve", lambda *_, **__: served.append(1))
+    monkeypatch.setattr("attnscope_explorer.app.serve", lambda *_, **__: served.append(1))
     run("explore", "--task", word, "--no-browser")
-    from attnscope.explorer.compute import shown
-    from attnscope.explorer.knobs import arguments_of
-    from attnscope.explorer.state import default_state
+    from attnscope_explorer.compute import shown
+    from attnscope_explorer.knobs import arguments_of
+    from attnscope_explorer.state import default_state
 
     assert served and {"dim", "length", "signal"} <= set(arguments_of("sign-location"))
     state = default_state("risk").changed(task="sign-location", dim=8, length=3)
@@ -199,7 +199,7 @@ def test_new_writes_a_file_that_works(tmp_path, monkeypatch):
         rows = json.loads(run("risk", "--task", word, "--dim", 8, "--length", 3, "--json"))
         assert rows["risks"]
     finally:
-        catalogue.remove("fresh-sign", catalogue.TASKS)
+        registry.remove("fresh-sign", registry.TASKS)
         sys.modules.pop(file.removesuffix(".py"), None)
 
 
@@ -211,6 +211,6 @@ def test_entry_points(tmp_path, monkeypatch):
         assert all(np.isfinite(row["value"]) for row in rows)
         run("train", *setting, "--runs", 2, "--steps", 4, "--batch-size", 2, "--json")
     finally:
-        catalogue.remove("packed-sign", catalogue.TASKS)
+        registry.remove("packed-sign", registry.TASKS)
         for name in [name for name in sys.modules if name.split(".")[0] == "sign_pack"]:
             del sys.modules[name]

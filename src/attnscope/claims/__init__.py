@@ -9,6 +9,6 @@ them). The claims themselves are in the package attnscope_claims and in plugins.
 Imports `figures` and below; imported by `report` and `reproduction`.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

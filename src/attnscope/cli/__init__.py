@@ -13,14 +13,14 @@ from typing import Any
 
 from attnscope.cli.stopping import STOPPED, Stopping
 from attnscope.cli.streams import plain_streams, written_out
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 from attnscope.errors import AttnscopeError
 from attnscope.files import reason
 from attnscope.optional import absent
 
 __all__ = ["app", "main"]
 
-_door, __dir__ = door(__name__)
+_door, __dir__ = lazy_namespace(__name__)
 
 
 def __getattr__(name: str) -> Any:

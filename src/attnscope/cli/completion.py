@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attnscope.catalogue import PREDICTORS, TASKS
+from attnscope.registry import PREDICTORS, TASKS
 
 __all__ = ["arguments", "claim_ids", "claims", "predictors", "some_of", "tasks"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from attnscope.catalogue import PREDICTORS, TASKS, Argument, Entry
+from attnscope.registry import PREDICTORS, TASKS, Argument, Entry
 from attnscope.cli.common import COLUMNS, Json, app, as_typed, left_out, table
 from attnscope.cli.json_text import print_json
 

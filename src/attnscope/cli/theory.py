@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.catalogue import PREDICTORS
+from attnscope.registry import PREDICTORS
 from attnscope.cli.common import (
     COLUMNS,
     Json,

@@ -7,6 +7,6 @@ kept), `installed` (what is there, in a sentence). Imports `numerics`; imported 
 explorer and the examples.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

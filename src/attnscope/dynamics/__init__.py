@@ -7,6 +7,6 @@ In reading order: `train` (the door), `setup`, `loop`, `ends`, `trajectory_base`
 by `estimators` and above.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

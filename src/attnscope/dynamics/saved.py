@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.catalogue import named
+from attnscope.registry import named
 from attnscope.errors import bad
 from attnscope.files import check_place, whole_file
 from attnscope.numerics.border.array_files import Unreadable, read_arrays

@@ -7,6 +7,6 @@ lines: `check_labels`).
 Imports nothing of the project but `errors` and `files`; every room may import it.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

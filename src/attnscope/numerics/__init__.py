@@ -6,6 +6,6 @@ In reading order: `border/` (what comes in is checked, what goes out has an erro
 nothing of the project but `errors`; every room may import it.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

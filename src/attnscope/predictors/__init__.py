@@ -7,6 +7,6 @@ in JAX). Imports `numerics`; imported by
 `theory`, `dynamics` and everything above, never by `tasks`.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -4,6 +4,6 @@ study may repeat).
 Imports `dynamics`, `theory` and `sweeps`; imported by the command line.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -1,11 +1,11 @@
-"""A function over a grid, resumable: `run` (the door), `accounts`, `grid`, `key`, `reach`,
+"""A function over a grid, resumable: `run` (start here), `progress_lines`, `grid`, `key`, `reach`,
 `contents`, `loaded`, `package`, `text` (what names a result), `store`, `rows`, `execute`,
-`outcome`, `claims`, `processes`, `cluster` (who computes it).
+`cell_result`, `cell_locks`, `processes`, `cluster` (who computes it).
 
 Imports nothing of the project but `errors` and `progress`; imported by `studies` and
 `reproduction`.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

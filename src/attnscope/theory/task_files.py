@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from attnscope.catalogue import (
+from attnscope.registry import (
     DIM,
     LENGTH,
     NOISE,
@@ -29,7 +29,7 @@ from attnscope.catalogue import (
     remove,
 )
 from attnscope.errors import bad
-from attnscope.packs import import_named
+from attnscope.plugins import import_named
 
 __all__ = ["arguments_of_class", "first_line", "is_file", "task_of_file"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attnscope.catalogue import PREDICTORS as PREDICTOR_ROWS
+from attnscope.registry import PREDICTORS as PREDICTOR_ROWS
 from attnscope.figures.outcomes import OUTCOMES
 from attnscope.figures.render_plotly import PALETTE
 from attnscope_explorer.controls import ticks

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.catalogue import PREDICTORS
+from attnscope.registry import PREDICTORS
 from attnscope.errors import bad
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope_explorer.python_lines import HEADER, USUAL, computed, families, task_line
-from attnscope_explorer.shown import Advice, Shown, number
-from attnscope_explorer.staged import ORACLE, sequence, setting, staged
+from attnscope_explorer.view_result import Advice, Shown, number
+from attnscope_explorer.stage_data import ORACLE, sequence, setting, staged
 from attnscope_explorer.state import State
 
 __all__ = ["posterior"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.catalogue import PREDICTORS
+from attnscope.registry import PREDICTORS
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope_explorer.knobs import SINGLE, unused
@@ -21,8 +21,8 @@ from attnscope_explorer.python_lines import (
     families,
     task_line,
 )
-from attnscope_explorer.shown import Shown, colours, number, power
-from attnscope_explorer.staged import ORACLE, setting, staged
+from attnscope_explorer.view_result import Shown, colours, number, power
+from attnscope_explorer.stage_data import ORACLE, setting, staged
 from attnscope_explorer.state import State
 from attnscope_explorer.views.risk_planted import planted_risk
 

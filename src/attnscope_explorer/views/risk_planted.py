@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.catalogue import PREDICTORS, TASKS, Entry
+from attnscope.registry import PREDICTORS, TASKS, Entry
 from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
@@ -30,7 +30,7 @@ from attnscope_explorer.python_lines import (
     made_task,
     task_line,
 )
-from attnscope_explorer.shown import Shown, colours, number
+from attnscope_explorer.view_result import Shown, colours, number
 from attnscope_explorer.state import State
 
 __all__ = ["planted_risk"]

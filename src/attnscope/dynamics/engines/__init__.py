@@ -7,6 +7,6 @@ In reading order: `engine` (the contract), `engine_table` (which serves which); 
 `full_vectors`, `pair_vectors`, `full_heads`, `full_planted`; with `losses`, `jax_stepper`, `realised`.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -7,6 +7,6 @@ belong together), `known_locations`, `frame_bags` (in tables in memory), `tables
 in memory, a piece at a time), `dask_bags` (in blocks, or a file a partition).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -4,6 +4,6 @@ In reading order: `cubic_features` (what the layer is linear in), `fit` (the opt
 certificate and predictions), `fewest_heads` (how many heads it takes).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

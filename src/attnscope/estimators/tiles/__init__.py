@@ -4,6 +4,6 @@ In reading order: `spatial_context` (which neighbours matter), `grid` (who is a 
 (what is given, and in which blocks errors are taken), `likelihood` (rho).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

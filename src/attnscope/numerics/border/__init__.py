@@ -7,6 +7,6 @@ draws), `sampled_mean` (the mean of draws that cannot be negative, with what the
 `array_files` (.npz files of strangers).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

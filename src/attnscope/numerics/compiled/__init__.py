@@ -7,6 +7,6 @@ many runs), `data_pass` with `bag_losses` (one read of all tokens of all bags), 
 (one bag of a ridge fit, minimised).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -7,6 +7,6 @@ user's function, refined until it is resolved, with `sigma_panels`); the integra
 that see rare events `one_token`, `tilted`, `log_mixture`.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -3,6 +3,6 @@
 In reading order: `sequence_model` (what all share), `transformer`, `compared_models`.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

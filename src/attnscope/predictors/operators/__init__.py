@@ -6,6 +6,6 @@ In reading order: `context_attention` (softmax, conditional mean embedding, line
 forgets), `local_linear`.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

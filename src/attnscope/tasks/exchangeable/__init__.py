@@ -5,6 +5,6 @@ In reading order: `gaussian_location`, `linear_map` with `latent_map`, `sphere_r
 and `drifting_map` with `slot_filter`, whose tokens have an order unless nothing drifts.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -9,6 +9,6 @@ directions `multi_direction` with `direction_tokens` and `direction_moves`, `spi
 `positional_semantic`.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -5,6 +5,6 @@ In reading order: `chernoff` with `two_topics`, `representation`, `spectral`, `l
 `newsvendor` (the regret of deciding by attention), `memory` (maps that drift).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

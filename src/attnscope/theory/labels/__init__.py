@@ -9,6 +9,6 @@ and `normalised_moments` (moments of the two kinds of heads), `moment_risk` (ris
 `label_slopes`, `componentwise_slopes`, `normalised_slopes` and `moment_gradient` (gradients).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -1,11 +1,11 @@
 """Risks of any planted task at any Gram matrix, on fixed nodes.
 
-In reading order: `reads` (asking a label), `midpoint` (rules for what one token adds), `apart`
-(tokens that need no nodes), `nodes` (the nodes and what the task says there), `students` (the trained
+In reading order: `label_inputs` (asking a label), `midpoint` (rules for what one token adds), `unread_tokens`
+(tokens that need no nodes), `nodes` (the nodes and what the task says there), `student_gram` (the trained
 vectors' projections, given the teachers'), `node_risk` (the risk and its error), `node_gradient`
 (the same nodes, differentiated), `node_routes` (as the last row of the route table).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

@@ -6,6 +6,6 @@ In reading order: `optimum` (the best temperature), `optimal_sigma` (the best ac
 `risk_plane` (the figure), `oracle_saddle`, `stable_step` (of descent at the minima).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

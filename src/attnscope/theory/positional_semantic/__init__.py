@@ -5,6 +5,6 @@ Hessian), `skeleton` (where minima can be), `minima`, `phases` (the diagram), `b
 flow).
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

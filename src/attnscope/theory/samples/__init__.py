@@ -6,6 +6,6 @@ gradient steps from zero), and learning curves at n/d fixed: `curve` (what one i
 `compared` puts curves side by side.
 """
 
-from attnscope.doors import door
+from attnscope.lazy_namespace import lazy_namespace
 
-__getattr__, __dir__ = door(__name__)
+__getattr__, __dir__ = lazy_namespace(__name__)

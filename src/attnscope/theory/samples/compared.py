@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.catalogue import PREDICTORS
+from attnscope.registry import PREDICTORS
 from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.numerics.border.estimate import Estimate

@@ -89,7 +89,7 @@ class Entry:
     (milliseconds) or "sampled". build: flat arguments -> object, or "module:function"; the class
                    itself where None.
     planted: has projections, so that risk, train and the explorer serve it. origin: the installed
-    package that announced it (packs.py), "" for attnscope's own and for rows of your files.
+    package that announced it (plugins.py), "" for attnscope's own and for rows of your files.
     """
 
     word: str

@@ -1,0 +1,107 @@
+"""A task and a predictor as people name them: two words and flat arguments (registry.py), for the
+command line and for studies.
+
+A word of yours is "module:word": the module, which adds the row, is imported first; or a task in a
+file, "my_paper.py:MyTask" (task_files.py). (Not so on the explorer's page, whose words may come
+from elsewhere.) A word that an installed package announces is a word like any other
+(packed_words.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attnscope.registry import LENGTH, PREDICTORS, TASKS, Entry, find
+from attnscope.errors import bad
+from attnscope.plugins import import_named
+from attnscope.theory.plugin_entries import announced_word, module_of_word
+from attnscope.theory.task_files import is_file, task_of_file
+
+__all__ = ["Pair", "modules_of", "pair", "task_row"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A task and a predictor with their flat arguments.
+
+    length: of the contexts, for a task that has none of its own. of: who asked, for sentences.
+    """
+
+    task: Entry
+    predictor: Entry
+    task_values: dict[str, Any]
+    predictor_values: dict[str, Any]
+    length: int
+    of: str
+
+    def make_task(self) -> Any:
+        return self.task.make(self.task_values, self.of)
+
+    def family(self, temperature: float) -> Any:
+        """The predictor at a temperature; as it is, where it has none."""
+        warm = {"temperature": temperature} if "temperature" in self.predictor_values else {}
+        return self.predictor.make({**self.predictor_values, **warm}, self.of)
+
+
+def pair(task: object, predictor: object, values: Mapping[str, object], of: str) -> Pair:
+    """Both rows, and who gets which argument: the task those it has, the predictor the others.
+
+    Every value is read in its own type before anything is built; what nobody has gets one sentence.
+    """
+    first = task_row(task, of)
+    second = find(_loaded(predictor, of, "predictor"), PREDICTORS, of, "predictor")
+    mine = {argument.name for argument in first.arguments}
+    yours = {argument.name for argument in second.arguments} - mine
+    contexts = not first.planted and "length" not in mine
+    for name in values:
+        if name not in mine | yours and not (contexts and name == "length"):
+            names = [a.name for a in first.arguments] + ["length"] * contexts
+            must = f"one of {', '.join(names)} ({', '.join(sorted(yours))} of {second.word})"
+            raise bad("an argument", f"{of}, {first.word}", must, name)
+    to_task = first.flat({name: x for name, x in values.items() if name in mine}, of)
+    to_predictor = second.flat({name: x for name, x in values.items() if name in yours}, of)
+    length = replace(LENGTH, low=0).parse(
+        values.get("length", LENGTH.default) if contexts else LENGTH.default, of
+    )
+    return Pair(first, second, to_task, to_predictor, length, of)
+
+
+def task_row(task: object, of: str) -> Entry:
+    """The row of a word, of "module:word", or of a task in a file."""
+    named = task_of_file(task, of) if is_file(task) else _loaded(task, of, "task")
+    return find(named, TASKS, of, "task")
+
+
+def modules_of(*words: object) -> list[str]:
+    """The modules that words name, each once, in order; of a file its own name."""
+    found = []
+    for word in map(str, words):
+        if ":" in word or is_file(word):
+            before = word.partition(":")[0]
+            found.append(Path(before).stem if before.endswith(".py") else before)
+        else:
+            found += [module for module in (module_of_word(word),) if module]
+    return list(dict.fromkeys(found))
+
+
+def _loaded(word: object, of: str, what: str) -> str:
+    """The word itself, with its module imported, or its row put in by the package that has it."""
+    if ":" not in str(word):
+        announced_word(str(word), what)
+        return str(word)
+    for module in modules_of(word):
+        try:
+            import_named(module)
+        except ImportError as error:
+            hint = "PYTHONPATH=. for a file of this folder"
+            raise bad(
+                what,
+                of,
+                "a word, or 'module:word' of a module that can be imported",
+                str(error),
+                hint,
+            ) from None
+    return str(word).rpartition(":")[2]
