@@ -16,8 +16,8 @@ from helpers.paths import ROOT
 from helpers.patience import HANG
 
 from attnscope.errors import AttnscopeError
-from attnscope.sweeps import claims, processes
-from attnscope.sweeps.claims import Claims
+from attnscope.sweeps import cell_locks, processes
+from attnscope.sweeps.cell_locks import Claims
 from attnscope.sweeps.grid import Product
 from attnscope.sweeps.key import product_keys
 from attnscope.sweeps.loaded import fingerprint
@@ -54,7 +54,7 @@ def test_a_claim_is_taken_once_and_again_when_its_holder_is_gone(tmp_path, monke
     with Claims(tmp_path) as ours, Claims(tmp_path) as theirs:
         assert ours.take("a")
         assert not theirs.take("a")
-        monkeypatch.setattr(claims, "STALE", -1.0)  # as after a minute without a renewal
+        monkeypatch.setattr(cell_locks, "STALE", -1.0)  # as after a minute without a renewal
         assert theirs.take("a")
     assert not list(tmp_path.iterdir())
 
@@ -70,7 +70,7 @@ def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(tmp_path):
 
 
 def test_a_claim_is_renewed(tmp_path, monkeypatch):
-    monkeypatch.setattr(claims, "BEAT", 0.01)
+    monkeypatch.setattr(cell_locks, "BEAT", 0.01)
     with Claims(tmp_path) as ours:
         ours.take("a")
         path = tmp_path / ".a.claim"
@@ -85,7 +85,7 @@ def test_a_sweep_waits_for_what_another_computes_and_takes_what_is_left(
     from attnscope.sweeps.run import plan_cells
 
     cells = plan_cells(sweep_cells.square, {"x": [1, 2, 3]})
-    monkeypatch.setattr(claims, "STALE", 0.5)
+    monkeypatch.setattr(cell_locks, "STALE", 0.5)
     dead = Claims(tmp_path / "runs")
     dead.folder.mkdir()
     dead.take(cells[1].key)  # not renewed: its context was never entered

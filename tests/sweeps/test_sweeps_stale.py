@@ -341,7 +341,7 @@ def test_the_functions_of_attnscope_that_are_reached_count():
         "attnscope.errors",
     } <= set(parts)
     assert not any(
-        name.startswith(("attnscope.explorer", "attnscope.claims", "attnscope.sweeps"))
+        name.startswith(("attnscope_explorer", "attnscope.claims", "attnscope.sweeps"))
         for name in parts
     )
 
@@ -353,7 +353,7 @@ def of_room(x):
 
 
 def test_names_behind_the_doors_of_rooms_count():
-    assert {"attnscope.theory.optima.optimum", "attnscope.theory.routes"} <= set(
+    assert {"attnscope.theory.optima.optimum", "attnscope.theory.routes.shipped"} <= set(
         fingerprint(of_room).parts
     )
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.optional import needs
-from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
+from attnscope.sweeps.cell_result import Outcome, Outcomes, Task, run_one
 from attnscope.sweeps.processes import run_in_processes
 
 __all__ = ["run_on_cluster"]

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
+from attnscope.sweeps.cell_result import Outcome, Outcomes, Task, run_one
 
 __all__ = ["Outcome", "Where", "check_where", "execute", "run_one"]
 

@@ -31,7 +31,7 @@ _IMPORT = re.compile(rf"^\s*import\s+({PACKAGE}[\w.]*)", re.MULTILINE)
 
 # They import by name what a caller's text names, and nothing else: the name is followed where it is
 # written.
-DOORS = (PACKAGE, f"{PACKAGE}.doors")
+LAZY_MODULES = (PACKAGE, f"{PACKAGE}.lazy_namespace")
 
 Look = tuple[int, int, int]
 _seen: dict[str, Look] = {}
@@ -55,7 +55,7 @@ def package_files(modules: frozenset[str]) -> dict[str, str]:
     while todo:
         module = todo.pop()
         path = _path(module)
-        if module in hashes or path is None or module in DOORS:
+        if module in hashes or path is None or module in LAZY_MODULES:
             continue
         hashes[module], needs = _read(path)
         if _look(path) != _seen.get(path):

@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from attnscope.errors import AttnscopeError
-from attnscope.sweeps.outcome import Outcome, Outcomes, Task, run_one
+from attnscope.sweeps.cell_result import Outcome, Outcomes, Task, run_one
 
 __all__ = ["run_in_processes"]
 

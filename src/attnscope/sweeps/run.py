@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attnscope.errors import AttnscopeError, bad
 from attnscope.progress import Bar
 from attnscope.progress import progress as progress_bar
-from attnscope.sweeps.accounts import Failure, Plan, Report, Status
-from attnscope.sweeps.claims import Claims
+from attnscope.sweeps.progress_lines import Failure, Plan, Report, Status
+from attnscope.sweeps.cell_locks import Claims
 from attnscope.sweeps.execute import Outcome, Task, Where, check_where, execute
 from attnscope.sweeps.grid import Grid, Product, accepts_seed, check_fits, expand
 from attnscope.sweeps.key import Cell, make_cell, name_of, product_keys, unbound

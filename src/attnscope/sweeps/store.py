@@ -38,7 +38,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.files import is_full, reason, whole_file, writable_folder
-from attnscope.sweeps.claims import ENDING as CLAIM
+from attnscope.sweeps.cell_locks import ENDING as CLAIM
 from attnscope.sweeps.text import canonical
 
 __all__ = ["Store"]
