@@ -68,7 +68,7 @@ def main() -> None:
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     from werkzeug.serving import make_server
 
-    from attnscope.explorer.app import create_app
+    from attnscope_explorer.app import create_app
 
     server = make_server("127.0.0.1", 0, create_app().server, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -104,9 +104,9 @@ def _measured(
     """Medians over slider positions: of the page,
     then of the same states' lines run by the library alone.
     """
-    from attnscope.explorer import python_lines as code
-    from attnscope.explorer.compute import RENDER
-    from attnscope.explorer.state import from_query
+    from attnscope_explorer import python_lines as code
+    from attnscope_explorer.compute import RENDER
+    from attnscope_explorer.state import from_query
 
     browser.get(address + path)
     while not browser.execute_script(

@@ -22,9 +22,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from attnscope.explorer.callbacks import LATER
-from attnscope.explorer.knobs import DEFAULTS, VIEWS
-from attnscope.explorer.state import plain
+from attnscope_explorer.callbacks import LATER
+from attnscope_explorer.knobs import DEFAULTS, VIEWS
+from attnscope_explorer.state import plain
 
 CLIENTS = 19
 SECONDS = 60.0
@@ -110,7 +110,7 @@ def memory(pid: int) -> float:
 
 def measured(seconds: float, beside: bool) -> dict[str, Any]:
     """Median seconds of the light clients' answers, most memory, complaints."""
-    code = "from attnscope.explorer.app import serve; serve(port=0, open_browser=False)"
+    code = "from attnscope_explorer.app import serve; serve(port=0, open_browser=False)"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     )

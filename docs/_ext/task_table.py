@@ -104,7 +104,7 @@ def _views(row, task):
     views = (
         table["gamma2"].views if row.word == table["task"].default else table["task"].views
     )
-    # the page trains five overlaps (explorer/live.py): several keys and values need more
+    # the page trains five overlaps (attnscope_explorer/live.py): several keys and values need more
     return ", ".join(
         view for view in views if view != "training" or len(task.teacher_gram) <= 2
     )

@@ -2,7 +2,7 @@
 other.
 
 A view is a pure function from a State to what is shown (views/); page.py is the skeleton,
-callbacks.py carries texts to the views and results back, gate.py says who may speak to it.
+callbacks.py carries texts to the views and results back, request_filter.py says who may speak to it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dash import Dash
 from attnscope.errors import bad
 from attnscope_explorer.callbacks import add_callbacks
 from attnscope_explorer.compute import FITS, QUICK
-from attnscope_explorer.gate import guard
+from attnscope_explorer.request_filter import guard
 from attnscope_explorer.page import layout
-from attnscope_explorer.quick import add_figure
+from attnscope_explorer.live_figure import add_figure
 from attnscope_explorer.uploads import LARGEST
 
 __all__ = ["create_app", "leave", "serve"]

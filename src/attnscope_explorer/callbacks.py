@@ -14,8 +14,8 @@ from attnscope_explorer.compute import answer
 from attnscope_explorer.job_queues import BUDGET
 from attnscope_explorer.knobs import knobs, unused
 from attnscope_explorer.page import NOTHING, advice, images, page, sentence, table
-from attnscope_explorer.quick import keyed
-from attnscope_explorer.shown import Shown
+from attnscope_explorer.live_figure import keyed
+from attnscope_explorer.view_result import Shown
 from attnscope_explorer.state import VIEWS, State, carried, from_values, to_query
 from attnscope_explorer.uploads import keep
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from attnscope.errors import AttnscopeError
 from attnscope_explorer.job_queues import Lane
 from attnscope_explorer.live import advanced, current, total_steps
-from attnscope_explorer.shown import Shown
+from attnscope_explorer.view_result import Shown
 from attnscope_explorer.state import State, from_values
 from attnscope_explorer.views.bags import bags
 from attnscope_explorer.views.convergence import convergence

@@ -13,7 +13,7 @@ from dash import dcc, html
 
 from attnscope_explorer.fields import Choice, Number, Numbers, plain
 from attnscope_explorer.knobs import FIELDS, GROUPS, VIEWS, unused
-from attnscope_explorer.quick import QUICK
+from attnscope_explorer.live_figure import QUICK
 from attnscope_explorer.state import State
 
 __all__ = ["controls", "position", "ticks"]
@@ -21,7 +21,7 @@ __all__ = ["controls", "position", "ticks"]
 # most positions of a slider: an arrow key moves a dimension by 6 %, a share by 0.5 %
 TICKS = 200
 # seconds a slider rests before it counts as moved: a drag asks for one answer, not for fifty; longer
-# where the figure follows the drag by a request of its own (quick.py)
+# where the figure follows the drag by a request of its own (live_figure.py)
 PAUSE = 0.02
 RESTS = 0.15
 

@@ -36,7 +36,7 @@ from attnscope_explorer.python_lines import (
     train_lines,
 )
 from attnscope_explorer.state import State
-from attnscope_explorer.steering import following_lines, step_line
+from attnscope_explorer.stable_steps import following_lines, step_line
 
 __all__ = ["LOGS", "advanced", "current", "run_lines", "total_steps"]
 

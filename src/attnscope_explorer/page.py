@@ -12,7 +12,7 @@ from dash import dcc, html
 
 from attnscope.errors import AttnscopeError
 from attnscope_explorer.controls import controls
-from attnscope_explorer.shown import Advice, Shown
+from attnscope_explorer.view_result import Advice, Shown
 from attnscope_explorer.state import VIEWS, from_query
 from attnscope_explorer.tours.panel import panel, tour_list, tour_strip
 from attnscope_explorer.tours.registry import one_step

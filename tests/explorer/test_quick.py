@@ -1,4 +1,4 @@
-"""The figure that follows a slider: the request of its own (explorer/quick.py), and what the page
+"""The figure that follows a slider: the request of its own (attnscope_explorer/live_figure.py), and what the page
 does with it (assets/quick.js) in a real browser.
 """
 
@@ -24,7 +24,7 @@ from selenium.webdriver.common.keys import Keys
 from attnscope_explorer.app import create_app
 from attnscope_explorer.callbacks import _parts
 from attnscope_explorer.compute import shown
-from attnscope_explorer.quick import QUICK
+from attnscope_explorer.live_figure import QUICK
 from attnscope_explorer.state import VIEWS, from_query
 
 # counts drawings and requests of both kinds from here on

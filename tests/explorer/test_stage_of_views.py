@@ -13,7 +13,7 @@ pytest.importorskip(
 )
 
 from attnscope_explorer.compute import shown
-from attnscope_explorer.staged import WEIGHTS
+from attnscope_explorer.stage_data import WEIGHTS
 from attnscope_explorer.state import VIEWS, default_state
 from attnscope_explorer.views.convergence import FIRST
 

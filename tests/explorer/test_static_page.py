@@ -17,7 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import attnscope as at
-from attnscope_explorer.staged import sequence
+from attnscope_explorer.stage_data import sequence
 from attnscope_explorer.static_page.build import write_static
 from attnscope_explorer.tours.registry import all_tours
 

@@ -21,7 +21,7 @@ from attnscope.theory.optima.stable_step import stable_step
 from attnscope_explorer import compute
 from attnscope_explorer.compute import answer, shown
 from attnscope_explorer.state import default_state, from_query, to_query
-from attnscope_explorer.steering import USUAL, limit_of
+from attnscope_explorer.stable_steps import USUAL, limit_of
 from attnscope_explorer.views.training import training
 
 ASSETS = Path(compute.__file__).parent / "assets"

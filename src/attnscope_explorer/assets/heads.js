@@ -1,6 +1,6 @@
 /* Whose head a point of a figure is: window.attnscopeHeads, for the live page and the plain files.
 
-   The figure says it (explorer/staged.py): layout.meta.stage has the setting, the head shown at first, the plane of a heat map, a
+   The figure says it (attnscope_explorer/stage_data.py): layout.meta.stage has the setting, the head shown at first, the plane of a heat map, a
    typical run of each group, a learning curve; a trace's meta has heads, the other overlaps of its points, or another setting. Loaded before live_stage.js: Dash takes scripts by their names. */
 (function () {
   "use strict";

@@ -1,5 +1,5 @@
 /* The live page's own: buttons that turn knobs, the sheet of knobs on a phone, and the stage under the mouse.
-   Whose head a point of the figure is, the figure says (explorer/staged.py); attnscopeStage.draw shows it. No request. */
+   Whose head a point of the figure is, the figure says (attnscope_explorer/stage_data.py); attnscopeStage.draw shows it. No request. */
 (function () {
   "use strict";
   const none = () => window.dash_clientside.no_update;

@@ -17,7 +17,7 @@
    A classic script without dependencies but numbers.js; stage_draw.js draws. */
 (function () {
   "use strict";
-  const WEIGHTS = "attention weight"; // as in explorer/staged.py
+  const WEIGHTS = "attention weight"; // as in attnscope_explorer/stage_data.py
   const POSSIBLE = 1e-9; // overlaps miss those of unit vectors by so much through rounding alone
   const stage = (window.attnscopeStage = window.attnscopeStage || {});
   const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
@@ -95,7 +95,7 @@
     return normalised(logs, false);
   }
 
-  /* A sequence with numbers of its own instead of a task's (explorer/staged.py, `given`): {rows: [[title, numbers]],
+  /* A sequence with numbers of its own instead of a task's (attnscope_explorer/stage_data.py, `given`): {rows: [[title, numbers]],
      location (null: no token decides), prediction, truth (null: not to be drawn), sentence} */
   function given(of) {
     const weights = of.rows.find(([title]) => title === WEIGHTS)[1], size = weights.map(Math.abs);

@@ -4,7 +4,7 @@ and sequences. With them the page's runs and tokens are those that `attnscope ex
     starts      (start, dim, seed), and for moments the rest of the task, -> (runs, 5) overlaps; a run depends on (seed, its number) alone,
                 so the first of them are those of fewer runs
     sequences   (dim, length, gamma2, noise, seed) -> tokens along k* and v*, the squared length of
-                the rest of each, location and label (explorer/staged.py)
+                the rest of each, location and label (attnscope_explorer/stage_data.py)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 import attnscope as at
 from attnscope.dynamics.starts import starting_overlaps
-from attnscope_explorer.staged import sequence
+from attnscope_explorer.stage_data import sequence
 from attnscope_explorer.state import State
 
 __all__ = ["drawn"]

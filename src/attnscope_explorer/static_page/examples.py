@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from attnscope.errors import AttnscopeError
-from attnscope_explorer.shown import Shown
+from attnscope_explorer.view_result import Shown
 from attnscope_explorer.state import State, from_query, to_query
 from attnscope_explorer.views import bags, convergence, landscape, samples, training
 

@@ -14,7 +14,7 @@ from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope_explorer.pixels import data_uri
 from attnscope_explorer.python_lines import HEADER, computed
-from attnscope_explorer.shown import Shown, number
+from attnscope_explorer.view_result import Shown, number
 from attnscope_explorer.state import State
 from attnscope_explorer.uploads import path_of
 from attnscope_explorer.views.bags_staged import share_of, staged_bags

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope_explorer.staged import ORACLE, WEIGHTS, given, setting, staged
+from attnscope_explorer.stage_data import ORACLE, WEIGHTS, given, setting, staged
 from attnscope_explorer.state import State
 
 __all__ = ["share_of", "staged_bags"]

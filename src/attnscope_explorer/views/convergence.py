@@ -11,8 +11,8 @@ import numpy as np
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope_explorer.python_lines import HEADER, computed
-from attnscope_explorer.shown import Shown, number
-from attnscope_explorer.staged import ORACLE, WEIGHTS, given, setting, staged
+from attnscope_explorer.view_result import Shown, number
+from attnscope_explorer.stage_data import ORACLE, WEIGHTS, given, setting, staged
 from attnscope_explorer.state import State
 
 __all__ = ["convergence"]

@@ -23,9 +23,9 @@ from attnscope_explorer.python_lines import (
     train_lines,
     training_limits,
 )
-from attnscope_explorer.shown import Advice, Shown, number
+from attnscope_explorer.view_result import Advice, Shown, number
 from attnscope_explorer.state import FIELDS, OVERLAPS, State
-from attnscope_explorer.steering import (
+from attnscope_explorer.stable_steps import (
     IMPORT,
     limit_line,
     on_the_way,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from attnscope_explorer.shown import number
-from attnscope_explorer.staged import head, plane, setting, staged
+from attnscope_explorer.view_result import number
+from attnscope_explorer.stage_data import head, plane, setting, staged
 from attnscope_explorer.state import OVERLAPS, State
 
 __all__ = ["COLORS", "OUTCOMES", "label", "styled"]

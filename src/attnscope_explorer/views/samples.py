@@ -12,8 +12,8 @@ from attnscope.figures.figure import Figure
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope.theory.samples.compared import comparison_figure, phase_panel
 from attnscope_explorer.python_lines import HEADER, computed
-from attnscope_explorer.shown import Shown, number
-from attnscope_explorer.staged import head, staged
+from attnscope_explorer.view_result import Shown, number
+from attnscope_explorer.stage_data import head, staged
 from attnscope_explorer.state import State
 
 __all__ = ["samples"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.dynamics.experiments import EXPERIMENTS, Experiment
-from attnscope.dynamics.overlap_runs import SAMPLED
+from attnscope.dynamics.overlap_runs import SAMPLED_SEQUENCES
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Figure, Heat, Panel
 from attnscope.figures.render_plotly import plotly_dict
@@ -20,10 +20,10 @@ from attnscope.theory.route import find_route
 from attnscope_explorer.knobs import SINGLE, unused
 from attnscope_explorer.live import run_lines, total_steps
 from attnscope_explorer.python_lines import computed
-from attnscope_explorer.shown import Advice, Shown, number
-from attnscope_explorer.staged import head, setting, staged
+from attnscope_explorer.view_result import Advice, Shown, number
+from attnscope_explorer.stage_data import head, setting, staged
 from attnscope_explorer.state import FIELDS, State, default_state, to_query
-from attnscope_explorer.steering import limit_of, on_the_way, step_advice, swap_advice
+from attnscope_explorer.stable_steps import limit_of, on_the_way, step_advice, swap_advice
 
 __all__ = ["presets", "training"]
 

@@ -1,4 +1,4 @@
-/* The knobs as native inputs with labels, from the table of explorer/knobs.py: a number has a text box, which is the
+/* The knobs as native inputs with labels, from the table of attnscope_explorer/knobs.py: a number has a text box, which is the
    truth, and a slider that moves it. window.attnscopeControls.form(view, values, changed). */
 (function () {
   "use strict";

@@ -1,6 +1,6 @@
 /* The address and its knobs: window.attnscopeState. #/landscape?predictor=linear&dim=80 as on the live page, behind a
    hash, so that it works from a file. A value that cannot be used is replaced by its default and reported in one
-   sentence, in the words of explorer/fields.py. */
+   sentence, in the words of attnscope_explorer/fields.py. */
 (function () {
   "use strict";
   const table = () => window.attnscopeKnobs;

@@ -1,5 +1,5 @@
 /* The landscape: exact risk over two overlaps, descent directions, stationary points, training paths, as
-   explorer/views/landscape.py draws them; erf and linear attention alone. */
+   attnscope_explorer/views/landscape.py draws them; erf and linear attention alone. */
 (function () {
   "use strict";
   const P = () => window.attnscopePanels;
@@ -160,7 +160,7 @@
     return window.attnscopeTraining.goOn(run, () => {}, () => drawn(window.attnscopeDescent.outcomes(run)));
   };
 
-  // The task and the predictor as the stage wants them; the sequence is the same in every view (explorer/staged.py)
+  // The task and the predictor as the stage wants them; the sequence is the same in every view (attnscope_explorer/stage_data.py)
   function settingOf(s, changed) {
     const base = { dim: s.dim, length: s.length, gamma: Math.sqrt(s.gamma2), signal: s.signal ?? null, noise: s.noise || 0, predictor: s.predictor, temperature: s.temperature, seed: 0 };
     return Object.assign(base, changed);

@@ -1,4 +1,4 @@
-/* One sequence: scores, values, exact posterior, attention weights of every predictor, as explorer/views/posterior.py
+/* One sequence: scores, values, exact posterior, attention weights of every predictor, as attnscope_explorer/views/posterior.py
    draws them. Attention looks along k* and reads along v*. The sequence is the library's where the page has it
    (drawn.js), else one of the same law that is drawn here. */
 (function () {

@@ -1,4 +1,4 @@
-/* Excess risk at the oracle directions against temperature, dimension or length, as explorer/views/risk.py draws it:
+/* Excess risk at the oracle directions against temperature, dimension or length, as attnscope_explorer/views/risk.py draws it:
    erf and linear attention by their closed forms, softmax, optimal sigma and Bayes between computed points.
    window.attnscopeBest has what the posterior view shares. */
 (function () {

@@ -1,4 +1,4 @@
-/* Training: risk, distance, overlaps and paths by outcome, while it runs, as explorer/views/training.py and
+/* Training: risk, distance, overlaps and paths by outcome, while it runs, as attnscope_explorer/views/training.py and
    figures/outcomes.py draw them; population descent of erf and linear attention. window.attnscopeTraining has what the
    landscape shares. */
 (function () {
@@ -17,7 +17,7 @@
 
   const USUAL = 4e-3; // the paper's step size
 
-  // As explorer/steering.py: the step that was chosen, else the usual one below the stability limit and half the limit beyond
+  // As attnscope_explorer/stable_steps.py: the step that was chosen, else the usual one below the stability limit and half the limit beyond
   function stepOf(s, law) {
     const limit = window.attnscopePoints.stableStep(s.predictor, s.temperature, law, s.dim);
     return { limit: limit, size: s.step_size ?? (limit > USUAL ? USUAL : Number((limit / 2).toPrecision(2))) };

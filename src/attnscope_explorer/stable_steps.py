@@ -24,7 +24,7 @@ from attnscope_explorer.python_lines import (
     predictor_lines,
     task_line,
 )
-from attnscope_explorer.shown import Advice, number
+from attnscope_explorer.view_result import Advice, number
 from attnscope_explorer.state import FIELDS, State
 
 __all__ = [

@@ -3,7 +3,7 @@
 The framework's own way to a redrawn figure is a chain of callbacks, each with its bookkeeping, that
 ends in texts, tables and links as well; for a figure that takes 20 ms to compute it costs ten times
 as much. This way asks the same lanes for the same answer, and the chain finds it there when the
-slider rests. The gate (gate.py) admits it as any other request: by name, origin and form.
+slider rests. The gate (request_filter.py) admits it as any other request: by name, origin and form.
 
 A body is {"output": "figure", "view": a view, "inputs": [{"name": a knob, "value": its text}]}; the
 answer is {"figure": ...}, or {} where there is none (yet): the chain says why.
@@ -18,7 +18,7 @@ from flask import Flask, Response, request
 
 from attnscope_explorer.compute import answer
 from attnscope_explorer.job_queues import BUDGET
-from attnscope_explorer.shown import Shown
+from attnscope_explorer.view_result import Shown
 from attnscope_explorer.state import VIEWS, State, to_query
 
 __all__ = ["QUICK", "add_figure", "keyed"]
