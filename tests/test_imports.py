@@ -1,5 +1,6 @@
 """`import attnscope` and `attnscope --help` stay light; the public list is complete and lazy."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,14 +55,37 @@ def test_a_first_train_loads_what_it_needs_alone():
 
 
 def test_every_public_name_exists_and_is_documented():
-    for name in at.__all__:
+    for name in at._MODULE_OF:
         thing = getattr(at, name)
-        assert name == "__version__" or thing.__doc__, name
-    assert set(dir(at)) <= set(at.__all__)
-    assert 40 <= len(at._FACE) <= 52
-    assert len(set(at._FACE)) == len(at._FACE)
+        assert thing.__doc__, name
+    assert set(at._MODULE_OF) >= at._UNLISTED
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         at.nothing
+
+
+def typed_names() -> set[str]:
+    """Public names that README, docs, examples, templates, claims and tours tell one to type."""
+    folders = ("docs", "examples", "src/attnscope_claims", "src/attnscope_explorer")
+    files = [ROOT / "README.md", *(ROOT / "src/attnscope/cli/templates").glob("*.txt")]
+    for folder in folders:
+        files += [
+            path
+            for path in (ROOT / folder).rglob("*")
+            if path.suffix in (".md", ".py", ".ipynb") and "_build" not in path.parts
+        ]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    return set(re.findall(r"\bat\.([A-Za-z_]+)", text)) & set(at._MODULE_OF)
+
+
+def test_completion_offers_what_the_documentation_tells_one_to_type():
+    assert typed_names() - set(dir(at)) == set()
+    assert {"open_bags", "run_experiment", "message_passing"} <= set(dir(at))
+
+
+def test_help_is_a_map():
+    assert len(at.__doc__.splitlines()) == 10
+    named = set(re.findall(r"\bat\.([A-Za-z_]+)", at.__doc__))
+    assert named <= set(dir(at))
 
 
 def test_rooms_are_lazy_namespaces_and_say_what_they_are():
@@ -73,7 +97,7 @@ def test_rooms_are_lazy_namespaces_and_say_what_they_are():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert out.strip() == "Exact"
-    for room in at._ROOMS:
+    for room in at._SUBPACKAGES:
         assert len(getattr(at, room).__doc__.splitlines()) >= 3, room
 
 

@@ -82,7 +82,7 @@ def overview():
 
 def door(room):
     """What the room says of itself, its first paragraph."""
-    module = getattr(attnscope, room, None) if room in attnscope._ROOMS else None
+    module = getattr(attnscope, room, None) if room in attnscope._SUBPACKAGES else None
     said = inspect.getdoc(module).split("\n\n")[0] if inspect.ismodule(module) else ""
     return f"{marked(' '.join(said.split()))}\n"
 

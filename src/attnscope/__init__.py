@@ -1,8 +1,17 @@
-"""attnscope: an instrument for what attention provably does.
+"""Compute, train and test attention on tasks where the right answer is known exactly.
 
-Every public name is listed here and imported on first use, so that `import attnscope` loads neither
-JAX nor SciPy.
+tasks        at.SingleLocation, at.MultiLocation, at.Topics, ...: sample, posteriors, Bayes risk
+predictors   at.Erf, at.Softmax, at.LinearAttention, at.Componentwise, at.MultiHead, ...
+exact risk   at.risk, at.risk_gradient, at.stationary_points, at.reference_risks
+training     at.train, at.gradient_flow, at.run_experiment
+samples      at.learning_curve, at.bags_needed, at.cramer_rao
+bags         at.SingleLocationRegressor, at.SingleLocationClassifier, at.open_bags, at.load_model
+evidence     at.reproduce checks the claims of the papers; at.sweep repeats anything over a grid
+the rest     at.theory, at.tasks, at.dynamics, at.estimators, ...: each lists its own names
 """
+
+# Every public name is listed here and imported on first use: `import attnscope` loads neither SciPy
+# nor JAX.
 
 from __future__ import annotations
 
@@ -181,7 +190,7 @@ _HOME = {
     "reproduction": ["reproduce"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_ROOMS = (
+_SUBPACKAGES = (
     "catalogue",
     "claims",
     "corpora",
@@ -197,69 +206,90 @@ _ROOMS = (
     "theory",
 )
 
-# The documented face: what a first session needs. Every other name of _HOME stays importable, and
-# has its room.
-_FACE = (
-    "AttnscopeError",
-    "Estimate",
-    "Overlaps",
-    "Figure",
-    "SingleLocation",
-    "MultiLocation",
-    "MaxLocation",
-    "RandomLength",
-    "GridLocation",
-    "CorrelatedBackground",
-    "MultiDirection",
-    "SpikeMixture",
-    "SparseTokenClassification",
-    "GaussianLocation",
-    "LinearMap",
-    "SphereRegression",
-    "Topics",
-    "OrderTask",
-    "Erf",
-    "Softmax",
-    "SoftmaxOne",
-    "SoftplusAttention",
-    "LinearAttention",
-    "Componentwise",
-    "MultiHead",
-    "FullAttention",
-    "InverseTime",
-    "attention_weights",
-    "predict",
-    "cme_attention",
-    "linear_attention",
-    "softmax_attention",
-    "risk",
-    "risk_gradient",
-    "heads_risk",
-    "optimal_temperature",
-    "optimal_sigma",
-    "critical_temperature",
-    "stationary_points",
-    "reference_risks",
-    "cramer_rao",
-    "learning_curve",
-    "bags_needed",
-    "train",
-    "Trajectory",
-    "gradient_flow",
-    "SingleLocationRegressor",
-    "SingleLocationClassifier",
-    "load_model",
-    "load_mil",
-    "sweep",
-    "reproduce",
+# These resolve as at.X and stay in the lists of their subpackages; `dir(at)` leaves them out, because
+# no page of the documentation tells one to type them: classes of results, engines, inner formulas.
+_UNLISTED = frozenset(
+    {
+        "AttentionParameters",
+        "BagsNeeded",
+        "Batch",
+        "BestRidge",
+        "BlockHistory",
+        "Decision",
+        "DenseNet",
+        "EXPERIMENTS",
+        "FrameBags",
+        "FullHeads",
+        "FullMatrices",
+        "FullPopulation",
+        "FullSgd",
+        "GenericSgd",
+        "GradientFlow",
+        "HeadTrajectory",
+        "Landscape",
+        "LearningCurve",
+        "LinearAttentionFit",
+        "LinearOptimum",
+        "LinearPredictor",
+        "MaskedBatch",
+        "MessagePassing",
+        "MultiBatch",
+        "OpenBags",
+        "OptimalSigma",
+        "OracleRegime",
+        "PlantedBatch",
+        "PopulationExact",
+        "PositionalGradient",
+        "PositionalMinimum",
+        "PositionalPhases",
+        "PositionalRuns",
+        "RatedText",
+        "RiskGradient",
+        "SpatialContext",
+        "StationaryPoint",
+        "Thresholds",
+        "attach_positions",
+        "attend",
+        "best_attention",
+        "bottleneck_law",
+        "cme_filter",
+        "cme_solve",
+        "cme_variance",
+        "condition_number",
+        "density_bias",
+        "digit_images",
+        "escape_time",
+        "excess_risk",
+        "gated_linear_attention",
+        "generalisation_gap",
+        "head_risk",
+        "hold_out",
+        "kernel_eigenvalues",
+        "layer_norm_floor",
+        "local_linear_attention",
+        "logistic_loss",
+        "merge_costs",
+        "normalised_linear_optimum",
+        "oracle_regime",
+        "posterior_atoms",
+        "recursive_least_squares",
+        "spiked_bayes_risk",
+        "spiked_exponent",
+        "squared_loss",
+        "task_contexts",
+        "transfer_bound",
+        "two_topic_error",
+        "x64",
+    }
 )
 
-__all__ = ["__version__", *sorted(_MODULE_OF), *_ROOMS]
+# `help(at)` prints the map above and not 200 docstrings
+__all__ = ["__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name, or a room, when it is first asked for."""
-    if name in _ROOMS:
+    """Import a public name, or a subpackage, when it is first asked for."""
+    if name in _SUBPACKAGES:
         return import_module(f"attnscope.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'attnscope' has no attribute {name!r}")
@@ -269,5 +299,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What completion offers: the face and the rooms; a room offers its own names."""
-    return sorted(["__version__", *_FACE, *_ROOMS])
+    """What completion offers: the names that the documentation uses, and the subpackages."""
+    return sorted(["__version__", *(_MODULE_OF.keys() - _UNLISTED), *_SUBPACKAGES])

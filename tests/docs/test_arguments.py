@@ -11,7 +11,7 @@ import attnscope as at
 
 # callable: neither the rooms, nor the version, nor a table; an exception takes a sentence
 NAMES = [
-    name for name in at.__all__ if callable(getattr(at, name)) and name != "AttnscopeError"
+    name for name in at._MODULE_OF if callable(getattr(at, name)) and name != "AttnscopeError"
 ]
 CLASSES = [name for name in NAMES if inspect.isclass(getattr(at, name))]
 # words of methods that mean one thing in the whole package

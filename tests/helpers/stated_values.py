@@ -3,7 +3,7 @@
 A number as written stands for every value that rounds to it: |value - written| is at most half a
 unit of its last digit. In a block
 
-    at.risk(task, at.Erf(0.1), oracle)    # Estimate(value=0.1135, ...)
+    at.risk(task, at.Erf(0.1), oracle)    # 0.113498 ± 1e-15 (closed form)
 
 each number of the comment with a decimal point, and a whole number that opens it, must be such a rounding of one of the numbers that
 the statement yields: those of a result's fields, of an array, or of what it prints.

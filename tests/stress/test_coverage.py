@@ -1,7 +1,7 @@
 """Every public name that returns an Estimate, a probability, a posterior or a prediction has a
 subject.
 
-Found by introspection, not by a list: functions of attnscope.__all__ unless NOT_ANSWERS says why
+Found by introspection, not by a list: functions of the public names unless NOT_ANSWERS says why
 not, and methods and properties of public classes whose annotation says Estimate or whose name says
 that it answers (ANSWERS). A class in `covers` stands for all of its methods, and a method for the
 same function under another name or inherited by another class.
@@ -140,14 +140,14 @@ def test_every_answer_has_a_subject():
 def test_subjects_cover_names_that_exist():
     for name in COVERED:
         owner, _, member = name.partition(".")
-        assert owner in at.__all__, name
+        assert owner in at._MODULE_OF, name
         fields = getattr(getattr(at, owner), "__annotations__", {}) if member else {}
         assert not member or hasattr(getattr(at, owner), member) or member in fields, name
 
 
 def test_exceptions_are_needed():
     """No exception for what does not exist or is attacked after all."""
-    assert NOT_ANSWERS.keys() <= set(at.__all__)
+    assert NOT_ANSWERS.keys() <= set(at._MODULE_OF)
     assert not NOT_ANSWERS.keys() & COVERED
     for name in NOT_ANSWERING_METHODS:
         owner, _, member = name.partition(".")

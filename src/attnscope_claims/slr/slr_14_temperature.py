@@ -100,6 +100,8 @@ BEST_EXPONENTS = (-0.40, -0.47)
 RISK_EXPONENT = -0.83
 RATES = (0.168, 0.087)
 RATE_DIMS = (100, 200, 400)
+# of the largest eigenvalue: rounding of an 8 x 8 eigenvalue problem is some 8 units of 2^-52
+EIGENVALUE_ROUNDING = 1e-13
 BESIDE = 0.05  # relative distance from the critical inverse temperature, for what is on either side
 
 
@@ -227,13 +229,15 @@ def _compared(
 def _stated(best: np.ndarray, hessian: np.ndarray) -> tuple[Comparison, ...]:
     """The other numbers of the statement."""
     geometry = lambda d, L, lam: local_geometry(SingleLocation(d, L), Erf(lam), ORACLE)
-    lowest = np.array(
+    eigenvalues = np.array(
         [
-            [geometry(d, L, lam * (1 + side)).eigenvalues[0] for side in (-BESIDE, BESIDE)]
+            [geometry(d, L, lam * (1 + side)).eigenvalues for side in (-BESIDE, BESIDE)]
             for (d, L), lam in zip(CRITICAL, hessian)
         ]
     )
-    turned = (lowest[:, 0] > -1e-9) & (lowest[:, 1] < -1e-9)
+    lowest = eigenvalues[..., 0]
+    zero = EIGENVALUE_ROUNDING * eigenvalues[..., -1]
+    turned = (lowest[:, 0] > -zero[:, 0]) & (lowest[:, 1] < -zero[:, 1])
     near = [SIZES.index((d, 10)) for d in NEAR]
     far = [best_by_values(d, 10)[0] for d in FAR]
     slope = lambda y, d: math.log(y[1] / y[0]) / math.log(d[1] / d[0])

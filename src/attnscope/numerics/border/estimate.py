@@ -17,12 +17,12 @@ from attnscope.html_tables import card, paragraph, table
 
 __all__ = ["Estimate", "estimate"]
 
-NUMBERS = ("value", "error", "excess", "log_excess")
-SHOWN = 20  # rows of an array in a notebook
+NUMBER_FIELDS = ("value", "error", "excess", "log_excess")
+NOTEBOOK_ROWS = 20  # rows of an array in a notebook
 Number = Any  # a float for scalar overlaps, an array of their broadcast shape otherwise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """A number, or an array, with an error that is never too small.
 
@@ -36,6 +36,8 @@ class Estimate:
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
     >>> found = at.risk(task, at.Erf(0.1), at.Overlaps.oracle())
+    >>> found
+    0.113498 ± 1e-15 (closed form)
     >>> round(found.value, 4), found.error < 1e-12, found.method
     (0.1135, True, 'closed form')
     """
@@ -45,6 +47,21 @@ class Estimate:
     method: str
     excess: Number
     log_excess: Number
+
+    def __repr__(self) -> str:
+        """The number, its error and its method; of an array the shape, the range and the largest
+        error.
+        """
+        value = np.asarray(self.value)
+        if value.ndim == 0:
+            return f"{float(value):.6g} ± {float(self.error):.1g} ({self.method})"
+        if value.size == 0:
+            return f"array of shape {value.shape} ({self.method})"
+        error = float(np.max(self.error))
+        spread = f"{value.min():.6g} to {value.max():.6g}"
+        return (
+            f"array of shape {value.shape}: {spread}, ± {error:.1g} at most ({self.method})"
+        )
 
     def __float__(self) -> float:
         if np.ndim(self.value) and np.size(self.value) != 1:
@@ -57,20 +74,20 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         """A table: of a number its fields, of an array a row for each of its first entries."""
-        parts = [np.asarray(getattr(self, name)) for name in NUMBERS]
+        parts = [np.asarray(getattr(self, name)) for name in NUMBER_FIELDS]
         if parts[0].ndim == 0:
-            fields = [[name, repr(float(x))] for name, x in zip(NUMBERS, parts)]
+            fields = [[name, repr(float(x))] for name, x in zip(NUMBER_FIELDS, parts)]
             return card(table("estimate", ["", ""], [*fields, ["method", self.method]]))
         broad = [np.broadcast_to(x, parts[0].shape) for x in parts]
         places = list(np.ndindex(parts[0].shape))
         rows = [
             [", ".join(map(str, i)), *(repr(float(x[i])) for x in broad)]
-            for i in places[:SHOWN]
+            for i in places[:NOTEBOOK_ROWS]
         ]
         left = len(places) - len(rows)
         more = [paragraph(f"and {left} more; .value has them all")] if left else []
         shape = " x ".join(map(str, parts[0].shape))
-        head = table(f"estimates, {shape}, by {self.method}", ["entry", *NUMBERS], rows)
+        head = table(f"estimates, {shape}, by {self.method}", ["entry", *NUMBER_FIELDS], rows)
         return card(head, *more)
 
 
