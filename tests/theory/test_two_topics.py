@@ -184,7 +184,7 @@ def test_numbers_too_large_to_write_are_refused_at_once():
 
 def test_a_least_point_next_to_a_pole_whose_residue_is_not_the_answer():
     """The line is lowest at s = .906, near the pole at 1, but its residue is e^(10^9) times the
-    answer (refused before; adversary, seed 741). Second route: (1/L) log error tends to the least
+    answer (refused before; stress tests, seed 741). Second route: (1/L) log error tends to the least
     log M(s), up to (log L)/L.
     """
     laws = np.array([[0.2711, 0.3893, 0.3396], [0.0519, 0.0, 0.9481]])

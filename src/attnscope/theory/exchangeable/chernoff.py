@@ -44,13 +44,15 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.tasks.base import checked_law
 from attnscope.tasks.exchangeable.topics import Topics
-from attnscope.theory.exchangeable.two_topics import log_ratio, wrong_mass
+from attnscope.theory.exchangeable.two_topics import log_ratio, tilted_law, wrong_mass
 
 __all__ = ["Chernoff", "asymptotic_topic_error", "chernoff", "two_topic_error"]
 
-SMALLEST = 5e-324  # what is left of an error bar when the value underflows
-FEW_COUNTS = 200_000  # count vectors that are as fast as the integral
-DIGITS = 1e-9  # relative error from which on the integral is not preferred to counts
+SMALLEST_FLOAT = 5e-324  # the error of a value that underflows: it is small, but not zero
+FAST_COUNT_VECTORS = 200_000  # enumerating this many count vectors is as fast as the integral
+INTEGRAL_ERROR_LIMIT = (
+    1e-9  # relative error above which enumerated counts replace the integral
+)
 
 
 class Chernoff(NamedTuple):
@@ -63,7 +65,8 @@ class Chernoff(NamedTuple):
 
 
 def chernoff(task: Topics) -> Chernoff:
-    """The rate at which the posterior mass on wrong topics decays, set by the two hardest to tell.
+    """The rate at which the posterior mass on wrong topics decays, set by the two topics that are
+    hardest to distinguish.
 
     Topics of prior probability 0 do not occur and do not count.
 
@@ -78,18 +81,18 @@ def chernoff(task: Topics) -> Chernoff:
     """
     of = "chernoff"
     checked_law(task, Topics, of, "Topics([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]])")
-    pairs = _pairs(task)
+    pairs = _occurring_pairs(task)
     if not pairs:
         raise bad("task", of, "of at least two topics that occur", task)
-    return min(_pair(task, i, j) for i, j in pairs)
+    return min(_pair_chernoff(task, i, j) for i, j in pairs)
 
 
-def _pairs(task: Topics) -> list[tuple[int, int]]:
-    """Pairs of topics that occur."""
+def _occurring_pairs(task: Topics) -> list[tuple[int, int]]:
+    """Pairs of topics with positive prior probability."""
     return list(combinations(np.flatnonzero(task.prior).tolist(), 2))
 
 
-def _pair(task: Topics, i: int, j: int) -> Chernoff:
+def _pair_chernoff(task: Topics, i: int, j: int) -> Chernoff:
     p = task.emissions[i]
     q = task.emissions[j]
     both = (p > 0) & (q > 0)
@@ -98,7 +101,7 @@ def _pair(task: Topics, i: int, j: int) -> Chernoff:
     b = np.log(q[both])
 
     def slope(s: float) -> float:
-        return float(_tilted(a, b, s) @ ratio) if both.any() else 0.0
+        return float(tilted_law(a, b, s) @ ratio) if both.any() else 0.0
 
     if not (slope(0.0) < 0 < slope(1.0)):
         must = (
@@ -116,18 +119,12 @@ def _pair(task: Topics, i: int, j: int) -> Chernoff:
         if less > -0.5
         else -math.log(math.fsum(np.exp(s * a + (1 - s) * b)))
     )
-    return Chernoff(rate, s, float(_tilted(a, b, s) @ ratio**2), (i, j))
-
-
-def _tilted(a: np.ndarray, b: np.ndarray, s: float) -> np.ndarray:
-    exponents = s * a + (1 - s) * b
-    w = np.exp(exponents - exponents.max())
-    return w / w.sum()
+    return Chernoff(rate, s, float(tilted_law(a, b, s) @ ratio**2), (i, j))
 
 
 def asymptotic_topic_error(task: Topics, length: int) -> Estimate:
-    """The law e^{-LC}/sqrt(L) with its constant, of the hardest pair; `error` bounds what it leaves
-    out.
+    """The law e^{-LC}/sqrt(L) with its constant, for the hardest pair of topics; `error` bounds its
+    distance from the exact value.
 
     The bound is from the exact masses of all pairs of topics (see the module docstring).
 
@@ -151,11 +148,11 @@ def asymptotic_topic_error(task: Topics, length: int) -> Estimate:
     constant = 2 * math.pi / math.sin(math.pi * s) / math.sqrt(2 * math.pi * variance)
     log_law = log_prior + math.log(constant) - math.log(L) / 2 - L * rate
     law = math.exp(log_law)
-    masses = {pair: _mass(task, *pair, L, of) for pair in _pairs(task)}
+    masses = {pair: _pair_wrong_mass(task, *pair, L, of) for pair in _occurring_pairs(task)}
     own = masses.pop((i, j))
     others = math.fsum(mass.value + mass.error for mass in masses.values())
     error = abs(law - own.value) + own.error + others
-    return estimate(law, error + SMALLEST, "Chernoff asymptotics", 0.0, log_law)
+    return estimate(law, error + SMALLEST_FLOAT, "Chernoff asymptotics", 0.0, log_law)
 
 
 def two_topic_error(task: Topics, length: int) -> Estimate:
@@ -183,23 +180,32 @@ def two_topic_error(task: Topics, length: int) -> Estimate:
             f"{task.topics} topics",
             "task.topic_error, which enumerates counts",
         )
-    few = math.comb(L + task.vocabulary - 1, L) <= FEW_COUNTS if L <= FEW_COUNTS else False
+    few = (
+        math.comb(L + task.vocabulary - 1, L) <= FAST_COUNT_VECTORS
+        if L <= FAST_COUNT_VECTORS
+        else False
+    )
     try:
-        found = _mass(task, 0, 1, L, of)
+        found = _pair_wrong_mass(task, 0, 1, L, of)
     except AttnscopeError:
         if few:
             return task.topic_error(L)
         raise
-    # laws of many magnitudes on few symbols: a handful of counts decides, and the integral cancels
-    return task.topic_error(L) if few and found.error > DIGITS * found.excess else found
+    # with laws of many magnitudes on few symbols a handful of counts carries the mass, and the
+    # integral cancels
+    return (
+        task.topic_error(L)
+        if few and found.error > INTEGRAL_ERROR_LIMIT * found.excess
+        else found
+    )
 
 
-def _mass(task: Topics, i: int, j: int, length: int, of: str) -> Estimate:
+def _pair_wrong_mass(task: Topics, i: int, j: int, length: int, of: str) -> Estimate:
     """2 sum_x p_i p_j/(p_i + p_j)."""
     priors = (float(task.prior[i]), float(task.prior[j]))
     found = wrong_mass(priors, task.emissions[i], task.emissions[j], length, of)
     mass = math.exp(found.log)
     error = math.expm1(found.error) * mass
     if math.isfinite(found.log):
-        error += SMALLEST  # where the mass underflows to 0, it is still not 0
+        error += SMALLEST_FLOAT  # where the mass underflows to 0, it is still not 0
     return estimate(mass, error, "contour integral", 0.0, found.log)

@@ -16,15 +16,15 @@ from attnscope.tasks.exchangeable.sphere_regression import zonal
 
 __all__ = ["curve_sums"]
 
-# of the outer rule: exp(-pi^2/STEP) is below 1e-34, and below 1e-17 with every other node, which is
+# of the outer rule: exp(-pi^2/LOG_U_STEP) is below 1e-34, and below 1e-17 with every other node, which is
 # the error estimate
-STEP = 0.125
+LOG_U_STEP = 0.125
 
-NEGLIGIBLE = 45.0  # exp(-45) is below roundoff
+NEGLIGIBLE_NATS = 45.0  # exp(-45) is below roundoff
 
-LARGEST_LOG = 6.6  # exp(-exp(6.6)) is 1e-319
+LARGEST_LOG_EXPONENT = 6.6  # exp(-exp(6.6)) is 1e-319
 
-BLOCK = 256  # outer nodes at a time: bounds the memory
+OUTER_NODES_PER_BLOCK = 256  # outer nodes at a time: bounds the memory
 
 
 def curve_sums(
@@ -34,24 +34,26 @@ def curve_sums(
     then by half the outer nodes and the coarser inner rule.
     """
     log_B = -math.inf if sink is None else sink - 1 / h
-    for (theta, weight), every in zip(panel_nodes(_angles(d, h)), (1, 2)):
+    for (theta, weight), every in zip(panel_nodes(_angle_panels(d, h)), (1, 2)):
         p = weight * np.sin(theta) ** (d - 2)
         p = p / p.sum()
         log_K = -2 * np.sin(theta / 2) ** 2 / h  # scaled by exp(-1/h), so the largest is 0
         low = math.log(1e-18) - np.logaddexp(math.log(L * (p @ np.exp(log_K))), log_B)
-        high = min(2 / h + 4, math.log(NEGLIGIBLE) - log_B)
-        log_u = np.arange(low, max(high, low + 1), STEP * every)
+        high = min(2 / h + 4, math.log(NEGLIGIBLE_NATS) - log_B)
+        log_u = np.arange(low, max(high, low + 1), LOG_U_STEP * every)
         harmonics = {int(m): zonal(d, int(m), np.cos(theta)) for m in np.flatnonzero(c)}
         sums = np.zeros(3)
-        for block in np.array_split(log_u, math.ceil(len(log_u) / BLOCK)):
-            part, log_rest = _outer(block, log_K, log_B, p, harmonics, c, L)
-            sums += STEP * every * part
-            if log_rest < -NEGLIGIBLE - 2 * math.log(L):  # all that follows is smaller still
+        for block in np.array_split(log_u, math.ceil(len(log_u) / OUTER_NODES_PER_BLOCK)):
+            part, log_rest = _outer_sums(block, log_K, log_B, p, harmonics, c, L)
+            sums += LOG_U_STEP * every * part
+            if log_rest < -NEGLIGIBLE_NATS - 2 * math.log(
+                L
+            ):  # all that follows is smaller still
                 break
         yield sums
 
 
-def _angles(d: int, h: float) -> np.ndarray:
+def _angle_panels(d: int, h: float) -> np.ndarray:
     """Panel edges in the angle: log K moves by at most 1 per panel, and the density sin^(d-2) by
     little.
 
@@ -67,7 +69,7 @@ def _angles(d: int, h: float) -> np.ndarray:
     return np.unique(np.clip(np.concatenate([levels, smooth]), low, high))
 
 
-def _outer(
+def _outer_sums(
     log_u: np.ndarray,
     log_K: np.ndarray,
     log_B: float,
@@ -79,7 +81,7 @@ def _outer(
     """Sums over these u, with du = u d(log u) and the factors u taken into K;
     and the last (L-2) log phi.
     """
-    power = lambda log_x: np.exp(np.minimum(log_x, LARGEST_LOG))
+    power = lambda log_x: np.exp(np.minimum(log_x, LARGEST_LOG_EXPONENT))
     # (outer nodes, angles)
     uK = power(log_u[:, None] + log_K)
     sums = np.zeros(3)

@@ -1,4 +1,4 @@
-"""How the error of CME attention falls with the context, for any kernel: one scalar equation.
+"""How the error of CME attention falls with the length of the context, for any kernel: one scalar equation.
 
 notation: mu_i = eigenvalues of the kernel under the law of the keys, each N_i times
 (multiplicities); s = noise, L = length; kappa = the effective ridge per token; R = trace that is
@@ -39,10 +39,10 @@ from attnscope.numerics.border.whole_values import array_of
 
 __all__ = ["kernel_bayes_curve"]
 
-OF = "kernel_bayes_curve"
+FUNCTION_NAME = "kernel_bayes_curve"
 EPS = float(np.finfo(np.float64).eps)
-SUMMED = 1e-12  # a trace below the sum of its parts by this share is rounding
-STEPS = 200  # bisections of log kappa, which spans at most 460: beyond 60 nothing moves
+TRACE_ROUNDING = 1e-12  # relative: a trace this little below the sum of its parts is rounding
+BISECTION_COUNT = 200  # of log kappa, which spans at most 460: after 60 nothing changes
 
 
 def kernel_bayes_curve(
@@ -71,57 +71,83 @@ def kernel_bayes_curve(
     >>> kernel_bayes_curve(mu, once, noise=0.5, length=[64, 256, 1024]).excess.round(5)
     array([0.05128, 0.02028, 0.00811])
     """
-    mu = check.array(eigenvalues, "eigenvalues", OF, (None,)).astype(np.float64)
-    N = check.array(multiplicities, "multiplicities", OF, (len(mu),)).astype(np.float64)
+    mu = check.array(eigenvalues, "eigenvalues", FUNCTION_NAME, (None,)).astype(np.float64)
+    N = check.array(multiplicities, "multiplicities", FUNCTION_NAME, (len(mu),)).astype(
+        np.float64
+    )
     for x, name in ((mu, "eigenvalues"), (N, "multiplicities")):
         if not x.min() > 0:
-            raise bad(name, OF, "positive", f"smallest entry {x.min():.6g}", "leaving it out")
-    s = check.real(noise, "noise", OF, 0, strict=True, hint="noise=0.5")
-    lengths = _lengths(length)
-    L = np.array([check.integer(n, "length", OF, 1) for n in lengths.ravel()], dtype=float)
+            raise bad(
+                name,
+                FUNCTION_NAME,
+                "positive",
+                f"smallest entry {x.min():.6g}",
+                "leaving it out",
+            )
+    s = check.real(noise, "noise", FUNCTION_NAME, 0, strict=True, hint="noise=0.5")
+    lengths = _length_array(length)
+    L = np.array(
+        [check.integer(n, "length", FUNCTION_NAME, 1) for n in lengths.ravel()], dtype=float
+    )
     listed = float(np.sum(N * mu))
-    left = 0.0 if trace is None else _left(check.real(trace, "trace", OF, 0), listed)
+    left = (
+        0.0
+        if trace is None
+        else _unlisted_trace(check.real(trace, "trace", FUNCTION_NAME, 0), listed)
+    )
     spectrum = _Spectrum(mu, N * mu, left)
-    found = np.array([_bracket(spectrum, s * s, n) for n in L]).reshape(*lengths.shape, 2)
+    found = np.array([_excess_and_error(spectrum, s * s, n) for n in L]).reshape(
+        *lengths.shape, 2
+    )
     return estimate(found[..., 0], found[..., 1], "deterministic equivalent", s)
 
 
 class _Spectrum(NamedTuple):
-    """Eigenvalues, their parts of the trace, and what is left of it."""
+    """Eigenvalues, their parts of the trace, and the unlisted part of the trace."""
 
     mu: np.ndarray
     share: np.ndarray
     left: float
 
 
-def _lengths(length: int | ArrayLike) -> np.ndarray:
+def _length_array(length: int | ArrayLike) -> np.ndarray:
     """Lengths as an array of any shape with at least one entry."""
-    found = array_of(length, "length", OF, "an integer >= 1 or an array of them", "[64, 256]")
+    found = array_of(
+        length, "length", FUNCTION_NAME, "an integer >= 1 or an array of them", "[64, 256]"
+    )
     if not found.size:
-        raise bad("length", OF, "an integer >= 1 or an array of them", length, "[64, 256]")
+        raise bad(
+            "length",
+            FUNCTION_NAME,
+            "an integer >= 1 or an array of them",
+            length,
+            "[64, 256]",
+        )
     return found
 
 
-def _left(trace: float, listed: float) -> float:
-    """R >= 0, or one sentence."""
-    if trace < listed * (1 - SUMMED):
+def _unlisted_trace(trace: float, listed: float) -> float:
+    """R >= 0: the part of the trace that no listed eigenvalue carries."""
+    if trace < listed * (1 - TRACE_ROUNDING):
         must = f"at least the sum of the listed eigenvalues, {listed:.9g}"
-        raise bad("trace", OF, must, trace, "leaving it out")
+        raise bad("trace", FUNCTION_NAME, must, trace, "leaving it out")
     return max(trace - listed, 0.0)
 
 
-def _bracket(spectrum: _Spectrum, s2: float, L: float) -> tuple[float, float]:
-    """(excess, its error): the middle of what it is where the unlisted trace is as rough, and as
-    smooth, as it can be.
+def _excess_and_error(spectrum: _Spectrum, s2: float, L: float) -> tuple[float, float]:
+    """(excess, its error): the midpoint of the two extremes, in which the unlisted trace is as
+    rough and as smooth as it can be.
     """
-    high, rounding = _excess(spectrum, s2, L, 0.0)
+    high, rounding = _excess_and_rounding(spectrum, s2, L, 0.0)
     if not spectrum.left:
         return high, rounding
-    low, other = _excess(spectrum, s2, L, float(spectrum.mu.min()))
+    low, other = _excess_and_rounding(spectrum, s2, L, float(spectrum.mu.min()))
     return low / 2 + high / 2, (high - low) / 2 + max(rounding, other)
 
 
-def _excess(spectrum: _Spectrum, s2: float, L: float, smooth: float) -> tuple[float, float]:
+def _excess_and_rounding(
+    spectrum: _Spectrum, s2: float, L: float, smooth: float
+) -> tuple[float, float]:
     """(excess, its rounding) with the unlisted trace at eigenvalue `smooth`.
 
     By bisection of log kappa: s^2 + total(kappa) - L kappa falls from above 0 to below as kappa
@@ -139,7 +165,7 @@ def _excess(spectrum: _Spectrum, s2: float, L: float, smooth: float) -> tuple[fl
 
     low = math.log(s2 / L)
     high = math.log((s2 + float(np.sum(share)) + left) / L)
-    for _ in range(STEPS):
+    for _ in range(BISECTION_COUNT):
         middle = (low + high) / 2
         if not low < middle < high:
             break

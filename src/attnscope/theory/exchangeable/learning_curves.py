@@ -71,16 +71,14 @@ __all__ = [
     "softmax_expansion",
 ]
 
-LINEAR = (0.0, 1.0)
-NARROWEST = (
-    # bandwidth of the exact route: some 40/h inner times 16/h outer nodes, a second at this one if
-    # L is small
-    5e-3
-)
-# log bandwidths of limit_bandwidth; below, the recurrences take seconds
-SEARCHED = (-12.0, 5.0)
+LINEAR_POWER = (0.0, 1.0)
+# the exact sums need about 40/h inner times 16/h outer nodes: a second at this bandwidth if L is
+# small
+SMALLEST_EXACT_BANDWIDTH = 5e-3
+# searched by limit_bandwidth; below this range the recurrences take seconds
+LOG_BANDWIDTH_RANGE = (-12.0, 5.0)
 # degrees are added until they carry all but this share of the kernel's trace
-TRACE_LEFT = 1e-12
+UNLISTED_TRACE_SHARE = 1e-12
 
 
 def softmax_curve(
@@ -88,7 +86,7 @@ def softmax_curve(
     length: int,
     bandwidth: float,
     noise: float = 0.5,
-    power: Sequence[float] = LINEAR,
+    power: Sequence[float] = LINEAR_POWER,
     gain: float = 1.0,
     sink: float | None = None,
 ) -> Estimate:
@@ -100,8 +98,8 @@ def softmax_curve(
         length: L >= 1, tokens in the context.
         bandwidth: h > 0, divides the scores.
         noise: s >= 0, of each coordinate of a value.
-        power: c_m >= 0, shares of the function's degrees 0, 1, ..., of sum 1; a linear function as
-            it stands.
+        power: c_m >= 0, shares of the function's degrees 0, 1, ..., of sum 1; by default a linear
+            function.
         gain: g, which multiplies the answer.
         sink: logit b of one more token of value 0; None is without.
 
@@ -110,17 +108,17 @@ def softmax_curve(
     (0.098797036813, True)
     """
     of = "softmax_curve"
-    d, L = _sizes(dim, length, of)
+    d, L = _checked_sizes(dim, length, of)
     h = check.real(
         bandwidth,
         "bandwidth",
         of,
-        NARROWEST,
+        SMALLEST_EXACT_BANDWIDTH,
         hint="softmax_expansion, which has no lower limit",
     )
     s, g = check.real(noise, "noise", of, 0), check.real(gain, "gain", of)
     b = None if sink is None else check.real(sink, "sink", of, high=1e4)
-    c = _power(power, of)
+    c = _checked_power(power, of)
     fine, coarse = (
         1 - 2 * g * S[0] + g * g * ((1 + s * s) * S[1] + S[2])
         for S in curve_sums(d, L, h, c, b)
@@ -136,17 +134,17 @@ def softmax_expansion(
     length: float,
     bandwidth: float,
     noise: float = 0.5,
-    power: Sequence[float] = LINEAR,
+    power: Sequence[float] = LINEAR_POWER,
 ) -> float:
-    """The same (without gain and sink) to order 1/L: closed form. `length` may be infinite:
-    the plateau at fixed bandwidth.
+    """Error of softmax attention without gain and sink to order 1/L, in closed form. An infinite
+    `length` gives the plateau at fixed bandwidth.
     """
     of = "softmax_expansion"
     d = check.integer(dim, "dim", of, 2, hint="dim=3")
     h = check.real(bandwidth, "bandwidth", of, 2 * SMALLEST_BANDWIDTH)  # its half occurs too
     s = check.real(noise, "noise", of, 0)
     L = math.inf if length == math.inf else check.real(length, "length", of, 1)
-    c, m = _power(power, of), np.arange(len(power))
+    c, m = _checked_power(power, of), np.arange(len(power))
     rho, half = softmax_filter(d, h, m), softmax_filter(d, h / 2, m)
     spread = s**2 + 1 - 2 * rho * half + rho**2 + 2 * (1 - rho) * (half - rho)
     return float(np.sum(c * ((1 - rho) ** 2 + _weight_variance(d, h) / L * spread)))
@@ -158,7 +156,7 @@ def cme_curve(
     ridge: float,
     bandwidth: float = 1.0,
     noise: float = 0.5,
-    power: Sequence[float] = LINEAR,
+    power: Sequence[float] = LINEAR_POWER,
 ) -> float:
     """Error of CME attention with the RBF kernel on `length` tokens:
     the deterministic equivalent.
@@ -169,19 +167,19 @@ def cme_curve(
         ridge: > 0, of the whole context, not per token; noise^2/prior variance is Bayes' choice.
         bandwidth: h > 0, of the RBF kernel.
         noise: s >= 0, of each coordinate of a value.
-        power: c_m >= 0, shares of the function's degrees 0, 1, ..., of sum 1; a linear function as
-            it stands.
+        power: c_m >= 0, shares of the function's degrees 0, 1, ..., of sum 1; by default a linear
+            function.
 
     >>> import attnscope as at
     >>> round(at.cme_curve(dim=3, length=64, ridge=1.0), 6)
     0.037145
     """
     of = "cme_curve"
-    d, L = _sizes(dim, length, of)
+    d, L = _checked_sizes(dim, length, of)
     r = check.real(ridge, "ridge", of, 0, strict=True, hint="ridge=noise**2") / L
-    s, c = check.real(noise, "noise", of, 0), _power(power, of)
+    s, c = check.real(noise, "noise", of, 0), _checked_power(power, of)
     h = check.real(bandwidth, "bandwidth", of, SMALLEST_BANDWIDTH)
-    mu, share = _spectrum(d, h, len(c), r * L)
+    mu, share = _degree_spectrum(d, h, len(c), r * L)
 
     def surplus(log_kap: float) -> float:
         """1 - r/kap - (1/L) sum_m N_m mu_m/(mu_m + kap): increasing, 0 at the solution."""
@@ -213,29 +211,32 @@ def best_attention(
     dim: int,
     length: int,
     noise: float = 0.5,
-    power: Sequence[float] = LINEAR,
+    power: Sequence[float] = LINEAR_POWER,
     sink: bool = True,
 ) -> BestAttention:
     """Minimise the exact error at this length over bandwidth, sink and gain (in closed form: the
     error is quadratic in it).
 
-    Bandwidths from 5e-3 (NARROWEST) to 20 are searched: with next to no noise the narrowest is the
+    Bandwidths from 5e-3 (SMALLEST_EXACT_BANDWIDTH) to 20 are searched: with next to no noise the narrowest is the
     best of them.
 
     Args:
         dim: d >= 2, the keys live on S^{d-1}.
         length: L >= 1, tokens in the context.
         noise: s >= 0, of each coordinate of a value.
-        power: c_m >= 0, shares of the function's degrees 0, 1, ..., of sum 1; a linear function as
-            it stands.
+        power: c_m >= 0, shares of the function's degrees 0, 1, ..., of sum 1; by default a linear
+            function.
         sink: whether there is one, of the best logit.
 
     >>> round(best_attention(dim=3, length=256).inverse_bandwidth, 3)
     4.644
     """
     of = "best_attention"
-    d, L = _sizes(dim, length, of)
-    s, c = check.real(noise, "noise", of, 0, strict=True, hint="noise=0.5"), _power(power, of)
+    d, L = _checked_sizes(dim, length, of)
+    s, c = (
+        check.real(noise, "noise", of, 0, strict=True, hint="noise=0.5"),
+        _checked_power(power, of),
+    )
 
     def best_gain(log_inverse: float, b: float | None) -> BestAttention:
         S1, S2, S11 = next(curve_sums(d, L, math.exp(-log_inverse), c, b))
@@ -244,7 +245,7 @@ def best_attention(
             math.exp(log_inverse), b, float(S1 / square), float(1 - S1**2 / square)
         )
 
-    limits = (-3.0, -math.log(NARROWEST))
+    limits = (-3.0, -math.log(SMALLEST_EXACT_BANDWIDTH))
     xtol = {"xatol": 1e-9}
 
     def without_sink(log_inverse: float) -> float:
@@ -272,7 +273,9 @@ def best_attention(
     return with_sink if with_sink.error < without.error - 1e-12 else without
 
 
-def limit_bandwidth(dim: int, noise: float = 0.5, power: Sequence[float] = LINEAR) -> float:
+def limit_bandwidth(
+    dim: int, noise: float = 0.5, power: Sequence[float] = LINEAR_POWER
+) -> float:
     """The best bandwidth for L -> infinity when a gain removes the bias: it does not involve L.
 
     With gain 1/rho the error is V (s^2 + 1 - 2 rho rho(h/2) + rho^2)/(rho^2 L); for a function of
@@ -281,7 +284,7 @@ def limit_bandwidth(dim: int, noise: float = 0.5, power: Sequence[float] = LINEA
     of = "limit_bandwidth"
     d = check.integer(dim, "dim", of, 2, hint="dim=3")
     s = check.real(noise, "noise", of, 0)
-    c = _power(power, of)
+    c = _checked_power(power, of)
     if np.count_nonzero(c) != 1:
         raise bad(
             "power",
@@ -299,9 +302,9 @@ def limit_bandwidth(dim: int, noise: float = 0.5, power: Sequence[float] = LINEA
             _weight_variance(d, h) * (s**2 + 1 - 2 * rho * half + rho**2) / rho**2
         )
 
-    low, high = SEARCHED
+    low, high = LOG_BANDWIDTH_RANGE
     best = minimize_scalar(
-        scaled, bounds=SEARCHED, method="bounded", options={"xatol": 1e-10}
+        scaled, bounds=LOG_BANDWIDTH_RANGE, method="bounded", options={"xatol": 1e-10}
     ).x
     if min(best - low, high - best) < 1e-3:
         must = (
@@ -317,10 +320,12 @@ def _weight_variance(d: int, h: float) -> float:
     return float(np.exp(log_eigenvalues(d, h / 2, 0) - 2 * log_eigenvalues(d, h, 0)))
 
 
-def _spectrum(d: int, h: float, least: int, ridge: float) -> tuple[np.ndarray, np.ndarray]:
+def _degree_spectrum(
+    d: int, h: float, least: int, ridge: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues mu_m of degrees 0, 1, ... and their shares N_m mu_m of the trace 1.
 
-    Degrees are added until what is left of the trace is TRACE_LEFT of it and of the ridge: then the
+    Degrees are added until what is left of the trace is UNLISTED_TRACE_SHARE of it and of the ridge: then the
     rest, at most left/ridge of the L in the equation for kap, does not matter.
     """
     top = max(16, least)
@@ -337,18 +342,21 @@ def _spectrum(d: int, h: float, least: int, ridge: float) -> tuple[np.ndarray, n
         with np.errstate(divide="ignore"):
             share = np.exp(np.log(mu) + log_N)
         # shares fall faster than geometrically beyond their largest
-        if share[-1] * top <= TRACE_LEFT * min(1.0, ridge) and share[-1] <= share[-2]:
+        if (
+            share[-1] * top <= UNLISTED_TRACE_SHARE * min(1.0, ridge)
+            and share[-1] <= share[-2]
+        ):
             return mu, share
         top *= 2
 
 
-def _sizes(dim: int, length: int, of: str) -> tuple[int, int]:
+def _checked_sizes(dim: int, length: int, of: str) -> tuple[int, int]:
     return check.integer(dim, "dim", of, 2, hint="dim=3"), check.integer(
         length, "length", of, 1
     )
 
 
-def _power(power: Sequence[float], of: str) -> np.ndarray:
+def _checked_power(power: Sequence[float], of: str) -> np.ndarray:
     c = check.array(power, "power", of, (None,), hint="(0, 1) for a linear function").astype(
         np.float64
     )

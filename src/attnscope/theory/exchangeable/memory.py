@@ -56,14 +56,15 @@ from attnscope.tasks.exchangeable.drifting_map import DriftingMap
 __all__ = ["BestGates", "best_gates", "memory_curve"]
 
 EPS = float(np.finfo(np.float64).eps)
-LONGEST = 200_000  # tokens: a few seconds
-RULES = ("delta", "linear", "least squares")
+MEMORY_LENGTH_LIMIT = 200_000  # tokens; takes a few seconds
+MEMORY_RULES = ("delta", "linear", "least squares")
 # multiplications of one sampled curve, about 4 s
-WORK = 8e9
-BLOCK = 1 << 18  # numbers of drawn keys worked on at a time: 2 MB
-FEWEST = 16  # contexts that an error can be taken from
-FORGOTTEN = 40.0  # a token that counts exp(-40) = 4e-18 does not count
-ROUNDED = 1e-9  # of the prior: what the normal equations of least squares leave of 16 digits
+SAMPLED_MULTIPLICATIONS = 8e9
+KEY_NUMBERS_PER_BLOCK = 1 << 18  # entries of the drawn keys processed at a time: 2 MB
+FEWEST_KEY_SETS = 16  # needed to estimate a standard error
+FORGOTTEN_NATS = 40.0  # a token of weight exp(-40) = 4e-18 is left out
+# relative to the prior: the digits that the normal equations of least squares lose
+LEAST_SQUARES_ROUNDING = 1e-9
 
 
 Triple = tuple[float, ...]  # e', x, p
@@ -97,19 +98,21 @@ def best_gates(task: DriftingMap, length: int | None = None) -> BestGates:
     kappa, kappa2 = task.key_moments
     s2 = task.noise**2
     if length is not None:
-        tokens = check.integer(length, "length", of, 1, LONGEST)
-        prior = [r for r, _ in zip(_riccati(task), range(tokens))]
+        tokens = check.integer(length, "length", of, 1, MEMORY_LENGTH_LIMIT)
+        prior = [r for r, _ in zip(_errors_before_tokens(task), range(tokens))]
         steps = np.array([kappa * r / (kappa2 * r + kappa * s2) for r in prior])
-        left = _after(prior[-1], kappa, kappa2, s2)
+        left = _error_after_token(prior[-1], kappa, kappa2, s2)
         # every step rounds a sum of positive terms, and contracts what came before
-        return BestGates(task.decay, steps, _risk(task, left, 16 * EPS * tokens * left))
+        return BestGates(
+            task.decay, steps, _risk_estimate(task, left, 16 * EPS * tokens * left)
+        )
     if task.decay == 1:
         must = "below 1 in the limit of long contexts: without drift the best step falls to 0"
         raise bad("decay", of, must, task.decay, "best_gates(task, length=100)")
-    r = _stationary(task)
-    left = _after(r, kappa, kappa2, s2)
+    r = _stationary_error(task)
+    left = _error_after_token(r, kappa, kappa2, s2)
     step = kappa * r / (kappa2 * r + kappa * s2)
-    return BestGates(task.decay, step, _risk(task, left, 64 * EPS * left))
+    return BestGates(task.decay, step, _risk_estimate(task, left, 64 * EPS * left))
 
 
 def memory_curve(
@@ -145,15 +148,15 @@ def memory_curve(
     """
     of = "memory_curve"
     task = checked_law(task, DriftingMap, of, "a DriftingMap")
-    if rule not in RULES:
-        raise bad("rule", of, f"one of {RULES}", rule)
+    if rule not in MEMORY_RULES:
+        raise bad("rule", of, f"one of {MEMORY_RULES}", rule)
     draws = check.integer(samples, "samples", of, 2)
     seed = check.seed_value(seed, of)
     lengths = array_of(length, "length", of, "an integer >= 0, or several")
     if lengths.dtype.kind not in "iu" or not lengths.size or lengths.ndim > 1:
         raise bad("length", of, "an integer >= 0, or several", length)
     for one in lengths.ravel():
-        check.integer(int(one), "length", of, 0, LONGEST)
+        check.integer(int(one), "length", of, 0, MEMORY_LENGTH_LIMIT)
     if ridge is not None and rule != "least squares":
         raise bad("ridge", of, "None: only rule='least squares' has one", ridge)
     if rule == "least squares":
@@ -162,37 +165,39 @@ def memory_curve(
         own = task.noise**2 / task.prior_variance
         g = check.real(1.0 if decay is None else decay, "decay", of, 0, 1, hint="decay=0.97")
         lam = check.real(own if ridge is None else ridge, "ridge", of, 0, strict=True)
-        return _sampled(task, lengths, g, lam, draws, seed)
+        return _sampled_risk(task, lengths, g, lam, draws, seed)
     b = 1.0 if rule == "delta" else 0.0
-    steps, g = _gates(task, int(lengths.max()), step, decay, b, of)
-    return _traced(task, lengths, steps, g, b)
+    steps, g = _checked_gates(task, int(lengths.max()), step, decay, b, of)
+    return _recursion_risk(task, lengths, steps, g, b)
 
 
 # -- exact -----------------------------------------------------------------------------------------
 
 
-def _riccati(task: DriftingMap) -> Iterator[float]:
+def _errors_before_tokens(task: DriftingMap) -> Iterator[float]:
     """r_1 = lam, r_2, ...: the error before each token."""
     kappa, kappa2 = task.key_moments
     a = task.decay
     r = task.prior_variance
     while True:
         yield r
-        left = _after(r, kappa, kappa2, task.noise**2)
+        left = _error_after_token(r, kappa, kappa2, task.noise**2)
         r = a * a * left + (1 - a) * (1 + a) * task.prior_variance
 
 
-def _after(r: float, kappa: float, kappa2: float, s2: float) -> float:
+def _error_after_token(r: float, kappa: float, kappa2: float, s2: float) -> float:
     """h(r): the error after a token, a sum of positive terms."""
-    return r * (r * _spread(kappa, kappa2) + kappa * s2) / (kappa2 * r + kappa * s2)
+    return (
+        r * (r * _key_moment_spread(kappa, kappa2) + kappa * s2) / (kappa2 * r + kappa * s2)
+    )
 
 
-def _spread(kappa: float, kappa2: float) -> float:
+def _key_moment_spread(kappa: float, kappa2: float) -> float:
     """kappa2 - kappa^2 >= 0: exactly 0 for unit keys in one dimension."""
     return max(kappa2 - kappa * kappa, 0.0)
 
 
-def _stationary(task: DriftingMap) -> float:
+def _stationary_error(task: DriftingMap) -> float:
     """The positive root, from the side where it does not cancel."""
     kappa, kappa2 = task.key_moments
     a = task.decay
@@ -206,14 +211,14 @@ def _stationary(task: DriftingMap) -> float:
     return 2 * C / (B + root) if B >= 0 else (root - B) / (2 * A)
 
 
-def _risk(task: DriftingMap, trace: Any, error: Any) -> Estimate:
-    """Of an error per coordinate: kappa d d_v times it, and the noise."""
+def _risk_estimate(task: DriftingMap, trace: Any, error: Any) -> Estimate:
+    """The risk, from an error per coordinate: kappa d d_v times that error, plus the noise."""
     scale = task.key_moments.kappa * task.dim_key * task.dim_value
     noise = task.noise * task.dim_value**0.5
     return estimate(scale * trace, scale * error, "recursion of second moments", noise)
 
 
-def _gates(
+def _checked_gates(
     task: DriftingMap, length: int, step: Any, decay: float | None, b: float, of: str
 ) -> tuple[np.ndarray, float]:
     """One step for each token (length,), and the decay; refused where the memory is unstable."""
@@ -235,7 +240,7 @@ def _gates(
         e = e[:length]
     kappa, kappa2 = task.key_moments
     if b and len(e):
-        phi = (1 - e * kappa) ** 2 + e**2 * _spread(kappa, kappa2)
+        phi = (1 - e * kappa) ** 2 + e**2 * _key_moment_spread(kappa, kappa2)
         with np.errstate(divide="ignore"):
             growth = float(np.mean(np.log(g * g * phi)))
         if growth > 0:
@@ -245,17 +250,17 @@ def _gates(
     return e, g
 
 
-def _traced(
+def _recursion_risk(
     task: DriftingMap, lengths: np.ndarray, steps: np.ndarray, g: float, b: float
 ) -> Estimate:
-    """The recursion of the module docstring, with what rounding may have done."""
+    """The recursion of the module docstring, with a bound on its rounding error."""
     state: Triple = (task.prior_variance, 0.0, 0.0)
     lost: Triple = (0.0, 0.0, 0.0)
     wanted = set(lengths.ravel().tolist())
     seen = {0: (task.prior_variance, 0.0)}
     for t, e in enumerate(steps.tolist(), start=1):
-        lost = _moved(task, lost, e, g, b, True)[0]
-        state, sizes = _moved(task, state, e, g, b, False)
+        lost = _next_traces(task, lost, e, g, b, True)[0]
+        state, sizes = _next_traces(task, state, e, g, b, False)
         # diag(p + r, q + r) >= a perturbation of at most p, q on the diagonal and r beside it
         lost = tuple(
             x + 8 * EPS * y
@@ -264,14 +269,14 @@ def _traced(
         if t in wanted:
             seen[t] = (state[0], lost[0])
     found = np.array([seen[int(n)] for n in lengths.ravel()]).T.reshape(2, *lengths.shape)
-    return _risk(task, *found)
+    return _risk_estimate(task, *found)
 
 
-def _moved(
+def _next_traces(
     task: DriftingMap, state: Triple, e: float, g: float, b: float, alone: bool
 ) -> tuple[Triple, Triple]:
-    """(e', x, p) one token later, and the sums of the sizes of their terms; `alone`: without
-    drift and noise, as a perturbation moves.
+    """(e', x, p) one token later, and the sums of the absolute values of their terms; `alone`
+    leaves out drift and noise, which is how a perturbation evolves.
     """
     kappa, kappa2 = task.key_moments
     a = task.decay
@@ -287,7 +292,7 @@ def _moved(
     Su = Sy + Sf
     yu = yy + yf
     uu = yy + 2 * yf + ff
-    phi = (1 - e * kappa) ** 2 + e * e * _spread(kappa, kappa2)
+    phi = (1 - e * kappa) ** 2 + e * e * _key_moment_spread(kappa, kappa2)
     written = e * e * kappa2 * uu
     terms = (
         (phi * yy, 2 * (e * e * kappa2 - e * kappa) * yf, e * e * kappa2 * ff, noise),
@@ -300,15 +305,15 @@ def _moved(
 # -- least squares, sampled ------------------------------------------------------------------------
 
 
-def _sampled(
+def _sampled_risk(
     task: DriftingMap, lengths: np.ndarray, g: float, ridge: float, samples: int, seed: int
 ) -> Estimate:
     of = "memory_curve"
-    reach = math.inf if g == 1 else math.ceil(FORGOTTEN / -math.log(g)) + 1 if g else 1
+    reach = math.inf if g == 1 else math.ceil(FORGOTTEN_NATS / -math.log(g)) + 1 if g else 1
     counted = [int(min(n, reach)) for n in lengths.ravel()]
     d = task.dim_key
     cost = float(sum(8.0 * n * d * d for n in counted))
-    contexts = affordable(samples, max(cost, 1.0), WORK, FEWEST)
+    contexts = affordable(samples, max(cost, 1.0), SAMPLED_MULTIPLICATIONS, FEWEST_KEY_SETS)
     if not contexts:
         raise bad(
             "length", of, "shorter, for least squares", int(lengths.max()), "decay=0.99"
@@ -316,16 +321,16 @@ def _sampled(
     prior = task.prior_variance
     found = []
     for i, n in enumerate(counted):
-        block = max(1, BLOCK // max(n * d, d * d))
+        block = max(1, KEY_NUMBERS_PER_BLOCK // max(n * d, d * d))
         draws = np.empty(contexts)
         for j in range(0, contexts, block):
             rows = draws[j : j + block]
             rng = np.random.default_rng([seed, i, j])
-            rows[:] = _given_keys(task, task.draw_keys(rng, (len(rows), n)), g, ridge)
-        error = float(np.std(draws, ddof=1)) / contexts**0.5 + ROUNDED * prior
+            rows[:] = _error_given_keys(task, task.draw_keys(rng, (len(rows), n)), g, ridge)
+        error = float(np.std(draws, ddof=1)) / contexts**0.5 + LEAST_SQUARES_ROUNDING * prior
         found.append((float(np.mean(draws)), widened(error, contexts)))
     mean, error = np.array(found).T.reshape(2, *lengths.shape)
-    out = _risk(task, mean, error)
+    out = _risk_estimate(task, mean, error)
     return Estimate(
         out.value,
         out.error,
@@ -335,7 +340,9 @@ def _sampled(
     )
 
 
-def _given_keys(task: DriftingMap, keys: np.ndarray, g: float, ridge: float) -> np.ndarray:
+def _error_given_keys(
+    task: DriftingMap, keys: np.ndarray, g: float, ridge: float
+) -> np.ndarray:
     """E|W - w|^2/d (c,) of least squares on these keys (c, n, d): with A = (K^T G K + ridge)^-1 K^T
     G,
 

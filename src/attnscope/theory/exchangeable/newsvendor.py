@@ -38,12 +38,15 @@ from attnscope.numerics.integrals.quadrature import legendre
 
 __all__ = ["decision_regret"]
 
-LONGEST = 200  # tokens: (L/2) L^2 terms a panel, a second or two at this length
-STEEPEST = 20.0  # e^-20 = 2e-9 is the least weight whose sums are told from ties by float64
+NEWSVENDOR_LENGTH_LIMIT = (
+    200  # tokens: (L/2) L^2 terms a panel, a second or two at this length
+)
+# float64 can distinguish sums of weights from ties down to a weight of e^-20 = 2e-9
+LARGEST_INVERSE_BANDWIDTH = 20.0
 EPS = float(np.finfo(np.float64).eps)
 # a term is a product of three binomial probabilities, each the exponential of numbers up to
 # L log L, and lgamma and log are right to about 4 eps
-ROUNDINGS = 64.0
+ROUNDINGS_PER_TERM = 64.0
 
 
 def decision_regret(
@@ -70,23 +73,23 @@ def decision_regret(
     array([0.11652, 0.04526, 0.07797])
     """
     of = "decision_regret"
-    L = check.integer(length, "length", of, 1, LONGEST)
+    L = check.integer(length, "length", of, 1, NEWSVENDOR_LENGTH_LIMIT)
     b = check.real(short, "short", of, 0, strict=True)
     u = check.real(over, "over", of, 0, strict=True)
     mu = check.array(shifts, "shifts", of, (None,)).astype(np.float64)
-    B = check.real(inverse_bandwidth, "inverse_bandwidth", of, 0, STEEPEST)
+    B = check.real(inverse_bandwidth, "inverse_bandwidth", of, 0, LARGEST_INVERSE_BANDWIDTH)
     equal = np.full(len(mu), 1 / len(mu))
     p = equal if probabilities is None else check.probabilities(
         probabilities, "probabilities", of, len(mu)
     )  # fmt: skip
-    values = np.array([_regret(c, L, b, u, mu, B, p) for c in range(len(mu))])
-    relative = ROUNDINGS * EPS * (1 + L * np.log(L + 1))
+    values = np.array([_regret_integral(c, L, b, u, mu, B, p) for c in range(len(mu))])
+    relative = ROUNDINGS_PER_TERM * EPS * (1 + L * np.log(L + 1))
     # where outcomes lie is rounded: by EPS of the largest shift
     placed = EPS * (b + u) * (1 + np.abs(mu).max()) * (1 + np.ptp(mu))
     return estimate(values, relative * values + 8 * placed, "closed sum, exact in L")
 
 
-def _regret(
+def _regret_integral(
     c: int, L: int, b: float, u: float, mu: np.ndarray, B: float, p: np.ndarray
 ) -> float:
     """The integral over all panels between kinks."""
@@ -103,21 +106,23 @@ def _regret(
         shares = np.clip(a[:, None] - mu[others], 0.0, 1.0) @ p[others]
         rest = float(p[others].sum())
         share = np.clip(shares / rest, 0.0, 1.0) if rest > 0 else np.zeros_like(a)
-        far = _far_side(own, share, L, float(p[c]), tau, np.exp(-B), above=low >= best)
+        far = _far_side_probability(
+            own, share, L, float(p[c]), tau, np.exp(-B), above=low >= best
+        )
         total += float((high - low) * weight @ (slope * far))
     return total
 
 
-def _far_side(
+def _far_side_probability(
     own: np.ndarray, share: np.ndarray, L: int, p: float, tau: float, leak: float, above: bool
 ) -> np.ndarray:
     """P(a^ > a) if above, else P(a^ <= a), at every a; own = F_c(a), share = G_c(a)."""
     out = np.zeros_like(own)
-    counts = _binomial(L, np.array([p]))[0]
+    counts = _binomial_probabilities(L, np.array([p]))[0]
     for N in np.flatnonzero(counts):
         M = L - int(N)
-        first = _binomial(int(N), own)
-        second = _binomial(M, share)
+        first = _binomial_probabilities(int(N), own)
+        second = _binomial_probabilities(M, share)
         # the least Q that reaches tau, for every A; sums equal up to rounding reach it
         A = np.arange(int(N) + 1)
         need = tau * M - (A - tau * N) / leak
@@ -132,7 +137,7 @@ def _far_side(
     return out
 
 
-def _binomial(n: int, p: np.ndarray) -> np.ndarray:
+def _binomial_probabilities(n: int, p: np.ndarray) -> np.ndarray:
     """Probabilities of 0 .. n, (len(p), n + 1)."""
     k = np.arange(n + 1)
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)

@@ -46,11 +46,11 @@ __all__ = [
     "representation",
 ]
 
-MOST_SEQUENCES = 2_000_000  # 16 MB per token position
+LARGEST_SEQUENCE_COUNT = 2_000_000  # 16 MB per token position
 # posteriors closer than this in every coordinate are one atom: above rounding (1e-14), and merging
 # them costs < 1e-22
-SAME = 1e-11
-STATISTICS = ("tokens", "counts", "posterior", "map", "rounded", "prefix")
+POSTERIOR_TIE_WIDTH = 1e-11
+STATISTIC_NAMES = ("tokens", "counts", "posterior", "map", "rounded", "prefix")
 
 Statistic = str | Callable[[np.ndarray], np.ndarray]
 
@@ -92,12 +92,15 @@ def all_sequences(task: Topics, length: int) -> Sequences:
     L = check.integer(length, "length", of, 0)
     V = task.vocabulary
     # V^(10^12) has no end
-    if L * math.log(V) > math.log(MOST_SEQUENCES) + 1 or V**L > MOST_SEQUENCES:
+    if (
+        L * math.log(V) > math.log(LARGEST_SEQUENCE_COUNT) + 1
+        or V**L > LARGEST_SEQUENCE_COUNT
+    ):
         hint = "a shorter length, or posterior_atoms, which enumerates counts"
         raise bad(
             "length",
             of,
-            f"such that at most {MOST_SEQUENCES} sequences are enumerated",
+            f"such that at most {LARGEST_SEQUENCE_COUNT} sequences are enumerated",
             f"{V}^{L}",
             hint,
         )
@@ -144,12 +147,12 @@ def representation(
             raise bad("labels", of, must, f"shape {r.shape}")
         r = r.reshape(task.topics, -1)
     everything = all_sequences(task, length)
-    groups = _groups(task, everything, statistic)
-    mass, post = _merged(groups, everything.log_probability, everything.posterior)
+    groups = _cell_numbers(task, everything, statistic)
+    mass, post = _merged_posteriors(groups, everything.log_probability, everything.posterior)
     regret = everything.probability @ np.sum(
         ((everything.posterior - post[groups]) @ r) ** 2, axis=1
     )
-    # kl_div = x log(x/y) - x + y has one sign: no cancellation where T says little
+    # kl_div = x log(x/y) - x + y has one sign: no cancellation where T is nearly uninformative
     seen = task.prior > 0
     information = mass @ np.sum(kl_div(post[:, seen], task.prior[seen]), axis=1)
     return Representation(
@@ -157,15 +160,15 @@ def representation(
     )
 
 
-def _groups(task: Topics, everything: Sequences, statistic: Statistic) -> np.ndarray:
+def _cell_numbers(task: Topics, everything: Sequences, statistic: Statistic) -> np.ndarray:
     """The cell 0 .. A-1 of each sequence."""
     x = everything.tokens
     post = everything.posterior
-    if not callable(statistic) and statistic not in STATISTICS:
+    if not callable(statistic) and statistic not in STATISTIC_NAMES:
         raise bad(
             "statistic",
             "representation",
-            f"one of {STATISTICS} or a function of tokens (N, L)",
+            f"one of {STATISTIC_NAMES} or a function of tokens (N, L)",
             statistic,
         )
     if callable(statistic):
@@ -183,7 +186,7 @@ def _groups(task: Topics, everything: Sequences, statistic: Statistic) -> np.nda
         out = {
             "tokens": lambda: x,
             "counts": lambda: task.counts(x),
-            "map": lambda: _likeliest(post),
+            "map": lambda: _likeliest_topic(post),
             "prefix": lambda: x[:, :-1],
         }[statistic]()
     rows = out.reshape(len(x), -1)
@@ -194,12 +197,12 @@ def _groups(task: Topics, everything: Sequences, statistic: Statistic) -> np.nda
     )
 
 
-def _likeliest(post: np.ndarray) -> np.ndarray:
+def _likeliest_topic(post: np.ndarray) -> np.ndarray:
     """The most probable topic, the first of those that tie up to rounding."""
-    return np.argmax(post >= post.max(axis=1, keepdims=True) - SAME, axis=1)
+    return np.argmax(post >= post.max(axis=1, keepdims=True) - POSTERIOR_TIE_WIDTH, axis=1)
 
 
-def cells(points: np.ndarray, same: float = SAME) -> np.ndarray:
+def cells(points: np.ndarray, same: float = POSTERIOR_TIE_WIDTH) -> np.ndarray:
     """Which of the points (N, K) are equal up to rounding: labels (N,).
     Each coordinate is cut at gaps wider than `same`.
     """
@@ -236,10 +239,10 @@ def posterior_atoms(task: Topics, length: int) -> Atoms:
     c = c[possible]
     log_p = gammaln(L + 1) - gammaln(c + 1.0).sum(axis=1) + logsumexp(logits, axis=1)
     posterior = softmax(logits, axis=1)
-    return Atoms(*_merged(cells(posterior), log_p, posterior))
+    return Atoms(*_merged_posteriors(cells(posterior), log_p, posterior))
 
 
-def _merged(
+def _merged_posteriors(
     groups: np.ndarray, log_p: np.ndarray, posterior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mass (A,) and posterior (A, K) of each group, weighted relative to its likeliest member.

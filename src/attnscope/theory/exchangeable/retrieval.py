@@ -31,10 +31,12 @@ from attnscope.tasks.exchangeable.sparse_retrieval import SparseRetrieval
 
 __all__ = ["examples_needed", "retrieval_probability"]
 
-SCORES = {"cosine": cosine_success, "dot": dot_success}
-LONGEST = 10**6  # examples: beyond, rounding of the densities shows in the tenth digit
-NOISES = (1e-6, 1e6)  # beyond, one example says all or nothing
-SIBLING = "at.SparseRetrieval(features=16, noise=1.0)"
+SUCCESS_BY_SCORE = {"cosine": cosine_success, "dot": dot_success}
+LARGEST_EXAMPLE_COUNT = (
+    10**6
+)  # examples: beyond, rounding of the densities shows in the tenth digit
+NOISE_RANGE = (1e-6, 1e6)  # beyond, one example determines everything or nothing
+EXAMPLE_TASK = "at.SparseRetrieval(features=16, noise=1.0)"
 
 
 def retrieval_probability(
@@ -52,9 +54,9 @@ def retrieval_probability(
     [0.689799, 0.581488]
     """
     of = "retrieval_probability"
-    task = _checked(task, scores, of)
-    n = check.integer(length, "length", of, 0, LONGEST)
-    return _probability(task, n, scores)
+    task = _checked_task(task, scores, of)
+    n = check.integer(length, "length", of, 0, LARGEST_EXAMPLE_COUNT)
+    return _success_probability(task, n, scores)
 
 
 def examples_needed(
@@ -75,40 +77,42 @@ def examples_needed(
     461.7
     """
     of = "examples_needed"
-    task = _checked(task, scores, of)
+    task = _checked_task(task, scores, of)
     wanted = check.real(probability, "probability", of, 0.0, 1.0, hint="probability=0.5")
     if wanted == 1.0 and task.features > 1:
         raise bad("probability", of, "below 1: no number of examples is certain", wanted)
     low = -1  # fewer than needed
     high = 0
-    while _probability(task, high, scores).value < wanted:
+    while _success_probability(task, high, scores).value < wanted:
         low = high
         high = max(1, 2 * high)
-        if high > LONGEST:
-            must = f"one that {LONGEST} examples reach"
+        if high > LARGEST_EXAMPLE_COUNT:
+            must = f"one that {LARGEST_EXAMPLE_COUNT} examples reach"
             raise bad("probability", of, must, wanted, "less noise, or a smaller probability")
     while high - low > 1:
         middle = (low + high) // 2
-        if _probability(task, middle, scores).value < wanted:
+        if _success_probability(task, middle, scores).value < wanted:
             low = middle
         else:
             high = middle
     return high
 
 
-def _checked(task: object, scores: object, of: str) -> SparseRetrieval:
-    found = checked_law(task, SparseRetrieval, of, SIBLING)
-    if not isinstance(scores, str) or scores not in SCORES:
-        raise bad("scores", of, f"one of {tuple(SCORES)}", scores, 'scores="cosine"')
-    check.real(found.noise, "noise of the task", of, *NOISES)
+def _checked_task(task: object, scores: object, of: str) -> SparseRetrieval:
+    found = checked_law(task, SparseRetrieval, of, EXAMPLE_TASK)
+    if not isinstance(scores, str) or scores not in SUCCESS_BY_SCORE:
+        raise bad(
+            "scores", of, f"one of {tuple(SUCCESS_BY_SCORE)}", scores, 'scores="cosine"'
+        )
+    check.real(found.noise, "noise of the task", of, *NOISE_RANGE)
     return found
 
 
-def _probability(task: SparseRetrieval, n: int, scores: str) -> Estimate:
+def _success_probability(task: SparseRetrieval, n: int, scores: str) -> Estimate:
     others = float(task.features - 1)
     if n == 0 or others == 0:
         return estimate(1 / (others + 1), 2e-16, "closed form")
-    value, error = SCORES[scores](n, others, task.noise)
+    value, error = SUCCESS_BY_SCORE[scores](n, others, task.noise)
     return estimate(
         value, error, "integral over angles" if scores == "cosine" else "integral"
     )

@@ -26,7 +26,9 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 
 __all__ = ["shared_layer_risk"]
 
-ROUNDINGS = 8 * float(np.finfo(np.float64).eps)  # of five operations on exact integers
+CLOSED_FORM_ROUNDING = 8 * float(
+    np.finfo(np.float64).eps
+)  # five operations on exact integers
 
 
 def shared_layer_risk(
@@ -64,4 +66,4 @@ def shared_layer_risk(
         share = N / (n - N - 1)
         method = "closed form, own weights"
     excess = s * s * share
-    return estimate(excess, ROUNDINGS * excess, method, s)
+    return estimate(excess, CLOSED_FORM_ROUNDING * excess, method, s)

@@ -61,11 +61,11 @@ __all__ = [
 SMALLEST_BANDWIDTH = 1e-8  # below it the recurrence for rho would take more than 10^5 steps
 LARGEST_DEGREE = 100_000
 # up to this x the power series is short and loses no digits: its rounding is eps x
-SERIES_BELOW = 300.0
+LARGEST_SERIES_ARGUMENT = 300.0
 # x/(v + 2)^2 from which 20 terms of the expansion of I_v(x) for large x are exact to roundoff
-LARGE = 8.0
+LARGE_ARGUMENT_RATIO = 8.0
 # terms of that series from which on the expansion for large orders replaces it
-LONG_SERIES = 1e6
+LARGEST_SERIES_TERMS = 1e6
 
 
 def softmax_filter(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
@@ -80,8 +80,8 @@ def softmax_filter(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.n
     >>> round(float(softmax_filter(3, 0.5, 1)), 5)          # coth(2) - 1/2
     0.53731
     """
-    d, h, m = _checked(dim, bandwidth, degree, "softmax_filter")
-    return _ratios(d, h, int(m.max()))[m]
+    d, h, m = _checked_arguments(dim, bandwidth, degree, "softmax_filter")
+    return _rho_values(d, h, int(m.max()))[m]
 
 
 def cme_filter(
@@ -123,9 +123,9 @@ def local_linear_filter(dim: int, bandwidth: float, degree: int | np.ndarray) ->
     >>> local_linear_filter(3, 0.5, [0, 1, 2, 3]).round(6)
     array([1.      , 1.      , 0.571719, 0.215711])
     """
-    d, h, m = _checked(dim, bandwidth, degree, "local_linear_filter")
+    d, h, m = _checked_arguments(dim, bandwidth, degree, "local_linear_filter")
     top = max(int(m.max()), 1)
-    short = _shortfalls(d, h, top)
+    short = _ratio_shortfalls(d, h, top)
     # either side is exact where it is the smaller one
     r = np.where(short[:-1] < 0.5, 1 - short[:-1], _bessel_ratios(d, h, top))
     gaps = short - short[0]
@@ -158,7 +158,7 @@ def kernel_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> 
 
 def log_eigenvalues(dim: int, bandwidth: float, degree: int | np.ndarray) -> np.ndarray:
     """log mu_m of the RBF kernel, also where mu_m or rho_m is below the smallest float64."""
-    d, h, m = _checked(dim, bandwidth, degree, "log_eigenvalues")
+    d, h, m = _checked_arguments(dim, bandwidth, degree, "log_eigenvalues")
     steps = np.log(_bessel_ratios(d, h, int(m.max())))
     return _log_mean_kernel(d, h) + np.concatenate([[0.0], np.cumsum(steps)])[m]
 
@@ -212,16 +212,16 @@ def tilted_limit(query: np.ndarray, bandwidth: float, tilt: np.ndarray) -> np.nd
     return keep.reshape(size.shape) * a / np.where(size > 0, size, 1)
 
 
-def _checked(
+def _checked_arguments(
     dim: int, bandwidth: float, degree: int | np.ndarray, of: str
 ) -> tuple[int, float, np.ndarray]:
     hint = "a bandwidth near L**(-2/(dim+3))"
     d = check.integer(dim, "dim", of, 2, hint="dim=3")
     h = check.real(bandwidth, "bandwidth", of, SMALLEST_BANDWIDTH, hint=hint)
-    return d, h, _degrees(degree, of)
+    return d, h, _checked_degrees(degree, of)
 
 
-def _degrees(degree: int | np.ndarray, of: str) -> np.ndarray:
+def _checked_degrees(degree: int | np.ndarray, of: str) -> np.ndarray:
     must = f"whole numbers from 0 to {LARGEST_DEGREE}"
     m = array_of(degree, "degree", of, must, "degree=1")
     if m.dtype.kind not in "iu" or m.size == 0 or m.min() < 0 or m.max() > LARGEST_DEGREE:
@@ -229,7 +229,7 @@ def _degrees(degree: int | np.ndarray, of: str) -> np.ndarray:
     return m
 
 
-def _ratios(d: int, h: float, top: int) -> np.ndarray:
+def _rho_values(d: int, h: float, top: int) -> np.ndarray:
     """rho_0 .. rho_top."""
     return np.concatenate([[1.0], np.cumprod(_bessel_ratios(d, h, top))])
 
@@ -253,7 +253,7 @@ def _bessel_ratios(d: int, h: float, top: int) -> np.ndarray:
     return np.array(kept[::-1])
 
 
-def _shortfalls(d: int, h: float, top: int) -> np.ndarray:
+def _ratio_shortfalls(d: int, h: float, top: int) -> np.ndarray:
     """1 - r_j, j = 0 .. top, without the cancellation in 1 - r.
 
     1 - r_v = (b - q)/(1 + b - q), b = 2(v+1)/x, q = 1 - r_{v+1}, downwards as for r; every step
@@ -262,7 +262,7 @@ def _shortfalls(d: int, h: float, top: int) -> np.ndarray:
     """
     x = 1 / h
     v0 = d / 2 - 1
-    if x >= LARGE * (v0 + top + 2) ** 2:
+    if x >= LARGE_ARGUMENT_RATIO * (v0 + top + 2) ** 2:
         return np.array([_hankel_shortfall(v0 + j, x) for j in range(top + 1)])
     above = top + math.ceil(math.sqrt(40 * x)) + 40
     v = v0 + above
@@ -276,7 +276,7 @@ def _shortfalls(d: int, h: float, top: int) -> np.ndarray:
 def _hankel_shortfall(v: float, x: float) -> float:
     """1 - I_{v+1}(x)/I_v(x) = (P_v - P_{v+1})/P_v, P_v = sum_k (-1)^k a_k(v)/x^k (DLMF 10.40.1).
 
-    From x = LARGE (v + 2)^2 on a term is at most 1/16 of the one before it.
+    From x = LARGE_ARGUMENT_RATIO (v + 2)^2 on a term is at most 1/16 of the one before it.
     """
     terms = [[1.0], [1.0]]
     for row, order in zip(terms, (v, v + 1)):
@@ -289,10 +289,10 @@ def _log_mean_kernel(d: int, h: float) -> float:
     """log mu_0 = log E exp((t-1)/h)."""
     x = 1 / h
     v = d / 2 - 1
-    bessel = float(ive(v, x)) if x > SERIES_BELOW else 0.0
+    bessel = float(ive(v, x)) if x > LARGEST_SERIES_ARGUMENT else 0.0
     if bessel > 1e-290:  # else underflow is near: v is large against sqrt(x)
         return float(gammaln(d / 2)) + v * math.log(2 * h) + math.log(bessel)
-    if math.hypot(v + 1, x) - (v + 1) > LONG_SERIES:
+    if math.hypot(v + 1, x) - (v + 1) > LARGEST_SERIES_TERMS:
         return float(gammaln(d / 2)) + v * math.log(2 * h) + _log_bessel(v, x) - x
     # the largest term of sum_j (x/2)^{2j}/(j! (d/2)_j)
     peak = (math.hypot(v + 1, x) - (v + 1)) / 2

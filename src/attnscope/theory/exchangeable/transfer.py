@@ -40,7 +40,7 @@ from attnscope.numerics.border.context_arrays import context_array
 __all__ = ["bottleneck_law", "bottleneck_trials", "condition_number", "transfer_bound"]
 
 # a label further than this (relative) from the rows of the target map cannot be read off it
-IN_SPAN = 1e-9
+SPAN_TOLERANCE = 1e-9
 
 
 def condition_number(target_map: np.ndarray, label: np.ndarray) -> float:
@@ -65,7 +65,7 @@ def condition_number(target_map: np.ndarray, label: np.ndarray) -> float:
     w = np.linalg.lstsq(T.T, a, rcond=None)[0]
     return (
         float(np.linalg.norm(w)) / size
-        if np.linalg.norm(T.T @ w - a) <= IN_SPAN * size
+        if np.linalg.norm(T.T @ w - a) <= SPAN_TOLERANCE * size
         else float("inf")
     )
 
@@ -162,7 +162,7 @@ def bottleneck_trials(
     # (m, targets, features)
     from_z, from_e = (x.transpose(0, 2, 1) for x in np.split(noise, 2, axis=2))
     out = [
-        _cut(
+        _rank_cut_errors(
             np.diag([1.0] * (r - 1) + [1 / kap] + [0.0] * (p - r)),
             from_z,
             target_noise * from_e,
@@ -182,7 +182,7 @@ def _at_least_one(x: ArrayLike, what: str, of: str) -> np.ndarray:
     return a
 
 
-def _cut(
+def _rank_cut_errors(
     T: np.ndarray, from_z: np.ndarray, from_e: np.ndarray, r: int, c: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Excess for the label e_r, and pretraining error E|f^ - f*|^2,
