@@ -40,7 +40,7 @@ def main() -> None:
     assert fit.identified
     assert abs(fit.optimum.value / (least[1][0] / CONTEXTS) - 1) < SAME
     for other in (plain, least[0]):
-        assert np.linalg.norm(fit._solved.balanced - other / fit._solved.output) < SAME * (
+        assert np.linalg.norm(fit._solution.balanced - other / fit._solution.output) < SAME * (
             np.linalg.norm(other)
         )
     print(

@@ -7,8 +7,8 @@ from helpers.tolerances import SIX_DIGITS
 from sklearn.exceptions import NotFittedError
 
 from attnscope.errors import AttnscopeError
+from attnscope.estimators.model_file.read import load_model
 from attnscope.estimators.regressor import SingleLocationRegressor
-from attnscope.estimators.saved import load_model
 
 NAN = X.copy()
 NAN[3, 2, 1] = np.nan

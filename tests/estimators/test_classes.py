@@ -8,8 +8,8 @@ from sklearn.exceptions import NotFittedError
 
 from attnscope.errors import AttnscopeError
 from attnscope.estimators.classifier import SingleLocationClassifier
+from attnscope.estimators.model_file.read import load_model
 from attnscope.estimators.regressor import SingleLocationRegressor
-from attnscope.estimators.saved import load_model
 
 
 def test_binary(binary):

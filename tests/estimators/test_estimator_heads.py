@@ -8,8 +8,8 @@ from helpers.tolerances import EXACT
 
 import attnscope as at
 from attnscope.errors import AttnscopeError
+from attnscope.estimators.model_file.read import load_model
 from attnscope.estimators.regressor import SingleLocationRegressor
-from attnscope.estimators.saved import load_model
 
 
 @pytest.fixture(scope="module")

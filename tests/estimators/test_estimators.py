@@ -11,12 +11,22 @@ from scipy.stats import ttest_rel
 from sklearn.linear_model import BayesianRidge, Ridge
 
 import attnscope as at
-from attnscope.estimators.fit.attention import WAVES, WIDTH, random_waves
+from attnscope.estimators.fit.attention import WAVE_COUNT, WAVE_KERNEL_WIDTH, random_waves
 from attnscope.estimators.fit.data import Data, scaling_of
 from attnscope.estimators.fit.em import e_step, em_step, run_em, scores, whitening
-from attnscope.estimators.fit.held_out import CAUTION, Track, better, make_folds
+from attnscope.estimators.fit.held_out import (
+    RIVAL_GAIN_STANDARD_ERRORS,
+    Track,
+    is_better,
+    make_folds,
+)
 from attnscope.estimators.fit.intervals import interval_scale
-from attnscope.estimators.fit.mixture import bag_answers, freed, from_em, token_scores
+from attnscope.estimators.fit.mixture import (
+    bag_answers,
+    from_em,
+    token_scores,
+    with_free_score,
+)
 from attnscope.estimators.fit.quick_em import (
     Tied,
     beta_of,
@@ -144,8 +154,8 @@ def test_better_is_a_paired_test(small):
     for shift in (0.0, 0.1, 0.14, 0.2, 0.3):
         old = rng.standard_normal(200)
         new = rng.standard_normal(200) - shift
-        verdict = better(folds, Track([], new, ()), Track([], old, ()))
-        assert verdict == (ttest_rel(old, new).statistic > CAUTION)
+        verdict = is_better(folds, Track([], new, ()), Track([], old, ()))
+        assert verdict == (ttest_rel(old, new).statistic > RIVAL_GAIN_STANDARD_ERRORS)
         verdicts.add(verdict)
     assert verdicts == {True, False}
 
@@ -277,7 +287,7 @@ def test_freed_score_is_the_same_function_where_the_model_is_linear_in_the_featu
     model = from_em(em._replace(tokens=tokens), GAUSSIAN)
     a, b = (
         bag_softmax(token_scores(f, data.tokens), data.offsets)
-        for f in (model, freed(model, data, True))
+        for f in (model, with_free_score(model, data, True))
     )
     np.testing.assert_allclose(a, b, atol=SOLVED)
 
@@ -355,15 +365,17 @@ def test_waves_start_where_the_gate_was(small, monkeypatch):
     )
     x = data.tokens[:40]
     gap = ((x[:, None] - x) ** 2).sum(axis=2)
-    width = WIDTH * np.sqrt(
+    width = WAVE_KERNEL_WIDTH * np.sqrt(
         np.median(((data.tokens[:, None] - data.tokens) ** 2).sum(axis=2))
     )
     h = waved.features(x)
     # 600 cosines: standard error of a mean of 2 cos cos at most sqrt(1.5/600) = .05; 5 of them for
     # 800 pairs, and 1000 pairs gave the width
-    np.testing.assert_allclose(2 * h @ h.T / WAVES, np.exp(-gap / (2 * width**2)), atol=0.25)
+    np.testing.assert_allclose(
+        2 * h @ h.T / WAVE_COUNT, np.exp(-gap / (2 * width**2)), atol=0.25
+    )
     monkeypatch.setattr(
-        "attnscope.estimators.fit.attention.WAVE_BYTES", 250 * 8 * len(data.tokens)
+        "attnscope.estimators.fit.attention.WAVE_FEATURE_BYTES", 250 * 8 * len(data.tokens)
     )
     assert random_waves(model, data, 0).features.frequency.shape == (6, 250)
 

@@ -37,11 +37,11 @@ def test_the_stated_error_holds_its_spread():
 
 def test_neighbours_are_those_of_a_tree(monkeypatch):
     """Also far from 0, where the fast formula loses its digits, and in blocks."""
-    monkeypatch.setattr(module, "BLOCK", 1000)
+    monkeypatch.setattr(module, "BLOCK_DISTANCES", 1000)
     rng = np.random.default_rng(3)
     for away in (0.0, 1e5):
         x = rng.standard_normal((300, 4)) + away * np.array([1.0, -1.0, 0.0, 2.0])
-        x = module._scaled(x)
+        x = module._centre_and_scale(x)
         tree = cKDTree(x).query(x, k=3)[0][:, 1:]
         assert np.abs(module._two_nearest(x) / tree - 1).max() < EXACT
     clusters = np.repeat([[0.0], [1.0]], 100, axis=0) + 1e-9 * rng.standard_normal((200, 1))

@@ -11,7 +11,7 @@ import attnscope as at
 from attnscope.errors import AttnscopeError
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.em import Em, TokenModel, em_step, responsibilities, run_em
-from attnscope.estimators.fit.quick_em import given_label
+from attnscope.estimators.fit.quick_em import posterior_responsibilities
 from attnscope.estimators.fit.ridge import values_from
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
@@ -48,7 +48,7 @@ def test_responsibilities_by_hand():
     free = responsibilities(em, data(None))[0].reshape(N, L)
     np.testing.assert_array_equal(r[::2], np.eye(L)[J[::2]])
     np.testing.assert_array_equal(r[1::2], free[1::2])
-    quick = given_label(np.zeros(N * L), em.values, data(SOME)).reshape(N, L)
+    quick = posterior_responsibilities(np.zeros(N * L), em.values, data(SOME)).reshape(N, L)
     np.testing.assert_array_equal(quick[::2], np.eye(L)[J[::2]])
 
 

@@ -17,8 +17,8 @@ from attnscope.estimators.linear_attention.cubic_features import (
     units_of,
 )
 from attnscope.estimators.linear_attention.fewest_heads import (
-    _jacobian,
-    _symmetriser,
+    _head_jacobian,
+    _pair_symmetriser,
     completed,
     generic_heads,
     signature_bound,
@@ -190,7 +190,7 @@ def test_the_count_is_where_the_derivative_gets_full_rank(dim, outputs, queries)
     def full(k):
         A = rng.standard_normal((outputs, dim, k))
         B = rng.standard_normal((k, dim, queries))
-        S = np.linalg.svd(_jacobian(A, B, np.eye(features), _symmetriser(dim)))[1]
+        S = np.linalg.svd(_head_jacobian(A, B, np.eye(features), _pair_symmetriser(dim)))[1]
         return (1e-9 * S[0] < S).sum() == outputs * features
 
     counts = [k for k in range(1, min(outputs, queries) * dim + 1) if full(k)]

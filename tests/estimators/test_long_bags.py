@@ -14,7 +14,7 @@ from attnscope.estimators.fit.em import em_step
 from attnscope.estimators.fit.em_batches import batch_moments
 from attnscope.estimators.fit.mixture import bag_answers, from_em
 from attnscope.estimators.fit.starts import bag_moments, make_starts
-from attnscope.estimators.fit.subspace import in_subspace, lifted
+from attnscope.estimators.fit.subspace import lift_model, project_data
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL, GAUSSIAN
 
 OFFSETS = np.array([0, 40, 100, 130, 210])
@@ -46,13 +46,13 @@ def test_moments_by_two_routes(kind):
     moments = batch_moments(data)
     for mine, theirs in zip(moments, bag_moments(data)):
         np.testing.assert_allclose(mine, theirs, rtol=INTEGRAL, atol=INTEGRAL)
-    space = long_bags.directions(moments, starts_of(data), 3)
+    space = long_bags.working_directions(moments, starts_of(data), 3)
     assert 3 < space.basis.shape[1] < 12
     np.testing.assert_allclose(
         space.basis.T @ space.back, np.eye(space.basis.shape[1]), atol=INTEGRAL
     )
-    inside = bag_moments(in_subspace(data, space))
-    for mine, theirs in zip(long_bags.in_directions(moments, space), inside):
+    inside = bag_moments(project_data(data, space))
+    for mine, theirs in zip(long_bags.moments_in_directions(moments, space), inside):
         np.testing.assert_allclose(mine, theirs, rtol=INTEGRAL, atol=INTEGRAL)
 
 
@@ -60,13 +60,13 @@ def test_every_start_is_whole_in_the_directions():
     """The gates and values of the starts from whole tokens are functions of the projected ones."""
     data = data_of("numbers")
     starts = starts_of(data)
-    space = long_bags.directions(bag_moments(data), starts, 2)
+    space = long_bags.working_directions(bag_moments(data), starts, 2)
     inside = space.basis @ np.linalg.pinv(space.basis)
     for em in starts.values():
         slope = em.tokens.whiten @ em.tokens.key
         np.testing.assert_allclose(inside @ slope, slope, atol=1e-2 * np.linalg.norm(slope))
-    em = starts_of(in_subspace(data, space), None)["sum"]
-    whole = bag_answers(lifted(from_em(em, GAUSSIAN), space), X, OFFSETS).output
+    em = starts_of(project_data(data, space), None)["sum"]
+    whole = bag_answers(lift_model(from_em(em, GAUSSIAN), space), X, OFFSETS).output
     projected = bag_answers(from_em(em, GAUSSIAN), X @ space.basis, OFFSETS).output
     np.testing.assert_allclose(whole, projected, rtol=INTEGRAL)
 
@@ -85,9 +85,9 @@ def test_a_step_is_a_step_of_em(dof):
             tokens[100:], OFFSETS[2:] - 100, data.labels[2:], WEIGHT[2:], zeros
         ),
     ]
-    everything = long_bags._everything(bag_moments(data))
+    everything = long_bags._total_gram(bag_moments(data))
     work = token_sample.Work(GAUSSIAN, 1, data.origin, everything, True, None)
-    new, likelihood, _ = long_bags._step(em, blocks, work)
+    new, likelihood, _ = long_bags._em_step(em, blocks, work)
     digits = {"rtol": 2e-5, "atol": 2e-5}  # of float32 tokens in sums of 210
     assert likelihood == pytest.approx(value, rel=2e-5)
     np.testing.assert_allclose(new.tokens.mean, expected.tokens.mean, **digits)
@@ -100,13 +100,13 @@ def test_a_sample_stands_for_its_bag(monkeypatch):
     """The first of each order are in it, multiplicities add up to the bag, and a sum over it has the
     bag's sum as its mean: 400 draws, 5 standard errors (6e-7, had the seeds not been fixed).
     """
-    monkeypatch.setattr(token_sample, "SAMPLE", 40)
+    monkeypatch.setattr(token_sample, "SAMPLE_TOKENS_PER_BAG", 40)
     rng = np.random.default_rng(3)
     standing = rng.standard_normal((500, 3))
     value = np.exp(rng.standard_normal(500))
     sums = []
     for seed in range(400):
-        rows, share = token_sample.sampled(standing, np.random.default_rng(seed))
+        rows, share = token_sample.sample_tokens(standing, np.random.default_rng(seed))
         assert len(set(rows)) == 40 and set(np.argmax(standing, axis=0)) <= set(rows)
         assert np.exp(share).sum() == pytest.approx(500)
         sums.append(np.exp(share) @ value[rows])
@@ -161,8 +161,8 @@ def test_one_witness_among_thousands_is_found(planted):
 def test_the_same_however_they_are_cut_and_kept(planted, monkeypatch):
     """Other pieces, and nothing kept in memory between passes: to the rounding of sums."""
     bags, model, _ = planted
-    monkeypatch.setattr(pieces, "PIECE", 3 * LENGTH * WIDTH)
-    monkeypatch.setattr(long_bags, "HOLD", 0)
+    monkeypatch.setattr(pieces, "PIECE_NUMBERS", 3 * LENGTH * WIDTH)
+    monkeypatch.setattr(long_bags, "CACHE_BYTES", 0)
     other = at.SingleLocationClassifier(**QUICK).fit_batches(bags, passes=5)
     np.testing.assert_allclose(
         other.predict_proba(bags), model.predict_proba(bags), rtol=ROOT_EPS, atol=ROOT_EPS

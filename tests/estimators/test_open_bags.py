@@ -382,7 +382,7 @@ class Chunked:
 
 def test_answers_are_the_same_in_pieces(folder, model, monkeypatch):
     """A model answers a piece at a time, in the form the bags have: to rounding of the sums."""
-    monkeypatch.setattr(pieces, "PIECE", 7 * 5 * 6)
+    monkeypatch.setattr(pieces, "PIECE_NUMBERS", 7 * 5 * 6)
     chunked = Chunked(X)
     arrays = [chunked, da.from_array(X, chunks=(17, 2, 3))]
     arrays.append(np.load(folder.parent / "whole.npy", mmap_mode="r"))

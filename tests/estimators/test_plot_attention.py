@@ -8,7 +8,11 @@ from helpers.tolerances import EXACT
 
 import attnscope as at
 from attnscope.errors import AttnscopeError
-from attnscope.estimators.plot_attention import LEAST, MOST, SHARE
+from attnscope.estimators.plot_attention import (
+    MAX_COLUMN_TOKENS,
+    MIN_DRAWN_ATTENTION,
+    MIN_VALUE_ATTENTION,
+)
 from attnscope.figures.check import problems
 
 TASK = at.SingleLocation(dim=5, length=6, signal=3.0, noise=0.3, seed=3)
@@ -43,7 +47,7 @@ def test_numbers_of_the_figure_are_the_models(model, shared):
     np.testing.assert_allclose(stems.x[1::3], weight, rtol=EXACT)
     np.testing.assert_array_equal(stems.y[1::3], np.arange(6)[::-1])
     says, line = second.marks
-    kept = weight >= SHARE
+    kept = weight >= MIN_VALUE_ATTENTION
     assert 1 < kept.sum() < 6
     np.testing.assert_allclose(says.x, model.values(shared)[0][kept], rtol=EXACT)
     assert line.x[0] == pytest.approx(model.predict(shared)[0], rel=EXACT)
@@ -54,9 +58,9 @@ def test_a_long_bag_shows_its_most_attended_tokens(classes, shared):
     rest = np.random.default_rng(0).standard_normal((200, 5))
     figure = at.plot_attention(classes, np.concatenate([rest, shared]))
     weight = classes.attention(np.concatenate([rest, shared]))[0]
-    top = np.argsort(-weight)[:MOST]
+    top = np.argsort(-weight)[:MAX_COLUMN_TOKENS]
     assert figure.panels[0].y_names == tuple(str(i) for i in top[::-1])
-    assert f"{MOST} of 206 tokens" in figure.panels[0].title and problems(figure) == []
+    assert f"{MAX_COLUMN_TOKENS} of 206 tokens" in figure.panels[0].title and problems(figure) == []
     assert figure.title.startswith("predicted P(up) = ")
 
 
@@ -68,13 +72,15 @@ def test_tiles_on_a_grid(classes, shared, tmp_path):
     weight = classes.attention(shared)[0]
     assert heat.z.shape == (3, 3) and heat.log_z
     column, row = (coords - 100).T // 256
-    np.testing.assert_allclose(heat.z[row, column], np.maximum(weight, LEAST), rtol=EXACT)
+    np.testing.assert_allclose(
+        heat.z[row, column], np.maximum(weight, MIN_DRAWN_ATTENTION), rtol=EXACT
+    )
     assert np.isnan(heat.z).sum() == 3  # where there is no tile
     top = int(np.argmax(weight))
     assert (most.x[0], most.y[0]) == (column[top], row[top])
     assert figure.panels[0].y_range[0] > figure.panels[0].y_range[1]  # downwards
     value = figure.panels[1].marks[0].z[row, column]
-    np.testing.assert_array_equal(np.isnan(value), weight < SHARE)
+    np.testing.assert_array_equal(np.isnan(value), weight < MIN_VALUE_ATTENTION)
     assert problems(figure) == []
     figure.save(tmp_path / "map.svg")
     assert (tmp_path / "map.svg").read_text().startswith("<?xml")

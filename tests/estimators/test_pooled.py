@@ -15,12 +15,12 @@ from attnscope.estimators.fit.mixture import output_losses
 from attnscope.estimators.fit.pooled import (
     MeanPool,
     Pooled,
-    blended_outputs,
+    blend_outputs,
     fit_pooled,
     mean_share,
 )
+from attnscope.estimators.model_file.read import load_model
 from attnscope.estimators.regressor import SingleLocationRegressor
-from attnscope.estimators.saved import load_model
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL, GAUSSIAN
 
 
@@ -186,7 +186,7 @@ def test_spread_is_that_of_a_mixture():
     draws = np.where(
         own, 1.0 + 0.5 * rng.standard_normal(n), -0.4 + 1.2 * rng.standard_normal(n)
     )
-    output, spread = blended_outputs(
+    output, spread = blend_outputs(
         np.array([[1.0]]), np.array([0.5]), np.array([[-0.4]]), np.array([1.2]), w
     )
     assert abs(draws.mean() - output[0, 0]) < 5 * draws.std() / np.sqrt(n)

@@ -9,7 +9,13 @@ import pytest
 from helpers.tolerances import FOUR_DIGITS, INTEGRAL, ROOT_EPS, SEVEN_DIGITS
 from sklearn.linear_model import BayesianRidge, Ridge, RidgeCV
 
-from attnscope.estimators.fit.ridge import FLOOR, evidence_ridge, gram, row_ridge, values_from
+from attnscope.estimators.fit.ridge import (
+    MIN_NOISE_SHARE,
+    evidence_ridge,
+    gram,
+    row_ridge,
+    values_from,
+)
 
 
 def rows(k, d, seed=0):
@@ -66,7 +72,7 @@ def test_ridge_and_noise_are_a_fixed_point_of_the_evidence(shape):
     found = row_ridge(x, y, np.ones(len(x)), None)
     g = np.trace(np.eye(shape[1]) - found.precision * found.root @ found.root.T)
     residual = y - x @ found.weights[:, 0] - found.bias
-    rss = residual @ residual + (len(x) - 1) * FLOOR * y.var()
+    rss = residual @ residual + (len(x) - 1) * MIN_NOISE_SHARE * y.var()
     np.testing.assert_allclose(found.variance, rss / (len(x) - 1 - g), rtol=INTEGRAL)
     np.testing.assert_allclose(found.precision, g / (found.weights**2).sum(), rtol=INTEGRAL)
 

@@ -107,11 +107,11 @@ def as_bags(x):
 
 
 class Rows:
-    def _fit(self, bags, *rest):
-        super()._fit(as_bags(bags), *rest)
+    def _fit_model(self, bags, *rest):
+        super()._fit_model(as_bags(bags), *rest)
 
-    def _read(self, bags, method):
-        return super()._read(as_bags(bags), method)
+    def _read_bags(self, bags, method):
+        return super()._read_bags(as_bags(bags), method)
 
     def partial_fit(self, bags, y, sample_weight=None, pass_ends=True):
         return super().partial_fit(as_bags(bags), y, sample_weight, pass_ends)

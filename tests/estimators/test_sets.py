@@ -13,14 +13,14 @@ from attnscope.errors import AttnscopeError
 from attnscope.estimators.bags.bags import read_bags
 from attnscope.estimators.fit.intervals import (
     conformal_scores,
+    excluded_labels,
     fewest_groups,
     group_weights,
     interval_scale,
-    left_out,
     plus_interval,
     plus_promise,
 )
-from attnscope.estimators.sets import _fewest, calibration_size, plus_folds
+from attnscope.estimators.sets import _min_fit_groups, calibration_size, plus_folds
 
 # EM alone
 QUICK = {"gate": "quadratic", "loss": "mixture", "alpha": (np.inf, 1.0), "n_starts": 2}
@@ -90,7 +90,7 @@ def test_classes_are_left_out_by_the_definition():
     scores = rng.random((4, 30, 3))
     own = rng.random(30)
     weight = group_weights(np.arange(30) // 3, 30)
-    out = left_out(scores, own, weight, 0.5)
+    out = excluded_labels(scores, own, weight, 0.5)
     for b in range(4):
         for c in range(3):
             above = sum(w for s, o, w in zip(scores[b, :, c], own, weight) if s > o)
@@ -205,7 +205,7 @@ def test_sets_of_classes_hold_the_class_and_grow(fitted):
 def test_a_class_that_a_fold_has_not_seen_has_no_share(fitted):
     model = fitted["cross"][1]
     held = read_bags(TEST.tokens, "")
-    found = model._shares(held, np.array(["high", "none", "low"]))
+    found = model._class_probabilities(held, np.array(["high", "none", "low"]))
     np.testing.assert_array_equal(found[:, 1], 0)
     np.testing.assert_array_equal(found[:, [0, 2]], model.predict_proba(TEST.tokens)[:, :2])
 
@@ -267,7 +267,7 @@ def test_sets_of_tokens_have_the_form_of_the_bags(fitted):
     first = model.location_scores_
     model.calibrate_locations(list(TEST.tokens[:20]), where)
     np.testing.assert_array_equal(model.location_scores_, first)
-    model._forget()
+    model._forget_sets()
 
 
 def test_known_locations_set_the_size(unsure):
@@ -355,7 +355,7 @@ def test_the_smallest_number_named_is_the_smallest(coverage):
     }
     for kind, held in out.items():
         reached = [g for g in range(4, 500) if held(g) >= round(coverage * (held(g) + 1), 9)]
-        assert max(_fewest(kind, coverage), 4) == reached[0]
+        assert max(_min_fit_groups(kind, coverage), 4) == reached[0]
 
 
 def test_other_sentences(fitted):

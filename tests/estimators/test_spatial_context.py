@@ -7,11 +7,11 @@ Stochastic: one seed, chosen before looking; each comparison allows 5 stated err
 import numpy as np
 import pytest
 from helpers.tolerances import EXACT, SOLVED
+from stress.references import tiles as reference
 
 import attnscope as at
 from attnscope.estimators.tiles import grid as tile_grid
 from attnscope.estimators.tiles.grid import log_determinant, tiles_of
-from attnscope.selftest.references import tiles as reference
 
 RNG = np.random.default_rng(20)
 Y = RNG.standard_normal(400)
@@ -46,7 +46,7 @@ def test_determinant_by_eigenvalues_and_by_factors(monkeypatch):
     value, low = log_determinant([tiles, tiles])
     dense = np.eye(400) - 0.7 * tiles.mean.toarray()
     assert value(0.7) == pytest.approx(2 * np.linalg.slogdet(dense)[1], rel=SOLVED)
-    monkeypatch.setattr(tile_grid, "DENSE", 1)
+    monkeypatch.setattr(tile_grid, "MAX_DENSE_TILES", 1)
     again = tiles_of((20, 20), 400, 2, "queen", False, "a test")
     factored, other = log_determinant([again, again])
     assert again.eigenvalues is None

@@ -13,10 +13,16 @@ import attnscope as at
 from attnscope.errors import AttnscopeError
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.folds import make_folds
-from attnscope.estimators.fit.forest import TREES, fit_forest
+from attnscope.estimators.fit.forest import TREE_COUNT, fit_forest
+from attnscope.estimators.fit.held_out import is_nearly_explained
 from attnscope.estimators.fit.instances import fit_instances
 from attnscope.estimators.fit.mixture import output_losses
-from attnscope.estimators.fit.stacking import PRIOR, READERS, doubted, is_sure, shares
+from attnscope.estimators.fit.stacking import (
+    BASELINES,
+    PRIOR_BAG_COUNT,
+    discount_selection,
+    stacking_weights,
+)
 from attnscope.estimators.fit.summaries import fit_summaries
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
@@ -38,7 +44,7 @@ def guesses(y, rng, clear):
 def test_shares_are_the_best_of_a_grid():
     data, rng = labelled(60, 0)
     outputs = [guesses(data.labels, rng, clear) for clear in (0.6, 0.8, 0.7)]
-    w = shares(data, outputs)
+    w = stacking_weights(data, outputs)
     assert w.sum() == pytest.approx(1) and (w > 0).all()
     rows = np.arange(60)
     right = np.column_stack([o[rows, data.labels.astype(int)] for o in outputs])
@@ -51,12 +57,12 @@ def test_shares_are_the_best_of_a_grid():
 
 
 def _beside(data, token, plainer):
-    return shares(data, [doubted(data, token, plainer), *plainer])
+    return stacking_weights(data, [discount_selection(data, token, plainer), *plainer])
 
 
 def _is_best(w, right):
     def value(w):
-        return -np.log(right @ w).sum() - PRIOR / 3 * np.log(w).sum()
+        return -np.log(right @ w).sum() - PRIOR_BAG_COUNT / 3 * np.log(w).sum()
 
     step = 0.02
     for a in np.arange(step, 1, step):
@@ -72,7 +78,7 @@ def test_a_chosen_token_must_be_ahead_by_what_a_choice_feigns():
     for n in (50, 1000):
         data, rng = labelled(n, 3)
         one, other = (guesses(data.labels, rng, 1.0) for _ in range(2))
-        found[n] = _beside(data, one, [other])[0] / shares(data, [one, other])[0]
+        found[n] = _beside(data, one, [other])[0] / stacking_weights(data, [one, other])[0]
         assert _beside(data, guesses(data.labels, rng, 3.0), [other])[0] > 0.9
     assert found[50] < 0.7 and found[50] < found[1000] < 1
 
@@ -83,7 +89,9 @@ def test_useless_models_get_nothing():
     idle = guesses(data.labels, rng, 0.0)
     np.testing.assert_array_equal(_beside(data, good, [idle, idle]), [1, 0, 0])
     assert _beside(data, idle, [good, idle])[1] > 0.9
-    assert not is_sure(data, np.full(200, 0.1)) and is_sure(data, np.full(200, 0.06))
+    assert not is_nearly_explained(data, np.full(200, 0.1)) and is_nearly_explained(
+        data, np.full(200, 0.06)
+    )
 
 
 def test_the_mean_of_token_probabilities_is_that_of_logistic_regression():
@@ -184,19 +192,21 @@ def test_whole_bags_are_read_by_trees(classes):
     base = np.bincount(y, data.weight) / data.weight.sum()
     found = pool.answers(tokens, offsets).output
     walked = np.array([_walked(pool.forest, row) for row in s])
-    np.testing.assert_allclose(found, (TREES * walked + base) / (TREES + 1), atol=1e-6)
-    assert len(pool.forest.root) == TREES * len(folds)
+    np.testing.assert_allclose(
+        found, (TREE_COUNT * walked + base) / (TREE_COUNT + 1), atol=1e-6
+    )
+    assert len(pool.forest.root) == TREE_COUNT * len(folds)
     assert (held_out > 0).all() and output_losses(held_out, data).mean() < 0.9 * np.log(
         classes
     )
     for number, fold in enumerate(folds):
         other = ExtraTreesClassifier(
-            TREES,
+            TREE_COUNT,
             max_features=3,  # a third of nine
             random_state=int(np.random.SeedSequence([5, 6, number]).generate_state(1)[0]),
         )
         other.fit(s[fold.rest].astype(np.float32), y[fold.rest], data.weight[fold.rest])
-        route = (TREES * other.predict_proba(s[fold.out]) + base) / (TREES + 1)
+        route = (TREE_COUNT * other.predict_proba(s[fold.out]) + base) / (TREE_COUNT + 1)
         np.testing.assert_allclose(held_out[fold.out], route, atol=1e-6)
     far = np.array([[1e50, -1e50, 1e39]])  # beyond single precision
     assert np.isfinite(pool.answers(far, np.array([0, 1])).output).all()
@@ -213,7 +223,7 @@ def test_a_class_may_be_held_out_as_a_whole():
     )
     _, output = fit_forest(data, make_folds(data, 0), 0, 1)
     np.testing.assert_allclose(output.sum(axis=1), 1)
-    assert output[0, 2] == pytest.approx(1 / 30 / (TREES + 1), rel=FOUR_DIGITS)
+    assert output[0, 2] == pytest.approx(1 / 30 / (TREE_COUNT + 1), rel=FOUR_DIGITS)
 
 
 def spoken_by_all(n, seed):
@@ -228,27 +238,29 @@ def spoken_by_all(n, seed):
 
 def test_a_model_with_shares_answers_like_any_other(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "attnscope.estimators.fit.stacking.PRIOR", 20.0
+        "attnscope.estimators.fit.stacking.PRIOR_BAG_COUNT", 20.0
     )  # so that all have one
     bags, y = spoken_by_all(60, 0)
     test, truth = spoken_by_all(400, 1)
     model = at.SingleLocationClassifier(gate="linear", n_starts=2).fit(bags, y)
-    shares = [getattr(model, f"{name}_share_") for name in READERS]
-    total = sum(shares)
-    assert min(shares) > 0.02 and 0.3 < total <= 1
-    assert set(READERS) <= set(model.stages_)
+    stacking_weights = [getattr(model, f"{name}_share_") for name in BASELINES]
+    total = sum(stacking_weights)
+    assert min(stacking_weights) > 0.02 and 0.3 < total <= 1
+    assert set(BASELINES) <= set(model.stages_)
     p = model.predict_proba(test)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert np.mean(model.predict(test) == truth) > 0.85
     parts = [
-        pool.answers(*next(model._standardised(model._read(test, "predict")))).output
-        for pool in (getattr(model, f"{name}_pool_") for name in READERS)
+        pool.answers(
+            *next(model._standardised_pieces(model._read_bags(test, "predict")))
+        ).output
+        for pool in (getattr(model, f"{name}_pool_") for name in BASELINES)
     ]
     alone = at.load_model(_saved(model, tmp_path))
-    for name in READERS:
+    for name in BASELINES:
         setattr(alone, f"{name}_share_", 0.0)
     route = (1 - total) * alone.predict_proba(test)
-    route += sum(share * part for share, part in zip(shares, parts))
+    route += sum(share * part for share, part in zip(stacking_weights, parts))
     np.testing.assert_allclose(p, route, atol=1e-12)
     np.testing.assert_array_equal(alone.locate(test), model.locate(test))
     for weight, bag in zip(model.attention(test), test):
@@ -314,5 +326,7 @@ def test_who_keeps_everything():
     witness = at.SingleLocationClassifier(assumption="witness", **quick).fit(bags, y)
     for model in (told, witness):
         assert model._mean_share == 0
-        assert not any(getattr(model, f"{name}_pool_") for name in READERS if name != "mean")
+        assert not any(
+            getattr(model, f"{name}_pool_") for name in BASELINES if name != "mean"
+        )
     assert sure._mean_share < 0.1

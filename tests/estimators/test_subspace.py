@@ -12,11 +12,16 @@ from attnscope.estimators.fit import subspace
 from attnscope.estimators.fit.attention import as_sigmoid, random_waves
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.em import Em, TokenModel
-from attnscope.estimators.fit.mixture import bag_answers, freed, from_em, responsibilities
+from attnscope.estimators.fit.mixture import (
+    bag_answers,
+    from_em,
+    responsibilities,
+    with_free_score,
+)
 from attnscope.estimators.fit.ridge import row_ridge
 from attnscope.estimators.fit.subspace import (
-    in_subspace,
-    lifted,
+    lift_model,
+    project_data,
     subspace_from_moments,
     subspace_of,
 )
@@ -57,7 +62,7 @@ def test_a_sketch_holds_as_much_variance(monkeypatch):
     their coordinates are uncorrelated and of the stated variances whatever the span."""
     x = tokens(600, 80)
     best = subspace_of(x, 10, 0).variance.sum()
-    monkeypatch.setattr(subspace, "EXACT", 10)
+    monkeypatch.setattr(subspace, "MAX_EXACT_ROWS", 10)
     space = subspace_of(x, 10, 0)
     assert (1 - THREE_DIGITS) * best < space.variance.sum() <= best * (1 + EXACT)
     t = x @ space.basis
@@ -99,17 +104,17 @@ def test_a_lifted_model_has_the_same_answers(dof, kind):
         x, np.arange(0, 121, 4), rng.standard_normal(30), np.ones(30), 0, 1, np.ones(25)
     )
     space = subspace_of(x, 6, 0)
-    inside = in_subspace(whole, space)
+    inside = project_data(whole, space)
     np.testing.assert_allclose(inside.origin, np.ones(25) @ space.basis, rtol=EXACT)
     model = a_fit(inside, dof)
     if kind != "em":
-        model = freed(model, inside, True)
+        model = with_free_score(model, inside, True)
     if kind == "waves":
         model = random_waves(model, inside, 0)
         model = model._replace(gate=rng.standard_normal(len(model.gate)))
     if kind == "sigmoid":
         model = as_sigmoid(model, inside)
-    up = lifted(model, space)
+    up = lift_model(model, space)
     for a, b in zip(
         bag_answers(model, inside.tokens, inside.offsets),
         bag_answers(up, whole.tokens, whole.offsets),

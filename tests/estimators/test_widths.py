@@ -89,7 +89,7 @@ def test_few_features_leave_no_choice(bags):
 def test_the_choice_is_by_held_out_loss_and_said(bags, capsys, monkeypatch):
     """Without the whole space: the size of the least loss; what was tried is kept and printed."""
     x, y, _ = bags
-    monkeypatch.setattr(widths, "WHOLE", em_work(480, 40))
+    monkeypatch.setattr(widths, "MAX_EM_WORK", em_work(480, 40))
     model = at.SingleLocationRegressor(verbose=True, **QUICK).fit(x, y)
     losses = model.component_losses_
     assert set(losses) == {"16", "32"}
@@ -98,7 +98,7 @@ def test_the_choice_is_by_held_out_loss_and_said(bags, capsys, monkeypatch):
     assert (
         f"components: {model.components_}" in said and "32 directions: held-out loss" in said
     )
-    monkeypatch.setattr(widths, "WHOLE", em_work(480, D))
+    monkeypatch.setattr(widths, "MAX_EM_WORK", em_work(480, D))
     model = at.SingleLocationRegressor(**QUICK).fit(x, y)
     assert set(model.component_losses_) == {"16", "32", "whole"}
 
@@ -130,12 +130,14 @@ def test_richer_models_are_sought_in_more_directions(bags, monkeypatch, whole, c
     """Where EM leaves what they may explain: in whole tokens if that fits, else in as many
     directions as there are bags."""
     x, y, where = bags
-    monkeypatch.setattr(widths, "WHOLE", em_work(480, 40))  # EM alone may not go so far
-    monkeypatch.setattr(widths, "RICHER", em_work(480, D if whole else 40))
+    monkeypatch.setattr(widths, "MAX_EM_WORK", em_work(480, 40))  # EM alone may not go so far
+    monkeypatch.setattr(widths, "MAX_RICHER_WORK", em_work(480, D if whole else 40))
     monkeypatch.setattr(
-        widths, "sizes", lambda *given: (8, 32) if given[-1] == widths.ALL else (8, 16)
+        widths,
+        "sizes",
+        lambda *given: (8, 32) if given[-1] == widths.BAGS_PER_RICHER_DIRECTION else (8, 16),
     )
-    monkeypatch.setattr(widths, "unexplained", lambda *_: True)
+    monkeypatch.setattr(widths, "may_gain_from_richer", lambda *_: True)
     model = at.SingleLocationRegressor(verbose=True, **QUICK).fit(x, y)
     assert model.components_ == (None if whole else 32)
     said = "whole tokens" if whole else "32 directions"
@@ -148,24 +150,26 @@ def test_what_is_not_carried_on_stays_in_its_own_directions(bags, monkeypatch):
     it was found in answers as if the others had never been asked for."""
     x, y, _ = bags
     real = widths.RawBags.directions
-    preferred = widths._preferred
+    preferred = widths._is_preferred
 
     def turned(raw, k, seed):
         space = real(raw, k, seed)
         return space._replace(basis=-space.basis, back=-space.back) if k == 32 else space
 
-    monkeypatch.setattr(widths, "WHOLE", em_work(480, 40))
-    monkeypatch.setattr(widths, "RICHER", em_work(480, 40))
+    monkeypatch.setattr(widths, "MAX_EM_WORK", em_work(480, 40))
+    monkeypatch.setattr(widths, "MAX_RICHER_WORK", em_work(480, 40))
     monkeypatch.setattr(
-        widths, "sizes", lambda *given: (8, 32) if given[-1] == widths.ALL else (8, 16)
+        widths,
+        "sizes",
+        lambda *given: (8, 32) if given[-1] == widths.BAGS_PER_RICHER_DIRECTION else (8, 16),
     )
     monkeypatch.setattr(widths.RawBags, "directions", turned)
     monkeypatch.setattr(
-        widths, "_preferred", lambda a, b, whole: not whole and preferred(a, b, whole)
+        widths, "_is_preferred", lambda a, b, whole: not whole and preferred(a, b, whole)
     )
     answers = []
     for asked in (False, True):
-        monkeypatch.setattr(widths, "unexplained", lambda *_, asked=asked: asked)
+        monkeypatch.setattr(widths, "may_gain_from_richer", lambda *_, asked=asked: asked)
         answers.append(at.SingleLocationRegressor(**QUICK).fit(x, y).predict(x))
     np.testing.assert_array_equal(*answers)
 
@@ -194,8 +198,8 @@ def test_a_hope_that_further_folds_do_not_share_ends_there(bags, monkeypatch, ca
     """Pure noise, of which the first fold thought that something is there: EM is not run on."""
     x, _, _ = bags
     noise = np.random.default_rng([5, 9]).standard_normal(60)
-    real = widths.promising
-    monkeypatch.setattr(widths, "promising", lambda *a: (True, real(*a)[1]))
+    real = widths.promising_starts
+    monkeypatch.setattr(widths, "promising_starts", lambda *a: (True, real(*a)[1]))
     model = at.SingleLocationRegressor(verbose=True, n_starts=3).fit(x, noise)
     assert "16 directions: no start explains anything" in capsys.readouterr().out
     assert "16" not in model.component_losses_
@@ -224,7 +228,7 @@ def test_answers_in_pieces_are_the_same(bags, monkeypatch):
     x, y, _ = bags
     model = at.SingleLocationRegressor(components=6, **QUICK).fit(x, y)
     whole = model.predict_interval(x), model.attention(x)
-    monkeypatch.setattr("attnscope.estimators.base.PIECE", 8 * D * 20)
+    monkeypatch.setattr("attnscope.estimators.base.PIECE_BYTES", 8 * D * 20)
     np.testing.assert_allclose(model.predict_interval(x), whole[0], rtol=SOLVED)
     np.testing.assert_allclose(model.attention(x), whole[1], rtol=SOLVED)
 

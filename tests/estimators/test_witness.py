@@ -15,8 +15,8 @@ from attnscope.estimators.fit.witness_law import (
     Numbers,
     log_odds,
     loss_and_slopes,
-    mislabelled,
     witness_outputs,
+    wrong_label_share,
 )
 
 RNG = np.random.default_rng(19)
@@ -212,7 +212,7 @@ def test_labels_may_be_wrong():
     rng = np.random.default_rng(36)
     right = np.r_[rng.uniform(0.6, 1.0, 47), 1e-12, 0.02, 0.05]
     weight = rng.uniform(0.5, 2.0, 50)
-    found = mislabelled(right, weight)
+    found = wrong_label_share(right, weight)
     grid = np.linspace(1e-4, 0.4999, 4999)
     loss = -weight @ np.log(grid + np.outer(right, 1 - 2 * grid)) - np.log(
         grid * (1 - 2 * grid)

@@ -46,7 +46,7 @@ def test_many_tokens_are_seen_in_a_size_that_the_losses_chose(bags, monkeypatch,
     x, y = bags
     whole = at.SingleLocationClassifier(**WITNESS).fit(x, y)
     assert whole.components_ is None  # 33,600 numbers are few
-    monkeypatch.setattr(witness_space, "WHOLE", x.size - 1)
+    monkeypatch.setattr(witness_space, "MAX_TOKEN_NUMBERS", x.size - 1)
     model = at.SingleLocationClassifier(gate="linear", n_starts=1).fit(x, y)
     assert model.assumption_ == "witness"
     losses = model.component_losses_

@@ -22,8 +22,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from attnscope.errors import bad
 from attnscope.estimators.bags.bags import Bags, column_names, keep_names, read_bags
-from attnscope.estimators.fit.data import CONSTANT
-from attnscope.estimators.guard import NotFittedYet
+from attnscope.estimators.finite_fit import NotFittedYet
+from attnscope.estimators.fit.data import CONSTANT_RELATIVE_SPREAD
 from attnscope.numerics.border import validation as check
 
 __all__ = ["BagPCA", "BagPooling", "BagScaler"]
@@ -35,24 +35,24 @@ class BagStep(TransformerMixin, BaseEstimator):
     def fit(self, bags: Any, y: Any = None) -> Any:
         """Learn from these bags; y is not looked at."""
         of = f"{type(self).__name__}.fit"
-        self._check(of)
+        self._check_parameters(of)
         held = read_bags(bags, of, leave=column_names(y))
-        self._learn(held, of)
+        self._learn_tokens(held, of)
         self.n_features_in_ = held.tokens.shape[1]
         keep_names(self, held)
         return self
 
-    def _read(self, bags: Any, method: str) -> Bags:
+    def _read_bags(self, bags: Any, method: str) -> Bags:
         of = f"{type(self).__name__}.{method}"
         if not hasattr(self, "n_features_in_"):
             raise NotFittedYet(f"{of} needs a fitted step; try fit(bags) first.")
         names = getattr(self, "feature_names_in_", None)
         return read_bags(bags, of, self.n_features_in_, one=True, features=names)
 
-    def _check(self, of: str) -> None:
+    def _check_parameters(self, of: str) -> None:
         """Refuse parameters that cannot be."""
 
-    def _learn(self, held: Bags, of: str) -> None:
+    def _learn_tokens(self, held: Bags, of: str) -> None:
         """From tokens (N, d)."""
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -64,7 +64,7 @@ class BagStep(TransformerMixin, BaseEstimator):
     def _names_out(self, names: list[str]) -> list[str]:
         return names
 
-    def _names(self) -> list[str]:
+    def _output_names(self) -> list[str]:
         return [str(name) for name in self.get_feature_names_out()]
 
     def __sklearn_tags__(self) -> Any:
@@ -93,23 +93,23 @@ class BagScaler(BagStep):
         self.with_mean = with_mean
         self.with_std = with_std
 
-    def _check(self, of: str) -> None:
+    def _check_parameters(self, of: str) -> None:
         for name in ("with_mean", "with_std"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise bad(name, of, "True or False", getattr(self, name))
 
-    def _learn(self, held: Bags, of: str) -> None:
+    def _learn_tokens(self, held: Bags, of: str) -> None:
         mean = held.tokens.mean(axis=0)
         spread = held.tokens.std(axis=0)
-        flat = spread <= CONSTANT * np.abs(mean)  # rounding of a constant
+        flat = spread <= CONSTANT_RELATIVE_SPREAD * np.abs(mean)  # rounding of a constant
         self.mean_ = mean if self.with_mean else np.zeros_like(mean)
         self.scale_ = np.where(flat | (not self.with_std), 1.0, spread)
 
     def transform(self, bags: Any) -> Any:
         """The bags, scaled."""
-        held = self._read(bags, "transform")
+        held = self._read_bags(bags, "transform")
         tokens = (held.tokens - self.mean_) / self.scale_
-        return _given_back(tokens, held, bags, self._names())
+        return _in_input_form(tokens, held, bags, self._output_names())
 
 
 class BagPCA(BagStep):
@@ -134,7 +134,7 @@ class BagPCA(BagStep):
         self.n_components = n_components
         self.whiten = whiten
 
-    def _check(self, of: str) -> None:
+    def _check_parameters(self, of: str) -> None:
         if not isinstance(self.whiten, (bool, np.bool_)):
             raise bad("whiten", of, "True or False", self.whiten)
         k = self.n_components
@@ -145,7 +145,7 @@ class BagPCA(BagStep):
         else:
             check.integer(k, "n_components", of, 1)
 
-    def _learn(self, held: Bags, of: str) -> None:
+    def _learn_tokens(self, held: Bags, of: str) -> None:
         count, width = held.tokens.shape
         if count < 2:
             raise bad("bags", of, "at least two tokens", f"{count} token")
@@ -169,25 +169,28 @@ class BagPCA(BagStep):
         self.components_ = rows * np.sign(largest)[:, None]
         self.explained_variance_ = variance[:k]
         self.explained_variance_ratio_ = ratio[:k]
-        if self.whiten and not (variance[:k] > (CONSTANT * size[0]) ** 2).all():
+        if (
+            self.whiten
+            and not (variance[:k] > (CONSTANT_RELATIVE_SPREAD * size[0]) ** 2).all()
+        ):
             must = "so few that tokens differ along each, to whiten them"
             raise bad("n_components", of, must, int(k), "whiten=False")
 
     @property
-    def _unit(self) -> np.ndarray:
+    def _component_scale(self) -> np.ndarray:
         return np.sqrt(self.explained_variance_) if self.whiten else np.ones(1)
 
     def transform(self, bags: Any) -> Any:
         """The bags, k features for d."""
-        held = self._read(bags, "transform")
-        tokens = (held.tokens - self.mean_) @ self.components_.T / self._unit
-        return _given_back(tokens, held, bags, self._names())
+        held = self._read_bags(bags, "transform")
+        tokens = (held.tokens - self.mean_) @ self.components_.T / self._component_scale
+        return _in_input_form(tokens, held, bags, self._output_names())
 
     def _names_out(self, names: list[str]) -> list[str]:
         return [f"pca{i}" for i in range(len(self.components_))]
 
 
-STATISTICS = ("mean", "max", "min", "std", "sum")
+STATISTIC_NAMES = ("mean", "max", "min", "std", "sum")
 
 
 class BagPooling(BagStep):
@@ -205,25 +208,27 @@ class BagPooling(BagStep):
     def __init__(self, how: Any = "mean") -> None:
         self.how = how
 
-    def _check(self, of: str) -> None:
-        if not self._parts or any(part not in STATISTICS for part in self._parts):
-            must = "one or several of " + ", ".join(map(repr, STATISTICS))
+    def _check_parameters(self, of: str) -> None:
+        if not self._statistic_parts or any(
+            part not in STATISTIC_NAMES for part in self._statistic_parts
+        ):
+            must = "one or several of " + ", ".join(map(repr, STATISTIC_NAMES))
             raise bad("how", of, must, self.how)
 
     @property
-    def _parts(self) -> tuple:
+    def _statistic_parts(self) -> tuple:
         return (self.how,) if isinstance(self.how, str) else tuple(self.how)
 
     def transform(self, bags: Any) -> np.ndarray:
         """(n, d times the number of statistics)."""
-        held = self._read(bags, "transform")
-        return np.column_stack([_pooled(held, part) for part in self._parts])
+        held = self._read_bags(bags, "transform")
+        return np.column_stack([_pool_tokens(held, part) for part in self._statistic_parts])
 
     def _names_out(self, names: list[str]) -> list[str]:
-        return [f"{part} {name}" for part in self._parts for name in names]
+        return [f"{part} {name}" for part in self._statistic_parts for name in names]
 
 
-def _pooled(held: Bags, how: str) -> np.ndarray:
+def _pool_tokens(held: Bags, how: str) -> np.ndarray:
     starts = held.offsets[:-1]
     if how in ("max", "min"):
         fold = np.maximum if how == "max" else np.minimum
@@ -239,14 +244,14 @@ def _pooled(held: Bags, how: str) -> np.ndarray:
     return np.sqrt(square / held.lengths[:, None])
 
 
-def _given_back(tokens: np.ndarray, held: Bags, bags: Any, names: list[str]) -> Any:
+def _in_input_form(tokens: np.ndarray, held: Bags, bags: Any, names: list[str]) -> Any:
     """Tokens (N, k), bag by bag, in the form that the bags had."""
     if held.rows is not None:
         rows = np.empty_like(tokens)
         rows[held.rows.row] = tokens
         if held.rows.frame is None:
             return rows, bags[1]
-        return _table(rows, held.rows.frame, held.rows.features or (), names)
+        return _replace_columns(rows, held.rows.frame, held.rows.features or (), names)
     if held.mask is not None:
         out = np.zeros((*held.mask.shape, tokens.shape[1]))
         out[held.mask] = tokens
@@ -257,7 +262,9 @@ def _given_back(tokens: np.ndarray, held: Bags, bags: Any, names: list[str]) -> 
     return out[0] if np.ndim(bags) == 2 else out
 
 
-def _table(rows: np.ndarray, frame: Any, features: tuple[str, ...], names: list[str]) -> Any:
+def _replace_columns(
+    rows: np.ndarray, frame: Any, features: tuple[str, ...], names: list[str]
+) -> Any:
     """A table of the same library with these columns in the place of the features."""
     kept = {name: frame[name] for name in frame.columns if str(name) not in features}
     columns = kept | {name: rows[:, i] for i, name in enumerate(names)}

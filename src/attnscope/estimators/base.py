@@ -23,30 +23,39 @@ from attnscope.estimators.bags.bags import (
 )
 from attnscope.estimators.bags.groups import bag_groups, warn_of_shared_rows
 from attnscope.estimators.bags.pieces import in_pieces
-from attnscope.estimators.cards import Carded
-from attnscope.estimators.fit.clock import RATE, SHORT, em_work
+from attnscope.estimators.finite_fit import (
+    NotFittedYet,
+    check_finite,
+    finite_arithmetic,
+    warn_of_extremes,
+)
+from attnscope.estimators.fit.clock import (
+    ASSUMED_MULTIPLY_ADDS_PER_SECOND,
+    QUIET_SECONDS,
+    em_work,
+)
 from attnscope.estimators.fit.data import Data, Scaling, scaling_of
 from attnscope.estimators.fit.evidence import evidence_of
-from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, summed
+from attnscope.estimators.fit.heads import Heads, fit_heads, residuals, sum_of_heads
 from attnscope.estimators.fit.held_out import Fold, Options, make_folds
 from attnscope.estimators.fit.mixture import Answers, Fitted, bag_outputs, responsibilities
-from attnscope.estimators.fit.pooled import Pooled, fit_pooled, with_plainer
-from attnscope.estimators.fit.stacking import READERS
+from attnscope.estimators.fit.pooled import Pooled, add_baselines, fit_pooled
+from attnscope.estimators.fit.stacking import BASELINES
 from attnscope.estimators.fit.stages import Selected, fit_bags
 from attnscope.estimators.fit.widths import (
-    NARROW,
-    PIECE,
+    NARROW_FEATURES,
+    PIECE_BYTES,
     Chosen,
     fit_in_directions,
     is_wide,
     raw_bags,
 )
 from attnscope.estimators.fit.witness_space import View, whole_view, witness_view
-from attnscope.estimators.guard import NotFittedYet, check_finite, guarded, warn_of_extremes
+from attnscope.estimators.html_repr import HtmlRepr
+from attnscope.estimators.model_file.write import write_model
 from attnscope.estimators.partial_fit import fit_batches, partial_fit
 from attnscope.estimators.per_token import PerToken
 from attnscope.estimators.sets import Sets
-from attnscope.estimators.written import write_model
 from attnscope.files import whole_file
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.compiled.data_pass import SIGMOID, bag_sum
@@ -55,7 +64,7 @@ from attnscope.progress import progress
 __all__ = ["BagEstimator"]
 
 
-class BagEstimator(Carded, PerToken, Sets):
+class BagEstimator(HtmlRepr, PerToken, Sets):
     """Base of SingleLocationRegressor and SingleLocationClassifier."""
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -80,13 +89,13 @@ class BagEstimator(Carded, PerToken, Sets):
                 takes it as seen, and no stage after EM is tried.
         """
         of = f"{type(self).__name__}.fit"
-        self._fit_promised(bags, y, sample_weight, groups, locations, of)
+        self._fit_with_interval(bags, y, sample_weight, groups, locations, of)
         return self
 
-    def _fit(
+    def _fit_model(
         self, bags: Any, y: Any, sample_weight: Any, of: str, groups: Any = None
     ) -> None:
-        options = self._options(of)
+        options = self._fit_options(of)
         y, sample_weight = given_labels(bags, y, sample_weight)
         held = read_bags(bags, of, leave=column_names(y, sample_weight, groups))
         if self.heads > 1 and held.lengths.max() == 1:
@@ -98,22 +107,22 @@ class BagEstimator(Carded, PerToken, Sets):
             )
         if len(held) < 2:
             raise bad("bags", of, "at least two bags", f"{len(held)} bag", "more data")
-        labels, family, outputs = self._labels(bag_labels(y, held, of), of)
-        weight = self._class_weighted(labels, bag_weights(sample_weight, held, of), of)
+        labels, family, outputs = self._encode_labels(bag_labels(y, held, of), of)
+        weight = self._class_weights(labels, bag_weights(sample_weight, held, of), of)
         if held.known is not None:
             options = options._replace(alpha_gate=np.inf)  # EM only: known_locations.py
         codes = bag_groups(groups, held, of, weight)
         if groups is None:
             warn_of_shared_rows(held, weight, of)
         # a bar where the fit may take seconds and no lines are printed
-        work = em_work(len(held.tokens), min(held.tokens.shape[1], NARROW))
-        quiet = bool(self.verbose) or work < SHORT * RATE
-        with guarded(held.tokens, of), progress(100, "fit", disable=quiet) as bar:
+        work = em_work(len(held.tokens), min(held.tokens.shape[1], NARROW_FEATURES))
+        quiet = bool(self.verbose) or work < QUIET_SECONDS * ASSUMED_MULTIPLY_ADDS_PER_SECOND
+        with finite_arithmetic(held.tokens, of), progress(100, "fit", disable=quiet) as bar:
             options.clock.show = lambda stage, done: bar.show(stage, round(100 * done))
-            self._fit_checked(held, labels, (family, outputs), weight, codes, options, of)
+            self._fit_read_bags(held, labels, (family, outputs), weight, codes, options, of)
         keep_names(self, held)
 
-    def _fit_checked(
+    def _fit_read_bags(
         self,
         held: Bags,
         labels: np.ndarray,
@@ -130,7 +139,7 @@ class BagEstimator(Carded, PerToken, Sets):
         else:
             self._fit_whole(held, labels, kind, weight, codes, options)
         self._stream = None
-        answers = self._answers(held)
+        answers = self._bag_answers(held)
         check_finite(held.tokens, of, answers.output, answers.spread, self.cv_losses_)
 
     def _fit_whole(
@@ -171,10 +180,10 @@ class BagEstimator(Carded, PerToken, Sets):
         if self.heads == 1:
             single = lambda: Chosen(fit_bags(data, folds, options, pooled), None, {})
             look = lambda: whole_view(data)
-            chosen = self._select(look, folds, options, pooled, single)
+            chosen = self._select_fit(look, folds, options, pooled, single)
         else:
             chosen = Chosen(fit_heads(data, folds, options, self.heads), None, {})
-        self._keep(scaling, chosen.selected, pooled, data)
+        self._keep_fit(scaling, chosen.selected, pooled, data)
         self._keep_components(chosen.components, chosen.losses)
 
     def _fit_wide(
@@ -196,17 +205,17 @@ class BagEstimator(Carded, PerToken, Sets):
         folds = make_folds(bags.outline, options.seed)
         options.clock.stage("the mean token")
         pooled = fit_pooled(bags.outline, folds, options.alpha_value)
-        options = options._replace(surrender=True)
+        options = options._replace(stop_without_token=True)
         components = self.components
         assert components is not None
         heads = self.heads
         single = partial(fit_in_directions, bags, folds, options, pooled, components, heads)
         look = partial(witness_view, bags, folds, options, components)
-        chosen = self._select(look, folds, options, pooled, single)
-        self._keep(bags.scaling, chosen.selected, pooled, bags.outline)
+        chosen = self._select_fit(look, folds, options, pooled, single)
+        self._keep_fit(bags.scaling, chosen.selected, pooled, bags.outline)
         self._keep_components(chosen.components, chosen.losses)
 
-    def _select(
+    def _select_fit(
         self,
         look: Callable[[], View],
         folds: list[Fold],
@@ -225,15 +234,15 @@ class BagEstimator(Carded, PerToken, Sets):
         unit = self.scaling_.label_scale**2
         self.component_losses_ = {name: loss * unit for name, loss in losses.items()}
 
-    def _keep(
+    def _keep_fit(
         self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data
     ) -> None:
         self.scaling_ = scaling
         self.fitted_, *self.other_heads_ = selected.heads
         self.mean_pool_ = pooled.fitted
         self.mean_share_ = selected.mean_share
-        taken = {name: own for name, *own in getattr(selected, "plainer", ())}
-        for name in list(READERS)[1:]:  # the mean token's are there
+        taken = {name: own for name, *own in getattr(selected, "baselines", ())}
+        for name in list(BASELINES)[1:]:  # the mean token's are there
             share, pool = taken.get(name, (0.0, None))
             setattr(self, f"{name}_share_", share)
             setattr(self, f"{name}_pool_", pool)
@@ -246,7 +255,7 @@ class BagEstimator(Carded, PerToken, Sets):
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def _read(self, bags: Any, method: str) -> Bags:
+    def _read_bags(self, bags: Any, method: str) -> Bags:
         of = f"{type(self).__name__}.{method}"
         if not hasattr(self, "fitted_"):
             raise NotFittedYet(f"{of} needs a fitted model; try fit(bags, y) first.")
@@ -254,16 +263,18 @@ class BagEstimator(Carded, PerToken, Sets):
         return read_bags(bags, of, self.n_features_in_, one=True, features=names)
 
     @property
-    def _heads(self) -> list[Fitted]:
+    def _all_heads(self) -> list[Fitted]:
         return [self.fitted_, *getattr(self, "other_heads_", [])]
 
-    def _answers(self, bags: Bags) -> Answers:
-        parts = [self._answers_at(*piece) for piece in self._standardised(bags)]
+    def _bag_answers(self, bags: Bags) -> Answers:
+        parts = [
+            self._standardised_answers(*piece) for piece in self._standardised_pieces(bags)
+        ]
         return parts[0] if len(parts) == 1 else Answers(*map(np.concatenate, zip(*parts)))
 
-    def _standardised(self, bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _standardised_pieces(self, bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Tokens and offsets of as many bags at a time as PIECE bytes hold."""
-        rows = max(1, PIECE // (8 * bags.tokens.shape[1]))
+        rows = max(1, PIECE_BYTES // (8 * bags.tokens.shape[1]))
         first = 0
         while first < len(bags):
             last = int(np.searchsorted(bags.offsets, bags.offsets[first] + rows, "right")) - 1
@@ -273,22 +284,22 @@ class BagEstimator(Carded, PerToken, Sets):
             yield self.scaling_.tokens(part), offsets - offsets[0]
             first = last
 
-    def _answers_at(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
+    def _standardised_answers(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
         """For standardised tokens."""
-        own = summed(self._heads, tokens, offsets)
-        return with_plainer(own, self._plainer, tokens, offsets)
+        own = sum_of_heads(self._all_heads, tokens, offsets)
+        return add_baselines(own, self._baseline_shares, tokens, offsets)
 
     @property
-    def _plainer(self) -> list[tuple[float, Any]]:
+    def _baseline_shares(self) -> list[tuple[float, Any]]:
         """Models that read all tokens alike, with their shares; partial_fit has none."""
-        share = {name: getattr(self, f"{name}_share_", 0.0) for name in READERS}
+        share = {name: getattr(self, f"{name}_share_", 0.0) for name in BASELINES}
         return [
-            (share[name], getattr(self, f"{name}_pool_")) for name in READERS if share[name]
+            (share[name], getattr(self, f"{name}_pool_")) for name in BASELINES if share[name]
         ]
 
     @property
     def _mean_share(self) -> float:
-        return sum(share for share, _ in self._plainer)
+        return sum(share for share, _ in self._baseline_shares)
 
     @in_pieces
     def attention(self, bags: Any, head: int | None = None) -> Any:
@@ -298,9 +309,13 @@ class BagEstimator(Carded, PerToken, Sets):
         Of one head (0-based), or averaged over the heads. What is read from all tokens alike
         (`mean_share_`, ...; usually 0) is spread over them.
         """
-        held = self._read(bags, "attention")
-        heads = self._heads if head is None else [self._heads[self._head(head, "attention")]]
-        weight = np.mean([self._weights(held, None, one) for one in heads], axis=0)
+        held = self._read_bags(bags, "attention")
+        heads = (
+            self._all_heads
+            if head is None
+            else [self._all_heads[self._check_head(head, "attention")]]
+        )
+        weight = np.mean([self._token_weights(held, None, one) for one in heads], axis=0)
         share = self._mean_share
         return held.like_input(
             (1 - share) * weight + share / np.repeat(held.lengths, held.lengths)
@@ -313,36 +328,43 @@ class BagEstimator(Carded, PerToken, Sets):
 
         With several heads (n, heads), a column for each; or that of one head, (n,).
         """
-        held = self._read(bags, "locate")
-        heads = self._heads if head is None else [self._heads[self._head(head, "locate")]]
+        held = self._read_bags(bags, "locate")
+        heads = (
+            self._all_heads
+            if head is None
+            else [self._all_heads[self._check_head(head, "locate")]]
+        )
         where = [
-            held.position(first_largest(self._weights(held, y, one), held)) for one in heads
+            held.position(first_largest(self._token_weights(held, y, one), held))
+            for one in heads
         ]
         return where[0] if len(where) == 1 else np.column_stack(where)
 
-    def _head(self, head: Any, method: str) -> int:
+    def _check_head(self, head: Any, method: str) -> int:
         return check.integer(
-            head, "head", f"{type(self).__name__}.{method}", 0, len(self._heads) - 1
+            head, "head", f"{type(self).__name__}.{method}", 0, len(self._all_heads) - 1
         )
 
-    def _weights(self, held: Bags, y: Any, head: Fitted) -> np.ndarray:
+    def _token_weights(self, held: Bags, y: Any, head: Fitted) -> np.ndarray:
         if y is None or head.combine == SIGMOID:
             weight = np.concatenate(
-                [bag_outputs(head, *piece)[0] for piece in self._standardised(held)]
+                [bag_outputs(head, *piece)[0] for piece in self._standardised_pieces(held)]
             )
             return weight / np.repeat(
                 np.maximum(bag_sum(weight, held.offsets), 1e-300), held.lengths
             )
-        data = self._labelled(held, y, "locate")
-        if len(self._heads) > 1:
+        data = self._labelled_data(held, y, "locate")
+        if len(self._all_heads) > 1:
             data = data._replace(
-                labels=residuals([other for other in self._heads if other is not head], data)
+                labels=residuals(
+                    [other for other in self._all_heads if other is not head], data
+                )
             )
         return responsibilities(head, data)
 
-    def _labelled(self, held: Bags, y: Any, method: str) -> Data:
+    def _labelled_data(self, held: Bags, y: Any, method: str) -> Data:
         """Bags with labels, both standardised as in fit."""
-        labels, family, outputs = self._known_labels(
+        labels, family, outputs = self._encode_known_labels(
             bag_labels(y, held, f"{type(self).__name__}.{method}")
         )
         labels = (labels - self.scaling_.label_mean) / self.scaling_.label_scale

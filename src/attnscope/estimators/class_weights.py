@@ -1,8 +1,8 @@
-"""Weights of classes: factors of the weights of their bags.
+"""Class weights: factors of the weights of bags.
 
-"balanced": a bag of class c counts W/(C W_c), W the sum of all bags' weights, W_c of the class's, C
-the number of classes, so that every class weighs W/C in all. Probabilities are then those of a
-world in which classes are met with these weights, not those of the data.
+"balanced": a bag of class c gets the factor W/(C W_c), with W the sum of all bags' weights, W_c that
+of the class, and C the number of classes, so that every class has the total weight W/C.
+Probabilities then refer to the reweighted classes, not to the classes of the data.
 """
 
 from __future__ import annotations
@@ -30,19 +30,21 @@ def class_factors(
     count = len(classes)
     if isinstance(given, str):
         if given != "balanced":
-            raise bad("class_weight", of, MUST, given, "class_weight='balanced'")
+            raise bad(
+                "class_weight", of, CLASS_WEIGHT_FORMS, given, "class_weight='balanced'"
+            )
         total = np.bincount(index, weight, minlength=count)
-        # a class of weight zero stays so
+        # a class of weight zero keeps it
         return (weight.sum() / (count * np.where(total > 0, total, 1.0)))[index]
     if isinstance(given, Mapping):
         refuse_lost(list(given.values()), "class_weight", of)
     try:
-        table = {_key(name): float(factor) for name, factor in dict(given).items()}
+        table = {_plain_name(name): float(factor) for name, factor in dict(given).items()}
     except (TypeError, ValueError):
-        raise bad("class_weight", of, MUST, given) from None
+        raise bad("class_weight", of, CLASS_WEIGHT_FORMS, given) from None
     if not all(np.isfinite(x) and x >= 0 for x in table.values()):
         raise bad("class_weight", of, "finite factors >= 0", given)
-    names = [_key(name) for name in classes]
+    names = [_plain_name(name) for name in classes]
     unknown = [name for name in table if name not in names]
     if unknown:
         raise bad("class_weight", of, f"of classes among {names}", f"class {unknown[0]!r}")
@@ -52,9 +54,9 @@ def class_factors(
     return factors
 
 
-MUST = 'None, "balanced" or a mapping of classes to factors'
+CLASS_WEIGHT_FORMS = 'None, "balanced" or a mapping of classes to factors'
 
 
-def _key(name: Any) -> Any:
-    """A class's name as it compares with others: 1, 1.0 and np.int64(1) are one."""
+def _plain_name(name: Any) -> Any:
+    """The name of a class for comparisons: 1, 1.0 and np.int64(1) are equal."""
     return name.item() if isinstance(name, np.generic) else name

@@ -18,20 +18,20 @@ from attnscope.estimators.class_weights import class_factors
 from attnscope.estimators.fit.data import Data, Scaling
 from attnscope.estimators.fit.heads import Heads
 from attnscope.estimators.fit.held_out import Fold, Options
-from attnscope.estimators.fit.intervals import conformal_scores, left_out
+from attnscope.estimators.fit.intervals import conformal_scores, excluded_labels
 from attnscope.estimators.fit.pooled import Pooled, mean_tokens
 from attnscope.estimators.fit.readings import choose_reading
 from attnscope.estimators.fit.stages import Selected
 from attnscope.estimators.fit.widths import Chosen
 from attnscope.estimators.fit.witness import fit_witness
 from attnscope.estimators.fit.witness_space import View
-from attnscope.estimators.fit.witness_waves import finished
+from attnscope.estimators.fit.witness_waves import fit_all_bags
 from attnscope.estimators.per_token import log_odds_of
 from attnscope.numerics.compiled.data_pass import BERNOULLI, CATEGORICAL
 
 __all__ = ["SingleLocationClassifier"]
 
-NAME = "SingleLocationClassifier"
+CLASSIFIER_NAME = "SingleLocationClassifier"
 
 
 class SingleLocationClassifier(ClassifierMixin, BagEstimator):
@@ -88,16 +88,16 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
 
     _regression = False
 
-    def _keep(
+    def _keep_fit(
         self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data
     ) -> None:
-        super()._keep(scaling, selected, pooled, data)
+        super()._keep_fit(scaling, selected, pooled, data)
         own = selected.output[np.arange(data.size), data.labels.astype(int)]
         self.conformal_scores_, self.conformal_weights_ = conformal_scores(
             1 - own, data.groups
         )
 
-    def _labels(self, y: np.ndarray, of: str) -> tuple[np.ndarray, int, int]:
+    def _encode_labels(self, y: np.ndarray, of: str) -> tuple[np.ndarray, int, int]:
         if y.dtype.kind == "O":
             y = y.astype(str)
         classes, index = np.unique(y, return_inverse=True)
@@ -110,33 +110,33 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
         self.classes_ = classes
         if self.assumption == "witness":
             self._check_witness(of)
-        return index.astype(float), *self._family()
+        return index.astype(float), *self._label_family()
 
-    def _known_labels(self, y: np.ndarray) -> tuple[np.ndarray, int, int]:
+    def _encode_known_labels(self, y: np.ndarray) -> tuple[np.ndarray, int, int]:
         y = y.astype(str) if y.dtype.kind == "O" else y
         index = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         if not np.array_equal(self.classes_[index], y):
             raise bad(
                 "y",
-                f"{NAME}.locate",
+                f"{CLASSIFIER_NAME}.locate",
                 f"among the {len(self.classes_)} classes seen in fit",
                 "another label",
             )
-        return index.astype(float), *self._family()
+        return index.astype(float), *self._label_family()
 
-    def _class_weighted(self, labels: np.ndarray, weight: np.ndarray, of: str) -> np.ndarray:
+    def _class_weights(self, labels: np.ndarray, weight: np.ndarray, of: str) -> np.ndarray:
         if self.class_weight is None:
             return weight
         return weight * class_factors(
             self.class_weight, self.classes_, labels.astype(int), weight, of
         )
 
-    def _family(self) -> tuple[int, int]:
+    def _label_family(self) -> tuple[int, int]:
         return (
             (BERNOULLI, 1) if len(self.classes_) == 2 else (CATEGORICAL, len(self.classes_))
         )
 
-    def _select(
+    def _select_fit(
         self,
         look: Callable[[], View],
         folds: list[Fold],
@@ -146,7 +146,7 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
     ) -> Chosen:
         """Under the reading asked for, or under the one the rule of fit/readings.py takes."""
         known = folds[0].data.known is not None  # a location is of one deciding token
-        reading = "single" if known else self._reading()
+        reading = "single" if known else self._requested_reading()
         self.readings_ = None
         self.assumption_ = reading
         if reading == "single":
@@ -159,7 +159,7 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
         parts = [fold._replace(data=data) for fold in folds]
         if reading == "witness":
             plain_score = fit_witness(data, parts, options)
-            selected = finished(data, parts, plain_score, options)
+            selected = fit_all_bags(data, parts, plain_score, options)
             return _in_whole_tokens(view, selected)
         plain: list[Chosen] = []
 
@@ -174,7 +174,7 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
         self.assumption_ = found.chosen
         return plain[0] if found.chosen == "single" else _in_whole_tokens(view, selected)
 
-    def _reading(self) -> str:
+    def _requested_reading(self) -> str:
         if self.assumption != "auto":
             return self.assumption
         spoken = (self.pooling, self.loss, self.alpha) != ("auto", "auto", "cv")
@@ -196,34 +196,36 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
     @in_pieces
     def predict_proba(self, bags: Any) -> np.ndarray:
         """Class probabilities (n, C), columns in the order of classes_."""
-        return self._answers(self._read(bags, "predict_proba")).output
+        return self._bag_answers(self._read_bags(bags, "predict_proba")).output
 
     @in_pieces
     def decision_function(self, bags: Any) -> np.ndarray:
         """Log odds (n,) of the second of two classes; logarithms (n, C) of more classes'
         probabilities. The largest is what `predict` says.
         """
-        return log_odds_of(self._answers(self._read(bags, "decision_function")).output)
+        return log_odds_of(
+            self._bag_answers(self._read_bags(bags, "decision_function")).output
+        )
 
     def score(self, bags: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the bags whose class is right."""
         found = self.predict(bags)
-        labels = check_labels(y, len(found), f"{NAME}.score")
-        weight = score_weights(sample_weight, len(found), f"{NAME}.score")
+        labels = check_labels(y, len(found), f"{CLASSIFIER_NAME}.score")
+        weight = score_weights(sample_weight, len(found), f"{CLASSIFIER_NAME}.score")
         labels = labels.astype(str) if labels.dtype.kind == "O" else labels
         numbers = self.classes_.dtype.kind in "biuf"
         fractions = labels.dtype.kind == "f" and bool((labels != np.round(labels)).any())
         if (labels.dtype.kind in "biuf") != numbers or fractions:
             got = "numbers with fractions" if fractions else "words" if numbers else "numbers"
             must = f"classes as in fit, {'numbers' if numbers else 'words'}"
-            raise bad("y", f"{NAME}.score", must, got)
+            raise bad("y", f"{CLASSIFIER_NAME}.score", must, got)
         return float(np.average(labels == found, weights=weight))
 
     @in_pieces
     def predict(self, bags: Any) -> np.ndarray:
         """Most probable class (n,)."""
-        held = self._read(bags, "predict")
-        return self.classes_[np.argmax(self._answers(held).output, axis=1)]
+        held = self._read_bags(bags, "predict")
+        return self.classes_[np.argmax(self._bag_answers(held).output, axis=1)]
 
     # -- sets --------------------------------------------------------------------------------------
 
@@ -234,20 +236,20 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
 
         Promises as of SingleLocationRegressor.predict_interval, by `interval`.
         """
-        held = self._read(bags, "predict_set")
-        coverage = self._reachable(coverage, "predict_set")
+        held = self._read_bags(bags, "predict_set")
+        coverage = self._check_coverage(coverage, "predict_set")
         if hasattr(self, "plus_models_"):
             inside = self._plus_set(held, coverage)
         else:
-            inside = 1 - self._answers(held).output <= self._scale(coverage)
-        inside[np.arange(len(held)), np.argmax(self._answers(held).output, axis=1)] = True
+            inside = 1 - self._bag_answers(held).output <= self._interval_scale(coverage)
+        inside[np.arange(len(held)), np.argmax(self._bag_answers(held).output, axis=1)] = True
         return inside
 
-    def _shares(self, held: Bags, classes: np.ndarray) -> np.ndarray:
+    def _class_probabilities(self, held: Bags, classes: np.ndarray) -> np.ndarray:
         """Probabilities (n, C) of these classes; 0 for one that was not in this fit."""
         known = {name: i for i, name in enumerate(self.classes_.tolist())}
         found = np.zeros((len(held), len(classes)))
-        own = self._answers(held).output
+        own = self._bag_answers(held).output
         for column, name in enumerate(classes.tolist()):
             if name in known:
                 found[:, column] = own[:, known[name]]
@@ -256,17 +258,19 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
     def _label_scores(self, held: Bags, y: np.ndarray) -> np.ndarray:
         y = y.astype(str) if y.dtype.kind == "O" else y
         classes, index = np.unique(y, return_inverse=True)
-        return 1 - self._shares(held, classes)[np.arange(len(held)), index]
+        return 1 - self._class_probabilities(held, classes)[np.arange(len(held)), index]
 
     def _plus_set(self, held: Bags, coverage: float) -> np.ndarray:
-        shares = [model._shares(held, self.classes_) for model in self.plus_models_]
+        shares = [
+            model._class_probabilities(held, self.classes_) for model in self.plus_models_
+        ]
         scores = 1 - np.stack(shares, axis=1)
         inside = np.empty((len(held), len(self.classes_)), bool)
         # a row for each held-out bag: as many bags at a time as 8 MB hold
         step = max(1, 2**20 // (len(self.plus_fold_) * len(self.classes_)))
         for i in range(0, len(held), step):
             part = scores[i : i + step][:, self.plus_fold_]
-            out = left_out(part, self.plus_scores_, self.plus_weights_, coverage)
+            out = excluded_labels(part, self.plus_scores_, self.plus_weights_, coverage)
             inside[i : i + step] = ~out
         return inside
 

@@ -34,8 +34,7 @@ import numpy as np
 
 from attnscope.estimators.bags.bags import Bags, first_largest
 from attnscope.estimators.bags.groups import bag_groups
-from attnscope.estimators.both_readings import both_readings, reading_warning
-from attnscope.estimators.cards import diagnosis_card
+from attnscope.estimators.compare_readings import compare_readings, reading_warning
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.evidence import evidence, log_densities
 from attnscope.estimators.fit.folds import gain_and_error
@@ -48,17 +47,27 @@ from attnscope.estimators.fit.mixture import (
     token_scores,
 )
 from attnscope.estimators.fit.witness_law import WITNESS
-from attnscope.estimators.verdict import GOOD, HALF, MEAN, NONE, SENTENCES, verdict_of
+from attnscope.estimators.html_repr import diagnosis_html
+from attnscope.estimators.verdict import (
+    HALF_SHARE,
+    MEAN_TOKEN,
+    NO_TOKEN,
+    SINGLE_LOCATION_VERDICTS,
+    VERDICT_SENTENCES,
+    verdict_of,
+)
 from attnscope.numerics.compiled.data_pass import GAUSSIAN, SIGMOID, SOFTMAX, bag_sum
 
 __all__ = ["Diagnosis", "diagnose"]
 
-SMALL_GAIN = 0.05  # a gain below 5 % of the baseline's loss is not worth an attention model
-PILED = 1e-3  # significance at which piled-up positions are reported
+# a gain below 5 % of the baseline's loss is not worth an attention model
+SMALL_GAIN_SHARE = 0.05
+POSITION_SIGNIFICANCE = 1e-3  # significance at which piled-up positions are reported
 # a solution that explains more is trusted even if only one start found it: there is hardly a better
 # one to miss
-ENOUGH = 0.9
-DIFFUSE = 0.5  # attended tokens above this share of the bag: the weights hardly choose
+TRUSTED_EXPLAINED_SHARE = 0.9
+# attended tokens above this share of the bag: the weights hardly choose
+DIFFUSE_TOKEN_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -100,38 +109,46 @@ class Diagnosis:
         )
         if self.mean_share:
             head += f" {100 * self.mean_share:.0f} % of the prediction is read from all tokens alike."
-        good = [SENTENCES[self.verdict]] if self.verdict in GOOD else []
+        good = (
+            [VERDICT_SENTENCES[self.verdict]]
+            if self.verdict in SINGLE_LOCATION_VERDICTS
+            else []
+        )
         return "\n".join([head, *(self.warnings or good)])
 
     def _repr_html_(self) -> str:
-        return diagnosis_card(self)
+        return diagnosis_html(self)
 
 
 def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:
-    held = model._read(bags, "diagnose")
+    held = model._read_bags(bags, "diagnose")
     of = f"{type(model).__name__}.diagnose"
     codes = bag_groups(groups, held, of)
-    data = model._labelled(held, y, "diagnose")._replace(groups=codes)
-    roles = [_roles(model, head, held, data) for head in model._heads]
+    data = model._labelled_data(held, y, "diagnose")._replace(groups=codes)
+    roles = [_role_correlations(model, head, held, data) for head in model._all_heads]
     worst = max(
         roles, key=lambda role: role["swapped_correlation"] - role["value_correlation"]
     )
-    facts = {**_gain(model, data, codes), **_attended(model, held, data), **worst}
+    facts = {
+        **_gain_facts(model, data, codes),
+        **_attention_facts(model, held, data),
+        **worst,
+    }
     where = model.locate(bags)
-    places = [_positions(column, held) for column in where.reshape(len(held), -1).T]
+    places = [_position_test(column, held) for column in where.reshape(len(held), -1).T]
     facts["position_share"], p_value = min(places, key=lambda place: place[1])
-    facts["doubt"] = _doubt(model, held, data)
-    found = getattr(model, "evidence_", None) or _evidence_here(model, data)
-    beaten = facts["length"] > 1 and _beaten(facts)
+    facts["doubt"] = _token_doubt(model, held, data)
+    found = getattr(model, "evidence_", None) or _evidence_on_bags(model, data)
+    beaten = facts["length"] > 1 and _is_mean_as_good(facts)
     witness = model.fitted_.combine == WITNESS
-    soft = len(model._heads) > 1 or model.fitted_.combine in (SOFTMAX, SIGMOID)
+    soft = len(model._all_heads) > 1 or model.fitted_.combine in (SOFTMAX, SIGMOID)
     by_bags = sum(getattr(model, f"{name}_share_", 0.0) for name in ("summary", "forest"))
-    verdict = verdict_of(found, facts, witness, not beaten, soft, by_bags > HALF)
-    warnings = [] if verdict in GOOD else [SENTENCES[verdict]]
-    if beaten and verdict not in (MEAN, NONE):
-        warnings.append(SENTENCES[MEAN])
-    warnings += _warnings(facts, p_value, len(held), witness)
-    readings = both_readings(model, bags, y, groups, data)
+    verdict = verdict_of(found, facts, witness, not beaten, soft, by_bags > HALF_SHARE)
+    warnings = [] if verdict in SINGLE_LOCATION_VERDICTS else [VERDICT_SENTENCES[verdict]]
+    if beaten and verdict not in (MEAN_TOKEN, NO_TOKEN):
+        warnings.append(VERDICT_SENTENCES[MEAN_TOKEN])
+    warnings += _warning_sentences(facts, p_value, len(held), witness)
+    readings = compare_readings(model, bags, y, groups, data)
     warnings += reading_warning(model, readings)
     return Diagnosis(
         **facts,
@@ -142,23 +159,27 @@ def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:
     )
 
 
-def _beaten(facts: dict[str, float]) -> bool:
+def _is_mean_as_good(facts: dict[str, float]) -> bool:
     """Does the mean token do about as well on these bags?"""
-    return facts["gain_low"] <= 0 or facts["gain"] < SMALL_GAIN * facts["mean_pool_loss"]
+    return (
+        facts["gain_low"] <= 0 or facts["gain"] < SMALL_GAIN_SHARE * facts["mean_pool_loss"]
+    )
 
 
-def _evidence_here(model: Any, data: Data) -> dict[str, float]:
-    losses = output_losses(model._answers_at(data.tokens, data.offsets).output, data)
+def _evidence_on_bags(model: Any, data: Data) -> dict[str, float]:
+    losses = output_losses(
+        model._standardised_answers(data.tokens, data.offsets).output, data
+    )
     return evidence(data, losses, log_densities(model.fitted_, data), None)
 
 
-def _doubt(model: Any, held: Bags, data: Data) -> float:
+def _token_doubt(model: Any, held: Bags, data: Data) -> float:
     """Of the head that is most in doubt; of the witness reading 0: several may speak."""
     worst = 0.0
-    for head in model._heads:
+    for head in model._all_heads:
         if head.combine == WITNESS:
             continue
-        p = model._weights(held, None, head)
+        p = model._token_weights(held, None, head)
         value = data.tokens @ head.values.weights + head.values.bias
         if data.family != GAUSSIAN:
             value = probabilities(value)
@@ -168,20 +189,23 @@ def _doubt(model: Any, held: Bags, data: Data) -> float:
             each = ((value - data.per_token(mean)) ** 2).sum(axis=1)
             doubt = float(bag_sum(p * each, data.offsets).mean())
         else:
-            whole = float(_entropy(constant_output(data)).mean())
-            apart = _entropy(mean) - bag_sum(p * _entropy(value), data.offsets)
+            whole = float(_row_entropy(constant_output(data)).mean())
+            apart = _row_entropy(mean) - bag_sum(p * _row_entropy(value), data.offsets)
             doubt = float(apart.mean()) / max(whole, 1e-300)
         worst = max(worst, doubt)
     return min(worst, 1.0)
 
 
-def _entropy(p: np.ndarray) -> np.ndarray:
+def _row_entropy(p: np.ndarray) -> np.ndarray:
     return -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
 
 
-def _gain(model: Any, data: Data, codes: np.ndarray | None) -> dict[str, float]:
+def _gain_facts(model: Any, data: Data, codes: np.ndarray | None) -> dict[str, float]:
     unit = model.scaling_.label_scale**2
-    own = output_losses(model._answers_at(data.tokens, data.offsets).output, data) * unit
+    own = (
+        output_losses(model._standardised_answers(data.tokens, data.offsets).output, data)
+        * unit
+    )
     if hasattr(model, "mean_pool_"):
         base = (
             output_losses(model.mean_pool_.answers(data.tokens, data.offsets).output, data)
@@ -189,17 +213,17 @@ def _gain(model: Any, data: Data, codes: np.ndarray | None) -> dict[str, float]:
         )
         cv_gain = float(np.mean(model.cv_mean_pool_losses_) - np.mean(model.cv_losses_))
     else:  # after partial_fit there is no baseline but the mean label, or the classes' shares
-        base = _without_tokens(data) * unit
+        base = _constant_losses(data) * unit
         cv_gain = 0.0
     gain = base - own
     half = 1.96 * gain_and_error(gain, np.ones(len(gain)), codes)[1]
     losses = list(getattr(model, "start_losses_", {"only": 0.0}).values())
     # fit's labels have variance 1
-    nothing = 1.0 if data.family == GAUSSIAN else float(_without_tokens(data).mean())
+    nothing = 1.0 if data.family == GAUSSIAN else float(_constant_losses(data).mean())
     enough = min(losses) + 0.1 * max(nothing - min(losses), 0.0)
     agreement = float(np.mean([loss <= enough for loss in losses]))
     centre = float(gain.mean())
-    null = float(_without_tokens(data).mean()) * unit
+    null = float(_constant_losses(data).mean()) * unit
     return {
         "loss": float(own.mean()),
         "mean_pool_loss": float(base.mean()),
@@ -212,7 +236,7 @@ def _gain(model: Any, data: Data, codes: np.ndarray | None) -> dict[str, float]:
     }
 
 
-def _without_tokens(data: Data) -> np.ndarray:
+def _constant_losses(data: Data) -> np.ndarray:
     """Loss of each bag if the tokens are not looked at: squared (fit has centred the labels), or
     minus the log share of its class.
     """
@@ -223,11 +247,11 @@ def _without_tokens(data: Data) -> np.ndarray:
     )
 
 
-def _attended(model: Any, held: Bags, data: Data) -> dict[str, float]:
+def _attention_facts(model: Any, held: Bags, data: Data) -> dict[str, float]:
     """Mean over bags and heads."""
     attended = []
-    for head in model._heads:
-        p = model._weights(held, None, head)
+    for head in model._all_heads:
+        p = model._token_weights(held, None, head)
         attended.append(
             np.exp(-bag_sum(p * np.log(np.maximum(p, 1e-300)), data.offsets)).mean()
         )
@@ -239,15 +263,15 @@ def _attended(model: Any, held: Bags, data: Data) -> dict[str, float]:
     }
 
 
-def _roles(model: Any, head: Fitted, held: Bags, data: Data) -> dict[str, float]:
+def _role_correlations(model: Any, head: Fitted, held: Bags, data: Data) -> dict[str, float]:
     """|correlation| of the labels with the attended value, and with the score of the token of
     extreme value (the largest over columns and ends).
     """
-    if len(model._heads) > 1:
+    if len(model._all_heads) > 1:
         data = data._replace(
-            labels=residuals([other for other in model._heads if other is not head], data)
+            labels=residuals([other for other in model._all_heads if other is not head], data)
         )
-    p = model._weights(held, None, head)
+    p = model._token_weights(held, None, head)
     score = token_scores(head, data.tokens)
     values = data.tokens @ head.values.weights
     attended = bag_sum(p[:, None] * values, data.offsets)
@@ -261,20 +285,20 @@ def _roles(model: Any, head: Fitted, held: Bags, data: Data) -> dict[str, float]
     )
     return {
         "swapped_correlation": max(
-            _correlation(read, c) for read in exchanged for c in classes
+            _abs_correlation(read, c) for read in exchanged for c in classes
         ),
-        "value_correlation": max(_correlation(v, c) for v in attended.T for c in classes),
+        "value_correlation": max(_abs_correlation(v, c) for v in attended.T for c in classes),
     }
 
 
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+def _abs_correlation(a: np.ndarray, b: np.ndarray) -> float:
     a = a - a.mean()
     b = b - b.mean()
     size = float(np.linalg.norm(a) * np.linalg.norm(b))
     return abs(float(a @ b)) / size if size > 1e-12 else 0.0
 
 
-def _positions(where: np.ndarray, held: Bags) -> tuple[float, float]:
+def _position_test(where: np.ndarray, held: Bags) -> tuple[float, float]:
     """Share of the commonest position, and the p-value of all positions being equally common (1 for
     unequal bags).
     """
@@ -290,19 +314,23 @@ def _positions(where: np.ndarray, held: Bags) -> tuple[float, float]:
     return share, float(chi2.sf(((counts - expected) ** 2 / expected).sum(), length - 1))
 
 
-def _warnings(facts: dict[str, float], p_value: float, n: int, witness: bool) -> list[str]:
+def _warning_sentences(
+    facts: dict[str, float], p_value: float, n: int, witness: bool
+) -> list[str]:
     out = []
-    if facts["length"] > 1 and facts["attended"] > 1 + DIFFUSE * (facts["length"] - 1):
+    if facts["length"] > 1 and facts["attended"] > 1 + DIFFUSE_TOKEN_SHARE * (
+        facts["length"] - 1
+    ):
         out.append(
             "The weights are spread over most tokens: no single token decides, or the key is too "
             "weak to find it."
         )
-    if facts["mean_share"] > HALF:
+    if facts["mean_share"] > HALF_SHARE:
         out.append(
             "Most of the prediction is read from all tokens alike: `locate` names the token that "
             "the smaller part is read from."
         )
-    if facts["agreement"] <= 1 / 8 and facts["explained"] < ENOUGH:
+    if facts["agreement"] <= 1 / 8 and facts["explained"] < TRUSTED_EXPLAINED_SHARE:
         out.append(
             "Only one start found this solution: refit with larger n_starts and another "
             "random_state before trusting it."
@@ -312,7 +340,7 @@ def _warnings(facts: dict[str, float], p_value: float, n: int, witness: bool) ->
             "Score and value look swapped: the score of the token with the extreme value explains "
             "y better than this model does."
         )
-    if p_value < PILED and n >= 20:
+    if p_value < POSITION_SIGNIFICANCE and n >= 20:
         share = 100 * facts["position_share"]
         out.append(
             f"The located tokens pile up at one position ({share:.0f} % of bags): check for a "

@@ -18,7 +18,7 @@ more, where no number of tokens is large, it says so.
 
 m is at most D, so m^ is cut at D. Tokens on a lattice, or rounded, are no sample of a density: ties
 r_1 = r_2 add nothing to the sum. A share of ties is an error of m^ of that share; where it is more
-than MOST_TIES, and where even the lower end of the interval of m is above D (a lattice with a little
+than MAX_TIE_SHARE, and where even the lower end of the interval of m is above D (a lattice with a little
 noise), the tokens are refused.
 """
 
@@ -37,16 +37,18 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 
 __all__ = ["intrinsic_dimension"]
 
-OF = "intrinsic_dimension"
-FEWEST = 20  # different tokens: with fewer the interval reaches from a third to three times
-TAIL = 2.866516e-7  # P(N(0, 1) > 5)
-SHARED = 1.5  # spread over that of independent ratios; see the module docstring
-BLOCK = 1 << 22  # distances held at a time: 32 MB
-CANDIDATES = 8  # nearest by a fast formula, then measured exactly
+DIMENSION_NAME = "intrinsic_dimension"
+# different tokens: with fewer the interval reaches from a third to three times
+MIN_TOKEN_COUNT = 20
+FIVE_SIGMA_TAIL = 2.866516e-7  # P(N(0, 1) > 5)
+# spread over that of independent ratios; see the module docstring
+SHARED_NEIGHBOUR_FACTOR = 1.5
+BLOCK_DISTANCES = 1 << 22  # distances held at a time: 32 MB
+CANDIDATE_COUNT = 8  # nearest by a fast formula, then measured exactly
 # log(r_2/r_1) up to which distances are equal: rounding of coordinates of size 1 at distances of
 # 1e-6; tokens of a density in ten dimensions are so close once in 1e8
-TIE = 1e-9
-MOST_TIES = 0.01  # share of ties: as much as the error of m^ from 10,000 tokens
+TIE_LOG_RATIO = 1e-9
+MAX_TIE_SHARE = 0.01  # share of ties: as much as the error of m^ from 10,000 tokens
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -66,39 +68,47 @@ def intrinsic_dimension(tokens: ArrayLike, most: int = 10_000, seed: int = 0) ->
     >>> round(found.value, 2), round(found.error, 2)
     (1.02, 0.04)
     """
-    x = context_array(tokens, "tokens", OF, (None,), "an array (n, D)")
-    limit = check.integer(most, "most", OF, FEWEST, hint="most=10_000")
-    rng = np.random.default_rng(check.seed_value(seed, OF))
+    x = context_array(tokens, "tokens", DIMENSION_NAME, (None,), "an array (n, D)")
+    limit = check.integer(most, "most", DIMENSION_NAME, MIN_TOKEN_COUNT, hint="most=10_000")
+    rng = np.random.default_rng(check.seed_value(seed, DIMENSION_NAME))
     x = np.unique(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), axis=0)
     if len(x) > limit:
         x = x[np.sort(rng.choice(len(x), limit, replace=False))]
     n = len(x)
-    if n < FEWEST or not x.shape[1]:
-        raise bad("tokens", OF, f"at least {FEWEST} different ones", f"{n}", "more tokens")
-    near = _two_nearest(_scaled(x))
+    if n < MIN_TOKEN_COUNT or not x.shape[1]:
+        raise bad(
+            "tokens",
+            DIMENSION_NAME,
+            f"at least {MIN_TOKEN_COUNT} different ones",
+            f"{n}",
+            "more tokens",
+        )
+    near = _two_nearest(_centre_and_scale(x))
     if not near[:, 0].min() > 0:
         got = "two different ones whose distance rounds to 0"
-        raise bad("tokens", OF, "apart by more than rounding", got, "rounded tokens")
+        raise bad(
+            "tokens", DIMENSION_NAME, "apart by more than rounding", got, "rounded tokens"
+        )
     logs = np.log(near[:, 1] / near[:, 0])
-    ties = int(np.count_nonzero(logs <= TIE))
+    ties = int(np.count_nonzero(logs <= TIE_LOG_RATIO))
     hint = "tokens before they were rounded, or other than those of a lattice"
-    if ties > MOST_TIES * n:
+    if ties > MAX_TIE_SHARE * n:
         got = f"{ties} of {n} whose two nearest neighbours are equally far away"
-        raise bad("tokens", OF, "a sample of a density", got, hint)
+        raise bad("tokens", DIMENSION_NAME, "a sample of a density", got, hint)
     m = (n - 1) / float(np.sum(logs))
-    effective = n / SHARED**2
-    low = float(gammaincinv(effective, TAIL)) / effective
-    high = float(gammainccinv(effective, TAIL)) / effective
+    effective = n / SHARED_NEIGHBOUR_FACTOR**2
+    low = float(gammaincinv(effective, FIVE_SIGMA_TAIL)) / effective
+    high = float(gammainccinv(effective, FIVE_SIGMA_TAIL)) / effective
     if m * low > x.shape[1]:
         got = f"neighbours as evenly spaced as in more than {x.shape[1]} dimensions"
-        raise bad("tokens", OF, "a sample of a density", got, hint)
+        raise bad("tokens", DIMENSION_NAME, "a sample of a density", got, hint)
     error = m * (max(1 - low, high - 1) / 5 + n ** (-2 / m) + ties / n)
     return estimate(
         min(m, float(x.shape[1])), error, "two nearest neighbours, sampled tokens"
     )
 
 
-def _scaled(x: np.ndarray) -> np.ndarray:
+def _centre_and_scale(x: np.ndarray) -> np.ndarray:
     """Centred and of size 1: a dimension has no unit, and squares must not overflow."""
     x = x / np.abs(x).max()
     x = x - x.mean(axis=0)
@@ -114,9 +124,9 @@ def _two_nearest(x: np.ndarray) -> np.ndarray:
     n = len(x)
     squares = np.sum(x * x, axis=1)
     rounding = 8 * EPS * (x.shape[1] + 4) * float(squares.max())
-    count = min(CANDIDATES, n - 1)
+    count = min(CANDIDATE_COUNT, n - 1)
     out = np.empty((n, 2))
-    step = max(1, BLOCK // n)
+    step = max(1, BLOCK_DISTANCES // n)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         fast = squares[rows, None] + squares - 2 * x[rows] @ x.T

@@ -47,11 +47,11 @@ from attnscope.numerics.border.whole_values import refuse_lost
 __all__ = ["Parameters"]
 
 # heads are fitted together, and the time grows with their square: these take hours
-MOST_HEADS = 64
-ONE_TOKEN = (
+MAX_HEAD_COUNT = 64
+MIXTURE_NOTE = (
     "(the mixture is over which one token decides; sigmoid gates let several count at once)"
 )
-CHOICES = {
+PARAMETER_CHOICES = {
     "gate": ("linear", "quadratic", "random-features", "auto"),
     "pooling": ("softmax", "sigmoid", "auto"),
     "loss": ("mixture", "attention", "auto"),
@@ -99,8 +99,8 @@ class Parameters(BaseEstimator):
         self.class_weight = class_weight
         self.interval = interval
 
-    def _options(self, of: str) -> Options:
-        for name, allowed in CHOICES.items():
+    def _fit_options(self, of: str) -> Options:
+        for name, allowed in PARAMETER_CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise bad(
                     name, of, "one of " + ", ".join(map(repr, allowed)), getattr(self, name)
@@ -109,7 +109,7 @@ class Parameters(BaseEstimator):
             raise bad(
                 "loss",
                 of,
-                f'"attention" or "auto" with pooling="sigmoid" {ONE_TOKEN}',
+                f'"attention" or "auto" with pooling="sigmoid" {MIXTURE_NOTE}',
                 "mixture",
             )
         if self.assumption == "witness" and self._regression:
@@ -127,8 +127,8 @@ class Parameters(BaseEstimator):
         ):
             raise bad("n_starts", of, "an integer >= 1", self.n_starts)
         self._check_components(of)
-        limit = self._seconds(of)
-        gate, value = self._ridges(of)
+        limit = self._time_limit(of)
+        gate, value = self._ridge_pair(of)
         say = print if self.verbose else (lambda line: None)
         dof = np.inf if auto or not self.robust else ROBUST_DOF
         return Options(
@@ -140,8 +140,8 @@ class Parameters(BaseEstimator):
             int(self.n_starts),
             dof,
             auto,
-            self._seed(of),
-            self._workers(of),
+            self._integer_seed(of),
+            self._worker_count(of),
             say,
             Clock(limit, say),
         )
@@ -153,7 +153,7 @@ class Parameters(BaseEstimator):
         if isinstance(k, (bool, str)) or not isinstance(k, (int, np.integer)) or k < 1:
             raise bad("components", of, '"auto", None or an integer >= 1', k, "components=64")
 
-    def _seconds(self, of: str) -> float | None:
+    def _time_limit(self, of: str) -> float | None:
         if self.max_seconds is None:
             return None
         limit = check.real(self.max_seconds, "max_seconds", of, 0, strict=True)
@@ -167,7 +167,7 @@ class Parameters(BaseEstimator):
         return limit
 
     def _check_heads(self, of: str) -> None:
-        if check.integer(self.heads, "heads", of, 1, MOST_HEADS) == 1:
+        if check.integer(self.heads, "heads", of, 1, MAX_HEAD_COUNT) == 1:
             return
         if not self._regression:
             raise bad(
@@ -191,7 +191,7 @@ class Parameters(BaseEstimator):
         if self.loss == "attention":
             raise bad("loss", of, "'mixture' or 'auto' with several heads", self.loss)
 
-    def _ridges(self, of: str) -> tuple[float | None, float | None]:
+    def _ridge_pair(self, of: str) -> tuple[float | None, float | None]:
         if isinstance(self.alpha, str) and self.alpha == "cv":
             return None, None
         refuse_lost(self.alpha, "alpha", of)
@@ -206,7 +206,7 @@ class Parameters(BaseEstimator):
             raise bad("alpha", of, ">= 0, and finite for the value", self.alpha, 'alpha="cv"')
         return float(gate), float(value)
 
-    def _seed(self, of: str) -> int:
+    def _integer_seed(self, of: str) -> int:
         try:
             if self.random_state is None or isinstance(self.random_state, (int, np.integer)):
                 return int(
@@ -221,12 +221,12 @@ class Parameters(BaseEstimator):
                 self.random_state,
             ) from None
 
-    def _workers(self, of: str) -> int:
+    def _worker_count(self, of: str) -> int:
         jobs = 1 if self.n_jobs is None else self.n_jobs
         if isinstance(jobs, bool) or not isinstance(jobs, (int, np.integer)) or jobs == 0:
             raise bad("n_jobs", of, "None or an integer other than 0", self.n_jobs)
         return int(jobs) if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(jobs))
 
-    def _class_weighted(self, labels: np.ndarray, weight: np.ndarray, of: str) -> np.ndarray:
+    def _class_weights(self, labels: np.ndarray, weight: np.ndarray, of: str) -> np.ndarray:
         """Bag weights (n,), times those of the classes where there are any."""
         return weight

@@ -29,23 +29,23 @@ from attnscope.estimators.bags.dask_bags import DaskBags, dask_batches, is_dask
 from attnscope.estimators.bags.forms import per_bag
 from attnscope.estimators.bags.open_bags import OpenBags
 from attnscope.estimators.bags.pieces import Pieces, pieces_of
+from attnscope.estimators.finite_fit import check_finite, finite_arithmetic
 from attnscope.estimators.fit.em_batches import Stream
 from attnscope.estimators.fit.long_bags import (
-    DIRECTIONS,
-    WIDE,
+    DEFAULT_DIRECTION_COUNT,
+    MIN_WIDE_FEATURES,
     Batch,
     Block,
     fit_long_bags,
-    in_block,
+    project_batch,
 )
 from attnscope.estimators.fit.mixture import from_em
 from attnscope.estimators.fit.subspace import Subspace
-from attnscope.estimators.guard import check_finite, guarded
 from attnscope.numerics.border import validation as check
 
 __all__ = ["fit_batches", "partial_fit"]
 
-PLAIN = {
+EM_BATCH_CHOICES = {
     "loss": ("mixture", "auto"),
     "gate": ("linear", "quadratic", "auto"),
     "pooling": ("softmax", "auto"),
@@ -63,7 +63,7 @@ def partial_fit(
     Returns the model.
     """
     of = f"{type(model).__name__}.partial_fit"
-    stream = begun(model, of)
+    stream = open_stream(model, of)
     held = read_bags(
         bags,
         of,
@@ -71,24 +71,24 @@ def partial_fit(
         features=getattr(model, "feature_names_in_", None),
         leave=column_names(y, sample_weight),
     )
-    labels = known_labels(model, stream, bag_labels(y, held, of), of)
+    labels = batch_labels(model, stream, bag_labels(y, held, of), of)
     weight = bag_weights(sample_weight, held, of)
     model.n_features_in_ = held.tokens.shape[1]
     keep_names(model, held)
-    with guarded(held.tokens, of):
+    with finite_arithmetic(held.tokens, of):
         stream.add_batch(held.tokens, held.offsets, labels, weight)
         if pass_ends:
             end_pass(model, stream, of)
         if hasattr(model, "fitted_") and pass_ends:
-            answers = model._answers(held)
+            answers = model._bag_answers(held)
             check_finite(held.tokens, of, answers.output, answers.spread)
     return model
 
 
-def begun(model: Any, of: str) -> Stream:
+def open_stream(model: Any, of: str) -> Stream:
     """The state between batches, begun anew where there is none; refuses what is not EM."""
-    options = model._options(of)
-    for name, allowed in PLAIN.items():
+    options = model._fit_options(of)
+    for name, allowed in EM_BATCH_CHOICES.items():
         if getattr(model, name) not in allowed:
             raise bad(
                 name,
@@ -98,7 +98,7 @@ def begun(model: Any, of: str) -> Stream:
                 "fit",
             )
     if getattr(model, "_stream", None) is None:
-        forget(model)
+        forget_fit(model)
         model._stream = Stream(
             options.gate != "linear",
             options.n_starts,
@@ -109,12 +109,12 @@ def begun(model: Any, of: str) -> Stream:
     return model._stream
 
 
-def known_labels(model: Any, stream: Stream, y: np.ndarray, of: str) -> np.ndarray:
+def batch_labels(model: Any, stream: Stream, y: np.ndarray, of: str) -> np.ndarray:
     """Numbers as they are; classes as indices, in the first pass collected."""
     if model._regression:
-        return model._labels(y, of)[0]
+        return model._encode_labels(y, of)[0]
     if stream.passes > 0:
-        return model._known_labels(y)[0]
+        return model._encode_known_labels(y)[0]
     y = y.astype(str) if y.dtype.kind == "O" else y
     if y.dtype.kind == "f" and not np.all(y == np.round(y)):
         raise bad(
@@ -144,7 +144,7 @@ def end_pass(model: Any, stream: Stream, of: str) -> None:
                 "labels of at least two classes over the first pass",
                 f"only {model.classes_[0]!r}",
             )
-        stream.family, stream.outputs = model._family()
+        stream.family, stream.outputs = model._label_family()
     stream.end_pass()
     if stream.ems and stream.scaling is not None:
         model.scaling_ = stream.scaling
@@ -181,12 +181,12 @@ def fit_batches(
             "beside them",
             "[(bags, y)]",
         )
-    forget(model)
+    forget_fit(model)
     model._stream = None
     for done in range(passes):
         if done == 2 and _is_long(model):
             return _fit_long(model, batches, passes - 2, of)
-        for (bags, labels, weight), last in _marked(batches, of):
+        for (bags, labels, weight), last in _mark_last_batch(batches, of):
             partial_fit(model, bags, labels, weight, pass_ends=last)
     return model
 
@@ -210,22 +210,23 @@ class PieceBatches:
 
 
 def _is_long(model: Any) -> bool:
-    return model.n_features_in_ > WIDE or isinstance(model.components, int)
+    return model.n_features_in_ > MIN_WIDE_FEATURES or isinstance(model.components, int)
 
 
 def _fit_long(model: Any, batches: Any, steps: int, of: str, blocks: Any = None) -> Any:
     """From the scale and the moments on, as in fit/long_bags.py."""
     stream = model._stream
-    components = DIRECTIONS if model.components == "auto" else model.components
+    components = DEFAULT_DIRECTION_COUNT if model.components == "auto" else model.components
     say = print if model.verbose else (lambda line: None)
-    first = next(_checked(model, stream, batches, of))
+    first = next(_read_batches(model, stream, batches, of))
 
     def blocks_of(space: Subspace | None) -> Iterator[Block]:
         return (
-            in_block(b, stream.scaling, space) for b in _checked(model, stream, batches, of)
+            project_batch(b, stream.scaling, space)
+            for b in _read_batches(model, stream, batches, of)
         )
 
-    with guarded(first[0], of):
+    with finite_arithmetic(first[0], of):
         model.fitted_, model.start_losses_, model.components_ = fit_long_bags(
             stream,
             blocks or blocks_of,
@@ -234,23 +235,23 @@ def _fit_long(model: Any, batches: Any, steps: int, of: str, blocks: Any = None)
             components,
             say,
         )
-        answers = model._answers(Bags(first[0], first[1], "list"))
+        answers = model._bag_answers(Bags(first[0], first[1], "list"))
     check_finite(first[0], of, answers.output, answers.spread)
     model._stream = None  # its sums are of another kind: partial_fit begins anew
     return model
 
 
-def _checked(model: Any, stream: Stream, batches: Any, of: str) -> Iterator[Batch]:
+def _read_batches(model: Any, stream: Stream, batches: Any, of: str) -> Iterator[Batch]:
     """The batches once more: tokens, offsets, labels as numbers, weights."""
-    for (bags, y, weight), _ in _marked(batches, of):
+    for (bags, y, weight), _ in _mark_last_batch(batches, of):
         held = read_bags(
             bags, of, model.n_features_in_, features=getattr(model, "feature_names_in_", None)
         )
-        labels = known_labels(model, stream, bag_labels(y, held, of), of)
+        labels = batch_labels(model, stream, bag_labels(y, held, of), of)
         yield held.tokens, held.offsets, labels, bag_weights(weight, held, of)
 
 
-def _marked(batches: Any, of: str) -> Iterator[tuple[tuple, bool]]:
+def _mark_last_batch(batches: Any, of: str) -> Iterator[tuple[tuple, bool]]:
     """Each batch (bags, y, sample_weight or None) and whether it is the last of the pass."""
     found: Iterable = batches() if callable(batches) else batches
     held: tuple | None = None
@@ -273,7 +274,7 @@ def _marked(batches: Any, of: str) -> Iterator[tuple[tuple, bool]]:
     yield held, True
 
 
-def forget(model: Any) -> None:
+def forget_fit(model: Any) -> None:
     """Drop everything an earlier fit learnt."""
     for name in [
         name for name in vars(model) if name.endswith("_") and not name.startswith("_")
@@ -292,15 +293,15 @@ def fit_on_workers(
     """
     y = check_labels(y, len(bags), of)
     weight = check_weights(sample_weight, len(bags), of)
-    forget(model)
+    forget_fit(model)
     model._stream = None
-    stream = begun(model, of)
+    stream = open_stream(model, of)
     pieces = pieces_of(bags.bags, of)
     assert pieces is not None
     here = PieceBatches(pieces, y, weight, of)
     model.n_features_in_ = pieces.width
-    first = next(_checked(model, stream, here, of))
-    with guarded(first[0], of):
+    first = next(_read_batches(model, stream, here, of))
+    with finite_arithmetic(first[0], of):
         for done in range(passes):
             if done == 2 and _is_long(model):
                 return _fit_long(
@@ -308,9 +309,9 @@ def fit_on_workers(
                     here,
                     passes - 2,
                     of,
-                    lambda space: _projected(model, bags, y, weight, space, of),
+                    lambda space: _projected_blocks(model, bags, y, weight, space, of),
                 )
-            labels = known_labels(model, stream, y, of)
+            labels = batch_labels(model, stream, y, of)
             if done == 0:
                 stream.centre(first[0], labels)
             shared = (model, stream.blank(), of)
@@ -325,20 +326,20 @@ def _sums_of_file(
 ) -> Stream:
     model, stream, of = shared
     stream = stream.blank()  # workers may be threads, which share it
-    for batch in _of_file(model, stream, bags, y, weight, of):
+    for batch in _file_batches(model, stream, bags, y, weight, of):
         stream.add_batch(*batch)
     return stream
 
 
-def _of_file(
+def _file_batches(
     model: Any, stream: Stream, bags: OpenBags, y: np.ndarray, weight: np.ndarray, of: str
 ) -> Iterator[Batch]:
     pieces = pieces_of(bags, of)
     assert pieces is not None
-    return _checked(model, stream, PieceBatches(pieces, y, weight, of), of)
+    return _read_batches(model, stream, PieceBatches(pieces, y, weight, of), of)
 
 
-def _projected(
+def _projected_blocks(
     model: Any, bags: DaskBags, y: np.ndarray, weight: np.ndarray, space: Any, of: str
 ) -> Iterator[Block]:
     stream = model._stream.blank()
@@ -353,6 +354,6 @@ def _blocks_of_file(
     weight: np.ndarray,
 ) -> list[Block]:
     model, stream, space, of = shared
-    batches = _of_file(model, stream, bags, y, weight, of)
+    batches = _file_batches(model, stream, bags, y, weight, of)
     assert stream.scaling is not None
-    return [in_block(batch, stream.scaling, space) for batch in batches]
+    return [project_batch(batch, stream.scaling, space) for batch in batches]

@@ -1,4 +1,4 @@
-"""What a fitted model says of each token: its score in the gate, and what it would say alone.
+"""The score and the value of each token under a fitted model.
 
     score u_l   attention within a bag is softmax(u) (sigmoid gates: weight 1/(1 + e^{-u_l}))
     value   numbers: E[y | token l decides] = v.x_l + b
@@ -7,9 +7,9 @@
             sigmoid gates: v.x_l, what the token adds at full weight, without the bias (for classes
             to the log odds)
 
-so that, where the mean token has no share, the prediction is sum_l attention_l value_l (witness:
-P(first) = 1/(1 + e^b) prod_l (1 - value_l); sigmoid: b + sum_l weight_l value_l). Exact up to
-rounding: it is the model itself, read token by token.
+If the mean token has no share, the prediction is sum_l attention_l value_l (witness:
+P(first) = 1/(1 + e^b) prod_l (1 - value_l); sigmoid: b + sum_l weight_l value_l). This is the model
+itself, token by token, so it is exact up to rounding.
 
 notation: N tokens, C classes, a, b, c, t as in fit/witness_law.py.
 """
@@ -30,22 +30,22 @@ from attnscope.numerics.compiled.data_pass import GAUSSIAN, SIGMOID
 
 __all__ = ["PerToken", "log_odds_of", "values_of"]
 
-# score of padding: weight zero
-PADDING = -np.inf
-# probabilities below count as this: the logarithm stays finite
-LEAST = 1e-300
+# padding gets weight zero
+PADDING_SCORE = -np.inf
+# smaller probabilities are raised to this, so that logarithms stay finite
+MIN_PROBABILITY = 1e-300
 
 
 class PerToken:
-    """The two methods of the estimators (base.py) that answer token by token."""
+    """The two methods of the estimators (base.py) with an answer for every token."""
 
     @in_pieces
     def scores(self, bags: Any, head: int | None = None) -> Any:
         """The gate's score of each token, in the form of `attention` (which is its softmax within a
         bag), -inf at padding; of one head where there are several.
         """
-        held, chosen = _of_head(self, bags, head, "scores")
-        return _in_form(held, scores_of(self, held, chosen), PADDING)
+        held, chosen = _bags_and_head(self, bags, head, "scores")
+        return _in_input_form(held, scores_of(self, held, chosen), PADDING_SCORE)
 
     @in_pieces
     def values(self, bags: Any, head: int | None = None) -> Any:
@@ -53,31 +53,33 @@ class PerToken:
         the probability of the second of two classes, (..., C) for more; under "witness" the
         probability that it is one. Several heads: of one, whose values add to the mean label.
         """
-        held, chosen = _of_head(self, bags, head, "values")
-        return _in_form(held, each_value(self, held, chosen), 0.0)
+        held, chosen = _bags_and_head(self, bags, head, "values")
+        return _in_input_form(held, each_value(self, held, chosen), 0.0)
 
 
-def _of_head(model: Any, bags: Any, head: int | None, method: str) -> tuple[Bags, Fitted]:
-    held = model._read(bags, method)
-    heads = model._heads
+def _bags_and_head(
+    model: Any, bags: Any, head: int | None, method: str
+) -> tuple[Bags, Fitted]:
+    held = model._read_bags(bags, method)
+    heads = model._all_heads
     if head is None and len(heads) > 1:
         must = f"a number from 0 to {len(heads) - 1} where there are several heads"
         raise bad("head", f"{type(model).__name__}.{method}", must, head)
-    return held, heads[model._head(0 if head is None else head, method)]
+    return held, heads[model._check_head(0 if head is None else head, method)]
 
 
 def scores_of(model: Any, held: Bags, head: Fitted) -> np.ndarray:
-    """u (N,), as many bags at a time as are standardised together."""
-    parts = [token_scores(head, tokens) for tokens, _ in model._standardised(held)]
+    """Scores u (N,), a piece of bags at a time."""
+    parts = [token_scores(head, tokens) for tokens, _ in model._standardised_pieces(held)]
     return np.concatenate(parts)
 
 
 def each_value(model: Any, held: Bags, head: Fitted) -> np.ndarray:
-    """(N,) or (N, C)."""
-    alone = len(model._heads) == 1
+    """Values (N,) or (N, C)."""
+    alone = len(model._all_heads) == 1
     parts = [
         values_of(head, tokens, offsets, model.scaling_, alone)
-        for tokens, offsets in model._standardised(held)
+        for tokens, offsets in model._standardised_pieces(held)
     ]
     return np.concatenate(parts)
 
@@ -103,12 +105,12 @@ def log_odds_of(output: np.ndarray) -> np.ndarray:
     """log P(second) - log P(first) (n,) of two classes' probabilities (n, 2); of more, their
     logarithms (n, C).
     """
-    logs = np.log(np.maximum(output, LEAST))
+    logs = np.log(np.maximum(output, MIN_PROBABILITY))
     return logs[:, 1] - logs[:, 0] if output.shape[1] == 2 else logs
 
 
-def _in_form(held: Bags, per_token: np.ndarray, padding: float) -> np.ndarray | list:
-    """(N,) or (N, C) as `Bags.like_input` gives (N,) back."""
+def _in_input_form(held: Bags, per_token: np.ndarray, padding: float) -> np.ndarray | list:
+    """Numbers (N,) or (N, C) in the form of the caller's bags."""
     if per_token.ndim == 1:
         return held.like_input(per_token, padding)
     columns = [held.like_input(column, padding) for column in per_token.T]

@@ -1,9 +1,9 @@
 """One bag as a figure: how much attention each token has, and what it would say if it decided.
 
 Tokens in a column (by name or number), or tiles on a grid where they have coordinates. What a token
-says is drawn only where it has at least SHARE of the attention: elsewhere the model was never
-asked. A long bag shows its MOST tokens of largest attention, and says how much of it they hold. On
-a grid a place without a tile stays empty; attention is on a logarithmic scale, from LEAST on.
+says is drawn only where it has at least MIN_VALUE_ATTENTION of the attention: elsewhere the model was never
+asked. A long bag shows its MAX_COLUMN_TOKENS tokens of largest attention, and says how much of it they hold. On
+a grid a place without a tile stays empty; attention is on a logarithmic scale, from MIN_DRAWN_ATTENTION on.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from attnscope.numerics.border import validation as check
 
 __all__ = ["plot_attention"]
 
-MOST = 16  # tokens whose names can be read in a column
-SHARE = 0.01  # of the attention
-LEAST = 1e-6  # attention below is drawn as this much
-ON_GRID = 1e-6  # in units of a tile: coordinates so far off a grid are on it
+MAX_COLUMN_TOKENS = 16  # tokens whose names can be read in a column
+MIN_VALUE_ATTENTION = 0.01  # of the attention
+MIN_DRAWN_ATTENTION = 1e-6  # attention below is drawn as this much
+GRID_TOLERANCE_TILES = 1e-6  # in units of a tile: coordinates so far off a grid are on it
 # tiles a side: more are no picture, and two far points would ask for all the memory there is
-LARGEST = 4000
-OF = "plot_attention"
+MAX_TILES_PER_SIDE = 4000
+PLOT_NAME = "plot_attention"
 
 
 def plot_attention(
@@ -53,24 +53,28 @@ def plot_attention(
     ['attention', 'what a token says']
     """
     if not hasattr(model, "attention") or not hasattr(model, "values"):
-        raise bad("model", OF, "a fitted SingleLocation model", type(model).__name__)
-    held = model._read(bag, OF)
+        raise bad("model", PLOT_NAME, "a fitted SingleLocation model", type(model).__name__)
+    held = model._read_bags(bag, PLOT_NAME)
     if len(held) != 1:
-        raise bad("bag", OF, "one bag", f"{len(held)} bags", "plot_attention(model, bags[0])")
+        raise bad(
+            "bag", PLOT_NAME, "one bag", f"{len(held)} bags", "plot_attention(model, bags[0])"
+        )
     one = Bags(held.tokens, held.offsets, "list")
     value = np.asarray(model.values(one, head)[0])
     weight = np.asarray(model.attention(one, head)[0])
-    predicted, name, value = _said(model, one, value, head)
+    predicted, name, value = _prediction_and_values(model, one, value, head)
     if coords is not None:
         if labels is not None:
-            raise bad("labels", OF, "left out where coords are given", "both")
-        panels = _maps(weight, value, name, _places(coords, len(weight)))
+            raise bad("labels", PLOT_NAME, "left out where coords are given", "both")
+        panels = _map_panels(weight, value, name, _tile_indices(coords, len(weight)))
     else:
-        panels = _columns(weight, value, name, _words(labels, len(weight)), predicted)
-    return Figure(_title(model, predicted, name), panels, columns=2)
+        panels = _column_panels(
+            weight, value, name, _token_names(labels, len(weight)), predicted
+        )
+    return Figure(_figure_title(model, predicted, name), panels, columns=2)
 
 
-def _said(
+def _prediction_and_values(
     model: Any, one: Bags, value: np.ndarray, head: int | None
 ) -> tuple[float | None, str, np.ndarray]:
     """The prediction (None: that of one head of several is none), what it is called, and the
@@ -78,7 +82,7 @@ def _said(
     """
     classes = getattr(model, "classes_", None)
     if classes is None:
-        several = len(model._heads) > 1
+        several = len(model._all_heads) > 1
         name = f"part of the label, head {head}" if several else "label"
         return None if several else float(model.predict(one)[0]), name, value
     chances = model.predict_proba(one)[0]
@@ -89,7 +93,7 @@ def _said(
     return float(chances[which]), f"P({classes[which]})", value
 
 
-def _title(model: Any, predicted: float | None, name: str) -> str:
+def _figure_title(model: Any, predicted: float | None, name: str) -> str:
     said = f"predicted {name} = {predicted:.3g}" if predicted is not None else name
     share = model._mean_share
     return said + (f", {100 * share:.0f} % of it read from all tokens alike" if share else "")
@@ -98,16 +102,16 @@ def _title(model: Any, predicted: float | None, name: str) -> str:
 # -- in a column -----------------------------------------------------------------------------------
 
 
-def _words(labels: Any, count: int) -> list[str]:
+def _token_names(labels: Any, count: int) -> list[str]:
     if labels is None:
         return [str(i) for i in range(count)]
     if isinstance(labels, (str, bytes)) or len(labels) != count:
         got = "one word" if isinstance(labels, (str, bytes)) else f"{len(labels)}"
-        raise bad("labels", OF, f"one for each of {count} tokens", got)
+        raise bad("labels", PLOT_NAME, f"one for each of {count} tokens", got)
     return [str(word) for word in labels]
 
 
-def _columns(
+def _column_panels(
     weight: np.ndarray,
     value: np.ndarray,
     name: str,
@@ -116,11 +120,11 @@ def _columns(
 ) -> tuple[Panel, ...]:
     shown = np.arange(len(weight))
     title = "attention"
-    if len(weight) > MOST:
-        shown = np.argsort(-weight, kind="stable")[:MOST]
+    if len(weight) > MAX_COLUMN_TOKENS:
+        shown = np.argsort(-weight, kind="stable")[:MAX_COLUMN_TOKENS]
         held = min(float(weight[shown].sum()), 1.0)
         share = f"{held:.3f}" if held <= 0.999 else "over 0.999"  # never more than there is
-        title = f"attention: {MOST} of {len(weight)} tokens, with {share} of it"
+        title = f"attention: {MAX_COLUMN_TOKENS} of {len(weight)} tokens, with {share} of it"
     place = np.arange(len(shown))[::-1]  # to be read downwards
     names = tuple(words[i] for i in shown[::-1])
     gap = np.full(len(shown), np.nan)
@@ -134,8 +138,8 @@ def _columns(
         x_range=(-0.03, 1.05),
         y_names=names,
     )
-    kept = weight[shown] >= SHARE
-    label = f"with {SHARE:.0%} of the attention or more"
+    kept = weight[shown] >= MIN_VALUE_ATTENTION
+    label = f"with {MIN_VALUE_ATTENTION:.0%} of the attention or more"
     says = Points(value[shown][kept], place[kept], label, 2)
     marks: tuple = (says,)
     if predicted is not None:
@@ -155,23 +159,30 @@ def _columns(
 # -- on a grid -------------------------------------------------------------------------------------
 
 
-def _places(coords: Any, count: int) -> np.ndarray:
+def _tile_indices(coords: Any, count: int) -> np.ndarray:
     """Column and row (L, 2) of each tile, from 0."""
-    found = check.array(coords, "coords", OF, (count, 2)).astype(np.float64)
+    found = check.array(coords, "coords", PLOT_NAME, (count, 2)).astype(np.float64)
     steps = [np.diff(np.unique(axis)) for axis in found.T]
     step = min((float(s.min()) for s in steps if len(s)), default=1.0)
     at = (found - found.min(axis=0)) / step
     whole = np.round(at)
-    if np.abs(at - whole).max() > ON_GRID * max(1.0, float(whole.max())):
-        raise bad("coords", OF, "places on a regular grid", f"steps other than {step:g}")
-    if whole.max() >= LARGEST:
-        raise bad("coords", OF, f"at most {LARGEST} tiles a side", f"{whole.max() + 1:.0f}")
+    if np.abs(at - whole).max() > GRID_TOLERANCE_TILES * max(1.0, float(whole.max())):
+        raise bad(
+            "coords", PLOT_NAME, "places on a regular grid", f"steps other than {step:g}"
+        )
+    if whole.max() >= MAX_TILES_PER_SIDE:
+        raise bad(
+            "coords",
+            PLOT_NAME,
+            f"at most {MAX_TILES_PER_SIDE} tiles a side",
+            f"{whole.max() + 1:.0f}",
+        )
     if len(np.unique(whole, axis=0)) < count:
-        raise bad("coords", OF, "one place for each token", "two tokens at one place")
+        raise bad("coords", PLOT_NAME, "one place for each token", "two tokens at one place")
     return whole.astype(int)
 
 
-def _maps(
+def _map_panels(
     weight: np.ndarray, value: np.ndarray, name: str, place: np.ndarray
 ) -> tuple[Panel, ...]:
     column, row = place.T
@@ -184,8 +195,12 @@ def _maps(
         picture[row, column] = z
         return Heat(np.arange(width), np.arange(height), picture, label, log)
 
-    first = heat(np.maximum(weight, LEAST), f"weight ({LEAST:g} or more)", True)
-    says = np.where(weight >= SHARE, value, np.nan)
+    first = heat(
+        np.maximum(weight, MIN_DRAWN_ATTENTION),
+        f"weight ({MIN_DRAWN_ATTENTION:g} or more)",
+        True,
+    )
+    says = np.where(weight >= MIN_VALUE_ATTENTION, value, np.nan)
     second = heat(says, name, False)
 
     def panel(title: str, *marks: Any) -> Panel:
@@ -195,5 +210,5 @@ def _maps(
 
     return (
         panel("attention", first, most),
-        panel(f"what tiles of {SHARE:.0%} or more say", second),
+        panel(f"what tiles of {MIN_VALUE_ATTENTION:.0%} or more say", second),
     )

@@ -24,7 +24,7 @@ from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
 __all__ = ["SingleLocationRegressor"]
 
-NAME = "SingleLocationRegressor"
+REGRESSOR_NAME = "SingleLocationRegressor"
 
 
 class SingleLocationRegressor(RegressorMixin, BagEstimator):
@@ -75,30 +75,30 @@ class SingleLocationRegressor(RegressorMixin, BagEstimator):
 
     _regression = True
 
-    def _keep(
+    def _keep_fit(
         self, scaling: Scaling, selected: Selected | Heads, pooled: Pooled, data: Data
     ) -> None:
-        super()._keep(scaling, selected, pooled, data)
+        super()._keep_fit(scaling, selected, pooled, data)
         self.conformal_scores_, self.conformal_weights_ = conformal_scores(
             np.abs(data.labels - selected.output[:, 0]) / selected.spread, data.groups
         )
 
-    def _labels(self, y: np.ndarray, of: str) -> tuple[np.ndarray, int, int]:
+    def _encode_labels(self, y: np.ndarray, of: str) -> tuple[np.ndarray, int, int]:
         return check.array(y, "y", of, (len(y),)), GAUSSIAN, 1
 
-    def _known_labels(self, y: np.ndarray) -> tuple[np.ndarray, int, int]:
-        return self._labels(y, f"{NAME}.locate")
+    def _encode_known_labels(self, y: np.ndarray) -> tuple[np.ndarray, int, int]:
+        return self._encode_labels(y, f"{REGRESSOR_NAME}.locate")
 
     @in_pieces
     def predict(self, bags: Any) -> np.ndarray:
         """Expected label (n,)."""
-        return self._middle_and_spread(self._read(bags, "predict"))[0]
+        return self._middle_and_spread(self._read_bags(bags, "predict"))[0]
 
     def score(self, bags: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of the predictions: 1 is exact, 0 as good as the mean label."""
         found = self.predict(bags)
-        of = f"{NAME}.score"
-        labels = self._labels(check_labels(y, len(found), of), of)[0]
+        of = f"{REGRESSOR_NAME}.score"
+        labels = self._encode_labels(check_labels(y, len(found), of), of)[0]
         if len(labels) < 2:
             raise bad("bags", of, "at least two bags, for a mean to compare with", "one bag")
         return float(
@@ -109,7 +109,7 @@ class SingleLocationRegressor(RegressorMixin, BagEstimator):
 
     def _middle_and_spread(self, held: Bags) -> tuple[np.ndarray, np.ndarray]:
         """Expected label and its standard deviation under the model, (n,) each."""
-        answers = self._answers(held)
+        answers = self._bag_answers(held)
         unit = self.scaling_.label_scale
         return answers.output[:, 0] * unit + self.scaling_.label_mean, answers.spread * unit
 
@@ -127,12 +127,12 @@ class SingleLocationRegressor(RegressorMixin, BagEstimator):
         (`promised_coverage` has the number). Averages over the draw of all bags: one fit may cover
         less. A coverage that the held-out bags cannot reach is refused.
         """
-        held = self._read(bags, "predict_interval")
-        coverage = self._reachable(coverage, "predict_interval")
+        held = self._read_bags(bags, "predict_interval")
+        coverage = self._check_coverage(coverage, "predict_interval")
         if hasattr(self, "plus_models_"):
             return self._plus_interval(held, coverage)
         middle, spread = self._middle_and_spread(held)
-        half = self._scale(coverage) * spread
+        half = self._interval_scale(coverage) * spread
         return np.column_stack([middle - half, middle + half])
 
     def _plus_interval(self, held: Bags, coverage: float) -> np.ndarray:

@@ -1,20 +1,21 @@
-"""What both estimators promise of intervals, of sets of classes and of sets of tokens.
+"""Intervals, sets of classes and sets of tokens, with their guarantees.
 
-    interval="cross"   from the folds that fit holds out anyway; costs nothing, promises nothing
-    interval="split"   M = max(G/4, min(19, G/2)) of the G groups, at random, are kept from the fit and
-        only measure it; 19 are the fewest that reach 95 %. Promise: coverage
-    interval="cv+"   ten more fits, each without a tenth of the groups (G of them where they are
-        fewer than ten; a remainder of G/10 is in every fit and measures nothing). Promise:
-        2 coverage - 1, less a term that vanishes with G (`promised_coverage`)
+    interval="cross"   from the folds that fit holds out anyway; free of cost, without a guarantee
+    interval="split"   M = max(G/4, min(19, G/2)) of the G groups, at random, are held out from the
+        fit and calibrate it; 19 is the smallest number that reaches 95 %. Guarantee: coverage
+    interval="cv+"   ten more fits, each without a tenth of the groups (G fits if there are fewer than
+        ten groups; a remainder of G/10 is in every fit and calibrates nothing). Guarantee:
+        2 coverage - 1, minus a term that vanishes with G (`promised_coverage`)
 
-Without groups every bag is one. Formulas: fit/intervals.py. Fits of cv+ take bags in random order
-and groups by random names, so that a fit is symmetric in them, as its proof asks.
+Without groups every bag is a group. Formulas: fit/intervals.py. The fits of cv+ take bags in random
+order and groups by random names, so that a fit is symmetric in them, as its proof requires.
 
-Sets of tokens: let r(x, l) be the sum of the posterior weights of the tokens before l, heaviest
-first. {l: r(x, l) < coverage} is the smallest set whose weights sum to coverage: 90 % by the
-model's own account. With bags whose deciding token is known (`calibrate_locations`), it is {l: r(x,
-l) <= q}, q from their scores r(x_i, J_i) as for "split", with its promise if none of these bags was
-in fit. With interval="split" and locations given to fit, the bags kept from it do that.
+Sets of tokens: let r(x, l) be the sum of the posterior weights of the tokens before l, in order of
+decreasing weight. {l: r(x, l) < coverage} is the smallest set whose weights sum to coverage: 90 %
+according to the model. With bags whose deciding token is known (`calibrate_locations`), it is
+{l: r(x, l) <= q}, with q from their scores r(x_i, J_i) as for "split". The guarantee of "split"
+holds if none of these bags was in fit. With interval="split" and locations given to fit, the
+held-out bags are used for this.
 """
 
 from __future__ import annotations
@@ -51,53 +52,53 @@ from attnscope.numerics.border.whole_values import array_of
 
 __all__ = ["Sets", "calibration_size", "plus_folds"]
 
-PLUS_FOLDS = 10  # of cv+
-SHARE = 4  # a fourth of many groups measures; the fit keeps the rest
-ENOUGH = 19  # groups that reach 95 %, taken where half of all are so many
-FEWEST = 4  # groups of which some can be kept from a fit
-# weights of a bag sum to one to so many digits
-ROUNDING = 1e-12
+PLUS_FOLD_COUNT = 10  # of cv+
+GROUPS_PER_MEASURING_GROUP = 4  # of many groups a fourth calibrates, the rest is fitted
+GROUPS_FOR_95_PERCENT = 19  # used if half of all groups are at least this many
+MIN_GROUP_COUNT = 4  # with fewer groups none can be held out
+# rounding error of the sum of a bag's weights
+WEIGHT_ROUNDING = 1e-12
 
 
 def calibration_size(groups: int) -> int:
-    """How many of the groups "split" keeps from the fit."""
-    return max(groups // SHARE, min(ENOUGH, groups // 2))
+    """The number of groups that "split" holds out from the fit."""
+    return max(groups // GROUPS_PER_MEASURING_GROUP, min(GROUPS_FOR_95_PERCENT, groups // 2))
 
 
 def plus_folds(groups: int) -> tuple[int, int]:
-    """How many folds cv+ makes, and of how many groups each."""
-    folds = min(PLUS_FOLDS, groups)
+    """The number of folds of cv+, and the number of groups in each."""
+    folds = min(PLUS_FOLD_COUNT, groups)
     return folds, groups // folds
 
 
-def _measuring(kind: str, groups: int) -> int:
-    """How many groups are held out in all."""
+def _measuring_groups(kind: str, groups: int) -> int:
+    """The number of groups that are held out in total."""
     if kind == "split":
         return calibration_size(groups)
     return int(np.prod(plus_folds(groups))) if kind == "cv+" else groups
 
 
-def _fewest(kind: str, coverage: float) -> int:
-    """The least number of groups in fit that reach this coverage."""
+def _min_fit_groups(kind: str, coverage: float) -> int:
+    """The smallest number of groups in fit that reaches this coverage."""
     need = fewest_groups(coverage)
-    return next(g for g in count(need) if _measuring(kind, g) >= need)
+    return next(g for g in count(need) if _measuring_groups(kind, g) >= need)
 
 
 class Sets(Parameters):
-    """Fit with a promise, and sets of tokens; base of estimators.base.BagEstimator."""
+    """Fits with a coverage guarantee, and sets of tokens; base of estimators.base.BagEstimator."""
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def _fit_promised(
+    def _fit_with_interval(
         self, bags: Any, y: Any, sample_weight: Any, groups: Any, locations: Any, of: str
     ) -> None:
         model: Any = self
         y, sample_weight = given_labels(bags, y, sample_weight)
         bags = with_locations(self, bags, (y, sample_weight, groups), locations, of)
-        self._forget()
+        self._forget_sets()
         self.interval_ = self.interval
-        if self.interval not in ("split", "cv+"):  # "cross", or what _fit refuses
-            return model._fit(bags, y, sample_weight, of, groups)
+        if self.interval not in ("split", "cv+"):  # "cross", or what _fit_model refuses
+            return model._fit_model(bags, y, sample_weight, of, groups)
         given = read_bags(bags, of, leave=column_names(y, sample_weight, groups))
         y = bag_labels(y, given, of)
         weight = bag_weights(sample_weight, given, of)
@@ -108,11 +109,11 @@ class Sets(Parameters):
         codes = (np.arange(len(given)) if codes is None else codes)[kept]
         codes = np.unique(codes, return_inverse=True)[1]
         number = int(codes.max()) + 1
-        if number < FEWEST:
-            must = f'at least {FEWEST} groups for interval="{self.interval}"'
+        if number < MIN_GROUP_COUNT:
+            must = f'at least {MIN_GROUP_COUNT} groups for interval="{self.interval}"'
             raise bad("bags", of, must, f"{number}", 'interval="cross"')
         held = take_bags(given, kept)
-        rng = np.random.default_rng([self._seed(of), 11])
+        rng = np.random.default_rng([self._integer_seed(of), 11])
         every = (held, y[kept], weight[kept], codes)
         order = rng.permutation(number)
         if self.interval == "split":
@@ -121,7 +122,7 @@ class Sets(Parameters):
             self._fit_plus(every, order, rng, of)
         keep_names(self, given)
 
-    def _forget(self) -> None:
+    def _forget_sets(self) -> None:
         for name in [name for name in vars(self) if name.startswith(("plus_", "location_"))]:
             delattr(self, name)
 
@@ -130,7 +131,7 @@ class Sets(Parameters):
         away = np.isin(codes, out)
         rest = np.flatnonzero(~away)
         model: Any = self
-        model._fit(take_bags(held, rest), y[rest], weight[rest], of, codes[rest])
+        model._fit_model(take_bags(held, rest), y[rest], weight[rest], of, codes[rest])
         measuring = take_bags(held, np.flatnonzero(away))
         scores = model._label_scores(measuring, y[away])
         self.conformal_scores_, self.conformal_weights_ = conformal_scores(
@@ -147,7 +148,7 @@ class Sets(Parameters):
     ) -> None:
         held, y, weight, codes = every
         model: Any = self
-        model._fit(held, y, weight, of, codes)
+        model._fit_model(held, y, weight, of, codes)
         folds, size = plus_folds(len(order))
         part = np.full(len(order), -1)  # -1: a remainder, in every fit
         part[order[: folds * size]] = np.repeat(np.arange(folds), size)
@@ -160,7 +161,9 @@ class Sets(Parameters):
             if self.max_seconds is not None:
                 own.set_params(max_seconds=self.max_seconds / folds)
             names = rng.permutation(len(order))
-            own._fit(take_bags(held, rest), y[rest], weight[rest], of, names[codes[rest]])
+            own._fit_model(
+                take_bags(held, rest), y[rest], weight[rest], of, names[codes[rest]]
+            )
             out = np.flatnonzero(of_bag == fold)
             scores[out] = own._label_scores(take_bags(held, out), y[out])
             self.plus_models_.append(own)
@@ -169,7 +172,7 @@ class Sets(Parameters):
         self.plus_scores_ = scores[measured]
         self.plus_weights_ = group_weights(codes[measured], int(measured.sum()))
 
-    # -- promises ----------------------------------------------------------------------------------
+    # -- guarantees --------------------------------------------------------------------------------
 
     def promised_coverage(self, coverage: float = 0.9) -> float:
         """How often, at least, intervals or sets asked for with this coverage hold the label of a
@@ -179,16 +182,16 @@ class Sets(Parameters):
         0 for "cross", coverage for "split", about 2 coverage - 1 for "cv+" (exactly:
         fit/intervals.py). Refused where the fit has too few groups for this coverage.
         """
-        coverage = self._reachable(coverage, "promised_coverage")
-        if self._kind == "cross":
+        coverage = self._check_coverage(coverage, "promised_coverage")
+        if self._interval_kind == "cross":
             return 0.0
-        if self._kind == "split":
+        if self._interval_kind == "split":
             return coverage
         folds = len(self.plus_models_)
         return plus_promise(round(float(self.plus_weights_.sum())), folds, coverage)
 
-    def _reachable(self, coverage: Any, method: str) -> float:
-        """The coverage, if the held-out groups are enough for it."""
+    def _check_coverage(self, coverage: Any, method: str) -> float:
+        """The coverage, refused if there are too few held-out groups for it."""
         name = type(self).__name__
         of = f"{name}.{method}"
         coverage = check.real(coverage, "coverage", of, 0, 1, strict=True)
@@ -205,23 +208,23 @@ class Sets(Parameters):
             what = "bag" if (weight == 1).all() else "group"
             must = (
                 f"at most {held}/{held + 1} with {held} held-out {what}s; "
-                f'interval="{self._kind}" needs a fit on at least '
-                f"{_fewest(self._kind, coverage)} {what}s for it"
+                f'interval="{self._interval_kind}" needs a fit on at least '
+                f"{_min_fit_groups(self._interval_kind, coverage)} {what}s for it"
             )
             raise bad("coverage", of, must, coverage)
         return coverage
 
     @property
-    def _kind(self) -> str:
-        """As the model was fitted; files from before had no other."""
+    def _interval_kind(self) -> str:
+        """The interval kind of the fit; older files have "cross" only."""
         return getattr(self, "interval_", "cross")
 
     @property
     def _conformal_weights(self) -> np.ndarray:
-        """Files from before groups have none: every bag counts once."""
+        """Weights of the scores; in older files every bag counts once."""
         return getattr(self, "conformal_weights_", np.ones(len(self.conformal_scores_)))
 
-    def _scale(self, coverage: float) -> float:
+    def _interval_scale(self, coverage: float) -> float:
         return interval_scale(self.conformal_scores_, self._conformal_weights, coverage)
 
     # -- tokens ------------------------------------------------------------------------------------
@@ -231,21 +234,21 @@ class Sets(Parameters):
         """The tokens among which the deciding one is with this probability, True in (n, L), False
         at padding; a list of (L_i,) for list input. The heaviest token is always among them.
 
-        By the model's own account (the fewest tokens whose posterior weights sum to coverage), or,
-        after `calibrate_locations` or fit(locations=...) with interval="split", as often as in bags
-        whose deciding token is known: then `location_scores_` exists.
+        By default these are the fewest tokens whose posterior weights sum to coverage. After
+        `calibrate_locations` or fit(locations=...) with interval="split" the set is calibrated on
+        bags whose deciding token is known: then `location_scores_` exists.
         """
         model: Any = self
-        held = model._read(bags, "locate_set")
+        held = model._read_bags(bags, "locate_set")
         of = f"{type(self).__name__}.locate_set"
         coverage = check.real(coverage, "coverage", of, 0, 1, strict=True)
-        if head is None and len(model._heads) > 1:
-            must = f"one of the {len(model._heads)} heads"
+        if head is None and len(model._all_heads) > 1:
+            must = f"one of the {len(model._all_heads)} heads"
             raise bad("head", of, must, None, "head=0")
-        at = 0 if head is None else model._head(head, "locate_set")
-        before = _before(model._weights(held, None, model._heads[at]), held)
+        at = 0 if head is None else model._check_head(head, "locate_set")
+        before = _weight_before(model._token_weights(held, None, model._all_heads[at]), held)
         if not hasattr(self, "location_scores_"):
-            return _as_given(before < coverage * (1 - ROUNDING), held)
+            return _as_token_mask(before < coverage * (1 - WEIGHT_ROUNDING), held)
         known = round(float(self.location_weights_.sum()))
         if fewest_groups(coverage) > known:
             must = (
@@ -254,18 +257,20 @@ class Sets(Parameters):
             )
             raise bad("coverage", of, must, coverage)
         most = interval_scale(self.location_scores_, self.location_weights_, coverage)
-        return _as_given(before <= most + ROUNDING, held)
+        return _as_token_mask(before <= most + WEIGHT_ROUNDING, held)
 
     def calibrate_locations(self, bags: Any, locations: Any, groups: Any = None) -> Any:
-        """From bags whose deciding token is known, locations (n,) counted from 0, make `locate_set`
-        hold it as often as asked. The promise is that of "split", 1 - a for a bag of a new group,
-        if none of these bags was in fit; with bags of the fit the sets are too small.
+        """Calibrate `locate_set` on bags whose deciding token is known, locations (n,) counted from
+        0. The guarantee is that of "split", 1 - a for a bag of a new group, if none of these bags
+        was in fit; with bags of the fit the sets are too small.
         """
         model: Any = self
-        held = model._read(bags, "calibrate_locations")
+        held = model._read_bags(bags, "calibrate_locations")
         of = f"{type(self).__name__}.calibrate_locations"
-        if len(model._heads) > 1:
-            raise bad("heads", of, "1 (each head has a token of its own)", len(model._heads))
+        if len(model._all_heads) > 1:
+            raise bad(
+                "heads", of, "1 (each head has a token of its own)", len(model._all_heads)
+            )
         token = _flat_location(locations, held, of)
         self._keep_locations(held, token, bag_groups(groups, held, of))
         return self
@@ -273,15 +278,15 @@ class Sets(Parameters):
     def _keep_locations(
         self, held: Bags, token: np.ndarray, codes: np.ndarray | None
     ) -> None:
-        """Scores of bags whose deciding tokens are these of all tokens."""
+        """Keep the scores of bags whose deciding tokens have these numbers among all tokens."""
         model: Any = self
-        before = _before(model._weights(held, None, model.fitted_), held)
+        before = _weight_before(model._token_weights(held, None, model.fitted_), held)
         self.location_scores_, self.location_weights_ = conformal_scores(before[token], codes)
 
 
-def _before(weight: np.ndarray, held: Bags) -> np.ndarray:
-    """For each token (N,) the sum of the weights of the tokens before it in its bag, heaviest
-    first, in order of position where weights are equal.
+def _weight_before(weight: np.ndarray, held: Bags) -> np.ndarray:
+    """For each token (N,) the sum of the weights of the tokens before it in its bag, in order of
+    decreasing weight, and by location where weights are equal.
     """
     bag = np.repeat(np.arange(len(held)), held.lengths)
     order = np.lexsort((-weight, bag))
@@ -293,13 +298,13 @@ def _before(weight: np.ndarray, held: Bags) -> np.ndarray:
     return before
 
 
-def _as_given(inside: np.ndarray, held: Bags) -> Any:
+def _as_token_mask(inside: np.ndarray, held: Bags) -> Any:
     out = held.like_input(inside)
     return out if isinstance(out, list) else out.astype(bool)
 
 
 def _flat_location(locations: Any, held: Bags, of: str) -> np.ndarray:
-    """Numbers of the deciding tokens among all (n,), from positions in the bags as given."""
+    """Numbers of the deciding tokens among all tokens (n,), from their locations in the given bags."""
     n = len(held)
     where = array_of(locations, "locations", of, f"{n} whole numbers, one token of each bag")
     if where.shape != (n,) or where.dtype.kind not in "iu":

@@ -9,18 +9,18 @@ the share of the labels' spread that is doubt about which token decides,
 The rule, the first that holds:
 
     none      neither a token (by its predictions or by its density) nor the mean token says anything
-              of the labels (SAYS)
-    whole     models of whole bags have more than half of the prediction, and it is better (LEAD)
+              of the labels (PREDICTS_STANDARD_ERRORS)
+    whole     models of whole bags have more than half of the prediction, and it is better (MEAN_LEAD_STANDARD_ERRORS)
               than the mean token's, on the bags at hand too
-    hidden    the density says so, and is no higher (LEAD) than with equal weights: one token
+    hidden    the density says so, and is no higher (MEAN_LEAD_STANDARD_ERRORS) than with equal weights: one token
               decides, but these features do not show which
-    mean      the density says no more than the mean token's, and predictions are no better (LEAD)
+    mean      the density says no more than the mean token's, and predictions are no better (MEAN_LEAD_STANDARD_ERRORS)
               or read from all tokens alike by more than half
-    weak      doubt > DOUBT; or less than half of the prediction is the token's; or predictions no
+    weak      doubt > MAX_DOUBT; or less than half of the prediction is the token's; or predictions no
               better than the mean token's, held out or on the bags at hand
     single    else ("witness" where tokens speak for the second class only)
 
-notation: J the deciding token, I mutual information, H entropy. SAYS and LEAD are error rates of
+notation: J the deciding token, I mutual information, H entropy. PREDICTS_STANDARD_ERRORS and MEAN_LEAD_STANDARD_ERRORS are error rates of
 normal means; how often each case is named is measured by bench/estimators/diagnose_cases.py.
 """
 
@@ -28,39 +28,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["GOOD", "HALF", "MEAN", "NONE", "SENTENCES", "verdict_of"]
+__all__ = [
+    "HALF_SHARE",
+    "MEAN_TOKEN",
+    "NO_TOKEN",
+    "SINGLE_LOCATION_VERDICTS",
+    "VERDICT_SENTENCES",
+    "verdict_of",
+]
 
 # standard errors before anything is said to predict labels: the model is the best of several on the
 # same bags, and the best of six useless ones gains 1.3 on average
-SAYS = 2.5
+PREDICTS_STANDARD_ERRORS = 2.5
 # standard errors by which a token that says something must beat the mean token: 5 %, one-sided
-LEAD = 1.645
-DOUBT = (
-    0.1  # of the labels' spread: a tenth is what a key of three units leaves with 100 bags
-)
-HALF = 0.5  # a larger share of the mean token makes the deciding one the lesser part
+MEAN_LEAD_STANDARD_ERRORS = 1.645
+# of the labels' spread: a tenth is what a key of three units leaves with 100 bags
+MAX_DOUBT = 0.1
+HALF_SHARE = 0.5  # a larger share of the mean token makes the deciding one the lesser part
 
-NONE = "not a single-location problem"
-MEAN = "mean"
-WHOLE = "whole bags"
-WEAK = "too weak or not single"
-HIDDEN = "one token, not shown by these features"
-SINGLE = "single"
-WITNESS = "witness"
-GOOD = (SINGLE, WITNESS)
-SENTENCES = {
-    NONE: "This does not look like a single-location problem: neither one token nor the mean "
+NO_TOKEN = "not a single-location problem"
+MEAN_TOKEN = "mean"
+WHOLE_BAGS = "whole bags"
+WEAK_TOKEN = "too weak or not single"
+HIDDEN_TOKEN = "one token, not shown by these features"
+SINGLE_TOKEN = "single"
+WITNESS_TOKEN = "witness"
+SINGLE_LOCATION_VERDICTS = (SINGLE_TOKEN, WITNESS_TOKEN)
+VERDICT_SENTENCES = {
+    NO_TOKEN: "This does not look like a single-location problem: neither one token nor the mean "
     "token predicts the labels of bags that were held out.",
-    MEAN: "This does not look like a single-location problem: mean pooling does about as well; "
+    MEAN_TOKEN: "This does not look like a single-location problem: mean pooling does about as well; "
     "use it instead.",
-    WHOLE: "This does not look like a single-location problem: bags are told apart as a whole (by "
+    WHOLE_BAGS: "This does not look like a single-location problem: bags are told apart as a whole (by "
     "the mean, largest and smallest values of their features), better than by the mean token.",
-    WEAK: "Too weak or not single: a token helps to predict the labels, but too often it stays "
+    WEAK_TOKEN: "Too weak or not single: a token helps to predict the labels, but too often it stays "
     "in doubt which one, or several decide together.",
-    HIDDEN: "One token decides but these features do not show which: held-out labels are near "
+    HIDDEN_TOKEN: "One token decides but these features do not show which: held-out labels are near "
     "the value of one of their tokens, and no nearer to that of the token the weights name.",
-    SINGLE: "This looks like a single-location problem.",
-    WITNESS: "This looks like a single-location problem: some token speaks for the second class.",
+    SINGLE_TOKEN: "This looks like a single-location problem.",
+    WITNESS_TOKEN: "This looks like a single-location problem: some token speaks for the second class.",
 }
 
 
@@ -77,22 +83,24 @@ def verdict_of(
     one token's value need come near, so that predictions alone are asked; `whole`: most of the prediction is that of models of whole
     bags.
     """
-    near_one = evidence["density"] > SAYS and not soft
-    said = evidence["token"] > SAYS or near_one
+    near_one = evidence["density"] > PREDICTS_STANDARD_ERRORS and not soft
+    said = evidence["token"] > PREDICTS_STANDARD_ERRORS or near_one
     if facts["length"] <= 1:  # the token is the mean token
-        return SINGLE if said or evidence["mean"] > SAYS else NONE
-    if not said and evidence["mean"] <= SAYS:
-        return NONE
-    leads = said and evidence["lead"] > LEAD
+        return (
+            SINGLE_TOKEN if said or evidence["mean"] > PREDICTS_STANDARD_ERRORS else NO_TOKEN
+        )
+    if not said and evidence["mean"] <= PREDICTS_STANDARD_ERRORS:
+        return NO_TOKEN
+    leads = said and evidence["lead"] > MEAN_LEAD_STANDARD_ERRORS
     if whole and leads and borne_out:
-        return WHOLE
-    if near_one and evidence["gate"] <= LEAD and not witness:
-        return HIDDEN
-    mostly_all = facts["mean_share"] > HALF
+        return WHOLE_BAGS
+    if near_one and evidence["gate"] <= MEAN_LEAD_STANDARD_ERRORS and not witness:
+        return HIDDEN_TOKEN
+    mostly_all = facts["mean_share"] > HALF_SHARE
     if not near_one and (mostly_all or not leads):
-        return MEAN
+        return MEAN_TOKEN
     if mostly_all or not (leads and borne_out):
-        return WEAK
+        return WEAK_TOKEN
     if witness:
-        return WITNESS
-    return SINGLE if facts["doubt"] <= DOUBT else WEAK
+        return WITNESS_TOKEN
+    return SINGLE_TOKEN if facts["doubt"] <= MAX_DOUBT else WEAK_TOKEN

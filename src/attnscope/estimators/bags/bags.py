@@ -17,6 +17,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags.forms import (
+    MAX_TOKEN_SIZE,
     MISSING_LABELS,
     Rows,
     frame_rows,
@@ -45,13 +46,12 @@ __all__ = [
 ]
 
 # a fit in memory takes so many times the tokens in float64: 16 times 10^6 float32 tokens at 0.1.0
-FIT_TAKES = 8
+FIT_MEMORY_FACTOR = 8
 # what a two-dimensional array in fit may have been meant to be
-ROWS = (
+ARRAY_HINT = (
     "bags[:, None, :] for bags of one token, (bags, ids) for rows of bags, and at.BagScaler or "
     "at.BagPCA where StandardScaler or PCA stands before the model"
 )
-LARGEST = 1e50  # as in numerics.border.validation: sums of squares stay finite
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,10 @@ def read_bags(
         out = _from_pieces(pieces, of)
     elif is_frame(bags):
         out = _from_rows(frame_rows(bags, of, features=features, leave=leave))
-    elif (pair := _pair(bags)) is not None:
+    elif (pair := _array_pair(bags)) is not None:
         out = _from_rows(id_rows(*pair, of)) if pair[1].ndim == 1 else _from_mask(*pair, of)
     elif one and not isinstance(bags, (list, tuple)) and np.ndim(bags) == 2:
-        out = _from_array(_real(bags, of)[None], of)
+        out = _from_array(_real_array(bags, of)[None], of)
     elif isinstance(bags, (list, tuple)) or (
         isinstance(bags, np.ndarray) and bags.dtype == object
     ):
@@ -139,11 +139,11 @@ def read_bags(
             f"shape {out.tokens.shape}",
         )
     largest = np.abs(out.tokens).max()  # NaN and infinity fail the comparison
-    if not largest <= LARGEST:
+    if not largest <= MAX_TOKEN_SIZE:
         raise bad(
             "bags",
             of,
-            f"finite numbers of size at most {LARGEST:g}, neither NaN nor inf",
+            f"finite numbers of size at most {MAX_TOKEN_SIZE:g}, neither NaN nor inf",
             f"largest {largest}",
             "to drop or impute those tokens",
         )
@@ -157,7 +157,7 @@ def read_bags(
     return out
 
 
-def _pair(bags: Any) -> tuple[Any, np.ndarray] | None:
+def _array_pair(bags: Any) -> tuple[Any, np.ndarray] | None:
     """(tokens (n, L, d), mask (n, L)) or (tokens (N, d), ids (N,)); None for two bags."""
     if not isinstance(bags, tuple) or len(bags) != 2:
         return None
@@ -174,11 +174,11 @@ def _from_rows(rows: Rows) -> Bags:
     return Bags(rows.tokens, rows.offsets, "rows", rows=rows)
 
 
-def _numbers(x: Any, of: str) -> np.ndarray:
-    return np.ascontiguousarray(_real(x, of), dtype=np.float64)
+def _float_array(x: Any, of: str) -> np.ndarray:
+    return np.ascontiguousarray(_real_array(x, of), dtype=np.float64)
 
 
-def _real(x: Any, of: str) -> np.ndarray:
+def _real_array(x: Any, of: str) -> np.ndarray:
     try:
         a = np.asarray(plain(x))
         if a.dtype.kind not in "fiub":
@@ -194,14 +194,14 @@ def _real(x: Any, of: str) -> np.ndarray:
 
 
 def _from_array(x: Any, of: str) -> Bags:
-    a = _numbers(x, of)
+    a = _float_array(x, of)
     if a.ndim != 3:
         raise bad(
             "bags",
             of,
             "an (n, L, d) array, a list of (L_i, d) arrays or (tokens, mask)",
             f"shape {a.shape}",
-            ROWS if a.ndim == 2 else "",
+            ARRAY_HINT if a.ndim == 2 else "",
         )
     n, length, d = a.shape
     if length == 0:
@@ -210,7 +210,7 @@ def _from_array(x: Any, of: str) -> Bags:
 
 
 def _from_list(items: list, of: str) -> Bags:
-    arrays = [_numbers(x, of) for x in items]
+    arrays = [_float_array(x, of) for x in items]
     if not arrays:
         raise bad("bags", of, "at least one bag", "an empty list")
     for i, a in enumerate(arrays):
@@ -235,11 +235,11 @@ def _from_pieces(pieces: Pieces, of: str) -> Bags:
     """Everything, with no second copy of it on the way."""
     offsets = np.concatenate([[0], np.cumsum(pieces.lengths)])
     size = 8 * int(offsets[-1]) * pieces.width
-    if size * FIT_TAKES > memory():
+    if size * FIT_MEMORY_FACTOR > memory():
         raise bad(
             "bags",
             of,
-            f"small enough for memory, about {memory() / FIT_TAKES / 2**30:.1f} GiB of tokens",
+            f"small enough for memory, about {memory() / FIT_MEMORY_FACTOR / 2**30:.1f} GiB of tokens",
             f"{size / 2**30:.1f} GiB in float64",
             "fit_batches, which reads them a piece at a time",
         )
@@ -247,15 +247,15 @@ def _from_pieces(pieces: Pieces, of: str) -> Bags:
     for start, stop, part in pieces:
         rows = tokens[offsets[start] : offsets[stop]]
         if pieces.form == "array":
-            rows[:] = _real(part, of).reshape(rows.shape)
+            rows[:] = _real_array(part, of).reshape(rows.shape)
         else:
             for bag, at, end in zip(part, offsets[start:stop], offsets[start + 1 :]):
-                tokens[at:end] = _real(bag, of)
+                tokens[at:end] = _real_array(bag, of)
     return Bags(tokens, offsets, pieces.form)
 
 
 def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
-    a = _numbers(tokens, of)
+    a = _float_array(tokens, of)
     mask = array_of(mask, "mask", of, "True at real tokens, False at padding")
     if mask.dtype != bool and not (mask.dtype.kind in "iuf" and np.isin(mask, (0, 1)).all()):
         raise bad("mask", of, "True or 1 at real tokens, False or 0 at padding", mask)

@@ -20,7 +20,7 @@ from attnscope.estimators.bags.file_formats import Entry
 __all__ = ["DaskBags", "DaskBatches", "dask_batches", "is_dask"]
 
 # files a wave: results of one wave are in memory here together, and enough to keep workers busy
-WAVE = 32
+FILES_PER_WAVE = 32
 
 
 def is_dask(x: Any) -> bool:
@@ -129,14 +129,14 @@ class DaskBags:
         # sent once, not with every file
         common = dask.delayed(shared, traverse=False, pure=False)
         run = dask.delayed(function, traverse=False)
-        for first in range(0, len(self.rows), WAVE):
+        for first in range(0, len(self.rows), FILES_PER_WAVE):
             wave = [
                 run(
                     common,
                     self.bags[rows],
                     *(None if x is None else np.asarray(x)[rows] for x in per_bag),
                 )
-                for rows in self.rows[first : first + WAVE]
+                for rows in self.rows[first : first + FILES_PER_WAVE]
             ]
             yield from dask.compute(*wave)
 

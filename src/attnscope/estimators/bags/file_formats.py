@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, listed
-from attnscope.estimators.bags.forms import cuts
+from attnscope.estimators.bags.forms import are_offsets
 from attnscope.numerics.border.array_files import Header, array_headers, parser_words
 from attnscope.optional import absent
 
 __all__ = [
-    "PICKLES",
+    "PICKLE_SUFFIXES",
     "Entry",
     "Held",
     "Keys",
@@ -44,7 +44,7 @@ __all__ = [
     "stored",
 ]
 
-PICKLES = (".pt", ".pth", ".pkl", ".pickle")
+PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle")
 
 
 class Keys(NamedTuple):
@@ -168,14 +168,14 @@ def kept(
 
 
 def npy_entries(path: Path, keys: Keys) -> list[Entry]:
-    return one_or_many(path.stem, path, _mapped(path), Place())
+    return one_or_many(path.stem, path, _memory_map(path), Place())
 
 
 def npy_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
-    return cut(_mapped(path), place)
+    return cut(_memory_map(path), place)
 
 
-def _mapped(path: Path) -> np.ndarray:
+def _memory_map(path: Path) -> np.ndarray:
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
@@ -219,7 +219,7 @@ def npz_entries(path: Path, keys: Keys) -> list[Entry]:
 def _cut_entries(path: Path, tokens: Header, offsets: np.ndarray, coords: str) -> list[Entry]:
     """Tokens (N, d) cut at offsets (n+1,)."""
     whole = one_or_many(path.stem, path, tokens, Place("tokens", coords))[0]
-    if len(tokens.shape) != 2 or not cuts(offsets, tokens.shape[0]):
+    if len(tokens.shape) != 2 or not are_offsets(offsets, tokens.shape[0]):
         raise AttnscopeError(
             f"offsets of {path} must be increasing whole numbers from 0 to {tokens.shape[0]}, "
             f"got shape {offsets.shape} of {offsets.dtype}."

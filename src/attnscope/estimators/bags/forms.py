@@ -31,18 +31,19 @@ __all__ = [
     "MISSING_LABELS",
     "Rows",
     "frame_rows",
-    "grouped",
+    "group_rows",
     "id_rows",
     "is_frame",
     "per_bag",
     "plain",
 ]
 
-BAG = "bag"  # the column that names the bag, as in files (tables.py)
-# columns that look like labels, as in label_table.py: never taken for features without being asked
-LABELS = ("label", "y", "target")
-NUMBERS = "iufb"  # NumPy's kinds of real numbers
-SHOWN = 8  # columns in a sentence
+BAG_COLUMN = "bag"  # the column that names the bag, as in files (tables.py)
+# columns that look like labels: they are features only where the caller names them
+LABEL_COLUMNS = ("label", "y", "target")
+NUMBER_KINDS = "iufb"  # NumPy's kinds of real numbers
+MAX_TOKEN_SIZE = 1e50  # sums of squares of larger numbers would overflow
+SHOWN_COLUMNS = 8  # columns in a sentence
 # what to do about labels that are missing
 MISSING_LABELS = "drop those bags"
 
@@ -66,7 +67,7 @@ class Rows(NamedTuple):
         return out
 
 
-def cuts(offsets: np.ndarray, tokens: int) -> bool:
+def are_offsets(offsets: np.ndarray, tokens: int) -> bool:
     """Whether these are whole numbers that increase from 0 to the number of tokens."""
     if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or len(offsets) < 2:
         return False
@@ -94,11 +95,11 @@ def is_frame(x: Any) -> bool:
     return all(hasattr(x, name) for name in ("columns", "shape", "to_numpy", "__getitem__"))
 
 
-def grouped(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def group_rows(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Names in order of first appearance, offsets,
     and the stable order that brings each bag's rows together.
 
-    >>> grouped(np.array(["b", "a", "b"]))
+    >>> group_rows(np.array(["b", "a", "b"]))
     (array(['b', 'a'], dtype='<U1'), array([0, 2, 3]), array([0, 2, 1]))
     """
     unique, first, code = np.unique(names, return_index=True, return_inverse=True)
@@ -115,8 +116,12 @@ def id_rows(tokens: Any, ids: Any, of: str) -> Rows:
     refuse_lost(tokens, "bags", of)
     tokens, ids = np.asarray(plain(tokens)), plain(ids)
     refuse_missing(ids, "ids", of, "name the bag of every row", each="row")
-    names = _words(ids)
-    if tokens.ndim != 2 or tokens.dtype.kind not in NUMBERS or names.shape != (len(tokens),):
+    names = _sortable_names(ids)
+    if (
+        tokens.ndim != 2
+        or tokens.dtype.kind not in NUMBER_KINDS
+        or names.shape != (len(tokens),)
+    ):
         raise bad(
             "bags",
             of,
@@ -127,7 +132,7 @@ def id_rows(tokens: Any, ids: Any, of: str) -> Rows:
         raise bad("bags", of, "at least one row", "none")
     if names.dtype.kind == "f" and not np.isfinite(names).all():
         raise bad("ids", of, "the name of a bag in every row", "NaN or infinity")
-    found, offsets, row = grouped(names)
+    found, offsets, row = group_rows(names)
     return Rows(tokens[row].astype(np.float64), offsets, row, found)
 
 
@@ -137,7 +142,7 @@ def id_rows(tokens: Any, ids: Any, of: str) -> Rows:
 def frame_rows(
     frame: Any,
     of: str,
-    bag: str = BAG,
+    bag: str = BAG_COLUMN,
     features: Any = None,
     leave: tuple[str, ...] = (),
 ) -> Rows:
@@ -148,12 +153,12 @@ def frame_rows(
     if len(set(columns)) < len(columns):
         raise bad("bags", of, "a table whose columns have different names", "one name twice")
     for name in (*leave, *(() if features is None else features)):
-        _has(frame, name, columns, of)
+        _check_column(frame, name, columns, of)
     names = _bag_names(frame, bag, columns, of)
     if features is None:
         rest = [name for name in columns if name not in (bag, *leave)]
         features = [name for name in rest if _is_number(frame[name])]
-        labels = [name for name in features if name in LABELS]
+        labels = [name for name in features if name in LABEL_COLUMNS]
         if labels:
             raise bad(
                 "bags",
@@ -164,17 +169,19 @@ def frame_rows(
             )
     if not len(features):
         raise bad("bags", of, f"a table with a column of numbers beside {bag}", "none")
-    table = [_column(frame, name, of) for name in features]
+    table = [_number_column(frame, name, of) for name in features]
     if not len(table[0]):
         raise bad("bags", of, "at least one row", "none")
-    found, offsets, row = grouped(names)
+    found, offsets, row = group_rows(names)
     tokens = np.column_stack(table)[row]
     return Rows(tokens, offsets, row, found, tuple(map(str, features)), frame)
 
 
-def _has(frame: Any, name: str, columns: list[str], of: str) -> None:
+def _check_column(frame: Any, name: str, columns: list[str], of: str) -> None:
     if name not in columns:
-        have = ", ".join(columns[:SHOWN]) + (", ..." if len(columns) > SHOWN else "")
+        have = ", ".join(columns[:SHOWN_COLUMNS]) + (
+            ", ..." if len(columns) > SHOWN_COLUMNS else ""
+        )
         raise bad("bags", of, f"a table with a column {name}", f"columns {have}")
 
 
@@ -185,7 +192,9 @@ def _bag_names(frame: Any, bag: str, columns: list[str], of: str) -> np.ndarray:
         names = np.asarray(frame.index.get_level_values(bag))
     else:
         if bag not in columns:
-            have = ", ".join(columns[:SHOWN]) + (", ..." if len(columns) > SHOWN else "")
+            have = ", ".join(columns[:SHOWN_COLUMNS]) + (
+                ", ..." if len(columns) > SHOWN_COLUMNS else ""
+            )
             raise bad(
                 "bags",
                 of,
@@ -199,21 +208,21 @@ def _bag_names(frame: Any, bag: str, columns: list[str], of: str) -> np.ndarray:
         must = "the name of the bag in every row"
         got = f"none in {len(missing)} of {len(names)} rows, the first row {missing[0]}"
         raise bad(f"column {bag}", of, must, got)
-    return _words(names)
+    return _sortable_names(names)
 
 
-def _words(names: Any) -> np.ndarray:
+def _sortable_names(names: Any) -> np.ndarray:
     """Names that can be sorted: numbers as they are, all else as text."""
     a = np.asarray(names)
-    return a if a.dtype.kind in NUMBERS + "U" else a.astype(str)
+    return a if a.dtype.kind in NUMBER_KINDS + "U" else a.astype(str)
 
 
 def _is_number(column: Any) -> bool:
     kind = getattr(getattr(column, "dtype", None), "kind", None)
-    return (kind or np.asarray(column).dtype.kind) in NUMBERS
+    return (kind or np.asarray(column).dtype.kind) in NUMBER_KINDS
 
 
-def _column(frame: Any, name: str, of: str) -> np.ndarray:
+def _number_column(frame: Any, name: str, of: str) -> np.ndarray:
     """Numbers (N,); what is missing is NaN, and refused with its row."""
     try:
         values = np.asarray(frame[name], dtype=np.float64)
@@ -240,15 +249,15 @@ def per_bag(values: Any, rows: Rows | None, of: str, what: str = "y") -> Any:
     if isinstance(values, str):
         if rows.frame is None or values not in [str(name) for name in rows.frame.columns]:
             raise bad(what, of, "a column of the table, or one value per bag", values)
-        return _constant(np.asarray(rows.frame[values]), rows, of, f"column {values}")
-    if isinstance(values, Mapping) or (_named(values) and len(values) == n):
+        return _value_per_bag(np.asarray(rows.frame[values]), rows, of, f"column {values}")
+    if isinstance(values, Mapping) or (_has_own_index(values) and len(values) == n):
         return _by_name(values, rows, of, what)
     if np.shape(values) == (len(rows.row),) and len(rows.row) != n:
-        return _constant(np.asarray(values), rows, of, what)
+        return _value_per_bag(np.asarray(values), rows, of, what)
     return values
 
 
-def _named(values: Any) -> bool:
+def _has_own_index(values: Any) -> bool:
     """Is this a pandas Series with an index other than 0, 1, 2, ...?"""
     index = getattr(values, "index", None)
     if index is None or not hasattr(values, "to_numpy"):
@@ -269,7 +278,7 @@ def _by_name(values: Any, rows: Rows, of: str, what: str) -> np.ndarray:
     return np.asarray(ordered)
 
 
-def _constant(values: np.ndarray, rows: Rows, of: str, what: str) -> np.ndarray:
+def _value_per_bag(values: np.ndarray, rows: Rows, of: str, what: str) -> np.ndarray:
     """(N,) values, which must agree within each bag, as (n,)."""
     refuse_lost(values, what, of)
     missing = missing_rows(values)

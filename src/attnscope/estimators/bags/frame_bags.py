@@ -13,7 +13,7 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.estimators.bags.bags import check_labels, check_weights, read_bags
-from attnscope.estimators.bags.forms import BAG, frame_rows, is_frame, per_bag
+from attnscope.estimators.bags.forms import BAG_COLUMN, frame_rows, is_frame, per_bag
 
 __all__ = ["FrameBags", "bags_from_frame"]
 
@@ -46,7 +46,7 @@ class FrameBags(NamedTuple):
 
 def bags_from_frame(
     frame: Any,
-    bag: str = BAG,
+    bag: str = BAG_COLUMN,
     target: str | None = None,
     weight: str | None = None,
     features: Sequence[str] | None = None,

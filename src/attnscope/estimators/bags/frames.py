@@ -30,7 +30,7 @@ def read_frame(
 
     try:
         if path.suffix == ".csv":
-            exact = _exact(pd.__version__)
+            exact = _exact_float_option(pd.__version__)
             kinds = dict.fromkeys(text, str)
             return pd.read_csv(path, nrows=rows, usecols=columns, dtype=kinds, **exact)
         needs("pyarrow", str(path))
@@ -48,7 +48,7 @@ def read_frame(
         raise AttnscopeError(f"{path} must be {must}, got: {parser_words(error)}.") from None
 
 
-def _exact(version: str) -> dict[str, Any]:
+def _exact_float_option(version: str) -> dict[str, Any]:
     """Numbers read to the last bit: the default since pandas 3.1,
     which warns about the option that older versions need.
     """

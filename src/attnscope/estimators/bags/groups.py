@@ -24,15 +24,17 @@ from attnscope.numerics.border.whole_values import refuse_missing
 
 __all__ = ["SharedRows", "bag_groups", "shared_rows", "take_bags", "warn_of_shared_rows"]
 
-ROWS = 2**22  # numbers that are hashed at a time: 32 MB
-COLUMNS = 16  # features that tell nearly all rows apart, at a hundredth of the cost of 1,536
+HASH_BLOCK_NUMBERS = 2**22  # numbers that are hashed at a time: 32 MB
+# features that tell nearly all rows apart, at a hundredth of the cost of 1,536
+HASHED_FEATURES = 16
 # share of the bags from which on a row is furniture (padding, "the"), and says nothing of origin
-FURNITURE = 0.1
-FEWEST = 4  # bags that furniture is in at least: of ten bags, 10 % would be every row
+COMMON_ROW_SHARE = 0.1
+# bags that furniture is in at least: of ten bags, 10 % would be every row
+MIN_COMMON_ROW_BAGS = 4
 # share of the other bags a bag shares tokens with from which on tokens are a vocabulary, drawn
 # again and again as in any new bag: nothing to warn of
-VOCABULARY = 0.25
-LOOKED_AT = 200  # bags, evenly taken, whose partners are counted
+VOCABULARY_PARTNER_SHARE = 0.25
+COUNTED_BAGS = 200  # bags, evenly taken, whose partners are counted
 
 
 class SharedRows(NamedTuple):
@@ -91,7 +93,7 @@ def warn_of_shared_rows(bags: Bags, weight: np.ndarray, of: str) -> None:
     """
     kept = np.flatnonzero(weight)
     found = shared_rows(bags if len(kept) == len(bags) else take_bags(bags, kept))
-    if found is None or found.partners > VOCABULARY:
+    if found is None or found.partners > VOCABULARY_PARTNER_SHARE:
         return
     i, j = kept[list(found.pair)]
     tokens = "1 token stands" if found.tokens == 1 else f"{found.tokens} tokens stand"
@@ -111,18 +113,18 @@ def shared_rows(bags: Bags) -> SharedRows | None:
     d = bags.tokens.shape[1]
     if d == 1:
         return None
-    if d <= COLUMNS:
+    if d <= HASHED_FEATURES:
         tokens = bags.tokens
         bag_of = np.repeat(np.arange(len(bags)), bags.lengths)
     else:  # rows that are alike in a few features first
-        some = _hashes(bags.tokens[:, :: d // COLUMNS])
+        some = _row_hashes(bags.tokens[:, :: d // HASHED_FEATURES])
         _, code, times = np.unique(some, return_inverse=True, return_counts=True)
         alike = np.flatnonzero(times[code] > 1)
         tokens = bags.tokens[alike]
         bag_of = np.repeat(np.arange(len(bags)), bags.lengths)[alike]
     if len(tokens) < 2:
         return None
-    hashes = _hashes(tokens)
+    hashes = _row_hashes(tokens)
     order = np.argsort(hashes, kind="stable")
     # equal neighbours in order of the hash, compared in full
     at = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
@@ -137,7 +139,7 @@ def shared_rows(bags: Bags) -> SharedRows | None:
     pairs = np.unique(kind * len(bags) + bag_of)
     kinds = pairs // len(bags)
     in_bags = np.bincount(kinds)
-    most = max(FEWEST, FURNITURE * len(bags))
+    most = max(MIN_COMMON_ROW_BAGS, COMMON_ROW_SHARE * len(bags))
     first = np.empty(len(in_bags), np.int64)
     first[kind[::-1]] = np.arange(len(kind))[::-1]
     shared = in_bags > 1
@@ -149,20 +151,20 @@ def shared_rows(bags: Bags) -> SharedRows | None:
     sharing = np.unique(where)
     # words in a fifth of the bags are a vocabulary's, what is in most bags may be anything's
     told = (shared & (in_bags <= max(most, len(bags) / 2)))[kinds]
-    partners = _partners(kinds[told], pairs[told] % len(bags), sharing)
+    partners = _mean_partners(kinds[told], pairs[told] % len(bags), sharing)
     share = partners / max(len(bags) - 1, 1)
     pair = (int(where[0]), int(where[1]))
     return SharedRows(int(keep[kind].sum()), len(sharing), pair, share)
 
 
-def _partners(kinds: np.ndarray, where: np.ndarray, sharing: np.ndarray) -> float:
+def _mean_partners(kinds: np.ndarray, where: np.ndarray, sharing: np.ndarray) -> float:
     """Average number of other bags that a sharing bag shares a row with; row kinds[i], ascending,
     is in bag where[i].
     """
     counts = []
     by_bag = np.argsort(where, kind="stable")
     edges = np.searchsorted(where[by_bag], [sharing, sharing + 1])
-    for i in range(0, len(sharing), 1 + len(sharing) // LOOKED_AT):
+    for i in range(0, len(sharing), 1 + len(sharing) // COUNTED_BAGS):
         own = kinds[by_bag[edges[0, i] : edges[1, i]]]
         ends = np.searchsorted(kinds, [own, own + 1]).T
         met = np.concatenate([where[a:b] for a, b in ends])
@@ -170,11 +172,11 @@ def _partners(kinds: np.ndarray, where: np.ndarray, sharing: np.ndarray) -> floa
     return float(np.mean(counts))
 
 
-def _hashes(tokens: np.ndarray) -> np.ndarray:
+def _row_hashes(tokens: np.ndarray) -> np.ndarray:
     d = tokens.shape[1]
     factor = np.random.default_rng(0).integers(2**63, size=d, dtype=np.uint64) * 2 + 1
     out = np.empty(len(tokens), np.uint64)
-    step = max(1, ROWS // d)
+    step = max(1, HASH_BLOCK_NUMBERS // d)
     for i in range(0, len(tokens), step):
         # + 0.0: minus zero is zero
         bits = (tokens[i : i + step] + 0.0).view(np.uint64)

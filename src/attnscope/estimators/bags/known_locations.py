@@ -24,7 +24,7 @@ from attnscope.numerics.border.whole_values import array_of
 
 __all__ = ["with_locations"]
 
-EM_ONLY = {  # of the parameters, where locations are known
+EM_ONLY_CHOICES = {  # of the parameters, where locations are known
     "gate": ("linear", "quadratic", "auto"),
     "pooling": ("softmax", "auto"),
     "loss": ("mixture", "auto"),
@@ -39,7 +39,7 @@ def with_locations(model: Any, bags: Any, given: tuple, locations: Any, of: str)
     """
     if locations is None:
         return bags
-    for name, allowed in EM_ONLY.items():
+    for name, allowed in EM_ONLY_CHOICES.items():
         if getattr(model, name) not in allowed:
             must = "one of " + ", ".join(map(repr, allowed)) + " with locations (EM only)"
             raise bad(name, of, must, getattr(model, name))

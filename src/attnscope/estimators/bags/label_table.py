@@ -16,16 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, listed
-from attnscope.estimators.bags.forms import MISSING_LABELS
+from attnscope.estimators.bags.forms import LABEL_COLUMNS, MISSING_LABELS
 from attnscope.estimators.bags.frames import plain_column, read_frame
 from attnscope.numerics.border.whole_values import refuse_missing
 
 __all__ = ["Labels", "read_labels"]
 
 # columns that are looked for where none is named; slide_id is what slide sets call it
-NAMES = ("bag", "name", "slide_id", "file")
-LABELS = ("label", "y", "target")
-SHOWN = 3  # names in a sentence
+NAME_COLUMNS = ("bag", "name", "slide_id", "file")
+SHOWN_NAMES = 3  # names in a sentence
 
 
 class Labels(NamedTuple):
@@ -47,13 +46,13 @@ def read_labels(
     """The labels of bags of these names; `skip`: leave out bags and rows without a partner."""
     if isinstance(labels, (str, os.PathLike)):
         path = Path(labels)
-        rows = _table(path, bag, target, weight)
-        return _matched(rows, names, skip, str(path))
+        rows = _read_table(path, bag, target, weight)
+        return _match_labels(rows, names, skip, str(path))
     if isinstance(labels, Mapping):
         refuse_missing(labels, "labels", "open_bags", MISSING_LABELS)
         given = np.array([str(name) for name in labels])
         rows = (given, np.array(list(labels.values())), None)
-        return _matched(rows, names, skip, "labels")
+        return _match_labels(rows, names, skip, "labels")
     refuse_missing(labels, "labels", "open_bags", MISSING_LABELS)
     values = np.asarray(labels)
     if values.shape != (len(names),):
@@ -64,7 +63,7 @@ def read_labels(
     return Labels(np.arange(len(names)), values, None)
 
 
-def _table(
+def _read_table(
     path: Path, bag: str | None, target: str | None, weight: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Names, labels and weights, a row each."""
@@ -75,9 +74,13 @@ def _table(
     if not path.is_file():
         raise AttnscopeError(f"the label table {path} must exist, got no such file.")
     have = [str(name) for name in read_frame(path, rows=0).columns]
-    name = _chosen(bag, NAMES, have, have[0] if len(have) == 2 else None, "names", path)
+    name = _find_column(
+        bag, NAME_COLUMNS, have, have[0] if len(have) == 2 else None, "names", path
+    )
     rest = [column for column in have if column != name]
-    label = _chosen(target, LABELS, rest, rest[0] if len(rest) == 1 else None, "labels", path)
+    label = _find_column(
+        target, LABEL_COLUMNS, rest, rest[0] if len(rest) == 1 else None, "labels", path
+    )
     columns = [name, label] if weight is None else [name, label, weight]
     if weight is not None and weight not in have:
         raise AttnscopeError(
@@ -95,7 +98,7 @@ def _table(
     return given, plain_column(frame[label]), weights
 
 
-def _chosen(
+def _find_column(
     asked: str | None,
     usual: tuple[str, ...],
     have: list[str],
@@ -119,7 +122,7 @@ def _chosen(
     return found
 
 
-def _matched(
+def _match_labels(
     rows: tuple[np.ndarray, np.ndarray, np.ndarray | None],
     names: list[str],
     skip: bool,
@@ -141,17 +144,17 @@ def _matched(
     extra = [name for name in row_of if name not in set(met)]
     if len(missing) == len(names):
         raise AttnscopeError(
-            f"{of} must name the bags, got {_some(list(row_of))} for bags {_some(names)}; try "
+            f"{of} must name the bags, got {_first_names(list(row_of))} for bags {_first_names(names)}; try "
             "names without folder and ending, or bag= for another column."
         )
     if missing and not skip:
         raise AttnscopeError(
-            f"{of} must have a label for every bag, got none for {_some(missing)}; try "
+            f"{of} must have a label for every bag, got none for {_first_names(missing)}; try "
             'on_error="skip" to leave those bags out.'
         )
     if extra and not skip:
         raise AttnscopeError(
-            f"{of} must name only bags that are there, got {_some(extra)} as well; try "
+            f"{of} must name only bags that are there, got {_first_names(extra)} as well; try "
             'on_error="skip" to leave those rows out.'
         )
     kept = np.array([i for i, found in enumerate(met) if found is not None])
@@ -159,6 +162,6 @@ def _matched(
     return Labels(kept, labels[at], None if weight is None else weight[at])
 
 
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+def _first_names(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more

@@ -20,7 +20,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.estimators.bags.file_formats import (
-    PICKLES,
+    PICKLE_SUFFIXES,
     Entry,
     Held,
     Keys,
@@ -34,21 +34,20 @@ from attnscope.estimators.bags.file_formats import (
     refusal_of_pickle,
     stored,
 )
-from attnscope.estimators.bags.label_table import read_labels
+from attnscope.estimators.bags.forms import MAX_TOKEN_SIZE
+from attnscope.estimators.bags.label_table import SHOWN_NAMES, read_labels
 from attnscope.estimators.bags.parquet_lists import parquet_entries, parquet_part
 from attnscope.numerics.border import validation as check
 
 __all__ = ["OpenBags", "open_bags"]
 
-FORMATS = {
+FORMAT_READERS = {
     ".npy": (npy_entries, npy_part),
     ".npz": (npz_entries, npz_part),
     ".h5": (h5_entries, h5_part),
     ".hdf5": (h5_entries, h5_part),
     ".parquet": (parquet_entries, parquet_part),
 }
-LARGEST = 1e50  # as in bags.py: sums of squares stay finite
-SHOWN = 3  # names in a sentence
 
 
 class OpenBags(Sequence):
@@ -114,7 +113,7 @@ class OpenBags(Sequence):
     def __getitem__(self, which: Any) -> Any: ...
     def __getitem__(self, which: Any) -> Any:
         if isinstance(which, (int, np.integer)):
-            return self._tokens(self.entries[which])
+            return self._read_tokens(self.entries[which])
         rows = np.arange(len(self))[which]
         if rows.ndim != 1 or len(rows) == 0:
             raise bad("bags[...]", "open_bags", "a number, a slice or numbers of bags", which)
@@ -125,7 +124,7 @@ class OpenBags(Sequence):
         )
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        return map(self._tokens, self.entries)
+        return map(self._read_tokens, self.entries)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         """Bags of several lengths are no array; what asks for one is not made for bags."""
@@ -152,7 +151,7 @@ class OpenBags(Sequence):
         if not entry.place.coords:
             return None
         with stored(entry.path):
-            found = self._part(entry, entry.place.coords)
+            found = self._read_part(entry, entry.place.coords)
         if len(found) != entry.shape[0]:
             raise AttnscopeError(
                 f"{entry.place.coords} of {entry.path} must have a row for each of the "
@@ -166,29 +165,31 @@ class OpenBags(Sequence):
 
         return DaskBags(self)
 
-    def _part(self, entry: Entry, name: str) -> np.ndarray:
-        read = FORMATS[entry.path.suffix.lower()][1]
+    def _read_part(self, entry: Entry, name: str) -> np.ndarray:
+        read = FORMAT_READERS[entry.path.suffix.lower()][1]
         found = read(entry.path, name, entry.place, self._held)
         if entry.place.mask:
             mask = read(entry.path, entry.place.mask, Place(), self._held)
             found = found[mask[entry.place.number].astype(bool)]
         return found
 
-    def _tokens(self, entry: Entry) -> np.ndarray:
+    def _read_tokens(self, entry: Entry) -> np.ndarray:
         with stored(entry.path):
-            tokens = self._part(entry, entry.place.tokens)
+            tokens = self._read_part(entry, entry.place.tokens)
         if tokens.shape != entry.shape:
             raise AttnscopeError(
                 f"{entry.path} must hold what it held when it was opened, {entry.shape} for bag "
                 f"{entry.name}, got {tokens.shape}."
             )
         # NaN fails the comparison
-        if not (float(tokens.min()) >= -LARGEST and float(tokens.max()) <= LARGEST):
-            wrong = ~(np.abs(tokens.astype(np.float64)) <= LARGEST)
+        if not (
+            float(tokens.min()) >= -MAX_TOKEN_SIZE and float(tokens.max()) <= MAX_TOKEN_SIZE
+        ):
+            wrong = ~(np.abs(tokens.astype(np.float64)) <= MAX_TOKEN_SIZE)
             row = int(np.argmax(wrong.any(axis=1)))
             raise AttnscopeError(
                 f"bag {entry.name} of {entry.path} must hold finite numbers of size at most "
-                f"{LARGEST:g}, got {tokens[row][wrong[row]][0]} in token {row}; try dropping those "
+                f"{MAX_TOKEN_SIZE:g}, got {tokens[row][wrong[row]][0]} in token {row}; try dropping those "
                 'tokens, or on_error="skip" to leave the bag out.'
             )
         return tokens
@@ -241,91 +242,93 @@ def open_bags(
     skipped: dict[str, str] = {}
     keys = Keys(features, coords, bag or "bag")
     found: list[Entry] = []
-    for file in _files(path, skip, skipped):
+    for file in _files_to_read(path, skip, skipped):
         try:
-            found += _entries(file, keys)
+            found += _file_entries(file, keys)
         except AttnscopeError as error:
             if not skip:
                 raise
             skipped[str(file)] = str(error)
     if skip:
-        found = _readable(found, skipped)
+        found = _readable_entries(found, skipped)
     if not found:
         why = next(iter(skipped.values()), "")
         raise AttnscopeError(
             f"open_bags must find at least one bag, got none in {path}. {why}"
         )
-    found.sort(key=lambda entry: (_parts(entry.name), str(entry.path)))
-    found = _of_one_width(_named_once(found, skip, skipped), skip, skipped)
+    found.sort(key=lambda entry: (_sort_key(entry.name), str(entry.path)))
+    found = _equal_width_entries(_unique_entries(found, skip, skipped), skip, skipped)
     if labels is None:
-        return _told(OpenBags(found, skipped=skipped))
+        return _warn_of_skipped(OpenBags(found, skipped=skipped))
     names = [entry.name for entry in found]
     known = read_labels(labels, names, skip, bag, target, weight)
     for name in set(names) - {names[i] for i in known.kept}:
         skipped[name] = f"{name} has no label"
     kept = [found[i] for i in known.kept]
-    return _told(OpenBags(kept, known.labels, known.weight, skipped))
+    return _warn_of_skipped(OpenBags(kept, known.labels, known.weight, skipped))
 
 
-def _parts(name: str) -> tuple[str, int, str]:
+def _sort_key(name: str) -> tuple[str, int, str]:
     """Order by name, and within a file by number: a:2 before a:10."""
     stem, _, last = name.rpartition(":")
     return (stem, int(last), "") if stem and last.isdecimal() else (name, -1, "")
 
 
-def _files(path: Any, skip: bool, skipped: dict[str, str]) -> list[Path]:
+def _files_to_read(path: Any, skip: bool, skipped: dict[str, str]) -> list[Path]:
     """The files to read, checked to be there and of a kind that can be."""
     if isinstance(path, (list, tuple)):
         if not path:
             raise bad("path", "open_bags", "at least one file", "an empty list")
-        return [file for one in path for file in _files(one, skip, skipped)]
+        return [file for one in path for file in _files_to_read(one, skip, skipped)]
     if not isinstance(path, (str, os.PathLike)):
         raise bad("path", "open_bags", "a folder, a file or a list of files", path)
     path = Path(path)
     if path.is_dir():
-        return _folder(path, skip, skipped)
+        return _folder_files(path, skip, skipped)
     if not path.exists():
         raise AttnscopeError(f"{path} must be a folder or a file, got no such file.")
-    if path.suffix.lower() in PICKLES:
+    if path.suffix.lower() in PICKLE_SUFFIXES:
         raise refusal_of_pickle(path)
-    if path.suffix.lower() not in FORMATS:
+    if path.suffix.lower() not in FORMAT_READERS:
         raise AttnscopeError(
-            f"{path} must be a {', '.join(list(FORMATS)[:-1])} or .parquet file, got "
+            f"{path} must be a {', '.join(list(FORMAT_READERS)[:-1])} or .parquet file, got "
             f"{path.suffix or 'no ending'}; a table of one token per row is read by "
             "attnscope.estimators.bags.tables.read_table."
         )
     return [path]
 
 
-def _folder(path: Path, skip: bool, skipped: dict[str, str]) -> list[Path]:
+def _folder_files(path: Path, skip: bool, skipped: dict[str, str]) -> list[Path]:
     inside = sorted(p for p in path.iterdir() if not p.name.startswith("."))
-    files = [p for p in inside if p.suffix.lower() in FORMATS and p.is_file()]
+    files = [p for p in inside if p.suffix.lower() in FORMAT_READERS and p.is_file()]
     stems = {p.stem for p in files}
-    for pickled in (p for p in inside if p.suffix.lower() in PICKLES):
+    for pickled in (p for p in inside if p.suffix.lower() in PICKLE_SUFFIXES):
         if pickled.stem in stems:
             continue  # the same bag in a form that can be read
         if not skip:
             raise refusal_of_pickle(pickled)
         skipped[str(pickled)] = str(refusal_of_pickle(pickled))
     if not files and not skipped:
-        deeper = [p for p in inside if p.is_dir() and any(_known(q) for q in p.iterdir())]
+        deeper = [
+            p for p in inside if p.is_dir() and any(_has_known_suffix(q) for q in p.iterdir())
+        ]
         hint = f"; try {deeper[0]}" if deeper else ""
         raise AttnscopeError(
-            f"{path} must hold {', '.join(list(FORMATS)[:-1])} or .parquet files, got none{hint}."
+            f"{path} must hold {', '.join(list(FORMAT_READERS)[:-1])} or .parquet files, got none{hint}."
         )
     return files
 
 
-def _known(path: Path) -> bool:
-    return path.suffix.lower() in FORMATS
+def _has_known_suffix(path: Path) -> bool:
+    return path.suffix.lower() in FORMAT_READERS
 
 
-def _entries(file: Path, keys: Keys) -> list[Entry]:
+def _file_entries(file: Path, keys: Keys) -> list[Entry]:
     with stored(file):
-        return FORMATS[file.suffix.lower()][0](file, keys)
+        return FORMAT_READERS[file.suffix.lower()][0](file, keys)
 
 
-def _readable(found: list[Entry], skipped: dict[str, str]) -> list[Entry]:
+def _readable_entries(found: list[Entry], skipped: dict[str, str]) -> list[Entry]:
     """Those that can be read and hold finite numbers: every one is read."""
     kept = []
     bags = OpenBags(found)
@@ -338,7 +341,7 @@ def _readable(found: list[Entry], skipped: dict[str, str]) -> list[Entry]:
     return kept
 
 
-def _named_once(found: list[Entry], skip: bool, skipped: dict[str, str]) -> list[Entry]:
+def _unique_entries(found: list[Entry], skip: bool, skipped: dict[str, str]) -> list[Entry]:
     kept: dict[str, Entry] = {}
     for entry in found:
         first = kept.setdefault(entry.name, entry)
@@ -353,7 +356,9 @@ def _named_once(found: list[Entry], skip: bool, skipped: dict[str, str]) -> list
     return list(kept.values())
 
 
-def _of_one_width(found: list[Entry], skip: bool, skipped: dict[str, str]) -> list[Entry]:
+def _equal_width_entries(
+    found: list[Entry], skip: bool, skipped: dict[str, str]
+) -> list[Entry]:
     """All of the width that most have, the first of those where as many have another."""
     widths = [entry.shape[1] for entry in found]
     usual = max(widths, key=widths.count)
@@ -372,9 +377,13 @@ def _of_one_width(found: list[Entry], skip: bool, skipped: dict[str, str]) -> li
     return kept
 
 
-def _told(bags: OpenBags) -> OpenBags:
+def _warn_of_skipped(bags: OpenBags) -> OpenBags:
     if bags.skipped:
-        some = "; ".join(list(bags.skipped.values())[:SHOWN])
-        more = f"; and {len(bags.skipped) - SHOWN} more" if len(bags.skipped) > SHOWN else ""
+        some = "; ".join(list(bags.skipped.values())[:SHOWN_NAMES])
+        more = (
+            f"; and {len(bags.skipped) - SHOWN_NAMES} more"
+            if len(bags.skipped) > SHOWN_NAMES
+            else ""
+        )
         warnings.warn(f"open_bags left out: {some}{more}", stacklevel=3)
     return bags

@@ -28,7 +28,7 @@ def parquet_entries(path: Path, keys: Keys) -> list[Entry]:
 
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
-        depth = _depth(schema, keys.features)
+        depth = _list_depth(schema, keys.features)
         if depth == 0:
             raise AttnscopeError(
                 f"{path} must have a column {keys.features} of lists, got columns "
@@ -37,14 +37,14 @@ def parquet_entries(path: Path, keys: Keys) -> list[Entry]:
             )
         if file.metadata.num_rows == 0:
             raise AttnscopeError(f"{path} must have at least one row, got none.")
-        coords = keys.coords if _depth(schema, keys.coords) == depth else ""
+        coords = keys.coords if _list_depth(schema, keys.coords) == depth else ""
         place = Place(keys.features, coords)
-        names = _column(file, keys.bag) if keys.bag in schema.names else None
+        names = _text_column(file, keys.bag) if keys.bag in schema.names else None
         make = _bag_rows if depth == 2 else _token_rows
         return make(path, file, place, names)
 
 
-def _depth(schema: Any, name: str) -> int:
+def _list_depth(schema: Any, name: str) -> int:
     """0: no column of lists; 1: lists of numbers; 2: lists of lists."""
     import pyarrow as pa
 
@@ -60,7 +60,7 @@ def _depth(schema: Any, name: str) -> int:
     return depth
 
 
-def _column(file: Any, name: str) -> np.ndarray:
+def _text_column(file: Any, name: str) -> np.ndarray:
     values = file.read(columns=[name]).column(0).to_pylist()
     return np.array([str(value) for value in values])
 
@@ -73,7 +73,7 @@ def _bag_rows(path: Path, file: Any, place: Place, names: Any) -> list[Entry]:
     for group in range(file.num_row_groups):
         column = file.read_row_group(group, columns=[place.tokens]).column(0)
         for chunk in column.chunks:
-            bags, width, dtype = _flattened(chunk, path, place.tokens)
+            bags, width, dtype = _bag_offsets(chunk, path, place.tokens)
             for length in np.diff(bags):
                 name = path.stem if total == 1 else f"{path.stem}:{row}"
                 found.append(
@@ -92,7 +92,7 @@ def _bag_rows(path: Path, file: Any, place: Place, names: Any) -> list[Entry]:
 def _token_rows(path: Path, file: Any, place: Place, names: Any) -> list[Entry]:
     """One token per row."""
     first = next(file.iter_batches(batch_size=1, columns=[place.tokens])).column(0)
-    tokens = _matrix(first, path, place.tokens)
+    tokens = _token_matrix(first, path, place.tokens)
     rows = file.metadata.num_rows
     if names is None:
         edges = np.array([0, rows])
@@ -125,21 +125,21 @@ def parquet_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         edges = np.concatenate([[0], np.cumsum(sizes)])
         if place.number < 0:
-            return _rows(path, name, file, edges, place.start, place.stop)
+            return _read_token_rows(path, name, file, edges, place.start, place.stop)
         group = int(np.searchsorted(edges, place.number, side="right")) - 1
 
         def read(path: Path, name: str) -> np.ndarray:
             column = file.read_row_group(group, columns=[name.partition("\0")[0]]).column(0)
             bags = np.empty(len(column), dtype=object)
             for i, scalar in enumerate(column):
-                bags[i] = _matrix(scalar.values, path, name.partition("\0")[0])
+                bags[i] = _token_matrix(scalar.values, path, name.partition("\0")[0])
             return bags
 
         bags = kept(held, path, f"{name}\0{group}", read)
         return bags[place.number - edges[group]]
 
 
-def _rows(
+def _read_token_rows(
     path: Path, name: str, file: Any, edges: np.ndarray, start: int, stop: int
 ) -> np.ndarray:
     """Tokens start:stop of a file of one token per row, from the row groups that hold them."""
@@ -147,10 +147,10 @@ def _rows(
     last = int(np.searchsorted(edges, stop, side="left"))
     column = file.read_row_groups(list(range(first, last)), columns=[name]).column(0)
     part = column.slice(start - int(edges[first]), stop - start)
-    return np.concatenate([_matrix(chunk, path, name) for chunk in part.chunks])
+    return np.concatenate([_token_matrix(chunk, path, name) for chunk in part.chunks])
 
 
-def _flattened(chunk: Any, path: Path, name: str) -> tuple[np.ndarray, int, np.dtype]:
+def _bag_offsets(chunk: Any, path: Path, name: str) -> tuple[np.ndarray, int, np.dtype]:
     """Of a chunk of lists of lists: where each bag ends (n+1,), d, and the numbers' type."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -161,7 +161,7 @@ def _flattened(chunk: Any, path: Path, name: str) -> tuple[np.ndarray, int, np.d
         lengths = np.full(len(chunk), chunk.type.list_size)
     else:
         lengths = np.asarray(pc.list_value_length(chunk))
-    tokens = _matrix(chunk.flatten(), path, name)
+    tokens = _token_matrix(chunk.flatten(), path, name)
     if not lengths.all():
         raise AttnscopeError(
             f"{name} of {path} must hold at least one token in every row, got none in row "
@@ -170,7 +170,7 @@ def _flattened(chunk: Any, path: Path, name: str) -> tuple[np.ndarray, int, np.d
     return np.concatenate([[0], np.cumsum(lengths)]), tokens.shape[1], tokens.dtype
 
 
-def _matrix(tokens: Any, path: Path, name: str) -> np.ndarray:
+def _token_matrix(tokens: Any, path: Path, name: str) -> np.ndarray:
     """An Arrow array of lists (d,) as an array (N, d)."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,7 +1,7 @@
 """Bags that are not in memory, a piece at a time: `open_bags`, memory maps, h5py, zarr and dask
 arrays, and lists of them.
 
-A piece is a run of whole bags of at most `PIECE` numbers (one bag where it has more): what is
+A piece is a run of whole bags of at most `PIECE_NUMBERS` numbers (one bag where it has more): what is
 computed bag by bag, as every answer of a fitted model is, needs one piece in memory. An array that
 knows its `chunks` (h5py, zarr, dask) is recognised by that, without importing its library.
 
@@ -26,7 +26,7 @@ from attnscope.numerics.border.whole_values import refuse_lost
 __all__ = ["Pieces", "in_pieces", "pieces_of"]
 
 # numbers in a piece: 64 MB in float64, and a slide of 5,000 patches of 1,536 features in one
-PIECE = 8_000_000
+PIECE_NUMBERS = 8_000_000
 
 
 class Pieces:
@@ -58,10 +58,10 @@ class Pieces:
 
     @property
     def cuts(self) -> np.ndarray:
-        blocks = _blocks(self.source) if self.form == "array" else None
+        blocks = _block_edges(self.source) if self.form == "array" else None
         if blocks is not None:
             return blocks
-        room = max(PIECE // self.width, 1)
+        room = max(PIECE_NUMBERS // self.width, 1)
         edges = [0]
         size = 0
         for i, length in enumerate(self.lengths):
@@ -77,21 +77,21 @@ class Pieces:
             yield int(start), int(stop), self.read(int(start), int(stop))
 
 
-def _blocks(array: Any) -> np.ndarray | None:
+def _block_edges(array: Any) -> np.ndarray | None:
     """Edges of a dask array's own blocks, of which a part costs as much as the whole."""
-    chunks = array.chunks if _chunked(array) else None
+    chunks = array.chunks if _is_chunked(array) else None
     if not chunks or not isinstance(chunks[0], tuple):
         return None
     edges = np.concatenate([[0], np.cumsum(chunks[0])])
     return np.unique(edges)  # an empty block is no piece
 
 
-def _chunked(x: Any) -> bool:
+def _is_chunked(x: Any) -> bool:
     return all(hasattr(x, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
 
 
-def _unread(x: Any) -> bool:
-    return isinstance(x, np.memmap) or _chunked(x)
+def _is_unread(x: Any) -> bool:
+    return isinstance(x, np.memmap) or _is_chunked(x)
 
 
 def pieces_of(bags: Any, of: str) -> Pieces | None:
@@ -100,8 +100,8 @@ def pieces_of(bags: Any, of: str) -> Pieces | None:
     if isinstance(bags, OpenBags):
         return Pieces(bags, bags.lengths, bags.width, "list")
     if isinstance(bags, (list, tuple)):
-        return _listed(bags) if any(_unread(bag) for bag in bags) else None
-    if not _unread(bags) or len(bags.shape) != 3 or 0 in bags.shape:
+        return _list_pieces(bags) if any(_is_unread(bag) for bag in bags) else None
+    if not _is_unread(bags) or len(bags.shape) != 3 or 0 in bags.shape:
         return None
     if any(size != size for size in bags.shape):  # dask: not known before it is computed
         raise AttnscopeError(
@@ -112,7 +112,7 @@ def pieces_of(bags: Any, of: str) -> Pieces | None:
     return Pieces(bags, np.full(n, length), width, "array")
 
 
-def _listed(bags: Any) -> Pieces | None:
+def _list_pieces(bags: Any) -> Pieces | None:
     """None also for what is no list of (L_i, d): `read_bags` says so."""
     shapes = [tuple(np.shape(bag)) for bag in bags]
     if any(len(s) != 2 or 0 in s or s[1] != shapes[0][1] for s in shapes):
@@ -163,9 +163,9 @@ def _on_workers(name: str, given: dict[str, Any]) -> Any:
         raise bad(
             "y", name, f"one label per bag, shape ({len(bags)},)", f"shape {np.shape(y)}"
         )
-    return bags.in_order(list(bags.map(_answered, (given["self"], name, rest), y)))
+    return bags.in_order(list(bags.map(_answer_file, (given["self"], name, rest), y)))
 
 
-def _answered(shared: tuple[Any, str, dict[str, Any]], bags: OpenBags, y: Any) -> Any:
+def _answer_file(shared: tuple[Any, str, dict[str, Any]], bags: OpenBags, y: Any) -> Any:
     model, name, rest = shared
     return getattr(model, name)(bags, **rest, **({} if y is None else {"y": y}))

@@ -18,13 +18,12 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, shown
 from attnscope.estimators.bags.bags import Bags, read_bags
-from attnscope.estimators.bags.forms import grouped
 from attnscope.numerics.border.array_files import Unreadable, read_arrays
 
-__all__ = ["Columns", "Table", "checked_bags", "grouped", "present", "recall", "remember"]
+__all__ = ["Columns", "Table", "checked_bags", "present", "recall", "remember"]
 
 # where a model file keeps the names of its columns; load_model passes over it
-MEMBER = "table.columns.npy"
+COLUMNS_MEMBER = "table.columns.npy"
 
 
 @dataclass(frozen=True)
@@ -85,14 +84,14 @@ def remember(model_path: str | os.PathLike[str], columns: Columns) -> None:
     text = json.dumps(
         {"bag": columns.bag, "target": columns.target, "features": columns.features}
     )
-    with zipfile.ZipFile(model_path, "a") as file, file.open(MEMBER, "w") as member:
+    with zipfile.ZipFile(model_path, "a") as file, file.open(COLUMNS_MEMBER, "w") as member:
         np.lib.format.write_array(member, np.array(text))
 
 
 def recall(model_path: str | os.PathLike[str]) -> Columns:
     """The columns' names that `remember` added, or the usual ones."""
     try:
-        facts = json.loads(str(read_arrays(model_path)[MEMBER.removesuffix(".npy")]))
+        facts = json.loads(str(read_arrays(model_path)[COLUMNS_MEMBER.removesuffix(".npy")]))
     except (KeyError, ValueError, OSError, Unreadable):
         return Columns()
     if not _are_columns(facts):

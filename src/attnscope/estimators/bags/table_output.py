@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError
-from attnscope.estimators.bags.tables import SUFFIXES
+from attnscope.estimators.bags.tables import TABLE_SUFFIXES
 from attnscope.files import check_file, check_place, whole_file, write_csv
 from attnscope.optional import needs
 
@@ -21,7 +21,7 @@ __all__ = ["check_output", "write_columns"]
 
 def check_output(
     path: str | os.PathLike[str],
-    suffixes: tuple[str, ...] = SUFFIXES,
+    suffixes: tuple[str, ...] = TABLE_SUFFIXES,
     keep: tuple[Any, ...] = (),
 ) -> None:
     """Refuse, before any work, a path that could not be written afterwards,
@@ -63,14 +63,14 @@ def write_columns(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray
             return
         import pandas as pd
 
-        frame = pd.DataFrame({name: _storable(x) for name, x in columns.items()})
+        frame = pd.DataFrame({name: _storable_column(x) for name, x in columns.items()})
         if path.suffix == ".csv":
             write_csv(frame, part)
         else:
             frame.to_parquet(part, index=False)
 
 
-def _storable(column: np.ndarray) -> np.ndarray:
+def _storable_column(column: np.ndarray) -> np.ndarray:
     """Complex numbers as text, long doubles as float64 where that is exact and else as text, bytes as
     text: neither .csv nor .parquet has them.
     """

@@ -19,13 +19,12 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad, listed
 from attnscope.estimators.bags.bags import Bags, read_bags
-from attnscope.estimators.bags.forms import cuts
+from attnscope.estimators.bags.forms import are_offsets, group_rows
 from attnscope.estimators.bags.frames import plain_column, read_frame
 from attnscope.estimators.bags.table_columns import (
     Columns,
     Table,
     checked_bags,
-    grouped,
     present,
 )
 from attnscope.numerics.border.array_files import Unreadable, read_arrays
@@ -33,9 +32,9 @@ from attnscope.numerics.border.array_files import Unreadable, read_arrays
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SUFFIXES", "Columns", "Table", "is_classes", "read_table"]
+__all__ = ["TABLE_SUFFIXES", "Columns", "Table", "is_classes", "read_table"]
 
-SUFFIXES = (".npz", ".csv", ".parquet")
+TABLE_SUFFIXES = (".npz", ".csv", ".parquet")
 
 
 def read_table(
@@ -45,11 +44,11 @@ def read_table(
     nor one that is absent and not needed.
     """
     path = Path(path)
-    if path.suffix not in SUFFIXES:
+    if path.suffix not in TABLE_SUFFIXES:
         raise bad("the data file", "read_table", "an .npz, .csv or .parquet file", str(path))
     if not path.is_file():
         raise AttnscopeError(f"the data file {path} must exist, got no such file.")
-    found: Any = _arrays(path) if path.suffix == ".npz" else read_frame(path)
+    found: Any = _read_npz(path) if path.suffix == ".npz" else read_frame(path)
     if not need_target and columns.target not in found:
         columns = replace(columns, target=None)
     return (
@@ -75,7 +74,8 @@ def _from_arrays(arrays: dict[str, np.ndarray], columns: Columns, path: Path) ->
     if "bags" in arrays:
         mask = arrays.get("mask")
         bags = read_bags(
-            arrays["bags"] if mask is None else (arrays["bags"], _mask(mask, path)), str(path)
+            arrays["bags"] if mask is None else (arrays["bags"], _check_mask(mask, path)),
+            str(path),
         )
         rows = np.arange(len(bags.tokens))
     elif "tokens" in arrays:
@@ -94,7 +94,7 @@ def _from_arrays(arrays: dict[str, np.ndarray], columns: Columns, path: Path) ->
     return Table(bags, names, target, weight, (), (), rows, groups)
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
     try:
         return read_arrays(path)
     except (OSError, Unreadable) as error:
@@ -103,7 +103,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         ) from None
 
 
-def _mask(mask: np.ndarray, path: Path) -> np.ndarray:
+def _check_mask(mask: np.ndarray, path: Path) -> np.ndarray:
     if mask.ndim != 2 or not np.isin(mask, (0, 1)).all():
         raise AttnscopeError(
             f"mask of {path} must be (n, L) true or false, got shape {mask.shape} of {mask.dtype}."
@@ -120,10 +120,10 @@ def _flat_bags(
             f"tokens of {path} must be numbers (N, d), got shape {tokens.shape} of {tokens.dtype}."
         )
     if bag in arrays and arrays[bag].shape == (len(tokens),):
-        names, offsets, rows = grouped(arrays[bag])
+        names, offsets, rows = group_rows(arrays[bag])
         return checked_bags(tokens[rows], offsets, path), names, rows
     offsets = arrays.get("offsets", np.empty(0))
-    if not cuts(offsets, len(tokens)):
+    if not are_offsets(offsets, len(tokens)):
         must = (
             f"increasing whole numbers from 0 to {len(tokens)}, or {bag} one name per token"
         )
@@ -164,21 +164,21 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
     if frame[columns.bag].isna().any():
         raise AttnscopeError(
             f"column {columns.bag} of {path} must name the bag in every row, got an empty cell in "
-            f"row {_first(frame[columns.bag].isna())}."
+            f"row {_first_true(frame[columns.bag].isna())}."
         )
-    names, offsets, rows = grouped(plain_column(frame[columns.bag]))
-    features, ignored = _features(frame, columns, named)
+    names, offsets, rows = group_rows(plain_column(frame[columns.bag]))
+    features, ignored = _feature_columns(frame, columns, named)
     if not features:
         raise AttnscopeError(
             f"{path} must have at least one column of numbers beside {', '.join(named)}, got none."
         )
-    tokens = _numbers(frame, features, path)[rows]
+    tokens = _feature_matrix(frame, features, path)[rows]
     bag_of = np.repeat(np.arange(len(names)), np.diff(offsets))
 
     def label(name: str | None) -> np.ndarray | None:
         if name is None:
             return None
-        return _constant(frame, name, rows, offsets, names, bag_of, path)
+        return _value_per_bag(frame, name, rows, offsets, names, bag_of, path)
 
     return Table(
         checked_bags(tokens, offsets, path),
@@ -192,12 +192,12 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
     )
 
 
-def _features(
+def _feature_columns(
     frame: pd.DataFrame, columns: Columns, named: list[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     # sets and one pass: a table of genes has 10^5 columns
     kinds = {
-        str(name): _kind(frame, name, dtype)
+        str(name): _dtype_kind(frame, name, dtype)
         for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
         if name not in named
     }
@@ -208,12 +208,12 @@ def _features(
     return numeric, tuple(name for name, kind in kinds.items() if kind not in "iufb")
 
 
-def _kind(frame: pd.DataFrame, name: Any, dtype: Any) -> str:
+def _dtype_kind(frame: pd.DataFrame, name: Any, dtype: Any) -> str:
     """NumPy's letter for a column; those of pandas' own types are looked at."""
     return dtype.kind if isinstance(dtype, np.dtype) else np.asarray(frame[name]).dtype.kind
 
 
-def _numbers(frame: pd.DataFrame, features: tuple[str, ...], path: Path) -> np.ndarray:
+def _feature_matrix(frame: pd.DataFrame, features: tuple[str, ...], path: Path) -> np.ndarray:
     part = frame[list(features)]
     if all(isinstance(dtype, np.dtype) and dtype.kind in "iufb" for dtype in part.dtypes):
         found = part.to_numpy(dtype=np.float64)
@@ -227,7 +227,7 @@ def _numbers(frame: pd.DataFrame, features: tuple[str, ...], path: Path) -> np.n
             else np.full(len(values), values.dtype.kind not in "iub")
         )
         if wrong.any():
-            where = _first(wrong)
+            where = _first_true(wrong)
             raise AttnscopeError(
                 f"column {name} of {path} must hold finite numbers, got {values[where]!s} in row "
                 f"{where}; try dropping that token."
@@ -235,11 +235,11 @@ def _numbers(frame: pd.DataFrame, features: tuple[str, ...], path: Path) -> np.n
     return part.to_numpy(dtype=np.float64)
 
 
-def _first(true: Any) -> int:
+def _first_true(true: Any) -> int:
     return int(np.argmax(np.asarray(true)))
 
 
-def _constant(
+def _value_per_bag(
     frame: pd.DataFrame,
     name: str,
     rows: np.ndarray,
@@ -252,14 +252,14 @@ def _constant(
     if frame[name].isna().any():
         raise AttnscopeError(
             f"column {name} of {path} must have a value in every row, got none in row "
-            f"{_first(frame[name].isna())}."
+            f"{_first_true(frame[name].isna())}."
         )
     values = plain_column(frame[name])[rows]
     per_bag = values[offsets[:-1]]
     other = values != per_bag[bag_of]
     if other.any():
-        bag = names[bag_of[_first(other)]]
-        where = _first(other)
+        bag = names[bag_of[_first_true(other)]]
+        where = _first_true(other)
         got = f"{per_bag[bag_of[where]]!s} and {values[where]!s} in bag {bag!s}"
         raise AttnscopeError(
             f"column {name} of {path} must be constant within a bag, got {got}."

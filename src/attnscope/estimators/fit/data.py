@@ -1,9 +1,9 @@
-"""Standardised bags with labels: what every fitting function works on.
+"""Standardised bags with labels: the input of every fitting function.
 
-Tokens are centred and scaled feature by feature; a feature whose spread is below 1e-9 of its size
-(or of the widest feature) carries rounding noise only and is divided by that size, so that the
-caller's zero is as far from it whatever the unit. Numbers y are centred and scaled too, so that
-every default holds for any unit.
+Tokens are centred and scaled feature by feature. A feature whose spread is below 1e-9 of its size
+(or of the widest feature) holds rounding noise only. It is divided by that size, so that its
+distance to the caller's zero does not depend on the unit. Numbers y are centred and scaled too, so
+that every default holds in any unit.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from attnscope.numerics.compiled.data_pass import CATEGORICAL, GAUSSIAN
 
 __all__ = ["Data", "Scaling", "label_log_density", "one_hot", "scaling_of"]
 
-# standard deviations: farther tokens count as that far, so that sums of squares stay finite
-FARTHEST = 1e50
-CONSTANT = 1e-9  # relative spread below which a feature counts as constant
+# standard deviations: tokens farther out are clipped, so that sums of squares stay finite
+MAX_TOKEN_DEVIATIONS = 1e50
+CONSTANT_RELATIVE_SPREAD = 1e-9  # relative spread below which a feature counts as constant
 
 
 class Scaling(NamedTuple):
@@ -37,15 +37,15 @@ class Scaling(NamedTuple):
     def tokens(self, x: np.ndarray) -> np.ndarray:
         z = x - self.mean
         z /= self.scale
-        return np.clip(z, -FARTHEST, FARTHEST, out=z)
+        return np.clip(z, -MAX_TOKEN_DEVIATIONS, MAX_TOKEN_DEVIATIONS, out=z)
 
 
 class Data(NamedTuple):
     """tokens (N, d), offsets (n+1,), labels (n,) numbers or class indices as floats, weight (n,),
     label family, outputs m; origin (d,): the caller's zero in these coordinates, where the
-    background may be centred (None: nowhere in particular); groups (n,): bags of one number belong
-    together (None: every bag is for itself); known (n,): the deciding token's position in its bag,
-    -1 where unknown (None: nowhere known).
+    background may be centred (None: unknown); groups (n,): bags with the same number form one group
+    (None: every bag is a group); known (n,): the deciding token's location in its bag, -1 where it
+    is unknown (None: unknown in every bag).
     """
 
     tokens: np.ndarray
@@ -69,6 +69,10 @@ class Data(NamedTuple):
     def per_token(self, per_bag: np.ndarray) -> np.ndarray:
         return np.repeat(per_bag, self.lengths, axis=0)
 
+    def average(self, per_bag: np.ndarray) -> float:
+        """Mean over bags (n,), by their weights."""
+        return float(np.average(per_bag, weights=self.weight))
+
     def take(self, bags: np.ndarray) -> Data:
         """The bags of these numbers."""
         starts = self.offsets[bags]
@@ -84,9 +88,9 @@ class Data(NamedTuple):
             known=None if self.known is None else self.known[bags],
         )
 
-    def seen(self, log_odds: np.ndarray) -> np.ndarray:
-        """Of log odds (N,) of which token decides, those that what is known leaves: -inf at tokens
-        of a bag whose deciding token is another.
+    def apply_known_locations(self, log_odds: np.ndarray) -> np.ndarray:
+        """Log odds (N,) that a token decides, set to -inf at the other tokens of a bag whose
+        deciding token is known.
         """
         if self.known is None:
             return log_odds
@@ -102,13 +106,15 @@ def scaling_of(
     y: np.ndarray | None,
     weight: np.ndarray,
 ) -> Scaling:
-    """From additive sums: count of tokens, their sum (d,) and sum of squares (d,);
-    y=None leaves labels as they are.
+    """Scaling from additive sums: number of tokens, their sum (d,) and sum of squares (d,).
+    y=None leaves labels unscaled.
     """
     mean = total / count
     spread = np.sqrt(np.maximum(square / count - mean**2, 0))
     size = np.maximum(np.abs(mean), spread.max())
-    scale = np.where(spread > CONSTANT * size, spread, np.where(size > 0, size, 1.0))
+    scale = np.where(
+        spread > CONSTANT_RELATIVE_SPREAD * size, spread, np.where(size > 0, size, 1.0)
+    )
     if y is None:
         return Scaling(mean, scale, 0.0, 1.0)
     label_mean = float(np.average(y, weights=weight))
@@ -117,12 +123,12 @@ def scaling_of(
         mean,
         scale,
         label_mean,
-        label_scale if label_scale > CONSTANT * abs(label_mean) else 1.0,
+        label_scale if label_scale > CONSTANT_RELATIVE_SPREAD * abs(label_mean) else 1.0,
     )
 
 
 def one_hot(data: Data) -> np.ndarray:
-    """Labels as columns (n, m): numbers as they are, binary as -1/+1, classes as indicators."""
+    """Labels as columns (n, m): numbers unchanged, two classes as -1/+1, more classes as indicators."""
     if data.family == CATEGORICAL:
         return np.eye(data.outputs)[data.labels.astype(int)]
     y = data.labels if data.family == GAUSSIAN else 2 * data.labels - 1

@@ -5,11 +5,11 @@ deciding token there, r_l = responsibility of token l for its bag's label, nu = 
 (infinite: Gaussian).
 
     background N(m0, S0), deciding token N(mu, gam^2 I) in z = W^T (x - m0), W W^T = S0^-1, each of
-    the bag's positions alike; y | deciding token x: f(y | V^T x + b).
+    the bag's locations equally probable; y | deciding token x: f(y | V^T x + b).
     score  l(x) = -d log gam - |z-mu|^2/(2 gam^2) + |z|^2/2    (gate "linear": gam = 1, l is linear)
            l(x) = -d log gam - (nu+d)/2 [log(1 + |z-mu|^2/(nu gam^2)) - log(1 + |z|^2/nu)]
                (Student t, robust)
-    E step r ~ exp(l(x_l)) f(y | V^T x_l + b) within the bag (1 at the token that is known to decide).
+    E step r ~ exp(l(x_l)) f(y | V^T x_l + b) within the bag (1 at a known deciding token).
         M step: weighted means and covariances; S0, then gam; V by ridge.
     background mean  m0 = o + max(0, 1 - (d-2)/(w |W^T (m - o)|^2)) (m - o)
            (m the weighted mean, w its weight, o the caller's zero)
@@ -17,12 +17,13 @@ deciding token there, r_l = responsibility of token l for its bag's label, nu = 
 The sums of the E step (`Sums`) are additive over batches and take O(d^2) memory. Numbers: V, its
 ridge and the noise are set by the evidence (ridge.py). S0 is shrunk towards a multiple of the
 identity by the oracle-approximating rule (Chen et al. 2010), m0 towards the caller's zero by
-James and Stein's (1961), positive part: where background tokens are centred there, their mean's d
-errors would enter the key, of variance 1/n + 1/w instead of 1/n in each direction (half as much
-again with three tokens a bag); where they are not, the factor is 1. Classes: V by weighted ridge logistic
-regression, whose tokens (those with r > 1e-6) must be in memory. Without shrinkage and with sigma^2
-= RSS/n this is exact EM (in its conditional form, Meng and Rubin 1993: the likelihood never falls);
-shrinkage and the evidence's RSS/(n - g) depart from it on purpose.
+the positive-part rule of James and Stein (1961). Where background tokens are centred there, the d
+errors of their mean would enter the key, whose variance would be 1/n + 1/w instead of 1/n in each
+direction (half as much again with three tokens per bag). Where they are not centred there, the
+factor is 1. Classes: V by weighted ridge logistic regression, whose tokens (those with r > 1e-6)
+must be in memory. Without shrinkage and with sigma^2 = RSS/n this is exact EM (in its conditional
+form, Meng and Rubin 1993: the likelihood never falls); shrinkage and the evidence's RSS/(n - g)
+depart from it on purpose.
 """
 
 from __future__ import annotations
@@ -59,13 +60,15 @@ __all__ = [
     "whitening",
 ]
 
-# responsibilities below this do not enter the Gram matrix: 1e5 tokens of them weigh 1e-7 of one
-NEGLIGIBLE = 1e-12
-NEGLIGIBLE_CLASS = 1e-6  # the same for the logistic fit, which is iterative
-# gam^2 is kept within: outside, one token's score would be decided by rounding
-SPREADS = (1e-3, 1e3)
+# responsibilities below this do not enter the Gram matrix: 1e5 such tokens weigh 1e-7 of one
+NEGLIGIBLE_RESPONSIBILITY = 1e-12
+NEGLIGIBLE_CLASS_RESPONSIBILITY = 1e-6  # the same for the logistic fit, which is iterative
+# bounds of gam^2: outside, rounding would determine a token's score
+SPREAD_RANGE = (1e-3, 1e3)
+# gain in log likelihood per bag that ends EM on all bags
+EM_STOP_GAIN = 1e-6
 # L-BFGS steps per M step, from the last V: EM needs an improvement, not the optimum
-LOGISTIC_STEPS = 5
+LOGISTIC_LBFGS_STEPS = 5
 
 
 class TokenModel(NamedTuple):
@@ -133,7 +136,7 @@ def responsibilities(em: Em, data: Data) -> tuple[np.ndarray, float, float]:
     )
     if data.family == GAUSSIAN:
         joint -= 0.5 * np.log(em.values.variance)
-    joint = data.seen(joint)
+    joint = data.apply_known_locations(joint)
     r = bag_softmax(joint, data.offsets)
     first = data.offsets[:-1]
     with np.errstate(
@@ -153,7 +156,7 @@ def e_step(
     em: Em, data: Data, everything: np.ndarray | None = None
 ) -> tuple[Sums, np.ndarray]:
     """The sums of one pass over `data`, and the responsibilities;
-    `everything` = `token_gram(data)` if it is at hand.
+    `everything` = `token_gram(data)` if it is already computed.
     """
     r, log_likelihood, error = responsibilities(em, data)
     weight = data.per_token(data.weight)
@@ -165,7 +168,7 @@ def e_step(
         nu = em.tokens.dof
         near_weight = (nu + d) / (nu + near / em.tokens.spread)
         far_weight = (nu + d) / (nu + far)
-    kept = r * weight > NEGLIGIBLE
+    kept = r * weight > NEGLIGIBLE_RESPONSIBILITY
     x = data.tokens[kept]
     rw = (r * weight)[kept]
     label = gram(np.column_stack([x, data.per_token(data.labels)[kept]]), rw)
@@ -196,7 +199,7 @@ def m_step(
     precision: float | None = None,
     origin: np.ndarray | None = None,
 ) -> Em:
-    """New parameters from the sums; for classes the values are left as they are (see `em_step`).
+    """New parameters from the sums. For classes the values stay unchanged (see `em_step`).
     `origin` as in `Data`.
     """
     tokens = _token_step(em.tokens, sums, quadratic, origin)
@@ -204,8 +207,8 @@ def m_step(
     return Em(tokens, values)
 
 
-# eigenvalues are raised to this share of the largest: 1e8 times what rounding does to them
-INDEFINITE = 1e-8
+# eigenvalues are raised to this share of the largest: 1e8 times their rounding error
+MIN_EIGENVALUE_SHARE = 1e-8
 
 
 def em_step(
@@ -229,7 +232,7 @@ def run_em(
     quadratic: bool,
     steps: int,
     precision: float | None = None,
-    tol: float = 1e-6,
+    tol: float = EM_STOP_GAIN,
 ) -> Em:
     """EM until the log likelihood per bag gains less than `tol`, at most `steps` passes."""
     last = -np.inf
@@ -270,7 +273,7 @@ def _token_step(
         mean=centre,
         whiten=whiten,
         key=(mean - centre) @ whiten,
-        spread=float(np.clip(spread, *SPREADS)),
+        spread=float(np.clip(spread, *SPREAD_RANGE)),
     )
 
 
@@ -298,27 +301,30 @@ def whitening(covariance: np.ndarray, count: float) -> np.ndarray:
     shrink = min(1.0, ((1 - 2 / d) * square + (d * level) ** 2) / gap) if gap > 0 else 1.0
     shrink = max(shrink, 1e-8)  # constant features: keeps the factor invertible
     shrunk = (1 - shrink) * covariance + shrink * level * np.eye(d)
-    return solve_triangular(_factor(shrunk), np.eye(d), lower=True).T
+    return solve_triangular(_cholesky_factor(shrunk), np.eye(d), lower=True).T
 
 
-def _factor(matrix: np.ndarray) -> np.ndarray:
-    """Lower Cholesky factor; where rounding left a symmetric matrix indefinite,
-    of the nearest one that is not nearly so.
+def _cholesky_factor(matrix: np.ndarray) -> np.ndarray:
+    """Lower Cholesky factor. If rounding made the symmetric matrix indefinite, its small eigenvalues
+    are raised first.
     """
     try:
         return cholesky(matrix, lower=True)
-    except np.linalg.LinAlgError:  # a difference of sums that an extreme token has emptied
+    except (
+        np.linalg.LinAlgError
+    ):  # a difference of sums in which an extreme token cancelled everything else
         values, vectors = np.linalg.eigh(matrix)
         largest = float(np.abs(values).max())
         return cholesky(
-            (vectors * np.maximum(values, INDEFINITE * largest)) @ vectors.T, lower=True
+            (vectors * np.maximum(values, MIN_EIGENVALUE_SHARE * largest)) @ vectors.T,
+            lower=True,
         )
 
 
 def logistic(data: Data, r: np.ndarray, old: Values) -> Values:
     """Weighted ridge logistic regression of the labels on the tokens, from the old V."""
     weight = r * data.per_token(data.weight)
-    kept = weight > NEGLIGIBLE_CLASS
+    kept = weight > NEGLIGIBLE_CLASS_RESPONSIBILITY
     x, weight, labels = data.tokens[kept], weight[kept], data.per_token(data.labels)[kept]
     one_per_bag = np.arange(len(x) + 1)
 
@@ -348,6 +354,6 @@ def logistic(data: Data, r: np.ndarray, old: Values) -> Values:
     none, zeros = np.empty((len(x), 0)), np.zeros(len(x))
     start = np.concatenate([old.weights.ravel(), old.bias])
     theta = minimize(
-        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": LOGISTIC_STEPS}
+        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": LOGISTIC_LBFGS_STEPS}
     ).x
     return old._replace(weights=theta[:-m].reshape(d, m), bias=theta[-m:])

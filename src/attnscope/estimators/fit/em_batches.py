@@ -1,8 +1,8 @@
 """EM over batches that do not fit in memory together: additive sums, O(d^2) memory per start.
 
-Pass 1 adds up the scale of tokens and labels, pass 2 the moments the starts need, every later pass
-is one EM step of every start; after SCREEN passes only the start that predicts best goes on. One EM
-step over batches equals one over all bags at once up to the rounding of sums.
+Pass 1 adds up the scale of tokens and labels, pass 2 the moments for the starts. Every later pass
+is one EM step of every start; after SCREEN_PASSES passes only the start that predicts best goes on.
+One EM step over batches equals one over all bags at once up to the rounding of sums.
 
 Classes: the logistic regression of the M step is not additive, but one step of it on a quadratic
 bound is. notation: x = (1, token), rho = r weight, w = V^T x the old logits, p = their
@@ -14,9 +14,9 @@ probabilities, a = ridge (not on the bias).
     more           the Hessian is at most (1/2)(I - 11^T/C) in the classes           (Boehning 1992)
                    V <- V + ((1/2) sum rho x x^T + a)^-1 (sum rho (t - p)^T x - a V)
 
-Both bounds touch the likelihood at the old V: the penalised likelihood never falls, and a fixed
-point of these passes is one of EM with the M step carried to its end. (Columns of V sum to zero
-from the start and stay so, where I - 11^T/C is the identity.)
+Both bounds touch the likelihood at the old V. So the penalised likelihood never falls, and a fixed
+point of these passes is a fixed point of EM with a complete M step. (Columns of V sum to zero at
+the start and stay so; there I - 11^T/C is the identity.)
 """
 
 from __future__ import annotations
@@ -37,14 +37,21 @@ from attnscope.estimators.fit.data import (
 from attnscope.estimators.fit.em import Em, Sums, add, e_step, m_step, scores
 from attnscope.estimators.fit.mixture import probabilities
 from attnscope.estimators.fit.ridge import Values
-from attnscope.estimators.fit.starts import BagMoments, add_moments, bag_moments, make_starts
+from attnscope.estimators.fit.starts import (
+    CLASS_PRECISION,
+    BagMoments,
+    add_moments,
+    bag_moments,
+    make_starts,
+)
 from attnscope.numerics.compiled.data_pass import BERNOULLI, GAUSSIAN, bag_softmax, bag_sum
 
-__all__ = ["CLASS_PRECISION", "SCREEN", "Stream", "batch_moments", "class_step", "class_sums"]
+__all__ = ["SCREEN_PASSES", "Stream", "batch_moments", "class_step", "class_sums"]
 
-SCREEN = 6  # EM passes before one start is kept: right and wrong basins differ by then
-LONG = 16  # tokens a bag from which adding up a matrix per bag is little beside making it
-CLASS_PRECISION = 1.0  # ridge of V for classes where none is given, as in best_start.py
+# EM passes before one start is chosen: by then right and wrong basins differ
+SCREEN_PASSES = 6
+# tokens per bag from which adding a matrix per bag is cheap compared with making it
+LONG_BAG_TOKENS = 16
 
 
 @dataclass
@@ -97,7 +104,7 @@ class Stream:
             self._add_step(name, em, data)
 
     def blank(self) -> Stream:
-        """The same parameters, no sums of the current pass: for one who adds a part of it."""
+        """The same parameters without the sums of the current pass, for a worker that adds a part."""
         totals = self.totals and [self.totals[0], *(0 * part for part in self.totals[1:5])]
         if totals:
             totals.append(self.totals[5])  # type: ignore[index]
@@ -105,7 +112,7 @@ class Stream:
         return replace(self, totals=totals, lengths=[], **empty)
 
     def absorb(self, part: Stream) -> None:
-        """Add the sums of a `blank` that has seen a part of the pass."""
+        """Add the sums of a `blank` stream that read a part of the pass."""
         if self.passes == 0:
             assert self.totals is not None and part.totals is not None
             for mine, theirs in zip(self.totals[1:5], part.totals[1:5]):
@@ -135,7 +142,7 @@ class Stream:
         self.errors[name] = self.errors.get(name, 0.0) + error
 
     def centre(self, tokens: np.ndarray, y: np.ndarray) -> None:
-        """Begin sums about the mean of these: no cancellation when squares are subtracted."""
+        """Start sums about the mean of these tokens, so that differences of squares do not cancel."""
         mean = tokens.mean(axis=0)
         d = len(mean)
         self.totals = [
@@ -164,23 +171,23 @@ class Stream:
 
     def end_pass(self) -> None:
         if self.passes == 0:
-            self.scaling = self._scale()
+            self.scaling = self._scaling_from_totals()
         elif self.passes == 1:
-            self.ems = self._starts()
+            self.ems = self._make_starts()
         else:
-            self.ems = {name: self._stepped(name, em) for name, em in self.ems.items()}
+            self.ems = {name: self._step_em(name, em) for name, em in self.ems.items()}
             # the first is what predictions use meanwhile
             best = sorted(self.ems, key=lambda name: self.errors[name])
             self.ems = {
                 name: self.ems[name]
-                for name in (best[:1] if self.passes == 1 + SCREEN else best)
+                for name in (best[:1] if self.passes == 1 + SCREEN_PASSES else best)
             }
             self.sums = {}
             self.class_sums = {}
             self.errors = {}
         self.passes += 1
 
-    def _starts(self) -> dict[str, Em]:
+    def _make_starts(self) -> dict[str, Em]:
         assert self.moments is not None and self.scaling is not None
         precision = (
             CLASS_PRECISION if self.ridge is None or self.family == GAUSSIAN else self.ridge
@@ -195,7 +202,7 @@ class Stream:
             precision,
         )
 
-    def _stepped(self, name: str, em: Em) -> Em:
+    def _step_em(self, name: str, em: Em) -> Em:
         assert self.scaling is not None
         new = m_step(
             em,
@@ -209,7 +216,7 @@ class Stream:
             return new
         return new._replace(values=class_step(em.values, self.class_sums[name]))
 
-    def _scale(self) -> Scaling:
+    def _scaling_from_totals(self) -> Scaling:
         assert self.totals is not None
         centre, count, total, square, labels, base = self.totals
         scaling = scaling_of(float(count[0]), total, square, np.zeros(1), np.ones(1))
@@ -224,7 +231,7 @@ def batch_moments(data: Data) -> BagMoments:
     """`bag_moments` with one Gram matrix of (1, x) per bag, from which every sum follows, instead
     of one of all tokens for every output: for bags of many tokens.
     """
-    if len(data.tokens) < LONG * data.size:
+    if len(data.tokens) < LONG_BAG_TOKENS * data.size:
         return bag_moments(data)
     y = one_hot(data)
     d = data.tokens.shape[1]
@@ -246,14 +253,14 @@ def batch_moments(data: Data) -> BagMoments:
         np.concatenate([[data.weight.sum()], data.weight @ y, data.weight @ y**2]),
         float(data.weight @ data.lengths),
         data.weight @ s,
-        _whole(total),
+        _symmetric_from_upper(total),
         (s1 * data.weight[:, None]).T @ s1,
         (y * data.weight[:, None]).T @ s,
-        np.array([_whole(part) for part in yxx]),
+        np.array([_symmetric_from_upper(part) for part in yxx]),
     )
 
 
-def _whole(upper: np.ndarray) -> np.ndarray:
+def _symmetric_from_upper(upper: np.ndarray) -> np.ndarray:
     """A symmetric matrix from its upper triangle."""
     out = np.triu(upper)
     return out + np.triu(out, 1).T

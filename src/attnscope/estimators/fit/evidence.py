@@ -1,19 +1,21 @@
-"""What held-out labels say for one deciding token, and for the mean token.
+"""How strongly held-out labels support one deciding token, and the mean token.
 
-    token     the model's loss is below that of no tokens at all
-    mean      the mean token's is
-    lead      the model's is below the lower of these two
-    density   the labels' log density under the mixture over tokens is above the higher of those of
-              no tokens and of the mean token,   log f(y) = log sum_l p_l N(y; w_l, noise + u)
-    gate      and above that with equal weights p_l = 1/L: the features show which token it is
+    token     the model's loss is below the loss of a constant
+    mean      the mean token's loss is below the loss of a constant
+    lead      the model's loss is below the lower of these two
+    density   the labels' log density under the mixture over tokens is above the log density of a
+              constant and of the mean token,   log f(y) = log sum_l p_l N(y; w_l, noise + u)
+    gate      the log density is above that with equal weights p_l = 1/L: the features show which
+              token decides
 
-each as a mean over bags in its own standard errors. A label near the value of ONE token of its bag
-has a high density even where the weights p do not tell which: squared error, which sees the
-mixture's mean alone, does not show it. For classes the density is the probability of the label.
+Each number is a mean over bags in units of its standard error. A label near the value of ONE token
+of its bag has a high density even if the weights p do not show which token. Squared error does not
+reveal this, because it depends on the mean of the mixture only. For classes the density is the
+probability of the label.
 
-notation: p_l weights, w_l values, u the bag's uncertainty of values (ridge.py). The errors are of
-bags given the folds; that the model was chosen by the same losses is not in them, so that a few
-standard errors are asked for (diagnose.py).
+notation: p_l weights, w_l values, u the bag's uncertainty of values (ridge.py). The standard errors
+are over bags, given the folds. They do not include that the model was chosen by the same losses, so
+diagnose.py asks for a few standard errors.
 """
 
 from __future__ import annotations
@@ -36,24 +38,24 @@ from attnscope.numerics.compiled.data_pass import GAUSSIAN, MIXTURE, bag_max, ba
 
 __all__ = ["evidence", "evidence_of", "held_out_densities", "log_densities"]
 
-MOST = 1e3  # standard errors, where every bag gains the same
+MAX_STANDARD_ERRORS = 1e3  # reported where every bag gains the same
 
 
 def log_densities(fitted: Fitted, data: Data) -> np.ndarray:
-    """log f of each label in standardised units (n, 2): with the weights, and with equal ones. Soft
-    and witness models have no mixture: one law about their output, twice.
+    """log f of each label in standardised units (n, 2): with the model's weights, and with equal
+    weights. Soft and witness models have no mixture: both columns are the density about the output.
     """
     answers = bag_answers(fitted, data.tokens, data.offsets)
     if fitted.combine != MIXTURE:
         if data.family == GAUSSIAN:
-            one = _normal(data.labels - answers.output[:, 0], answers.spread**2)
+            one = _normal_log_density(data.labels - answers.output[:, 0], answers.spread**2)
         else:
             one = -output_losses(answers.output, data)
         return np.column_stack([one, one])
     labels = data.per_token(data.labels)
     if data.family == GAUSSIAN:
         width = data.per_token(fitted.values.noise + answers.unsure)
-        each = _normal(labels - answers.value[:, 0], width)
+        each = _normal_log_density(labels - answers.value[:, 0], width)
     else:
         each = label_log_density(labels, answers.value, data.family, 1.0)
     equal = -np.log(data.per_token(data.lengths))
@@ -67,7 +69,7 @@ def _log_sums(x: np.ndarray, data: Data) -> np.ndarray:
 
 
 def held_out_densities(folds: list[Fold], track: Track) -> np.ndarray:
-    """The same of every bag (n, 2) under the model of the fold that holds it out."""
+    """Log densities (n, 2) of every bag under the model of the fold that holds it out."""
     out = np.empty((folds[0].data.size, 2))
     for fold, model in zip(folds, track.models):
         out[fold.out] = log_densities(model, fold.held)
@@ -77,59 +79,57 @@ def held_out_densities(folds: list[Fold], track: Track) -> np.ndarray:
 def evidence(
     data: Data, losses: np.ndarray, densities: np.ndarray, pooled: Pooled | None
 ) -> dict[str, float]:
-    """All five, of the model's losses (n,) and log densities (n, 2); pooled=None: there is no mean
-    token to compare with.
+    """All five numbers, from the model's losses (n,) and log densities (n, 2). pooled=None: there is
+    no mean token to compare with.
     """
     nothing = output_losses(constant_output(data), data)
     flat = _without_tokens(data, nothing)
     best = nothing
     densest = flat
     if pooled is not None:
-        if _mean(data, pooled.losses) < _mean(data, nothing):
+        if data.average(pooled.losses) < data.average(nothing):
             best = pooled.losses
         smooth = -pooled.losses
         if data.family == GAUSSIAN:
-            smooth = _normal(data.labels - pooled.output[:, 0], pooled.spread**2)
-        if _mean(data, smooth) > _mean(data, flat):
+            smooth = _normal_log_density(data.labels - pooled.output[:, 0], pooled.spread**2)
+        if data.average(smooth) > data.average(flat):
             densest = smooth
     return {
-        "token": _errors(nothing - losses, data),
-        "mean": 0.0 if pooled is None else _errors(nothing - pooled.losses, data),
-        "lead": _errors(best - losses, data),
-        "density": _errors(densities[:, 0] - densest, data),
-        "gate": _errors(densities[:, 0] - densities[:, 1], data),
+        "token": _gain_in_errors(nothing - losses, data),
+        "mean": 0.0 if pooled is None else _gain_in_errors(nothing - pooled.losses, data),
+        "lead": _gain_in_errors(best - losses, data),
+        "density": _gain_in_errors(densities[:, 0] - densest, data),
+        "gate": _gain_in_errors(densities[:, 0] - densities[:, 1], data),
     }
 
 
 def evidence_of(selected: Any, pooled: Pooled, data: Data) -> dict[str, float]:
-    """Of what a fit has selected (its held-out losses, outputs and spreads)."""
+    """The evidence of a selected fit, from its held-out losses, outputs and spreads."""
     density = getattr(selected, "density", None)
     if density is None:
         one = -selected.held_out
         if data.family == GAUSSIAN:
-            one = _normal(data.labels - selected.output[:, 0], selected.spread**2)
+            one = _normal_log_density(data.labels - selected.output[:, 0], selected.spread**2)
         density = np.column_stack([one, one])
     return evidence(data, selected.held_out, density, pooled)
 
 
 def _without_tokens(data: Data, losses: np.ndarray) -> np.ndarray:
-    """Log densities without tokens: numbers are normal about their mean."""
+    """Log densities of a model without tokens: numbers are normal about their mean."""
     if data.family != GAUSSIAN:
         return -losses
-    variance = max(_mean(data, losses), 1e-300)
+    variance = max(data.average(losses), 1e-300)
     return -0.5 * (losses / variance + np.log(2 * np.pi * variance))
 
 
-def _errors(gain: np.ndarray, data: Data) -> float:
+def _gain_in_errors(gain: np.ndarray, data: Data) -> float:
     mean, error = gain_and_error(gain, data.weight, data.groups)
     if mean == 0:
         return 0.0
-    return float(np.clip(mean / max(error, 1e-300), -MOST, MOST))
+    return float(
+        np.clip(mean / max(error, 1e-300), -MAX_STANDARD_ERRORS, MAX_STANDARD_ERRORS)
+    )
 
 
-def _mean(data: Data, per_bag: np.ndarray) -> float:
-    return float(np.average(per_bag, weights=data.weight))
-
-
-def _normal(miss: np.ndarray, variance: np.ndarray) -> np.ndarray:
+def _normal_log_density(miss: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return -0.5 * (miss**2 / variance + np.log(2 * np.pi * variance))

@@ -1,7 +1,7 @@
-"""Folds: which bags are held out together, and the mean and error of what is seen on them.
+"""Folds: which bags are held out together, and the mean and standard error of held-out numbers.
 
-Bags of one group (a patient, an image) stand in one fold, and an error of a mean is one of
-independent groups: with T_g = sum_{i in g} w_i (x_i - mean) it is
+Bags of one group (a patient, an image) are in one fold, and standard errors treat groups as
+independent: with T_g = sum_{i in g} w_i (x_i - mean) the standard error of a mean is
 sqrt(G/(G-1) sum_g T_g^2) / sum_i w_i.
 
 notation: n bags, x_i (n,) differences of losses, w_i weights, G groups.
@@ -15,14 +15,14 @@ import numpy as np
 
 from attnscope.estimators.fit.data import Data
 
-__all__ = ["FOLDS", "Fold", "gain_and_error", "make_folds"]
+__all__ = ["FOLD_COUNT", "Fold", "gain_and_error", "make_folds"]
 
-FOLDS = 5
+FOLD_COUNT = 5
 
 
 class Fold(NamedTuple):
-    """Which bags are held out; the parts are copied when asked for,
-    so that folds take no memory between stages.
+    """Which bags are held out. `train` and `held` copy their bags on each call, so that folds take
+    no memory between stages.
     """
 
     data: Data
@@ -39,12 +39,12 @@ class Fold(NamedTuple):
 
 
 def make_folds(data: Data, seed: int) -> list[Fold]:
-    """Random folds; sorted by label first so that every fold sees every class and the whole
-    range. Bags of one group are in one fold.
+    """Random folds, stratified by label, so that every fold has every class and the whole range.
+    Bags of one group are in one fold.
     """
     rng = np.random.default_rng([seed, 0])
     if data.groups is None:
-        count = min(FOLDS, data.size)
+        count = min(FOLD_COUNT, data.size)
         order = np.lexsort((rng.random(data.size), data.labels))
         fold = np.empty(data.size, int)
         for block in range(0, data.size, count):
@@ -63,11 +63,11 @@ def make_folds(data: Data, seed: int) -> list[Fold]:
 def _grouped_folds(
     labels: np.ndarray, groups: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, int]:
-    """The fold of each bag, and how many: as for single bags, by the groups' mean labels; of each
-    handful the largest group goes to the fold that has the fewest bags.
+    """The fold of each bag, and the number of folds. Groups are stratified by their mean labels; in
+    each block of groups the largest one goes to the fold with the fewest bags.
     """
     _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    count = min(FOLDS, len(sizes))
+    count = min(FOLD_COUNT, len(sizes))
     order = np.lexsort((rng.random(len(sizes)), np.bincount(codes, labels) / sizes))
     fold = np.empty(len(sizes), int)
     load = np.zeros(count)
@@ -83,8 +83,8 @@ def _grouped_folds(
 def gain_and_error(
     gain: np.ndarray, weight: np.ndarray, groups: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """Weighted mean of (n,) gains and its standard error; NaN where a bag was not held out.
-    Groups (n,) are independent of each other, bags of one group need not be.
+    """Weighted mean of gains (n,) and its standard error; NaN marks bags that were not held out.
+    Groups (n,) are independent of each other; bags of one group need not be.
     """
     known = np.isfinite(gain)
     gain = gain[known]

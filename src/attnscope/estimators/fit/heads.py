@@ -1,15 +1,15 @@
 """Several heads: y = sum_h x_{J_h}.v_h + b + noise, each head with its own deciding token, gate and
 values (numbers only).
 
-Given the other heads' predictions f_g, head h sees the label y - sum_{g != h} f_g: a
-single-location problem again. Heads are found one after the other, each on the residuals of those
-before, with starts chosen by held-out loss (stages.py); then EM steps go round the heads until the
-prediction no longer moves (backfitting; Buja, Hastie and Tibshirani 1989). Each step is EM of
-em.py; that the rounds as a whole climb a likelihood is not claimed, since the other heads enter by
+Given the other heads' predictions f_g, head h has the label y - sum_{g != h} f_g, which is again a
+single-location problem. Heads are found one after the other, each on the residuals of the earlier
+ones, with starts chosen by held-out loss (stages.py). Then EM steps cycle through the heads until
+the prediction stops moving (backfitting; Buja, Hastie and Tibshirani 1989). Each step is an EM step
+of em.py. The rounds as a whole need not increase a likelihood, because the other heads enter by
 their predicted mean and not by their posterior.
 
 Held-out predictions come from the same rounds on each fold's bags, started at the heads found on
-all bags: they never see a held-out label, but the basin was chosen with it.
+all bags. They do not use held-out labels, but the choice of the basin did.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.em import Em, run_em
-from attnscope.estimators.fit.held_out import Fold, Options, each
+from attnscope.estimators.fit.held_out import Fold, Options, map_jobs
 from attnscope.estimators.fit.mixture import (
     Answers,
     Fitted,
@@ -31,16 +31,16 @@ from attnscope.estimators.fit.mixture import (
 from attnscope.estimators.fit.stages import fit_bags
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
-__all__ = ["Heads", "fit_heads", "residuals", "summed"]
+__all__ = ["Heads", "fit_heads", "residuals", "sum_of_heads"]
 
-ROUNDS = 30
-STEPS = 2  # EM steps per head and round
+BACKFITTING_ROUNDS = 30
+ROUND_EM_STEPS = 2  # EM steps per head and round
 # mean squared move of the prediction in a round, in units of the labels' variance
-SETTLED = 1e-8
+STOP_MEAN_SQUARED_MOVE = 1e-8
 
 
 class Heads(NamedTuple):
-    """As select.Selected, for several heads."""
+    """As stages.Selected, for several heads."""
 
     heads: list[Fitted]
     stages: list[str]
@@ -64,16 +64,18 @@ def fit_heads(data: Data, folds: list[Fold], options: Options, count: int) -> He
         found = fit_bags(left, [fold._replace(data=left) for fold in folds], alone, None)
         assert found.fitted.tokens is not None
         ems.append(Em(found.fitted.tokens, found.fitted.values))
-        ems = _rounds(ems, data, quadratic, ridge)
+        ems = _backfit(ems, data, quadratic, ridge)
         first = first or found.start_losses
-    parts = each(
-        lambda fold: _rounds(ems, fold.train, quadratic, ridge), folds, options.workers
+    parts = map_jobs(
+        lambda fold: _backfit(ems, fold.train, quadratic, ridge), folds, options.workers
     )
     output = np.empty((data.size, 1))
     spread = np.empty(data.size)
     for fold, part in zip(folds, parts):
         held = fold.held
-        answers = summed([from_em(em, GAUSSIAN) for em in part], held.tokens, held.offsets)
+        answers = sum_of_heads(
+            [from_em(em, GAUSSIAN) for em in part], held.tokens, held.offsets
+        )
         output[fold.out], spread[fold.out] = answers.output, answers.spread
     errors = (data.labels - output[:, 0]) ** 2
     options.say(f"{count} heads: held-out loss {np.average(errors, weights=data.weight):.4g}")
@@ -81,23 +83,27 @@ def fit_heads(data: Data, folds: list[Fold], options: Options, count: int) -> He
     return Heads([from_em(em, GAUSSIAN) for em in ems], stages, errors, output, spread, first)
 
 
-def _rounds(ems: list[Em], data: Data, quadratic: bool, ridge: float | None) -> list[Em]:
+def _backfit(ems: list[Em], data: Data, quadratic: bool, ridge: float | None) -> list[Em]:
     ems = list(ems)
-    outputs = [_output(em, data) for em in ems]
-    for _ in range(ROUNDS):
+    outputs = [_head_output(em, data) for em in ems]
+    for _ in range(BACKFITTING_ROUNDS):
         before = sum(outputs)
         for h, em in enumerate(ems):
             others = sum(outputs) - outputs[h]
             ems[h] = run_em(
-                em, data._replace(labels=data.labels - others), quadratic, STEPS, ridge
+                em,
+                data._replace(labels=data.labels - others),
+                quadratic,
+                ROUND_EM_STEPS,
+                ridge,
             )
-            outputs[h] = _output(ems[h], data)
-        if float(np.mean((sum(outputs) - before) ** 2)) < SETTLED:
+            outputs[h] = _head_output(ems[h], data)
+        if float(np.mean((sum(outputs) - before) ** 2)) < STOP_MEAN_SQUARED_MOVE:
             break
     return ems
 
 
-def _output(em: Em, data: Data) -> np.ndarray:
+def _head_output(em: Em, data: Data) -> np.ndarray:
     return bag_outputs(from_em(em, GAUSSIAN), data.tokens, data.offsets)[2][:, 0]
 
 
@@ -108,9 +114,9 @@ def residuals(heads: list[Fitted], data: Data) -> np.ndarray:
     )
 
 
-def summed(heads: list[Fitted], tokens: np.ndarray, offsets: np.ndarray) -> Answers:
-    """All heads together: weights averaged; values and outputs added;
-    the noise once, the heads' own doubts added.
+def sum_of_heads(heads: list[Fitted], tokens: np.ndarray, offsets: np.ndarray) -> Answers:
+    """All heads together: weights are averaged, values and outputs added. The variance is the noise,
+    counted once, plus the heads' variances without noise.
     """
     each_head = [bag_answers(head, tokens, offsets) for head in heads]
     if len(heads) == 1:

@@ -4,9 +4,9 @@
 
 where a corrects a given score (that of the EM token model, or zero) by a.(x, extra features), and
 loss_i is the mixture likelihood, soft attention or sigmoid attention of
-numerics.compiled.data_pass. alpha_gate -> infinity keeps the given score. The noise variance is
-held fixed (at the squared predictive error): fitted freely it collapses onto whichever token
-happens to match y.
+numerics.compiled.data_pass. alpha_gate -> infinity keeps the given score. The noise variance stays
+fixed at the squared predictive error: a free one would shrink until the token that happens to match
+y takes all the weight.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = [
     "bag_answers",
     "bag_losses",
     "bag_outputs",
+    "constant_loss",
     "constant_output",
-    "freed",
     "from_em",
     "gate_inputs",
     "label_columns",
@@ -47,19 +47,18 @@ __all__ = [
     "output_losses",
     "refine",
     "responsibilities",
+    "with_free_score",
 ]
 
 
 Inputs = tuple[
     np.ndarray, np.ndarray
 ]  # of `gate_inputs`, passed on where tokens and everything but the weights stay the same
-ENOUGH = (
-    # relative gain of a step below which L-BFGS ends: with n bags the loss itself is known to about
-    # 1/sqrt(n)
-    1e-7
-)
-# scores this far below the bag's best have weight 2e-9: their exact size carries no information
-CLIP = 20.0
+# relative gain of a step below which L-BFGS ends: with n bags the loss itself is known to about
+# 1/sqrt(n)
+LBFGS_STOP_GAIN = 1e-7
+# scores this far below the best of the bag have weight 2e-9: their exact size does not matter
+SCORE_CLIP_DEPTH = 20.0
 
 
 class FeatureMap(NamedTuple):
@@ -107,20 +106,20 @@ def from_em(em: Em, family: int) -> Fitted:
     return Fitted(em.tokens, np.zeros(d), no_features(d), em.values, family, MIXTURE)
 
 
-def freed(fitted: Fitted, data: Data, norm: bool) -> Fitted:
-    """The same model with its score as a ridge-penalised linear function of (x, |x|^2) instead of a
-    given token model.
+def with_free_score(fitted: Fitted, data: Data, norm: bool) -> Fitted:
+    """The same model with a ridge-penalised linear function of (x, |x|^2) as its score, in place of
+    the token model.
 
-    Least squares of the score on the features, scaled to a spread of at most 3: a token model that
-    does not fit is too sure of itself.
+    It is the least-squares fit of the score on the features, scaled to a spread of at most 3,
+    because the scores of a token model that does not fit are too large.
     """
     d = data.tokens.shape[1]
     features = no_features(d)._replace(norm=norm)
     design = np.column_stack([data.tokens, features(data.tokens), np.ones(len(data.tokens))])
     u = token_scores(fitted, data.tokens)
-    u = np.maximum(u, data.per_token(bag_max(u, data.offsets)) - CLIP)
+    u = np.maximum(u, data.per_token(bag_max(u, data.offsets)) - SCORE_CLIP_DEPTH)
     gram = design.T @ design
-    # constant features; far below what changes a score
+    # for constant features; too small to change a score
     gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram)
     slope = np.linalg.solve(gram, design.T @ u)[:-1]
     gate = slope * min(1.0, 3 / max(float(np.std(design[:, :-1] @ slope)), 1e-12))
@@ -147,14 +146,14 @@ def refine(
     """L-BFGS from `fitted`; alpha_value is the precision on V (for numbers: ridge divided by the
     noise variance).
 
-    `inputs` = `gate_inputs(fitted, data.tokens)` if they are at hand.
+    `inputs` = `gate_inputs(fitted, data.tokens)` if already computed.
     """
     extra, given = inputs or gate_inputs(fitted, data.tokens)
     d, m = fitted.values.weights.shape
     e = extra.shape[1]
 
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        gate, weights, bias = _unpack(theta, d, e, m)
+        gate, weights, bias = _split_parameters(theta, d, e, m)
         loss, slope_gate, slope_weights, slope_bias = data_pass(
             data.tokens,
             extra,
@@ -178,16 +177,16 @@ def refine(
         return loss, np.concatenate(slope)
 
     start = np.concatenate([fitted.gate, fitted.values.weights.ravel(), fitted.values.bias])
-    options = {"maxiter": steps, "maxcor": 20, "ftol": ENOUGH}
+    options = {"maxiter": steps, "maxcor": 20, "ftol": LBFGS_STOP_GAIN}
     theta = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
-    gate, weights, bias = _unpack(theta, d, e, m)
+    gate, weights, bias = _split_parameters(theta, d, e, m)
     return fitted._replace(
         gate=gate,
         values=fitted.values._replace(weights=weights, bias=bias, precision=alpha_value),
     )
 
 
-def _unpack(
+def _split_parameters(
     theta: np.ndarray, d: int, e: int, m: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return theta[: d + e], theta[d + e : -m].reshape(d, m), theta[-m:]
@@ -226,7 +225,10 @@ def bag_answers(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> Answ
     weight, value, output = bag_outputs(fitted, tokens, offsets)
     if fitted.family == GAUSSIAN:
         return Answers(
-            weight, value, output, *_spread(fitted, tokens, weight, value, output, offsets)
+            weight,
+            value,
+            output,
+            *_label_spread(fitted, tokens, weight, value, output, offsets),
         )
     return Answers(weight, value, output, np.zeros(len(output)), np.zeros(len(output)))
 
@@ -234,9 +236,7 @@ def bag_answers(fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray) -> Answ
 def bag_outputs(
     fitted: Fitted, tokens: np.ndarray, offsets: np.ndarray, inputs: Inputs | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weight, value and output of `Answers`, without the spread,
-    which costs more than all of them.
-    """
+    """Weight, value and output of `Answers`, without the spread, which costs more than the rest."""
     u = token_scores(fitted, tokens, inputs)
     if fitted.combine == WITNESS:
         output = witness_outputs(u, offsets, Numbers(*fitted.values.bias))
@@ -257,7 +257,7 @@ def bag_outputs(
     return weight, value, probabilities(pooled)
 
 
-def _spread(
+def _label_spread(
     fitted: Fitted,
     tokens: np.ndarray,
     weight: np.ndarray,
@@ -266,7 +266,7 @@ def _spread(
     offsets: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """sqrt(noise + sum_l p_l [(w_l - mean)^2 + uncertainty of w_l]) and sum_l p_l uncertainty;
-    sigmoid weights are no distribution: no squares.
+    without the squares for sigmoid weights, which are not a distribution.
     """
     unsure = bag_sum(weight * fitted.values.uncertainty(tokens), offsets)
     if fitted.combine == SIGMOID:
@@ -301,6 +301,11 @@ def constant_output(data: Data) -> np.ndarray:
     return np.broadcast_to(np.average(columns, axis=0, weights=data.weight), columns.shape)
 
 
+def constant_loss(data: Data) -> float:
+    """The loss of the best prediction without tokens: variance of the labels, or their entropy."""
+    return data.average(output_losses(constant_output(data), data))
+
+
 def output_losses(output: np.ndarray, data: Data) -> np.ndarray:
     if data.family == GAUSSIAN:
         return (data.labels - output[:, 0]) ** 2
@@ -308,7 +313,7 @@ def output_losses(output: np.ndarray, data: Data) -> np.ndarray:
 
 
 def responsibilities(fitted: Fitted, data: Data) -> np.ndarray:
-    """Token weights given the label too (N,): r ~ p_l f(y | w_l)."""
+    """Token weights (N,) given the bag and its label: r ~ p_l f(y | w_l)."""
     u = token_scores(fitted, data.tokens)
     w = data.tokens @ fitted.values.weights + fitted.values.bias
     log_f = label_log_density(

@@ -6,29 +6,30 @@ If background is N(m0, S0) and the deciding token N(m0 + delta, gam^2 S0), then 
 
     m0 = -q delta,      Cov z = (1-q) S0 + q gam^2 S0 + q (1-q) delta delta^T,
 
-and with Cov z = I + (T-1) u u^T (T = 1 where nothing was shrunk; with few tokens shrinkage leaves a
-strong key's own variance in z, T = 2 and more; measured below 1 it is taken for 1, since delta was
-chosen on the same tokens; while starts are compared it is 1: what lies along a wrong delta is no
-variance of the key),
+and with Cov z = I + (T-1) u u^T. T = 1 without shrinkage; with few tokens shrinkage leaves the
+variance of a strong key in z, T = 2 and more. A measured T below 1 is set to 1, because delta was
+chosen on the same tokens. While starts are compared T is 1, because the variance along a wrong
+delta does not come from the key. Then
 
     S0^-1 = a (I + beta delta delta^T),   a = 1 - q + q gam^2,
         beta = (1/rho - 1)/D,   rho = T - q (1-q) D, the variance along u within the two kinds:
 
-the background's precision is known from delta and gam^2, and scores need only |z|^2 (once) and
+so delta and gam^2 determine the background's precision, and scores need only |z|^2 (once) and
 z.delta:
 
     (z - c delta)^T S0^-1 (z - c delta) = a [ |z|^2 - 2 c t + c^2 D + beta (t - c D)^2 ],
         t = z.delta.
 
 `run_tied` also shrinks the background's mean towards the caller's zero as in em.py: m0 = -q delta
-of the unshrunk delta, then delta against the new m0; all tokens are then about s = m0 + q delta
-instead of 0, and z - s stands for z above.
+of the unshrunk delta, then delta is measured from the new m0. All tokens are then centred at
+s = m0 + q delta instead of 0, and z - s replaces z above.
 
 A step costs O(N d) and the ridge of V, instead of a new covariance, factor and whitening per start
-and step (em.py). It is not exact EM: the deciding tokens' own covariance is taken to be gam^2 S0.
-Good enough to tell basins apart, where em.py goes on (`screen_starts`); and all there is to learn
-where bags are so few that the deciding tokens have no covariance of their own to show (`run_tied`).
-Student-t tokens: the covariance of all tokens is the t scatter, tokens are weighted as in em.py.
+and step (em.py). It is not exact EM: the covariance of the deciding tokens is assumed to be
+gam^2 S0. This is good enough to distinguish basins before em.py continues (`screen_starts`). With
+so few bags that the deciding tokens' own covariance cannot be estimated, it is the whole fit
+(`run_tied`). Student-t tokens: the covariance of all tokens is the t scatter, and tokens are
+weighted as in em.py.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ import numpy as np
 
 from attnscope.estimators.fit.data import Data, label_log_density
 from attnscope.estimators.fit.em import (
-    SPREADS,
+    SPREAD_RANGE,
     Em,
     TokenModel,
     logistic,
@@ -51,25 +52,21 @@ from attnscope.estimators.fit.em import (
 from attnscope.estimators.fit.ridge import Values, gram, moments, row_ridge
 from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_softmax
 
-__all__ = ["given_label", "run_tied", "screen_starts", "value_step"]
+__all__ = ["posterior_responsibilities", "run_tied", "screen_starts", "value_step"]
 
-KEPT = (
-    # responsibilities below this are left out of the ridge: at most a per cent of a bag's weight,
-    # and most tokens
-    1e-3
-)
-# starts whose responsibilities differ by less than this (mean total variation) are one
-ALIKE = 0.01
-SCATTER_STEPS = (
-    # fixed-point steps of the t scatter, each contracting by about d/(nu + d) or better from the
-    # covariance
-    10
-)
-# mean total variation of the responsibilities below which steps end: it changes a prediction by as
+# responsibilities below this do not enter the ridge: most tokens, but at most a per cent of a
+# bag's weight
+MIN_RIDGE_RESPONSIBILITY = 1e-3
+# mean total variation of responsibilities below which two starts are the same
+SAME_START_DISTANCE = 0.01
+# fixed-point steps of the t scatter, each contracting by about d/(nu + d) or better from the
+# covariance
+SCATTER_STEPS = 10
+# mean total variation of the responsibilities below which steps end: predictions change by as
 # little
-STILL = 1e-4
-# least rho: it is positive for exact weighted means, a shrunk m0 or T = 1 may let it vanish
-WITHIN = 0.01
+RESPONSIBILITY_STOP_DISTANCE = 1e-4
+# smallest rho: it is positive for exact weighted means, but may vanish with a shrunk m0 or T = 1
+MIN_VARIANCE_WITHIN = 0.01
 
 
 class White(NamedTuple):
@@ -103,9 +100,7 @@ class Tied(NamedTuple):
 def screen_starts(
     starts: dict[str, Em], data: Data, quadratic: bool, steps: int, ridge: float | None
 ) -> dict[str, Em]:
-    """Each start after `steps` steps; starts that agree half-way share one result (the same
-    object).
-    """
+    """Each start after `steps` steps. Starts that agree half-way share one result (the same object)."""
     dof = next(iter(starts.values())).tokens.dof
     white = whiten_all(data._replace(origin=None), dof, measured=False)
     half = steps // 2
@@ -113,13 +108,18 @@ def screen_starts(
     kept: dict[str, np.ndarray] = {}
     for name, em in starts.items():
         r = _first_responsibilities(em, white, data)
-        state, r = _run(_tied(em, 1.0), r, white, data, quadratic, half, ridge)
+        state, r = _run_steps(_initial_state(em, 1.0), r, white, data, quadratic, half, ridge)
         twin = next(
-            (other for other, s in kept.items() if _distance(r, s, data) < ALIKE), None
+            (
+                other
+                for other, s in kept.items()
+                if _responsibility_distance(r, s, data) < SAME_START_DISTANCE
+            ),
+            None,
         )
         if twin is None:
             kept[name] = r
-            state, r = _run(state, r, white, data, quadratic, steps - half, ridge)
+            state, r = _run_steps(state, r, white, data, quadratic, steps - half, ridge)
             out[name] = Em(token_model(state, white), state.values)
         else:
             out[name] = out[twin]
@@ -127,20 +127,20 @@ def screen_starts(
 
 
 def run_tied(em: Em, data: Data, quadratic: bool, steps: int, ridge: float | None) -> Em:
-    """At most `steps` steps from `em`, until the responsibilities stand still."""
+    """At most `steps` steps from `em`, until the responsibilities converge."""
     white = whiten_all(data, em.tokens.dof)
-    r = given_label(scores(em.tokens, data.tokens), em.values, data)
-    state = _tied(em, em.tokens.spread)
+    r = posterior_responsibilities(scores(em.tokens, data.tokens), em.values, data)
+    state = _initial_state(em, em.tokens.spread)
     for _ in range(0, steps, 2):
         last = r
-        state, r = _run(state, r, white, data, quadratic, 2, ridge)
-        if _distance(r, last, data) < STILL:
+        state, r = _run_steps(state, r, white, data, quadratic, 2, ridge)
+        if _responsibility_distance(r, last, data) < RESPONSIBILITY_STOP_DISTANCE:
             break
     return Em(token_model(state, white), state.values)
 
 
-def _tied(em: Em, spread: float) -> Tied:
-    """Before the first step, which replaces everything but gam^2."""
+def _initial_state(em: Em, spread: float) -> Tied:
+    """The state before the first step, which replaces everything but gam^2."""
     return Tied(em.tokens.key, spread, np.zeros_like(em.tokens.key), 0.0, em.values)
 
 
@@ -164,17 +164,17 @@ def whiten_all(data: Data, dof: float, measured: bool = True) -> White:
 
 def _first_responsibilities(em: Em, white: White, data: Data) -> np.ndarray:
     """Scores z.key: equal covariances, whose quadratic terms cancel."""
-    return given_label(white.z @ em.tokens.key, em.values, data)
+    return posterior_responsibilities(white.z @ em.tokens.key, em.values, data)
 
 
-def given_label(scores: np.ndarray, values: Values, data: Data) -> np.ndarray:
-    """Responsibilities (N,) from scores, labels and what is known of the deciding tokens."""
+def posterior_responsibilities(scores: np.ndarray, values: Values, data: Data) -> np.ndarray:
+    """Responsibilities (N,) from scores, labels and known locations."""
     w = data.tokens @ values.weights + values.bias
     density = label_log_density(data.per_token(data.labels), w, data.family, values.variance)
-    return bag_softmax(data.seen(scores + density), data.offsets)
+    return bag_softmax(data.apply_known_locations(scores + density), data.offsets)
 
 
-def _run(
+def _run_steps(
     state: Tied,
     r: np.ndarray,
     white: White,
@@ -191,7 +191,7 @@ def _run(
             value_step(weight, r, state.values, data, ridge),
         )
         u, near = tied_scores(state, white)
-        r = given_label(u, state.values, data)
+        r = posterior_responsibilities(u, state.values, data)
     return state, r
 
 
@@ -207,9 +207,9 @@ def _token_step(
     pull = weight * near
     # q = 1: bags of one token, where z sums to zero
     delta = (pull @ white.z) / pull.sum() / max(1 - q, 1e-12)
-    if not white.measured:  # T = 1 leaves room for no more
+    if not white.measured:  # the largest delta that T = 1 allows
         between = q * (1 - q) * float(delta @ delta)
-        delta *= min(1.0, np.sqrt((1 - WITHIN) / max(between, 1e-300)))
+        delta *= min(1.0, np.sqrt((1 - MIN_VARIANCE_WITHIN) / max(between, 1e-300)))
     middle = np.zeros(d)
     if white.origin is not None and q < 1:
         mean = -q * delta
@@ -217,20 +217,20 @@ def _token_step(
         a = 1 - q + q * last.spread
         distance = a * float(gap @ gap + last.beta * (gap @ last.delta) ** 2)
         mean = shrunk_mean(mean, white.origin, distance, white.weight.sum() * (1 - q))
-        # the deciding tokens' own mean stays where it is
+        # the mean of the deciding tokens does not change
         delta = (1 - q) * delta - mean
         middle = mean + q * delta
-    along = _along(delta, middle, white)
+    along = _projection_and_square(delta, middle, white)
     beta = beta_of(along[0], delta, white)
     if not quadratic:
         return delta, 1.0, middle, beta
     # gam^2/a
     ratio = float(pull @ _quadratic_form(*along, delta, beta, 1 - q)) / (total * d)
     spread = (1 - q) * ratio / max(1 - q * ratio, 1e-3)
-    return delta, float(np.clip(spread, *SPREADS)), middle, beta
+    return delta, float(np.clip(spread, *SPREAD_RANGE)), middle, beta
 
 
-def _along(
+def _projection_and_square(
     delta: np.ndarray, middle: np.ndarray, white: White
 ) -> tuple[np.ndarray, np.ndarray]:
     """(z - s).delta and |z - s|^2."""
@@ -249,7 +249,7 @@ def beta_of(t: np.ndarray, delta: np.ndarray, white: White) -> float:
     total = 1.0
     if white.measured:
         total = max(float(white.scatter @ t**2) / (white.weight.sum() * size), 1.0)
-    return (1 / max(total - q * (1 - q) * size, WITHIN) - 1) / size
+    return (1 / max(total - q * (1 - q) * size, MIN_VARIANCE_WITHIN) - 1) / size
 
 
 def _quadratic_form(
@@ -266,7 +266,7 @@ def tied_scores(state: Tied, white: White) -> tuple[np.ndarray, np.ndarray]:
     q = white.share
     nu = white.dof
     a = 1 - q + q * state.spread
-    along = _along(state.delta, state.middle, white)
+    along = _projection_and_square(state.delta, state.middle, white)
     near = a / state.spread * _quadratic_form(*along, state.delta, state.beta, 1 - q)
     far = a * _quadratic_form(*along, state.delta, state.beta, -q)
     constant = -d / 2 * np.log(state.spread)
@@ -283,7 +283,7 @@ def value_step(
     """V and b from responsibilities r (N,) and r times bag weights; from the old ones for classes."""
     if data.family != GAUSSIAN:
         return logistic(data, r, old)
-    kept = weight > KEPT
+    kept = weight > MIN_RIDGE_RESPONSIBILITY
     return row_ridge(
         data.tokens[kept], data.per_token(data.labels)[kept], weight[kept], ridge
     )
@@ -304,5 +304,5 @@ def token_model(state: Tied, white: White) -> TokenModel:
     return TokenModel(mean, whiten, a * (1 + eta * size) * delta, state.spread, white.dof)
 
 
-def _distance(r: np.ndarray, s: np.ndarray, data: Data) -> float:
+def _responsibility_distance(r: np.ndarray, s: np.ndarray, data: Data) -> float:
     return float(np.abs(r - s).sum()) / (2 * data.size)

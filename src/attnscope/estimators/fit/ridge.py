@@ -10,13 +10,13 @@ eigenvalues and eigenvectors of x_c^T x_c (d, d); c = e^T x_c^T y_c; alpha = pre
     lambda minimises  (n-1) log Q + sum_j log(1 + t_j/lambda),  minus twice the log evidence with
     sigma^2 at its best.
 
-Where the slope is zero alpha = g/|V|^2 and sigma^2 = RSS/(n-1-g), g = sum_j t_j/(t_j + lambda): the
-g keeps sigma from collapsing where d is near n. Found on a grid first: iterating these two
-equations, as is usual, can end at an interpolation of the labels. A small part of the labels'
-variance is added to sigma^2, so that data without noise have a finite lambda. The spectrum comes
-from the Gram matrix of (1, x, y), which is additive over batches (`evidence_ridge`), or, where rows
-are fewer than features, from x_c x_c^T = u t u^T, with e_j = x_c^T u_j/sqrt t_j (`row_ridge`): the
-same V.
+Where the slope is zero, alpha = g/|V|^2 and sigma^2 = RSS/(n-1-g), g = sum_j t_j/(t_j + lambda). The
+g keeps sigma from collapsing where d is near n. The search starts on a grid, because the usual
+iteration of these two equations can end at an interpolation of the labels. A small part of the
+labels' variance is added to sigma^2, so that data without noise have a finite lambda. The spectrum
+comes from the Gram matrix of (1, x, y), which is additive over batches (`evidence_ridge`). With
+fewer rows than features it comes from x_c x_c^T = u t u^T, with e_j = x_c^T u_j/sqrt t_j
+(`row_ridge`), which gives the same V.
 """
 
 from __future__ import annotations
@@ -26,13 +26,23 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-__all__ = ["FLOOR", "Values", "evidence_ridge", "gram", "moments", "row_ridge", "values_from"]
+__all__ = [
+    "MIN_NOISE_SHARE",
+    "Values",
+    "evidence_ridge",
+    "gram",
+    "moments",
+    "row_ridge",
+    "values_from",
+]
 
-# smallest variance of noise, relative to the labels': below it float64 sums of squares are rounding
-FLOOR = 1e-6
-# of lambda over the largest eigenvalue: from none to all shrunk
-DECADES = np.arange(-12, 4.25, 0.25)
-EMPTY = 1e-12  # eigenvalues below this share of the largest are rounding
+# smallest noise variance, relative to the labels': below it float64 sums of squares are rounding
+# errors
+MIN_NOISE_SHARE = 1e-6
+# log10 of lambda over the largest eigenvalue: from no shrinkage to full shrinkage
+RIDGE_GRID_DECADES = np.arange(-12, 4.25, 0.25)
+# eigenvalues below this share of the largest are rounding errors
+ZERO_EIGENVALUE_SHARE = 1e-12
 
 
 class Values(NamedTuple):
@@ -105,9 +115,9 @@ def evidence_ridge(gram: np.ndarray, fixed: float | None) -> Values:
     """
     n, mean, covariance = moments(gram)
     t, basis = np.linalg.eigh(n * covariance[:-1, :-1])
-    t, basis = _nonzero(t, basis)
+    t, basis = _nonzero_spectrum(t, basis)
     c = basis.T @ (n * covariance[:-1, -1])
-    return _solved(
+    return _solve_ridge(
         Spectrum(n, mean[:-1], mean[-1], t, basis, c, max(n * covariance[-1, -1], 0.0)), fixed
     )
 
@@ -125,24 +135,26 @@ def row_ridge(
     root = np.sqrt(weight)
     centred = (x - mean) * root[:, None]
     label = (y - label_mean) * root
-    t, u = _nonzero(*np.linalg.eigh(centred @ centred.T))
+    t, u = _nonzero_spectrum(*np.linalg.eigh(centred @ centred.T))
     basis = centred.T @ (u / np.sqrt(t))
     c = np.sqrt(t) * (label @ u)
-    return _solved(Spectrum(n, mean, label_mean, t, basis, c, float(label @ label)), fixed)
+    return _solve_ridge(
+        Spectrum(n, mean, label_mean, t, basis, c, float(label @ label)), fixed
+    )
 
 
-def _nonzero(t: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    kept = t > EMPTY * max(t[-1], 0.0)
+def _nonzero_spectrum(t: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    kept = t > ZERO_EIGENVALUE_SHARE * max(t[-1], 0.0)
     return t[kept], vectors[:, kept]
 
 
-def _solved(rows: Spectrum, fixed: float | None) -> Values:
+def _solve_ridge(rows: Spectrum, fixed: float | None) -> Values:
     n = rows.n
     t = rows.t
     c = rows.c
     total = rows.total
-    floor = max(FLOOR * total / n, FLOOR**2)
-    # one degree for the intercept; what is left of a single bag must not be zero
+    floor = max(MIN_NOISE_SHARE * total / n, MIN_NOISE_SHARE**2)
+    # one degree of freedom for the intercept; a single bag must leave more than zero
     free = max(n - 1, 0.05 * n)
     ridge = _best_ridge(t, c, total, free, floor) if fixed is None else fixed
     v = c / (t + ridge)
@@ -153,7 +165,9 @@ def _solved(rows: Spectrum, fixed: float | None) -> Values:
         variance = max(rss / max(n - 1 - (t / (t + ridge)).sum(), 0.05 * n), floor)
     weights = rows.basis @ v
     bias = np.array([rows.label_mean - rows.mean @ weights])
-    root = _posterior_root(rows.basis, t, variance, max(ridge, EMPTY * t.max(initial=1e-288)))
+    root = _posterior_root(
+        rows.basis, t, variance, max(ridge, ZERO_EIGENVALUE_SHARE * t.max(initial=1e-288))
+    )
     return Values(
         weights[:, None],
         bias,
@@ -184,7 +198,7 @@ def _best_ridge(
         v = c / (t + ridge)
         return float(free * ridge * (v @ v) / misfit(ridge) - (t / (t + ridge)).sum())
 
-    grid = np.log(t.max()) + np.log(10.0) * DECADES
+    grid = np.log(t.max()) + np.log(10.0) * RIDGE_GRID_DECADES
     ridge = np.exp(grid)
     loss = free * np.log(misfit(ridge)) + np.log1p(t / ridge[:, None]).sum(axis=-1)
     at = int(np.argmin(loss))

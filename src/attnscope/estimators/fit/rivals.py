@@ -1,19 +1,20 @@
-"""Richer models than EM's, where they help: ridge paths and escalation, each judged by held-out loss.
+"""Richer models than EM's, where they help: ridge paths and further stages, each judged by held-out
+loss.
 
-    gate      correction of the EM score, ridge by a warm path from strong to weak      (mixture.py)
-    free      the score as a ridge-penalised function of (x, |x|^2), for tokens the token model does
-              not fit; from the EM solution (also one of fewer directions, carried.py) or fresh from
-              the starts; the noise variance is then lowered to the held-out error as long as that
-              helps ("tighten")
-    value     ridge on V, warm path
+    gate      correction of the EM score, with ridges from strong to weak               (mixture.py)
+    free      the score as a ridge-penalised function of (x, |x|^2), for tokens that the token model
+              does not fit; from the EM solution (also one of fewer directions, widened_start.py) or
+              from the starts; then the noise variance is lowered to the held-out error as long as
+              that helps ("tighten")
+    value     ridge on V, as a path
     waves     random features in the gate;   attention, sigmoid: soft attention       (attention.py)
 
-They are not tried where there is nothing left to explain (`settled`), nor where the mean token
-explains the labels and the deciding token does not explain them better (`_no_token`). The noise
-variance of the bag losses starts at the squared held-out error of the EM stage. Where EM finds
-nothing (`nothing`) and `options.surrender`, fresh starts are all that is tried beside it; where it
-lays its error to doubt about the token (`in_doubt`), a free score must lead before anything else is.
-Out of time (clock.py) nothing more is.
+They are not tried if nothing is left to explain (`is_settled`), or if the mean token explains the
+labels and the deciding token does not explain them better (`_mean_suffices`). The noise variance of
+the bag losses starts at the squared held-out error of the EM stage. If EM finds nothing
+(`finds_nothing`) and `options.stop_without_token` is set, only fresh starts are tried besides it.
+If EM attributes its error to uncertainty about the token (`is_in_doubt`), a free score must be
+better before anything else is tried. Out of time (clock.py) no further model is tried.
 """
 
 from __future__ import annotations
@@ -24,112 +25,112 @@ import numpy as np
 
 from attnscope.estimators.fit.attention import as_sigmoid, as_softmax, random_waves
 from attnscope.estimators.fit.best_start import fresh_track
-from attnscope.estimators.fit.carried import is_carried
 from attnscope.estimators.fit.clock import OutOfTime, rival_work
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.held_out import (
-    GATE_PATH,
+    GATE_RIDGES,
     Fold,
     Options,
     Stage,
     Track,
-    better,
     gain_and_error,
     held_out_answers,
+    is_better,
+    is_nearly_explained,
     last_ridge,
     mean_loss,
-    path,
+    ridge_path_rival,
     with_variance,
 )
 from attnscope.estimators.fit.mixture import (
     constant_output,
-    freed,
     label_columns,
     output_losses,
+    with_free_score,
 )
 from attnscope.estimators.fit.pooled import Pooled
-from attnscope.estimators.fit.ridge import FLOOR
+from attnscope.estimators.fit.ridge import MIN_NOISE_SHARE
+from attnscope.estimators.fit.widened_start import is_widened
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
-__all__ = ["best_rival", "nothing", "settled", "unexplained"]
+__all__ = ["best_rival", "finds_nothing", "is_settled", "may_gain_from_richer"]
 
-# factors on the ridge of V: weaker and stronger than what the stage before used
-VALUE_PATH = (10.0, 0.1)
-# gate ridge with random features, whose many small weights it hardly holds above 3
-WAVE_PATH = (3.0, 0.3)
-# numbers: richer models are not tried where
-# the held-out error is below this times what the model itself foresees (noise, doubt about the
-# token, uncertain values),
-ROOM = 1.5
-# noise and doubt are below this share of the labels' variance (a model that fails takes everything
-# for noise), and
-CLEAR = 0.25
-# the error is below this share: with as many features as bags a failing model may blame its
-# uncertain values instead
-HALF = 0.5
-# classes: richer models are not tried where the held-out loss is below this share of the entropy,
-# nor
-NEARLY = 0.1
-# (and numbers) where the mean token leaves less than this share of the labels' variance and no
-# clearly larger loss than the model
-INFORMED = 0.5
-# work of all rivals that are dropped after two folds, in units of clock.py; half of it is random
+# factors on the ridge of V of the last stage
+VALUE_RIDGE_FACTORS = (10.0, 0.1)
+# gate ridges with random features; with ridges above 3 their many small weights hardly grow
+WAVE_GATE_RIDGES = (3.0, 0.3)
+# numbers: richer models are not tried if these three conditions hold.
+# The held-out error is below this factor times the error that the model itself predicts (noise,
+# uncertainty about the token, uncertain values);
+FORESEEN_ERROR_FACTOR = 1.5
+# noise and uncertainty about the token are below this share of the labels' variance (a model that
+# fails explains everything as noise);
+MAX_DOUBT_SHARE = 0.25
+# the error is below this share: with as many features as bags a failing model may explain its error
+# by uncertain values instead
+MAX_ERROR_SHARE = 0.5
+# nor are they tried if the mean token leaves less than this share of the labels' variance, with a
+# loss not clearly above the model's
+MEAN_VARIANCE_SHARE = 0.5
+# work of all rivals that are dropped after two folds, in units of clock.py; half of it is for random
 # features
-RIVALS = 3.0
-FRESH = 0.6  # the same: L-BFGS from every start
-# standard errors by which EM of numbers in chosen directions, or else a fresh start, must explain
-# more than a constant: the best of eight useless ones gains 1.4
-REGAINED = 2.0
-# standard errors a lower noise variance must gain: hardly any, but it is dropped where it does not
-# lead on the first folds
-EAGER = 1e-3
+RIVAL_WORK_UNITS = 3.0
+FRESH_WORK_UNITS = 0.6  # work of L-BFGS from every start, in the same units
+# standard errors by which EM for numbers in chosen directions, or a fresh start, must beat a
+# constant: the best of eight useless starts gains 1.4
+FRESH_GAIN_STANDARD_ERRORS = 2.0
+# standard errors that a lower noise variance must gain: hardly any, but it is dropped if it is not
+# better on the first folds
+TIGHTEN_GAIN_STANDARD_ERRORS = 1e-3
 
 
-def settled(
+def is_settled(
     folds: list[Fold],
     track: Track,
     margin: float = 0.0,
     answers: tuple[np.ndarray, ...] | None = None,
 ) -> bool:
-    """Numbers: is the held-out error what the model itself foresees, and small? Classes:
-    is hardly anything left? `margin`: standard errors by which the error may be above;
-    `answers` = `held_out_answers` if they are at hand.
+    """Numbers: is the held-out error small, and as large as the model itself predicts? Classes: is
+    hardly anything left to explain? `margin`: standard errors by which the error may be larger;
+    `answers` = `held_out_answers` if already computed.
     """
     data = folds[0].data
     if data.family != GAUSSIAN:
-        entropy = np.average(output_losses(constant_output(data), data), weights=data.weight)
-        return bool(mean_loss(folds, track) < NEARLY * entropy)
+        return is_nearly_explained(data, track.losses)
     _, spread, unsure = answers or held_out_answers(folds, track)
     error, doubt = gain_and_error(track.losses, data.weight, data.groups)
     foreseen = float(np.mean(spread**2))
     return (
-        error < ROOM * foreseen + margin * doubt
-        and error < HALF
-        and foreseen - float(np.mean(unsure)) < CLEAR
+        error < FORESEEN_ERROR_FACTOR * foreseen + margin * doubt
+        and error < MAX_ERROR_SHARE
+        and foreseen - float(np.mean(unsure)) < MAX_DOUBT_SHARE
     )
 
 
-def in_doubt(
+def is_in_doubt(
     folds: list[Fold], track: Track, answers: tuple[np.ndarray, ...] | None = None
 ) -> bool:
-    """Numbers: does the model find something, foresee its held-out error, and lay it to doubt about
-    the token rather than to noise?
+    """Numbers: does the model find something, predict its held-out error, and attribute it to
+    uncertainty about the token rather than to noise?
 
-    The key is then too weak to tell tokens apart, unless a free score tells more: the token model
-    may foresee the error of a gate that is not its own.
+    Then the key is too weak to distinguish tokens, unless a free score is better: the token model
+    may predict the error of a gate that does not belong to it.
     """
-    if folds[0].data.family != GAUSSIAN or nothing(folds, track):
+    if folds[0].data.family != GAUSSIAN or finds_nothing(folds, track):
         return False
     _, spread, _ = answers or held_out_answers(folds, track)
     noise = float(np.mean([model.values.noise for model in track.models]))
     data = folds[0].data
     error, doubt = gain_and_error(track.losses, data.weight, data.groups)
-    return error < ROOM * float(np.mean(spread**2)) + doubt and noise < CLEAR
+    return (
+        error < FORESEEN_ERROR_FACTOR * float(np.mean(spread**2)) + doubt
+        and noise < MAX_DOUBT_SHARE
+    )
 
 
-def _no_token(folds: list[Fold], track: Track, pooled: Pooled | None) -> bool:
-    """Does the mean token explain the labels' variance,
-    and the deciding token the labels not clearly better?
+def _mean_suffices(folds: list[Fold], track: Track, pooled: Pooled | None) -> bool:
+    """Does the mean token explain the labels' variance, and does the deciding token not explain the
+    labels clearly better?
     """
     if pooled is None:
         return False
@@ -141,22 +142,21 @@ def _no_token(folds: list[Fold], track: Track, pooled: Pooled | None) -> bool:
         return float(np.average(misses, weights=data.weight))
 
     return bool(
-        gain < error and squares(pooled.output) < INFORMED * squares(constant_output(data))
+        gain < error
+        and squares(pooled.output) < MEAN_VARIANCE_SHARE * squares(constant_output(data))
     )
 
 
-def nothing(folds: list[Fold], track: Track, margin: float = 1.0) -> bool:
-    """Does the deciding token explain no more of the labels than a constant does,
-    by `margin` standard errors?
-    """
+def finds_nothing(folds: list[Fold], track: Track, margin: float = 1.0) -> bool:
+    """Is the deciding token not better than a constant by `margin` standard errors?"""
     data = folds[0].data
     constant = output_losses(constant_output(data), data)
     gain, error = gain_and_error(constant - track.losses, data.weight, data.groups)
     return bool(gain < margin * error)
 
 
-def _asked_for(options: Options) -> bool:
-    """Is a richer model than EM's asked for by name?"""
+def _is_richer_requested(options: Options) -> bool:
+    """Did the caller ask for a richer model than EM's by name?"""
     return (
         options.gate == "random-features"
         or options.pooling == "sigmoid"
@@ -165,18 +165,16 @@ def _asked_for(options: Options) -> bool:
     )
 
 
-def unexplained(folds: list[Fold], track: Track, options: Options) -> bool:
-    """Numbers, in chosen directions: has EM found something, and left what richer models may
-    explain?
-    """
-    if folds[0].data.family != GAUSSIAN or nothing(folds, track):
+def may_gain_from_richer(folds: list[Fold], track: Track, options: Options) -> bool:
+    """Numbers, in chosen directions: did EM find something, and may richer models explain more?"""
+    if folds[0].data.family != GAUSSIAN or finds_nothing(folds, track):
         return False
     if options.alpha_gate == np.inf or options.clock.over:
         return False
-    if _asked_for(options):
+    if _is_richer_requested(options):
         return True
     answers = held_out_answers(folds, track)
-    return not (settled(folds, track, 1.0, answers) or in_doubt(folds, track, answers))
+    return not (is_settled(folds, track, 1.0, answers) or is_in_doubt(folds, track, answers))
 
 
 def best_rival(
@@ -186,49 +184,53 @@ def best_rival(
     options: Options,
     pooled: Pooled | None,
 ) -> Track:
-    forced = _asked_for(options)
-    # a fit in chosen directions tries richer models only where its error is clearly
-    # above what it foresees
-    margin = 1.0 if options.surrender else 0.0
+    forced = _is_richer_requested(options)
+    # a fit in chosen directions tries richer models only if its error is clearly above its own
+    # prediction of it
+    margin = 1.0 if options.stop_without_token else 0.0
     answers = held_out_answers(folds, track) if data.family == GAUSSIAN else None
-    if not forced and (options.clock.over or settled(folds, track, margin, answers)):
+    if not forced and (options.clock.over or is_settled(folds, track, margin, answers)):
         return track
     em = track
     if data.family == GAUSSIAN:
         track = with_variance(track, min(mean_loss(folds, track), 1.0))
-    # of a carried model it was asked before (widths.py)
-    asked = forced or not options.surrender or is_carried(em.models[0])
-    doubted = not asked and in_doubt(folds, em, answers)
-    if doubted and path(folds, track, "free", _free(options), options, track) is track:
-        options.say("the key is too weak to tell tokens apart: no other gate is tried")
+    # for a widened model the question was answered before (widths.py)
+    asked = forced or not options.stop_without_token or is_widened(em.models[0])
+    doubted = not asked and is_in_doubt(folds, em, answers)
+    if (
+        doubted
+        and ridge_path_rival(folds, track, "free", _free_stage(options), options, track)
+        is track
+    ):
+        options.say("the key is too weak to distinguish tokens: no other gate is tried")
         return em
 
-    par = REGAINED if data.family == GAUSSIAN else 1.0
-    lost = options.surrender and not forced and nothing(folds, track, par)
+    par = FRESH_GAIN_STANDARD_ERRORS if data.family == GAUSSIAN else 1.0
+    lost = options.stop_without_token and not forced and finds_nothing(folds, track, par)
 
     def enough(track: Track) -> bool:
         return not forced and (
             options.clock.over
-            or settled(folds, track, margin)
-            or _no_token(folds, track, pooled)
-            or (lost and nothing(folds, track, REGAINED))
+            or is_settled(folds, track, margin)
+            or _mean_suffices(folds, track, pooled)
+            or (lost and finds_nothing(folds, track, FRESH_GAIN_STANDARD_ERRORS))
         )
 
-    options.clock.plan(RIVALS * rival_work(*data.tokens.shape))
+    options.clock.plan(RIVAL_WORK_UNITS * rival_work(*data.tokens.shape))
     if lost:
-        options.say("EM finds no deciding token: fresh starts alone are tried")
+        options.say("EM finds no deciding token: only fresh starts are tried")
     track = _mixture_stages(data, folds, track, options, enough, lost)
     if enough(track):
         return track
     if options.gate in ("random-features", "auto"):
-        track = _waved(folds, track, options)
+        track = _wave_rival(folds, track, options)
         if enough(track):
             return track
     soft = track
-    ridges = _ridges(track)
+    ridges = _gate_ridges(track)
     if options.pooling in ("softmax", "auto") and options.loss in ("attention", "auto"):
         change = lambda model, bags: as_softmax(model)
-        soft = path(
+        soft = ridge_path_rival(
             folds,
             track,
             "attention",
@@ -238,7 +240,7 @@ def best_rival(
             ridges,
         )
     if options.pooling in ("sigmoid", "auto") and options.loss != "mixture":
-        return path(
+        return ridge_path_rival(
             folds,
             track,
             "sigmoid",
@@ -250,23 +252,23 @@ def best_rival(
     return soft
 
 
-def _waved(folds: list[Fold], track: Track, options: Options) -> Track:
-    """Random features in the gate. A gate that tells tokens apart lowers the error, and the lower
-    noise variance tells it which token it was.
+def _wave_rival(folds: list[Fold], track: Track, options: Options) -> Track:
+    """Random features in the gate. A better gate lowers the error, and the lower noise variance then
+    helps to identify the deciding token.
     """
     waves = lambda model, bags: random_waves(model, bags, options.seed)
     against = None if options.gate == "random-features" else track
-    new = path(folds, track, "waves", waves, options, against, WAVE_PATH, costly=True)
-    return track if new is track else _tightened(folds, new, options, 1.0)
+    new = ridge_path_rival(
+        folds, track, "waves", waves, options, against, WAVE_GATE_RIDGES, costly=True
+    )
+    return track if new is track else _tighten_noise(folds, new, options, 1.0)
 
 
-def _ridges(track: Track, above: float = 10.0) -> tuple[float, ...]:
-    """The gate's path from `above` times its last ridge on:
-    a stronger one would forget the gate found.
-    """
+def _gate_ridges(track: Track, above: float = 10.0) -> tuple[float, ...]:
+    """The gate's ridges from `above` times its last ridge on; a stronger ridge would undo the gate."""
     return (
-        tuple(ridge for ridge in GATE_PATH if ridge <= above * last_ridge(track))
-        or GATE_PATH[-1:]
+        tuple(ridge for ridge in GATE_RIDGES if ridge <= above * last_ridge(track))
+        or GATE_RIDGES[-1:]
     )
 
 
@@ -279,28 +281,28 @@ def _mixture_stages(
     lost: bool,
 ) -> Track:
     same = lambda model, bags: model
-    free = _free(options)
+    free = _free_stage(options)
     against = None if options.alpha_gate is not None else em
     corrected = em
     rival = em
-    # to correct the gate of a model that finds nothing is to start from nothing
+    # a model that finds nothing has no gate worth correcting
     if not lost:
-        # a score of few directions is where a free one of all begins; to correct it would hold to
-        # those few
-        if is_carried(em.models[0]):
-            rival = path(folds, em, "free", free, options, against, caution=0)
+        # a widened score is the start of a free score in all directions; a correction would keep it
+        # in few directions
+        if is_widened(em.models[0]):
+            rival = ridge_path_rival(folds, em, "free", free, options, against, caution=0)
         else:
-            corrected = path(folds, em, "gate", same, options, against)
-            rival = path(folds, em, "free", free, options, corrected, caution=0)
+            corrected = ridge_path_rival(folds, em, "gate", same, options, against)
+            rival = ridge_path_rival(folds, em, "free", free, options, corrected, caution=0)
     if not enough(rival) or lost:
-        rival = _fresh(data, folds, options, free, rival, lost)
-    # judged after tightening, which may gain more than the step before
+        rival = _fresh_rival(data, folds, options, free, rival, lost)
+    # compared after tightening, which may gain more than the last step
     if rival is not corrected:
-        rival = _tightened(folds, rival, options)
-    track = rival if better(folds, rival, corrected) else corrected
+        rival = _tighten_noise(folds, rival, options)
+    track = rival if is_better(folds, rival, corrected) else corrected
     if options.alpha_value is None and not enough(track):
-        for factor in VALUE_PATH:
-            track = path(
+        for factor in VALUE_RIDGE_FACTORS:
+            track = ridge_path_rival(
                 folds,
                 track,
                 f"value x{factor:g}",
@@ -313,11 +315,11 @@ def _mixture_stages(
     return track
 
 
-def _free(options: Options) -> Stage:
-    return lambda model, bags: freed(model, bags, options.gate != "linear")
+def _free_stage(options: Options) -> Stage:
+    return lambda model, bags: with_free_score(model, bags, options.gate != "linear")
 
 
-def _fresh(
+def _fresh_rival(
     data: Data,
     folds: list[Fold],
     options: Options,
@@ -325,39 +327,43 @@ def _fresh(
     rival: Track,
     lost: bool,
 ) -> Track:
-    """`lost`: a start must explain more than a constant on the first folds to go on."""
+    """The free score from fresh starts. `lost`: a start goes on only if it beats a constant on the
+    first folds.
+    """
     constant = output_losses(constant_output(data), data) if lost else None
-    options.clock.stage("fresh starts", FRESH * rival_work(*data.tokens.shape))
+    options.clock.stage("fresh starts", FRESH_WORK_UNITS * rival_work(*data.tokens.shape))
     try:
         fresh = fresh_track(data, folds, options, constant)
     except OutOfTime:
         return rival
     if fresh is None:
         return rival
-    return path(folds, fresh, "fresh", free, options, rival, caution=0)
+    return ridge_path_rival(folds, fresh, "fresh", free, options, rival, caution=0)
 
 
-def _tightened(
+def _tighten_noise(
     folds: list[Fold], track: Track, options: Options, above: float = 10.0
 ) -> Track:
-    """Lower the loss's noise variance to the held-out error reached,
-    as long as that lowers the error further.
+    """Lower the noise variance of the loss to the held-out error, as long as that lowers the error
+    further.
     """
     same = lambda model, bags: model
     while folds[0].data.family == GAUSSIAN:
         error = mean_loss(folds, track)
-        if not error > FLOOR**2:  # nothing left to explain, or nothing finite to go by
+        if (
+            not error > MIN_NOISE_SHARE**2
+        ):  # nothing is left to explain, or the error is not finite
             return track
         eager = with_variance(track, min(error, 1.0))
-        new = path(
+        new = ridge_path_rival(
             folds,
             eager,
             "tighten",
             same,
             options,
             track,
-            _ridges(track, above),
-            caution=EAGER,
+            _gate_ridges(track, above),
+            caution=TIGHTEN_GAIN_STANDARD_ERRORS,
         )
         if not mean_loss(folds, new) <= 0.97 * error:  # less than 3 % is not worth a round
             return track

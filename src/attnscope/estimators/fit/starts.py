@@ -1,4 +1,4 @@
-"""Where to start: directions for the deciding token and values, from additive moments of the bags.
+"""Starts: directions for the deciding token and its values, from additive moments of the bags.
 
 notation: x centred tokens, S = sum_l x_l of a bag, y centred labels, one column per output; k, v
 the directions sought. For the single-location task with whitened background (s = shift, gam^2 =
@@ -6,10 +6,10 @@ spread):
 
     Cov(S, y) ~ v (up to the k.v part),      M = E[y sum_l x_l x_l^T] ~ gam^2 s (v k^T + k v^T),
 
-so ridge of y on S gives v ("sum"), M v gives k without any assumption on the background's mean, and
-the extreme eigenvectors of M are (k +- v)/sqrt 2 ("spectral"). Bags decided by their largest value
-have k = +-v ("tied"). If the background's mean is zero in the caller's units the mean token is k
-("mean"). Every statistic is additive over batches and takes O(d^2) memory.
+so the ridge regression of y on S gives v ("sum"), and M v gives k for any mean of the background.
+The extreme eigenvectors of M are (k +- v)/sqrt 2 ("spectral"). If the token with the largest value
+decides, k = +-v ("tied"). If the background's mean is zero in the caller's units, the mean token is
+proportional to k ("mean"). Every statistic is additive over batches and takes O(d^2) memory.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ import numpy as np
 
 from attnscope.estimators.fit.data import Data, one_hot
 from attnscope.estimators.fit.em import Em, TokenModel, whitening
-from attnscope.estimators.fit.ridge import FLOOR, values_from
+from attnscope.estimators.fit.ridge import MIN_NOISE_SHARE, values_from
 from attnscope.numerics.compiled.data_pass import GAUSSIAN, bag_sum
 
-__all__ = ["BagMoments", "add_moments", "bag_moments", "make_starts"]
+__all__ = ["CLASS_PRECISION", "BagMoments", "add_moments", "bag_moments", "make_starts"]
 
-# length of the first key, in background standard deviations: scores of +-2 weigh tokens without
-# deciding
-SHIFT = 2.0
+# length of the initial key in background standard deviations: scores of +-2 weight tokens without
+# choosing one
+START_KEY_LENGTH = 2.0
 # ridge of y on the sum, relative to the mean eigenvalue of Cov(S): the sum is mostly background
 # noise
-POOL_RIDGE = 0.1
+SUM_RIDGE_SHARE = 0.1
+# ridge of V for classes where none is given: one unit of log likelihood per unit weight
+CLASS_PRECISION = 1.0
 
 
 class BagMoments(NamedTuple):
@@ -86,9 +88,7 @@ def make_starts(
     dof: float = np.inf,
     precision: float = 1.0,
 ) -> dict[str, Em]:
-    """At most `count` starts by name. `origin` (d,)
-    is the caller's zero in the data's coordinates.
-    """
+    """At most `count` starts by name. `origin` (d,): the caller's zero in the data's coordinates."""
     m = len(moments.ys)
     n = moments.bags[0]
     mean_y = moments.bags[1 : 1 + m] / n
@@ -97,18 +97,27 @@ def make_starts(
     covariance = moments.xx / moments.tokens - np.outer(mean_x, mean_x)
     whiten = whitening(covariance, moments.tokens)
     v = _sum_ridge(moments, mean_y, n)  # (d, m)
-    twist = _twist(moments, mean_y, mean_x)  # (m, d, d)
-    keys = _keys(v, twist, whiten, mean_x, origin, count, np.random.default_rng([seed, 1]))
+    twist = _label_scatter(moments, mean_y, mean_x)  # (m, d, d)
+    keys = _initial_keys(
+        v, twist, whiten, mean_x, origin, count, np.random.default_rng([seed, 1])
+    )
     size = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", v, covariance, v), 0))
     v = v * (np.sqrt(var_y) / np.maximum(size, 1e-12)) if family == GAUSSIAN else 0 * v
     bias = mean_y - mean_x @ v if family == GAUSSIAN else np.zeros(m)
     values = values_from(
-        v, bias, max(float(var_y.mean()), FLOOR**2) if family == GAUSSIAN else 1.0, precision
+        v,
+        bias,
+        max(float(var_y.mean()), MIN_NOISE_SHARE**2) if family == GAUSSIAN else 1.0,
+        precision,
     )
     return {
         name: Em(
             TokenModel(
-                mean_x, whiten, SHIFT * key / max(float(np.linalg.norm(key)), 1e-12), 1.0, dof
+                mean_x,
+                whiten,
+                START_KEY_LENGTH * key / max(float(np.linalg.norm(key)), 1e-12),
+                1.0,
+                dof,
             ),
             values,
         )
@@ -121,11 +130,11 @@ def _sum_ridge(moments: BagMoments, mean_y: np.ndarray, n: float) -> np.ndarray:
     covariance = moments.ss[1:, 1:] / n - np.outer(mean_s, mean_s)
     cross = moments.ys / n - np.outer(mean_y, mean_s)  # (m, d)
     d = len(mean_s)
-    ridge = max(POOL_RIDGE * np.trace(covariance) / d, 1e-12)
+    ridge = max(SUM_RIDGE_SHARE * np.trace(covariance) / d, 1e-12)
     return np.linalg.solve(covariance + ridge * np.eye(d), cross.T)
 
 
-def _twist(moments: BagMoments, mean_y: np.ndarray, mean_x: np.ndarray) -> np.ndarray:
+def _label_scatter(moments: BagMoments, mean_y: np.ndarray, mean_x: np.ndarray) -> np.ndarray:
     """M: sum of (y - mean)(x - mean)(x - mean)^T over tokens, one (d, d) per output."""
     total = np.empty((1 + len(mean_x),) * 2)
     total[0, 0], total[0, 1:], total[1:, 0], total[1:, 1:] = (
@@ -144,7 +153,7 @@ def _twist(moments: BagMoments, mean_y: np.ndarray, mean_x: np.ndarray) -> np.nd
     ) / moments.bags[0]
 
 
-def _keys(
+def _initial_keys(
     v: np.ndarray,
     twist: np.ndarray,
     whiten: np.ndarray,
@@ -153,8 +162,8 @@ def _keys(
     count: int,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """First keys in whitened coordinates: a shift mu of the mean corresponds to W^T mu,
-    a slope a to W^-1 a.
+    """Initial keys in whitened coordinates: a shift mu of the mean corresponds to W^T mu, a slope a
+    to W^-1 a.
     """
     d, m = v.shape
     white_twist = whiten.T @ twist @ whiten  # (m, d, d)
@@ -166,7 +175,7 @@ def _keys(
     tied = slopes[0] if m == 1 else e[:, -2 if d > 1 else -1]
     pair = (e[:, -1] + e[:, 0], e[:, -1] - e[:, 0]) if m == 1 else (e[:, -1], -e[:, -1])
     if m == 1 and abs(pair[0] @ slopes[0]) > abs(pair[1] @ slopes[0]):
-        pair = pair[::-1]  # the key is the one that is not the value
+        pair = pair[::-1]  # of the two the key is the one farther from the value
     # M ~ k v^T + v k^T: the value's sign fixes the key's
     sign = 1.0 if m > 1 else np.sign(pair[1] @ slopes[0]) or 1.0
     named = {

@@ -1,20 +1,20 @@
-"""A sample of each bag's tokens that stands for all of them, and the starts that single tokens give.
+"""A weighted sample of each bag's tokens, and starts from single tokens.
 
-At most SAMPLE tokens a bag, all where it has no more. Half of it are the tokens that come first, by
-the score z.key of each start and by |z|^2; the rest is drawn from the others alike, and each stands
-for all of those that it was drawn from:
+A sample has at most SAMPLE_TOKENS_PER_BAG tokens; shorter bags keep all. Half of it are the leading
+tokens by the score z.key of each start and by |z|^2. The rest is drawn uniformly from the other
+tokens, and each drawn token represents several of them:
 
-    r_l ~ w_l exp(l(x_l)) f(y | V^T x_l + b),   w_l = 1 for the first kind, (L - I)/U for the second
+    r_l ~ w_l exp(l(x_l)) f(y | V^T x_l + b),   w_l = 1 for leading tokens, (L - I)/U for drawn ones
 
-(L tokens, I first, U drawn), so that sums over the sample estimate those over the bag, without bias
-in numerator and denominator of r.
+(L tokens, I leading, U drawn). So sums over the sample are unbiased estimates of sums over the bag,
+in the numerator and the denominator of r.
 
-A token that stands out of thousands is not seen in their moments, hence three more starts: "far",
-the mean over bags of the token with the largest |z|^2, and "far+", "far-", the same weighted by the
-centred label and by minus the centred label.
+The moments of thousands of tokens do not show a single one that stands out. Hence three more
+starts: "far", the mean over bags of the token with the largest |z|^2, and "far+", "far-", the same
+mean weighted by the centred label and by minus the centred label.
 
 notation: t = a token in the working coordinates (long_bags.py), z = W^T (t - m) as in em.py, w_l =
-how many tokens token l stands for.
+the number of tokens that token l represents.
 """
 
 from __future__ import annotations
@@ -26,16 +26,23 @@ import numpy as np
 
 from attnscope.estimators.fit.data import Data, one_hot
 from attnscope.estimators.fit.em import Em, distances
-from attnscope.estimators.fit.starts import SHIFT
+from attnscope.estimators.fit.starts import START_KEY_LENGTH
 
-__all__ = ["SAMPLE", "Block", "Far", "Work", "sampled", "sampled_block"]
+__all__ = [
+    "SAMPLE_TOKENS_PER_BAG",
+    "Block",
+    "FarthestTokens",
+    "Work",
+    "sample_block",
+    "sample_tokens",
+]
 
-SAMPLE = 1000  # tokens a bag that starts are compared on: a fifth of a slide's and less
+SAMPLE_TOKENS_PER_BAG = 1000  # to compare starts: a fifth of a slide's tokens or less
 
 
 class Block(NamedTuple):
     """Bags of a batch in the working coordinates: tokens (N, k) float32; labels standardised;
-    log w (N,), or (1,) zeros where every token stands for itself.
+    log w (N,), or (1,) zeros if every token represents itself only.
     """
 
     tokens: np.ndarray
@@ -46,7 +53,7 @@ class Block(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What the passes share: family and outputs of the labels, the caller's zero, sums of all
+    """The common data of all passes: family and outputs of the labels, the caller's zero, sums of all
     tokens of (1, t)(1, t)^T, quadratic gate, ridge of V.
     """
 
@@ -69,11 +76,11 @@ class Work(NamedTuple):
         )
 
 
-def sampled_block(
+def sample_block(
     block: Block, starts: dict[str, Em], seed: int, first: int, stride: int
 ) -> Block:
-    """Every stride-th bag of all, at most SAMPLE tokens of each; `first` is the number of the
-    block's first bag among all.
+    """Every stride-th bag, with at most SAMPLE_TOKENS_PER_BAG tokens each; `first` is the number of
+    the block's first bag among all bags.
     """
     model = next(iter(starts.values())).tokens
     keys = np.column_stack([em.tokens.key for em in starts.values()])
@@ -82,10 +89,10 @@ def sampled_block(
     for i in bags:
         t = block.tokens[block.offsets[i] : block.offsets[i + 1]]
         share = np.zeros(len(t))
-        if len(t) > SAMPLE:
+        if len(t) > SAMPLE_TOKENS_PER_BAG:
             z = (t - model.mean) @ model.whiten
             standing = np.column_stack([z @ keys, np.einsum("ij,ij->i", z, z)])
-            rows, share = sampled(standing, np.random.default_rng([seed, 4, first + i]))
+            rows, share = sample_tokens(standing, np.random.default_rng([seed, 4, first + i]))
             t = t[rows]
         tokens.append(t)
         shares.append(share)
@@ -100,15 +107,17 @@ def sampled_block(
     )
 
 
-def sampled(standing: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Which SAMPLE of a bag's tokens, and the log of how many each stands for; standing (L, q):
-    what the first are chosen by, q orders.
+def sample_tokens(
+    standing: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sampled tokens of a bag, and the log of how many tokens each represents; standing (L, q):
+    the q orders by which the leading tokens are chosen.
     """
     length, orders = standing.shape
-    each = max(SAMPLE // 2 // orders, 1)
+    each = max(SAMPLE_TOKENS_PER_BAG // 2 // orders, 1)
     first = np.unique(np.argpartition(-standing, each, axis=0)[:each])
     others = np.setdiff1d(np.arange(length), first, assume_unique=True)
-    drawn = rng.choice(others, SAMPLE - len(first), replace=False)
+    drawn = rng.choice(others, SAMPLE_TOKENS_PER_BAG - len(first), replace=False)
     rows = np.concatenate([first, drawn])
     share = np.zeros(len(rows))
     share[len(first) :] = np.log(len(others) / len(drawn))
@@ -116,9 +125,9 @@ def sampled(standing: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray,
     return rows[order], share[order]
 
 
-class Far:
-    """Additive sums behind the starts "far": over bags of weight times (1, y) times the token that
-    is farthest out.
+class FarthestTokens:
+    """Additive sums for the starts "far": over bags, of weight times (1, y) times the token farthest
+    from the centre.
     """
 
     def __init__(self, outputs: int, width: int) -> None:
@@ -146,7 +155,7 @@ class Far:
         return {
             name: em._replace(
                 tokens=em.tokens._replace(
-                    key=SHIFT * key / max(float(np.linalg.norm(key)), 1e-12)
+                    key=START_KEY_LENGTH * key / max(float(np.linalg.norm(key)), 1e-12)
                 )
             )
             for name, key in keys.items()

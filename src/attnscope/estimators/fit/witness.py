@@ -1,16 +1,17 @@
-"""The witness reading of two classes, fitted: tokens speak for the positive class only.
+"""The witness reading of two classes, fitted: tokens are evidence for the positive class only.
 
     minimise  sum_i weight_i loss_i(g, a, c, b) + ridge |g|^2/2 + (c + 1)^2/2 + (b - b0)^2/20
 
-over the scores u = g.(x, |x|^2) and the numbers a, c, b of witness_law.py, by L-BFGS with its
-analytic slopes, along a path of ridges from strong to weak, each point from the one before, until
-the held-out loss has risen twice. The two weak penalties keep c and b finite where bags say nothing
-of them; the share w of wrong labels is chosen last, by held-out probabilities. The sum is not
-convex: beside the path from g = 0 (whose first step goes along the
-difference of the classes' mean tokens) others begin at directions in which the classes' second
-moments differ, and at random ones, and go on where their first point already leads. Start, ridge
-and |x|^2 are chosen by the held-out loss of the same folds as everything else: start and path on
-the first of them, the rest follow.
+over the scores u = g.(x, |x|^2) and the numbers a, c, b of witness_law.py, by L-BFGS with analytic
+slopes. Ridges go from strong to weak, each point from the last one, until the held-out loss has
+risen twice. The two weak penalties keep c and b finite where bags do not determine them. The share
+w of wrong labels is chosen last, by held-out probabilities.
+
+The sum is not convex. One path starts from g = 0, whose first step follows the difference of the
+classes' mean tokens. Other paths start at directions in which the classes' second moments differ,
+and at random ones; they continue only if their first point is better. Start, ridge and |x|^2 are
+chosen by the held-out loss of the same folds as everything else: start and path on the first folds,
+then the other folds follow.
 
 A fitted model is a `Fitted` with combine = WITNESS: gate = g, values.bias = (a, c, b, average log
 length, w), no value weights.
@@ -27,17 +28,19 @@ from scipy.optimize import minimize
 from attnscope.estimators.fit.attention import random_waves
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.held_out import (
-    CAUTION,
-    HINT,
-    STALL,
+    PATH_LBFGS_STEPS,
+    PATH_STALL_SHARE,
+    PROBE_LEAD_STANDARD_ERRORS,
+    RIVAL_GAIN_STANDARD_ERRORS,
     Fold,
     Options,
     best_fold,
-    each,
     gain_and_error,
+    map_jobs,
     probe_folds,
 )
 from attnscope.estimators.fit.mixture import (
+    LBFGS_STOP_GAIN,
     FeatureMap,
     Fitted,
     bag_answers,
@@ -50,42 +53,42 @@ from attnscope.estimators.fit.witness_law import (
     WITNESS,
     Numbers,
     loss_and_slopes,
-    mislabelled,
-    with_wrong,
+    mix_wrong_labels,
+    wrong_label_share,
 )
 
 __all__ = [
-    "LOOK",
+    "PROBE_RIDGE",
     "WitnessFit",
-    "allowing",
-    "at_one_ridge",
     "blank_model",
-    "challenged",
+    "fit_one_ridge",
     "fit_witness",
+    "try_rival",
+    "with_label_noise",
     "witness_step",
 ]
 
-# beside a sum of log likelihoods in standardised tokens; musk1, elephant, musk2 are best at 10,
+# added to a sum of log likelihoods in standardised tokens; musk1, elephant and musk2 are best at 10,
 # ucsb (58 bags, 708 features) at 300, birds and protein at 1 to 3
-RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)
-SHORT = RIDGES[4:]  # of starts other than zero, which a stronger ridge would forget
-# of a first look at one ridge: mid-path, best on half of the multiple-instance sets
-LOOK = 10.0
-STEPS = 40  # of L-BFGS per point, as everywhere (held_out.LBFGS_STEPS)
-ENOUGH = 1e-7  # relative gain of a step below which it ends
-BACKGROUND = -3.0  # b0: one bag in twenty is positive for no visible reason
-FIRM = 0.1  # precision of b about b0: two units either way cost a fifth of a bag's log loss
-OTHERS = 3  # starts beside zero, at most: each costs a short fit on the first folds
-LONG = 2.0  # size of their gates: a token two deviations along has odds e^4
-# on all bags: a fit to its end, so that it does not depend on the fold it goes on from
-LAST_STEPS = 200
-EXACTLY = 1e-10
+WITNESS_RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)
+START_RIDGES = WITNESS_RIDGES[
+    4:
+]  # for starts other than zero, which a stronger ridge would undo
+# for a first fit at one ridge: mid-path, best on half of the multiple-instance sets
+PROBE_RIDGE = 10.0
+BACKGROUND_LOG_ODDS = -3.0  # b0: one bag in twenty is positive without a witness
+# of b about b0: two units either way cost a fifth of a bag's log loss
+BACKGROUND_PRECISION = 0.1
+MAX_OTHER_STARTS = 3  # besides zero; each costs a short fit on the first folds
+START_GATE_SIZE = 2.0  # norm of their gates: a token two deviations along has odds e^4
+# on all bags the fit converges, so that it does not depend on the fold it starts from
+FINAL_LBFGS_STEPS = 200
+FINAL_STOP_GAIN = 1e-10
 
 
 class WitnessFit(NamedTuple):
-    """A choice, judged: how it was made, its models of the folds (w = 0), held-out losses (n,) and
-    outputs (n, 2), ridge, the losses of the starts, and w. What all bags say is asked of
-    `on_all_bags`.
+    """A candidate: its stages, its models of the folds (w = 0), held-out losses (n,) and outputs
+    (n, 2), ridge, the losses of the starts, and w. `on_all_bags` fits it on all bags.
     """
 
     stages: list[str]
@@ -97,9 +100,9 @@ class WitnessFit(NamedTuple):
     wrong: float = 0.0
 
     def on_all_bags(self, data: Data, folds: list[Fold]) -> Selected:
-        """To its end from the fold that did best: a fresh start could fall into another basin."""
+        """Fit until convergence from the fold that did best; a fresh start could end in another basin."""
         begin = self.models[best_fold(folds, self.losses)]
-        fitted = witness_step(begin, data, self.ridge, LAST_STEPS, EXACTLY)
+        fitted = witness_step(begin, data, self.ridge, FINAL_LBFGS_STEPS, FINAL_STOP_GAIN)
         bias = np.append(fitted.values.bias, self.wrong)
         fitted = fitted._replace(values=fitted.values._replace(bias=bias))
         nothing = np.zeros(data.size)
@@ -109,7 +112,7 @@ class WitnessFit(NamedTuple):
 
 
 def fit_witness(data: Data, folds: list[Fold], options: Options) -> WitnessFit:
-    """Choose by the folds' held-out loss; data.labels are 1 for the positive class."""
+    """The candidate with the lowest held-out loss; data.labels are 1 for the positive class."""
     options.clock.stage("witness")
     norm = options.gate in ("quadratic", "random-features")
     blank = blank_model(data, norm)
@@ -118,25 +121,25 @@ def fit_witness(data: Data, folds: list[Fold], options: Options) -> WitnessFit:
     found = _best_path(data, folds, blank, options)
     if options.gate == "auto" and not options.clock.over:
         found = _with_norm(data, folds, found, options)
-    found = allowing(data, found)
+    found = with_label_noise(data, found)
     options.say(f"witness: held-out loss {np.average(found.losses, weights=data.weight):.4g}")
     return found
 
 
-def allowing(data: Data, found: WitnessFit) -> WitnessFit:
-    """With the share w of wrong labels that its outputs, those of w = 0, ask for."""
+def with_label_noise(data: Data, found: WitnessFit) -> WitnessFit:
+    """Add the most probable share w of wrong labels, given its outputs for w = 0."""
     right = found.output[np.arange(data.size), data.labels.astype(int)]
-    wrong = mislabelled(right, data.weight)
-    output = with_wrong(found.output, wrong)
+    wrong = wrong_label_share(right, data.weight)
+    output = mix_wrong_labels(found.output, wrong)
     return found._replace(output=output, losses=output_losses(output, data), wrong=wrong)
 
 
-def at_one_ridge(
+def fit_one_ridge(
     data: Data, folds: list[Fold], options: Options, ridge: float
 ) -> tuple[list[Fitted], np.ndarray]:
-    """Models of these folds, linear, from g = 0; and held-out losses (n,; NaN elsewhere)."""
+    """Linear models of these folds from g = 0, and held-out losses (n,), NaN outside these folds."""
     begin = [blank_model(data, norm=False)] * len(folds)
-    models, output = _walk(folds, begin, (ridge,), options)[0]
+    models, output = _follow_path(folds, begin, (ridge,), options)[0]
     losses = output_losses(output, data)
     held = np.concatenate([fold.out for fold in folds])
     losses[np.setdiff1d(np.arange(data.size), held)] = np.nan
@@ -146,17 +149,17 @@ def at_one_ridge(
 def _with_norm(
     data: Data, folds: list[Fold], linear: WitnessFit, options: Options
 ) -> WitnessFit:
-    """|x|^2 in the score, from the linear models, where that lowers the held-out loss."""
+    """|x|^2 in the score, from the linear models, if that lowers the held-out loss."""
     begun = [
         model._replace(
             gate=np.append(model.gate, 0.0), features=model.features._replace(norm=True)
         )
         for model in linear.models
     ]
-    return challenged(data, folds, linear, begun, (linear.ridge,), "quadratic", options)
+    return try_rival(data, folds, linear, begun, (linear.ridge,), "quadratic", options)
 
 
-def challenged(
+def try_rival(
     data: Data,
     folds: list[Fold],
     held: WitnessFit,
@@ -170,22 +173,22 @@ def challenged(
     """
     probe = probe_folds(folds)
     first = folds[:probe]
-    points = _walk(first, begun[:probe], ridges, options)
-    at = int(np.argmin([_mean(data, first, point) for point in points]))
+    points = _follow_path(first, begun[:probe], ridges, options)
+    at = int(np.argmin([_held_out_loss(data, first, point) for point in points]))
     seen = np.concatenate([fold.out for fold in first])
-    lead = held.losses - output_losses(with_wrong(points[at][1], held.wrong), data)
+    lead = held.losses - output_losses(mix_wrong_labels(points[at][1], held.wrong), data)
     groups = None if data.groups is None else data.groups[seen]
     gain, error = gain_and_error(lead[seen], data.weight[seen], groups)
     options.say(f"witness, {name}: held-out loss lower by {gain:.4g} on {probe} folds")
-    if gain <= HINT * error:
+    if gain <= PROBE_LEAD_STANDARD_ERRORS * error:
         return held
     path = ridges[: at + 1]
-    others, rest = _walk(folds[probe:], begun[probe:], path, options, stop=False)[-1]
+    others, rest = _follow_path(folds[probe:], begun[probe:], path, options, stop=False)[-1]
     models, output = points[at]
     output[rest_of(folds, probe)] = rest[rest_of(folds, probe)]
-    losses = output_losses(with_wrong(output, held.wrong), data)
+    losses = output_losses(mix_wrong_labels(output, held.wrong), data)
     gain, error = gain_and_error(held.losses - losses, data.weight, data.groups)
-    if gain <= CAUTION * error:
+    if gain <= RIVAL_GAIN_STANDARD_ERRORS * error:
         return held
     return held._replace(
         stages=[*held.stages, name],
@@ -202,7 +205,11 @@ def rest_of(folds: list[Fold], probe: int) -> np.ndarray:
 
 
 def witness_step(
-    fitted: Fitted, data: Data, ridge: float, steps: int = STEPS, enough: float = ENOUGH
+    fitted: Fitted,
+    data: Data,
+    ridge: float,
+    steps: int = PATH_LBFGS_STEPS,
+    enough: float = LBFGS_STOP_GAIN,
 ) -> Fitted:
     """L-BFGS from `fitted` at one ridge."""
     inputs = fitted.features(data.tokens)
@@ -214,13 +221,13 @@ def witness_step(
         rate, slope, background = theta[-3:]
         numbers = Numbers(rate, slope, background, log_length)
         u = data.tokens @ gate[:d] + inputs @ gate[d:]
-        loss, each, slopes = loss_and_slopes(
+        loss, map_jobs, slopes = loss_and_slopes(
             u, data.offsets, data.labels, data.weight, numbers
         )
         loss += ridge / 2 * gate @ gate + (slope + 1) ** 2 / 2
-        loss += FIRM / 2 * (background - BACKGROUND) ** 2
-        slopes += (0.0, slope + 1, FIRM * (background - BACKGROUND))
-        along = np.concatenate([data.tokens.T @ each, inputs.T @ each]) + ridge * gate
+        loss += BACKGROUND_PRECISION / 2 * (background - BACKGROUND_LOG_ODDS) ** 2
+        slopes += (0.0, slope + 1, BACKGROUND_PRECISION * (background - BACKGROUND_LOG_ODDS))
+        along = np.concatenate([data.tokens.T @ map_jobs, inputs.T @ map_jobs]) + ridge * gate
         return loss, np.concatenate([along, slopes])
 
     start = np.concatenate([fitted.gate, fitted.values.bias[:3]])
@@ -241,14 +248,14 @@ def blank_model(data: Data, norm: bool) -> Fitted:
     log_length = float(np.average(np.log(data.lengths), weights=data.weight))
     share = float(np.average(data.labels, weights=data.weight))
     rate = np.log(-np.log1p(-min(share, 0.95))) - log_length
-    bias = np.array([rate, -1.0, BACKGROUND, log_length])
+    bias = np.array([rate, -1.0, BACKGROUND_LOG_ODDS, log_length])
     values = values_from(np.zeros((d, 1)), bias, 1.0, 1.0)
     return Fitted(None, np.zeros(d + norm), features, values, data.family, WITNESS)
 
 
-def _directions(data: Data, seed: int, count: int) -> list[tuple[str, np.ndarray]]:
-    """Unit vectors (d,): both ends of the direction along which tokens of positive bags spread more
-    than those of negative ones, then random.
+def _start_directions(data: Data, seed: int, count: int) -> list[tuple[str, np.ndarray]]:
+    """Unit vectors (d,): both signs of the direction along which tokens of positive bags vary more
+    than tokens of negative bags, then random ones.
     """
     if count < 1:
         return []
@@ -259,54 +266,58 @@ def _directions(data: Data, seed: int, count: int) -> list[tuple[str, np.ndarray
     rng = np.random.default_rng([seed, 4])
     vector: np.ndarray = rng.standard_normal((data.tokens.shape[1],))
     for _ in range(20):  # power steps: the leading direction need only be a fair start
-        vector = _unit(vector)
+        vector = _unit_vector(vector)
         vector = vector + data.tokens.T @ (side * weight * (data.tokens @ vector))
     found = [("moments", vector), ("moments reversed", -vector)]
     rng = np.random.default_rng([seed, 5])
     random = [
         (f"random {i}", rng.standard_normal(len(vector))) for i in range(count - len(found))
     ]
-    return [(name, _unit(v)) for name, v in (found + random)[:count]]
+    return [(name, _unit_vector(v)) for name, v in (found + random)[:count]]
 
 
-def _unit(vector: np.ndarray) -> np.ndarray:
+def _unit_vector(vector: np.ndarray) -> np.ndarray:
     return vector / max(float(np.linalg.norm(vector)), 1e-300)
 
 
 def _best_path(data: Data, folds: list[Fold], blank: Fitted, options: Options) -> WitnessFit:
-    """The best start, told on the first folds, and ridge, on all."""
+    """The best start, chosen on the first folds, and the best ridge, chosen on all."""
     probe = probe_folds(folds)
     first = folds[:probe]
-    whole = RIDGES if options.alpha_gate is None else (options.alpha_gate,)
+    whole = WITNESS_RIDGES if options.alpha_gate is None else (options.alpha_gate,)
     name = "zero"
     begin = blank
-    points = _walk(first, [blank] * probe, whole, options)
+    points = _follow_path(first, [blank] * probe, whole, options)
     ridges = whole[: len(points)]
-    lowest = min(_mean(data, first, point) for point in points)
+    lowest = min(_held_out_loss(data, first, point) for point in points)
     losses = {name: lowest}
-    for other, vector in _directions(data, options.seed, min(options.n_starts - 1, OTHERS)):
+    for other, vector in _start_directions(
+        data, options.seed, min(options.n_starts - 1, MAX_OTHER_STARTS)
+    ):
         if options.clock.over:
             break
-        gate = np.concatenate([LONG * vector, blank.gate[len(vector) :]])
+        gate = np.concatenate([START_GATE_SIZE * vector, blank.gate[len(vector) :]])
         start = blank._replace(gate=gate)
-        path = SHORT if options.alpha_gate is None else whole
-        found = _walk(first, [start] * probe, path[:1], options)
-        losses[other] = _mean(data, first, found[0])
+        path = START_RIDGES if options.alpha_gate is None else whole
+        found = _follow_path(first, [start] * probe, path[:1], options)
+        losses[other] = _held_out_loss(data, first, found[0])
         if losses[other] >= lowest:
-            continue  # another basin that leads nowhere, or the same
-        found += _walk(first, found[0][0], path[1:], options)
-        losses[other] = min(_mean(data, first, point) for point in found)
+            continue  # a worse basin, or the same
+        found += _follow_path(first, found[0][0], path[1:], options)
+        losses[other] = min(_held_out_loss(data, first, point) for point in found)
         if losses[other] < lowest:
             name = other
             begin = start
             points = found
             ridges = path[: len(found)]
             lowest = losses[other]
-    others = _walk(folds[probe:], [begin] * (len(folds) - probe), ridges, options, stop=False)
+    others = _follow_path(
+        folds[probe:], [begin] * (len(folds) - probe), ridges, options, stop=False
+    )
     rest = rest_of(folds, probe)
     for (_, output), (_, more) in zip(points, others):
         output[rest] = more[rest]
-    best = int(np.argmin([_mean(data, folds, point) for point in points]))
+    best = int(np.argmin([_held_out_loss(data, folds, point) for point in points]))
     models, output = points[best]
     models = models + others[best][0]
     stages = ["witness", f"start {name}", f"ridge {ridges[best]:g}"]
@@ -315,7 +326,7 @@ def _best_path(data: Data, folds: list[Fold], blank: Fitted, options: Options) -
     )
 
 
-def _walk(
+def _follow_path(
     folds: list[Fold],
     begin: list[Fitted],
     ridges: tuple[float, ...],
@@ -323,7 +334,7 @@ def _walk(
     stop: bool = True,
 ) -> list[tuple[list[Fitted], np.ndarray]]:
     """Models of these folds and outputs (n, 2; halves where no fold holds the bag out) after every
-    ridge; `stop` after two that do not lower the held-out loss, or out of time.
+    ridge; `stop` after two ridges that raise the held-out loss, or out of time.
     """
     if not folds:
         return [([], np.empty((0, 2)))] * len(ridges)
@@ -336,15 +347,15 @@ def _walk(
     for ridge in ridges:
         jobs = list(zip(models, parts))
         step = partial(_step_and_output, ridge=ridge)
-        found = each(step, jobs, options.workers)
+        found = map_jobs(step, jobs, options.workers)
         models = [model for model, _ in found]
         output = np.full((data.size, 2), 0.5)
         for fold, (_, held) in zip(folds, found):
             output[fold.out] = held
         points.append((models, output))
-        loss = _mean(data, folds, points[-1])
-        # above, not only no lower: under a strong ridge the loss hardly moves at first
-        worse = worse + 1 if loss > (1 + STALL) * lowest else 0
+        loss = _held_out_loss(data, folds, points[-1])
+        # strictly above: under a strong ridge the loss hardly moves at first
+        worse = worse + 1 if loss > (1 + PATH_STALL_SHARE) * lowest else 0
         lowest = min(loss, lowest)
         if stop and (worse == 2 or options.clock.over):
             break
@@ -359,6 +370,8 @@ def _step_and_output(
     return model, bag_answers(model, held.tokens, held.offsets).output
 
 
-def _mean(data: Data, folds: list[Fold], point: tuple[list[Fitted], np.ndarray]) -> float:
+def _held_out_loss(
+    data: Data, folds: list[Fold], point: tuple[list[Fitted], np.ndarray]
+) -> float:
     rows = np.concatenate([fold.out for fold in folds])
     return float(np.average(output_losses(point[1], data)[rows], weights=data.weight[rows]))

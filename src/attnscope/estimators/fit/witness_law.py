@@ -1,12 +1,13 @@
-"""The witness law: a bag is negative if none of its tokens is a witness and nothing else spoke.
+"""The witness law: a bag is negative if none of its tokens is a witness and no background event makes
+it positive.
 
     log P(negative | bag) = -S,   S = log(1 + e^b) + sum_l log(1 + e^{u_l + a + c t}),
     log P(positive | bag) = log(1 - e^-S),
 
 so that each token has its own probability p_l = logistic(u_l + a + c t) of being a witness, and
 1/(1 + e^b) is the probability that a bag without witness is negative. Every term of S is positive:
-tokens can only raise P(positive). A label is wrong with probability w, so that a bag unlike any
-seen before is not predicted beyond doubt:
+tokens can only raise P(positive). A label is wrong with probability w, so that a bag unlike all
+training bags is not predicted with certainty:
 
     P(label) = w + (1 - 2 w) P
 
@@ -15,8 +16,8 @@ seen before is not predicted beyond doubt:
 
 notation: u_l score of a token; t = log of the bag's length less its average; a rate, c slope in the
 length (-1: as many witnesses in long bags as in short ones), b background. Slopes are those of
-w = 0, which is chosen after the rest (`mislabelled`). Exact up to rounding, all of it in log space:
-S as small as 1e-300 and as large as float64 holds.
+w = 0; w is chosen after the other numbers (`wrong_label_share`). Everything is computed in log space
+and exact up to rounding, for S from 1e-300 to the largest float64.
 """
 
 from __future__ import annotations
@@ -27,25 +28,24 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from attnscope.numerics.compiled.data_pass import bag_sum
-from attnscope.numerics.compiled.witness_pass import LEAST, witness_pass
+from attnscope.numerics.compiled.witness_pass import SMALLEST_EVIDENCE, witness_pass
 
 __all__ = [
     "WITNESS",
     "Numbers",
     "log_odds",
     "loss_and_slopes",
-    "mislabelled",
-    "with_wrong",
+    "mix_wrong_labels",
     "witness_outputs",
+    "wrong_label_share",
 ]
 
-WITNESS = (
-    3  # how a bag's tokens are combined, after MIXTURE, SOFTMAX and SIGMOID of data_pass
-)
+# how a bag's tokens are combined, after MIXTURE, SOFTMAX and SIGMOID of data_pass
+WITNESS = 3
 
 
 class Numbers(NamedTuple):
-    """What belongs to no token: rate a, slope c in the length, background b, average log length,
+    """The numbers that belong to no token: rate a, slope c in the length, background b, average log length,
     share w of wrong labels.
     """
 
@@ -65,23 +65,25 @@ def log_odds(u: np.ndarray, offsets: np.ndarray, numbers: Numbers) -> np.ndarray
 
 def witness_outputs(u: np.ndarray, offsets: np.ndarray, numbers: Numbers) -> np.ndarray:
     """P(negative), P(positive) of each bag (n, 2)."""
-    total = _evidence(log_odds(u, offsets, numbers), offsets, numbers.background)
-    return with_wrong(np.column_stack([np.exp(-total), -np.expm1(-total)]), numbers.wrong)
+    total = _bag_evidence(log_odds(u, offsets, numbers), offsets, numbers.background)
+    return mix_wrong_labels(
+        np.column_stack([np.exp(-total), -np.expm1(-total)]), numbers.wrong
+    )
 
 
-def with_wrong(output: np.ndarray, wrong: float) -> np.ndarray:
+def mix_wrong_labels(output: np.ndarray, wrong: float) -> np.ndarray:
     """P(label) where a share of labels is wrong."""
     return wrong + (1 - 2 * wrong) * output
 
 
-def mislabelled(right: np.ndarray, weight: np.ndarray) -> float:
-    """The most probable share w of wrong labels, from held-out probabilities (n,) of the labels
-    there are; a right and a wrong label seen beforehand (a Beta law) keep it between 0 and 1/2.
+def wrong_label_share(right: np.ndarray, weight: np.ndarray) -> float:
+    """The most probable share w of wrong labels, from held-out probabilities (n,) of the observed
+    labels. A Beta prior of one right and one wrong label keeps it between 0 and 1/2.
     """
 
     def loss(wrong: float) -> float:
         beforehand = np.log(2 * wrong) + np.log1p(-2 * wrong)
-        return float(-weight @ np.log(with_wrong(right, wrong)) - beforehand)
+        return float(-weight @ np.log(mix_wrong_labels(right, wrong)) - beforehand)
 
     edge = 1e-9
     found = minimize_scalar(
@@ -109,7 +111,7 @@ def loss_and_slopes(
     return loss, each, np.array([rate.sum(), rate @ t, firm * raised.sum()])
 
 
-def _evidence(odds: np.ndarray, offsets: np.ndarray, background: float) -> np.ndarray:
+def _bag_evidence(odds: np.ndarray, offsets: np.ndarray, background: float) -> np.ndarray:
     """S of each bag (n,)."""
     tokens = bag_sum(np.logaddexp(0, odds), offsets)
-    return np.maximum(tokens + np.logaddexp(0, background), LEAST)
+    return np.maximum(tokens + np.logaddexp(0, background), SMALLEST_EVIDENCE)

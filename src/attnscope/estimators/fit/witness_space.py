@@ -1,14 +1,14 @@
-"""Where the witness reading looks: at whole tokens, or in their widest directions.
+"""The features of the witness reading: whole tokens, or their widest directions.
 
 notation: N tokens, d features, n bags, k directions (subspace.py).
 
-    N min(N, d) <= WHOLE   whole tokens, standardised (where d > N turned into the space they span)
-    else                k of widths.sizes(): the one with the least held-out loss of a first look,
-                        one ridge on the first folds
+    N min(N, d) <= MAX_TOKEN_NUMBERS   whole tokens, standardised (if d > N, in the space they span)
+    otherwise            the k of widths.sizes() with the lowest held-out loss in a first fit, at one
+                         ridge on the first folds
 
-A fit reads all tokens some two thousand times (fifty steps of L-BFGS's forty), 4 N d flops each: the
-bound is what ten seconds of one core allow. With a number of components asked for, that many
-directions. Nothing of the size of whole tokens is copied where they are not looked at.
+A fit reads all tokens about two thousand times (fifty points with forty L-BFGS steps), with 4 N d
+flops each; the bound corresponds to ten seconds of one core. A requested number of components is
+used directly. Unless whole tokens are used, they are not copied.
 """
 
 from __future__ import annotations
@@ -22,18 +22,23 @@ import numpy as np
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.held_out import Fold, Options, probe_folds
 from attnscope.estimators.fit.mixture import Fitted
-from attnscope.estimators.fit.subspace import Subspace, in_subspace, lifted
-from attnscope.estimators.fit.widths import OWN, RawBags, first_directions, sizes
-from attnscope.estimators.fit.witness import LOOK, at_one_ridge
+from attnscope.estimators.fit.subspace import Subspace, lift_model, project_data
+from attnscope.estimators.fit.widths import (
+    BAGS_PER_START_DIRECTION,
+    RawBags,
+    first_directions,
+    sizes,
+)
+from attnscope.estimators.fit.witness import PROBE_RIDGE, fit_one_ridge
 
 __all__ = ["View", "whole_view", "witness_view"]
 
-WHOLE = 4e6  # numbers in all tokens: see above
+MAX_TOKEN_NUMBERS = 4e6  # see above
 
 
 class View(NamedTuple):
-    """Bags as the reading sees them, in how many directions (None: all), held-out losses by size,
-    and how to write its models in whole tokens.
+    """The bags in these features, the number of directions (None: all), held-out losses by number of
+    directions, and the map from models in these features to models of whole tokens.
     """
 
     data: Data
@@ -50,7 +55,7 @@ def _span_view(data: Data) -> View:
     """X = (X Q) Q^T with orthonormal Q (d, N): the same scores and the same ridge in fewer numbers."""
     turn = np.linalg.qr(data.tokens.T)[0]
     space = Subspace(turn, turn, np.ones(turn.shape[1]))
-    return View(in_subspace(data, space), None, {}, partial(lifted, space=space))
+    return View(project_data(data, space), None, {}, partial(lift_model, space=space))
 
 
 def witness_view(
@@ -58,9 +63,9 @@ def witness_view(
 ) -> View:
     """`folds` may hold any data of these bags."""
     count, d = raw.tokens.shape
-    if isinstance(components, str) and count * min(d, count) <= WHOLE:
+    if isinstance(components, str) and count * min(d, count) <= MAX_TOKEN_NUMBERS:
         return whole_view(raw.whole) if d <= count else _span_view(raw.whole)
-    tried = sizes(components, raw.outline.size, count, d, OWN)
+    tried = sizes(components, raw.outline.size, count, d, BAGS_PER_START_DIRECTION)
     options.clock.stage(f"directions of {count} tokens with {d} features")
     space = raw.directions(tried[-1], options.seed)
     tried = tuple(dict.fromkeys(min(k, space.basis.shape[1]) for k in tried))
@@ -70,8 +75,8 @@ def witness_view(
     for k in tried if len(tried) > 1 else ():
         data = first_directions(everything, k)
         parts = [fold._replace(data=data) for fold in folds[: probe_folds(folds)]]
-        ridge = LOOK if options.alpha_gate is None else options.alpha_gate
-        seen = at_one_ridge(data, parts, options, ridge)[1]
+        ridge = PROBE_RIDGE if options.alpha_gate is None else options.alpha_gate
+        seen = fit_one_ridge(data, parts, options, ridge)[1]
         there = np.isfinite(seen)
         losses[str(k)] = float(np.average(seen[there], weights=data.weight[there]))
         options.say(f"{k} directions: held-out loss {losses[str(k)]:.4g} of witnesses")
@@ -83,5 +88,5 @@ def witness_view(
         first_directions(everything, best),
         best,
         losses,
-        partial(lifted, space=space.first(best)),
+        partial(lift_model, space=space.first(best)),
     )

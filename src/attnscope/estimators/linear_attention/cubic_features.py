@@ -27,8 +27,8 @@ __all__ = ["EPS", "Units", "coefficients_of", "cubic_features", "tensor_of", "un
 
 EPS = float(np.finfo(np.float64).eps)
 # numbers of a block of contexts: the moments of 2000 contexts in 8 dimensions stay in the cache
-BLOCK = 1 << 17
-SMALLEST = 1e-30  # of a unit: the product of three must not underflow
+BLOCK_NUMBERS = 1 << 17
+MIN_UNIT = 1e-30  # of a unit: the product of three must not underflow
 
 
 class Units(NamedTuple):
@@ -47,12 +47,14 @@ class Units(NamedTuple):
 
 def units_of(tokens: np.ndarray, query: np.ndarray) -> Units:
     """Powers of two near the root mean square of every coordinate; 1 for one that is always 0."""
-    return Units(_sizes(tokens.reshape(-1, tokens.shape[-1])), _sizes(query))
+    return Units(
+        _power_of_two_sizes(tokens.reshape(-1, tokens.shape[-1])), _power_of_two_sizes(query)
+    )
 
 
-def _sizes(x: np.ndarray) -> np.ndarray:
+def _power_of_two_sizes(x: np.ndarray) -> np.ndarray:
     size = np.sqrt(np.einsum("ni,ni->i", x, x) / len(x))
-    return np.exp2(np.round(np.log2(np.where(size > 0, np.maximum(size, SMALLEST), 1.0))))
+    return np.exp2(np.round(np.log2(np.where(size > 0, np.maximum(size, MIN_UNIT), 1.0))))
 
 
 def cubic_features(
@@ -69,7 +71,7 @@ def cubic_features(
     rows = np.empty((len(first) * len(z) + extra, n))
     out = rows[: len(first) * len(z)].reshape(len(first), len(z), n)
     squares = np.zeros((len(first), len(z)))
-    step = max(1, BLOCK // (tokens.shape[1] * D + D * D))
+    step = max(1, BLOCK_NUMBERS // (tokens.shape[1] * D + D * D))
     for start in range(0, n, step):
         here = slice(start, start + step)
         scaled = tokens[here] / units.token

@@ -42,14 +42,15 @@ from attnscope.estimators.linear_attention.cubic_features import coefficients_of
 
 __all__ = ["HeadsFound", "completed", "fewest_heads", "generic_heads", "signature_bound"]
 
-STARTS = 6  # of a completion: up to half of them are stuck with one output
-STEPS = 200  # of one start: quadratic near a solution, some 20 to 60 in all
-SMALL = 1e-13  # residual at which nothing is left to gain
-STALLED = 1e-4  # relative decrease over PATIENCE steps that says so
-PATIENCE = 12
-ROUNDING = 1e-14  # of the trace of a Gram matrix
-DIRECTIONS = 64  # (u, z) that the signature bound looks at, beside the coordinates
-ABOVE_ROUNDING = 1e-7  # of the size of T: what counts as not 0 beside its error
+START_COUNT = 6  # of a completion: up to half of them are stuck with one output
+MAX_START_STEPS = 200  # of one start: quadratic near a solution, some 20 to 60 in all
+STOP_RESIDUAL = 1e-13  # residual at which nothing is left to gain
+STALL_DECREASE = 1e-4  # relative decrease over PATIENCE_STEPS steps that says so
+PATIENCE_STEPS = 12
+GRAM_ROUNDING_SHARE = 1e-14  # of the trace of a Gram matrix
+# (u, z) that the signature bound looks at, beside the coordinates
+SIGNATURE_DIRECTION_COUNT = 64
+NONZERO_SHARE = 1e-7  # of the size of T: what counts as not 0 beside its error
 
 
 class HeadsFound(NamedTuple):
@@ -79,23 +80,24 @@ def generic_heads(dim: int, outputs: int | None = None, queries: int | None = No
     low = 1
     # the dimension grows up to its vertex, and is enough there
     high = min(
-        min(o, p) * dim, -(-(2 * dim * (o + p) + _free(o, p)) // (4 + 2 * _free(o, p)))
+        min(o, p) * dim,
+        -(-(2 * dim * (o + p) + _free_mixings(o, p)) // (4 + 2 * _free_mixings(o, p))),
     )
     while low < high:
         k = (low + high) // 2
-        if _dimension(k, dim, o, p) >= wanted:
+        if _layer_dimension(k, dim, o, p) >= wanted:
             high = k
         else:
             low = k + 1
     return low
 
 
-def _dimension(k: int, D: int, o: int, p: int) -> int:
+def _layer_dimension(k: int, D: int, o: int, p: int) -> int:
     """Of the layers of k heads: parameters that T sees."""
-    return k * (o * D + D * p - k) - _free(o, p) * (k * (k - 1) // 2)
+    return k * (o * D + D * p - k) - _free_mixings(o, p) * (k * (k - 1) // 2)
 
 
-def _free(o: int, p: int) -> int:
+def _free_mixings(o: int, p: int) -> int:
     """Antisymmetric mixings of heads that T does not see, each with k(k-1)/2 parameters."""
     return (p if o == 1 else 0) + (o if p == 1 else 0)
 
@@ -107,12 +109,14 @@ def signature_bound(T: np.ndarray, error: float = 0.0, seed: int = 0) -> int:
     o, _, _, p = T.shape
     rng = np.random.default_rng(seed)
     u = np.concatenate(
-        [np.repeat(np.eye(o), p, axis=0), rng.standard_normal((DIRECTIONS, o))]
+        [np.repeat(np.eye(o), p, axis=0), rng.standard_normal((SIGNATURE_DIRECTION_COUNT, o))]
     )
-    z = np.concatenate([np.tile(np.eye(p), (o, 1)), rng.standard_normal((DIRECTIONS, p))])
+    z = np.concatenate(
+        [np.tile(np.eye(p), (o, 1)), rng.standard_normal((SIGNATURE_DIRECTION_COUNT, p))]
+    )
     S = np.einsum("ma,aijk,mk->mij", u, T, z, optimize=True)
     eigenvalues = np.linalg.eigvalsh(S)
-    unsure = error + ABOVE_ROUNDING * float(np.linalg.norm(T))
+    unsure = error + NONZERO_SHARE * float(np.linalg.norm(T))
     size = unsure * np.linalg.norm(u, axis=1) * np.linalg.norm(z, axis=1)
     above = eigenvalues > size[:, None]
     below = eigenvalues < -size[:, None]
@@ -155,33 +159,33 @@ def fewest_heads(
 
 
 def completed(
-    T: np.ndarray, N: np.ndarray, k: int, seed: int = 0, tolerance: float = SMALL
+    T: np.ndarray, N: np.ndarray, k: int, seed: int = 0, tolerance: float = STOP_RESIDUAL
 ) -> HeadsFound:
     """The best k heads found for a symmetric tensor T (o, D, D, p); N (rank, F) measures."""
     o, D, _, p = T.shape
     if k >= min(o * D, D * p):
-        A, B = _truncated(T, k)
+        A, B = _rank_k_factors(T, k)
         return HeadsFound(A.transpose(2, 0, 1), B, 0.0, 0)
     W = coefficients_of(T)
     wanted = N @ W
     size = float(np.linalg.norm(wanted))
     rng = np.random.default_rng([seed, k])
     best: tuple[float, np.ndarray, np.ndarray] | None = None
-    for start in range(STARTS):
+    for start in range(START_COUNT):
         free = rng.standard_normal(T.shape) * np.linalg.norm(T) / T.size**0.5
         free = (free - free.swapaxes(1, 2)) / 2
-        A, B = _truncated(T + free if start else T, k)
-        found = _levenberg(A, B, N / size, wanted / size)
+        A, B = _rank_k_factors(T + free if start else T, k)
+        found = _levenberg_marquardt(A, B, N / size, wanted / size)
         if best is None or found[0] < best[0]:
             best = found
-        if best[0] <= min(tolerance, 1e3 * SMALL):
+        if best[0] <= min(tolerance, 1e3 * STOP_RESIDUAL):
             break
     assert best is not None
     residual, A, B = best
     return HeadsFound(A.transpose(2, 0, 1), B, residual, 0)
 
 
-def _truncated(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _rank_k_factors(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """A (o, D, k) and B (k, D, p), the nearest of rank k to M as a matrix (o D, D p)."""
     o, D, _, p = M.shape
     U, S, Vt = np.linalg.svd(M.reshape(o * D, D * p), full_matrices=False)
@@ -194,21 +198,21 @@ def _truncated(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return A.reshape(o, D, k), B.reshape(k, D, p)
 
 
-def _levenberg(
+def _levenberg_marquardt(
     A: np.ndarray, B: np.ndarray, N: np.ndarray, wanted: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """(residual, A, B) at the end of damped Gauss-Newton steps."""
-    symmetric = _symmetriser(A.shape[1])
-    rest = _rest(A, B, N, wanted)
+    symmetric = _pair_symmetriser(A.shape[1])
+    rest = _residual_matrix(A, B, N, wanted)
     residual = float(np.linalg.norm(rest))
     damping = 1e-2 * float(np.sum(A**2) / A.size + np.sum(B**2) / B.size)
     history = [residual]
-    for _ in range(STEPS):
-        J = _jacobian(A, B, N, symmetric)
-        step = _damped(J, rest.T.ravel(), damping)
+    for _ in range(MAX_START_STEPS):
+        J = _head_jacobian(A, B, N, symmetric)
+        step = _damped_step(J, rest.T.ravel(), damping)
         a = A + step[: A.size].reshape(A.shape)
         b = B + step[A.size :].reshape(B.shape)
-        new = _rest(a, b, N, wanted)
+        new = _residual_matrix(a, b, N, wanted)
         size = float(np.linalg.norm(new))
         if size < residual:
             A = a
@@ -219,25 +223,30 @@ def _levenberg(
         else:
             damping *= 4
         history.append(residual)
-        stalled = len(history) > PATIENCE and residual > (1 - STALLED) * history[-PATIENCE]
-        if residual < SMALL or stalled:
+        stalled = (
+            len(history) > PATIENCE_STEPS
+            and residual > (1 - STALL_DECREASE) * history[-PATIENCE_STEPS]
+        )
+        if residual < STOP_RESIDUAL or stalled:
             break
     return residual, A, B
 
 
-def _rest(A: np.ndarray, B: np.ndarray, N: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _residual_matrix(
+    A: np.ndarray, B: np.ndarray, N: np.ndarray, wanted: np.ndarray
+) -> np.ndarray:
     """(rank, o): N (coefficients of the heads) - wanted."""
     M = np.einsum("aih,hjk->aijk", A, B)
     return N @ coefficients_of(M) - wanted
 
 
-def _symmetriser(D: int) -> np.ndarray:
+def _pair_symmetriser(D: int) -> np.ndarray:
     """(pairs, D, D): coefficient of the pair (i, j) in a matrix."""
     eye = np.eye(D * D).reshape(D * D, D, D, 1)
     return coefficients_of(eye).reshape(-1, D, D)
 
 
-def _jacobian(
+def _head_jacobian(
     A: np.ndarray, B: np.ndarray, N: np.ndarray, symmetric: np.ndarray
 ) -> np.ndarray:
     """(o rank, A.size + B.size), outputs first."""
@@ -255,11 +264,11 @@ def _jacobian(
     return J.reshape(o * rank, -1)
 
 
-def _damped(J: np.ndarray, rest: np.ndarray, damping: float) -> np.ndarray:
+def _damped_step(J: np.ndarray, rest: np.ndarray, damping: float) -> np.ndarray:
     """-(J^T J + damping)^-1 J^T rest, by the smaller of its two forms."""
     wide = J.shape[0] <= J.shape[1]
     G = J @ J.T if wide else J.T @ J
     # heads can be scaled against each other: J^T J is singular, and damping above its rounding
-    G[np.diag_indices(len(G))] += max(damping, ROUNDING * float(np.trace(G)))
+    G[np.diag_indices(len(G))] += max(damping, GRAM_ROUNDING_SHARE * float(np.trace(G)))
     factor = cho_factor(G, check_finite=False)
     return -J.T @ cho_solve(factor, rest) if wide else -cho_solve(factor, J.T @ rest)

@@ -13,7 +13,7 @@ Its null space is what the data leave open; a prediction that depends on it is r
 that of X in balanced units, where singular values up to what rounding of the features can make
 count as 0:
 
-    |E| <= e = g (sum of squared sizes of the features)^(1/2),   g = (L + F + ROUNDINGS) eps;
+    |E| <= e = g (sum of squared sizes of the features)^(1/2),   g = (L + F + ROUNDINGS_PER_FEATURE) eps;
     kept: sigma > 2 e.
 
 Errors. X by Householder QR, then the singular values of R: backward stable, as if X were X + E.
@@ -56,11 +56,13 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 __all__ = ["LinearAttentionFit", "fit_linear_attention"]
 
 # of a feature beside the sum over tokens: three products, a weight, and the QR's own constant
-ROUNDINGS = 10
+ROUNDINGS_PER_FEATURE = 10
 # of a new context's features may lie in the null space, in units of how well that space is known
-OUTSIDE = 10.0
-PANEL = 32  # columns that the QR factorisation takes at a time: LAPACK's own default
-LARGEST = 1e30  # of an entry: features are cubic, and their squares must fit in float64
+MAX_NULL_SPACE_RATIO = 10.0
+# columns that the QR factorisation takes at a time: LAPACK's own default
+QR_PANEL_COLUMNS = 32
+# of an entry: features are cubic, and their squares must fit in float64
+MAX_ENTRY_SIZE = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ class LinearAttentionFit:
     nullity: int
     contexts: int
     ridge: float
-    _solved: _Solved = field(repr=False)
+    _solution: _Solution = field(repr=False)
 
     def __repr__(self) -> str:
         o, D, _, p = self.theta.shape
@@ -111,8 +113,8 @@ class LinearAttentionFit:
     @cached_property
     def spectrum(self) -> np.ndarray:
         """(F,) eigenvalues of the certificate X^T X/n, largest first, in the data's own units."""
-        size = float(self._solved.units.features.max())
-        own = self._solved.triangle * (self._solved.units.features / size)
+        size = float(self._solution.units.features.max())
+        own = self._solution.triangle * (self._solution.units.features / size)
         return (svdvals(own) * size) ** 2 / self.contexts
 
     def heads(
@@ -132,7 +134,7 @@ class LinearAttentionFit:
             )
         tolerance = check.real(tolerance, "tolerance", of, 1e-12, 1.0)
         seed = check.seed_value(seed, of)
-        s = self._solved
+        s = self._solution
         known = float(np.linalg.norm(s.moved))
         found = fewest_heads(s.balanced, s.seen, (o, D, p), k, tolerance, seed, known)
         value = found.value / s.units.token
@@ -153,27 +155,27 @@ class LinearAttentionFit:
         """
         of = "LinearAttentionFit.predict"
         _, D, _, p = self.theta.shape
-        z = _contexts(tokens, mask, of, D)
-        q = _array(query, "query", of, (len(z), p))
-        s = self._solved
+        z = _check_contexts(tokens, mask, of, D)
+        q = _check_array(query, "query", of, (len(z), p))
+        s = self._solution
         X, _ = cubic_features(z, q, s.units)
         scaled = z / s.units.token
         # |features| before anything cancels: |C| <= sum |z_l|^2
         size = np.einsum("nli,nli->n", scaled, scaled)
         size = size * np.linalg.norm(q / s.units.query, axis=1)
         if s.open.shape[0] and not self.ridge:
-            self._within(X, size, of)
+            self._check_determined(X, size, of)
         predicted = (X.T @ s.balanced) * s.output
         if not return_error:
             return predicted
-        g = (z.shape[1] + len(X) + ROUNDINGS) * EPS
+        g = (z.shape[1] + len(X) + ROUNDINGS_PER_FEATURE) * EPS
         length = np.linalg.norm(s.balanced, axis=0)
         return predicted, size[:, None] * (s.moved + 2 * g * length) * s.output
 
-    def _within(self, X: np.ndarray, size: np.ndarray, of: str) -> None:
+    def _check_determined(self, X: np.ndarray, size: np.ndarray, of: str) -> None:
         """One sentence where a new context has features that the training contexts never had."""
-        outside = np.linalg.norm(self._solved.open @ X, axis=0)
-        far = outside > OUTSIDE * self._solved.blur * size
+        outside = np.linalg.norm(self._solution.open @ X, axis=0)
+        far = outside > MAX_NULL_SPACE_RATIO * self._solution.blur * size
         if far.any():
             i = int(np.argmax(far))
             raise bad(
@@ -187,7 +189,7 @@ class LinearAttentionFit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved:
+class _Solution:
     """Of a fit, in balanced units: triangle R (F, F) of the features, its kept singular values
     times right singular vectors `seen` (rank, F), the others `open` (nullity, F), coefficients (F,
     o), moved (o,) bounds of |dW|, blur how well the null space is known.
@@ -235,9 +237,9 @@ def fit_linear_attention(
     1
     """
     of = "fit_linear_attention"
-    z = _contexts(tokens, mask, of, None)
-    q = _array(query, "query", of, (len(z), None))
-    y = _targets(target, of, len(z))
+    z = _check_contexts(tokens, mask, of, None)
+    q = _check_array(query, "query", of, (len(z), None))
+    y = _check_targets(target, of, len(z))
     ridge = check.real(ridge, "ridge", of, 0)
     n, _, D = z.shape
     F = q.shape[1] * D * (D + 1) // 2
@@ -253,10 +255,12 @@ def fit_linear_attention(
             f"{n} contexts: infinitely many layers fit them",
             f"{F} contexts or more, fewer coordinates, or ridge=1e-6",
         )
-    return _fitted(z, q, y, ridge)
+    return _fit_arrays(z, q, y, ridge)
 
 
-def _fitted(z: np.ndarray, q: np.ndarray, y: np.ndarray, ridge: float) -> LinearAttentionFit:
+def _fit_arrays(
+    z: np.ndarray, q: np.ndarray, y: np.ndarray, ridge: float
+) -> LinearAttentionFit:
     n, L, D = z.shape
     o = y.shape[1]
     units = units_of(z, q)
@@ -266,9 +270,9 @@ def _fitted(z: np.ndarray, q: np.ndarray, y: np.ndarray, ridge: float) -> Linear
     F = len(sizes)
     rows[F:] = (y / output).T
     targets = np.linalg.norm(rows[F:], axis=1)
-    R, QtY, rest = _triangle(rows.T, F)
+    R, QtY, rest = _qr_triangle(rows.T, F)
     U, S, Vt = svd(R, check_finite=False)
-    g = (L + F + ROUNDINGS) * EPS
+    g = (L + F + ROUNDINGS_PER_FEATURE) * EPS
     e = g * float(np.linalg.norm(sizes))
     rank = int(np.sum(2 * e < S))
     along = U.T @ QtY
@@ -277,29 +281,33 @@ def _fitted(z: np.ndarray, q: np.ndarray, y: np.ndarray, ridge: float) -> Linear
     W = Vt[:rank].T @ (along[:rank] / S[:rank, None])
     moved = 2 * (e / least) * (np.linalg.norm(W, axis=0) + rho / least)
     lost = e * (np.linalg.norm(W, axis=0) + moved) + g * targets
-    optimum = _loss(rho, lost, output, n)
+    optimum = _mean_squared_loss(rho, lost, output, n)
     loss = optimum
     if ridge:
-        W, moved, rho, shifted = _ridge(R, QtY, rest, units, n * ridge, sizes, g)
+        W, moved, rho, shifted = _solve_ridge(R, QtY, rest, units, n * ridge, sizes, g)
         lost = e * (np.linalg.norm(W, axis=0) + moved) + g * targets + shifted
-        loss = _loss(rho, lost, output, n)
+        loss = _mean_squared_loss(rho, lost, output, n)
     theta = tensor_of((W * output) / units.features[:, None], D)
     seen = S[:rank, None] * Vt[:rank]
     blur = e / least + g
-    solved = _Solved(units, output, R, seen, Vt[rank:], W, moved, blur)
+    solved = _Solution(units, output, R, seen, Vt[rank:], W, moved, blur)
     return LinearAttentionFit(theta, optimum, loss, F, F - rank, n, ridge, solved)
 
 
-def _triangle(rows: np.ndarray, F: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _qr_triangle(rows: np.ndarray, F: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """R (F, F) and Q^T Y (F, o) of (features, targets) (n, F + o), and (o,) what Y has besides."""
     if len(rows) < rows.shape[1]:
         rows = np.concatenate([rows, np.zeros((rows.shape[1] - len(rows), rows.shape[1]))])
     # recursive panels: a sixth faster than dgeqrf at 5000 x 289; rows are not needed again
-    R = np.triu(dgeqrt(min(PANEL, rows.shape[1]), rows, overwrite_a=True)[0][: rows.shape[1]])
+    R = np.triu(
+        dgeqrt(min(QR_PANEL_COLUMNS, rows.shape[1]), rows, overwrite_a=True)[0][
+            : rows.shape[1]
+        ]
+    )
     return R[:F, :F], R[:F, F:], np.linalg.norm(R[F:, F:], axis=0)
 
 
-def _ridge(
+def _solve_ridge(
     R: np.ndarray,
     QtY: np.ndarray,
     rest: np.ndarray,
@@ -331,20 +339,22 @@ def _ridge(
     return W / column[:, None], moved / column.min(), rho, shifted
 
 
-def _loss(rho: np.ndarray, lost: np.ndarray, output: np.ndarray, n: int) -> Estimate:
+def _mean_squared_loss(
+    rho: np.ndarray, lost: np.ndarray, output: np.ndarray, n: int
+) -> Estimate:
     """Mean squared error over contexts, summed over outputs, with what rounding did to it."""
     value = float(np.sum(output**2 * rho**2)) / n
     error = float(np.sum(output**2 * (2 * rho + lost) * lost)) / n
     return estimate(value, error + 8 * EPS * value, "least squares")
 
 
-def _contexts(tokens: object, mask: object, of: str, dim: int | None) -> np.ndarray:
+def _check_contexts(tokens: object, mask: object, of: str, dim: int | None) -> np.ndarray:
     """Tokens (n, L, D) as float64, 0 where the mask says there is none."""
     z, _ = check.tokens_array(tokens, of, None, dim, mask)
-    return _sized(z, "tokens", of)
+    return _check_size(z, "tokens", of)
 
 
-def _targets(target: object, of: str, n: int) -> np.ndarray:
+def _check_targets(target: object, of: str, n: int) -> np.ndarray:
     """(n, o) of (n,) or (n, o)."""
     try:
         flat = np.ndim(target) == 1  # type: ignore[arg-type]
@@ -352,16 +362,16 @@ def _targets(target: object, of: str, n: int) -> np.ndarray:
         flat = False
     hint = "an array (n,) or (n, o)"
     y = check.array(target, "target", of, (n,) if flat else (n, None), hint)
-    return _sized(y.reshape(n, -1), "target", of)
+    return _check_size(y.reshape(n, -1), "target", of)
 
 
-def _array(x: object, what: str, of: str, shape: tuple[int | None, ...]) -> np.ndarray:
-    return _sized(check.array(x, what, of, shape), what, of)
+def _check_array(x: object, what: str, of: str, shape: tuple[int | None, ...]) -> np.ndarray:
+    return _check_size(check.array(x, what, of, shape), what, of)
 
 
-def _sized(x: np.ndarray, what: str, of: str) -> np.ndarray:
+def _check_size(x: np.ndarray, what: str, of: str) -> np.ndarray:
     x = x.astype(np.float64, copy=False)
     top = max(-float(x.min()), float(x.max()))
-    if top > LARGEST:
-        raise bad(what, of, f"of size <= {LARGEST:g}", f"an entry of size {top:.3g}")
+    if top > MAX_ENTRY_SIZE:
+        raise bad(what, of, f"of size <= {MAX_ENTRY_SIZE:g}", f"an entry of size {top:.3g}")
     return x

@@ -10,7 +10,7 @@ are real, at most 1, and
     log det(I - rho W) = sum log(1 - rho lam),   1/lam_min < rho < 1.
 
 They come from a Fourier transform where the grid closes on itself (a torus), from a dense
-decomposition up to DENSE tiles; beyond, each rho costs one sparse LU factorisation. All three are
+decomposition up to MAX_DENSE_TILES tiles; beyond, each rho costs one sparse LU factorisation. All three are
 exact up to rounding.
 """
 
@@ -29,7 +29,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border.whole_values import array_of
 
 __all__ = [
-    "CONTIGUITIES",
+    "CONTIGUITY_NAMES",
     "Tiles",
     "centred",
     "log_determinant",
@@ -37,11 +37,10 @@ __all__ = [
     "tiles_of",
 ]
 
-DENSE = (
-    1200  # tiles up to which all eigenvalues cost less than the factorisations they replace
-)
-FARTHEST = 10**9  # largest coordinate: keys of two of them fit in 64 bits
-CONTIGUITIES = ("queen", "rook")
+# tiles up to which all eigenvalues cost less than the factorisations they replace
+MAX_DENSE_TILES = 1200
+MAX_COORDINATE = 10**9  # largest coordinate: keys of two of them fit in 64 bits
+CONTIGUITY_NAMES = ("queen", "rook")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +67,7 @@ class Tiles:
         """All of them, or None where there are too many."""
         if self.fourier is not None:
             return self.fourier
-        if len(self.counts) > DENSE:
+        if len(self.counts) > MAX_DENSE_TILES:
             return None
         return np.linalg.eigvalsh(self.symmetric.toarray())
 
@@ -86,26 +85,26 @@ def tiles_of(
     grid: Any, count: int, radius: int, contiguity: str, wrap: bool, of: str
 ) -> Tiles:
     """The neighbourhoods of `count` tiles; grid: (rows, columns), or places (count, 2)."""
-    places = _places(grid, count, of)
+    places = _check_grid(grid, count, of)
     whole = np.ndim(grid) == 1  # (rows, columns)
     if wrap and not whole:
         got = f"places of shape {np.shape(grid)}"
         raise bad("grid", of, "(rows, columns) where wrap=True", got, "wrap=False")
-    steps = _steps(radius, contiguity)
+    steps = _neighbour_steps(radius, contiguity)
     sizes = np.asarray(grid, dtype=np.int64) if whole else None
     if wrap and sizes is not None and sizes.min() <= 2 * radius:
         must = f"more than {2 * radius} rows and columns where wrap=True"
         raise bad("grid", of, must, tuple(map(int, sizes)), "a smaller radius")
-    pairs = [_matches(places, step, sizes if wrap else None) for step in steps]
+    pairs = [_neighbour_pairs(places, step, sizes if wrap else None) for step in steps]
     i = np.concatenate([a for a, _ in pairs])
     j = np.concatenate([b for _, b in pairs])
     counts = np.bincount(i, minlength=count).astype(float)
     mean = sparse.csr_array((1 / counts[i], (i, j)), shape=(count, count))
-    fourier = _fourier(steps, sizes) if wrap and sizes is not None else None
+    fourier = _torus_eigenvalues(steps, sizes) if wrap and sizes is not None else None
     return Tiles(mean, counts, places, fourier)
 
 
-def _places(grid: Any, count: int, of: str) -> np.ndarray:
+def _check_grid(grid: Any, count: int, of: str) -> np.ndarray:
     """(count, 2) whole numbers, no two the same."""
     must = f"(rows, columns) with rows * columns = {count}, or whole places ({count}, 2)"
     a = array_of(grid, "grid", of, must)
@@ -114,8 +113,8 @@ def _places(grid: Any, count: int, of: str) -> np.ndarray:
     if not (np.isfinite(a).all() and (a == np.round(a)).all()):
         hint = "positions in pixels // the size of a tile"
         raise bad("grid", of, must, "entries that are no whole numbers", hint)
-    if np.abs(a).max(initial=0) > FARTHEST:
-        raise bad("grid", of, f"of entries up to {FARTHEST}", f"{np.abs(a).max():g}")
+    if np.abs(a).max(initial=0) > MAX_COORDINATE:
+        raise bad("grid", of, f"of entries up to {MAX_COORDINATE}", f"{np.abs(a).max():g}")
     a = a.astype(np.int64)
     if a.ndim == 1:
         if a.min() < 1 or int(a[0]) * int(a[1]) != count:
@@ -126,7 +125,7 @@ def _places(grid: Any, count: int, of: str) -> np.ndarray:
     return a
 
 
-def _steps(radius: int, contiguity: str) -> np.ndarray:
+def _neighbour_steps(radius: int, contiguity: str) -> np.ndarray:
     """All steps to neighbours, (m, 2)."""
     window = np.arange(-radius, radius + 1)
     steps = np.stack(np.meshgrid(window, window, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -134,7 +133,7 @@ def _steps(radius: int, contiguity: str) -> np.ndarray:
     return steps[(far > 0) & (far <= radius)]
 
 
-def _matches(
+def _neighbour_pairs(
     places: np.ndarray, step: np.ndarray, sizes: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tiles i that have a tile j one step away."""
@@ -153,7 +152,7 @@ def _matches(
     return np.flatnonzero(found), order[at[found]]
 
 
-def _fourier(steps: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _torus_eigenvalues(steps: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Eigenvalues of W on the torus: the mean of cos over the steps."""
     kernel = np.zeros(tuple(sizes))
     np.add.at(kernel, (steps[:, 0] % sizes[0], steps[:, 1] % sizes[1]), 1 / len(steps))
@@ -163,7 +162,7 @@ def _fourier(steps: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 def neighbour_means(maps: list[Tiles], columns: np.ndarray) -> np.ndarray:
     """The mean over neighbours, (n, c), map by map."""
     out = np.empty_like(columns)
-    for tiles, part in zip(maps, _parts(maps)):
+    for tiles, part in zip(maps, _map_slices(maps)):
         out[part] = tiles.mean @ columns[part]
     return out
 
@@ -171,12 +170,12 @@ def neighbour_means(maps: list[Tiles], columns: np.ndarray) -> np.ndarray:
 def centred(maps: list[Tiles], columns: np.ndarray) -> np.ndarray:
     """Columns (n, c) less their mean in each map."""
     out = np.empty_like(columns)
-    for part in _parts(maps):
+    for part in _map_slices(maps):
         out[part] = columns[part] - columns[part].mean(axis=0)
     return out
 
 
-def _parts(maps: list[Tiles]) -> list[slice]:
+def _map_slices(maps: list[Tiles]) -> list[slice]:
     ends = np.cumsum([len(tiles.counts) for tiles in maps])
     starts = [0, *ends[:-1]]
     return [slice(int(a), int(b)) for a, b in zip(starts, ends)]
@@ -194,13 +193,16 @@ def log_determinant(maps: list[Tiles]) -> tuple[Callable[[float], float], float]
 
     def total(rho: float) -> float:
         if rho not in seen:
-            seen[rho] = sum(times[key] * _one(tiles, rho) for key, tiles in distinct.items())
+            seen[rho] = sum(
+                times[key] * _map_log_determinant(tiles, rho)
+                for key, tiles in distinct.items()
+            )
         return seen[rho]
 
     return total, low
 
 
-def _one(tiles: Tiles, rho: float) -> float:
+def _map_log_determinant(tiles: Tiles, rho: float) -> float:
     if tiles.eigenvalues is not None:
         return float(np.log1p(-rho * tiles.eigenvalues).sum())
     n = len(tiles.counts)

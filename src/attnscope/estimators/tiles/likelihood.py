@@ -13,7 +13,7 @@ over b and the variance, is
 F an orthonormal basis across the constant: det(F'AF) = det(A) 1'A^-1 1/n. A map of n tiles, k of
 them without neighbours, has 1'(I - rho W)^-1 1 = k + (n - k)/(1 - rho). With constants estimated
 instead, rho would fall short by a few over the number of tiles of a map, however many maps there
-are. The error is a fifth of the longer half of the interval in which the likelihood falls by DEPTH,
+are. The error is a fifth of the longer half of the interval in which the likelihood falls by LIKELIHOOD_DEPTH,
 as 5 standard errors of a normal estimate do.
 """
 
@@ -29,9 +29,9 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 
 __all__ = ["rho_estimates"]
 
-COARSE = 17  # points of rho among which the likelihood's highest peak is sought
-DEPTH = 12.5  # of log likelihood: 5 standard errors
-SMALLEST = 1e-300  # an SSE that rounds to 0 has a logarithm
+COARSE_RHO_COUNT = 17  # points of rho among which the likelihood's highest peak is sought
+LIKELIHOOD_DEPTH = 12.5  # of log likelihood: 5 standard errors
+MIN_SSE = 1e-300  # an SSE that rounds to 0 has a logarithm
 
 
 def rho_estimates(
@@ -65,35 +65,35 @@ def rho_estimates(
 
     def model(squares: Callable[[float], float]) -> Estimate:
         def value(rho: float) -> float:
-            fit = -0.5 * free * float(np.log(max(squares(rho), SMALLEST)))
+            fit = -0.5 * free * float(np.log(max(squares(rho), MIN_SSE)))
             return fit + log_det(rho) + across(rho)
 
-        return _peak(value, low)
+        return _peak_estimate(value, low)
 
     return model(of_scores), model(of_residuals)
 
 
-def _peak(value: Callable[[float], float], low: float) -> Estimate:
-    """Where the log likelihood is highest, and a fifth of the longer way down by DEPTH."""
+def _peak_estimate(value: Callable[[float], float], low: float) -> Estimate:
+    """Where the log likelihood is highest, and a fifth of the longer way down by LIKELIHOOD_DEPTH."""
     # towards 1 the points crowd
-    u = np.linspace(0, 1, COARSE + 2)[1:-1]
+    u = np.linspace(0, 1, COARSE_RHO_COUNT + 2)[1:-1]
     grid = low + (1 - low) * (1 - (1 - u) ** 2)
     heights = [value(float(rho)) for rho in grid]
     i = int(np.argmax(heights))
     left = float(grid[i - 1]) if i else low
-    right = float(grid[i + 1]) if i + 1 < COARSE else 1.0
+    right = float(grid[i + 1]) if i + 1 < COARSE_RHO_COUNT else 1.0
     found = minimize_scalar(
         lambda rho: -value(float(rho)), bounds=(left, right), method="bounded",
         options={"xatol": 1e-9},
     )  # fmt: skip
     rho = float(found.x)
     top = value(rho)
-    drop = lambda x: value(x) - top + DEPTH
-    sides = [rho - _down(drop, rho, low), _down(drop, rho, 1.0) - rho]
+    drop = lambda x: value(x) - top + LIKELIHOOD_DEPTH
+    sides = [rho - _crossing_point(drop, rho, low), _crossing_point(drop, rho, 1.0) - rho]
     return estimate(rho, max(sides) / 5, "maximum likelihood")
 
 
-def _down(drop: Callable[[float], float], top: float, wall: float) -> float:
+def _crossing_point(drop: Callable[[float], float], top: float, wall: float) -> float:
     """Where `drop` crosses 0 between the top and the wall."""
     step = 1e-9 * (wall - top)
     inside = top

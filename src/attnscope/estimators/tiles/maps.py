@@ -10,17 +10,17 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.estimators.tiles.grid import Tiles, tiles_of
 from attnscope.numerics.border import validation as check
-from attnscope.numerics.border.sampled_estimate import GROUPS
+from attnscope.numerics.border.sampled_estimate import GROUP_COUNTS
 from attnscope.numerics.border.whole_values import refuse_lost
 
-__all__ = ["blocks_of", "reach_of", "read_maps"]
+__all__ = ["blocks_of", "dependence_reach", "read_maps"]
 
-ENOUGH = (
-    36  # blocks: the widest are taken of which there are so many; 36 widen the error by 23 %
-)
-WIDTHS = 3.0  # of the dependence that a block is wide, where the map has room for it
+# blocks: the widest are taken of which there are so many; 36 widen the error by 23 %
+TARGET_BLOCK_COUNT = 36
+# of the dependence that a block is wide, where the map has room for it
+BLOCK_WIDTH_REACHES = 3.0
 # share of the map beyond which the mean over neighbours is mostly minus the tile
-CROWDED = 0.5
+MAX_NEIGHBOUR_SHARE = 0.5
 
 
 def read_maps(
@@ -35,11 +35,11 @@ def read_maps(
     """All scores (n,), all features (n, p), and the tiles of every map."""
     for x, name in ((scores, "scores"), (features, "features"), (grid, "grid")):
         refuse_lost(x, name, of)
-    several = _several(scores, of)
+    several = _has_several_maps(scores, of)
     ys = list(scores) if several else [scores]
-    xs = _one_each(features, "features", len(ys), of) if several else [features]
-    shared = not several or _rectangle(grid)
-    grids = [grid] * len(ys) if shared else _one_each(grid, "grid", len(ys), of)
+    xs = _part_per_map(features, "features", len(ys), of) if several else [features]
+    shared = not several or _is_rectangle(grid)
+    grids = [grid] * len(ys) if shared else _part_per_map(grid, "grid", len(ys), of)
     maps: list[Tiles] = []
     known: dict[tuple[int, ...], Tiles] = {}
     for i, g in enumerate(grids):
@@ -47,15 +47,15 @@ def read_maps(
         n = len(ys[i])
         p = None if i == 0 else xs[0].shape[1]
         xs[i] = check.array(xs[i], "features", of, (n, p)).astype(np.float64)
-        key = (n, int(g[0]), int(g[1])) if _rectangle(g) else (-1 - i,)
+        key = (n, int(g[0]), int(g[1])) if _is_rectangle(g) else (-1 - i,)
         if key not in known:
             known[key] = tiles_of(g, n, radius, contiguity, wrap, of)
-            _roomy(known[key], radius, of)
+            _check_neighbours(known[key], radius, of)
         maps.append(known[key])
     return np.concatenate(ys), np.concatenate(xs), maps
 
 
-def _one_each(parts: Any, name: str, count: int, of: str) -> list[Any]:
+def _part_per_map(parts: Any, name: str, count: int, of: str) -> list[Any]:
     """A list of `count` parts, one for each map."""
     must = f"one for each of {count} maps"
     try:
@@ -67,14 +67,14 @@ def _one_each(parts: Any, name: str, count: int, of: str) -> list[Any]:
     return found
 
 
-def _rectangle(grid: Any) -> bool:
+def _is_rectangle(grid: Any) -> bool:
     """Whether this is (rows, columns)."""
     whole = lambda g: isinstance(g, int | np.integer) and not isinstance(g, bool)
     listed = isinstance(grid, Sequence | np.ndarray) and not isinstance(grid, str)
     return listed and len(grid) == 2 and all(whole(g) for g in grid)
 
 
-def _several(scores: Any, of: str) -> bool:
+def _has_several_maps(scores: Any, of: str) -> bool:
     """Whether these are the scores of several maps."""
     if isinstance(scores, np.ndarray):
         return scores.ndim > 1
@@ -83,21 +83,21 @@ def _several(scores: Any, of: str) -> bool:
     return len(scores) > 0 and np.ndim(scores[0]) > 0
 
 
-def _roomy(tiles: Tiles, radius: int, of: str) -> None:
+def _check_neighbours(tiles: Tiles, radius: int, of: str) -> None:
     """A neighbourhood is a part of the map, and not empty everywhere."""
     n = len(tiles.counts)
     if not tiles.counts.any():
         hint = "positions // the size of a tile, or a larger radius"
         raise bad("grid", of, "of tiles that have neighbours", f"none among {n}", hint)
     most = float(tiles.counts.mean())
-    if most > CROWDED * (n - 1):
+    if most > MAX_NEIGHBOUR_SHARE * (n - 1):
         must = f"small enough that neighbourhoods are less than half of a map of {n} tiles"
         raise bad(
             "radius", of, must, f"{radius}: {most:.1f} neighbours each", "a smaller one"
         )
 
 
-def reach_of(maps: list[Tiles], rho: float) -> float:
+def dependence_reach(maps: list[Tiles], rho: float) -> float:
     """How far, in tiles, a dependence of this size reaches; see the module docstring."""
     links = max((tiles.mean for tiles in maps), key=lambda mean: mean.nnz).tocoo()
     largest = max(maps, key=lambda tiles: tiles.mean.nnz)
@@ -108,26 +108,26 @@ def reach_of(maps: list[Tiles], rho: float) -> float:
 
 def blocks_of(maps: list[Tiles], radius: int, reach: float, of: str) -> np.ndarray:
     """The number of its block for every tile: maps where there are enough, else squares."""
-    if len(maps) >= ENOUGH:
+    if len(maps) >= TARGET_BLOCK_COUNT:
         return np.repeat(np.arange(len(maps)), [len(tiles.counts) for tiles in maps])
     side = 4 * radius + 1
-    best = _squares(maps, side)
+    best = _square_blocks(maps, side)
     while True:
-        wider = _squares(maps, side + 1)
-        if wider.max() + 1 < (GROUPS[0] if side < WIDTHS * reach else ENOUGH):
+        wider = _square_blocks(maps, side + 1)
+        if wider.max() + 1 < (
+            GROUP_COUNTS[0] if side < BLOCK_WIDTH_REACHES * reach else TARGET_BLOCK_COUNT
+        ):
             break
         side += 1
         best = wider
-    if best.max() + 1 < GROUPS[0]:
-        must = (
-            f"of at least {GROUPS[0]} blocks of {side} x {side} tiles: its errors need them"
-        )
+    if best.max() + 1 < GROUP_COUNTS[0]:
+        must = f"of at least {GROUP_COUNTS[0]} blocks of {side} x {side} tiles: its errors need them"
         hint = "a larger map, several maps, or a smaller radius"
         raise bad("grid", of, must, f"{int(best.max()) + 1}", hint)
     return best
 
 
-def _squares(maps: list[Tiles], side: int) -> np.ndarray:
+def _square_blocks(maps: list[Tiles], side: int) -> np.ndarray:
     keys = []
     start = 0
     for tiles in maps:

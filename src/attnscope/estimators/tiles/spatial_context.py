@@ -39,18 +39,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.estimators.tiles.grid import CONTIGUITIES, Tiles, centred, neighbour_means
+from attnscope.estimators.tiles.grid import CONTIGUITY_NAMES, Tiles, centred, neighbour_means
 from attnscope.estimators.tiles.likelihood import rho_estimates
-from attnscope.estimators.tiles.maps import blocks_of, reach_of, read_maps
+from attnscope.estimators.tiles.maps import blocks_of, dependence_reach, read_maps
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.border.sampled_estimate import widened
 
 __all__ = ["SpatialContext", "spatial_context"]
 
-CONSTANT = 1e-12  # of its size: what varies less is rounding
-PERFECT = 1e-10  # of the variance: less is rounding of a baseline that explains everything
-DEPENDENT = 1e-9  # of its length: a regressor with less left over is a combination of others
+CONSTANT_SPREAD_SHARE = 1e-12  # of its size: what varies less is rounding
+# of the variance: less is rounding of a baseline that explains everything
+PERFECT_RESIDUAL_SHARE = 1e-10
+# of its length: a regressor with less left over is a combination of others
+DEPENDENT_LENGTH_SHARE = 1e-9
 
 
 class SpatialContext(NamedTuple):
@@ -147,49 +149,51 @@ def spatial_context(
     """
     of = "spatial_context"
     r = check.integer(radius, "radius", of, 1, 1000, hint="radius=1")
-    if contiguity not in CONTIGUITIES:
-        raise bad("contiguity", of, f"one of {CONTIGUITIES}", contiguity)
+    if contiguity not in CONTIGUITY_NAMES:
+        raise bad("contiguity", of, f"one of {CONTIGUITY_NAMES}", contiguity)
     if not isinstance(wrap, bool | np.bool_):
         raise bad("wrap", of, "True or False", wrap)
     y, x, maps = read_maps(scores, features, grid, r, contiguity, bool(wrap), of)
-    if np.ptp(y) <= CONSTANT * np.abs(y).max():
+    if np.ptp(y) <= CONSTANT_SPREAD_SHARE * np.abs(y).max():
         raise bad("scores", of, "not all the same", f"{len(y)} times {y[0]:g}")
-    return _measured(_scaled(y[:, None], maps)[:, 0], _scaled(x, maps), maps, r, of)
+    return _measure_context(
+        _scaled_columns(y[:, None], maps)[:, 0], _scaled_columns(x, maps), maps, r, of
+    )
 
 
-def _scaled(columns: np.ndarray, maps: list[Tiles]) -> np.ndarray:
+def _scaled_columns(columns: np.ndarray, maps: list[Tiles]) -> np.ndarray:
     """Columns of mean 0 in each map and largest entry 1; what is constant up to rounding is 0."""
     size = np.abs(columns).max(axis=0)
     out = centred(maps, columns)
     left = np.abs(out).max(axis=0)
-    out[:, left <= CONSTANT * size] = 0.0
+    out[:, left <= CONSTANT_SPREAD_SHARE * size] = 0.0
     return out / np.where(left > 0, left, 1.0)
 
 
-def _measured(
+def _measure_context(
     y: np.ndarray, x: np.ndarray, maps: list[Tiles], r: int, of: str
 ) -> SpatialContext:
     n = len(y)
     blocks_of(maps, r, 0.0, of)  # a map too small is refused first
-    own = _basis(x, np.empty((n, 0)))
+    own = _added_basis(x, np.empty((n, 0)))
     if n <= 2 * x.shape[1] + len(maps) + 1:
         must = f"of p with 2 p + maps + 1 < n: each of {n} tiles is one equation"
         hint = "their first principal components, or several maps"
         raise bad("features", of, must, f"p = {x.shape[1]}", hint)
     left = y - own @ (own.T @ y)
-    if float(left @ left) <= PERFECT * float(y @ y):
+    if float(left @ left) <= PERFECT_RESIDUAL_SHARE * float(y @ y):
         must = "no linear function of the features: nothing is left for neighbours to explain"
         raise bad("scores", of, must, "R^2 = 1", "features without the scores")
     around = centred(maps, neighbour_means(maps, own))
     rho, rest = rho_estimates(y, own, around, maps)
-    blocks = blocks_of(maps, r, reach_of(maps, max(rho.value, rest.value)), of)
+    blocks = blocks_of(maps, r, dependence_reach(maps, max(rho.value, rest.value)), of)
     sizes = _map_sizes(maps, blocks)
-    base = _fit(y, own, own, blocks, sizes)
+    base = _least_squares(y, own, own, blocks, sizes)
     means = {"features": x, "scores": y[:, None], "residuals": base.left[:, None]}
     fits = {}
     for name, column in means.items():
-        new = _basis(centred(maps, neighbour_means(maps, column)), own)
-        fits[name] = _fit(y, np.hstack([own, new]), new, blocks, sizes)
+        new = _added_basis(centred(maps, neighbour_means(maps, column)), own)
+        fits[name] = _least_squares(y, np.hstack([own, new]), new, blocks, sizes)
     fits["residuals"] = _baseline_moves(fits["residuals"], base, y, own, around, maps)
     count = int(blocks.max()) + 1
     method = f"least squares on {n} tiles, error from {count} blocks"
@@ -201,7 +205,7 @@ def _measured(
         value = fit.corrected - (0.0 if over is None else over.corrected)
         room = 1.0 if over is None else 1 - over.fitted  # what there is to explain
         r2 = min(max(1 - (1 - fit.fitted) / room, 0.0), 1.0)
-        share = _fisher(r2, first / room, fit.chance, count)
+        share = _fisher_error(r2, first / room, fit.chance, count)
         # a room that is small by chance must not make the error small
         least = room if over is None else room + gain(over, None).error
         return estimate(value, least * share, method)
@@ -222,7 +226,7 @@ def _measured(
     )
 
 
-def _fisher(r2: float, error: float, chance: float, count: int) -> float:
+def _fisher_error(r2: float, error: float, chance: float, count: int) -> float:
     """The error of a squared correlation r2 whose standard error is `error`, by way of z."""
     r = r2**0.5
     steep = 2 * r * (1 - r2)
@@ -236,14 +240,14 @@ def _fisher(r2: float, error: float, chance: float, count: int) -> float:
 # -- regressions -----------------------------------------------------------------------------------
 
 
-def _basis(columns: np.ndarray, given: np.ndarray) -> np.ndarray:
+def _added_basis(columns: np.ndarray, given: np.ndarray) -> np.ndarray:
     """Orthonormal columns that span what these add to the given orthonormal ones."""
     size = np.linalg.norm(columns, axis=0)
     kept = columns[:, size > 0] / size[size > 0]
     for _ in range(2):  # twice is enough
         kept = kept - given @ (given.T @ kept)
     u, s, _ = np.linalg.svd(kept, full_matrices=False)
-    u = u[:, s > DEPENDENT]
+    u = u[:, s > DEPENDENT_LENGTH_SHARE]
     return u - given @ (given.T @ u)
 
 
@@ -255,7 +259,7 @@ def _map_sizes(maps: list[Tiles], blocks: np.ndarray) -> np.ndarray:
     return out
 
 
-def _fit(
+def _least_squares(
     y: np.ndarray, basis: np.ndarray, new: np.ndarray, blocks: np.ndarray, sizes: np.ndarray
 ) -> _Fit:
     """Least squares of centred y on orthonormal columns, the last of them new."""

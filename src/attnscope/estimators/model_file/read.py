@@ -19,18 +19,25 @@ from attnscope.estimators.fit.mixture import FeatureMap, Fitted
 from attnscope.estimators.fit.pooled import MeanPool
 from attnscope.estimators.fit.ridge import Values
 from attnscope.estimators.fit.summaries import SummaryPool
+from attnscope.estimators.model_file.members import check_answer, check_members
+from attnscope.estimators.model_file.v1 import upgrade_v1
+from attnscope.estimators.model_file.write import (
+    ARRAY_NAMES,
+    FORMAT_VERSION,
+    POOL_READS,
+    write_model,
+)
 from attnscope.estimators.regressor import SingleLocationRegressor
-from attnscope.estimators.saved_first import from_first
-from attnscope.estimators.saved_members import check_members, try_out
-from attnscope.estimators.written import FORMAT, PLAIN, POOLS, write_model
 from attnscope.numerics.border.array_files import Unreadable, read_arrays
 
 __all__ = ["load_model", "save_model", "write_model"]
 
-# format 1 is that of 0.1.0 (saved_first.py), 2 knows no witness reading, 3 no share of all tokens;
-# what they have means the same. 4, of no release, had a kernel of one width
-READ = (1, 2, 3, FORMAT)
-KINDS = {kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)}
+# format 1 is that of 0.1.0 (v1.py), 2 has no witness reading, 3 no shares of baselines; their members
+# mean the same. No release wrote format 4
+READABLE_FORMATS = (1, 2, 3, FORMAT_VERSION)
+MODEL_CLASSES = {
+    kind.__name__: kind for kind in (SingleLocationRegressor, SingleLocationClassifier)
+}
 
 
 def save_model(model: BagEstimator, path: Any) -> None:
@@ -59,23 +66,26 @@ def load_model(path: Any) -> Any:
     try:
         arrays = read_arrays(path)
         head = json.loads(str(arrays.pop("head")))
-        if head["format"] not in READ:
+        if head["format"] not in READABLE_FORMATS:
             raise bad(
                 "format",
                 "load_model",
-                " or ".join(map(str, READ)),
+                " or ".join(map(str, READABLE_FORMATS)),
                 head["format"],
                 "the version of attnscope that wrote the file",
             )
         if head["format"] == 1:
-            head, arrays = from_first(head, arrays)
+            head, arrays = upgrade_v1(head, arrays)
         check_members(arrays, path)
-        model = _build(head, arrays)
-        parts = [_build(own, _inner(i, arrays)) for i, own in enumerate(head.get("plus", []))]
+        model = _build_model(head, arrays)
+        parts = [
+            _build_model(own, _plus_arrays(i, arrays))
+            for i, own in enumerate(head.get("plus", []))
+        ]
         if parts:
             model.plus_models_ = parts
         for made in (model, *parts):
-            try_out(made, path)
+            check_answer(made, path)
         return model
     except (
         KeyError,
@@ -106,25 +116,27 @@ def load_model(path: Any) -> Any:
         ) from None
 
 
-def _inner(i: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _plus_arrays(i: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays of the i-th model of cv+."""
     name = f"plus{i}."
     return {k.removeprefix(name): a for k, a in arrays.items() if k.startswith(name)}
 
 
-def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
-    model = KINDS[head["kind"]](**head["params"])
+def _build_model(head: dict, arrays: dict[str, np.ndarray]) -> Any:
+    model = MODEL_CLASSES[head["kind"]](**head["params"])
     mean = arrays["scaling.mean"]
     scale = arrays["scaling.scale"]
     model.scaling_ = Scaling(
         mean, scale, float(arrays["scaling.label_mean"]), float(arrays["scaling.label_scale"])
     )
-    model.fitted_ = _unflat("fitted", arrays)
-    model.other_heads_ = [_unflat(f"head{i}", arrays) for i in range(1, int(model.heads))]
-    for name, reads in POOLS.items():
+    model.fitted_ = _fitted_from_arrays("fitted", arrays)
+    model.other_heads_ = [
+        _fitted_from_arrays(f"head{i}", arrays) for i in range(1, int(model.heads))
+    ]
+    for name, reads in POOL_READS.items():
         if f"{name}.gate" in arrays:
             bounds = (arrays[f"{name}.low"], arrays[f"{name}.high"])
-            pool = MeanPool(_unflat(name, arrays), *bounds, reads=reads)
+            pool = MeanPool(_fitted_from_arrays(name, arrays), *bounds, reads=reads)
             setattr(model, f"{name}_", pool)
     if "summary_pool.centres" in arrays:
         members: Any = [arrays[f"summary_pool.{k}"] for k in SummaryPool._fields]
@@ -132,7 +144,7 @@ def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
     if "forest_pool.root" in arrays:
         members = [arrays[f"forest_pool.{k}"] for k in Forest._fields]
         model.forest_pool_ = ForestPool(Forest(*members))
-    for name in PLAIN:
+    for name in ARRAY_NAMES:
         if name in arrays:
             setattr(model, name, arrays[name])
     for name, value in head["facts"].items():
@@ -141,7 +153,7 @@ def _build(head: dict, arrays: dict[str, np.ndarray]) -> Any:
     return model
 
 
-def _unflat(name: str, arrays: dict[str, np.ndarray]) -> Fitted:
+def _fitted_from_arrays(name: str, arrays: dict[str, np.ndarray]) -> Fitted:
     def part(kind: Any, prefix: str) -> Any:
         # a field with a default may be missing: None is not written, nor was what came later
         found = {

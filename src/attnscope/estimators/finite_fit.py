@@ -1,9 +1,8 @@
-"""A fit ends in a model with finite answers, or in one sentence: what linear algebra cannot do is
-said in the caller's terms.
+"""A fit ends in a model with finite answers, or in an error that names the cause in the caller's terms.
 
-Matrices are floored where they are made (`fit.em.whitening`), so this is the last resort: sizes
-that differ by more than float64 holds, weights that leave nothing. notation: `of` names the method
-that was called.
+Matrices are regularised where they are made (`fit.em.whitening`), so this is the last resort, for
+sizes that differ by more than float64 holds and weights that leave nothing. notation: `of` names
+the method that was called.
 """
 
 from __future__ import annotations
@@ -18,52 +17,58 @@ from sklearn.exceptions import NotFittedError
 
 from attnscope.errors import AttnscopeError, bad
 
-__all__ = ["NotFittedYet", "check_finite", "guarded", "warn_of_extremes"]
+__all__ = ["NotFittedYet", "check_finite", "finite_arithmetic", "warn_of_extremes"]
 
-CANNOT = (np.linalg.LinAlgError, ZeroDivisionError, FloatingPointError, OverflowError)
-EXTREME = 1e5  # sizes so far apart leave the ordinary tokens five digits less to differ in
-ENOUGH = 10_000  # tokens, evenly taken, that show where the middle is
-NOT_FINITE = "infs or NaNs"  # in the ValueError of SciPy's checks
+ARITHMETIC_ERRORS = (
+    np.linalg.LinAlgError,
+    ZeroDivisionError,
+    FloatingPointError,
+    OverflowError,
+)
+# at this ratio the ordinary tokens lose five digits of precision
+EXTREME_SIZE_RATIO = 1e5
+SAMPLED_TOKEN_COUNT = 10_000  # evenly spaced tokens for the median
+NOT_FINITE_TEXT = "infs or NaNs"  # in the ValueError of SciPy's checks
 
 
 class NotFittedYet(NotFittedError, AttnscopeError):
-    """Asked before fit."""
+    """A method was called before fit."""
 
 
 @contextmanager
-def guarded(tokens: np.ndarray, of: str) -> Iterator[None]:
-    """Run a fit on these tokens (N, d) without warnings of rounding;
-    turn a failure of arithmetic into a sentence.
+def finite_arithmetic(tokens: np.ndarray, of: str) -> Iterator[None]:
+    """Run a fit on these tokens (N, d) without floating-point warnings; turn a failure of arithmetic
+    into an `AttnscopeError`.
     """
     try:
         with np.errstate(all="ignore"):
             yield
     except AttnscopeError:
         raise
-    except CANNOT:
-        raise _refusal(tokens, of) from None
+    except ARITHMETIC_ERRORS:
+        raise _size_error(tokens, of) from None
     except ValueError as error:
-        if NOT_FINITE not in str(error):
+        if NOT_FINITE_TEXT not in str(error):
             raise
-        raise _refusal(tokens, of) from None
+        raise _size_error(tokens, of) from None
 
 
 def check_finite(tokens: np.ndarray, of: str, *answers: Any) -> None:
     """Refuse a model whose answers on its own bags are not finite."""
     if not all(np.isfinite(answer).all() for answer in answers):
-        raise _refusal(tokens, of)
+        raise _size_error(tokens, of)
 
 
 def warn_of_extremes(tokens: np.ndarray, of: str) -> None:
-    """Say so where a few of the tokens (N, d)
-    are so far out that all others look alike in units of a feature's spread.
+    """Warn if a few of the tokens (N, d) are so extreme that all others look equal in units of a
+    feature's spread.
     """
-    some = tokens[:: 1 + len(tokens) // ENOUGH]
-    centre = np.median(some, axis=0)  # the mean is drawn out with the extremes
+    some = tokens[:: 1 + len(tokens) // SAMPLED_TOKEN_COUNT]
+    centre = np.median(some, axis=0)  # extreme tokens would shift the mean
     middle = np.median(np.abs(some - centre), axis=0)
     farthest = np.maximum(tokens.max(axis=0) - centre, centre - tokens.min(axis=0))
     ratio = float(np.max(farthest[middle > 0] / middle[middle > 0], initial=0.0))
-    if ratio > EXTREME:
+    if ratio > EXTREME_SIZE_RATIO:
         warnings.warn(
             f"{of}: in one feature the farthest token is {ratio:.0e} times as far out as the "
             "middle one, so that the others "
@@ -72,7 +77,7 @@ def warn_of_extremes(tokens: np.ndarray, of: str) -> None:
         )
 
 
-def _refusal(tokens: np.ndarray, of: str) -> AttnscopeError:
+def _size_error(tokens: np.ndarray, of: str) -> AttnscopeError:
     size = np.abs(tokens).max(axis=1)
     got = f"tokens of size {np.median(size):.3g} in the middle and {size.max():.3g} at most"
     must = "tokens, labels and weights of sizes that float64 can hold side by side"

@@ -1,4 +1,4 @@
-"""A model and a diagnosis in a notebook."""
+"""HTML of a model and of a diagnosis, for notebooks."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any
 
 from sklearn import get_config
 
-from attnscope.estimators.fit.stacking import READERS
+from attnscope.estimators.fit.stacking import BASELINES
 from attnscope.html_tables import card, paragraph, sentences, table
 
-__all__ = ["Carded", "diagnosis_card", "model_card"]
+__all__ = ["HtmlRepr", "diagnosis_html", "model_html"]
 
 
-class Carded:
-    """A model that shows its card, in place of scikit-learn's diagram of one box."""
+class HtmlRepr:
+    """Shows a model as a table, instead of scikit-learn's diagram of one box."""
 
     def _repr_html_(self) -> str:
-        return model_card(self)
+        return model_html(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """The same for whoever asks in this way first, as notebooks do."""
+        """The same as a MIME bundle, which notebooks ask for first."""
         plain = {"text/plain": repr(self)}
         if get_config()["display"] != "diagram":  # scikit-learn's way to ask for text alone
             return plain
-        return plain | {"text/html": model_card(self)}
+        return plain | {"text/html": model_html(self)}
 
 
-def model_card(model: Any) -> str:
-    """What it was told, and what fit chose and measured."""
+def model_html(model: Any) -> str:
+    """The parameters, and what fit chose and measured."""
     if not hasattr(model, "fitted_"):
         return card(paragraph(f"{model!r}: not fitted yet; fit(bags, y) does."))
-    return card(table(repr(model), ["", ""], _facts(model)))
+    return card(table(repr(model), ["", ""], _fact_rows(model)))
 
 
-def _facts(model: Any) -> list[list[str]]:
-    """Rows (what, value); after partial_fit there are no losses of held-out bags."""
+def _fact_rows(model: Any) -> list[list[str]]:
+    """Rows (name, value); after partial_fit there are no held-out losses."""
     rows = [["features", str(model.n_features_in_)]]
     if hasattr(model, "classes_"):
         rows.append(["classes", ", ".join(map(str, model.classes_))])
@@ -51,17 +51,17 @@ def _facts(model: Any) -> list[list[str]]:
         rows.append(["widest directions used", str(model.components_)])
     if getattr(model, "assumption_", "single") != "single":
         rows.append(["read as", model.assumption_])
-    for name, said in READERS.items():
+    for name, said in BASELINES.items():
         share = getattr(model, f"{name}_share_", 0.0)
         if share:
             rows.append([f"share read from {said}", f"{share:.2f}"])
-    if len(model._heads) > 1:
-        rows.append(["heads", str(len(model._heads))])
+    if len(model._all_heads) > 1:
+        rows.append(["heads", str(len(model._all_heads))])
     return rows
 
 
-def diagnosis_card(diagnosis: Any) -> str:
-    """The text of `str`, and every number of it."""
+def diagnosis_html(diagnosis: Any) -> str:
+    """The text of `str(diagnosis)`, and all its numbers."""
     head, *said = str(diagnosis).splitlines()
     named = [(field.name, getattr(diagnosis, field.name)) for field in fields(diagnosis)]
     rows = [[name, f"{x:.4g}"] for name, x in named if isinstance(x, int | float)]

@@ -13,17 +13,17 @@ from sklearn.linear_model import Ridge
 
 import attnscope as at
 from attnscope.estimators.fit.best_start import em_track
-from attnscope.estimators.fit.carried import carried, is_carried
 from attnscope.estimators.fit.data import Data
 from attnscope.estimators.fit.held_out import Options, make_folds
 from attnscope.estimators.fit.mixture import (
     bag_losses,
-    freed,
     responsibilities,
     token_scores,
+    with_free_score,
 )
-from attnscope.estimators.fit.quick_em import KEPT
-from attnscope.estimators.fit.subspace import in_subspace, subspace_of, within
+from attnscope.estimators.fit.quick_em import MIN_RIDGE_RESPONSIBILITY
+from attnscope.estimators.fit.subspace import nested_subspace, project_data, subspace_of
+from attnscope.estimators.fit.widened_start import is_widened, widened_track
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 
 N = 60
@@ -50,23 +50,23 @@ def found():
     """Whole bags, their folds, the few directions, EM's track there and the one carried on."""
     data = planted()
     space = subspace_of(data.tokens, K, 0)
-    inside = in_subspace(data, space)
-    options = Options(n_starts=3, surrender=True)
+    inside = project_data(data, space)
+    options = Options(n_starts=3, stop_without_token=True)
     folds = make_folds(inside, 0)
     narrow, _ = em_track(inside, folds, options)
     parts = [fold._replace(data=data) for fold in folds]
-    return data, parts, space, narrow, carried(narrow, parts, options, space)
+    return data, parts, space, narrow, widened_track(narrow, parts, options, space)
 
 
 def test_the_score_is_the_same_and_the_values_are_a_ridge_on_whole_tokens(found):
     _, parts, space, narrow, wide = found
     for before, after, fold in zip(narrow.models, wide.models, parts):
         train = fold.train
-        inside = in_subspace(train, space)
+        inside = project_data(train, space)
         scores = token_scores(before, inside.tokens)
         np.testing.assert_allclose(token_scores(after, train.tokens), scores, atol=SOLVED)
         r = responsibilities(before, inside)
-        kept = r > KEPT
+        kept = r > MIN_RIDGE_RESPONSIBILITY
         values = after.values
         peer = Ridge(values.precision * values.variance)
         peer.fit(train.tokens[kept], train.per_token(train.labels)[kept], r[kept])
@@ -79,13 +79,15 @@ def test_known_tokens_are_believed(found):
     data, parts, space, narrow, _ = found
     known = np.where(np.arange(N) % 2, -1, 2)
     told = [fold._replace(data=data._replace(known=known)) for fold in parts]
-    wide = carried(narrow, told, Options(surrender=True, alpha_value=1.0), space)
+    wide = widened_track(
+        narrow, told, Options(stop_without_token=True, alpha_value=1.0), space
+    )
     train = told[0].train
-    inside = in_subspace(train, space)
+    inside = project_data(train, space)
     r = responsibilities(narrow.models[0], inside).reshape(-1, LENGTH)
     r[train.known == 2] = np.eye(LENGTH)[2]
     r = r.ravel()
-    kept = r > KEPT
+    kept = r > MIN_RIDGE_RESPONSIBILITY
     peer = Ridge(1.0).fit(
         train.tokens[kept], train.per_token(train.labels)[kept], sample_weight=r[kept]
     )
@@ -110,7 +112,7 @@ def test_on_all_bags_it_is_found_in_the_few_directions_again(found):
     ((name, stage),) = wide.stages
     last = stage(wide.models[0], data)
     assert name == "em"
-    inside = in_subspace(data, space)
+    inside = project_data(data, space)
     narrow_last = narrow.models[0]
     for _, step in narrow.stages:
         narrow_last = step(narrow_last, inside)
@@ -122,8 +124,8 @@ def test_on_all_bags_it_is_found_in_the_few_directions_again(found):
 
 def test_it_is_known_by_its_token_model(found):
     data, _, _, narrow, wide = found
-    assert is_carried(wide.models[0]) and not is_carried(narrow.models[0])
-    assert not is_carried(freed(wide.models[0], data, True))
+    assert is_widened(wide.models[0]) and not is_widened(narrow.models[0])
+    assert not is_widened(with_free_score(wide.models[0], data, True))
 
 
 @pytest.mark.parametrize("scaled", [False, True])
@@ -132,7 +134,7 @@ def test_directions_among_directions(scaled):
     inner, outer = subspace_of(x, 3, 0), subspace_of(x, 7, 1)
     if scaled:
         inner, outer = inner.scaled(), outer.scaled()
-    both = within(inner, outer)
+    both = nested_subspace(inner, outer)
     np.testing.assert_allclose(both.basis.T @ both.back, np.eye(3), rtol=0, atol=SOLVED)
     np.testing.assert_allclose(
         (x @ outer.basis) @ both.basis, x @ inner.basis, rtol=0, atol=SOLVED
