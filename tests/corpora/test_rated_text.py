@@ -23,8 +23,8 @@ def archive(folder, lines=LINES, name="tweets_GroundTruth.txt", encoding="utf-8"
         raw = lines.encode(encoding)
         member.size = len(raw)
         tar.addfile(member, io.BytesIO(raw))
-    with zipfile.ZipFile(folder / rated_text.ARCHIVE, "w") as outer:
-        outer.writestr(f"vaderSentiment-0.5/{rated_text.INSIDE}", inner.getvalue())
+    with zipfile.ZipFile(folder / rated_text.ARCHIVE_NAME, "w") as outer:
+        outer.writestr(f"vaderSentiment-0.5/{rated_text.ARCHIVE_MEMBER}", inner.getvalue())
     return folder
 
 
@@ -75,7 +75,7 @@ def test_other_files_of_that_name(tmp_path):
     archive(tmp_path, name="novels_GroundTruth.txt")
     with pytest.raises(AttnscopeError, match=r"without tweets_GroundTruth\.txt"):
         at.load_rated_text("tweets", tmp_path)
-    (tmp_path / rated_text.ARCHIVE).write_bytes(b"no zip")
+    (tmp_path / rated_text.ARCHIVE_NAME).write_bytes(b"no zip")
     with pytest.raises(AttnscopeError, match="source distribution"):
         at.load_rated_text("tweets", tmp_path)
 

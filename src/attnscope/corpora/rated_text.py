@@ -34,11 +34,11 @@ RATED_NAMES = {
     "product_reviews": "amazonReviewSnippets",
     "editorials": "nytEditorialSnippets",
 }
-ARCHIVE = "vaderSentiment-0.5.zip"
-INSIDE = "additional_resources/hutto_ICWSM_2014.tar.gz"
+ARCHIVE_NAME = "vaderSentiment-0.5.zip"
+ARCHIVE_MEMBER = "additional_resources/hutto_ICWSM_2014.tar.gz"
 # the wheel, which pip would prefer, lacks the ratings
 RATED_DOWNLOAD = "pip download --no-deps --no-binary :all: vaderSentiment==0.5"
-LARGEST = 4.0  # of a rating, either way
+MAX_RATING = 4.0  # of a rating, either way
 
 
 class RatedBags(NamedTuple):
@@ -101,20 +101,20 @@ def load_rated_text(name: str = "tweets", folder: str | os.PathLike[str] = ".") 
     of = "load_rated_text"
     if name not in RATED_NAMES:
         raise bad("name", of, "one of " + ", ".join(RATED_NAMES), name)
-    path = Path(folder) / ARCHIVE
+    path = Path(folder) / ARCHIVE_NAME
     if not path.is_file():
         raise NotInstalled(
-            f"{ARCHIVE} is not in the folder {folder}; "
+            f"{ARCHIVE_NAME} is not in the folder {folder}; "
             f"download it there with {RATED_DOWNLOAD}, or give its folder"
         )
     member = f"hutto_ICWSM_2014/{RATED_NAMES[name]}_GroundTruth.txt"
-    return parse_ratings(_member(path, member), str(path))
+    return parse_ratings(_archive_bytes(path, member), str(path))
 
 
-def _member(path: Path, member: str) -> bytes:
+def _archive_bytes(path: Path, member: str) -> bytes:
     try:
         with zipfile.ZipFile(path) as outer:
-            inner = outer.read(f"{ARCHIVE.removesuffix('.zip')}/{INSIDE}")
+            inner = outer.read(f"{ARCHIVE_NAME.removesuffix('.zip')}/{ARCHIVE_MEMBER}")
         with tarfile.open(fileobj=io.BytesIO(inner)) as archive:
             found = archive.extractfile(member)
             if found is None:
@@ -135,13 +135,13 @@ def parse_ratings(raw: bytes, of: str) -> RatedText:
     """
     texts = []
     ratings = []
-    for number, line in enumerate(_decoded(raw).splitlines(), start=1):
+    for number, line in enumerate(_decode_text(raw).splitlines(), start=1):
         parts = line.split("\t", 2)
         try:
             rating = float(parts[1])
         except (IndexError, ValueError):
             rating = np.nan
-        if len(parts) < 3 or not abs(rating) <= LARGEST:
+        if len(parts) < 3 or not abs(rating) <= MAX_RATING:
             raise AttnscopeError(
                 f"{of} must have a number, a rating and a text in every line, got line {number} "
                 f"without."
@@ -151,7 +151,7 @@ def parse_ratings(raw: bytes, of: str) -> RatedText:
     return RatedText(texts, np.array(ratings))
 
 
-def _decoded(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:  # some files are older than their BOM

@@ -32,11 +32,11 @@ from attnscope.numerics.border import validation as check
 __all__ = ["ANTONYMS", "SPLITS", "Sentences", "antonym_pairs", "draw_sentences"]
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-KIND = _words(
+KIND_ADJECTIVES = _split_words(
     "happy good kind brave beautiful friendly gentle lovely clever charming healthy cheerful "
     "wonderful loyal sweet smart "
     "graceful elegant adorable pretty excellent brilliant nice pleasant perfect great amazing "
@@ -45,7 +45,7 @@ KIND = _words(
     "delightful playful confident splendid magnificent fantastic lucky fabulous warm patient "
     "caring faithful noble gorgeous calm proud"
 )
-UNKIND = _words(
+UNKIND_ADJECTIVES = _split_words(
     "sad bad cruel ugly hostile violent nasty stupid awful sick miserable terrible dangerous "
     "vicious mean dirty "
     "clumsy filthy horrible aggressive angry dreadful evil weak rude lazy selfish bitter wicked "
@@ -54,12 +54,12 @@ UNKIND = _words(
     "foul nervous scared lonely jealous savage grim fierce rotten hideous unpleasant unhappy "
     "brutal greedy weird sinister"
 )
-SEEN = 32  # of each list
-ANIMALS = _words(
+SEEN_ADJECTIVE_COUNT = 32  # of each list
+ANIMALS = _split_words(
     "cat dog horse rabbit goat cow sheep duck fox bear wolf lion tiger monkey elephant parrot "
     "mouse donkey pig owl"
 )
-CITIES = _words(
+CITIES = _split_words(
     "Paris London Rome Berlin Madrid Vienna Tokyo Boston Dublin Oslo Cairo Lisbon Chicago Prague "
     "Athens Moscow"
 )
@@ -145,18 +145,22 @@ def draw_sentences(n: int, split: str = "train", seed: int = 0) -> Sentences:
         [check.seed_value(seed, "draw_sentences"), list(SPLITS).index(split)]
     )  # splits are independent
     label = rng.permutation(np.arange(n) % 2)
-    rows = [_sentence(rng, bool(y), *SPLITS[split]) for y in label]
+    rows = [_draw_sentence(rng, bool(y), *SPLITS[split]) for y in label]
     return Sentences(
         [r[0] for r in rows], label, [r[1] for r in rows], np.array([r[2] for r in rows])
     )
 
 
-def _sentence(
+def _draw_sentence(
     rng: np.random.Generator, kind: bool, unseen: bool, other: bool, parity: int
 ) -> tuple[str, str, tuple[int, int]]:
     """(text, deciding word, its span)."""
-    adjectives = KIND if kind else UNKIND
-    a = int(rng.integers(SEEN, len(adjectives)) if unseen else rng.integers(SEEN))
+    adjectives = KIND_ADJECTIVES if kind else UNKIND_ADJECTIVES
+    a = int(
+        rng.integers(SEEN_ADJECTIVE_COUNT, len(adjectives))
+        if unseen
+        else rng.integers(SEEN_ADJECTIVE_COUNT)
+    )
     animal = ANIMALS[
         2 * rng.integers(len(ANIMALS) // 2) + (a + parity) % 2
     ]  # number of animal + a: even in train, odd elsewhere

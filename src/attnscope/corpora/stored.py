@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.corpora.installed import NotInstalled
-from attnscope.corpora.minilm import LAYERS, TokenStates, token_states
+from attnscope.corpora.minilm import LAYER_COUNT, TokenStates, token_states
 from attnscope.corpora.sentences import (
     ANTONYMS,
-    KIND,
+    KIND_ADJECTIVES,
     SPLITS,
-    UNKIND,
+    UNKIND_ADJECTIVES,
     Sentences,
     antonym_pairs,
     draw_sentences,
@@ -29,12 +29,12 @@ from attnscope.corpora.sentences import (
 
 __all__ = ["SplitStates", "WordStates", "split_states", "which_ran", "word_states"]
 
-EVERY = 3  # coordinates kept: 128 of 384
-SEED = 0  # of the stored sentences, whatever the seed of the run
-SIZES = dict.fromkeys(SPLITS, 60) | {"train": 120}
-SENTENCE_LAYERS: tuple[int | str, ...] = (0, LAYERS)
-WORD_LAYERS: tuple[int | str, ...] = ("static", 0, LAYERS // 2, LAYERS)
-LARGEST = 127  # of a signed byte
+COORDINATE_STRIDE = 3  # coordinates kept: 128 of 384
+STORED_SEED = 0  # of the stored sentences, whatever the seed of the run
+STORED_SENTENCE_COUNTS = dict.fromkeys(SPLITS, 60) | {"train": 120}
+SENTENCE_LAYERS: tuple[int | str, ...] = (0, LAYER_COUNT)
+WORD_LAYERS: tuple[int | str, ...] = ("static", 0, LAYER_COUNT // 2, LAYER_COUNT)
+MAX_SIGNED_BYTE = 127  # of a signed byte
 
 
 class SplitStates(NamedTuple):
@@ -57,14 +57,14 @@ class WordStates(NamedTuple):
 
 def split_states(sizes: dict[str, int], seed: int) -> SplitStates:
     """`sizes` sentences of each split, or the stored ones where there is no encoder."""
-    layers = tuple(range(LAYERS + 1))
+    layers = tuple(range(LAYER_COUNT + 1))
     try:
         token_states(["a"], [0])
     except NotInstalled as missing:
         stored = {name: _stored_split(name) for name in SPLITS}
-        many = f"{SIZES['train']} training sentences and {SIZES['test']} per split"
-        said = f"stored states of {many}, drawn with seed {SEED}, at layers 0 and {LAYERS}"
-        return SplitStates(stored, SENTENCE_LAYERS, _reduced(said, missing))
+        many = f"{STORED_SENTENCE_COUNTS['train']} training sentences and {STORED_SENTENCE_COUNTS['test']} per split"
+        said = f"stored states of {many}, drawn with seed {STORED_SEED}, at layers 0 and {LAYER_COUNT}"
+        return SplitStates(stored, SENTENCE_LAYERS, _reduced_sentence(said, missing))
     drawn = {name: draw_sentences(n, name, seed) for name, n in sizes.items()}
     splits = {name: (s, token_states(s.texts)) for name, s in drawn.items()}
     return SplitStates(splits, layers, "")
@@ -73,14 +73,16 @@ def split_states(sizes: dict[str, int], seed: int) -> SplitStates:
 def word_states() -> WordStates:
     """Every word of the lists, each alone in its text."""
     words = words_of_claims()
-    layers = ("static", *range(LAYERS + 1))
+    layers = ("static", *range(LAYER_COUNT + 1))
     try:
         found = [state[:, 1] for state in token_states(words, layers).states]
     except NotInstalled as missing:
-        stored = _decoded("words").transpose(1, 0, 2)
+        stored = _decode_states("words").transpose(1, 0, 2)
         names = ", ".join(str(layer) for layer in WORD_LAYERS)
         said = f"stored states of the same words at the depths {names}"
-        return WordStates(dict(zip(words, stored)), WORD_LAYERS, _reduced(said, missing))
+        return WordStates(
+            dict(zip(words, stored)), WORD_LAYERS, _reduced_sentence(said, missing)
+        )
     return WordStates(
         {word: state.astype(float) for word, state in zip(words, found)}, layers, ""
     )
@@ -94,7 +96,9 @@ def which_ran(reduced: str) -> str:
 def words_of_claims() -> list[str]:
     """The adjectives and the words of all pairs, sorted."""
     pairs = (pair for kind in ANTONYMS for pair in antonym_pairs(kind))
-    return sorted({*KIND, *UNKIND, *(word for pair in pairs for word in pair)})
+    return sorted(
+        {*KIND_ADJECTIVES, *UNKIND_ADJECTIVES, *(word for pair in pairs for word in pair)}
+    )
 
 
 def coded(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -105,11 +109,11 @@ def coded(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> codes.ravel(), step.ravel()
     (array([127, -50], dtype=int8), array([0.02], dtype=float32))
     """
-    step = np.abs(states).max(axis=1, keepdims=True) / LARGEST
+    step = np.abs(states).max(axis=1, keepdims=True) / MAX_SIGNED_BYTE
     return np.rint(states / step).astype(np.int8), step.astype(np.float32)
 
 
-def _reduced(said: str, missing: NotInstalled) -> str:
+def _reduced_sentence(said: str, missing: NotInstalled) -> str:
     return (
         f"reduced variant on {said}, every third coordinate, rounded to 8 bits, of this size with "
         f"--full too; for the whole claim: {missing}"
@@ -117,23 +121,23 @@ def _reduced(said: str, missing: NotInstalled) -> str:
 
 
 def _stored_split(name: str) -> tuple[Sentences, TokenStates]:
-    held = _held()
+    held = _stored_arrays()
     ends = np.cumsum(held[f"{name}/lengths"])[:-1]
-    states = np.split(_decoded(name).astype(np.float32), ends, axis=1)
+    states = np.split(_decode_states(name).astype(np.float32), ends, axis=1)
     words = [part.tolist() for part in np.split(held[f"{name}/words"], ends)]
     spans = np.split(held[f"{name}/spans"].astype(int), ends)
-    sentences = draw_sentences(SIZES[name], name, SEED)
+    sentences = draw_sentences(STORED_SENTENCE_COUNTS[name], name, STORED_SEED)
     return sentences, TokenStates(states, words, spans)
 
 
-def _decoded(name: str) -> np.ndarray:
+def _decode_states(name: str) -> np.ndarray:
     """(layers, tokens, coordinates)"""
-    held = _held()
+    held = _stored_arrays()
     return held[f"{name}/codes"] * held[f"{name}/step"].astype(float)
 
 
 @cache
-def _held() -> dict[str, np.ndarray]:
+def _stored_arrays() -> dict[str, np.ndarray]:
     with (
         as_file(files("attnscope.corpora") / "stored_states.npz") as path,
         np.load(path) as held,
