@@ -19,19 +19,18 @@ from urllib.parse import quote
 
 from attnscope.claims.claim import Comparison
 from attnscope.claims.numbers import MOST, allowance, caught, number, prediction, pretty, used
-from attnscope.claims.pages import docs_page
-from attnscope.claims.provenance import PAPERS, RELATIONS
-from attnscope.claims.registry import all_claims
+from attnscope.claims.paper import known_papers
+from attnscope.claims.provenance import RELATIONS
+from attnscope.claims.registry import all_claims, docs_page
 from attnscope.claims.table import Cell
 from attnscope.claims.verdict import Verdict
 from attnscope.formulas.typeset import typeset
-from attnscope.report import drawing, folder
+from attnscope.optional import needs
+from attnscope.report import folder
 from attnscope.report.archive import archive
 from attnscope.report.coverage import coverage, known_claims, resting, unplaced
 from attnscope.report.environment import environment
 from attnscope.report.graph import falls
-from attnscope.report.mathematics import mathematics
-from attnscope.report.notation import TASK, key, outcome_key, symbols
 from attnscope.report.states import SIGNS, counts, short
 from attnscope.report.steps import Steps, in_site, marked
 from attnscope.report.tables import shown_cell
@@ -104,7 +103,11 @@ def page(
     steps: Steps | None = None,
 ) -> str:
     """The text of index.html."""
+    needs("jinja2", "the report")
     from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    from attnscope.report.mathematics import mathematics
+    from attnscope.report.notation import TASK, key, outcome_key, symbols
 
     own = files("attnscope.report")
     read = lambda name: (own / name).read_text("utf-8")
@@ -124,7 +127,7 @@ def page(
         verdicts=verdicts,
         known=known,
         ran={verdict.id for verdict in verdicts},
-        papers=PAPERS,
+        papers=known_papers().papers,
         falls=falls({name: claim.rests_on for name, claim in known.items()}),
         sheets=coverage(known),
         unplaced=unplaced(known),
@@ -158,6 +161,8 @@ def without_times(html: str) -> str:
 
 
 def _pictures(verdicts: Sequence[Verdict], drawn: Mapping[str, Any]) -> dict[str, Any]:
+    from attnscope.report import drawing
+
     figures = {v.id: v.figure for v in verdicts if v.figure is not None}
     pictures = {
         name: list(drawn.get(name) or drawing.draw(figure, name))
