@@ -25,7 +25,7 @@ from attnscope.predictors.attention import Erf
 from attnscope.theory.overlaps import Overlaps
 
 __all__ = [
-    "BELOW",
+    "AXIS_BEGIN",
     "COUNT",
     "EPS",
     "EXACT_COUNT",
@@ -42,9 +42,11 @@ NUDGE = 1e-9  # far above rounding, far below where the paths bend
 COUNT = 0.5  # tolerance of an exact count
 EXACT_COUNT = "an exact count: half a run"
 TWO_SHARES = "5 standard errors of a difference of two shares; false alarm 6e-7"
-SMALLEST = 1e-17  # a logarithmic axis ends here; distances of exactly 0 are drawn here
-SMALL = 0.3  # overlaps that stay below would be a flat line on an axis from 0 to 1
-BELOW = -0.03  # axes of sizes begin here: a curve at 0 must not hide behind the axis
+SMALLEST_DISTANCE = (
+    1e-17  # a logarithmic axis ends here; distances of exactly 0 are drawn here
+)
+SMALL_OVERLAP = 0.3  # overlaps that stay below would be a flat line on an axis from 0 to 1
+AXIS_BEGIN = -0.03  # axes of sizes begin here: a curve at 0 must not hide behind the axis
 FULL_RUNS = 16  # the vector engine works on 16 runs at a time: fewer would cost the same
 
 
@@ -99,7 +101,7 @@ def _size(name: str, marks: tuple[Mark, ...]) -> Panel:
     """|overlap| over steps: from 0 to 1, or to the largest drawn where that is far below 1."""
     tops = [np.max(mark.high if isinstance(mark, Band) else mark.y) for mark in marks]
     top = float(max(tops))
-    shown = (BELOW * top, 1.05 * top) if 0 < top < SMALL else (BELOW, 1.05)
+    shown = (AXIS_BEGIN * top, 1.05 * top) if 0 < top < SMALL_OVERLAP else (AXIS_BEGIN, 1.05)
     return Panel(f"|{name}|", "step", f"|{name}|", marks, y_range=shown)
 
 
@@ -107,8 +109,8 @@ def _off_the_manifold(run: Trajectory, off: Trajectory | None) -> Panel:
     """Distances of the runs by outcome, or of another, shorter run, which has none yet."""
     outcome = run.outcome if off is None else np.full(off.runs, "on the way")
     off = off or run
-    zero = bool((off.distance < SMALLEST).any())
-    distance = np.maximum(off.distance, SMALLEST)
+    zero = bool((off.distance < SMALLEST_DISTANCE).any())
+    distance = np.maximum(off.distance, SMALLEST_DISTANCE)
     shown = (float(distance.min()) / 1.3, float(distance.max()) * 1.3)
     return Panel(
         "off the manifold",

@@ -12,7 +12,7 @@ from attnscope.theory.risks.several_tokens_risk import head_risk
 
 __all__ = ["best_softmax"]
 
-LOWEST = 0.05  # a temperature at which the head is nearly mean pooling
+LOWEST_TEMPERATURE = 0.05  # a temperature at which the head is nearly mean pooling
 
 
 def best_softmax(task: MultiLocation) -> tuple[float, float]:
@@ -20,6 +20,6 @@ def best_softmax(task: MultiLocation) -> tuple[float, float]:
     the risk has one minimum, below 1 + signal.
     """
     value = lambda x: head_risk(task, Softmax(math.exp(x))).value
-    bounds = (math.log(LOWEST), math.log(1 + task.signal))
+    bounds = (math.log(LOWEST_TEMPERATURE), math.log(1 + task.signal))
     found = minimize_scalar(value, bounds=bounds, method="bounded", options={"xatol": 1e-6})
     return math.exp(found.x), float(found.fun)

@@ -32,8 +32,8 @@ def test_the_printed_numbers_of_rising_smoothness():
         32: [0.4256, 0.1740, 0.0650, 0.0237],
     }
     for d, row in printed.items():
-        s = rising.product_spectrum(*rising._rising(d), 1e-8)
-        assert np.abs(rising._relative(s, rising.FAR) - row).max() < 5.1e-5, d
+        s = rising.product_spectrum(*rising._rising_law(d), 1e-8)
+        assert np.abs(rising._relative_excess(s, rising.FAR_LENGTHS) - row).max() < 5.1e-5, d
 
 
 def test_bernoulli_polynomials_are_the_cosine_series():
@@ -41,7 +41,7 @@ def test_bernoulli_polynomials_are_the_cosine_series():
     k = np.arange(1, 200_001)[:, None]
     for alpha, left in ((2, 1e-15), (3, 1e-15), (1, 1e-5)):  # the series' own remainder
         series = 2 * np.sum(k ** (-2.0 * alpha) * np.cos(2 * np.pi * k * x), axis=0)
-        assert np.abs(rising._periodic(alpha, x * (1 - x)) - series).max() < left + EXACT
+        assert np.abs(rising._periodic_kernel(alpha, x * (1 - x)) - series).max() < left + EXACT
 
 
 def test_fits_on_documents_find_what_was_put_in():

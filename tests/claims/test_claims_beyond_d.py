@@ -10,7 +10,11 @@ from __future__ import annotations
 import pytest
 from helpers.claim_contract import ClaimContract, claim, evidence, ids
 
-from attnscope_claims.beyond.beyond_14_length_generalisation import LENGTHS, STRONG, WEAK
+from attnscope_claims.beyond.beyond_14_length_generalisation import (
+    LENGTHS,
+    STRONG_TASK,
+    WEAK_TASK,
+)
 
 
 @pytest.mark.slow
@@ -32,4 +36,4 @@ def test_the_two_signals_are_on_either_side_of_what_can_be_found():
     """log L of the longest test against s^2/2."""
     import math
 
-    assert WEAK.signal**2 / 2 < math.log(LENGTHS[-1]) < STRONG.signal**2 / 2
+    assert WEAK_TASK.signal**2 / 2 < math.log(LENGTHS[-1]) < STRONG_TASK.signal**2 / 2

@@ -133,7 +133,7 @@ def test_paired_error_counts_words_not_sentences():
     words = np.repeat([f"w{i}" for i in range(10)], 10)
     first = np.ones((2, 100), dtype=bool)
     second = np.tile(words != "w3", (2, 1))
-    found = probing._paired("x", first, second, words)
+    found = probing._compare_paired("x", first, second, words)
     assert (found.predicted, found.measured) == (1.0, 0.9)
     assert np.isclose(found.tolerance, 5 * np.sqrt(200) / 100)
 

@@ -17,8 +17,11 @@ from attnscope.claims.claim import Comparison
 
 __all__ = [
     "BAND",
+    "EXACT_COUNT",
+    "HALF_COUNT",
     "STANDARD_ERRORS",
     "Z",
+    "exact_count",
     "mean_and_error",
     "sampled",
     "stated",
@@ -28,6 +31,8 @@ __all__ = [
 
 Z = 5.0
 BAND = 1.96  # standard errors of the 95 % bars in figures
+HALF_COUNT = 0.5  # tolerance of whole numbers: a difference of one breaks the comparison
+EXACT_COUNT = "an exact count: a difference of one breaks it"
 STANDARD_ERRORS = "5 standard errors; a true statement fails for 6e-7 of the seeds an entry"
 
 
@@ -64,16 +69,34 @@ def sampled(
     what: str,
     predicted: Any,
     mean: Any,
-    error: Any,
+    error: Any = None,
     *,
     key: str = "",
+    rule: str = "equal",
+    routes: tuple[str, str] | None = None,
     scale: float | None = None,
     coarse: str = "",
 ) -> Comparison:
-    """`worst` with a tolerance of Z standard errors."""
+    """`worst` with a tolerance of Z standard errors; without `error` the last axis of `mean` holds
+    (mean, standard error).
+
+    >>> sampled("risk", 0.5, [[0.51, 0.01], [0.46, 0.01]]).measured
+    0.46
+    """
+    if error is None:
+        mean, error = np.moveaxis(np.asarray(mean, dtype=float), -1, 0)
     tolerance = Z * np.asarray(error, dtype=float)
     return worst(
-        what, predicted, mean, tolerance, STANDARD_ERRORS, key=key, scale=scale, coarse=coarse
+        what,
+        predicted,
+        mean,
+        tolerance,
+        STANDARD_ERRORS,
+        key=key,
+        rule=rule,
+        routes=routes,
+        scale=scale,
+        coarse=coarse,
     )
 
 
@@ -85,12 +108,16 @@ def stated(
     digit: Any,
     error: Any = 0.0,
     *,
+    by: str = "",
+    rule: str = "equal",
     routes: tuple[str, str] | None = None,
     scale: float | None = None,
     coarse: str = "",
 ) -> Comparison:
     """`worst` of numbers that the statement prints: half a unit of their last digit (`digit`), and Z
     standard errors where they were sampled.
+
+    by: the route that measured them, where it is not the claim's.
 
     >>> stated("risk", "risk, as stated", 0.23, 0.2319, 0.01).holds
     True
@@ -105,6 +132,38 @@ def stated(
         tolerance,
         why,
         key=key,
+        rule=rule,
+        routes=("stated", by) if by else routes,
+        scale=scale,
+        coarse=coarse,
+    )
+
+
+def exact_count(
+    what: str,
+    predicted: Any,
+    measured: Any,
+    *,
+    key: str = "",
+    rule: str = "equal",
+    why: str = EXACT_COUNT,
+    routes: tuple[str, str] | None = None,
+    scale: float | None = None,
+    coarse: str = "",
+) -> Comparison:
+    """`worst` of whole numbers, which may differ by less than one.
+
+    >>> exact_count("runs at the oracle", 30, 29).holds
+    False
+    """
+    return worst(
+        what,
+        predicted,
+        measured,
+        HALF_COUNT,
+        why,
+        key=key,
+        rule=rule,
         routes=routes,
         scale=scale,
         coarse=coarse,

@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.operators.memory_attention import (
     delta_attention,
     gated_linear_attention,
@@ -29,6 +29,7 @@ from attnscope.predictors.operators.memory_attention import (
 from attnscope.tasks.exchangeable.drifting_map import DriftingMap
 from attnscope.theory.exchangeable.memory import best_gates, memory_curve
 from attnscope_claims.around.blind_memories import best_rivals, error_at_rest, least_error
+from attnscope_claims.drawing import legend, level, panel
 
 D = 8
 NOISE = 0.5
@@ -37,14 +38,20 @@ LAWS = ("normal", "sphere")
 WORDS = {"normal": "normal keys", "sphere": "unit keys"}
 TIMES = (1, 10, 100)
 DRIFTS = (1.0, 0.98)  # of the simulated memories
-LONG = 400  # tokens after which the Kalman filter is at rest: its error is then flat to 1e-6
+REST_LENGTH = (
+    400  # tokens after which the Kalman filter is at rest: its error is then flat to 1e-6
+)
 # Nelder-Mead stops where the error is flat to 1e-16 of itself: its place is known to the root
-SEARCHED = 1e-8
-PLACE = 1e-4
-WITHIN = 1.06  # of Kalman: the statement
-SHOWN = 0.98  # the drift of the figure's first panel
+SEARCH_TOLERANCE = 1e-8
+PLACE_TOLERANCE = 1e-4
+KALMAN_RATIO = 1.06  # of Kalman: the statement
+DRAWN_DECAY = 0.98  # the drift of the figure's first panel
 # dimension, noise, decay and keys of other settings in which the best gate is searched for
-OTHERS = ((2, 0.1, 0.95, "sphere"), (3, 2.0, 0.8, "normal"), (40, 1.0, 0.99, "sphere"))
+OTHER_SETTINGS = (
+    (2, 0.1, 0.95, "sphere"),
+    (3, 2.0, 0.8, "normal"),
+    (40, 1.0, 0.99, "sphere"),
+)
 GATES = np.linspace(0.94, 1.0, 25)
 SAME_KEYS = (
     "5 standard errors of the mean over sampled keys, relative; false alarm 6e-7 an entry"
@@ -56,7 +63,7 @@ Found = dict[tuple[str, float], tuple[float, float]]  # mean and standard error
 def check(context: Context) -> Evidence:
     runs = context.pick(3000, 20_000)
     rules = {
-        (law, a): _simulated(_task(law, a), runs, context.seed)
+        (law, a): _simulate_memories(_task(law, a), runs, context.seed)
         for law in LAWS
         for a in DRIFTS
     }
@@ -126,7 +133,7 @@ def _gates(task: DriftingMap, t: int) -> dict[str, tuple[str, object, float]]:
     }
 
 
-def _simulated(
+def _simulate_memories(
     task: DriftingMap, runs: int, seed: int
 ) -> dict[tuple[str, int], tuple[float, float, float]]:
     """(word, t) -> exact error, mean over runs, standard error."""
@@ -160,7 +167,7 @@ def _curves(rules: dict) -> list[Comparison]:
 # -- the optimum -----------------------------------------------------------------------------------
 
 
-def _searched(task: DriftingMap) -> tuple[float, np.ndarray]:
+def _search_gates(task: DriftingMap) -> tuple[float, np.ndarray]:
     """The least error at rest over all (A, B, C), and where: (A, B/C, C)."""
     best = best_gates(task)
     a = task.decay
@@ -179,7 +186,7 @@ def _optimum() -> list[Comparison]:
     for law in LAWS:
         for a in (0.99, 0.9):
             best = best_gates(_task(law, a))
-            least, place = _searched(_task(law, a))
+            least, place = _search_gates(_task(law, a))
             excess = best.risk.excess
             words = f"{WORDS[law]}, a = {a:g}"
             key = f"{law}-{100 * a:.0f}"
@@ -188,7 +195,7 @@ def _optimum() -> list[Comparison]:
                     f"least error over all (A, B, C): {words}",
                     excess,
                     least,
-                    SEARCHED * excess,
+                    SEARCH_TOLERANCE * excess,
                     why="the search stops within 1e-8 of the minimum, where the error is flat",
                     routes=("root of the quadratic", "search over three coefficients"),
                     key=f"least-{key}",
@@ -199,19 +206,22 @@ def _optimum() -> list[Comparison]:
                     f"where it is found, (A, B/C, C): {words}",
                     [a, a, best.step],
                     place,
-                    PLACE * np.array([a, a, best.step]),
+                    PLACE_TOLERANCE * np.array([a, a, best.step]),
                     flat,
                     key=f"place-{key}",
                 )
             )
-    gates = [_searched(DriftingMap(d, 1, 1.0, s, a, law))[1][0] for d, s, a, law in OTHERS]
-    decays = np.array([a for _, _, a, _ in OTHERS])
+    gates = [
+        _search_gates(DriftingMap(d, 1, 1.0, s, a, law))[1][0]
+        for d, s, a, law in OTHER_SETTINGS
+    ]
+    decays = np.array([a for _, _, a, _ in OTHER_SETTINGS])
     out.append(
         worst(
             "best forget gate in dimensions 2, 3 and 40 with noise .1, 2 and 1",
             decays,
             gates,
-            PLACE * decays,
+            PLACE_TOLERANCE * decays,
             flat,
             key="others",
             routes=("the map's own decay", "search over three coefficients"),
@@ -224,8 +234,8 @@ def _optimum() -> list[Comparison]:
 
 
 def _kalman(task: DriftingMap, contexts: int, seed: int) -> tuple[float, float]:
-    """The Kalman filter's error after LONG tokens of sampled keys: mean and standard error."""
-    traces = task.trace_curve(LONG, contexts, seed=602 + 7 * seed)[:, -1]
+    """The Kalman filter's error after REST_LENGTH tokens of sampled keys: mean and standard error."""
+    traces = task.trace_curve(REST_LENGTH, contexts, seed=602 + 7 * seed)[:, -1]
     return mean_and_error(task.key_moments.kappa * traces)
 
 
@@ -238,7 +248,7 @@ def _floors(
     unit = max((ratios[key] for key in ratios if key[0] == "sphere"), key=lambda x: x[0])
     low = min(ratios.values(), key=lambda x: x[0])
     least = min(min(rivals[key]) / closed[key] for key in closed)
-    exact = [_task("one-hot", a).bayes_risk(LONG).excess for a in DECAYS]
+    exact = [_task("one-hot", a).bayes_risk(REST_LENGTH).excess for a in DECAYS]
     mean, error = np.array([slots["one-hot", a] for a in DECAYS]).T
     return (
         Comparison(
@@ -253,7 +263,7 @@ def _floors(
         ),
         Comparison(
             "unit keys: the gated delta rule over Kalman, the largest of 3",
-            WITHIN,
+            KALMAN_RATIO,
             unit[0],
             Z * unit[1],
             "at most",
@@ -265,7 +275,7 @@ def _floors(
             "best gated linear and best ungated delta over gated delta, the least",
             1.0,
             least,
-            SEARCHED,
+            SEARCH_TOLERANCE,
             "at least",
             "one-dimensional searches end within 1e-8 of the minimum, where the error is flat",
             ("the theorem", "search over gate and step"),
@@ -281,7 +291,7 @@ def _floors(
     )
 
 
-def _contracted(tokens: int) -> float:
+def _contraction(tokens: int) -> float:
     """Error that the delta rule of step 1 leaves after so many unit keys, without noise."""
     return (1 - 1 / D) ** tokens
 
@@ -306,7 +316,7 @@ def _without_noise() -> tuple[Comparison, ...]:
     return (
         Comparison(
             "delta rule, step 1, 40 unit keys: (1 - 1/d)^40",
-            _contracted(40),
+            _contraction(40),
             delta,
             1e-14,
             why="roundoff of 40 steps; the noise of 1e-12 adds 1e-24",
@@ -328,7 +338,7 @@ def _without_noise() -> tuple[Comparison, ...]:
 
 
 def _figure(rules: dict, floors: Found) -> Figure:
-    task = _task("sphere", SHOWN)
+    task = _task("sphere", DRAWN_DECAY)
     times = np.unique(np.geomspace(1, 100, 20).astype(int))
     marks: list[Mark] = []
     for color, word in enumerate(("linear", "gated linear", "delta", "gated delta")):
@@ -337,27 +347,23 @@ def _figure(rules: dict, floors: Found) -> Figure:
             rule, step, decay = _gates(task, int(t))[word]
             exact.append(memory_curve(task, int(t), step, decay, rule).excess)
         marks.append(Line(times, exact, word, color))
-        seen = np.array([rules["sphere", SHOWN][word, t] for t in TIMES])
+        seen = np.array([rules["sphere", DRAWN_DECAY][word, t] for t in TIMES])
         marks.append(Points(TIMES, seen[:, 1], "", color, BAND * seen[:, 2]))
     traces = task.trace_curve(100, 200, seed=603)[:, times - 1].mean(axis=0)
     marks.append(Line(times, task.key_moments.kappa * traces, "Kalman", 4, dashed=True))
-    marks.append(Points([], [], "simulated", 6))
-    curves = Panel(
-        f"unit keys, a = {SHOWN:g}", "tokens t", "error", tuple(marks), log_x=True, log_y=True
-    )
+    marks.append(legend("simulated"))
+    curves = panel(f"unit keys, a = {DRAWN_DECAY:g}", "tokens t", "error", *marks, log="xy")
     here = _task("sphere", 0.99)
     best = best_gates(here)
     least = [least_error(here, gate) for gate in GATES]
     ends = [GATES[0], GATES[-1]]
-    gates = Panel(
+    gates = panel(
         "a = 0.99: each gate with its best step",
         "forget gate",
         "error at rest",
-        (
-            Line(GATES, least, "gated delta", 3),
-            Points([best.decay], [best.risk.excess], "the theorem", 5),
-            Line(ends, [floors["sphere", 0.99][0]] * 2, "Kalman", 4, dashed=True),
-        ),
+        Line(GATES, least, "gated delta", 3),
+        Points([best.decay], [best.risk.excess], "the theorem", 5),
+        level(ends, floors["sphere", 0.99][0], "Kalman", 4),
     )
     return Figure("What a memory should forget", (curves, gates), columns=2)
 
@@ -375,7 +381,7 @@ CLAIM = Claim(
         "contexts show the errors of second moments]"
         "(curves-normal-1, curves-normal-2, curves-sphere-1, curves-sphere-2).",
         f"[The Kalman filter is below it](kalman), and [with unit keys it is within "
-        f"{100 * (WITHIN - 1):.0f} % of that filter](within).",
+        f"{100 * (KALMAN_RATIO - 1):.0f} % of that filter](within).",
         "[Linear attention on unit keys keeps an interference of (d-1)/(L+d-1)](interference) where "
         "[the delta rule contracts by 1 - 1/d a token](contracts).",
     ),

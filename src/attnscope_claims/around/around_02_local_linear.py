@@ -21,9 +21,16 @@ import numpy as np
 from scipy.special import roots_jacobi
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, mean_and_error, worst
+from attnscope.claims.compare import (
+    BAND,
+    Z,
+    mean_and_error,
+    sampled,
+    stated,
+    worst,
+)
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.predictors.operators.local_linear import local_linear_attention
 from attnscope.tasks.exchangeable.sphere_regression import zonal
@@ -33,22 +40,23 @@ from attnscope.theory.exchangeable.spectral import (
     log_eigenvalues,
     softmax_filter,
 )
+from attnscope_claims.drawing import legend, panel, sampled_points
 from attnscope_claims.sphere_errors import sphere
 
 DIMS = (2, 3, 5, 8)
 BANDWIDTHS = (0.05, 0.3, 1.0)
 DEGREES = np.arange(7)
-CIRCLE = 256  # keys; aliasing of these degrees is below 1e-200
+CIRCLE_KEYS = 256  # keys; aliasing of these degrees is below 1e-200
 TOLERANCE = 1e-11  # of both integrals and of the operator's fit
 # (d, h, m) of sampled keys: the pieces of printed digits, and one in five dimensions
-SAMPLED = ((3, 0.5, 2), (3, 0.5, 3), (3, 0.1, 2), (5, 0.3, 2))
+SAMPLED_SETTINGS = ((3, 0.5, 2), (3, 0.5, 3), (3, 0.1, 2), (5, 0.3, 2))
 KEYS = 20_000
 # relative to 1: the fit of L keys is biased by a few effective numbers of tokens, V/L < 1e-3 here
-FINITE = 20 / KEYS
-SMALL = 0.004  # bandwidth of the expansion, and its half
+FINITE_LENGTH_BIAS = 20 / KEYS
+SMALL_BANDWIDTH = 0.004  # bandwidth of the expansion, and its half
 # after one extrapolation h^2 l^2/16 at most is left, relative: (1 - e^-x)/x = 1 - x/2 + x^2/6 with
 # x = h l/2 leaves h^2 l^2/48 of softmax; l <= 18 here
-REMAINDER = 20 * SMALL**2
+REMAINDER = 20 * SMALL_BANDWIDTH**2
 WIDTH = 0.25
 NOISE = 0.5
 LENGTHS = (64, 256, 1024)
@@ -56,7 +64,7 @@ LENGTHS = (64, 256, 1024)
 # error, and the plateau of the softmax error, (1 - rho_1)^2.
 EXPONENT = -1.0
 PLATEAU = 0.0622
-SKEWED = 400  # unnormalised keys of the exact reproduction
+SKEWED_KEYS = 400  # unnormalised keys of the exact reproduction
 
 
 def check(context: Context) -> Evidence:
@@ -64,10 +72,12 @@ def check(context: Context) -> Evidence:
     closed = np.array(
         [[local_linear_filter(d, h, DEGREES) for h in BANDWIDTHS] for d in DIMS]
     )
-    fitted = np.array([[_regressed(d, h) for h in BANDWIDTHS] for d in DIMS])
+    fitted = np.array([[_regression_filter(d, h) for h in BANDWIDTHS] for d in DIMS])
     circle = np.array([_on_circle(h) for h in BANDWIDTHS])
-    kept = [_sampled(d, h, m, context.pick(16, 100), rng) for d, h, m in SAMPLED]
-    limits = [float(local_linear_filter(d, h, m)) for d, h, m in SAMPLED]
+    kept = [
+        _filter_on_keys(d, h, m, context.pick(16, 100), rng) for d, h, m in SAMPLED_SETTINGS
+    ]
+    limits = [float(local_linear_filter(d, h, m)) for d, h, m in SAMPLED_SETTINGS]
     curves = [_errors(length, context.pick(600, 8000), rng) for length in LENGTHS]
     local, soft = np.array(curves).swapaxes(0, 1)
     noise = np.array([NOISE**2 * _variance(3, WIDTH) / length for length in LENGTHS])
@@ -93,12 +103,12 @@ def check(context: Context) -> Evidence:
             "filter: closed form and the operator on sampled keys",
             limits,
             [mean for mean, _ in kept],
-            [Z * error + FINITE for _, error in kept],
+            [Z * error + FINITE_LENGTH_BIAS for _, error in kept],
             "5 standard errors of 16 contexts (Student's law: 2e-4) + 20/L, the bias of a fit to L keys",
             key="sampled",
         ),
         *_first_order(),
-        _reproduced(rng),
+        _reproduce_linear_map(rng),
         worst(
             "linear f: local linear error is s^2 V/L, L = 64, 256, 1024",
             noise,
@@ -107,12 +117,10 @@ def check(context: Context) -> Evidence:
             "5 standard errors + 6/L relative: the next order, 8 % at L = 64",
             key="noise",
         ),
-        worst(
+        sampled(
             "linear f: softmax error on the same contexts, exact in L",
             exact,
-            soft[:, 0],
-            Z * soft[:, 1],
-            STANDARD_ERRORS,
+            soft,
             key="softmax",
         ),
         Comparison(
@@ -125,14 +133,14 @@ def check(context: Context) -> Evidence:
             routes=("stated", "the operator on sampled contexts"),
             key="exponent",
         ),
-        Comparison(
+        stated(
+            "plateau",
             "softmax error at L = 1024, noise of the limit taken off: the plateau",
             PLATEAU,
-            float(soft[-1, 0] - (exact[-1] - _plateau())),
-            float(Z * soft[-1, 1] + 5e-5),
-            why=f"{STANDARD_ERRORS}; half a printed digit",
-            routes=("stated", "the operator on sampled contexts"),
-            key="plateau",
+            soft[-1, 0] - (exact[-1] - _plateau()),
+            1e-4,
+            soft[-1, 1],
+            by="the operator on sampled contexts",
         ),
     )
     notes = (
@@ -142,7 +150,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(kept, local, soft), notes)
 
 
-def _regressed(d: int, h: float) -> np.ndarray:
+def _regression_filter(d: int, h: float) -> np.ndarray:
     """The intercept at t = 1 of the weighted regression of each P_m on (1, t)."""
     t, w = roots_jacobi(160, (d - 3) / 2, (d - 3) / 2)
     root = np.sqrt(w * np.exp((t - 1) / h))
@@ -153,13 +161,13 @@ def _regressed(d: int, h: float) -> np.ndarray:
 
 def _on_circle(h: float) -> np.ndarray:
     """What the operator keeps of cos(m angle) at the query (1, 0)."""
-    angle = 2 * np.pi * (np.arange(CIRCLE) + 0.5) / CIRCLE
+    angle = 2 * np.pi * (np.arange(CIRCLE_KEYS) + 0.5) / CIRCLE_KEYS
     keys = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     values = np.cos(np.outer(angle, DEGREES))
     return local_linear_attention(np.array([1.0, 0.0]), keys, values, h)
 
 
-def _sampled(
+def _filter_on_keys(
     d: int, h: float, m: int, contexts: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """What it keeps of the zonal function around the query, on sampled keys."""
@@ -178,7 +186,7 @@ def _first_order() -> tuple[Comparison, ...]:
     second = []
     first = []
     for d, m in cases:
-        halves = (SMALL, SMALL / 2)
+        halves = (SMALL_BANDWIDTH, SMALL_BANDWIDTH / 2)
         wide, narrow = ((1 - float(local_linear_filter(d, h, m))) / h**2 for h in halves)
         second.append(2 * narrow - wide)
         wide, narrow = ((1 - float(softmax_filter(d, h, m))) / h for h in halves)
@@ -212,9 +220,9 @@ def _loss_per_square(rank: np.ndarray, gap: np.ndarray) -> np.ndarray:
     return rank * (rank - gap) / 8
 
 
-def _reproduced(rng: np.random.Generator) -> Comparison:
+def _reproduce_linear_map(rng: np.random.Generator) -> Comparison:
     """A linear map of skewed keys of any length, at the queries."""
-    keys = rng.standard_normal((SKEWED, 4)) ** 3 / 4
+    keys = rng.standard_normal((SKEWED_KEYS, 4)) ** 3 / 4
     query = 0.3 * rng.standard_normal((20, 4))
     A = rng.standard_normal((4, 3))
     truth = query @ A + 1
@@ -269,41 +277,35 @@ def _figure(kept: list[tuple[float, float]], local: np.ndarray, soft: np.ndarray
         Line(h, [1 - float(keep(3, x, 2)) for x in h], word, color)
         for word, keep, color in both
     ]
-    points = [(case[1], mean, error) for case, (mean, error) in zip(SAMPLED, kept)]
+    points = [(case[1], mean, error) for case, (mean, error) in zip(SAMPLED_SETTINGS, kept)]
     seen = [points[i] for i in (0, 2)]  # d = 3, m = 2
-    bias = Panel(
+    bias = panel(
         "degree 2 in three dimensions",
         "bandwidth h",
         "bias: share lost as L grows",
-        (
-            *lost,
-            Points(
-                [x[0] for x in seen],
-                [1 - x[1] for x in seen],
-                "",
-                1,
-                [BAND * x[2] for x in seen],
-            ),
-            Points([], [], "sampled", 6),
+        *lost,
+        Points(
+            [x[0] for x in seen],
+            [1 - x[1] for x in seen],
+            "",
+            1,
+            [BAND * x[2] for x in seen],
         ),
-        log_x=True,
-        log_y=True,
+        legend("sampled"),
+        log="xy",
     )
     lengths = np.unique(np.geomspace(48, 2048, 16).astype(int))
     plain = [softmax_curve(3, int(n), WIDTH, NOISE).value for n in lengths]
-    curve = Panel(
+    curve = panel(
         f"linear function, h = {WIDTH}",
         "context length L",
         "mean squared error",
-        (
-            Line(lengths, plain, "softmax", 0),
-            Line(lengths, NOISE**2 * _variance(3, WIDTH) / lengths, "local linear", 1),
-            Points(LENGTHS, soft[:, 0], "", 0, BAND * soft[:, 1]),
-            Points(LENGTHS, local[:, 0], "", 1, BAND * local[:, 1]),
-            Points([], [], "sampled", 6),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(lengths, plain, "softmax", 0),
+        Line(lengths, NOISE**2 * _variance(3, WIDTH) / lengths, "local linear", 1),
+        sampled_points(LENGTHS, soft, "", 0),
+        sampled_points(LENGTHS, local, "", 1),
+        legend("sampled"),
+        log="xy",
     )
     return Figure("One order more: no bias of first order", (bias, curve), columns=2)
 

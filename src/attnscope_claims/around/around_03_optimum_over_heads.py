@@ -23,27 +23,31 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import exact_count, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.estimators.linear_attention.fit import LinearAttentionFit, fit_linear_attention
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.linear_map import LinearMap
-from attnscope_claims.panels import COUNT
+from attnscope_claims.drawing import panel, sampled_points
 
 DIM = 3
 NOISE = 0.5
 TASK = LinearMap(dim_key=DIM, dim_value=1, prior_variance=1.0, noise=NOISE)
 LENGTHS = (4, 16, 64)
-CERTIFIED = 16  # length at which the certificate and the fit are looked at
+CERTIFICATE_LENGTH = 16  # length at which the certificate and the fit are looked at
 HEADS = (1, 2, 3, 4)
 RUNS = 4
 TRAINED_ON = 600
 # What the statement says: directions that whitened contexts leave open at d = 3.
-OPEN = 15
-SMALLEST = 32  # eigenvalue of the certificate at L = 16, 2 L
-FEWER = 1e-3  # loss over the optimum, less 1, that fewer than 4 trained heads exceed
-EXACT = "roundoff: relative 1e-9 of well-conditioned least squares (a pilot saw 1e-12)"
-FLOOR = 1e-17  # a logarithmic axis ends here
+OPEN_DIRECTIONS = 15
+SMALLEST_EIGENVALUE = 32  # eigenvalue of the certificate at L = 16, 2 L
+FEWER_HEADS_LOSS = (
+    1e-3  # loss over the optimum, less 1, that fewer than 4 trained heads exceed
+)
+LEAST_SQUARES_ROUNDING = (
+    "roundoff: relative 1e-9 of well-conditioned least squares (a pilot saw 1e-12)"
+)
+AXIS_FLOOR = 1e-17  # a logarithmic axis ends here
 
 
 def check(context: Context) -> Evidence:
@@ -51,25 +55,19 @@ def check(context: Context) -> Evidence:
     drawn = np.array([_excess(L, context.pick(120_000, 800_000), rng) for L in LENGTHS])
     closed = np.array([closed_excess(L) for L in LENGTHS])
     n = context.pick(20_000, 200_000)
-    batch = TASK.sample(n, CERTIFIED, int(rng.integers(2**31)))
+    batch = TASK.sample(n, CERTIFICATE_LENGTH, int(rng.integers(2**31)))
     fit = fit_linear_attention(batch.tokens, batch.query, batch.target)
     X = _features(batch.tokens, batch.query)
     theta_error = _theta_error(fit, X, batch.target[:, 0])
-    predicted = one_head(CERTIFIED)
-    parts = certificate_parts(CERTIFIED)
+    predicted = one_head(CERTIFICATE_LENGTH)
+    parts = certificate_parts(CERTIFICATE_LENGTH)
     measured = _measured_parts(batch.tokens, batch.query)
     formed = np.linalg.eigvalsh(X.T @ X / n)[::-1]
-    open_fit, moved = _whitened(rng)
-    optimum, losses = _trained(rng)
+    open_fit, moved = _whitened_fit(rng)
+    optimum, losses = _train_heads(rng)
     excess = losses / optimum - 1
     comparisons = (
-        sampled(
-            "excess of the one head, L = 4, 16, 64",
-            closed,
-            drawn[:, 0],
-            drawn[:, 1],
-            key="excess",
-        ),
+        sampled("excess of the one head, L = 4, 16, 64", closed, drawn, key="excess"),
         sampled(
             "the fit over all heads, 48 entries, L = 16",
             predicted,
@@ -81,7 +79,7 @@ def check(context: Context) -> Evidence:
         sampled("eigenvalues of the certificate, four parts", parts, *measured, key="parts"),
         sampled(
             "smallest eigenvalue of the certificate, L = 16, as stated",
-            SMALLEST,
+            SMALLEST_EIGENVALUE,
             measured[0].min(),
             measured[1][np.argmin(measured[0])],
             key="smallest",
@@ -91,24 +89,20 @@ def check(context: Context) -> Evidence:
             1.0,
             fit.spectrum / formed,
             1e-9,
-            EXACT,
+            LEAST_SQUARES_ROUNDING,
             key="spectrum",
         ),
-        Comparison(
+        exact_count(
             "open directions, normal keys",
             0,
             fit.nullity,
-            COUNT,
-            why="an exact count: half a direction",
-            scale=OPEN,
             key="unique",
+            scale=OPEN_DIRECTIONS,
         ),
-        Comparison(
+        exact_count(
             "open directions, whitened contexts",
-            OPEN,
+            OPEN_DIRECTIONS,
             open_fit.nullity,
-            COUNT,
-            why="an exact count: half a direction",
             key="open",
         ),
         Comparison(
@@ -116,7 +110,7 @@ def check(context: Context) -> Evidence:
             0.0,
             moved,
             1e-9,
-            why=EXACT,
+            why=LEAST_SQUARES_ROUNDING,
             routes=("the fit", "the fit plus a tensor of length 1 in the open directions"),
             scale=1.0,
             key="same",
@@ -126,9 +120,9 @@ def check(context: Context) -> Evidence:
             0.0,
             float(excess[-1].min()),
             1e-9,
-            why=EXACT,
+            why=LEAST_SQUARES_ROUNDING,
             routes=("least squares on features", "nonlinear least squares on heads"),
-            scale=FEWER,
+            scale=FEWER_HEADS_LOSS,
             key="reached",
         ),
         Comparison(
@@ -137,9 +131,9 @@ def check(context: Context) -> Evidence:
             float(excess.min()),
             1e-9,
             "at least",
-            why=EXACT,
+            why=LEAST_SQUARES_ROUNDING,
             routes=("least squares on features", "nonlinear least squares on heads"),
-            scale=FEWER,
+            scale=FEWER_HEADS_LOSS,
             key="never-below",
         ),
     )
@@ -254,7 +248,7 @@ def _theta_error(fit: LinearAttentionFit, X: np.ndarray, y: np.ndarray) -> np.nd
     return out
 
 
-def _whitened(rng: np.random.Generator) -> tuple[LinearAttentionFit, float]:
+def _whitened_fit(rng: np.random.Generator) -> tuple[LinearAttentionFit, float]:
     """The fit of contexts with sum k k^T = I and no noise, and the most that a tensor of length 1
     in the open directions (traceless in the keys) changes its predictions there.
     """
@@ -272,9 +266,9 @@ def _whitened(rng: np.random.Generator) -> tuple[LinearAttentionFit, float]:
     return fit, float(np.abs(change).max())
 
 
-def _trained(rng: np.random.Generator) -> tuple[float, np.ndarray]:
+def _train_heads(rng: np.random.Generator) -> tuple[float, np.ndarray]:
     """The optimum on TRAINED_ON contexts, and (heads, runs) losses of trained heads."""
-    batch = TASK.sample(TRAINED_ON, CERTIFIED, int(rng.integers(2**31)))
+    batch = TASK.sample(TRAINED_ON, CERTIFICATE_LENGTH, int(rng.integers(2**31)))
     y = batch.target[:, 0]
     fit = fit_linear_attention(batch.tokens, batch.query, y)
     C = np.einsum("nli,nlj->nij", batch.tokens, batch.tokens)
@@ -320,47 +314,42 @@ def _figure(
     grid = np.geomspace(2, 128, 30)
     lengths = np.unique(grid.astype(int))
     bayes = [TASK.bayes_risk(int(L)).excess for L in lengths]
-    risks = Panel(
+    risks = panel(
         "in-context regression",
         "context length L",
         "excess risk",
-        (
-            Line(grid, [closed_excess(L) for L in grid], "optimum over all heads", 0),
-            Points(LENGTHS, drawn[:, 0], "one head, drawn", 1, BAND * drawn[:, 1]),
-            Line(lengths, bayes, "Bayes", 2, dashed=True),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(grid, [closed_excess(L) for L in grid], "optimum over all heads", 0),
+        sampled_points(LENGTHS, drawn, "one head, drawn", 1),
+        Line(lengths, bayes, "Bayes", 2, dashed=True),
+        log="xy",
     )
-    part = certificate_parts(CERTIFIED)
+    part = certificate_parts(CERTIFICATE_LENGTH)
     times = (15, 9, 3, 3)
     steps = np.sort(np.repeat(part, times))[::-1]
     rank = np.arange(1, fit.features + 1)
-    spectra = Panel(
+    spectra = panel(
         "certificate, L = 16",
         "eigenvalue, by size",
         "eigenvalue",
-        (
-            Line(rank, steps, "closed form", 0),
-            Points(rank, fit.spectrum, "20,000 contexts", 1),
-            Points(
-                rank,
-                np.maximum(open_fit.spectrum, 1e-2 * FLOOR),
-                "whitened contexts (15 zeros drawn at 1e-19)",
-                3,
-            ),
+        Line(rank, steps, "closed form", 0),
+        Points(rank, fit.spectrum, "20,000 contexts", 1),
+        Points(
+            rank,
+            np.maximum(open_fit.spectrum, 1e-2 * AXIS_FLOOR),
+            "whitened contexts (15 zeros drawn at 1e-19)",
+            3,
         ),
-        log_y=True,
+        log="y",
     )
     at = np.repeat(np.arange(len(HEADS)), RUNS) + np.tile(
         np.linspace(-0.15, 0.15, RUNS), len(HEADS)
     )
-    training = Panel(
+    training = panel(
         "trained heads",
         "heads",
         "loss/optimum - 1 (1e-17: at most)",
-        (Points(at, np.maximum(excess, FLOOR).ravel(), "a run", 4),),
-        log_y=True,
+        Points(at, np.maximum(excess, AXIS_FLOOR).ravel(), "a run", 4),
+        log="y",
         x_names=tuple(str(h) for h in HEADS),
     )
     return Figure(
@@ -380,12 +369,12 @@ CLAIM = Claim(
         "the query.",
         "All minimisers compute one function iff the certificate, the second moments of these "
         "features, is nonsingular: [as it is for normal keys](unique).",
-        f"[Whitened contexts leave (d(d+1)/2 - 1) d directions open, {OPEN} at d = 3](open), [in "
+        f"[Whitened contexts leave (d(d+1)/2 - 1) d directions open, {OPEN_DIRECTIONS} at d = 3](open), [in "
         "which minimisers differ and still agree on such contexts](same).",
         "[For in-context regression the optimum over all heads is one head](one-head), [with excess "
         "lam d (d + 1 + s^2/lam)/(L + d + 1 + s^2/lam)](excess).",
         "[Its certificate has four eigenvalues](parts, spectrum), [the smallest 2L, which is "
-        f"{SMALLEST} at L = 16](smallest).",
+        f"{SMALLEST_EIGENVALUE} at L = 16](smallest).",
     ),
     headline="excess",
     provenance=Provenance(

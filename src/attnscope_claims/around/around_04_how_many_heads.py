@@ -17,25 +17,26 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import worst
+from attnscope.claims.compare import exact_count, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.estimators.linear_attention.fewest_heads import completed, generic_heads
 from attnscope.estimators.linear_attention.fit import fit_linear_attention
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
-from attnscope_claims.panels import COUNT
+from attnscope.figures.figure import Figure, Line, Mark, Points
+from attnscope_claims.drawing import level, panel
 
-SMALL = (1, 2, 3)  # of D, o and p: all 27 sizes
+SMALL_SIZES = (1, 2, 3)  # of D, o and p: all 27 sizes
 TEACHERS = (1, 2, 3)
 D = 4  # of the teachers
-FOUND = 1e-9  # residual of a completion that counts as 0: found ones have 1e-13
+ZERO_RESIDUAL = 1e-9  # residual of a completion that counts as 0: found ones have 1e-13
 # What the statement says: heads that almost every layer needs at D = 2, 3, 4, and the share of D^2
 # that this count tends to.
 COUNTS = {2: 2, 3: 4, 4: 7}
 SHARE = 0.293
-WRONG = 0.005  # residual, relative to the layer: the least that one head too few leaves
-FAR = 10**6  # D at which the share of D^2 is read off
-FLOOR = 1e-16
-A_COUNT = "an exact count: half of one"
+TOO_FEW_RESIDUAL = (
+    0.005  # residual, relative to the layer: the least that one head too few leaves
+)
+FAR_DIMENSION = 10**6  # D at which the share of D^2 is read off
+AXIS_FLOOR = 1e-16
 INTEGERS = "whole numbers: any deviation is at least 1"
 ROUNDING = "roundoff of Gauss-Newton steps, relative to the layer (a pilot saw 1e-13)"
 # (D, drawn layers), quick and with --full: 6 starts at one head too few take minutes from D = 6 on
@@ -51,32 +52,19 @@ def check(context: Context) -> Evidence:
     fewest = [min(layer.fewest for layer in some) for some in layers.values()]
     at_count = [[layer.residual[1] for layer in some] for some in layers.values()]
     above = [max(layer.residual[2] for layer in some) for some in layers.values()]
-    taught = [_taught(heads, rng) for heads in TEACHERS]
+    taught = [_heads_from_teacher(heads, rng) for heads in TEACHERS]
     names = ", ".join(map(str, layers))
     comparisons = (
-        worst(
-            "rank of the derivative, 27 sizes",
-            dimensions,
-            ranks,
-            COUNT,
-            A_COUNT,
-            key="rank",
-            coarse=INTEGERS,
+        exact_count(
+            "rank of the derivative, 27 sizes", dimensions, ranks, key="rank", coarse=INTEGERS
         ),
-        worst(
-            f"fewest heads of any drawn layer, D = {names}",
-            counts,
-            fewest,
-            COUNT,
-            A_COUNT,
-            key="fewest",
+        exact_count(
+            f"fewest heads of any drawn layer, D = {names}", counts, fewest, key="fewest"
         ),
-        worst(
+        exact_count(
             "fewest heads of any drawn layer, D = 2, 3, 4, as stated",
             list(COUNTS.values()),
             fewest[: len(COUNTS)],
-            COUNT,
-            A_COUNT,
             key="stated",
             routes=("stated", "completion of drawn layers"),
         ),
@@ -84,52 +72,47 @@ def check(context: Context) -> Evidence:
             "residual of completed layers at the count",
             0.0,
             [min(some) for some in at_count],
-            FOUND,
+            ZERO_RESIDUAL,
             ROUNDING,
             key="at-count",
-            scale=WRONG,
+            scale=TOO_FEW_RESIDUAL,
         ),
         worst(
             "residual with one head more, every layer",
             0.0,
             above,
-            FOUND,
+            ZERO_RESIDUAL,
             ROUNDING,
             key="one-more",
-            scale=WRONG,
+            scale=TOO_FEW_RESIDUAL,
         ),
-        worst(
+        exact_count(
             "heads of teachers, found from data",
             TEACHERS,
             [heads for heads, _, _ in taught],
-            COUNT,
-            A_COUNT,
             key="teachers",
             coarse=INTEGERS,
         ),
-        worst(
+        exact_count(
             "heads that plain singular values see, D = 4",
             D * D,
             [plain for _, plain, _ in taught],
-            COUNT,
-            A_COUNT,
             key="plain",
         ),
         Comparison(
             "count/D^2 at D = 10^6",
             1 - 0.5**0.5,
-            generic_heads(FAR) / FAR**2,
-            1 / FAR,
+            generic_heads(FAR_DIMENSION) / FAR_DIMENSION**2,
+            1 / FAR_DIMENSION,
             why="the next term of the root of the count, 1/(2 sqrt 2 D), and rounding up by 1/D^2",
         ),
-        Comparison(
+        stated(
+            "share",
             "count/D^2 at D = 10^6, as stated",
             SHARE,
-            generic_heads(FAR) / FAR**2,
-            5e-4,
-            why="half a printed digit",
-            routes=("stated", "counting parameters"),
-            key="share",
+            generic_heads(FAR_DIMENSION) / FAR_DIMENSION**2,
+            1e-3,
+            by="counting parameters",
         ),
     )
     table = Table(
@@ -147,7 +130,7 @@ def check(context: Context) -> Evidence:
                 str(dim),
                 count,
                 len(some),
-                sum(r < FOUND for r in residuals),
+                sum(r < ZERO_RESIDUAL for r in residuals),
                 some[0].residual[0],
                 dim**2,
             )
@@ -176,9 +159,9 @@ def _ranks(rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """(rank of the derivative, parameters counted), for all sizes and k up to the count."""
     ranks = []
     counted = []
-    for dim in SMALL:
-        for o in SMALL:
-            for p in SMALL:
+    for dim in SMALL_SIZES:
+        for o in SMALL_SIZES:
+            for p in SMALL_SIZES:
                 full = o * p * dim * (dim + 1) // 2
                 for k in range(1, generic_heads(dim, o, p) + 1):
                     ranks.append(_rank(dim, o, p, k, rng))
@@ -213,15 +196,15 @@ class _Layer:
         N = np.eye(dim * dim * (dim + 1) // 2)
         self.count = generic_heads(dim)
         ks = range(self.count - 1, self.count + 2)
-        self.residual = [completed(T, N, k, tolerance=FOUND).residual for k in ks]
+        self.residual = [completed(T, N, k, tolerance=ZERO_RESIDUAL).residual for k in ks]
 
     @property
     def fewest(self) -> int:
-        below = [i for i, r in enumerate(self.residual) if r < FOUND]
+        below = [i for i, r in enumerate(self.residual) if r < ZERO_RESIDUAL]
         return self.count - 1 + (below[0] if below else len(self.residual))
 
 
-def _taught(heads: int, rng: np.random.Generator) -> tuple[int, int, float]:
+def _heads_from_teacher(heads: int, rng: np.random.Generator) -> tuple[int, int, float]:
     """(heads found, heads of plain singular values, residual of one fewer) of a teacher's data."""
     V = rng.standard_normal((heads, D, D))
     Q = rng.standard_normal((heads, D, D))
@@ -231,7 +214,7 @@ def _taught(heads: int, rng: np.random.Generator) -> tuple[int, int, float]:
     fit = fit_linear_attention(tokens, query, target)
     plain = np.linalg.matrix_rank(fit.theta.reshape(D * D, D * D), tol=1e-8)
     below = fit.heads(heads - 1).residual if heads > 1 else 1.0
-    return len(fit.heads(tolerance=FOUND).value), int(plain), below
+    return len(fit.heads(tolerance=ZERO_RESIDUAL).value), int(plain), below
 
 
 def _figure(layers: dict[int, list[_Layer]]) -> Figure:
@@ -241,29 +224,28 @@ def _figure(layers: dict[int, list[_Layer]]) -> Figure:
         # draws side by side within a place
         shift = 0.08 * (i - 1) + np.linspace(-0.03, 0.03, len(some))[:, None]
         places = np.broadcast_to(shift + np.arange(3), residual.shape).ravel()
-        marks.append(Points(places, np.maximum(residual, FLOOR).ravel(), f"D = {dim}", i))
-    left = Panel(
+        marks.append(
+            Points(places, np.maximum(residual, AXIS_FLOOR).ravel(), f"D = {dim}", i)
+        )
+    left = panel(
         "completion of drawn layers",
         "heads",
         "residual (1e-16: at most)",
-        tuple(marks),
-        log_y=True,
+        *marks,
+        log="y",
         x_names=("count - 1", "count", "count + 1"),
     )
     dims = np.unique(np.geomspace(1, 200, 60).astype(int))
     share = [generic_heads(int(d)) / d**2 for d in dims]
     ends = [1.0, 200.0]
-    right = Panel(
+    right = panel(
         "heads that almost every layer needs",
         "dimension D",
         "heads/D^2",
-        (
-            Line(dims, share, "count, D outputs", 5),
-            Line(ends, [1 - 0.5**0.5] * 2, "1 - 1/sqrt 2", 6, dashed=True),
-            Line(dims, 1 / dims, "count, one output", 4),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(dims, share, "count, D outputs", 5),
+        level(ends, 1 - 0.5**0.5, "1 - 1/sqrt 2"),
+        Line(dims, 1 / dims, "count, one output", 4),
+        log="xy",
     )
     return Figure("Heads of linear attention", (left, right), columns=2)
 

@@ -22,49 +22,56 @@ from scipy.optimize import brentq
 from scipy.special import ndtri_exp
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line
 from attnscope.tasks.exchangeable.sparse_retrieval import SparseRetrieval
 from attnscope.theory.exchangeable.retrieval import examples_needed, retrieval_probability
+from attnscope_claims.drawing import legend, level, panel, sampled_points
 
 # (examples, coordinates, noise)
 SETTINGS = ((8, 16, 1.0), (12, 64, 1.0), (8, 256, 0.5), (6, 256, 0.5))
 NOISES = (0.5, 1.0, 2.0)
 LOGS = (40, 160)  # log m of the thresholds
-LEARNED = ((8, 16, 1.0), (8, 16, 0.7))
-BLOCK = 1 << 21  # drawn numbers at a time: 16 MB
+LEARNED_SETTINGS = ((8, 16, 1.0), (8, 16, 0.7))
+BLOCK_NUMBERS = 1 << 21  # drawn numbers at a time: 16 MB
 RANDOM_CODE = (
     "1 nat, 1/C examples: what n C + log(n)/2 = log m leaves out stays below (pilot: .6)"
 )
-MAXIMUM = (
+MAXIMUM_WHY = (
     "rounding up to a whole example, 1, and next terms in 1/log m and 1/n, 1/2 (pilot: .8)"
 )
 # What the statement says: the factor by which dot products need more examples at noise 0.01.
 SMALL_NOISE = 0.01
 SMALL_FACTOR = 9.2
 REMAINDER = 0.06  # of the factor at log m = 160: next terms in 1/log m, one example of 36
-FACTOR = "next terms in 1/log m at log m = 160 leave 3 %, rounding to one example of 36 another 3 %"
+FACTOR_WHY = "next terms in 1/log m at log m = 160 leave 3 %, rounding to one example of 36 another 3 %"
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 705])
     n = context.pick(6_000, 100_000)
-    exact = np.array([_exact(*setting) for setting in SETTINGS])  # (settings, 3)
-    drawn = np.array([_drawn(*setting, n, rng) for setting in SETTINGS])  # (settings, 4, 2)
+    exact = np.array(
+        [_exact_probabilities(*setting) for setting in SETTINGS]
+    )  # (settings, 3)
+    drawn = np.array(
+        [_sampled_shares(*setting, n, rng) for setting in SETTINGS]
+    )  # (settings, 4, 2)
     where = [(log_m, s) for log_m in LOGS for s in NOISES]
     tasks = [SparseRetrieval(round(math.exp(log_m)), s) for log_m, s in where]
     needed = np.array(
         [[examples_needed(t, 0.5, scores) for scores in ("cosine", "dot")] for t in tasks]
     )
-    shannon = np.array([_refined(log_m, t.capacity) for t, (log_m, _) in zip(tasks, where)])
-    extreme = np.array([_extreme(log_m, s) for log_m, s in where])
+    shannon = np.array(
+        [_shannon_examples(log_m, t.capacity) for t, (log_m, _) in zip(tasks, where)]
+    )
+    extreme = np.array([_dot_product_examples(log_m, s) for log_m, s in where])
     little = SparseRetrieval(round(math.exp(LOGS[-1])), SMALL_NOISE)
     few, many = (examples_needed(little, 0.5, scores) for scores in ("cosine", "dot"))
     capacity = np.array([t.capacity for t in tasks])
-    learned = np.array([_logit(*setting, 2 * n, rng) for setting in LEARNED])
-    weights = np.array([[s**-2] * 2 for _, _, s in LEARNED])
+    learned = np.array([_logit(*setting, 2 * n, rng) for setting in LEARNED_SETTINGS])
+    weights = np.array([[s**-2] * 2 for _, _, s in LEARNED_SETTINGS])
     names = ("posterior mass on the right one", "found by cosine", "found by dot product")
     comparisons = (
         *(
@@ -80,7 +87,9 @@ def check(context: Context) -> Evidence:
             RANDOM_CODE,
             key="shannon",
         ),
-        worst("examples, dot product", extreme, needed[:, 1], 1.5, MAXIMUM, key="extreme"),
+        worst(
+            "examples, dot product", extreme, needed[:, 1], 1.5, MAXIMUM_WHY, key="extreme"
+        ),
         Series(
             "dot-limit",
             "examples of dot products over 2(1 + s^2) log m, log m = 160",
@@ -97,23 +106,17 @@ def check(context: Context) -> Evidence:
             [_factor(s) for s in NOISES],
             needed[-len(NOISES) :, 1] / needed[-len(NOISES) :, 0],
             [REMAINDER * _factor(s) for s in NOISES],
-            why=FACTOR,
+            why=FACTOR_WHY,
         ),
         Comparison(
             f"the same at noise {SMALL_NOISE:g}, as stated",
             SMALL_FACTOR,
             many / few,
             REMAINDER * _factor(SMALL_NOISE),
-            why=FACTOR,
+            why=FACTOR_WHY,
             key="unbounded",
         ),
-        sampled(
-            "learned weights of y.X_j and -|X_j|^2/2",
-            weights,
-            learned[:, 0],
-            learned[:, 1],
-            key="weights",
-        ),
+        sampled("learned weights of y.X_j and -|X_j|^2/2", weights, learned, key="weights"),
     )
     table = Table(
         "examples for probability 1/2",
@@ -147,7 +150,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(drawn), notes, tables=(table, found, trained))
 
 
-def _exact(n: int, m: int, s: float) -> list[float]:
+def _exact_probabilities(n: int, m: int, s: float) -> list[float]:
     task = SparseRetrieval(m, s)
     hard = [float(retrieval_probability(task, n, scores)) for scores in ("cosine", "dot")]
     return [1 - float(task.bayes_risk(n).excess), *hard]
@@ -158,7 +161,7 @@ def _prompts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(count, m): y.X_j and |X_j|^2 of drawn prompts whose right coordinate is the first."""
     parts = []
-    for part in np.array_split(np.arange(count), max(1, count * n * m // BLOCK)):
+    for part in np.array_split(np.arange(count), max(1, count * n * m // BLOCK_NUMBERS)):
         X = rng.standard_normal((len(part), n, m))
         y = X[:, :, 0] + s * rng.standard_normal((len(part), n))
         parts.append((np.matmul(y[:, None], X)[:, 0], np.einsum("bnm,bnm->bm", X, X)))
@@ -166,7 +169,7 @@ def _prompts(
     return np.concatenate(dots), np.concatenate(squares)
 
 
-def _drawn(
+def _sampled_shares(
     n: int, m: int, s: float, count: int, rng: np.random.Generator
 ) -> list[list[float]]:
     """[mean, standard error] of w_J, of cosine's and dot's hits, and of sum w^2 - w_J."""
@@ -179,14 +182,14 @@ def _drawn(
     return [list(mean_and_error(np.asarray(x, dtype=float))) for x in seen]
 
 
-def _refined(log_m: float, capacity: float) -> float:
+def _shannon_examples(log_m: float, capacity: float) -> float:
     """n with n C + 1/2 log n = log m."""
     return float(brentq(lambda n: n * capacity + math.log(n) / 2 - log_m, 1, 1e6))
 
 
-def _extreme(log_m: float, s: float) -> float:
+def _dot_product_examples(log_m: float, s: float) -> float:
     """Examples that dot products need for probability 1/2."""
-    return (1 + s * s) * _largest(log_m) ** 2 + 0.5
+    return (1 + s * s) * _largest_normal_mean(log_m) ** 2 + 0.5
 
 
 def _factor(s: float) -> float:
@@ -194,7 +197,7 @@ def _factor(s: float) -> float:
     return (1 + s * s) * math.log1p(s**-2)
 
 
-def _largest(log_m: float) -> float:
+def _largest_normal_mean(log_m: float) -> float:
     """The mean of the largest of m normals: b + gamma/b, 1 - Phi(b) = 1/m (Gumbel's law)."""
     b = float(-ndtri_exp(-log_m))
     return b + float(np.euler_gamma) / b
@@ -230,38 +233,32 @@ def _figure(drawn: np.ndarray) -> Figure:
     mass = [1 - float(task.bayes_risk(n).excess) for n in some]
     at = [8, 6]  # of the settings with 256 coordinates
     few = drawn[2:]
-    chance = Panel(
+    chance = panel(
         "256 coordinates, s = 1/2",
         "examples n",
         "probability",
-        (
-            Line(lengths, curve["cosine"], "cosine", 0),
-            Line(lengths, curve["dot"], "dot product", 1),
-            Points(at, few[:, 1, 0], "", 0, BAND * few[:, 1, 1]),
-            Points(at, few[:, 2, 0], "", 1, BAND * few[:, 2, 1]),
-            Line(some, mass, "posterior mass, mean", 3),
-            Points(at, few[:, 0, 0], "", 3, BAND * few[:, 0, 1]),
-            Points([], [], "drawn, 95 %", 6),
-        ),
+        Line(lengths, curve["cosine"], "cosine", 0),
+        Line(lengths, curve["dot"], "dot product", 1),
+        sampled_points(at, few[:, 1], "", 0),
+        sampled_points(at, few[:, 2], "", 1),
+        Line(some, mass, "posterior mass, mean", 3),
+        sampled_points(at, few[:, 0], "", 3),
+        legend("drawn, 95 %"),
     )
     logs = np.array([5, 10, 20, 40, 80, 160, 320])
     tasks = [SparseRetrieval(round(math.exp(x)), 0.5) for x in logs]
     rate = tasks[0].capacity / logs
     factor = _factor(0.5)
     ends = [5.0, 320.0]
-    thresholds = Panel(
+    thresholds = panel(
         "examples for probability 1/2, s = 1/2",
         "log m",
         "n C/log m",
-        (
-            Line(logs, rate * [examples_needed(t) for t in tasks], "cosine", 0),
-            Line(
-                logs, rate * [examples_needed(t, 0.5, "dot") for t in tasks], "dot product", 1
-            ),
-            Line(ends, [1, 1], "Shannon", 4, dashed=True),
-            Line(ends, [factor] * 2, "(1 + s^2) log(1 + 1/s^2)", 5, dashed=True),
-        ),
-        log_x=True,
+        Line(logs, rate * [examples_needed(t) for t in tasks], "cosine", 0),
+        Line(logs, rate * [examples_needed(t, 0.5, "dot") for t in tasks], "dot product", 1),
+        level(ends, 1, "Shannon", 4),
+        level(ends, factor, "(1 + s^2) log(1 + 1/s^2)", 5),
+        log="x",
     )
     return Figure("One coordinate of m from n examples", (chance, thresholds), columns=2)
 

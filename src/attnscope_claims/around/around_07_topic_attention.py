@@ -21,42 +21,41 @@ from scipy.stats import binom
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import (
     BAND,
-    STANDARD_ERRORS,
-    Z,
     mean_and_error,
     sampled,
+    stated,
     worst,
 )
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.topic_mixture import TopicMixture
 from attnscope.tasks.exchangeable.topic_scores import AttentionOptimum
 from attnscope.tasks.exchangeable.topics import count_vectors
 from attnscope_claims.around.topic_documents import ScoreFit, fitted_scores, own_first
+from attnscope_claims.drawing import legend, panel, sampled_points
 
 TASK = TopicMixture(topics=4, words=5, concentration=0.3)
 LENGTH = 20
-CORRECT = (0.2, 0.35, 0.5, 0.8)
-FITTED = 0.5  # the one at which all scores are fitted
+CORRECT_SHARES = (0.2, 0.35, 0.5, 0.8)
+FITTED_SHARE = 0.5  # the one at which all scores are fitted
 LONG_TASK = TopicMixture(topics=4, words=5, concentration=1.0)
-FAR = (200, 400)
-REMAINDER = 800 / FAR[1] ** 2
-COUNTS = "roundoff: 30,000 terms that sum to less than 1"
+FAR_LENGTHS = (200, 400)
+REMAINDER = 800 / FAR_LENGTHS[1] ** 2
+COUNTS_WHY = "roundoff: 30,000 terms that sum to less than 1"
 # What the statement says: the scores c1 of the same word and c2 of the same topic at c = 0.5, and the
 # largest excess of the risk over that of Bayes, as a share.
 SCORES = (0.79, 1.62)
 OVER_BAYES = 0.005
-STATED = f"{STANDARD_ERRORS}; half a printed digit"
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 607])
     n = context.pick(60_000, 400_000)
-    best = [TASK.attention_optimum(LENGTH, c) for c in CORRECT]
+    best = [TASK.attention_optimum(LENGTH, c) for c in CORRECT_SHARES]
     exact = np.array([[b.uniform.value, b.risk.value, b.bayes.value] for b in best])
-    drawn = np.empty((len(CORRECT), 3, 2))
+    drawn = np.empty((len(CORRECT_SHARES), 3, 2))
     fit: ScoreFit | None = None
-    for i, (c, b) in enumerate(zip(CORRECT, best)):
+    for i, (c, b) in enumerate(zip(CORRECT_SHARES, best)):
         true, counts = own_first(TASK, n, LENGTH, c, rng)
         said = (
             _attention(counts, 0.0, 0.0),
@@ -65,34 +64,30 @@ def check(context: Context) -> Evidence:
         )
         target = np.eye(TASK.topics)[true]
         drawn[i] = [mean_and_error(np.sum((target - p) ** 2, axis=1)) for p in said]
-        if c == FITTED:
+        if c == FITTED_SHARE:
             fit = fitted_scores(TASK, true, counts)
     assert fit is not None
-    found = best[CORRECT.index(FITTED)]
+    found = best[CORRECT_SHARES.index(FITTED_SHARE)]
     scores = np.zeros(TASK.vocabulary)
     scores[: TASK.words] = found.same_topic
     scores[0] = found.same_word
-    enumerated = [_enumerated(c, b.same_word, b.same_topic) for c, b in zip(CORRECT, best)]
-    towards = _long()
-    limit = _limit(np.array(CORRECT))
+    enumerated = [
+        _risk_by_counts(c, b.same_word, b.same_topic) for c, b in zip(CORRECT_SHARES, best)
+    ]
+    towards = _long_document_scores()
+    limit = _limit(np.array(CORRECT_SHARES))
     comparisons = (
         worst(
             "risk at the optimum: all counts",
             exact[:, 1],
             enumerated,
             1e-12,
-            COUNTS,
+            COUNTS_WHY,
             key="counts",
         ),
-        sampled("risk of uniform attention", exact[:, 0], drawn[:, 0, 0], drawn[:, 0, 1]),
-        sampled(
-            "risk at the optimum, drawn",
-            exact[:, 1],
-            drawn[:, 1, 0],
-            drawn[:, 1, 1],
-            key="risk",
-        ),
-        sampled("risk of the posterior", exact[:, 2], drawn[:, 2, 0], drawn[:, 2, 1]),
+        sampled("risk of uniform attention", exact[:, 0], drawn[:, 0]),
+        sampled("risk at the optimum, drawn", exact[:, 1], drawn[:, 1], key="risk"),
+        sampled("risk of the posterior", exact[:, 2], drawn[:, 2]),
         sampled(
             "20 free scores, c = 0.5",
             scores,
@@ -108,21 +103,20 @@ def check(context: Context) -> Evidence:
             fit.groups_error,
             key="fitted",
         ),
-        worst(
+        stated(
+            "scores",
             "same word and same topic, exact, as stated",
             SCORES,
             (found.same_word, found.same_topic),
-            0.005,
-            "half a printed digit; the optimum is exact",
-            key="scores",
+            0.01,
         ),
-        Comparison(
+        stated(
+            "smaller",
             "same topic less same word, fitted, as stated",
             SCORES[1] - SCORES[0],
-            float(fit.groups[1] - fit.groups[0]),
-            float(Z * np.sum(fit.groups_error)) + 0.005,
-            why=STATED,
-            key="smaller",
+            fit.groups[1] - fit.groups[0],
+            0.01,
+            np.sum(fit.groups_error),
         ),
         worst(
             "both scores of long documents: log(1 + c T/(1-c))",
@@ -148,7 +142,7 @@ def check(context: Context) -> Evidence:
     )
     rows = tuple(
         (f"c = {c}", b.same_word, b.same_topic, b.risk.value, b.uniform.value, b.bayes.value)
-        for c, b in zip(CORRECT, best)
+        for c, b in zip(CORRECT_SHARES, best)
     )
     columns = ("", "same word", "same topic", "risk", "uniform attention", "Bayes")
     table = Table("best scores and risks, N = 20", columns, rows, digits=6)
@@ -176,7 +170,7 @@ def _posterior(counts: np.ndarray, c: float) -> np.ndarray:
     return joint / joint.sum(axis=1, keepdims=True)
 
 
-def _enumerated(c: float, same_word: float, same_topic: float) -> float:
+def _risk_by_counts(c: float, same_word: float, same_topic: float) -> float:
     """The risk by all counts of topics of the other positions, the true topic, the shown one and
     the number of equal words: the definition.
     """
@@ -208,9 +202,11 @@ def _limit(c: np.ndarray) -> np.ndarray:
     return np.log1p(c * TASK.topics / (1 - c))
 
 
-def _long() -> np.ndarray:
+def _long_document_scores() -> np.ndarray:
     """Best scores (lengths, values of c, 2) of long documents."""
-    found = [[LONG_TASK.attention_optimum(N, c)[:2] for c in CORRECT] for N in FAR]
+    found = [
+        [LONG_TASK.attention_optimum(N, c)[:2] for c in CORRECT_SHARES] for N in FAR_LENGTHS
+    ]
     return np.array(found)
 
 
@@ -222,18 +218,16 @@ def _figure(best: list[AttentionOptimum], drawn: np.ndarray, fit: ScoreFit) -> F
         Line(grid, [b.same_topic for b in curve], "same topic", 0),
         Line(grid, [b.same_word for b in curve], "same word", 1),
         Line(grid, limit, "both, long documents", 6, dashed=True),
-        Points([FITTED], fit.groups[1:], "", 0, BAND * fit.groups_error[1:]),
-        Points([FITTED], fit.groups[:1], "", 1, BAND * fit.groups_error[:1]),
-        Points([], [], "fitted", 6),
+        Points([FITTED_SHARE], fit.groups[1:], "", 0, BAND * fit.groups_error[1:]),
+        Points([FITTED_SHARE], fit.groups[:1], "", 1, BAND * fit.groups_error[:1]),
+        legend("fitted"),
     )
     names = ("uniform attention", "best attention", "Bayes")
     risks = np.array([[b.uniform.value, b.risk.value, b.bayes.value] for b in curve])
     lines = tuple(
         Line(grid, risks[:, i], name, 2 + i, dashed=i == 2) for i, name in enumerate(names)
     )
-    points = tuple(
-        Points(CORRECT, drawn[:, i, 0], "", 2 + i, BAND * drawn[:, i, 1]) for i in (0, 1)
-    )
+    points = tuple(sampled_points(CORRECT_SHARES, drawn[:, i], "", 2 + i) for i in (0, 1))
     words = np.arange(TASK.vocabulary)
     v = TASK.words
     row = (
@@ -243,14 +237,16 @@ def _figure(best: list[AttentionOptimum], drawn: np.ndarray, fit: ScoreFit) -> F
         Points(words, fit.scores, "fitted", 6, BAND * fit.error),
     )
     panels = (
-        Panel("best scores, N = 20", "shown word right, c", "score", sizes),
-        Panel(
+        panel("best scores, N = 20", "shown word right, c", "score", *sizes),
+        panel(
             "what they leave",
             "shown word right, c",
             "squared error of the topic",
-            (*lines, *points, Points([], [], "drawn", 6)),
+            *lines,
+            *points,
+            legend("drawn"),
         ),
-        Panel("20 free scores, c = 0.5", "word, seen from word 0", "score", row),
+        panel("20 free scores, c = 0.5", "word, seen from word 0", "score", *row),
     )
     return Figure("Same-topic attention and its exact size", panels, columns=3)
 

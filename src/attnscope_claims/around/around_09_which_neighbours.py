@@ -16,12 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, Z, worst
+from attnscope.claims.compare import BAND, Z, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.estimators.tiles.grid import tiles_of
 from attnscope.estimators.tiles.spatial_context import SpatialContext, spatial_context
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope_claims.around.torus_fields import (
     COEFFICIENT,
     MADE_BY,
@@ -31,17 +31,18 @@ from attnscope_claims.around.torus_fields import (
     spectra,
     symbol,
 )
+from attnscope_claims.drawing import legend, panel
 
 SIZE = 64
 PHI = 0.6  # of the features
 RADII = (1, 2, 4)
 RHOS = (0.3, 0.6, 0.8)
-SMALL = (
+RHO_MAP_SIZE = (
     40  # rows and columns of the maps for rho: its limit is that of an endless map to 1e-9
 )
 LAYERS = np.array([1, 2, 4, 8])
-DENSE = 12  # rows and columns where all matrices are written out
-SHORT = 6.0  # times 1/N^2: what an estimate of rho may fall short by
+DENSE_SIZE = 12  # rows and columns where all matrices are written out
+RHO_BIAS = 6.0  # times 1/N^2: what an estimate of rho may fall short by
 WIDE_PHI = (
     -0.9
 )  # of the features where the radius is too wide: there the order turns most clearly
@@ -51,12 +52,16 @@ WIDE_PHI = (
 # distances that 1 and 4 layers leave.
 MARGINS = (0.011, 0.019, 0.071)
 BY_RADIUS = (0.153, 0.110, 0.049)
-TURNED = -0.0066
+TURNED_MARGIN = -0.0066
 LEAST_SQUARES = (0.44, 0.80, 0.96)
-LEFT = {1: 0.117, 4: 0.0020}
-STATED = "5 standard errors over maps (Student's law: 5e-5 an entry) + half a printed digit"
-GAIN = "5 standard errors over maps (Student's law: 5e-5 an entry) + 1/N^2 of a finite map"
-RHO = (
+LAYER_ERRORS = {1: 0.117, 4: 0.0020}
+STATED_WHY = (
+    "5 standard errors over maps (Student's law: 5e-5 an entry) + half a printed digit"
+)
+GAIN_WHY = (
+    "5 standard errors over maps (Student's law: 5e-5 an entry) + 1/N^2 of a finite map"
+)
+RHO_WHY = (
     "5 standard errors over maps (Student's law: 5e-5) + 6/N^2: it falls short by a few 1/N^2"
 )
 ROUNDING = "roundoff of 144 x 144 matrices, condition below 100"
@@ -87,7 +92,7 @@ def check(context: Context) -> Evidence:
         why="5 standard errors over maps (Student's law: 5e-5 an entry)",
         error=layers[2],
     )
-    shown = np.searchsorted(LAYERS, list(LEFT))
+    shown = np.searchsorted(LAYERS, list(LAYER_ERRORS))
     turned = _by_matrices("scores", WIDE_PHI, 2)
     comparisons = (
         *(
@@ -104,28 +109,27 @@ def check(context: Context) -> Evidence:
             BY_RADIUS,
             radius_gain[0],
             Z * radius_gain[1] + 5e-4,
-            STATED,
+            STATED_WHY,
             key="falls",
         ),
         _too_wide(maps, rng),
-        Comparison(
+        stated(
+            "turned",
             "scores' gain less residuals' at too wide a radius, as stated",
-            TURNED,
+            TURNED_MARGIN,
             turned[1] - turned[2],
-            5e-5,
-            why="half a printed digit; 12 x 12 tiles in place of 64 x 64 change 1e-5",
-            routes=("stated", "traces of dense matrices"),
-            key="turned",
+            1e-4,
+            by="traces of dense matrices",
         ),
         *(_rho(m, seen[m]) for m in MADE_BY[1:]),
         *_slopes(slopes),
         tied,
         worst(
             "error left by 1 and 4 tied layers, as stated",
-            list(LEFT.values()),
+            list(LAYER_ERRORS.values()),
             tied.measured[shown],
             tied.tolerance[shown] + (5e-4, 5e-5),
-            STATED,
+            STATED_WHY,
             key="left",
         ),
         *(_written_out(made, PHI, 1) for made in MADE_BY),
@@ -163,7 +167,7 @@ def _gains(
 ) -> Comparison:
     mean, error = _gains_of(seen)
     tolerance = Z * error + 1 / size**2
-    return worst(what, exact, mean, tolerance, GAIN, key=key, scale=float(exact.max()))
+    return worst(what, exact, mean, tolerance, GAIN_WHY, key=key, scale=float(exact.max()))
 
 
 def _margins(seen: dict[str, list[SpatialContext]]) -> Comparison:
@@ -175,7 +179,12 @@ def _margins(seen: dict[str, list[SpatialContext]]) -> Comparison:
     mean, error = np.array(found).T
     tolerance = Z * error + 5e-4
     return worst(
-        "largest gain less the next, as stated", MARGINS, mean, tolerance, STATED, key="named"
+        "largest gain less the next, as stated",
+        MARGINS,
+        mean,
+        tolerance,
+        STATED_WHY,
+        key="named",
     )
 
 
@@ -190,7 +199,7 @@ def _too_wide(maps: int, rng: np.random.Generator) -> Comparison:
         g[1] - g[2],
         float(mean),
         float(Z * error) + 1 / SIZE**2,
-        why=GAIN,
+        why=GAIN_WHY,
         key="wide",
     )
 
@@ -202,8 +211,8 @@ def _rho(made_by: str, seen: list[SpatialContext]) -> Comparison:
         f"rho of {made_by} by likelihood",
         COEFFICIENT[made_by],
         float(mean),
-        float(Z * error) + SHORT / SIZE**2,
-        why=RHO,
+        float(Z * error) + RHO_BIAS / SIZE**2,
+        why=RHO_WHY,
         key=f"rho-{made_by}",
     )
 
@@ -214,10 +223,10 @@ def _coefficients(
     """Coefficient of the neighbours' scores by least squares and by likelihood: means and errors;
     white features, four neighbours.
     """
-    w = symbol(SMALL, 1, "rook")
+    w = symbol(RHO_MAP_SIZE, 1, "rook")
     found = []
     for _ in range(maps):
-        white = rng.standard_normal((2, SMALL, SMALL))
+        white = rng.standard_normal((2, RHO_MAP_SIZE, RHO_MAP_SIZE))
         y = np.fft.ifft2(np.fft.fft2(white.sum(axis=0)) / (1 - rho * w)).real
         sides = ((0, 1), (1, 0), (0, -1), (-1, 0))
         around = np.mean([np.roll(y, side, (0, 1)) for side in sides], axis=0)
@@ -232,20 +241,24 @@ def _coefficients(
 def _slopes(
     slopes: dict[float, tuple[np.ndarray, np.ndarray]],
 ) -> tuple[Comparison, ...]:
-    w = symbol(SMALL, 1, "rook")
+    w = symbol(RHO_MAP_SIZE, 1, "rook")
     limits = [least_squares(rho, w) for rho in RHOS]
     means, errors = (np.array([slopes[rho][i] for rho in RHOS]) for i in (0, 1))
-    short = SHORT / SMALL**2
+    short = RHO_BIAS / RHO_MAP_SIZE**2
     return (
         worst(
-            "least-squares coefficient", limits, means[:, 0], Z * errors[:, 0] + short, RHO
+            "least-squares coefficient",
+            limits,
+            means[:, 0],
+            Z * errors[:, 0] + short,
+            RHO_WHY,
         ),
         worst(
             "least-squares coefficient, as stated",
             LEAST_SQUARES,
             means[:, 0],
             Z * errors[:, 0] + 0.005,
-            STATED,
+            STATED_WHY,
             key="overstates",
         ),
         worst(
@@ -253,7 +266,7 @@ def _slopes(
             RHOS,
             means[:, 1],
             Z * errors[:, 1] + short,
-            RHO,
+            RHO_WHY,
             key="likelihood",
         ),
     )
@@ -283,7 +296,7 @@ def _written_out(made_by: str, phi: float, radius: int) -> Comparison:
     """The closed form on a small torus against traces of dense matrices; radius: of the
     regression.
     """
-    exact = gains(spectra(made_by, phi, symbol(DENSE, 1)), symbol(DENSE, radius))
+    exact = gains(spectra(made_by, phi, symbol(DENSE_SIZE, 1)), symbol(DENSE_SIZE, radius))
     return worst(
         f"closed form, 12 x 12 tiles, made by {made_by}, radius {radius}",
         exact,
@@ -296,9 +309,9 @@ def _written_out(made_by: str, phi: float, radius: int) -> Comparison:
 
 def _by_matrices(made_by: str, phi: float, radius: int) -> np.ndarray:
     """The three gains on 12 x 12 tiles, by traces of dense matrices."""
-    n = DENSE**2
+    n = DENSE_SIZE**2
     W, V = (
-        tiles_of((DENSE, DENSE), n, r, "queen", True, "around-09").mean.toarray()
+        tiles_of((DENSE_SIZE, DENSE_SIZE), n, r, "queen", True, "around-09").mean.toarray()
         for r in (1, radius)
     )
     eye = np.eye(n)
@@ -345,8 +358,8 @@ def _figure(
         curves.append(Line(radii, wide[:, j], f"neighbours' {name}", j))
         errors = [BAND * e[j] for _, e in ways]
         curves.append(Points(RADII, [m[j] for m, _ in ways], "", j, errors))
-    measured = Points([], [], "measured", 6)
-    w = symbol(SMALL, 1, "rook")
+    measured = legend("measured")
+    w = symbol(RHO_MAP_SIZE, 1, "rook")
     rhos = np.linspace(0, 0.95, 39)
     both = [np.array([slopes[rho][i] for rho in RHOS]) for i in (0, 1)]
     names = ("least squares", "likelihood")
@@ -360,21 +373,10 @@ def _figure(
         Points(tied.x, tied.measured, "measured", 6, BAND * tied.error),
     )
     panels = (
-        Panel(
-            "which gain is largest", "what made the scores", "gain in R^2",
-            (*bars, measured), x_names=MADE_BY,
-        ),
-        Panel(
-            "scores made by scores at radius 1", "radius of the regression", "gain in R^2",
-            (*curves, measured),
-        ),
-        Panel(
-            "coefficient of neighbours' scores", "rho", "estimate", (*fits, measured)
-        ),
-        Panel(
-            "layers h <- rho W h + u", "layers", "squared distance to the end", depth,
-            log_x=True, log_y=True,
-        ),
+        panel("which gain is largest", "what made the scores", "gain in R^2", *bars, measured, x_names=MADE_BY),
+        panel("scores made by scores at radius 1", "radius of the regression", "gain in R^2", *curves, measured),
+        panel("coefficient of neighbours' scores", "rho", "estimate", *fits, measured),
+        panel("layers h <- rho W h + u", "layers", "squared distance to the end", *depth, log="xy"),
     )  # fmt: skip
     return Figure("Which neighbours matter", panels, columns=2)
 
@@ -392,12 +394,12 @@ CLAIM = Claim(
         f"[The gain by scores falls as the radius grows: {BY_RADIUS[0]:g}, {BY_RADIUS[1]:g} and "
         f"{BY_RADIUS[2]:g} at radius 1, 2 and 4](falls).",
         "[With too wide a radius the order of scores and residuals can turn](wide): [the difference "
-        f"is {TURNED:g}](turned).",
+        f"is {TURNED_MARGIN:g}](turned).",
         "[Least squares overstates the part of neighbours' scores: it finds "
         f"{LEAST_SQUARES[1]:g} where the coefficient is 0.6](overstates), and [likelihood does "
         "not](likelihood, rho-scores, rho-residuals).",
         "[Tied residual layers that average over neighbours reach the field at a rate in closed "
-        f"form](layers): [4 layers leave a squared distance of {LEFT[4]:.4f}](left).",
+        f"form](layers): [4 layers leave a squared distance of {LAYER_ERRORS[4]:.4f}](left).",
     ),
     headline="named",
     provenance=Provenance(

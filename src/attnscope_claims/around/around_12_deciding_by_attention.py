@@ -22,58 +22,65 @@ from scipy.special import ndtri
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.operators.decisions import attention_decision
 from attnscope.tasks.exchangeable.linear_map import LinearMap
 from attnscope.theory.exchangeable.learning_curves import softmax_curve
 from attnscope.theory.exchangeable.newsvendor import decision_regret
+from attnscope_claims.drawing import legend, level, panel
 
-SHORT = 9.0
-OVER = 1.0
-TAU = SHORT / (SHORT + OVER)
+SHORT_COST = 9.0
+OVER_COST = 1.0
+TAU = SHORT_COST / (SHORT_COST + OVER_COST)
 SHIFTS = np.array([0.0, 0.7, 1.6])
-RIGHT = (5, 19, 40)  # tokens of the right class alone
+RIGHT_TOKENS = (5, 19, 40)  # tokens of the right class alone
 LENGTHS = (10, 30)
 SHARPNESS = (0.0, 1.0, 2.0, 3.0, 5.0)
 ROUNDING = "roundoff of sums of binomial probabilities"
-QUADRATURE = "what the quadrature of the cost is asked for"
+QUADRATURE_WHY = "what the quadrature of the cost is asked for"
 NOISE = 0.5  # of the values, and of the label that squared costs are paid on
-STEP = 0.02  # between actions where costs are squared: it moves the regret by STEP^2/12
+ACTION_STEP = (
+    0.02  # between actions where costs are squared: it moves the regret by ACTION_STEP^2/12
+)
 GRID = np.linspace(0, 6, 25)  # inverse temperatures of the exact curves
-FEW = 99  # right tokens at which the rate of the regret is read off
+RATE_TOKENS = 99  # right tokens at which the rate of the regret is read off
 # What the statement says: tokens times the regret of right tokens; the regrets of the normal and of
 # the mean forecast; from how many right tokens on attention is better than the normal forecast; the
 # best inverse temperatures of classes 1 and 2 at L = 30, on GRID; and what each class loses there
 # with the best inverse temperature of the other.
 RATE = 0.45
 NORMAL_REGRET, MEAN_REGRET = 0.0045, 0.8
-PASSES = 111
-BEST = (3.75, 3.0)
+PASSING_TOKENS = 111
+BEST_TEMPERATURES = (3.75, 3.0)
 LOST_BY_OTHER = (0.0720, 0.0044)
-PAIRED = "5 standard errors over the same contexts; false alarm 6e-7"
-STATED = f"{PAIRED}; half a printed digit"
+PAIRED_WHY = "5 standard errors over the same contexts; false alarm 6e-7"
+STATED_WHY = f"{PAIRED_WHY}; half a printed digit"
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 712])
     draws = context.pick(20_000, 400_000)
-    closed = np.array([_order_statistic(n) for n in RIGHT])
-    summed = np.array([float(decision_regret(n, SHORT, OVER).value[0]) for n in RIGHT])
-    drawn = np.array([_right_tokens(n, draws, rng) for n in RIGHT]).T
+    closed = np.array([_order_statistic(n) for n in RIGHT_TOKENS])
+    summed = np.array(
+        [float(decision_regret(n, SHORT_COST, OVER_COST).value[0]) for n in RIGHT_TOKENS]
+    )
+    drawn = np.array([_right_tokens(n, draws, rng) for n in RIGHT_TOKENS]).T
     curves = {L: _curve(L) for L in LENGTHS}
     exact = {
         (L, B): curves[L][np.flatnonzero(GRID == B)[0]] for L in LENGTHS for B in SHARPNESS
     }
-    regrets = {(L, B): _leaky(L, B, draws, rng) for L in LENGTHS for B in SHARPNESS}
+    regrets = {
+        (L, B): _three_class_regrets(L, B, draws, rng) for L in LENGTHS for B in SHARPNESS
+    }
     mean = {key: r.mean(axis=0) for key, r in regrets.items()}
     error = {key: r.std(axis=0, ddof=1) / draws**0.5 for key, r in regrets.items()}
     comparisons = (
         worst("right tokens: closed form and sum", closed, summed, 1e-12, ROUNDING),
         sampled("right tokens, sampled", closed, drawn[0], drawn[1], key="right"),
         Comparison(
-            f"{FEW} right tokens: tokens times regret, as stated",
+            f"{RATE_TOKENS} right tokens: tokens times regret, as stated",
             RATE,
-            FEW * float(decision_regret(FEW, SHORT, OVER).value[0]),
+            RATE_TOKENS * float(decision_regret(RATE_TOKENS, SHORT_COST, OVER_COST).value[0]),
             0.01,
             why="(b + u)/2 tau (1 - tau)/(n + 2) in place of 1/n: 2 % at n = 99",
             key="vanishes",
@@ -92,7 +99,7 @@ def check(context: Context) -> Evidence:
         *(_finite_is_better(L, exact, draws, context.seed) for L in LENGTHS),
         *_depends_on_class(curves[LENGTHS[-1]], draws, context.seed),
         *_mismatch(),
-        _squared(context.pick(5000, 40_000), rng),
+        _compare_squared_cost(context.pick(5000, 40_000), rng),
     )
     rows: list[tuple[str | float, ...]] = [
         (f"L = {L}, 1/h = {B:g}", *(float(x) for x in exact[L, B]))
@@ -101,9 +108,9 @@ def check(context: Context) -> Evidence:
     ]
     columns = ("setting", *(f"class {c + 1}" for c in range(3)))
     notes = (
-        f"Normal forecast {_normal():.6f}, mean forecast {_mean_forecast():.1f} for ever; attention "
+        f"Normal forecast {_normal_forecast_regret():.6f}, mean forecast {_mean_forecast():.1f} for ever; attention "
         "on right tokens alone passes the normal forecast at "
-        f"{_passes()} tokens. The second class is served best by a finite bandwidth."
+        f"{_crossing_length()} tokens. The second class is served best by a finite bandwidth."
     )
     figure = _figure(curves, drawn, mean, error)
     table = Table("exact regret of a query of each class", columns, tuple(rows), digits=4)
@@ -114,7 +121,7 @@ def _order_statistic(n: int) -> float:
     """a^ is the j-th of n uniform numbers, j = ceil(tau n)."""
     j = int(np.ceil(TAU * n - 1e-9))
     variance = j * (n + 1 - j) / ((n + 1) ** 2 * (n + 2))
-    return (SHORT + OVER) / 2 * (variance + (j / (n + 1) - TAU) ** 2)
+    return (SHORT_COST + OVER_COST) / 2 * (variance + (j / (n + 1) - TAU) ** 2)
 
 
 def _cost(z: np.ndarray) -> np.ndarray:
@@ -122,27 +129,33 @@ def _cost(z: np.ndarray) -> np.ndarray:
     f = np.clip(z, 0, 1)
     short = np.maximum(-z, 0) + (1 - f) ** 2 / 2
     over = np.maximum(z - 1, 0) + f**2 / 2
-    return SHORT * short + OVER * over
+    return SHORT_COST * short + OVER_COST * over
 
 
 def _right_tokens(n: int, draws: int, rng: np.random.Generator) -> tuple[float, float]:
     y = rng.random((draws, n))
-    found = attention_decision(np.zeros(1), np.ones((n, 1)), y, (SHORT, OVER))
+    found = attention_decision(np.zeros(1), np.ones((n, 1)), y, (SHORT_COST, OVER_COST))
     return mean_and_error(_cost(found.action) - _cost(np.array(TAU)))
 
 
-def _leaky(L: int, B: float, draws: int, rng: np.random.Generator) -> np.ndarray:
+def _three_class_regrets(
+    L: int, B: float, draws: int, rng: np.random.Generator
+) -> np.ndarray:
     """Regret of a query of each class, (draws, classes); unit vectors are keys."""
     kind = rng.integers(3, size=(draws, L))
     y = SHIFTS[kind] + rng.random((draws, L))
     queries = B * np.eye(3)[:, None, :]
-    found = attention_decision(queries, np.eye(3)[kind], y, (SHORT, OVER), bandwidth=1.0)
+    found = attention_decision(
+        queries, np.eye(3)[kind], y, (SHORT_COST, OVER_COST), bandwidth=1.0
+    )
     return (_cost(found.action - SHIFTS[:, None]) - _cost(np.array(TAU))).T
 
 
 def _curve(L: int) -> np.ndarray:
     """Exact regret of a query of each class, (GRID, classes)."""
-    return np.array([decision_regret(L, SHORT, OVER, SHIFTS, B).value for B in GRID])
+    return np.array(
+        [decision_regret(L, SHORT_COST, OVER_COST, SHIFTS, B).value for B in GRID]
+    )
 
 
 def _same_contexts(
@@ -152,7 +165,8 @@ def _same_contexts(
     class: means and standard errors.
     """
     first, second = (
-        _leaky(L, B, draws, np.random.default_rng([seed, 712, L])) for B in sharpness
+        _three_class_regrets(L, B, draws, np.random.default_rng([seed, 712, L]))
+        for B in sharpness
     )
     return [mean_and_error(x) for x in (first - second).T]
 
@@ -167,7 +181,7 @@ def _finite_is_better(
         float(exact[L, 5.0][1] - exact[L, 3.0][1]),
         mean,
         Z * error,
-        why=PAIRED,
+        why=PAIRED_WHY,
         key=f"finite-{L}",
     )
 
@@ -176,12 +190,14 @@ def _depends_on_class(curve: np.ndarray, draws: int, seed: int) -> tuple[Compari
     """Classes 1 and 2 at L = 30: the best inverse temperatures differ, and what each class loses
     with that of the other, on sampled contexts.
     """
-    seen = _same_contexts(LENGTHS[-1], (BEST[1], BEST[0]), 2 * draws, seed)
+    seen = _same_contexts(
+        LENGTHS[-1], (BEST_TEMPERATURES[1], BEST_TEMPERATURES[0]), 2 * draws, seed
+    )
     mean, error = np.array([(seen[0][0], -seen[1][0]), (seen[0][1], seen[1][1])])
     return (
         worst(
             "best inverse temperature of classes 1 and 2, L = 30, as stated",
-            BEST,
+            BEST_TEMPERATURES,
             GRID[np.argmin(curve[:, :2], axis=0)],
             (GRID[1] - GRID[0]) / 2,
             "half a step of the grid of inverse temperatures",
@@ -192,25 +208,25 @@ def _depends_on_class(curve: np.ndarray, draws: int, seed: int) -> tuple[Compari
             LOST_BY_OTHER,
             mean,
             Z * error + 5e-5,
-            STATED,
+            STATED_WHY,
             key="class",
         ),
     )
 
 
-def _normal() -> float:
+def _normal_forecast_regret() -> float:
     """Regret of the right mean and variance with the wrong law."""
-    return float((SHORT + OVER) / 2 * (0.5 + ndtri(TAU) / np.sqrt(12) - TAU) ** 2)
+    return float((SHORT_COST + OVER_COST) / 2 * (0.5 + ndtri(TAU) / np.sqrt(12) - TAU) ** 2)
 
 
 def _mean_forecast() -> float:
-    return (SHORT + OVER) / 2 * (0.5 - TAU) ** 2
+    return (SHORT_COST + OVER_COST) / 2 * (0.5 - TAU) ** 2
 
 
-def _passes() -> int:
+def _crossing_length() -> int:
     """The least n from which on attention on right tokens is better than the normal forecast."""
     n = np.arange(1, 400)
-    worse = [k for k in n if _order_statistic(int(k)) > _normal()]
+    worse = [k for k in n if _order_statistic(int(k)) > _normal_forecast_regret()]
     return int(max(worse)) + 1
 
 
@@ -218,7 +234,7 @@ def _mismatch() -> tuple[Comparison, ...]:
     """The two forecasters' regret by integrating costs, and attention below it."""
 
     def regret(action: float) -> float:
-        cost = lambda a, y: SHORT * max(y - a, 0.0) + OVER * max(a - y, 0.0)
+        cost = lambda a, y: SHORT_COST * max(y - a, 0.0) + OVER_COST * max(a - y, 0.0)
         found = [
             quad(lambda y, a=a: cost(a, y), 0, 1, points=[a], epsabs=1e-12)[0]
             for a in (action, TAU)
@@ -227,10 +243,15 @@ def _mismatch() -> tuple[Comparison, ...]:
 
     routes = ("(b + u)/2 times a squared distance", "costs integrated")
     normal = 0.5 + float(ndtri(TAU)) / np.sqrt(12)
-    at = _passes()
+    at = _crossing_length()
     return (
         Comparison(
-            "normal forecast", _normal(), regret(normal), 1e-10, why=QUADRATURE, routes=routes
+            "normal forecast",
+            _normal_forecast_regret(),
+            regret(normal),
+            1e-10,
+            why=QUADRATURE_WHY,
+            routes=routes,
         ),
         worst(
             "normal and mean forecast, as stated",
@@ -242,7 +263,7 @@ def _mismatch() -> tuple[Comparison, ...]:
         ),
         Comparison(
             "right tokens from which on attention is better, as stated",
-            PASSES,
+            PASSING_TOKENS,
             at,
             0.5,
             why="less than one: a count",
@@ -253,13 +274,13 @@ def _mismatch() -> tuple[Comparison, ...]:
             _mean_forecast(),
             regret(0.5),
             1e-10,
-            why=QUADRATURE,
+            why=QUADRATURE_WHY,
             routes=routes,
         ),
         Comparison(
             f"attention on {at} right tokens is below the normal forecast",
-            _normal(),
-            float(decision_regret(at, SHORT, OVER).value[0]),
+            _normal_forecast_regret(),
+            float(decision_regret(at, SHORT_COST, OVER_COST).value[0]),
             1e-12,
             "at most",
             why=ROUNDING,
@@ -268,11 +289,11 @@ def _mismatch() -> tuple[Comparison, ...]:
     )
 
 
-def _squared(contexts: int, rng: np.random.Generator) -> Comparison:
+def _compare_squared_cost(contexts: int, rng: np.random.Generator) -> Comparison:
     """With squared costs the regret is the error of softmax attention itself."""
     d, L, h = 3, 64, 0.25
     mean, error = _squared_cost(d, L, h, contexts, rng)
-    predicted = softmax_curve(d, L, h, NOISE).value + NOISE**2 + STEP**2 / 12
+    predicted = softmax_curve(d, L, h, NOISE).value + NOISE**2 + ACTION_STEP**2 / 12
     return Comparison(
         "squared costs: cost is the error of softmax attention",
         float(predicted),
@@ -290,7 +311,7 @@ def _squared_cost(
     """Mean squared cost of deciding by attention with bandwidth h, and its standard error."""
     task = LinearMap(d, 1, noise=NOISE, keys="sphere")
     batch = task.sample(contexts, L, int(rng.integers(2**31)))
-    actions = np.arange(-4, 4 + STEP / 2, STEP)
+    actions = np.arange(-4, 4 + ACTION_STEP / 2, ACTION_STEP)
     cost = lambda a, y: (a[:, None] - y) ** 2
     found = attention_decision(
         batch.query, batch.keys, batch.values[:, :, 0], cost, actions, h
@@ -309,20 +330,11 @@ def _figure(
     ends = [2.0, 200.0]
     right: tuple[Mark, ...] = (
         Line(n, curve, "attention, exact", 3),
-        Points(RIGHT, drawn[0], "attention, sampled", 6, BAND * drawn[1]),
-        Line(ends, [_normal()] * 2, "normal forecast", 4, dashed=True),
-        Line(ends, [_mean_forecast()] * 2, "mean forecast", 5, dashed=True),
+        Points(RIGHT_TOKENS, drawn[0], "attention, sampled", 6, BAND * drawn[1]),
+        level(ends, _normal_forecast_regret(), "normal forecast", 4),
+        level(ends, _mean_forecast(), "mean forecast", 5),
     )
-    panels = [
-        Panel(
-            "tokens of the right class",
-            "tokens",
-            "regret",
-            right,
-            log_x=True,
-            log_y=True,
-        )
-    ]
+    panels = [panel("tokens of the right class", "tokens", "regret", *right, log="xy")]
     for L in LENGTHS:
         marks: list[Mark] = []
         for c in range(3):
@@ -330,15 +342,9 @@ def _figure(
             found = [mean[L, B][c] for B in SHARPNESS]
             bars = [BAND * error[L, B][c] for B in SHARPNESS]
             marks.append(Points(SHARPNESS, found, "", c, bars))
-        marks.append(Points([], [], "sampled", 6))
+        marks.append(legend("sampled"))
         panels.append(
-            Panel(
-                f"three classes, L = {L}",
-                "inverse bandwidth",
-                "regret",
-                tuple(marks),
-                log_y=True,
-            )
+            panel(f"three classes, L = {L}", "inverse bandwidth", "regret", *marks, log="y")
         )
     return Figure("Regret of deciding by attention", tuple(panels), columns=3)
 
@@ -351,12 +357,12 @@ CLAIM = Claim(
         f"right class its regret falls as {RATE:g}/n](vanishes, right).",
         "[A normal forecast with the right mean and variance keeps a regret of "
         f"{NORMAL_REGRET:g}, and a mean forecast {MEAN_REGRET:g}](keeps); [attention is better "
-        f"than the normal forecast from {PASSES} right tokens on](passes, below).",
+        f"than the normal forecast from {PASSING_TOKENS} right tokens on](passes, below).",
         "With newsvendor costs the decision is a weighted quantile, and [its regret at every length "
         "and inverse temperature is a finite sum](sum-10-0, sum-10-1, sum-10-2, sum-10-3, sum-10-5, "
         "sum-30-0, sum-30-1, sum-30-2, sum-30-3, sum-30-5).",
         "[The best inverse temperature is finite](finite-10, finite-30) and depends on the class: "
-        f"[{BEST[0]:g} for class 1 and {BEST[1]:g} for class 2 at L = 30](best).",
+        f"[{BEST_TEMPERATURES[0]:g} for class 1 and {BEST_TEMPERATURES[1]:g} for class 2 at L = 30](best).",
         f"[With the best of the other, class 1 loses {LOST_BY_OTHER[0]:g} and class 2 loses "
         f"{LOST_BY_OTHER[1]:g} on sampled contexts](class).",
         "[With squared costs the regret is the error of softmax attention](squared).",

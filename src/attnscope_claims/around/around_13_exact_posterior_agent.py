@@ -17,9 +17,9 @@ from functools import cache
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, sampled, worst
+from attnscope.claims.compare import BAND, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope_claims.around import posterior_agents as agents
 from attnscope_claims.around.acting_agents import (
     act_on_odds,
@@ -29,28 +29,31 @@ from attnscope_claims.around.acting_agents import (
     pull_arms,
     walk_corridor,
 )
+from attnscope_claims.drawing import legend, level, panel
 
 GAP = 0.09
 STEPS = 100
 TIMES = (25, 50, 100)
-SHORT = 50  # steps of the simulated optimal agent
+OPTIMAL_STEPS = 50  # steps of the simulated optimal agent
 CORRIDOR = 3
 WALKS = ((800, 0.05 * 2**0.5, (3, 6, 20)), (200, 0.2 * 2**0.5, (3, 6)))  # T, gap, plans
-DRAWN = (200, 0.08)  # T and gap of the simulated walks
-LEFT = 5e-6  # of the worst-case constant: five times what a pilot left at T = 100 and 400
-EQUAL = 1e-9  # roundoff of sums over 1e5 states and hundreds of steps
-SUMS = "roundoff of sums over 1e5 states and hundreds of steps"
+SIMULATED_WALK = (200, 0.08)  # T and gap of the simulated walks
+CONSTANT_TOLERANCE = (
+    5e-6  # of the worst-case constant: five times what a pilot left at T = 100 and 400
+)
+SUM_ROUNDING = 1e-9  # roundoff of sums over 1e5 states and hundreds of steps
+SUM_ROUNDING_WHY = "roundoff of sums over 1e5 states and hundreds of steps"
 # What the statement says: regret over sqrt(T) in the worst case, greedy and posterior sampling; the
 # probability that a greedy agent never tries the second of two unknown arms, and what it loses a step
 # in the end; the exponent of T with which posterior sampling's loss a step falls from 50 to 100 steps;
 # the longest plan that never crosses, of T = 800; and what a plan of all 200 steps loses to Bayes.
 GREEDY_CONSTANT, SAMPLING_CONSTANT = 0.264894, 0.354366
-STUCK = 0.274
+STUCK_PROBABILITY = 0.274
 LOST_A_STEP = 0.018
 SAMPLING_FALL = -0.79
 LONGEST_STUCK = 12
 SEVEN_DIGITS = 1e-7  # of the regret of the best plan, relative to that of Bayes
-TOO_FAR = 3.23
+FAR_PLAN_LOSS = 3.23
 URN_STEPS = (
     2000  # of the exact probability to stay: what is left of the limit is some 0.3/2000
 )
@@ -67,21 +70,20 @@ def check(context: Context) -> Evidence:
     seen = {
         "posterior sampling": pull_arms(by_sampling, STEPS, runs, rng),
         "greedy": pull_arms(by_mean, STEPS, runs, rng),
-        "optimal": pull_arms(by_table(best[SHORT][1]), SHORT, runs, rng),
+        "optimal": pull_arms(by_table(best[OPTIMAL_STEPS][1]), OPTIMAL_STEPS, runs, rng),
     }
     at = np.array(TIMES) - 1
     stays, stays_error = seen["greedy"][2:]
     comparisons = (
         *(_constant(sampling) for sampling in (False, True)),
-        worst(
+        stated(
+            "constants",
             "worst case over sqrt(T), as stated",
             (GREEDY_CONSTANT, SAMPLING_CONSTANT),
             [agents.worst_gap(sampling)[0] for sampling in (False, True)],
-            5e-7,
-            "half a printed digit; the integrals are exact to 1e-12",
-            key="constants",
+            1e-6,
         ),
-        *(_swapped(sampling, 4 * runs, rng) for sampling in (False, True)),
+        *(_compare_swapped_arms(sampling, 4 * runs, rng) for sampling in (False, True)),
         *(
             sampled(
                 f"two arms, {name}",
@@ -92,19 +94,19 @@ def check(context: Context) -> Evidence:
             )
             for key, name in zip(("arms-sampling", "arms-greedy"), NAMES[:2])
         ),
-        *_unknownpull_arms(exact, stays, stays_error),
+        *_unknown_arms(exact, stays, stays_error),
         sampled(
-            f"two arms, optimal for {SHORT} steps",
-            best[SHORT][0],
+            f"two arms, optimal for {OPTIMAL_STEPS} steps",
+            best[OPTIMAL_STEPS][0],
             seen["optimal"][0][-1],
             seen["optimal"][1][-1],
         ),
         worst(
             "optimal: backward value and forward regret",
             [best[T][0] for T in TIMES],
-            [_forward(T) for T in TIMES],
-            EQUAL,
-            SUMS,
+            [_forward_regret(T) for T in TIMES],
+            SUM_ROUNDING,
+            SUM_ROUNDING_WHY,
         ),
         *_corridors(runs, rng),
     )
@@ -123,7 +125,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(exact, best, seen), notes, tables=(table,))
 
 
-def _unknownpull_arms(
+def _unknown_arms(
     exact: dict[str, np.ndarray], stays: float, error: float
 ) -> tuple[Comparison, ...]:
     """A greedy agent can stay at its first arm for ever; posterior sampling goes on exploring."""
@@ -140,7 +142,7 @@ def _unknownpull_arms(
         ),
         Comparison(
             "greedy never tries the second arm, as stated",
-            STUCK,
+            STUCK_PROBABILITY,
             agents.greedy_stays(URN_STEPS),
             1e-3,
             why="half a printed digit and 5e-4 for 2000 steps",
@@ -161,13 +163,12 @@ def _unknownpull_arms(
             why="half a printed digit and O(1/T^2) after 1/T is removed at T = 50 and 100",
             key="linear",
         ),
-        Comparison(
+        stated(
+            "explores",
             "posterior sampling: exponent of its loss a step, T = 50 to 100, as stated",
             SAMPLING_FALL,
-            float(np.log(drawn[1] / drawn[0]) / np.log(2)),
-            5e-3,
-            why="half a printed digit; sums over all states",
-            key="explores",
+            np.log(drawn[1] / drawn[0]) / np.log(2),
+            0.01,
         ),
     )
 
@@ -179,14 +180,14 @@ def _constant(sampling: bool) -> Comparison:
         f"worst case over sqrt(T), {name}",
         agents.worst_gap(sampling)[0],
         (4 * far - near) / 3,
-        LEFT,
+        CONSTANT_TOLERANCE,
         why="the remainder in 1/T^2 after 1/T is removed: 0.01/100^2 in a pilot, five times that",
         routes=("integral of the limit", "sums at T = 100 and 400"),
         key="limit-sampling" if sampling else "limit-greedy",
     )
 
 
-def _swapped(sampling: bool, runs: int, rng: np.random.Generator) -> Comparison:
+def _compare_swapped_arms(sampling: bool, runs: int, rng: np.random.Generator) -> Comparison:
     """Two environments, the agent's own log odds."""
     name = "posterior sampling" if sampling else "greedy"
     return sampled(
@@ -213,7 +214,7 @@ def _best_policy(steps: int) -> tuple[float, list[agents.Level]]:
     return agents.optimal_policy(steps)
 
 
-def _forward(steps: int) -> float:
+def _forward_regret(steps: int) -> float:
     choices = _best_policy(steps)[1]
     return float(agents.bernoulli_regret(steps, lambda t: choices[t])[-1])
 
@@ -252,13 +253,17 @@ def _corridors(runs: int, rng: np.random.Generator) -> tuple[Comparison, ...]:
                 )
             )
     found += _around_threshold()
-    T, gap = DRAWN
+    T, gap = SIMULATED_WALK
     value, rule = _bayes(T, gap)
     far = agents.lookahead_rule(T, CORRIDOR, gap, T)
     forward = agents.corridor_value(T, CORRIDOR, gap, rule)
     found.append(
         Comparison(
-            "corridor: backward value and forward sum", value, forward, EQUAL, why=SUMS
+            "corridor: backward value and forward sum",
+            value,
+            forward,
+            SUM_ROUNDING,
+            why=SUM_ROUNDING_WHY,
         )
     )
     earned = [agents.corridor_value(T, CORRIDOR, gap, given) for given in (rule, far)]
@@ -268,13 +273,12 @@ def _corridors(runs: int, rng: np.random.Generator) -> tuple[Comparison, ...]:
         drawn = walk_corridor(T, gap, CORRIDOR, given, runs, rng)
         found.append(sampled(f"corridor, {name}, sampled", predicted, *drawn, key=key))
     found.append(
-        Comparison(
+        stated(
+            "too-far",
             f"corridor, plan {T}: lost to Bayes, as stated",
-            TOO_FAR,
+            FAR_PLAN_LOSS,
             earned[0] - earned[1],
-            0.005,
-            why="half a printed digit; forward sums are exact",
-            key="too-far",
+            0.01,
         )
     )
     return tuple(found)
@@ -358,8 +362,8 @@ def _figure(
     values = [best[n][0] if n in best else agents.optimal_policy(n)[0] for n in shown]
     arms.append(Line(shown, values, NAMES[2], 2))
     mean, error = seen["optimal"][:2]
-    arms.append(Points([SHORT], mean[-1:], "", 2, BAND * error[-1:]))
-    arms.append(Points([], [], "sampled", 6))
+    arms.append(Points([OPTIMAL_STEPS], mean[-1:], "", 2, BAND * error[-1:]))
+    arms.append(legend("sampled"))
     steps, gap, _ = WALKS[0]
     oracle = agents.corridor_oracle(steps, CORRIDOR, gap)
     regrets = [(oracle - _planned_value(steps, gap, int(U))) / steps**0.5 for U in PLANS]
@@ -367,26 +371,23 @@ def _figure(
     ends = [float(PLANS[0]), float(PLANS[-1])]
     walls: tuple[Mark, ...] = (
         Line([threshold(gap)] * 2, [floor, regrets[0]], "threshold", 3, dashed=True),
-        Line(ends, [floor] * 2, "Bayes", 4, dashed=True),
+        level(ends, floor, "Bayes", 4),
         Points(PLANS, regrets, "plans", 5),
     )
     panels = (
-        Panel(
+        panel(
             f"swapped arms, T = {T}",
             "gap 2D times sqrt(T)",
             "regret / sqrt(T)",
-            (*curves, peaks),
+            *curves,
+            peaks,
         ),
-        Panel(
-            "two Bernoulli arms",
-            "steps",
-            "Bayesian regret",
-            tuple(arms),
-            log_x=True,
-            log_y=True,
-        ),
-        Panel(
-            f"corridor of {CORRIDOR}, T = {steps}", "steps planned", "regret / sqrt(T)", walls
+        panel("two Bernoulli arms", "steps", "Bayesian regret", *arms, log="xy"),
+        panel(
+            f"corridor of {CORRIDOR}, T = {steps}",
+            "steps planned",
+            "regret / sqrt(T)",
+            *walls,
         ),
     )
     return Figure("Regret of agents with the exact posterior", panels, columns=3)
@@ -401,7 +402,7 @@ CLAIM = Claim(
         f"{SAMPLING_CONSTANT:g} sqrt(T) if it samples from the posterior](constants, "
         "limit-sampling, swapped-sampling).",
         "[With two unknown arms, an agent that acts on the posterior mean never tries the second "
-        f"arm with probability {STUCK:g}](stuck, stuck-drawn).",
+        f"arm with probability {STUCK_PROBABILITY:g}](stuck, stuck-drawn).",
         f"[Its regret turns linear: in the end it loses {LOST_A_STEP:g} a step](linear, "
         "arms-greedy).",
         "[Posterior sampling goes on exploring: its loss a step falls as "
@@ -412,7 +413,7 @@ CLAIM = Claim(
         "[Below this threshold the regret is linear](plan-3-of-800, plan-6-of-800, plan-3-of-200).",
         "[A plan of 20 of 800 steps, or of 6 of 200, has the regret of the Bayes-optimal agent to "
         "seven digits](as-bayes, plan-20-of-800, plan-6-of-200).",
-        f"[A plan of all 200 steps crosses too often and loses {TOO_FAR:g} to it](too-far, "
+        f"[A plan of all 200 steps crosses too often and loses {FAR_PLAN_LOSS:g} to it](too-far, "
         "far-drawn).",
     ),
     headline="constants",

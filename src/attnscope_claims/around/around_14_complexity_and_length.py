@@ -17,43 +17,44 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, Z, mean_and_error, worst
+from attnscope.claims.compare import BAND, Z, exact_count, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope_claims.around import head_complexity as head
+from attnscope_claims.drawing import legend, level, panel
 from attnscope_claims.sphere_errors import spread_slope
 
-LARGEST = 1.5  # |q|
+LARGEST_QUERY = 1.5  # |q|
 LENGTHS = np.array([1, 2, 4, 8, 16, 64, 256, 1024])
 SEQUENCES = 400
-FAR = 4096  # and four times as long: where the approach to the limit is read off
+FAR_LENGTH = 4096  # and four times as long: where the approach to the limit is read off
 GRID = 1e-4
-SAMPLED = (
+SAMPLED_WHY = (
     "5 standard errors of both routes (6e-7 an entry) + 1/n: n = 400 instead of the limit"
 )
-CLOSED = "roundoff of sums of binomial probabilities"
+CLOSED_WHY = "roundoff of sums of binomial probabilities"
 QUERIES = (1.0, 1.5, 3.0)
 # What the statement says: the length of the largest complexity; sqrt(n) times the complexity of one
 # head with |q| <= 1.5 at length 1, at length 2 and in the limit; its growth with the length; the power
 # of 1/L with which the limit is approached; and the slope of sum pooling in L.
 LARGEST_AT = 2
 COMPLEXITY = (0.798, 1.075, 0.722)
-APPROACH = 0.5
-POOLING = 0.5
+APPROACH_POWER = 0.5
+POOLING_SLOPE = 0.5
 EXACT_DIGITS = "half a printed digit; sums of binomial probabilities are exact"
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 714])
     draws = context.pick(40_000, 400_000)
-    ends = np.array([head.at_the_ends(int(L), LARGEST) for L in LENGTHS])
-    more, spread = np.array([_inside(int(L), draws, rng) for L in LENGTHS]).T
+    ends = np.array([head.at_the_ends(int(L), LARGEST_QUERY) for L in LENGTHS])
+    more, spread = np.array([_inside_gain(int(L), draws, rng) for L in LENGTHS]).T
     exact = ends + more
     heads, sums = zip(*(_suprema(int(L), draws, rng) for L in LENGTHS))
     mean, error = np.array(heads).T
     pooled_mean, pooled_error = np.array(sums).T
     growing = np.sqrt(2 * LENGTHS / np.pi)
-    three = _inside(3, 4 * draws, rng)
+    three = _inside_gain(3, 4 * draws, rng)
     slope, slope_error = spread_slope(LENGTHS, pooled_mean, pooled_error)
     longer = LENGTHS >= LARGEST_AT
     comparisons = (
@@ -61,9 +62,9 @@ def check(context: Context) -> Evidence:
             "complexity at length 1 and 2 and in the limit, as stated",
             COMPLEXITY,
             (
-                head.at_the_ends(1, LARGEST),
-                head.at_the_ends(2, LARGEST),
-                head.at_the_ends(10**8, LARGEST),
+                head.at_the_ends(1, LARGEST_QUERY),
+                head.at_the_ends(2, LARGEST_QUERY),
+                head.at_the_ends(10**8, LARGEST_QUERY),
             ),
             (5e-4, 5e-4, 5e-4),
             EXACT_DIGITS,
@@ -77,17 +78,15 @@ def check(context: Context) -> Evidence:
             why="less than one: a count",
             key="falls",
         ),
-        Comparison(
+        exact_count(
             "length of the largest sampled complexity, as stated",
             LARGEST_AT,
             float(LENGTHS[np.argmax(mean)]),
-            0.5,
-            why="an exact count: half a token",
             key="largest",
         ),
         Comparison(
             "power of 1/L with which the limit is approached, as stated",
-            APPROACH,
+            APPROACH_POWER,
             _power_of_approach(),
             0.01,
             why="O(1/sqrt(L)) at L = 4096 and four times as long, with a coefficient below 0.6",
@@ -95,7 +94,7 @@ def check(context: Context) -> Evidence:
         ),
         Comparison(
             "sum pooling: slope in L, as stated",
-            POOLING,
+            POOLING_SLOPE,
             slope,
             Z * slope_error,
             why="5 standard errors over draws (6e-7 of the seeds); 1/n is the same at every length",
@@ -106,7 +105,7 @@ def check(context: Context) -> Evidence:
             ends,
             mean,
             Z * error + 1 / SEQUENCES,
-            SAMPLED,
+            SAMPLED_WHY,
             rule="at least",
             key="bound",
         ),
@@ -116,7 +115,7 @@ def check(context: Context) -> Evidence:
                 exact[i],
                 mean[i],
                 Z * np.hypot(error[i], spread[i]) + 1 / SEQUENCES,
-                SAMPLED,
+                SAMPLED_WHY,
                 key=f"length-{L}",
             )
             for i, L in enumerate(LENGTHS)
@@ -124,19 +123,17 @@ def check(context: Context) -> Evidence:
         *_closed_forms(),
         Comparison(
             "complexity, L = 3",
-            head.three_tokens(LARGEST),
-            head.at_the_ends(3, LARGEST) + three[0],
+            head.three_tokens(LARGEST_QUERY),
+            head.at_the_ends(3, LARGEST_QUERY) + three[0],
             Z * three[1] + GRID,
             why="5 standard errors of what q inside add (6e-7) + 1e-4: q on a grid",
             routes=("quadrature over an angle and a radius", "ends in closed form + drawn"),
         ),
         _approach(),
-        Comparison(
+        exact_count(
             "length of the largest complexity",
             float(LENGTHS[np.argmax(exact)]),
             float(LENGTHS[np.argmax(mean)]),
-            0.5,
-            why="an exact count: half a token",
         ),
         worst(
             "sum pooling: complexity by L",
@@ -152,11 +149,11 @@ def check(context: Context) -> Evidence:
     )  # fmt: skip
     columns = ("length", "one head", "one head, sampled", "sum pooling")
     table = Table(
-        f"sqrt(n) times the complexity, |q| <= {LARGEST:g}", columns, rows, digits=4
+        f"sqrt(n) times the complexity, |q| <= {LARGEST_QUERY:g}", columns, rows, digits=4
     )
     notes = (
         "It rises once, from L = 1 to 2, and then falls to tanh(Q) sqrt(2/pi) = "
-        f"{head.limit(LARGEST):.5f}: a long context averages the dependence on the data away. "
+        f"{head.limit(LARGEST_QUERY):.5f}: a long context averages the dependence on the data away. "
         "Of the closed form at the ends, q inside add at most "
         f"{100 * float((more / ends).max()):.1f} %."
     )
@@ -164,16 +161,16 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, figure, notes, tables=(table,))
 
 
-def _inside(L: int, draws: int, rng: np.random.Generator) -> tuple[float, float]:
+def _inside_gain(L: int, draws: int, rng: np.random.Generator) -> tuple[float, float]:
     """What q inside the ends add, and its standard error."""
-    return head.inside(L, LARGEST, draws, rng)
+    return head.inside(L, LARGEST_QUERY, draws, rng)
 
 
 def _suprema(
     L: int, draws: int, rng: np.random.Generator
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """sqrt(n) times the sampled complexity of one head and of sum pooling, with standard errors."""
-    one, pooled = head.sampled_suprema(L, LARGEST, SEQUENCES, draws, rng)
+    one, pooled = head.sampled_suprema(L, LARGEST_QUERY, SEQUENCES, draws, rng)
     return mean_and_error(one), mean_and_error(pooled)
 
 
@@ -187,7 +184,7 @@ def _closed_forms() -> tuple[Comparison, ...]:
             known[L],
             [head.at_the_ends(L, Q) for Q in QUERIES],
             1e-12,
-            CLOSED,
+            CLOSED_WHY,
             key=f"closed-{L}",
         )
         for L in known
@@ -197,13 +194,14 @@ def _closed_forms() -> tuple[Comparison, ...]:
 def _approach() -> Comparison:
     """sqrt(L) (complexity at the ends - limit), the order 1/sqrt(L) of what is left removed."""
     near, far = (
-        L**0.5 * (head.at_the_ends(L, LARGEST) - head.limit(LARGEST)) for L in (FAR, 4 * FAR)
+        L**0.5 * (head.at_the_ends(L, LARGEST_QUERY) - head.limit(LARGEST_QUERY))
+        for L in (FAR_LENGTH, 4 * FAR_LENGTH)
     )
     return Comparison(
         "approach to the limit, times sqrt(L)",
-        head.near_limit(LARGEST),
+        head.near_limit(LARGEST_QUERY),
         2 * far - near,
-        1 / FAR,
+        1 / FAR_LENGTH,
         why="the remainder in 1/L at L = 4096, after 1/sqrt(L) is removed",
         routes=("expansion in 1/sqrt(L)", "closed form at L = 4096 and 16384"),
         key="approach",
@@ -212,7 +210,10 @@ def _approach() -> Comparison:
 
 def _power_of_approach() -> float:
     """Of 1/L, from the closed form at the ends at L = 4096 and 16384."""
-    near, far = (head.at_the_ends(L, LARGEST) - head.limit(LARGEST) for L in (FAR, 4 * FAR))
+    near, far = (
+        head.at_the_ends(L, LARGEST_QUERY) - head.limit(LARGEST_QUERY)
+        for L in (FAR_LENGTH, 4 * FAR_LENGTH)
+    )
     return float(np.log(near / far) / np.log(4))
 
 
@@ -226,7 +227,7 @@ def _figure(
     one: tuple[Mark, ...] = (
         Line(LENGTHS, exact, "one head", 0),
         Line(LENGTHS, ends, "ends of q alone", 2, dashed=True),
-        Line(last, [head.limit(LARGEST)] * 2, "limit", 3, dashed=True),
+        level(last, head.limit(LARGEST_QUERY), "limit", 3),
         Points(LENGTHS, seen[0], "sampled", 6, BAND * seen[1]),
     )
     both: tuple[Mark, ...] = (
@@ -234,12 +235,12 @@ def _figure(
         Points(LENGTHS, pooled[0], "", 1, BAND * pooled[1]),
         Line(LENGTHS, exact, "one head", 0),
         Points(LENGTHS, seen[0], "", 0, BAND * seen[1]),
-        Points([], [], "sampled", 6),
+        legend("sampled"),
     )
     label = "sqrt(n) times complexity"
     panels = (
-        Panel("one head, |q| <= 1.5", "length L", label, one, log_x=True),
-        Panel("beside sum pooling", "length L", label, both, log_x=True, log_y=True),
+        panel("one head, |q| <= 1.5", "length L", label, *one, log="x"),
+        panel("beside sum pooling", "length L", label, *both, log="xy"),
     )
     return Figure("Complexity against length", panels, columns=2)
 
@@ -253,10 +254,10 @@ CLAIM = Claim(
         "length 2](closed-2, length-2).",
         f"[It is largest at length {LARGEST_AT}](largest) and [falls from there on](falls).",
         "[It approaches tanh(Q) sqrt(2/pi)](approach) [as 1/L to the power "
-        f"{APPROACH:g}](power).",
+        f"{APPROACH_POWER:g}](power).",
         f"[For Q = 1.5 the three values are {COMPLEXITY[0]:g}, {COMPLEXITY[1]:g} and, in the "
         f"limit, {COMPLEXITY[2]:g}](stated).",
-        f"[Sum pooling grows as L to the power {POOLING:g}](pooling, pooling-sizes).",
+        f"[Sum pooling grows as L to the power {POOLING_SLOPE:g}](pooling, pooling-sizes).",
         "[The two ends of the scores alone give a lower bound in closed form at every "
         "length](bound).",
     ),

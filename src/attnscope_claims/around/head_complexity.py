@@ -39,7 +39,7 @@ QUERIES = (
     121  # q on [-Q, Q]: the sup of a smooth function on steps of Q/60 is off by some 3e-5
 )
 REACH = 7.0  # standard deviations of k that are kept: 2e-12 lie beyond
-SMALL = 1e-13  # share of the largest eigenvalue that rounding leaves
+SMALL_QUERY = 1e-13  # share of the largest eigenvalue that rounding leaves
 ANGLES = 2000  # of the two middle counts: halving them moves the mean by less than 1e-8
 RADII = 60  # nodes in the radius
 
@@ -82,7 +82,7 @@ def inside(L: int, Q: float, draws: int, rng: np.random.Generator) -> tuple[floa
     k, p = _counts(L)
     f = _head(k, L, np.linspace(-Q, Q, QUERIES))
     values, vectors = np.linalg.eigh(f.T @ (p[:, None] * f))
-    kept = values > SMALL * values[-1]
+    kept = values > SMALL_QUERY * values[-1]
     roots = vectors[:, kept] * np.sqrt(values[kept])
     G = np.abs(rng.standard_normal((draws, int(kept.sum()))) @ roots.T)
     more = G.max(axis=1) - np.maximum(G[:, 0], G[:, -1])

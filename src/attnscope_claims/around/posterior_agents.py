@@ -62,12 +62,12 @@ def swapped_regret(steps: int, gap: float, sampling: bool) -> float:
         ways = gammaln(t + 1) - gammaln(k + 1) - gammaln(t - k + 1)
         p = np.exp(ways + k * np.log(0.5 + gap) + (t - k) * np.log(0.5 - gap))
         evidence = 2.0 * k - t
-        wrong = 1 / (1 + np.exp(odds * evidence)) if sampling else _greedy(evidence)
+        wrong = 1 / (1 + np.exp(odds * evidence)) if sampling else _greedy_choice(evidence)
         total += float(p @ wrong)
     return 2 * gap * total
 
 
-def _greedy(evidence: np.ndarray) -> np.ndarray:
+def _greedy_choice(evidence: np.ndarray) -> np.ndarray:
     return np.where(evidence < 0, 1.0, np.where(evidence == 0, 0.5, 0.0))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from attnscope.tasks.exchangeable.topic_mixture import TopicMixture
 
 STEPS = 14  # of Newton's method: from the tenth on nothing moves
-LONGEST = 0.7  # of a step: from uniform attention the first would lead too far
+LONGEST_DOCUMENT = 0.7  # of a step: from uniform attention the first would lead too far
 __all__ = [
     "Fit",
     "ScoreFit",
@@ -131,7 +131,9 @@ def fitted_scores(task: TopicMixture, true: np.ndarray, counts: np.ndarray) -> S
     for step in range(STEPS):
         slopes, bend = _slopes(task, true, counts, scores, exact=step >= STEPS // 2)
         inverse = np.linalg.inv(bend)
-        scores = scores - np.clip(inverse @ slopes.mean(axis=0), -LONGEST, LONGEST)
+        scores = scores - np.clip(
+            inverse @ slopes.mean(axis=0), -LONGEST_DOCUMENT, LONGEST_DOCUMENT
+        )
     # scores are known up to a constant: others' mean is taken off
     centre = np.eye(V)
     centre[:, v:] -= 1 / (V - v)

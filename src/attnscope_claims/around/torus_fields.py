@@ -88,11 +88,11 @@ def gains(s: Spectra, w: np.ndarray) -> np.ndarray:
     e = e_with_y - beta * e_with_x
     # spectra of what is averaged: with x, with y, with itself
     means = ((s.x, s.yx, s.x), (s.yx, s.y, s.y), (e_with_x, e_with_y, e))
-    fits = [_explained(s, w, *row) for row in means]
+    fits = [_explained_share(s, w, *row) for row in means]
     return np.array(fits) / total - base
 
 
-def _explained(
+def _explained_share(
     s: Spectra, w: np.ndarray, with_x: np.ndarray, with_y: np.ndarray, own: np.ndarray
 ) -> float:
     """Variance that x and the mean of a field over neighbours explain together."""

@@ -18,9 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.max_location import MaxLocation
@@ -28,6 +28,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.linear_optimum import linear_optimum
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
+from attnscope_claims.drawing import legend, panel, sampled_points
 
 LENGTHS = (2, 3, 10, 100)
 STRENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0)
@@ -36,16 +37,15 @@ MAX_STRENGTHS = (1.0, 2.0, 5.0)
 GAINS = (0.7, 0.9, 1.1, 1.4)
 DIM = 4  # no risk here depends on it
 ORACLE = Overlaps.oracle()
-EXACT = 1e-9  # relative; the two quadratures are good to about 1e-11
-QUADRATURE = "1e-9 for two different quadratures, each good to about 1e-11"
+QUADRATURE_TOLERANCE = 1e-9  # relative; the two quadratures are good to about 1e-11
+QUADRATURE_WHY = "1e-9 for two different quadratures, each good to about 1e-11"
 # Bayes risk at L = 10, nu = 5, computed independently beforehand to six digits
-PUBLISHED = 0.359808
+PUBLISHED_RISK = 0.359808
 # What the statement says, as ratios of exact risks: the best of the inverse temperatures GAINS over
 # Bayes (spiked, L = 3, nu = 5); the best linear attention over Bayes at L = 10, nu = 5, spiked and
 # max-type.
 WRONG_OVER_BAYES = 1.0022
 LINEAR_OVER_BAYES = (1.725, 2.299)
-DIGIT_3, DIGIT_4 = 5e-4, 5e-5  # half a unit of the third and of the fourth decimal
 
 
 def check(context: Context) -> Evidence:
@@ -57,8 +57,10 @@ def check(context: Context) -> Evidence:
     maxed = [[MaxLocation(DIM, L, nu) for nu in MAX_STRENGTHS] for L in MAX_LENGTHS]
     max_bayes = np.array([[t.bayes_risk().value for t in row] for row in maxed])
     max_softmax = np.array([[_softmax_risk(t, _max_lambda(t)) for t in row] for row in maxed])
-    drawn = np.array([[_sampled(t, t.signal, size, rng) for t in row] for row in spiked])
-    max_drawn = np.array([[_sampled(t, t.strength, size, rng) for t in row] for row in maxed])
+    drawn = np.array([[_softmax_loss(t, t.signal, size, rng) for t in row] for row in spiked])
+    max_drawn = np.array(
+        [[_softmax_loss(t, t.strength, size, rng) for t in row] for row in maxed]
+    )
     three = SingleLocation.spiked(DIM, 3, 5.0)
     off = [_softmax_risk(three, gain * three.signal) for gain in GAINS]
     linear = (
@@ -70,14 +72,14 @@ def check(context: Context) -> Evidence:
             "softmax and Bayes, spiked: 20 settings",
             bayes,
             softmax,
-            EXACT * bayes,
-            why=QUADRATURE,
+            QUADRATURE_TOLERANCE * bayes,
+            why=QUADRATURE_WHY,
             key="spiked",
         ),
-        sampled("sampled softmax, spiked: 20 settings", bayes, drawn[..., 0], drawn[..., 1]),
+        sampled("sampled softmax, spiked: 20 settings", bayes, drawn),
         Comparison(
             "Bayes risk at L = 10, nu = 5, six published digits",
-            PUBLISHED,
+            PUBLISHED_RISK,
             bayes[2, 2],
             5e-7,
             why="six digits, computed beforehand: half a unit of the last",
@@ -87,16 +89,11 @@ def check(context: Context) -> Evidence:
             "softmax and Bayes, max-type: 9 settings",
             max_bayes,
             max_softmax,
-            EXACT,
-            why=QUADRATURE,
+            QUADRATURE_TOLERANCE,
+            why=QUADRATURE_WHY,
             key="max-type",
         ),
-        sampled(
-            "sampled softmax, max-type: 9 settings",
-            max_bayes,
-            max_drawn[..., 0],
-            max_drawn[..., 1],
-        ),
+        sampled("sampled softmax, max-type: 9 settings", max_bayes, max_drawn),
         Comparison(
             "best of four wrong temperatures, L = 3, nu = 5",
             bayes[1, 2],
@@ -105,26 +102,21 @@ def check(context: Context) -> Evidence:
             "at least",
             why="no risk is below Bayes: 1e-9 for the quadratures, good to about 1e-11",
         ),
-        Comparison(
+        stated(
+            "wrong",
             "best of four wrong temperatures over Bayes, as stated",
             WRONG_OVER_BAYES - 1,
             min(off) / bayes[1, 2] - 1,
-            DIGIT_4,
-            why="half a printed digit of the ratio",
-            routes=(
-                "stated",
-                "softmax risk by Laplace transforms, Bayes risk by Mellin contours",
-            ),
-            key="wrong",
+            1e-4,
+            by="softmax risk by Laplace transforms, Bayes risk by Mellin contours",
         ),
-        worst(
+        stated(
+            "linear",
             "best linear attention over Bayes, L = 10, nu = 5: spiked and max-type, as stated",
             LINEAR_OVER_BAYES,
             linear,
-            DIGIT_3,
-            "half a printed digit",
-            routes=("stated", "closed forms of linear attention over the Bayes risks"),
-            key="linear",
+            1e-3,
+            by="closed forms of linear attention over the Bayes risks",
         ),
     )
     notes = (
@@ -151,7 +143,7 @@ def _softmax_risk(task: SingleLocation | MaxLocation, lam: float) -> float:
     return float(risk(task, Softmax(lam), ORACLE).value)
 
 
-def _sampled(
+def _softmax_loss(
     task: SingleLocation | MaxLocation, lam: float, size: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Mean and standard error of the squared error of softmax attention on whole sequences."""
@@ -168,7 +160,7 @@ def _figure(drawn: np.ndarray, max_drawn: np.ndarray) -> Figure:
         tasks = [SingleLocation.spiked(DIM, L, nu) for nu in nus]
         marks += [
             Line(nus, [t.bayes_risk().value for t in tasks], f"L = {L}", i),
-            Points(STRENGTHS, drawn[i, :, 0], "", i, BAND * drawn[i, :, 1]),
+            sampled_points(STRENGTHS, drawn[i], "", i),
             Line(
                 nus,
                 [linear_optimum(t).risk.value for t in tasks],
@@ -182,7 +174,7 @@ def _figure(drawn: np.ndarray, max_drawn: np.ndarray) -> Figure:
         tasks_ = [MaxLocation(DIM, L, nu) for nu in nus]
         more += [
             Line(nus, [t.bayes_risk().value for t in tasks_], f"L = {L}", i),
-            Points(MAX_STRENGTHS, max_drawn[i, :, 0], "", i, BAND * max_drawn[i, :, 1]),
+            sampled_points(MAX_STRENGTHS, max_drawn[i], "", i),
             Line(
                 nus,
                 [t.linear_attention_risk().value for t in tasks_],
@@ -193,23 +185,18 @@ def _figure(drawn: np.ndarray, max_drawn: np.ndarray) -> Figure:
         ]
     named = (
         Line([], [], "best linear attention", 6, dashed=True),
-        Points([], [], "softmax, sampled (95 %)", 6),
+        legend("softmax, sampled (95 %)"),
     )
     panels = (
-        Panel(
+        panel(
             "spiked: solid lines Bayes",
             "strength nu of the spike",
             "risk",
-            (*marks, *named),
-            log_y=True,
+            *marks,
+            *named,
+            log="y",
         ),
-        Panel(
-            "max-type: solid lines Bayes",
-            "strength nu",
-            "risk",
-            (*more, *named),
-            log_y=True,
-        ),
+        panel("max-type: solid lines Bayes", "strength nu", "risk", *more, *named, log="y"),
     )
     return Figure(
         "Softmax attention attains the Bayes risk; linear attention does not",
@@ -223,7 +210,7 @@ CLAIM = Claim(
     title="Softmax attains the Bayes risk: spiked and max-type",
     statement=(
         "[With a spike of squared length nu = O(1), softmax attention at k = sqrt(nu) k* has exactly "
-        f"the Bayes risk](spiked), [{PUBLISHED:g} at L = 10 and nu = 5](number).",
+        f"the Bayes risk](spiked), [{PUBLISHED_RISK:g} at L = 10 and nu = 5](number).",
         "[With the max-type location P(J = l) ~ exp(nu X_l.k*), softmax attention at k = nu k* has "
         "exactly the Bayes risk](max-type).",
         "[Another inverse temperature raises the risk: the best of four wrong ones has "

@@ -22,17 +22,18 @@ import numpy as np
 from scipy.optimize import minimize
 
 from attnscope.claims.claim import Claim, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.linear_optimum import (
     free_linear_excess,
     linear_optimum,
     normalised_linear_optimum,
 )
+from attnscope_claims.drawing import panel, sampled_points
 
-FREE = (
+FREE_SETTINGS = (
     (0.7, 2.0, 6),
     (1.0, 2.0, 6),
     (1.3, 1.0, 3),
@@ -40,31 +41,33 @@ FREE = (
     (1.0, 0.5, 4),
     (0.5, 3.0, 20),
 )  # gamma, signal, length
-STARTS = 6
+START_COUNT = 6
 LENGTHS = (2, 3, 10)
 STRENGTHS = (2.0, 10.0, 50.0)
-STRONG = (
+STRONG_NU = (
     # nu at which nu R* is compared with its limit; it is below L by less than L^3/((L-1) nu), 1 %
     # for rounding
     1e5
 )
 # x = L^2/((L-1) nu): nu R* = L/(1 + x) and 0 <= L - L/(1 + x) <= L x; nearly all of it is used, as
 # the bound is sharp for small x
-REMAINDER = "proved and sharp remainder: 0 <= L - nu R* <= L^3/((L-1) nu); 1 % for rounding"
-FOUND = 1e-8  # how well BFGS resolves a minimum in nine variables
-BFGS = "how well BFGS resolves a minimum in nine variables, its gradient stopped at 1e-9"
+REMAINDER_WHY = (
+    "proved and sharp remainder: 0 <= L - nu R* <= L^3/((L-1) nu); 1 % for rounding"
+)
+BFGS_TOLERANCE = 1e-8  # how well BFGS_WHY resolves a minimum in nine variables
+BFGS_WHY = "how well BFGS resolves a minimum in nine variables, its gradient stopped at 1e-9"
 # What the statement says: the constant of the decay over the quoted one, L/(L-1), at LENGTHS. The
 # constant is measured as 1 over the slope of 1/R* in nu, which has no remainder.
 OVER_QUOTED = (1.0, 2.0, 9.0)
-ABSENT = 1e-9  # nu at which 1/R* is read off as at nu = 0; it moves by nu/L
+ABSENT_NU = 1e-9  # nu at which 1/R* is read off as at nu = 0; it moves by nu/L
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 602])
     n = context.pick(40_000, 400_000)
-    tasks = [SingleLocation(4, L, gamma=g, signal=s) for g, s, L in FREE]
+    tasks = [SingleLocation(4, L, gamma=g, signal=s) for g, s, L in FREE_SETTINGS]
     exact = [linear_optimum(t).risk.excess for t in tasks]
-    found = [_least(t, rng) for t in tasks]
+    found = [_least_risk_by_bfgs(t, rng) for t in tasks]
     grid = [[SingleLocation.spiked(3, L, nu) for nu in STRENGTHS] for L in LENGTHS]
     best = np.array([[linear_optimum(t).risk.value for t in row] for row in grid])
     normalised = np.array(
@@ -72,40 +75,52 @@ def check(context: Context) -> Evidence:
     )
     # (L, nu, 2, 2)
     drawn = np.array(
-        [[_regressed(t, n, int(rng.integers(2**31))) for t in row] for row in grid]
+        [[_regression_errors(t, n, int(rng.integers(2**31))) for t in row] for row in grid]
     )
     L = np.array(LENGTHS)
     strong = np.array(
-        [STRONG * _along(SingleLocation.spiked(3, length, STRONG)) for length in LENGTHS]
+        [
+            STRONG_NU
+            * _least_risk_along_teachers(SingleLocation.spiked(3, length, STRONG_NU))
+            for length in LENGTHS
+        ]
     )
     quoted = L / (L - 1)
     absent = np.array(
-        [1 / _along(SingleLocation.spiked(3, length, ABSENT)) for length in LENGTHS]
+        [
+            1 / _least_risk_along_teachers(SingleLocation.spiked(3, length, ABSENT_NU))
+            for length in LENGTHS
+        ]
     )
-    constant = STRONG / (STRONG / strong - absent)
+    constant = STRONG_NU / (STRONG_NU / strong - absent)
     comparisons = (
-        worst("R* against minimisation over k, v, c: 6 settings", exact, found, FOUND, BFGS),
+        worst(
+            "R* against minimisation over k, v, c: 6 settings",
+            exact,
+            found,
+            BFGS_TOLERANCE,
+            BFGS_WHY,
+        ),
         worst(
             "R* as the statement writes it, against the same minimisation",
-            [_stated(*setting) for setting in FREE],
+            [_stated_risk(*setting) for setting in FREE_SETTINGS],
             found,
-            FOUND,
-            BFGS,
+            BFGS_TOLERANCE,
+            BFGS_WHY,
             key="free",
         ),
         sampled(
             "R* against least squares on all quadratic statistics",
             best,
-            drawn[..., 0, 0],
-            drawn[..., 0, 1],
+            drawn[..., 0],
             key="quadratic",
         ),
         worst(
-            f"nu R* at nu = {STRONG:g} against L",
+            f"nu R* at nu = {STRONG_NU:g} against L",
             L,
             strong,
-            1.01 * L**3 / ((L - 1) * STRONG),
-            why=REMAINDER,
+            1.01 * L**3 / ((L - 1) * STRONG_NU),
+            why=REMAINDER_WHY,
             key="decay",
         ),
         worst(
@@ -124,12 +139,7 @@ def check(context: Context) -> Evidence:
             why="ten times what nu = 1e-9 and the search of a flat minimum move",
             key="absent",
         ),
-        sampled(
-            "normalised linear attention, (L-1)/(L+nu)",
-            normalised,
-            drawn[..., 1, 0],
-            drawn[..., 1, 1],
-        ),
+        sampled("normalised linear attention, (L-1)/(L+nu)", normalised, drawn[..., 1]),
     )
     ten = best[2, 2]
     notes = (
@@ -137,7 +147,7 @@ def check(context: Context) -> Evidence:
         f"{10 / 9 / 50:.4f}."
     )
     table = Table(
-        f"nu R* at nu = {STRONG:g}: near L, not L/(L-1)",
+        f"nu R* at nu = {STRONG_NU:g}: near L, not L/(L-1)",
         ("L", "nu R*", "L/(L-1)"),
         tuple((n, x, n / (n - 1)) for n, x in zip(LENGTHS, strong)),
         digits=4,
@@ -145,21 +155,21 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
 
 
-def _stated(gamma: float, signal: float, length: int) -> float:
+def _stated_risk(gamma: float, signal: float, length: int) -> float:
     """The least risk of linear attention as the statement writes it."""
     g2 = gamma**2
     return g2 / (1 + g2 * (1 / (length - 1) + signal**2 / (length - 1 + g2**2)))
 
 
-def _least(task: SingleLocation, rng: np.random.Generator) -> float:
-    """The least risk found by BFGS over k, v in R^dim and the offset."""
+def _least_risk_by_bfgs(task: SingleLocation, rng: np.random.Generator) -> float:
+    """The least risk found by BFGS_WHY over k, v in R^dim and the offset."""
     d = task.dim
     f = lambda p: free_linear_excess(task, p[:d], p[d : 2 * d], p[2 * d])
-    starts = rng.normal(0, 0.4, (STARTS, 2 * d + 1))
+    starts = rng.normal(0, 0.4, (START_COUNT, 2 * d + 1))
     return min(minimize(f, p, method="BFGS", options={"gtol": 1e-9}).fun for p in starts)
 
 
-def _along(task: SingleLocation) -> float:
+def _least_risk_along_teachers(task: SingleLocation) -> float:
     """The least risk over k = a k*, v = b v*, c: given a : c the best b is a least-squares
     coefficient, so one variable is left.
     """
@@ -179,7 +189,7 @@ def _along(task: SingleLocation) -> float:
     )
 
 
-def _regressed(task: SingleLocation, n: int, seed: int) -> np.ndarray:
+def _regression_errors(task: SingleLocation, n: int, seed: int) -> np.ndarray:
     """(2, 2): mean squared error with its standard error of least squares on all quadratic
     statistics; of normalised linear attention.
     """
@@ -206,13 +216,7 @@ def _figure(drawn: np.ndarray) -> Figure:
             Line(
                 nus, [linear_optimum(t).risk.value for t in tasks], "best linear attention", 0
             ),
-            Points(
-                STRENGTHS,
-                drawn[i, :, 0, 0],
-                "all quadratic statistics",
-                0,
-                BAND * drawn[i, :, 0, 1],
-            ),
+            sampled_points(STRENGTHS, drawn[i, :, 0], "all quadratic statistics", 0),
             Line(nus, L / (L - 1) / nus, "quoted (L/(L-1))/nu", 3, dashed=True),
             Line(
                 nus,
@@ -220,23 +224,16 @@ def _figure(drawn: np.ndarray) -> Figure:
                 "normalised linear",
                 1,
             ),
-            Points(
-                STRENGTHS,
-                drawn[i, :, 1, 0],
-                "normalised linear, sampled",
-                1,
-                BAND * drawn[i, :, 1, 1],
-            ),
+            sampled_points(STRENGTHS, drawn[i, :, 1], "normalised linear, sampled", 1),
             Line(nus[: len(bayes)], bayes, "Bayes = softmax", 2),
         )
         panels.append(
-            Panel(
+            panel(
                 f"L = {L}",
                 "strength nu of the spike",
                 "risk",
-                marks,
-                True,
-                True,
+                *marks,
+                log="xy",
                 y_range=(4e-4, 1.5),
             )
         )

@@ -28,7 +28,7 @@ from scipy.optimize import minimize
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.attention import LinearAttention, Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.linear_optimum import linear_optimum
@@ -39,12 +39,13 @@ from attnscope.theory.risks.spiked import (
     spiked_bayes_risk,
     spiked_exponent,
 )
+from attnscope_claims.drawing import panel
 
 DIM = 4
 LENGTHS = (2, 3, 10, 100)
 # where wrong tokens come one at a time: the rest is below 1e-9 of the risk at L = 100
-STRONG = (320.0, 640.0, 1280.0)
-PRINTED = {
+STRONG_NUS = (320.0, 640.0, 1280.0)
+PRINTED_RATIOS = {
     2: 0.9713,
     3: 0.9712,
     10: 0.9705,
@@ -54,40 +55,44 @@ PRINTED = {
 RATES = (0.05, 0.125, 0.2, 0.3, 0.4)
 # What the statement says: the decay of log R_B per unit of nu at fixed length.
 FIXED_RATE = 0.25
-ATTAINED = (5.0, 10.0, 20.0)  # nu at which softmax is compared with Bayes, L = 10
-LINEAR = (1e3, 1e4)
+ATTAINED_NUS = (5.0, 10.0, 20.0)  # nu at which softmax is compared with Bayes, L = 10
+LINEAR_NUS = (1e3, 1e4)
 # e^{-x} lies between two successive Taylor sums, so an average of e^{-z^2/(4 nu)} does too
-NEXT_TERM = "proved remainder, nearly all used: at most the next term, 61 pi^6/(384 nu^3)"
-POWERS = "log 2/(2 nu), both ways: R_B ~ nu^-a e^(-nu E) with 0 <= a <= 1; predicted a = 1/2"
+NEXT_TERM_WHY = "proved remainder, nearly all used: at most the next term, 61 pi^6/(384 nu^3)"
+POWERS_WHY = (
+    "log 2/(2 nu), both ways: R_B ~ nu^-a e^(-nu E) with 0 <= a <= 1; predicted a = 1/2"
+)
 # R* = (L/nu)/(1 + x), x = L^2/((L-1) nu), so the bound is (L/nu) x
-SHARP = "proved and sharp remainder, nearly all used: |R* - L/nu| <= L^3/((L-1) nu^2)"
+SHARP_WHY = "proved and sharp remainder, nearly all used: |R* - L/nu| <= L^3/((L-1) nu^2)"
 
 
 def check(context: Context) -> Evidence:
-    nu = np.array(STRONG)
+    nu = np.array(STRONG_NUS)
     L = np.array(LENGTHS)
-    measured = np.array([[_over_leading(length, x) for x in STRONG] for length in LENGTHS])
+    measured = np.array(
+        [[_over_leading(length, x) for x in STRONG_NUS] for length in LENGTHS]
+    )
     predicted = 1 - np.pi**2 / (4 * nu) + 5 * np.pi**4 / (32 * nu**2)
-    printed = [_over_leading(length, 80.0) for length in PRINTED]
+    printed = [_over_leading(length, 80.0) for length in PRINTED_RATIOS]
     base = context.pick(200.0, 600.0)
     # what a factor nu^(-1/2) adds to a slope; 0 and twice that are allowed
     root = math.log(2) / (2 * base)
     slopes = np.array([_slope(r, base) for r in RATES])
     exponents = np.array([spiked_exponent(r) for r in RATES])
-    linear = np.array([[_least_linear(length, x) for x in LINEAR] for length in LENGTHS])
-    bound = (L**3 / (L - 1))[:, None] / np.square(LINEAR)
+    linear = np.array([[_least_linear(length, x) for x in LINEAR_NUS] for length in LENGTHS])
+    bound = (L**3 / (L - 1))[:, None] / np.square(LINEAR_NUS)
     comparisons = (
         worst(
             "R_B over its leading term: 12 settings",
             predicted,
             measured,
             61 * np.pi**6 / (384 * nu**3),
-            why=NEXT_TERM,
+            why=NEXT_TERM_WHY,
             key="leading",
         ),
         worst(
             "the same at nu = 80, L = 2 to 1000: published digits",
-            list(PRINTED.values()),
+            list(PRINTED_RATIOS.values()),
             printed,
             5e-5,
             why="four digits, computed beforehand: half a unit of the last",
@@ -97,7 +102,7 @@ def check(context: Context) -> Evidence:
             exponents + root,
             slopes,
             root,
-            why=POWERS,
+            why=POWERS_WHY,
             key="exponent",
         ),
         Comparison(
@@ -105,16 +110,16 @@ def check(context: Context) -> Evidence:
             FIXED_RATE + root,
             _fixed_slope(10, base),
             root,
-            why=POWERS,
+            why=POWERS_WHY,
             key="fixed",
         ),
         worst(
             "log of the softmax risk against log Bayes, L = 10",
             [
                 math.log(SingleLocation.spiked(DIM, 10, x).bayes_risk().value)
-                for x in ATTAINED
+                for x in ATTAINED_NUS
             ],
-            [math.log(_softmax_risk(x)) for x in ATTAINED],
+            [math.log(_softmax_risk(x)) for x in ATTAINED_NUS],
             1e-8,
             why="two different quadratures, each good to about 1e-11 of the risk",
             routes=("Mellin contours", "Laplace transforms at inverse temperature sqrt(nu)"),
@@ -122,10 +127,10 @@ def check(context: Context) -> Evidence:
         ),
         worst(
             "best linear attention against L/nu: 8 settings",
-            L[:, None] / np.array(LINEAR),
+            L[:, None] / np.array(LINEAR_NUS),
             linear,
             bound,
-            why=SHARP,
+            why=SHARP_WHY,
             key="linear",
         ),
     )
@@ -225,28 +230,26 @@ def _figure() -> Figure:
     shown = np.array([0.02, 0.05, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45])
     found = [_slope(r, 100.0) for r in shown]
     panels = (
-        Panel(
+        panel(
             "fixed length",
             "strength nu of the spike",
             "risk",
-            tuple(marks),
-            log_y=True,
+            *marks,
+            log="y",
             y_range=(1e-10, 2),
         ),
-        Panel(
+        panel(
             "length e^(r nu)",
             "r = log(length)/nu",
             "decay rate of log risk per unit of nu",
-            (
-                Line(rates, [spiked_exponent(r) for r in rates], "E(r)", 3),
-                Points(shown, found, "slope of the exact risk, nu = 100 to 200", 5),
-                Line(
-                    rates,
-                    [spiked_exponent(r) + math.log(2) / 200 for r in rates],
-                    "E(r) and nu^(-1/2)",
-                    5,
-                    dashed=True,
-                ),
+            Line(rates, [spiked_exponent(r) for r in rates], "E(r)", 3),
+            Points(shown, found, "slope of the exact risk, nu = 100 to 200", 5),
+            Line(
+                rates,
+                [spiked_exponent(r) + math.log(2) / 200 for r in rates],
+                "E(r) and nu^(-1/2)",
+                5,
+                dashed=True,
             ),
         ),
     )

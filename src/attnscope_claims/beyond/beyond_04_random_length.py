@@ -26,10 +26,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import BAND, mean_and_error, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.attention import Erf, LinearAttention, Predictor, Softmax
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.random_length import RandomLength
@@ -39,6 +39,7 @@ from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_lo
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
+from attnscope_claims.drawing import legend, panel
 
 MEAN = 10
 NU = 10.0
@@ -46,10 +47,10 @@ DIM = 4
 BASE = SingleLocation.spiked(DIM, MEAN, NU)
 SPREAD = 8  # lengths MEAN - SPREAD and MEAN + SPREAD with probability 1/2
 ORACLE = Overlaps.oracle()
-EXACT = 1e-9  # agreement of two quadratures of risks of order 0.1
-QUADRATURE = "1e-9: two different quadratures of a risk of order 0.1"
+QUADRATURE_TOLERANCE = 1e-9  # agreement of two quadratures of risks of order 0.1
+QUADRATURE_WHY = "1e-9: two different quadratures of a risk of order 0.1"
 SPREADS = (0, 2, 4, 6, 8)  # of the lengths about MEAN, for what holds "whatever the spread"
-EVERY = (2, 5, 10, 18, 50)  # lengths at which softmax is compared with Bayes
+BAYES_LENGTHS = (2, 5, 10, 18, 50)  # lengths at which softmax is compared with Bayes
 # What the statement says: risks at lengths 2 and 18, and the Bayes risk at length 10.
 BEST_ACTIVATION, BEST_LINEAR = 0.2195, 0.4737
 SOFTMAX_SPREAD, SOFTMAX_FIXED = 0.0927, 0.1121
@@ -58,7 +59,7 @@ DIGIT_4 = 5e-5  # half a unit of the fourth decimal
 
 def check(context: Context) -> Evidence:
     n = context.pick(60_000, 600_000)
-    task = _spread(SPREAD)
+    task = _spread_lengths(SPREAD)
     lam, erf = optimal_temperature(BASE, Erf)
     sigma = OptimalSigma(1.0, BASE.signal, MEAN)
     linear = linear_optimum(BASE)
@@ -84,70 +85,68 @@ def check(context: Context) -> Evidence:
         "risk of the best activation of length 10, by spread of the lengths",
         SPREADS,
         BEST_ACTIVATION,
-        [risk(_spread(x), sigma, ORACLE).value for x in SPREADS],
+        [risk(_spread_lengths(x), sigma, ORACLE).value for x in SPREADS],
         DIGIT_4,
         why="half a printed digit",
     )
-    fixed = [SingleLocation.spiked(DIM, L, NU) for L in EVERY]
+    fixed = [SingleLocation.spiked(DIM, L, NU) for L in BAYES_LENGTHS]
     every = Series(
         "every",
         "softmax at one inverse temperature against Bayes, by length",
-        EVERY,
+        BAYES_LENGTHS,
         [t.bayes_risk().value for t in fixed],
         [risk(t, _softmax(), ORACLE).value for t in fixed],
-        EXACT,
-        why=QUADRATURE,
+        QUADRATURE_TOLERANCE,
+        why=QUADRATURE_WHY,
     )
     comparisons = (
         Comparison(
             "softmax at temperature s against Bayes",
             task.bayes_risk().value,
             averaged["softmax"],
-            EXACT,
-            why=QUADRATURE,
+            QUADRATURE_TOLERANCE,
+            why=QUADRATURE_WHY,
             key="softmax",
         ),
         Comparison(
             "best activation against the mean length",
             best,
             averaged["best activation"],
-            EXACT,
-            why=QUADRATURE,
+            QUADRATURE_TOLERANCE,
+            why=QUADRATURE_WHY,
             key="activation",
         ),
         Comparison(
             "erf at its best temperature against the mean length",
             erf.value,
             averaged["erf"],
-            EXACT,
-            why=QUADRATURE,
+            QUADRATURE_TOLERANCE,
+            why=QUADRATURE_WHY,
             key="erf",
         ),
         Comparison(
             "best linear attention, minimised over random lengths",
             linear.risk.value,
             found,
-            EXACT,
+            QUADRATURE_TOLERANCE,
             why="the flat bottom of a minimum searched to 1e-10 in its arguments, and roundoff",
             key="linear",
         ),
         by_spread,
-        Comparison(
+        stated(
+            "linear-number",
             "best linear attention over random lengths, as stated",
             BEST_LINEAR,
             found,
-            DIGIT_4,
-            why="half a printed digit",
-            key="linear-number",
+            1e-4,
         ),
         every,
-        worst(
+        stated(
+            "gain",
             "softmax: spread lengths and fixed length, as stated",
             [SOFTMAX_SPREAD, SOFTMAX_FIXED],
             [averaged["softmax"], risk(BASE, _softmax(), ORACLE).value],
-            DIGIT_4,
-            "half a printed digit",
-            key="gain",
+            1e-4,
         ),
         *(
             sampled(f"sampled, masked: {name}", averaged[name], *drawn[name])
@@ -174,7 +173,7 @@ def _softmax() -> Softmax:
     return Softmax(BASE.signal)
 
 
-def _spread(spread: int) -> RandomLength:
+def _spread_lengths(spread: int) -> RandomLength:
     return RandomLength(BASE, [MEAN - spread, MEAN + spread])
 
 
@@ -194,75 +193,67 @@ def _least_linear(task: RandomLength) -> float:
 
 def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
     spreads = np.arange(MEAN)
-    tasks = [_spread(int(x)) for x in spreads]
+    tasks = [_spread_lengths(int(x)) for x in spreads]
     lengths = np.unique(np.geomspace(2, 100, 16).astype(int))
     fixed = [SingleLocation.spiked(DIM, int(L), NU) for L in lengths]
     sigma = lambda L: math.exp(optimal_sigma_log_excess(1.0, BASE.signal, L)[0])
     mean_sigma = [np.mean([sigma(L) for L in t.lengths]) for t in tasks]
     panels = (
-        Panel(
+        panel(
             f"lengths {MEAN} - x and {MEAN} + x, nu = {NU:g}",
             "spread x of the lengths",
             "risk",
-            (
-                Line(spreads, [t.bayes_risk().value for t in tasks], "softmax = Bayes", 0),
-                Points([SPREAD], [drawn["softmax"][0]], "", 0, [BAND * drawn["softmax"][1]]),
-                Line(spreads, [sigma(MEAN)] * MEAN, f"best activation of L = {MEAN}", 1),
-                Points(
-                    [SPREAD],
-                    [drawn["best activation"][0]],
-                    "",
-                    1,
-                    [BAND * drawn["best activation"][1]],
-                ),
-                Line(spreads, mean_sigma, "best activation, told the length", 1, dashed=True),
-                Line(
-                    spreads,
-                    [linear_optimum(BASE).risk.value] * MEAN,
-                    "best linear attention",
-                    2,
-                ),
-                Points(
-                    [SPREAD],
-                    [drawn["best linear"][0]],
-                    "",
-                    2,
-                    [BAND * drawn["best linear"][1]],
-                ),
-                Points([], [], "sampled, 95 %", 6),
+            Line(spreads, [t.bayes_risk().value for t in tasks], "softmax = Bayes", 0),
+            Points([SPREAD], [drawn["softmax"][0]], "", 0, [BAND * drawn["softmax"][1]]),
+            Line(spreads, [sigma(MEAN)] * MEAN, f"best activation of L = {MEAN}", 1),
+            Points(
+                [SPREAD],
+                [drawn["best activation"][0]],
+                "",
+                1,
+                [BAND * drawn["best activation"][1]],
             ),
+            Line(spreads, mean_sigma, "best activation, told the length", 1, dashed=True),
+            Line(
+                spreads,
+                [linear_optimum(BASE).risk.value] * MEAN,
+                "best linear attention",
+                2,
+            ),
+            Points(
+                [SPREAD],
+                [drawn["best linear"][0]],
+                "",
+                2,
+                [BAND * drawn["best linear"][1]],
+            ),
+            legend(),
             y_range=(0.0, 0.6),
         ),
-        Panel(
+        panel(
             f"trained at length {MEAN}, used at length L",
             "length L",
             "risk",
-            (
-                Line(
-                    lengths,
-                    [t.bayes_risk().value for t in fixed],
-                    "softmax = Bayes",
-                    0,
-                ),
-                Line(
-                    lengths,
-                    [
-                        risk(t, OptimalSigma(1.0, BASE.signal, MEAN), ORACLE).value
-                        for t in fixed
-                    ],
-                    f"best activation of L = {MEAN}",
-                    1,
-                ),
-                Line(
-                    lengths,
-                    [sigma(int(L)) for L in lengths],
-                    "best activation, told the length",
-                    1,
-                    dashed=True,
-                ),
+            Line(
+                lengths,
+                [t.bayes_risk().value for t in fixed],
+                "softmax = Bayes",
+                0,
             ),
-            log_x=True,
-            log_y=True,
+            Line(
+                lengths,
+                [risk(t, OptimalSigma(1.0, BASE.signal, MEAN), ORACLE).value for t in fixed],
+                f"best activation of L = {MEAN}",
+                1,
+            ),
+            Line(
+                lengths,
+                [sigma(int(L)) for L in lengths],
+                "best activation, told the length",
+                1,
+                dashed=True,
+            ),
+            log="xy",
         ),
     )
     return Figure(

@@ -29,14 +29,15 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import erf, expit
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import BAND, mean_and_error, sampled, stated
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.numerics.integrals.quadrature import normal_panels
 from attnscope.predictors.attention import Normalised, Softmax, SoftmaxOne, SoftplusAttention
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
 from attnscope.theory.risks.normalised_risk import weight_moments
+from attnscope_claims.drawing import legend, panel
 
 DIM = 4
 LENGTH = 10
@@ -57,19 +58,18 @@ NORMALISED: dict[str, type[Normalised]] = {
     "softmax": Softmax,
 }
 ODD_NAMES = ("erf", "tanh", "linear")
-EXACT = 1e-8  # the flat bottom of a numerical minimum
-FLAT = "the flat bottom of a numerical minimum, searched to 1e-7 in its arguments"
+MINIMUM_TOLERANCE = 1e-8  # the flat bottom of a numerical minimum
+MINIMUM_WHY = "the flat bottom of a numerical minimum, searched to 1e-7 in its arguments"
 # temperatures searched: linear in effect at the low end, steps at the high end
-LOWEST = 1e-3
-HIGHEST = 30.0
+LOWEST_TEMPERATURE = 1e-3
+HIGHEST_TEMPERATURE = 30.0
 # What the statement says of the exact best risks: sigma*, the odd activations (erf, tanh, linear),
 # softmax, normalised softplus, unnormalised exp.
-STAR = 0.2195
-ODD = 0.5
-SOFTMAX = 0.1121
-SOFTPLUS = 0.3232
-EXP = 0.4191
-DIGIT_4 = 5e-5  # half a unit of the fourth decimal
+STAR_RISK = 0.2195
+ODD_RISK = 0.5
+SOFTMAX_RISK = 0.1121
+SOFTPLUS_RISK = 0.3232
+EXP_RISK = 0.4191
 
 
 class Best(NamedTuple):
@@ -104,7 +104,7 @@ class Scores:
 def check(context: Context) -> Evidence:
     task = SingleLocation.spiked(DIM, LENGTH, NU)
     best = ranking(task)
-    drawn = _drawn(task, best, context.pick(60_000, 600_000), context.seed)
+    drawn = _sampled_risks(task, best, context.pick(60_000, 600_000), context.seed)
     star = math.exp(optimal_sigma_log_excess(1.0, task.signal, LENGTH)[0])
     biased = _biased_sigmoid(task)
     least = min(biased, *(best[x].risk for x in ACTIVATIONS))
@@ -114,15 +114,15 @@ def check(context: Context) -> Evidence:
             "sigmoid with the best bias against sigma*",
             star,
             biased,
-            EXACT,
-            why=FLAT,
+            MINIMUM_TOLERANCE,
+            why=MINIMUM_WHY,
             key="sigmoid",
         ),
         Comparison(
             "least of the unnormalised, with bias, against sigma*",
             star,
             least,
-            EXACT,
+            MINIMUM_TOLERANCE,
             "at least",
             why="sigma* is the least of all; 1e-8 for the numerical minima",
             key="bound",
@@ -131,17 +131,22 @@ def check(context: Context) -> Evidence:
             "softmax at its best temperature against Bayes",
             task.bayes_risk().value,
             best["softmax"].risk,
-            EXACT,
-            why=FLAT,
+            MINIMUM_TOLERANCE,
+            why=MINIMUM_WHY,
             key="bayes",
         ),
-        _as_stated("sigma*", STAR, [biased], "star"),
-        _as_stated("erf, tanh and linear", ODD, [best[x].risk for x in ODD_NAMES], "odd"),
-        _as_stated("softmax", SOFTMAX, [best["softmax"].risk], "softmax"),
+        _as_stated("sigma*", STAR_RISK, [biased], "star"),
         _as_stated(
-            "normalised softplus", SOFTPLUS, [best["softplus, normalised"].risk], "softplus"
+            "erf, tanh and linear", ODD_RISK, [best[x].risk for x in ODD_NAMES], "odd"
         ),
-        _as_stated("unnormalised exp", EXP, [best["exp"].risk], "exp"),
+        _as_stated("softmax", SOFTMAX_RISK, [best["softmax"].risk], "softmax"),
+        _as_stated(
+            "normalised softplus",
+            SOFTPLUS_RISK,
+            [best["softplus, normalised"].risk],
+            "softplus",
+        ),
+        _as_stated("unnormalised exp", EXP_RISK, [best["exp"].risk], "exp"),
     )
     order = sorted(best, key=lambda name: best[name].risk)
     notes = f"A sigmoid with bias reaches sigma* ({star:.4f}), without it {best['sigmoid'].risk:.4f}."
@@ -155,7 +160,7 @@ def check(context: Context) -> Evidence:
     ends = {
         name: b.temperature
         for name, b in best.items()
-        if not 2 * LOWEST < b.temperature < HIGHEST / 2
+        if not 2 * LOWEST_TEMPERATURE < b.temperature < HIGHEST_TEMPERATURE / 2
     }
     notes += (
         " Best at an end of the temperatures searched: "
@@ -165,28 +170,30 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(best, drawn), notes, tables=(table,))
 
 
-def _as_stated(name: str, stated: float, found: list[float], key: str) -> Comparison:
+def _as_stated(name: str, value: float, found: list[float], key: str) -> Comparison:
     """Exact best risks against the number in the statement."""
-    return worst(
+    return stated(
+        key,
         f"best risk of {name}, as stated",
-        stated,
+        value,
         found,
-        DIGIT_4,
-        "half a printed digit",
-        routes=("stated", "exact moments, numerical minimisation"),
-        key=key,
+        1e-4,
+        by="exact moments, numerical minimisation",
     )
 
 
 def ranking(task: SingleLocation) -> dict[str, Best]:
     """Every activation at its best temperature and gain; sigma* needs neither."""
     scores = Scores(task)
-    out = {name: _best(task, partial(scores.moments, f)) for name, f in ACTIVATIONS.items()}
+    out = {
+        name: _best_temperature(task, partial(scores.moments, f))
+        for name, f in ACTIVATIONS.items()
+    }
     out["sigma*"] = Best(
         math.exp(optimal_sigma_log_excess(task.gamma, task.signal, task.length)[0]), 1.0, 1.0
     )
     for name, kind in NORMALISED.items():
-        out[name] = _best(task, partial(_normalised_moments, task, kind))
+        out[name] = _best_temperature(task, partial(_normalised_moments, task, kind))
     return out
 
 
@@ -197,7 +204,7 @@ def _normalised_moments(
     return weight_moments(kind(lam), lam, task.gamma, task.signal, 1, task.length)[:3]
 
 
-def _best(
+def _best_temperature(
     task: SingleLocation, moments: Callable[[float], tuple[float, float, float]]
 ) -> Best:
     """Least risk over temperature (a coarse logarithmic grid, then golden section)
@@ -211,7 +218,7 @@ def _best(
         gain = g2 * first / (g2 * second + (L - 1) * outside)
         return Best(g2 * (1 - gain * first), lam, gain)
 
-    grid = np.geomspace(LOWEST, HIGHEST, 15)
+    grid = np.geomspace(LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE, 15)
     i = int(np.argmin([at(float(lam)).risk for lam in grid]))
     low = math.log(grid[max(i - 1, 0)])
     high = math.log(grid[min(i + 1, grid.size - 1)])
@@ -249,7 +256,7 @@ def _weights(name: str, scores: np.ndarray, best: Best, task: SingleLocation) ->
     return OptimalSigma(task.gamma, task.signal, task.length).weights(scores)
 
 
-def _drawn(
+def _sampled_risks(
     task: SingleLocation, best: dict[str, Best], n: int, seed: int
 ) -> dict[str, tuple[float, float]]:
     """Mean squared errors on the same sampled sequences."""
@@ -294,23 +301,22 @@ def _figure(best: dict[str, Best], drawn: dict[str, tuple[float, float]]) -> Fig
             thin = name == "linear, offset 1"
             out.append(Line(x, y, label, color, dashed=name in NORMALISED, thin=thin))
             out.append(Points([place], [drawn[name][0]], "", color, [BAND * drawn[name][1]]))
-        return (*out, Points([], [], "sampled, 95 %", 6))
+        return (*out, legend())
 
     panels = (
-        Panel(
+        panel(
             f"L = {LENGTH}; dashed: normalised",
             "strength nu of the spike",
             "risk",
-            marks(nus, by_nu, NU),
-            log_y=True,
+            *marks(nus, by_nu, NU),
+            log="y",
         ),
-        Panel(
+        panel(
             f"nu = {NU:g}; dashed: normalised",
             "length L",
             "risk",
-            marks(lengths, by_length, LENGTH),
-            log_x=True,
-            log_y=True,
+            *marks(lengths, by_length, LENGTH),
+            log="xy",
         ),
     )
     return Figure(
@@ -325,12 +331,12 @@ CLAIM = Claim(
     title="Other activations, ranked by exact risk",
     statement=(
         "[At the oracle directions, each at its best inverse temperature and gain, no unnormalised "
-        f"activation has a lower risk than sigma*](bound), [{STAR:g}](star).",
+        f"activation has a lower risk than sigma*](bound), [{STAR_RISK:g}](star).",
         "[When gamma = 1, sigma* is a sigmoid with a bias](sigmoid).",
-        f"[Odd activations (erf, tanh, linear) do much worse at an O(1) spike: {ODD:g}](odd).",
-        f"[Softmax is Bayes](bayes) and [does better than all of them: {SOFTMAX:g}](softmax).",
+        f"[Odd activations (erf, tanh, linear) do much worse at an O(1) spike: {ODD_RISK:g}](odd).",
+        f"[Softmax is Bayes](bayes) and [does better than all of them: {SOFTMAX_RISK:g}](softmax).",
         "Both growth and normalisation are needed: [normalised softplus, of linear growth, stays far "
-        f"above softmax at {SOFTPLUS:g}](softplus), and [exp without normalisation at {EXP:g}](exp).",
+        f"above softmax at {SOFTPLUS_RISK:g}](softplus), and [exp without normalisation at {EXP_RISK:g}](exp).",
     ),
     headline="softmax",
     provenance=Provenance(

@@ -24,10 +24,18 @@ import itertools
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, mean_and_error, sampled, worst
+from attnscope.claims.compare import (
+    BAND,
+    STANDARD_ERRORS,
+    Z,
+    mean_and_error,
+    sampled,
+    stated,
+    worst,
+)
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.predictions import predict
@@ -35,24 +43,24 @@ from attnscope.tasks.planted.multi_location import MultiLocation
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimal_sigma import OptimalSigma
 from attnscope.theory.risks.several_tokens_risk import head_risk
+from attnscope_claims.drawing import legend, panel
 from attnscope_claims.softmax_heads import best_softmax
 
 DIM = 4
 LENGTH = 10
-RELEVANT = 2
+INFORMATIVE_TOKENS = 2
 SIGNALS = (2.0, 3.0, 4.0, 5.0)
 SHARE = 0.2  # q
-EXACT = 1e-9
+QUADRATURE_TOLERANCE = 1e-9
 ROUNDING = 1e-12  # of log-probabilities of 120 subsets
 # best softmax risk at these signals, computed independently beforehand
-PUBLISHED = (0.2099, 0.1353, 0.0965, 0.0738)
+PUBLISHED_RISKS = (0.2099, 0.1353, 0.0965, 0.0738)
 # What the statement says at m = 2: best inverse temperature of a softmax head and its regret, its
-# risk minus the Bayes risk, at s = 3; exponent of s with which its best risk falls between FAR.
+# risk minus the Bayes risk, at s = 3; exponent of s with which its best risk falls between FAR_SIGNALS.
 BEST_INVERSE_TEMPERATURE = 0.81
 REGRET = 0.073
 EXPONENT = -1.41
-FAR = (10.0, 20.0)
-DIGIT_2 = 5e-3  # half a unit of the second decimal
+FAR_SIGNALS = (10.0, 20.0)
 
 
 def check(context: Context) -> Evidence:
@@ -62,7 +70,7 @@ def check(context: Context) -> Evidence:
     bayes = [_bayes_risk(s, draws, int(rng.integers(2**31))) for s in SIGNALS]
     heads = [best_softmax(t) for t in tasks]
     # (signals, 3, 2)
-    rows = np.array([_sampled(t, lam, n, rng) for t, (lam, _) in zip(tasks, heads)])
+    rows = np.array([_sampled_losses(t, lam, n, rng) for t, (lam, _) in zip(tasks, heads)])
     one = _task(3.0, 1)
     value = np.array([b.value for b in bayes])
     error = np.array([b.error for b in bayes])
@@ -90,7 +98,7 @@ def check(context: Context) -> Evidence:
         error=rows[:, 1, 1],
     )
     three = SIGNALS.index(3.0)
-    far = [best_softmax(_task(s))[1] for s in FAR]
+    far = [best_softmax(_task(s))[1] for s in FAR_SIGNALS]
     comparisons = (
         _enumeration(rng),
         by_bayes,
@@ -101,36 +109,34 @@ def check(context: Context) -> Evidence:
             rows[:, 2, 0],
             np.hypot(error, rows[:, 2, 1]),
         ),
-        Comparison(
+        stated(
+            "regret",
             "regret of the best softmax head, m = 2, s = 3, as stated",
             REGRET,
-            float(rows[three, 2, 0]),
-            float(Z * rows[three, 2, 1]) + 5e-4,
-            why=f"{STANDARD_ERRORS}; half a printed digit",
-            routes=("stated", "squared errors of both on the same sequences"),
-            key="regret",
+            rows[three, 2, 0],
+            1e-3,
+            rows[three, 2, 1],
+            by="squared errors of both on the same sequences",
         ),
-        Comparison(
+        stated(
+            "best-at",
             "best inverse temperature of a softmax head, m = 2, s = 3, as stated",
             BEST_INVERSE_TEMPERATURE,
             heads[three][0],
-            DIGIT_2,
-            why="half a printed digit",
-            routes=("stated", "minimisation of the exact risk"),
-            key="best-at",
+            0.01,
+            by="minimisation of the exact risk",
         ),
-        Comparison(
+        stated(
+            "decay",
             "exponent of s of the best softmax risk, s = 10 to 20, as stated",
             EXPONENT,
-            float(np.log(far[1] / far[0]) / np.log(FAR[1] / FAR[0])),
-            DIGIT_2,
-            why="half a printed digit",
-            routes=("stated", "exact risk by Laplace transforms"),
-            key="decay",
+            np.log(far[1] / far[0]) / np.log(FAR_SIGNALS[1] / FAR_SIGNALS[0]),
+            0.01,
+            by="exact risk by Laplace transforms",
         ),
         worst(
             "best softmax head, m = 2: published digits",
-            PUBLISHED,
+            PUBLISHED_RISKS,
             softmax,
             5.1e-5,
             why="four digits, computed beforehand: half a unit of the last, 2 % for rounding",
@@ -140,7 +146,7 @@ def check(context: Context) -> Evidence:
             "m = 1: softmax at temperature s against Bayes",
             one.bayes_risk().value,
             _softmax_risk(one, 3.0),
-            EXACT,
+            QUADRATURE_TOLERANCE,
             why="1e-9: a Mellin contour and a Laplace transform, both quadratures",
             key="one",
         ),
@@ -148,7 +154,7 @@ def check(context: Context) -> Evidence:
             "independent tokens: sigmoid attention against Bayes",
             integral,
             [_sigmoid(t) for t in independent],
-            EXACT,
+            QUADRATURE_TOLERANCE,
             why="1e-9: a Mellin contour and panel quadrature",
             key="sigmoid",
         ),
@@ -166,11 +172,11 @@ def check(context: Context) -> Evidence:
         (s, x, r, lam, head_risk(t, Softmax(s)).value, _sigmoid(t))
         for s, x, (lam, r), t in zip(SIGNALS, value, heads, tasks)
     )
-    table = Table(f"Risks, m = {RELEVANT}, L = {LENGTH}", columns, told)
+    table = Table(f"Risks, m = {INFORMATIVE_TOKENS}, L = {LENGTH}", columns, told)
     return Evidence(comparisons, _figure(by_bayes, by_head), notes, tables=(table,))
 
 
-def _task(s: float, m: int = RELEVANT) -> MultiLocation:
+def _task(s: float, m: int = INFORMATIVE_TOKENS) -> MultiLocation:
     return MultiLocation(DIM, LENGTH, m, gamma=1.0, signal=s)
 
 
@@ -187,7 +193,7 @@ def _sigmoid(task: MultiLocation) -> float:
     weight: the posterior of independent tokens.
     """
     q = float(task.count_probs @ np.arange(task.length + 1)) / task.length
-    h = 1.0 if task.weights == "sum" else 1 / RELEVANT
+    h = 1.0 if task.weights == "sum" else 1 / INFORMATIVE_TOKENS
     # sigma* of single-location regression has -log(L-1) where logit q stands here: L - 1 = (1-q)/q
     odds = 1 / q
     return head_risk(task, OptimalSigma(1.0, task.signal, odds), gain=h).value
@@ -213,7 +219,9 @@ def _enumeration(rng: np.random.Generator) -> Comparison:
     )
 
 
-def _sampled(task: MultiLocation, lam: float, n: int, rng: np.random.Generator) -> np.ndarray:
+def _sampled_losses(
+    task: MultiLocation, lam: float, n: int, rng: np.random.Generator
+) -> np.ndarray:
     """(3, 2): mean and standard error of the losses of Bayes and of softmax, and of their
     difference, on the same sequences.
     """
@@ -231,64 +239,58 @@ def _figure(by_bayes: Series, by_head: Series) -> Figure:
     level = [t.bayes_risk(samples=10_000) for t in counts]
     single = [SingleLocation.spiked(DIM, LENGTH, s * s).bayes_risk().value for s in signals]
     panels = (
-        Panel(
-            f"{RELEVANT} of {LENGTH} tokens informative",
+        panel(
+            f"{INFORMATIVE_TOKENS} of {LENGTH} tokens informative",
             "signal s",
             "risk",
-            (
-                *by_bayes.marks(
-                    "Bayes",
-                    0,
-                    (signals, [t.bayes_risk(samples=10_000).value for t in tasks]),
-                    named=False,
-                ),
-                *by_head.marks(
-                    "best softmax head",
-                    1,
-                    (signals, [best_softmax(t)[1] for t in tasks]),
-                    named=False,
-                ),
-                Line(
-                    signals,
-                    [head_risk(t, Softmax(s)).value for t, s in zip(tasks, signals)],
-                    "softmax at lam = s",
-                    2,
-                ),
-                Line(signals, [_sigmoid(t) for t in tasks], "sigmoid(l + log(m/(L-m)))", 3),
-                Line(
-                    signals, single, "one informative token: Bayes = softmax", 4, dashed=True
-                ),
-                Points([], [], "sampled, 95 %", 6),
+            *by_bayes.marks(
+                "Bayes",
+                0,
+                (signals, [t.bayes_risk(samples=10_000).value for t in tasks]),
+                named=False,
             ),
-            log_y=True,
+            *by_head.marks(
+                "best softmax head",
+                1,
+                (signals, [best_softmax(t)[1] for t in tasks]),
+                named=False,
+            ),
+            Line(
+                signals,
+                [head_risk(t, Softmax(s)).value for t, s in zip(tasks, signals)],
+                "softmax at lam = s",
+                2,
+            ),
+            Line(signals, [_sigmoid(t) for t in tasks], "sigmoid(l + log(m/(L-m)))", 3),
+            Line(signals, single, "one informative token: Bayes = softmax", 4, dashed=True),
+            legend(),
+            log="y",
             y_range=(2e-8, 1),
         ),
-        Panel(
+        panel(
             f"m of {LENGTH} tokens, s = 3 (null risk 1/m)",
             "number m of informative tokens",
             "risk times m",
-            (
-                Points(
-                    many,
-                    [m * b.value for m, b in zip(many, level)],
-                    "Bayes",
-                    0,
-                    [BAND * m * b.error for m, b in zip(many, level)],
-                ),
-                Line(
-                    many,
-                    [m * best_softmax(t)[1] for m, t in zip(many, counts)],
-                    "best softmax head",
-                    1,
-                ),
-                Line(
-                    many,
-                    [m * head_risk(t, Softmax(3.0)).value for m, t in zip(many, counts)],
-                    "softmax at lam = s",
-                    2,
-                ),
+            Points(
+                many,
+                [m * b.value for m, b in zip(many, level)],
+                "Bayes",
+                0,
+                [BAND * m * b.error for m, b in zip(many, level)],
             ),
-            log_y=True,
+            Line(
+                many,
+                [m * best_softmax(t)[1] for m, t in zip(many, counts)],
+                "best softmax head",
+                1,
+            ),
+            Line(
+                many,
+                [m * head_risk(t, Softmax(3.0)).value for m, t in zip(many, counts)],
+                "softmax at lam = s",
+                2,
+            ),
+            log="y",
         ),
     )
     return Figure(
@@ -305,7 +307,7 @@ CLAIM = Claim(
         "[With m informative tokens of L the Bayes predictor weighs tokens by their inclusion "
         "probabilities r_l e_{m-1}(r without l)/e_m(r)](inclusion).",
         "[One softmax head attains the Bayes risk at m = 1](one), but not with two informative tokens: "
-        f"[at s = 3 its best risk is {PUBLISHED[1]:g}](risk), [{REGRET:g} above Bayes](regret).",
+        f"[at s = 3 its best risk is {PUBLISHED_RISKS[1]:g}](risk), [{REGRET:g} above Bayes](regret).",
         "[Its best inverse temperature at m = 2 lies far below s: "
         f"{BEST_INVERSE_TEMPERATURE:g} at s = 3](best-at).",
         f"[Its best risk at m = 2 falls like a power of s: s^({EXPONENT:g}) between s = 10 and "

@@ -26,15 +26,16 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import mean_and_error, sampled, stated
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.multi_location import MultiLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
+from attnscope_claims.drawing import legend, panel, sampled_points
 from attnscope_claims.softmax_heads import best_softmax
 
 DIM = 4
@@ -44,9 +45,8 @@ COUNTS = (2, 3, 5)
 CONCENTRATIONS = (0.05, 0.5, 2.0, 20.0)
 # What the statement says: what hidden weights add to a risk at m = 2, a = 0.5, gamma = 1; and the
 # best inverse temperature of a softmax head at m = 2, s = 3, equal weights and a = 0.05.
-ADDED = 0.25
+ADDED_RISK = 0.25
 BEST_INVERSE_TEMPERATURE = 0.81
-DIGIT_2 = 5e-3  # half a unit of the second decimal
 
 
 def check(context: Context) -> Evidence:
@@ -55,16 +55,16 @@ def check(context: Context) -> Evidence:
     draws = context.pick(40_000, 400_000)
     bayes = [_bayes_risk(m, draws, int(rng.integers(2**31))) for m in COUNTS]
     lams, softmax = np.array([best_softmax(_task(m)) for m in COUNTS]).T
-    spread = np.array([[_spread(m, a) for a in CONCENTRATIONS] for m in COUNTS])
+    spread = np.array([[_weight_variance(m, a) for a in CONCENTRATIONS] for m in COUNTS])
     drawn = np.array(
         [
-            [_sampled(m, a, lam, n, rng) for a in CONCENTRATIONS]
+            [_sampled_losses(m, a, lam, n, rng) for a in CONCENTRATIONS]
             for m, lam in zip(COUNTS, lams)
         ]
     )
     slope = drawn[..., 2:, :]
     low = _best_temperature(2, 0.05)
-    exact = _exact(2, 0.5, lams[0])
+    exact = _softmax_risk(2, 0.5, lams[0])
     error = np.array([b.error for b in bayes])[:, None]
     predicted = np.array([b.value for b in bayes])[:, None] + spread
     head = softmax[:, None] + spread
@@ -76,25 +76,17 @@ def check(context: Context) -> Evidence:
             np.hypot(error, drawn[..., 0, 1]),
             key="bayes",
         ),
-        sampled(
-            "softmax head: 12 settings",
-            head,
-            drawn[..., 1, 0],
-            drawn[..., 1, 1],
-            key="softmax",
-        ),
+        sampled("softmax head: 12 settings", head, drawn[..., 1], key="softmax"),
         sampled(
             "slope of the label on the predictor of equal weights: 12 settings",
             1.0,
-            slope[..., 0, 0],
-            slope[..., 0, 1],
+            slope[..., 0],
             key="slope",
         ),
         sampled(
             "slope of what it leaves on its difference from the softmax head: 12 settings",
             0.0,
-            slope[..., 1, 0],
-            slope[..., 1, 1],
+            slope[..., 1],
             scale=1.0,
             key="rest",
         ),
@@ -108,7 +100,7 @@ def check(context: Context) -> Evidence:
         ),
         Comparison(
             "risk added by hidden weights, m = 2, a = 0.5, as stated",
-            ADDED,
+            ADDED_RISK,
             exact - softmax[0],
             1e-9,
             why="1e-9: quadrature of the risks of two tasks",
@@ -123,13 +115,12 @@ def check(context: Context) -> Evidence:
             why="a flat minimum: risks good to 1e-10 or so place it to 1e-5 or so",
             key="same",
         ),
-        worst(
+        stated(
+            "best-at",
             "best inverse temperature, m = 2, equal weights and a = 0.05, as stated",
             BEST_INVERSE_TEMPERATURE,
             [lams[0], low],
-            DIGIT_2,
-            "half a printed digit",
-            key="best-at",
+            0.01,
         ),
     )
     notes = f"The best inverse temperature of softmax is {lams[0]:.3f} for every a."
@@ -151,18 +142,18 @@ def _bayes_risk(m: int, draws: int, seed: int) -> Estimate:
     return _task(m).bayes_risk(draws, seed=seed)
 
 
-def _spread(m: int, a: float) -> float:
+def _weight_variance(m: int, a: float) -> float:
     """m Var(D_1) at gamma = 1."""
     return (1 - 1 / m) / (m * a + 1)
 
 
-def _exact(m: int, a: float, lam: float) -> float:
+def _softmax_risk(m: int, a: float, lam: float) -> float:
     return float(risk(_task(m, a), Softmax(lam), Overlaps.oracle()).value)
 
 
 def _best_temperature(m: int, a: float) -> float:
     found = minimize_scalar(
-        lambda x: _exact(m, a, math.exp(x)),
+        lambda x: _softmax_risk(m, a, math.exp(x)),
         bounds=(-3.0, 1.4),
         method="bounded",
         options={"xatol": 1e-7},
@@ -170,7 +161,9 @@ def _best_temperature(m: int, a: float) -> float:
     return math.exp(found.x)
 
 
-def _sampled(m: int, a: float, lam: float, n: int, rng: np.random.Generator) -> np.ndarray:
+def _sampled_losses(
+    m: int, a: float, lam: float, n: int, rng: np.random.Generator
+) -> np.ndarray:
     """(4, 2): mean and standard error of the squared errors of the Bayes predictor of equal weights
     and of the softmax head; slope of the label on that predictor, and of what it leaves on its
     difference from the head. If the predictor is E[Y | X], the slopes are 1 and 0.
@@ -199,21 +192,19 @@ def _figure(bayes: list, softmax: np.ndarray, drawn: np.ndarray) -> Figure:
     a = np.geomspace(0.01, 100, 40)
     panels = []
     for i, m in enumerate(COUNTS):
-        spread = np.array([_spread(m, x) for x in a])
+        spread = np.array([_weight_variance(m, x) for x in a])
         low = bayes[i].value
         marks: tuple[Mark, ...] = (
             Line(a, low + spread, "Bayes", 0),
-            Points(CONCENTRATIONS, drawn[i, :, 0, 0], "", 0, BAND * drawn[i, :, 0, 1]),
+            sampled_points(CONCENTRATIONS, drawn[i, :, 0], "", 0),
             Line(a, softmax[i] + spread, "best softmax head", 1),
-            Points(CONCENTRATIONS, drawn[i, :, 1, 0], "", 1, BAND * drawn[i, :, 1, 1]),
+            sampled_points(CONCENTRATIONS, drawn[i, :, 1], "", 1),
             Line(a, spread, "hidden weights alone", 2, dashed=True),
             Line(a, [low + 1 - 1 / m] * a.size, "one token decides", 3, dashed=True),
-            Points([], [], "sampled, 95 %", 6),
+            legend(),
         )
         panels.append(
-            Panel(
-                f"m = {m}", "concentration a", "risk", marks, log_x=True, y_range=(0.0, 1.0)
-            )
+            panel(f"m = {m}", "concentration a", "risk", *marks, log="x", y_range=(0.0, 1.0))
         )
     return Figure(
         "Hidden importance adds m Var(D) to every risk (lines predicted, points sampled)",
@@ -229,7 +220,7 @@ CLAIM = Claim(
         "[If the m informative tokens enter the label with hidden Dirichlet(a) weights, the Bayes "
         "predictor is that of equal weights](slope, rest).",
         "[Every risk grows by exactly gamma^2 (1 - 1/m)/(m a + 1)](bayes, softmax, exact), "
-        f"[{ADDED:g} at m = 2 and a = 0.5](added).",
+        f"[{ADDED_RISK:g} at m = 2 and a = 0.5](added).",
         "[The best inverse temperature of a head is that of equal weights](same), "
         f"[{BEST_INVERSE_TEMPERATURE:g} at m = 2 and s = 3](best-at).",
     ),

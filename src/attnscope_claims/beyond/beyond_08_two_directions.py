@@ -27,21 +27,19 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import STANDARD_ERRORS, Z, sampled
+from attnscope.claims.compare import exact_count, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope_claims.beyond.two_head_runs import RUNS, measured
-from attnscope_claims.panels import COUNT
 
-UNDERWAY = 1.5  # runs that may still be between two states when a run ends
+UNDERWAY_RUNS = 1.5  # runs that may still be between two states when a run ends
 # What the statement says: risks over the label noise of the unspecialised state and of one head at
 # its best minimum; median form cosine and median share of the erf runs' vectors in the teachers'
 # span, at least; share of the erf runs with a risk below (k_h*, v_h*), at least.
-UNSPECIALISED = 0.1
+UNSPECIALISED_RISK = 0.1
 ONE_HEAD = 0.4
 FORM_COSINE = 0.95
 SPAN_SHARE = 0.9
 SHARE_BELOW = 0.75
-DIGIT_2 = 5e-3  # half a unit of the second decimal
 
 
 def check(context: Context) -> Evidence:
@@ -52,59 +50,52 @@ def check(context: Context) -> Evidence:
             "specialised runs, by cosines and by squared error",
             found.specialised,
             int((found.soft[0] < found.shared.risk).sum()),
-            UNDERWAY,
+            UNDERWAY_RUNS,
             why="one run may still be between the two states when training ends",
         ),
-        Comparison(
+        exact_count(
             "end states of softmax heads: specialised and not",
             2,
             len(np.unique(found.soft[0] < found.shared.risk)),
-            COUNT,
-            why="an exact count of the kinds seen",
             key="kinds",
         ),
-        Comparison(
+        exact_count(
             "negative Hessian eigenvalues of the unspecialised state",
             0,
-            int((found.shared.check_eigenvalues < 0).sum()),
-            COUNT,
-            why="an exact count: one negative eigenvalue breaks it",
+            (found.shared.check_eigenvalues < 0).sum(),
             key="minimum",
             scale=len(found.shared.check_eigenvalues),
         ),
         sampled("risk of the unspecialised state", found.shared.risk, *found.shared_error),
         _as_stated(
             "risk of the unspecialised state",
-            UNSPECIALISED,
+            UNSPECIALISED_RISK,
             found.shared_error,
             "unspecialised",
         ),
         _as_stated(
             "risk of the minimum next to the middle unspecialised run",
-            UNSPECIALISED,
+            UNSPECIALISED_RISK,
             found.refined_error,
             "ends-there",
         ),
         sampled("risk of specialised heads (k_h*, v_h*)", found.star, *found.star_error),
-        Comparison(
+        exact_count(
             "runs of one head below its best minimum found",
             0,
-            int((found.one[0] < found.least.risk - 5 * found.one[1]).sum()),
-            COUNT,
-            why="an exact count; below means by 5 standard errors (3e-7 a run)",
+            (found.one[0] < found.least.risk - 5 * found.one[1]).sum(),
             key="one-runs",
+            why="an exact count; below means by 5 standard errors (3e-7 a run)",
             scale=RUNS,
         ),
         _as_stated(
             "risk of one head at its best minimum", ONE_HEAD, found.least_error, "one"
         ),
         sampled("erf: oracle, swapped, half swapped, rotated heads", exact, *drawn),
-        Comparison(
+        exact_count(
             "erf: gauges above the oracle's risk",
             0,
-            int((exact[1:] >= exact[0]).sum()),
-            COUNT,
-            why="an exact count of quadratures: one above breaks it",
+            (exact[1:] >= exact[0]).sum(),
             key="gauges",
             scale=len(exact) - 1,
         ),
@@ -112,7 +103,7 @@ def check(context: Context) -> Evidence:
             "erf runs with a head per direction, not swapped",
             0,
             int((found.erf_outcome == "specialised").sum()),
-            UNDERWAY + 1,
+            UNDERWAY_RUNS + 1,
             why="one run may be underway, and one end there: hardly any, not none",
             key="not-aligned",
             scale=RUNS,
@@ -133,37 +124,34 @@ def check(context: Context) -> Evidence:
             why="the stated share: SGD noise leaves the rest outside",
             key="span",
         ),
-        Comparison(
+        exact_count(
             "erf: median risk above (k_h*, v_h*): yes 1, no 0",
             0,
-            int(np.median(found.erf_risk) > found.erf_star),
-            COUNT,
+            np.median(found.erf_risk) > found.erf_star,
             why="yes or no: anything but 0 breaks it",
             coarse="a yes or no; the number of runs below is compared beside it",
         ),
-        Comparison(
+        exact_count(
             f"erf: runs with a risk below (k_h*, v_h*), of {RUNS}",
             SHARE_BELOW * RUNS,
-            int((found.erf_risk < found.erf_star).sum()),
-            COUNT,
-            "at least",
-            why="an exact count: half a run",
+            (found.erf_risk < found.erf_star).sum(),
             key="below",
+            rule="at least",
         ),
         sampled("erf: risk of the runs, quadrature and tokens", found.erf_risk, *found.erf),
     )
     return Evidence(comparisons, found.figure, found.notes, tables=found.tables)
 
 
-def _as_stated(what: str, stated: float, drawn: tuple[float, float], key: str) -> Comparison:
-    return Comparison(
+def _as_stated(what: str, value: float, drawn: tuple[float, float], key: str) -> Comparison:
+    return stated(
+        key,
         f"{what}, as stated",
-        stated,
+        value,
         drawn[0],
-        Z * drawn[1] + DIGIT_2,
-        why=f"{STANDARD_ERRORS}; half a printed digit",
-        routes=("stated", "squared errors on full tokens in R^80"),
-        key=key,
+        0.01,
+        drawn[1],
+        by="squared errors on full tokens in R^80",
     )
 
 
@@ -174,7 +162,7 @@ CLAIM = Claim(
         "[Trained by SGD from random starts on two informative tokens, two softmax heads end with one "
         "head per direction in part of the runs and unspecialised in the others](kinds).",
         "[The unspecialised state is a local minimum](minimum), [of risk "
-        f"{UNSPECIALISED:g}](unspecialised), and [an unspecialised run ends next to it](ends-there).",
+        f"{UNSPECIALISED_RISK:g}](unspecialised), and [an unspecialised run ends next to it](ends-there).",
         f"[Two erf heads learn the span, to a median share of at least {SPAN_SHARE:g}](span), and [the "
         f"form sum_h sym(k_h v_h^T), to a median cosine of at least {FORM_COSINE:g}](form).",
         "[Hardly any run of erf heads has a head per direction in its own role](not-aligned).",

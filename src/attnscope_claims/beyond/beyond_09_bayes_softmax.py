@@ -28,15 +28,21 @@ import numpy as np
 from scipy.optimize import minimize
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, mean_and_error, sampled, worst
+from attnscope.claims.compare import (
+    BAND,
+    exact_count,
+    mean_and_error,
+    sampled,
+    stated,
+)
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.numerics.border.x64 import x64
 from attnscope.predictors.heads import BayesSoftmax
 from attnscope.predictors.predictions import attention_weights, predict
 from attnscope.tasks.planted.spike_mixture import SpikeMixture
-from attnscope_claims.panels import COUNT
+from attnscope_claims.drawing import legend, panel
 
 DIM, LENGTH = 20, 10
 E = np.eye(DIM)
@@ -48,7 +54,7 @@ SETTINGS: dict[str, tuple[list[np.ndarray], tuple[float, ...] | None]] = {
     "unequal": ([4 * E[0], 6**0.5 * E[1]], (0.3, 0.7)),  # |mu|^2 = 16 and 6
     "(+-1, +-1)": ([5**0.5 * (a * E[0] + b * E[1]) for a in (1, -1) for b in (1, -1)], None),
 }
-EXACT = 1e-12
+ROUNDING_TOLERANCE = 1e-12
 # What the statement says. Risks of the joint softmax at "unequal", with and without bias and prior;
 # what heads with a softmax or softmax-1 of their own lose to it in every setting, at least; and
 # which share of what softmax-1 with a bias gains over plain heads it gains without, at most.
@@ -83,7 +89,7 @@ def check(context: Context) -> Evidence:
             "weights against whole-sequence densities",
             0.0,
             _largest_gap(rng),
-            EXACT,
+            ROUNDING_TOLERANCE,
             why="roundoff of exponentials of log densities, sums of 18",
             key="posterior",
             scale=1.0,
@@ -95,61 +101,56 @@ def check(context: Context) -> Evidence:
             [b[3] for b in bayes],
             key="attains",
         ),
-        Comparison(
+        stated(
+            "number",
             "Bayes risk, |mu|^2 = 16 and 6, P = 0.3 and 0.7, as stated",
             BAYES_RISK,
             exact["unequal"].value,
-            5e-5,
-            why="half a printed digit",
-            routes=("stated", "2-D quadrature"),
-            key="number",
+            1e-4,
+            by="2-D quadrature",
         ),
-        *(_agree(kind, table) for kind in KINDS),
-        Comparison(
+        *(_scores_and_tokens(kind, table) for kind in KINDS),
+        exact_count(
             "alternatives below the Bayes-softmax",
             0,
             below,
-            COUNT,
             why="an exact count; below means by 5 standard errors (3e-7 each)",
             scale=len(SETTINGS) * len(others),
         ),
-        worst(
+        sampled(
             "heads with a softmax of their own: risk above the joint softmax, 15 cases",
             LEAST_LOSS,
-            losses[:, 0],
-            Z * losses[:, 1],
-            STANDARD_ERRORS,
+            losses,
+            key="own",
             rule="at least",
             routes=("stated", "both on the same scores"),
-            key="own",
         ),
-        worst(
+        sampled(
             "gain of softmax-1 over plain heads without a bias, 5 settings",
             SHARE_WITHOUT_BIAS * biased[:, 0],
             bare[:, 0],
-            Z * (bare[:, 1] + SHARE_WITHOUT_BIAS * biased[:, 1]),
-            STANDARD_ERRORS,
+            bare[:, 1] + SHARE_WITHOUT_BIAS * biased[:, 1],
+            key="gain",
             rule="at most",
             routes=("the stated share of the gain with a bias", "the same scores"),
-            key="gain",
         ),
         Comparison(
             "bias and prior drop for equal norms and priors",
             0.0,
             _bias_effect("2 directions"),
-            EXACT,
+            ROUNDING_TOLERANCE,
             why="roundoff: a constant added to all scores drops out of a softmax",
             key="dropped",
             scale=1.0,
         ),
-        Comparison(
+        stated(
+            "needed",
             "joint softmax without bias and prior, |mu|^2 = 16 and 6, as stated",
             NO_BIAS_RISK,
             no_bias[0],
-            Z * no_bias[1] + 5e-4,
-            why=f"{STANDARD_ERRORS}; half a printed digit",
-            routes=("stated", "average over scores"),
-            key="needed",
+            1e-3,
+            no_bias[1],
+            by="average over scores",
         ),
         _with_gamma(measure, context.seed),
     )
@@ -186,7 +187,7 @@ def _softmax(x: Any, xp: Any, axis: Any, extra: float = 0.0) -> Any:
     return e / (extra * xp.exp(-top) + xp.sum(e, axis=axis, keepdims=True))
 
 
-def _joint(u: Any, p: Any, xp: Any) -> Any:
+def _joint_weights(u: Any, p: Any, xp: Any) -> Any:
     return _softmax(u + p[:, None], xp, (1, 2)).sum(1)
 
 
@@ -198,31 +199,31 @@ def _heads(extra: float, biased: bool) -> Callable[[Any, Any, Any], Any]:
     return weights
 
 
-def _one(u: Any, p: Any, xp: Any) -> Any:
+def _one_head_weights(u: Any, p: Any, xp: Any) -> Any:
     return p[0] * _softmax((p[1:, None] * u).sum(1), xp, 1)
 
 
 KINDS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "Bayes-softmax": _joint,
-    "no bias": _joint,
+    "Bayes-softmax": _joint_weights,
+    "no bias": _joint_weights,
     "softmax-1, bias": _heads(1.0, True),
     "softmax-1": _heads(1.0, False),
     "plain heads": _heads(0.0, False),
-    "one head": _one,
+    "one head": _one_head_weights,
 }
 
 
 def _parameters(kind: str, it: SpikeMixture, scores: np.ndarray) -> np.ndarray:
     H = it.spikes
-    if KINDS[kind] is _joint:
+    if KINDS[kind] is _joint_weights:
         return it.bias if kind == "Bayes-softmax" else np.zeros(H)
-    if KINDS[kind] is _one:
+    if KINDS[kind] is _one_head_weights:
         start = np.concatenate(
             [[0.5], np.ones(1), np.full(H - 1, 0.1)]
         )  # near one spike: all alike would find none of +-k
     else:
         start = np.concatenate([np.full(H, 0.9), np.full(H, 0.8), np.full(H, -5.0)])
-    return _tuned(kind, start, scores)
+    return _tune_parameters(kind, start, scores)
 
 
 def _loss(q: Any, xp: Any) -> Any:
@@ -238,7 +239,7 @@ def _value_and_slope(kind: str) -> Any:
     return jax.jit(jax.value_and_grad(lambda p, u: _loss(KINDS[kind](u, p, jnp), jnp).mean()))
 
 
-def _tuned(kind: str, start: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def _tune_parameters(kind: str, start: np.ndarray, scores: np.ndarray) -> np.ndarray:
     with x64():
         function = _value_and_slope(kind)
         numbers = lambda p: (lambda v, g: (float(v), np.asarray(g)))(*function(p, scores))
@@ -268,14 +269,14 @@ def _row(
     it = task(name)
     scores, fresh = _scores(it, tune, rng), _scores(it, measure, rng)
     batch = it.sample(measure, int(rng.integers(2**31)))
-    bayes = _loss(_joint(fresh, it.bias, np), np)
+    bayes = _loss(_joint_weights(fresh, it.bias, np), np)
     out: dict[str, tuple[float, ...]] = {}
     tuned = {kind: _parameters(kind, it, scores) for kind in KINDS}
     plain = _loss(KINDS["plain heads"](fresh, tuned["plain heads"], np), np)
     for kind, weights in KINDS.items():
         p = tuned[kind]
         loss = _loss(weights(fresh, p, np), np)
-        if weights is _joint:
+        if weights is _joint_weights:
             T = predict(BayesSoftmax(1.0, p), it.means, it.outputs, batch.tokens)
         else:
             u = np.einsum("nld,hd->nhl", batch.tokens, it.means)
@@ -289,7 +290,9 @@ def _row(
     return out
 
 
-def _agree(kind: str, table: dict[str, dict[str, tuple[float, ...]]]) -> Comparison:
+def _scores_and_tokens(
+    kind: str, table: dict[str, dict[str, tuple[float, ...]]]
+) -> Comparison:
     rows = np.array([row[kind] for row in table.values()])
     return sampled(
         f"{kind}: scores and tokens, {len(rows)} settings",
@@ -373,16 +376,17 @@ def _figure(table: dict[str, dict[str, tuple[float, ...]]]) -> Figure:
             Line(ends, np.repeat(values[:, 0], 3), kind, i),
             Points(x, values[:, 2], "", i, BAND * values[:, 3]),
         ]
-    panel = Panel(
+    only = panel(
         "bars: average over scores",
         "spikes",
         "risk (null 1)",
-        (*marks, Points([], [], "on tokens, 95 %", 6)),
+        *marks,
+        legend("on tokens, 95 %"),
         x_range=(-0.5, len(table) - 0.5),
         y_range=(0.0, 1.0),
         x_names=("two", "four", "+-k", "unequal", "(+-1, +-1)"),
     )
-    return Figure("Joint softmax and separate heads, L = 10", (panel,), columns=1)
+    return Figure("Joint softmax and separate heads, L = 10", (only,), columns=1)
 
 
 CLAIM = Claim(

@@ -26,17 +26,18 @@ from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import ndtr, ndtri, ndtri_exp
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, sampled, worst
+from attnscope.claims.compare import sampled, stated, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification
+from attnscope_claims.drawing import legend, panel, sampled_points
 
 LENGTHS = (10, 100, 1000)
 STRENGTHS = (1.0, 2.0, 3.0, 4.0, 5.0)
-GROWING = (10, 100, 1000, 10**4, 10**6, 10**8, 10**10, 10**12)
-SAMPLED = (10, 100, 1000)  # lengths at which the needed strengths are put to the test
+GROWING_LENGTHS = (10, 100, 1000, 10**4, 10**6, 10**8, 10**10, 10**12)
+SAMPLED_LENGTHS = (10, 100, 1000)  # lengths at which the needed strengths are put to the test
 TESTS = ("bayes", "max", "linear")
-ERROR = 0.1
+TARGET_ERROR = 0.1
 # What the statement says, at an error of 10 %: theta - sqrt(2 log L) of the max test as L grows; of
 # the Bayes test at L = 10 and 10^12; theta/sqrt(L) of the linear test; theta/log L of the Bayes test
 # at L = 10^12.
@@ -44,8 +45,7 @@ MAX_LIMIT = 0.84
 BAYES_ABOVE = (1.37, 1.0)
 LINEAR_OVER_ROOT = 2.563
 BAYES_OVER_LOG = 0.305
-DIGIT_2, DIGIT_3 = 5e-3, 5e-4  # half a unit of the second and of the third decimal
-STARTS = 12  # random weights from which linear tests are searched
+START_COUNT = 12  # random weights from which linear tests are searched
 LOG_LARGEST = (
     # log L of the length at which the limit is read off: corrections are log log L / sqrt(2 log L)
     # = 1e-3
@@ -57,21 +57,24 @@ def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 610])
     tokens = context.pick(1_500_000, 15_000_000)  # per setting
     # (lengths, strengths, tests)
-    exact = np.array([[_exact(L, theta) for theta in STRENGTHS] for L in LENGTHS])
+    exact = np.array([[_exact_errors(L, theta) for theta in STRENGTHS] for L in LENGTHS])
     drawn = np.array(
-        [[_sampled(L, theta, tokens, rng) for theta in STRENGTHS] for L in LENGTHS]
+        [[_error_rates(L, theta, tokens, rng) for theta in STRENGTHS] for L in LENGTHS]
     )
-    needed = _needed()
+    needed = _needed_strengths()
     at_needed = np.array(
         [
-            [_sampled(L, needed[GROWING.index(L), i], tokens, rng)[i] for L in SAMPLED]
+            [
+                _error_rates(L, needed[GROWING_LENGTHS.index(L), i], tokens, rng)[i]
+                for L in SAMPLED_LENGTHS
+            ]
             for i in range(len(TESTS))
         ]
     )  # (tests, lengths, 2)
-    large = [i for i, L in enumerate(GROWING) if L >= 10**6]
-    poisson = [_poisson_strength(np.log(GROWING[i])) for i in large]
+    large = [i for i, L in enumerate(GROWING_LENGTHS) if L >= 10**6]
+    poisson = [_poisson_strength(np.log(GROWING_LENGTHS[i])) for i in large]
     limit = _poisson_strength(LOG_LARGEST) - np.sqrt(2 * LOG_LARGEST)
-    roots = np.sqrt(2 * np.log(GROWING))
+    roots = np.sqrt(2 * np.log(GROWING_LENGTHS))
     names = [f"{name} test, {exact[..., 0].size} settings" for name in TESTS]
     comparisons = (
         *(
@@ -79,7 +82,7 @@ def check(context: Context) -> Evidence:
             for i, n in enumerate(names)
         ),
         *(
-            sampled(f"error at the {t} test's needed strength", ERROR, *at_needed[i].T)
+            sampled(f"error at the {t} test's needed strength", TARGET_ERROR, *at_needed[i].T)
             for i, t in enumerate(TESTS)
         ),
         # the Poisson limit is off by tau^2/L at most, and the root by a few times that
@@ -92,55 +95,51 @@ def check(context: Context) -> Evidence:
         ),
         Comparison(
             "theta - sqrt(2 log L) as L grows, max test",
-            float(ndtri(1 - 2 * ERROR)),
+            float(ndtri(1 - 2 * TARGET_ERROR)),
             float(limit),
             5e-3,
             why="a few times the next correction, log log L/sqrt(2 log L) = 1e-3 at log L = 10^8",
         ),
-        Comparison(
+        stated(
+            "max",
             "theta - sqrt(2 log L) as L grows, max test, as stated",
             MAX_LIMIT,
-            float(limit),
-            DIGIT_2,
-            why="half a printed digit",
-            routes=("stated", "the Poisson limit at log L = 10^8"),
-            key="max",
+            limit,
+            0.01,
+            by="the Poisson limit at log L = 10^8",
         ),
-        worst(
+        stated(
+            "bayes",
             "theta - sqrt(2 log L) of the Bayes test, L = 10 and 10^12, as stated",
             BAYES_ABOVE,
             (needed[:, 0] - roots)[[0, -1]],
-            DIGIT_2,
-            "half a printed digit",
-            routes=("stated", "Laplace inversion and a root search"),
-            key="bayes",
+            0.01,
+            by="Laplace inversion and a root search",
         ),
-        worst(
+        stated(
+            "linear",
             "theta/sqrt(L) of the linear test, L = 10 to 10^12, as stated",
             LINEAR_OVER_ROOT,
-            needed[:, 2] / np.sqrt(np.array(GROWING, dtype=float)),
-            DIGIT_3,
-            "half a printed digit",
-            routes=("stated", "closed form of the error and a root search"),
-            key="linear",
+            needed[:, 2] / np.sqrt(np.array(GROWING_LENGTHS, dtype=float)),
+            1e-3,
+            by="closed form of the error and a root search",
         ),
         Comparison(
             "least error over linear tests at that strength, L = 10",
-            ERROR,
+            TARGET_ERROR,
             _least_linear_error(10, needed[0, 2], rng),
             1e-7,
             why="how well BFGS resolves a minimum in eleven variables",
             routes=("equal weights", "minimisation over all weights and thresholds"),
             key="any-linear",
         ),
-        Comparison(
+        stated(
+            "over-log",
             "Bayes strength over log L, L = 10^12, as stated",
             BAYES_OVER_LOG,
             needed[-1, 0] / np.log(1e12),
-            DIGIT_3,
-            why="half a printed digit",
-            routes=("stated", "Laplace inversion and a root search"),
-            key="over-log",
+            1e-3,
+            by="Laplace inversion and a root search",
         ),
         Comparison(
             "Bayes strength below the max test's, L = 10^12",
@@ -170,17 +169,19 @@ def _task(length: int, theta: float) -> SparseTokenClassification:
     return SparseTokenClassification(2, length, theta)  # no error depends on dim
 
 
-def _exact(length: int, theta: float) -> list[float]:
+def _exact_errors(length: int, theta: float) -> list[float]:
     task = _task(length, theta)
     return [
         float(e) for e in (task.bayes_error(), task.max_test_error(), task.linear_error())
     ]
 
 
-def _needed() -> np.ndarray:
-    """(lengths, tests): the strength at which each test has error ERROR."""
-    tasks = [_task(L, 0.0) for L in GROWING]
-    return np.array([[t.strength_needed(ERROR, test) for test in TESTS] for t in tasks])
+def _needed_strengths() -> np.ndarray:
+    """(lengths, tests): the strength at which each test has error TARGET_ERROR."""
+    tasks = [_task(L, 0.0) for L in GROWING_LENGTHS]
+    return np.array(
+        [[t.strength_needed(TARGET_ERROR, test) for test in TESTS] for t in tasks]
+    )
 
 
 def _least_linear_error(length: int, theta: float, rng: np.random.Generator) -> float:
@@ -190,11 +191,13 @@ def _least_linear_error(length: int, theta: float, rng: np.random.Generator) -> 
         a = p[:-1] / np.linalg.norm(p[:-1])
         return float(0.5 * (ndtr(-p[-1]) + ndtr(p[-1] - theta * a).mean()))
 
-    starts = np.abs(rng.standard_normal((STARTS, length + 1)))
+    starts = np.abs(rng.standard_normal((START_COUNT, length + 1)))
     return min(minimize(error, p, options={"gtol": 1e-8}).fun for p in starts)
 
 
-def _sampled(length: int, theta: float, tokens: int, rng: np.random.Generator) -> np.ndarray:
+def _error_rates(
+    length: int, theta: float, tokens: int, rng: np.random.Generator
+) -> np.ndarray:
     """(tests, 2): error rate and its standard error, from the scores x.xi of every token."""
     n = max(tokens // 250, tokens // length)
     t = _task(length, theta).max_threshold()
@@ -213,7 +216,7 @@ def _sampled(length: int, theta: float, tokens: int, rng: np.random.Generator) -
 
 
 def _poisson_strength(log_length: float) -> float:
-    """The strength at which the max test has error ERROR in the Poisson limit,
+    """The strength at which the max test has error TARGET_ERROR in the Poisson limit,
     for L = e^log_length.
     """
 
@@ -231,63 +234,61 @@ def _poisson_strength(log_length: float) -> float:
         )
 
     root = np.sqrt(2 * log_length)
-    return float(brentq(lambda theta: error(theta) - ERROR, root - 3, root + 3, xtol=1e-9))
+    return float(
+        brentq(lambda theta: error(theta) - TARGET_ERROR, root - 3, root + 3, xtol=1e-9)
+    )
 
 
 def _figure(exact: np.ndarray, drawn: np.ndarray, needed: np.ndarray) -> Figure:
     theta = np.linspace(0.25, 6, 24)
     errors: list[Mark] = []
     for i, L in enumerate(LENGTHS):
-        curve = np.array([_exact(L, x) for x in theta])
+        curve = np.array([_exact_errors(L, x) for x in theta])
         errors += [
             Line(theta, curve[:, 0], f"Bayes, L = {L}", i),
-            Points(STRENGTHS, drawn[i, :, 0, 0], "", i, BAND * drawn[i, :, 0, 1]),
+            sampled_points(STRENGTHS, drawn[i, :, 0], "", i),
             Line(theta, curve[:, 2], f"linear, L = {L}", i, dashed=True),
-            Points(STRENGTHS, drawn[i, :, 2, 0], "", i, BAND * drawn[i, :, 2, 1]),
+            sampled_points(STRENGTHS, drawn[i, :, 2], "", i),
         ]
-    lengths = np.array(GROWING, dtype=float)
+    lengths = np.array(GROWING_LENGTHS, dtype=float)
     root = np.sqrt(2 * np.log(lengths))
-    limit = float(ndtri(1 - 2 * ERROR))
+    limit = float(ndtri(1 - 2 * TARGET_ERROR))
     panels = (
-        Panel(
+        panel(
             "error (lines exact, points sampled)",
             "strength theta",
             "error",
-            (*errors, Points([], [], "sampled, 95 %", 6)),
-            log_y=True,
+            *errors,
+            legend(),
+            log="y",
             y_range=(5e-3, 0.7),
         ),
-        Panel(
+        panel(
             "strength for 10 % error",
             "length L",
             "theta",
-            (
-                Line(lengths, needed[:, 0], "Bayes", 3),
-                Points(lengths, needed[:, 1], "max test", 4),
-                Line(lengths, needed[:, 2], "linear", 5),
-                Line(lengths, root, "sqrt(2 log L)", 6, dashed=True),
-                Line(lengths, np.log(lengths), "log L", 6, thin=True),
-            ),
-            log_x=True,
-            log_y=True,
+            Line(lengths, needed[:, 0], "Bayes", 3),
+            Points(lengths, needed[:, 1], "max test", 4),
+            Line(lengths, needed[:, 2], "linear", 5),
+            Line(lengths, root, "sqrt(2 log L)", 6, dashed=True),
+            Line(lengths, np.log(lengths), "log L", 6, thin=True),
+            log="xy",
             y_range=(1.5, 3000),
         ),
-        Panel(
+        panel(
             "above sqrt(2 log L)",
             "length L",
             "theta - sqrt(2 log L)",
-            (
-                Line(lengths, needed[:, 0] - root, "Bayes", 3),
-                Points(lengths, needed[:, 1] - root, "max test", 4),
-                Line(
-                    lengths,
-                    np.full(len(lengths), limit),
-                    "limit, normal quantile of 0.8",
-                    6,
-                    dashed=True,
-                ),
+            Line(lengths, needed[:, 0] - root, "Bayes", 3),
+            Points(lengths, needed[:, 1] - root, "max test", 4),
+            Line(
+                lengths,
+                np.full(len(lengths), limit),
+                "limit, normal quantile of 0.8",
+                6,
+                dashed=True,
             ),
-            log_x=True,
+            log="x",
             y_range=(0.7, 1.5),
         ),
     )

@@ -26,21 +26,22 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification
 from attnscope.theory.samples.two_steps import (
     simulated_alignment,
     two_gradient_steps,
     two_step_alignment,
 )
+from attnscope_claims.drawing import legend, level, panel, sampled_points
 
 LENGTH, STRENGTH = 10, 5.0
 ALPHAS = (0.5, 1.0, 2.0, 5.0, 20.0)
 # dimensions of the two simulations
-VECTORS = 200
-LAW = 2000
-FINITE = 3.0  # times 1/d (module docstring)
-ALLOWED = (
+VECTOR_DIM = 200
+LAW_DIM = 2000
+FINITE_DIM_BIAS = 3.0  # times 1/d (module docstring)
+ALLOWED_WHY = (
     "5 standard errors (6e-7 an entry) and 3/d; 1.0/d or less was seen at d = 52 and 200"
 )
 # What the statement says: the cosines of value and query at alpha = 2; alpha (1 - cosine) as alpha
@@ -48,14 +49,21 @@ ALLOWED = (
 AT_TWO = (0.745, 0.95)
 ALPHA_MISS = (0.8, 0.08)
 TIMES_SMALLER = 10.0
-LARGE = 1e5  # alpha at which the limits are read off: corrections are of order 1/alpha
-LEARNT = (0.5, 1.0, 2.0, 5.0)  # values of alpha at which the learned tests are measured
+LARGE_ALPHA = 1e5  # alpha at which the limits are read off: corrections are of order 1/alpha
+LEARNT_ALPHAS = (
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+)  # values of alpha at which the learned tests are measured
 
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 611])
     seeds = lambda n: [int(rng.integers(2**31)) for _ in range(n)]
-    exact = np.array([two_step_alignment(_task(VECTORS), a) for a in ALPHAS])  # (alphas, 2)
+    exact = np.array(
+        [two_step_alignment(_task(VECTOR_DIM), a) for a in ALPHAS]
+    )  # (alphas, 2)
     # (alphas, 2, 2)
     law = np.array(
         [_in_law(a, context.pick(30, 150), s) for a, s in zip(ALPHAS, seeds(len(ALPHAS)))]
@@ -65,20 +73,20 @@ def check(context: Context) -> Evidence:
     vectors = np.array([_on_vectors(a, runs, seeds(2 * runs)) for a in ALPHAS[:4]])
     # (alphas, 2, 3)
     learnt = np.array(
-        [_learnt_errors(a, context.pick(15_000, 100_000), seeds(2)) for a in LEARNT]
+        [_learnt_errors(a, context.pick(15_000, 100_000), seeds(2)) for a in LEARNT_ALPHAS]
     )
-    miss = 1 - np.array(two_step_alignment(_task(VECTORS), LARGE))
+    miss = 1 - np.array(two_step_alignment(_task(VECTOR_DIM), LARGE_ALPHA))
     two = ALPHAS.index(2.0)
-    allowed = lambda error, d: Z * error + FINITE / d
+    allowed = lambda error, d: Z * error + FINITE_DIM_BIAS / d
     cosines = [
         Series(
             n,
-            f"cosine of the {n}, d = {LAW}",
+            f"cosine of the {n}, d = {LAW_DIM}",
             ALPHAS,
             exact[:, i],
             law[:, i, 0],
-            allowed(law[:, i, 1], LAW),
-            why=ALLOWED,
+            allowed(law[:, i, 1], LAW_DIM),
+            why=ALLOWED_WHY,
             error=law[:, i, 1],
         )
         for i, n in enumerate(("value", "query"))
@@ -92,20 +100,20 @@ def check(context: Context) -> Evidence:
         *cosines,
         *(
             worst(
-                f"cosine of the {n}, d = {VECTORS}",
+                f"cosine of the {n}, d = {VECTOR_DIM}",
                 p,
                 m[:, 0],
-                allowed(m[:, 1], VECTORS),
-                why=ALLOWED,
+                allowed(m[:, 1], VECTOR_DIM),
+                why=ALLOWED_WHY,
             )
             for n, m, p in on_vectors
         ),
         worst(
-            f"cosines of value and query at alpha = 2, d = {LAW}, as stated",
+            f"cosines of value and query at alpha = 2, d = {LAW_DIM}, as stated",
             AT_TWO,
             law[two, :, 0],
-            allowed(law[two, :, 1], LAW) + 5e-4,
-            f"{ALLOWED}; half a printed digit",
+            allowed(law[two, :, 1], LAW_DIM) + 5e-4,
+            f"{ALLOWED_WHY}; half a printed digit",
             routes=("stated", "data sets in R^2000 exact in law"),
             key="at-two",
         ),
@@ -113,7 +121,7 @@ def check(context: Context) -> Evidence:
             Comparison(
                 f"alpha (1 - cosine) of the {n} as alpha grows, as stated",
                 stated,
-                float(LARGE * x),
+                float(LARGE_ALPHA * x),
                 1e-3 * stated,
                 why="a hundred times the next term, of order 1/alpha at alpha = 10^5",
                 routes=("stated", "closed form at alpha = 10^5"),
@@ -131,29 +139,29 @@ def check(context: Context) -> Evidence:
             key="times",
         ),
         worst(
-            f"tan^2 of value and query with the direction, alpha = 20, d = {LAW}",
+            f"tan^2 of value and query with the direction, alpha = 20, d = {LAW_DIM}",
             exact[-1] ** -2 - 1,
             law[-1, :, 0] ** -2 - 1,
-            2 * allowed(law[-1, :, 1], LAW) / exact[-1] ** 3,
-            ALLOWED,
+            2 * allowed(law[-1, :, 1], LAW_DIM) / exact[-1] ** 3,
+            ALLOWED_WHY,
             key="tangent",
         ),
         worst(
-            f"cosine of the query, same samples minus fresh ones, d = {VECTORS}",
+            f"cosine of the query, same samples minus fresh ones, d = {VECTOR_DIM}",
             0.0,
             vectors[:, 3, 0],
-            allowed(vectors[:, 3, 1], VECTORS),
-            ALLOWED,
+            allowed(vectors[:, 3, 1], VECTOR_DIM),
+            ALLOWED_WHY,
             key="reuse",
             scale=1.0,
         ),
         sampled("error of the summed tokens along the value", *learnt[:, 0].T),
         sampled("error of the logsumexp along the query", *learnt[:, 1].T),
     )
-    best = _task(VECTORS).bayes_error().value
-    linear = _task(VECTORS).linear_error().value
+    best = _task(VECTOR_DIM).bayes_error().value
+    linear = _task(VECTOR_DIM).linear_error().value
     notes = (
-        f"One data set of alpha = 5 in R^{VECTORS}: summed tokens err {learnt[-1, 0, 1]:.3f}, the "
+        f"One data set of alpha = 5 in R^{VECTOR_DIM}: summed tokens err {learnt[-1, 0, 1]:.3f}, the "
         f"logsumexp {learnt[-1, 1, 1]:.4f}; with the direction known {linear:.3f} and {best:.4f}."
     )
     rows = tuple((f"{a:g}", *pair) for a, pair in zip(ALPHAS, exact))
@@ -167,8 +175,8 @@ def _task(dim: int) -> SparseTokenClassification:
 
 
 def _in_law(alpha: float, runs: int, seed: int) -> list[tuple[float, float]]:
-    """Mean and standard error of both cosines over balanced data sets in R^LAW."""
-    cosines = simulated_alignment(_task(LAW), int(alpha * LAW), runs, seed)
+    """Mean and standard error of both cosines over balanced data sets in R^LAW_DIM."""
+    cosines = simulated_alignment(_task(LAW_DIM), int(alpha * LAW_DIM), runs, seed)
     return [_mean(c) for c in cosines]
 
 
@@ -181,11 +189,13 @@ def _on_vectors(alpha: float, runs: int, seeds: list[int]) -> list[tuple[float, 
     """Mean and standard error of the cosines of w, of q on the same samples and of q on fresh ones,
     and of the difference of the last two.
     """
-    task = _task(VECTORS)
+    task = _task(VECTOR_DIM)
     cosine = lambda x: float(x @ task.direction / np.linalg.norm(x))
     rows = []
     for first, second in zip(seeds[:runs], seeds[runs:]):
-        batch, fresh = (task.sample(int(alpha * VECTORS), seed) for seed in (first, second))
+        batch, fresh = (
+            task.sample(int(alpha * VECTOR_DIM), seed) for seed in (first, second)
+        )
         w, q = two_gradient_steps(batch.tokens, batch.target)
         rows.append(
             [cosine(w), cosine(q), cosine(_query_step(fresh.tokens, fresh.target, w))]
@@ -208,8 +218,8 @@ def _learnt_errors(
     """(predicted, measured, standard error) for the summed tokens along w and the logsumexp along q
     of one data set.
     """
-    task = _task(VECTORS)
-    batch = task.sample(int(alpha * VECTORS), seeds[0])
+    task = _task(VECTOR_DIM)
+    batch = task.sample(int(alpha * VECTOR_DIM), seeds[0])
     fresh = task.batches(n, 500, seeds[1])
     w, q = (g / np.linalg.norm(g) for g in two_gradient_steps(batch.tokens, batch.target))
     c1 = STRENGTH * float(w @ task.direction)
@@ -227,7 +237,7 @@ def _learnt_errors(
 
 def _figure(cosines: list[Series], vectors: np.ndarray, learnt: np.ndarray) -> Figure:
     alpha = np.geomspace(0.1, 50, 60)
-    c1, c2 = np.array([two_step_alignment(_task(VECTORS), a) for a in alpha]).T
+    c1, c2 = np.array([two_step_alignment(_task(VECTOR_DIM), a) for a in alpha]).T
     at = lambda theta: SparseTokenClassification(2, LENGTH, theta)
     worth = np.array(
         [
@@ -237,53 +247,45 @@ def _figure(cosines: list[Series], vectors: np.ndarray, learnt: np.ndarray) -> F
     )
 
     def on(i: int, color: int, label: str) -> Points:
-        return Points(ALPHAS[:4], vectors[:, i, 0], label, color, BAND * vectors[:, i, 1])
+        return sampled_points(ALPHAS[:4], vectors[:, i], label, color)
 
-    floor = [float(_task(VECTORS).linear_error()), float(_task(VECTORS).bayes_error())]
+    floor = [float(_task(VECTOR_DIM).linear_error()), float(_task(VECTOR_DIM).bayes_error())]
     ends = [alpha[0], alpha[-1]]
     panels = (
-        Panel(
+        panel(
             "value after step 1, query after step 2",
             "samples per dimension alpha",
             "cosine with the hidden direction",
-            (
-                *cosines[0].marks("value", 0, (alpha, c1), named=False),
-                *cosines[1].marks("query", 1, (alpha, c2), named=False),
-                Points([], [], f"d = {LAW}, in law", 6),
-                on(0, 3, f"d = {VECTORS}, vectors"),
-                on(1, 3, ""),
-            ),
-            log_x=True,
+            *cosines[0].marks("value", 0, (alpha, c1), named=False),
+            *cosines[1].marks("query", 1, (alpha, c2), named=False),
+            legend(f"d = {LAW_DIM}, in law"),
+            on(0, 3, f"d = {VECTOR_DIM}, vectors"),
+            on(1, 3, ""),
+            log="x",
             y_range=(0.0, 1.05),
         ),
-        Panel(
+        panel(
             "misalignment falls like 1/alpha",
             "samples per dimension alpha",
             "1 - cosine",
-            (
-                Line(alpha, 1 - c1, "value", 0),
-                Line(alpha, 1 - c2, "query", 1),
-                *_misses(cosines),
-                Points([], [], f"d = {LAW}, in law", 6),
-            ),
-            log_x=True,
-            log_y=True,
+            Line(alpha, 1 - c1, "value", 0),
+            Line(alpha, 1 - c2, "query", 1),
+            *_misses(cosines),
+            legend(f"d = {LAW_DIM}, in law"),
+            log="xy",
         ),
-        Panel(
+        panel(
             "what they are worth",
             "samples per dimension alpha",
             "error: sum (value), logsumexp (query)",
-            (
-                Line(alpha, worth[:, 0], "value", 0),
-                Line(alpha, worth[:, 1], "query", 1),
-                Points(LEARNT, learnt[:, 0, 1], "", 0, BAND * learnt[:, 0, 2]),
-                Points(LEARNT, learnt[:, 1, 1], "", 1, BAND * learnt[:, 1, 2]),
-                *(Line(ends, [y, y], "", i, dashed=True) for i, y in enumerate(floor)),
-                Line([], [], "direction known", 6, dashed=True),
-                Points([], [], "one data set each, fresh tokens", 6),
-            ),
-            log_x=True,
-            log_y=True,
+            Line(alpha, worth[:, 0], "value", 0),
+            Line(alpha, worth[:, 1], "query", 1),
+            Points(LEARNT_ALPHAS, learnt[:, 0, 1], "", 0, BAND * learnt[:, 0, 2]),
+            Points(LEARNT_ALPHAS, learnt[:, 1, 1], "", 1, BAND * learnt[:, 1, 2]),
+            *(level(ends, y, "", i) for i, y in enumerate(floor)),
+            Line([], [], "direction known", 6, dashed=True),
+            legend("one data set each, fresh tokens"),
+            log="xy",
             y_range=(0.01, 1.0),
         ),
     )

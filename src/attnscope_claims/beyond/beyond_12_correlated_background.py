@@ -25,15 +25,16 @@ from typing import Any
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.correlated_background import CorrelatedBackground
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.risks.correlated_risk import correlated_temperature
+from attnscope_claims.drawing import legend, panel, sampled_points
 
 DIM, LENGTH = 60, 10
 WAYS = ("plain", "with intercept", "whitened")
@@ -48,12 +49,11 @@ SWEEPS = {
 # What the statement says: risks of the erf oracle at its best inverse temperature without and with
 # intercept and after whitening, for an isotropic background, for mean v*, and for a correlation of
 # 0.6 between k* and v*.
-ISOTROPIC = 0.2108
-MEAN_V = (0.5126, 0.2878)
-CORRELATED = (0.3776, 0.2437, 0.1668)
-DIGIT_4 = 5e-5  # half a unit of the fourth decimal
+ISOTROPIC_RISK = 0.2108
+MEAN_V_RISKS = (0.5126, 0.2878)
+CORRELATED_RISKS = (0.3776, 0.2437, 0.1668)
 SHIFT = 0.02  # of an axis, between points that would hide each other
-FLAT = "two searches of one minimum, which is flat to the square of their tolerance"
+FLAT_WHY = "two searches of one minimum, which is flat to the square of their tolerance"
 
 
 def check(context: Context) -> Evidence:
@@ -61,24 +61,27 @@ def check(context: Context) -> Evidence:
     n = context.pick(20_000, 100_000)
     seed = lambda: int(rng.integers(2**31))
     exact = {
-        name: np.array([_exact(_task(name, x)) for x in xs]) for name, xs in SWEEPS.items()
+        name: np.array([_best_and_risk(_task(name, x)) for x in xs])
+        for name, xs in SWEEPS.items()
     }  # (settings, 3 ways, 2)
     drawn = {
         name: np.array(
             [
-                _sampled(_task(name, x), exact[name][i, :, 0], n, seed())
+                _sampled_risks(_task(name, x), exact[name][i, :, 0], n, seed())
                 for i, x in enumerate(xs)
             ]
         )
         for name, xs in SWEEPS.items()
     }  # (settings, 3 ways, 2)
     isotropic = optimal_temperature(BASE, Erf)[1].value
-    nearby = _exact(_task("mean along k*", 0.25))[0, 1]
-    along_key = _exact(
+    nearby = _best_and_risk(_task("mean along k*", 0.25))[0, 1]
+    along_key = _best_and_risk(
         CorrelatedBackground(BASE, covariance=np.eye(DIM) + 4 * np.outer(BASE.key, BASE.key))
     )[:, 1]
     # (tasks, 2, 3): Bayes and the whitened erf oracle
-    random = np.array([_random(seed(), context.pick(60_000, 400_000)) for _ in range(3)])
+    random = np.array(
+        [_random_covariance(seed(), context.pick(60_000, 400_000)) for _ in range(3)]
+    )
     whitened_means = np.concatenate(
         [exact["mean along v*"][:, 2, 1], exact["mean along k*"][:, 2, 1]]
     )
@@ -87,8 +90,7 @@ def check(context: Context) -> Evidence:
             sampled(
                 f"risk, {name}: {drawn[name][:, :, 0].size} settings",
                 exact[name][:, :, 1],
-                drawn[name][..., 0],
-                drawn[name][..., 1],
+                drawn[name],
             )
             for name in SWEEPS
         ),
@@ -102,17 +104,19 @@ def check(context: Context) -> Evidence:
             *(np.array([drawn[name][:, 2, i] for name in SWEEPS]) for i in (0, 1)),
             key="whitened",
         ),
-        _as_stated("isotropic background", ISOTROPIC, [isotropic], "isotropic"),
-        _as_stated("mean v*, plain", MEAN_V[0], exact["mean along v*"][2, :1, 1], "mean"),
+        _as_stated("isotropic background", ISOTROPIC_RISK, [isotropic], "isotropic"),
+        _as_stated(
+            "mean v*, plain", MEAN_V_RISKS[0], exact["mean along v*"][2, :1, 1], "mean"
+        ),
         _as_stated(
             "mean v*, with intercept",
-            MEAN_V[1],
+            MEAN_V_RISKS[1],
             exact["mean along v*"][2, 1:2, 1],
             "intercept",
         ),
         _as_stated(
             "correlation 0.6: plain, with intercept, whitened",
-            CORRELATED,
+            CORRELATED_RISKS,
             exact["correlation of k* and v*"][2, :, 1],
             "correlation",
         ),
@@ -121,7 +125,7 @@ def check(context: Context) -> Evidence:
             isotropic,
             whitened_means,
             1e-9,
-            why=FLAT,
+            why=FLAT_WHY,
             key="any-mean",
         ),
         worst(
@@ -129,7 +133,7 @@ def check(context: Context) -> Evidence:
             along_key[2],
             along_key[0],
             1e-9,
-            why=FLAT,
+            why=FLAT_WHY,
         ),
     )
     row = lambda name, i: tuple(exact[name][i, :, 1])
@@ -162,17 +166,17 @@ def _task(name: str, x: float) -> CorrelatedBackground:
     elif name == "correlation of k* and v*":
         covariance = covariance + x * (np.outer(k, v) + np.outer(v, k))
     else:
-        oblique = (k + _outside()) / 2**0.5
+        oblique = (k + _orthogonal_unit()) / 2**0.5
         covariance = covariance + (x - 1) * np.outer(oblique, oblique)
     return CorrelatedBackground(BASE, mean, covariance)
 
 
-def _outside() -> np.ndarray:
+def _orthogonal_unit() -> np.ndarray:
     """A unit vector orthogonal to k* and v*."""
     return np.linalg.qr(np.stack([BASE.key, BASE.value, np.eye(DIM)[0]], axis=1))[0][:, 2]
 
 
-def _exact(task: CorrelatedBackground) -> np.ndarray:
+def _best_and_risk(task: CorrelatedBackground) -> np.ndarray:
     """(ways, 2): best temperature and exact risk of each way."""
     white = task.whiten()
     ways = [correlated_temperature(task, Erf, intercept) for intercept in (False, True)]
@@ -180,7 +184,7 @@ def _exact(task: CorrelatedBackground) -> np.ndarray:
     return np.array([*((t, float(r)) for t, r in ways), (lam, white.scale**2 * float(risk))])
 
 
-def _sampled(
+def _sampled_risks(
     task: CorrelatedBackground, temperatures: np.ndarray, n: int, seed: int
 ) -> np.ndarray:
     """(ways, 2): mean squared error and its standard error, the three ways on the same tokens."""
@@ -198,7 +202,7 @@ def _sampled(
     return np.array([mean_and_error(x**2) for x in off])
 
 
-def _random(seed: int, n: int) -> list[tuple[float, float, float]]:
+def _random_covariance(seed: int, n: int) -> list[tuple[float, float, float]]:
     """(exact, measured, standard error) of the Bayes risk and of the whitened erf oracle before a
     random covariance and mean in R^6.
     """
@@ -209,12 +213,12 @@ def _random(seed: int, n: int) -> list[tuple[float, float, float]]:
     batch = task.sample(n, int(rng.integers(2**31)))
     white = task.whiten()
     erf = predict(
-        Erf(optimal_temperature(_isotropic(task), Erf)[0]),
+        Erf(optimal_temperature(_whitened_task(task), Erf)[0]),
         white.task.key,
         white.task.value,
         white.tokens(batch.tokens),
     )
-    bayes = _squared_length(task) * float(_isotropic(task).bayes_risk())
+    bayes = _squared_length(task) * float(_whitened_task(task).bayes_risk())
     return [
         (risk, *mean_and_error((batch.target - output) ** 2))
         for risk, output in (
@@ -229,7 +233,7 @@ def _squared_length(task: CorrelatedBackground) -> float:
     return float(task.value @ task.covariance @ task.value)
 
 
-def _isotropic(task: CorrelatedBackground) -> SingleLocation:
+def _whitened_task(task: CorrelatedBackground) -> SingleLocation:
     """The whitened task: signal s |C^-1 k*|, S0 = C C'."""
     length = float(np.sqrt(task.key @ np.linalg.solve(task.covariance, task.key)))
     return SingleLocation(
@@ -238,18 +242,17 @@ def _isotropic(task: CorrelatedBackground) -> SingleLocation:
 
 
 def _erf_formula(task: CorrelatedBackground) -> float:
-    return _squared_length(task) * float(optimal_temperature(_isotropic(task), Erf)[1])
+    return _squared_length(task) * float(optimal_temperature(_whitened_task(task), Erf)[1])
 
 
-def _as_stated(what: str, stated: Any, found: Any, key: str) -> Comparison:
-    return worst(
+def _as_stated(what: str, value: Any, found: Any, key: str) -> Comparison:
+    return stated(
+        key,
         f"risk of the erf oracle, {what}, as stated",
-        stated,
+        value,
         found,
-        DIGIT_4,
-        "half a printed digit",
-        routes=("stated", "one-dimensional quadrature; closed form of the whitened task"),
-        key=key,
+        1e-4,
+        by="one-dimensional quadrature; closed form of the whitened task",
     )
 
 
@@ -257,30 +260,27 @@ def _figure(exact: dict[str, np.ndarray], drawn: dict[str, np.ndarray]) -> Figur
     panels = []
     for name, xs in SWEEPS.items():
         fine = np.linspace(xs[0], xs[-1], 9)
-        curves = np.array([_exact(_task(name, float(x)))[:, 1] for x in fine])
+        curves = np.array([_best_and_risk(_task(name, float(x)))[:, 1] for x in fine])
         marks = [
             Line(fine, curves[:, i], way, i, dashed=i == 1) for i, way in enumerate(WAYS)
         ]
         # where the intercept changes nothing its points stand beside the plain ones
         beside = SHIFT * (xs[-1] - xs[0]) * np.allclose(curves[:, 0], curves[:, 1], rtol=1e-3)
         points = [
-            Points(
-                np.array(xs) + (beside if i == 1 else 0.0),
-                drawn[name][:, i, 0],
-                "",
-                i,
-                BAND * drawn[name][:, i, 1],
+            sampled_points(
+                np.array(xs) + (beside if i == 1 else 0.0), drawn[name][:, i], "", i
             )
             for i in range(3)
         ]
-        points.append(Points([], [], "sampled, 95 %", 6))
+        points.append(legend())
         top = 1.1 * float(curves.max())
         panels.append(
-            Panel(
+            panel(
                 name,
                 name.split(" ")[0],
                 "risk at the best temperature",
-                (*marks, *points),
+                *marks,
+                *points,
                 y_range=(0.0, top),
             )
         )
@@ -296,11 +296,11 @@ CLAIM = Claim(
     title="Whitening restores the isotropic theory under correlation",
     statement=(
         "[The erf oracle (k*, v*) at its best inverse temperature has risk "
-        f"{ISOTROPIC:g} before an isotropic background](isotropic).",
-        f"[A background of mean v* raises it to {MEAN_V[0]:g}](mean), and [an intercept repairs only "
-        f"part of it: {MEAN_V[1]:g}](intercept).",
-        f"[A correlation of 0.6 between k* and v* raises it to {CORRELATED[0]:g}, an intercept leaves "
-        f"{CORRELATED[1]:g}, and whitening {CORRELATED[2]:g}](correlation).",
+        f"{ISOTROPIC_RISK:g} before an isotropic background](isotropic).",
+        f"[A background of mean v* raises it to {MEAN_V_RISKS[0]:g}](mean), and [an intercept repairs only "
+        f"part of it: {MEAN_V_RISKS[1]:g}](intercept).",
+        f"[A correlation of 0.6 between k* and v* raises it to {CORRELATED_RISKS[0]:g}, an intercept leaves "
+        f"{CORRELATED_RISKS[1]:g}, and whitening {CORRELATED_RISKS[2]:g}](correlation).",
         "[After whitening by the background's own mean and covariance the risk is exactly |v'|^2 times "
         "the isotropic one at signal s|C^-1 k*|](whitened, erf), [whatever the mean](any-mean).",
         "[So is the Bayes risk](bayes).",

@@ -33,7 +33,7 @@ from attnscope.claims.compare import BAND, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.blocks import BlockHistory, simplified_risk, train_block
 from attnscope.dynamics.networks.length_curves import at_length
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.blocks.compared_models import SimplifiedAttention
 from attnscope.predictors.blocks.sequence_model import Parameters
@@ -51,15 +51,16 @@ from attnscope_claims.beyond.longer_sequences import (
     scaled_with_length,
     simplified_weights,
 )
+from attnscope_claims.drawing import legend, level, panel
 
 # s^2/2 = 15 and 8; log 4096 = 8.3
-STRONG = SingleLocation(32, L0, signal=5.5)
-WEAK = SingleLocation(32, L0, signal=4.0)
+STRONG_TASK = SingleLocation(32, L0, signal=5.5)
+WEAK_TASK = SingleLocation(32, L0, signal=4.0)
 # of the exact curves drawn
 GRID = tuple(int(x) for x in np.unique(np.geomspace(L0, 2**17, 14).astype(int)))
 # of the risk (of the weight, for blocks) that 4096 tokens cost at fixed inverse temperature, the
 # share that counts as repair: runs win back 0.9 at s = 5.5, 0 at s = 4, 0.2 there at the best one
-REPAIRED = 0.5
+REPAIRED_SHARE = 0.5
 # What else the statement says, of s = 5.5 and fixed inverse temperature: the simplified predictor's
 # risk at 16 tokens (at most) and at 4096; the weight that a block loses at 4096 over what the
 # simplified predictor loses (at most); the block's mean logit of the informative token over the
@@ -68,7 +69,7 @@ SHORT_RISK, LONG_RISK = 0.0012, 0.21
 WEIGHT_LOST = 0.4
 LOGIT_RATIO = 1.5
 SCORE_BUDGET = 40_000_000  # scores drawn per length for the risk given scores
-SAMPLED = Points([], [], "sampled, 95 %", 6)  # an entry for the legend
+SAMPLED_ENTRY = legend()  # an entry for the legend
 
 
 def check(context: Context) -> Evidence:
@@ -81,7 +82,7 @@ def check(context: Context) -> Evidence:
         int(x) for x in np.random.default_rng([context.seed, 714]).integers(2**31, size=8)
     ]
     histories = {
-        name: _trained(name, steps, runs, seed)
+        name: _train_model(name, steps, runs, seed)
         for name, seed in zip(("strong", "weak", "block"), seeds)
     }
     strong, weak, blocks = histories.values()
@@ -91,12 +92,12 @@ def check(context: Context) -> Evidence:
     }
     found = {(name, hot): curves[name][hot] for name in histories for hot in (False, True)}
     exact = {
-        (name, hot): _exact(h, hot, LENGTHS)
+        (name, hot): _exact_excess(h, hot, LENGTHS)
         for name, h in (("strong", strong), ("weak", weak))
         for hot in (False, True)
     }
     weights = {hot: _weights(blocks, hot, LENGTHS) for hot in (False, True)}
-    best = [_best(task) for task in (STRONG, WEAK)]
+    best = [_best_excess(task) for task in (STRONG_TASK, WEAK_TASK)]
     common = slice(1, None)  # lengths at which errors are common enough to be sampled
     # at log L they are rarer: the risk given scores needs only the scores to be sampled
     given = {
@@ -175,14 +176,14 @@ def check(context: Context) -> Evidence:
             key="logits",
         ),
     )
-    bayes = (at_length(t, 4096).bayes_risk().excess for t in (STRONG, WEAK))
+    bayes = (at_length(t, 4096).bayes_risk().excess for t in (STRONG_TASK, WEAK_TASK))
     told = [
         (
             f"simplified, s = {task.signal:g}",
             *(float(np.median(exact[name, hot][:, -1])) for hot in (False, True)),
             *(f"{b:.3f}", f"{y:.4f}"),
         )
-        for name, task, b, y in zip(("strong", "weak"), (STRONG, WEAK), best, bayes)
+        for name, task, b, y in zip(("strong", "weak"), (STRONG_TASK, WEAK_TASK), best, bayes)
     ]
     ours = found["block", False].excess.mean(axis=0), found["block", True].excess.mean(axis=0)
     notes = (
@@ -197,8 +198,8 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, figure, notes, tables=(table,))
 
 
-def _trained(name: str, steps: int, runs: int, seed: int) -> BlockHistory:
-    task = WEAK if name == "weak" else STRONG
+def _train_model(name: str, steps: int, runs: int, seed: int) -> BlockHistory:
+    task = WEAK_TASK if name == "weak" else STRONG_TASK
     model = (TransformerBlock if name == "block" else SimplifiedAttention)(task.dim)
     return train_block(
         task, model, steps, seed=seed, runs=runs, log_every=steps, progress=False
@@ -209,7 +210,7 @@ def _words(hot: bool) -> str:
     return "log L temperature" if hot else "fixed temperature"
 
 
-def _exact(history: BlockHistory, hot: bool, lengths: tuple[int, ...]) -> np.ndarray:
+def _exact_excess(history: BlockHistory, hot: bool, lengths: tuple[int, ...]) -> np.ndarray:
     """(runs, lengths) exact excess of simplified predictors."""
 
     def risk(p: Parameters, length: int) -> float:
@@ -241,7 +242,7 @@ def _compare_weight(what: str, exact: np.ndarray, found: Curves, key: str) -> Co
 
 
 def _repairs(found: dict[tuple[str, bool], Curves], best: float) -> tuple[Comparison, ...]:
-    """Runs in which log L (or, at s = 4, the best temperature) wins REPAIRED of the loss back:
+    """Runs in which log L (or, at s = 4, the best temperature) wins REPAIRED_SHARE of the loss back:
     of the risk at 4096 less that at 16, for blocks of the weight.
     """
     risk = {key: c.excess[:, -1] - c.excess[:, 0] for key, c in found.items()}
@@ -279,14 +280,14 @@ def _repairs(found: dict[tuple[str, bool], Curves], best: float) -> tuple[Compar
         ),
     )
     why = "an exact count; repaired: half of what 4096 tokens cost is won back"
-    won = lambda left, lost: int(np.sum(left <= (1 - REPAIRED) * lost))
+    won = lambda left, lost: int(np.sum(left <= (1 - REPAIRED_SHARE) * lost))
     return tuple(
         Comparison(what, p, won(*pair), 0.5, why=why, key=key, scale=n)
         for key, what, p, *pair in rows
     )
 
 
-def _best(task: SingleLocation) -> float:
+def _best_excess(task: SingleLocation) -> float:
     """Exact excess at 4096 of k*, v* at the best temperature."""
     return float(optimal_temperature(at_length(task, 4096), Softmax)[1].excess)
 
@@ -321,30 +322,30 @@ def _figure(
         )
     panels = (
         *(
-            Panel(
+            panel(
                 f"simplified, s = {history.task.signal:g}, middle run",
                 axis,
                 "excess risk",
-                _risks(name, history, found),
-                log_x=True,
-                log_y=True,
+                *_risks(name, history, found),
+                log="xy",
             )
             for name, history in (("strong", strong), ("weak", weak))
         ),
-        Panel(
+        panel(
             f"block, s = 5.5, {blocks.runs} runs",
             axis,
             "mean informative weight",
-            (*weights, SAMPLED),
-            log_x=True,
+            *weights,
+            SAMPLED_ENTRY,
+            log="x",
             y_range=(0, 1.05),
         ),
-        Panel(
+        panel(
             "block, s = 5.5, mean of the runs, 95 %",
             axis,
             "excess risk",
-            tuple(risks),
-            log_x=True,
+            *risks,
+            log="x",
             y_range=(0, 0.1),
         ),
     )
@@ -360,14 +361,14 @@ def _risks(
     marks: list[Mark] = []
     for hot, color in ((False, 0), (True, 1)):
         c = found[name, hot]
-        marks.append(Line(GRID, _exact(one, hot, GRID)[0], _words(hot), color))
+        marks.append(Line(GRID, _exact_excess(one, hot, GRID)[0], _words(hot), color))
         marks.append(Points(LENGTHS, c.excess[middle], "", color, BAND * c.error[middle]))
     bayes = [at_length(history.task, length).bayes_risk().excess for length in GRID]
     return (
         *marks,
         Line(GRID, bayes, "Bayes", 3),
-        Line([GRID[0], GRID[-1]], [0.5, 0.5], "null", 6, dashed=True),
-        SAMPLED,
+        level(GRID, 0.5, "null"),
+        SAMPLED_ENTRY,
     )
 
 
@@ -384,8 +385,8 @@ CLAIM = Claim(
         f"[The block loses at most {WEIGHT_LOST:g} of the weight that the simplified predictor "
         f"loses](less), and [its logits train to at least {LOGIT_RATIO:g} times the size](logits).",
         "[Where the signal allows it (s^2/2 well above log L), multiplying logits by log L/log 16 "
-        f"wins back more than {REPAIRED:g} of the risk that 4096 tokens cost](repair-simplified).",
-        f"[In a block it wins back more than {REPAIRED:g} of the weight](repair-block).",
+        f"wins back more than {REPAIRED_SHARE:g} of the risk that 4096 tokens cost](repair-simplified).",
+        f"[In a block it wins back more than {REPAIRED_SHARE:g} of the weight](repair-block).",
         "[At s = 4 it does not](weak-log), and [no inverse temperature does](weak-any).",
     ),
     headline="repair-simplified",

@@ -32,11 +32,11 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, Z, sampled, worst
+from attnscope.claims.compare import BAND, Z, exact_count, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.blocks import BlockHistory, simplified_risk, train_block
 from attnscope.dynamics.networks.length_curves import at_length, length_curves
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.blocks.compared_models import (
     DenseNet,
     GatedRecurrent,
@@ -46,17 +46,18 @@ from attnscope.predictors.blocks.sequence_model import SequenceModel
 from attnscope.predictors.blocks.transformer import TransformerBlock
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.layer_norm import layer_norm_floor
-from attnscope_claims.panels import COUNT, spread
+from attnscope_claims.drawing import legend, level, panel
+from attnscope_claims.panels import spread
 
 TASK = SingleLocation(dim=16, length=32, signal=5.0)
 LENGTHS = (32, 512, 4096)
 STEPS = 1000  # the budget is part of the claim: more runs with --full, not more steps
 # standard errors by which an order of risks must show; the differences counted are 4 or more
-SURE = 2.0
-ALL = "an exact count, orders judged by 2 standard errors: one run less breaks it"
+SURE_ERRORS = 2.0
+ALL_RUNS_WHY = "an exact count, orders judged by 2 standard errors: one run less breaks it"
 # |cosine of the key with k*| below which a simplified run counts as not at the oracle; swapped runs
 # are near .2
-SWAPPED = 0.5
+SWAPPED_COSINE = 0.5
 # What the statement says: the share of the label's variance that the simplified predictor loses at
 # 4096 tokens, and the share of the null risk below which the blocks stay.
 LOST_SHARE = 0.5
@@ -85,15 +86,15 @@ def check(context: Context) -> Evidence:
         "dense": DenseNet.matching(block, TASK.length),
     }
     trained = {
-        name: _trained(model, steps, runs, seed)
+        name: _train_model(model, steps, runs, seed)
         for (name, model), seed in zip(models.items(), seeds)
     }
-    long = _tested(
+    long = _test_models(
         {name: h for name, h in trained.items() if name != "dense"},
         context.pick(1, 4),
         seeds[5],
     )
-    exact = _exact(trained["simplified"], LENGTHS)
+    exact = _exact_excess(trained["simplified"], LENGTHS)
     floor = layer_norm_floor(TASK).excess
     references = trained["block"].references
     oracle = _at_oracle(trained["simplified"])
@@ -126,48 +127,42 @@ def check(context: Context) -> Evidence:
             *dense,
             key="dense",
         ),
-        Comparison(
+        exact_count(
             "recurrent units at 32 tokens with a risk below every block's",
             runs,
-            int((recurrent.excess + SURE * recurrent.error < block_end.excess.min()).sum()),
-            COUNT,
-            why=ALL,
+            (recurrent.excess + SURE_ERRORS * recurrent.error < block_end.excess.min()).sum(),
             key="recurrent",
+            why=ALL_RUNS_WHY,
         ),
-        _lowest(
+        _not_below(
             "dense net: not below the best linear risk",
             references["linear"],
             trained["dense"],
         ),
-        _lowest("block: not below the floor of layer norm", floor, trained["block"]),
-        Comparison(
+        _not_below("block: not below the floor of layer norm", floor, trained["block"]),
+        exact_count(
             "recurrent units at 4096 no better than the mean",
             runs,
             _count(long["recurrent"], references["null"], above=True),
-            COUNT,
-            why=ALL,
             key="recurrent-long",
+            why=ALL_RUNS_WHY,
         ),
-        Comparison(
+        exact_count(
             "blocks at 4096 below half the null risk",
             runs,
             _count(long["block"], BLOCK_SHARE * references["null"], above=False),
-            COUNT,
-            why=ALL,
             key="block",
+            why=ALL_RUNS_WHY,
         ),
-        Comparison(
+        exact_count(
             "simplified runs at the oracle whose exact risk at 4096 is above every block's",
             int(oracle.sum()),
-            int(
-                (
-                    exact[oracle, -1]
-                    > (long["block"].excess + SURE * long["block"].error)[:, -1].max()
-                ).sum()
-            ),
-            COUNT,
-            why=ALL,
+            (
+                exact[oracle, -1]
+                > (long["block"].excess + SURE_ERRORS * long["block"].error)[:, -1].max()
+            ).sum(),
             key="above-blocks",
+            why=ALL_RUNS_WHY,
         ),
     )
     notes = (
@@ -195,14 +190,16 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(trained, long, floor), notes, tables=(table,))
 
 
-def _trained(model: SequenceModel, steps: int, runs: int, seed: int) -> BlockHistory:
+def _train_model(model: SequenceModel, steps: int, runs: int, seed: int) -> BlockHistory:
     every = steps // 10
     return train_block(
         TASK, model, steps, runs=runs, seed=seed, log_every=every, progress=False
     )
 
 
-def _tested(histories: dict[str, BlockHistory], repeats: int, seed: int) -> dict[str, Tested]:
+def _test_models(
+    histories: dict[str, BlockHistory], repeats: int, seed: int
+) -> dict[str, Tested]:
     """Every run of every model on the same sequences, `repeats` sets of them pooled."""
     cases = [(h.model, p) for h in histories.values() for p in h.parameters]
     parts = [length_curves(TASK, cases, LENGTHS, 1024, seed + i) for i in range(repeats)]
@@ -218,7 +215,7 @@ def _tested(histories: dict[str, BlockHistory], repeats: int, seed: int) -> dict
     }
 
 
-def _exact(history: BlockHistory, lengths: tuple[int, ...]) -> np.ndarray:
+def _exact_excess(history: BlockHistory, lengths: tuple[int, ...]) -> np.ndarray:
     """(runs, lengths) exact excess of simplified predictors."""
     risk = lambda p, L: simplified_risk(at_length(TASK, L), history.model, p).excess  # type: ignore[arg-type]
     return np.array([[risk(p, length) for length in lengths] for p in history.parameters])
@@ -226,10 +223,10 @@ def _exact(history: BlockHistory, lengths: tuple[int, ...]) -> np.ndarray:
 
 def _at_oracle(history: BlockHistory) -> np.ndarray:
     """(runs,) whether a simplified predictor's key ended along k*."""
-    return np.abs(history.watched["key_alignment"][:, -1, 0]) > SWAPPED
+    return np.abs(history.watched["key_alignment"][:, -1, 0]) > SWAPPED_COSINE
 
 
-def _lowest(what: str, bound: float, history: BlockHistory) -> Comparison:
+def _not_below(what: str, bound: float, history: BlockHistory) -> Comparison:
     i = int(np.argmin(history.excess[:, -1]))
     return Comparison(
         what,
@@ -244,7 +241,7 @@ def _lowest(what: str, bound: float, history: BlockHistory) -> Comparison:
 def _count(tested: Tested, level: float, above: bool) -> int:
     """Runs whose risk at the longest length is not below the level, or surely below it."""
     gap = tested.excess[:, -1] - level
-    room = SURE * tested.error[:, -1]
+    room = SURE_ERRORS * tested.error[:, -1]
     return int((gap > -room).sum() if above else (gap < -room).sum())
 
 
@@ -259,7 +256,7 @@ def _figure(
         if name != "simplified":
             learning += spread(h.step, h.excess, name, color)
     curves: list[Mark] = []
-    grid = _exact(simplified, GRID)
+    grid = _exact_excess(simplified, GRID)
     oracle = _at_oracle(simplified)
     for dashed, label in enumerate(
         ("simplified, at the oracle", "simplified, roles swapped")
@@ -276,28 +273,28 @@ def _figure(
         ("best linear", references["linear"], 5),
         ("floor of layer norm", floor, 6),
     ):
-        learning.append(Line([0, int(first.step[-1])], [y, y], label, color, dashed=True))
+        learning.append(level([0, int(first.step[-1])], y, label, color))
     for color, (name, t) in enumerate(long.items()):
         # models side by side
         x = np.tile(LENGTHS, len(t.excess)) * 1.12**color
         label = "" if name == "simplified" else name
         curves.append(Points(x, t.excess.ravel(), label, color, BAND * t.error.ravel()))
-    curves.append(Line([GRID[0], GRID[-1]], [references["null"]] * 2, "null", 6, dashed=True))
+    curves.append(level(GRID, references["null"], "null"))
     panels = (
-        Panel(
+        panel(
             f"training at {TASK.length} tokens (bands: 95 % of runs)",
             "step",
             "excess risk",
-            tuple(learning),
-            log_y=True,
+            *learning,
+            log="y",
         ),
-        Panel(
+        panel(
             "longer sequences (lines exact, each run)",
             "test length L",
             "excess risk",
-            (*curves, Points([], [], "sampled, 95 %", 6)),
-            log_x=True,
-            log_y=True,
+            *curves,
+            legend(),
+            log="xy",
         ),
     )
     return Figure("Long-range retrieval on one budget", panels, columns=2)

@@ -15,7 +15,7 @@ difference D of class means. With balanced classes Z'Z = S + (n/4) D D' and Z'y 
 Sherman-Morrison the two differ by a positive factor, and both have their threshold at the midpoint:
 the same ones are right. Logistic regression (Newton) is a third probe; it differs in its loss.
 
-SingleLocationClassifier gets the token states of a layer without [CLS] and [SEP] (their first PARTS
+SingleLocationClassifier gets the token states of a layer without [CLS] and [SEP] (their first COMPONENT_COUNT
 principal components, from the training tokens) and must find the adjective by itself. Two routes
 again: its accuracy against a ridge probe that is told which token decides; the token it locates
 against the one the sentence was built around. (In the figure: its weights, and ridge probes told to
@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import Z, wilson, worst
+from attnscope.claims.compare import Z, exact_count, stated, wilson, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.corpora.minilm import TokenStates
 from attnscope.corpora.sentences import SPLITS, Sentences
@@ -45,11 +45,12 @@ from attnscope_claims.beyond.probes import (
     ridge_probe,
     standardised,
 )
+from attnscope_claims.drawing import panel
 
 # principal components: with 32 unseen adjectives lose 0.05, with 96 they gain 0.02 in three times
 # the time
-PARTS = 64
-SHOWN = ("test", "unseen both")  # whose tokens are looked at one by one
+COMPONENT_COUNT = 64
+SHOWN_SPLITS = ("test", "unseen both")  # whose tokens are looked at one by one
 # first word, and the words beside the adjective
 PLACES = ("[CLS]", "first", "before", "adjective", "after", "[SEP]")
 # What the statement says: accuracy of the CLS probe at the embedding layer, and from layer 1 on in
@@ -58,9 +59,8 @@ PLACES = ("[CLS]", "first", "before", "adjective", "after", "[SEP]")
 EMBEDDING_ACCURACY = 0.5
 TEST_ACCURACY = 0.97
 UNSEEN_ACCURACY = 0.85
-LOCATED = 0.98
-DIGIT_2 = 5e-3  # half a unit of the second decimal
-UNSEEN = [name for name in SPLITS if name.startswith("unseen")]
+LOCATED_SHARE = 0.98
+UNSEEN_SPLITS = [name for name in SPLITS if name.startswith("unseen")]
 
 
 class Split(NamedTuple):
@@ -98,8 +98,8 @@ class Fitted(NamedTuple):
 
 
 def check(context: Context) -> Evidence:
-    numbers, reduced, data, layers, places = _fitted(context)
-    depths = (_named(numbers[1:]), _named(numbers))
+    numbers, reduced, data, layers, places = _fit_all_layers(context)
+    depths = (_layers_in_words(numbers[1:]), _layers_in_words(numbers))
 
     def right(what: str, name: str) -> np.ndarray:
         """(layers, n)"""
@@ -107,7 +107,7 @@ def check(context: Context) -> Evidence:
 
     cls = {name: right("ridge", name).mean(axis=1) for name in SPLITS}
     other = {name: right("discriminant", name).mean(axis=1) for name in SPLITS}
-    falls = sum(cls["test"][1:].mean() > cls[name][1:].mean() for name in UNSEEN)
+    falls = sum(cls["test"][1:].mean() > cls[name][1:].mean() for name in UNSEEN_SPLITS)
     located = min(right("located", name).mean(axis=1).min() for name in SPLITS)
     held_out = [name for name in SPLITS if name != "train"]
     words = lambda names: np.concatenate([data[name].sentences.word for name in names])
@@ -123,25 +123,23 @@ def check(context: Context) -> Evidence:
             why="roundoff: [CLS] is the same in all sentences there, so half are right exactly",
             key="embedding",
         ),
-        Comparison(
+        stated(
+            "separable",
             f"[CLS] probe in the test split, least of {depths[0]}",
             TEST_ACCURACY,
-            float(cls["test"][1:].min()),
-            DIGIT_2,
-            "at least",
-            why="half a printed digit",
-            routes=("stated", "ridge probe"),
-            key="separable",
+            cls["test"][1:].min(),
+            0.01,
+            by="ridge probe",
+            rule="at least",
         ),
-        Comparison(
+        stated(
+            "unseen",
             f"[CLS] probe, adjective and structure unseen, mean of {depths[0]}",
             UNSEEN_ACCURACY,
-            float(cls["unseen both"][1:].mean()),
-            DIGIT_2,
-            "at most",
-            why="half a printed digit",
-            routes=("stated", "ridge probe"),
-            key="unseen",
+            cls["unseen both"][1:].mean(),
+            0.01,
+            by="ridge probe",
+            rule="at most",
         ),
         worst(
             "ridge against discriminant probe",
@@ -150,43 +148,37 @@ def check(context: Context) -> Evidence:
             1.5 / len(data["test"].label),
             why="rounding may tip one undecided sentence",
         ),
-        _paired(
+        _compare_paired(
             f"[CLS] probe, logistic against ridge, {depths[0]}",
             every("logistic")[1:],
             every("ridge")[1:],
             words(held_out),
         ),
-        Comparison(
-            "unseen splits in which [CLS] loses against test, of 3",
-            3,
-            falls,
-            0.5,
-            why="an exact count of three splits",
-            key="falls",
+        exact_count(
+            "unseen splits in which [CLS] loses against test, of 3", 3, falls, key="falls"
         ),
-        _paired(
+        _compare_paired(
             f"probe on one token, told against found, {depths[1]}",
             every("told"),
             every("found"),
             words(held_out),
             "told",
         ),
-        _paired(
+        _compare_paired(
             f"the same, unseen adjectives and structures, {depths[1]}",
-            every("told", UNSEEN),
-            every("found", UNSEEN),
-            words(UNSEEN),
+            every("told", UNSEEN_SPLITS),
+            every("found", UNSEEN_SPLITS),
+            words(UNSEEN_SPLITS),
             "told-unseen",
         ),
-        Comparison(
+        stated(
+            "located",
             "adjective located, worst split and layer",
-            LOCATED,
-            float(located),
-            DIGIT_2,
-            "at least",
-            why="half a printed digit",
-            routes=("stated", "SingleLocationClassifier on the token states"),
-            key="located",
+            LOCATED_SHARE,
+            located,
+            0.01,
+            by="SingleLocationClassifier on the token states",
+            rule="at least",
         ),
         worst(
             "adjective located, worst split",
@@ -215,7 +207,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, figure, notes, reduced, (table,))
 
 
-def _fitted(context: Context) -> Fitted:
+def _fit_all_layers(context: Context) -> Fitted:
     sizes = dict.fromkeys(SPLITS, context.pick(150, 600)) | {"train": context.pick(300, 1200)}
     given = split_states(sizes, context.seed)
     data = {name: Split(s, x, 2.0 * s.label - 1) for name, (s, x) in given.splits.items()}
@@ -229,7 +221,7 @@ def _fitted(context: Context) -> Fitted:
     )
 
 
-def _named(layers: tuple[int | str, ...]) -> str:
+def _layers_in_words(layers: tuple[int | str, ...]) -> str:
     """Layers in words: all from one to another, or those that are stored."""
     if len(layers) > 2:
         return f"layers {layers[0]}..{layers[-1]}"
@@ -267,10 +259,10 @@ def _layer(data: dict[str, Split], i: int, seed: int) -> dict[str, Layer]:
 
 
 def _by_place(data: dict[str, Split], i: int) -> dict[str, np.ndarray]:
-    """Accuracy (places,) in the SHOWN splits of ridge probes at layer i,
+    """Accuracy (places,) in the SHOWN_SPLITS splits of ridge probes at layer i,
     each fitted to the token at one of PLACES.
     """
-    names = ("train", *SHOWN)
+    names = ("train", *SHOWN_SPLITS)
     y = data["train"].label
     tokens = {}
     for name in names:
@@ -284,22 +276,22 @@ def _by_place(data: dict[str, Split], i: int) -> dict[str, np.ndarray]:
         z = standardised({name: tokens[name][place] for name in names})
         w = ridge_probe(z["train"], y)
         shares.append(
-            [np.mean((z[name] @ w > 0) == (data[name].label > 0)) for name in SHOWN]
+            [np.mean((z[name] @ w > 0) == (data[name].label > 0)) for name in SHOWN_SPLITS]
         )
-    return dict(zip(SHOWN, np.array(shares).T))
+    return dict(zip(SHOWN_SPLITS, np.array(shares).T))
 
 
 def _bags(
     data: dict[str, Split], i: int
 ) -> tuple[dict[str, list[np.ndarray]], dict[str, np.ndarray]]:
-    """Principal components (L, PARTS) of the words' states, and where the adjective stands."""
+    """Principal components (L, COMPONENT_COUNT) of the words' states, and where the adjective stands."""
     text = {
         name: bags_of_layer(split.sentences, split.states, i) for name, split in data.items()
     }
     tokens = np.concatenate(text["train"].bags).astype(float)
     mean = tokens.mean(axis=0)
     # ascending eigenvalues
-    axes = np.linalg.eigh(np.cov(tokens - mean, rowvar=False))[1][:, -PARTS:]
+    axes = np.linalg.eigh(np.cov(tokens - mean, rowvar=False))[1][:, -COMPONENT_COUNT:]
     bags = {name: [(b - mean) @ axes for b in t.bags] for name, t in text.items()}
     return bags, {name: t.location for name, t in text.items()}
 
@@ -318,7 +310,7 @@ def _classifier(seed: int) -> Any:
     )
 
 
-def _paired(
+def _compare_paired(
     what: str, first: np.ndarray, second: np.ndarray, words: np.ndarray, key: str = ""
 ) -> Comparison:
     """Mean accuracies of two models on the same held-out sentences (layers, n), in standard errors
@@ -359,22 +351,22 @@ def _figure(
             adjectives = len(set(data[name].sentences.word))
             low, high = wilson(share * adjectives, adjectives)
             marks.append(Points(place, share, name, color, high - share, share - low))
-        return Panel(title, "layer", "accuracy", tuple(marks), x_names=numbers)
+        return panel(title, "layer", "accuracy", *marks, x_names=numbers)
 
     def heat(
         title: str, names: tuple[str, ...], values: list[np.ndarray], label: str
     ) -> Panel:
         mark = Heat(range(len(names)), range(len(layers)), values, label)
-        return Panel(title, "token", "layer", (mark,), x_names=names, y_names=numbers)
+        return panel(title, "token", "layer", mark, x_names=names, y_names=numbers)
 
     panels = [
         accuracy("linear probe on [CLS]", "ridge"),
         accuracy("SingleLocationClassifier on the words", "found"),
     ]
-    for name in SHOWN:
+    for name in SHOWN_SPLITS:
         shares = [place[name] for place in places]
         panels.append(heat(f"linear probe on one token ({name})", PLACES, shares, "accuracy"))
-    for name in SHOWN:
+    for name in SHOWN_SPLITS:
         words = tuple(data[name].states.words[0][1:-1])
         weights = [layer[name].weights for layer in layers]
         panels.append(heat(f"which word decided ({name})", words, weights, "weight"))
@@ -396,7 +388,7 @@ CLAIM = Claim(
         "[It is less so for unseen ones](falls): [at most "
         f"{UNSEEN_ACCURACY:g} with both unseen](unseen).",
         "[An attention model on the token states finds the informative adjective in at least "
-        f"{LOCATED:g} of the sentences at every layer](located).",
+        f"{LOCATED_SHARE:g} of the sentences at every layer](located).",
         "[It predicts as well as a probe that is told where the adjective stands](told), [also for "
         "unseen adjectives and structures](told-unseen).",
     ),

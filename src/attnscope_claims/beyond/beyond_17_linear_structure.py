@@ -31,11 +31,17 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import STANDARD_ERRORS, Z, wilson, worst
+from attnscope.claims.compare import STANDARD_ERRORS, Z, exact_count, wilson, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.corpora.sentences import ANTONYMS, KIND_ADJECTIVES, UNKIND_ADJECTIVES, antonym_pairs
+from attnscope.corpora.sentences import (
+    ANTONYMS,
+    KIND_ADJECTIVES,
+    UNKIND_ADJECTIVES,
+    antonym_pairs,
+)
 from attnscope.corpora.stored import which_ran, word_states
-from attnscope.figures.figure import Band, Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Band, Figure, Line, Mark, Points
+from attnscope_claims.drawing import panel
 
 INTERVAL = (0.025, 0.975)  # central 95 % of the permutations
 # What the statement says: least and largest alignment of sentiment opposites over the layers, least
@@ -44,10 +50,9 @@ INTERVAL = (0.025, 0.975)  # central 95 % of the permutations
 ALIGNMENT = (0.113, 0.165)
 DEVIATIONS = 16.0
 OTHER_ALIGNMENT = 0.043
-ORDERED = 1.0
+ORDERED_SHARE = 1.0
 # relative: half a printed digit of the encoder's states; a third of the coordinates are stored
-DIGIT = {"": 0.03, "stored": 0.2}
-LAYER = "an exact count: one layer less breaks it"
+RELATIVE_DIGIT = {"": 0.03, "stored": 0.2}
 
 
 class Alignment(NamedTuple):
@@ -86,32 +91,26 @@ def check(context: Context) -> Evidence:
     comparisons = (
         _deviation("swap null: standard deviation of A, all layers", seen),
         _energy("re-pairing: sum of squared differences, all layers", seen),
-        Comparison(
+        exact_count(
             "layers where A of sentiment exceeds all swaps",
             layers,
-            int(np.sum(kind.value > kind.swapped.max(axis=1))),
-            0.5,
-            why=LAYER,
+            np.sum(kind.value > kind.swapped.max(axis=1)),
             key="swaps",
         ),
-        Comparison(
+        exact_count(
             "layers where A of sentiment exceeds all re-pairings",
             layers,
-            int(np.sum(kind.value > kind.repaired.max(axis=1))),
-            0.5,
-            why=LAYER,
+            np.sum(kind.value > kind.repaired.max(axis=1)),
             key="repaired",
         ),
-        Comparison(
+        exact_count(
             "layers where sentiment is more aligned than other opposites",
             layers,
-            int(np.sum(kind.value > other.value)),
-            0.5,
-            why=LAYER,
+            np.sum(kind.value > other.value),
             key="others",
         ),
         _same_direction("pairs put in order, mean of layers", *list(told.values())[:2]),
-        *_as_stated(kind, other, told, DIGIT["stored" if given.reduced else ""]),
+        *_as_stated(kind, other, told, RELATIVE_DIGIT["stored" if given.reduced else ""]),
     )
     figure = _figure(seen, told, tuple(map(str, given.layers)))
     notes = which_ran(given.reduced) + "Of opposites the larger or earlier is listed first."
@@ -155,7 +154,7 @@ def _as_stated(
         ),
         worst(
             "share of pairs put in order by either direction, as stated",
-            ORDERED,
+            ORDERED_SHARE,
             orders,
             0.02,
             "less than one pair of 32",
@@ -293,20 +292,14 @@ def _figure(
         shifted = place + 0.2 * (color - 1 - len(seen))
         ordered.append(Points(shifted, share, name, color, high - share, share - low))
     panels = (
-        Panel(
+        panel(
             "do opposites differ in one direction?",
             "layer",
             "alignment A",
-            tuple(marks),
+            *marks,
             x_names=names,
         ),
-        Panel(
-            "pairs put in order",
-            "layer",
-            "share of pairs",
-            tuple(ordered),
-            x_names=names,
-        ),
+        panel("pairs put in order", "layer", "share of pairs", *ordered, x_names=names),
     )
     return Figure(
         "Opposites differ along a common direction, layer by layer of MiniLM",

@@ -20,11 +20,11 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import mean_and_error, sampled, worst
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.planted.positional_semantic import PositionalSemantic
 from attnscope.theory.positional_semantic.loss import positional_loss
 from attnscope.theory.positional_semantic.phases import PositionalPhases, positional_phases
@@ -36,13 +36,14 @@ from attnscope_claims.beyond.positional_integrals import (
     stable,
     trapezoidal,
 )
+from attnscope_claims.drawing import legend, panel
 
 NODES = trapezoidal(0.1)  # exact to rounding: halved, nothing moves by more than 1e-13
 # mixes of each border, all of whose contrasts are in [0, 3]
-LEAD = np.array([0.62, 0.66, 0.7, 0.74, 0.78, 0.82, 0.86, 0.9, 0.94])
-SEMANTIC = np.array([0.78, 0.82, 0.86, 0.9, 0.94])
-POSITIONAL = np.array([0.42, 0.5, 0.58, 0.66, 0.74, 0.82, 0.9])
-DRAWN = (0.62, 0.7, 0.82, 0.94)  # mixes of drawn tokens
+LEAD_MIXES = np.array([0.62, 0.66, 0.7, 0.74, 0.78, 0.82, 0.86, 0.9, 0.94])
+SEMANTIC_MIXES = np.array([0.78, 0.82, 0.86, 0.9, 0.94])
+POSITIONAL_MIXES = np.array([0.42, 0.5, 0.58, 0.66, 0.74, 0.82, 0.9])
+DRAWN_MIXES = (0.62, 0.7, 0.82, 0.94)  # mixes of drawn tokens
 # What the statement says, for a share w = STATED_MIX: the contrasts where the positional minimum
 # begins, where both have one loss and where the semantic minimum ends; and at w = .7 the height of
 # the barrier over the common loss.
@@ -52,24 +53,26 @@ BARRIER = 0.0118
 BARRIER_ANGLE = (
     0.663  # angle from the semantic end at which the loss along the arc is largest
 )
-STRAIGHT = 1e-5  # of A: three widths of the last cell times dA/dc < 1
+STRAIGHT_TOLERANCE = 1e-5  # of A: three widths of the last cell times dA/dc < 1
 CELLS = 100
-WIDEST = 3.0
+WIDEST_CONTRAST = 3.0
 DIM = 20
 KEYS = ("lead", "semantic", "positional")
-WHY = "width of the last cell of the diagram, 3/100^3; both routes are exact to 1e-10"
+CELL_WHY = "width of the last cell of the diagram, 3/100^3; both routes are exact to 1e-10"
 
 
 def check(context: Context) -> Evidence:
-    semantic, _ = stable(SEMANTIC, NODES, 1.0)
-    _, positional = stable(POSITIONAL, NODES, 1.0)
-    predicted = [contrast_of(a) for a in (lead(LEAD, ends(NODES, 1.0)), semantic, positional)]
-    measured = _measured()
+    semantic, _ = stable(SEMANTIC_MIXES, NODES, 1.0)
+    _, positional = stable(POSITIONAL_MIXES, NODES, 1.0)
+    predicted = [
+        contrast_of(a) for a in (lead(LEAD_MIXES, ends(NODES, 1.0)), semantic, positional)
+    ]
+    measured = _borders_by_diagram()
     names = ("one loss at both", "semantic minimum ends", "positional minimum begins")
-    width = WIDEST / CELLS**3
+    width = WIDEST_CONTRAST / CELLS**3
     n = context.pick(100_000, 2_000_000)
     rng = np.random.default_rng([context.seed, 818])
-    drawn = np.array([_drawn(w, n, rng) for w in DRAWN])
+    drawn = np.array([_sampled_loss_difference(w, n, rng) for w in DRAWN_MIXES])
     comparisons = (
         *(
             worst(
@@ -77,7 +80,7 @@ def check(context: Context) -> Evidence:
                 p,
                 m,
                 width,
-                WHY,
+                CELL_WHY,
                 key=key,
             )
             for i, (key, name, p, m) in enumerate(zip(KEYS, names, predicted, measured))
@@ -97,9 +100,9 @@ def check(context: Context) -> Evidence:
             [
                 float(m[mixes == STATED_MIX][0])
                 for m, mixes in (
-                    (measured[2], POSITIONAL),
-                    (measured[0], LEAD),
-                    (measured[1], SEMANTIC),
+                    (measured[2], POSITIONAL_MIXES),
+                    (measured[0], LEAD_MIXES),
+                    (measured[1], SEMANTIC_MIXES),
                 )
             ],
             5e-5 + width,
@@ -109,20 +112,22 @@ def check(context: Context) -> Evidence:
         worst(
             "distance of the measured borders from straight lines in (1/w, A)",
             0.0,
-            [_bend(w, c) for w, c in zip((LEAD, SEMANTIC, POSITIONAL), measured)],
-            STRAIGHT,
+            [
+                _bend(w, c)
+                for w, c in zip((LEAD_MIXES, SEMANTIC_MIXES, POSITIONAL_MIXES), measured)
+            ],
+            STRAIGHT_TOLERANCE,
             "three widths of the last cell, 3/100^3, times dA/dc < 1",
             key="straight",
             scale=0.1,
         ),
-        Comparison(
+        stated(
+            "barrier",
             "barrier between both minima at w = .7, as stated",
             BARRIER,
             _barrier(),
-            5e-5,
-            why="half a printed digit",
-            routes=("stated", "trapezoidal sums in four dimensions"),
-            key="barrier",
+            1e-4,
+            by="trapezoidal sums in four dimensions",
         ),
     )
     notes = (
@@ -132,16 +137,16 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(predicted, measured), notes)
 
 
-def _measured() -> list[np.ndarray]:
-    """Contrasts of the three borders at LEAD, SEMANTIC and POSITIONAL, by the diagram."""
+def _borders_by_diagram() -> list[np.ndarray]:
+    """Contrasts of the three borders at LEAD_MIXES, SEMANTIC_MIXES and POSITIONAL_MIXES, by the diagram."""
     rules: tuple[Callable[[PositionalPhases], np.ndarray], ...] = (
         lambda found: found.phase == 0,
         lambda found: found.semantic_stable,
         lambda found: ~found.positional_stable,
     )
     return [
-        np.array([_narrowed(w, rule) for w in mixes])
-        for mixes, rule in zip((LEAD, SEMANTIC, POSITIONAL), rules)
+        np.array([_border_contrast(w, rule) for w in mixes])
+        for mixes, rule in zip((LEAD_MIXES, SEMANTIC_MIXES, POSITIONAL_MIXES), rules)
     ]
 
 
@@ -160,10 +165,10 @@ def _barrier() -> float:
     return float(top - loss(nodes, 0.0, 1.0, 0.7, c))
 
 
-def _narrowed(w: float, rule: Callable[[PositionalPhases], np.ndarray]) -> float:
+def _border_contrast(w: float, rule: Callable[[PositionalPhases], np.ndarray]) -> float:
     """The contrast up to which the rule holds, in the middle of a cell of width 3/CELLS^3."""
     low = 0.0
-    high = WIDEST
+    high = WIDEST_CONTRAST
     for _ in range(3):
         grid = np.linspace(low, high, CELLS + 1)
         last = int(np.flatnonzero(rule(positional_phases([w], grid))[0])[-1])
@@ -172,7 +177,9 @@ def _narrowed(w: float, rule: Callable[[PositionalPhases], np.ndarray]) -> float
     return (low + high) / 2
 
 
-def _drawn(w: float, n: int, rng: np.random.Generator) -> tuple[float, float]:
+def _sampled_loss_difference(
+    w: float, n: int, rng: np.random.Generator
+) -> tuple[float, float]:
     """Mean and standard error of the difference of both losses on drawn tokens, at the border."""
     c = float(contrast_of(lead(np.array(w), ends(NODES, 1.0))))
     task = PositionalSemantic(DIM, w, c)
@@ -196,13 +203,17 @@ def _figure(predicted: list[np.ndarray], measured: list[np.ndarray]) -> Figure:
         curves.append(Line(c[inside], w[inside], name, i))
     dots = [
         Points(m, mixes, "", i)
-        for i, (m, mixes) in enumerate(zip(measured, (LEAD, SEMANTIC, POSITIONAL)))
+        for i, (m, mixes) in enumerate(
+            zip(measured, (LEAD_MIXES, SEMANTIC_MIXES, POSITIONAL_MIXES))
+        )
     ]
-    diagram = Panel(
+    diagram = panel(
         "borders of the phases",
         "contrast c",
         "positional share w",
-        (*curves, *dots, Points([], [], "by the diagram", 6)),
+        *curves,
+        *dots,
+        legend("by the diagram"),
         x_range=(0.7, 2.05),
         y_range=(0.33, 0.98),
     )
@@ -215,11 +226,11 @@ def _figure(predicted: list[np.ndarray], measured: list[np.ndarray]) -> Figure:
         )
         for share in shares
     ]
-    along = Panel(
+    along = panel(
         f"loss from semantic to positional, c = {border:.3f}",
         "angle from k* to p",
         "loss",
-        tuple(
+        *(
             Line(angles, found.value, f"w = {share:g}", 3 + i)
             for i, (share, found) in enumerate(zip(shares, losses))
         ),

@@ -3,7 +3,7 @@
 notation: of tasks/planted/positional_semantic.py; a start has overlaps e = r sin a, m = r cos a
 (P = 1); a_0(r) the border of the two basins.
 
-Checks. At three pairs (w, c) with both minima and two radii: starts at angles a_0 +- OFF. Predicted
+Checks. At three pairs (w, c) with both minima and two radii: starts at angles a_0 +- OFF_ANGLES. Predicted
 by the flow of the exact loss: every run of one side ends semantic, every run of the other
 positional. Measured: SGD on single fresh sequences in d = 1000, in law. The same for vectors in
 R^20 with drawn tokens and the gradient written out. At the border itself noise decides: of those
@@ -15,33 +15,35 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import wilson
+from attnscope.claims.compare import exact_count, wilson
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.positional_sgd import positional_sgd
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.planted.positional_semantic import PositionalSemantic, own_weights
 from attnscope.theory.positional_semantic.basins import positional_basins
 from attnscope.theory.positional_semantic.minima import positional_minima
-from attnscope_claims.panels import COUNT, EXACT_COUNT
+from attnscope_claims.drawing import panel
 
 DIM = 1000
 PAIRS = ((0.6, 1.0), (0.7, 1.0), (0.7, 1.07))
 RADII = (0.3, 0.6)
 # angles off the border: at .05 some 2 % of runs go astray (pilot), 2 standard deviations of what
 # noise adds; at .12 that is 5, less than 1e-6 a run
-OFF = (0.12, 0.2, 0.3)
+OFF_ANGLES = (0.12, 0.2, 0.3)
 STEP = 1e-4
-COARSE = 1.6e-3
+COARSE_STEP = 1.6e-3
 # What the statement says: the angle of the border from the semantic axis at w = .7, c = 1, by RADII.
 ANGLES = (0.607, 0.722)
-TIME = 70.0  # step size times steps: after 40 every run has left the middle (pilot)
-NEAR = 0.7  # of |m| or |y|: one of both is above cos(pi/4) at an end, the noise takes .05
-VECTORS = 20  # dimension of the vectors
+FLOW_TIME = 70.0  # step size times steps: after 40 every run has left the middle (pilot)
+NEAR_OVERLAP = (
+    0.7  # of |m| or |y|: one of both is above cos(pi/4) at an end, the noise takes .05
+)
+VECTOR_DIM = 20  # dimension of the vectors
 BATCH = 20
 VECTOR_STEP = 4e-3
-DRAWN = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)  # radii of the drawn border
-NUMBER = 40  # angles at a look, of two: the border to 1e-3
+DRAWN_RADII = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)  # radii of the drawn border
+ANGLE_COUNT = 40  # angles at a look, of two: the border to 1e-3
 
 
 def check(context: Context) -> Evidence:
@@ -52,7 +54,7 @@ def check(context: Context) -> Evidence:
         task = PositionalSemantic(DIM, w, c)
         borders = _borders(task, RADII)
         for name, side in (("semantic", -1), ("positional", 1)):
-            at = [(r, a + side * off) for r, a in zip(RADII, borders) for off in OFF]
+            at = [(r, a + side * off) for r, a in zip(RADII, borders) for off in OFF_ANGLES]
             starts = np.repeat(np.array(at), runs, axis=0)
             reached = _ends(task, starts, STEP, context.seed)
             flow = _flow(task, np.array(at))
@@ -60,34 +62,26 @@ def check(context: Context) -> Evidence:
             agreeing += flow.count(name)
             predicted = runs * flow.count(name)
             measured = int((reached == name).sum())
-            comparisons.append(
-                Comparison(
-                    what, predicted, measured, COUNT, why=EXACT_COUNT, key=f"{name}-{i + 1}"
-                )
-            )
-    task = PositionalSemantic(VECTORS, *PAIRS[1])
+            comparisons.append(exact_count(what, predicted, measured, key=f"{name}-{i + 1}"))
+    task = PositionalSemantic(VECTOR_DIM, *PAIRS[1])
     borders = _borders(task, RADII)
     border = borders[1]
     count = context.pick(16, 128)
     both = []
     for side in (-1, 1):
-        starts = np.tile([RADII[1], border + side * OFF[-1]], (count, 1))
+        starts = np.tile([RADII[1], border + side * OFF_ANGLES[-1]], (count, 1))
         both += list(_vectors(task, starts, context.seed + side))
     for name in ("semantic", "positional"):
-        what = f"vectors in R^{VECTORS}, drawn tokens: runs that end {name}"
+        what = f"vectors in R^{VECTOR_DIM}, drawn tokens: runs that end {name}"
         ends = both.count(name)
-        comparisons.append(
-            Comparison(what, count, ends, COUNT, why=EXACT_COUNT, key=f"vectors-{name}")
-        )
+        comparisons.append(exact_count(what, count, ends, key=f"vectors-{name}"))
     comparisons += [
-        Comparison(
+        exact_count(
             "starts from which the flow ends on their side of the border",
-            2 * len(PAIRS) * len(RADII) * len(OFF),
+            2 * len(PAIRS) * len(RADII) * len(OFF_ANGLES),
             agreeing,
-            COUNT,
-            why=EXACT_COUNT,
-            routes=("all of them", "gradient flow of the exact loss"),
             key="flow",
+            routes=("all of them", "gradient flow of the exact loss"),
         ),
         Series(
             "border",
@@ -101,7 +95,7 @@ def check(context: Context) -> Evidence:
         ),
     ]
     notes = (
-        f"Starts at least {OFF[0]:g} off the border of the basins, step size {STEP:g}. Nearer, or "
+        f"Starts at least {OFF_ANGLES[0]:g} off the border of the basins, step size {STEP:g}. Nearer, or "
         "with larger steps, noise decides (right panel). The definition and its constants are ours."
     )
     return Evidence(tuple(comparisons), _figure(context), notes)
@@ -120,19 +114,19 @@ def _borders(task: PositionalSemantic, radii: tuple[float, ...]) -> np.ndarray:
     low = np.full(count, 1e-3)  # on the axes themselves the flow stays there
     high = np.full(count, np.pi / 2 - 1e-3)
     for _ in range(2):
-        angles = np.linspace(low, high, NUMBER, axis=1)
-        at = np.stack([np.repeat(radii, NUMBER), angles.ravel()], axis=1)
-        names = np.array(_flow(task, at)).reshape(count, NUMBER)
-        last = NUMBER - 1 - np.argmax(names[:, ::-1] == "semantic", axis=1)
+        angles = np.linspace(low, high, ANGLE_COUNT, axis=1)
+        at = np.stack([np.repeat(radii, ANGLE_COUNT), angles.ravel()], axis=1)
+        names = np.array(_flow(task, at)).reshape(count, ANGLE_COUNT)
+        last = ANGLE_COUNT - 1 - np.argmax(names[:, ::-1] == "semantic", axis=1)
         low = angles[np.arange(count), last]
         high = angles[np.arange(count), last + 1]
     return (low + high) / 2
 
 
-def _named(y: np.ndarray, m: np.ndarray) -> np.ndarray:
+def _end_names(y: np.ndarray, m: np.ndarray) -> np.ndarray:
     """Which end each run is near."""
-    meaning = np.abs(m) > NEAR
-    place = np.abs(y) > NEAR
+    meaning = np.abs(m) > NEAR_OVERLAP
+    place = np.abs(y) > NEAR_OVERLAP
     return np.where(meaning, "semantic", np.where(place, "positional", "neither"))
 
 
@@ -142,11 +136,11 @@ def _ends(task: PositionalSemantic, starts: np.ndarray, step: float, seed: int) 
     run = positional_sgd(
         [task] * len(starts),
         (e, m),
-        steps=round(TIME / step),
+        steps=round(FLOW_TIME / step),
         step_size=step,
         seed=seed,
     )
-    return _named(run.y, run.m)
+    return _end_names(run.y, run.m)
 
 
 def _vectors(task: PositionalSemantic, starts: np.ndarray, seed: int) -> np.ndarray:
@@ -163,7 +157,7 @@ def _vectors(task: PositionalSemantic, starts: np.ndarray, seed: int) -> np.ndar
         + np.sqrt(1 - radius**2)[:, None] * rest
     )
     shift = task.position * np.outer([1.0, -1.0], task.place)
-    for _ in range(round(TIME / VECTOR_STEP)):
+    for _ in range(round(FLOW_TIME / VECTOR_STEP)):
         bare = rng.standard_normal((BATCH, 2, task.dim))
         teacher = own_weights(bare @ task.key)
         target = (1 - task.mix) * teacher + task.mix * task.positional_weight
@@ -178,37 +172,35 @@ def _vectors(task: PositionalSemantic, starts: np.ndarray, seed: int) -> np.ndar
         gradient = np.einsum("nbl,bld->nd", slope, seen) / BATCH
         k = k - VECTOR_STEP * gradient
         k /= np.linalg.norm(k, axis=1, keepdims=True)
-    return _named(k @ task.place, k @ task.key)
+    return _end_names(k @ task.place, k @ task.key)
 
 
 def _figure(context: Context) -> Figure:
     task = PositionalSemantic(DIM, *PAIRS[1])
-    angles = _borders(task, DRAWN)
-    radii = np.array(DRAWN)
+    angles = _borders(task, DRAWN_RADII)
+    radii = np.array(DRAWN_RADII)
     side = np.linspace(0.06, 0.94, 10)
     e, m = (x.ravel() for x in np.meshgrid(side, side))
     inside = e**2 + m**2 < 0.97
     starts = np.stack([np.hypot(e, m), np.arctan2(e, m)], axis=1)[inside]
     names = _ends(task, starts, 4 * STEP, context.seed)
-    where = Panel(
+    where = panel(
         "ends of SGD by start, w = .7, c = 1",
         "start e",
         "start m",
-        (
-            Line(radii * np.sin(angles), radii * np.cos(angles), "gradient flow", 4),
-            *(
-                Points(e[inside][names == name], m[inside][names == name], f"ends {name}", i)
-                for i, name in enumerate(("semantic", "positional"))
-            ),
+        Line(radii * np.sin(angles), radii * np.cos(angles), "gradient flow", 4),
+        *(
+            Points(e[inside][names == name], m[inside][names == name], f"ends {name}", i)
+            for i, name in enumerate(("semantic", "positional"))
         ),
         x_range=(0, 1.02),
         y_range=(0, 1.02),
     )
-    border = angles[DRAWN.index(RADII[0])]
+    border = angles[DRAWN_RADII.index(RADII[0])]
     off = np.linspace(-0.3, 0.3, 13)
     runs = context.pick(24, 128)
     curves: list[Line | Points] = []
-    for i, step in enumerate((4 * STEP, COARSE)):
+    for i, step in enumerate((4 * STEP, COARSE_STEP)):
         starts = np.repeat(np.stack([np.full(13, RADII[0]), border + off], axis=1), runs, 0)
         reached = _ends(task, starts, step, context.seed + 1).reshape(13, runs)
         hits = (reached == "semantic").sum(1)
@@ -218,11 +210,12 @@ def _figure(context: Context) -> Figure:
         beside = off + 0.012 * i  # so that no bar hides another
         curves.append(Points(beside, share, label, 2 + i, high - share, share - low))
     flow = Line([-0.3, 0, 0, 0.3], [1, 1, 0, 0], "gradient flow", 4)
-    shares = Panel(
+    shares = panel(
         "share of runs that end semantic, r = .3 (95 %)",
         "angle off the border",
         "share",
-        (flow, *curves),
+        flow,
+        *curves,
         y_range=(-0.05, 1.05),
     )
     return Figure("SGD ends where the basins say", (where, shares), columns=2)

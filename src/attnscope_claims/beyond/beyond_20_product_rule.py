@@ -17,10 +17,10 @@ import numpy as np
 from scipy.optimize import brentq
 
 from attnscope.claims.claim import Claim, Context, Evidence, Table
-from attnscope.claims.compare import worst
+from attnscope.claims.compare import exact_count, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.planted.positional_semantic import PositionalSemantic
 from attnscope.theory.positional_semantic.loss import positional_loss
 from attnscope_claims.beyond.positional_integrals import (
@@ -32,70 +32,73 @@ from attnscope_claims.beyond.positional_integrals import (
     loss,
     trapezoidal,
 )
+from attnscope_claims.drawing import legend, level, panel
 
 MIX = 0.65
 CONTRAST = 0.75
 POINTS = ((0.5, 0.5), (0.1, 0.9), (0.9, 0.2), (0.6, 0.7), (0.3, 0.3), (0.0, 1.0), (1.0, 0.0))
 COUNTS = (17, 18, 19, 20)
-PRINTED = {17: 0.0908327, 19: 0.0908303, 30: 0.0908262, 40: 0.0908265}
+PRINTED_LOSSES = {17: 0.0908327, 19: 0.0908303, 30: 0.0908262, 40: 0.0908265}
 MIXES = (0.62, 0.7, 0.82, 0.94)
 SPACINGS = (0.3, 0.375)
 # What the statement says of 17, 18, 19 and 20 nodes: the errors of the loss at e = m = 1/2 and at the
 # positional end (1, 0), and the moves of the border in c at w = .7; and how often each changes sign.
 MIDDLE_ERRORS = (6.1e-6, -4.4e-6, 3.7e-6, -2.7e-6)
 END_ERRORS = (-1.36e-4, 1.29e-4, -1.16e-4, 0.98e-4)
-MOVES = (-0.0011, 0.0010, -0.0009, 0.0008)
+BORDER_MOVES = (-0.0011, 0.0010, -0.0009, 0.0008)
 SIGN_CHANGES = 3
-SLOPE = 1e-4  # of a central difference in c
-SUMS = "difference of two spacings of the sums, and 1e-12: the finer one errs far less"
-DIGITS = "half a unit of the last printed digit, and rounding"
-STATED = ("stated", "the rule less trapezoidal sums in four dimensions")
-HALF_DIGIT = "half a printed digit, and the error of the sums"
-SECOND = "second order: 10 times the square of the move, and 1e-9 of rounding over the slope"
+SLOPE_STEP = 1e-4  # of a central difference in c
+SUMS_WHY = "difference of two spacings of the sums, and 1e-12: the finer one errs far less"
+DIGITS_WHY = "half a unit of the last printed digit, and rounding"
+STATED_ROUTES = ("stated", "the rule less trapezoidal sums in four dimensions")
+HALF_DIGIT_WHY = "half a printed digit, and the error of the sums"
+SECOND_ORDER_WHY = (
+    "second order: 10 times the square of the move, and 1e-9 of rounding over the slope"
+)
 
 
 def check(context: Context) -> Evidence:
     spacings = context.pick(SPACINGS, (0.25, 0.3))
-    series = np.array([_exact(e, m) for e, m in POINTS])
+    series = np.array([_loss_by_series(e, m) for e, m in POINTS])
     sums = np.array(
         [[_rule(trapezoidal(h), e, m) for e, m in POINTS] for h in spacings]
     )  # (2, points)
     apart = np.abs(sums[0] - sums[1]) + 1e-12
     rules = np.array([[_rule(gauss(n), e, m) for e, m in POINTS] for n in COUNTS])
-    printed = np.array([_rule(gauss(n), *POINTS[0]) for n in PRINTED])
+    printed = np.array([_rule(gauss(n), *POINTS[0]) for n in PRINTED_LOSSES])
     predicted = np.array([[_first_order(n, w) for w in MIXES] for n in COUNTS])
-    moved = np.array([[_solved(n, w) - _border(w) for w in MIXES] for n in COUNTS])
+    moved = np.array([[_border_by_rule(n, w) - _border(w) for w in MIXES] for n in COUNTS])
     by_sums = rules[:, [0, -1]] - sums[0, [0, -1]]  # (counts, middle and positional end)
     stated = moved[:, MIXES.index(0.7)]
     comparisons = (
-        worst("loss at seven points", series, sums[0], apart, SUMS),
+        worst("loss at seven points", series, sums[0], apart, SUMS_WHY),
         worst(
             "error of 17 to 20 nodes at e = m = 1/2",
             rules[:, 0] - series[0],
             rules[:, 0] - sums[0, 0],
             apart[0],
-            SUMS,
+            SUMS_WHY,
         ),
         worst(
             "error of 17 to 20 nodes at the two ends",
             rules[:, -2:] - series[-2:],
             rules[:, -2:] - sums[0, -2:],
             apart[-2:],
-            SUMS,
+            SUMS_WHY,
         ),
         worst(
             "the rule at e = m = 1/2, as printed",
-            list(PRINTED.values()),
+            list(PRINTED_LOSSES.values()),
             printed,
             5.1e-8,
-            DIGITS,
+            DIGITS_WHY,
         ),
         worst(
             "move of the border in c",
             predicted,
             moved,
             10 * moved**2 + 1e-9,
-            SECOND,
+            SECOND_ORDER_WHY,
             key="response",
         ),
         Series(
@@ -105,8 +108,8 @@ def check(context: Context) -> Evidence:
             MIDDLE_ERRORS,
             by_sums[:, 0],
             5e-8 + apart[0],
-            why=HALF_DIGIT,
-            routes=STATED,
+            why=HALF_DIGIT_WHY,
+            routes=STATED_ROUTES,
         ),
         Series(
             "end",
@@ -115,23 +118,21 @@ def check(context: Context) -> Evidence:
             END_ERRORS,
             by_sums[:, 1],
             5e-7 + apart[-1],
-            why=HALF_DIGIT,
-            routes=STATED,
+            why=HALF_DIGIT_WHY,
+            routes=STATED_ROUTES,
         ),
-        worst(
+        exact_count(
             "changes of sign from 17 to 20 nodes: middle, positional end, border",
             SIGN_CHANGES,
             [_sign_changes(x) for x in (*by_sums.T, stated)],
-            0.5,
-            "an exact count",
             key="alternates",
-            routes=STATED,
+            routes=STATED_ROUTES,
         ),
         Series(
             "move",
             "move of the border in c at w = .7, as stated",
             COUNTS,
-            MOVES,
+            BORDER_MOVES,
             stated,
             5e-5,
             why="half a printed digit",
@@ -163,7 +164,7 @@ def _sign_changes(errors: np.ndarray) -> int:
     return int(np.sum(errors[1:] * errors[:-1] < 0))
 
 
-def _exact(e: float, m: float) -> float:
+def _loss_by_series(e: float, m: float) -> float:
     return float(positional_loss(PositionalSemantic(10, MIX, CONTRAST), e, m).value)
 
 
@@ -171,7 +172,7 @@ def _rule(nodes: Nodes, e: float, m: float) -> float:
     return loss(nodes, e, m, MIX, CONTRAST)
 
 
-def _ahead(w: float, c: float) -> float:
+def _semantic_minus_positional(w: float, c: float) -> float:
     """L(0, 1) - L(P, 0) by the series."""
     task = PositionalSemantic(10, w, c)
     ends_of_arc = positional_loss(task, np.array([0.0, 1.0]), np.array([1.0, 0.0])).value
@@ -179,55 +180,54 @@ def _ahead(w: float, c: float) -> float:
 
 
 def _border(w: float) -> float:
-    return float(brentq(lambda c: _ahead(w, c), 0.5, 2.5, xtol=1e-13))
+    return float(brentq(lambda c: _semantic_minus_positional(w, c), 0.5, 2.5, xtol=1e-13))
 
 
 def _first_order(n: int, w: float) -> float:
     c = _border(w)
     nodes = gauss(n)
     error = loss(nodes, 0.0, 1.0, w, c) - loss(nodes, 1.0, 0.0, w, c)
-    slope = (_ahead(w, c + SLOPE) - _ahead(w, c - SLOPE)) / (2 * SLOPE)
+    slope = (
+        _semantic_minus_positional(w, c + SLOPE_STEP)
+        - _semantic_minus_positional(w, c - SLOPE_STEP)
+    ) / (2 * SLOPE_STEP)
     return -error / slope
 
 
-def _solved(n: int, w: float) -> float:
+def _border_by_rule(n: int, w: float) -> float:
     """c_n: the same four numbers by the rule in two dimensions, to which it falls at both ends."""
     return float(contrast_of(lead(np.array(w), ends(gauss(n), 1.0))))
 
 
 def _figure() -> Figure:
     counts = range(9, 41)
-    middle = [abs(_rule(gauss(n), *POINTS[0]) - _exact(*POINTS[0])) for n in counts]
+    middle = [abs(_rule(gauss(n), *POINTS[0]) - _loss_by_series(*POINTS[0])) for n in counts]
     four = [ends(gauss(n), 1.0) for n in counts]
     exact = _border(0.7)
     moves = [float(contrast_of(lead(np.array(0.7), at))) - exact for at in four]
-    positional = [_positional(at) - _exact(1.0, 0.0) for at in four]
-    errors = Panel(
+    positional = [_positional_end_loss(at) - _loss_by_series(1.0, 0.0) for at in four]
+    errors = panel(
         "error of the loss, w = .65, c = .75",
         "nodes an axis",
         "|error|",
-        (
-            Line(counts, middle, "e = m = 1/2", 0),
-            Line(counts, np.abs(positional), "positional end", 1),
-            Points(counts, middle, "", 0),
-            Points(counts, np.abs(positional), "", 1),
-            Points([], [], "rule of n nodes", 6),
-        ),
-        log_y=True,
+        Line(counts, middle, "e = m = 1/2", 0),
+        Line(counts, np.abs(positional), "positional end", 1),
+        Points(counts, middle, "", 0),
+        Points(counts, np.abs(positional), "", 1),
+        legend("rule of n nodes"),
+        log="y",
     )
-    moved = Panel(
+    moved = panel(
         "move of the border, w = .7",
         "nodes an axis",
         "c_n - c",
-        (
-            Line([9, 40], [0, 0], "exact", 4, dashed=True),
-            Points(counts, moves, "rule of n nodes", 6),
-        ),
+        level([9, 40], 0, "exact", 4),
+        Points(counts, moves, "rule of n nodes", 6),
     )
     return Figure("What a rule of n^4 nodes costs", (errors, moved), columns=2)
 
 
-def _positional(at: tuple[float, float, float, float]) -> float:
+def _positional_end_loss(at: tuple[float, float, float, float]) -> float:
     """L(P, 0) from the four numbers."""
     t1, t2, g, h = at
     weight = PositionalSemantic(10, MIX, CONTRAST).positional_weight
@@ -247,7 +247,7 @@ CLAIM = Claim(
         "[The errors change sign with every node from 17 to 20](alternates).",
         "[The border where the phases exchange the lead moves by the difference of the two ends' "
         "errors over the slope in c](response).",
-        f"[It moves by {MOVES[0]:g} in c for 17 nodes and w = .7](move).",
+        f"[It moves by {BORDER_MOVES[0]:g} in c for 17 nodes and w = .7](move).",
     ),
     headline="end",
     provenance=Provenance(

@@ -17,7 +17,7 @@ from attnscope.claims.compare import mean_and_error, wilson
 from attnscope.dynamics.engines.full_heads import FullHeads
 from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.train import train
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.attention import Erf, Softmax
 from attnscope.predictors.heads import MultiHead
 from attnscope.predictors.predictions import predict
@@ -27,6 +27,7 @@ from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.theory.optima.heads_minimum import HeadsMinimum, heads_minimum
 from attnscope.theory.risks.multi_head_risk import heads_risk
 from attnscope_claims.beyond.two_directions import gauges
+from attnscope_claims.drawing import level, panel
 from attnscope_claims.panels import spread
 
 __all__ = ["RUNS", "Measured", "measured"]
@@ -101,7 +102,7 @@ def measured(context: Context) -> Measured:
     )
     size = context.pick(4000, 16_000)
     shared = heads_minimum(task, two, SHARED, size, context.seed)
-    refined = heads_minimum(task, two, _middle(soft), size, context.seed)
+    refined = heads_minimum(task, two, _middle_heads(soft), size, context.seed)
     alone = [
         heads_minimum(task, single, np.array(x), size, context.seed) for x in ALONE.values()
     ]
@@ -118,7 +119,7 @@ def measured(context: Context) -> Measured:
         _error_of(task, shared, fresh),
         _error_of(task, refined, fresh),
         star,
-        _squared(two, task.keys, task.values, fresh),
+        _squared_errors(two, task.keys, task.values, fresh),
         _errors(one, fresh),
         least,
         _error_of(task, least, fresh),
@@ -135,7 +136,7 @@ def measured(context: Context) -> Measured:
     )
 
 
-def _middle(soft: HeadTrajectory) -> np.ndarray:
+def _middle_heads(soft: HeadTrajectory) -> np.ndarray:
     """(2H, 2F) coordinates in the teachers' span of the unspecialised run of median risk."""
     rest = np.flatnonzero(soft.outcome == "unspecialised")
     if not rest.size:
@@ -170,11 +171,13 @@ def _errors(run: HeadTrajectory, fresh: DirectionBatch) -> tuple[np.ndarray, np.
     engine = FullHeads(run.setup.task, run.setup.predictor, 1.0, 1)
     vectors = engine.start(run.gram[:, -1], run.setup.seed)["vectors"]
     head = type(run.setup.predictor.head)(float(run.temperature[-1]))
-    rows = [_squared(MultiHead(head, run.heads), x[0::2], x[1::2], fresh) for x in vectors]
+    rows = [
+        _squared_errors(MultiHead(head, run.heads), x[0::2], x[1::2], fresh) for x in vectors
+    ]
     return np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
 
 
-def _squared(
+def _squared_errors(
     predictor: MultiHead, K: np.ndarray, V: np.ndarray, fresh: DirectionBatch
 ) -> tuple[float, float]:
     mean, error = mean_and_error((predict(predictor, K, V, fresh.tokens) - fresh.target) ** 2)
@@ -187,7 +190,7 @@ def _error_of(
     """Squared error of a refined state on full tokens; it lies in the teachers' span."""
     star = np.stack([task.keys, task.values], 1).reshape(4, -1)
     x = state.vectors[:, :4] @ star
-    return _squared(MultiHead(Softmax(1.0), len(x) // 2), x[0::2], x[1::2], fresh)
+    return _squared_errors(MultiHead(Softmax(1.0), len(x) // 2), x[0::2], x[1::2], fresh)
 
 
 def _gauges(
@@ -199,7 +202,7 @@ def _gauges(
     predictor = MultiHead(Erf(BEST), 2)
     pairs = gauges(task).values()
     exact = np.array([heads_risk(task, predictor, pair).excess for pair in pairs])
-    mean, error = np.array([_squared(predictor, *pair, fresh) for pair in pairs]).T
+    mean, error = np.array([_squared_errors(predictor, *pair, fresh) for pair in pairs]).T
     return exact, mean, error
 
 
@@ -251,8 +254,8 @@ def _figure(
     star = heads_risk(task, MultiHead(Softmax(1.0), 2), (task.keys, task.values)).excess
     ends = [0, float(soft.step[-1])]
     marks: list[Mark] = [
-        Line(ends, [shared.risk] * 2, "unspecialised minimum", 1, dashed=True),
-        Line(ends, [star] * 2, "(k_h*, v_h*)", 6, dashed=True),
+        level(ends, shared.risk, "unspecialised minimum", 1),
+        level(ends, star, "(k_h*, v_h*)"),
     ]
     for i, name in enumerate(("specialised", "unspecialised")):
         use = soft.outcome == name
@@ -283,30 +286,30 @@ def _figure(
         Points(rank, np.sort(run.risk_at().excess), name, i)
         for run, name, i in ((one, "one softmax head", 3), (odd, "two erf heads", 2))
     ]
-    final.append(Line([1, RUNS], [least, least], "best minimum of one head", 3, dashed=True))
+    final.append(level([1, RUNS], least, "best minimum of one head", 3))
     panels = (
-        Panel(
+        panel(
             f"two softmax heads: {(soft.outcome == 'specialised').sum()} of {RUNS} specialise",
             "step",
             "excess risk",
-            tuple(marks),
-            log_y=True,
+            *marks,
+            log="y",
         ),
-        Panel(
+        panel(
             "two erf heads, falling inverse temperature",
             "step",
             "excess risk",
-            tuple(erf_risk),
-            log_y=True,
+            *erf_risk,
+            log="y",
         ),
-        Panel(
+        panel(
             "erf: form learnt, heads not aligned",
             "step",
             "cosine",
-            tuple(form),
+            *form,
             y_range=(0.0, 1.05),
         ),
-        Panel("where the runs end", "run, by risk", "excess risk", tuple(final), log_y=True),
+        panel("where the runs end", "run, by risk", "excess risk", *final, log="y"),
     )
     return Figure(
         "Two directions: heads specialise in part of the runs (bands: 95 % of the runs)",

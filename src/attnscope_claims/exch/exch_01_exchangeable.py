@@ -28,11 +28,12 @@ from scipy.linalg import cholesky, solve_triangular
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.tasks.exchangeable.gaussian_location import GaussianLocation
 from attnscope.tasks.exchangeable.linear_map import LinearMap
 from attnscope.tasks.exchangeable.sphere_regression import SphereRegression
 from attnscope.tasks.exchangeable.topics import Topics
+from attnscope_claims.drawing import level, panel
 
 LENGTHS = (1, 2, 4, 8, 16, 32)
 # pairs of positions whose products are sampled
@@ -42,10 +43,16 @@ ROUNDING = (
     # condition < 1e3
     1e-11
 )
-ROUNDED = "roundoff: 32 terms through a factorisation of condition < 1e3, 1e-11 (1 + |log p|)"
-SUMMED = "roundoff of log p, 1e-11 (1 + |log p|); the trapezoid sum is spectrally accurate"
-SMALLEST = 1e-17  # where exact zeros are drawn
-APART = 1.08  # lengths of neighbouring tasks are drawn this far apart, so that all are seen
+ROUNDED_WHY = (
+    "roundoff: 32 terms through a factorisation of condition < 1e3, 1e-11 (1 + |log p|)"
+)
+SUMMED_WHY = (
+    "roundoff of log p, 1e-11 (1 + |log p|); the trapezoid sum is spectrally accurate"
+)
+SMALLEST_DRAWN = 1e-17  # where exact zeros are drawn
+LENGTH_OFFSET = (
+    1.08  # lengths of neighbouring tasks are drawn this far apart, so that all are seen
+)
 
 
 KEYS = {
@@ -88,7 +95,7 @@ def check(context: Context) -> Evidence:
                 s[:, 0],
                 s[:, 1],
                 ROUNDING * (1 + np.abs(s[:, 0])),
-                ROUNDED,
+                ROUNDED_WHY,
                 key=f"permuted-{KEYS[n]}",
             )
             for n, s in seen.items()
@@ -99,7 +106,7 @@ def check(context: Context) -> Evidence:
                 1.0,
                 s[:, 2],
                 ROUNDING * (1 + np.abs(s[:, 0])),
-                SUMMED,
+                SUMMED_WHY,
                 key=f"marginal-{KEYS[n]}",
             )
             for n, s in seen.items()
@@ -153,22 +160,22 @@ def _cases(rng: np.random.Generator, n: int) -> list[Case]:
         return float(topics.prior @ np.sum(topics.emissions**2, axis=1)), same.T.astype(float)
 
     return [
-        Case("Gaussian location", lambda L, r: _normal(L, r, gaussian), location),
+        Case("Gaussian location", lambda L, r: _gaussian_log_laws(L, r, gaussian), location),
         Case(
             "linear map",
-            lambda L, r: _regression(L, r, linear),
+            lambda L, r: _regression_log_laws(L, r, linear),
             regression(linear, PRODUCTS["linear map"]),
         ),
         Case(
             "sphere regression",
-            lambda L, r: _regression(L, r, sphere),
+            lambda L, r: _regression_log_laws(L, r, sphere),
             regression(sphere, PRODUCTS["sphere regression"]),
         ),
-        Case("topics", lambda L, r: _discrete(L, r, topics), same_token),
+        Case("topics", lambda L, r: _topics_log_laws(L, r, topics), same_token),
     ]
 
 
-def _normal(
+def _gaussian_log_laws(
     L: int, rng: np.random.Generator, task: GaussianLocation
 ) -> tuple[float, float, float]:
     x = task.sample(1, L, int(rng.integers(2**31))).tokens[0]
@@ -186,7 +193,7 @@ def _normal(
     )
 
 
-def _regression(
+def _regression_log_laws(
     L: int, rng: np.random.Generator, task: LinearMap
 ) -> tuple[float, float, float]:
     b = task.sample(1, L, int(rng.integers(2**31)))
@@ -210,7 +217,9 @@ def _regression(
     )
 
 
-def _discrete(L: int, rng: np.random.Generator, task: Topics) -> tuple[float, float, float]:
+def _topics_log_laws(
+    L: int, rng: np.random.Generator, task: Topics
+) -> tuple[float, float, float]:
     x = task.sample(1, L, int(rng.integers(2**31))).tokens[0]
     joint = task.prior.copy()
     for token in x:
@@ -242,9 +251,13 @@ def _figure(
     integrated: list[Mark] = []
     drawn: list[Mark] = []
     for i, (name, s) in enumerate(seen.items()):
-        at = np.array(LENGTHS) * APART ** (i - 1.5)
-        moved.append(Points(at, np.maximum(np.abs(s[:, 1] - s[:, 0]), SMALLEST), name, i))
-        integrated.append(Points(at, np.maximum(np.abs(s[:, 2] - 1), SMALLEST), name, i))
+        at = np.array(LENGTHS) * LENGTH_OFFSET ** (i - 1.5)
+        moved.append(
+            Points(at, np.maximum(np.abs(s[:, 1] - s[:, 0]), SMALLEST_DRAWN), name, i)
+        )
+        integrated.append(
+            Points(at, np.maximum(np.abs(s[:, 2] - 1), SMALLEST_DRAWN), name, i)
+        )
         exact, mean, error = moments[name]
         places = np.arange(len(PLACES)) + 0.08 * (i - 1.5)
         drawn += [
@@ -252,29 +265,29 @@ def _figure(
             Points(places, mean, name, i, BAND * error),
         ]
     drawn.append(Line([], [], "exact", 6))
-    top = [Line([1, 32], [ROUNDING, ROUNDING], "tolerance at log p = 0", 6, dashed=True)]
+    top = [level([1, 32], ROUNDING, "tolerance at log p = 0")]
     panels = (
-        Panel(
+        panel(
             "permuting tokens",
             "length L",
-            f"change of the log-law ({SMALLEST:g}: 0)",
-            (*moved, *top),
-            True,
-            True,
+            f"change of the log-law ({SMALLEST_DRAWN:g}: 0)",
+            *moved,
+            *top,
+            log="xy",
         ),
-        Panel(
+        panel(
             "integrating out a token",
             "length L",
-            f"|integral - 1| ({SMALLEST:g}: 0)",
-            (*integrated, *top),
-            True,
-            True,
+            f"|integral - 1| ({SMALLEST_DRAWN:g}: 0)",
+            *integrated,
+            *top,
+            log="xy",
         ),
-        Panel(
+        panel(
             "products of two tokens, 95 % bars",
             "places of the two tokens",
             "mean product",
-            tuple(drawn),
+            *drawn,
             x_range=(-0.5, len(PLACES) - 0.5),
             x_names=tuple(f"{a + 1} and {b + 1}" for a, b in PLACES),
         ),

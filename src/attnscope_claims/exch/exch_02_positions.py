@@ -29,17 +29,20 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, mean_and_error
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Panel, Points
+from attnscope.figures.figure import Figure, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.positions import OrderTask, attach_positions
+from attnscope_claims.drawing import legend, panel
 
 NOISE = 0.3
 LENGTHS = (2, 4, 8, 16, 32, 64)
-SHARP = 0.02  # bandwidth: scores 50 apart, so that 64 other tokens together have weight 1e-20
+SHARP_BANDWIDTH = (
+    0.02  # bandwidth: scores 50 apart, so that 64 other tokens together have weight 1e-20
+)
 HEADS = 12  # random queries on the contents
 # What the statement says: squared errors at label noise 0.3, from contents alone and from pairs.
-BLIND = 1.09
-SEEING = 0.09
+BLIND_RISK = 1.09
+SEEING_RISK = 0.09
 DIGIT_2 = 5e-3  # half a unit of the second decimal
 
 
@@ -47,9 +50,11 @@ def check(context: Context) -> Evidence:
     seeds = np.random.default_rng([context.seed, 2]).integers(2**31, size=40).tolist()
     n = context.pick(4000, 40_000)
     task = OrderTask(symbols=4, noise=NOISE)
-    with_positions = np.array([_read(task, L, n, seed) for L, seed in zip(LENGTHS, seeds)]).T
+    with_positions = np.array(
+        [_read_positions(task, L, n, seed) for L, seed in zip(LENGTHS, seeds)]
+    ).T
     without = np.array([_regress(task, L, n, seed) for L, seed in zip(LENGTHS, seeds[10:])]).T
-    moved = max(_permuted(task, L, seed) for L, seed in zip(LENGTHS, seeds[20:]))
+    moved = max(_permutation_change(task, L, seed) for L, seed in zip(LENGTHS, seeds[20:]))
     exact = [[task.bayes_risk(L, positions=p).value for L in LENGTHS] for p in (True, False)]
     blind = Series(
         "blind",
@@ -83,7 +88,7 @@ def check(context: Context) -> Evidence:
         blind,
         *(
             _as_stated(series, stated)
-            for series, stated in ((blind, BLIND), (seeing, SEEING))
+            for series, stated in ((blind, BLIND_RISK), (seeing, SEEING_RISK))
         ),
     ]
     digits = _digits(seeds[30]) if find_spec("sklearn") else None
@@ -117,7 +122,7 @@ def _as_stated(series: Series, stated: float) -> Comparison:
     )
 
 
-def _read(task: OrderTask, L: int, n: int, seed: int) -> tuple[float, float]:
+def _read_positions(task: OrderTask, L: int, n: int, seed: int) -> tuple[float, float]:
     """(risk, standard error) of sign(position of B - position of A),
     each read by one head over pairs.
     """
@@ -126,7 +131,7 @@ def _read(task: OrderTask, L: int, n: int, seed: int) -> tuple[float, float]:
     # a linear value map: the position as a number
     where = pairs[..., task.symbols :] @ np.arange(L)[:, None]
     query = np.eye(task.symbols + L)[:2]  # "content A", "content B", whatever the position
-    a, c = softmax_attention(query[:, None], pairs, where, SHARP)[..., 0]
+    a, c = softmax_attention(query[:, None], pairs, where, SHARP_BANDWIDTH)[..., 0]
     return mean_and_error((np.sign(c - a) - b.target) ** 2)
 
 
@@ -153,7 +158,7 @@ def _regress(task: OrderTask, L: int, n: int, seed: int) -> tuple[float, float]:
     return mean_and_error((features(test.content) @ weights - test.target) ** 2)
 
 
-def _permuted(task: OrderTask, L: int, seed: int) -> float:
+def _permutation_change(task: OrderTask, L: int, seed: int) -> float:
     """Largest change of attention over pairs when the tokens are listed in another order."""
     rng = np.random.default_rng(seed)
     b = task.sample(50, L, seed)
@@ -185,7 +190,7 @@ def _digits(seed: int) -> list[Comparison]:
     places = np.concatenate([np.zeros((16, 4)), np.eye(16)], axis=1)[
         :, None
     ]  # query "position p", whatever the content
-    heads = softmax_attention(places, pairs, both, SHARP).transpose(1, 0, 2)
+    heads = softmax_attention(places, pairs, both, SHARP_BANDWIDTH).transpose(1, 0, 2)
     blind, seen, pixels = (
         _accuracy(x.reshape(len(both), -1), label, test) for x in (contents, heads, both)
     )
@@ -226,15 +231,15 @@ def _figure(seeing: Series, blind: Series, digits: list[Comparison] | None) -> F
     marks = (
         *blind.marks("without positions", 1, named=False),
         *seeing.marks("with positions", 0, named=False),
-        Points([], [], "sampled", 6),
+        legend("sampled"),
     )
     panels = [
-        Panel(
+        panel(
             "does A come before B?",
             "length L",
             "squared error",
-            marks,
-            log_x=True,
+            *marks,
+            log="x",
             y_range=(0.0, 1.3),
         )
     ]
@@ -246,11 +251,11 @@ def _figure(seeing: Series, blind: Series, digits: list[Comparison] | None) -> F
             Points([1.05], [seeing_error], "with positions", 0),
         )
         panels.append(
-            Panel(
+            panel(
                 "digits: patches in place or mirrored",
                 "what attention sees (predicted: chance, pixels)",
                 "accuracy",
-                bars,
+                *bars,
                 x_range=(-0.5, 1.5),
                 y_range=(0.4, 1.05),
                 x_names=("patches alone", "patches and places"),
@@ -270,9 +275,9 @@ CLAIM = Claim(
         "[Attention is invariant to permutations of its tokens, also of (content, position) pairs]"
         "(permuted).",
         "[A label that depends on the order of the tokens cannot be predicted from contents alone]"
-        f"(blind): [the squared error stays at {BLIND:g}, the variance of the label](blind-mean).",
+        f"(blind): [the squared error stays at {BLIND_RISK:g}, the variance of the label](blind-mean).",
         "[Two heads over (content, position) pairs recover the label at every length](seeing): "
-        f"[the squared error is {SEEING:g}, the variance of the noise](seeing-mean).",
+        f"[the squared error is {SEEING_RISK:g}, the variance of the noise](seeing-mean).",
     ),
     headline="seeing-mean",
     provenance=Provenance(

@@ -22,23 +22,24 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.topics import Topics
 from attnscope.theory.exchangeable.representation import all_sequences, representation
+from attnscope_claims.drawing import legend, level, panel
 
 LENGTH = 6
 NOISE = 0.2
 SETS = 5
 LABELS = np.array([0.0, 1.0, 2.0])
-EXACT = 1e-20
-SQUARES = "roundoff: squares of rounding errors are 1e-30; 1e-20 was stated beforehand"
-LOSSY = {
+REGRET_ROUNDING = 1e-20
+SQUARES_WHY = "roundoff: squares of rounding errors are 1e-30; 1e-20 was stated beforehand"
+LOSSY_REGRETS = {
     "map": 1e-3,
     "rounded": 1e-5,
     "prefix": 1e-3,
 }  # regret that counts as a loss: far above rounding errors
-KEPT = ("tokens", "counts", "posterior")
-SMALLEST = 1e-34  # where exact zeros are drawn
+KEPT_STATISTICS = ("tokens", "counts", "posterior")
+SMALLEST_DRAWN = 1e-34  # where exact zeros are drawn
 WIDTH = 0.3  # half the length of the lines in the left panel
 NAMES = {
     "map": "likeliest topic",
@@ -60,12 +61,12 @@ def check(context: Context) -> Evidence:
     ]
     sufficient = {
         (name, kind): max(representation(task, LENGTH, name, labels).regret for task in tasks)
-        for name in KEPT
+        for name in KEPT_STATISTICS
         for kind, labels in (("one label", LABELS), ("all labels", None))
     }
     exact = {
         name: np.array([representation(task, LENGTH, name, LABELS).regret for task in tasks])
-        for name in LOSSY
+        for name in LOSSY_REGRETS
     }
     n = context.pick(40_000, 400_000)
     measured = {
@@ -75,7 +76,7 @@ def check(context: Context) -> Evidence:
                 for task in tasks
             ]
         ).T
-        for name in LOSSY
+        for name in LOSSY_REGRETS
     }
     comparisons = (
         *(
@@ -83,16 +84,16 @@ def check(context: Context) -> Evidence:
                 f"regret of {name}, {kind}",
                 0.0,
                 regret,
-                EXACT,
-                why=SQUARES,
+                REGRET_ROUNDING,
+                why=SQUARES_WHY,
                 key=f"{name}-{kind.split()[0]}",
-                scale=LOSSY["map"],
+                scale=LOSSY_REGRETS["map"],
             )
             for (name, kind), regret in sufficient.items()
         ),
         *(
             sampled(f"regret of the {NAMES[name]}", exact[name], *measured[name], key=name)
-            for name in LOSSY
+            for name in LOSSY_REGRETS
         ),
         *(
             Comparison(
@@ -103,7 +104,7 @@ def check(context: Context) -> Evidence:
                 why="less than one: a count, and the regrets are exact",
                 key=f"{name}-sets",
             )
-            for name, least in LOSSY.items()
+            for name, least in LOSSY_REGRETS.items()
         ),
     )
     notes = (
@@ -157,7 +158,7 @@ def _figure(
     ends = np.stack([sets - WIDTH, sets + WIDTH, gap], axis=1).ravel()
     lossy = [
         mark
-        for i, name in enumerate(LOSSY)
+        for i, name in enumerate(LOSSY_REGRETS)
         for mark in (
             Line(ends, np.repeat(exact[name], 3), NAMES[name], i),
             Points(sets, measured[name][0], "", i, BAND * measured[name][1]),
@@ -166,30 +167,32 @@ def _figure(
     kept = [
         Points(
             np.arange(3) + 0.1 * (i - 0.5),
-            [max(sufficient[name, kind], SMALLEST) for name in KEPT],
+            [max(sufficient[name, kind], SMALLEST_DRAWN) for name in KEPT_STATISTICS],
             kind,
             i + 3,
         )
         for i, kind in enumerate(("one label", "all labels"))
     ]
     panels = (
-        Panel(
+        panel(
             "representations that lose",
             "set of topics",
             "regret",
-            (*lossy, Points([], [], "sampled", 6)),
-            log_y=True,
+            *lossy,
+            legend("sampled"),
+            log="y",
             x_range=(-0.5, SETS - 0.5),
             x_names=tuple(str(i + 1) for i in range(SETS)),
         ),
-        Panel(
+        panel(
             "representations that keep all: rounding only",
             "representation",
-            f"regret ({SMALLEST:g}: 0)",
-            (*kept, Line([-0.4, 2.4], [EXACT, EXACT], "tolerance", 6, dashed=True)),
-            log_y=True,
+            f"regret ({SMALLEST_DRAWN:g}: 0)",
+            *kept,
+            level([-0.4, 2.4], REGRET_ROUNDING, "tolerance"),
+            log="y",
             x_range=(-0.5, 2.5),
-            x_names=KEPT,
+            x_names=KEPT_STATISTICS,
         ),
     )
     return Figure(
@@ -204,10 +207,10 @@ CLAIM = Claim(
         "[Predicting from the posterior of the latent is as good as predicting from all tokens, for "
         "one label](posterior-one) [and for all labels that depend on the tokens through the "
         "latent](posterior-all).",
-        f"[The likeliest topic has a regret above {LOSSY['map']:g} in each of {SETS} random sets of "
+        f"[The likeliest topic has a regret above {LOSSY_REGRETS['map']:g} in each of {SETS} random sets of "
         "topics](map-sets, map).",
-        f"[The posterior rounded to 0.1 has a regret above {LOSSY['rounded']:g}](rounded-sets, "
-        f"rounded), [all tokens but one a regret above {LOSSY['prefix']:g}](prefix-sets, prefix).",
+        f"[The posterior rounded to 0.1 has a regret above {LOSSY_REGRETS['rounded']:g}](rounded-sets, "
+        f"rounded), [all tokens but one a regret above {LOSSY_REGRETS['prefix']:g}](prefix-sets, prefix).",
     ),
     headline="map-sets",
     provenance=Provenance(

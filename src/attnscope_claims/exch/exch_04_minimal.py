@@ -32,7 +32,7 @@ from scipy.stats import binom
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.topics import Topics, count_vectors
 from attnscope.theory.exchangeable.representation import (
     Atoms,
@@ -42,6 +42,7 @@ from attnscope.theory.exchangeable.representation import (
     posterior_atoms,
     representation,
 )
+from attnscope_claims.drawing import panel
 
 LENGTH, SHARE = 6, 0.35
 NAMES = ("tokens", "counts", "posterior")
@@ -50,10 +51,10 @@ NAMES = ("tokens", "counts", "posterior")
 VALUES = (15625, 210, 84)
 DROP = 0.02
 # both stated beforehand
-EXACT = 1e-12
-MERGE = 1e-14
-SUMS = "roundoff of sums of 15625 terms"
-MASSES = "roundoff of differences of masses below 1"
+SUM_ROUNDING = 1e-12
+MERGE_ROUNDING = 1e-14
+SUMS_WHY = "roundoff of sums of 15625 terms"
+MASSES_WHY = "roundoff of differences of masses below 1"
 COUNT = "less than one: a count"
 
 
@@ -78,24 +79,24 @@ def check(context: Context) -> Evidence:
             "information kept by tokens, counts, posterior",
             _information(task),
             [s.information for s in seen.values()],
-            EXACT,
-            SUMS,
+            SUM_ROUNDING,
+            SUMS_WHY,
             key="information",
         ),
         Comparison(
             "entropy, tokens minus counts",
             _order_entropy(task),
             drops[0],
-            EXACT,
-            why=SUMS,
+            SUM_ROUNDING,
+            why=SUMS_WHY,
             key="order",
         ),
         Comparison(
             "entropy, counts minus posterior",
             _split_entropy(task),
             drops[1],
-            EXACT,
-            why=SUMS,
+            SUM_ROUNDING,
+            why=SUMS_WHY,
             key="split",
         ),
         Comparison(
@@ -125,16 +126,16 @@ def check(context: Context) -> Evidence:
             "cost of merging two atoms, all pairs, from risks",
             costs[pairs],
             _risk_differences(atoms)[pairs],
-            MERGE,
-            MASSES,
+            MERGE_ROUNDING,
+            MASSES_WHY,
             key="merge-risks",
         ),
         worst(
             "cost of merging two atoms, from merged sequences",
             costs[i, j],
             merged,
-            MERGE,
-            MASSES,
+            MERGE_ROUNDING,
+            MASSES_WHY,
             key="merge-sequences",
         ),
         Comparison(
@@ -247,7 +248,7 @@ def _one_label() -> tuple[Comparison, ...]:
             "one label: its regret over all labels",
             lost,
             everything.regret,
-            EXACT,
+            SUM_ROUNDING,
             why="roundoff of sums of 19683 terms",
         ),
     )
@@ -264,22 +265,21 @@ def _figure(
     low = [float(np.min(formula)), float(np.max(formula))]
     merges = (Line(low, low, "formula", 6), Points(formula, measured, "enumeration", 2))
     panels = (
-        Panel(
+        panel(
             "what three representations keep",
             "representation T",
             "nats",
-            sizes,
+            *sizes,
             x_range=(-0.5, 2.5),
             y_range=(0.0, 1.1 * seen["tokens"].entropy),
             x_names=NAMES,
         ),
-        Panel(
+        panel(
             "merging two posterior atoms",
             "p p'/(p + p') |post - post'|^2",
             "regret of the merged map",
-            merges,
-            log_x=True,
-            log_y=True,
+            *merges,
+            log="xy",
         ),
     )
     return Figure(

@@ -23,20 +23,21 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import STANDARD_ERRORS, Z, mean_and_error
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.gaussian_location import GaussianLocation
+from attnscope_claims.drawing import legend, level, panel
 
 DIM = 3
 LENGTHS = (0, 1, 2, 3, 10, 100, 256, 1000, 10_000, 100_000)
 VARIANCES = ((1.0, 0.25), (0.1, 2.0), (5.0, 1.0))  # (prior, noise)
 RISK_LENGTHS = (1, 2, 4, 8, 16, 32, 64)
-EXACT = 1e-12  # stated beforehand
+ROUNDING_TOLERANCE = 1e-12  # stated beforehand
 # What the statement says: risk without the sink over the Bayes risk, by length, at prior variance 0.1
 # and noise variance 2.
-WITHOUT = {1: 21.0, 64: 1.31}
-SMALLEST = 1e-17  # where exact zeros are drawn
-APART = (
+RATIO_WITHOUT_SINK = {1: 21.0, 64: 1.31}
+SMALLEST_DRAWN = 1e-17  # where exact zeros are drawn
+LENGTH_OFFSET = (
     1.15  # lengths of neighbouring variances are drawn this far apart, so that all are seen
 )
 
@@ -74,7 +75,7 @@ def check(context: Context) -> Evidence:
             "attention with sink minus posterior mean, L = 0 to 100000",
             0.0,
             float(gaps.max()),
-            EXACT,
+            ROUNDING_TOLERANCE,
             key="posterior",
             scale=1.0,  # the tokens are of order one
             why="roundoff: sums of 10^5 terms of order one round to 1e-13",
@@ -83,7 +84,7 @@ def check(context: Context) -> Evidence:
             "attention with sink minus dense Gaussian conditioning",
             0.0,
             dense,
-            EXACT,
+            ROUNDING_TOLERANCE,
             key="dense",
             scale=1.0,
             why="roundoff of systems of condition 1 + L t2/s2 up to 1300: 3e-13",
@@ -96,7 +97,7 @@ def check(context: Context) -> Evidence:
         "One sink logit log(noise variance/prior variance) serves every length: largest "
         f"difference {max(float(gaps.max()), dense):.0e}. "
         "With prior variance 0.1 and noise variance 2 attention without it has "
-        f"{WITHOUT[1]:g} times the Bayes risk at L = 1, {WITHOUT[64]:g} times at L = 64."
+        f"{RATIO_WITHOUT_SINK[1]:g} times the Bayes risk at L = 1, {RATIO_WITHOUT_SINK[64]:g} times at L = 64."
     )
     return Evidence(comparisons, _figure(gaps, bayes, plain), notes)
 
@@ -114,7 +115,7 @@ def _risk_of_mean(task: GaussianLocation, L: int) -> float:
 def _as_stated(plain: Series, bayes: Series) -> Series:
     """Sampled risk without the sink over sampled risk with it."""
     assert plain.error is not None and bayes.error is not None
-    at = [RISK_LENGTHS.index(L) for L in WITHOUT]
+    at = [RISK_LENGTHS.index(L) for L in RATIO_WITHOUT_SINK]
     ratio = plain.measured[at] / bayes.measured[at]
     spread = np.hypot(
         plain.error[at] / plain.measured[at], bayes.error[at] / bayes.measured[at]
@@ -122,8 +123,8 @@ def _as_stated(plain: Series, bayes: Series) -> Series:
     return Series(
         "without",
         "risk without the sink over risk with it, as stated",
-        list(WITHOUT),
-        list(WITHOUT.values()),
+        list(RATIO_WITHOUT_SINK),
+        list(RATIO_WITHOUT_SINK.values()),
         ratio,
         Z * spread * ratio + 5e-3,
         why=f"{STANDARD_ERRORS}; half a printed digit",
@@ -160,8 +161,8 @@ def _risk(
 def _figure(gaps: np.ndarray, bayes: Series, plain: Series) -> Figure:
     differences = [
         Points(
-            np.array(LENGTHS[1:]) * APART ** (i - 1),
-            np.maximum(row[1:], SMALLEST),
+            np.array(LENGTHS[1:]) * LENGTH_OFFSET ** (i - 1),
+            np.maximum(row[1:], SMALLEST_DRAWN),
             f"prior {t2:g}, noise {s2:g}",
             i + 2,
         )
@@ -170,24 +171,23 @@ def _figure(gaps: np.ndarray, bayes: Series, plain: Series) -> Figure:
     risks = (
         *bayes.marks("with sink", 0, named=False),
         *plain.marks("without", 1, named=False),
-        Points([], [], "sampled", 6),
+        legend("sampled"),
     )
     panels = (
-        Panel(
+        panel(
             "attention with sink - posterior mean",
             "length L",
-            f"largest difference ({SMALLEST:g}: 0)",
-            (*differences, Line([1, 1e5], [EXACT, EXACT], "tolerance", 6, dashed=True)),
-            log_x=True,
-            log_y=True,
+            f"largest difference ({SMALLEST_DRAWN:g}: 0)",
+            *differences,
+            level([1, 1e5], ROUNDING_TOLERANCE, "tolerance"),
+            log="xy",
         ),
-        Panel(
+        panel(
             "risk, prior variance 0.1, noise variance 2",
             "length L",
             "squared error",
-            risks,
-            log_x=True,
-            log_y=True,
+            *risks,
+            log="xy",
         ),
     )
     return Figure("A sink is the prior (lines exact, points measured)", panels, columns=2)
@@ -203,7 +203,7 @@ CLAIM = Claim(
         "So the sink is the prior: [with it the risk is the Bayes risk](sink), [without it the noise "
         "variance times d/L](plain).",
         "[With noise variance 2 and prior variance 0.1 attention without the sink has "
-        f"{WITHOUT[1]:g} times the Bayes risk at L = 1 and {WITHOUT[64]:g} times at L = 64]"
+        f"{RATIO_WITHOUT_SINK[1]:g} times the Bayes risk at L = 1 and {RATIO_WITHOUT_SINK[64]:g} times at L = 64]"
         "(without).",
     ),
     headline="without",

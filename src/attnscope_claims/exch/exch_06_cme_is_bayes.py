@@ -23,19 +23,20 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.operators.context_attention import cme_attention, cme_variance
 from attnscope.tasks.exchangeable.linear_map import LinearMap
 from attnscope.tasks.exchangeable.sphere_regression import SphereRegression
+from attnscope_claims.drawing import level, panel
 
 LENGTHS = (0, 1, 3, 10, 30, 100, 300)
 RISK_LENGTHS = (1, 2, 4, 8, 16, 32)
-EXACT = 1e-10  # stated beforehand
+ROUNDING_TOLERANCE = 1e-10  # stated beforehand
 COVERAGE = 0.9  # share of values in their intervals, as the statement says
 QUANTILE = 1.6448536269514722  # normal, at (1 + 0.9)/2
-SMALLEST = 1e-17  # where exact zeros are drawn
-APART = 1.15  # lengths of neighbouring feature maps are drawn this far apart, so that all are seen
-SYSTEMS = "roundoff of systems of condition up to L lam |phi|^2/s^2 = 1e5"
+SMALLEST_DRAWN = 1e-17  # where exact zeros are drawn
+LENGTH_OFFSET = 1.15  # lengths of neighbouring feature maps are drawn this far apart, so that all are seen
+SYSTEMS_WHY = "roundoff of systems of condition up to L lam |phi|^2/s^2 = 1e5"
 
 
 def check(context: Context) -> Evidence:
@@ -67,8 +68,8 @@ def check(context: Context) -> Evidence:
                 f"mean: CME minus posterior, {name}",
                 0.0,
                 float(g[:, 0].max()),
-                EXACT,
-                why=SYSTEMS,
+                ROUNDING_TOLERANCE,
+                why=SYSTEMS_WHY,
                 key=f"mean-{name.split()[-1]}",
                 scale=1.0,  # values are of order one
             )
@@ -79,8 +80,8 @@ def check(context: Context) -> Evidence:
                 f"variance: CME minus posterior, {name}",
                 0.0,
                 float(g[:, 1].max()),
-                EXACT,
-                why=SYSTEMS,
+                ROUNDING_TOLERANCE,
+                why=SYSTEMS_WHY,
                 key=f"variance-{name.split()[-1]}",
                 scale=1.0,
             )
@@ -167,10 +168,13 @@ def _figure(gaps: dict[str, np.ndarray], risk: Series) -> Figure:
     def difference(which: int) -> tuple[Mark, ...]:
         """Of the mean (0) or the variance (1), for every feature map."""
         return (
-            Line([1, 300], [EXACT, EXACT], "tolerance", 6, dashed=True),
+            level([1, 300], ROUNDING_TOLERANCE, "tolerance"),
             *(
                 Points(
-                    lengths * APART ** (i - 1), np.maximum(g[1:, which], SMALLEST), name, i
+                    lengths * LENGTH_OFFSET ** (i - 1),
+                    np.maximum(g[1:, which], SMALLEST_DRAWN),
+                    name,
+                    i,
                 )
                 for i, (name, g) in enumerate(gaps.items())
             ),
@@ -178,26 +182,22 @@ def _figure(gaps: dict[str, np.ndarray], risk: Series) -> Figure:
 
     panels = (
         *(
-            Panel(
+            panel(
                 f"{what}: CME attention - Bayesian regression",
                 "length L",
-                f"largest difference ({SMALLEST:g}: 0)",
-                difference(which),
-                log_x=True,
-                log_y=True,
+                f"largest difference ({SMALLEST_DRAWN:g}: 0)",
+                *difference(which),
+                log="xy",
             )
             for which, what in enumerate(("mean", "variance"))
         ),
-        Panel(
+        panel(
             "risk, normal keys in three dimensions",
             "length L",
             "squared error",
-            (
-                Line(RISK_LENGTHS, risk.predicted, "Bayes, exact", 3),
-                Points(RISK_LENGTHS, risk.measured, "CME attention", 4, BAND * risk.error),
-            ),
-            log_x=True,
-            log_y=True,
+            Line(RISK_LENGTHS, risk.predicted, "Bayes, exact", 3),
+            Points(RISK_LENGTHS, risk.measured, "CME attention", 4, BAND * risk.error),
+            log="xy",
         ),
     )
     return Figure(

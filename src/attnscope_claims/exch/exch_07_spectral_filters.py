@@ -34,13 +34,14 @@ from attnscope.theory.exchangeable.spectral import (
     kernel_eigenvalues,
     softmax_filter,
 )
+from attnscope_claims.drawing import legend, panel
 from attnscope_claims.sphere_errors import sphere
 
 DIMS = (2, 3, 5, 8, 64)
 BANDWIDTHS = (0.05, 0.5, 1.0)
 DEGREES = np.arange(9)
 # keys; the next harmonic aliases onto degree m with weight mu_{256-m}, below 1e-240
-CIRCLE = 256
+CIRCLE_KEYS = 256
 RIDGE = 1e-3  # r = ridge/L
 TOLERANCE = 1e-12
 WIDTH = 1.0
@@ -52,9 +53,9 @@ BY_DIMENSION = {3: 3.195, 8: 8.099}
 DIGIT_3 = 5e-4  # half a unit of the third decimal
 LENGTH = 800  # of sampled contexts
 # relative bias of a ratio of sums over L keys, 2 V/L at most, V = E K^2/(E K)^2 < 2.4 here
-FINITE = 5 / LENGTH
-INTEGRAL = "roundoff and Gauss-Jacobi quadrature of 120 nodes, both below 1e-12"
-CONTEXTS = "5 standard errors of 24 contexts (Student's law: 5e-5) + 5/L, the bias of a ratio of sums"
+FINITE_LENGTH_BIAS = 5 / LENGTH
+INTEGRAL_WHY = "roundoff and Gauss-Jacobi quadrature of 120 nodes, both below 1e-12"
+CONTEXTS_WHY = "5 standard errors of 24 contexts (Student's law: 5e-5) + 5/L, the bias of a ratio of sums"
 
 
 def check(context: Context) -> Evidence:
@@ -77,7 +78,7 @@ def check(context: Context) -> Evidence:
             closed,
             integral,
             TOLERANCE,
-            INTEGRAL,
+            INTEGRAL_WHY,
             key="eigenvalues",
         ),
         worst(
@@ -85,7 +86,7 @@ def check(context: Context) -> Evidence:
             rho,
             integral / integral[:, :, :1],
             TOLERANCE,
-            INTEGRAL,
+            INTEGRAL_WHY,
             key="softmax-integral",
         ),
         worst(
@@ -137,8 +138,11 @@ def check(context: Context) -> Evidence:
             list(BY_DIMENSION),
             list(BY_DIMENSION.values()),
             [constants[d][0] for d in BY_DIMENSION],
-            [Z * constants[d][1] + FINITE * C + DIGIT_3 for d, C in BY_DIMENSION.items()],
-            why=f"{CONTEXTS}; half a printed digit",
+            [
+                Z * constants[d][1] + FINITE_LENGTH_BIAS * C + DIGIT_3
+                for d, C in BY_DIMENSION.items()
+            ],
+            why=f"{CONTEXTS_WHY}; half a printed digit",
         ),
         Comparison(
             "absolute constant: C of degree 2 equals C of degree 1, circle",
@@ -172,8 +176,8 @@ def _one_degree(d: int, measured: float, error: float) -> Comparison:
         f"one degree, d = {d}, L = {LENGTH}: CME/softmax is 1/rho_1",
         C,
         measured,
-        Z * error + FINITE * C,
-        why=CONTEXTS,
+        Z * error + FINITE_LENGTH_BIAS * C,
+        why=CONTEXTS_WHY,
     )
 
 
@@ -186,13 +190,13 @@ def _integrals(d: int, h: float) -> np.ndarray:
 
 def _on_circle(h: float, ridge: float = RIDGE) -> tuple[np.ndarray, np.ndarray]:
     """What the two operators keep of cos(m angle) at the query (1, 0)."""
-    angle = 2 * np.pi * (np.arange(CIRCLE) + 0.5) / CIRCLE
+    angle = 2 * np.pi * (np.arange(CIRCLE_KEYS) + 0.5) / CIRCLE_KEYS
     keys = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     values = np.cos(np.outer(angle, DEGREES))
     query = np.array([1.0, 0.0])
     return (
         softmax_attention(query, keys, values, h),
-        cme_attention(query, keys, values, "rbf", h, ridge * CIRCLE),
+        cme_attention(query, keys, values, "rbf", h, ridge * CIRCLE_KEYS),
     )
 
 
@@ -217,29 +221,27 @@ def _figure(
     measured: np.ndarray,
     constants: dict[int, tuple[float, float]],
 ) -> Figure:
-    kept = Panel(
+    kept = panel(
         "circle, d = 2: what is kept",
         "degree of the function",
         "share kept",
-        (
-            *(
-                mark
-                for i, h in enumerate(BANDWIDTHS)
-                for mark in (
-                    Line(DEGREES, softmax_filter(2, h, DEGREES), f"softmax, h = {h:g}", i),
-                    Points(DEGREES, soft[i], "", i),
-                    Line(
-                        DEGREES,
-                        cme_filter(2, h, DEGREES, RIDGE),
-                        f"CME, h = {h:g}",
-                        i,
-                        dashed=True,
-                    ),
-                    Points(DEGREES, cme[i], "", i),
-                )
-            ),
-            Points([], [], "operators", 6),
+        *(
+            mark
+            for i, h in enumerate(BANDWIDTHS)
+            for mark in (
+                Line(DEGREES, softmax_filter(2, h, DEGREES), f"softmax, h = {h:g}", i),
+                Points(DEGREES, soft[i], "", i),
+                Line(
+                    DEGREES,
+                    cme_filter(2, h, DEGREES, RIDGE),
+                    f"CME, h = {h:g}",
+                    i,
+                    dashed=True,
+                ),
+                Points(DEGREES, cme[i], "", i),
+            )
         ),
+        legend("operators"),
         y_range=(-0.05, 1.05),
     )
     dims = np.unique(np.geomspace(2, 64, 14).astype(int))

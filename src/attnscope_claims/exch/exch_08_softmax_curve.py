@@ -23,13 +23,14 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.theory.exchangeable.learning_curves import softmax_curve, softmax_expansion
 from attnscope.theory.exchangeable.spectral import softmax_filter
+from attnscope_claims.drawing import legend, panel
 from attnscope_claims.sphere_errors import Curve, compare_slope, sampled_curve, spread_slope
 
-NOISE, FIXED = 0.5, 0.5
+NOISE, FIXED_BANDWIDTH = 0.5, 0.5
 DIMS = (2, 3, 5)
 LENGTHS = np.array([16, 64, 256, 1024])
 QUERIES = 16
@@ -37,7 +38,7 @@ QUERIES = 16
 # the error at which the fixed bandwidth 1/2 stops, d = 3.
 SLOPES = {2: -0.91, 3: -0.74, 5: -0.40}
 PLATEAU = 0.2141
-LATE = np.array([1e10, 1e12])  # lengths by which the exponents are reached
+LATE_LENGTHS = np.array([1e10, 1e12])  # lengths by which the exponents are reached
 
 
 def shrinking(d: int, L: int) -> float:
@@ -52,23 +53,27 @@ def exponent(d: int) -> float:
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 508])
     contexts = context.pick((2000, 1000, 400, 150), (20_000, 10_000, 4000, 1500))
-    gain = 1 / float(softmax_filter(3, FIXED, 1))
+    gain = 1 / float(softmax_filter(3, FIXED_BANDWIDTH, 1))
 
     exact = {
         d: np.array([softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in LENGTHS])
         for d in DIMS
     }
-    curves = {d: _sampled(d, None, 1.0, contexts, rng) for d in DIMS}
-    fixed_exact = np.array([softmax_curve(3, int(L), FIXED, NOISE).value for L in LENGTHS])
-    gained_exact = np.array(
-        [softmax_curve(3, int(L), FIXED, NOISE, gain=gain).value for L in LENGTHS]
+    curves = {d: _error_curve(d, None, 1.0, contexts, rng) for d in DIMS}
+    fixed_exact = np.array(
+        [softmax_curve(3, int(L), FIXED_BANDWIDTH, NOISE).value for L in LENGTHS]
     )
-    fixed = _sampled(3, FIXED, 1.0, contexts, rng)
-    gained = _sampled(3, FIXED, gain, contexts, rng)
-    plateau = softmax_expansion(3, np.inf, FIXED, NOISE)
+    gained_exact = np.array(
+        [softmax_curve(3, int(L), FIXED_BANDWIDTH, NOISE, gain=gain).value for L in LENGTHS]
+    )
+    fixed = _error_curve(3, FIXED_BANDWIDTH, 1.0, contexts, rng)
+    gained = _error_curve(3, FIXED_BANDWIDTH, gain, contexts, rng)
+    plateau = softmax_expansion(3, np.inf, FIXED_BANDWIDTH, NOISE)
     closed = [softmax_expansion(d, 1024, shrinking(d, 1024), NOISE) for d in DIMS]
     slopes = np.array([spread_slope(LENGTHS, *curves[d]) for d in DIMS]).T
-    late = [[softmax_expansion(d, L, shrinking(d, L), NOISE) for L in LATE] for d in DIMS]
+    late = [
+        [softmax_expansion(d, L, shrinking(d, L), NOISE) for L in LATE_LENGTHS] for d in DIMS
+    ]
     comparisons = (
         *(
             sampled(
@@ -91,7 +96,7 @@ def check(context: Context) -> Evidence:
             "slope in L from 1e10 to 1e12 by dimension, expansion",
             DIMS,
             [exponent(d) for d in DIMS],
-            [spread_slope(LATE, np.array(errors))[0] for errors in late],
+            [spread_slope(LATE_LENGTHS, np.array(errors))[0] for errors in late],
             1e-3,
             why="remainder of order L^(-2/(d+3)) of the error: 4e-4 in d = 5",
             routes=("exponent of kernel regression", "expansion to 1/L"),
@@ -107,7 +112,7 @@ def check(context: Context) -> Evidence:
         Comparison(
             "plateau at fixed h, (1 - rho_1)^2",
             plateau,
-            softmax_curve(3, 10**5, FIXED, NOISE).value,
+            softmax_curve(3, 10**5, FIXED_BANDWIDTH, NOISE).value,
             1e-4,
             why="at L = 10^5 the integral is V/L = 3e-5 away from the plateau",
             key="law",
@@ -115,7 +120,7 @@ def check(context: Context) -> Evidence:
         Comparison(
             "error at fixed h, L = 10^5, as stated",
             PLATEAU,
-            softmax_curve(3, 10**5, FIXED, NOISE).value,
+            softmax_curve(3, 10**5, FIXED_BANDWIDTH, NOISE).value,
             8e-5,
             why="V/L = 3e-5; half a printed digit",
             key="plateau",
@@ -134,7 +139,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, figure, notes, tables=(table,))
 
 
-def _sampled(
+def _error_curve(
     d: int,
     bandwidth: float | None,
     gain: float,
@@ -151,56 +156,47 @@ def _figure(
     curves: dict[int, Curve], fixed: Curve, gained: Curve, gain: float, plateau: float
 ) -> Figure:
     grid = np.unique(np.geomspace(8, 4096, 19).astype(int))
-    shrink = Panel(
+    shrink = panel(
         "bandwidth L^(-2/(d+3))",
         "context length L",
         "mean squared error",
-        (
-            *(
-                mark
-                for i, d in enumerate(DIMS)
-                for mark in (
-                    Line(
-                        grid,
-                        [
-                            softmax_curve(d, int(L), shrinking(d, L), NOISE).value
-                            for L in grid
-                        ],
-                        f"d = {d}",
-                        i,
-                    ),
-                    Points(LENGTHS, curves[d][0], "", i, BAND * curves[d][1]),
-                )
-            ),
-            Points([], [], "sampled", 6),
+        *(
+            mark
+            for i, d in enumerate(DIMS)
+            for mark in (
+                Line(
+                    grid,
+                    [softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in grid],
+                    f"d = {d}",
+                    i,
+                ),
+                Points(LENGTHS, curves[d][0], "", i, BAND * curves[d][1]),
+            )
         ),
-        log_x=True,
-        log_y=True,
+        legend("sampled"),
+        log="xy",
     )
-    stay = Panel(
+    stay = panel(
         "fixed bandwidth 1/2, d = 3",
         "context length L",
         "mean squared error",
-        (
-            Line(
-                grid,
-                [softmax_curve(3, int(L), FIXED, NOISE).value for L in grid],
-                "softmax",
-                3,
-            ),
-            Points(LENGTHS, fixed[0], "", 3, BAND * fixed[1]),
-            Line(grid, [plateau] * len(grid), "(1 - rho_1)^2", 6, dashed=True),
-            Line(
-                grid,
-                [softmax_curve(3, int(L), FIXED, NOISE, gain=gain).value for L in grid],
-                "times 1/rho_1",
-                4,
-            ),
-            Points(LENGTHS, gained[0], "", 4, BAND * gained[1]),
-            Points([], [], "sampled", 6),
+        Line(
+            grid,
+            [softmax_curve(3, int(L), FIXED_BANDWIDTH, NOISE).value for L in grid],
+            "softmax",
+            3,
         ),
-        log_x=True,
-        log_y=True,
+        Points(LENGTHS, fixed[0], "", 3, BAND * fixed[1]),
+        Line(grid, [plateau] * len(grid), "(1 - rho_1)^2", 6, dashed=True),
+        Line(
+            grid,
+            [softmax_curve(3, int(L), FIXED_BANDWIDTH, NOISE, gain=gain).value for L in grid],
+            "times 1/rho_1",
+            4,
+        ),
+        Points(LENGTHS, gained[0], "", 4, BAND * gained[1]),
+        legend("sampled"),
+        log="xy",
     )
     return Figure(
         "Softmax attention improves with length as predicted", (shrink, stay), columns=2

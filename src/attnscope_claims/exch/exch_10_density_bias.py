@@ -23,20 +23,23 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.theory.exchangeable.spectral import density_bias, tilted_limit
+from attnscope_claims.drawing import level, panel
 from attnscope_claims.sphere_errors import sphere
 
 BANDWIDTHS = np.array([0.2, 0.1, 0.05, 0.02, 0.01, 0.005])
-ALLOWED = 0.02  # at the smallest bandwidth
-EXTRAPOLATED = 0.002  # of the largest bias/h, from two bandwidths
+ALLOWED_DEVIATION = 0.02  # at the smallest bandwidth
+EXTRAPOLATION_TOLERANCE = 0.002  # of the largest bias/h, from two bandwidths
 NEXT_ORDER = "remainder of order h: (h/4) 3^2 = 1.1 % for cos(3 angle) at h = 0.005"
 ON_SPHERES = "remainder of order h: (h/4) (d - 1) < 0.4 % for linear f at h = 0.015/d"
-LEFT = "order h drops out; left is m^6 h^2/24 for the harmonics m up to 9 of p f, some 0.01"
+REMAINDER_WHY = (
+    "order h drops out; left is m^6 h^2/24 for the harmonics m up to 9 of p f, some 0.01"
+)
 TILT = 1.5
 ORDER = 2.0  # of h in what the first order leaves, as the statement says
-LEAN = 1.0  # measured over predicted share of the density, as the statement says
+LEAN_RATIO = 1.0  # measured over predicted share of the density, as the statement says
 DIMS = (3, 8, 64)
 
 
@@ -56,7 +59,8 @@ def check(context: Context) -> Evidence:
     left = np.linalg.norm(measured - predicted, axis=1)[-2:]
     directions = {(d, x): _directions(d, rng) for d in DIMS for x in BANDWIDTHS}
     on_sphere = {
-        d: np.array([_tilted(d, x, *directions[d, x]) for x in BANDWIDTHS]) for d in DIMS
+        d: np.array([_tilted_ratio(d, x, *directions[d, x]) for x in BANDWIDTHS])
+        for d in DIMS
     }
     q, w, tilt = (x[0] for x in _directions(3, rng))
     closed = w @ tilted_limit(q, 0.1, tilt)
@@ -66,15 +70,15 @@ def check(context: Context) -> Evidence:
             "circle, h = 0.005: measured over predicted bias",
             1.0,
             ratio[-1],
-            ALLOWED,
+            ALLOWED_DEVIATION,
             why=NEXT_ORDER,
             key="circle",
         ),
         Comparison(
             "circle: bias without the smoothing of f over the term of the density, h -> 0",
-            LEAN,
+            LEAN_RATIO,
             float(_regression(leaning[-1] / h, extrapolated - smoothing[-1] / h)),
-            ALLOWED,
+            ALLOWED_DEVIATION,
             why="remainder of order h^2 of two bandwidths, 0.2 % of the bias; 2 % is allowed",
             key="lean",
         ),
@@ -82,9 +86,9 @@ def check(context: Context) -> Evidence:
             "sphere-lean",
             "spheres: the same, d = 3, 8, 64",
             DIMS,
-            LEAN,
+            LEAN_RATIO,
             [_tilted_lean(d, h, *directions[d, h]) for d in DIMS],
-            ALLOWED,
+            ALLOWED_DEVIATION,
             why="remainder of order h^2 of two bandwidths, below 0.1 %; 2 % is allowed",
         ),
         Comparison(
@@ -99,8 +103,8 @@ def check(context: Context) -> Evidence:
             "circle, at 48 queries: bias/h as h -> 0",
             first,
             extrapolated,
-            EXTRAPOLATED * np.abs(first).max(),
-            LEFT,
+            EXTRAPOLATION_TOLERANCE * np.abs(first).max(),
+            REMAINDER_WHY,
             key="queries",
         ),
         *(
@@ -108,7 +112,7 @@ def check(context: Context) -> Evidence:
                 f"sphere, d = {d}, h = 0.015/d: measured over predicted bias",
                 1.0,
                 on_sphere[d][-1],
-                ALLOWED,
+                ALLOWED_DEVIATION,
                 why=ON_SPHERES,
                 key=f"sphere-{d}",
             )
@@ -178,7 +182,7 @@ def _directions(
     return sphere(rng, (n, d)), sphere(rng, (n, d)), TILT * sphere(rng, (n, d))
 
 
-def _tilted(d: int, h: float, q: np.ndarray, w: np.ndarray, tilt: np.ndarray) -> float:
+def _tilted_ratio(d: int, h: float, q: np.ndarray, w: np.ndarray, tilt: np.ndarray) -> float:
     """Measured over predicted bias at bandwidth 3h/d (the Laplacian of f grows with d)."""
     smoothing, leaning, exact = _tilted_bias(3 * h / d, q, w, tilt)
     return float(_regression(smoothing + leaning, exact))
@@ -234,11 +238,11 @@ def _figure(
     on_sphere: dict[int, np.ndarray],
 ) -> Figure:
     shown = (1, 5)  # those between would lie under one of these
-    bias = Panel(
+    bias = panel(
         "circle",
         "angle of the query",
         "bias / bandwidth",
-        tuple(
+        *(
             mark
             for color, i in enumerate(shown)
             for mark in (
@@ -251,20 +255,17 @@ def _figure(
             )
         ),
     )
-    convergence = Panel(
+    convergence = panel(
         "the first order becomes exact",
         "bandwidth h (3h/d on spheres)",
         "|1 - measured/predicted bias|",
-        (
-            Points(BANDWIDTHS, np.abs(1 - ratio), "circle", 2),
-            *(
-                Points(BANDWIDTHS, np.abs(1 - on_sphere[d]), f"tilted keys, d = {d}", i + 3)
-                for i, d in enumerate(DIMS)
-            ),
-            Line([BANDWIDTHS[-1], BANDWIDTHS[0]], [ALLOWED, ALLOWED], "2 %", 6, dashed=True),
+        Points(BANDWIDTHS, np.abs(1 - ratio), "circle", 2),
+        *(
+            Points(BANDWIDTHS, np.abs(1 - on_sphere[d]), f"tilted keys, d = {d}", i + 3)
+            for i, d in enumerate(DIMS)
         ),
-        log_x=True,
-        log_y=True,
+        level([BANDWIDTHS[-1], BANDWIDTHS[0]], ALLOWED_DEVIATION, "2 %"),
+        log="xy",
     )
     return Figure(
         "Softmax attention leans towards dense keys", (bias, convergence), columns=2
@@ -281,7 +282,7 @@ CLAIM = Claim(
         "[The same holds on spheres in d = 3, 8 and 64](sphere-3, sphere-8, sphere-64).",
         f"[What remains is of order h^{ORDER:g}](order).",
         "Besides smoothing f it leans towards where keys are dense: [measured over predicted, this "
-        f"part of the bias is {LEAN:g} on the circle](lean) [and on spheres](sphere-lean).",
+        f"part of the bias is {LEAN_RATIO:g} on the circle](lean) [and on spheres](sphere-lean).",
     ),
     headline="lean",
     provenance=Provenance(

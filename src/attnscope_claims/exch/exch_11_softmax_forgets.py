@@ -22,9 +22,10 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.operators.context_attention import cme_attention, softmax_attention
 from attnscope.theory.exchangeable.spectral import softmax_filter
+from attnscope_claims.drawing import level, panel
 from attnscope_claims.sphere_errors import sphere
 
 RIDGES = np.geomspace(1e2, 1e10, 9)
@@ -32,7 +33,7 @@ LENGTH = 64
 DIM = 5
 BANDWIDTH = 0.5
 WIDTHS = np.array([0.7, 1.0, 1.5, 2.5])
-LONG = 2000
+LONG_LENGTH = 2000
 ORDER = -1.0  # of the ridge in the distance of scaled CME to softmax, as the statement says
 ROUNDOFF = 1e-13  # of a solve with the well-conditioned matrix K + lam I
 
@@ -64,7 +65,7 @@ def check(context: Context) -> Evidence:
     )
     # the mean over contexts of L keys: of x = k.q and |k|^2 under N(q/h, I), less V/L times the
     # difference to N(2q/h, I)
-    share = np.exp(1 / WIDTHS**2) / LONG
+    share = np.exp(1 / WIDTHS**2) / LONG_LENGTH
     expected = _limit(WIDTHS) * (1 - share)
     rho = np.array([softmax_filter(DIM, h, 1) for h in WIDTHS])
     kept = [
@@ -139,7 +140,7 @@ def _gain(
     """
     kept = np.empty((2, contexts))
     for i in range(contexts):
-        keys = rng.standard_normal((LONG, DIM))
+        keys = rng.standard_normal((LONG_LENGTH, DIM))
         query = sphere(rng, (8, DIM))
         keys = keys / np.linalg.norm(keys, axis=1, keepdims=True) if normalise else keys
         values = np.column_stack([keys, np.sum(keys**2, axis=1)])
@@ -150,29 +151,24 @@ def _gain(
 
 def _figure(distance: np.ndarray, size: float, normal: Series, unit: Series) -> Figure:
     grid = np.geomspace(0.6, 3, 40)
-    gram = Panel(
+    gram = panel(
         "CME with a large ridge is softmax",
         "ridge",
         "largest distance to softmax",
-        (
-            Points(RIDGES, distance, "ridge x CME / sum of kernel", 0),
-            Line(RIDGES, size / RIDGES, "bound max|v| |K| / ridge", 6, dashed=True),
-        ),
-        log_x=True,
-        log_y=True,
+        Points(RIDGES, distance, "ridge x CME / sum of kernel", 0),
+        Line(RIDGES, size / RIDGES, "bound max|v| |K| / ridge", 6, dashed=True),
+        log="xy",
     )
-    length = Panel(
+    length = panel(
         "long keys are over-weighted",
         "bandwidth h",
         "share of W q kept",
-        (
-            Line(grid, 1 / grid, "1/h", 1),
-            Points(WIDTHS, normal.measured, "normal keys", 1, BAND * normal.error),
-            Line(grid, [softmax_filter(DIM, h, 1) for h in grid], "rho_1", 2),
-            Points(WIDTHS, unit.measured, "normalised keys", 2, BAND * unit.error),
-            Line([0.6, 3], [1, 1], "target", 6, dashed=True),
-        ),
-        log_x=True,
+        Line(grid, 1 / grid, "1/h", 1),
+        Points(WIDTHS, normal.measured, "normal keys", 1, BAND * normal.error),
+        Line(grid, [softmax_filter(DIM, h, 1) for h in grid], "rho_1", 2),
+        Points(WIDTHS, unit.measured, "normalised keys", 2, BAND * unit.error),
+        level([0.6, 3], 1, "target"),
+        log="x",
         y_range=(0.0, 1.8),
     )
     return Figure("What softmax attention forgets", (gram, length), columns=2)

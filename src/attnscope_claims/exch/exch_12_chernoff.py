@@ -29,30 +29,33 @@ from collections.abc import Sequence
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.tasks.exchangeable.topics import Topics
 from attnscope.theory.exchangeable.chernoff import (
     asymptotic_topic_error,
     chernoff,
     two_topic_error,
 )
+from attnscope_claims.drawing import legend, level, panel, sampled_points
 
 SETS = 3
-FAR = 10**6
+FAR_LENGTH = 10**6
 LENGTHS = (4, 8, 16, 32, 64, 150, 300, 600, 1200)
-SHOWN = 6  # lengths in the left panel: up to 150
-SAMPLED = (4, 8, 16)  # longer, wrong topics are so rare that sample means are skewed
+SHOWN_COUNT = 6  # lengths in the left panel: up to 150
+SAMPLED_LENGTHS = (4, 8, 16)  # longer, wrong topics are so rare that sample means are skewed
 # range of rates: e_1200 neither underflows its law's accuracy nor is still large
-EASIEST = 0.1
-HARDEST = 0.02
+LARGEST_RATE = 0.1
+SMALLEST_RATE = 0.02
 # What the statement says: the power of 1/L in front of the exponential, and the factor by which the
 # fall of log e_L grows from one doubling of L to the next.
 POWER = 0.5
 GROWTH = 2.0
-THREE = (150, 300, 600)  # lengths of the rate with three topics
-APART = 0.05  # nats a token by which the second pair of three is easier: e^-7.5 of it is left
+THREE_TOPIC_LENGTHS = (150, 300, 600)  # lengths of the rate with three topics
+RATE_GAP = (
+    0.05  # nats a token by which the second pair of three is easier: e^-7.5 of it is left
+)
 
 
 def check(context: Context) -> Evidence:
@@ -67,8 +70,8 @@ def check(context: Context) -> Evidence:
     )
     far = np.array(
         [
-            two_topic_error(task, FAR).log_excess
-            - asymptotic_topic_error(task, FAR).log_excess
+            two_topic_error(task, FAR_LENGTH).log_excess
+            - asymptotic_topic_error(task, FAR_LENGTH).log_excess
             for task in tasks
         ]
     )
@@ -77,7 +80,7 @@ def check(context: Context) -> Evidence:
         [
             [
                 mean_and_error(_wrong_mass(task, L, n, int(rng.integers(2**31))))
-                for L in SAMPLED
+                for L in SAMPLED_LENGTHS
             ]
             for task in tasks
         ]
@@ -106,7 +109,11 @@ def check(context: Context) -> Evidence:
         Comparison(
             "rate of decay of three topics: Chernoff, hardest pair",
             chernoff(three).rate,
-            float(_rates(np.array([_log_masses(three, THREE)]), THREE)[0]),
+            float(
+                _rates(
+                    np.array([_log_masses(three, THREE_TOPIC_LENGTHS)]), THREE_TOPIC_LENGTHS
+                )[0]
+            ),
             5e-3 * chernoff(three).rate,
             why="Richardson leaves O(1/L^3) < 8e-5 at L = 150; 0.5 % of rates above 0.02 is 1e-4",
             key="pair",
@@ -139,9 +146,8 @@ def check(context: Context) -> Evidence:
         ),
         sampled(
             "posterior mass on wrong topics, sampled",
-            np.exp(fourier[:, : len(SAMPLED)]),
-            drawn[..., 0],
-            drawn[..., 1],
+            np.exp(fourier[:, : len(SAMPLED_LENGTHS)]),
+            drawn,
             key="sampled",
         ),
     )
@@ -187,17 +193,17 @@ def _random_topics(rng: np.random.Generator) -> Topics:
     """Two topics over three symbols with a rate in the range that can be measured."""
     while True:
         task = Topics(rng.dirichlet([5.0, 5.0]), rng.dirichlet(np.full(3, 3.0), size=2))
-        if HARDEST < chernoff(task).rate < EASIEST:
+        if SMALLEST_RATE < chernoff(task).rate < LARGEST_RATE:
             return task
 
 
 def _three_topics(rng: np.random.Generator) -> Topics:
-    """Three topics whose hardest pair is slower than the others by APART at least."""
+    """Three topics whose hardest pair is slower than the others by RATE_GAP at least."""
     while True:
         task = Topics(rng.dirichlet([5.0] * 3), rng.dirichlet(np.full(3, 2.0), size=3))
         pairs = [Topics([0.5, 0.5], np.delete(task.emissions, i, axis=0)) for i in range(3)]
         first, second, _ = sorted(chernoff(pair).rate for pair in pairs)
-        if HARDEST < first < EASIEST and second > first + APART:
+        if SMALLEST_RATE < first < LARGEST_RATE and second > first + RATE_GAP:
             return task
 
 
@@ -214,31 +220,32 @@ def _figure(
     for i in range(len(exact)):
         decay += [
             Line(
-                LENGTHS[:SHOWN],
-                np.exp(law[i, :SHOWN]),
+                LENGTHS[:SHOWN_COUNT],
+                np.exp(law[i, :SHOWN_COUNT]),
                 "",
                 i,
                 dashed=True,
             ),
-            Line(LENGTHS[:SHOWN], np.exp(exact[i, :SHOWN]), f"topics {i + 1}", i),
-            Points(SAMPLED, drawn[i, :, 0], "", i, BAND * drawn[i, :, 1]),
+            Line(LENGTHS[:SHOWN_COUNT], np.exp(exact[i, :SHOWN_COUNT]), f"topics {i + 1}", i),
+            sampled_points(SAMPLED_LENGTHS, drawn[i], "", i),
         ]
         towards.append(Points(LENGTHS, ratio[i], f"topics {i + 1}", i))
-    decay += [Line([], [], "law", 6, dashed=True), Points([], [], "sampled", 6)]
+    decay += [Line([], [], "law", 6, dashed=True), legend("sampled")]
     panels = (
-        Panel(
+        panel(
             "exact decay, and its law",
             "length L",
             "posterior mass on wrong topics",
-            tuple(decay),
-            log_y=True,
+            *decay,
+            log="y",
         ),
-        Panel(
+        panel(
             "the law is approached",
             "length L",
             "exact / law",
-            (*towards, Line([4, 1200], [1, 1], "law", 6, dashed=True)),
-            log_x=True,
+            *towards,
+            level([4, 1200], 1, "law"),
+            log="x",
         ),
     )
     return Figure(

@@ -24,21 +24,24 @@ from scipy.special import logsumexp
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.topics import Topics, count_vectors
 from attnscope.theory.exchangeable.representation import all_sequences
+from attnscope_claims.drawing import panel
 
 TOPICS, SYMBOLS = 3, 4
-EXACT = 1e-12
-CHAIN = "roundoff of a chain of eight logarithms"
+ROUNDING_TOLERANCE = 1e-12
+CHAIN_WHY = "roundoff of a chain of eight logarithms"
 COUNT = "less than one: a count of sequences"
 CONCENTRATION = (
     # Dirichlet parameter of the emissions: topics distinct enough that the worst sequence nearly
     # reaches the bound
     0.5
 )
-NEAR = 0.025  # topics are drawn until the largest regret is within this share of the bound
-ATTAINED = 0.97  # stated: the largest regret over the bound is at least this
+NEAR_BOUND_SHARE = (
+    0.025  # topics are drawn until the largest regret is within this share of the bound
+)
+ATTAINED_SHARE = 0.97  # stated: the largest regret over the bound is at least this
 
 
 def check(context: Context) -> Evidence:
@@ -60,32 +63,32 @@ def check(context: Context) -> Evidence:
             f"largest regret over all sequences of {lengths[-1]} tokens",
             bound[-1],
             largest[-1],
-            EXACT,
+            ROUNDING_TOLERANCE,
             "at most",
-            why=CHAIN,
+            why=CHAIN_WHY,
             key="largest",
         ),
         Comparison(
             f"largest regret of {lengths[-1]} tokens over the bound, as stated",
-            ATTAINED,
+            ATTAINED_SHARE,
             largest[-1] / bound[-1],
-            EXACT,
+            ROUNDING_TOLERANCE,
             "at least",
-            why=CHAIN,
+            why=CHAIN_WHY,
             key="attained",
         ),
         worst(
             "largest regret: chain rule over counts",
             by_counts,
             largest,
-            EXACT,
-            CHAIN,
+            ROUNDING_TOLERANCE,
+            CHAIN_WHY,
             key="counts",
         ),
         worst(
             "sequences above the bound, uniform prior",
             0,
-            [(total > np.log(TOPICS) + EXACT).sum() for total, _ in uniform],
+            [(total > np.log(TOPICS) + ROUNDING_TOLERANCE).sum() for total, _ in uniform],
             0.5,
             COUNT,
             key="every",
@@ -94,7 +97,7 @@ def check(context: Context) -> Evidence:
         worst(
             "sequences above the bound log 1/prior of the best topic",
             0,
-            [(total > b + EXACT).sum() for total, b in weighted],
+            [(total > b + ROUNDING_TOLERANCE).sum() for total, b in weighted],
             0.5,
             COUNT,
             key="prior",
@@ -121,7 +124,7 @@ def _topics(rng: np.random.Generator, prior: np.ndarray, length: int) -> Topics:
             + 0.02 / SYMBOLS
         )
         task = Topics(prior, B)
-        if _largest_by_counts(task, length) > (1 - NEAR) * np.log(TOPICS):
+        if _largest_by_counts(task, length) > (1 - NEAR_BOUND_SHARE) * np.log(TOPICS):
             return task
 
 
@@ -158,27 +161,22 @@ def _figure(
     last = np.sort(regrets[-1][0])
     share = np.linspace(0, 1, 400)
     panels = (
-        Panel(
+        panel(
             "regret per token, bound log|Z|/t",
             "tokens t",
             "regret (nats)",
-            (
-                Line(t, bound, "bound", 0),
-                Line(t, by_counts, "largest, chain rule", 1, dashed=True),
-                Points(t, largest, "largest of all sequences", 1),
-                Points(t, mean, "mean over sequences", 2),
-            ),
-            log_x=True,
-            log_y=True,
+            Line(t, bound, "bound", 0),
+            Line(t, by_counts, "largest, chain rule", 1, dashed=True),
+            Points(t, largest, "largest of all sequences", 1),
+            Points(t, mean, "mean over sequences", 2),
+            log="xy",
         ),
-        Panel(
+        panel(
             f"all sequences of {int(t[-1])} tokens, bound log|Z|",
             "share of sequences",
             "total regret (nats)",
-            (
-                Line(share, np.quantile(last, share), "total regret, sorted", 3),
-                Line([0, 1], [np.log(TOPICS)] * 2, "bound", 0),
-            ),
+            Line(share, np.quantile(last, share), "total regret, sorted", 3),
+            Line([0, 1], [np.log(TOPICS)] * 2, "bound", 0),
         ),
     )
     return Figure(
@@ -196,7 +194,7 @@ CLAIM = Claim(
         "against the best topic in hindsight](largest).",
         "[The bound holds on every sequence of t tokens, not only on average](every), and [with "
         "prior pi it is log(1/pi(z*))/t, where z* is the best topic](prior).",
-        f"[It can be tight: one sequence of seven tokens loses at least {ATTAINED:g} of "
+        f"[It can be tight: one sequence of seven tokens loses at least {ATTAINED_SHARE:g} of "
         "it](attained).",
         "[The largest regret follows from the counts of symbols by the chain rule](counts).",
     ),

@@ -22,18 +22,18 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import (
-    BAND,
     STANDARD_ERRORS,
     Z,
     mean_and_error,
     sampled,
+    stated,
     worst,
 )
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.networks.attention_model import fit, losses
 from attnscope.dynamics.networks.fit_statistics import sandwich
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line
 from attnscope.theory.exchangeable.learning_curves import (
     best_attention,
     limit_bandwidth,
@@ -41,25 +41,25 @@ from attnscope.theory.exchangeable.learning_curves import (
 )
 from attnscope.theory.exchangeable.spectral import softmax_filter
 from attnscope_claims.attention_fits import DIM, NOISE, minimiser, noiseless
+from attnscope_claims.drawing import level, panel, sampled_points
 
 LENGTHS = (8, 16, 32, 64, 128)
 USED_AT = (8, 32, 128, 512)
 TRAINED_AT = 32
 DIAGONAL = [0, 4, 8]
-OFF = [1, 2, 3, 5, 6, 7]
+OFF_DIAGONAL = [1, 2, 3, 5, 6, 7]
 GAIN = [9, 12]
-KEPT = "scores and gain of L = 32"
+KEPT_LABEL = "scores and gain of L = 32"
 # What the statement says: the limit of 1/h; how far 1/h_L is from it at most, as a share of it; what
 # the scores of L = 32 lose at most with a refitted gain, as a share of the least error; the gains at
 # LENGTHS and in the limit; and the error of the whole parameter of L = 32 at L = 512 over the least.
 LIMIT = 4.685
-WITHIN = 0.1
-LOST = 0.0013
+LIMIT_DISTANCE = 0.1
+LOST_SHARE = 0.0013
 GAINS = (0.87, 1.08, 1.18, 1.23, 1.25)
 GAIN_LIMIT = 1.271
 KEPT_GAIN = 2.04
-DIGITS = "half a printed digit; both sides are exact"
-STATED = f"{STANDARD_ERRORS}; half a printed digit"
+STATED_WHY = f"{STANDARD_ERRORS}; half a printed digit"
 
 
 def check(context: Context) -> Evidence:
@@ -67,7 +67,8 @@ def check(context: Context) -> Evidence:
     n = context.pick(3000, 30_000)
     exact = [minimiser("masked", L)[1] for L in LENGTHS]
     inverse, gain, off = (
-        np.array(x) for x in zip(*(_fitted(L, n, seed) for L, seed in zip(LENGTHS, seeds)))
+        np.array(x)
+        for x in zip(*(_fit_parameters(L, n, seed) for L, seed in zip(LENGTHS, seeds)))
     )  # (L, 2), (L, 2), (L, 2, 6)
     limit = 1 / limit_bandwidth(DIM, NOISE)
     elsewhere = np.array(
@@ -81,23 +82,22 @@ def check(context: Context) -> Evidence:
     refitted = np.array([_error_refitted(L) for L in LENGTHS[1:]])
     least = minimiser("masked", USED_AT[-1])[1].error
     comparisons = (
-        Comparison("limit of 1/h, as stated", LIMIT, limit, 5e-4, why=DIGITS, key="limit"),
+        stated("limit", "limit of 1/h, as stated", LIMIT, limit, 1e-3),
         Comparison(
             "largest distance of 1/h_L from its limit, as stated",
-            WITHIN,
+            LIMIT_DISTANCE,
             max(abs(b.inverse_bandwidth / limit - 1) for b in exact),
             1e-9,
             "at most",
             why="rounding; both sides are exact",
             key="within",
         ),
-        Comparison(
+        stated(
+            "refitted",
             "scores of L = 32, gain refitted: largest loss, as stated",
-            LOST,
-            float(np.max(refitted / [b.error for b in exact[1:]]) - 1),
-            5e-5,
-            why=DIGITS,
-            key="refitted",
+            LOST_SHARE,
+            np.max(refitted / [b.error for b in exact[1:]]) - 1,
+            1e-4,
         ),
         Series(
             "rises",
@@ -106,15 +106,14 @@ def check(context: Context) -> Evidence:
             GAINS,
             gain[:, 0],
             Z * gain[:, 1] + 0.005,
-            why=STATED,
+            why=STATED_WHY,
         ),
-        Comparison(
+        stated(
+            "gain-limit",
             "gain in the limit of long contexts, as stated",
             GAIN_LIMIT,
             1 / float(softmax_filter(DIM, 1 / limit, 1)),
-            5e-4,
-            why=DIGITS,
-            key="gain-limit",
+            1e-3,
         ),
         Comparison(
             "minimiser at L = 4096: gain against 1/rho_1",
@@ -129,7 +128,7 @@ def check(context: Context) -> Evidence:
             KEPT_GAIN,
             elsewhere[-1, 0] / least,
             Z * elsewhere[-1, 1] / least + 0.005,
-            why=STATED,
+            why=STATED_WHY,
             key="kept",
         ),
         sampled(
@@ -141,9 +140,8 @@ def check(context: Context) -> Evidence:
         sampled("gain of the fit, every L", [b.gain for b in exact], *gain.T),
         sampled(
             "entries of A off the diagonal, every L",
-            np.zeros((len(LENGTHS), len(OFF))),
-            off[:, 0],
-            off[:, 1],
+            np.zeros((len(LENGTHS), len(OFF_DIAGONAL))),
+            off,
             key="off",
             scale=LIMIT,
         ),
@@ -169,12 +167,7 @@ def check(context: Context) -> Evidence:
             0.02,
             "the claim's own number, within 2 %; both sides are exact",
         ),
-        sampled(
-            "error at L = 8..512 of the parameter of L = 32",
-            there,
-            elsewhere[:, 0],
-            elsewhere[:, 1],
-        ),
+        sampled("error at L = 8..512 of the parameter of L = 32", there, elsewhere),
     )
     lost = tuple(
         (L, f"{abs(e / b - 1):.1%}", f"{abs(_error_refitted(L) / b - 1):.1%}")
@@ -195,7 +188,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, figure, notes, tables=tables)
 
 
-def _fitted(
+def _fit_parameters(
     length: int, n: int, seed: int
 ) -> tuple[tuple[float, float], tuple[float, float], np.ndarray]:
     """trace A/3 and gain, each with its standard error;
@@ -206,7 +199,11 @@ def _fitted(
     cov = sandwich(found, data).covariance / n
     x = found.vector
     mean = lambda i: (float(x[i].mean()), float(np.sqrt(cov[np.ix_(i, i)].mean())))
-    return mean(DIAGONAL), mean(GAIN), np.array([x[OFF], np.sqrt(np.diag(cov)[OFF])])
+    return (
+        mean(DIAGONAL),
+        mean(GAIN),
+        np.array([x[OFF_DIAGONAL], np.sqrt(np.diag(cov)[OFF_DIAGONAL])]),
+    )
 
 
 def _used_at(length: int, n: int, seed: int) -> tuple[float, float]:
@@ -248,59 +245,49 @@ def _figure(
     best = [best_attention(DIM, L, NOISE, sink=False) for L in grid]
     ends = [grid[0], grid[-1]]
     rho = float(softmax_filter(DIM, 1 / limit, 1))
-    points = lambda y: Points(LENGTHS, y[:, 0], "fits", 1, BAND * y[:, 1])
+    points = lambda y: sampled_points(LENGTHS, y, "fits", 1)
 
     def lost(error: Callable[[int], float]) -> np.ndarray:
         """At L = 32 itself nothing is lost: a gap on the logarithmic axis."""
         shares = [error(L) / b.error - 1 for L, b in zip(grid, best)]
         return np.where(np.array(grid) == TRAINED_AT, np.nan, shares)
 
-    scores = Panel(
+    scores = panel(
         "inverse bandwidth of the scores",
         "context length L",
         "trace A / 3",
-        (
-            Line(grid, [b.inverse_bandwidth for b in best], "exact minimiser", 0),
-            points(inverse),
-            Line(ends, [limit] * 2, "limit", 6, dashed=True),
-        ),
-        log_x=True,
+        Line(grid, [b.inverse_bandwidth for b in best], "exact minimiser", 0),
+        points(inverse),
+        level(ends, limit, "limit"),
+        log="x",
         y_range=(0, 5.5),
     )
-    output = Panel(
+    output = panel(
         "output gain",
         "context length L",
         "gain",
-        (
-            Line(grid, [b.gain for b in best], "exact minimiser", 0),
-            points(gain),
-            Line(ends, [1 / rho] * 2, "limit 1/rho_1", 6, dashed=True),
-        ),
-        log_x=True,
+        Line(grid, [b.gain for b in best], "exact minimiser", 0),
+        points(gain),
+        level(ends, 1 / rho, "limit 1/rho_1"),
+        log="x",
         y_range=(0, 1.5),
     )
-    used = Panel(
+    used = panel(
         "parameter of L = 32 at every length",
         "context length L",
         "error per coordinate",
-        (
-            Line(grid, [b.error for b in best], "exact minimiser", 0),
-            Line(grid, [_error(L) for L in grid], KEPT, 2, dashed=True),
-            Points(USED_AT, elsewhere[:, 0], "the same, sampled", 2, BAND * elsewhere[:, 1]),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(grid, [b.error for b in best], "exact minimiser", 0),
+        Line(grid, [_error(L) for L in grid], KEPT_LABEL, 2, dashed=True),
+        sampled_points(USED_AT, elsewhere, "the same, sampled", 2),
+        log="xy",
     )
-    regret = Panel(
+    regret = panel(
         "what the parameter of L = 32 loses",
         "context length L",
         "error / least error - 1",
-        (
-            Line(grid, lost(_error), KEPT, 2, dashed=True),
-            Line(grid, lost(_error_refitted), "its scores, gain refitted", 3),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(grid, lost(_error), KEPT_LABEL, 2, dashed=True),
+        Line(grid, lost(_error_refitted), "its scores, gain refitted", 3),
+        log="xy",
     )
     return Figure(
         "The learned score matrix is nearly the same at every length",
@@ -315,10 +302,10 @@ CLAIM = Claim(
     statement=(
         "[Attention trained on contexts of L tokens finds a multiple of the identity as score "
         "matrix](off), [A = I/h_L](trace).",
-        f"[Its inverse bandwidth 1/h_L is within {WITHIN:.0%} of its limit from L = 8 on](within), "
+        f"[Its inverse bandwidth 1/h_L is within {LIMIT_DISTANCE:.0%} of its limit from L = 8 on](within), "
         f"and [the limit is {LIMIT:g}](limit) because [the best bandwidth of long contexts "
         "minimises V(h)/rho_1(h)^2, which does not involve L](long).",
-        f"[The scores of L = 32 lose at most {LOST:.2%} at L = 16 to 128 once the output gain is "
+        f"[The scores of L = 32 lose at most {LOST_SHARE:.2%} at L = 16 to 128 once the output gain is "
         "refitted](refitted).",
         f"[The gain rises from {GAINS[0]:g} at L = 8 to {GAINS[-1]:g} at L = 128](rises) and tends "
         f"to [1/rho_1](gain-long), [which is {GAIN_LIMIT:g}](gain-limit).",

@@ -28,7 +28,7 @@ from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.attention_model import fit
 from attnscope.dynamics.networks.fit_statistics import generalisation_gap, sandwich
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope_claims.attention_fits import (
     NOISE,
     OBJECTIVES,
@@ -37,6 +37,7 @@ from attnscope_claims.attention_fits import (
     noiseless,
     training,
 )
+from attnscope_claims.drawing import panel
 from attnscope_claims.sphere_errors import Curve, compare_slope, spread_slope
 
 SIZES = np.array([256, 512, 1024, 2048])
@@ -46,11 +47,15 @@ POSITIONS = np.array([4, 8, 16, 32])
 ROWS = 1500
 TRACE_ERROR = 0.1
 SLOPE_ERROR = 0.3
-FITS = "5 standard errors over fits (Student's law: 2e-5 an entry) + 10 %: trace, order 1/n^2"
-LINEAR = (
+FITS_WHY = (
+    "5 standard errors over fits (Student's law: 2e-5 an entry) + 10 %: trace, order 1/n^2"
+)
+LINEAR_WHY = (
     "5 standard errors over fits (Student's law: 2e-4 an entry) + 10 %: trace, order 1/n^2"
 )
-TILT = "5 standard errors over fits (Student's law: 2e-4) + what 5 % each way do to the slope"
+TILT_WHY = (
+    "5 standard errors over fits (Student's law: 2e-4) + what 5 % each way do to the slope"
+)
 NAMES = {False: "per-position", True: "shared"}
 # What the statement says: the slope of the gap in n; the largest slope of gap/risk in L that counts as
 # not growing; and the slope of gap/risk in L with own weights at every position. All are slopes of
@@ -58,7 +63,9 @@ NAMES = {False: "per-position", True: "shared"}
 IN_SIZE = -1.0
 GROWTH = 0.1
 PER_POSITION = 1.0
-SINGLE = "one setting shows the order of magnitude; the ratio over all settings is compared"
+SINGLE_WHY = (
+    "one setting shows the order of magnitude; the ratio over all settings is compared"
+)
 
 
 def check(context: Context) -> Evidence:
@@ -111,7 +118,7 @@ def check(context: Context) -> Evidence:
                 in_n[o],
                 by_size[o][0],
                 Z * by_size[o][1] + TRACE_ERROR * in_n[o],
-                FITS,
+                FITS_WHY,
             )
             for o in OBJECTIVES
         ),
@@ -133,8 +140,8 @@ def check(context: Context) -> Evidence:
                 in_length[o],
                 relative[o][0],
                 Z * relative[o][1] + TRACE_ERROR * in_length[o],
-                FITS,
-                coarse=SINGLE,
+                FITS_WHY,
+                coarse=SINGLE_WHY,
             )
             for o in OBJECTIVES
         ),
@@ -145,7 +152,7 @@ def check(context: Context) -> Evidence:
                 law[k],
                 positions[k][0],
                 Z * positions[k][1] + TRACE_ERROR * law[k],
-                LINEAR,
+                LINEAR_WHY,
                 coarse="one length shows the order of magnitude; the slope in L is the content",
             )
             for k, name in NAMES.items()
@@ -184,7 +191,7 @@ def _pooled_ratio(law: dict, gaps: dict) -> Comparison:
         1.0,
         float(ratio.mean()),
         float(Z * np.linalg.norm(error) / len(error)) + TRACE_ERROR,
-        why=FITS,
+        why=FITS_WHY,
         key="takeuchi",
     )
 
@@ -307,7 +314,7 @@ def _linear_law(length: int, shared: bool, n: int, rng: np.random.Generator) -> 
 
 def _slopes(name: str, law: np.ndarray, measured: Curve) -> Comparison:
     return compare_slope(
-        f"{name} weights: slope of gap/risk in L", POSITIONS, law, measured, 0.05, TILT
+        f"{name} weights: slope of gap/risk in L", POSITIONS, law, measured, 0.05, TILT_WHY
     )
 
 
@@ -315,26 +322,25 @@ def _figure(
     in_n: dict, by_size: dict, in_length: dict, relative: dict, law: dict, positions: dict
 ) -> Figure:
     top = max(float(np.max(mean + BAND * error)) for mean, error in relative.values())
-    size = Panel(
+    size = panel(
         "attention, L = 32",
         "training contexts n",
         "generalisation gap",
-        _laws_and_fits(SIZES, in_n, SIZES, by_size),
-        log_x=True,
-        log_y=True,
+        *_laws_and_fits(SIZES, in_n, SIZES, by_size),
+        log="xy",
     )
-    length = Panel(
+    length = panel(
         "attention, n = 512",
         "context length L",
         "gap / risk",
-        _laws_and_fits(LENGTHS, in_length, LENGTHS, relative),
+        *_laws_and_fits(LENGTHS, in_length, LENGTHS, relative),
         y_range=(0.0, 1.1 * top),
     )
-    tied = Panel(
+    tied = panel(
         f"linear weights, n = {ROWS}",
         "context length L",
         "gap / risk",
-        tuple(
+        *(
             mark
             for i, shared in enumerate((False, True))
             for mark in (

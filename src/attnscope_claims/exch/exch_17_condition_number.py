@@ -21,16 +21,17 @@ import numpy as np
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.theory.exchangeable.transfer import (
     bottleneck_law,
     bottleneck_trials,
     condition_number,
 )
+from attnscope_claims.drawing import panel
 from attnscope_claims.sphere_errors import Curve, compare_slope, spread_slope
 
 CONDITIONS = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
-LOST = np.array([128.0, 4096.0])
+LOST_CONDITIONS = np.array([128.0, 4096.0])
 SAMPLES = 16_000
 LENGTH = 16
 CONDITION = 8.0
@@ -40,17 +41,17 @@ LENGTHS = np.array([4, 16, 64, 256])
 # L; and the share of the label's variance c that is lost at kappa = 4096.
 IN_CONDITION, IN_SIZE, IN_LENGTH = 2.0, -1.0, 0.0
 LOST_SHARE = 0.9
-STEEP = (
+STEEP_INDEX = (
     2  # index in CONDITIONS of kappa = 8: from there 1 - c is 1 % of s_t^2 kappa^2 or less
 )
-STATED = (
+STATED_WHY = (
     "5 standard errors (6e-7 of the seeds) + what 1 - c and the second order do to the slope"
 )
-SECOND = (
+SECOND_ORDER_WHY = (
     "5 standard errors (6e-7 an entry) + second order: relative (p + 1)/n + the excess itself"
 )
 KEYS = ("condition", "size", "length")
-TILT = "5 standard errors (6e-7 of the seeds) + what the second order of the law does to its slope"
+TILT_WHY = "5 standard errors (6e-7 of the seeds) + what the second order of the law does to its slope"
 
 
 def _law(kap: Any, n: Any, L: Any) -> np.ndarray:
@@ -66,7 +67,7 @@ def check(context: Context) -> Evidence:
     def draw(kap: Any, n: int, L: int) -> tuple[np.ndarray, np.ndarray]:
         return bottleneck_trials(kap, int(n), int(L), trials, seed=next(seeds))
 
-    excess, bound = draw(np.concatenate([CONDITIONS, LOST]), SAMPLES, LENGTH)
+    excess, bound = draw(np.concatenate([CONDITIONS, LOST_CONDITIONS]), SAMPLES, LENGTH)
     in_condition = _mean(excess[:, : len(CONDITIONS)])
     by_size, by_length = (
         [draw(CONDITION, n, L) for n, L in sizes]
@@ -89,11 +90,13 @@ def check(context: Context) -> Evidence:
     T = np.diag([1.0] * 2 + [1 / CONDITION] + [0.0] * 9)
     comparisons = (
         *(
-            worst(f"excess, {name}", p, m[0], Z * m[1] + e * p, SECOND, key=key)
+            worst(f"excess, {name}", p, m[0], Z * m[1] + e * p, SECOND_ORDER_WHY, key=key)
             for key, name, p, m, e in zip(KEYS, names, laws, seen, second)
         ),
         *(
-            replace(compare_slope(f"slope in {name.split()[0]}", x, p, m, e, TILT), scale=1.0)
+            replace(
+                compare_slope(f"slope in {name.split()[0]}", x, p, m, e, TILT_WHY), scale=1.0
+            )
             for name, x, p, m, e in zip(names, axes, laws, seen, second)
         ),
         *_as_stated(axes, seen, second),
@@ -142,7 +145,7 @@ def _as_stated(
     for key, stated, x, m, e in zip(
         KEYS, (IN_CONDITION, IN_SIZE, IN_LENGTH), axes, seen, second
     ):
-        use = slice(STEEP if key == "condition" else 0, None)
+        use = slice(STEEP_INDEX if key == "condition" else 0, None)
         slope, error = spread_slope(x[use], m[0][use], m[1][use])
         # what the law leaves out, and its own distance from the limit 1 - c -> 0
         rest = 0.02 + float(np.max(e[use]))
@@ -152,7 +155,7 @@ def _as_stated(
                 stated,
                 slope,
                 Z * error + rest,
-                why=STATED,
+                why=STATED_WHY,
                 key=f"slope-{key}",
                 scale=1.0,
             )
@@ -170,40 +173,32 @@ def _figure(
     kap = np.geomspace(1.5, 6000, 40)
     lost, error = _mean(excess[:, len(CONDITIONS) :])
     law = bottleneck_law(kap, SAMPLES, LENGTH)
-    condition = Panel(
+    condition = panel(
         f"n = {SAMPLES}, L = {LENGTH}",
         "condition number",
         "downstream excess risk",
-        (
-            Line(kap[law < 2], law[law < 2], "first-order law", 0),
-            Points(CONDITIONS, seen[0][0], "fits", 0, BAND * seen[0][1]),
-            Points(LOST, lost, "beyond first order", 1, BAND * error),
-            Line(kap, np.full(40, LENGTH / (LENGTH + 1)), "everything lost", 6, dashed=True),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(kap[law < 2], law[law < 2], "first-order law", 0),
+        Points(CONDITIONS, seen[0][0], "fits", 0, BAND * seen[0][1]),
+        Points(LOST_CONDITIONS, lost, "beyond first order", 1, BAND * error),
+        Line(kap, np.full(40, LENGTH / (LENGTH + 1)), "everything lost", 6, dashed=True),
+        log="xy",
     )
-    size = Panel(
+    size = panel(
         f"condition number {CONDITION:g}",
         "pretraining sequences n",
         "downstream excess risk",
-        (
-            Line(SIZES, laws[1], "law", 0),
-            Points(SIZES, seen[1][0], "fits", 0, BAND * seen[1][1]),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(SIZES, laws[1], "law", 0),
+        Points(SIZES, seen[1][0], "fits", 0, BAND * seen[1][1]),
+        log="xy",
     )
     top = 1.3 * float(laws[2].max())
-    length = Panel(
+    length = panel(
         f"condition number {CONDITION:g}, n = {SAMPLES}",
         "context length L",
         "downstream excess risk",
-        (
-            Line(LENGTHS, laws[2], "law", 0),
-            Points(LENGTHS, seen[2][0], "fits", 0, BAND * seen[2][1]),
-        ),
-        log_x=True,
+        Line(LENGTHS, laws[2], "law", 0),
+        Points(LENGTHS, seen[2][0], "fits", 0, BAND * seen[2][1]),
+        log="x",
         y_range=(0.0, top),
     )
     return Figure(

@@ -22,7 +22,9 @@ __all__ = ["ALLOWANCE", "Fits", "Z", "fits"]
 ALLOWANCE = 4.0  # over d: finite-size error of a mean, see above
 Z = 5.0
 STEPS = 200  # of message passing: what creeps on after these moves by less than it scatters
-FRESH = 20_000  # bags that a risk is measured on: to 0.01 a data set, less than it scatters
+FRESH_BAGS = (
+    20_000  # bags that a risk is measured on: to 0.01 a data set, less than it scatters
+)
 
 
 class Fits(NamedTuple):
@@ -71,7 +73,7 @@ def fits(
 def risk(task: SingleLocation, found: MessagePassing, rng: np.random.Generator) -> float:
     """Excess risk of softmax attention with key sqrt(nu) k and value v on fresh bags."""
     vectors = np.stack([found.key, found.value, *task.teachers])
-    seen = task.projections(FRESH, vectors @ vectors.T, rng)
+    seen = task.projections(FRESH_BAGS, vectors @ vectors.T, rng)
     weights = softmax(np.sqrt(found.strength) * seen.fields[:, :, 0], axis=1)
     answer = np.sum(weights * seen.fields[:, :, 1], axis=1)
     return float(np.mean((seen.label - answer) ** 2))

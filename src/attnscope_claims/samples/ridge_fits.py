@@ -20,7 +20,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["Fitted", "fit_both", "fit_value", "fresh_risk"]
 
-FRESH = (
+FRESH_BAGS = (
     20_000  # bags: their noise in the risk is a fifth of that of the fit itself at d = 400
 )
 STEPS = 3000  # of L-BFGS; 50 to 400 are usual
@@ -83,12 +83,12 @@ def fit_value(
 def fresh_risk(
     task: SingleLocation, k: np.ndarray, v: np.ndarray, normalised: bool, seed: int
 ) -> float:
-    """E (X_J.v* - f)^2 over FRESH new bags."""
+    """E (X_J.v* - f)^2 over FRESH_BAGS new bags."""
     rng = np.random.default_rng([seed, 16])
     vectors = np.stack([k, v, task.key, task.value])
     # tokens in an orthonormal basis of the four vectors' span
     basis, inner = np.linalg.qr(vectors.T)
-    fields = rng.standard_normal((FRESH, task.length, basis.shape[1])) @ inner
+    fields = rng.standard_normal((FRESH_BAGS, task.length, basis.shape[1])) @ inner
     fields[:, 0] += task.signal * (task.key @ vectors.T)  # the deciding token, put first
     u, w = fields[..., 0], fields[..., 1]
     sig = softmax(u, axis=1) if normalised else 1 + u

@@ -22,9 +22,10 @@ import numpy as np
 from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel
+from attnscope.figures.figure import Figure
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.learning_curve import learning_curve
+from attnscope_claims.drawing import level, panel
 from attnscope_claims.samples.drawn_bags import fits
 
 STRENGTH = 5.0
@@ -55,7 +56,7 @@ def check(context: Context) -> Evidence:
     key, value, risk = (
         Series(name, f"{what}, alpha .5 to 4", ALPHAS, *three[:3], why=WHY, error=three[3])
         for (name, what), three in zip(
-            SERIES, zip(_predicted(task, ALPHAS), mean, tolerance, error)
+            SERIES, zip(_predicted_curves(task, ALPHAS), mean, tolerance, error)
         )
     )
     stated = Series(
@@ -76,7 +77,7 @@ def check(context: Context) -> Evidence:
     return Evidence((key, value, risk, stated), figure, notes, tables=(table,))
 
 
-def _predicted(task: SingleLocation, alpha: Any) -> np.ndarray:
+def _predicted_curves(task: SingleLocation, alpha: Any) -> np.ndarray:
     """(3, alphas): overlaps of key and value, excess risk of the Bayes-optimal estimator."""
     curve = learning_curve(task, alpha)
     return np.stack([curve.key_overlap, curve.value_overlap, curve.risk.excess])
@@ -84,27 +85,23 @@ def _predicted(task: SingleLocation, alpha: Any) -> np.ndarray:
 
 def _figure(task: SingleLocation, key: Series, value: Series, risk: Series) -> Figure:
     alpha = np.geomspace(0.3, 6, 40)
-    lines = _predicted(task, alpha)
+    lines = _predicted_curves(task, alpha)
     floor = task.bayes_risk().excess
-    risks = Panel(
+    risks = panel(
         "risk",
         "bags per dimension alpha",
         "excess risk",
-        (
-            *risk.marks("risk", 0, (alpha, lines[2])),
-            Line(alpha[[0, -1]], [floor, floor], "infinitely many bags", 3, dashed=True),
-        ),
-        log_x=True,
+        *risk.marks("risk", 0, (alpha, lines[2])),
+        level(alpha[[0, -1]], floor, "infinitely many bags", 3),
+        log="x",
     )
-    overlaps = Panel(
+    overlaps = panel(
         "overlaps",
         "bags per dimension alpha",
         "overlap with the truth",
-        (
-            *key.marks("key", 1, (alpha, lines[0])),
-            *value.marks("value", 2, (alpha, lines[1])),
-        ),
-        log_x=True,
+        *key.marks("key", 1, (alpha, lines[0])),
+        *value.marks("value", 2, (alpha, lines[1])),
+        log="x",
     )
     title = f"Message passing (points) on the Bayes-optimal curve, strength 5, L = 3, d = {task.dim}"
     return Figure(title, (risks, overlaps), columns=2)

@@ -26,20 +26,21 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import Z
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Band, Figure, Line, Panel
+from attnscope.figures.figure import Band, Figure, Line
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.numerics.border.sampled_estimate import widened
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.cramer_rao import BATCHES, cramer_rao
 from attnscope.theory.samples.learning_curve import learning_curve
+from attnscope_claims.drawing import level, panel
 
 SETTINGS = ((5.0, 3, 0.1), (2.0, 2, 0.01))  # strength, length, noise^2
 DIM = 2000
-FAR = 1e5
+FAR_ALPHA = 1e5
 # What the statement says: the limit of alpha (E - R_B), and its value at alpha = 200 over the limit.
 LIMITS = (0.1388, 0.0895)
-NEARLY = (1.0034, 0.9992)
-FINITE = 2.0  # over d: what blocks along the two directions may add, relatively
+NEARLY_RATIOS = (1.0034, 0.9992)
+FINITE_DIM_BIAS = 2.0  # over d: what blocks along the two directions may add, relatively
 WHY = "5 standard errors of the drawn bags (t law, 32 batches; false alarm 6e-7) and 2/d of the limit"
 
 
@@ -60,7 +61,7 @@ def check(context: Context) -> Evidence:
             f"alpha (risk - Bayes risk), strength {s:g}, L = {L}, noise^2 = {D:g}",
             end.limit,
             end.measured.value,
-            Z * widened(end.measured.error, BATCHES) + FINITE / DIM * end.limit,
+            Z * widened(end.measured.error, BATCHES) + FINITE_DIM_BIAS / DIM * end.limit,
             why=WHY,
         )
         for (s, L, D), end in zip(SETTINGS, ends)
@@ -73,7 +74,9 @@ def check(context: Context) -> Evidence:
             LIMITS,
             [end.measured.value for end in ends],
             [
-                Z * widened(end.measured.error, BATCHES) + FINITE / DIM * end.limit + 5e-5
+                Z * widened(end.measured.error, BATCHES)
+                + FINITE_DIM_BIAS / DIM * end.limit
+                + 5e-5
                 for end in ends
             ],
             why=WHY + ", half a digit",
@@ -93,7 +96,7 @@ def check(context: Context) -> Evidence:
             "settles",
             "alpha (risk - Bayes risk) at alpha = 200 over that at 1e5, as stated",
             range(2),
-            NEARLY,
+            NEARLY_RATIOS,
             [end.scaled[-1] / end.limit for end in ends],
             5e-5,
             why="half a printed digit",
@@ -113,12 +116,12 @@ def check(context: Context) -> Evidence:
 def _ends(strength: float, length: int, D: float, samples: int, seed: int) -> Ends:
     task = SingleLocation.spiked(DIM, length, strength, D**0.5)
     alpha = np.geomspace(0.5, 200, 50)
-    curve = learning_curve(task, [*alpha, FAR])
+    curve = learning_curve(task, [*alpha, FAR_ALPHA])
     gap = curve.risk.excess - task.bayes_risk().excess
     return Ends(
         alpha,
         alpha * gap[:-1],
-        FAR * gap[-1],
+        FAR_ALPHA * gap[-1],
         cramer_rao(task, DIM, samples=samples, seed=seed),
     )
 
@@ -128,19 +131,16 @@ def _figure(ends: list[Ends]) -> Figure:
     for (s, L, D), end in zip(SETTINGS, ends):
         span = end.alpha[[0, -1]]
         width = Z * widened(end.measured.error, BATCHES)
-        level = np.array([end.measured.value, end.measured.value])
+        bound = np.array([end.measured.value, end.measured.value])
         panels.append(
-            Panel(
+            panel(
                 f"strength {s:g}, L = {L}, noise^2 = {D:g}",
                 "bags per dimension alpha",
                 "alpha (risk - Bayes risk)",
-                (
-                    Band(span, level - width, level + width, "Cramér-Rao, 5 errors", 1),
-                    Line(end.alpha, end.scaled, "learning curve", 0),
-                    Line(span, [end.limit] * 2, "its end", 2, dashed=True),
-                ),
-                log_x=True,
-                log_y=True,
+                Band(span, bound - width, bound + width, "Cramér-Rao, 5 errors", 1),
+                Line(end.alpha, end.scaled, "learning curve", 0),
+                level(span, end.limit, "its end", 2),
+                log="xy",
             )
         )
     return Figure("The learning curve ends in the Cramér-Rao limit", tuple(panels), columns=2)
@@ -151,7 +151,7 @@ CLAIM = Claim(
     title="The learning curve ends in the Cramér-Rao limit",
     statement=(
         "[As alpha grows, alpha (E(alpha) - R_B) tends to a limit](curve), [from which it is "
-        f"{100 * (NEARLY[0] - 1):.2g} % away at alpha = 200 for strength 5](settles).",
+        f"{100 * (NEARLY_RATIOS[0] - 1):.2g} % away at alpha = 200 for strength 5](settles).",
         f"[The limit is (n/d) times the Cramér-Rao limit: {LIMITS[0]:g} for strength 5, three "
         f"tokens and noise^2 = .1, and {LIMITS[1]:g} for strength 2, two tokens and noise^2 = .01]"
         "(limit).",

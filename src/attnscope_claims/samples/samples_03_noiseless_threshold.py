@@ -18,13 +18,14 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import Z
+from attnscope.claims.compare import Z, stated
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.spiked import spiked_bayes_risk
 from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope.theory.samples.thresholds import recovery_threshold
+from attnscope_claims.drawing import panel
 from attnscope_claims.samples.drawn_bags import ALLOWANCE, Fits, fits
 from attnscope_claims.samples.drawn_channel import DrawnChannel
 
@@ -34,13 +35,13 @@ LENGTH = 5
 # value is recovered below and above it.
 THRESHOLD = 1.956
 SHARES = (0.0, 1.0)
-RECOVERED = 0.99  # v.v* beyond this: between the least solution's .79 at most and 1
+RECOVERED_OVERLAP = 0.99  # v.v* beyond this: between the least solution's .79 at most and 1
 POINT_SETS = 4  # scrambled point sets that the second route averages over
 POINT_SPREAD = 0.003  # standard deviation of alpha by one set, over 6 other sets, rounded up
 VALUES = np.linspace(0.66, 0.9, 9)  # q_v on both sides of the turn
 RISK_SPREAD = 0.01  # standard deviation of one data set's risk at d = 400, over 24 others
 DIM = 400  # of RISK_SPREAD, which falls like 1/sqrt d
-BELOW = "share of data sets recovered"
+SHARE_WORDS = "share of data sets recovered"
 WHY_SHARE = (
     "one data set in four may be an exception at this d; a wrong threshold moves all of them"
 )
@@ -56,12 +57,14 @@ def check(context: Context) -> Evidence:
     setting = (STRENGTH, LENGTH, 0.0)
     below = fits(setting, low, dim, counts[0], [context.seed, 163, 0])
     above = fits(setting, high, dim, counts[1], [context.seed, 163, 1])
-    recovered = [float(np.mean(seen.rows[:, 1] > RECOVERED)) for seen in (below, above)]
+    recovered = [
+        float(np.mean(seen.rows[:, 1] > RECOVERED_OVERLAP)) for seen in (below, above)
+    ]
     closed = _risk_beyond(high)
     turn = float(np.mean([_turn(4 * context.seed + i) for i in range(POINT_SETS)]))
     comparisons = (
         Comparison(
-            f"{BELOW}, alpha = {low:g}",
+            f"{SHARE_WORDS}, alpha = {low:g}",
             SHARES[0],
             recovered[0],
             0.25,
@@ -70,21 +73,20 @@ def check(context: Context) -> Evidence:
             scale=1.0,
         ),
         Comparison(
-            f"{BELOW}, alpha = {high:g}",
+            f"{SHARE_WORDS}, alpha = {high:g}",
             SHARES[1],
             recovered[1],
             0.25,
             why=WHY_SHARE,
             key="above",
         ),
-        Comparison(
+        stated(
+            "threshold",
             "the threshold, as stated",
             THRESHOLD,
             threshold.value,
-            0.0005,
-            why="half a printed digit",
-            routes=("stated", "turn of alpha(q_v) by quadrature"),
-            key="threshold",
+            1e-3,
+            by="turn of alpha(q_v) by quadrature",
         ),
         Comparison(
             "the threshold, averages on drawn bags",
@@ -184,7 +186,7 @@ def _figure(
                 )
             ),
         )
-        panels.append(Panel(title, "bags per dimension alpha", label, marks))
+        panels.append(panel(title, "bags per dimension alpha", label, *marks))
     title = f"Recovery without label noise, strength 1, L = 5, d = {task.dim}"
     return Figure(title, tuple(panels), columns=2)
 

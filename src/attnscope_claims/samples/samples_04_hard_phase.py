@@ -29,13 +29,14 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, Z, worst
+from attnscope.claims.compare import BAND, Z, exact_count, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.numerics.integrals.location_channel import Positions
 from attnscope.theory.samples.state_evolution import FixedPoint, StateEvolution
 from attnscope.theory.samples.thresholds import recovery_threshold
+from attnscope_claims.drawing import level, panel
 from attnscope_claims.samples.drawn_bags import Fits, fits
 from attnscope_claims.samples.drawn_channel import DrawnChannel, Overlap
 
@@ -47,10 +48,10 @@ ALPHA = 1.6
 # first and at the last; the gain in log evidence per dimension of the last over the first; and the
 # alpha from which there is a gain.
 SOLUTIONS = 3
-POOR = (0.370, 0.510)
-GOOD = (0.608, 0.9998)
+POOR_OVERLAPS = (0.370, 0.510)
+GOOD_OVERLAPS = (0.608, 0.9998)
 GAIN = 0.468
-POSSIBLE = 1.421
+POSSIBLE_ALPHA = 1.421
 POINT_SETS = 2  # scrambled point sets that the second route averages over
 # standard deviations over 6 other sets, rounded up: of an overlap, the gain and the alpha of no gain
 OVERLAP_SPREAD = np.array([[0.0006, 0.0020], [0.0003, 0.00001]])
@@ -60,9 +61,9 @@ WHY_POINTS = (
     "5 sd of the mean of 2 point sets (sd of one known from 6 others) and half a digit"
 )
 NODES = 90  # of the S-shaped curve; Maxwell's integral then moves by less than 1e-5 with twice as many
-MAXWELL = 1e-4
+MAXWELL_TOLERANCE = 1e-4
 WHY_MAXWELL = "a spline through 90 nodes: moves by less than 1e-5 with twice as many"
-STATED = ("stated", "state evolution, averages on drawn bags")
+STATED_ROUTES = ("stated", "state evolution, averages on drawn bags")
 WHY = "5 standard errors over data sets (t law; false alarm 6e-7 an entry) and 4/d for d < infinity"
 
 
@@ -103,27 +104,28 @@ def check(context: Context) -> Evidence:
     poor, _, good = solutions = theory.solutions
     curve = theory.curve
     gain = good.free_energy - poor.free_energy
-    sets = [_drawn(POINT_SETS * context.seed + i, POSSIBLE) for i in range(POINT_SETS)]
+    sets = [
+        _channel_solutions(POINT_SETS * context.seed + i, POSSIBLE_ALPHA)
+        for i in range(POINT_SETS)
+    ]
     drawn = Drawn(*(np.mean(parts, axis=0) for parts in zip(*sets)))
     sd = Z / POINT_SETS**0.5
     setting = (STRENGTH, LENGTH, NOISE)
     zero = fits(setting, ALPHA, dim, count, [context.seed, 164, 0])
     near = fits(setting, ALPHA, dim, count, [context.seed, 164, 1], informed=True)
     comparisons = (
-        Comparison(
+        exact_count(
             "solutions at alpha = 1.6",
             SOLUTIONS,
             _crossings(curve),
-            0.5,
-            why="an exact count",
-            routes=("Newton's method", "crossings of the followed curve"),
             key="count",
+            routes=("Newton's method", "crossings of the followed curve"),
         ),
         Comparison(
             "gain in log evidence of the last solution at alpha = 1.6",
             gain,
             maxwell(curve, ALPHA),
-            MAXWELL,
+            MAXWELL_TOLERANCE,
             why=WHY_MAXWELL,
             routes=("difference of free energies", "Maxwell's rule along the curve"),
         ),
@@ -133,7 +135,7 @@ def check(context: Context) -> Evidence:
             brentq(
                 lambda a: maxwell(curve, a), theory.informed + 1e-3, theory.reachable - 1e-3
             ),
-            MAXWELL,
+            MAXWELL_TOLERANCE,
             why=WHY_MAXWELL,
             routes=("difference of free energies", "Maxwell's rule along the curve"),
         ),
@@ -157,11 +159,11 @@ def check(context: Context) -> Evidence:
             "solutions",
             "overlaps of the two stable solutions, as stated",
             range(4),
-            (*POOR, *GOOD),
+            (*POOR_OVERLAPS, *GOOD_OVERLAPS),
             drawn.overlaps,
             sd * OVERLAP_SPREAD.ravel() + (5e-4, 5e-4, 5e-4, 5e-5),
             why=WHY_POINTS,
-            routes=STATED,
+            routes=STATED_ROUTES,
         ),
         Comparison(
             "gain in log evidence at alpha = 1.6, as stated",
@@ -169,21 +171,21 @@ def check(context: Context) -> Evidence:
             drawn.gain,
             sd * GAIN_SPREAD + 5e-4,
             why=WHY_POINTS,
-            routes=STATED,
+            routes=STATED_ROUTES,
             key="gain",
         ),
         Comparison(
             "alpha from which the evidence prefers the last solution, as stated",
-            POSSIBLE,
+            POSSIBLE_ALPHA,
             drawn.possible,
             sd * POSSIBLE_SPREAD + 5e-4,
             why=WHY_POINTS,
-            routes=STATED,
+            routes=STATED_ROUTES,
             key="possible",
         ),
         worst(
             "the same numbers by quadrature",
-            [*POOR, *GOOD, GAIN, POSSIBLE],
+            [*POOR_OVERLAPS, *GOOD_OVERLAPS, GAIN, POSSIBLE_ALPHA],
             [
                 *(x for s in (poor, good) for x in (s.key_overlap, s.value_overlap)),
                 gain,
@@ -217,11 +219,11 @@ def _theory() -> Theory:
     places = np.linspace(low + 0.05, high - 0.05, 6)
     energies = [[s.free_energy for s in equations.fixed_points(float(a))] for a in places]
     gains = np.array([e[-1] - e[0] for e in energies])
-    curve = _followed(equations)
+    curve = _follow_curve(equations)
     return Theory(solutions, curve, low, found.possible.value, high, places, gains)
 
 
-def _drawn(seed: int, possible: float) -> Drawn:
+def _channel_solutions(seed: int, possible: float) -> Drawn:
     """The solutions by iteration on drawn bags, and one Newton step from `possible` to the alpha
     of no gain.
     """
@@ -243,7 +245,7 @@ def _drawn(seed: int, possible: float) -> Drawn:
     return Drawn(np.ravel(found), gain(ALPHA, found), crossing)
 
 
-def _followed(equations: StateEvolution) -> Curve:
+def _follow_curve(equations: StateEvolution) -> Curve:
     """The curve on NODES values of z from below the first solution to beyond the last."""
     z = np.linspace(-2.0, 10.0, NODES)
     x = -1.0
@@ -279,34 +281,30 @@ def _figure(theory: Theory, reached: tuple[Fits, Fits], dim: int) -> Figure:
     q = expit(curve.z)
     rising = np.gradient(curve.alpha, curve.z) > 0
     zero, near = reached
-    solutions = Panel(
+    solutions = panel(
         "solutions",
         "bags per dimension alpha",
         "overlap of the value",
-        (
-            Line(curve.alpha, np.where(rising, q, np.nan), "stable solutions", 0),
-            Line(curve.alpha, np.where(~rising, q, np.nan), "unstable", 3, dashed=True),
-            Points(
-                [ALPHA],
-                zero.mean[1:2],
-                "message passing from zero",
-                1,
-                BAND * zero.error[1:2],
-            ),
-            Points([ALPHA], near.mean[1:2], "from near the truth", 2, BAND * near.error[1:2]),
+        Line(curve.alpha, np.where(rising, q, np.nan), "stable solutions", 0),
+        Line(curve.alpha, np.where(~rising, q, np.nan), "unstable", 3, dashed=True),
+        Points(
+            [ALPHA],
+            zero.mean[1:2],
+            "message passing from zero",
+            1,
+            BAND * zero.error[1:2],
         ),
+        Points([ALPHA], near.mean[1:2], "from near the truth", 2, BAND * near.error[1:2]),
         x_range=(0.5, 2.6),
     )
     alpha = np.linspace(span[0] + 1e-3, span[1] - 1e-3, 40)
-    evidence = Panel(
+    evidence = panel(
         "gain of the last solution over the first",
         "bags per dimension alpha",
         "log evidence per dimension",
-        (
-            Line(alpha, [maxwell(curve, float(a)) for a in alpha], "Maxwell's rule", 4),
-            Points(theory.places, theory.gains, "free energies", 5),
-            Line(span, [0.0, 0.0], "no gain", 6, dashed=True),
-        ),
+        Line(alpha, [maxwell(curve, float(a)) for a in alpha], "Maxwell's rule", 4),
+        Points(theory.places, theory.gains, "free energies", 5),
+        level(span, 0.0, "no gain"),
     )
     title = f"The hard phase, strength 1, L = 5, noise .01, d = {dim}"
     return Figure(title, (solutions, evidence), columns=2)
@@ -317,9 +315,9 @@ CLAIM = Claim(
     title="In the hard phase message passing misses the posterior",
     statement=(
         f"[At noise .01 and alpha = 1.6 the equations have three solutions](count); [the two stable "
-        f"ones have value overlaps {POOR[1]:.3f} and {GOOD[1]:g}](solutions, quadrature).",
+        f"ones have value overlaps {POOR_OVERLAPS[1]:.3f} and {GOOD_OVERLAPS[1]:g}](solutions, quadrature).",
         f"[The evidence prefers the good one, by {GAIN:g} per dimension](gain, quadrature), [as it "
-        f"does from alpha = {POSSIBLE:g} on](possible, quadrature).",
+        f"does from alpha = {POSSIBLE_ALPHA:g} on](possible, quadrature).",
         "[Message passing from zero ends at the poor solution](zero), [though from near the truth "
         "it stays at the good one](near).",
     ),

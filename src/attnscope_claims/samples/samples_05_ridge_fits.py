@@ -23,10 +23,11 @@ from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import Z
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Mark, Panel
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.predictors.attention import LinearAttention, Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.learning_curve import learning_curve
+from attnscope_claims.drawing import panel
 from attnscope_claims.samples.ridge_fits import fit_both
 
 STRENGTH = 5.0
@@ -42,7 +43,7 @@ SPREAD = np.array(
     ]
 )
 GAP = np.array([0.036, 0.038, 0.021])  # of the difference of risks on the same bags, by alpha
-FINITE = 4.0  # times 1/d
+FINITE_DIM_BIAS = 4.0  # times 1/d
 KINDS = ("softmax", "linear")
 # What the statement says: excess risks at ALPHAS.
 SOFTMAX_RISKS = (0.679, 0.421, 0.245)
@@ -70,7 +71,7 @@ def check(context: Context) -> Evidence:
                 ALPHAS,
                 theory.risks[i],
                 mean[i, :, 0],
-                scale * SPREAD[i, :, 0] + FINITE / dim + Z * theory.errors[i],
+                scale * SPREAD[i, :, 0] + FINITE_DIM_BIAS / dim + Z * theory.errors[i],
                 why=WHY,
                 error=error[i, :, 0],
             ),
@@ -169,7 +170,7 @@ def _gaps(theory: Theory, mean: np.ndarray, scale: float, dim: int) -> list[Seri
             ALPHAS,
             softmax - theory.bayes,
             mean[0] - theory.bayes,
-            scale * SPREAD[0, :, 0] + FINITE / dim,
+            scale * SPREAD[0, :, 0] + FINITE_DIM_BIAS / dim,
             why=WHY + "; below every gap",
         ),
     ]
@@ -182,11 +183,11 @@ def _figure(dim: int, risks: list[Series]) -> Figure:
     alpha = np.geomspace(ALPHAS[0], ALPHAS[-1], 30)
     least = learning_curve(_task(dim), alpha).risk.excess
     marks.append(Line(alpha, least, "Bayes-optimal", 2, dashed=True))
-    panel = Panel("risk", "bags per dimension alpha", "excess risk", tuple(marks), log_x=True)
+    only = panel("risk", "bags per dimension alpha", "excess risk", *marks, log="x")
     title = (
         f"Ridge fits (points) and replica equations, strength 5, L = 2, ridge .5, d = {dim}"
     )
-    return Figure(title, (panel,))
+    return Figure(title, (only,))
 
 
 CLAIM = Claim(

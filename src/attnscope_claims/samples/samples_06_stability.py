@@ -28,17 +28,18 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import BAND, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Points
 from attnscope.predictors.attention import LinearAttention
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope.theory.samples.ridge_erm import LARGEST_RADIUS
+from attnscope_claims.drawing import level, panel
 from attnscope_claims.samples.ridge_fits import fit_both
 
 STRENGTH = 5.0
 NOISE = 0.1**0.5
 DIM = 400  # of the spreads
-FINITE = 10.0  # times 1/d
+FINITE_DIM_BIAS = 10.0  # times 1/d
 WHY = "5 sd of the mean of the fits (sd of one known from others; false alarm 6e-7 each) and 10/d"
 
 
@@ -75,7 +76,7 @@ def check(context: Context) -> Evidence:
     measured = np.array([_residual(dim, r, s) for r, s in zip(ROWS, seeds)]) / predicted
     allowed = np.array(
         [
-            Z * row.spread * math.sqrt(DIM / dim / n) + FINITE / dim
+            Z * row.spread * math.sqrt(DIM / dim / n) + FINITE_DIM_BIAS / dim
             for row, n in zip(ROWS, counts)
         ]
     )
@@ -168,27 +169,27 @@ def _figure(
     x = np.arange(len(ROWS))
     ends = [-0.4, len(ROWS) - 0.6]
     panels = (
-        Panel(
+        panel(
             "residual of the fit",
             "alpha, ridge",
             "measured over predicted",
-            (
-                Points(
-                    x, measured, "measured", 0, BAND / Z * (allowed - FINITE / dim) * measured
-                ),
-                Line(ends, [1, 1], "as predicted", 1, dashed=True),
+            Points(
+                x,
+                measured,
+                "measured",
+                0,
+                BAND / Z * (allowed - FINITE_DIM_BIAS / dim) * measured,
             ),
-            log_y=True,
+            level(ends, 1, "as predicted", 1),
+            log="y",
             x_names=names,
         ),
-        Panel(
+        panel(
             "what the solution says of itself",
             "alpha, ridge",
             "stability",
-            (
-                Points(x, stability, "spectral radius", 2),
-                Line(ends, [LARGEST_RADIUS] * 2, "refused from here on", 3, dashed=True),
-            ),
+            Points(x, stability, "spectral radius", 2),
+            level(ends, LARGEST_RADIUS, "refused from here on", 3),
             x_names=names,
         ),
     )

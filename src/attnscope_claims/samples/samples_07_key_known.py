@@ -28,10 +28,11 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import STANDARD_ERRORS, Z, mean_and_error
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Mark, Panel
+from attnscope.figures.figure import Figure, Mark
 from attnscope.predictors.attention import Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.learning_curve import learning_curve
+from attnscope_claims.drawing import panel
 from attnscope_claims.samples.ridge_fits import fit_value
 
 STRENGTH = 5.0
@@ -47,7 +48,7 @@ SPREAD = np.array(
         [(0.041, 0.015), (0.047, 0.025), (0.028, 0.027), (0.021, 0.028)],
     ]
 )
-FINITE = 4.0  # times 1/d
+FINITE_DIM_BIAS = 4.0  # times 1/d
 KEYS = ("oracle", "mean")
 # What the statement says: excess risk by key at ALPHAS, and how much the risk of mean pooling rises
 # from alpha = .5 to 1.
@@ -67,8 +68,8 @@ def check(context: Context) -> Evidence:
     task = SingleLocation.spiked(dim, LENGTH, STRENGTH, NOISE)
     rng = np.random.default_rng([context.seed, 167])
     fits = _fits(task, rng.integers(2**31, size=(len(ALPHAS), count)))
-    curves = [_predicted(task, key, ALPHAS) for key in KEYS]
-    allowed = Z * SPREAD * math.sqrt(DIM / dim / count) + FINITE / dim
+    curves = [_predicted_curves(task, key, ALPHAS) for key in KEYS]
+    allowed = Z * SPREAD * math.sqrt(DIM / dim / count) + FINITE_DIM_BIAS / dim
     series = [
         Series(
             f"{key}-{what}",
@@ -83,7 +84,7 @@ def check(context: Context) -> Evidence:
         for i, key in enumerate(KEYS)
         for j, what in enumerate(("risk", "residual"))
     ]
-    rise, error = mean_and_error(_rises(context.seed))
+    rise, error = mean_and_error(_mean_pooling_rise(context.seed))
     stated = [
         Series(
             f"{key}-stated",
@@ -130,13 +131,15 @@ def _fits(task: SingleLocation, seeds: np.ndarray) -> np.ndarray:
     )
 
 
-def _predicted(task: SingleLocation, key: str, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
+def _predicted_curves(
+    task: SingleLocation, key: str, alpha: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """Excess risk and residual at each alpha."""
     curve = learning_curve(task, alpha, Softmax(1.0), RIDGE, key=key)
     return np.asarray(curve.risk.excess), np.asarray(curve.training_error)
 
 
-def _rises(seed: int) -> np.ndarray:
+def _mean_pooling_rise(seed: int) -> np.ndarray:
     """(SMALL_SETS,): risk of mean pooling from d bags less that from the first d/2 of them."""
     d = SMALL_DIM
     rng = np.random.default_rng([seed, 168])
@@ -159,13 +162,13 @@ def _pooled_risk(features: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 def _figure(task: SingleLocation, series: list[Series]) -> Figure:
     alpha = np.geomspace(0.35, 6, 40)
-    lines = [_predicted(task, key, alpha) for key in KEYS]
+    lines = [_predicted_curves(task, key, alpha) for key in KEYS]
     panels = []
     for j, what in enumerate(("excess risk", "mean squared residual")):
         marks: list[Mark] = []
         for i, key in enumerate(KEYS):
             marks += series[2 * i + j].marks(f"{key} key", i, (alpha, lines[i][j]))
-        panels.append(Panel(what, "bags per dimension alpha", what, tuple(marks), log_x=True))
+        panels.append(panel(what, "bags per dimension alpha", what, *marks, log="x"))
     title = f"Ridge on the value (points fitted), strength 5, L = 3, ridge .1, d = {task.dim}"
     return Figure(title, tuple(panels), columns=2)
 

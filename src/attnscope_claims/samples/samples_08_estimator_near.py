@@ -31,12 +31,13 @@ from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.message_passing import message_passing
 from attnscope.estimators.regressor import SingleLocationRegressor
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.attention import Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 from attnscope.theory.samples.learning_curve import learning_curve
+from attnscope_claims.drawing import panel
 
 __all__ = ["BARS", "CLAIM", "curve", "risks"]
 
@@ -53,14 +54,14 @@ RATIO_SPREAD = {2: 0.064, 4: 0.011, 8: 0.005, 16: 0.003}  # sd of the ratio over
 # are better or worse by chance, 1/sqrt d
 SCATTER = {2: 0.06, 4: 0.03, 8: 0.012, 16: 0.007}
 # relative allowance for d < infinity: over 60 data sets message passing was 3, .4, .1, .1 % above
-FINITE = {2: 0.04, 4: 0.01, 8: 0.003, 16: 0.003}
+FINITE_DIM_BIAS = {2: 0.04, 4: 0.01, 8: 0.003, 16: 0.003}
 HALF_DIGIT = {2: 0.005, 4: 0.0005, 8: 0.0005, 16: 0.0005}  # of RATIOS as printed
 TEST = 10_000
 REPLICATES = 60  # data sets per alpha of `--full`
 COUNTS = {2: 5, 4: 3, 8: 2, 16: 2}  # data sets that the estimator is fitted to by default
-MORE = 8  # data sets on top for message passing alone
-FITTED = "SingleLocationRegressor, its defaults, on sampled bags"
-ASIDE = 1.03  # markers of the same alpha stand this factor apart
+MORE_FITS = 8  # data sets on top for message passing alone
+FITTED_NAMES = "SingleLocationRegressor, its defaults, on sampled bags"
+ASIDE_OFFSET = 1.03  # markers of the same alpha stand this factor apart
 
 
 def task_of(seed: int) -> SingleLocation:
@@ -110,7 +111,7 @@ def check(context: Context) -> Evidence:
     alphas = list(RATIOS)
     seeds = np.random.default_rng([context.seed, 8]).integers(40_000, size=(4, REPLICATES))
     counts = [context.pick(COUNTS[a], REPLICATES) for a in alphas]
-    more = context.pick(MORE, 0)
+    more = context.pick(MORE_FITS, 0)
     predicted = curve([float(a) for a in alphas])
     found = []  # (data sets, 2) per alpha
     measured = []
@@ -121,7 +122,7 @@ def check(context: Context) -> Evidence:
     ratios = [each[:, 1] / each[:, 0] for each in found]
     spread, scatter, finite, digit, stated = (
         np.array([table[a] for a in alphas])
-        for table in (RATIO_SPREAD, SCATTER, FINITE, HALF_DIGIT, RATIOS)
+        for table in (RATIO_SPREAD, SCATTER, FINITE_DIM_BIAS, HALF_DIGIT, RATIOS)
     )
     root = np.sqrt(counts)
     ratio = Series(
@@ -132,7 +133,7 @@ def check(context: Context) -> Evidence:
         [r.mean() for r in ratios],
         Z * spread / root + digit,
         why="5 sd of the mean over data sets (sd of one known from 60), half a digit",
-        routes=("stated", f"{FITTED}, against message passing"),
+        routes=("stated", f"{FITTED_NAMES}, against message passing"),
     )
     near = Series(
         "curve",
@@ -175,10 +176,10 @@ def _figure(alphas: list[int], found: list[np.ndarray]) -> Figure:
     )
     ratio, error = np.array([mean_and_error(row[:, 1] / row[:, 0]) for row in found]).T
     bars = np.array([1 + BARS[a] for a in alphas])
-    aside = ASIDE * x
+    aside = ASIDE_OFFSET * x
     left = (
         Line(grid, curve(list(grid)), "Bayes-optimal curve", 0),
-        Points(x / ASIDE, best[0], "message passing", 1, BAND * best[1]),
+        Points(x / ASIDE_OFFSET, best[0], "message passing", 1, BAND * best[1]),
         Points(aside, ours[0], "estimator", 2, BAND * ours[1]),
     )
     right = (
@@ -188,13 +189,13 @@ def _figure(alphas: list[int], found: list[np.ndarray]) -> Figure:
     )
     text = "bags per dimension, n/d"
     panels = (
-        Panel("near the curve", text, "risk without noise", left, log_x=True),
-        Panel(
+        panel("near the curve", text, "risk without noise", *left, log="x"),
+        panel(
             "against message passing, same bags",
             text,
             "risk over message passing's",
-            right,
-            log_x=True,
+            *right,
+            log="x",
         ),
     )
     return Figure(
@@ -224,7 +225,7 @@ CLAIM = Claim(
         "spiked single-location task, d = 100, L = 3, strength 5, noise^2 = .1; background centred "
         "at zero, where the estimator looks for it"
     ),
-    routes=("quadrature of the Bayes-optimal curve, no data", FITTED),
+    routes=("quadrature of the Bayes-optimal curve, no data", FITTED_NAMES),
     rests_on=("samples-01-curve-attained",),
     check=check,
     snippet=(

@@ -27,7 +27,7 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import mean_and_error, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.full_attention import FullAttention
 from attnscope.predictors.predictions import predict
@@ -35,6 +35,7 @@ from attnscope.tasks.planted.single_location import Batch, SingleLocation
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
+from attnscope_claims.drawing import level, panel
 
 ROUNDOFF = 1e-12
 WHY = "roundoff of sums of at most L d = 150 terms of size one"
@@ -42,11 +43,11 @@ WHY = "roundoff of sums of at most L d = 150 terms of size one"
 TASK = SingleLocation(dim=50, length=10)
 ERF_AT = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 # Stated: the risks of a softmax layer and of the erf predictor at (k*, v*) and this inverse temperature.
-COMMON = 0.7
+COMMON_TEMPERATURE = 0.7
 SOFTMAX_RISK = 0.054
 ERF_RISK = 2.97
 # beyond, the risk becomes a rare event (2e-4 at its best) and its sampled mean is skewed
-SOFTMAX_AT = (0.2, 0.4, COMMON)
+SOFTMAX_AT = (0.2, 0.4, COMMON_TEMPERATURE)
 
 
 def check(context: Context) -> Evidence:
@@ -68,13 +69,13 @@ def check(context: Context) -> Evidence:
         )
         for mean, error in [np.array([mean_and_error(loss(lam, batch)) for lam in at]).T]
     )
-    at_common = mean_and_error(_loss_of_erf(COMMON, batch))
+    at_common = mean_and_error(_loss_of_erf(COMMON_TEMPERATURE, batch))
     risks = (
         layer,
         erf,
         stated(
             "softmax-risk",
-            f"risk of a full softmax layer at inverse temperature {COMMON}, as stated",
+            f"risk of a full softmax layer at inverse temperature {COMMON_TEMPERATURE}, as stated",
             SOFTMAX_RISK,
             layer.measured[-1],
             1e-3,
@@ -82,7 +83,7 @@ def check(context: Context) -> Evidence:
         ),
         stated(
             "erf-risk",
-            f"risk of the erf predictor at inverse temperature {COMMON}, as stated",
+            f"risk of the erf predictor at inverse temperature {COMMON_TEMPERATURE}, as stated",
             ERF_RISK,
             at_common[0],
             1e-2,
@@ -144,7 +145,7 @@ def _layer_by_loops(
     X: np.ndarray, Q: np.ndarray, K: np.ndarray, V: np.ndarray, O: np.ndarray, lam: float
 ) -> np.ndarray:
     """The definition, entry by entry, in Python floats."""
-    queries, keys, values = ([_times(x, W) for x in X] for W in (Q, K, V))
+    queries, keys, values = ([_vector_times_matrix(x, W) for x in X] for W in (Q, K, V))
     out = []
     for query in queries:
         scores = [math.exp(lam * sum(a * b for a, b in zip(query, key))) for key in keys]
@@ -156,7 +157,7 @@ def _layer_by_loops(
     return np.array(out)
 
 
-def _times(x: np.ndarray, W: np.ndarray) -> list[float]:
+def _vector_times_matrix(x: np.ndarray, W: np.ndarray) -> list[float]:
     return [sum(a * b for a, b in zip(x.tolist(), column)) for column in W.T.tolist()]
 
 
@@ -199,42 +200,35 @@ def _figure(
     best: dict[type[Predictor], float] = {
         kind: optimal_temperature(TASK, kind)[0] for kind in (Softmax, Erf)
     }
-    risks = Panel(
+    risks = panel(
         f"risk at (k*, v*), d = {TASK.dim}, L = {TASK.length} (points: sampled)",
         "temperature",
         "risk",
-        (
-            *layer.marks("softmax", 0, (grid, curve(Softmax))),
-            *erf.marks("erf", 1, (grid, curve(Erf))),
-        ),
-        log_x=True,
-        log_y=True,
+        *layer.marks("softmax", 0, (grid, curve(Softmax))),
+        *erf.marks("erf", 1, (grid, curve(Erf))),
+        log="xy",
     )
-    outputs = Panel(
+    outputs = panel(
         "400 sequences, best temperatures",
         "label Y",
         "output T(X)",
-        (
-            Points(batch.target[few], output(Erf(best[Erf])), "erf", 1),
-            Points(batch.target[few], output(Softmax(best[Softmax])), "softmax", 0),
-            Line([-2.5, 2.5], [-2.5, 2.5], "T(X) = Y", 6, dashed=True),
-        ),
+        Points(batch.target[few], output(Erf(best[Erf])), "erf", 1),
+        Points(batch.target[few], output(Softmax(best[Softmax])), "softmax", 0),
+        Line([-2.5, 2.5], [-2.5, 2.5], "T(X) = Y", 6, dashed=True),
     )
     places = np.arange(len(rungs))
-    differences = Panel(
+    differences = panel(
         "library against loops, rung by rung",
         "rung",
         "largest difference",
-        (
-            Points(
-                places,
-                [max(abs(c.measured - c.predicted), 1e-17) for c in rungs],
-                "measured",
-                2,
-            ),
-            Line([-0.4, 3.4], [ROUNDOFF] * 2, "tolerance", 3, dashed=True),
+        Points(
+            places,
+            [max(abs(c.measured - c.predicted), 1e-17) for c in rungs],
+            "measured",
+            2,
         ),
-        log_y=True,
+        level([-0.4, 3.4], ROUNDOFF, "tolerance", 3),
+        log="y",
         x_names=("all rows", "[CLS] row", "one output", "erf"),
     )
     return Figure(
@@ -256,7 +250,7 @@ CLAIM = Claim(
         "X_l.v](componentwise).",
         "[All steps but the last are identities](rows, cls-row, one-output).",
         "[The last step gives another predictor with another risk](softmax-risk, erf-risk).",
-        f"[At (k*, v*) and inverse temperature {COMMON:g} the softmax layer has risk "
+        f"[At (k*, v*) and inverse temperature {COMMON_TEMPERATURE:g} the softmax layer has risk "
         f"{SOFTMAX_RISK:g}](softmax-risk), and [the erf predictor {ERF_RISK:g}](erf-risk).",
     ),
     headline="erf-risk",

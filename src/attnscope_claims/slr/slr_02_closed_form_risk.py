@@ -22,16 +22,17 @@ from scipy.special import erf, ndtri
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.attention import Componentwise, Erf
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
+from attnscope_claims.drawing import level, panel
 
 ROUNDOFF = 1e-12  # relative, stated; the two routes have errors of some 1e-14 each
 # mean distance of the settings from the manifold, the largest of |eta|, |theta|, |rho|; stated
-AWAY = 0.6
+MEAN_DISTANCE = 0.6
 Setting = tuple[SingleLocation, float, Overlaps]
 
 
@@ -42,7 +43,7 @@ def check(context: Context) -> Evidence:
     quadrature = np.array(
         [risk(task, Componentwise(erf, lam), o).value for task, lam, o in settings]
     )
-    mean, error = _sampled(settings, context.pick(40_000, 400_000), rng).T
+    mean, error = _sampled_risks(settings, context.pick(40_000, 400_000), rng).T
     z = (mean - closed) / error
     vectors = _on_vectors(context.pick(4_000, 40_000), int(rng.integers(2**31)))
     off, off_error = mean_and_error(
@@ -73,7 +74,7 @@ def check(context: Context) -> Evidence:
         stated(
             "away",
             "mean distance of the settings from the manifold, as stated",
-            AWAY,
+            MEAN_DISTANCE,
             off,
             0.1,
             off_error,
@@ -97,7 +98,9 @@ def _setting(rng: np.random.Generator) -> Setting:
     return task, 10 ** rng.uniform(-2, 0.5), Overlaps(k[0], k[1], v[0], v[1], k @ v)
 
 
-def _sampled(settings: list[Setting], samples: int, rng: np.random.Generator) -> np.ndarray:
+def _sampled_risks(
+    settings: list[Setting], samples: int, rng: np.random.Generator
+) -> np.ndarray:
     """(m, 2): mean and standard error of the risk of every setting."""
     estimates = [
         risk(task, Erf(lam), o, "monte-carlo", samples, int(rng.integers(2**31)))
@@ -106,7 +109,7 @@ def _sampled(settings: list[Setting], samples: int, rng: np.random.Generator) ->
     return np.array([(e.value, e.error) for e in estimates])
 
 
-def _halfway(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _halfway_vector(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The unit vector between the unit vector x and the direction of y."""
     between = x + y / np.linalg.norm(y)
     return between / np.linalg.norm(between)
@@ -118,8 +121,8 @@ def _on_vectors(n: int, seed: int) -> tuple[float, float, float]:
     """
     task = SingleLocation(dim=400, length=10, seed=seed)
     rest = np.random.default_rng([seed, 1]).standard_normal((2, task.dim))
-    k = _halfway(task.key, rest[0])
-    v = _halfway(task.value, rest[1])
+    k = _halfway_vector(task.key, rest[0])
+    v = _halfway_vector(task.value, rest[1])
     losses = [
         (predict(Erf(0.1), k, v, b.tokens) - b.target) ** 2
         for b in task.batches(n, 1000, seed)
@@ -136,37 +139,29 @@ def _figure(
     ends = [closed.min(), closed.max()]
     z = np.sort((mean - closed) / error)
     quantiles = ndtri((np.arange(len(z)) + 0.5) / len(z))
-    agree = Panel(
+    agree = panel(
         "Monte Carlo against the closed form",
         "risk, closed form",
         "risk, sampled (95 %)",
-        (
-            Points(closed, mean, "settings", 0, BAND * error),
-            Line(ends, ends, "equal", 6, dashed=True),
-        ),
-        log_x=True,
-        log_y=True,
+        Points(closed, mean, "settings", 0, BAND * error),
+        Line(ends, ends, "equal", 6, dashed=True),
+        log="xy",
     )
-    normal = Panel(
+    normal = panel(
         "z-scores, sorted",
         "standard normal quantile",
         "(sampled - closed form)/s.e.",
-        (
-            Points(quantiles, z, "settings", 0),
-            Line([-3, 3], [-3, 3], "standard normal", 6, dashed=True),
-        ),
+        Points(quantiles, z, "settings", 0),
+        Line([-3, 3], [-3, 3], "standard normal", 6, dashed=True),
     )
     relative = np.maximum(np.abs(quadrature / closed - 1), 1e-17)[order]
-    roundoff = Panel(
+    roundoff = panel(
         "quadrature against the closed form",
         "risk, closed form",
         "relative difference, 0 drawn as 1e-17",
-        (
-            Points(closed[order], relative, "settings", 0),
-            Line(ends, [ROUNDOFF] * 2, "tolerance", 6, dashed=True),
-        ),
-        log_x=True,
-        log_y=True,
+        Points(closed[order], relative, "settings", 0),
+        level(ends, ROUNDOFF, "tolerance"),
+        log="xy",
     )
     return Figure("One risk, three routes", (agree, normal, roundoff), columns=3)
 
@@ -177,7 +172,7 @@ CLAIM = Claim(
     statement=(
         "[The population risk of the erf predictor is an explicit function of the five overlaps "
         "kappa, eta, theta, nu and rho, the inverse temperature, d, L and gamma](quadrature, vectors).",
-        f"[On random settings, on average {AWAY:g} away from the manifold](away), [one-dimensional "
+        f"[On random settings, on average {MEAN_DISTANCE:g} away from the manifold](away), [one-dimensional "
         f"quadrature gives the same risk to a relative {ROUNDOFF:g}](quadrature).",
         "[Monte Carlo gives it within its standard errors](projections, scores, vectors).",
     ),

@@ -31,25 +31,26 @@ from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.starts import Moments
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.single_location import Batch, SingleLocation
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
+from attnscope_claims.drawing import level, panel
 
 LENGTHS = (2, 3, 5, 10, 20, 50)
 DIMS = (2, 4, 16)  # the gain is measured at these, L = 10
 TASK = SingleLocation(dim=50, length=10)
 WIDTHS = (1, 2, 8, 32)  # hidden units; 1 is the size comparable to attention
 # M and t of the net written by hand; not tuned further: rarer errors are harder to sample
-GATE = 2.0
+GATE_GAIN = 2.0
 THRESHOLD = 2.7
 # Stated: sequences for training; parameters of the smallest net over those of attention; the risks
 # of the best linear predictor and of attention from moments, d = 50, L = 10.
 SEQUENCES = 100_000
-TIMES = 5.0
+PARAMETER_RATIO = 5.0
 LINEAR_RISK = 0.474
 ATTENTION_RISK = 0.23
 # W (p, h), b (h,), a (h,), c (1,)
@@ -107,7 +108,7 @@ def check(context: Context) -> Evidence:
         stated(
             "parameters",
             "parameters of that net over those of attention, as stated",
-            TIMES,
+            PARAMETER_RATIO,
             _parameters(WIDTHS[0]) / (2 * TASK.dim),
             0.1,
         ),
@@ -149,7 +150,7 @@ def _after_training(
     """
     data, fresh = (TASK.sample(n, seed, "float32") for n, seed in zip((count, 30_000), seeds))
     tested = {
-        width: mean_and_error(_loss(_trained(data, width, seeds[2]), fresh))
+        width: mean_and_error(_loss(_train_net(data, width, seeds[2]), fresh))
         for width in WIDTHS
     }
     return tested, mean_and_error(_loss(_net_by_hand(), fresh)), _attention(data, fresh)
@@ -177,7 +178,7 @@ def _least_squares(task: SingleLocation, n: int, seed: int) -> tuple[float, ...]
     return tuple(out)
 
 
-def _trained(
+def _train_net(
     data: Batch, width: int, seed: int, epochs: int = 10, batch: int = 500, rate: float = 5e-3
 ) -> Net:
     """Adam with its usual constants; the step falls linearly to zero over the second half."""
@@ -232,13 +233,13 @@ def _net_by_hand() -> Net:
 
     def one(sign: int) -> np.ndarray:
         """(p, L): the same weights at every location."""
-        weights = GATE * TASK.key + sign * TASK.value
+        weights = GATE_GAIN * TASK.key + sign * TASK.value
         return np.kron(np.eye(TASK.length), weights[:, None])
 
     signs = np.repeat([0.5, -0.5], TASK.length)
     return (
         np.hstack([one(1), one(-1)]),
-        np.full(2 * TASK.length, -GATE * THRESHOLD),
+        np.full(2 * TASK.length, -GATE_GAIN * THRESHOLD),
         signs,
         np.zeros(1),
     )
@@ -252,7 +253,7 @@ def _gate_risk() -> float:
     weight = np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi) * (g[1] - g[0])
 
     def gate(u: np.ndarray, w: np.ndarray) -> np.ndarray:
-        opened = GATE * (u - THRESHOLD)
+        opened = GATE_GAIN * (u - THRESHOLD)
         return (np.maximum(opened + w, 0) - np.maximum(opened - w, 0)) / 2
 
     u = g[:, None]
@@ -284,45 +285,41 @@ def _figure(
         SingleLocation(dim=4, length=int(length)).linear_risk().value for length in lengths
     ]
     null = TASK.null_risk().value
-    left = Panel(
+    left = panel(
         "linear regression (points: least squares)",
         "sequence length L",
         "risk",
-        (
-            Line(lengths, [null] * len(lengths), "null: predict the mean", 6, dashed=True),
-            *linear.marks("best linear", 0, (lengths, curve)),
-        ),
-        log_x=True,
+        Line(lengths, [null] * len(lengths), "null: predict the mean", 6, dashed=True),
+        *linear.marks("best linear", 0, (lengths, curve)),
+        log="x",
         y_range=(0.3, 0.52),
     )
     size = [_parameters(width) for width in tested]
     ends = [60, 4e4]
     m, e = np.array(list(tested.values())).T
-    right = Panel(
+    right = panel(
         f"fully connected nets, d = {TASK.dim}, L = {TASK.length}",
         "number of parameters",
         "risk on fresh sequences",
-        (
-            Line(ends, [null] * 2, "null", 6, dashed=True),
-            Line(ends, [TASK.linear_risk().value] * 2, "best linear", 0),
-            Line(ends, [optimal_temperature(TASK, Erf)[1].value] * 2, "erf oracle, exact", 1),
-            Points(size, m, "trained nets: 1, 2, 8, 32 units", 2, BAND * e),
-            Points(
-                [_parameters(2 * TASK.length)],
-                [by_hand[0]],
-                "net written by hand",
-                3,
-                [BAND * by_hand[1]],
-            ),
-            Points(
-                [2 * TASK.dim],
-                [attention[1]],
-                "attention from moments",
-                1,
-                [BAND * attention[2]],
-            ),
+        level(ends, null, "null"),
+        Line(ends, [TASK.linear_risk().value] * 2, "best linear", 0),
+        Line(ends, [optimal_temperature(TASK, Erf)[1].value] * 2, "erf oracle, exact", 1),
+        Points(size, m, "trained nets: 1, 2, 8, 32 units", 2, BAND * e),
+        Points(
+            [_parameters(2 * TASK.length)],
+            [by_hand[0]],
+            "net written by hand",
+            3,
+            [BAND * by_hand[1]],
         ),
-        log_x=True,
+        Points(
+            [2 * TASK.dim],
+            [attention[1]],
+            "attention from moments",
+            1,
+            [BAND * attention[2]],
+        ),
+        log="x",
         y_range=(0, 0.55),
     )
     return Figure("Linear regression and small dense nets fail", (left, right), columns=2)
@@ -336,7 +333,7 @@ CLAIM = Claim(
         "gamma^4/(L - 1 + gamma^2)](linear).",
         "[Its gain over predicting the mean falls to zero as L grows](gain), [in every "
         "dimension](dims).",
-        f"[A fully connected ReLU net with one hidden unit has {TIMES:g} times the parameters of "
+        f"[A fully connected ReLU net with one hidden unit has {PARAMETER_RATIO:g} times the parameters of "
         "attention](parameters).",
         f"[Trained on {SEQUENCES:,} sequences, it does no better than the best linear "
         "predictor](small-net).",

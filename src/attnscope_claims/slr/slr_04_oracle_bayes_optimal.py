@@ -31,12 +31,13 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
 from attnscope.claims.compare import Z, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Mark, Panel
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimum import oracle_regime
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
+from attnscope_claims.drawing import level, panel
 
 ERF = Erf(1.0)  # the kind; unchecked_risk is told the temperature
 ORACLE = as_arrays(Overlaps.oracle())
@@ -58,8 +59,8 @@ class Path(NamedTuple):
         ) ** -self.power
 
 
-INSIDE = (Path("d^(-1/4)", 0.25), Path("d^(-0.4)", 0.4))
-OUTSIDE = (
+INSIDE_PATHS = (Path("d^(-1/4)", 0.25), Path("d^(-0.4)", 0.4))
+OUTSIDE_PATHS = (
     Path("d^(-1/2)", 0.5),
     Path("d^(-0.6)", 0.6),
     Path("d^(-1/4), L = sqrt(d)", 0.25, long=True),
@@ -72,23 +73,25 @@ EXPONENTS = (-0.5, -0.8, 0.0)
 REGRETS = (0.0036, 2.9e-5)
 PLATEAU = 0.0503
 NULL_EXPONENT = -0.1
-LEAK = 1.27
-FAR = (1e13, 1e15)  # d between which NULL_EXPONENT is measured
-LONGEST = 1e6  # for the path with L = sqrt(d): a thousand tokens per sampled sequence
+LEAK_RISK = 1.27
+FAR_DIMS = (1e13, 1e15)  # d between which NULL_EXPONENT is measured
+LONGEST_DIM = 1e6  # for the path with L = sqrt(d): a thousand tokens per sampled sequence
 
 
 def check(context: Context) -> Evidence:
     seeds = iter(np.random.default_rng([context.seed, 4]).integers(2**31, size=100).tolist())
     size = context.pick(400_000, 4_000_000)  # tokens drawn per point
     dims = {
-        path: [d for d in DIMS if not path.long or d <= LONGEST]
-        for path in (*INSIDE, *OUTSIDE)
+        path: [d for d in DIMS if not path.long or d <= LONGEST_DIM]
+        for path in (*INSIDE_PATHS, *OUTSIDE_PATHS)
     }
     measured = {
-        path: np.array([_sampled(*path.at(d), size, next(seeds)) for d in dims[path]]).T
+        path: np.array(
+            [_sampled_excess(*path.at(d), size, next(seeds)) for d in dims[path]]
+        ).T
         for path in dims
     }
-    exact = {path: [_exact(*path.at(d)) for d in dims[path]] for path in dims}
+    exact = {path: [_oracle_excess(*path.at(d)) for d in dims[path]] for path in dims}
     series = {
         path: Series(
             f"path-{i}",
@@ -103,8 +106,8 @@ def check(context: Context) -> Evidence:
     comparisons = (
         *series.values(),
         *(_limit(path, measured[path]) for path in dims),
-        *(_leading(path) for path in dims if not path.long),
-        *_stated(exact, measured),
+        *(_compare_limit_law(path) for path in dims if not path.long),
+        *_compare_stated(exact, measured),
     )
     bayes = SingleLocation(100, 10).bayes_risk().value
     notes = f"The Bayes risk at d = 100, L = 10 is {bayes:.1e}; the null risk is 0.5."
@@ -119,11 +122,13 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(series), notes, tables=(table,))
 
 
-def _exact(task: SingleLocation, lam: float) -> float:
+def _oracle_excess(task: SingleLocation, lam: float) -> float:
     return float(unchecked_risk(task, ERF, ORACLE, lam).excess)
 
 
-def _sampled(task: SingleLocation, lam: float, size: int, seed: int) -> tuple[float, float]:
+def _sampled_excess(
+    task: SingleLocation, lam: float, size: int, seed: int
+) -> tuple[float, float]:
     out = risk(
         task,
         Erf(lam),
@@ -135,12 +140,17 @@ def _sampled(task: SingleLocation, lam: float, size: int, seed: int) -> tuple[fl
     return float(out.excess), float(out.error)
 
 
-def _stated(exact: dict[Path, list[float]], measured: dict[Path, np.ndarray]) -> tuple:
+def _compare_stated(
+    exact: dict[Path, list[float]], measured: dict[Path, np.ndarray]
+) -> tuple:
     """The numbers of the statement."""
-    three = [measured[path] for path in (*INSIDE, OUTSIDE[0])]
+    three = [measured[path] for path in (*INSIDE_PATHS, OUTSIDE_PATHS[0])]
     slopes = [np.log(m[0, -1] / m[0, -2]) / math.log(10) for m in three]
     errors = [math.hypot(*(m[1, -2:] / m[0, -2:])) / math.log(10) for m in three]
-    gaps = [task.gamma**2 - _exact(task, lam) for task, lam in map(OUTSIDE[1].at, FAR)]
+    gaps = [
+        task.gamma**2 - _oracle_excess(task, lam)
+        for task, lam in map(OUTSIDE_PATHS[1].at, FAR_DIMS)
+    ]
     return (
         stated(
             "rates",
@@ -157,30 +167,30 @@ def _stated(exact: dict[Path, list[float]], measured: dict[Path, np.ndarray]) ->
             REGRETS,
             [
                 measured[p][0, -1] - float(p.at(DIMS[-1])[0].bayes_risk().excess)
-                for p in INSIDE
+                for p in INSIDE_PATHS
             ],
             np.array([1e-4, 1e-6]),
-            [measured[path][1, -1] for path in INSIDE],
+            [measured[path][1, -1] for path in INSIDE_PATHS],
         ),
         stated(
             "plateau",
             "risk at lam = d^(-1/2), d = 1e7, as stated",
             PLATEAU,
-            exact[OUTSIDE[0]][-1],
+            exact[OUTSIDE_PATHS[0]][-1],
             1e-4,
         ),
         stated(
             "null",
             "exponent of d of the gap to the null risk, lam = d^(-0.6), as stated",
             NULL_EXPONENT,
-            math.log(gaps[1] / gaps[0]) / math.log(FAR[1] / FAR[0]),
+            math.log(gaps[1] / gaps[0]) / math.log(FAR_DIMS[1] / FAR_DIMS[0]),
             1e-2,
         ),
         stated(
             "leak",
             "risk at L = sqrt(d), lam = d^(-1/4), d = 1e6, as stated",
-            LEAK,
-            exact[OUTSIDE[2]][-1],
+            LEAK_RISK,
+            exact[OUTSIDE_PATHS[2]][-1],
             1e-2,
         ),
     )
@@ -188,7 +198,7 @@ def _stated(exact: dict[Path, list[float]], measured: dict[Path, np.ndarray]) ->
 
 def _limit(path: Path, measured: np.ndarray) -> Comparison:
     """Regret over Bayes at the largest d, sampled, against the limit law."""
-    dim = LONGEST if path.long else DIMS[-1]
+    dim = LONGEST_DIM if path.long else DIMS[-1]
     task, lam = path.at(dim)
     mean, error = measured[:, -1]
     predicted = oracle_regime(task, lam).leading_risk
@@ -202,14 +212,14 @@ def _limit(path: Path, measured: np.ndarray) -> Comparison:
     )
 
 
-def _leading(path: Path) -> Comparison:
+def _compare_limit_law(path: Path) -> Comparison:
     """The closed form against the limit law, at the largest d."""
     task, lam = path.at(DIMS[-1])
     predicted = oracle_regime(task, lam).leading_risk
     return worst(
         f"closed form at d = 1e7, temperature {path.name}: limit law",
         predicted,
-        _exact(task, lam),
+        _oracle_excess(task, lam),
         10 * lam**2 * predicted,
         REMAINDER,
     )
@@ -227,28 +237,28 @@ def _figure(series: dict[Path, Series]) -> Figure:
             grid = (
                 fine
                 if not path.long
-                else np.unique(np.round(np.sqrt(fine[fine <= LONGEST * 1.01]))) ** 2
+                else np.unique(np.round(np.sqrt(fine[fine <= LONGEST_DIM * 1.01]))) ** 2
             )  # L integer
-            curve = grid, [_exact(*path.at(d)) for d in grid]
+            curve = grid, [_oracle_excess(*path.at(d)) for d in grid]
             out += series[path].marks(path.name, color, curve)
         return out
 
-    inside = Panel(
+    inside = panel(
         "inside the regime: risk to 0",
         "dimension d",
         "excess risk at (k*, v*)",
-        (*marks(INSIDE), Line(small, bayes, "Bayes", 6, dashed=True)),
-        log_x=True,
-        log_y=True,
+        *marks(INSIDE_PATHS),
+        Line(small, bayes, "Bayes", 6, dashed=True),
+        log="xy",
         y_range=(1e-11, 10),
     )
-    outside = Panel(
+    outside = panel(
         "outside the regime: it does not",
         "dimension d",
         "excess risk at (k*, v*)",
-        (*marks(OUTSIDE), Line([10, 1e7], [0.5, 0.5], "null", 5, dashed=True)),
-        log_x=True,
-        log_y=True,
+        *marks(OUTSIDE_PATHS),
+        level([10, 1e7], 0.5, "null", 5),
+        log="xy",
     )
     return Figure(
         "Risk of the erf oracle by temperature law (lines exact, points sampled)",
@@ -270,7 +280,7 @@ CLAIM = Claim(
         f"[At a = 1/2 it stays at gamma^2 erfc(1/sqrt 2)^2 = {PLATEAU:g}](plateau, rates).",
         f"[At a = 0.6 it returns to the null risk, the gap closing as d^({NULL_EXPONENT:g})](null).",
         "[With L = sqrt(d) and a = 1/4 the background leaks, and the risk tends to 4/pi = "
-        f"{LEAK:g}](leak).",
+        f"{LEAK_RISK:g}](leak).",
     ),
     headline="plateau",
     provenance=Provenance(

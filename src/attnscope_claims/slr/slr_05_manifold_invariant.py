@@ -22,22 +22,25 @@ from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory
-from attnscope.figures.figure import Figure, Line, Panel
+from attnscope.figures.figure import Figure, Line
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import local_geometry
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
+from attnscope_claims.drawing import panel
 from attnscope_claims.panels import EPS
 
 NAME = "init_manifold"
-SMALL = SingleLocation(
+SMALL_TASK = SingleLocation(
     dim=60, length=10
 )  # where vectors are cheap enough for the slow growth; critical temperature 1.06
-HOT, HOT_STEP = 2.5, 1e-3
+HOT_TEMPERATURE, HOT_STEP = 2.5, 1e-3
 # distances between which growth is read off: above fresh rounding, below the nonlinear range
-FITTED = (1e-13, 1e-8)
-SLOPE = 0.02  # relative: kappa still creeps while the distance grows, and mu with it
+FITTED_DISTANCES = (1e-13, 1e-8)
+SLOPE_TOLERANCE = (
+    0.02  # relative: kappa still creeps while the distance grows, and mu with it
+)
 
 
 def check(context: Context) -> Evidence:
@@ -69,7 +72,7 @@ def check(context: Context) -> Evidence:
             "growth of rounding per step above the critical temperature",
             predicted,
             measured,
-            SLOPE * predicted,
+            SLOPE_TOLERANCE * predicted,
             why="2 %: kappa still creeps while the distance grows, and the eigenvalue with it",
             key="growth",
         ),
@@ -77,7 +80,7 @@ def check(context: Context) -> Evidence:
     notes = (
         f"Below the critical temperature the vectors stay within {vectors.distance.max():.1e} of M "
         f"over {steps} steps. Above it (temperature "
-        f"{HOT} against {critical_temperature(SMALL):.2f}, d = {SMALL.dim}) M repels: rounding "
+        f"{HOT_TEMPERATURE} against {critical_temperature(SMALL_TASK):.2f}, d = {SMALL_TASK.dim}) M repels: rounding "
         f"grows e-fold every {1 / measured:.0f} steps."
     )
     return Evidence(comparisons, _figure(reduced, vectors, hot, predicted), notes)
@@ -103,8 +106,8 @@ def _vectors(steps: int, seed: int) -> Trajectory:
 def _hot_vectors(seed: int) -> Trajectory:
     """Vectors of R^60 above the critical inverse temperature."""
     return train(
-        SMALL,
-        Erf(HOT),
+        SMALL_TASK,
+        Erf(HOT_TEMPERATURE),
         "manifold",
         8,
         12_000,
@@ -121,9 +124,17 @@ def _growth(hot: Trajectory, seed: int) -> tuple[float, float]:
     visits, and from the vectors' rounding.
     """
     run = train(
-        SMALL, Erf(HOT), "manifold", 8, int(hot.step[-1]), HOT_STEP, 200, seed, progress=False
+        SMALL_TASK,
+        Erf(HOT_TEMPERATURE),
+        "manifold",
+        8,
+        int(hot.step[-1]),
+        HOT_STEP,
+        200,
+        seed,
+        progress=False,
     )
-    inside = (hot.distance > FITTED[0]) & (hot.distance < FITTED[1])
+    inside = (hot.distance > FITTED_DISTANCES[0]) & (hot.distance < FITTED_DISTANCES[1])
     slopes = [
         np.polyfit(hot.step[use], np.log(d[use]), 1)[0]
         for d, use in zip(hot.distance, inside)
@@ -132,7 +143,7 @@ def _growth(hot: Trajectory, seed: int) -> tuple[float, float]:
     for i, use in enumerate(inside):
         middle = int(np.median(np.flatnonzero(use)))
         lowest = local_geometry(
-            SMALL, Erf(HOT), Overlaps(*run.log[:, i, middle])
+            SMALL_TASK, Erf(HOT_TEMPERATURE), Overlaps(*run.log[:, i, middle])
         ).eigenvalues[0]
         rates.append(np.log1p(-HOT_STEP * lowest))
     return float(np.median(rates)), float(np.median(slopes))
@@ -145,18 +156,15 @@ def _figure(
         np.maximum(q, 1e-17) for q in np.quantile(vectors.distance, (0.5, 1), axis=0)
     )
     steps = np.maximum(vectors.step, 1)
-    cold = Panel(
+    cold = panel(
         f"temperature 0.1, d = {vectors.setup.task.dim}",
         "step",
         "distance to the manifold",
-        (
-            Line(steps, high, "vectors, largest of 16", 0),
-            Line(steps, median, "vectors, median", 4),
-            Line(steps, EPS * steps, "bound: one rounding per step", 6, dashed=True),
-            Line(steps, np.full(len(steps), 1e-17), "five overlaps: exactly 0", 2),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(steps, high, "vectors, largest of 16", 0),
+        Line(steps, median, "vectors, median", 4),
+        Line(steps, EPS * steps, "bound: one rounding per step", 6, dashed=True),
+        Line(steps, np.full(len(steps), 1e-17), "five overlaps: exactly 0", 2),
+        log="xy",
         x_range=(100, float(steps[-1])),
     )
     runs = tuple(
@@ -174,12 +182,13 @@ def _figure(
         1,
         dashed=True,
     )
-    warm = Panel(
-        f"temperature {HOT}, above critical, d = {SMALL.dim}",
+    warm = panel(
+        f"temperature {HOT_TEMPERATURE}, above critical, d = {SMALL_TASK.dim}",
         "step",
         "distance to the manifold",
-        (*runs, law),
-        log_y=True,
+        *runs,
+        law,
+        log="y",
     )
     return Figure("Runs that start on the manifold stay on it", (cold, warm), columns=2)
 

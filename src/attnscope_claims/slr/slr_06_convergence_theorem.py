@@ -30,31 +30,31 @@ import numpy as np
 from scipy.integrate import quad, solve_ivp
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import Z
+from attnscope.claims.compare import Z, exact_count
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.rates import escape_time
 from attnscope.dynamics.starts import starting_overlaps
 from attnscope.dynamics.train import train
-from attnscope.figures.figure import Figure, Heat, Line, Panel, Points
+from attnscope.figures.figure import Figure, Heat, Line, Points
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
-from attnscope_claims.panels import COUNT, EXACT_COUNT
+from attnscope_claims.drawing import panel
 
 TASK = SingleLocation(dim=400, length=10)
 RUNS = 4  # starts per setting
 # Stated: random settings; 1 - |kappa| and 1 - |nu| at the end; the steps a run gets, over those predicted.
 SETTINGS = 240
-THERE = 1e-6
+END_DISTANCE = 1e-6
 PATIENCE = 2
 STEP_SHARE = (0.1, 0.9)  # of the step that is small enough, between these
 BUDGET = 3000  # steps behind the map
 STABLE_AT = (0.02, 0.05, 0.1, 0.2, 0.4)
 TIMED_AT = (0.02, 0.04, 0.07, 0.1, 0.13, 0.15)
 # kappa, for the times
-START = 0.1
-REACHED = 0.9
+START_OVERLAP = 0.1
+REACHED_OVERLAP = 0.9
 
 
 class Pull(NamedTuple):
@@ -108,7 +108,7 @@ def check(context: Context) -> Evidence:
     predicted, measured = np.array([_time(lam) for lam in TIMED_AT]).T
     times = Series(
         "time",
-        f"steps from kappa = {START} to {REACHED}",
+        f"steps from kappa = {START_OVERLAP} to {REACHED_OVERLAP}",
         TIMED_AT,
         predicted,
         measured,
@@ -116,12 +116,10 @@ def check(context: Context) -> Evidence:
         why="a step, and 1e-3 of the time: logs are 1/2000 of the run apart",
     )
     comparisons = (
-        Comparison(
+        exact_count(
             f"runs that arrive at +-(k*, v*), of {len(ends)} in {settings} settings",
             len(ends),
-            int((ends != 0).sum()),
-            COUNT,
-            why=EXACT_COUNT,
+            (ends != 0).sum(),
             key="arrive",
         ),
         Comparison(
@@ -140,7 +138,9 @@ def check(context: Context) -> Evidence:
     )
     steps = [*times.measured, _flow_time(0.3) / 0.1]
     rows = tuple((f"{lam:g}", round(n)) for lam, n in zip((*TIMED_AT, 0.3), steps))
-    title = f"Steps until overlap {REACHED}, d = 400, step 0.1 (the last one predicted)"
+    title = (
+        f"Steps until overlap {REACHED_OVERLAP}, d = 400, step 0.1 (the last one predicted)"
+    )
     table = Table(title, ("temperature", "steps"), rows)
     return Evidence(comparisons, _figure(context, limits, times), notes, tables=(table,))
 
@@ -160,16 +160,16 @@ def _one_setting(
     seed = int(rng.integers(2**31))
     start = Overlaps(*starting_overlaps(task, "manifold", RUNS, seed))
     slowest = min(pull.on_key(1), pull.on_value(1))
-    arrive = math.log(math.pi / 2 / math.sqrt(2 * THERE)) / (
+    arrive = math.log(math.pi / 2 / math.sqrt(2 * END_DISTANCE)) / (
         alpha * slowest
-    )  # the angle falls from at most pi/2 to sqrt(2 THERE)
+    )  # the angle falls from at most pi/2 to sqrt(2 END_DISTANCE)
     steps = math.ceil(
         patience * math.ceil(float(escape_time(task, Erf(lam), alpha, start).max()) + arrive)
     )
     run = train(task, Erf(lam), start, RUNS, steps, alpha, steps, seed, progress=False)
     kappa = run.log[0, :, -1]
     nu = run.log[3, :, -1]
-    there = (kappa * nu > 0) & (np.minimum(np.abs(kappa), np.abs(nu)) >= 1 - THERE)
+    there = (kappa * nu > 0) & (np.minimum(np.abs(kappa), np.abs(nu)) >= 1 - END_DISTANCE)
     return np.where(there, np.sign(kappa), 0)
 
 
@@ -196,30 +196,34 @@ def _largest_step(lam: float) -> float:
 
 
 def _flow_time(lam: float) -> float:
-    """Time of the gradient flow from START to REACHED along nu = 1."""
+    """Time of the gradient flow from START_OVERLAP to REACHED_OVERLAP along nu = 1."""
     pull = Pull.of(TASK, lam)
     return float(
-        quad(lambda kappa: 1 / ((1 - kappa**2) * pull.on_key(kappa)), START, REACHED)[0]
+        quad(
+            lambda kappa: 1 / ((1 - kappa**2) * pull.on_key(kappa)),
+            START_OVERLAP,
+            REACHED_OVERLAP,
+        )[0]
     )
 
 
 def _time(lam: float, alpha: float = 0.1) -> tuple[float, float]:
-    """Steps from START to REACHED along nu = 1: (predicted, measured)."""
+    """Steps from START_OVERLAP to REACHED_OVERLAP along nu = 1: (predicted, measured)."""
     pull = Pull.of(TASK, lam)
     h = lambda kappa: math.sqrt(1 - kappa**2) * pull.on_key(kappa)
-    predicted = _flow_time(lam) / alpha + math.log(h(REACHED) / h(START)) / 2
+    predicted = _flow_time(lam) / alpha + math.log(h(REACHED_OVERLAP) / h(START_OVERLAP)) / 2
     steps = math.ceil(1.2 * predicted) + 10
     run = train(
         TASK,
         Erf(lam),
-        Overlaps(START, 0.0, 0.0, 1.0, 0.0),
+        Overlaps(START_OVERLAP, 0.0, 0.0, 1.0, 0.0),
         1,
         steps,
         alpha,
         max(1, steps // 2000),
         progress=False,
     )
-    return predicted, float(np.interp(REACHED, run.overlaps.kappa[0], run.step))
+    return predicted, float(np.interp(REACHED_OVERLAP, run.overlaps.kappa[0], run.step))
 
 
 def _figure(context: Context, limits: Series, times: Series) -> Figure:
@@ -229,38 +233,32 @@ def _figure(context: Context, limits: Series, times: Series) -> Figure:
     fine = np.geomspace(0.003, 1, 60)
     limit = [_step_limit(x) for x in fine]
     needed = np.array([_time_from_saddle(x) for x in fine])
-    map_ = Panel(
+    map_ = panel(
         f"runs not at the oracle after {BUDGET} steps",
         "temperature",
         "step size",
-        (
-            Heat(lam, alpha, 1 - share, "share of 8 runs not at the oracle"),
-            Line(fine, limit, "stability limit 2/max(f, g)", 1),
-            Points(STABLE_AT, limits.measured, "limit, bisected", 1),
-            Line(
-                fine,
-                np.where(needed / BUDGET < 100, needed / BUDGET, np.nan),
-                "too slow below",
-                3,
-                dashed=True,
-            ),
+        Heat(lam, alpha, 1 - share, "share of 8 runs not at the oracle"),
+        Line(fine, limit, "stability limit 2/max(f, g)", 1),
+        Points(STABLE_AT, limits.measured, "limit, bisected", 1),
+        Line(
+            fine,
+            np.where(needed / BUDGET < 100, needed / BUDGET, np.nan),
+            "too slow below",
+            3,
+            dashed=True,
         ),
-        log_x=True,
-        log_y=True,
+        log="xy",
         x_range=(0.003, 1),
         y_range=(0.01, 100),
     )
     grid = np.geomspace(0.01, 0.35, 50)
-    slow = Panel(
-        f"time from kappa = {START} to {REACHED}",
+    slow = panel(
+        f"time from kappa = {START_OVERLAP} to {REACHED_OVERLAP}",
         "temperature",
         "steps of size 0.1",
-        (
-            Line(grid, [_flow_time(x) / 0.1 for x in grid], "gradient flow, an integral", 0),
-            Points(TIMED_AT, times.measured, "measured", 2),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(grid, [_flow_time(x) / 0.1 for x in grid], "gradient flow, an integral", 0),
+        Points(TIMED_AT, times.measured, "measured", 2),
+        log="xy",
     )
     return Figure(
         "Convergence from the manifold, and what breaks it (d = 400, L = 10)",
@@ -298,7 +296,7 @@ CLAIM = Claim(
         "every dimension, length, gamma and inverse temperature, if the step is small "
         "enough](arrive).",
         "[Each of the two is reached from half of the starts](share).",
-        f"[In {SETTINGS} random settings all runs arrive to within {THERE:.0e} in {PATIENCE} times "
+        f"[In {SETTINGS} random settings all runs arrive to within {END_DISTANCE:.0e} in {PATIENCE} times "
         "the predicted number of steps](arrive).",
         "[Steps above 2/max(f, g), f and g being the pulls on k and v there, make (k*, v*) "
         "repel](step-limit).",

@@ -46,7 +46,7 @@ ROUNDING = (
 )
 WHY = "roundoff: 20,000 steps of 1e-16, magnified below 100 times by leaving the saddle"
 IN_THE_LIMIT = "roundoff: e^-51 of the gap is left, and a step's rounding of 1e-16 fades"
-LONG = 600_000  # further steps: e^(-2 * 600,000/23,379) leaves nothing of the gap
+FURTHER_STEPS = 600_000  # further steps: e^(-2 * 600,000/23,379) leaves nothing of the gap
 
 
 def check(context: Context) -> Evidence:
@@ -61,7 +61,7 @@ def check(context: Context) -> Evidence:
         *run.log[[0, 3], :, 0],
     )
     limit = float(risk(e.task(), Erf(e.temperature), Overlaps.oracle()).excess)
-    end = _continued(run)
+    end = _extend_run(run)
     paths, vectors = same_path(NAME, context.seed, context.pick(1000, 6000))
     comparisons = (
         counted(
@@ -118,8 +118,8 @@ def check(context: Context) -> Evidence:
     )
 
 
-def _continued(run: Trajectory) -> Trajectory:
-    return run.extend(LONG, progress=False)
+def _extend_run(run: Trajectory) -> Trajectory:
+    return run.extend(FURTHER_STEPS, progress=False)
 
 
 def _median(key: str, what: str, value: float, logs: np.ndarray, digit: float) -> Comparison:
@@ -147,12 +147,12 @@ def two_number_map(
         a = m * kappa
         f = 4 / math.sqrt(math.pi) * gam2 * m * np.exp(-a * a) * (nu - erf(a / q))
         g = 2 * gam2 * erf(a)
-        kappa = _turned(kappa, alpha * f)
-        nu = _turned(nu, alpha * g)
+        kappa = _normalised_step(kappa, alpha * f)
+        nu = _normalised_step(nu, alpha * g)
     return kappa, nu
 
 
-def _turned(x: np.ndarray, push: np.ndarray) -> np.ndarray:
+def _normalised_step(x: np.ndarray, push: np.ndarray) -> np.ndarray:
     """The overlap of a unit vector after a tangential push towards the teacher, normalised."""
     return (x + push * (1 - x * x)) / np.sqrt(1 + push * push * (1 - x * x))
 

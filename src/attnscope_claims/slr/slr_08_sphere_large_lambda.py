@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from scipy.special import erf
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import stated, worst
+from attnscope.claims.compare import exact_count, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
@@ -33,22 +33,22 @@ from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 from attnscope.theory.risks.erf_risk import erf_excess_gradient
-from attnscope_claims.panels import COUNT, EXACT_COUNT, counted, run_panels, same_path
+from attnscope_claims.panels import counted, run_panels, same_path
 from attnscope_claims.slr.temperature_routes import critical_by_gradient
 
 NAME = "init_sphere_large_lambda"
 # Stated: runs; the critical inverse temperature; the oracle's excess risk at 0.9, over that of
 # predicting the mean; the excess risk of the tilted minimum.
 RUNS = 30
-CRITICAL = 0.892
+CRITICAL_TEMPERATURE = 0.892
 TIMES_NULL = 7.64
-TILTED = 3.807
-LONG = 1_000_000  # further steps until the runs have settled
+TILTED_EXCESS = 3.807
+FURTHER_STEPS = 1_000_000  # further steps until the runs have settled
 # excess within this of a minimum counts as there: the two minima are .18 apart
-SETTLED = 1e-4
+SETTLED_DISTANCE = 1e-4
 # relative: the fit starts at 1e-6 and ends at 1e-3 from the oracle, where second-order terms are
 # 1e-3
-SLOPE = 1e-3
+SLOPE_TOLERANCE = 1e-3
 
 
 def check(context: Context) -> Evidence:
@@ -57,25 +57,25 @@ def check(context: Context) -> Evidence:
     run = run_experiment(
         NAME, runs=context.pick(RUNS, 10 * RUNS), seed=context.seed, progress=False
     )
-    end = _continued(run)
+    end = _extend_run(run)
     tilted = tilted_minimum(task, lam)
     swapped, oracle = (
         float(risk(task, Erf(lam), o).excess)
         for o in (swapped_overlaps(task, lam), Overlaps.oracle())
     )
-    near = [np.abs(end.excess[:, -1] - level) < SETTLED for level in (tilted, swapped)]
+    near = [
+        np.abs(end.excess[:, -1] - level) < SETTLED_DISTANCE for level in (tilted, swapped)
+    ]
     growth = -min(
         stationary_points(task, Erf(lam)), key=lambda p: p.name != "oracle"
     ).eigenvalues.min()
     paths, _ = same_path(NAME, context.seed, context.pick(1000, 6000))
     comparisons = (
         counted(f"runs at the oracle, of {run.runs}", 0, run.outcome, "oracle", key="oracle"),
-        Comparison(
+        exact_count(
             "runs that settle at the tilted or the swapped minimum",
             run.runs,
-            int((near[0] | near[1]).sum()),
-            COUNT,
-            why=EXACT_COUNT,
+            (near[0] | near[1]).sum(),
             key="settled",
         ),
         worst(
@@ -89,13 +89,13 @@ def check(context: Context) -> Evidence:
             "growth per step beside the oracle, over alpha",
             growth,
             _departure(task, lam, e.step_size),
-            SLOPE * growth,
+            SLOPE_TOLERANCE * growth,
             why="1e-3 of it: second-order terms where the fit ends, 1e-3 from the oracle",
             key="growth",
         ),
         paths,
         counted(
-            f"runs at the oracle after {LONG:,} further steps, of {run.runs}",
+            f"runs at the oracle after {FURTHER_STEPS:,} further steps, of {run.runs}",
             0,
             end.outcome,
             "oracle",
@@ -104,10 +104,10 @@ def check(context: Context) -> Evidence:
         stated(
             "critical",
             "critical inverse temperature, as stated",
-            CRITICAL,
+            CRITICAL_TEMPERATURE,
             critical_by_gradient(task),
             1e-3,
-            routes=("stated", "differences of gradients by quadrature"),
+            by="differences of gradients by quadrature",
         ),
         stated(
             "null",
@@ -116,12 +116,12 @@ def check(context: Context) -> Evidence:
             float(risk(task, Componentwise(erf, lam), Overlaps.oracle()).excess)
             / task.null_risk().value,
             1e-2,
-            routes=("stated", "quadrature"),
+            by="quadrature",
         ),
         stated(
             "tilted",
             "excess risk of the tilted minimum, as stated",
-            TILTED,
+            TILTED_EXCESS,
             float(np.median(end.excess[:, -1])),
             1e-3,
         ),
@@ -149,8 +149,8 @@ def check(context: Context) -> Evidence:
     )
 
 
-def _continued(run: Trajectory) -> Trajectory:
-    return run.extend(LONG, progress=False)
+def _extend_run(run: Trajectory) -> Trajectory:
+    return run.extend(FURTHER_STEPS, progress=False)
 
 
 def tilted_minimum(task: SingleLocation, lam: float) -> float:
@@ -201,11 +201,11 @@ CLAIM = Claim(
         f"[None of {RUNS} runs from uniform random starts at inverse temperature 0.9 recovers "
         "(k*, v*) in 120,000 steps](oracle).",
         f"[Neither another step size nor patience would help](growth, patience): [0.9 is above the "
-        f"critical inverse temperature {CRITICAL:g}](critical), where [(k*, v*) is a "
+        f"critical inverse temperature {CRITICAL_TEMPERATURE:g}](critical), where [(k*, v*) is a "
         "saddle](growth).",
         f"[There its excess risk is {TIMES_NULL:g} times that of predicting the mean](null).",
         "[All runs settle at another minimum](settled), [most of them at a tilted one with excess "
-        f"risk {TILTED:g}](tilted).",
+        f"risk {TILTED_EXCESS:g}](tilted).",
     ),
     headline="critical",
     provenance=Provenance(

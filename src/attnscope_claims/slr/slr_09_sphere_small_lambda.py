@@ -35,8 +35,8 @@ SWAPPED_EXCESS = 0.1155
 ORACLE_EXCESS = 0.1135
 # starts behind the predicted share, runs behind the measured one
 STARTS = 20_000
-MANY = 1000
-LONG = 600_000  # further steps: the slowest direction needs 23,379 per factor e
+SHARE_RUNS = 1000
+FURTHER_STEPS = 600_000  # further steps: the slowest direction needs 23,379 per factor e
 ROUNDING = 1e-10
 WHY = "roundoff: eps a step, remembered for 23,379 steps, is 5e-12; e^-51 of the gap is left"
 
@@ -46,7 +46,7 @@ def check(context: Context) -> Evidence:
     task = e.task()
     lam = float(e.temperature)  # type: ignore[arg-type]
     run = run_experiment(NAME, runs=context.pick(30, 300), seed=context.seed, progress=False)
-    end = _continued(run)
+    end = _extend_run(run)
     at_oracle, at_swapped = (run.outcome == name for name in ("oracle", "swapped"))
     swapped = swapped_overlaps(task, lam)
     exact = {
@@ -56,15 +56,15 @@ def check(context: Context) -> Evidence:
     others = starting_overlaps(task, "sphere", STARTS, context.seed + 10**6)
     share = float(np.mean(basin_prediction(task, lam, Overlaps(*others)) == "oracle"))
     many = (
-        run_experiment(NAME, runs=MANY, seed=context.seed + 1, progress=False).outcome
+        run_experiment(NAME, runs=SHARE_RUNS, seed=context.seed + 1, progress=False).outcome
         == "oracle"
     )
-    tolerance = Z * np.sqrt(share * (1 - share) * (1 / MANY + 1 / STARTS))
+    tolerance = Z * np.sqrt(share * (1 - share) * (1 / SHARE_RUNS + 1 / STARTS))
     paths, _ = same_path(NAME, context.seed, context.pick(1000, 6000))
     comparisons = (
         settled(run),
         Comparison(
-            f"share of {MANY} runs at the oracle",
+            f"share of {SHARE_RUNS} runs at the oracle",
             share,
             float(many.mean()),
             tolerance,
@@ -72,11 +72,11 @@ def check(context: Context) -> Evidence:
         ),
         stated(
             "share",
-            f"share of {MANY} runs at the oracle, as stated",
+            f"share of {SHARE_RUNS} runs at the oracle, as stated",
             SHARE,
             float(many.mean()),
             0.01,
-            0.5 / np.sqrt(MANY),
+            0.5 / np.sqrt(SHARE_RUNS),
         ),
         worst(
             "|theta| of the swapped runs",
@@ -155,8 +155,8 @@ def check(context: Context) -> Evidence:
     )
 
 
-def _continued(run: Trajectory) -> Trajectory:
-    return run.extend(LONG, progress=False)
+def _extend_run(run: Trajectory) -> Trajectory:
+    return run.extend(FURTHER_STEPS, progress=False)
 
 
 CLAIM = Claim(

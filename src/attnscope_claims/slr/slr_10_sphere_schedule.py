@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import Z, stated, worst
+from attnscope.claims.compare import Z, exact_count, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.population_exact import PopulationExact
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
@@ -33,8 +33,6 @@ from attnscope.theory.optima.landscape import swapped_overlaps
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 from attnscope_claims.panels import (
-    COUNT,
-    EXACT_COUNT,
     TWO_SHARES,
     run_panels,
     same_path,
@@ -43,17 +41,17 @@ from attnscope_claims.panels import (
 
 NAME = "init_sphere_schedule"
 DIGITS = 5e-5  # four decimals
-OPEN = 1000  # steps after which the race is still open
-DECIDED = 8000  # steps after which |eta| > |nu| tells where a run ends
+OPEN_STEPS = 1000  # steps after which the race is still open
+DECIDED_STEPS = 8000  # steps after which |eta| > |nu| tells where a run ends
 RACES = 4000  # runs that stop there
 # Stated: the share of starts that reach the oracle; the excess risks at the end at the oracle and at
 # the role-swapped minimum; how often all of thirty runs reach the oracle.
-REACHED = 0.95
+ORACLE_SHARE = 0.95
 ORACLE_EXCESS = 0.0750
 SWAPPED_EXCESS = 0.0689
 ALL_OF_THIRTY = 0.25
 # steps for which paths are compared: the amplification of rounding is then below 10
-TOGETHER = 300
+PATH_STEPS = 300
 
 
 def check(context: Context) -> Evidence:
@@ -67,7 +65,7 @@ def check(context: Context) -> Evidence:
     task = e.task()
     ends = {"oracle": Overlaps.oracle(), "swapped": swapped_overlaps(task, last)}
     exact = {name: float(risk(task, Erf(last), o).excess) for name, o in ends.items()}
-    paths, _ = same_path(NAME, context.seed, TOGETHER)
+    paths, _ = same_path(NAME, context.seed, PATH_STEPS)
     limit = np.array([exact.get(name, 0.0) for name in run.outcome])
     comparisons = (
         settled(run),
@@ -86,15 +84,13 @@ def check(context: Context) -> Evidence:
         ),
         _open_race(context, race),
         paths,
-        Comparison(
-            f"runs whose end is decided after {DECIDED} steps, of {many}",
+        exact_count(
+            f"runs whose end is decided after {DECIDED_STEPS} steps, of {many}",
             many,
-            int(np.sum(_to_swapped(others) == (others.outcome == "swapped"))),
-            COUNT,
-            why=EXACT_COUNT,
+            np.sum(_to_swapped(others) == (others.outcome == "swapped")),
             key="decided",
         ),
-        *_stated(others, race),
+        *_compare_stated(others, race),
     )
     notes = (
         f"{int((run.outcome == 'oracle').sum())} of {run.runs} runs end at the oracle (excess "
@@ -127,7 +123,7 @@ def _binomial(what: str, share: float, many: int, reached: np.ndarray) -> Compar
     return Comparison(what, share * n, int(reached.sum()), tolerance, why=why)
 
 
-def _stated(others: Trajectory, race: Trajectory) -> tuple[Comparison, ...]:
+def _compare_stated(others: Trajectory, race: Trajectory) -> tuple[Comparison, ...]:
     """The numbers of the statement."""
     swapped = others.outcome == "swapped"
     n = others.runs + race.runs
@@ -136,7 +132,12 @@ def _stated(others: Trajectory, race: Trajectory) -> tuple[Comparison, ...]:
     last = others.excess[:, -1]
     return (
         stated(
-            "share", f"share of {n} runs at the oracle, as stated", REACHED, p, 0.01, error
+            "share",
+            f"share of {n} runs at the oracle, as stated",
+            ORACLE_SHARE,
+            p,
+            0.01,
+            error,
         ),
         stated(
             "batches",
@@ -168,33 +169,41 @@ def _race(seed: int) -> Trajectory:
     e = EXPERIMENTS[NAME]
     lam = Erf(e.temperature)
     return train(
-        e.task(), lam, "sphere", RACES, DECIDED, e.step_size, OPEN, seed, progress=False
+        e.task(),
+        lam,
+        "sphere",
+        RACES,
+        DECIDED_STEPS,
+        e.step_size,
+        OPEN_STEPS,
+        seed,
+        progress=False,
     )
 
 
 def _to_swapped(run: Trajectory) -> np.ndarray:
-    """Which runs are on their way to the role-swapped minimum after DECIDED steps."""
-    _, eta, _, nu, _ = run.log[:, :, int(np.searchsorted(run.step, DECIDED))]
+    """Which runs are on their way to the role-swapped minimum after DECIDED_STEPS steps."""
+    _, eta, _, nu, _ = run.log[:, :, int(np.searchsorted(run.step, DECIDED_STEPS))]
     return np.abs(eta) > np.abs(nu)
 
 
 def _by_numpy(runs: int, seed: int) -> np.ndarray:
-    """Overlaps (5, runs) after OPEN steps, with the closed-form gradient."""
+    """Overlaps (5, runs) after OPEN_STEPS steps, with the closed-form gradient."""
     e = EXPERIMENTS[NAME]
     engine = PopulationExact(e.task(), Erf(1.0), e.step_size)
     start = engine.init(starting_overlaps(e.task(), "sphere", runs, seed))
-    return engine.overlaps(engine.advance(start, temperatures(e.temperature, 0, OPEN)))
+    return engine.overlaps(engine.advance(start, temperatures(e.temperature, 0, OPEN_STEPS)))
 
 
 def _open_race(context: Context, race: Trajectory) -> Comparison:
-    """Runs with |eta| > |kappa| after OPEN steps: NumPy against the compiled engine."""
+    """Runs with |eta| > |kappa| after OPEN_STEPS steps: NumPy against the compiled engine."""
     slow = context.pick(1000, 4000)
-    a = _behind(_by_numpy(slow, context.seed + 2))
-    b = _behind(race.log[:, :, int(np.searchsorted(race.step, OPEN))])
+    a = _share_behind(_by_numpy(slow, context.seed + 2))
+    b = _share_behind(race.log[:, :, int(np.searchsorted(race.step, OPEN_STEPS))])
     p = (a * slow + b * RACES) / (slow + RACES)
     tolerance = Z * np.sqrt(p * (1 - p) * (1 / slow + 1 / RACES))
     return Comparison(
-        f"share of runs with |eta| > |kappa| after {OPEN} steps",
+        f"share of runs with |eta| > |kappa| after {OPEN_STEPS} steps",
         a,
         b,
         tolerance,
@@ -203,7 +212,7 @@ def _open_race(context: Context, race: Trajectory) -> Comparison:
     )
 
 
-def _behind(overlaps: np.ndarray) -> float:
+def _share_behind(overlaps: np.ndarray) -> float:
     return float(np.mean(np.abs(overlaps[1]) > np.abs(overlaps[0])))
 
 
@@ -212,7 +221,7 @@ CLAIM = Claim(
     title="Falling temperature: 95 % of starts reach the oracle",
     statement=(
         "[From uniform random starts, projected gradient descent with inverse temperature 1/(1 + "
-        f"1e-4 t) recovers (k*, v*) for {100 * REACHED:.0f} % of the starts](share).",
+        f"1e-4 t) recovers (k*, v*) for {100 * ORACLE_SHARE:.0f} % of the starts](share).",
         f"[These runs end with the oracle's excess risk, {ORACLE_EXCESS:.4f} at the last inverse "
         "temperature](oracle).",
         "[All other runs end with the roles of k and v swapped](settled), [at the lower excess risk "

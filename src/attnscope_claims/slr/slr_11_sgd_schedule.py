@@ -44,10 +44,10 @@ RUNS = 30
 EXCESS = 0.186
 ORACLE_EXCESS = 0.1836
 # off every symmetry, so that all five overlaps have something to show
-COMMON = Overlaps(0.3, 0.25, 0.2, 0.35, 0.1)
+COMMON_START = Overlaps(0.3, 0.25, 0.2, 0.35, 0.1)
 # steps of the comparison in law; logs averaged at the end (18,000 steps: many relaxation times)
-SHORT = 200
-LAST = 10
+SHORT_STEPS = 200
+LAST_LOGS = 10
 FIRST_ORDER = 0.1
 
 
@@ -56,19 +56,19 @@ def check(context: Context) -> Evidence:
     run = run_experiment(
         NAME, runs=context.pick(RUNS, 100), seed=context.seed, progress=False
     )
-    middle = float(run.temperature[-LAST:].mean())
+    middle = float(run.temperature[-LAST_LOGS:].mean())
     oracle = float(
         np.mean(
             [
                 risk(e.task(), Erf(float(lam)), Overlaps.oracle()).excess
-                for lam in run.temperature[-LAST:]
+                for lam in run.temperature[-LAST_LOGS:]
             ]
         )
     )
     noise, noise_error = stationary_excess(
         middle, context.pick(10_000, 100_000), context.seed
     )
-    mean, error = mean_and_error(run.excess[:, -LAST:].mean(axis=1))
+    mean, error = mean_and_error(run.excess[:, -LAST_LOGS:].mean(axis=1))
     tolerance = Z * math.hypot(error, noise_error) + FIRST_ORDER * noise
     law = _law(context)
     comparisons = (
@@ -153,11 +153,11 @@ def _law(context: Context) -> Comparison:
         run = train(
             e.task(),
             Erf(2.0),
-            COMMON,
+            COMMON_START,
             runs,
-            SHORT,
+            SHORT_STEPS,
             e.step_size,
-            SHORT,
+            SHORT_STEPS,
             context.seed,
             e.batch_size,
             engine,
@@ -169,9 +169,9 @@ def _law(context: Context) -> Comparison:
     (a, va), (b, vb) = moments("full", few), moments("reduced", many)
     error = np.sqrt(va + vb)
     statistic = np.abs(a - b) / error
-    moved = np.abs(b[:5] - np.array(COMMON)) / error[:5]  # what SGD does in these steps
+    moved = np.abs(b[:5] - np.array(COMMON_START)) / error[:5]  # what SGD does in these steps
     return Comparison(
-        f"law after {SHORT} steps: largest of 10 differences, in standard errors",
+        f"law after {SHORT_STEPS} steps: largest of 10 differences, in standard errors",
         0.0,
         float(statistic.max()),
         Z,

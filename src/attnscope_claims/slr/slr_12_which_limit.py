@@ -30,8 +30,9 @@ from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import basin_prediction, swapped_overlaps
 from attnscope.theory.overlaps import Overlaps, as_arrays
-from attnscope.theory.risk import risk, risk_gradient, unchecked_risk
 from attnscope.theory.reference_risks import swapped_risk
+from attnscope.theory.risk import risk, risk_gradient, unchecked_risk
+from attnscope_claims.drawing import panel
 from attnscope_claims.panels import TWO_SHARES, counted
 
 TASK = SingleLocation(dim=400, length=10)
@@ -40,21 +41,23 @@ TEMPERATURES = (0.02, 0.1)
 STEPS = {0.02: 60_000, 0.1: 40_000}
 # below the stability limits 2/45 and 2/448 (largest curvature at the two minima)
 NUMPY_STEP = {0.02: 0.02, 0.1: 4e-3}
-DECIDED = {
+DECIDED_TIME = {
     0.02: 20.0,
     0.1: 10.0,
 }  # flow time after which |nu| > |eta| says where a run goes (all of 5000 runs looked at)
 # Stated: the share of runs at the oracle; the share of starts whose end the rule predicts, by
 # inverse temperature.
-HALF = 0.5
-RIGHT = {0.02: 0.96, 0.1: 0.94}
+ORACLE_SHARE = 0.5
+RULE_SHARES = {0.02: 0.96, 0.1: 0.94}
 ROUNDING = 1e-9
 WHY = "roundoff: settled, for the slowest direction falls e-fold in some 1150 steps"
 STARTS = 1000
 
 
 def check(context: Context) -> Evidence:
-    runs = {lam: _trained(lam, context.pick(200, 2000), context.seed) for lam in TEMPERATURES}
+    runs = {
+        lam: _train_runs(lam, context.pick(200, 2000), context.seed) for lam in TEMPERATURES
+    }
     comparisons: list[Comparison] = []
     shares = {}
     oracle = []
@@ -65,8 +68,8 @@ def check(context: Context) -> Evidence:
         start, end = _numpy_flow(lam, context.seed)
         by_numpy = np.where(np.abs(end[3]) > np.abs(end[1]), "oracle", "swapped")
         shares[lam] = (
-            _right(lam, start, by_numpy),
-            _right(lam, run.log[:, :, 0], run.outcome),
+            _share_predicted(lam, start, by_numpy),
+            _share_predicted(lam, run.log[:, :, 0], run.outcome),
         )
         oracle.append(np.mean(np.concatenate([by_numpy, run.outcome]) == "oracle"))
         comparisons += [
@@ -114,7 +117,7 @@ def check(context: Context) -> Evidence:
         stated(
             "half",
             f"share of {size} runs at the oracle, as stated",
-            HALF,
+            ORACLE_SHARE,
             oracle,
             0.01,
             0.5 / math.sqrt(size),
@@ -122,7 +125,7 @@ def check(context: Context) -> Evidence:
         stated(
             "rule",
             f"share of {size} starts predicted by the first-order rule, as stated",
-            list(RIGHT.values()),
+            list(RULE_SHARES.values()),
             pooled,
             0.01,
             [math.sqrt(p * (1 - p) / size) for p in pooled],
@@ -139,11 +142,11 @@ def check(context: Context) -> Evidence:
     return Evidence(tuple(comparisons), _figure(runs, shares), notes, tables=(table,))
 
 
-def _trained(lam: float, runs: int, seed: int) -> Trajectory:
+def _train_runs(lam: float, runs: int, seed: int) -> Trajectory:
     return train(TASK, Erf(lam), "sphere", runs, STEPS[lam], 4e-3, 1000, seed, progress=False)
 
 
-def _right(lam: float, start: np.ndarray, reached: np.ndarray) -> float:
+def _share_predicted(lam: float, start: np.ndarray, reached: np.ndarray) -> float:
     """Share of the starts (5, runs) whose end the first-order rule predicts."""
     return float(np.mean(basin_prediction(TASK, lam, Overlaps(*start)) == reached))
 
@@ -154,7 +157,7 @@ def _numpy_flow(lam: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     start = starting_overlaps(TASK, "sphere", STARTS, seed + 10**6)
     end = engine.overlaps(
         engine.advance(
-            engine.init(start), np.full(round(DECIDED[lam] / NUMPY_STEP[lam]), lam)
+            engine.init(start), np.full(round(DECIDED_TIME[lam] / NUMPY_STEP[lam]), lam)
         )
     )
     return start, end
@@ -181,39 +184,35 @@ def _figure(
         ]
     ).T
     closed = [swapped_overlaps(TASK, x).theta for x in grid]
-    theta = Panel(
+    theta = panel(
         "the swapped minimum (points: trained runs)",
         "temperature",
         "theta",
-        (Line(grid, closed, "theta", 2), Points(list(runs), thetas, "theta", 2)),
-        log_x=True,
+        Line(grid, closed, "theta", 2),
+        Points(list(runs), thetas, "theta", 2),
+        log="x",
         y_range=(0, 1.05),
     )
     of_swapped = [swapped_risk(TASK, x).excess for x in grid.tolist()]
-    excess = Panel(
+    excess = panel(
         "both minima (points: trained runs)",
         "temperature",
         "excess risk",
-        (
-            Line(grid, of_oracle, "oracle", 0),
-            Line(grid, of_swapped, "swapped", 1),
-            Points(list(runs), excesses, "swapped", 1),
-        ),
-        log_x=True,
-        log_y=True,
+        Line(grid, of_oracle, "oracle", 0),
+        Line(grid, of_swapped, "swapped", 1),
+        Points(list(runs), excesses, "swapped", 1),
+        log="xy",
     )
     places = np.arange(len(runs))
     n = np.array([run.runs for run in runs.values()])
     a, b = np.array(list(shares.values())).T
     bars = lambda p, size: BAND * np.sqrt(p * (1 - p) / size)
-    right = Panel(
+    right = panel(
         "starts predicted by the rule",
         "temperature",
         "share (95 % intervals)",
-        (
-            Points(places - 0.05, a, f"NumPy, {STARTS} starts", 3, bars(a, STARTS)),
-            Points(places + 0.05, b, f"compiled, {n[0]} starts", 4, bars(b, n)),
-        ),
+        Points(places - 0.05, a, f"NumPy, {STARTS} starts", 3, bars(a, STARTS)),
+        Points(places + 0.05, b, f"compiled, {n[0]} starts", 4, bars(b, n)),
         x_names=tuple(str(lam) for lam in runs),
     )
     return Figure(
@@ -235,11 +234,12 @@ def _starts(lam: float, run: Trajectory) -> Panel:
     )
     ends = [0.0, float(max(x.max(), y.max()))]
     diagonal = Line(ends, ends, "tie", 6, dashed=True)
-    return Panel(
+    return panel(
         f"{run.runs} starts, temperature {lam}",
         "projection towards the oracle",
         "projection towards the swapped",
-        (*points, diagonal),
+        *points,
+        diagonal,
     )
 
 
@@ -264,8 +264,8 @@ CLAIM = Claim(
         "[At the role-swapped minimum k = v*](eta-0, eta-1), and [v.k* = theta has a closed "
         "form](theta-0, theta-1).",
         "[The larger of the start's projections on the two unstable directions of the saddle at "
-        f"orthogonal vectors predicts which, for {100 * RIGHT[0.02]:.0f} and "
-        f"{100 * RIGHT[0.1]:.0f} % of the starts](rule).",
+        f"orthogonal vectors predicts which, for {100 * RULE_SHARES[0.02]:.0f} and "
+        f"{100 * RULE_SHARES[0.1]:.0f} % of the starts](rule).",
     ),
     headline="rule",
     provenance=Provenance(

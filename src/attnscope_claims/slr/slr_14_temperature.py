@@ -36,7 +36,7 @@ import math
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import mean_and_error, stated, worst
+from attnscope.claims.compare import exact_count, mean_and_error, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure
@@ -48,7 +48,6 @@ from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
-from attnscope_claims.panels import COUNT
 from attnscope_claims.slr.temperature_panels import (
     best_panel,
     by_dimension,
@@ -74,7 +73,7 @@ SIZES = (
     (6400, 10),
     (25600, 10),
 )
-CRITICAL = (
+CRITICAL_SIZES = (
     (100, 3),
     (100, 10),
     (400, 3),
@@ -84,46 +83,50 @@ CRITICAL = (
     (10**8, 10),
     (10**8, 100),
 )
-SHOWN = SingleLocation(dim=50, length=10)
+SHOWN_TASK = SingleLocation(dim=50, length=10)
 # softmax beyond 1 errs too rarely to be sampled
-TRIED = {Erf: (0.03, 0.1, 0.3), Softmax: (0.2, 0.5, 1.0)}
+TRIED_TEMPERATURES = {Erf: (0.03, 0.1, 0.3), Softmax: (0.2, 0.5, 1.0)}
 # likewise: beyond, errors are rare and sampled means skewed
 SIGMA_DIMS = (10, 20, 30)
 BAYES_DIMS = (5, 10)
 # Stated: the limit of the critical inverse temperature; the exponents of d of the best one between
-# the pairs of NEAR and FAR; the exponent of d of erf's best risk between those of NEAR; and the rates
+# the pairs of NEAR_DIMS and FAR_DIMS; the exponent of d of erf's best risk between those of NEAR_DIMS; and the rates
 # per dimension at which the regrets of softmax and of the optimal sigma fall, between the last two
 # of RATE_DIMS.
 LIMIT = math.sqrt(3) / 2
-NEAR, FAR = (6400, 25600), (10**10, 10**12)
+NEAR_DIMS, FAR_DIMS = (6400, 25600), (10**10, 10**12)
 BEST_EXPONENTS = (-0.40, -0.47)
 RISK_EXPONENT = -0.83
 RATES = (0.168, 0.087)
 RATE_DIMS = (100, 200, 400)
 # of the largest eigenvalue: rounding of an 8 x 8 eigenvalue problem is some 8 units of 2^-52
 EIGENVALUE_ROUNDING = 1e-13
-BESIDE = 0.05  # relative distance from the critical inverse temperature, for what is on either side
+RELATIVE_DISTANCE = 0.05  # relative distance from the critical inverse temperature, for what is on either side
 
 
 def check(context: Context) -> Evidence:
     seeds = np.random.default_rng([context.seed, 14]).integers(2**31, size=10).tolist()
     samples = context.pick(200_000, 2_000_000)
-    best = np.array([(*_best(d, L), *best_by_values(d, L)) for d, L in SIZES]).T
-    law = np.array([critical_law(SingleLocation(d, L)) for d, L in CRITICAL])
-    hessian = np.array([critical_temperature(SingleLocation(d, L)) for d, L in CRITICAL])
-    gradient = np.array([critical_by_gradient(SingleLocation(d, L)) for d, L in CRITICAL])
+    best = np.array([(*_best_erf(d, L), *best_by_values(d, L)) for d, L in SIZES]).T
+    law = np.array([critical_law(SingleLocation(d, L)) for d, L in CRITICAL_SIZES])
+    hessian = np.array(
+        [critical_temperature(SingleLocation(d, L)) for d, L in CRITICAL_SIZES]
+    )
+    gradient = np.array(
+        [critical_by_gradient(SingleLocation(d, L)) for d, L in CRITICAL_SIZES]
+    )
     drawn = {
         kind: _series(
             kind.__name__.lower(),
             f"{kind.__name__.lower()} by temperature, d = 50",
-            TRIED[kind],
-            [excess(SHOWN, kind(lam)) for lam in TRIED[kind]],
+            TRIED_TEMPERATURES[kind],
+            [excess(SHOWN_TASK, kind(lam)) for lam in TRIED_TEMPERATURES[kind]],
             [
-                _sampled(SHOWN, kind(lam), samples, seed)
-                for lam, seed in zip(TRIED[kind], seeds)
+                _sampled_excess(SHOWN_TASK, kind(lam), samples, seed)
+                for lam, seed in zip(TRIED_TEMPERATURES[kind], seeds)
             ],
         )
-        for kind in TRIED
+        for kind in TRIED_TEMPERATURES
     }
     tasks = [SingleLocation(d, 10) for d in SIGMA_DIMS]
     sigma = _series(
@@ -132,7 +135,7 @@ def check(context: Context) -> Evidence:
         SIGMA_DIMS,
         [excess(task, optimal_sigma(task)) for task in tasks],
         [
-            _sampled(task, optimal_sigma(task), samples, seed)
+            _sampled_excess(task, optimal_sigma(task), samples, seed)
             for task, seed in zip(tasks, seeds[3:])
         ],
     )
@@ -148,9 +151,9 @@ def check(context: Context) -> Evidence:
         ],
     )
     comparisons = (
-        *_compared(best, law, hessian, gradient),
+        *_compare_routes(best, law, hessian, gradient),
         *(*drawn.values(), sigma, bayes),
-        *_stated(best, hessian),
+        *_compare_stated(best, hessian),
     )
     notes = (
         "The law sqrt(4/(1-del)^2 - 1)/2 of the critical temperature, with del = gamma^2 "
@@ -161,7 +164,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, figure, notes, tables=_tables(best, hessian))
 
 
-def _compared(
+def _compare_routes(
     best: np.ndarray,
     law: np.ndarray,
     hessian: np.ndarray,
@@ -203,7 +206,7 @@ def _compared(
         worst(
             "critical temperature at d = 1e8, L = 10: sqrt(3)/2",
             LIMIT,
-            hessian[CRITICAL.index((10**8, 10))],
+            hessian[CRITICAL_SIZES.index((10**8, 10))],
             1e-6,
             "del = 9e-8 at this d moves the law by 2 del/sqrt(3) = 1e-7",
             key="limit",
@@ -211,7 +214,7 @@ def _compared(
         worst(
             "critical inverse temperature at d = 1e8, L = 100: sqrt(3)/2",
             LIMIT,
-            hessian[CRITICAL.index((10**8, 100))],
+            hessian[CRITICAL_SIZES.index((10**8, 100))],
             1e-5,
             "del = 1e-6 at this d moves the law by 2 del/sqrt(3) = 1e-6",
             key="limit-long",
@@ -226,46 +229,47 @@ def _compared(
     )
 
 
-def _stated(best: np.ndarray, hessian: np.ndarray) -> tuple[Comparison, ...]:
+def _compare_stated(best: np.ndarray, hessian: np.ndarray) -> tuple[Comparison, ...]:
     """The other numbers of the statement."""
     geometry = lambda d, L, lam: local_geometry(SingleLocation(d, L), Erf(lam), ORACLE)
     eigenvalues = np.array(
         [
-            [geometry(d, L, lam * (1 + side)).eigenvalues for side in (-BESIDE, BESIDE)]
-            for (d, L), lam in zip(CRITICAL, hessian)
+            [
+                geometry(d, L, lam * (1 + side)).eigenvalues
+                for side in (-RELATIVE_DISTANCE, RELATIVE_DISTANCE)
+            ]
+            for (d, L), lam in zip(CRITICAL_SIZES, hessian)
         ]
     )
     lowest = eigenvalues[..., 0]
     zero = EIGENVALUE_ROUNDING * eigenvalues[..., -1]
     turned = (lowest[:, 0] > -zero[:, 0]) & (lowest[:, 1] < -zero[:, 1])
-    near = [SIZES.index((d, 10)) for d in NEAR]
-    far = [best_by_values(d, 10)[0] for d in FAR]
+    near = [SIZES.index((d, 10)) for d in NEAR_DIMS]
+    far = [best_by_values(d, 10)[0] for d in FAR_DIMS]
     slope = lambda y, d: math.log(y[1] / y[0]) / math.log(d[1] / d[0])
     logs = np.array(
         [[_log_regret(kind, d) for d in RATE_DIMS] for kind in ("softmax", "sigma")]
     )
     rates = -np.diff(logs, axis=1) / np.diff(RATE_DIMS)  # (kinds, 2)
     return (
-        Comparison(
-            f"sizes with no saddle {BESIDE:.0%} below and a saddle {BESIDE:.0%} above it",
-            len(CRITICAL),
-            int(turned.sum()),
-            COUNT,
-            why="an exact count of the sizes looked at",
+        exact_count(
+            f"sizes with no saddle {RELATIVE_DISTANCE:.0%} below and a saddle {RELATIVE_DISTANCE:.0%} above it",
+            len(CRITICAL_SIZES),
+            turned.sum(),
             key="saddle",
         ),
         stated(
             "best-exponent",
             "exponents of d of the best inverse temperature, as stated",
             BEST_EXPONENTS,
-            [slope(best[2, near], NEAR), slope(far, FAR)],
+            [slope(best[2, near], NEAR_DIMS), slope(far, FAR_DIMS)],
             1e-2,
         ),
         stated(
             "polynomial",
             "exponent of d of the best risk of erf, as stated",
             RISK_EXPONENT,
-            slope(best[3, near], NEAR),
+            slope(best[3, near], NEAR_DIMS),
             1e-2,
         ),
         stated(
@@ -310,7 +314,7 @@ def _tables(best: np.ndarray, hessian: np.ndarray) -> tuple[Table, Table]:
         "Critical temperature, by the Hessian",
         ("d", "L", "temperature"),
         (
-            (400, 10, f"{hessian[CRITICAL.index((400, 10))]:.4f}"),
+            (400, 10, f"{hessian[CRITICAL_SIZES.index((400, 10))]:.4f}"),
             (50, 100, f"{small:.4f}" if math.isfinite(small) else "none"),
             ("infinity", "any", f"{math.sqrt(3) / 2:.4f}"),
         ),
@@ -320,12 +324,12 @@ def _tables(best: np.ndarray, hessian: np.ndarray) -> tuple[Table, Table]:
     return table, critical
 
 
-def _best(dim: int, length: int) -> tuple[float, float]:
+def _best_erf(dim: int, length: int) -> tuple[float, float]:
     lam, at_best = optimal_temperature(SingleLocation(dim, length), Erf)
     return lam, float(at_best.excess)
 
 
-def _sampled(
+def _sampled_excess(
     task: SingleLocation, predictor: Predictor, samples: int, seed: int
 ) -> tuple[float, float]:
     out = risk(task, predictor, ORACLE, "monte-carlo", samples, seed)
@@ -352,10 +356,10 @@ def _figure(
     bayes: Series,
 ) -> Figure:
     panels = (
-        by_temperature(SHOWN, drawn),
+        by_temperature(SHOWN_TASK, drawn),
         by_dimension(sigma, bayes),
         best_panel(SIZES, best[2]),
-        critical_panel(CRITICAL, gradient),
+        critical_panel(CRITICAL_SIZES, gradient),
     )
     return Figure("Temperature", panels, columns=2)
 

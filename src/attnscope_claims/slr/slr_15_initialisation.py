@@ -34,34 +34,37 @@ from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
-from attnscope_claims.panels import BELOW, TWO_SHARES, counted, spread
+from attnscope_claims.drawing import panel
+from attnscope_claims.panels import AXIS_BEGIN, TWO_SHARES, counted, spread
 
 TASK = SingleLocation(dim=400, length=10)
 LAM = 0.1
 ALPHA = 4e-3
 STEPS = 20_000
-EQUAL = 1000  # runs with k0 = v0 by the compiled engine
-BY_NUMPY = 400  # ... and by NumPy
-DECIDED = 2500  # steps after which |nu| > |eta| tells where a run ends
-MANY = 8000  # runs that stop there, from independent starts and with k0 = v0
+EQUAL_RUNS = 1000  # runs with k0 = v0 by the compiled engine
+NUMPY_RUNS = 400  # ... and by NumPy
+DECIDED_STEPS = 2500  # steps after which |nu| > |eta| tells where a run ends
+SHARE_RUNS = 8000  # runs that stop there, from independent starts and with k0 = v0
 # Stated: labelled sequences for the moments; the shares of runs at the oracle from independent starts
 # and with k0 = v0, minus those from independent starts.
 SEQUENCES = 200
-INDEPENDENT = 0.5
-DIFFERENCE = -0.09
+INDEPENDENT_SHARE = 0.5
+SHARE_DIFFERENCE = -0.09
 
 
 def check(context: Context) -> Evidence:
     seed = context.seed
     scale = context.pick(1, 5)
-    moments = _trained("moments", 100 * scale, STEPS, 200, seed)
+    moments = _train_runs("moments", 100 * scale, STEPS, 200, seed)
     sampled = _sampled_starts(20 * scale, seed)
-    from_tokens = _trained(Overlaps(*sampled), sampled.shape[1], STEPS, STEPS, seed)
-    swap = _trained("sphere", 200 * scale, 2 * STEPS, 400, seed, swap_move=True)
-    equal = _trained(Overlaps(*_equal(EQUAL, seed)), EQUAL, STEPS, STEPS, seed)
+    from_tokens = _train_runs(Overlaps(*sampled), sampled.shape[1], STEPS, STEPS, seed)
+    swap = _train_runs("sphere", 200 * scale, 2 * STEPS, 400, seed, swap_move=True)
+    equal = _train_runs(
+        Overlaps(*_equal_starts(EQUAL_RUNS, seed)), EQUAL_RUNS, STEPS, STEPS, seed
+    )
     share = float(np.mean(equal.outcome == "oracle"))
     independent, same = (
-        _share_decided(start, MANY, seed + 2) for start in ("sphere", "k0 = v0")
+        _share_decided(start, SHARE_RUNS, seed + 2) for start in ("sphere", "k0 = v0")
     )
     comparisons = (
         counted(
@@ -89,19 +92,19 @@ def check(context: Context) -> Evidence:
         _equal_share(share, seed),
         stated(
             "independent",
-            f"share of {MANY} independent starts that reach the oracle, as stated",
-            INDEPENDENT,
+            f"share of {SHARE_RUNS} independent starts that reach the oracle, as stated",
+            INDEPENDENT_SHARE,
             independent,
             0.01,
-            0.5 / math.sqrt(MANY),
+            0.5 / math.sqrt(SHARE_RUNS),
         ),
         stated(
             "difference",
-            f"share from k0 = v0 minus that from independent starts, {MANY} each, as stated",
-            DIFFERENCE,
+            f"share from k0 = v0 minus that from independent starts, {SHARE_RUNS} each, as stated",
+            SHARE_DIFFERENCE,
             same - independent,
             0.01,
-            math.hypot(*(math.sqrt(p * (1 - p) / MANY) for p in (same, independent))),
+            math.hypot(*(math.sqrt(p * (1 - p) / SHARE_RUNS) for p in (same, independent))),
         ),
     )
     notes = (
@@ -109,13 +112,13 @@ def check(context: Context) -> Evidence:
         f"{moments.overlaps.nu[:, 0].mean():.3f} in the mean. "
         f"The swap move was made in {int((swap.swapped_at >= 0).sum())} of {swap.runs} runs. k0 = "
         f"v0 reaches the oracle in {same:.0%} "
-        f"of {MANY} runs, independent starts in {independent:.0%}: it does not help."
+        f"of {SHARE_RUNS} runs, independent starts in {independent:.0%}: it does not help."
     )
-    shares = {"random": (independent, MANY), "k0 = v0": (same, MANY)}
+    shares = {"random": (independent, SHARE_RUNS), "k0 = v0": (same, SHARE_RUNS)}
     return Evidence(comparisons, _figure(moments, swap, shares), notes)
 
 
-def _trained(
+def _train_runs(
     start: str | Overlaps,
     runs: int,
     steps: int,
@@ -138,15 +141,15 @@ def _trained(
 
 
 def _share_decided(start: str, runs: int, seed: int) -> float:
-    """Share of runs that are on their way to the oracle after DECIDED steps."""
+    """Share of runs that are on their way to the oracle after DECIDED_STEPS steps."""
     overlaps = (
         starting_overlaps(TASK, "sphere", runs, seed)
         if start == "sphere"
-        else _equal(runs, seed + 10**6)
+        else _equal_starts(runs, seed + 10**6)
     )
-    _, eta, _, nu, _ = _trained(Overlaps(*overlaps), runs, DECIDED, DECIDED, seed).log[
-        :, :, -1
-    ]
+    _, eta, _, nu, _ = _train_runs(
+        Overlaps(*overlaps), runs, DECIDED_STEPS, DECIDED_STEPS, seed
+    ).log[:, :, -1]
     return float(np.mean(np.abs(nu) > np.abs(eta)))
 
 
@@ -179,7 +182,7 @@ def _same_law(sampled: np.ndarray, drawn: np.ndarray) -> Comparison:
     )
 
 
-def _equal(count: int, seed: int) -> np.ndarray:
+def _equal_starts(count: int, seed: int) -> np.ndarray:
     """Overlaps of k0 = v0, one uniform direction."""
     kappa, eta, *_ = starting_overlaps(TASK, "sphere", count, seed)
     return np.array([kappa, eta, kappa, eta, np.ones(count)])
@@ -188,15 +191,17 @@ def _equal(count: int, seed: int) -> np.ndarray:
 def _equal_share(share: float, seed: int) -> Comparison:
     engine = PopulationExact(TASK, Erf(LAM), ALPHA)
     end = engine.overlaps(
-        engine.advance(engine.init(_equal(BY_NUMPY, seed + 10**6)), np.full(DECIDED, LAM))
+        engine.advance(
+            engine.init(_equal_starts(NUMPY_RUNS, seed + 10**6)), np.full(DECIDED_STEPS, LAM)
+        )
     )
     other = float(np.mean(np.abs(end[3]) > np.abs(end[1])))
-    p = (share * EQUAL + other * BY_NUMPY) / (EQUAL + BY_NUMPY)
+    p = (share * EQUAL_RUNS + other * NUMPY_RUNS) / (EQUAL_RUNS + NUMPY_RUNS)
     return Comparison(
         "share at the oracle from k0 = v0",
         other,
         share,
-        Z * math.sqrt(p * (1 - p) * (1 / EQUAL + 1 / BY_NUMPY)),
+        Z * math.sqrt(p * (1 - p) * (1 / EQUAL_RUNS + 1 / NUMPY_RUNS)),
         why=TWO_SHARES,
     )
 
@@ -218,11 +223,12 @@ def _figure(
         Line([i, i], np.ravel(wilson(share * n, n)), words, color=3, thin=True)
         for i, (share, n) in enumerate(shares.values())
     )
-    reached = Panel(
+    reached = panel(
         "share of runs that reach the oracle",
         "start",
         "share",
-        (*bars, Points(np.arange(4), p, words, 3)),
+        *bars,
+        Points(np.arange(4), p, words, 3),
         y_range=(0, 1.05),
         x_names=names,
     )
@@ -246,7 +252,7 @@ def _figure(
                 color,
             )
         ]
-        return Panel(f"|{name}|", "step", f"|{name}|", tuple(marks), y_range=(BELOW, 1.05))
+        return panel(f"|{name}|", "step", f"|{name}|", *marks, y_range=(AXIS_BEGIN, 1.05))
 
     return Figure(
         f"Starts: {', '.join(names)} (bands: 95 % of each group)",
@@ -266,7 +272,7 @@ CLAIM = Claim(
         "[So does training that exchanges k and v when the token mean indicates that their roles "
         "are swapped](swap-move).",
         "[Starting with k0 = v0 reaches the oracle less often than independent directions, by "
-        f"{-DIFFERENCE:g} of the runs](difference).",
+        f"{-SHARE_DIFFERENCE:g} of the runs](difference).",
     ),
     headline="moments",
     provenance=Provenance(

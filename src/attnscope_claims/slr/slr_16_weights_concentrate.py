@@ -36,10 +36,11 @@ from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.train import train
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import attention_weights
 from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope_claims.drawing import level, panel
 
 LENGTH = 10
 TEMPERATURE = 0.1
@@ -64,7 +65,7 @@ POSTERIORS = (0.52, 0.98)
 SHARE_BEFORE = 0.10
 SHARE_AFTER = 0.55
 
-FREQUENCY = f"{STANDARD_ERRORS}; 5/N more, as counts near 0 or N are Poisson"
+FREQUENCY_WHY = f"{STANDARD_ERRORS}; 5/N more, as counts near 0 or N are Poisson"
 
 
 def check(context: Context) -> Evidence:
@@ -92,7 +93,7 @@ def check(context: Context) -> Evidence:
             predicted[:, j, i],
             measured[:, j, i],
             Z * error[:, j, i] + (0 if i else slack),
-            why=STANDARD_ERRORS if i else FREQUENCY,
+            why=STANDARD_ERRORS if i else FREQUENCY_WHY,
             error=error[:, j, i],
         )
         for i, (kind, words) in enumerate(
@@ -104,7 +105,7 @@ def check(context: Context) -> Evidence:
         *by_stage.values(),
         sampled("posterior of the true location", *posterior, key="posterior"),
         sampled("accuracy of a random k, d = 400: 1/L", 1 / LENGTH, *start, key="random"),
-        *_stated(by_stage, posterior, slack),
+        *_compare_stated(by_stage, posterior, slack),
     )
     last = measured[-1]
     notes = (
@@ -117,7 +118,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(by_stage, posterior), notes)
 
 
-def _stated(
+def _compare_stated(
     by_stage: dict[tuple[str, str], Series], posterior: np.ndarray, slack: float
 ) -> tuple[Comparison, ...]:
     """The numbers of the statement."""
@@ -131,7 +132,7 @@ def _stated(
             DEVIATION,
             np.max(np.abs(np.array(random) - 1)),
             1e-4,
-            routes=("stated", "quadrature over the law of kappa"),
+            by="quadrature over the law of kappa",
         ),
         stated(
             "accuracies",
@@ -155,7 +156,7 @@ def _stated(
             SHARE_BEFORE,
             _over_starts(_share, DIMS[-1]),
             1e-2,
-            routes=("stated", "quadrature over the law of kappa"),
+            by="quadrature over the law of kappa",
         ),
         stated(
             "share-end",
@@ -285,44 +286,41 @@ def _figure(by_stage: dict[tuple[str, str], Series], posterior: np.ndarray) -> F
         return (
             *by_stage[kind, "after"].marks("after training", 0),
             *by_stage[kind, "before"].marks("before training", 1),
-            Line([20, 500], [1 / LENGTH] * 2, "1/L", 6, dashed=True),
+            level([20, 500], 1 / LENGTH, "1/L"),
         )
 
-    accuracy = Panel(
+    accuracy = panel(
         "largest weight at the true location",
         "dimension d",
         "probability",
-        marks("accuracy"),
-        log_x=True,
+        *marks("accuracy"),
+        log="x",
         x_range=(10, 1000),
         y_range=(0, 1.05),
     )
-    share = Panel(
+    share = panel(
         f"share of the weight, temperature {TEMPERATURE}",
         "dimension d",
         "share at the true location",
-        marks("share"),
-        log_x=True,
+        *marks("share"),
+        log="x",
         x_range=(10, 1000),
         y_range=(0, 1.05),
     )
     ideal = "posterior, ideal observer"
-    misses = Panel(
+    misses = panel(
         "errors, on a logarithmic scale",
         "dimension d",
         "1 - probability",
-        (
-            Line(dims, [_miss(task, 1.0) for task in tasks], "largest weight, k = k*", 2),
-            Line(
-                dims,
-                [float(task.location_error().value) for task in tasks],
-                ideal,
-                3,
-            ),
-            Points(POSTERIOR_DIMS, 1 - posterior[1], ideal, 3, BAND * posterior[2]),
+        Line(dims, [_miss(task, 1.0) for task in tasks], "largest weight, k = k*", 2),
+        Line(
+            dims,
+            [float(task.location_error().value) for task in tasks],
+            ideal,
+            3,
         ),
-        log_x=True,
-        log_y=True,
+        Points(POSTERIOR_DIMS, 1 - posterior[1], ideal, 3, BAND * posterior[2]),
+        log="xy",
         y_range=(1e-10, 2),
     )
     return Figure(

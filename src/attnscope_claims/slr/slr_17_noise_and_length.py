@@ -23,13 +23,14 @@ import numpy as np
 from scipy.special import erf, softmax
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.compare import mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimum import optimal_temperature
+from attnscope_claims.drawing import panel, sampled_points
 
 NOISES = (0.0, 0.1, 0.3, 1.0)
 LENGTHS = (2, 5, 10, 20, 50, 100, 300, 1000)
@@ -37,15 +38,17 @@ LENGTHS = (2, 5, 10, 20, 50, 100, 300, 1000)
 DIMS = (10, 400)
 NAMES = ("erf oracle", "Bayes", "best linear")
 KEYS = ("oracle", "bayes", "linear")
-UNSEEN = 1e-30  # an excess below is not drawn: no axis shows it together with the others
+SMALLEST_DRAWN = (
+    1e-30  # an excess below is not drawn: no axis shows it together with the others
+)
 # What the statement says: excess risks (the null risk is 1/2) of NAMES at d = 10, L = 10, and of
 # the oracle and the linear predictor at d = 400, L = 1000, where Bayes is at 0 within BAYES_FAR.
-SHORT = (0.395, 0.109, 0.474)
-LONG = {"oracle": 0.455, "linear": 0.5}
+SHORT_EXCESSES = (0.395, 0.109, 0.474)
+LONG_EXCESSES = {"oracle": 0.455, "linear": 0.5}
 BAYES_FAR = 1e-3
 DIGIT_3 = 5e-4  # half a unit of the third decimal
 NULL_RISK = 0.5  # gamma^2, of the predictor 0
-STATED = ("stated", "closed form or one-dimensional integral")
+STATED_ROUTES = ("stated", "closed form or one-dimensional integral")
 
 
 def check(context: Context) -> Evidence:
@@ -57,15 +60,17 @@ def check(context: Context) -> Evidence:
     # tokens per grid point, with at least size/50 sequences
     size = context.pick(400_000, 4_000_000)
     # (dims, lengths, predictors), without noise
-    exact = np.array([[_exact(d, L) for L in LENGTHS] for d in DIMS])
+    exact = np.array([[_exact_excesses(d, L) for L in LENGTHS] for d in DIMS])
     both = np.array(
         [
-            [_sampled(d, L, size, int(s)) for L, s in zip(LENGTHS, row)]
+            [_sampled_errors(d, L, size, int(s)) for L, s in zip(LENGTHS, row)]
             for d, row in zip(DIMS, seeds)
         ]
     )  # (dims, lengths, noises, risk or its increase by the noise, predictors, 2)
     drawn, increase = both[..., 0, :, :], both[..., 1, :, :]
-    predicted = exact[:, :, None, :] + _added(np.array(NOISES))[None, None, :, None]
+    predicted = (
+        exact[:, :, None, :] + _noise_variance_added(np.array(NOISES))[None, None, :, None]
+    )
     usable = np.ones(predicted.shape, dtype=bool)
     # Bayes at d = 400 without noise: 1e-40 .. 1e-37, nothing to sample
     usable[1, :, 0, 1] = False
@@ -88,21 +93,21 @@ def check(context: Context) -> Evidence:
             "short",
             "excess risks at d = 10, L = 10, as stated",
             NAMES,
-            SHORT,
+            SHORT_EXCESSES,
             exact[0, ten],
             DIGIT_3,
             why="half a printed digit",
-            routes=STATED,
+            routes=STATED_ROUTES,
         ),
         Series(
             "long",
             "excess risks of oracle and linear predictor at d = 400, L = 1000, as stated",
-            list(LONG),
-            list(LONG.values()),
+            list(LONG_EXCESSES),
+            list(LONG_EXCESSES.values()),
             exact[1, -1, ::2],
             DIGIT_3,
             why="half a printed digit",
-            routes=STATED,
+            routes=STATED_ROUTES,
         ),
         Comparison(
             "excess risk of Bayes at d = 400, L = 1000",
@@ -124,7 +129,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
 
 
-def _exact(dim: int, length: int) -> tuple[float, float, float]:
+def _exact_excesses(dim: int, length: int) -> tuple[float, float, float]:
     """Excess risks of oracle, Bayes, linear."""
     task = SingleLocation(dim, length)
     return tuple(
@@ -133,7 +138,7 @@ def _exact(dim: int, length: int) -> tuple[float, float, float]:
     )  # type: ignore[return-value]
 
 
-def _added(noise: np.ndarray) -> np.ndarray:
+def _noise_variance_added(noise: np.ndarray) -> np.ndarray:
     """What label noise of this standard deviation adds to a risk."""
     return noise**2
 
@@ -149,13 +154,13 @@ def _increase(found: np.ndarray) -> Series:
         "noise",
         "increase of the risk by label noise, mean over lengths",
         noise,
-        _added(noise),
+        _noise_variance_added(noise),
         mean,
         error=error,
     )
 
 
-def _sampled(dim: int, length: int, size: int, seed: int) -> np.ndarray:
+def _sampled_errors(dim: int, length: int, size: int, seed: int) -> np.ndarray:
     """(noises, 2, predictors, 2): mean and standard error of the squared error, and of its increase
     by the noise, on the same sequences for all.
     """
@@ -201,10 +206,10 @@ def _figure(drawn: np.ndarray) -> Figure:
     lengths = np.unique(np.geomspace(2, 1000, 22).astype(int))
     panels = []
     for i, d in enumerate(DIMS):
-        curves = np.array([_exact(d, int(L)) for L in lengths])
+        curves = np.array([_exact_excesses(d, int(L)) for L in lengths])
         for j, name in enumerate(NAMES):
             marks: list[Mark] = []
-            unseen = curves[:, j].max() < UNSEEN
+            unseen = curves[:, j].max() < SMALLEST_DRAWN
             for color, eps in enumerate(NOISES):
                 if unseen and eps == 0:
                     continue
@@ -215,22 +220,15 @@ def _figure(drawn: np.ndarray) -> Figure:
                         f"noise {eps:g}",
                         color,
                     ),
-                    Points(
-                        LENGTHS,
-                        drawn[i, :, color, j, 0],
-                        f"noise {eps:g}",
-                        color,
-                        BAND * drawn[i, :, color, j, 1],
-                    ),
+                    sampled_points(LENGTHS, drawn[i, :, color, j], f"noise {eps:g}", color),
                 ]
             panels.append(
-                Panel(
+                panel(
                     f"{name}, d = {d}" + (" (noise 0: below 1e-30)" if unseen else ""),
                     "sequence length L",
                     "risk",
-                    tuple(marks),
-                    log_x=True,
-                    log_y=True,
+                    *marks,
+                    log="xy",
                 )
             )
     return Figure(
@@ -248,10 +246,10 @@ CLAIM = Claim(
         "oracle-400), [the Bayes predictor](bayes-10, bayes-400) and [the best linear predictor]"
         "(linear-10, linear-400) follow their exact curves.",
         "[Label noise adds its variance to each risk and nothing else](noise).",
-        f"[At d = 10 with 10 tokens the excess risk is {SHORT[0]:g} for the oracle, {SHORT[1]:g} "
-        f"for Bayes and {SHORT[2]:g} for the linear predictor](short).",
-        f"[At d = 400 with 1000 tokens it is {LONG['oracle']:g} for the oracle and "
-        f"{LONG['linear']:g}, the null risk, for the linear predictor](long), but [below "
+        f"[At d = 10 with 10 tokens the excess risk is {SHORT_EXCESSES[0]:g} for the oracle, {SHORT_EXCESSES[1]:g} "
+        f"for Bayes and {SHORT_EXCESSES[2]:g} for the linear predictor](short).",
+        f"[At d = 400 with 1000 tokens it is {LONG_EXCESSES['oracle']:g} for the oracle and "
+        f"{LONG_EXCESSES['linear']:g}, the null risk, for the linear predictor](long), but [below "
         f"{BAYES_FAR:g} for Bayes](bayes-long).",
     ),
     headline="long",

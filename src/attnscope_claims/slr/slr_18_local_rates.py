@@ -8,8 +8,8 @@ limit by the square. Measured: slope of log(excess - limit) over log points betw
 first gap and rounding; terms beyond second order are then of relative size sqrt(1e-4) = 1 %, the
 tolerance, beside the fit's own error, the drift of the slope within the window: a start with little
 of the slowest mode shows the next one first (1 of 305 runs looked at). At the saddle at orthogonal
-vectors the overlaps' unstable components grow by 1 + alpha |mu|; from overlaps of size SMALL up to
-LEVEL the neglected terms are s SMALL + LEVEL^2 = .0023, and twice that is allowed. From random
+vectors the overlaps' unstable components grow by 1 + alpha |mu|; from overlaps of size SMALL_OVERLAP up to
+ESCAPE_OVERLAP the neglected terms are s SMALL_OVERLAP + ESCAPE_OVERLAP^2 = .0023, and twice that is allowed. From random
 starts (s |theta| about .7) the first-order time is an estimate only: shown, not compared.
 """
 
@@ -28,17 +28,18 @@ from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import stationary_points
 from attnscope.theory.overlaps import Overlaps
+from attnscope_claims.drawing import panel
 
 TASK = SingleLocation(dim=400, length=10)
 ALPHA = 4e-3
 # temperature: about ten times the slowest time
 STEPS = {0.03: 60_000, 0.05: 60_000, 0.08: 120_000, 0.1: 400_000}
-SLOPE = 0.01
-SMALL, LEVEL = 1e-4, 0.03
+SLOPE_TOLERANCE = 0.01
+SMALL_OVERLAP, ESCAPE_OVERLAP = 1e-4, 0.03
 # What the statement says, at inverse temperature 0.1: the half-life of the distance to the oracle in
 # steps of ALPHA, and the most negative eigenvalue of the Hessian at the saddle.
 HALF_LIFE = 16_200
-NEGATIVE = -0.772
+NEGATIVE_EIGENVALUE = -0.772
 
 
 def check(context: Context) -> Evidence:
@@ -58,13 +59,13 @@ def check(context: Context) -> Evidence:
         TASK, Erf(0.1), "sphere", 200, 6000, ALPHA, 10, context.seed, progress=False
     ).escape()
     comparisons = (
-        *(_slowest(limit, start, rates) for limit, start in _kinds(rates)),
+        *(_compare_rates(limit, start, rates) for limit, start in _kinds(rates)),
         *_escape(small),
         Comparison(
             "steps in which the distance to the oracle halves, as stated",
             HALF_LIFE,
             float(np.log(2) / np.median(rates[(0.1, "manifold", "oracle")].decay)),
-            SLOPE * HALF_LIFE,
+            SLOPE_TOLERANCE * HALF_LIFE,
             why="1 %: terms beyond second order, sqrt(1e-4)",
             routes=("stated", "slope of trained runs, median"),
             key="half-life",
@@ -104,7 +105,7 @@ def _kinds(rates: dict[tuple[float, str, str], MeasuredRate]) -> list[tuple[str,
     return sorted({(limit, start) for _, start, limit in rates})
 
 
-def _slowest(
+def _compare_rates(
     limit: str, start: str, rates: dict[tuple[float, str, str], MeasuredRate]
 ) -> Comparison:
     """All runs of one kind over all temperatures: the one whose rate strains its tolerance most."""
@@ -119,27 +120,27 @@ def _slowest(
         f"rate per step towards the {limit}, start {start}, {len(measured)} runs",
         predicted,
         measured,
-        SLOPE * predicted + drift,
+        SLOPE_TOLERANCE * predicted + drift,
         "1 %: terms beyond second order, sqrt(1e-4), + the drift of the slope in its window",
         key=f"{limit}-{start}",
     )
 
 
 def _escape_from_small(context: Context) -> EscapeTime:
-    """Escape times from overlaps of size SMALL,
+    """Escape times from overlaps of size SMALL_OVERLAP,
     logged often enough that interpolation does not matter.
     """
-    o = SMALL * np.random.default_rng([context.seed, 18]).standard_normal((5, 30))
+    o = SMALL_OVERLAP * np.random.default_rng([context.seed, 18]).standard_normal((5, 30))
     return train(
         TASK, Erf(0.1), Overlaps(*o), 30, 6000, ALPHA, 5, context.seed, progress=False
-    ).escape(LEVEL)
+    ).escape(ESCAPE_OVERLAP)
 
 
 def _escape(small: EscapeTime) -> tuple[Comparison, Comparison]:
-    neglected = 2 * (TASK.signal * SMALL + LEVEL**2)
+    neglected = 2 * (TASK.signal * SMALL_OVERLAP + ESCAPE_OVERLAP**2)
     why = "twice the neglected terms, s SMALL + LEVEL^2 = .0023 of the time"
     times = worst(
-        f"steps to leave the saddle, from overlaps of size {SMALL}",
+        f"steps to leave the saddle, from overlaps of size {SMALL_OVERLAP}",
         small.predicted,
         small.measured,
         neglected * small.predicted,
@@ -150,9 +151,9 @@ def _escape(small: EscapeTime) -> tuple[Comparison, Comparison]:
     growth = np.log1p(-ALPHA * saddle.eigenvalues.min()) * small.predicted / small.measured
     return times, Comparison(
         "negative eigenvalue at the saddle, from the times, as stated",
-        NEGATIVE,
+        NEGATIVE_EIGENVALUE,
         float(-np.expm1(np.median(growth)) / ALPHA),
-        neglected * abs(NEGATIVE) + 5e-4,
+        neglected * abs(NEGATIVE_EIGENVALUE) + 5e-4,
         why=f"{why}; half a printed digit",
         routes=("stated", "escape times of trained runs, median"),
         key="negative",
@@ -171,25 +172,22 @@ def _figure(
     names = [name for *_, name in rates]
     ends = np.array([both.min() / 2, both.max() * 2])
     pick = lambda name: both[[x == name for x in names]].T
-    compared = Panel(
+    compared = panel(
         "rates, medians of up to 30 runs",
         "predicted rate per step",
         "measured rate per step",
-        (
-            Line(ends, ends, "equal", 6, dashed=True),
-            *(
-                Points(pick(name)[0], pick(name)[1], name, i)
-                for i, name in enumerate(("oracle", "swapped"))
-            ),
+        Line(ends, ends, "equal", 6, dashed=True),
+        *(
+            Points(pick(name)[0], pick(name)[1], name, i)
+            for i, name in enumerate(("oracle", "swapped"))
         ),
-        log_x=True,
-        log_y=True,
+        log="xy",
     )
-    left = Panel(
+    left = panel(
         "leaving the saddle",
         "predicted steps, first order",
         "measured steps",
-        _escapes(small, random),
+        *_escapes(small, random),
     )
     return Figure(
         "Local rates: Hessian against training (d = 400, step 0.004)",
@@ -219,12 +217,12 @@ def _gaps(
                 dashed=True,
             ),
         ]
-    return Panel(
+    return panel(
         "from the manifold",
         "step",
         "excess risk - limit",
-        tuple(marks),
-        log_y=True,
+        *marks,
+        log="y",
         x_range=(0, 200_000),
         y_range=(1e-12, 1),
     )
@@ -234,7 +232,7 @@ def _escapes(small: EscapeTime, random: EscapeTime) -> tuple[Line | Points, ...]
     top = float(max(small.measured.max(), random.measured.max()))
     return (
         Points(random.predicted, random.measured, "random starts", 5),
-        Points(small.predicted, small.measured, f"overlaps of {SMALL:g}", 6),
+        Points(small.predicted, small.measured, f"overlaps of {SMALL_OVERLAP:g}", 6),
         Line([0, top], [0, top], "equal", 6, dashed=True),
     )
 
@@ -249,7 +247,7 @@ CLAIM = Claim(
         "[From starts off the manifold the rate is that of the Hessian near the oracle]"
         "(oracle-sphere) [and near the role-swapped minimum](swapped-sphere).",
         "[Runs leave the saddle at orthogonal vectors at the rate of its negative "
-        f"eigenvalue](escape), [{NEGATIVE:g} at inverse temperature 0.1](negative).",
+        f"eigenvalue](escape), [{NEGATIVE_EIGENVALUE:g} at inverse temperature 0.1](negative).",
     ),
     headline="half-life",
     provenance=Provenance(

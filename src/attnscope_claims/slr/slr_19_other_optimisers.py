@@ -18,7 +18,7 @@ drift.
 Not every run: in 900 layers on other seeds (300 each from norms .1, .3 and 1, counted when this was
 written) 8 were elsewhere after 800 steps, 7 of them near the swapped structure, where a softmax
 layer is nearly useless (risk .42), one in a dip of Adam's noise; 600 erf runs had no such case.
-With a rate of at most RARE (95 % bound), more exceptions than allowed here happen with probability
+With a rate of at most EXCEPTION_RATE (95 % bound), more exceptions than allowed here happen with probability
 below 5e-4. Small d matters: the softmax risk falls so fast with d that soon nothing pulls the key
 further. At d = 60, after 2000 steps, its cosine is between .81 and .93 in 9 of 10 layers, and the
 loss a rare event that 20,000 sequences do not measure.
@@ -40,12 +40,13 @@ from attnscope.dynamics.engines.full_vectors import FullSgd
 from attnscope.dynamics.networks.layer_matrices import FullMatrices
 from attnscope.dynamics.overlap_runs import classify
 from attnscope.dynamics.starts import starting_overlaps
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
+from attnscope_claims.drawing import level, panel
 from attnscope_claims.panels import COUNT
 
 TASK = SingleLocation(dim=20, length=5)
@@ -57,13 +58,13 @@ ENGINES: dict[str, tuple[type[Predictor], float, Callable[[], Any]]] = {
     "Adam on Q, K, V, O": (Softmax, 1.0, lambda: FullMatrices(TASK, 1.0, 4, 0.01, BATCH)),
 }
 KEYS = dict(zip(ENGINES, ("sgd", "adam", "layers")))
-RARE = 0.016  # module docstring
+EXCEPTION_RATE = 0.016  # module docstring
 MOST_LINES = 30  # runs in the figure
 FALSE_ALARM = 5e-4  # of a count of runs
 # What the statement says: share of the SGD runs at the oracle; the inverse temperature lam |k| that
 # they end with in either structure, having started at 0.15; share of the layers at the oracle.
-HALF = 0.5
-CHOSEN = {"oracle": 0.111, "swapped": 0.193}
+SGD_ORACLE_SHARE = 0.5
+CHOSEN_TEMPERATURES = {"oracle": 0.111, "swapped": 0.193}
 AT_ORACLE = 0.99
 STRUCTURES = {"oracle": Overlaps.oracle(), "swapped": Overlaps(0.0, 1.0, 1.0, 0.0, 0.0)}
 
@@ -115,16 +116,16 @@ class Valley(NamedTuple):
 def check(context: Context) -> Evidence:
     few = context.pick(10, 100)
     runs = {name: context.pick(80 if name.startswith("SGD") else 40, 200) for name in ENGINES}
-    trained = [_trained(name, runs[name], few, context.seed) for name in ENGINES]
+    trained = [_train_engine(name, runs[name], few, context.seed) for name in ENGINES]
     valleys = [
         Valley.of(TASK, *parts)
         for parts in ((Erf, "oracle"), (Erf, "swapped"), (Softmax, "oracle"))
     ]
     lowest = {(valley.kind, valley.structure): float(valley.risk.min()) for valley in valleys}
     comparisons = (
-        *(c for t in trained for c in _compared(t)),
+        *(c for t in trained for c in _compare_runs(t)),
         *_shares(trained[0], trained[2]),
-        _chosen(trained[0]),
+        _chosen_temperatures(trained[0]),
     )
     ended = lambda t, name: int((t.outcome == name).sum())
     rows = tuple(
@@ -149,18 +150,18 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(trained, valleys), notes, tables=(table,))
 
 
-def _allowed(t: Trained) -> tuple[str, ...]:
+def _allowed_outcomes(t: Trained) -> tuple[str, ...]:
     return ("oracle",) if t.kind is Softmax else ("oracle", "swapped")
 
 
-def _compared(t: Trained) -> tuple[Comparison, Comparison]:
+def _compare_runs(t: Trained) -> tuple[Comparison, Comparison]:
     runs = len(t.outcome)
     return (
         Comparison(
-            f"{t.name}: runs at the {' or '.join(_allowed(t))}",
+            f"{t.name}: runs at the {' or '.join(_allowed_outcomes(t))}",
             runs,
-            int(np.isin(t.outcome, _allowed(t)).sum()),
-            _most(runs, RARE) + COUNT,
+            int(np.isin(t.outcome, _allowed_outcomes(t)).sum()),
+            _binomial_bound(runs, EXCEPTION_RATE) + COUNT,
             why="exceptions at a rate of 1.6 % (95 % bound from 900 layers): more with 5e-4",
             key=f"{KEYS[t.name]}-runs",
         ),
@@ -179,9 +180,9 @@ def _shares(sgd: Trained, layers: Trained) -> tuple[Comparison, Comparison]:
     return (
         Comparison(
             f"{sgd.name}: share of {either} runs at the oracle, as stated",
-            HALF,
+            SGD_ORACLE_SHARE,
             float((sgd.outcome == "oracle").mean()),
-            (_most(either, 0.5) + COUNT) / either - 0.5,
+            (_binomial_bound(either, 0.5) + COUNT) / either - 0.5,
             why="a binomial count with probability 1/2: further away with 1e-3",
             key="half",
         ),
@@ -189,28 +190,30 @@ def _shares(sgd: Trained, layers: Trained) -> tuple[Comparison, Comparison]:
             f"{layers.name}: share of {every} layers at the oracle, as stated",
             AT_ORACLE,
             float((layers.outcome == "oracle").mean()),
-            (_most(every, RARE) + COUNT) / every,
+            (_binomial_bound(every, EXCEPTION_RATE) + COUNT) / every,
             why="exceptions at a rate of 1.6 % (95 % bound from 900 layers): more with 5e-4",
             key="layers",
         ),
     )
 
 
-def _chosen(t: Trained) -> Series:
+def _chosen_temperatures(t: Trained) -> Series:
     """The inverse temperatures that the runs end with, by structure."""
-    found = np.array([mean_and_error(t.chosen[t.outcome == name]) for name in CHOSEN]).T
+    found = np.array(
+        [mean_and_error(t.chosen[t.outcome == name]) for name in CHOSEN_TEMPERATURES]
+    ).T
     return Series(
         "chosen",
         f"{t.name}: inverse temperature times |k| at the end, by structure, as stated",
-        list(CHOSEN),
-        list(CHOSEN.values()),
+        list(CHOSEN_TEMPERATURES),
+        list(CHOSEN_TEMPERATURES.values()),
         found[0],
         Z * found[1] + 5e-4,
         why=f"{STANDARD_ERRORS}; half a printed digit",
     )
 
 
-def _most(runs: int, rate: float) -> float:
+def _binomial_bound(runs: int, rate: float) -> float:
     """More of the runs than this happen with probability below FALSE_ALARM at this rate."""
     return float(binom.ppf(1 - FALSE_ALARM, runs, rate))
 
@@ -232,7 +235,7 @@ def _moments(task: SingleLocation, predictor: Predictor, o: Overlaps) -> tuple[f
     return (minus - plus) / 4, (plus + minus) / 2 - task.gamma**2
 
 
-def _trained(name: str, runs: int, few: int, seed: int) -> Trained:
+def _train_engine(name: str, runs: int, few: int, seed: int) -> Trained:
     kind, lam, make = ENGINES[name]
     engine = make()
     raw = isinstance(engine, FullSgd)  # its overlaps are inner products of the raw vectors
@@ -284,25 +287,18 @@ def _figure(trained: list[Trained], valleys: list[Valley]) -> Figure:
         norms.append(Points(t.chosen[:few], t.norms[1, :few, -1], t.name, i))
     for valley, color in zip(valleys, (5, 3, 6)):
         label = f"{valley.kind.lower()} {valley.structure}, best |v|"
-        risks.append(Line([0, STEPS], [valley.risk.min()] * 2, label, color, dashed=True))
+        risks.append(level([0, STEPS], valley.risk.min(), label, color))
         norms.append(Line(valley.scale, valley.size_v, label, color, dashed=True))
     panels = (
-        Panel(
+        panel(
             "alignment with either structure",
             "step",
             "smaller of the two |cosines|",
-            tuple(aligned),
+            *aligned,
             y_range=(0, 1.05),
         ),
-        Panel("exact risk", "step", "excess risk", tuple(risks), log_y=True),
-        Panel(
-            "norms at the end",
-            "temperature times |k|",
-            "|v|",
-            tuple(norms),
-            log_x=True,
-            log_y=True,
-        ),
+        panel("exact risk", "step", "excess risk", *risks, log="y"),
+        panel("norms at the end", "temperature times |k|", "|v|", *norms, log="xy"),
     )
     return Figure(
         f"Other optimisers, {few} runs each",
@@ -322,10 +318,10 @@ CLAIM = Claim(
     statement=(
         "[Without the spheres, SGD](sgd-runs) [and Adam](adam-runs) on fresh batches bring the "
         "directions of k and v to the oracle or to the role-swapped structure.",
-        f"[A share of {HALF:g} of the SGD runs ends at the oracle, the others at the role-swapped "
+        f"[A share of {SGD_ORACLE_SHARE:g} of the SGD runs ends at the oracle, the others at the role-swapped "
         "structure, as on the spheres](half).",
         "The norms then choose the inverse temperature: [lam |k| moves from 0.15 to "
-        f"{CHOSEN['oracle']:g} at the oracle and to {CHOSEN['swapped']:g} at the role-swapped "
+        f"{CHOSEN_TEMPERATURES['oracle']:g} at the oracle and to {CHOSEN_TEMPERATURES['swapped']:g} at the role-swapped "
         "structure](chosen).",
         "[Adam on the four matrices of a softmax layer brings K Q^T a and V O to the oracle, in a "
         f"share of about {AT_ORACLE:g} of the layers](layers).",

@@ -9,7 +9,7 @@ token only: length does not slow the approach. The largest mu belongs to rho = k
 weighted values of all tokens at once; it grows with L, and steps above 2/mu leave the oracle.
 Measured: slopes of log(excess - limit) of trained runs; terms beyond second order are of relative
 size sqrt(1e-4) = 1 % (see slr-18). For the largest mu: growth per step of a perturbation of size
-TINY at the step 2.2/mu, which is alpha mu - 1 = 1.2; it ends below 1e-4, the remainder.
+TINY_OVERLAP at the step 2.2/mu, which is alpha mu - 1 = 1.2; it ends below 1e-4, the remainder.
 
 Noise floor. SGD near the oracle is a linear recursion with noise; claims/noise_floor.py has its
 covariance from a Lyapunov equation and the exact covariance of the gradient, by quadrature. The
@@ -36,11 +36,12 @@ from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.rates import predicted_rate
 from attnscope.dynamics.train import train
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk, risk_gradient
+from attnscope_claims.drawing import panel
 from attnscope_claims.noise_floor import Floor, gradient_noise, noise_floor, plane_hessian
 from attnscope_claims.sphere_errors import spread_slope
 
@@ -49,12 +50,14 @@ LAM = 0.1
 LENGTHS = (2, 5, 10, 30, 100)
 GAMMAS2 = (0.25, 0.5, 1.0)
 STARTS = 5  # runs per setting, at about 0.3 rad from the oracle
-SLOPE = 0.01  # sqrt(1e-4): see the module docstring
+SLOPE_TOLERANCE = 0.01  # sqrt(1e-4): see the module docstring
 FOLDS = 14.0  # of the slowest distance: down to 1e-11 of the risk
-TINY = 1e-9
+TINY_OVERLAP = 1e-9
 OVERSHOOT = 2.2  # alpha mu of the unstable direction: it grows by 1.2 a step
-GROWING = 60  # steps, to TINY 1.2^60 = 6e-5; the other direction is then below 1e-7 of it
-LINEAR = 1e-3  # relative: the overlaps reached (6e-5) times a curvature of order 10
+GROWTH_STEPS = (
+    60  # steps, to TINY_OVERLAP 1.2^60 = 6e-5; the other direction is then below 1e-7 of it
+)
+LINEAR_TOLERANCE = 1e-3  # relative: the overlaps reached (6e-5) times a curvature of order 10
 ALPHA = 2e-3
 NOISES = (0.0, 0.25, 0.5, 1.0)
 BATCHES = (2, 4, 8, 16)
@@ -62,14 +65,14 @@ NOISE, BATCH = 0.5, 4  # held while the other varies
 SETTLING = (
     4.0  # relaxation times until a run is stationary: exp(-8) of the variance is missing
 )
-STAY = 4  # times as long, averaged
+AVERAGING_FACTOR = 4  # times as long, averaged
 # What the statement says: the slowest eigenvalue by gamma^2; the largest stable step by length; the
 # excess risk at which SGD settles at ALPHA and BATCH, FLOOR[0] + FLOOR[1] noise^2; and its exponent
 # in the batch size.
-SLOWEST = {0.25: 0.106, 0.5: 0.212, 1.0: 0.425}
-STABLE = {2: 0.523, 100: 0.00364}
+SLOWEST_EIGENVALUES = {0.25: 0.106, 0.5: 0.212, 1.0: 0.425}
+STABLE_STEPS = {2: 0.523, 100: 0.00364}
 FLOOR = (0.00204, 0.00583)
-INVERSE = -1.0
+BATCH_POWER = -1.0
 
 
 class Measured(NamedTuple):
@@ -91,7 +94,7 @@ class Measured(NamedTuple):
 
 def check(context: Context) -> Evidence:
     rates = {(n, g): _rates(n, g, context.seed) for n in LENGTHS for g in GAMMAS2}
-    fast = {n: _fast(n) for n in LENGTHS}
+    fast = {n: _largest_eigenvalues(n) for n in LENGTHS}
     runs = context.pick(120, 1200)
     by_noise = {x: _floor_of_runs(x, BATCH, runs, context.seed) for x in NOISES}
     by_batch = {
@@ -104,17 +107,20 @@ def check(context: Context) -> Evidence:
             f"largest eigenvalue, {LENGTHS[0]} to {LENGTHS[-1]} tokens",
             [x for x, _ in fast.values()],
             [y for _, y in fast.values()],
-            [LINEAR * x for x, _ in fast.values()],
-            why=f"remainder: overlaps grow to {TINY * 1.2**GROWING:.0e}, 1e-3 of the value allowed",
+            [LINEAR_TOLERANCE * x for x, _ in fast.values()],
+            why=f"remainder: overlaps grow to {TINY_OVERLAP * 1.2**GROWTH_STEPS:.0e}, 1e-3 of the value allowed",
             key="largest",
         ),
         Series(
             "stable",
             "largest stable step by length, as stated",
-            list(STABLE),
-            list(STABLE.values()),
-            [2 / fast[n][1] for n in STABLE],
-            [LINEAR * x + 0.005 * 10.0 ** np.floor(np.log10(x)) for x in STABLE.values()],
+            list(STABLE_STEPS),
+            list(STABLE_STEPS.values()),
+            [2 / fast[n][1] for n in STABLE_STEPS],
+            [
+                LINEAR_TOLERANCE * x + 0.005 * 10.0 ** np.floor(np.log10(x))
+                for x in STABLE_STEPS.values()
+            ],
             why="remainder: overlaps grow to 6e-5, 1e-3 of the value allowed; half a printed digit",
         ),
         _gradient_noise(context),
@@ -128,8 +134,8 @@ def check(context: Context) -> Evidence:
             f"SGD's floor over predicted, batches of {BATCHES[0]} to {BATCHES[-1]}",
             by_batch,
         ),
-        _affine(by_noise),
-        _inverse(by_batch),
+        _affine_floor(by_noise),
+        _batch_exponent(by_batch),
     )
     slow = {g: rates[(10, g)][0] for g in GAMMAS2}
     notes = (
@@ -169,7 +175,7 @@ def _row(name: str, m: Measured) -> tuple[str | float, ...]:
 def _rates(length: int, gamma2: float, seed: int) -> tuple[float, np.ndarray, np.ndarray]:
     """Slowest eigenvalue, and that of each trained run with its drift."""
     task = SingleLocation(DIM, length, gamma=math.sqrt(gamma2))
-    alpha = min(5e-3, 0.5 / _largest(task))
+    alpha = min(5e-3, 0.5 / _largest_eigenvalue(task))
     predicted = predicted_rate(task, Erf(LAM), alpha)
     rng = np.random.default_rng([seed, 21])
     turned = 0.3 / math.sqrt(DIM) * rng.standard_normal((2, STARTS, DIM))
@@ -202,7 +208,7 @@ def _rate_comparisons(
             f"slowest eigenvalue, {len(rates)} pairs of length and gamma, {len(measured)} runs",
             predicted,
             measured,
-            SLOPE * predicted + drift,
+            SLOPE_TOLERANCE * predicted + drift,
             why=why,
             key="slowest",
         ),
@@ -210,33 +216,36 @@ def _rate_comparisons(
             f"rate at {LENGTHS[-1]} tokens over rate at {LENGTHS[0]}",
             1.0,
             [middle[a] / middle[b] for a, b in ends],
-            [2 * SLOPE + spread[a] + spread[b] for a, b in ends],
+            [2 * SLOPE_TOLERANCE + spread[a] + spread[b] for a, b in ends],
             why=f"{why}, of both",
             key="length",
         ),
         Series(
             "gamma",
             "slowest eigenvalue by gamma^2, 10 tokens, as stated",
-            list(SLOWEST),
-            list(SLOWEST.values()),
-            [middle[10, g] for g in SLOWEST],
-            [(SLOPE + spread[10, g]) * x + 5e-4 for g, x in SLOWEST.items()],
+            list(SLOWEST_EIGENVALUES),
+            list(SLOWEST_EIGENVALUES.values()),
+            [middle[10, g] for g in SLOWEST_EIGENVALUES],
+            [
+                (SLOPE_TOLERANCE + spread[10, g]) * x + 5e-4
+                for g, x in SLOWEST_EIGENVALUES.items()
+            ],
             why=f"{why}; half a printed digit",
         ),
     )
 
 
-def _largest(task: SingleLocation) -> float:
+def _largest_eigenvalue(task: SingleLocation) -> float:
     return float(np.linalg.eigvalsh(plane_hessian(task, LAM)).max())
 
 
-def _fast(length: int) -> tuple[float, float]:
+def _largest_eigenvalues(length: int) -> tuple[float, float]:
     """Largest eigenvalue: of the Hessian, and from the growth of a tiny perturbation."""
     task = SingleLocation(DIM, length)
-    mu = _largest(task)
+    mu = _largest_eigenvalue(task)
     alpha = OVERSHOOT / mu
-    start = Overlaps(1.0, TINY, TINY, 1.0, 2 * TINY)
-    run = train(task, Erf(LAM), start, 1, GROWING, alpha, 1, progress=False)
+    start = Overlaps(1.0, TINY_OVERLAP, TINY_OVERLAP, 1.0, 2 * TINY_OVERLAP)
+    run = train(task, Erf(LAM), start, 1, GROWTH_STEPS, alpha, 1, progress=False)
     theta = run.overlaps.theta[0]
     return mu, (1 - theta[-1] / theta[-2]) / alpha
 
@@ -254,15 +263,15 @@ def _floor_of_runs(noise: float, batch: int, runs: int, seed: int) -> Measured:
     predicted = [noise_floor(task, LAM, batch, step) for step in (ALPHA, 2 * ALPHA)]
     # other random numbers for the other step
     found = [
-        _trained(task, batch, runs, ALPHA, seed),
-        _trained(task, batch, runs, 2 * ALPHA, seed + 1),
+        _settled_excess(task, batch, runs, ALPHA, seed),
+        _settled_excess(task, batch, runs, 2 * ALPHA, seed + 1),
     ]
     once, twice = ((x / p.excess, e / p.excess) for (x, e), p in zip(found, predicted))
     ratio = 2 * once[0] - twice[0]
     return Measured(predicted[0], *found[0], ratio, math.hypot(2 * once[1], twice[1]))
 
 
-def _trained(
+def _settled_excess(
     task: SingleLocation, batch: int, runs: int, alpha: float, seed: int
 ) -> tuple[float, float]:
     """Mean and standard error, over runs, of the excess that SGD adds once it has settled."""
@@ -274,7 +283,7 @@ def _trained(
         Erf(LAM),
         Overlaps.oracle(),
         runs,
-        (1 + STAY) * 50 * every,
+        (1 + AVERAGING_FACTOR) * 50 * every,
         alpha,
         every,
         seed,
@@ -285,7 +294,7 @@ def _trained(
     return mean_and_error(run.excess[:, 50:].mean(axis=1) - limit)
 
 
-def _affine(found: dict[float, Measured]) -> Series:
+def _affine_floor(found: dict[float, Measured]) -> Series:
     """The floor against the variance of the label noise."""
     variance = np.square(list(found))
     floor, error = np.transpose([m.floor for m in found.values()])
@@ -300,16 +309,15 @@ def _affine(found: dict[float, Measured]) -> Series:
     )
 
 
-def _inverse(found: dict[int, Measured]) -> Comparison:
+def _batch_exponent(found: dict[int, Measured]) -> Comparison:
     """The exponent of the batch size in the floor."""
     floor, error = np.transpose([m.floor for m in found.values()])
     slope, slope_error = spread_slope(np.array(list(found)), floor, error)
-    return Comparison(
+    return sampled(
         f"exponent of SGD's floor in the batch size, {BATCHES[0]} to {BATCHES[-1]}, as stated",
-        INVERSE,
+        BATCH_POWER,
         slope,
-        Z * slope_error,
-        why=STANDARD_ERRORS,
+        slope_error,
         key="inverse",
     )
 
@@ -366,7 +374,7 @@ def _figure(
     where = [n for n, _ in rates]
     slow.append(Points(where, [np.median(m) for _, m, _ in rates.values()], "trained", 1))
     lengths = np.unique(np.geomspace(LENGTHS[0], LENGTHS[-1], 30).round())
-    steps = [2 / _largest(SingleLocation(DIM, int(n))) for n in lengths]
+    steps = [2 / _largest_eigenvalue(SingleLocation(DIM, int(n))) for n in lengths]
     stable = (
         Line(lengths, steps, "predicted", 0),
         Points(LENGTHS, [2 / y for _, y in fast.values()], "trained", 1),
@@ -376,24 +384,22 @@ def _figure(
     batches = np.geomspace(BATCHES[0], BATCHES[-1], 30)
     by = [noise_floor(_task(NOISE), LAM, float(b), ALPHA).excess for b in batches]
     panels = (
-        Panel("slowest eigenvalue", "tokens", "eigenvalue", tuple(slow), log_x=True),
-        Panel("largest stable step", "tokens", "step size", stable, log_x=True, log_y=True),
-        Panel(
+        panel("slowest eigenvalue", "tokens", "eigenvalue", *slow, log="x"),
+        panel("largest stable step", "tokens", "step size", *stable, log="xy"),
+        panel(
             f"noise floor, batches of {BATCH}",
             "variance of the label noise",
             "excess risk over the oracle's",
-            (
-                Line(noises**2, floors, "predicted", 0),
-                _points(np.array(NOISES) ** 2, by_noise),
-            ),
+            Line(noises**2, floors, "predicted", 0),
+            _points(np.array(NOISES) ** 2, by_noise),
         ),
-        Panel(
+        panel(
             f"noise floor, label noise {NOISE:g}",
             "batch size",
             "excess risk over the oracle's",
-            (Line(batches, by, "predicted", 0), _points(np.array(BATCHES), by_batch)),
-            log_x=True,
-            log_y=True,
+            Line(batches, by, "predicted", 0),
+            _points(np.array(BATCHES), by_batch),
+            log="xy",
         ),
     )
     return Figure(
@@ -414,13 +420,13 @@ CLAIM = Claim(
     statement=(
         "[At the oracle the slowest local rate is that of the Hessian](slowest) and [does not depend "
         "on the length of the sequence](length).",
-        f"[It grows with gamma: its eigenvalue is {SLOWEST[0.25]:g} at gamma^2 = 1/4 and "
-        f"{SLOWEST[1.0]:g} at gamma^2 = 1](gamma).",
-        f"[The largest stable step falls with length, from {STABLE[2]:g} at 2 tokens to "
-        f"{STABLE[100]:g} at 100](stable), [as the largest eigenvalue predicts](largest).",
+        f"[It grows with gamma: its eigenvalue is {SLOWEST_EIGENVALUES[0.25]:g} at gamma^2 = 1/4 and "
+        f"{SLOWEST_EIGENVALUES[1.0]:g} at gamma^2 = 1](gamma).",
+        f"[The largest stable step falls with length, from {STABLE_STEPS[2]:g} at 2 tokens to "
+        f"{STABLE_STEPS[100]:g} at 100](stable), [as the largest eigenvalue predicts](largest).",
         "[SGD settles at an excess risk affine in the variance of the label noise: "
         f"{FLOOR[0]:g} + {FLOOR[1]:g} noise^2 at step {ALPHA:g} with batches of {BATCH}](affine).",
-        f"[The excess risk varies with the batch size to the power {INVERSE:g}](inverse).",
+        f"[The excess risk varies with the batch size to the power {BATCH_POWER:g}](inverse).",
         "The linearised recursion with [the exact gradient noise](gradient) predicts [both]"
         "(floor-noise, floor-batch).",
     ),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_simulated", "_kalman", "best_rivals", "_figure")
+KEEP = ("_simulate_memories", "_kalman", "best_rivals", "_figure")
 SETTINGS = ("normal-99", "normal-90", "sphere-99", "sphere-90")
 
 
@@ -51,7 +51,7 @@ MUTATIONS = (
         for mutation in replaced(
             f"curves-{law}-{i}",
             "sampled memories err by 1.1 times as much",
-            "_simulated",
+            "_simulate_memories",
             lambda simulated: (
                 lambda *args: {
                     key: (exact, 1.1 * mean, error)
@@ -66,7 +66,7 @@ MUTATIONS = (
         "_kalman",
         lambda kalman: lambda *args: tuple(1.05 * x for x in kalman(*args)),
     ),
-    *moved("within", "WITHIN", up=False),
+    *moved("within", "KALMAN_RATIO", up=False),
     *replaced(
         "within",
         "the Kalman filter is 5 % lower",
@@ -82,7 +82,7 @@ MUTATIONS = (
     *replaced(
         "contracts",
         "the delta rule contracts by 1 - 1/(d + 1)",
-        "_contracted",
+        "_contraction",
         lambda left: lambda tokens: (1 - 1 / 9) ** tokens,
     ),
 )

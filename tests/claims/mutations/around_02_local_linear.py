@@ -5,7 +5,7 @@ from helpers.mutation import moved, replaced
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.theory.exchangeable.spectral import softmax_filter
 
-KEEP = ("_errors", "_sampled", "_figure")
+KEEP = ("_errors", "_filter_on_keys", "_figure")
 
 
 def softmax_instead(attend):

@@ -2,13 +2,13 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_excess", "_whitened", "_trained", "_figure")
+KEEP = ("_excess", "_whitened_fit", "_train_heads", "_figure")
 
 MUTATIONS = (
     *replaced(
         "reached",
         "trained heads stay 1 % above least squares",
-        "_trained",
+        "_train_heads",
         lambda trained: (
             lambda rng: (lambda best, losses: (best, 1.01 * losses))(*trained(rng))
         ),
@@ -16,12 +16,12 @@ MUTATIONS = (
     *replaced(
         "never-below",
         "least squares is 1 % above the best heads",
-        "_trained",
+        "_train_heads",
         lambda trained: (
             lambda rng: (lambda best, losses: (1.01 * best, losses))(*trained(rng))
         ),
     ),
-    *moved("open", "OPEN", by=0.2),
+    *moved("open", "OPEN_DIRECTIONS", by=0.2),
     *replaced(
         "unique",
         "every context is whitened",
@@ -31,7 +31,7 @@ MUTATIONS = (
     *replaced(
         "same",
         "minimisers disagree on whitened contexts",
-        "_whitened",
+        "_whitened_fit",
         lambda whitened: lambda rng: (lambda fit, moved: (fit, 0.1))(*whitened(rng)),
     ),
     *replaced(
@@ -58,5 +58,5 @@ MUTATIONS = (
         "_features",
         lambda features: lambda *args: 0.9 * features(*args),
     ),
-    *moved("smallest", "SMALLEST"),
+    *moved("smallest", "SMALLEST_EIGENVALUE"),
 )

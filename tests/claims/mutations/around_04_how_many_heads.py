@@ -4,7 +4,7 @@ import copy
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_ranks", "_layers", "_taught", "_figure")
+KEEP = ("_ranks", "_layers", "_heads_from_teacher", "_figure")
 
 
 def residuals(change):
@@ -64,7 +64,7 @@ MUTATIONS = (
     *replaced(
         "plain",
         "singular values see the heads that there are",
-        "_taught",
+        "_heads_from_teacher",
         lambda taught: (
             lambda heads, rng: (lambda n, plain, left: (n, n, left))(*taught(heads, rng))
         ),
@@ -72,7 +72,7 @@ MUTATIONS = (
     *replaced(
         "teachers",
         "completion finds D^2 heads",
-        "_taught",
+        "_heads_from_teacher",
         lambda taught: (
             lambda heads, rng: (lambda n, plain, left: (plain, plain, left))(
                 *taught(heads, rng)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_drawn", "_logit", "_exact", "_figure", "examples_needed")
+KEEP = ("_sampled_shares", "_logit", "_exact_probabilities", "_figure", "examples_needed")
 
 
 def _overconfident(drawn):
@@ -29,27 +29,27 @@ def _dot_products(logit):
 
 
 MUTATIONS = (
-    *replaced("calibrated", "overconfident weights", "_drawn", _overconfident),
+    *replaced("calibrated", "overconfident weights", "_sampled_shares", _overconfident),
     *replaced("weights", "learned scores are dot products", "_logit", _dot_products),
-    *replaced("mass", "one example is wasted", "_exact", _one_example_less),
-    *replaced("cosine", "one example is wasted", "_exact", _one_example_less),
-    *replaced("dot", "one example is wasted", "_exact", _one_example_less),
+    *replaced("mass", "one example is wasted", "_exact_probabilities", _one_example_less),
+    *replaced("cosine", "one example is wasted", "_exact_probabilities", _one_example_less),
+    *replaced("dot", "one example is wasted", "_exact_probabilities", _one_example_less),
     *replaced(
         "shannon",
         "C = log(1 + 1/s^2)",
-        "_refined",
+        "_shannon_examples",
         lambda refined: lambda log_m, capacity: refined(log_m, 2 * capacity),
     ),
     *replaced(
         "shannon",
         "without log(n)/2",
-        "_refined",
+        "_shannon_examples",
         lambda refined: lambda log_m, capacity: log_m / capacity,
     ),
     *replaced(
         "extreme",
         "2 log m in place of (1 + s^2) a^2",
-        "_extreme",
+        "_dot_product_examples",
         lambda extreme: lambda log_m, s: 2 * log_m,
     ),
     *replaced(

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_errors", "_masked", "_figure")
+KEEP = ("_errors", "_masked_fit", "_figure")
 
 
 def _without_sink(attend):
@@ -55,13 +55,13 @@ MUTATIONS = (
         "_errors",
         lambda errors: lambda *args: 1.01 * errors(*args),
     ),
-    *replaced("pattern-20", "no blocks", "_masked", _fit(_no_blocks)),
-    *replaced("pattern-200", "no blocks", "_masked", _fit(_no_blocks)),
-    *replaced("parts-20", "no same-word part", "_masked", _fit(_no_same_word)),
-    *replaced("parts-200", "blocks of 0.7 times the size", "_masked", _fit(_flat_blocks)),
-    *replaced("stated", "no same-word part", "_masked", _fit(_no_same_word)),
+    *replaced("pattern-20", "no blocks", "_masked_fit", _fit(_no_blocks)),
+    *replaced("pattern-200", "no blocks", "_masked_fit", _fit(_no_blocks)),
+    *replaced("parts-20", "no same-word part", "_masked_fit", _fit(_no_same_word)),
+    *replaced("parts-200", "blocks of 0.7 times the size", "_masked_fit", _fit(_flat_blocks)),
+    *replaced("stated", "no same-word part", "_masked_fit", _fit(_no_same_word)),
     *moved("stated", "SAME_TOPIC"),
     *replaced(
-        "kept", "a same-word part without kept words", "_masked", _fit(_always_same_word)
+        "kept", "a same-word part without kept words", "_masked_fit", _fit(_always_same_word)
     ),
 )

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("own_first", "fitted_scores", "_enumerated", "_long", "_figure")
+KEEP = ("own_first", "fitted_scores", "_risk_by_counts", "_long_document_scores", "_figure")
 
 
 def _fit(change):
@@ -33,7 +33,7 @@ MUTATIONS = (
     *replaced(
         "counts",
         "the other words of the topic are counted once less",
-        "_enumerated",
+        "_risk_by_counts",
         lambda f: lambda c, word, topic: f(c, word, 0.9 * topic),
     ),
     *replaced(

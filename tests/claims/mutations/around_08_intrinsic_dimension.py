@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_sampled", "_tokens", "intrinsic_dimension", "_slope", "_circle", "_figure")
+KEEP = ("_variance_curve", "_tokens", "intrinsic_dimension", "_slope", "_circle", "_figure")
 
 
 def _ambient(exponent):
@@ -64,13 +64,13 @@ MUTATIONS = (
         for key in ("curve-1-2", "curve-2-3", "curve-2-40", "curve-4-40")
         for mutation in replaced(key, "an excess 5 % larger", "_curve", _more(0.05))
     ),
-    *replaced("ambient", "R^40 costs 10 % more", "_sampled", _harder_space),
+    *replaced("ambient", "R^40 costs 10 % more", "_variance_curve", _harder_space),
     *replaced("exponent", "the ambient dimension sets the exponent", "_exponent", _ambient),
     *replaced("data", "the ambient dimension sets the exponent", "_exponent", _ambient),
-    *replaced("data", "errors fall faster", "_sampled", _steeper),
+    *replaced("data", "errors fall faster", "_variance_curve", _steeper),
     *replaced("circle", "smoothness has no effect", "_exponent", _not_in_smoothness),
     *moved("late", "EARLY_SLOPE"),
-    *replaced("late", "errors fall faster", "_sampled", _steeper),
+    *replaced("late", "errors fall faster", "_variance_curve", _steeper),
     *replaced(
         "dimension", "the ambient dimension is read off", "intrinsic_dimension", _dimensions
     ),

@@ -72,7 +72,7 @@ MUTATIONS = (
         "gains",
         lambda gains: lambda s, w: gains(s, w)[[0, 2, 1]],
     ),
-    *moved("turned", "TURNED"),
+    *moved("turned", "TURNED_MARGIN"),
     *replaced(
         "turned",
         "the order does not turn",
@@ -98,5 +98,5 @@ MUTATIONS = (
     ),
     *replaced("layers", "the rate without the square", "_layers", _wrong_rate),
     *replaced("left", "layers leave twice as much", "_layers", _slow_layers),
-    *moved("left", "LEFT", entry=4, by=0.2),
+    *moved("left", "LAYER_ERRORS", entry=4, by=0.2),
 )

@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_sampled", "_paired_growth", "_figure", "product_spectrum")
+KEEP = ("_variance_curve", "_paired_growth", "_figure", "product_spectrum")
 
 
 def _more(share):
@@ -37,8 +37,8 @@ MUTATIONS = (
     *replaced(
         "bound", "the trace alone, without 1 - G", "_slope", lambda G: lambda *args: 0.0
     ),
-    *moved("alike", "ALIKE_EXCESS", entry=0, by=0.05),
-    *moved("alike", "ALIKE_EXCESS", entry=3, by=0.05),
-    *moved("alike-ratio", "ALIKE_RATIO"),
-    *replaced("alike-ratio", "more coordinates cost nothing", "_sampled", _one_coordinate),
+    *moved("alike", "EQUAL_EXCESS", entry=0, by=0.05),
+    *moved("alike", "EQUAL_EXCESS", entry=3, by=0.05),
+    *moved("alike-ratio", "EQUAL_RATIO"),
+    *replaced("alike-ratio", "more coordinates cost nothing", "_variance_curve", _one_coordinate),
 )

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_drawn", "_complex_part", "_figure")
+KEEP = ("_sampled_excess", "_complex_part", "_figure")
 
 
 def _risk(shared_rule, own_rule):
@@ -42,7 +42,7 @@ MUTATIONS = (
     *replaced("shared-32-20", "every frequency counted as real", "shared_layer_risk", WRONG),
     *replaced("shared-32-5", "every frequency counted as real", "shared_layer_risk", WRONG),
     *moved("shared", "SHARED_ERROR"),
-    *replaced("flat", "the error grows as N^0.2", "_drawn", _grows),
+    *replaced("flat", "the error grows as N^0.2", "_sampled_excess", _grows),
     *replaced(
         "three",
         "three sequences leave twice the error",

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_right_tokens", "_leaky", "_same_contexts", "_curve", "_squared_cost", "_figure")
+KEEP = ("_right_tokens", "_three_class_regrets", "_same_contexts", "_curve", "_squared_cost", "_figure")
 WHY = "both inverse temperatures on the same contexts, in place of independent ones"
 REBUILT = {
     "class 2, L = 10: regret at 5 less that at 3": WHY,
@@ -43,15 +43,15 @@ MUTATIONS = (
     ),
     *moved("keeps", "NORMAL_REGRET"),
     *moved("keeps", "MEAN_REGRET", by=0.01),
-    *moved("passes", "PASSES", by=0.01),
+    *moved("passes", "PASSING_TOKENS", by=0.01),
     *replaced("below", "a regret that does not vanish", "decision_regret", _floor),
-    *replaced("sum-30-3", "regrets 20 % larger", "_leaky", _other_regrets(1.2)),
-    *replaced("sum-10-0", "regrets 20 % larger", "_leaky", _other_regrets(1.2)),
+    *replaced("sum-30-3", "regrets 20 % larger", "_three_class_regrets", _other_regrets(1.2)),
+    *replaced("sum-10-0", "regrets 20 % larger", "_three_class_regrets", _other_regrets(1.2)),
     *replaced("finite-10", "sharper costs nothing", "_same_contexts", _sharper_is_better),
     *replaced("finite-30", "sharper costs nothing", "_same_contexts", _sharper_is_better),
     *replaced("best", "every class is like class 1", "_curve", _one_class),
-    *moved("best", "BEST", entry=0, by=0.1),
-    *moved("best", "BEST", entry=1, by=0.1),
+    *moved("best", "BEST_TEMPERATURES", entry=0, by=0.1),
+    *moved("best", "BEST_TEMPERATURES", entry=1, by=0.1),
     *replaced("class", "every class is served alike", "_same_contexts", _sharper_is_better),
     *moved("class", "LOST_BY_OTHER", entry=0),
     *replaced(

@@ -10,7 +10,7 @@ KEEP = (
     "walk_corridor",
     "_constant",
     "_exact_regret",
-    "_forward",
+    "_forward_regret",
     "_figure",
 )
 
@@ -54,7 +54,7 @@ MUTATIONS = (
     *moved("constants", "SAMPLING_CONSTANT", by=1e-5),
     *replaced("swapped-greedy", "regret 5 % larger", "act_on_odds", _larger(0.05)),
     *replaced("swapped-sampling", "regret 5 % larger", "act_on_odds", _larger(0.05)),
-    *moved("stuck", "STUCK"),
+    *moved("stuck", "STUCK_PROBABILITY"),
     *replaced(
         "stuck", "greedy agents try both arms", f"{AGENTS}:greedy_stays", _always_tries
     ),
@@ -74,7 +74,7 @@ MUTATIONS = (
         "_over_bayes",
         lambda over: lambda *args: over(*args) + 1e-6,
     ),
-    *moved("too-far", "TOO_FAR"),
+    *moved("too-far", "FAR_PLAN_LOSS"),
     *replaced(
         "too-far", "planning farther costs nothing", f"{AGENTS}:lookahead_rule", _short
     ),

@@ -6,7 +6,7 @@ from helpers.mutation import moved, replaced
 HEAD = "attnscope_claims.around.head_complexity"
 
 
-KEEP = ("_inside", "_suprema")
+KEEP = ("_inside_gain", "_suprema")
 
 
 def _suprema(one, pooled=lambda L: 1.0):
@@ -60,11 +60,11 @@ MUTATIONS = (
         f"{HEAD}:limit",
         lambda limit: lambda Q: 0.79788,
     ),
-    *moved("power", "APPROACH"),
+    *moved("power", "APPROACH_POWER"),
     *moved("stated", "COMPLEXITY", entry=0, by=0.01),
     *moved("stated", "COMPLEXITY", entry=1, by=0.01),
     *moved("stated", "COMPLEXITY", entry=2, by=0.01),
-    *moved("pooling", "POOLING"),
+    *moved("pooling", "POOLING_SLOPE"),
     *replaced(
         "pooling",
         "sum pooling does not grow",

@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_sampled", "_figure", "_softmax_risk")
+KEEP = ("_softmax_loss", "_figure", "_softmax_risk")
 
 
 MUTATIONS = (
@@ -12,7 +12,7 @@ MUTATIONS = (
         "_spiked_lambda",
         lambda right: lambda task: right(task) ** 2,
     ),
-    *moved("number", "PUBLISHED"),
+    *moved("number", "PUBLISHED_RISK"),
     *replaced(
         "max-type",
         "k = sqrt(nu) k* with the max-type",

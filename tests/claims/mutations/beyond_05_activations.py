@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("ranking", "_drawn", "_biased_sigmoid", "_figure")
+KEEP = ("ranking", "_sampled_risks", "_biased_sigmoid", "_figure")
 
 
 def _like(name, other):
@@ -25,18 +25,18 @@ MUTATIONS = (
         "_biased_sigmoid",
         lambda biased: lambda task: 0.749053,
     ),
-    *moved("star", "STAR"),
-    *moved("odd", "ODD"),
+    *moved("star", "STAR_RISK"),
+    *moved("odd", "ODD_RISK"),
     *replaced("odd", "erf is as good as sigma*", "ranking", _like("erf", "sigma*")),
     *replaced("bayes", "softmax is as softmax-1", "ranking", _like("softmax", "softmax-1")),
-    *moved("softmax", "SOFTMAX"),
-    *moved("softplus", "SOFTPLUS"),
+    *moved("softmax", "SOFTMAX_RISK"),
+    *moved("softplus", "SOFTPLUS_RISK"),
     *replaced(
         "softplus",
         "normalisation alone is enough",
         "ranking",
         _like("softplus, normalised", "softmax"),
     ),
-    *moved("exp", "EXP"),
+    *moved("exp", "EXP_RISK"),
     *replaced("exp", "growth alone is enough", "ranking", _like("exp", "softmax")),
 )

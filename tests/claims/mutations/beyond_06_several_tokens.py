@@ -4,7 +4,7 @@ import numpy as np
 from helpers.mutation import moved, replaced
 from scipy.special import softmax
 
-KEEP = ("best_softmax", "_bayes_risk", "_sampled", "_figure")
+KEEP = ("best_softmax", "_bayes_risk", "_sampled_losses", "_figure")
 
 
 def _by_softmax(kind):
@@ -29,12 +29,12 @@ MUTATIONS = (
         "_softmax_risk",
         lambda risk: lambda task, lam: risk(task, lam**2),
     ),
-    *moved("risk", "PUBLISHED", entry=1),
+    *moved("risk", "PUBLISHED_RISKS", entry=1),
     *moved("regret", "REGRET"),
     *replaced(
         "regret",
         "one head attains the Bayes risk at m = 2",
-        "_sampled",
+        "_sampled_losses",
         lambda drawn: lambda *args: drawn(*args)[[0, 0, 2]] * [[1, 1], [1, 1], [0, 1]],
     ),
     *moved("best-at", "BEST_INVERSE_TEMPERATURE"),

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("best_softmax", "_bayes_risk", "_sampled", "_best_temperature", "_figure")
+KEEP = ("best_softmax", "_bayes_risk", "_sampled_losses", "_best_temperature", "_figure")
 
 
 def _independent(spread):
@@ -15,23 +15,23 @@ MUTATIONS = (
     *replaced(
         "slope",
         "the Bayes predictor of hidden weights is a tenth larger",
-        "_sampled",
+        "_sampled_losses",
         lambda drawn: lambda *args: drawn(*args) * [[1, 1], [1, 1], [1.1, 1.1], [1, 1]],
     ),
     *replaced(
         "rest",
         "the Bayes predictor of hidden weights is near the softmax head",
-        "_sampled",
+        "_sampled_losses",
         lambda drawn: lambda *args: np.add(drawn(*args), [[0, 0]] * 3 + [[0.5, 0]]),
     ),
-    *replaced("bayes", "independent hidden weights", "_spread", _independent),
-    *replaced("softmax", "independent hidden weights", "_spread", _independent),
-    *replaced("exact", "independent hidden weights", "_spread", _independent),
-    *moved("added", "ADDED"),
+    *replaced("bayes", "independent hidden weights", "_weight_variance", _independent),
+    *replaced("softmax", "independent hidden weights", "_weight_variance", _independent),
+    *replaced("exact", "independent hidden weights", "_weight_variance", _independent),
+    *moved("added", "ADDED_RISK"),
     *replaced(
         "added",
         "hidden weights add nothing",
-        "_exact",
+        "_softmax_risk",
         lambda exact: lambda m, a, lam: exact(m, 1e6, lam),
     ),
     *replaced(

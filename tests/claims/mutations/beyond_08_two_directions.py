@@ -29,7 +29,7 @@ MUTATIONS = (
     *replaced(
         "minimum", "the unspecialised state is a saddle", "measured", _with(shared=_saddle)
     ),
-    *moved("unspecialised", "UNSPECIALISED"),
+    *moved("unspecialised", "UNSPECIALISED_RISK"),
     *replaced(
         "ends-there",
         "unspecialised runs end where one head does",

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_exact", "_sampled", "_needed", "_poisson_strength", "_figure")
+KEEP = ("_exact_errors", "_error_rates", "_needed_strengths", "_poisson_strength", "_figure")
 
 
 def _scaled(test, factor):
@@ -22,13 +22,13 @@ MUTATIONS = (
     *moved("bayes", "BAYES_ABOVE", entry=0),
     *moved("bayes", "BAYES_ABOVE", entry=1),
     *replaced(
-        "least", "the Bayes test needs more than the max test", "_needed", _scaled(0, 1.001)
+        "least", "the Bayes test needs more than the max test", "_needed_strengths", _scaled(0, 1.001)
     ),
     *moved("linear", "LINEAR_OVER_ROOT"),
     *replaced(
         "linear",
         "a linear test needs 2.563 sqrt(log L)",
-        "_needed",
+        "_needed_strengths",
         lambda needed: (
             lambda: (
                 needed() * [1, 1, 0]
@@ -41,7 +41,7 @@ MUTATIONS = (
     *replaced(
         "any-linear",
         "the best weights need a tenth less than equal ones",
-        "_needed",
+        "_needed_strengths",
         _scaled(2, 1.1),
     ),
     *moved("over-log", "BAYES_OVER_LOG"),

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_exact", "_sampled", "_figure", "optimal_temperature")
+KEEP = ("_best_and_risk", "_sampled_risks", "_figure", "optimal_temperature")
 
 
 def _repaired(exact):
@@ -39,15 +39,15 @@ def _plain_signal(isotropic):
 
 
 MUTATIONS = (
-    *moved("isotropic", "ISOTROPIC"),
-    *moved("mean", "MEAN_V", entry=0),
-    *replaced("mean", "the mean costs nothing", "_exact", _isotropic_cost),
-    *moved("intercept", "MEAN_V", entry=1),
-    *replaced("intercept", "an intercept repairs everything", "_exact", _repaired),
-    *moved("correlation", "CORRELATED", entry=0),
-    *moved("correlation", "CORRELATED", entry=1),
-    *moved("correlation", "CORRELATED", entry=2),
-    *replaced("whitened", "the signal stays s", "_isotropic", _plain_signal),
+    *moved("isotropic", "ISOTROPIC_RISK"),
+    *moved("mean", "MEAN_V_RISKS", entry=0),
+    *replaced("mean", "the mean costs nothing", "_best_and_risk", _isotropic_cost),
+    *moved("intercept", "MEAN_V_RISKS", entry=1),
+    *replaced("intercept", "an intercept repairs everything", "_best_and_risk", _repaired),
+    *moved("correlation", "CORRELATED_RISKS", entry=0),
+    *moved("correlation", "CORRELATED_RISKS", entry=1),
+    *moved("correlation", "CORRELATED_RISKS", entry=2),
+    *replaced("whitened", "the signal stays s", "_whitened_task", _plain_signal),
     *replaced(
         "erf",
         "the risk is not scaled by |v'|^2",
@@ -57,7 +57,7 @@ MUTATIONS = (
     *replaced(
         "any-mean",
         "the whitened risk grows with the mean",
-        "_exact",
+        "_best_and_risk",
         lambda exact: (
             lambda task: (
                 exact(task) * (1 + 0.01 * (np.arange(3) == 2)[:, None] * task.mean.any())
@@ -70,5 +70,5 @@ MUTATIONS = (
         "_squared_length",
         lambda f: lambda task: 1.0,
     ),
-    *replaced("bayes", "the signal stays s", "_isotropic", _plain_signal),
+    *replaced("bayes", "the signal stays s", "_whitened_task", _plain_signal),
 )

@@ -6,7 +6,7 @@ import numpy as np
 from helpers.mutation import moved, replaced
 
 KEEP = (
-    "_trained",
+    "_train_blocks",
     "layer_norm_floor",
     "_risks",
     "_ends",
@@ -82,9 +82,9 @@ MUTATIONS = (
         lambda ends: lambda *args: (lambda e: type(e)(e.key, 0 * e.value + 1))(ends(*args)),
     ),
     *moved("after", "SHARE_AFTER"),
-    *replaced("before", "the start is as concentrated as the end", "_trained", _concentrated),
-    *replaced("after", "training leaves the singular values", "_trained", _unchanged),
-    *moved("near", "NEAR", up=False, by=0.2),
+    *replaced("before", "the start is as concentrated as the end", "_train_blocks", _concentrated),
+    *replaced("after", "training leaves the singular values", "_train_blocks", _unchanged),
+    *moved("near", "NEAR_FLOORS", up=False, by=0.2),
     *replaced(
         "near",
         "the risk ends at twice the floor",

@@ -4,11 +4,11 @@ import numpy as np
 from helpers.mutation import moved, replaced
 
 KEEP = (
-    "_trained",
+    "_train_model",
     "length_samples",
-    "_exact",
+    "_exact_excess",
     "_weights",
-    "_best",
+    "_best_excess",
     "risk_given_scores",
     "logit_ratio",
     "_figure",
@@ -56,15 +56,15 @@ MUTATIONS = (
     *replaced(
         "short",
         "attention is diluted at 16 tokens too",
-        "_exact",
+        "_exact_excess",
         lambda exact: (
             lambda *args: (lambda x: np.repeat(x[:, -1:], x.shape[1], axis=1))(exact(*args))
         ),
     ),
     *moved("long", "LONG_RISK"),
-    *replaced("long", "attention keeps its risk", "_exact", _kept),
-    *replaced("curve-strong", "attention keeps its risk", "_exact", _kept),
-    *replaced("curve-weak", "attention keeps its risk", "_exact", _kept),
+    *replaced("long", "attention keeps its risk", "_exact_excess", _kept),
+    *replaced("curve-strong", "attention keeps its risk", "_exact_excess", _kept),
+    *replaced("curve-weak", "attention keeps its risk", "_exact_excess", _kept),
     *replaced("block-curve", "blocks keep their weight", "_weights", _kept),
     *replaced(
         "less",
@@ -86,7 +86,7 @@ MUTATIONS = (
     *replaced(
         "weak-any",
         "some inverse temperature repairs at s = 4",
-        "_best",
+        "_best_excess",
         lambda best: lambda task: best(task) / 10,
     ),
 )

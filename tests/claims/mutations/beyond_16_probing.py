@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_fitted",)
+KEEP = ("_fit_all_layers",)
 
 
 def _answers(field, change, splits):
@@ -34,43 +34,43 @@ MUTATIONS = (
     *replaced(
         "embedding",
         "the CLS state holds the label at the embedding layer",
-        "_fitted",
+        "_fit_all_layers",
         _answers("ridge", lambda found: np.ones(len(found.ridge), bool), ALL),
     ),
     *replaced(
         "separable",
         "the CLS state never holds the label",
-        "_fitted",
+        "_fit_all_layers",
         _answers("ridge", _half_right, ALL),
     ),
     *replaced(
         "falls",
         "unseen adjectives and structures cost nothing",
-        "_fitted",
+        "_fit_all_layers",
         _answers("ridge", lambda found: found.located, ALL),
     ),
     *replaced(
         "unseen",
         "unseen adjectives and structures cost nothing",
-        "_fitted",
+        "_fit_all_layers",
         _answers("ridge", lambda found: found.located, ALL),
     ),
     *replaced(
         "located",
         "the adjective is located in every second sentence",
-        "_fitted",
+        "_fit_all_layers",
         _answers("located", _half_right, ALL),
     ),
     *replaced(
         "told",
         "the attention model is right in every second sentence",
-        "_fitted",
+        "_fit_all_layers",
         _answers("found", _half_right, ALL),
     ),
     *replaced(
         "told-unseen",
         "the attention model is right in every second unseen sentence",
-        "_fitted",
+        "_fit_all_layers",
         _answers("found", _half_right, ALL[2:]),
     ),
 )

@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_measured", "_drawn", "_figure")
+KEEP = ("_borders_by_diagram", "_sampled_loss_difference", "_figure")
 
 
 def measured_with(change):
@@ -20,7 +20,7 @@ MUTATIONS = (
     *replaced(
         "drawn",
         "on drawn tokens the semantic end is lower by half the barrier",
-        "_drawn",
+        "_sampled_loss_difference",
         lambda drawn: (
             lambda *args: (lambda mean, error: (mean - 0.006, error))(*drawn(*args))
         ),
@@ -31,19 +31,19 @@ MUTATIONS = (
     *replaced(
         "semantic",
         "both minima end at one contrast",
-        "_measured",
+        "_borders_by_diagram",
         measured_with(lambda three: [three[0], 0.9 * three[1], three[2]]),
     ),
     *replaced(
         "positional",
         "both minima begin at one contrast",
-        "_measured",
+        "_borders_by_diagram",
         measured_with(lambda three: [three[0], three[1], 1.1 * three[2]]),
     ),
     *replaced(
         "straight",
         "the borders are straight in (1/w, c)",
-        "_measured",
+        "_borders_by_diagram",
         measured_with(lambda three: [c[0] + (c - c[0]) ** 2 for c in three]),
     ),
     *moved("barrier", "BARRIER"),

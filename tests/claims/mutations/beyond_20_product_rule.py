@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_figure", "_rule", "_exact", "_border")
+KEEP = ("_figure", "_rule", "_loss_by_series", "_border")
 
 MORE_NODES = {18: 40, 20: 42}
 
@@ -31,6 +31,6 @@ MUTATIONS = (
         "_first_order",
         lambda exact: lambda n, w: exact(n, w) * 1.2,
     ),
-    *moved("move", "MOVES", entry=0),
+    *moved("move", "BORDER_MOVES", entry=0),
     *replaced("move", "18 and 20 nodes err as 40 and 42 do", "gauss", finer),
 )

@@ -40,14 +40,14 @@ def _no_positions(attach):
 MUTATIONS = (
     *replaced("permuted", "attention weighs later tokens more", "softmax_attention", _causal),
     *replaced("blind", "the contents give the label", "OrderTask", _first_symbol_decides),
-    *moved("blind-mean", "BLIND"),
+    *moved("blind-mean", "BLIND_RISK"),
     *replaced(
         "blind-mean", "the contents give the label", "OrderTask", _first_symbol_decides
     ),
     *replaced(
         "seeing", "all tokens have the same position", "attach_positions", _no_positions
     ),
-    *moved("seeing-mean", "SEEING"),
+    *moved("seeing-mean", "SEEING_RISK"),
     *replaced(
         "seeing-mean", "all tokens have the same position", "attach_positions", _no_positions
     ),

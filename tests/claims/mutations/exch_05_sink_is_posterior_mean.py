@@ -28,8 +28,8 @@ MUTATIONS = (
         "_risk_of_mean",
         lambda risk: lambda task, L: risk(task, L + 1),
     ),
-    *moved("without", "WITHOUT", entry=1),
-    *moved("without", "WITHOUT", entry=64),
+    *moved("without", "RATIO_WITHOUT_SINK", entry=1),
+    *moved("without", "RATIO_WITHOUT_SINK", entry=64),
     *replaced(
         "without",
         "the sink makes no difference",

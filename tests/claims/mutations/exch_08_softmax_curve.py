@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("softmax_curve", "_sampled")
+KEEP = ("softmax_curve", "_error_curve")
 
 
 def _wider(curve):

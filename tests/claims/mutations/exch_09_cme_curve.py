@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("cme_curve", "_sampled")
+KEEP = ("cme_curve", "_error_curve")
 
 
 def _other_ridge(factor):
@@ -25,9 +25,9 @@ MUTATIONS = (
     ),
     *moved("slopes", "SLOPES", entry="s^2", by=0.12),
     *moved("slopes", "SLOPES", entry="L^(3/4)", by=0.12),
-    *replaced("slopes", "the growing ridge has the steeper slope", "_sampled", _exchanged),
+    *replaced("slopes", "the growing ridge has the steeper slope", "_error_curve", _exchanged),
     *moved("exponent", "EXPONENT"),
-    *moved("later", "LATER"),
+    *moved("later", "LATER_SLOPE"),
     *replaced(
         "exponent",
         "the ridge grows as L^(1/2)",

@@ -35,6 +35,6 @@ MUTATIONS = (
     ),
     *moved("order", "ORDER"),
     *replaced("order", "the first order is h, not h/2", "density_bias", _whole_bandwidth),
-    *moved("lean", "LEAN"),
+    *moved("lean", "LEAN_RATIO"),
     *replaced("lean", "keys are equally dense everywhere", "_quantile_keys", _uniform),
 )

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_fitted", "_used_at", "_figure")
+KEEP = ("_fit_parameters", "_used_at", "_figure")
 
 
 def _tilted(fitted):
@@ -33,9 +33,9 @@ def _no_gain(fitted):
 
 
 MUTATIONS = (
-    *replaced("off", "scores off the diagonal", "_fitted", _tilted),
-    *replaced("trace", "longer contexts sharpen the scores", "_fitted", _longer_is_sharper),
-    *moved("within", "WITHIN", up=False, by=0.05),
+    *replaced("off", "scores off the diagonal", "_fit_parameters", _tilted),
+    *replaced("trace", "longer contexts sharpen the scores", "_fit_parameters", _longer_is_sharper),
+    *moved("within", "LIMIT_DISTANCE", up=False, by=0.05),
     *moved("limit", "LIMIT"),
     *replaced(
         "long",
@@ -43,10 +43,10 @@ MUTATIONS = (
         "limit_bandwidth",
         lambda limit: lambda dim, noise: 1.05 * limit(dim, noise),
     ),
-    *moved("refitted", "LOST"),
+    *moved("refitted", "LOST_SHARE"),
     *moved("rises", "GAINS", entry=0, by=0.15),
     *moved("rises", "GAINS", entry=-1),
-    *replaced("rises", "the gain is 1 at every length", "_fitted", _no_gain),
+    *replaced("rises", "the gain is 1 at every length", "_fit_parameters", _no_gain),
     *moved("gain-limit", "GAIN_LIMIT"),
     *replaced(
         "gain-long",

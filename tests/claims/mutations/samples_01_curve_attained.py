@@ -22,13 +22,13 @@ MUTATIONS = (
     *replaced(
         "key",
         "the equations are those of twice as many bags",
-        "_predicted",
+        "_predicted_curves",
         lambda curve: lambda task, alpha: curve(task, 2 * np.asarray(alpha)),
     ),
     *replaced(
         "risk",
         "the location is known: risk 1 - q_v",
-        "_predicted",
+        "_predicted_curves",
         lambda curve: lambda *args: (lambda k, v, risk: (k, v, 1 - v))(*curve(*args)),
     ),
     *moved("stated", "RISKS", entry=0),

@@ -23,7 +23,7 @@ def slower(curve):
 MUTATIONS = (
     *moved("curve", "LIMITS", entry=0),
     *replaced("curve", "the gap falls like 1/sqrt(alpha)", "learning_curve", slower),
-    *moved("settles", "NEARLY", entry=0),
+    *moved("settles", "NEARLY_RATIOS", entry=0),
     *replaced("settles", "the gap falls like 1/sqrt(alpha)", "learning_curve", slower),
     *moved("limit", "LIMITS", entry=0),
     *moved("limit", "LIMITS", entry=1),

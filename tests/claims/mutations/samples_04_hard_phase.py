@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("fits", "_theory", "_drawn", "_figure")
+KEEP = ("fits", "_theory", "_channel_solutions", "_figure")
 
 
 def started_at(place):
@@ -31,13 +31,13 @@ def drawn_with(**changes):
 
 MUTATIONS = (
     *moved("count", "SOLUTIONS"),
-    *moved("solutions", "POOR", entry=1, by=0.02),
-    *moved("solutions", "GOOD", entry=1, by=0.001),
-    *moved("quadrature", "POOR", entry=1, by=0.01),
+    *moved("solutions", "POOR_OVERLAPS", entry=1, by=0.02),
+    *moved("solutions", "GOOD_OVERLAPS", entry=1, by=0.001),
+    *moved("quadrature", "POOR_OVERLAPS", entry=1, by=0.01),
     *replaced(
         "solutions",
         "both starts end at the poor solution",
-        "_drawn",
+        "_channel_solutions",
         lambda drawn: (
             lambda *args: (lambda it: it._replace(overlaps=it.overlaps[[0, 1, 0, 1]]))(
                 drawn(*args)
@@ -45,10 +45,10 @@ MUTATIONS = (
         ),
     ),
     *moved("gain", "GAIN"),
-    *replaced("gain", "the evidence prefers neither", "_drawn", drawn_with(gain=0.0)),
-    *moved("possible", "POSSIBLE"),
+    *replaced("gain", "the evidence prefers neither", "_channel_solutions", drawn_with(gain=0.0)),
+    *moved("possible", "POSSIBLE_ALPHA"),
     *replaced(
-        "possible", "preferred from alpha = 1.5 on", "_drawn", drawn_with(possible=1.05)
+        "possible", "preferred from alpha = 1.5 on", "_channel_solutions", drawn_with(possible=1.05)
     ),
     *replaced("zero", "message passing finds the good one", "fits", started_at(1)),
     *replaced("near", "message passing leaves the good one", "fits", started_at(0)),

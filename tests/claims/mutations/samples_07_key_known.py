@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_fits", "_rises", "_figure")
+KEEP = ("_fits", "_mean_pooling_rise", "_figure")
 
 
 def exchanged(predicted):
@@ -14,21 +14,21 @@ def exchanged(predicted):
 
 MUTATIONS = (
     *replaced(
-        "oracle-risk", "the equation is that of the other key", "_predicted", exchanged
+        "oracle-risk", "the equation is that of the other key", "_predicted_curves", exchanged
     ),
-    *replaced("mean-risk", "the equation is that of the other key", "_predicted", exchanged),
+    *replaced("mean-risk", "the equation is that of the other key", "_predicted_curves", exchanged),
     *replaced(
-        "oracle-residual", "the equation is that of the other key", "_predicted", exchanged
+        "oracle-residual", "the equation is that of the other key", "_predicted_curves", exchanged
     ),
     *replaced(
-        "mean-residual", "the equation is that of the other key", "_predicted", exchanged
+        "mean-residual", "the equation is that of the other key", "_predicted_curves", exchanged
     ),
     *moved("oracle-stated", "ORACLE_RISKS", entry=0),
     *moved("oracle-stated", "ORACLE_RISKS", entry=-1),
     *moved("mean-stated", "MEAN_RISKS", entry=0),
     *moved("mean-stated", "MEAN_RISKS", entry=1),
     *replaced(
-        "rise", "more bags do not hurt", "_rises", lambda rises: lambda seed: 0 * rises(seed)
+        "rise", "more bags do not hurt", "_mean_pooling_rise", lambda rises: lambda seed: 0 * rises(seed)
     ),
-    *replaced("rise", "the risk falls", "_rises", lambda rises: lambda seed: -rises(seed)),
+    *replaced("rise", "the risk falls", "_mean_pooling_rise", lambda rises: lambda seed: -rises(seed)),
 )

@@ -6,7 +6,7 @@ from attnscope.predictors.attention import Erf
 from attnscope.theory.overlaps import as_arrays
 from attnscope.theory.risk import unchecked_risk
 
-KEEP = ("_sampled", "_on_vectors")
+KEEP = ("_sampled_risks", "_on_vectors")
 
 
 def _blind_to(name):
@@ -43,13 +43,13 @@ MUTATIONS = (
     *replaced(
         "projections",
         "sampling gives 3 % more",
-        "_sampled",
+        "_sampled_risks",
         lambda drawn: lambda *args: drawn(*args) * [1.03, 1.0],
     ),
     *replaced(
-        "scores", "the standard errors are three times too large", "_sampled", _of_scores(3)
+        "scores", "the standard errors are three times too large", "_sampled_risks", _of_scores(3)
     ),
     *replaced(
-        "scores", "the standard errors are half of the truth", "_sampled", _of_scores(0.5)
+        "scores", "the standard errors are half of the truth", "_sampled_risks", _of_scores(0.5)
     ),
 )

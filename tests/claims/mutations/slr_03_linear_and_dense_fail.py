@@ -38,7 +38,7 @@ MUTATIONS = (
             )(*trained(*args))
         ),
     ),
-    *moved("parameters", "TIMES"),
+    *moved("parameters", "PARAMETER_RATIO"),
     *moved("attention-risk", "ATTENTION_RISK"),
     *replaced(
         "attention-risk",

@@ -4,7 +4,7 @@ from helpers.mutation import moved, replaced
 
 from attnscope.tasks.planted.single_location import SingleLocation
 
-KEEP = ("_sampled",)
+KEEP = ("_sampled_excess",)
 
 
 def _sharper(power):
@@ -15,18 +15,18 @@ def _sharper(power):
 MUTATIONS = (
     *moved("rates", "EXPONENTS", entry=0),
     *moved("rates", "EXPONENTS", entry=1),
-    *replaced("rates", "the risk falls more slowly", "_sampled", _sharper(0.03)),
+    *replaced("rates", "the risk falls more slowly", "_sampled_excess", _sharper(0.03)),
     *moved("regrets", "REGRETS", entry=0),
     *moved("regrets", "REGRETS", entry=1),
     *moved("plateau", "PLATEAU"),
-    *replaced("plateau", "at a = 0.47 it stays there too", "_exact", _sharper(0.03)),
+    *replaced("plateau", "at a = 0.47 it stays there too", "_oracle_excess", _sharper(0.03)),
     *moved("null", "NULL_EXPONENT"),
-    *replaced("null", "the gap does not close", "_exact", _sharper(0.1)),
-    *moved("leak", "LEAK"),
+    *replaced("null", "the gap does not close", "_oracle_excess", _sharper(0.1)),
+    *moved("leak", "LEAK_RISK"),
     *replaced(
         "leak",
         "the background of L = sqrt(d) counts as that of L = 10",
-        "_exact",
+        "_oracle_excess",
         lambda exact: lambda task, lam: exact(SingleLocation(task.dim, 10), lam),
     ),
 )

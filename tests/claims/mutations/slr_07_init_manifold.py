@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("run_experiment", "two_number_map", "same_path", "_continued")
+KEEP = ("run_experiment", "two_number_map", "same_path", "_extend_run")
 
 MUTATIONS = (
     *replaced(

@@ -8,7 +8,7 @@ from helpers.mutation import moved, replaced
 KEEP = (
     "run_experiment",
     "same_path",
-    "_continued",
+    "_extend_run",
     "_departure",
     "tilted_minimum",
     "critical_by_gradient",
@@ -32,7 +32,7 @@ MUTATIONS = (
     *replaced("patience", "inverse temperature 0.1", "run_experiment", _cold),
     *replaced("settled", "inverse temperature 0.1", "run_experiment", _cold),
     *replaced("growth", "(k*, v*) is a minimum", "stationary_points", _as_minimum),
-    *moved("critical", "CRITICAL"),
+    *moved("critical", "CRITICAL_TEMPERATURE"),
     *moved("null", "TIMES_NULL"),
-    *moved("tilted", "TILTED"),
+    *moved("tilted", "TILTED_EXCESS"),
 )

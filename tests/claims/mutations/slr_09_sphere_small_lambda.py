@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("run_experiment", "same_path", "_continued", "starting_overlaps", "basin_prediction")
+KEEP = ("run_experiment", "same_path", "_extend_run", "starting_overlaps", "basin_prediction")
 
 
 def _with_one_at_the_saddle(run):

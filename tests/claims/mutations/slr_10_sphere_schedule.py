@@ -33,7 +33,7 @@ def _without_exceptions(race):
 
 
 MUTATIONS = (
-    *moved("share", "REACHED"),
+    *moved("share", "ORACLE_SHARE"),
     *replaced(
         "share",
         "a constant inverse temperature of 0.1 does as well",

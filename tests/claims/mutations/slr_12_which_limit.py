@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_trained", "_numpy_flow")
+KEEP = ("_train_runs", "_numpy_flow")
 
 
 def _with_one_at_the_saddle(trained):
@@ -33,12 +33,12 @@ def _by_one_vector(_):
 
 
 MUTATIONS = (
-    *replaced("settled-0", "one run ends at the saddle", "_trained", _with_one_at_the_saddle),
-    *replaced("settled-1", "one run ends at the saddle", "_trained", _with_one_at_the_saddle),
-    *moved("half", "HALF"),
+    *replaced("settled-0", "one run ends at the saddle", "_train_runs", _with_one_at_the_saddle),
+    *replaced("settled-1", "one run ends at the saddle", "_train_runs", _with_one_at_the_saddle),
+    *moved("half", "ORACLE_SHARE"),
     *replaced("theta-0", "theta is 1 % smaller", "swapped_overlaps", _times(0.99)),
     *replaced("theta-1", "theta is 1 % smaller", "swapped_overlaps", _times(0.99)),
-    *moved("rule", "RIGHT", entry=0.02),
-    *moved("rule", "RIGHT", entry=0.1),
+    *moved("rule", "RULE_SHARES", entry=0.02),
+    *moved("rule", "RULE_SHARES", entry=0.1),
     *replaced("rule", "the overlaps of k alone decide", "basin_prediction", _by_one_vector),
 )

@@ -2,14 +2,14 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_on_vectors", "_best")
+KEEP = ("_on_vectors", "_best_risks")
 
 MUTATIONS = (
     *moved("crossing", "CROSSING"),
     *replaced(
         "crossing",
         "the swapped risk is 2 % lower everywhere",
-        "_swap",
+        "_swapped_minimum_risk",
         lambda swap: lambda task, lam: 0.98 * swap(task, lam),
     ),
     *moved("gap", "GAP"),

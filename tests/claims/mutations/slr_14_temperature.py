@@ -5,10 +5,10 @@ import math
 from helpers.mutation import moved, replaced
 
 KEEP = (
-    "_best",
+    "_best_erf",
     "best_by_values",
     "critical_by_gradient",
-    "_sampled",
+    "_sampled_excess",
     "_bayes_on_vectors",
     "by_temperature",
     "by_dimension",
@@ -20,7 +20,7 @@ MUTATIONS = (
     *replaced(
         "best",
         "the best inverse temperature is ten times larger",
-        "_best",
+        "_best_erf",
         lambda best: lambda *size: (10 * best(*size)[0], best(*size)[1]),
     ),
     *moved("best-exponent", "BEST_EXPONENTS", entry=0),

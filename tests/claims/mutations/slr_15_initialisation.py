@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_trained", "_sampled_starts", "_share_decided", "_equal_share")
+KEEP = ("_train_runs", "_sampled_starts", "_share_decided", "_equal_share")
 
 
 def _from(start):
@@ -15,8 +15,8 @@ def _from(start):
 
 
 MUTATIONS = (
-    *moved("independent", "INDEPENDENT"),
-    *replaced("moments", "the moments do no better than chance", "_trained", _from("sphere")),
+    *moved("independent", "INDEPENDENT_SHARE"),
+    *replaced("moments", "the moments do no better than chance", "_train_runs", _from("sphere")),
     *replaced(
         "tokens",
         "the moments give k and v in exchanged roles",
@@ -26,7 +26,7 @@ MUTATIONS = (
     *replaced(
         "swap-move",
         "the exchange is never made",
-        "_trained",
+        "_train_runs",
         lambda trained: lambda *args, swap_move=False: trained(*args),
     ),
     *replaced(

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_sampled", "_exact")
+KEEP = ("_sampled_errors", "_exact_excesses")
 
 
 def _times(which, factor):
@@ -13,30 +13,30 @@ def _times(which, factor):
 
 
 MUTATIONS = (
-    *replaced("oracle-10", "the oracle's risk is 20 % lower", "_exact", _times(0, 0.8)),
-    *replaced("bayes-10", "the Bayes risk is 30 % higher", "_exact", _times(1, 1.3)),
-    *replaced("linear-10", "the linear risk is 20 % lower", "_exact", _times(2, 0.8)),
+    *replaced("oracle-10", "the oracle's risk is 20 % lower", "_exact_excesses", _times(0, 0.8)),
+    *replaced("bayes-10", "the Bayes risk is 30 % higher", "_exact_excesses", _times(1, 1.3)),
+    *replaced("linear-10", "the linear risk is 20 % lower", "_exact_excesses", _times(2, 0.8)),
     *replaced(
         "noise",
         "noise adds its standard deviation",
-        "_added",
+        "_noise_variance_added",
         lambda added: lambda noise: np.abs(noise),
     ),
     *replaced(
         "noise",
         "noise adds nothing",
-        "_added",
+        "_noise_variance_added",
         lambda added: lambda noise: 0 * noise,
     ),
-    *moved("short", "SHORT", entry=0),
-    *moved("short", "SHORT", entry=1, by=0.0092),  # twice half a digit of this entry
-    *moved("short", "SHORT", entry=2),
-    *moved("long", "LONG", entry="oracle"),
-    *moved("long", "LONG", entry="linear"),
+    *moved("short", "SHORT_EXCESSES", entry=0),
+    *moved("short", "SHORT_EXCESSES", entry=1, by=0.0092),  # twice half a digit of this entry
+    *moved("short", "SHORT_EXCESSES", entry=2),
+    *moved("long", "LONG_EXCESSES", entry="oracle"),
+    *moved("long", "LONG_EXCESSES", entry="linear"),
     *replaced(
         "bayes-long",
         "the Bayes predictor forgets with length as the oracle does",
-        "_sampled",
+        "_sampled_errors",
         lambda drawn: lambda *args: drawn(*args)[:, :, [0, 0, 2]],
     ),
 )

@@ -29,5 +29,5 @@ MUTATIONS = (
             lambda *args: drawn(*args)._replace(predicted=drawn(*args).predicted / 2)
         ),
     ),
-    *moved("negative", "NEGATIVE"),
+    *moved("negative", "NEGATIVE_EIGENVALUE"),
 )

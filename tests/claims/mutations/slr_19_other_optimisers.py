@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_trained", "_moments")
+KEEP = ("_train_engine", "_moments")
 
 RUNS = (
     "40 runs (80 of SGD) instead of 10, at the same cost: the shares can be told from others"
@@ -71,24 +71,24 @@ def _risk_of_unit_vectors(trained):
 
 MUTATIONS = (
     *replaced(
-        "sgd-runs", "a third of the SGD runs stay", "_trained", _wandering("SGD on (k, v)")
+        "sgd-runs", "a third of the SGD runs stay", "_train_engine", _wandering("SGD on (k, v)")
     ),
     *replaced(
-        "adam-runs", "a third of the Adam runs stay", "_trained", _wandering("Adam on (k, v)")
+        "adam-runs", "a third of the Adam runs stay", "_train_engine", _wandering("Adam on (k, v)")
     ),
-    *replaced("half", "nine in ten runs end at the oracle", "_trained", _most_at_the_oracle),
-    *moved("chosen", "CHOSEN", entry="oracle"),
-    *moved("chosen", "CHOSEN", entry="swapped"),
-    *replaced("chosen", "the norms stay as they were", "_trained", _norms_fixed),
+    *replaced("half", "nine in ten runs end at the oracle", "_train_engine", _most_at_the_oracle),
+    *moved("chosen", "CHOSEN_TEMPERATURES", entry="oracle"),
+    *moved("chosen", "CHOSEN_TEMPERATURES", entry="swapped"),
+    *replaced("chosen", "the norms stay as they were", "_train_engine", _norms_fixed),
     *moved("layers", "AT_ORACLE", up=False),
     *replaced(
         "layers",
         "every other layer ends in the role-swapped structure",
-        "_trained",
+        "_train_engine",
         _exchanged("Adam on Q, K, V, O", 2),
     ),
     *replaced(
-        "layers-loss", "the exact risk is 40 % higher", "_trained", _risk_of_unit_vectors
+        "layers-loss", "the exact risk is 40 % higher", "_train_engine", _risk_of_unit_vectors
     ),
-    *replaced("sgd-loss", "the exact risk is 40 % higher", "_trained", _risk_of_unit_vectors),
+    *replaced("sgd-loss", "the exact risk is 40 % higher", "_train_engine", _risk_of_unit_vectors),
 )

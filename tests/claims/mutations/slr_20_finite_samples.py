@@ -43,14 +43,14 @@ MUTATIONS = (
     ),
     *replaced("doubtful-20", "the background is known", "cramer_rao", _known_background),
     *replaced("limit", "the background is known", "cramer_rao", _known_background),
-    *moved("finite", "FINITE"),
+    *moved("finite", "FINITE_RATIO"),
     *replaced(
         "finite",
         "least squares attains its limit at finite n",
         "excess_factor",
         lambda factor: lambda n: 1.0 + 0 * n,
     ),
-    *moved("moments", "MOMENTS"),
+    *moved("moments", "MOMENTS_LOG_RATIO"),
     *replaced(
         "moments",
         "moments are as good as one pass",

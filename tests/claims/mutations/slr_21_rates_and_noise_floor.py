@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_rates", "_fast", "_floor_of_runs")
+KEEP = ("_rates", "_largest_eigenvalues", "_floor_of_runs")
 
 
 def _scaled_rates(hessian, trained):
@@ -51,26 +51,26 @@ MUTATIONS = (
         "_rates",
         _scaled_rates(lambda n: 1.0, lambda n: n**-0.02),
     ),
-    *moved("gamma", "SLOWEST", entry=0.25),
-    *moved("gamma", "SLOWEST", entry=1.0),
+    *moved("gamma", "SLOWEST_EIGENVALUES", entry=0.25),
+    *moved("gamma", "SLOWEST_EIGENVALUES", entry=1.0),
     *replaced(
         "gamma",
         "the rate does not depend on gamma",
         "_rates",
         lambda rates: lambda length, gamma2, seed: rates(length, 0.5, seed),
     ),
-    *moved("stable", "STABLE", entry=2),
-    *moved("stable", "STABLE", entry=100),
+    *moved("stable", "STABLE_STEPS", entry=2),
+    *moved("stable", "STABLE_STEPS", entry=100),
     *replaced(
         "stable",
         "the largest stable step does not depend on length",
-        "_fast",
+        "_largest_eigenvalues",
         lambda fast: lambda length: fast(2),
     ),
     *replaced(
         "largest",
         "the largest eigenvalue is 1 % higher",
-        "_fast",
+        "_largest_eigenvalues",
         lambda fast: lambda length: (1.01 * fast(length)[0], fast(length)[1]),
     ),
     *moved("affine", "FLOOR", entry=0),
@@ -81,7 +81,7 @@ MUTATIONS = (
         "_floor_of_runs",
         _scaled_floor(lambda x, batch: (0.00204 + 0.00583 * x) / (0.00204 + 0.00583 * x**2)),
     ),
-    *moved("inverse", "INVERSE"),
+    *moved("inverse", "BATCH_POWER"),
     *replaced(
         "inverse",
         "the floor falls as the batch size to the power -0.9",
