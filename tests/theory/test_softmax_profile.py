@@ -11,7 +11,12 @@ from attnscope.dynamics.gradient_flow import velocity
 from attnscope.dynamics.starts import starting_overlaps
 from attnscope.theory.law import Law
 from attnscope.theory.risks import softmax_profile
-from attnscope.theory.risks.softmax_profile import ERROR, evaluate, many_excesses, profile
+from attnscope.theory.risks.softmax_profile import (
+    ERROR_PER_TERM,
+    evaluate,
+    many_excesses,
+    profile,
+)
 from attnscope.theory.risks.softmax_risk import softmax_excess, softmax_excess_gradient
 
 
@@ -44,7 +49,7 @@ def test_risk_and_gradient_are_those_of_the_integral(seed):
     got = evaluate(found, points, lam, law)
     for point, row in zip(points, got):
         true = softmax_excess(point, lam, law)
-        assert abs(row[0] - true.excess) <= ERROR * row[1] + true.error
+        assert abs(row[0] - true.excess) <= ERROR_PER_TERM * row[1] + true.error
         gradient = softmax_excess_gradient(point, lam, law)[:5]
         # kappa moves the terms by temperature times signal
         scale = row[1] * (1 + lam * law.signal) + np.abs(gradient).max()
@@ -54,7 +59,7 @@ def test_risk_and_gradient_are_those_of_the_integral(seed):
 def test_a_grid_has_the_risks_of_its_points_with_errors_that_hold():
     task = at.SingleLocation(400, 10)
     predictor = at.Softmax(2.0)
-    points = heads(softmax_profile.MANY, np.random.default_rng(5))
+    points = heads(softmax_profile.PROFILE_POINTS, np.random.default_rng(5))
     points[:3] = (1, 0, 0, 1, 0), (0.99, 0, 0, 0.999, 0), (-1, 0, 0, -1, 0)
     all_at_once = at.risk(task, predictor, at.Overlaps(*points.T))
     for i in range(0, len(points), 9):

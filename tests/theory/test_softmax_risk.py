@@ -17,9 +17,9 @@ from helpers.tolerances import (
     EXACT,
 )
 
-from attnscope.theory.risks import softmax_moments as sm
-from attnscope.theory.risks import softmax_panels
-from attnscope.theory.risks.softmax_trapezoid import outer_bound
+from attnscope.theory.risks import softmax_integral as sm
+from attnscope.theory.risks import softmax_panels, softmax_risk
+from attnscope.theory.risks.softmax_risk import outer_bound
 
 
 def given_scores(o, lam, gam, s, c, scores):
@@ -239,9 +239,9 @@ def test_panels_equal_equal_steps(monkeypatch):
             "length": int(10 ** rng.uniform(0.4, 9)),
             "alignment": key @ value,
         }
-        monkeypatch.setattr(softmax_panels, "LONG", 10**9)
+        monkeypatch.setattr(softmax_risk, "MAX_EQUAL_STEPS", 10**9)
         steps, slope = softmax_excess_with_gradient(*overlaps, **numbers)
-        monkeypatch.setattr(softmax_panels, "LONG", 0)
+        monkeypatch.setattr(softmax_risk, "MAX_EQUAL_STEPS", 0)
         panels = softmax_excess(*overlaps, **numbers)
         assert abs(panels.excess - steps.excess) <= panels.error + steps.error, numbers
         if i % 4 == 0:
@@ -262,16 +262,16 @@ def test_scores_of_two_scales_take_few_evaluations(monkeypatch):
         "length": 12_748_754,
     }
     counted = []
-    fill = softmax_panels._fill
+    fill = softmax_panels.fill_panels
     monkeypatch.setattr(
         softmax_panels,
-        "_fill",
+        "fill_panels",
         lambda ends, *rest: (counted.append(len(ends)), fill(ends, *rest)),
     )
     out = softmax_excess(*overlaps, **numbers)
-    assert 0 < sum(counted) * softmax_panels.NODES < 20_000
+    assert 0 < sum(counted) * softmax_panels.PANEL_NODES < 20_000
     points, weights = np.polynomial.legendre.leggauss(14)
-    monkeypatch.setattr(softmax_panels, "POINTS", points)
-    monkeypatch.setattr(softmax_panels, "WEIGHTS", weights)
+    monkeypatch.setattr(softmax_panels, "PANEL_POINTS", points)
+    monkeypatch.setattr(softmax_panels, "PANEL_WEIGHTS", weights)
     other = softmax_excess(*overlaps, **numbers)
     assert abs(out.excess - other.excess) <= out.error + other.error

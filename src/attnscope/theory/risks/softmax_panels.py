@@ -1,17 +1,17 @@
 """The softmax integral where one step does not fit it all: Gauss-Legendre panels that grow away
-from where it is sharp.
+from where the integrand is sharp.
 
-notation: I(tau), lam, gam, s, kap, L, f0, f1 as in softmax_integral; w = width of a feature, c its
-place.
+I(tau) varies on two scales. The largest background score comes within w0 = max(1, lam)/sqrt(1 +
+2 log L) of its place c0, where f0^{L-1} falls: (L-1) log f0(c0) = -1. The informative token spreads
+over w1 = max(1, lam gam) around c1 = -lam s kap. Where w1/w0 is 1e5 (gam of 1e4, or 1e-4) equal
+steps of size w0 over a range of size w1 take a minute. Panels with edges at c0 +- 2^j w0 and
+c1 +- 2^j w1 take 1e3 evaluations: I is analytic, and at a distance x from a feature it varies on
+the scale x or slower. Each panel is compared with its two halves, and halved again until they
+agree; the sum of all differences, far above the error of the halves, is the reported change. Exact
+up to that and to the rounding of the scores.
 
-I varies on two scales. The largest background score comes within w0 = max(1, lam)/sqrt(1 + 2 log L)
-of its place c0, where f0^{L-1} falls: (L-1) log f0(c0) = -1. The informative token spreads over w1
-= max(1, lam gam) around c1 = -lam s kap. Where w1/w0 is 1e5 (gam of 1e4, or 1e-4) equal steps of
-size w0 over a range of size w1 take a minute. Panels with edges at c0 +- 2^j w0 and c1 +- 2^j w1
-take 1e3 evaluations: I is analytic, and at a distance x from a feature it varies on the scale x or
-slower. Each panel is compared with its two halves, and halved again until they agree; the sum of
-all differences, far above the error of the halves, is the reported change. Exact up to that and to
-the rounding of the scores.
+notation: I(tau), lam, gam, s, kap, L, f0, f1 as in softmax_integral.py; w = width of a feature, c
+its place.
 """
 
 from __future__ import annotations
@@ -22,44 +22,31 @@ import numpy as np
 from numba import njit
 
 from attnscope.theory.risks.softmax_integral import (
-    CRUDE,
-    FINE,
-    NEGLIGIBLE,
+    CRUDE_NATS,
+    FINE_NATS,
+    NEGLIGIBLE_NATS,
+    Array,
+    Sums,
     integrand,
     token_averages,
 )
-from attnscope.theory.risks.softmax_trapezoid import trapezoid, window_of
 
-__all__ = ["integrate"]
+__all__ = ["panel_edges", "panel_sums"]
 
-Array = np.ndarray
-Sums = tuple[Array, Array, Array, float, float]  # sums, sums of |.|, change, log scale, step
-
-# equal steps from which on panels are cheaper: some sixty panels of three times NODES evaluations
-LONG = 4000
-NODES = 20  # of a panel: exact to 1e-13 for functions analytic within a panel's length of it
-AGREE = 1e-12  # relative to the whole: difference of a panel and its halves that is accepted
+# exact to 1e-13 for functions that are analytic within a panel's length of it
+PANEL_NODES = 20
+# difference of a panel and its halves that is accepted, relative to the whole integral
+PANEL_AGREEMENT = 1e-12
 # a tolerance above this is the rounding of the scores, beyond which nothing agrees
-RESOLVED = 1e-8
-ROUNDS = 10  # of halving: the smallest panels are then 1e-3 of a feature's width
-# panels that disagree: then it is rounding that disagrees, and the change says by how much
-MOST = 400
-POINTS, WEIGHTS = np.polynomial.legendre.leggauss(NODES)
+RESOLVED_TOLERANCE = 1e-8
+HALVING_ROUNDS = 10  # the smallest panels are then 1e-3 of a feature's width
+# where more panels than this disagree with their halves, the cause is rounding; the change reports
+# its size
+MAX_SPLIT_PANELS = 400
+PANEL_POINTS, PANEL_WEIGHTS = np.polynomial.legendre.leggauss(PANEL_NODES)
 
 
-def integrate(
-    q: tuple[float, ...], length: float, with_gradient: bool, tolerance: float
-) -> Sums:
-    """Sums of the integrand over tau: (sums, sums of |.|, change, log scale, step);
-    the step is inf for panels.
-    """
-    low, high, count = window_of(q, length, with_gradient)
-    if count <= LONG:
-        return trapezoid(q, length, with_gradient, tolerance, low, high, count)
-    return _panels(q, length, with_gradient, tolerance, _edges(q, length, low, high))
-
-
-def _edges(q: tuple[float, ...], length: float, low: float, high: float) -> Array:
+def panel_edges(q: tuple[float, ...], length: float, low: float, high: float) -> Array:
     kap = q[0]
     lam = q[5]
     gam = q[6]
@@ -67,7 +54,10 @@ def _edges(q: tuple[float, ...], length: float, low: float, high: float) -> Arra
     doubling = 2.0 ** np.arange(-1, 60)
     edges = [np.array([low, high]), np.linspace(low, high, 9)]
     features = (
-        (_fall(q, length, low, high), max(1.0, lam) / math.sqrt(1 + 2 * math.log(length))),
+        (
+            survival_fall(q, length, low, high),
+            max(1.0, lam) / math.sqrt(1 + 2 * math.log(length)),
+        ),
         (-lam * s * kap, max(1.0, lam * gam)),
     )
     for place, width in features:
@@ -76,33 +66,33 @@ def _edges(q: tuple[float, ...], length: float, low: float, high: float) -> Arra
     return found[(found >= low) & (found <= high)]
 
 
-def _fall(q: tuple[float, ...], length: float, low: float, high: float) -> float:
+def survival_fall(q: tuple[float, ...], length: float, low: float, high: float) -> float:
     """c0, or the end of the range nearer to it: log f0 falls with tau."""
     work = np.zeros((11, 12))
     for _ in range(60):
         middle = (low + high) / 2
-        if (length - 1) * token_averages(middle, q, CRUDE, work)[1] > -1:
+        if (length - 1) * token_averages(middle, q, CRUDE_NATS, work)[1] > -1:
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-def _panels(
+def panel_sums(
     q: tuple[float, ...], length: float, with_gradient: bool, tolerance: float, edges: Array
 ) -> Sums:
     ends = np.stack([edges[:-1], edges[1:]], axis=1)
-    whole = _summed(ends, q, length, with_gradient)
+    whole = sums_of_panels(ends, q, length, with_gradient)
     scale = float(whole[1].max())
     done = np.zeros((2, 8))  # sums and sums of |.| of what is finished, in units of e^scale
     change = np.zeros(8)
-    agree = AGREE if tolerance <= RESOLVED else tolerance
-    for turn in range(ROUNDS):
+    agree = PANEL_AGREEMENT if tolerance <= RESOLVED_TOLERANCE else tolerance
+    for turn in range(HALVING_ROUNDS):
         middle = ends.mean(axis=1)
         halves = np.concatenate(
             [np.stack([ends[:, 0], middle], 1), np.stack([middle, ends[:, 1]], 1)]
         )
-        parts = _summed(halves, q, length, with_gradient)
+        parts = sums_of_panels(halves, q, length, with_gradient)
         top = max(scale, float(parts[1].max()))
         done *= math.exp(scale - top)
         change *= math.exp(scale - top)
@@ -114,9 +104,9 @@ def _panels(
         size = done[1] + after[:, 1].sum(axis=0)
         # what is below the rest by more than floats reach is not resolved for itself, as in the
         # trapezoid sums
-        resolved = size > size.max() * math.exp(-NEGLIGIBLE)
+        resolved = size > size.max() * math.exp(-NEGLIGIBLE_NATS)
         agreed = (apart <= agree * size)[:, resolved].all(axis=1)
-        if turn == ROUNDS - 1 or (~agreed).sum() > MOST:
+        if turn == HALVING_ROUNDS - 1 or (~agreed).sum() > MAX_SPLIT_PANELS:
             agreed[:] = True
         done += after[agreed].sum(axis=0)
         change += apart[agreed].sum(axis=0)
@@ -128,18 +118,18 @@ def _panels(
     return done[0], done[1], change, scale, math.inf
 
 
-def _summed(
+def sums_of_panels(
     ends: Array, q: tuple[float, ...], length: float, with_gradient: bool
 ) -> tuple[Array, Array]:
     """(panels, 2, 8) sums and sums of |.| in units of e^scale, and the scales (panels,)."""
     sums = np.zeros((len(ends), 2, 8))
     scales = np.zeros(len(ends))
-    _fill(ends, q, length, with_gradient, POINTS, WEIGHTS, sums, scales)
+    fill_panels(ends, q, length, with_gradient, PANEL_POINTS, PANEL_WEIGHTS, sums, scales)
     return sums, scales
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def _fill(
+def fill_panels(
     ends: Array,
     q: tuple[float, ...],
     length: float,
@@ -158,7 +148,14 @@ def _fill(
         scale = -math.inf
         for i in range(len(points)):
             e = integrand(
-                centre + half * points[i], q, length, FINE, with_gradient, work, out, logs
+                centre + half * points[i],
+                q,
+                length,
+                FINE_NATS,
+                with_gradient,
+                work,
+                out,
+                logs,
             )
             if e > scale:
                 sums[k] *= math.exp(scale - e)

@@ -17,10 +17,10 @@ with al, be, sc, ge, x2, x1, y2 the weights of softmax_integral.weights and 15 i
     V = int P ((L-1)(B2_2 - B2_0) + (L-1)(L-2) B1_1^2),   T = (L-1) int P B2_0.
 
 Each is analytic in kappa, so that its values at Chebyshev points give it, and its derivative,
-everywhere: `profile` doubles their number until the tail of the coefficients is below TAIL of the
-largest, or says None where MOST do not suffice (signal/gamma of 60 and more). Then a risk or a
+everywhere: `profile` doubles their number until the tail of the coefficients is below COEFFICIENT_TAIL of the
+largest, or says None where MOST_INTERVALS do not suffice (signal/gamma of 60 and more). Then a risk or a
 gradient costs a few hundred multiplications instead of an integral. The error of R is bounded by
-ERROR times the sum of the absolute values of its terms, and where R is much smaller than they are
+ERROR_PER_TERM times the sum of the absolute values of its terms, and where R is much smaller than they are
 softmax_risk.py is asked point by point.
 """
 
@@ -35,41 +35,43 @@ from numba import njit
 from scipy.fft import dct
 
 from attnscope.theory.law import Law
-from attnscope.theory.risks.softmax_integral import FINE, Array, Setting, token_averages
-from attnscope.theory.risks.softmax_risk import softmax_excess
-from attnscope.theory.risks.softmax_trapezoid import (
-    FINEST,
-    MAX_NODES,
+from attnscope.theory.risks.softmax_integral import FINE_NATS, Array, Setting, token_averages
+from attnscope.theory.risks.softmax_risk import (
+    FINEST_STEP,
+    MAX_OUTER_NODES,
     add_scaled,
+    softmax_excess,
     window_of,
 )
 
-__all__ = ["ERROR", "Profile", "evaluate", "has_profile", "many_excesses", "profile"]
+__all__ = ["ERROR_PER_TERM", "Profile", "evaluate", "has_profile", "many_excesses", "profile"]
 
-SIZE = 15  # integrals
-FIRST = 32  # intervals between Chebyshev points, doubled up to MOST
-MOST = 512  # some half second of integrals
-TAIL = 1e-11  # of the largest coefficient: what the last eighth of them may be
-CHANGE = 1e-8  # at the last halving of the outer step; the error after it is its square or so
+INTEGRALS = 15  # integrals
+FIRST_INTERVALS = 32  # intervals between Chebyshev points, doubled up to MOST_INTERVALS
+MOST_INTERVALS = 512  # some half second of integrals
+COEFFICIENT_TAIL = 1e-11  # of the largest coefficient: what the last eighth of them may be
+HALVING_CHANGE = (
+    1e-8  # at the last halving of the outer step; the error after it is its square or so
+)
 # of the sum of |terms|: ten times the largest that was measured against softmax_risk.py, 6e-14,
 # and more (tests/theory/test_softmax_profile.py)
-ERROR = 1e-12
-MANY = 200  # points at once that are worth the integrals of a profile
-CANCELS = 1e-3  # a risk below this share of its terms is left to softmax_risk.py
+ERROR_PER_TERM = 1e-12
+PROFILE_POINTS = 200  # points at once that are worth the integrals of a profile
+CANCELLING_SHARE = 1e-3  # a risk below this share of its terms is left to softmax_risk.py
 
 
 class Profile(NamedTuple):
-    """Chebyshev coefficients (SIZE, n) of the integrals, and of their derivatives in kappa."""
+    """Chebyshev coefficients (INTEGRALS, n) of the integrals, and of their derivatives in kappa."""
 
     value: np.ndarray
     slope: np.ndarray
 
 
 def has_profile(law: Law) -> bool:
-    """Whether MOST points may do: kappa moves the scores by their spread in gamma/signal, which
+    """Whether MOST_INTERVALS points may do: kappa moves the scores by their spread in gamma/signal, which
     takes some six points to resolve.
     """
-    return law.length >= 2 and 6 * law.signal <= MOST * law.gamma
+    return law.length >= 2 and 6 * law.signal <= MOST_INTERVALS * law.gamma
 
 
 @lru_cache(maxsize=8)  # 120 kB each
@@ -77,18 +79,18 @@ def profile(temperature: float, law: Law) -> Profile | None:
     """The integrals of this temperature and law as functions of kappa, or None."""
     if temperature <= 0 or not has_profile(law):
         return None
-    n = FIRST
-    values = _at(_points(n), temperature, law)
+    n = FIRST_INTERVALS
+    values = integrals_at(chebyshev_points(n), temperature, law)
     while True:
-        found = _coefficients(values)
+        found = chebyshev_coefficients(values)
         size = np.abs(found).max(axis=1, keepdims=True)
-        if (np.abs(found[:, -n // 8 :]) <= TAIL * np.maximum(size, 1e-300)).all():
+        if (np.abs(found[:, -n // 8 :]) <= COEFFICIENT_TAIL * np.maximum(size, 1e-300)).all():
             break
-        if n == MOST:
+        if n == MOST_INTERVALS:
             return None
         n *= 2
-        new = _at(_points(n)[1::2], temperature, law)
-        both = np.empty((SIZE, n + 1))
+        new = integrals_at(chebyshev_points(n)[1::2], temperature, law)
+        both = np.empty((INTEGRALS, n + 1))
         both[:, ::2] = values
         both[:, 1::2] = new
         values = both
@@ -97,11 +99,11 @@ def profile(temperature: float, law: Law) -> Profile | None:
     return Profile(found, np.polynomial.chebyshev.chebder(found, axis=1))
 
 
-def _points(n: int) -> np.ndarray:
+def chebyshev_points(n: int) -> np.ndarray:
     return np.cos(math.pi * np.arange(n + 1) / n)
 
 
-def _coefficients(values: np.ndarray) -> np.ndarray:
+def chebyshev_coefficients(values: np.ndarray) -> np.ndarray:
     """Chebyshev coefficients of values at the points cos(pi j/n)."""
     n = values.shape[1] - 1
     out = dct(values, type=1, axis=1) / n
@@ -109,9 +111,9 @@ def _coefficients(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(out)
 
 
-def _at(kappa: np.ndarray, temperature: float, law: Law) -> np.ndarray:
-    """The integrals (SIZE, points) at these kappas."""
-    out = np.empty((SIZE, len(kappa)))
+def integrals_at(kappa: np.ndarray, temperature: float, law: Law) -> np.ndarray:
+    """The integrals (INTEGRALS, points) at these kappas."""
+    out = np.empty((INTEGRALS, len(kappa)))
     numbers = (float(temperature), float(law.gamma), float(law.signal), float(law.alignment))
     for i, kap in enumerate(kappa):
         q = (float(kap), 0.0, 0.0, 0.0, 0.0, *numbers)
@@ -126,7 +128,7 @@ def _integrand(tau: float, q: Setting, length: float, work: Array, out: Array) -
     width = q[5] * q[6]
     n1 = length - 1.0
     n2 = (length - 1.0) * (length - 2.0)
-    log_f1, log_f0, ek1, ek2, eb1, eb2 = token_averages(tau, q, FINE, work)
+    log_f1, log_f0, ek1, ek2, eb1, eb2 = token_averages(tau, q, FINE_NATS, work)
     k1, k2, b1, b2 = work[0], work[1], work[2], work[3]
     G1 = -width * math.exp(ek1) * k1[0]
     G2 = -width * math.exp(ek1) * k1[1]
@@ -154,13 +156,13 @@ def _integrand(tau: float, q: Setting, length: float, work: Array, out: Array) -
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def _integrals(q: Setting, length: float, lo: float, hi: float, count: int) -> Array:
-    """Trapezoid sums, halved until none changes by more than CHANGE of its sum of |.|."""
+    """Trapezoid sums, halved until none changes by more than HALVING_CHANGE of its sum of |.|."""
     work = np.zeros((11, 12))
-    out = np.zeros(SIZE)
+    out = np.zeros(INTEGRALS)
     step = (hi - lo) / count
-    sums = np.zeros(SIZE)
-    magnitude = np.zeros(SIZE)
-    before = np.zeros(SIZE)
+    sums = np.zeros(INTEGRALS)
+    magnitude = np.zeros(INTEGRALS)
+    before = np.zeros(INTEGRALS)
     scale = -math.inf
     nodes = 0
     first = lo
@@ -172,10 +174,10 @@ def _integrals(q: Setting, length: float, lo: float, hi: float, count: int) -> A
             scale = add_scaled(e, out, scale, sums, magnitude, before)
         if nodes > 0:
             worst = 0.0
-            for j in range(SIZE):
+            for j in range(INTEGRALS):
                 if magnitude[j] > 1e-200 * magnitude.max():
                     worst = max(worst, abs(sums[j] - 2.0 * before[j]) / magnitude[j])
-            if not worst > CHANGE or step <= FINEST or nodes > MAX_NODES:
+            if not worst > HALVING_CHANGE or step <= FINEST_STEP or nodes > MAX_OUTER_NODES:
                 break
             count *= 2
         before = sums.copy()
@@ -274,10 +276,12 @@ def gradient_of(f: Array, slope: Array, q: Setting, out: Array) -> None:
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def _every(value: Array, slope: Array, points: Array, numbers: Array, out: Array) -> None:
+def evaluate_points(
+    value: Array, slope: Array, points: Array, numbers: Array, out: Array
+) -> None:
     """R, the sum of |terms| and the gradient at points (n, 5), into out (n, 7)."""
-    f = np.empty(SIZE)
-    df = np.empty(SIZE)
+    f = np.empty(INTEGRALS)
+    df = np.empty(INTEGRALS)
     lam, gam, s, c = numbers
     for i in range(len(points)):
         kap, eta, the, nu, rho = points[i]
@@ -295,7 +299,9 @@ def evaluate(found: Profile, points: np.ndarray, temperature: float, law: Law) -
     """
     numbers = np.array([temperature, law.gamma, law.signal, law.alignment], dtype=np.float64)
     out = np.empty((len(points), 7))
-    _every(found.value, found.slope, np.ascontiguousarray(points, dtype=float), numbers, out)
+    evaluate_points(
+        found.value, found.slope, np.ascontiguousarray(points, dtype=float), numbers, out
+    )
     return out
 
 
@@ -303,14 +309,14 @@ def many_excesses(points: np.ndarray, temperature: float, law: Law) -> np.ndarra
     """(n, 3) excess, its log and its error at overlaps (n, 5), or None where a profile does not pay
     or is not to be had.
     """
-    if len(points) < MANY:
+    if len(points) < PROFILE_POINTS:
         return None
     found = profile(float(temperature), law)
     if found is None:
         return None
     excess, terms = evaluate(found, points, temperature, law)[:, :2].T
-    out = np.stack([excess, np.zeros(len(points)), ERROR * terms], axis=1)
-    sure = excess > CANCELS * terms
+    out = np.stack([excess, np.zeros(len(points)), ERROR_PER_TERM * terms], axis=1)
+    sure = excess > CANCELLING_SHARE * terms
     out[sure, 1] = np.log(excess[sure])
     for i in np.flatnonzero(~sure):
         out[i] = softmax_excess(tuple(float(x) for x in points[i]), temperature, law)

@@ -5,12 +5,22 @@ k*, gamma^2 I) and N(0, I) elsewhere. The risk E(Y - T)^2 (label noise excluded)
 data's dimension only through the five overlaps kappa = k.k*, eta = k.v*, theta = v.k*, nu = v.v*,
 rho = k.v (|k| = |v| = 1) and the alignment k*.v*.
 
-Exact up to quadrature: a one-dimensional integral over the scale of the softmax denominator
-(softmax_integral.py, softmax_panels.py) of products of one-token Gaussian averages
-(softmax_moments.py). Both converge exponentially and carry exponents, so the relative accuracy is
-about 1e-13 for risks of order one and for risks of exp(-20000) alike. The number of tokens enters
-only as a power: length 10^6 costs the same as 10. `softmax_excess_jax` is the same integral on a
-fixed grid, for users who want to differentiate through it.
+Exact up to quadrature: a one-dimensional integral over the scale of the softmax denominator,
+
+    R = int I(tau) dtau,      I and its gradient from softmax_integral.py,
+
+of products of one-token Gaussian averages. Both converge exponentially and carry exponents, so the
+relative accuracy is about 1e-13 for risks of order one and for risks of exp(-20000) alike. The
+number of tokens enters only as a power: length 10^6 costs the same as 10. `softmax_excess_jax` is
+the same integral on a fixed grid, for users who want to differentiate through it.
+
+The integral. Terms of I are log-concave in tau up to polynomial weights, so that a search can
+bracket what matters. The trapezoid rule with step h has relative error below
+2 (e pi/h)^2 e^{-pi^2/h} (`outer_bound`), because |I(tau + i th)| <= I(tau + log cos th)/cos^2 th;
+in practice it converges at much larger steps, tested by halving. Where it would take thousands of
+steps, softmax_panels.py takes over.
+
+notation: as in softmax_integral.py.
 """
 
 from __future__ import annotations
@@ -20,34 +30,54 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.theory.law import Law
-from attnscope.theory.risks.softmax_panels import integrate
-from attnscope.theory.risks.softmax_trapezoid import outer_bound
+from attnscope.theory.risks.softmax_integral import (
+    CRUDE_NATS,
+    FINE_NATS,
+    NEGLIGIBLE_NATS,
+    Array,
+    Setting,
+    Sums,
+    integrand,
+)
+from attnscope.theory.risks.softmax_panels import panel_edges, panel_sums
 
 if TYPE_CHECKING:
-    from jax import Array
+    import jax
 
 __all__ = [
+    "FINEST_STEP",
+    "MAX_OUTER_NODES",
     "SoftmaxRisk",
+    "add_scaled",
+    "outer_bound",
     "softmax_excess",
     "softmax_excess_gradient",
     "softmax_excess_jax",
     "softmax_excess_with_gradient",
+    "window_of",
 ]
 
-SLACK = 1e-9  # overlaps of unit vectors exceed 1 by rounding, never by more than this
+OVERLAP_SLACK = 1e-9  # overlaps of unit vectors exceed 1 by rounding, never by more than this
 # scores of this size carry an absolute error of 1e-8, the worst the error estimate will report
-WIDEST = 1e8
+LARGEST_SCORE = 1e8
 # relative change accepted at the last halving; errors measured then are below 1e-11, see the tests
-CHANGE = 1e-8
+HALVING_CHANGE = 1e-8
 # relative error of the token averages (quadrature and rounding), measured against 30 digits
-ROUNDING = 3e-13
-REFUSED = 1e-6  # a relative error above this is a refusal, not a result
-
-
-Sums = tuple[np.ndarray, np.ndarray, np.ndarray, float, float]  # what integrate returns
+MOMENT_ROUNDING = 3e-13
+REFUSED_RELATIVE_ERROR = 1e-6  # a result with a larger relative error is refused
+# above this number of equal steps, some sixty panels of three times PANEL_NODES evaluations are
+# cheaper
+MAX_EQUAL_STEPS = 4000
+DROPPED_NATS = 43.0  # nats below its maximum at which the outer integrand is dropped: 2e-19
+SCAN_POINTS = 20  # points per round of the search for the range
+MAX_OUTER_NODES = 20_000  # of the outer sum; a hundred are typical
+# outer step in units of the sharpest scale, from which on a small change is believed
+COARSEST_STEP = 1.0
+FINEST_STEP = 0.27  # outer step at which outer_bound is 3e-13: never finer
 
 
 class SoftmaxRisk(NamedTuple):
@@ -68,10 +98,10 @@ def softmax_excess(overlaps: Sequence[float], temperature: float, law: Law) -> S
         feasible. temperature: lambda >= 0, multiplies the scores; 0 is mean pooling.
         law: of the tokens.
     """
-    q = _checked(overlaps, temperature, law)
+    q = checked_parameters(overlaps, temperature, law)
     if law.length == 1:
-        return _one_token(q)[0]
-    return _value(q, integrate(q, float(law.length), False, _tolerance(q)))
+        return one_token_risk(q)[0]
+    return risk_of_sums(q, integrate(q, float(law.length), False, halving_tolerance(q)))
 
 
 def softmax_excess_gradient(
@@ -84,8 +114,8 @@ def softmax_excess_gradient(
     temperature that is exponentially smaller than the excess itself comes with an absolute error of
     about 1e-15 temperature*signal*excess.
     """
-    q = _checked(overlaps, temperature, law)
-    return _with_gradient(q, int(law.length))[1]
+    q = checked_parameters(overlaps, temperature, law)
+    return value_and_gradient(q, int(law.length))[1]
 
 
 def softmax_excess_with_gradient(
@@ -94,34 +124,34 @@ def softmax_excess_with_gradient(
     """Excess and gradient together, for about the price of the gradient;
     arguments as softmax_excess.
     """
-    q = _checked(overlaps, temperature, law)
-    return _with_gradient(q, int(law.length))
+    q = checked_parameters(overlaps, temperature, law)
+    return value_and_gradient(q, int(law.length))
 
 
-def _with_gradient(q: tuple[float, ...], length: int) -> tuple[SoftmaxRisk, np.ndarray]:
+def value_and_gradient(q: tuple[float, ...], length: int) -> tuple[SoftmaxRisk, np.ndarray]:
     if length == 1:
-        return _one_token(q)
-    result = integrate(q, float(length), True, _tolerance(q))
+        return one_token_risk(q)
+    result = integrate(q, float(length), True, halving_tolerance(q))
     sums, _, _, scale, _ = result
     gradient = sums[1:7] * math.exp(scale)
     if not np.all(np.isfinite(gradient)):
         raise AttnscopeError(
-            f"The gradient of the softmax risk is not finite at {_described(q)}."
+            f"The gradient of the softmax risk is not finite at {named_parameters(q)}."
         )
     # too far below the gradient to be resolved with it: integrate it on its own
     if not sums[0] > 1e-200:
-        result = integrate(q, float(length), False, _tolerance(q))
-    return _value(q, result), gradient
+        result = integrate(q, float(length), False, halving_tolerance(q))
+    return risk_of_sums(q, result), gradient
 
 
-def _value(q: tuple[float, ...], result: Sums) -> SoftmaxRisk:
+def risk_of_sums(q: tuple[float, ...], result: Sums) -> SoftmaxRisk:
     """The value and its error: the change at the last halving,
     and rounding beside the sum of |products|.
     """
     sums, magnitude, change, scale, step = result
     if not sums[0] > 0.0:
         raise AttnscopeError(
-            f"The softmax risk must have a positive integrand, got none at {_described(q)}: the "
+            f"The softmax risk must have a positive integrand, got none at {named_parameters(q)}: the "
             "overlaps are not those of unit "
             "vectors, or the risk is too small to resolve; try Overlaps.of(task, k, v) or a "
             "smaller signal."
@@ -130,11 +160,11 @@ def _value(q: tuple[float, ...], result: Sums) -> SoftmaxRisk:
     halving = change[0] / sums[0]
     # 300: the largest measured is 36
     halving = min(halving, 300.0 * halving**1.5, outer_bound(step))
-    rounding = ROUNDING + 4e-16 * (_score_size(q) + abs(scale))
+    rounding = MOMENT_ROUNDING + 4e-16 * (_score_size(q) + abs(scale))
     relative = float(halving + rounding * magnitude[7] / sums[0])
-    if not relative < REFUSED:
+    if not relative < REFUSED_RELATIVE_ERROR:
         raise AttnscopeError(
-            f"The softmax risk at {_described(q)} is known only to a relative error of "
+            f"The softmax risk at {named_parameters(q)} is known only to a relative error of "
             f"{relative:.0e}: "
             "the scores (temperature times signal) are too large, or gamma is too small, for this "
             "integral."
@@ -143,7 +173,7 @@ def _value(q: tuple[float, ...], result: Sums) -> SoftmaxRisk:
     return SoftmaxRisk(excess, log_excess, excess * relative)
 
 
-def _one_token(q: tuple[float, ...]) -> tuple[SoftmaxRisk, np.ndarray]:
+def one_token_risk(q: tuple[float, ...]) -> tuple[SoftmaxRisk, np.ndarray]:
     """length = 1: T = X.v whatever the temperature, so the risk is E(X.(v* - v))^2."""
     _, _, theta, nu, _, _, gamma, signal, c = q
     excess = (signal * (c - theta)) ** 2 + 2.0 * gamma**2 * max(0.0, 1.0 - nu)
@@ -164,11 +194,11 @@ def _score_size(q: tuple[float, ...]) -> float:
     return temperature * (abs(signal * kappa) + 10.0 * max(1.0, gamma))
 
 
-def _tolerance(q: tuple[float, ...]) -> float:
-    return max(CHANGE, 1e-15 * _score_size(q))
+def halving_tolerance(q: tuple[float, ...]) -> float:
+    return max(HALVING_CHANGE, 1e-15 * _score_size(q))
 
 
-def _described(q: tuple[float, ...]) -> str:
+def named_parameters(q: tuple[float, ...]) -> str:
     names = (
         "kappa",
         "eta",
@@ -183,7 +213,9 @@ def _described(q: tuple[float, ...]) -> str:
     return ", ".join(f"{name}={value:.6g}" for name, value in zip(names, q, strict=True))
 
 
-def _checked(overlaps: Sequence[float], temperature: float, law: Law) -> tuple[float, ...]:
+def checked_parameters(
+    overlaps: Sequence[float], temperature: float, law: Law
+) -> tuple[float, ...]:
     """The nine parameters as floats, after the checks of the border."""
     gamma, signal, length, alignment = law
     cosines = dict(zip(("kappa", "eta", "theta", "nu", "rho"), overlaps, strict=True))
@@ -193,7 +225,7 @@ def _checked(overlaps: Sequence[float], temperature: float, law: Law) -> tuple[f
         if not isinstance(x, int | float | np.number) and np.ndim(x) != 0:
             raise bad(name, "softmax_excess", "a single number", x, "a loop over the entries")
     for name, x in cosines.items():
-        if not abs(x) <= 1.0 + SLACK:
+        if not abs(x) <= 1.0 + OVERLAP_SLACK:
             raise bad(name, "softmax_excess", "a product of two unit vectors, in [-1, 1]", x)
     if not 0.0 <= temperature < math.inf:
         raise bad("temperature", "softmax_excess", "a finite number >= 0", temperature)
@@ -203,11 +235,238 @@ def _checked(overlaps: Sequence[float], temperature: float, law: Law) -> tuple[f
         raise bad("signal", "softmax_excess", "a finite number >= 0", signal)
     if not (length >= 1 and length == int(length)):
         raise bad("length", "softmax_excess", "an integer >= 1", length)
-    if temperature * (signal + max(1.0, gamma)) > WIDEST:
-        limit = f"at most {WIDEST:.0e}/(signal + max(1, gamma))"
+    if temperature * (signal + max(1.0, gamma)) > LARGEST_SCORE:
+        limit = f"at most {LARGEST_SCORE:.0e}/(signal + max(1, gamma))"
         raise bad("temperature", "softmax_excess", limit, temperature)
     q = (*overlaps, temperature, gamma, signal, alignment)
-    return tuple(float(x) for x in q)
+    return tuple(map(float, q))
+
+
+# -- the integral over tau -------------------------------------------------------------------------
+
+
+def integrate(
+    q: tuple[float, ...], length: float, with_gradient: bool, tolerance: float
+) -> Sums:
+    """Sums of the integrand over tau: (sums, sums of |.|, change, log scale, step);
+    the step is inf for panels.
+    """
+    low, high, count = window_of(q, length, with_gradient)
+    if count <= MAX_EQUAL_STEPS:
+        return trapezoid(q, length, with_gradient, tolerance, low, high, count)
+    return panel_sums(q, length, with_gradient, tolerance, panel_edges(q, length, low, high))
+
+
+def outer_bound(step: float) -> float:
+    """Proven relative error of the outer trapezoid rule for the value,
+    by shifting tau to pi/2 - step/pi.
+    """
+    if step > 3.0:
+        return math.inf
+    return 2.0 / (math.sin(step / math.pi) ** 2 * math.expm1(math.pi**2 / step - 2.0))
+
+
+@njit(cache=True, error_model="numpy")
+def reachable(peak: float, best: float, with_gradient: bool) -> float:
+    """Level down to which a term of this peak matters:
+    a derivative may live on one small term alone.
+    """
+    return (
+        max(peak, best - NEGLIGIBLE_NATS) - DROPPED_NATS
+        if with_gradient
+        else best - DROPPED_NATS
+    )
+
+
+@njit(cache=True, error_model="numpy")
+def bracket(
+    q: Setting,
+    length: float,
+    with_gradient: bool,
+    work: Array,
+    out: Array,
+) -> tuple[float, float]:
+    """(lo, hi) outside which every term falls and is out of reach,
+    by strides growing from a guess.
+    """
+    kap = q[0]
+    lam = q[5]
+    gam = q[6]
+    s = q[7]
+    now = np.empty(4)
+    last = np.empty(4)
+    best = np.full(4, -math.inf)
+    ends = np.full(2, -lam * max(s * kap, 0.0))
+    for side in range(2):
+        integrand(ends[side], q, length, CRUDE_NATS, with_gradient, work, out, now)
+        stride = max(1.0, lam * max(1.0, gam))
+        walking = True
+        while walking:
+            last[:], best = now, np.maximum(best, now)
+            ends[side] += stride if side == 1 else -stride
+            stride *= 1.5
+            integrand(ends[side], q, length, CRUDE_NATS, with_gradient, work, out, now)
+            walking = False
+            for j in range(4):
+                reach = reachable(best[j], best.max(), with_gradient)
+                walking = walking or (
+                    best[j] > -math.inf and not now[j] < min(last[j], reach)
+                )
+    return ends[0], ends[1]
+
+
+@njit(cache=True, error_model="numpy")
+def locate(
+    q: Setting,
+    length: float,
+    with_gradient: bool,
+    work: Array,
+    out: Array,
+) -> tuple[float, float, float]:
+    """(lo, hi, sd): the range of tau with all terms within reach, and the least standard deviation
+    of a term.
+
+    Each term is log-concave in tau up to polynomial weights: rounds of SCAN_POINTS crude values shrink the
+    bracket to the cells that can hold what matters, until they fill it.
+    """
+    lo, hi = bracket(q, length, with_gradient, work, out)
+    terms = np.empty((SCAN_POINTS, 4))
+    least = hi - lo
+    for _ in range(12):
+        cell = (hi - lo) / (SCAN_POINTS - 1)
+        for i in range(SCAN_POINTS):
+            integrand(
+                lo + i * cell, q, length, CRUDE_NATS, with_gradient, work, out, terms[i]
+            )
+        first = SCAN_POINTS - 1
+        final = 0
+        least = hi - lo
+        for j in range(4):
+            top = int(terms[:, j].argmax())
+            left = max(top - 1, 0)
+            right = min(top + 1, SCAN_POINTS - 1)
+            peak = terms[top, j]
+            reach = reachable(terms[top, j], terms.max(), with_gradient)
+            # a log-concave peak between nodes is at most one cell's fall above the highest node
+            if not peak + peak - min(terms[left, j], terms[right, j]) >= reach:
+                continue
+            while left > 0 and terms[left, j] >= reach:
+                left -= 1
+            while right < SCAN_POINTS - 1 and terms[right, j] >= reach:
+                right += 1
+            first = min(first, left)
+            final = max(final, right)
+            least = min(
+                least, (right - left) * cell / (2.0 * math.sqrt(2.0 * max(peak - reach, 2.0)))
+            )
+        lo, hi = lo + first * cell, lo + final * cell
+        if final - first > 0.6 * (SCAN_POINTS - 1):
+            break
+    return lo, hi, least
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def window_of(q: Setting, length: float, with_gradient: bool) -> tuple[float, float, int]:
+    """(lo, hi, count): the range of tau that matters and the equal steps that a first round takes
+    over it.
+    """
+    work = np.zeros((11, 12))
+    out = np.zeros(8)
+    lo, hi, step = locate(q, length, with_gradient, work, out)
+    # token averages vary on the scale of their spread (or 1), the power f0^length faster by the
+    # usual factor of maxima; a first change measured at coarser steps than these may miss a sharp
+    # edge of the integrand
+    sharpest = max(1.0, q[5] * min(1.0, q[6])) / math.sqrt(1.0 + 2.0 * math.log(length))
+    count = int((hi - lo) / min(step, 2.0 * COARSEST_STEP * sharpest)) + 1
+    return lo, hi, count
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def add_scaled(
+    e: float, out: Array, scale: float, sums: Array, magnitude: Array, before: Array
+) -> float:
+    """Add out exp(e) to `sums` and |out| exp(e) to `magnitude`, all three of which are kept in
+    units of exp(scale); the new scale, the largest e so far.
+    """
+    if e > scale:
+        shrink = math.exp(scale - e)
+        scale = e
+        for j in range(len(sums)):
+            sums[j] *= shrink
+            magnitude[j] *= shrink
+            before[j] *= shrink
+    factor = math.exp(e - scale)
+    for j in range(len(sums)):
+        sums[j] += out[j] * factor
+        magnitude[j] += abs(out[j]) * factor
+    return scale
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def trapezoid(
+    q: Setting,
+    length: float,
+    with_gradient: bool,
+    tolerance: float,
+    lo: float,
+    hi: float,
+    count: int,
+) -> tuple[Array, Array, Array, float, float]:
+    """Trapezoid sums of `integrand`: (sums, sums of |.|, change at the last halving, log scale,
+    step).
+
+    The step is halved until every output changes by less than tolerance times its sum of |.|, or
+    the change has stopped falling (rounding), or the step is FINEST_STEP, or MAX_OUTER_NODES are spent; the
+    caller judges the change.
+    """
+    work = np.zeros((11, 12))
+    out = np.zeros(8)
+    logs = np.zeros(4)
+    step = (hi - lo) / count
+    sums = np.zeros(8)
+    magnitude = np.zeros(8)
+    change = np.zeros(8)
+    before = np.zeros(8)
+    scale = -math.inf
+    nodes = 0
+    first = lo
+    stride = step
+    worst = math.inf
+    while True:
+        # later rounds add the midpoints of the nodes so far
+        new = count + 1 if nodes == 0 else count
+        for i in range(new):
+            e = integrand(
+                first + i * stride, q, length, FINE_NATS, with_gradient, work, out, logs
+            )
+            scale = add_scaled(e, out, scale, sums, magnitude, before)
+        if nodes > 0:
+            change = np.abs(sums - 2.0 * before)
+            last = worst
+            worst = 0.0
+            floor = math.exp(-NEGLIGIBLE_NATS) * magnitude.max()
+            for j in range(7):
+                if magnitude[j] > floor:
+                    worst = max(worst, change[j] / magnitude[j])
+            # rounding: resolved sums converge faster than geometrically
+            stuck = 0.3 * last < worst < 1e-6
+            if (
+                not worst > tolerance
+                or stuck
+                or step <= FINEST_STEP
+                or nodes > MAX_OUTER_NODES
+            ):
+                break
+            count *= 2
+        before = sums.copy()
+        nodes = nodes + new
+        first = lo + 0.5 * step
+        stride = step
+        step = 0.5 * step
+    return sums * step, magnitude * step, change * step, scale, step
+
+
+# -- the same integral in JAX ----------------------------------------------------------------------
 
 
 def softmax_excess_jax(
@@ -217,7 +476,7 @@ def softmax_excess_jax(
     *,
     score_nodes: int = 256,
     scale_nodes: int = 384,
-) -> Array:
+) -> jax.Array:
     """The excess as a JAX function of overlaps (kappa, eta, theta, nu, rho) and temperature: jit,
     grad, vmap.
 
@@ -243,7 +502,7 @@ def softmax_excess_jax(
     hi = stop_gradient(4.0 - smallest)
     tau = lo + (hi - lo) * jnp.linspace(0.0, 1.0, scale_nodes)[:, None]
 
-    def kernels(mean: Any, sd: Any) -> tuple[Array, Array, Array, Array]:
+    def kernels(mean: Any, sd: Any) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         e = jnp.exp(jnp.minimum(tau + lam * (mean + sd * g), 7.0))  # K_p(7) = 0 in float64
         k0 = jnp.exp(-e)
         return k0, e * k0, e * e * k0, -jnp.expm1(-e)
